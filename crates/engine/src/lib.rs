@@ -1,1 +1,16 @@
-//! x
+//! The durable heart of Windlass: states, the database seam, the store, the executor.
+
+pub mod clock;
+pub mod db;
+pub mod error;
+pub mod random;
+pub mod signal;
+pub mod status;
+pub mod store;
+pub mod transition;
+
+pub use clock::Clock;
+pub use error::{Error, Result, Unavailable};
+pub use random::Random;
+pub use status::{JobStatus, RunStatus, StopReason, WorkerStatus};
+pub use store::Store;

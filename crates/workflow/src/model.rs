@@ -107,13 +107,7 @@ pub struct Retry {
 
 impl Default for Retry {
     fn default() -> Self {
-        Retry {
-            max_attempts: 1,
-            delay_ms: 1_000,
-            factor: 2.0,
-            max_delay_ms: 300_000,
-            jitter: 0.1,
-        }
+        Retry { max_attempts: 1, delay_ms: 1_000, factor: 2.0, max_delay_ms: 300_000, jitter: 0.1 }
     }
 }
 

@@ -1,0 +1,74 @@
+//! The seam between the engine and its database. It lies below the SQL: one store with one text per
+//! operation runs on every database, and what differs is hidden in the [`Dialect`].
+
+mod dialect;
+mod migrate;
+pub mod sqlite;
+mod value;
+
+pub use dialect::Dialect;
+pub use migrate::{SCHEMA_VERSION, migrate};
+pub use value::{Row, Value, all, first, one};
+
+use crate::error::Result;
+use crate::signal::{Hints, Signals};
+
+/// A connection inside a transaction.
+pub trait Connection {
+    /// Runs a statement and hands each row to `on_row`. `$1` is the first of `parameters`.
+    ///
+    /// # Errors
+    /// The database's, or the first of `on_row`.
+    fn query(
+        &mut self,
+        sql: &'static str,
+        parameters: &[Value<'_>],
+        on_row: &mut dyn FnMut(&dyn Row) -> Result<()>,
+    ) -> Result<()>;
+
+    /// Runs a statement and returns how many rows it changed.
+    ///
+    /// # Errors
+    /// The database's.
+    fn execute(&mut self, sql: &'static str, parameters: &[Value<'_>]) -> Result<u64>;
+
+    /// Runs several statements without parameters, already in the database's own dialect.
+    ///
+    /// # Errors
+    /// The database's.
+    fn batch(&mut self, sql: &str) -> Result<()>;
+
+    /// How this database spells what differs.
+    fn dialect(&self) -> Dialect;
+
+    /// Remembers what this transaction changed, to be published once it is committed.
+    fn hint(&mut self, hints: Hints);
+}
+
+/// One operation of a write transaction. It may be called again when the database asks for a repeat,
+/// so it must not keep anything from a call that failed.
+pub type WriteOperation = Box<dyn FnMut(&mut dyn Connection) -> Result<()> + Send>;
+
+/// A database that reads in snapshots and writes in transactions.
+pub trait Database: Send + Sync {
+    /// Runs `operation` on one consistent snapshot.
+    ///
+    /// # Errors
+    /// The database's or the operation's.
+    fn read(&self, operation: &mut dyn FnMut(&mut dyn Connection) -> Result<()>) -> Result<()>;
+
+    /// Runs `operation` in a transaction, possibly together with others', and returns once it is as
+    /// durable as the mode promises. `name` says what it does in errors.
+    ///
+    /// # Errors
+    /// The database's or the operation's; then nothing of it is kept, unless the commit itself
+    /// failed: that outcome is unknown until it is looked up.
+    fn write(&self, name: &'static str, operation: WriteOperation) -> Result<()>;
+
+    /// Where changes are announced: those of this process at once, those of others when
+    /// [`Database::watch`] was called.
+    fn signals(&self) -> &Signals;
+
+    /// Begins to watch for changes by other processes.
+    fn watch(&self);
+}

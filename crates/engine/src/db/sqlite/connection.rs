@@ -1,0 +1,134 @@
+//! A SQLite connection inside a transaction, as the seam sees it.
+
+use std::collections::HashMap;
+
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::{CachedStatement, ToSql};
+
+use super::error::from_sqlite;
+use crate::db::{Connection, Dialect, Row, Value};
+use crate::error::{Error, Result};
+use crate::signal::Hints;
+
+/// The names by which parameters are bound: SQLite numbers `$1` by first appearance, not by its digits.
+const PARAMETER_NAMES: [&str; 32] = [
+    "$1", "$2", "$3", "$4", "$5", "$6", "$7", "$8", "$9", "$10", "$11", "$12", "$13", "$14", "$15", "$16",
+    "$17", "$18", "$19", "$20", "$21", "$22", "$23", "$24", "$25", "$26", "$27", "$28", "$29", "$30", "$31",
+    "$32",
+];
+
+/// Translated statements of one connection, kept between transactions where it pays.
+#[derive(Default)]
+pub(super) struct Statements {
+    translated: HashMap<&'static str, String>,
+}
+
+/// Runs statements inside a transaction that somebody else began and will end.
+pub(super) struct SqliteConnection<'a> {
+    raw: &'a rusqlite::Connection,
+    statements: &'a mut Statements,
+    hints: Hints,
+}
+
+impl<'a> SqliteConnection<'a> {
+    pub(super) fn new(raw: &'a rusqlite::Connection, statements: &'a mut Statements) -> Self {
+        SqliteConnection { raw, statements, hints: Hints::NONE }
+    }
+
+    /// What the operations so far changed.
+    pub(super) fn hints(&self) -> Hints {
+        self.hints
+    }
+
+    fn prepare(&mut self, sql: &'static str, parameters: &[Value<'_>]) -> Result<CachedStatement<'a>> {
+        let translated =
+            self.statements.translated.entry(sql).or_insert_with(|| Dialect::Sqlite.translate(sql));
+        let mut statement =
+            self.raw.prepare_cached(translated).map_err(|error| from_sqlite(summary(sql), &error))?;
+        for (name, value) in PARAMETER_NAMES.iter().zip(parameters) {
+            let index =
+                statement
+                    .parameter_index(name)
+                    .map_err(|error| from_sqlite(summary(sql), &error))?
+                    .ok_or_else(|| Error::internal(summary(sql), format!("it has no parameter {name}")))?;
+            statement
+                .raw_bind_parameter(index, Bound(*value))
+                .map_err(|error| from_sqlite(summary(sql), &error))?;
+        }
+        Ok(statement)
+    }
+}
+
+impl Connection for SqliteConnection<'_> {
+    fn query(
+        &mut self,
+        sql: &'static str,
+        parameters: &[Value<'_>],
+        on_row: &mut dyn FnMut(&dyn Row) -> Result<()>,
+    ) -> Result<()> {
+        let mut statement = self.prepare(sql, parameters)?;
+        let mut rows = statement.raw_query();
+        while let Some(row) = rows.next().map_err(|error| from_sqlite(summary(sql), &error))? {
+            on_row(&SqliteRow { row })?;
+        }
+        Ok(())
+    }
+
+    fn execute(&mut self, sql: &'static str, parameters: &[Value<'_>]) -> Result<u64> {
+        let mut statement = self.prepare(sql, parameters)?;
+        let changed = statement.raw_execute().map_err(|error| from_sqlite(summary(sql), &error))?;
+        Ok(changed as u64)
+    }
+
+    fn batch(&mut self, sql: &str) -> Result<()> {
+        self.raw.execute_batch(sql).map_err(|error| from_sqlite(summary(sql), &error))
+    }
+
+    fn dialect(&self) -> Dialect {
+        Dialect::Sqlite
+    }
+
+    fn hint(&mut self, hints: Hints) {
+        self.hints = self.hints | hints;
+    }
+}
+
+/// The first words of a statement, which say enough in an error.
+fn summary(sql: &str) -> &str {
+    let end = sql.char_indices().map(|(index, _)| index).take_while(|index| *index <= 60).last().unwrap_or(0);
+    sql[..end].split('\n').next().unwrap_or_default().trim_end()
+}
+
+struct Bound<'a>(Value<'a>);
+
+impl ToSql for Bound<'_> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match self.0 {
+            Value::Null => ValueRef::Null,
+            Value::Integer(value) => ValueRef::Integer(value),
+            Value::Real(value) => ValueRef::Real(value),
+            Value::Text(value) => ValueRef::Text(value.as_bytes()),
+        }))
+    }
+}
+
+struct SqliteRow<'a> {
+    row: &'a rusqlite::Row<'a>,
+}
+
+impl Row for SqliteRow<'_> {
+    fn value(&self, column: usize) -> Result<Value<'_>> {
+        let value = self.row.get_ref(column).map_err(|error| from_sqlite("read a column", &error))?;
+        match value {
+            ValueRef::Null => Ok(Value::Null),
+            ValueRef::Integer(value) => Ok(Value::Integer(value)),
+            ValueRef::Real(value) => Ok(Value::Real(value)),
+            ValueRef::Text(bytes) => std::str::from_utf8(bytes)
+                .map(Value::Text)
+                .map_err(|error| Error::internal(format!("read column {column}"), error.to_string())),
+            ValueRef::Blob(_) => {
+                Err(Error::internal(format!("read column {column}"), "a blob, where none is stored"))
+            }
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! SQLite's error codes as the engine's errors.
+
+use rusqlite::ErrorCode;
+
+use crate::error::{Error, Unavailable};
+
+/// Names what a caller can do about an error of SQLite.
+pub(super) fn from_sqlite(operation: &str, error: &rusqlite::Error) -> Error {
+    let rusqlite::Error::SqliteFailure(failure, detail) = error else {
+        return Error::internal(operation, error.to_string());
+    };
+    let detail = detail.clone().unwrap_or_else(|| error.to_string());
+    #[allow(clippy::wildcard_enum_match_arm, reason = "the enum is SQLite's and open")]
+    let reason = match failure.code {
+        ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Unavailable::Locked,
+        ErrorCode::DiskFull => Unavailable::DiskFull,
+        ErrorCode::ReadOnly | ErrorCode::PermissionDenied => Unavailable::ReadOnly,
+        ErrorCode::NotADatabase => Unavailable::NotADatabase,
+        ErrorCode::DatabaseCorrupt => Unavailable::Corrupt(detail),
+        ErrorCode::SystemIoFailure => Unavailable::InputOutput(detail),
+        ErrorCode::CannotOpen => Unavailable::CannotOpen(detail),
+        ErrorCode::ConstraintViolation => return Error::conflict(operation, detail),
+        ErrorCode::TooBig => return Error::invalid(operation, detail),
+        _ => return Error::internal(operation, detail),
+    };
+    Error::unavailable(operation, reason)
+}

@@ -1,0 +1,88 @@
+//! SQLite behind the seam: one writer thread with group commit, a pool of readers.
+
+mod connection;
+mod error;
+mod open;
+mod writer;
+
+pub use open::{Durability, OpenMode, SqliteOptions};
+
+use std::path::{Path, PathBuf};
+
+use r2d2_sqlite::SqliteConnectionManager;
+
+use crate::db::{Connection, Database, WriteOperation};
+use crate::error::{Error, Result, Unavailable};
+use crate::signal::Signals;
+use connection::{SqliteConnection, Statements};
+use error::from_sqlite;
+use writer::Writer;
+
+/// Connections for reading, made when they are first needed.
+const READERS_MAX: u32 = 8;
+
+/// A database in one SQLite file.
+pub struct SqliteDatabase {
+    path: PathBuf,
+    signals: Signals,
+    writer: Writer,
+    readers: r2d2::Pool<SqliteConnectionManager>,
+}
+
+impl SqliteDatabase {
+    /// Opens the file, makes or migrates its tables, and starts the writer.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] with the reason, when the file can't be used.
+    pub fn open(path: &Path, options: &SqliteOptions) -> Result<SqliteDatabase> {
+        let connection = open::open_writer(path, options)?;
+        let signals = Signals::default();
+        let readers = open::open_readers(path, READERS_MAX)?;
+        let writer = Writer::start(connection, signals.clone())?;
+        Ok(SqliteDatabase { path: path.to_owned(), signals, writer, readers })
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Copies the database into a new file while others read and write, through SQLite.
+    ///
+    /// # Errors
+    /// When `target` exists or can't be written.
+    pub fn backup(&self, target: &Path) -> Result<()> {
+        open::backup(&*self.reader()?, target)
+    }
+
+    fn reader(&self) -> Result<r2d2::PooledConnection<SqliteConnectionManager>> {
+        self.readers.get().map_err(|error| {
+            Error::unavailable("open a connection for reading", Unavailable::CannotOpen(error.to_string()))
+        })
+    }
+}
+
+impl Database for SqliteDatabase {
+    fn read(&self, operation: &mut dyn FnMut(&mut dyn Connection) -> Result<()>) -> Result<()> {
+        let mut pooled = self.reader()?;
+        // A transaction of rusqlite rolls back when it is dropped, also by a panic: the pool never
+        // gets a connection back that is still inside one.
+        let transaction = pooled
+            .transaction_with_behavior(rusqlite::TransactionBehavior::Deferred)
+            .map_err(|error| from_sqlite("begin to read", &error))?;
+        operation(&mut SqliteConnection::new(&transaction, &mut Statements::default()))
+    }
+
+    fn write(&self, name: &'static str, operation: WriteOperation) -> Result<()> {
+        self.writer.write(name, operation)
+    }
+
+    fn signals(&self) -> &Signals {
+        &self.signals
+    }
+
+    fn watch(&self) {
+        self.writer.watch();
+    }
+}

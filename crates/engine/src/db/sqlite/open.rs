@@ -1,0 +1,212 @@
+//! Opens a SQLite file the one safe way: WAL before the pool, pragmas read back, tables migrated.
+
+use std::path::Path;
+use std::time::Duration;
+
+use r2d2_sqlite::SqliteConnectionManager;
+use rusqlite::{OpenFlags, TransactionBehavior};
+
+use super::connection::{SqliteConnection, Statements};
+use super::error::from_sqlite;
+use crate::clock::Clock;
+use crate::db::migrate;
+use crate::error::{Error, Result, Unavailable};
+
+/// Earlier versions can damage a database in WAL mode when two connections write and checkpoint at once.
+const SQLITE_VERSION_MIN: i32 = 3_051_003;
+/// How often a busy database is tried again, a millisecond apart.
+const BUSY_TRIES_MAX: i32 = 10_000;
+/// The switch to WAL does not wait for locks by itself.
+const WAL_TRIES_MAX: u32 = 2_000;
+/// The WAL file is cut back to this size after a checkpoint.
+const WAL_SIZE_MAX_BYTES: i64 = 64 * 1024 * 1024;
+const STATEMENTS_CACHED: usize = 128;
+const OPENING: &str = "open the database";
+
+/// What a commit survives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// `kill -9` and a power cut: each commit is flushed to the disk.
+    #[default]
+    Full,
+    /// `kill -9`; a power cut may take the last moments, never the file's consistency.
+    Normal,
+}
+
+/// Whether a missing file is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OpenMode {
+    /// Make it.
+    #[default]
+    Create,
+    /// Report it.
+    Existing,
+}
+
+/// How to open a SQLite file.
+#[derive(Debug, Clone, Default)]
+pub struct SqliteOptions {
+    /// What a commit survives.
+    pub durability: Durability,
+    /// Whether a missing file is made.
+    pub mode: OpenMode,
+}
+
+/// The connection that writes.
+pub(super) fn open_writer(path: &Path, options: &SqliteOptions) -> Result<rusqlite::Connection> {
+    if rusqlite::version_number() < SQLITE_VERSION_MIN {
+        let detail = format!("SQLite {} is too old: 3.51.3 is needed", rusqlite::version());
+        return Err(Error::unavailable(OPENING, Unavailable::CannotOpen(detail)));
+    }
+    check_path(path, options.mode)?;
+    let mut connection = rusqlite::Connection::open_with_flags(path, flags(options.mode))
+        .map_err(|error| from_sqlite(OPENING, &error))?;
+    configure(&connection)?;
+    switch_to_wal(&connection)?;
+    let synchronous = match options.durability {
+        Durability::Full => 2,
+        Durability::Normal => 1,
+    };
+    set_pragma(&connection, "synchronous", synchronous)?;
+    set_pragma(&connection, "journal_size_limit", WAL_SIZE_MAX_BYTES)?;
+    migrate_tables(&mut connection)?;
+    Ok(connection)
+}
+
+/// The pool of connections that read. They can't write: a statement that tries is a defect.
+pub(super) fn open_readers(path: &Path, most: u32) -> Result<r2d2::Pool<SqliteConnectionManager>> {
+    let manager =
+        SqliteConnectionManager::file(path).with_flags(flags(OpenMode::Existing)).with_init(|connection| {
+            connection.busy_handler(Some(wait_while_busy))?;
+            connection.set_prepared_statement_cache_capacity(STATEMENTS_CACHED);
+            connection.pragma_update(None, "query_only", true)
+        });
+    r2d2::Pool::builder()
+        .max_size(most)
+        .min_idle(Some(0))
+        .test_on_check_out(false)
+        .connection_timeout(Duration::from_secs(10))
+        .build(manager)
+        .map_err(|error| Error::unavailable(OPENING, Unavailable::CannotOpen(error.to_string())))
+}
+
+/// Copies everything a reader sees into a new file.
+pub(super) fn backup(source: &rusqlite::Connection, target: &Path) -> Result<()> {
+    const WHAT: &str = "back up the database";
+    const PAGES_A_STEP: i32 = 1_000;
+    if target.exists() {
+        return Err(Error::conflict(WHAT, format!("{} exists already", target.display())));
+    }
+    let mut copy = rusqlite::Connection::open(target).map_err(|error| from_sqlite(WHAT, &error))?;
+    let backup =
+        rusqlite::backup::Backup::new(source, &mut copy).map_err(|error| from_sqlite(WHAT, &error))?;
+    backup
+        .run_to_completion(PAGES_A_STEP, Duration::ZERO, None)
+        .map_err(|error| from_sqlite(WHAT, &error))?;
+    drop(backup);
+    let verdict: String = copy
+        .query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))
+        .map_err(|error| from_sqlite(WHAT, &error))?;
+    if verdict == "ok" { Ok(()) } else { Err(Error::unavailable(WHAT, Unavailable::Corrupt(verdict))) }
+}
+
+fn flags(mode: OpenMode) -> OpenFlags {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    match mode {
+        OpenMode::Create => flags | OpenFlags::SQLITE_OPEN_CREATE,
+        OpenMode::Existing => flags,
+    }
+}
+
+/// SQLite says no more than "unable to open database file": look for the reason before. Only the
+/// names are looked at; the file is never opened here, which would drop SQLite's locks on it.
+fn check_path(path: &Path, mode: OpenMode) -> Result<()> {
+    let cannot_open = |reason: String| Err(Error::unavailable(OPENING, Unavailable::CannotOpen(reason)));
+    match std::fs::metadata(path) {
+        Ok(metadata) if metadata.is_dir() => {
+            return cannot_open(format!("{} is a directory", path.display()));
+        }
+        Ok(_) => return Ok(()),
+        Err(_absent) if mode == OpenMode::Existing => {
+            return Err(Error::unavailable(OPENING, Unavailable::Missing(path.to_owned())));
+        }
+        Err(_absent) => {}
+    }
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() && !folder.is_dir() => {
+            cannot_open(format!("the folder {} does not exist", folder.display()))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn configure(connection: &rusqlite::Connection) -> Result<()> {
+    connection.busy_handler(Some(wait_while_busy)).map_err(|error| from_sqlite(OPENING, &error))?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_CACHED);
+    // Reads the header: here it shows when the file is something else.
+    let pages: i64 = connection
+        .query_row("PRAGMA page_count", [], |row| row.get(0))
+        .map_err(|error| from_sqlite(OPENING, &error))?;
+    if pages == 0 {
+        // Can only be chosen before the first table: lets pruning give space back in small steps.
+        connection
+            .pragma_update(None, "auto_vacuum", "INCREMENTAL")
+            .map_err(|error| from_sqlite(OPENING, &error))?;
+    }
+    set_pragma(connection, "foreign_keys", 1)?;
+    set_pragma(connection, "temp_store", 2)
+}
+
+/// A flat millisecond: SQLite's own handler sleeps up to 100 ms while the lock is long free again.
+fn wait_while_busy(tries: i32) -> bool {
+    std::thread::sleep(Duration::from_millis(1));
+    tries < BUSY_TRIES_MAX
+}
+
+fn switch_to_wal(connection: &rusqlite::Connection) -> Result<()> {
+    for _attempt in 0..WAL_TRIES_MAX {
+        let mode: rusqlite::Result<String> =
+            connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0));
+        match mode {
+            Ok(mode) if mode == "wal" => return Ok(()),
+            Ok(mode) => {
+                let detail = format!("the file system allows journal mode `{mode}` only; WAL is needed");
+                return Err(Error::unavailable(OPENING, Unavailable::CannotOpen(detail)));
+            }
+            Err(error) => {
+                let error = from_sqlite(OPENING, &error);
+                if error != Error::unavailable(OPENING, Unavailable::Locked) {
+                    return Err(error);
+                }
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
+    }
+    Err(Error::unavailable(OPENING, Unavailable::Locked))
+}
+
+/// Sets a pragma and reads it back: SQLite ignores a value it does not know without a word.
+fn set_pragma(connection: &rusqlite::Connection, name: &str, value: i64) -> Result<()> {
+    connection.pragma_update(None, name, value).map_err(|error| from_sqlite(OPENING, &error))?;
+    let found: i64 = connection
+        .pragma_query_value(None, name, |row| row.get(0))
+        .map_err(|error| from_sqlite(OPENING, &error))?;
+    if found == value {
+        Ok(())
+    } else {
+        Err(Error::internal(OPENING, format!("pragma {name} is {found} after it was set to {value}")))
+    }
+}
+
+fn migrate_tables(connection: &mut rusqlite::Connection) -> Result<()> {
+    let transaction = connection
+        .transaction_with_behavior(TransactionBehavior::Immediate)
+        .map_err(|error| from_sqlite(OPENING, &error))?;
+    let instance = uuid::Uuid::now_v7().simple().to_string();
+    migrate(
+        &mut SqliteConnection::new(&transaction, &mut Statements::default()),
+        Clock::system().now_ms(),
+        &instance,
+    )?;
+    transaction.commit().map_err(|error| from_sqlite(OPENING, &error))
+}

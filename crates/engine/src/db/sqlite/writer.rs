@@ -1,0 +1,188 @@
+//! The one thread of a process that writes to SQLite, with group commit.
+//!
+//! Callers hand it operations; it runs all that are waiting inside one `BEGIN IMMEDIATE`, each in a
+//! savepoint so that one that fails hurts no other, commits once, and answers everybody. While a
+//! commit waits for the disk the next group gathers: the slower the disk, the larger the groups.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use super::connection::{SqliteConnection, Statements};
+use super::error::from_sqlite;
+use crate::db::WriteOperation;
+use crate::error::{Error, Result, Unavailable};
+use crate::signal::{Hints, Signals};
+
+/// Operations that wait at most; then callers wait for a place.
+const QUEUE_MAX: usize = 1_024;
+/// Operations in one transaction at most.
+const GROUP_MAX: usize = 256;
+/// How often an idle writer looks whether another process committed.
+const WATCH_TICK: Duration = Duration::from_millis(10);
+
+struct Request {
+    name: &'static str,
+    operation: WriteOperation,
+    answer: SyncSender<Result<()>>,
+}
+
+/// The handle of the writer thread. Dropping it ends the thread after what is queued.
+pub(super) struct Writer {
+    requests: Mutex<Option<SyncSender<Request>>>,
+    watching: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Writer {
+    pub(super) fn start(connection: rusqlite::Connection, signals: Signals) -> Result<Writer> {
+        let (requests, inbox) = sync_channel(QUEUE_MAX);
+        let watching = Arc::new(AtomicBool::new(false));
+        let mut state = State { connection, statements: Statements::default(), signals, data_version: 0 };
+        let watch = Arc::clone(&watching);
+        let thread = std::thread::Builder::new()
+            .name("windlass-writer".to_owned())
+            .spawn(move || state.serve(&inbox, &watch))
+            .map_err(|error| Error::internal("start the writer", error.to_string()))?;
+        Ok(Writer { requests: Mutex::new(Some(requests)), watching, thread: Some(thread) })
+    }
+
+    pub(super) fn write(&self, name: &'static str, operation: WriteOperation) -> Result<()> {
+        let closed = || Error::unavailable(name, Unavailable::Closed);
+        let (answer, answered) = sync_channel(1);
+        let requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let request = Request { name, operation, answer };
+        requests.ok_or_else(closed)?.send(request).map_err(|_gone| closed())?;
+        answered.recv().map_err(|_gone| closed())?
+    }
+
+    pub(super) fn watch(&self) {
+        // An operation that does nothing wakes a writer that sleeps without a tick.
+        if !self.watching.swap(true, Ordering::Relaxed) {
+            let _closed = self.write("begin to watch", Box::new(|_connection| Ok(())));
+        }
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        drop(self.requests.lock().unwrap_or_else(PoisonError::into_inner).take());
+        if let Some(thread) = self.thread.take() {
+            let _panicked = thread.join();
+        }
+    }
+}
+
+struct State {
+    connection: rusqlite::Connection,
+    statements: Statements,
+    signals: Signals,
+    data_version: i64,
+}
+
+impl State {
+    fn serve(&mut self, inbox: &Receiver<Request>, watching: &AtomicBool) {
+        loop {
+            let watch = watching.load(Ordering::Relaxed);
+            let first = if watch {
+                inbox.recv_timeout(WATCH_TICK)
+            } else {
+                inbox.recv().map_err(|_closed| RecvTimeoutError::Disconnected)
+            };
+            match first {
+                Ok(first) => {
+                    let mut group = vec![first];
+                    group.extend(inbox.try_iter().take(GROUP_MAX - 1));
+                    self.commit_group(group);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+            if watch {
+                self.notice_foreign_commits();
+            }
+        }
+    }
+
+    /// `data_version` moves only for commits of other connections: the truth about other processes.
+    fn notice_foreign_commits(&mut self) {
+        let version = self
+            .connection
+            .prepare_cached("PRAGMA data_version")
+            .and_then(|mut statement| statement.query_row([], |row| row.get::<_, i64>(0)));
+        // An error here shows again, with an answer, at the next write.
+        if let Ok(version) = version
+            && version != std::mem::replace(&mut self.data_version, version)
+        {
+            self.signals.publish(Hints::FOREIGN);
+        }
+    }
+
+    fn commit_group(&mut self, mut group: Vec<Request>) {
+        let (results, hints) = match self.run_group(&mut group) {
+            Ok((results, hints)) => (results, hints),
+            Err(error) => (vec![Err(error); group.len()], Hints::NONE),
+        };
+        for (request, result) in group.into_iter().zip(results) {
+            // A caller that gave up waiting is no reason to stop.
+            let _gone = request.answer.send(result);
+        }
+        self.signals.publish(hints);
+    }
+
+    fn run_group(&mut self, group: &mut [Request]) -> Result<(Vec<Result<()>>, Hints)> {
+        let State { connection, statements, .. } = self;
+        let run = |sql: &str| {
+            connection
+                .prepare_cached(sql)
+                .and_then(|mut statement| statement.execute([]))
+                .map_err(|error| from_sqlite("write to the database", &error))
+        };
+        run("BEGIN IMMEDIATE")?;
+        let mut session = SqliteConnection::new(connection, statements);
+        let alone = group.len() == 1;
+        let mut results = Vec::with_capacity(group.len());
+        for request in group.iter_mut() {
+            if !alone {
+                run("SAVEPOINT operation")?;
+            }
+            let result = run_operation(request, &mut session);
+            if connection.is_autocommit() {
+                // SQLite took back the whole transaction (disk full, I/O error): nothing of it exists.
+                return Err(result.err().unwrap_or_else(|| {
+                    Error::internal("write to the database", "the transaction ended by itself")
+                }));
+            }
+            let undone = match (&result, alone) {
+                (Ok(()), false) => run("RELEASE operation"),
+                (Err(_), false) => run("ROLLBACK TO operation").and_then(|_| run("RELEASE operation")),
+                (Ok(()), true) => Ok(0),
+                (Err(_), true) => run("ROLLBACK"),
+            };
+            if let Err(error) = undone {
+                let _ended = run("ROLLBACK");
+                return Err(error);
+            }
+            results.push(result);
+        }
+        if !connection.is_autocommit()
+            && let Err(error) = run("COMMIT")
+        {
+            // Not in the file for any other connection; a crash right now could still bring it back.
+            // Guards on every transition make finding out and repeating harmless.
+            let _ended = run("ROLLBACK");
+            return Err(error);
+        }
+        Ok((results, session.hints()))
+    }
+}
+
+fn run_operation(request: &mut Request, session: &mut SqliteConnection<'_>) -> Result<()> {
+    match catch_unwind(AssertUnwindSafe(|| (request.operation)(session))) {
+        Ok(result) => result,
+        Err(_panic) => Err(Error::internal(request.name, "the operation panicked")),
+    }
+}

@@ -1,0 +1,152 @@
+//! One error for the engine, its variants named by what a caller can do about it.
+
+use std::path::PathBuf;
+
+/// The result of whatever touches the database.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What went wrong, by what can be done about it.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Error {
+    /// What was asked for does not exist.
+    #[error("{what} does not exist")]
+    NotFound {
+        /// The thing and its id: `run 42`.
+        what: String,
+    },
+    /// Somebody else changed it first, or its state does not allow this.
+    #[error("{operation}: {reason}")]
+    Conflict {
+        /// What was tried, with the id.
+        operation: String,
+        /// Which state stood against it.
+        reason: String,
+    },
+    /// The caller's values are wrong: trying again does not help.
+    #[error("{operation}: {reason}")]
+    Invalid {
+        /// What was tried.
+        operation: String,
+        /// What is wrong with the values.
+        reason: String,
+    },
+    /// The database can't be used. [`Unavailable::is_passing`] says whether waiting may help.
+    #[error("{operation}: {reason}")]
+    Unavailable {
+        /// What was tried.
+        operation: String,
+        /// Why it can't be used.
+        reason: Unavailable,
+    },
+    /// The engine broke one of its own rules: a defect.
+    #[error("{operation}: internal error: {detail}")]
+    Internal {
+        /// What was tried.
+        operation: String,
+        /// What was met.
+        detail: String,
+    },
+}
+
+/// Why a database can't be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unavailable {
+    /// No file is there, and this caller does not make one.
+    #[error("there is no database at {}", .0.display())]
+    Missing(PathBuf),
+    /// The file can't be opened or made.
+    #[error("the database can't be opened: {0}")]
+    CannotOpen(String),
+    /// The file is something else.
+    #[error("the file is not a SQLite database")]
+    NotADatabase,
+    /// The file is a SQLite database of another program.
+    #[error("the database has a table `{table}` that Windlass did not make")]
+    Foreign {
+        /// The table that stands in the way.
+        table: String,
+    },
+    /// The tables were made by a newer Windlass.
+    #[error("its tables are of version {found}, and this program knows versions up to {supported}")]
+    NewerVersion {
+        /// The version of the tables.
+        found: i64,
+        /// The newest version this program knows.
+        supported: i64,
+    },
+    /// Another process keeps it locked.
+    #[error("another process keeps the database locked")]
+    Locked,
+    /// No space is left.
+    #[error("the disk is full")]
+    DiskFull,
+    /// The file or its folder can't be written.
+    #[error("the database or its folder is read-only")]
+    ReadOnly,
+    /// The file is damaged.
+    #[error("the database is damaged: {0}")]
+    Corrupt(String),
+    /// The system refused to read or write.
+    #[error("input or output failed: {0}")]
+    InputOutput(String),
+    /// The engine of this process is shutting down.
+    #[error("the database was closed")]
+    Closed,
+}
+
+impl Unavailable {
+    /// Waiting and trying again may help.
+    #[must_use]
+    pub fn is_passing(&self) -> bool {
+        match self {
+            Unavailable::Locked | Unavailable::DiskFull | Unavailable::InputOutput(_) => true,
+            Unavailable::Missing(_)
+            | Unavailable::CannotOpen(_)
+            | Unavailable::NotADatabase
+            | Unavailable::Foreign { .. }
+            | Unavailable::NewerVersion { .. }
+            | Unavailable::ReadOnly
+            | Unavailable::Corrupt(_)
+            | Unavailable::Closed => false,
+        }
+    }
+}
+
+impl Error {
+    /// Something does not exist.
+    pub fn not_found(what: impl Into<String>) -> Error {
+        Error::NotFound { what: what.into() }
+    }
+
+    /// A state stands against it.
+    pub fn conflict(operation: impl Into<String>, reason: impl Into<String>) -> Error {
+        Error::Conflict { operation: operation.into(), reason: reason.into() }
+    }
+
+    /// The caller's values are wrong.
+    pub fn invalid(operation: impl Into<String>, reason: impl Into<String>) -> Error {
+        Error::Invalid { operation: operation.into(), reason: reason.into() }
+    }
+
+    /// The database can't be used.
+    pub fn unavailable(operation: impl Into<String>, reason: Unavailable) -> Error {
+        Error::Unavailable { operation: operation.into(), reason }
+    }
+
+    /// A defect of the engine.
+    pub fn internal(operation: impl Into<String>, detail: impl Into<String>) -> Error {
+        Error::Internal { operation: operation.into(), detail: detail.into() }
+    }
+
+    /// Waiting and trying again may help.
+    #[must_use]
+    pub fn is_passing(&self) -> bool {
+        match self {
+            Error::Unavailable { reason, .. } => reason.is_passing(),
+            Error::NotFound { .. }
+            | Error::Conflict { .. }
+            | Error::Invalid { .. }
+            | Error::Internal { .. } => false,
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Stopping runs and jobs: what has not started ends at once, what runs is asked to stop.
+
+use std::collections::BTreeMap;
+
+use super::Store;
+use super::claim::label;
+use super::finish::{Ended, RunDelta, count_down, settle};
+use crate::db::{Connection, first};
+use crate::error::{Error, Result};
+use crate::signal::Hints;
+use crate::status::{JobStatus, RunStatus, StopReason};
+
+/// What a cancellation did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cancellation {
+    /// Jobs that ended at once.
+    pub cancelled: i64,
+    /// Jobs that run and were asked to stop.
+    pub stopping: i64,
+}
+
+impl Store {
+    /// Stops a run.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::Conflict`] when it is over or stopping, and the database's.
+    pub fn cancel_run(&self, run_id: i64) -> Result<Cancellation> {
+        let now_ms = self.clock.now_ms();
+        self.write("cancel a run", move |connection| {
+            stop_run(connection, run_id, StopReason::Cancelled, now_ms)
+        })
+    }
+
+    /// Stops a job. Its children are skipped.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::Conflict`] when it is over, and the database's.
+    pub fn cancel_job(&self, job_id: i64) -> Result<Cancellation> {
+        let now_ms = self.clock.now_ms();
+        self.write("cancel a job", move |connection| cancel_job(connection, job_id, now_ms))
+    }
+}
+
+/// Stops a run inside the caller's transaction.
+pub(super) fn stop_run(
+    connection: &mut dyn Connection,
+    run_id: i64,
+    reason: StopReason,
+    now_ms: i64,
+) -> Result<Cancellation> {
+    let stopped = connection.execute(
+        "UPDATE runs SET stop_reason = $2, updated_at = $3
+         WHERE id = $1 AND status IN ('PENDING', 'RUNNING') AND stop_reason IS NULL",
+        &[run_id.into(), reason.as_str().into(), now_ms.into()],
+    )?;
+    if stopped == 0 {
+        return Err(why_not_stopped(connection, run_id)?);
+    }
+    let stopping = connection.execute(
+        "UPDATE jobs SET cancel_requested_at = $2, updated_at = $2
+         WHERE run_id = $1 AND status = 'RUNNING' AND cancel_requested_at IS NULL",
+        &[run_id.into(), now_ms.into()],
+    )?;
+    let error = match reason {
+        StopReason::Cancelled => "the run was cancelled",
+        StopReason::TimedOut => "the run's time was over",
+    };
+    let cancelled = connection.execute(
+        "UPDATE jobs SET status = 'CANCELLED', last_error = $3, updated_at = $2, finished_at = $2
+         WHERE run_id = $1 AND status IN ('BLOCKED', 'SCHEDULED', 'PENDING', 'WAITING')",
+        &[run_id.into(), now_ms.into(), error.into()],
+    )?;
+    let (cancelled, stopping) = (count(cancelled), count(stopping));
+    let delta = RunDelta { finished: cancelled, failed: cancelled };
+    count_down(connection, &BTreeMap::from([(run_id, delta)]), now_ms)?;
+    connection.hint(Hints::CANCEL | Hints::PROGRESS);
+    Ok(Cancellation { cancelled, stopping })
+}
+
+fn why_not_stopped(connection: &mut dyn Connection, run_id: i64) -> Result<Error> {
+    let status = first(connection, "SELECT status FROM runs WHERE id = $1", &[run_id.into()], |row| {
+        row.parsed(0, RunStatus::parse)
+    })?;
+    Ok(match status {
+        None => Error::not_found(format!("run {run_id}")),
+        Some(status) if status.is_terminal() => {
+            Error::conflict(format!("cancel run {run_id}"), format!("it is {status} already"))
+        }
+        Some(_) => Error::conflict(format!("cancel run {run_id}"), "it is being stopped already"),
+    })
+}
+
+fn cancel_job(connection: &mut dyn Connection, job_id: i64, now_ms: i64) -> Result<Cancellation> {
+    let cancelled = first(
+        connection,
+        "UPDATE jobs
+         SET status = 'CANCELLED', last_error = 'it was cancelled', updated_at = $2, finished_at = $2
+         WHERE id = $1 AND status IN ('BLOCKED', 'SCHEDULED', 'PENDING', 'WAITING')
+         RETURNING run_id, name, allow_failure",
+        &[job_id.into(), now_ms.into()],
+        |row| {
+            Ok(Ended {
+                job_id,
+                run_id: row.optional_integer(0)?,
+                name: row.optional_text(1)?,
+                status: JobStatus::Cancelled,
+                allow_failure: row.integer(2)? != 0,
+            })
+        },
+    )?;
+    connection.hint(Hints::CANCEL | Hints::PROGRESS);
+    if let Some(ended) = cancelled {
+        settle(connection, &[ended], now_ms)?;
+        return Ok(Cancellation { cancelled: 1, stopping: 0 });
+    }
+    let asked = connection.execute(
+        "UPDATE jobs SET cancel_requested_at = $2, updated_at = $2
+         WHERE id = $1 AND status = 'RUNNING' AND cancel_requested_at IS NULL",
+        &[job_id.into(), now_ms.into()],
+    )?;
+    if asked == 1 {
+        return Ok(Cancellation { cancelled: 0, stopping: 1 });
+    }
+    let known =
+        first(connection, "SELECT status, run_id, name FROM jobs WHERE id = $1", &[job_id.into()], |row| {
+            Ok((
+                row.parsed(0, JobStatus::parse)?,
+                label(job_id, row.optional_integer(1)?, row.optional_text(2)?.as_deref()),
+            ))
+        })?;
+    Err(match known {
+        None => Error::not_found(format!("job j{job_id}")),
+        Some((JobStatus::Running, label)) => {
+            Error::conflict(format!("cancel job {label}"), "it is being stopped already")
+        }
+        Some((status, label)) => {
+            Error::conflict(format!("cancel job {label}"), format!("it is {status} already"))
+        }
+    })
+}
+
+fn count(rows: u64) -> i64 {
+    i64::try_from(rows).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,313 @@
+//! Claiming: who takes which jobs. One statement claims; it never cleans, sweeps or counts.
+//!
+//! A *lane* is a part of the claim index that is in claiming order by itself: one queue and kind, or
+//! one run. A claim reads the heads of its lanes, merges them by priority, time and id, and takes the
+//! first. Each head is one index seek, whatever else the tables hold.
+
+use windlass_workflow::OnInterrupt;
+
+use super::{Store, json_ids, json_rows};
+use crate::db::{Connection, Row, all, first};
+use crate::error::Result;
+use crate::signal::Hints;
+use crate::status::WorkerStatus;
+use crate::transition::{Backoff, Facts};
+
+/// Jobs in one claim at most.
+pub const CLAIM_MAX: usize = 1_000;
+/// Lanes looked at in one claim at most; more take their turn in the next.
+const LANES_MAX: usize = 256;
+
+/// Which jobs a worker takes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Scope {
+    /// Whatever waits in any queue.
+    Everything,
+    /// Whatever waits in these queues.
+    Queues(Vec<String>),
+    /// Only the jobs of these runs.
+    Runs(Vec<i64>),
+}
+
+/// What a worker asks for.
+#[derive(Debug, Clone)]
+pub struct ClaimRequest {
+    /// The worker.
+    pub worker_id: i64,
+    /// Which jobs.
+    pub scope: Scope,
+    /// The kinds it can execute.
+    pub kinds: Vec<String>,
+    /// How many at most.
+    pub limit: usize,
+}
+
+/// What a claim came to.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Claims {
+    /// The claimed jobs, the most urgent first.
+    Jobs(Vec<ClaimedJob>),
+    /// The worker is fenced: it owns nothing any more and must register anew.
+    Fenced,
+}
+
+/// A job that a worker owns.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ClaimedJob {
+    /// Its id.
+    pub id: i64,
+    /// Its run, unless it stands alone.
+    pub run_id: Option<i64>,
+    /// Its name in the run.
+    pub name: Option<String>,
+    /// What executes it.
+    pub kind: String,
+    /// What it is to do, as JSON.
+    pub payload: String,
+    /// How long this attempt may take, in milliseconds.
+    pub timeout_ms: Option<i64>,
+    /// What the end of the attempt is decided by.
+    pub facts: Facts,
+}
+
+/// A job's place in the order of claiming.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    negated_priority: i64,
+    execute_after: i64,
+    id: i64,
+}
+
+/// Reads [`Facts`] from consecutive columns: attempt, failures, max_attempts, interruptions,
+/// max_interruptions, on_interrupt, retry.
+pub(super) fn read_facts(row: &dyn Row, from: usize) -> Result<Facts> {
+    let backoff = match row.optional_text(from + 6)? {
+        None => Backoff::default(),
+        // Rows may come from outside: what can't be read means the default, not a stuck job.
+        Some(json) => serde_json::from_str(&json).unwrap_or_default(),
+    };
+    Ok(Facts {
+        attempt: row.integer(from)?,
+        failures: row.integer(from + 1)?,
+        max_attempts: row.integer(from + 2)?,
+        interruptions: row.integer(from + 3)?,
+        max_interruptions: row.integer(from + 4)?,
+        on_interrupt: row.parsed(from + 5, |text| match text {
+            "rerun" => Some(OnInterrupt::Rerun),
+            "fail" => Some(OnInterrupt::Fail),
+            _ => None,
+        })?,
+        backoff,
+    })
+}
+
+impl Store {
+    /// Claims up to `limit` jobs.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn claim(&self, request: ClaimRequest) -> Result<Claims> {
+        let now_ms = self.clock.now_ms();
+        self.write("claim jobs", move |connection| claim(connection, &request, now_ms))
+    }
+
+    /// Whether a claim would find anything, without taking the write lock.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn has_claimable(&self, request: &ClaimRequest) -> Result<bool> {
+        let one = ClaimRequest { limit: 1, ..request.clone() };
+        self.read(|connection| Ok(!places(connection, &one)?.is_empty()))
+    }
+}
+
+/// Claims inside the caller's transaction.
+pub(super) fn claim(connection: &mut dyn Connection, request: &ClaimRequest, now_ms: i64) -> Result<Claims> {
+    let status =
+        first(connection, "SELECT status FROM workers WHERE id = $1", &[request.worker_id.into()], |row| {
+            row.parsed(0, WorkerStatus::parse)
+        })?;
+    match status {
+        Some(WorkerStatus::Alive | WorkerStatus::Draining) => {}
+        Some(WorkerStatus::Stopped | WorkerStatus::Dead) | None => return Ok(Claims::Fenced),
+    }
+    if request.limit == 0 {
+        return Ok(Claims::Jobs(Vec::new()));
+    }
+    let places = places(connection, request)?;
+    if places.is_empty() {
+        return Ok(Claims::Jobs(Vec::new()));
+    }
+    let ids: Vec<i64> = places.iter().map(|place| place.id).collect();
+    let mut jobs = take(connection, &ids, request.worker_id, now_ms)?;
+    // RETURNING promises no order.
+    let order: std::collections::HashMap<i64, usize> =
+        ids.iter().enumerate().map(|(index, id)| (*id, index)).collect();
+    jobs.sort_by_key(|job| order.get(&job.id).copied());
+    start_runs(connection, &jobs, now_ms)?;
+    connection.hint(Hints::PROGRESS);
+    Ok(Claims::Jobs(jobs))
+}
+
+/// The most urgent claimable jobs over all lanes of the request.
+fn places(connection: &mut dyn Connection, request: &ClaimRequest) -> Result<Vec<Place>> {
+    let limit = request.limit.min(CLAIM_MAX);
+    let mut places = match &request.scope {
+        Scope::Everything => lane_places(connection, None, &request.kinds, limit)?,
+        Scope::Queues(queues) => lane_places(connection, Some(queues), &request.kinds, limit)?,
+        Scope::Runs(run_ids) => run_places(connection, run_ids, &request.kinds, limit)?,
+    };
+    places.sort_unstable();
+    places.truncate(limit);
+    Ok(places)
+}
+
+fn lane_places(
+    connection: &mut dyn Connection,
+    queues: Option<&Vec<String>>,
+    kinds: &[String],
+    limit: usize,
+) -> Result<Vec<Place>> {
+    let kinds = json_rows("claim jobs", kinds)?;
+    // Steps from queue to queue by one seek each, never over the rows of a queue.
+    let mut lanes = all(
+        connection,
+        "WITH RECURSIVE waiting (queue) AS (
+             SELECT (SELECT queue FROM jobs WHERE status = 'PENDING' ORDER BY queue LIMIT 1)
+             UNION ALL
+             SELECT (SELECT jobs.queue FROM jobs
+                     WHERE jobs.status = 'PENDING' AND jobs.queue > waiting.queue
+                     ORDER BY jobs.queue LIMIT 1)
+             FROM waiting WHERE waiting.queue IS NOT NULL
+         )
+         SELECT waiting.queue, kinds.value
+         FROM waiting CROSS JOIN {texts $1} AS kinds
+         WHERE waiting.queue IS NOT NULL
+           AND waiting.queue NOT IN (SELECT name FROM queues WHERE paused_at IS NOT NULL)
+           AND EXISTS (SELECT 1 FROM jobs
+                       WHERE jobs.status = 'PENDING' AND jobs.queue = waiting.queue
+                         AND jobs.kind = kinds.value)",
+        &[(&kinds).into()],
+        |row| Ok((row.text(0)?, row.text(1)?)),
+    )?;
+    if let Some(queues) = queues {
+        lanes.retain(|(queue, _kind)| queues.contains(queue));
+    }
+    let mut places = Vec::new();
+    for (queue, kind) in lanes.iter().take(LANES_MAX) {
+        connection.query(
+            "SELECT id, priority, execute_after FROM jobs
+             WHERE status = 'PENDING' AND queue = $1 AND kind = $2
+             ORDER BY priority DESC, execute_after, id LIMIT $3 {lock}",
+            &[queue.into(), kind.into(), (limit as i64).into()],
+            &mut |row| {
+                places.push(read_place(row)?);
+                Ok(())
+            },
+        )?;
+    }
+    Ok(places)
+}
+
+fn run_places(
+    connection: &mut dyn Connection,
+    run_ids: &[i64],
+    kinds: &[String],
+    limit: usize,
+) -> Result<Vec<Place>> {
+    let kinds = json_rows("claim jobs", kinds)?;
+    let mut places = Vec::new();
+    for run_id in run_ids {
+        connection.query(
+            "SELECT id, priority, execute_after FROM jobs
+             WHERE status = 'PENDING' AND run_id IS NOT NULL AND run_id = $1
+               AND kind IN (SELECT value FROM {texts $2} AS kinds)
+               AND queue NOT IN (SELECT name FROM queues WHERE paused_at IS NOT NULL)
+             ORDER BY priority DESC, execute_after, id LIMIT $3 {lock}",
+            &[(*run_id).into(), (&kinds).into(), (limit as i64).into()],
+            &mut |row| {
+                places.push(read_place(row)?);
+                Ok(())
+            },
+        )?;
+    }
+    Ok(places)
+}
+
+fn read_place(row: &dyn Row) -> Result<Place> {
+    Ok(Place {
+        negated_priority: row.integer(1)?.saturating_neg(),
+        execute_after: row.integer(2)?,
+        id: row.integer(0)?,
+    })
+}
+
+fn take(
+    connection: &mut dyn Connection,
+    ids: &[i64],
+    worker_id: i64,
+    now_ms: i64,
+) -> Result<Vec<ClaimedJob>> {
+    all(
+        connection,
+        "UPDATE jobs
+         SET status = 'RUNNING', attempt = attempt + 1, worker_id = $2, started_at = $3,
+             updated_at = $3, finished_at = NULL
+         WHERE id IN {ids $1} AND status = 'PENDING'
+         RETURNING id, run_id, name, kind, payload, timeout_ms,
+                   attempt, failures, max_attempts, interruptions, max_interruptions, on_interrupt, retry",
+        &[(&json_ids(ids)).into(), worker_id.into(), now_ms.into()],
+        |row| {
+            Ok(ClaimedJob {
+                id: row.integer(0)?,
+                run_id: row.optional_integer(1)?,
+                name: row.optional_text(2)?,
+                kind: row.text(3)?,
+                payload: row.text(4)?,
+                timeout_ms: row.optional_integer(5)?,
+                facts: read_facts(row, 6)?,
+            })
+        },
+    )
+}
+
+/// The first claimed job starts its run, and the run's clock.
+fn start_runs(connection: &mut dyn Connection, jobs: &[ClaimedJob], now_ms: i64) -> Result<()> {
+    let mut run_ids: Vec<i64> = jobs.iter().filter_map(|job| job.run_id).collect();
+    run_ids.sort_unstable();
+    run_ids.dedup();
+    if run_ids.is_empty() {
+        return Ok(());
+    }
+    let with_deadline = all(
+        connection,
+        "UPDATE runs
+         SET status = 'RUNNING', started_at = coalesce(started_at, $2), updated_at = $2,
+             deadline_at = $2 + timeout_ms
+         WHERE id IN {ids $1} AND status = 'PENDING'
+         RETURNING deadline_at",
+        &[(&json_ids(&run_ids)).into(), now_ms.into()],
+        |row| row.optional_integer(0),
+    )?;
+    if with_deadline.iter().any(Option::is_some) {
+        connection.hint(Hints::DUE);
+    }
+    Ok(())
+}
+
+impl ClaimedJob {
+    /// How people know it: `3/fetch` or `j42`.
+    #[must_use]
+    pub fn label(&self) -> String {
+        label(self.id, self.run_id, self.name.as_deref())
+    }
+}
+
+/// How people know a job: `3/fetch` or `j42`.
+#[must_use]
+pub(super) fn label(id: i64, run_id: Option<i64>, name: Option<&str>) -> String {
+    match (run_id, name) {
+        (Some(run_id), Some(name)) => format!("{run_id}/{name}"),
+        (Some(_), None) | (None, _) => format!("j{id}"),
+    }
+}

@@ -1,0 +1,126 @@
+//! Enqueueing jobs that stand alone.
+
+use super::{Store, json_rows};
+use crate::db::{Connection, all};
+use crate::error::{Error, Result};
+use crate::signal::Hints;
+use crate::status::JobStatus;
+
+/// Attempts of a job that stands alone and does not say how many it wants.
+pub const DEFAULT_MAX_ATTEMPTS: i64 = 3;
+/// Jobs in one call at most.
+pub const ENQUEUE_MAX: usize = 100_000;
+/// Rows in one statement.
+const CHUNK: usize = 2_000;
+
+/// A job to be enqueued.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewJob {
+    /// What executes it.
+    pub kind: String,
+    /// What it is to do, as JSON.
+    pub payload: String,
+    /// The queue it waits in.
+    pub queue: String,
+    /// Higher is claimed first.
+    pub priority: i64,
+    /// Not before this instant; `None` is at once.
+    pub execute_after: Option<i64>,
+    /// Executions that may fail, at least 1.
+    pub max_attempts: i64,
+    /// How long one attempt may take, in milliseconds.
+    pub timeout_ms: Option<i64>,
+    /// No second unfinished job with this key is accepted.
+    pub unique_key: Option<String>,
+}
+
+impl NewJob {
+    /// A job of a kind with a JSON payload and every default.
+    pub fn new(kind: impl Into<String>, payload: impl Into<String>) -> NewJob {
+        NewJob {
+            kind: kind.into(),
+            payload: payload.into(),
+            queue: windlass_workflow::model::DEFAULT_QUEUE.to_owned(),
+            priority: 0,
+            execute_after: None,
+            max_attempts: DEFAULT_MAX_ATTEMPTS,
+            timeout_ms: None,
+            unique_key: None,
+        }
+    }
+}
+
+impl Store {
+    /// Accepts jobs, all or none, and returns their ids in the order given.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a payload that is no JSON or too many jobs, [`Error::Conflict`] when an
+    /// unfinished job has the same unique key, and the database's.
+    pub fn enqueue(&self, jobs: Vec<NewJob>) -> Result<Vec<i64>> {
+        if jobs.len() > ENQUEUE_MAX {
+            let reason = format!("{} jobs at once, and {ENQUEUE_MAX} is the limit", jobs.len());
+            return Err(Error::invalid("enqueue jobs", reason));
+        }
+        jobs.iter().try_for_each(check)?;
+        let now_ms = self.clock.now_ms();
+        self.write("enqueue jobs", move |connection| {
+            let mut ids = Vec::with_capacity(jobs.len());
+            for chunk in jobs.chunks(CHUNK) {
+                ids.extend(insert(connection, chunk, now_ms)?);
+            }
+            connection.hint(Hints::PENDING | Hints::DUE | Hints::PROGRESS);
+            Ok(ids)
+        })
+    }
+}
+
+fn check(job: &NewJob) -> Result<()> {
+    let operation = || format!("enqueue a job of kind `{}`", job.kind);
+    if job.kind.is_empty() {
+        return Err(Error::invalid(operation(), "the kind is empty"));
+    }
+    if job.max_attempts < 1 {
+        return Err(Error::invalid(operation(), "max_attempts must be at least 1"));
+    }
+    serde_json::from_str::<serde::de::IgnoredAny>(&job.payload)
+        .map(|_valid| ())
+        .map_err(|error| Error::invalid(operation(), format!("the payload is not JSON: {error}")))
+}
+
+fn insert(connection: &mut dyn Connection, jobs: &[NewJob], now_ms: i64) -> Result<Vec<i64>> {
+    type Row<'a> = (&'a str, &'a str, i64, &'static str, i64, &'a str, i64, Option<i64>, Option<&'a str>);
+    let rows: Vec<Row<'_>> = jobs
+        .iter()
+        .map(|job| {
+            let execute_after = job.execute_after.unwrap_or(now_ms);
+            let status =
+                if execute_after > now_ms { JobStatus::Scheduled } else { JobStatus::Pending }.as_str();
+            (
+                job.kind.as_str(),
+                job.queue.as_str(),
+                job.priority,
+                status,
+                execute_after,
+                job.payload.as_str(),
+                job.max_attempts,
+                job.timeout_ms,
+                job.unique_key.as_deref(),
+            )
+        })
+        .collect();
+    // Ids grow in the order of the rows; RETURNING may show them in any order.
+    let mut ids = all(
+        connection,
+        "INSERT INTO jobs (kind, queue, priority, status, execute_after, payload, max_attempts, timeout_ms,
+                           unique_key, created_at, updated_at)
+         SELECT kind, queue, priority, status, execute_after, payload, max_attempts, timeout_ms,
+                unique_key, $2, $2
+         FROM {rows $1: kind text, queue text, priority integer, status text, execute_after integer,
+                        payload text, max_attempts integer, timeout_ms integer, unique_key text} AS news
+         RETURNING id",
+        &[(&json_rows("enqueue jobs", &rows)?).into(), now_ms.into()],
+        |row| row.integer(0),
+    )?;
+    ids.sort_unstable();
+    Ok(ids)
+}

@@ -1,0 +1,332 @@
+//! Ending attempts: results, retries, promotion of children, skips and the outcome of runs, all in one
+//! transaction, and the next claim with them. A chain costs one commit a link.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::claim::{ClaimRequest, Claims, claim};
+use super::logs::{LogLine, append};
+use super::{Store, json_ids, json_rows};
+use crate::db::{Connection, all};
+use crate::error::Result;
+use crate::signal::Hints;
+use crate::status::{JobStatus, RunStatus};
+use crate::transition::Transition;
+
+/// The end of an attempt, decided and to be written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Finish {
+    /// The job.
+    pub job_id: i64,
+    /// The attempt that ended: only its owner may end it.
+    pub attempt: i64,
+    /// The owner.
+    pub worker_id: i64,
+    /// The state the job goes to.
+    pub transition: Transition,
+    /// Output that is not written yet.
+    pub logs: Vec<LogLine>,
+}
+
+/// What came of ending attempts.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Finished {
+    /// Jobs that somebody else owns by now: their results were discarded.
+    pub conflicts: Vec<i64>,
+    /// Runs that ended with these jobs.
+    pub ended_runs: Vec<(i64, RunStatus)>,
+}
+
+/// A job that left RUNNING or never got there, as its parents and children see it.
+pub(super) struct Ended {
+    pub(super) job_id: i64,
+    pub(super) run_id: Option<i64>,
+    pub(super) name: Option<String>,
+    pub(super) status: JobStatus,
+    pub(super) allow_failure: bool,
+}
+
+impl Store {
+    /// Ends attempts, promotes what they unblocked, decides runs, and claims the next jobs, durably
+    /// and at once.
+    ///
+    /// # Errors
+    /// The database's. After one the outcome may be unknown; calling again is harmless.
+    pub fn finish_and_claim(
+        &self,
+        finishes: Vec<Finish>,
+        request: Option<ClaimRequest>,
+    ) -> Result<(Finished, Claims)> {
+        let now_ms = self.clock.now_ms();
+        self.write("finish and claim jobs", move |connection| {
+            let finished = finish(connection, &finishes, now_ms)?;
+            let claims = match &request {
+                Some(request) => claim(connection, request, now_ms)?,
+                None => Claims::Jobs(Vec::new()),
+            };
+            Ok((finished, claims))
+        })
+    }
+}
+
+/// Ends attempts inside the caller's transaction.
+pub(super) fn finish(connection: &mut dyn Connection, finishes: &[Finish], now_ms: i64) -> Result<Finished> {
+    if finishes.is_empty() {
+        return Ok(Finished::default());
+    }
+    let ended = write_transitions(connection, finishes, now_ms)?;
+    let owned: HashMap<i64, JobStatus> = ended.iter().map(|job| (job.job_id, job.status)).collect();
+    let kept: Vec<&Finish> = finishes.iter().filter(|finish| owned.contains_key(&finish.job_id)).collect();
+    record_attempts(connection, &kept, now_ms)?;
+    let logs: Vec<&LogLine> = kept.iter().flat_map(|finish| &finish.logs).collect();
+    append(connection, &logs)?;
+    let ended_runs = settle(connection, &ended, now_ms)?;
+    connection.hint(Hints::PROGRESS);
+    let conflicts =
+        finishes.iter().map(|finish| finish.job_id).filter(|job_id| !owned.contains_key(job_id)).collect();
+    Ok(Finished { conflicts, ended_runs })
+}
+
+/// The fenced update: only the owner of the attempt changes the row. A job that was asked to stop is
+/// not tried again.
+fn write_transitions(
+    connection: &mut dyn Connection,
+    finishes: &[Finish],
+    now_ms: i64,
+) -> Result<Vec<Ended>> {
+    type News<'a> = (i64, i64, i64, &'a str, i64, i64, i64, Option<i64>, Option<&'a str>, Option<&'a str>);
+    let news: Vec<News<'_>> = finishes
+        .iter()
+        .map(|Finish { job_id, attempt, worker_id, transition, .. }| {
+            (
+                *job_id,
+                *attempt,
+                *worker_id,
+                transition.status.as_str(),
+                transition.attempt,
+                transition.failures,
+                transition.interruptions,
+                transition.execute_after,
+                transition.last_error.as_deref(),
+                transition.output.as_deref(),
+            )
+        })
+        .collect();
+    let ended = all(
+        connection,
+        "UPDATE jobs
+         SET status = CASE WHEN jobs.cancel_requested_at IS NOT NULL
+                            AND news.status IN ('SCHEDULED', 'PENDING')
+                           THEN 'CANCELLED' ELSE news.status END,
+             attempt = news.attempt_after,
+             failures = news.failures,
+             interruptions = news.interruptions,
+             execute_after = coalesce(news.execute_after, jobs.execute_after),
+             last_error = news.last_error,
+             output = news.output,
+             updated_at = $2,
+             finished_at = CASE WHEN news.status IN ('SCHEDULED', 'PENDING')
+                                 AND jobs.cancel_requested_at IS NULL
+                                THEN NULL ELSE $2 END
+         FROM {rows $1: id integer, attempt integer, worker_id integer, status text,
+                        attempt_after integer, failures integer, interruptions integer,
+                        execute_after integer, last_error text, output text} AS news
+         WHERE jobs.id = news.id AND jobs.status = 'RUNNING' AND jobs.attempt = news.attempt
+           AND jobs.worker_id = news.worker_id
+         RETURNING id, run_id, name, status, allow_failure",
+        &[(&json_rows("finish jobs", &news)?).into(), now_ms.into()],
+        |row| {
+            Ok(Ended {
+                job_id: row.integer(0)?,
+                run_id: row.optional_integer(1)?,
+                name: row.optional_text(2)?,
+                status: row.parsed(3, JobStatus::parse)?,
+                allow_failure: row.integer(4)? != 0,
+            })
+        },
+    )?;
+    if ended.iter().any(|job| job.status == JobStatus::Scheduled) {
+        connection.hint(Hints::DUE);
+    }
+    if ended.iter().any(|job| job.status == JobStatus::Pending) {
+        connection.hint(Hints::PENDING);
+    }
+    Ok(ended)
+}
+
+fn record_attempts(connection: &mut dyn Connection, finishes: &[&Finish], now_ms: i64) -> Result<()> {
+    let records: Vec<(i64, i64, i64, &str, Option<&str>)> = finishes
+        .iter()
+        .filter_map(|finish| {
+            let outcome = finish.transition.record?;
+            let error = finish.transition.last_error.as_deref();
+            Some((finish.job_id, finish.attempt, finish.worker_id, outcome.as_str(), error))
+        })
+        .collect();
+    if records.is_empty() {
+        return Ok(());
+    }
+    connection.execute(
+        "INSERT INTO job_attempts (job_id, attempt, worker_id, outcome, error, started_at, finished_at)
+         SELECT news.job_id, news.attempt, news.worker_id, news.outcome, news.error, jobs.started_at, $2
+         FROM {rows $1: job_id integer, attempt integer, worker_id integer, outcome text, error text}
+              AS news
+         JOIN jobs ON jobs.id = news.job_id
+         WHERE true
+         ON CONFLICT (job_id, attempt) DO NOTHING",
+        &[(&json_rows("record attempts", &records)?).into(), now_ms.into()],
+    )?;
+    Ok(())
+}
+
+/// What the ends of jobs mean for their children and runs: promotes, skips, counts, and decides runs.
+pub(super) fn settle(
+    connection: &mut dyn Connection,
+    ended: &[Ended],
+    now_ms: i64,
+) -> Result<Vec<(i64, RunStatus)>> {
+    let mut satisfied = Vec::new();
+    let mut counts: BTreeMap<i64, RunDelta> = BTreeMap::new();
+    for job in ended {
+        let Some(run_id) = job.run_id else { continue };
+        let delta = match effect(job.status, job.allow_failure) {
+            Effect::None => continue,
+            Effect::Satisfies => {
+                satisfied.push(job.job_id);
+                RunDelta { finished: 1, failed: 0 }
+            }
+            Effect::Breaks => {
+                let cause = job.name.as_deref().unwrap_or("a parent");
+                let skipped = skip_descendants(connection, job.job_id, cause, job.status, now_ms)?;
+                RunDelta { finished: 1 + skipped, failed: 1 }
+            }
+        };
+        counts.entry(run_id).or_default().add(delta);
+    }
+    promote_children(connection, &satisfied, now_ms)?;
+    count_down(connection, &counts, now_ms)
+}
+
+/// What the end of a job means for its children.
+enum Effect {
+    /// It is not over.
+    None,
+    /// They have one parent less to wait for.
+    Satisfies,
+    /// They can never run.
+    Breaks,
+}
+
+fn effect(status: JobStatus, allow_failure: bool) -> Effect {
+    match status {
+        JobStatus::Blocked
+        | JobStatus::Scheduled
+        | JobStatus::Pending
+        | JobStatus::Running
+        | JobStatus::Waiting => Effect::None,
+        JobStatus::Successful => Effect::Satisfies,
+        JobStatus::Failed if allow_failure => Effect::Satisfies,
+        JobStatus::Failed | JobStatus::Cancelled | JobStatus::Skipped => Effect::Breaks,
+    }
+}
+
+#[derive(Default, Clone, Copy)]
+pub(super) struct RunDelta {
+    pub(super) finished: i64,
+    pub(super) failed: i64,
+}
+
+impl RunDelta {
+    fn add(&mut self, other: RunDelta) {
+        self.finished += other.finished;
+        self.failed += other.failed;
+    }
+}
+
+/// One statement for any number of finished parents and children; O(1) an edge.
+fn promote_children(connection: &mut dyn Connection, parents: &[i64], now_ms: i64) -> Result<()> {
+    if parents.is_empty() {
+        return Ok(());
+    }
+    let mut claimable = false;
+    connection.query(
+        "UPDATE jobs
+         SET blocked_by = jobs.blocked_by - satisfied.edges,
+             status = CASE WHEN jobs.blocked_by > satisfied.edges THEN 'BLOCKED' ELSE 'PENDING' END,
+             updated_at = $2
+         FROM (SELECT child_id, count(*) AS edges FROM job_dependencies
+               WHERE parent_id IN {ids $1} GROUP BY child_id) AS satisfied
+         WHERE jobs.id = satisfied.child_id AND jobs.status = 'BLOCKED'
+         RETURNING status",
+        &[(&json_ids(parents)).into(), now_ms.into()],
+        &mut |row| {
+            claimable |= row.parsed(0, JobStatus::parse)? == JobStatus::Pending;
+            Ok(())
+        },
+    )?;
+    if claimable {
+        connection.hint(Hints::PENDING);
+    }
+    Ok(())
+}
+
+/// Skips everything that waits for `parent_id`, directly or not, in one statement for graphs of any
+/// depth. Stops at jobs that are no longer blocked, so repeated calls never visit a job twice.
+pub(super) fn skip_descendants(
+    connection: &mut dyn Connection,
+    parent_id: i64,
+    parent_name: &str,
+    parent_status: JobStatus,
+    now_ms: i64,
+) -> Result<i64> {
+    let reason = format!("skipped: `{parent_name}` is {parent_status}");
+    let skipped = connection.execute(
+        "WITH RECURSIVE doomed (id) AS (
+             SELECT edges.child_id FROM job_dependencies AS edges
+             JOIN jobs AS child ON child.id = edges.child_id
+             WHERE edges.parent_id = $1 AND child.status = 'BLOCKED'
+             UNION
+             SELECT edges.child_id FROM doomed
+             JOIN job_dependencies AS edges ON edges.parent_id = doomed.id
+             JOIN jobs AS child ON child.id = edges.child_id
+             WHERE child.status = 'BLOCKED'
+         )
+         UPDATE jobs
+         SET status = 'SKIPPED', last_error = $2, updated_at = $3, finished_at = $3
+         WHERE id IN (SELECT id FROM doomed) AND status = 'BLOCKED'",
+        &[parent_id.into(), (&reason).into(), now_ms.into()],
+    )?;
+    Ok(i64::try_from(skipped).unwrap_or(i64::MAX))
+}
+
+/// Counts finished jobs off their runs, and decides the runs whose last job is finished.
+pub(super) fn count_down(
+    connection: &mut dyn Connection,
+    counts: &BTreeMap<i64, RunDelta>,
+    now_ms: i64,
+) -> Result<Vec<(i64, RunStatus)>> {
+    if counts.is_empty() {
+        return Ok(Vec::new());
+    }
+    let news: Vec<(i64, i64, i64)> =
+        counts.iter().map(|(run_id, delta)| (*run_id, delta.finished, delta.failed)).collect();
+    let runs = all(
+        connection,
+        "UPDATE runs
+         SET unfinished_jobs = runs.unfinished_jobs - news.finished,
+             failed_jobs = runs.failed_jobs + news.failed,
+             status = CASE
+                 WHEN runs.unfinished_jobs > news.finished THEN runs.status
+                 WHEN runs.stop_reason = 'cancelled' THEN 'CANCELLED'
+                 WHEN runs.stop_reason = 'timed_out' THEN 'FAILED'
+                 WHEN runs.failed_jobs + news.failed > 0 THEN 'FAILED'
+                 ELSE 'SUCCESSFUL' END,
+             finished_at = CASE WHEN runs.unfinished_jobs > news.finished THEN NULL ELSE $2 END,
+             updated_at = $2
+         FROM {rows $1: id integer, finished integer, failed integer} AS news
+         WHERE runs.id = news.id AND runs.status IN ('PENDING', 'RUNNING')
+         RETURNING id, status",
+        &[(&json_rows("count finished jobs", &news)?).into(), now_ms.into()],
+        |row| Ok((row.integer(0)?, row.parsed(1, RunStatus::parse)?)),
+    )?;
+    Ok(runs.into_iter().filter(|(_run_id, status)| status.is_terminal()).collect())
+}

@@ -1,0 +1,295 @@
+//! Reading jobs.
+
+use super::claim::label;
+use super::{Store, json_rows};
+use crate::db::{Row, all, first, one};
+use crate::error::{Error, Result};
+use crate::status::JobStatus;
+
+/// A job, as it is now. Instants are milliseconds since the Unix epoch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Job {
+    /// Its id.
+    pub id: i64,
+    /// Its run, unless it stands alone.
+    pub run_id: Option<i64>,
+    /// Its name in the run.
+    pub name: Option<String>,
+    /// What executes it.
+    pub kind: String,
+    /// The queue it waits in.
+    pub queue: String,
+    /// Its state.
+    pub status: JobStatus,
+    /// Higher is claimed first.
+    pub priority: i64,
+    /// Not claimed before this instant.
+    pub execute_after: i64,
+    /// What it is to do, as JSON.
+    pub payload: String,
+    /// Claims so far.
+    pub attempt: i64,
+    /// Failures that are allowed.
+    pub max_attempts: i64,
+    /// Failures so far.
+    pub failures: i64,
+    /// Deaths of its worker so far.
+    pub interruptions: i64,
+    /// Deaths of its worker that are allowed.
+    pub max_interruptions: i64,
+    /// Its failure does not matter to its run.
+    pub allow_failure: bool,
+    /// Why the last attempt did not succeed, or why it was skipped.
+    pub last_error: Option<String>,
+    /// What it handed on, as JSON.
+    pub output: Option<String>,
+    /// Parents that are not finished.
+    pub blocked_by: i64,
+    /// Who executes or executed it.
+    pub worker_id: Option<i64>,
+    /// When it was asked to stop.
+    pub cancel_requested_at: Option<i64>,
+    /// When it was accepted.
+    pub created_at: i64,
+    /// When it last changed.
+    pub updated_at: i64,
+    /// When its last attempt was claimed.
+    pub started_at: Option<i64>,
+    /// When it was over.
+    pub finished_at: Option<i64>,
+}
+
+impl Job {
+    /// How people know it: `3/fetch` or `j42`.
+    #[must_use]
+    pub fn label(&self) -> String {
+        label(self.id, self.run_id, self.name.as_deref())
+    }
+}
+
+/// Which jobs to list.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct JobFilter {
+    /// In this state.
+    pub status: Option<JobStatus>,
+    /// In this queue.
+    pub queue: Option<String>,
+    /// Of this run.
+    pub run_id: Option<i64>,
+    /// At most so many, the newest first.
+    pub limit: i64,
+}
+
+/// `SELECT` of every column that [`read_job`] reads, in its order.
+macro_rules! select_jobs {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, run_id, name, kind, queue, status, priority, execute_after, payload, attempt,
+                    max_attempts, failures, interruptions, max_interruptions, allow_failure, last_error,
+                    output, blocked_by, worker_id, cancel_requested_at, created_at, updated_at,
+                    started_at, finished_at
+             FROM jobs ",
+            $rest
+        )
+    };
+}
+
+fn read_job(row: &dyn Row) -> Result<Job> {
+    Ok(Job {
+        id: row.integer(0)?,
+        run_id: row.optional_integer(1)?,
+        name: row.optional_text(2)?,
+        kind: row.text(3)?,
+        queue: row.text(4)?,
+        status: row.parsed(5, JobStatus::parse)?,
+        priority: row.integer(6)?,
+        execute_after: row.integer(7)?,
+        payload: row.text(8)?,
+        attempt: row.integer(9)?,
+        max_attempts: row.integer(10)?,
+        failures: row.integer(11)?,
+        interruptions: row.integer(12)?,
+        max_interruptions: row.integer(13)?,
+        allow_failure: row.integer(14)? != 0,
+        last_error: row.optional_text(15)?,
+        output: row.optional_text(16)?,
+        blocked_by: row.integer(17)?,
+        worker_id: row.optional_integer(18)?,
+        cancel_requested_at: row.optional_integer(19)?,
+        created_at: row.integer(20)?,
+        updated_at: row.integer(21)?,
+        started_at: row.optional_integer(22)?,
+        finished_at: row.optional_integer(23)?,
+    })
+}
+
+impl Store {
+    /// A job.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] and the database's.
+    pub fn job(&self, job_id: i64) -> Result<Job> {
+        self.find_job(job_id)?.ok_or_else(|| Error::not_found(format!("job j{job_id}")))
+    }
+
+    /// A job, if there is one of that id.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn find_job(&self, job_id: i64) -> Result<Option<Job>> {
+        self.read(|connection| first(connection, select_jobs!("WHERE id = $1"), &[job_id.into()], read_job))
+    }
+
+    /// The job of a run that has that name, if there is one.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn find_job_by_name(&self, run_id: i64, name: &str) -> Result<Option<Job>> {
+        self.read(|connection| {
+            first(
+                connection,
+                select_jobs!("WHERE run_id = $1 AND name = $2"),
+                &[run_id.into(), name.into()],
+                read_job,
+            )
+        })
+    }
+
+    /// The newest jobs that match.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn jobs(&self, filter: &JobFilter) -> Result<Vec<Job>> {
+        let status = filter.status.map(JobStatus::as_str);
+        self.read(|connection| {
+            all(
+                connection,
+                select_jobs!(
+                    "WHERE (CAST($1 AS TEXT) IS NULL OR status = $1)
+                   AND (CAST($2 AS TEXT) IS NULL OR queue = $2)
+                   AND ($3 = 0 OR run_id = $3)
+                 ORDER BY id DESC LIMIT $4"
+                ),
+                &[
+                    status.into(),
+                    (&filter.queue).into(),
+                    filter.run_id.unwrap_or(0).into(),
+                    filter.limit.into(),
+                ],
+                read_job,
+            )
+        })
+    }
+
+    /// Every job of a run, in the order of its definition.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn jobs_of_run(&self, run_id: i64) -> Result<Vec<Job>> {
+        self.read(|connection| {
+            all(connection, select_jobs!("WHERE run_id = $1 ORDER BY id"), &[run_id.into()], read_job)
+        })
+    }
+
+    /// The jobs of a run that changed at an instant or later, in the order of change.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn changed_jobs(&self, run_id: i64, since_ms: i64) -> Result<Vec<Job>> {
+        self.read(|connection| {
+            all(
+                connection,
+                select_jobs!(
+                    "WHERE run_id = $1 AND updated_at >= $2
+                 ORDER BY updated_at, id"
+                ),
+                &[run_id.into(), since_ms.into()],
+                read_job,
+            )
+        })
+    }
+
+    /// The edges of a run: (parent, child) by job id.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn dependencies(&self, run_id: i64) -> Result<Vec<(i64, i64)>> {
+        self.read(|connection| {
+            all(
+                connection,
+                "SELECT edges.parent_id, edges.child_id FROM jobs
+                 JOIN job_dependencies AS edges ON edges.child_id = jobs.id
+                 WHERE jobs.run_id = $1 ORDER BY edges.child_id, edges.parent_id",
+                &[run_id.into()],
+                |row| Ok((row.integer(0)?, row.integer(1)?)),
+            )
+        })
+    }
+
+    /// The parents of a job.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn parents(&self, job_id: i64) -> Result<Vec<Job>> {
+        self.read(|connection| {
+            all(
+                connection,
+                select_jobs!(
+                    "WHERE id IN (SELECT parent_id FROM job_dependencies WHERE child_id = $1) ORDER BY id"
+                ),
+                &[job_id.into()],
+                read_job,
+            )
+        })
+    }
+
+    /// The outputs of some jobs of a run, as (name, JSON).
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn outputs(&self, run_id: i64, names: &[String]) -> Result<Vec<(String, Option<String>)>> {
+        let names = json_rows("read outputs", names)?;
+        self.read(|connection| {
+            all(
+                connection,
+                "SELECT name, output FROM jobs
+                 WHERE run_id = $1 AND name IN (SELECT value FROM {texts $2} AS names)",
+                &[run_id.into(), (&names).into()],
+                |row| Ok((row.text(0)?, row.optional_text(1)?)),
+            )
+        })
+    }
+
+    /// The running jobs of a worker that were asked to stop.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn cancel_requests(&self, worker_id: i64) -> Result<Vec<i64>> {
+        self.read(|connection| {
+            all(
+                connection,
+                "SELECT id FROM jobs
+                 WHERE worker_id = $1 AND status = 'RUNNING' AND cancel_requested_at IS NOT NULL",
+                &[worker_id.into()],
+                |row| row.integer(0),
+            )
+        })
+    }
+
+    /// How many jobs wait or run: PENDING, SCHEDULED, RUNNING.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn active_jobs(&self) -> Result<i64> {
+        self.read(|connection| {
+            one(
+                connection,
+                "SELECT (SELECT count(*) FROM jobs WHERE status = 'PENDING')
+                      + (SELECT count(*) FROM jobs WHERE status = 'SCHEDULED')
+                      + (SELECT count(*) FROM jobs WHERE status = 'RUNNING')",
+                &[],
+                |row| row.integer(0),
+            )
+        })
+    }
+}

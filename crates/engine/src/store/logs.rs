@@ -1,0 +1,154 @@
+//! Captured output: one row a line, in the order it was read.
+
+use super::{Store, json_rows};
+use crate::db::{Connection, all};
+use crate::error::Result;
+use crate::signal::Hints;
+
+/// Where a line came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogStream {
+    /// The job's standard output.
+    Stdout,
+    /// The job's standard error.
+    Stderr,
+    /// The engine, about the job.
+    Engine,
+}
+
+impl LogStream {
+    /// Its spelling in the tables.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            LogStream::Stdout => "stdout",
+            LogStream::Stderr => "stderr",
+            LogStream::Engine => "engine",
+        }
+    }
+
+    /// The stream of that spelling.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<LogStream> {
+        [LogStream::Stdout, LogStream::Stderr, LogStream::Engine]
+            .into_iter()
+            .find(|stream| stream.as_str() == text)
+    }
+}
+
+/// A line of an attempt's output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogLine {
+    /// The job.
+    pub job_id: i64,
+    /// The attempt that wrote it.
+    pub attempt: i64,
+    /// Its number in the attempt, from 1.
+    pub line: i64,
+    /// When it was read, in milliseconds since the Unix epoch.
+    pub at: i64,
+    /// Where it came from.
+    pub stream: LogStream,
+    /// Its text, without the line end.
+    pub text: String,
+}
+
+/// Up to where a reader has read a job's output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LogPosition {
+    /// The job.
+    pub job_id: i64,
+    /// The last attempt read; 0 before the first.
+    pub attempt: i64,
+    /// The last line read of that attempt.
+    pub line: i64,
+}
+
+impl Store {
+    /// Writes lines of output. Lines that are there already are left alone, so a repeat is harmless.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn append_logs(&self, lines: Vec<LogLine>) -> Result<()> {
+        self.write("write logs", move |connection| {
+            append(connection, &lines.iter().collect::<Vec<_>>())?;
+            connection.hint(Hints::PROGRESS);
+            Ok(())
+        })
+    }
+
+    /// The lines of one job after a position, in order, `limit` at most.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn logs_after(&self, position: LogPosition, limit: i64) -> Result<Vec<LogLine>> {
+        self.read(|connection| {
+            all(
+                connection,
+                "SELECT attempt, line, at, stream, text FROM job_logs
+                 WHERE job_id = $1 AND (attempt, line) > ($2, $3)
+                 ORDER BY attempt, line LIMIT $4",
+                &[position.job_id.into(), position.attempt.into(), position.line.into(), limit.into()],
+                |row| {
+                    Ok(LogLine {
+                        job_id: position.job_id,
+                        attempt: row.integer(0)?,
+                        line: row.integer(1)?,
+                        at: row.integer(2)?,
+                        stream: row.parsed(3, LogStream::parse)?,
+                        text: row.text(4)?,
+                    })
+                },
+            )
+        })
+    }
+
+    /// The last lines of one attempt, in order.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn last_logs(&self, job_id: i64, attempt: i64, limit: i64) -> Result<Vec<LogLine>> {
+        self.read(|connection| {
+            let mut lines = all(
+                connection,
+                "SELECT line, at, stream, text FROM job_logs
+                 WHERE job_id = $1 AND attempt = $2 ORDER BY line DESC LIMIT $3",
+                &[job_id.into(), attempt.into(), limit.into()],
+                |row| {
+                    Ok(LogLine {
+                        job_id,
+                        attempt,
+                        line: row.integer(0)?,
+                        at: row.integer(1)?,
+                        stream: row.parsed(2, LogStream::parse)?,
+                        text: row.text(3)?,
+                    })
+                },
+            )?;
+            lines.reverse();
+            Ok(lines)
+        })
+    }
+}
+
+/// Writes lines inside the caller's transaction.
+pub(super) fn append(connection: &mut dyn Connection, lines: &[&LogLine]) -> Result<()> {
+    if lines.is_empty() {
+        return Ok(());
+    }
+    let rows: Vec<(i64, i64, i64, i64, &str, &str)> = lines
+        .iter()
+        .map(|line| (line.job_id, line.attempt, line.line, line.at, line.stream.as_str(), line.text.as_str()))
+        .collect();
+    // A job that was pruned meanwhile takes its output with it.
+    connection.execute(
+        "INSERT INTO job_logs (job_id, attempt, line, at, stream, text)
+         SELECT news.job_id, news.attempt, news.line, news.at, news.stream, news.text
+         FROM {rows $1: job_id integer, attempt integer, line integer, at integer, stream text, text text}
+              AS news
+         WHERE EXISTS (SELECT 1 FROM jobs WHERE jobs.id = news.job_id)
+         ON CONFLICT (job_id, attempt, line) DO NOTHING",
+        &[(&json_rows("write logs", &rows)?).into()],
+    )?;
+    Ok(())
+}

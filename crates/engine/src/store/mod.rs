@@ -1,0 +1,153 @@
+//! All SQL, one file per noun. A transition is a guarded update; zero rows is a conflict that the
+//! caller hears about.
+
+mod attempts;
+mod cancel;
+mod check;
+mod claim;
+mod enqueue;
+mod finish;
+mod jobs;
+mod logs;
+mod prune;
+mod queues;
+mod retry;
+mod runs;
+mod stats;
+mod submit;
+mod time;
+mod why;
+mod workers;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::clock::Clock;
+use crate::db::{Connection, Database, Dialect};
+use crate::error::{Error, Result};
+use crate::random::Random;
+use crate::signal::{Hints, Listener, Signals};
+
+pub use attempts::Attempt;
+pub use cancel::Cancellation;
+pub use check::Problem;
+pub use claim::{ClaimRequest, ClaimedJob, Claims, Scope};
+pub use enqueue::NewJob;
+pub use finish::{Finish, Finished};
+pub use jobs::{Job, JobFilter};
+pub use logs::{LogLine, LogPosition, LogStream};
+pub use prune::Pruned;
+pub use retry::Selection;
+pub use runs::{JobCounts, Run, RunContext, RunFilter};
+pub use stats::Stats;
+pub use submit::{NewRun, Submitted};
+pub use time::Due;
+pub use why::{Reason, Why};
+pub use workers::{NewWorker, Rescued, Worker};
+
+/// The tables and everything that may be done to them. Cheap to clone.
+#[derive(Clone)]
+pub struct Store {
+    database: Arc<dyn Database>,
+    clock: Clock,
+    random: Random,
+}
+
+impl Store {
+    /// A store over an open database.
+    #[must_use]
+    pub fn new(database: Arc<dyn Database>, clock: Clock, random: Random) -> Store {
+        Store { database, clock, random }
+    }
+
+    /// The store's source of time.
+    #[must_use]
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// Waits for some kinds of changes.
+    #[must_use]
+    pub fn listen(&self, wants: Hints) -> Listener {
+        self.signals().listen(wants)
+    }
+
+    /// Where changes are announced.
+    #[must_use]
+    pub fn signals(&self) -> &Signals {
+        self.database.signals()
+    }
+
+    /// Begins to hear of changes by other processes.
+    pub fn watch(&self) {
+        self.database.watch();
+    }
+
+    /// Reads on one snapshot.
+    fn read<T>(&self, mut operation: impl FnMut(&mut dyn Connection) -> Result<T>) -> Result<T> {
+        let mut value = None;
+        self.database.read(&mut |connection| {
+            value = Some(operation(connection)?);
+            Ok(())
+        })?;
+        value.ok_or_else(|| Error::internal("read", "the operation did not run"))
+    }
+
+    /// Writes in one transaction; returns what `operation` returned once it is durable.
+    fn write<T: Send + 'static>(
+        &self,
+        name: &'static str,
+        mut operation: impl FnMut(&mut dyn Connection) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let slot = Arc::new(Mutex::new(None));
+        let filled = Arc::clone(&slot);
+        self.database.write(
+            name,
+            Box::new(move |connection| {
+                let value = operation(connection)?;
+                *filled.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
+                Ok(())
+            }),
+        )?;
+        let value = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
+        value.ok_or_else(|| Error::internal(name, "the operation did not run"))
+    }
+
+    /// The globally unique text that this database's idempotency keys start with.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn instance(&self) -> Result<String> {
+        self.read(|connection| {
+            crate::db::one(connection, "SELECT value FROM settings WHERE name = 'instance'", &[], |row| {
+                row.text(0)
+            })
+        })
+    }
+
+    /// How this database spells SQL.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn dialect(&self) -> Result<Dialect> {
+        self.read(|connection| Ok(connection.dialect()))
+    }
+}
+
+/// A set of ids as the JSON list that `{ids $n}` reads.
+fn json_ids(ids: &[i64]) -> String {
+    let mut json = String::with_capacity(ids.len() * 8 + 2);
+    json.push('[');
+    for (index, id) in ids.iter().enumerate() {
+        if index > 0 {
+            json.push(',');
+        }
+        json.push_str(&id.to_string());
+    }
+    json.push(']');
+    json
+}
+
+/// Rows as the JSON list of lists that `{rows $n: …}` reads.
+fn json_rows<T: serde::Serialize>(operation: &'static str, rows: &[T]) -> Result<String> {
+    serde_json::to_string(rows).map_err(|error| Error::internal(operation, error.to_string()))
+}

@@ -1,0 +1,221 @@
+//! Submitting a workflow: the definition's version, the run, its jobs and edges, in one transaction.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+use serde_json::{Map, Value as Json, json};
+use windlass_workflow::{Action, Job, OnInterrupt, Workflow};
+
+use super::{Store, json_rows};
+use crate::db::{Connection, Value, first, one};
+use crate::error::{Error, Result};
+use crate::signal::Hints;
+use crate::transition::Backoff;
+
+/// Rows in one statement.
+const CHUNK: usize = 2_000;
+
+/// A run to be made.
+#[derive(Debug, Clone)]
+pub struct NewRun {
+    /// What to run.
+    pub workflow: Workflow,
+    /// The values of its parameters, bound and complete.
+    pub params: Map<String, Json>,
+    /// The folder that relative paths start from.
+    pub dir: Option<String>,
+    /// The same key twice is the same run.
+    pub run_key: Option<String>,
+}
+
+/// What a submission came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Submitted {
+    /// The run.
+    pub run_id: i64,
+    /// It was made now; else the key named a run that was there.
+    pub created: bool,
+}
+
+impl Store {
+    /// Accepts a run. Once this returns, it survives whatever dies.
+    ///
+    /// # Errors
+    /// The database's, or [`Error::Invalid`] when the workflow has no jobs.
+    pub fn submit(&self, run: NewRun) -> Result<Submitted> {
+        let now_ms = self.clock.now_ms();
+        if run.workflow.jobs.is_empty() {
+            let operation = format!("submit workflow `{}`", run.workflow.name);
+            return Err(Error::invalid(operation, "it has no jobs"));
+        }
+        self.write("submit a run", move |connection| submit(connection, &run, now_ms))
+    }
+}
+
+fn submit(connection: &mut dyn Connection, run: &NewRun, now_ms: i64) -> Result<Submitted> {
+    if let Some(key) = &run.run_key {
+        let known =
+            first(connection, "SELECT id FROM runs WHERE run_key = $1", &[key.into()], |row| row.integer(0))?;
+        if let Some(run_id) = known {
+            return Ok(Submitted { run_id, created: false });
+        }
+    }
+    let workflow_id = keep_version(connection, &run.workflow, now_ms)?;
+    let run_id = insert_run(connection, run, workflow_id, now_ms)?;
+    let ids = insert_jobs(connection, run_id, &run.workflow, now_ms)?;
+    insert_edges(connection, &run.workflow, &ids)?;
+    connection.hint(Hints::PENDING | Hints::PROGRESS);
+    Ok(Submitted { run_id, created: true })
+}
+
+/// The version of the definition with this content, made if it is new.
+fn keep_version(connection: &mut dyn Connection, workflow: &Workflow, now_ms: i64) -> Result<i64> {
+    let hash = workflow.hash();
+    connection.execute(
+        "INSERT INTO workflows (name, hash, definition, created_at) VALUES ($1, $2, $3, $4)
+         ON CONFLICT (name, hash) DO NOTHING",
+        &[(&workflow.name).into(), (&hash).into(), (&workflow.to_json()).into(), now_ms.into()],
+    )?;
+    one(
+        connection,
+        "SELECT id FROM workflows WHERE name = $1 AND hash = $2",
+        &[(&workflow.name).into(), (&hash).into()],
+        |row| row.integer(0),
+    )
+}
+
+fn insert_run(connection: &mut dyn Connection, run: &NewRun, workflow_id: i64, now_ms: i64) -> Result<i64> {
+    let params = to_json(&run.params)?;
+    let env = to_json(&run.workflow.env)?;
+    let total = run.workflow.jobs.len() as i64;
+    one(
+        connection,
+        "INSERT INTO runs (workflow_id, workflow, params, env, dir, run_key, total_jobs, unfinished_jobs,
+                           timeout_ms, created_at, updated_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $7, $8, $9, $9)
+         RETURNING id",
+        &[
+            workflow_id.into(),
+            (&run.workflow.name).into(),
+            (&params).into(),
+            (&env).into(),
+            (&run.dir).into(),
+            (&run.run_key).into(),
+            total.into(),
+            run.workflow.timeout_ms.into(),
+            now_ms.into(),
+        ],
+        |row| row.integer(0),
+    )
+}
+
+type JobRow<'a> =
+    (&'a str, &'a str, i64, String, i64, i64, &'static str, i64, String, Option<i64>, i64, &'static str);
+
+fn insert_jobs(
+    connection: &mut dyn Connection,
+    run_id: i64,
+    workflow: &Workflow,
+    now_ms: i64,
+) -> Result<Vec<i64>> {
+    let mut ids_by_name: HashMap<String, i64> = HashMap::with_capacity(workflow.jobs.len());
+    for chunk in workflow.jobs.chunks(CHUNK) {
+        let rows = chunk.iter().map(|job| job_row(workflow, job)).collect::<Result<Vec<JobRow<'_>>>>()?;
+        connection.query(
+            "INSERT INTO jobs (run_id, kind, name, queue, priority, payload, max_attempts,
+                               max_interruptions, on_interrupt, allow_failure, retry, timeout_ms,
+                               blocked_by, status, execute_after, created_at, updated_at)
+             SELECT $2, 'shell', name, queue, priority, payload, max_attempts,
+                    max_interruptions, on_interrupt, allow_failure, retry, timeout_ms,
+                    blocked_by, status, $3, $3, $3
+             FROM {rows $1: name text, queue text, priority integer, payload text, max_attempts integer,
+                            max_interruptions integer, on_interrupt text, allow_failure integer,
+                            retry text, timeout_ms integer, blocked_by integer, status text} AS news
+             RETURNING id, name",
+            &[(&json_rows("submit jobs", &rows)?).into(), run_id.into(), now_ms.into()],
+            &mut |row| {
+                ids_by_name.insert(row.text(1)?, row.integer(0)?);
+                Ok(())
+            },
+        )?;
+    }
+    workflow
+        .jobs
+        .iter()
+        .map(|job| {
+            ids_by_name
+                .get(&job.name)
+                .copied()
+                .ok_or_else(|| Error::internal("submit jobs", format!("`{}` got no id", job.name)))
+        })
+        .collect()
+}
+
+fn job_row<'a>(workflow: &'a Workflow, job: &'a Job) -> Result<JobRow<'a>> {
+    Ok((
+        &job.name,
+        &job.queue,
+        job.priority,
+        payload(workflow, job)?,
+        job.retry.max_attempts,
+        job.max_interruptions,
+        match job.on_interrupt {
+            OnInterrupt::Rerun => "rerun",
+            OnInterrupt::Fail => "fail",
+        },
+        i64::from(job.allow_failure),
+        to_json(&Backoff::from(&job.retry))?,
+        job.timeout_ms,
+        job.needs.len() as i64,
+        if job.needs.is_empty() { "PENDING" } else { "BLOCKED" },
+    ))
+}
+
+/// What the kind `shell` is told: the same shape as a job enqueued alone.
+fn payload(workflow: &Workflow, job: &Job) -> Result<String> {
+    let mut payload = Map::new();
+    match &job.action {
+        Action::Run { script, shell } => {
+            payload.insert("run".to_owned(), json!(script));
+            if !shell.is_empty() {
+                payload.insert("shell".to_owned(), json!(shell));
+            }
+        }
+        Action::Command(command) => {
+            payload.insert("command".to_owned(), json!(command));
+        }
+    }
+    if !job.env.is_empty() {
+        payload.insert("env".to_owned(), json!(job.env));
+    }
+    if let Some(dir) = &job.dir {
+        payload.insert("dir".to_owned(), json!(dir));
+    }
+    if !job.uses.is_empty() {
+        let names: Vec<&str> = job.uses.iter().map(|index| workflow.jobs[*index].name.as_str()).collect();
+        payload.insert("uses".to_owned(), json!(names));
+    }
+    payload.insert("output".to_owned(), json!(job.output));
+    to_json(&payload)
+}
+
+fn insert_edges(connection: &mut dyn Connection, workflow: &Workflow, ids: &[i64]) -> Result<()> {
+    let edges: Vec<(i64, i64)> = workflow
+        .jobs
+        .iter()
+        .zip(ids)
+        .flat_map(|(job, child_id)| job.needs.iter().map(|parent| (ids[*parent], *child_id)))
+        .collect();
+    for chunk in edges.chunks(CHUNK) {
+        connection.execute(
+            "INSERT INTO job_dependencies (parent_id, child_id)
+             SELECT parent_id, child_id FROM {rows $1: parent_id integer, child_id integer} AS news",
+            &[Value::Text(&json_rows("submit dependencies", chunk)?)],
+        )?;
+    }
+    Ok(())
+}
+
+fn to_json<T: Serialize>(value: &T) -> Result<String> {
+    serde_json::to_string(value).map_err(|error| Error::internal("submit a run", error.to_string()))
+}

@@ -1,0 +1,80 @@
+//! What time does to the tables: jobs whose time has come, runs whose time is over.
+
+use super::Store;
+use super::cancel::stop_run;
+use crate::db::{all, one};
+use crate::error::Result;
+use crate::signal::Hints;
+use crate::status::StopReason;
+
+/// Jobs promoted in one transaction at most.
+const PROMOTE_MAX: i64 = 1_000;
+/// Runs stopped in one transaction at most.
+const EXPIRE_MAX: i64 = 100;
+
+/// What time did, and when it has something to do again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Due {
+    /// Jobs that became claimable.
+    pub promoted: i64,
+    /// Runs that were stopped.
+    pub expired: i64,
+    /// The next instant at which something is due, if anything is.
+    pub next_at: Option<i64>,
+}
+
+impl Store {
+    /// The earliest instant at which a job or a deadline is due, if there is one.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn next_due(&self) -> Result<Option<i64>> {
+        self.read(|connection| {
+            let earliest = one(
+                connection,
+                "SELECT (SELECT min(execute_after) FROM jobs WHERE status = 'SCHEDULED'),
+                        (SELECT min(deadline_at) FROM runs
+                         WHERE deadline_at IS NOT NULL AND stop_reason IS NULL
+                           AND status IN ('PENDING', 'RUNNING'))",
+                &[],
+                |row| Ok([row.optional_integer(0)?, row.optional_integer(1)?]),
+            )?;
+            Ok(earliest.into_iter().flatten().min())
+        })
+    }
+
+    /// Makes claimable what is due and stops the runs whose time is over, a batch at most; call again
+    /// while [`Due::next_at`] is not in the future.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn promote_due(&self) -> Result<Due> {
+        let now_ms = self.clock.now_ms();
+        let (promoted, expired) = self.write("promote due jobs", move |connection| {
+            let promoted = connection.execute(
+                "UPDATE jobs SET status = 'PENDING', updated_at = $1
+                 WHERE id IN (SELECT id FROM jobs WHERE status = 'SCHEDULED' AND execute_after <= $1
+                              ORDER BY execute_after, id LIMIT $2 {lock})
+                   AND status = 'SCHEDULED'",
+                &[now_ms.into(), PROMOTE_MAX.into()],
+            )?;
+            let late = all(
+                connection,
+                "SELECT id FROM runs
+                 WHERE deadline_at IS NOT NULL AND stop_reason IS NULL
+                   AND status IN ('PENDING', 'RUNNING') AND deadline_at <= $1
+                 ORDER BY deadline_at LIMIT $2",
+                &[now_ms.into(), EXPIRE_MAX.into()],
+                |row| row.integer(0),
+            )?;
+            for run_id in &late {
+                stop_run(connection, *run_id, StopReason::TimedOut, now_ms)?;
+            }
+            if promoted > 0 {
+                connection.hint(Hints::PENDING | Hints::PROGRESS);
+            }
+            Ok((i64::try_from(promoted).unwrap_or(i64::MAX), late.len() as i64))
+        })?;
+        Ok(Due { promoted, expired, next_at: self.next_due()? })
+    }
+}

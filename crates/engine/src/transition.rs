@@ -1,0 +1,316 @@
+//! What happens to a job after an attempt: pure decisions, written to the tables by the store.
+
+use serde::{Deserialize, Serialize};
+use windlass_workflow::{OnInterrupt, Retry};
+
+use crate::status::JobStatus;
+
+/// What one attempt came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// It did its work; the output is JSON.
+    Successful {
+        /// What it hands on, as JSON.
+        output: Option<String>,
+    },
+    /// It failed.
+    Failed {
+        /// Why, for people.
+        error: String,
+        /// Whether trying again may help.
+        repeat: Repeat,
+    },
+    /// It took longer than its timeout and was stopped.
+    TimedOut {
+        /// What was done to stop it.
+        error: String,
+    },
+    /// It was stopped because a person or its run's deadline asked for it.
+    Cancelled {
+        /// Why.
+        error: String,
+    },
+    /// Its worker died or left before it was done: whether it did its work is unknown.
+    Interrupted {
+        /// What is known.
+        error: String,
+    },
+    /// It was claimed and given back before anything of it ran.
+    Unstarted,
+}
+
+/// Whether a failed attempt may be followed by another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Repeat {
+    /// As often as `max_attempts` says.
+    Allowed,
+    /// Never: the same would happen again.
+    Pointless,
+}
+
+/// How long to wait between attempts. Absent fields of the stored JSON take the defaults.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Backoff {
+    /// Wait before the second attempt, in milliseconds.
+    pub delay_ms: i64,
+    /// What the wait is multiplied by from one retry to the next.
+    pub factor: f64,
+    /// The longest wait, in milliseconds.
+    pub max_delay_ms: i64,
+    /// Share of the wait that chance may add or take, 0 to 1.
+    pub jitter: f64,
+}
+
+impl Default for Backoff {
+    fn default() -> Self {
+        Backoff::from(&Retry::default())
+    }
+}
+
+impl From<&Retry> for Backoff {
+    fn from(retry: &Retry) -> Self {
+        Backoff {
+            delay_ms: retry.delay_ms,
+            factor: retry.factor,
+            max_delay_ms: retry.max_delay_ms,
+            jitter: retry.jitter,
+        }
+    }
+}
+
+impl Backoff {
+    /// The wait after the given count of failures (at least 1), in milliseconds:
+    /// `min(delay * factor^(failures - 1), max_delay)`, then spread by `jitter` around it. `chance` is
+    /// a share in [0, 1).
+    #[must_use]
+    pub fn wait_ms(&self, failures: i64, chance: f64) -> i64 {
+        let exponent = i32::try_from(failures.saturating_sub(1).max(0)).unwrap_or(i32::MAX);
+        let longest = self.max_delay_ms.max(0) as f64;
+        let grown = (self.delay_ms.max(0) as f64 * self.factor.max(1.0).powi(exponent)).min(longest);
+        let spread = 1.0 + self.jitter.clamp(0.0, 1.0) * (2.0 * chance - 1.0);
+        // Finite and not negative by now: the conversion can only round.
+        (grown * spread).round() as i64
+    }
+}
+
+/// What a decision needs to know of a job.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Facts {
+    /// The attempt that ended.
+    pub attempt: i64,
+    /// Failures that count, before this attempt.
+    pub failures: i64,
+    /// Failures that are allowed.
+    pub max_attempts: i64,
+    /// Interruptions before this attempt.
+    pub interruptions: i64,
+    /// Interruptions that are allowed.
+    pub max_interruptions: i64,
+    /// What an interruption means for it.
+    pub on_interrupt: OnInterrupt,
+    /// How long to wait between attempts.
+    pub backoff: Backoff,
+}
+
+/// The state a job goes to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Transition {
+    /// The new state.
+    pub status: JobStatus,
+    /// The attempts counted so far: one less than before when the claim was given back unused.
+    pub attempt: i64,
+    /// Failures that count.
+    pub failures: i64,
+    /// Interruptions that count.
+    pub interruptions: i64,
+    /// When it may be claimed again, if that changes.
+    pub execute_after: Option<i64>,
+    /// Why it did not succeed.
+    pub last_error: Option<String>,
+    /// What it hands on, as JSON.
+    pub output: Option<String>,
+    /// How the attempt is recorded, when it did not succeed.
+    pub record: Option<AttemptOutcome>,
+}
+
+/// How an attempt that did not succeed is recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AttemptOutcome {
+    /// It failed.
+    Failed,
+    /// It was stopped at its timeout.
+    TimedOut,
+    /// Its worker died or left.
+    Interrupted,
+    /// It was asked to stop.
+    Cancelled,
+}
+
+impl AttemptOutcome {
+    /// Its spelling in the tables.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            AttemptOutcome::Failed => "failed",
+            AttemptOutcome::TimedOut => "timed_out",
+            AttemptOutcome::Interrupted => "interrupted",
+            AttemptOutcome::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// Decides what an attempt's outcome makes of its job. `chance` is a share in [0, 1).
+#[must_use]
+pub fn after_attempt(facts: &Facts, outcome: Outcome, now_ms: i64, chance: f64) -> Transition {
+    let stay = |status: JobStatus| Transition {
+        status,
+        attempt: facts.attempt,
+        failures: facts.failures,
+        interruptions: facts.interruptions,
+        execute_after: None,
+        last_error: None,
+        output: None,
+        record: None,
+    };
+    match outcome {
+        Outcome::Successful { output } => Transition { output, ..stay(JobStatus::Successful) },
+        Outcome::Failed { error, repeat } => after_failure(
+            facts,
+            stay(JobStatus::Failed),
+            error,
+            AttemptOutcome::Failed,
+            repeat,
+            now_ms,
+            chance,
+        ),
+        Outcome::TimedOut { error } => after_failure(
+            facts,
+            stay(JobStatus::Failed),
+            error,
+            AttemptOutcome::TimedOut,
+            Repeat::Allowed,
+            now_ms,
+            chance,
+        ),
+        Outcome::Cancelled { error } => Transition {
+            last_error: Some(error),
+            record: Some(AttemptOutcome::Cancelled),
+            ..stay(JobStatus::Cancelled)
+        },
+        Outcome::Interrupted { error } => after_interruption(facts, stay(JobStatus::Pending), &error),
+        Outcome::Unstarted => Transition { attempt: facts.attempt - 1, ..stay(JobStatus::Pending) },
+    }
+}
+
+fn after_failure(
+    facts: &Facts,
+    failed: Transition,
+    error: String,
+    record: AttemptOutcome,
+    repeat: Repeat,
+    now_ms: i64,
+    chance: f64,
+) -> Transition {
+    let failures = facts.failures + 1;
+    let failed = Transition { failures, last_error: Some(error), record: Some(record), ..failed };
+    if repeat == Repeat::Pointless || failures >= facts.max_attempts {
+        return failed;
+    }
+    let execute_after = now_ms.saturating_add(facts.backoff.wait_ms(failures, chance));
+    Transition { status: JobStatus::Scheduled, execute_after: Some(execute_after), ..failed }
+}
+
+fn after_interruption(facts: &Facts, again: Transition, error: &str) -> Transition {
+    let interruptions = facts.interruptions + 1;
+    let interrupted = Transition { interruptions, record: Some(AttemptOutcome::Interrupted), ..again };
+    match facts.on_interrupt {
+        OnInterrupt::Fail => Transition {
+            status: JobStatus::Failed,
+            last_error: Some(format!("interrupted, outcome unknown: {error}")),
+            ..interrupted
+        },
+        OnInterrupt::Rerun if interruptions > facts.max_interruptions => Transition {
+            status: JobStatus::Failed,
+            last_error: Some(format!(
+                "interrupted {interruptions} times, more than max_interruptions = {}: {error}",
+                facts.max_interruptions
+            )),
+            ..interrupted
+        },
+        OnInterrupt::Rerun => Transition { last_error: Some(format!("interrupted: {error}")), ..interrupted },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts() -> Facts {
+        Facts {
+            attempt: 3,
+            failures: 1,
+            max_attempts: 3,
+            interruptions: 1,
+            max_interruptions: 2,
+            on_interrupt: OnInterrupt::Rerun,
+            backoff: Backoff { delay_ms: 100, factor: 3.0, max_delay_ms: 500, jitter: 0.0 },
+        }
+    }
+
+    fn failed(repeat: Repeat) -> Outcome {
+        Outcome::Failed { error: "exit code 1".to_owned(), repeat }
+    }
+
+    #[test]
+    fn backoff_grows_to_its_cap_and_spreads_around_it() {
+        let backoff = facts().backoff;
+        let waits: Vec<i64> = (1..=4).map(|failures| backoff.wait_ms(failures, 0.5)).collect();
+        assert_eq!(waits, [100, 300, 500, 500]);
+        let jittered = Backoff { jitter: 0.2, ..backoff };
+        assert_eq!((jittered.wait_ms(1, 0.0), jittered.wait_ms(1, 0.5)), (80, 100));
+        assert!(jittered.wait_ms(1, 0.999) <= 120);
+        let extreme = Backoff { delay_ms: i64::MAX, factor: f64::MAX, max_delay_ms: 7, jitter: 9.0 };
+        assert!((0..=14).contains(&extreme.wait_ms(i64::MAX, 0.999)), "overflow and odd values stay bounded");
+    }
+
+    #[test]
+    fn a_failure_waits_and_the_last_one_is_final() {
+        let retried = after_attempt(&facts(), failed(Repeat::Allowed), 1_000, 0.5);
+        assert_eq!((retried.status, retried.execute_after), (JobStatus::Scheduled, Some(1_300)));
+        assert_eq!((retried.failures, retried.attempt), (2, 3));
+        let last = Facts { failures: 2, ..facts() };
+        let given_up = after_attempt(&last, failed(Repeat::Allowed), 1_000, 0.5);
+        assert_eq!((given_up.status, given_up.failures), (JobStatus::Failed, 3));
+        let pointless = after_attempt(&facts(), failed(Repeat::Pointless), 1_000, 0.5);
+        assert_eq!((pointless.status, pointless.execute_after), (JobStatus::Failed, None));
+    }
+
+    #[test]
+    fn an_interruption_is_no_failure_but_bounded() {
+        let outcome = || Outcome::Interrupted { error: "worker 7 is gone".to_owned() };
+        let again = after_attempt(&facts(), outcome(), 1_000, 0.5);
+        assert_eq!((again.status, again.failures, again.interruptions), (JobStatus::Pending, 1, 2));
+        let over = Facts { interruptions: 2, ..facts() };
+        assert_eq!(after_attempt(&over, outcome(), 1_000, 0.5).status, JobStatus::Failed);
+        let fail = Facts { on_interrupt: OnInterrupt::Fail, ..facts() };
+        let failed = after_attempt(&fail, outcome(), 1_000, 0.5);
+        assert_eq!(failed.status, JobStatus::Failed);
+        assert!(failed.last_error.is_some_and(|error| error.starts_with("interrupted, outcome unknown")));
+    }
+
+    #[test]
+    fn a_claim_given_back_unused_counts_for_nothing() {
+        let back = after_attempt(&facts(), Outcome::Unstarted, 1_000, 0.5);
+        assert_eq!((back.status, back.attempt, back.record), (JobStatus::Pending, 2, None));
+        assert_eq!((back.failures, back.interruptions), (1, 1));
+    }
+
+    #[test]
+    fn what_is_final_stays_final() {
+        let success = after_attempt(&facts(), Outcome::Successful { output: None }, 1_000, 0.5);
+        assert_eq!((success.status, success.record), (JobStatus::Successful, None));
+        let cancelled = after_attempt(&facts(), Outcome::Cancelled { error: String::new() }, 1_000, 0.5);
+        assert_eq!(cancelled.status, JobStatus::Cancelled);
+    }
+}
