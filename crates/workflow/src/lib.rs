@@ -1,6 +1,20 @@
 //! The definition of a workflow: parse, check, plan. Pure: no I/O, no clock.
 
 mod canonical;
+pub mod duration;
+pub mod graph;
+pub mod limits;
+mod lower;
 pub mod model;
+pub mod params;
+pub mod report;
+pub mod source;
+mod suggest;
+pub mod template;
+mod tree;
 
+pub use graph::Graph;
+pub use lower::parse;
 pub use model::{Action, Job, OnInterrupt, OutputSource, Param, ParamKind, Retry, Workflow};
+pub use report::{Colour, Diagnostic, Report};
+pub use source::{Format, Source};

@@ -38,6 +38,9 @@ pub struct Workflow {
 pub struct Job {
     /// Unique within the workflow.
     pub name: String,
+    /// What it is for, in the author's words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
     /// What it executes.
     #[serde(flatten)]
     pub action: Action,

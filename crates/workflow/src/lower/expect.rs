@@ -1,0 +1,234 @@
+//! Values of the type that a key asks for, or an error at their place.
+
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+
+use crate::duration;
+use crate::limits;
+use crate::report::{Finding, Findings};
+use crate::tree::{Entry, Node, Value};
+
+/// "`timeout` must be a duration, found an integer". Nothing when the value was reported already.
+pub(super) fn wrong_type(node: &Node<'_>, what: &str, expected: &str, findings: &mut Findings) {
+    if !matches!(node.value, Value::Broken) {
+        findings.push(wrong_type_finding(node, what, expected));
+    }
+}
+
+/// The same with a hint at what to write.
+pub(super) fn wrong_type_help(
+    node: &Node<'_>,
+    what: &str,
+    expected: &str,
+    help: impl Into<String>,
+    findings: &mut Findings,
+) {
+    if !matches!(node.value, Value::Broken) {
+        findings.push(wrong_type_finding(node, what, expected).help(help));
+    }
+}
+
+fn wrong_type_finding(node: &Node<'_>, what: &str, expected: &str) -> Finding {
+    Finding::new(node.span.clone(), format!("{what} must be {expected}"))
+        .label(format!("found {}", node.value.kind()))
+}
+
+/// The key of an entry as it is named in messages.
+pub(super) fn quoted(entry: &Entry<'_>) -> String {
+    format!("`{}`", entry.key)
+}
+
+/// A text without NUL (no program could get it) of a length that is sane.
+pub(super) fn text<'t>(node: &'t Node<'_>, what: &str, findings: &mut Findings) -> Option<&'t str> {
+    text_up_to(node, what, limits::TEXT_BYTES, findings)
+}
+
+pub(super) fn text_up_to<'t>(
+    node: &'t Node<'_>,
+    what: &str,
+    limit: usize,
+    findings: &mut Findings,
+) -> Option<&'t str> {
+    let Value::Text(text) = &node.value else {
+        wrong_type(node, what, "a string", findings);
+        return None;
+    };
+    check_text(text, node, what, limit, findings).then_some(text)
+}
+
+/// Whether the text is short enough and has no NUL; says so if it has not.
+pub(super) fn check_text(
+    text: &str,
+    node: &Node<'_>,
+    what: &str,
+    limit: usize,
+    findings: &mut Findings,
+) -> bool {
+    if text.len() > limit {
+        let label = format!("{} KiB; the limit is {} KiB", text.len().div_ceil(1024), limit / 1024);
+        findings.push(
+            Finding::new(node.span.clone(), format!("{what} is too long"))
+                .label(label)
+                .help("put it into a file next to the workflow and use that"),
+        );
+        return false;
+    }
+    if text.contains('\0') {
+        findings.push(
+            Finding::new(node.span.clone(), format!("{what} contains a NUL character"))
+                .label("no program can be given this text"),
+        );
+        return false;
+    }
+    true
+}
+
+/// A text that is not only white space.
+pub(super) fn filled_text<'t>(node: &'t Node<'_>, what: &str, findings: &mut Findings) -> Option<&'t str> {
+    let text = text(node, what, findings)?;
+    if text.trim().is_empty() {
+        findings.push(Finding::new(node.span.clone(), format!("{what} is empty")));
+        return None;
+    }
+    Some(text)
+}
+
+pub(super) fn boolean(entry: &Entry<'_>, findings: &mut Findings) -> Option<bool> {
+    let Value::Boolean(boolean) = entry.node.value else {
+        wrong_type(&entry.node, &quoted(entry), "`true` or `false`", findings);
+        return None;
+    };
+    Some(boolean)
+}
+
+pub(super) fn integer(
+    entry: &Entry<'_>,
+    allowed: RangeInclusive<i64>,
+    findings: &mut Findings,
+) -> Option<i64> {
+    let Value::Integer(integer) = entry.node.value else {
+        wrong_type(&entry.node, &quoted(entry), "an integer", findings);
+        return None;
+    };
+    if !allowed.contains(&integer) {
+        findings.push(out_of_range(entry, allowed.start(), allowed.end()));
+        return None;
+    }
+    Some(integer)
+}
+
+pub(super) fn number(
+    entry: &Entry<'_>,
+    allowed: RangeInclusive<f64>,
+    findings: &mut Findings,
+) -> Option<f64> {
+    let number = if let Value::Integer(integer) = entry.node.value {
+        integer as f64
+    } else if let Value::Number(number) = entry.node.value {
+        number
+    } else {
+        wrong_type(&entry.node, &quoted(entry), "a number", findings);
+        return None;
+    };
+    if !allowed.contains(&number) {
+        findings.push(out_of_range(entry, allowed.start(), allowed.end()));
+        return None;
+    }
+    Some(number)
+}
+
+fn out_of_range(entry: &Entry<'_>, least: impl Display, most: impl Display) -> Finding {
+    Finding::new(entry.node.span.clone(), format!("`{}` is out of range", entry.key))
+        .label(format!("must be between {least} and {most}"))
+}
+
+/// What a duration may be at least.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Least {
+    Zero,
+    OneMillisecond,
+}
+
+pub(super) fn duration_ms(entry: &Entry<'_>, least: Least, findings: &mut Findings) -> Option<i64> {
+    let what = quoted(entry);
+    if let Value::Integer(seconds) = &entry.node.value {
+        let help = format!("write \"{seconds}s\" for seconds, \"{seconds}m\" for minutes");
+        wrong_type_help(&entry.node, &what, "a duration with a unit", help, findings);
+        return None;
+    }
+    let Value::Text(text) = &entry.node.value else {
+        wrong_type(&entry.node, &what, "a duration like \"90s\" or \"1h 30m\"", findings);
+        return None;
+    };
+    match duration::parse_ms(text) {
+        Ok(0) if least == Least::OneMillisecond => {
+            findings.push(
+                Finding::new(entry.node.span.clone(), format!("{what} must be longer than zero"))
+                    .help("leave the key out for no limit"),
+            );
+            None
+        }
+        Ok(milliseconds) => Some(milliseconds),
+        Err(reason) => {
+            let message = format!("{what} is not a duration");
+            findings.push(Finding::new(entry.node.span.clone(), message).label(reason));
+            None
+        }
+    }
+}
+
+pub(super) fn list<'t, 's>(
+    entry: &'t Entry<'s>,
+    limit: usize,
+    expected: &str,
+    findings: &mut Findings,
+) -> Option<&'t [Node<'s>]> {
+    let Value::List(items) = &entry.node.value else {
+        wrong_type(&entry.node, &quoted(entry), expected, findings);
+        return None;
+    };
+    within(items.len(), limit, entry, "items", findings).then_some(items)
+}
+
+pub(super) fn table<'t, 's>(
+    entry: &'t Entry<'s>,
+    limit: usize,
+    expected: &str,
+    findings: &mut Findings,
+) -> Option<&'t [Entry<'s>]> {
+    let Value::Table(entries) = &entry.node.value else {
+        wrong_type(&entry.node, &quoted(entry), expected, findings);
+        return None;
+    };
+    within(entries.len(), limit, entry, "entries", findings).then_some(entries)
+}
+
+fn within(length: usize, limit: usize, entry: &Entry<'_>, unit: &str, findings: &mut Findings) -> bool {
+    if length > limit {
+        let message = format!("`{}` has too many {unit}", entry.key);
+        findings.push(
+            Finding::new(entry.key_span.clone(), message).label(format!("{length}; the limit is {limit}")),
+        );
+    }
+    length <= limit
+}
+
+/// One of a few words. The error lists them and suggests the nearest.
+pub(super) fn word<T: Copy>(entry: &Entry<'_>, words: &[(&str, T)], findings: &mut Findings) -> Option<T> {
+    let listed = words.iter().map(|(word, _)| format!("\"{word}\"")).collect::<Vec<_>>().join(", ");
+    let Value::Text(text) = &entry.node.value else {
+        wrong_type(&entry.node, &quoted(entry), &format!("one of {listed}"), findings);
+        return None;
+    };
+    if let Some((_, value)) = words.iter().find(|(word, _)| word == text) {
+        return Some(*value);
+    }
+    let nearest = findings.nearest(text, words.iter().map(|(word, _)| *word));
+    let finding = Finding::new(entry.node.span.clone(), format!("`{}` has no value \"{text}\"", entry.key))
+        .label(format!("must be one of {listed}"));
+    findings.push(match nearest {
+        Some(word) => finding.help(format!("did you mean \"{word}\"?")),
+        None => finding,
+    });
+    None
+}

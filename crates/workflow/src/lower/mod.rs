@@ -1,0 +1,50 @@
+//! From the tree of a file to the model: one reading for both formats, all errors at once.
+
+mod env;
+mod expect;
+mod job;
+mod keys;
+mod name;
+mod needs;
+mod outputs;
+mod param;
+mod retry;
+mod settings;
+mod top;
+
+use job::Draft;
+use needs::Names;
+use top::Top;
+
+use crate::model::Workflow;
+use crate::report::{Findings, Report};
+use crate::source::Source;
+use crate::tree::{self, Entry};
+
+/// Reads a workflow file. What comes back is complete and checked; else the report has all errors of
+/// the file.
+pub fn parse(source: &Source) -> Result<Workflow, Report> {
+    let mut findings = Findings::default();
+    let tree = tree::read(source, &mut findings);
+    let workflow = tree.as_deref().and_then(|root| workflow(source, root, &mut findings));
+    match workflow {
+        Some(workflow) if findings.is_empty() => Ok(workflow),
+        _ => Err(Report::new(source.path.as_str(), &source.text, findings)),
+    }
+}
+
+fn workflow(source: &Source, root: &[Entry<'_>], findings: &mut Findings) -> Option<Workflow> {
+    let top = top::read(root, findings);
+    let name = top::workflow_name(source, &top, findings);
+    let entries = top::jobs(&top, findings)?;
+    let names: Names<'_> =
+        entries.iter().enumerate().map(|(index, entry)| (entry.key.as_ref(), index)).collect();
+    let mut drafts: Vec<Draft<'_, '_>> =
+        entries.iter().map(|entry| job::read(entry, &top.defaults, findings)).collect();
+    needs::resolve(&mut drafts, &names, findings);
+    let graph = needs::check_cycles(&drafts, findings);
+    outputs::resolve(&source.text, &top, &mut drafts, &names, graph.as_ref(), findings);
+    let Top { description, timeout_ms, params, env, .. } = top;
+    let jobs = drafts.into_iter().map(|draft| draft.job).collect();
+    Some(Workflow { name, description, timeout_ms, params, env, jobs })
+}

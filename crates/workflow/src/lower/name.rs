@@ -1,0 +1,66 @@
+//! What names may look like.
+
+use crate::limits;
+use crate::report::{Finding, Findings};
+use crate::tree::{Entry, Span};
+
+/// A kind of name and its rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rule {
+    Job,
+    Param,
+    Queue,
+    Variable,
+}
+
+impl Rule {
+    fn noun(self) -> &'static str {
+        match self {
+            Rule::Job => "job",
+            Rule::Param => "parameter",
+            Rule::Queue => "queue",
+            Rule::Variable => "variable",
+        }
+    }
+
+    fn allows(self, c: char) -> bool {
+        match self {
+            Rule::Job | Rule::Queue => c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'),
+            Rule::Param | Rule::Variable => c.is_ascii_alphanumeric() || c == '_',
+        }
+    }
+
+    fn reason(self) -> &'static str {
+        match self {
+            Rule::Job | Rule::Queue => "a letter or `_` first, then letters, digits, `_`, `-` and `.`",
+            Rule::Param | Rule::Variable => "a letter or `_` first, then letters, digits and `_`",
+        }
+    }
+}
+
+/// Whether the name follows its rule; says so if it does not.
+pub(super) fn check(name: &str, span: &Span, rule: Rule, findings: &mut Findings) -> bool {
+    let noun = rule.noun();
+    if name.len() > limits::NAME_CHARS {
+        let label = format!("{} characters; the limit is {}", name.chars().count(), limits::NAME_CHARS);
+        findings
+            .push(Finding::new(span.clone(), format!("the name of this {noun} is too long")).label(label));
+        return false;
+    }
+    let first = name.chars().next();
+    let valid =
+        first.is_some_and(|c| c.is_ascii_alphabetic() || c == '_') && name.chars().all(|c| rule.allows(c));
+    if !valid {
+        let message = match first {
+            None => format!("the name of a {noun} is empty"),
+            Some(_) => format!("`{}` is not a name for a {noun}", name.escape_debug()),
+        };
+        findings.push(Finding::new(span.clone(), message).label(format!("needs {}", rule.reason())));
+    }
+    valid
+}
+
+/// The same for the key of an entry.
+pub(super) fn check_key(entry: &Entry<'_>, rule: Rule, findings: &mut Findings) -> bool {
+    check(&entry.key, &entry.key_span, rule, findings)
+}

@@ -1,0 +1,80 @@
+//! `retry`: when and how often a failed attempt is repeated.
+
+use super::expect::{self, Least};
+use super::keys;
+use crate::limits;
+use crate::model::Retry;
+use crate::report::{Finding, Findings};
+use crate::tree::{Entry, Span, Value};
+
+/// What one `retry` says. What it leaves out comes from `defaults`, then from [`Retry::default`].
+#[derive(Debug, Clone, Default)]
+pub(super) struct PartialRetry {
+    max_attempts: Option<i64>,
+    delay_ms: Option<i64>,
+    factor: Option<f64>,
+    max_delay: Option<(i64, Span)>,
+    jitter: Option<f64>,
+}
+
+pub(super) fn read(entry: &Entry<'_>, findings: &mut Findings) -> PartialRetry {
+    let mut retry = PartialRetry::default();
+    if let Value::Integer(_) = entry.node.value {
+        // `retry = 5` is what people write first, and it can only mean this.
+        retry.max_attempts = expect::integer(entry, 1..=limits::ATTEMPTS, findings);
+        return retry;
+    }
+    let expected = "a table like { max_attempts = 5, delay = \"2s\" }, or just the number of attempts";
+    for part in expect::table(entry, usize::MAX, expected, findings).unwrap_or_default() {
+        match part.key.as_ref() {
+            "max_attempts" => retry.max_attempts = expect::integer(part, 1..=limits::ATTEMPTS, findings),
+            "delay" => retry.delay_ms = expect::duration_ms(part, Least::Zero, findings),
+            "factor" => retry.factor = expect::number(part, 1.0..=limits::RETRY_FACTOR, findings),
+            "max_delay" => {
+                let max_delay_ms = expect::duration_ms(part, Least::Zero, findings);
+                retry.max_delay = max_delay_ms.map(|max_delay_ms| (max_delay_ms, part.node.span.clone()));
+            }
+            "jitter" => retry.jitter = expect::number(part, 0.0..=1.0, findings),
+            _ => keys::unknown(part, "`retry`", &keys::RETRY, findings),
+        }
+    }
+    retry
+}
+
+impl PartialRetry {
+    /// Fills what is left out from `defaults`.
+    pub(super) fn over(self, defaults: &PartialRetry) -> PartialRetry {
+        PartialRetry {
+            max_attempts: self.max_attempts.or(defaults.max_attempts),
+            delay_ms: self.delay_ms.or(defaults.delay_ms),
+            factor: self.factor.or(defaults.factor),
+            max_delay: self.max_delay.or_else(|| defaults.max_delay.clone()),
+            jitter: self.jitter.or(defaults.jitter),
+        }
+    }
+
+    pub(super) fn complete(self, findings: &mut Findings) -> Retry {
+        let built_in = Retry::default();
+        let delay_ms = self.delay_ms.unwrap_or(built_in.delay_ms);
+        let max_delay_ms = match self.max_delay {
+            Some((max_delay_ms, span)) => {
+                if max_delay_ms < delay_ms {
+                    findings.push(
+                        Finding::new(span, "`max_delay` is shorter than `delay`")
+                            .help("raise `max_delay` or lower `delay` (which is 1s when it is not given)"),
+                    );
+                }
+                max_delay_ms
+            }
+            // Who asks for a long delay and no cap means that delay.
+            None => built_in.max_delay_ms.max(delay_ms),
+        };
+        Retry {
+            max_attempts: self.max_attempts.unwrap_or(built_in.max_attempts),
+            delay_ms,
+            factor: self.factor.unwrap_or(built_in.factor),
+            max_delay_ms,
+            jitter: self.jitter.unwrap_or(built_in.jitter),
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! Values for the parameters of a workflow: checked and of the declared type.
+
+use chrono::NaiveDate;
+use serde_json::{Map, Value};
+
+use crate::limits;
+use crate::model::{Param, ParamKind};
+use crate::suggest;
+
+/// A value as somebody gave it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Supplied {
+    /// Text, as from `-p key=value`: it is read as the parameter's type.
+    Text(String),
+    /// JSON, as from a file of parameters: it must have the parameter's type.
+    Json(Value),
+}
+
+/// Why the given values cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ParamError {
+    /// The workflow has no parameter of this name.
+    #[error("there is no parameter `{name}`{}", hint(.suggestion, .known))]
+    Unknown {
+        /// The name that was given.
+        name: String,
+        /// The nearest name that exists.
+        suggestion: Option<String>,
+        /// The names that exist.
+        known: Vec<String>,
+    },
+    /// A required parameter has no value.
+    #[error("parameter `{name}` is required{}", described(.description))]
+    Missing {
+        /// Its name.
+        name: String,
+        /// What it is for.
+        description: Option<String>,
+    },
+    /// A value is not of the parameter's type. The value itself is not repeated.
+    #[error("parameter `{name}` {reason}")]
+    Invalid {
+        /// Its name.
+        name: String,
+        /// What it must be, and what was given.
+        reason: String,
+    },
+    /// One parameter was given twice.
+    #[error("parameter `{name}` is given twice")]
+    Repeated {
+        /// Its name.
+        name: String,
+    },
+}
+
+fn hint(suggestion: &Option<String>, known: &[String]) -> String {
+    match suggestion {
+        Some(name) => format!("; did you mean `{name}`?"),
+        None if known.is_empty() => "; this workflow has none".to_owned(),
+        None => format!("; there are {}", known.join(", ")),
+    }
+}
+
+fn described(description: &Option<String>) -> String {
+    description.as_ref().map_or(String::new(), |text| format!(" ({text})"))
+}
+
+/// Checks the given values against the declared parameters and fills in defaults. All errors come at
+/// once, those of given values first.
+///
+/// The result has every declared parameter, in the order of the declaration. An optional one without
+/// a value is null there; [`env_value`] gives no variable for it.
+pub fn bind(
+    params: &[Param],
+    supplied: Vec<(String, Supplied)>,
+) -> Result<Map<String, Value>, Vec<ParamError>> {
+    let mut errors = Vec::new();
+    let mut given: Map<String, Value> = Map::new();
+    for (name, value) in supplied {
+        let Some(param) = params.iter().find(|param| param.name == name) else {
+            errors.push(unknown(name, params));
+            continue;
+        };
+        if given.contains_key(&name) {
+            errors.push(ParamError::Repeated { name });
+            continue;
+        }
+        let value = convert(param, value).unwrap_or_else(|reason| {
+            errors.push(ParamError::Invalid { name: name.clone(), reason });
+            Value::Null
+        });
+        given.insert(name, value);
+    }
+    let mut bound = Map::new();
+    for param in params {
+        let value = match given.remove(&param.name).or_else(|| param.default.clone()) {
+            Some(value) => value,
+            None => {
+                if param.required {
+                    let (name, description) = (param.name.clone(), param.description.clone());
+                    errors.push(ParamError::Missing { name, description });
+                }
+                Value::Null
+            }
+        };
+        bound.insert(param.name.clone(), value);
+    }
+    if errors.is_empty() { Ok(bound) } else { Err(errors) }
+}
+
+fn unknown(name: String, params: &[Param]) -> ParamError {
+    let known: Vec<String> = params.iter().map(|param| param.name.clone()).collect();
+    let mut budget = limits::PARAMS;
+    let suggestion =
+        suggest::nearest(&name, known.iter().map(String::as_str), &mut budget).map(str::to_owned);
+    ParamError::Unknown { name, suggestion, known }
+}
+
+/// The value as the parameter's type, or what is wrong with it ("must be …").
+pub(crate) fn convert(param: &Param, supplied: Supplied) -> Result<Value, String> {
+    let must = || format!("must be {}", expectation(param.kind));
+    let json = match supplied {
+        Supplied::Text(text) => return convert_text(param, text),
+        Supplied::Json(json) => json,
+    };
+    match (param.kind, &json) {
+        (ParamKind::Integer, Value::Number(number)) => number.as_i64().map(Value::from).ok_or_else(must),
+        (ParamKind::Number, Value::Number(number)) => {
+            number.as_f64().filter(|number| number.is_finite()).ok_or_else(must).map(|_| json)
+        }
+        (ParamKind::Boolean, Value::Bool(_)) => Ok(json),
+        (ParamKind::String | ParamKind::Date | ParamKind::Choice, Value::String(text)) => {
+            convert_text(param, text.clone())
+        }
+        (
+            ParamKind::String
+            | ParamKind::Integer
+            | ParamKind::Number
+            | ParamKind::Boolean
+            | ParamKind::Date
+            | ParamKind::Choice,
+            other,
+        ) => Err(format!("{}, not {}", must(), json_kind(other))),
+    }
+}
+
+fn convert_text(param: &Param, text: String) -> Result<Value, String> {
+    let must = || format!("must be {}", expectation(param.kind));
+    match param.kind {
+        ParamKind::String if text.contains('\0') => Err("must not contain a NUL character".to_owned()),
+        ParamKind::String if text.len() > limits::TEXT_BYTES => {
+            Err(format!("must have at most {} KiB", limits::TEXT_BYTES / 1024))
+        }
+        ParamKind::String => Ok(Value::from(text)),
+        ParamKind::Integer => text.trim().parse::<i64>().map(Value::from).map_err(|_| must()),
+        ParamKind::Number => read_number(text.trim()).ok_or_else(must),
+        ParamKind::Boolean => match text.trim() {
+            "true" => Ok(Value::from(true)),
+            "false" => Ok(Value::from(false)),
+            _ => Err(must()),
+        },
+        ParamKind::Date => read_date(&text),
+        ParamKind::Choice if param.choices.contains(&text) => Ok(Value::from(text)),
+        ParamKind::Choice => {
+            let mut budget = limits::CHOICES;
+            let choices = param.choices.iter().map(String::as_str);
+            let near = suggest::nearest(&text, choices, &mut budget)
+                .map_or(String::new(), |near| format!("; did you mean \"{near}\"?"));
+            Err(format!("must be one of {}{near}", param.choices.join(", ")))
+        }
+    }
+}
+
+/// A whole number stays one, so that `3` is not shown as `3.0`.
+fn read_number(text: &str) -> Option<Value> {
+    if let Ok(integer) = text.parse::<i64>() {
+        return Some(Value::from(integer));
+    }
+    text.parse::<f64>().ok().filter(|number| number.is_finite()).map(Value::from)
+}
+
+fn read_date(text: &str) -> Result<Value, String> {
+    let has_shape = text.len() == 10
+        && text.bytes().enumerate().all(|(at, byte)| match at {
+            4 | 7 => byte == b'-',
+            _ => byte.is_ascii_digit(),
+        });
+    if !has_shape {
+        return Err(format!("must be {}", expectation(ParamKind::Date)));
+    }
+    match NaiveDate::parse_from_str(text, "%Y-%m-%d") {
+        Ok(_) => Ok(Value::from(text)),
+        Err(_) => Err("must be a day that exists in the calendar".to_owned()),
+    }
+}
+
+/// What a value of this type looks like.
+pub(crate) fn expectation(kind: ParamKind) -> &'static str {
+    match kind {
+        ParamKind::String => "a string",
+        ParamKind::Integer => "an integer",
+        ParamKind::Number => "a number",
+        ParamKind::Boolean => "true or false",
+        ParamKind::Date => "a date like 2026-01-31",
+        ParamKind::Choice => "one of its choices",
+    }
+}
+
+fn json_kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
+/// The environment variable of a parameter: `WINDLASS_PARAM_` and its name in upper case.
+pub fn env_name(param: &str) -> String {
+    format!("WINDLASS_PARAM_{}", param.to_ascii_uppercase())
+}
+
+/// The value of that variable; none when the parameter has no value.
+pub fn env_value(value: &Value) -> Option<String> {
+    match value {
+        Value::Null => None,
+        Value::String(text) => Some(text.clone()),
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => Some(value.to_string()),
+    }
+}

@@ -1,0 +1,87 @@
+//! Errors while they are collected.
+
+use crate::limits;
+use crate::suggest;
+use crate::tree::Span;
+
+/// One error, with places as bytes of the text.
+#[derive(Debug, Clone)]
+pub(crate) struct Finding {
+    pub(crate) message: String,
+    pub(crate) span: Option<Span>,
+    pub(crate) label: Option<String>,
+    pub(crate) help: Option<String>,
+    pub(crate) related: Vec<(Span, String)>,
+}
+
+impl Finding {
+    pub(crate) fn new(span: Span, message: impl Into<String>) -> Finding {
+        Finding { span: Some(span), ..Finding::without_place(message) }
+    }
+
+    pub(crate) fn without_place(message: impl Into<String>) -> Finding {
+        Finding { message: message.into(), span: None, label: None, help: None, related: Vec::new() }
+    }
+
+    /// What is said right beside the caret.
+    pub(crate) fn label(mut self, label: impl Into<String>) -> Finding {
+        self.label = Some(label.into());
+        self
+    }
+
+    /// What to do about it.
+    pub(crate) fn help(mut self, help: impl Into<String>) -> Finding {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// Another place that matters, and why.
+    pub(crate) fn related(mut self, span: Span, label: impl Into<String>) -> Finding {
+        self.related.push((span, label.into()));
+        self
+    }
+
+    pub(crate) fn start(&self) -> usize {
+        self.span.as_ref().map_or(0, |span| span.start)
+    }
+}
+
+/// The errors of one file so far.
+#[derive(Debug)]
+pub(crate) struct Findings {
+    kept: Vec<Finding>,
+    dropped: usize,
+    suggestion_budget: usize,
+}
+
+impl Default for Findings {
+    fn default() -> Self {
+        Findings { kept: Vec::new(), dropped: 0, suggestion_budget: limits::SUGGESTION_COMPARISONS }
+    }
+}
+
+impl Findings {
+    pub(crate) fn push(&mut self, finding: Finding) {
+        match self.kept.len() < limits::ERRORS_KEPT {
+            true => self.kept.push(finding),
+            false => self.dropped += 1,
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.kept.is_empty()
+    }
+
+    /// The nearest right spelling of `wrong`, within the budget of this file.
+    pub(crate) fn nearest<'c>(
+        &mut self,
+        wrong: &str,
+        candidates: impl IntoIterator<Item = &'c str>,
+    ) -> Option<&'c str> {
+        suggest::nearest(wrong, candidates, &mut self.suggestion_budget)
+    }
+
+    pub(super) fn into_parts(self) -> (Vec<Finding>, usize) {
+        (self.kept, self.dropped)
+    }
+}

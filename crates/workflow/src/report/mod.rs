@@ -1,0 +1,97 @@
+//! What is wrong with a file, for people and for programs.
+//!
+//! Checks produce [`Finding`]s with byte spans. A [`Report`] is what callers see: places as lines and
+//! columns, and no longer tied to the text of the file.
+
+mod excerpt;
+mod finding;
+mod render;
+
+use excerpt::{Excerpt, Lines};
+pub(crate) use finding::{Finding, Findings};
+pub use render::Colour;
+
+use crate::limits;
+
+/// All that is wrong with one file, in the order of the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    path: String,
+    diagnostics: Vec<Diagnostic>,
+    omitted: usize,
+}
+
+/// One error in a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// What is wrong, in one sentence.
+    pub message: String,
+    /// Where, counted from 1. Also 1 when the error has no place.
+    pub line: usize,
+    /// Where in the line, in characters, counted from 1.
+    pub column: usize,
+    /// What to do about it.
+    pub help: Option<String>,
+    excerpts: Vec<Excerpt>,
+}
+
+impl Report {
+    pub(crate) fn new(path: impl Into<String>, text: &str, findings: Findings) -> Report {
+        let (mut findings, mut omitted) = findings.into_parts();
+        findings.sort_by_key(Finding::start);
+        omitted += findings.len().saturating_sub(limits::ERRORS_SHOWN);
+        findings.truncate(limits::ERRORS_SHOWN);
+        let lines = Lines::of(text);
+        let diagnostics = findings.into_iter().map(|finding| Diagnostic::new(finding, &lines)).collect();
+        Report { path: path.into(), diagnostics, omitted }
+    }
+
+    pub(crate) fn of_one(path: impl Into<String>, text: &str, finding: Finding) -> Report {
+        let mut findings = Findings::default();
+        findings.push(finding);
+        Report::new(path, text, findings)
+    }
+
+    /// The file, as its path was given.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The errors, at most [`limits::ERRORS_SHOWN`], in the order of the file.
+    pub fn diagnostics(&self) -> &[Diagnostic] {
+        &self.diagnostics
+    }
+
+    /// How many more errors there are.
+    pub fn omitted(&self) -> usize {
+        self.omitted
+    }
+
+    /// The report as text: for each error its place, the line with a caret, why, and what to do.
+    pub fn render(&self, colour: Colour) -> String {
+        render::render(self, colour)
+    }
+}
+
+impl std::fmt::Display for Report {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(&self.render(Colour::Never))
+    }
+}
+
+impl std::error::Error for Report {}
+
+impl Diagnostic {
+    fn new(finding: Finding, lines: &Lines<'_>) -> Diagnostic {
+        let (line, column) = match &finding.span {
+            Some(span) => lines.position(span.start),
+            None => (1, 1),
+        };
+        let mut excerpts = Vec::new();
+        if let Some(span) = finding.span {
+            excerpts.push(lines.excerpt(span, finding.label));
+        }
+        excerpts.extend(finding.related.into_iter().map(|(span, label)| lines.excerpt(span, Some(label))));
+        Diagnostic { message: finding.message, line, column, help: finding.help, excerpts }
+    }
+}

@@ -1,0 +1,83 @@
+//! A report as text, in the look that rustc made familiar.
+
+use annotate_snippets::renderer::DecorStyle;
+use annotate_snippets::{Annotation, AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet};
+
+use super::excerpt::Excerpt;
+use super::{Diagnostic, Report};
+
+/// Whether text carries terminal colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Colour {
+    /// Plain text.
+    Never,
+    /// With ANSI escape sequences.
+    Always,
+}
+
+pub(super) fn render(report: &Report, colour: Colour) -> String {
+    let renderer = match colour {
+        Colour::Never => Renderer::plain(),
+        Colour::Always => Renderer::styled(),
+    };
+    let renderer = renderer.decor_style(DecorStyle::Ascii).term_width(200);
+    let mut text = String::new();
+    for diagnostic in &report.diagnostics {
+        let rendered = renderer.render(&[group(&report.path, diagnostic)]);
+        text.push_str(&with_real_columns(rendered, &report.path, diagnostic));
+        text.push_str("\n\n");
+    }
+    text.push_str(&summary(report));
+    text
+}
+
+fn group<'r>(path: &'r str, diagnostic: &'r Diagnostic) -> Group<'r> {
+    let mut elements: Vec<Element<'r>> = Vec::new();
+    match diagnostic.excerpts.split_first() {
+        None => elements.push(Origin::path(path).into()),
+        Some((first, related)) => {
+            // Two cuts of one line show the same text only when neither was cut elsewhere.
+            let (beside, other): (Vec<_>, Vec<_>) =
+                related.iter().partition(|one| one.line == first.line && one.text == first.text);
+            let beside = beside.into_iter().map(|one| annotation(one, AnnotationKind::Context));
+            elements.push(snippet(path, first, AnnotationKind::Primary).annotations(beside).into());
+            elements.extend(other.into_iter().map(|one| snippet(path, one, AnnotationKind::Context).into()));
+        }
+    }
+    elements.extend(diagnostic.help.iter().map(|help| Level::HELP.message(help.as_str()).into()));
+    Level::ERROR.primary_title(diagnostic.message.as_str()).elements(elements)
+}
+
+/// The renderer counts columns in the text that it was given; in a cut line they are others.
+fn with_real_columns(mut rendered: String, path: &str, diagnostic: &Diagnostic) -> String {
+    for excerpt in &diagnostic.excerpts {
+        let shown = excerpt.text[..excerpt.marked.start].chars().count() + 1;
+        if shown != excerpt.column {
+            let line = excerpt.line;
+            let (shown, real) =
+                (format!("{path}:{line}:{shown}"), format!("{path}:{line}:{}", excerpt.column));
+            rendered = rendered.replacen(&shown, &real, 1);
+        }
+    }
+    rendered
+}
+
+fn snippet<'r>(path: &'r str, excerpt: &'r Excerpt, kind: AnnotationKind) -> Snippet<'r, Annotation<'r>> {
+    Snippet::source(excerpt.text.as_str())
+        .path(path)
+        .line_start(excerpt.line)
+        .annotation(annotation(excerpt, kind))
+}
+
+fn annotation(excerpt: &Excerpt, kind: AnnotationKind) -> Annotation<'_> {
+    kind.span(excerpt.marked.clone()).label(excerpt.label.as_deref())
+}
+
+fn summary(report: &Report) -> String {
+    let total = report.diagnostics.len() + report.omitted;
+    let errors = if total == 1 { "1 error".to_owned() } else { format!("{total} errors") };
+    match report.omitted {
+        0 => format!("{}: {errors}\n", report.path),
+        omitted => format!("{}: {errors}, of which {omitted} more are not shown\n", report.path),
+    }
+}

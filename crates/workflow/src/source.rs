@@ -1,0 +1,123 @@
+//! The text of a workflow file, before it is understood.
+
+use std::path::Path;
+
+use crate::limits;
+use crate::report::{Finding, Report};
+
+/// How a file is written. Both formats have one shape.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// TOML 1.0.
+    Toml,
+    /// Strict JSON: no comments, no trailing commas.
+    Json,
+}
+
+/// A workflow file as text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    /// The file's name as it is shown to people.
+    pub path: String,
+    /// Its text, without a byte order mark.
+    pub text: String,
+    /// How it is written.
+    pub format: Format,
+}
+
+impl Source {
+    /// Takes the bytes of a file.
+    ///
+    /// The format follows from the extension (`.toml`, `.json`); without one of these it is JSON
+    /// when the first character is `{`. Bytes that are not UTF-8 and files over
+    /// [`limits::FILE_BYTES`] are refused.
+    pub fn new(path: impl Into<String>, bytes: Vec<u8>) -> Result<Source, Report> {
+        let path = path.into();
+        if bytes.len() > limits::FILE_BYTES {
+            let size = bytes.len().div_ceil(1024 * 1024);
+            let limit = limits::FILE_BYTES / (1024 * 1024);
+            let finding = Finding::without_place(format!("the file is too large: {size} MiB"))
+                .help(format!("a workflow file may have {limit} MiB; split the work over several workflows"));
+            return Err(Report::of_one(path, "", finding));
+        }
+        let mut text = match String::from_utf8(bytes) {
+            Ok(text) => text,
+            Err(error) => return Err(not_utf8(path, error.as_bytes(), error.utf8_error().valid_up_to())),
+        };
+        if text.starts_with('\u{feff}') {
+            text.drain(..'\u{feff}'.len_utf8());
+        }
+        let format = format_of(&path, &text);
+        Ok(Source { path, text, format })
+    }
+
+    /// The file's name without folder and extension: the workflow's name when it has no other.
+    pub(crate) fn stem(&self) -> &str {
+        Path::new(&self.path).file_stem().and_then(|stem| stem.to_str()).unwrap_or("")
+    }
+}
+
+fn format_of(path: &str, text: &str) -> Format {
+    let extension = Path::new(path).extension().and_then(|extension| extension.to_str());
+    match extension.map(str::to_ascii_lowercase).as_deref() {
+        Some("toml") => Format::Toml,
+        Some("json") => Format::Json,
+        _ if text.trim_start().starts_with('{') => Format::Json,
+        _ => Format::Toml,
+    }
+}
+
+fn not_utf8(path: String, bytes: &[u8], at: usize) -> Report {
+    // The text shown has U+FFFD, three bytes long, where the first bad bytes are.
+    let shown = String::from_utf8_lossy(bytes);
+    let help = if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
+        "this looks like UTF-16; save the file as UTF-8"
+    } else {
+        "save the file as UTF-8"
+    };
+    let finding = Finding::new(at..at + '\u{fffd}'.len_utf8(), "the file is not valid UTF-8")
+        .label(format!("byte 0x{:02x}", bytes[at]))
+        .help(help);
+    Report::of_one(path, &shown, finding)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn the_format_follows_the_extension_then_the_first_character() {
+        let format = |path: &str, text: &str| Source::new(path, text.into()).unwrap().format;
+        assert_eq!(format("a.toml", "{"), Format::Toml);
+        assert_eq!(format("a.JSON", ""), Format::Json);
+        assert_eq!(format("a", "  {}"), Format::Json);
+        assert_eq!(format("a.workflow", "name = 'x'"), Format::Toml);
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_skipped() {
+        assert_eq!(Source::new("a", b"\xef\xbb\xbfname".to_vec()).unwrap().text, "name");
+    }
+
+    #[test]
+    fn bytes_that_are_not_utf8_are_refused_with_their_place() {
+        let report = Source::new("a.toml", b"# ok\nname = \"\xff\"\n".to_vec()).unwrap_err();
+        let diagnostic = &report.diagnostics()[0];
+        assert_eq!((diagnostic.line, diagnostic.column), (2, 9));
+        assert!(diagnostic.message.contains("UTF-8"), "{report:?}");
+    }
+
+    #[test]
+    fn utf16_is_recognised() {
+        let report = Source::new("a.toml", b"\xff\xfen\0a\0".to_vec()).unwrap_err();
+        assert!(report.diagnostics()[0].help.as_ref().unwrap().contains("UTF-16"));
+    }
+
+    #[test]
+    fn a_file_over_the_limit_is_refused() {
+        assert!(Source::new("a.toml", vec![b' '; limits::FILE_BYTES]).is_ok());
+        let report = Source::new("a.toml", vec![b' '; limits::FILE_BYTES + 1]).unwrap_err();
+        assert!(report.diagnostics()[0].message.contains("too large"));
+    }
+}

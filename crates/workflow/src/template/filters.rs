@@ -1,0 +1,82 @@
+//! The filters and tests of templates: few, and none whose result can grow beyond a bound.
+
+use std::sync::OnceLock;
+
+use minijinja::value::Value;
+use minijinja::{Environment, Error, ErrorKind, UndefinedBehavior};
+
+use crate::limits;
+
+/// The filters there are.
+pub(super) const FILTERS: [&str; 10] =
+    ["default", "first", "join", "last", "length", "lower", "replace", "tojson", "trim", "upper"];
+/// The tests there are, as in `x is defined`.
+pub(super) const TESTS: [&str; 3] = ["defined", "none", "undefined"];
+
+/// The environment in which expressions are evaluated: nothing but the above.
+pub(super) fn environment() -> &'static Environment<'static> {
+    static ENVIRONMENT: OnceLock<Environment<'static>> = OnceLock::new();
+    ENVIRONMENT.get_or_init(|| {
+        let mut environment = Environment::empty();
+        environment.set_undefined_behavior(UndefinedBehavior::Strict);
+        environment.set_fuel(Some(limits::TEMPLATE_FUEL));
+        environment.add_filter("default", default);
+        environment.add_filter("first", minijinja::filters::first);
+        environment.add_filter("join", join);
+        environment.add_filter("last", minijinja::filters::last);
+        environment.add_filter("length", minijinja::filters::length);
+        environment.add_filter("lower", minijinja::filters::lower);
+        environment.add_filter("replace", replace);
+        environment.add_filter("tojson", to_json);
+        environment.add_filter("trim", minijinja::filters::trim);
+        environment.add_filter("upper", minijinja::filters::upper);
+        environment.add_test("defined", minijinja::tests::is_defined);
+        environment.add_test("none", minijinja::tests::is_none);
+        environment.add_test("undefined", minijinja::tests::is_undefined);
+        environment
+    })
+}
+
+/// Instead of a missing value or null.
+fn default(value: Value, instead: Value) -> Value {
+    if value.is_undefined() || value.is_none() { instead } else { value }
+}
+
+fn replace(text: String, from: String, to: String) -> Result<String, Error> {
+    let grown = text.matches(from.as_str()).count().saturating_mul(to.len());
+    within_limit(text.len().saturating_add(grown))?;
+    Ok(text.replace(from.as_str(), &to))
+}
+
+fn join(list: Value, separator: Option<String>) -> Result<String, Error> {
+    let separator = separator.unwrap_or_default();
+    let mut joined = String::new();
+    for (at, item) in list.try_iter()?.enumerate() {
+        if at > 0 {
+            joined.push_str(&separator);
+        }
+        joined.push_str(&super::render::to_text(&item).map_err(invalid)?);
+        within_limit(joined.len())?;
+    }
+    Ok(joined)
+}
+
+fn to_json(value: Value) -> Result<String, Error> {
+    if value.is_undefined() {
+        return Err(Error::from(ErrorKind::UndefinedError));
+    }
+    let text = serde_json::to_string(&value).map_err(|_| invalid("the value cannot be written as JSON"))?;
+    within_limit(text.len())?;
+    Ok(text)
+}
+
+fn within_limit(bytes: usize) -> Result<(), Error> {
+    match bytes <= limits::TEMPLATE_OUTPUT_BYTES {
+        true => Ok(()),
+        false => Err(invalid(format!("the text grows beyond {} KiB", limits::TEMPLATE_OUTPUT_BYTES / 1024))),
+    }
+}
+
+fn invalid(message: impl Into<std::borrow::Cow<'static, str>>) -> Error {
+    Error::new(ErrorKind::InvalidOperation, message)
+}

@@ -1,0 +1,135 @@
+//! Whether the names in a template exist.
+
+use std::ops::Range;
+
+use super::check::{Outputs, Scope};
+use super::explain::{is_plain, text};
+use super::expression::{Reference, Segment};
+use super::split::Refusal;
+use crate::report::Findings;
+
+/// What a template can look up.
+const ROOTS: [&str; 3] = ["params", "run", "jobs"];
+/// What is known of a run.
+const RUN: [&str; 4] = ["id", "workflow", "created_at", "key"];
+
+/// Checks one look-up. `Ok(Some(job))` when it reads the output of that job.
+pub(super) fn check(
+    reference: &Reference,
+    expression: &str,
+    scope: &Scope<'_>,
+    findings: &mut Findings,
+) -> Result<Option<usize>, Refusal> {
+    let refuse = |message: String| Refusal::new(reference.range.clone(), message);
+    let Some(Segment::Name(root)) = reference.path.first() else { return Ok(None) };
+    let second = reference.path.get(1);
+    match root.as_str() {
+        "params" => match second {
+            Some(Segment::Name(name)) => param(name, scope, &refuse, findings).map(|()| None),
+            Some(Segment::Index(_) | Segment::Computed) | None => {
+                Err(refuse("name one parameter: {{ params.NAME }}".to_owned()))
+            }
+        },
+        "run" => match second {
+            Some(Segment::Name(name)) if RUN.contains(&name.as_str()) => Ok(None),
+            _ => Err(refuse(format!("`{}` is not known of a run", text(&reference.path)))
+                .help(format!("there are {}", RUN.map(|name| format!("run.{name}")).join(", ")))),
+        },
+        "jobs" => match scope.outputs {
+            Outputs::Unknown => Err(refuse("no output of a job is known here".to_owned())
+                .help("here are only `params` and `run`; set it in the `env` of the job that needs it")),
+            Outputs::OfAncestors => job(reference, expression, scope, &refuse, findings).map(Some),
+        },
+        _ => Err(unknown_root(root, scope, &refuse, findings)),
+    }
+}
+
+fn unknown_root(
+    root: &str,
+    scope: &Scope<'_>,
+    refuse: &dyn Fn(String) -> Refusal,
+    findings: &mut Findings,
+) -> Refusal {
+    let refusal = refuse(format!("there is no `{root}` in templates"));
+    if scope.params.iter().any(|param| param.name == root) {
+        return refusal.help(format!("did you mean {{{{ params.{root} }}}}?"));
+    }
+    if scope.names.contains_key(root) {
+        return refusal.help(format!("did you mean {{{{ {} }}}}?", output_of(root)));
+    }
+    match findings.nearest(root, ROOTS) {
+        Some(near) => refusal.help(format!("did you mean `{near}`?")),
+        None => refusal.help("there are params.NAME, run.id and jobs.NAME.output"),
+    }
+}
+
+fn param(
+    name: &str,
+    scope: &Scope<'_>,
+    refuse: &dyn Fn(String) -> Refusal,
+    findings: &mut Findings,
+) -> Result<(), Refusal> {
+    let names = || scope.params.iter().map(|param| param.name.as_str());
+    if names().any(|known| known == name) {
+        return Ok(());
+    }
+    let refusal = refuse(format!("there is no parameter `{name}`"));
+    Err(match findings.nearest(name, names()) {
+        Some(near) => refusal.help(format!("did you mean `params.{near}`?")),
+        None => refusal.help(format!("declare it: `[params]` with {name} = {{ type = \"string\" }}")),
+    })
+}
+
+fn job(
+    reference: &Reference,
+    expression: &str,
+    scope: &Scope<'_>,
+    refuse: &dyn Fn(String) -> Refusal,
+    findings: &mut Findings,
+) -> Result<usize, Refusal> {
+    let Some(Segment::Name(name)) = reference.path.get(1) else {
+        return Err(refuse("name one job: {{ jobs.NAME.output }}".to_owned())
+            .help("which job it is must be known before the workflow runs"));
+    };
+    if let Some(job) = name_cut_short(name, reference, expression, scope) {
+        let message = format!("the name `{job}` has a character that ends a name in expressions");
+        return Err(refuse(message).help(format!("write {{{{ {} }}}}", output_of(job))));
+    }
+    let Some(index) = scope.names.get(name.as_str()) else {
+        let refusal = refuse(format!("there is no job `{name}`"));
+        return Err(match findings.nearest(name, scope.names.keys().copied()) {
+            Some(near) => refusal.help(format!("did you mean {{{{ {} }}}}?", output_of(near))),
+            None => refusal.help("it is not defined in this file"),
+        });
+    };
+    match reference.path.get(2) {
+        Some(Segment::Name(field)) if field == "output" => Ok(*index),
+        _ => Err(refuse("the only thing known of a job is its output".to_owned())
+            .help(format!("write {{{{ {} }}}}", output_of(name)))),
+    }
+}
+
+/// `jobs.my-job.output` is read as `jobs.my` minus `job.output`, and `jobs.a.b.output` as the field
+/// `b` of job `a`. When a job of the longer name exists, that is what was meant.
+fn name_cut_short<'n>(
+    name: &str,
+    reference: &Reference,
+    expression: &str,
+    scope: &Scope<'n>,
+) -> Option<&'n str> {
+    let Range { start, .. } = reference.range;
+    let rest = expression.get(start..)?.strip_prefix("jobs.")?;
+    let length = rest.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.')));
+    let written = &rest[..length.unwrap_or(rest.len())];
+    let ends = written.match_indices(['.', '-']).map(|(at, _)| at).chain([written.len()]);
+    let longer = ends.filter(|end| *end > name.len());
+    let found = longer.filter_map(|end| scope.names.get_key_value(&written[..end])).next_back();
+    found.map(|(name, _)| *name)
+}
+
+fn output_of(job: &str) -> String {
+    match is_plain(job) {
+        true => format!("jobs.{job}.output"),
+        false => format!("jobs[{job:?}].output"),
+    }
+}

@@ -1,0 +1,169 @@
+//! A text cut into literal pieces and expressions.
+
+use std::ops::Range;
+
+use crate::limits;
+
+/// A piece of a text.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Piece<'t> {
+    Literal(&'t str),
+    /// What is between `{{` and `}}`, and where that is in the text.
+    Expression(&'t str, Range<usize>),
+}
+
+/// Why a text cannot be a template.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Refusal {
+    /// Where, in bytes of the text it was found in.
+    pub(super) range: Range<usize>,
+    pub(super) message: String,
+    pub(super) help: Option<String>,
+}
+
+impl Refusal {
+    pub(super) fn new(range: Range<usize>, message: impl Into<String>) -> Refusal {
+        Refusal { range, message: message.into(), help: None }
+    }
+
+    pub(super) fn help(mut self, help: impl Into<String>) -> Refusal {
+        self.help = Some(help.into());
+        self
+    }
+}
+
+pub(super) fn split(text: &str) -> Result<Vec<Piece<'_>>, Refusal> {
+    if text.len() > limits::TEMPLATE_BYTES {
+        let message = format!("a text with a template may have {} KiB", limits::TEMPLATE_BYTES / 1024);
+        return Err(Refusal::new(0..text.len(), message));
+    }
+    let mut pieces = Vec::new();
+    let mut at = 0;
+    while let Some(offset) = text[at..].find('{') {
+        let open = at + offset;
+        match text.as_bytes().get(open + 1) {
+            Some(b'{') => {
+                let start = literal_start(&pieces);
+                if open > start {
+                    pieces.push(Piece::Literal(&text[start..open]));
+                }
+                let end = expression_end(text, open)?;
+                pieces.push(Piece::Expression(&text[open + 2..end], open + 2..end));
+                at = end + 2;
+            }
+            Some(b'%') => return Err(not_a_statement(open)),
+            Some(b'#') => return Err(not_a_comment(open)),
+            _ => at = open + 1,
+        }
+    }
+    let start = literal_start(&pieces);
+    if start < text.len() {
+        pieces.push(Piece::Literal(&text[start..]));
+    }
+    Ok(pieces)
+}
+
+/// Where the literal text after the last expression begins.
+fn literal_start(pieces: &[Piece<'_>]) -> usize {
+    match pieces.last() {
+        Some(Piece::Expression(_, range)) => range.end + 2,
+        Some(Piece::Literal(_)) | None => 0,
+    }
+}
+
+/// The place of the `}}` that ends the expression opened at `open`; not one inside a string.
+fn expression_end(text: &str, open: usize) -> Result<usize, Refusal> {
+    let bytes = text.as_bytes();
+    let mut quote = None;
+    let mut at = open + 2;
+    while at < bytes.len() {
+        match (quote, bytes[at]) {
+            (Some(_), b'\\') => at += 1,
+            (Some(mark), byte) if byte == mark => quote = None,
+            (None, mark @ (b'"' | b'\'')) => quote = Some(mark),
+            (None, b'}') if bytes.get(at + 1) == Some(&b'}') => return within_limit(text, open, at),
+            _ => (),
+        }
+        at += 1;
+    }
+    let message = match quote {
+        Some(_) => "a string inside `{{` is not closed",
+        None => "`{{` without `}}`",
+    };
+    Err(Refusal::new(open..open + 2, message).help("for the two braces as text write {{ \"{{\" }}"))
+}
+
+fn within_limit(text: &str, open: usize, end: usize) -> Result<usize, Refusal> {
+    let range = open..end + 2;
+    if end - open > limits::EXPRESSION_BYTES {
+        let message = format!("an expression may have {} bytes", limits::EXPRESSION_BYTES);
+        return Err(Refusal::new(range, message));
+    }
+    let inside = &text[open + 2..end];
+    if inside.starts_with(['-', '+']) && inside[1..].starts_with(char::is_whitespace)
+        || inside.ends_with(['-', '+'])
+    {
+        return Err(
+            Refusal::new(range, "white space control is not supported").help("write {{ without the sign")
+        );
+    }
+    Ok(end)
+}
+
+fn not_a_statement(at: usize) -> Refusal {
+    Refusal::new(at..at + 2, "`{%` begins a statement, and templates have only {{ expressions }}")
+        .help("put logic into the job's script; for the two characters as text write {{ \"{%\" }}")
+}
+
+fn not_a_comment(at: usize) -> Refusal {
+    Refusal::new(at..at + 2, "`{#` begins a comment, and templates have only {{ expressions }}")
+        .help("for the two characters as text write {{ \"{#\" }}")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn cuts_at_the_braces() {
+        let pieces = split("a{{ x }}{b}{{y}}").unwrap();
+        let expected = [
+            Piece::Literal("a"),
+            Piece::Expression(" x ", 3..6),
+            Piece::Literal("{b}"),
+            Piece::Expression("y", 13..14),
+        ];
+        assert_eq!(pieces, expected);
+        assert_eq!(split("").unwrap(), []);
+        assert_eq!(split("{").unwrap(), [Piece::Literal("{")]);
+    }
+
+    #[test]
+    fn braces_in_strings_do_not_end_an_expression() {
+        let pieces = split(r#"{{ "}}\"}}" }}{{ '{%' }}"#).unwrap();
+        let expected = [Piece::Expression(r#" "}}\"}}" "#, 2..12), Piece::Expression(" '{%' ", 16..22)];
+        assert_eq!(pieces, expected);
+    }
+
+    #[test]
+    fn refuses_what_is_not_an_expression() {
+        let long = format!("{{{{ {} }}}}", "x".repeat(limits::EXPRESSION_BYTES));
+        let large = format!("{{{{ x }}}}{}", "x".repeat(limits::TEMPLATE_BYTES));
+        let cases = [
+            ("{% if x %}", "statement", 0..2),
+            ("ab{# x #}", "comment", 2..4),
+            ("{{ x", "without", 0..2),
+            ("{{ 'x }}", "string", 0..2),
+            ("{{- x }}", "white space", 0..8),
+            ("{{ x -}}", "white space", 0..8),
+            (&long, "500 bytes", 0..long.len()),
+            (&large, "64 KiB", 0..large.len()),
+        ];
+        for (text, reason, range) in cases {
+            let refusal = split(text).unwrap_err();
+            assert!(refusal.message.contains(reason), "{}", refusal.message);
+            assert_eq!(refusal.range, range);
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! JSON to the tree.
+
+use std::collections::HashMap;
+
+use jsonc_parser::ast;
+use jsonc_parser::common::Ranged;
+use jsonc_parser::errors::{ParseError, ParseErrorKind};
+use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
+
+use super::{Entry, Node, Span, Value, number_out_of_range, too_deep};
+use crate::limits;
+use crate::report::{Finding, Findings};
+
+/// JSON as RFC 8259 has it: none of the parser's extensions.
+const STRICT: ParseOptions = ParseOptions {
+    allow_comments: false,
+    allow_loose_object_property_names: false,
+    allow_trailing_commas: false,
+    allow_missing_commas: false,
+    allow_single_quoted_strings: false,
+    allow_hexadecimal_numbers: false,
+    allow_unary_plus_numbers: false,
+    allow_bare_decimal_point_numbers: false,
+    allow_non_finite_numbers: false,
+    allow_extended_string_escapes: false,
+};
+
+pub(super) fn read<'s>(text: &'s str, findings: &mut Findings) -> Option<Vec<Entry<'s>>> {
+    let value = match parse_to_ast(text, &CollectOptions::default(), &STRICT) {
+        Ok(result) => result.value,
+        Err(error) => {
+            findings.push(syntax_error(&error));
+            return None;
+        }
+    };
+    match value {
+        Some(ast::Value::Object(object)) => Some(entries(object, text, 1, findings)),
+        Some(other) => {
+            findings.push(not_an_object(span(&other)));
+            None
+        }
+        None => {
+            findings.push(not_an_object(0..text.len()));
+            None
+        }
+    }
+}
+
+fn entries<'s>(object: ast::Object<'s>, text: &str, depth: usize, findings: &mut Findings) -> Vec<Entry<'s>> {
+    let mut seen: HashMap<String, Span> = HashMap::new();
+    let mut entries = Vec::with_capacity(object.properties.len());
+    for property in object.properties {
+        let key_span = span(&property.name);
+        check_string(&key_span, text, findings);
+        let (key, node) = (property.name, node(property.value, text, depth, findings));
+        let key = match key {
+            ast::ObjectPropName::String(literal) => literal.value,
+            ast::ObjectPropName::Word(word) => word.value.into(),
+        };
+        match seen.get(key.as_ref()) {
+            Some(first) => findings.push(
+                Finding::new(key_span.clone(), format!("`{key}` is defined twice"))
+                    .label("the second definition")
+                    .related(first.clone(), "the first definition")
+                    .help("remove or rename one of them"),
+            ),
+            None => {
+                seen.insert(key.to_string(), key_span.clone());
+            }
+        }
+        entries.push(Entry { key, key_span, node });
+    }
+    entries
+}
+
+fn node<'s>(value: ast::Value<'s>, text: &str, depth: usize, findings: &mut Findings) -> Node<'s> {
+    let span = span(&value);
+    if depth > limits::NESTING {
+        findings.push(too_deep(span.clone()));
+        return Node { span, value: Value::Broken };
+    }
+    let value = match value {
+        ast::Value::StringLit(literal) => {
+            check_string(&span, text, findings);
+            Value::Text(literal.value)
+        }
+        ast::Value::NumberLit(literal) => number(literal.value, &span, findings),
+        ast::Value::BooleanLit(literal) => Value::Boolean(literal.value),
+        ast::Value::Object(object) => Value::Table(entries(object, text, depth + 1, findings)),
+        ast::Value::Array(array) => Value::List(
+            array.elements.into_iter().map(|item| node(item, text, depth + 1, findings)).collect(),
+        ),
+        ast::Value::NullKeyword(_) => Value::Null,
+    };
+    Node { span, value }
+}
+
+/// The parser lets line breaks and other control characters pass; JSON wants them escaped.
+fn check_string(span: &Span, text: &str, findings: &mut Findings) {
+    let written = &text.as_bytes()[span.clone()];
+    if let Some(at) = written.iter().position(|byte| *byte < b' ') {
+        let finding = Finding::new(span.start + at..span.end, "a control character inside a string")
+            .label("the string goes on here")
+            .help("write a line break as \\n and a tab as \\t");
+        findings.push(finding);
+    }
+}
+
+fn number<'s>(text: &str, span: &Span, findings: &mut Findings) -> Value<'s> {
+    let whole = !text.contains(['.', 'e', 'E']);
+    if whole && let Ok(integer) = text.parse() {
+        return Value::Integer(integer);
+    }
+    match text.parse::<f64>() {
+        Ok(number) if number.is_finite() && !whole => Value::Number(number),
+        Ok(_) | Err(_) => {
+            findings.push(number_out_of_range(span.clone()));
+            Value::Broken
+        }
+    }
+}
+
+fn span(ranged: &impl Ranged) -> Span {
+    let range = ranged.range();
+    range.start..range.end
+}
+
+fn not_an_object(span: Span) -> Finding {
+    Finding::new(span, "a workflow file in JSON is one object").label("expected `{ \"jobs\": … }`")
+}
+
+fn syntax_error(error: &ParseError) -> Finding {
+    let span = error.range().start..error.range().end;
+    if matches!(error.kind(), ParseErrorKind::NestingDepthExceeded) {
+        return too_deep(span);
+    }
+    let reason = error.kind().to_string();
+    Finding::new(span, "the file is not valid JSON")
+        .label(lower_first(&reason))
+        .help("the rest of the file is checked when its syntax is right")
+}
+
+fn lower_first(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or(String::new(), |first| first.to_lowercase().chain(chars).collect())
+}

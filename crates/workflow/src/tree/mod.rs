@@ -1,0 +1,159 @@
+//! A file as a tree of values with their places: one shape for both formats.
+
+mod json;
+mod toml;
+
+use std::borrow::Cow;
+
+use crate::limits;
+use crate::report::{Finding, Findings};
+use crate::source::{Format, Source};
+
+/// A range of bytes in the text of the file.
+pub(crate) type Span = std::ops::Range<usize>;
+
+/// A value and its place.
+#[derive(Debug)]
+pub(crate) struct Node<'s> {
+    pub(crate) span: Span,
+    pub(crate) value: Value<'s>,
+}
+
+/// What a file can hold at one place.
+#[derive(Debug)]
+pub(crate) enum Value<'s> {
+    Text(Cow<'s, str>),
+    Integer(i64),
+    Number(f64),
+    Boolean(bool),
+    /// A date or time of TOML, as it is written.
+    Date(String),
+    Null,
+    /// Something wrong that was reported.
+    Broken,
+    List(Vec<Node<'s>>),
+    Table(Vec<Entry<'s>>),
+}
+
+/// A key and its value.
+#[derive(Debug)]
+pub(crate) struct Entry<'s> {
+    pub(crate) key: Cow<'s, str>,
+    pub(crate) key_span: Span,
+    pub(crate) node: Node<'s>,
+}
+
+impl Value<'_> {
+    /// What it is, as in "found a list".
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Value::Text(_) => "a string",
+            Value::Integer(_) => "an integer",
+            Value::Number(_) => "a number",
+            Value::Boolean(_) => "a boolean",
+            Value::Date(_) => "a date",
+            Value::Null => "null",
+            Value::Broken => "a broken value",
+            Value::List(_) => "a list",
+            Value::Table(_) => "a table",
+        }
+    }
+}
+
+/// Reads the text into a tree, in the order of the file. `None` when its syntax is broken. Other errors
+/// (a key that is there twice) leave a tree in which more can be checked.
+pub(crate) fn read<'s>(source: &'s Source, findings: &mut Findings) -> Option<Vec<Entry<'s>>> {
+    match source.format {
+        Format::Toml => toml::read(&source.text, findings),
+        Format::Json => json::read(&source.text, findings),
+    }
+}
+
+fn too_deep(span: Span) -> Finding {
+    Finding::new(span, "the file is nested too deeply")
+        .label(format!("more than {} lists and tables inside each other", limits::NESTING))
+}
+
+fn number_out_of_range(span: Span) -> Finding {
+    Finding::new(span, "the number is out of range")
+        .label("does not fit into 64 bits")
+        .help("write it in quotes if it is meant as text")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn outline(path: &str, text: &str) -> String {
+        let source = Source::new(path, text.into()).unwrap();
+        let mut findings = Findings::default();
+        let Some(entries) = read(&source, &mut findings) else { return "broken".to_owned() };
+        if !findings.is_empty() {
+            return "with errors".to_owned();
+        }
+        entries.iter().map(|entry| render(entry, text)).collect::<Vec<_>>().join(" ")
+    }
+
+    fn render(entry: &Entry<'_>, text: &str) -> String {
+        let value = if let Value::Table(entries) = &entry.node.value {
+            let inner: Vec<_> = entries.iter().map(|entry| render(entry, text)).collect();
+            format!("{{{}}}", inner.join(" "))
+        } else {
+            format!("{}@{}", entry.node.value.kind(), &text[entry.node.span.clone()])
+        };
+        format!("{}@{}={value}", entry.key, &text[entry.key_span.clone()])
+    }
+
+    #[test]
+    fn both_formats_keep_the_order_of_the_file_and_the_places() {
+        let toml = "z = 1\n[b]\ny = 'x'\n[a]\nq = [1]\n[b.c]\n";
+        assert_eq!(
+            outline("a.toml", toml),
+            "z@z=an integer@1 b@b={y@y=a string@'x' c@c={}} a@a={q@q=a list@[1]}"
+        );
+        let json = r#"{"z": 1.5, "b": {"y": null}, "a": [true]}"#;
+        assert_eq!(
+            outline("a.json", json),
+            r#"z@"z"=a number@1.5 b@"b"={y@"y"=null@null} a@"a"=a list@[true]"#
+        );
+    }
+
+    #[test]
+    fn json_is_strict() {
+        for text in [
+            "{a: 1}",
+            "{\"a\": 1,}",
+            "{'a': 1}",
+            "{\"a\": 1} // x",
+            "{\"a\": +1}",
+            "{\"a\": .5}",
+            "{\"a\": 0x1}",
+            "{\"a\": \"\n\"}",
+            "{\"a\": NaN}",
+            "{\"a\": 01}",
+            "{\"a\": 1} {}",
+            "{\"a\" 1}",
+            "[]",
+            "",
+        ] {
+            assert!(["broken", "with errors"].contains(&outline("a.json", text).as_str()), "{text}");
+        }
+    }
+
+    #[test]
+    fn nesting_is_limited_in_both_formats() {
+        for depth in [limits::NESTING + 1, 600, 100_000] {
+            let lists = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+            for text in [
+                outline("a.toml", &format!("a = {lists}")),
+                outline("a.json", &format!("{{\"a\": {lists}}}")),
+            ] {
+                assert!(["broken", "with errors"].contains(&text.as_str()), "{depth}: {text}");
+            }
+        }
+        let lists = format!("{}{}", "[".repeat(limits::NESTING - 1), "]".repeat(limits::NESTING - 1));
+        assert!(outline("a.toml", &format!("a = {lists}")).starts_with("a@a=a list"));
+        assert!(outline("a.json", &format!("{{\"a\": {lists}}}")).starts_with("a@\"a\"=a list"));
+    }
+}

@@ -1,0 +1,79 @@
+//! TOML to the tree.
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::{Entry, Node, Value, number_out_of_range, too_deep};
+use crate::limits;
+use crate::report::{Finding, Findings};
+
+/// What the parser calls a key that is there twice.
+const DUPLICATE_KEY: &str = "duplicate key";
+
+/// Reports all errors of syntax, not only the first: the parser goes on after one. A key that is
+/// there twice leaves the tree whole.
+pub(super) fn read<'s>(text: &'s str, findings: &mut Findings) -> Option<Vec<Entry<'s>>> {
+    let (root, errors) = DeTable::parse_recoverable(text);
+    let mut is_broken = false;
+    for error in &errors {
+        is_broken |= error.message() != DUPLICATE_KEY;
+        findings.push(syntax_error(error, text));
+    }
+    let entries = entries(root.into_inner(), 1, findings);
+    (!is_broken).then_some(entries)
+}
+
+fn entries<'s>(table: DeTable<'s>, depth: usize, findings: &mut Findings) -> Vec<Entry<'s>> {
+    let mut entries: Vec<Entry<'s>> = table
+        .into_iter()
+        .map(|(key, value)| Entry {
+            key_span: key.span(),
+            key: key.into_inner(),
+            node: node(value, depth, findings),
+        })
+        .collect();
+    entries.sort_by_key(|entry| entry.key_span.start);
+    entries
+}
+
+fn node<'s>(value: Spanned<DeValue<'s>>, depth: usize, findings: &mut Findings) -> Node<'s> {
+    let span = value.span();
+    if depth > limits::NESTING {
+        findings.push(too_deep(span.clone()));
+        return Node { span, value: Value::Broken };
+    }
+    let value = match value.into_inner() {
+        DeValue::String(text) => Value::Text(text),
+        DeValue::Integer(integer) => match i64::from_str_radix(integer.as_str(), integer.radix()) {
+            Ok(integer) => Value::Integer(integer),
+            Err(_) => {
+                findings.push(number_out_of_range(span.clone()));
+                Value::Broken
+            }
+        },
+        DeValue::Float(float) => Value::Number(float.as_str().parse().unwrap_or(f64::NAN)),
+        DeValue::Boolean(boolean) => Value::Boolean(boolean),
+        DeValue::Datetime(datetime) => Value::Date(datetime.to_string()),
+        DeValue::Array(items) => {
+            Value::List(items.into_iter().map(|item| node(item, depth + 1, findings)).collect())
+        }
+        DeValue::Table(table) => Value::Table(entries(table, depth + 1, findings)),
+    };
+    Node { span, value }
+}
+
+fn syntax_error(error: &toml::de::Error, text: &str) -> Finding {
+    let span = error.span().unwrap_or(text.len()..text.len());
+    match error.message() {
+        DUPLICATE_KEY => {
+            let key = text.get(span.clone()).unwrap_or_default();
+            Finding::new(span, format!("`{key}` is defined twice"))
+                .label("the second definition")
+                .help("remove or rename one of them")
+        }
+        "recursion limit" => too_deep(span),
+        message => Finding::new(span, "the file is not valid TOML")
+            .label(message)
+            .help("the rest of the file is checked when its syntax is right"),
+    }
+}
