@@ -3,6 +3,8 @@
 pub mod clock;
 pub mod db;
 pub mod error;
+pub mod executor;
+pub mod process;
 pub mod random;
 pub mod signal;
 pub mod status;

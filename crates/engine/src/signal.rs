@@ -27,6 +27,8 @@ impl Hints {
     pub const EXECUTOR: Hints = Hints(16);
     /// Somebody asked the listener to end.
     pub const STOP: Hints = Hints(32);
+    /// This worker was found fenced.
+    pub const FENCED: Hints = Hints(64);
     /// Another process changed something: everything may have.
     pub const FOREIGN: Hints = Hints(1 | 2 | 4 | 8);
 

@@ -65,6 +65,12 @@ impl Store {
         &self.clock
     }
 
+    /// The store's source of chance.
+    #[must_use]
+    pub fn random(&self) -> &Random {
+        &self.random
+    }
+
     /// Waits for some kinds of changes.
     #[must_use]
     pub fn listen(&self, wants: Hints) -> Listener {

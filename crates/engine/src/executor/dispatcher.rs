@@ -1,0 +1,301 @@
+//! The dispatcher: the one thread of a worker that claims and finishes, both in one transaction.
+
+use std::time::Duration;
+
+use super::handler::failed_for_good;
+use super::pace::Pace;
+use super::shared::{Done, Held, Mode, Shared};
+use super::stop::StopCause;
+use super::worker::register;
+use crate::error::{Error, Result};
+use crate::signal::Hints;
+use crate::status::WorkerStatus;
+use crate::store::{ClaimRequest, ClaimedJob, Claims, Finish, Finished};
+use crate::transition::{Outcome, after_attempt};
+
+/// The safety net under the signals: how often an idle worker looks by itself.
+const POLL: Duration = Duration::from_secs(5);
+/// Jobs held in memory that did not start within this time go back.
+const HELD_TICK: Duration = Duration::from_millis(50);
+/// Waits between tries while the database can't be used.
+const RETRY_MIN_MS: u64 = 20;
+const RETRY_MAX_MS: u64 = 1_000;
+
+/// What the dispatcher's thread does until the worker ends.
+pub(super) fn serve(shared: &Shared) -> Result<()> {
+    let mut dispatcher =
+        Dispatcher { shared, pace: Pace::unknown(), outstanding: 0, look: Look::Now, held_before: 0 };
+    let served = dispatcher.work();
+    if let Err(error) = &served {
+        tracing::error!(worker_id = shared.worker_id(), %error, "the worker gives up");
+        shared.advance_mode(Mode::Leaving);
+    }
+    shared.end();
+    served
+}
+
+/// Whether there may be something to claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Look {
+    /// A signal, or the last claim was full: claim.
+    Now,
+    /// The poll: look without taking the write lock first.
+    First,
+    /// The last claim found less than it asked for, and nothing was heard since.
+    Not,
+}
+
+struct Dispatcher<'a> {
+    shared: &'a Shared,
+    pace: Pace,
+    /// Jobs claimed and not finished: held, running, or done and not written.
+    outstanding: i64,
+    look: Look,
+    /// Jobs held at the last look, to see whether they move.
+    held_before: usize,
+}
+
+impl Dispatcher<'_> {
+    fn work(&mut self) -> Result<()> {
+        loop {
+            let mode = self.shared.mode();
+            let mut done = self.collect();
+            if mode != Mode::Working {
+                done.extend(self.shared.take_held().into_iter().map(unstarted));
+            }
+            let limit = self.room(mode);
+            if !done.is_empty() || (limit > 0 && self.may_find(limit)?) {
+                self.finish_and_claim(done, limit)?;
+                continue;
+            }
+            if mode != Mode::Working && self.outstanding == 0 {
+                self.shared.store.set_worker_status(self.shared.worker_id(), WorkerStatus::Stopped)?;
+                return Ok(());
+            }
+            self.wait()?;
+        }
+    }
+
+    fn collect(&mut self) -> Vec<Done> {
+        let (done, jobs, total_us) = self.shared.take_results();
+        self.pace.observe(jobs, total_us);
+        done
+    }
+
+    /// How many jobs may be claimed now.
+    fn room(&self, mode: Mode) -> usize {
+        match mode {
+            Mode::Working => {
+                let threads = self.shared.options.threads;
+                let room = threads + self.pace.held(threads) - self.outstanding;
+                usize::try_from(room).unwrap_or(0)
+            }
+            Mode::Draining | Mode::Leaving => 0,
+        }
+    }
+
+    fn may_find(&mut self, limit: usize) -> Result<bool> {
+        match self.look {
+            Look::Now => {
+                // Looking costs no write lock: several idle workers wake for one job.
+                let found = self.retrying("look for jobs", |shared| {
+                    shared.store.has_claimable(&request(shared, limit))
+                })?;
+                if !found {
+                    self.look = Look::Not;
+                }
+                Ok(found)
+            }
+            Look::First => {
+                self.look = Look::Now;
+                self.may_find(limit)
+            }
+            Look::Not => Ok(false),
+        }
+    }
+
+    fn wait(&mut self) -> Result<()> {
+        let held = self.shared.held_count();
+        let longest = if held > 0 { HELD_TICK } else { POLL };
+        let hints = self.shared.dispatcher.wait(longest);
+        if hints.intersects(Hints::FENCED) {
+            return self.register_anew();
+        }
+        if hints.intersects(Hints::PENDING) {
+            self.look = Look::Now;
+        } else if hints.is_empty() {
+            self.look = Look::First;
+            self.give_back_stuck(held);
+        }
+        self.held_before = held;
+        Ok(())
+    }
+
+    /// A long job must not keep others hostage in this worker's memory.
+    fn give_back_stuck(&mut self, held: usize) {
+        if held > 0 && held == self.held_before && held == self.shared.held_count() {
+            self.pace.slow_down();
+            for held in self.shared.take_held() {
+                self.shared.hand_back(unstarted(held), 0);
+            }
+        }
+    }
+
+    fn finish_and_claim(&mut self, done: Vec<Done>, limit: usize) -> Result<()> {
+        let count = done.len() as i64;
+        let finishes: Vec<Finish> = done.into_iter().map(|done| self.decide(done)).collect();
+        let (finished, claims) = self.write(finishes, limit)?;
+        self.outstanding -= count;
+        for job_id in &finished.conflicts {
+            tracing::warn!(job_id, "another worker owns the job by now: the result was discarded");
+        }
+        for (run_id, status) in &finished.ended_runs {
+            tracing::info!(run_id, %status, "run ended");
+        }
+        match claims {
+            Claims::Fenced => self.register_anew(),
+            Claims::Jobs(jobs) => {
+                self.look = if limit > 0 && jobs.len() < limit { Look::Not } else { Look::Now };
+                self.take_over(jobs);
+                Ok(())
+            }
+        }
+    }
+
+    fn take_over(&mut self, jobs: Vec<ClaimedJob>) {
+        self.outstanding += jobs.len() as i64;
+        if !jobs.is_empty() {
+            self.shared.hold(jobs);
+        }
+    }
+
+    fn decide(&self, done: Done) -> Finish {
+        let store = &self.shared.store;
+        let job = &done.held.job;
+        let transition =
+            after_attempt(&job.facts, done.outcome, store.clock().now_ms(), store.random().share());
+        if let Some(error) = &transition.last_error {
+            tracing::info!(
+                job = job.label(),
+                attempt = job.facts.attempt,
+                status = %transition.status,
+                "{error}"
+            );
+        }
+        Finish {
+            job_id: job.id,
+            attempt: job.facts.attempt,
+            worker_id: done.held.worker_id,
+            transition,
+            logs: done.logs,
+        }
+    }
+
+    /// Writes results. When the database refuses them together, each is written alone, so that one
+    /// that can't be stored fails by itself.
+    fn write(&mut self, finishes: Vec<Finish>, limit: usize) -> Result<(Finished, Claims)> {
+        let together = self.retrying("finish and claim jobs", |shared| {
+            shared.store.finish_and_claim(finishes.clone(), Some(request(shared, limit)))
+        });
+        match together {
+            Ok(written) => Ok(written),
+            Err(error @ Error::Unavailable { .. }) => Err(error),
+            Err(error) if finishes.is_empty() => Err(error),
+            Err(_refused) => self.write_each(finishes),
+        }
+    }
+
+    fn write_each(&mut self, finishes: Vec<Finish>) -> Result<(Finished, Claims)> {
+        let mut all = Finished::default();
+        for finish in finishes {
+            let alone = self.retrying("finish a job", |shared| {
+                shared.store.finish_and_claim(vec![finish.clone()], None)
+            });
+            let (finished, _claims) = match alone {
+                Ok(written) => written,
+                Err(error @ Error::Unavailable { .. }) => return Err(error),
+                Err(error) => {
+                    let refused = self.refuse(&finish, &error);
+                    self.retrying("finish a job", |shared| {
+                        shared.store.finish_and_claim(vec![refused.clone()], None)
+                    })?
+                }
+            };
+            all.conflicts.extend(finished.conflicts);
+            all.ended_runs.extend(finished.ended_runs);
+        }
+        Ok((all, Claims::Jobs(Vec::new())))
+    }
+
+    /// A result that can't be stored is a failure of its attempt.
+    fn refuse(&self, finish: &Finish, error: &Error) -> Finish {
+        tracing::error!(job_id = finish.job_id, %error, "the result could not be stored");
+        let Outcome::Failed { error, .. } = failed_for_good(format!("the result could not be stored: {error}"))
+        else {
+            unreachable!("a failure is a failure");
+        };
+        let mut refused = finish.clone();
+        refused.logs.clear();
+        refused.transition.status = crate::status::JobStatus::Failed;
+        refused.transition.output = None;
+        refused.transition.last_error = Some(error);
+        refused
+    }
+
+    /// Repeats what failed because the database can't be used for now: says so once, goes on by
+    /// itself, and gives up after the worker's patience.
+    fn retrying<T>(&self, what: &str, mut operation: impl FnMut(&Shared) -> Result<T>) -> Result<T> {
+        let clock = self.shared.store.clock();
+        let began_ms = clock.monotonic_ms();
+        let mut pause_ms = RETRY_MIN_MS;
+        let mut said = false;
+        loop {
+            let error = match operation(self.shared) {
+                Ok(value) => {
+                    if said {
+                        tracing::warn!("the database can be used again");
+                    }
+                    return Ok(value);
+                }
+                Err(error) => error,
+            };
+            let waited_ms = clock.monotonic_ms() - began_ms;
+            let patience_over = self.shared.options.patience_ms.is_some_and(|most_ms| waited_ms >= most_ms);
+            if !error.is_passing() || patience_over || self.shared.mode() == Mode::Leaving {
+                return Err(error);
+            }
+            if !std::mem::replace(&mut said, true) {
+                tracing::warn!(%error, "{what}: waiting for the database; results are kept");
+            }
+            std::thread::sleep(Duration::from_millis(pause_ms));
+            pause_ms = (pause_ms * 2).min(RETRY_MAX_MS);
+        }
+    }
+
+    /// This worker lost its jobs: stop what still runs, drop what did not start, begin as a new worker.
+    fn register_anew(&mut self) -> Result<()> {
+        let lost = self.shared.worker_id();
+        self.shared.stop_running(StopCause::Fenced);
+        self.outstanding -= self.shared.take_held().len() as i64;
+        let worker_id = self.retrying("register a worker", |shared| {
+            register(&shared.store, &shared.handlers, &shared.options)
+        })?;
+        self.shared.become_worker(worker_id);
+        self.look = Look::Now;
+        tracing::warn!(lost, worker_id, "the lease was lost: registered as a new worker");
+        Ok(())
+    }
+}
+
+fn unstarted(held: Held) -> Done {
+    Done { held, outcome: Outcome::Unstarted, logs: Vec::new() }
+}
+
+fn request(shared: &Shared, limit: usize) -> ClaimRequest {
+    ClaimRequest {
+        worker_id: shared.worker_id(),
+        scope: shared.options.scope.clone(),
+        kinds: shared.handlers.kinds(),
+        limit,
+    }
+}

@@ -1,0 +1,25 @@
+//! Claim, execute, finish: a worker and its threads.
+//!
+//! - The *dispatcher* is the only thread that claims and finishes; each of its transactions does both.
+//! - *Executors* take claimed jobs from memory, run their handlers and hand the results back.
+//! - The *warden* renews the lease, watches deadlines and stop requests, and writes output that is
+//!   still coming.
+
+mod attempt;
+mod dispatcher;
+mod handler;
+mod output_log;
+mod pace;
+mod pool;
+mod scratch;
+mod shared;
+pub mod shell;
+mod stop;
+mod warden;
+mod worker;
+
+pub use attempt::Attempt;
+pub use handler::{Handler, Handlers, failed, failed_for_good};
+pub use output_log::{LOG_MAX_BYTES, LOG_MAX_LINES, LOG_TAIL_BYTES, LOG_TAIL_LINES, OutputLog};
+pub use stop::{Stop, StopCause};
+pub use worker::{Worker, WorkerOptions};

@@ -1,0 +1,133 @@
+//! From a payload to the process to start: templates filled in, environment and folder chosen.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use serde_json::{Value as Json, json};
+use windlass_workflow::{params, template};
+
+use super::super::attempt::Attempt;
+use super::super::handler::{failed, failed_for_good};
+use super::payload::Payload;
+use crate::store::RunContext;
+use crate::transition::Outcome;
+
+/// The shell of scripts that name none. `-e` ends a script at its first failing command.
+const DEFAULT_SHELL: [&str; 2] = ["/bin/sh", "-e"];
+
+/// What every process of a job is told, beside what its workflow says.
+pub(super) const KEY_VARIABLE: &str = "WINDLASS_IDEMPOTENCY_KEY";
+
+pub(super) fn build(attempt: &Attempt, payload: &Payload, output_file: &Path) -> Result<Command, Outcome> {
+    let run = attempt.run().map_err(|error| failed(error.to_string()))?;
+    let context = context(attempt, run.as_ref(), &payload.uses)?;
+    let mut command = program(payload, &context)?;
+    own_environment(&mut command);
+    add_run_environment(&mut command, run.as_ref(), &context)?;
+    for (name, value) in &payload.env {
+        command.env(name, render(value, &context, &format!("env.{name}"))?);
+    }
+    add_job_environment(&mut command, attempt, output_file);
+    if let Some(dir) = folder(payload, run.as_ref(), &context)? {
+        command.current_dir(dir);
+    }
+    {
+        use std::os::unix::process::CommandExt;
+        command.process_group(0);
+    }
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    Ok(command)
+}
+
+/// What templates may name.
+fn context(attempt: &Attempt, run: Option<&RunContext>, uses: &[String]) -> Result<Json, Outcome> {
+    let Some(run) = run else { return Ok(json!({ "params": {}, "run": {}, "jobs": {} })) };
+    let params: Json = serde_json::from_str(&run.params)
+        .map_err(|error| failed_for_good(format!("the run's params are not JSON: {error}")))?;
+    let jobs = attempt.outputs(uses).map_err(|error| failed(error.to_string()))?;
+    let created_at = DateTime::<Utc>::from_timestamp_millis(run.created_at)
+        .map(|instant| instant.to_rfc3339_opts(SecondsFormat::Millis, true));
+    Ok(json!({
+        "params": params,
+        "run": { "id": run.id, "workflow": run.workflow, "created_at": created_at, "key": run.run_key },
+        "jobs": jobs,
+    }))
+}
+
+fn program(payload: &Payload, context: &Json) -> Result<Command, Outcome> {
+    if let Some(script) = &payload.run {
+        let mut words = payload.shell.iter().map(String::as_str).collect::<Vec<_>>();
+        if words.is_empty() {
+            words.extend(DEFAULT_SHELL);
+        }
+        let mut command = Command::new(words[0]);
+        // The script goes in as it is: values reach it through its environment only.
+        command.args(&words[1..]).arg("-c").arg(script);
+        return Ok(command);
+    }
+    let items = payload.command.as_deref().unwrap_or_default();
+    let mut words = Vec::with_capacity(items.len());
+    for (index, item) in items.iter().enumerate() {
+        words.push(render(item, context, &format!("command[{index}]"))?);
+    }
+    let (program, arguments) = words.split_first().ok_or_else(|| failed_for_good("`command` is empty"))?;
+    let mut command = Command::new(program);
+    command.args(arguments);
+    Ok(command)
+}
+
+/// A job sees the engine's environment, without what is meant for the engine itself.
+fn own_environment(command: &mut Command) {
+    for (name, _value) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("WINDLASS_") {
+            command.env_remove(name);
+        }
+    }
+}
+
+fn add_run_environment(
+    command: &mut Command,
+    run: Option<&RunContext>,
+    context: &Json,
+) -> Result<(), Outcome> {
+    let Some(run) = run else { return Ok(()) };
+    let env: BTreeMap<String, String> = serde_json::from_str(&run.env)
+        .map_err(|error| failed_for_good(format!("the run's env is not JSON: {error}")))?;
+    for (name, value) in &env {
+        command.env(name, render(value, context, &format!("env.{name}"))?);
+    }
+    if let Some(params) = context["params"].as_object() {
+        for (name, value) in params {
+            if let Some(value) = params::env_value(value) {
+                command.env(params::env_name(name), value);
+            }
+        }
+    }
+    command.env("WINDLASS_RUN_ID", run.id.to_string());
+    Ok(())
+}
+
+/// Last, so that nothing of the file can pass itself off as another job.
+fn add_job_environment(command: &mut Command, attempt: &Attempt, output_file: &Path) {
+    let job = attempt.job();
+    command
+        .env("WINDLASS_JOB_ID", job.id.to_string())
+        .env("WINDLASS_JOB_NAME", job.name.as_deref().unwrap_or(&job.kind))
+        .env("WINDLASS_ATTEMPT", attempt.number().to_string())
+        .env(KEY_VARIABLE, attempt.idempotency_key())
+        .env("WINDLASS_OUTPUT", output_file);
+}
+
+/// `dir`, relative to the folder of the run.
+fn folder(payload: &Payload, run: Option<&RunContext>, context: &Json) -> Result<Option<PathBuf>, Outcome> {
+    let base = run.and_then(|run| run.dir.as_deref()).map(PathBuf::from);
+    let Some(dir) = &payload.dir else { return Ok(base) };
+    let dir = render(dir, context, "dir")?;
+    Ok(Some(base.unwrap_or_default().join(dir)))
+}
+
+fn render(source: &str, context: &Json, place: &str) -> Result<String, Outcome> {
+    template::render(source, context).map_err(|error| failed_for_good(format!("`{place}`: {error}")))
+}

@@ -1,0 +1,108 @@
+//! From bytes to lines: cut, cleaned, and safe to show on a terminal.
+
+/// A longer line becomes several.
+pub(super) const LINE_MAX_BYTES: usize = 16 * 1024;
+
+/// Collects the bytes of one stream and gives out whole lines.
+#[derive(Debug, Default)]
+pub(super) struct Lines {
+    partial: Vec<u8>,
+}
+
+impl Lines {
+    /// Takes bytes in and hands every line they complete to `on_line`.
+    pub(super) fn push(&mut self, bytes: &[u8], on_line: &mut dyn FnMut(String)) {
+        let mut rest = bytes;
+        while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+            self.extend(&rest[..end], on_line);
+            let line = std::mem::take(&mut self.partial);
+            on_line(clean(&line));
+            rest = &rest[end + 1..];
+        }
+        self.extend(rest, on_line);
+    }
+
+    /// Hands out what is left at the end of the stream.
+    pub(super) fn finish(&mut self, on_line: &mut dyn FnMut(String)) {
+        if !self.partial.is_empty() {
+            let line = std::mem::take(&mut self.partial);
+            on_line(clean(&line));
+        }
+    }
+
+    fn extend(&mut self, mut bytes: &[u8], on_line: &mut dyn FnMut(String)) {
+        while self.partial.len() + bytes.len() > LINE_MAX_BYTES {
+            let (now, later) = bytes.split_at(LINE_MAX_BYTES - self.partial.len());
+            self.partial.extend_from_slice(now);
+            bytes = later;
+            let cut = character_boundary(&self.partial);
+            let tail = self.partial.split_off(cut);
+            on_line(clean(&std::mem::replace(&mut self.partial, tail)));
+        }
+        self.partial.extend_from_slice(bytes);
+    }
+}
+
+/// The last place at which no character of UTF-8 is cut in two.
+fn character_boundary(bytes: &[u8]) -> usize {
+    let last = bytes.len().saturating_sub(4);
+    (last..bytes.len())
+        .rev()
+        .find(|index| bytes[*index] & 0b1100_0000 != 0b1000_0000)
+        .filter(|index| bytes[*index] >= 0b1100_0000)
+        .unwrap_or(bytes.len())
+        .max(1)
+}
+
+/// Text without escape sequences and control characters; of a line that was drawn over itself (a
+/// progress bar), what was seen last. Bytes that are no UTF-8 become U+FFFD.
+fn clean(line: &[u8]) -> String {
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    let text = String::from_utf8_lossy(line);
+    let seen_last = text.rsplit('\r').find(|part| !part.is_empty()).unwrap_or_default();
+    let plain = anstream::adapter::strip_str(seen_last).to_string();
+    if plain.chars().any(|character| character.is_control() && character != '\t') {
+        plain.chars().filter(|character| !character.is_control() || *character == '\t').collect()
+    } else {
+        plain
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(chunks: &[&[u8]]) -> Vec<String> {
+        let mut found = Vec::new();
+        let mut lines = Lines::default();
+        for chunk in chunks {
+            lines.push(chunk, &mut |line| found.push(line));
+        }
+        lines.finish(&mut |line| found.push(line));
+        found
+    }
+
+    #[test]
+    fn lines_are_found_however_the_bytes_arrive() {
+        assert_eq!(lines(&[b"a\nb", b"c\r\n", b"\n", b"end"]), ["a", "bc", "", "end"]);
+        assert_eq!(lines(&[]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_could_disturb_a_terminal_is_taken_out() {
+        assert_eq!(lines(&[b"\x1b[31mred\x1b[0m \x07\x00tab\there\n"]), ["red tab\there"]);
+        assert_eq!(lines(&[b" 10%\r 50%\r100%\n"]), ["100%"]);
+        assert_eq!(lines(&[b"caf\xe9 \xff\n"]), ["caf\u{fffd} \u{fffd}"]);
+    }
+
+    #[test]
+    fn an_endless_line_is_cut_without_breaking_characters() {
+        let endless = "é".repeat(LINE_MAX_BYTES);
+        for chunk in [1, 7, 4_096, 100_000] {
+            let chunks: Vec<&[u8]> = endless.as_bytes().chunks(chunk).collect();
+            let found = lines(&chunks);
+            assert!(found.iter().all(|line| line.len() <= LINE_MAX_BYTES && !line.contains('\u{fffd}')));
+            assert_eq!(found.concat(), endless);
+        }
+    }
+}

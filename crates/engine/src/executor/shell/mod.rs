@@ -1,0 +1,133 @@
+//! The kind `shell`: jobs that are processes.
+
+mod command;
+mod keeper;
+mod kill;
+mod lines;
+mod output;
+mod payload;
+mod watch;
+
+pub use keeper::Keeper;
+
+use std::path::Path;
+use std::process::{Child, ExitStatus};
+
+use super::attempt::Attempt;
+use super::handler::{Handler, failed, failed_for_good};
+use crate::transition::Outcome;
+use payload::Payload;
+use watch::Watched;
+
+/// Executes scripts and programs as processes of their own group.
+pub struct Shell;
+
+impl Handler for Shell {
+    fn execute(&self, attempt: &Attempt) -> Outcome {
+        execute(attempt).unwrap_or_else(|outcome| outcome)
+    }
+}
+
+/// The early ways out are failures; so the error is an outcome too.
+fn execute(attempt: &Attempt) -> Result<Outcome, Outcome> {
+    let payload = Payload::parse(attempt.payload()).map_err(failed_for_good)?;
+    let output_file = attempt
+        .scratch
+        .folder()
+        .map_err(|error| failed(format!("no folder for WINDLASS_OUTPUT: {error}")))?
+        .join(format!("{}-{}", attempt.job().id, attempt.number()));
+    let mut command = command::build(attempt, &payload, &output_file)?;
+    if attempt.number() > 1 {
+        // An earlier attempt may have lost its engine: nothing of it may run beside this one.
+        kill::sweep(&attempt.idempotency_key()).map_err(failed)?;
+    }
+    let child = command.spawn().map_err(|error| cannot_start(&command, &error))?;
+    let watched = supervise(attempt, child, payload.output)?;
+    let outcome = judge(attempt, &payload, &output_file, watched);
+    let _never_written = std::fs::remove_file(&output_file);
+    Ok(outcome)
+}
+
+fn supervise(
+    attempt: &Attempt,
+    mut child: Child,
+    source: windlass_workflow::OutputSource,
+) -> Result<Watched, Outcome> {
+    let group = rustix::process::Pid::from_child(&child);
+    attempt.keeper.add(group);
+    let watched = watch::watch(attempt, &mut child, source);
+    // The leader is not waited for yet, so nobody else can have its group's number.
+    kill::group(group, rustix::process::Signal::KILL);
+    if attempt.stop().cause().is_some() {
+        // A child in a session of its own escapes its group.
+        let _said_below = kill::sweep(&attempt.idempotency_key());
+    }
+    attempt.keeper.remove(group);
+    let status = child.wait();
+    let mut watched = watched.map_err(|error| failed(format!("its output could not be read: {error}")))?;
+    watched.status = Some(status.map_err(|error| failed(format!("its end could not be seen: {error}")))?);
+    Ok(watched)
+}
+
+fn judge(attempt: &Attempt, payload: &Payload, output_file: &Path, watched: Watched) -> Outcome {
+    let Some(status) = watched.status else { return failed("its end was not seen") };
+    if status.success() {
+        return match output::collect(payload.output, &watched.stdout, output_file) {
+            Ok(output) => Outcome::Successful { output },
+            Err(error) => failed(error),
+        };
+    }
+    let how = describe(status);
+    if let Some(stopped) = watched.stopped {
+        return failed(format!("{stopped}; {how}"));
+    }
+    match attempt.log.last_stderr() {
+        Some(line) => failed(format!("{how}: {line}")),
+        None => failed(how),
+    }
+}
+
+fn describe(status: ExitStatus) -> String {
+    use std::os::unix::process::ExitStatusExt;
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit code {code}"),
+        (None, Some(signal)) => format!("killed by signal {signal}{}", signal_name(signal)),
+        (None, None) => "it ended in an unknown way".to_owned(),
+    }
+}
+
+fn signal_name(signal: i32) -> &'static str {
+    match signal {
+        1 => " (SIGHUP)",
+        2 => " (SIGINT)",
+        3 => " (SIGQUIT)",
+        6 => " (SIGABRT)",
+        9 => " (SIGKILL)",
+        11 => " (SIGSEGV)",
+        13 => " (SIGPIPE)",
+        15 => " (SIGTERM)",
+        _ => "",
+    }
+}
+
+/// Says which of program and folder is missing: the system's error is the same for both.
+fn cannot_start(command: &std::process::Command, error: &std::io::Error) -> Outcome {
+    let program = command.get_program().to_string_lossy().into_owned();
+    if let Some(dir) = command.get_current_dir()
+        && !dir.is_dir()
+    {
+        return failed_for_good(format!("the folder {} does not exist: check `dir`", dir.display()));
+    }
+    match error.kind() {
+        std::io::ErrorKind::NotFound => failed_for_good(format!(
+            "the program `{program}` was not found: install it, or correct `command` or `shell`"
+        )),
+        std::io::ErrorKind::PermissionDenied => failed_for_good(format!(
+            "the program `{program}` may not be executed: make it executable (chmod +x) or name its interpreter"
+        )),
+        std::io::ErrorKind::ArgumentListTooLong => failed_for_good(format!(
+            "the arguments and environment of `{program}` are too long: hand large values on in files"
+        )),
+        _ => failed(format!("the program `{program}` could not be started: {error}")),
+    }
+}

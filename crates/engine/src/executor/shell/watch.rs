@@ -1,0 +1,248 @@
+//! Watches one process: reads both pipes as they fill, hears of its end and of stop requests, all in
+//! one `poll` on the executor's own thread.
+
+use std::io::Read;
+use std::os::fd::AsFd;
+use std::process::{Child, ChildStderr, ChildStdout, ExitStatus};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
+use windlass_workflow::OutputSource;
+
+use super::super::attempt::Attempt;
+use super::super::stop::StopCause;
+use super::kill;
+use super::lines::Lines;
+use super::output::OUTPUT_MAX_BYTES;
+use crate::store::LogStream;
+
+/// After the process's own end, others of its group may finish writing for so long.
+const LINGER_MS: i64 = 100;
+/// Then the group is killed, and what is left in the pipes is read for so long: a process in a session
+/// of its own may hold them open for ever.
+const DRAIN_MS: i64 = 500;
+const CHUNK_BYTES: usize = 64 * 1024;
+
+/// What was seen of a process.
+#[derive(Debug, Default)]
+pub(super) struct Watched {
+    /// Its standard output, when that is its output; one byte over the limit at most.
+    pub(super) stdout: Vec<u8>,
+    /// How it was stopped, if it was.
+    pub(super) stopped: Option<String>,
+    pub(super) status: Option<ExitStatus>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Running,
+    /// SIGTERM was sent.
+    Terminating { kill_at_ms: i64 },
+    /// SIGKILL was sent.
+    Killed,
+    /// It has ended; others of its group may still write.
+    Lingering { kill_at_ms: i64 },
+    /// Everything was killed; the pipes are read out.
+    Draining { until_ms: i64 },
+}
+
+impl Phase {
+    fn has_ended(self) -> bool {
+        match self {
+            Phase::Running | Phase::Terminating { .. } | Phase::Killed => false,
+            Phase::Lingering { .. } | Phase::Draining { .. } => true,
+        }
+    }
+
+    fn next_at_ms(self) -> Option<i64> {
+        match self {
+            Phase::Running | Phase::Killed => None,
+            Phase::Terminating { kill_at_ms } | Phase::Lingering { kill_at_ms } => Some(kill_at_ms),
+            Phase::Draining { until_ms } => Some(until_ms),
+        }
+    }
+}
+
+struct Stream<R> {
+    pipe: Option<R>,
+    lines: Lines,
+    stream: LogStream,
+}
+
+/// Which files have something to say.
+#[derive(Debug, Clone, Copy, Default)]
+struct Ready {
+    stdout: bool,
+    stderr: bool,
+    ended: bool,
+}
+
+struct Watch<'a> {
+    attempt: &'a Attempt,
+    group: Pid,
+    stdout: Stream<ChildStdout>,
+    stderr: Stream<ChildStderr>,
+    phase: Phase,
+    stopped: Option<String>,
+}
+
+/// Watches until the process has ended and its pipes are read out. It is not waited for: until then
+/// its group's number stays its own.
+pub(super) fn watch(attempt: &Attempt, child: &mut Child, source: OutputSource) -> std::io::Result<Watched> {
+    let group = Pid::from_child(child);
+    let ended = pidfd_open(group, PidfdFlags::empty())?;
+    let mut watch = Watch {
+        attempt,
+        group,
+        stdout: Stream::new(child.stdout.take(), LogStream::Stdout),
+        stderr: Stream::new(child.stderr.take(), LogStream::Stderr),
+        phase: Phase::Running,
+        stopped: None,
+    };
+    let keep = match source {
+        OutputSource::File => 0,
+        OutputSource::Text | OutputSource::Json => OUTPUT_MAX_BYTES + 1,
+    };
+    let mut kept = Vec::new();
+    let mut buffer = vec![0; CHUNK_BYTES];
+    while !(watch.phase.has_ended() && watch.stdout.pipe.is_none() && watch.stderr.pipe.is_none()) {
+        let ready = watch.wait(&ended)?;
+        if ready.stdout {
+            let read = watch.stdout.read(attempt, &mut buffer);
+            let room = keep - kept.len();
+            kept.extend_from_slice(&buffer[..read.min(room)]);
+        }
+        if ready.stderr {
+            watch.stderr.read(attempt, &mut buffer);
+        }
+        if !watch.step(ready) {
+            break;
+        }
+    }
+    watch.stdout.finish(attempt);
+    watch.stderr.finish(attempt);
+    Ok(Watched { stdout: kept, stopped: watch.stopped, status: None })
+}
+
+impl Watch<'_> {
+    fn wait(&self, ended: &impl AsFd) -> std::io::Result<Ready> {
+        let stop = self.attempt.stop().wake_file()?;
+        let mut files = Vec::with_capacity(4);
+        let mut watch_file = |file: Option<PollFd<'_>>| {
+            // A closed place in the list would be reported as an error at once: leave it out.
+            file.map(|file| {
+                files.push(file);
+                files.len() - 1
+            })
+        };
+        let stdout = watch_file(self.stdout.pipe.as_ref().map(|pipe| PollFd::new(pipe, PollFlags::IN)));
+        let stderr = watch_file(self.stderr.pipe.as_ref().map(|pipe| PollFd::new(pipe, PollFlags::IN)));
+        let has_ended = self.phase.has_ended();
+        let end = watch_file((!has_ended).then(|| PollFd::new(ended, PollFlags::IN)));
+        let is_running = self.phase == Phase::Running;
+        watch_file(is_running.then(|| PollFd::from_borrowed_fd(stop, PollFlags::IN)));
+        match poll(&mut files, self.timeout().as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let is_ready = |place: Option<usize>| place.is_some_and(|place| !files[place].revents().is_empty());
+        Ok(Ready { stdout: is_ready(stdout), stderr: is_ready(stderr), ended: is_ready(end) })
+    }
+
+    fn timeout(&self) -> Option<Timespec> {
+        let clock = self.attempt.store.clock();
+        let wait_ms = (self.phase.next_at_ms()? - clock.monotonic_ms()).max(0);
+        let wait = clock.until(None, Duration::from_millis(u64::try_from(wait_ms).unwrap_or(0)));
+        Timespec::try_from(wait).ok()
+    }
+
+    /// Goes on to the next phase when it is time. `false` ends the watch.
+    fn step(&mut self, ready: Ready) -> bool {
+        let now_ms = self.attempt.store.clock().monotonic_ms();
+        if ready.ended && !self.phase.has_ended() {
+            self.phase = Phase::Lingering { kill_at_ms: now_ms + LINGER_MS };
+            return true;
+        }
+        let is_time = self.phase.next_at_ms().is_some_and(|at_ms| at_ms <= now_ms);
+        match self.phase {
+            Phase::Running => {
+                if let Some(cause) = self.attempt.stop().cause() {
+                    self.terminate(cause, now_ms);
+                }
+            }
+            Phase::Terminating { .. } if is_time => {
+                self.say("it did not end after SIGTERM: sending SIGKILL");
+                kill::group(self.group, Signal::KILL);
+                self.stopped = self.stopped.take().map(|stopped| format!("{stopped}, then SIGKILL"));
+                self.phase = Phase::Killed;
+            }
+            Phase::Lingering { .. } if is_time => {
+                kill::group(self.group, Signal::KILL);
+                self.phase = Phase::Draining { until_ms: now_ms + DRAIN_MS };
+            }
+            Phase::Draining { .. } if is_time => return false,
+            Phase::Terminating { .. } | Phase::Killed | Phase::Lingering { .. } | Phase::Draining { .. } => {}
+        }
+        true
+    }
+
+    fn terminate(&mut self, cause: StopCause, now_ms: i64) {
+        let why = match cause {
+            StopCause::Cancelled => "cancelled".to_owned(),
+            StopCause::TimedOut => match self.attempt.job().timeout_ms {
+                Some(timeout_ms) => format!("timed out after {}", seconds(timeout_ms)),
+                None => "timed out".to_owned(),
+            },
+            StopCause::Leaving => "stopped with its worker".to_owned(),
+            StopCause::Fenced => "stopped: its worker lost the lease".to_owned(),
+        };
+        let (signal, name, phase) = match cause {
+            StopCause::Cancelled | StopCause::TimedOut | StopCause::Leaving => {
+                let kill_at_ms = now_ms + self.attempt.grace_ms;
+                (Signal::TERM, "SIGTERM", Phase::Terminating { kill_at_ms })
+            }
+            // Somebody else may start the job at this moment: no time for grace.
+            StopCause::Fenced => (Signal::KILL, "SIGKILL", Phase::Killed),
+        };
+        self.say(format!("{why}: sending {name}"));
+        kill::group(self.group, signal);
+        self.stopped = Some(format!("{why}: sent {name}"));
+        self.phase = phase;
+    }
+
+    fn say(&self, text: impl Into<String>) {
+        self.attempt.log(LogStream::Engine, text);
+    }
+}
+
+fn seconds(duration_ms: i64) -> String {
+    if duration_ms % 1_000 == 0 { format!("{} s", duration_ms / 1_000) } else { format!("{duration_ms} ms") }
+}
+
+impl<R: Read> Stream<R> {
+    fn new(pipe: Option<R>, stream: LogStream) -> Stream<R> {
+        Stream { pipe, lines: Lines::default(), stream }
+    }
+
+    /// Reads once what is there; returns how much. The end closes the pipe.
+    fn read(&mut self, attempt: &Attempt, buffer: &mut [u8]) -> usize {
+        let Some(pipe) = self.pipe.as_mut() else { return 0 };
+        match pipe.read(buffer) {
+            Ok(0) | Err(_) => {
+                self.pipe = None;
+                0
+            }
+            Ok(read) => {
+                let stream = self.stream;
+                self.lines.push(&buffer[..read], &mut |line| attempt.log(stream, line));
+                read
+            }
+        }
+    }
+
+    fn finish(&mut self, attempt: &Attempt) {
+        let stream = self.stream;
+        self.lines.finish(&mut |line| attempt.log(stream, line));
+    }
+}

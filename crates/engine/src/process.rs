@@ -1,0 +1,131 @@
+//! Processes of this machine: the identity by which a death is proved, and finding what a job left.
+
+use std::fs;
+
+/// What identifies a process for good: its id alone is used again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProcessIdentity {
+    /// The host's name, for people.
+    pub host: String,
+    /// The process id.
+    pub pid: i64,
+    /// `boot id / pid namespace / start time`, opaque to everybody else.
+    pub process: String,
+}
+
+/// What can be said of a process from here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// It exists.
+    Lives,
+    /// It is gone for good.
+    Gone,
+    /// It can't be seen from here.
+    Unknown,
+}
+
+impl ProcessIdentity {
+    /// The identity of this process.
+    #[must_use]
+    pub fn current() -> ProcessIdentity {
+        let pid = i64::from(std::process::id());
+        let start = start_time(pid).unwrap_or_default();
+        ProcessIdentity { host: host_name(), pid, process: format!("{}/{}/{start}", boot_id(), pid_namespace()) }
+    }
+}
+
+/// Whether the process of a worker still exists.
+///
+/// Another boot means gone: a SQLite database in WAL mode is shared through memory, so all its
+/// processes belong to one kernel, and that kernel has been started anew. Another pid namespace of the
+/// same boot can't be seen into.
+#[must_use]
+pub fn fate(pid: i64, process: &str) -> Fate {
+    let mut parts = process.splitn(3, '/');
+    let (Some(boot), Some(namespace), Some(start)) = (parts.next(), parts.next(), parts.next()) else {
+        return Fate::Unknown;
+    };
+    let (this_boot, this_namespace) = (boot_id(), pid_namespace());
+    if boot.is_empty() || namespace.is_empty() || this_boot.is_empty() || this_namespace.is_empty() {
+        return Fate::Unknown;
+    }
+    if boot != this_boot {
+        return Fate::Gone;
+    }
+    if namespace != this_namespace {
+        return Fate::Unknown;
+    }
+    match start_time(pid) {
+        Some(found) if found.to_string() == start => Fate::Lives,
+        Some(_) | None => Fate::Gone,
+    }
+}
+
+/// Process ids whose environment holds `NAME=value`, this process excepted.
+#[must_use]
+pub fn processes_with_environment(name: &str, value: &str) -> Vec<i32> {
+    let mark = format!("{name}={value}");
+    let this = i32::try_from(std::process::id()).unwrap_or_default();
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok())
+        .filter(|pid| *pid != this)
+        .filter(|pid| {
+            fs::read(format!("/proc/{pid}/environ")).is_ok_and(|environment| {
+                environment.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes())
+            })
+        })
+        .collect()
+}
+
+/// When the process started, in clock ticks since the boot; `None` when it is gone or a zombie.
+/// Fields as in proc_pid_stat(5).
+fn start_time(pid: i64) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The second field is the command in parentheses and may hold anything, also spaces.
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    match *fields.first()? {
+        "Z" | "X" => None,
+        _ => fields.get(19)?.parse().ok(),
+    }
+}
+
+fn boot_id() -> String {
+    fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
+}
+
+fn pid_namespace() -> String {
+    fs::read_link("/proc/self/ns/pid").map(|link| link.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+fn host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_lives_and_others_with_its_id_are_gone() {
+        let this = ProcessIdentity::current();
+        assert_eq!(fate(this.pid, &this.process), Fate::Lives);
+        let (boot_and_namespace, start) = this.process.rsplit_once('/').expect("three parts");
+        assert_eq!(fate(this.pid, &format!("{boot_and_namespace}/{start}0")), Fate::Gone, "the id was used again");
+        let rest = this.process.split_once('/').expect("three parts").1;
+        assert_eq!(fate(this.pid, &format!("another-boot/{rest}")), Fate::Gone);
+        assert_eq!(fate(this.pid, "opaque"), Fate::Unknown, "a worker in another language");
+    }
+
+    #[test]
+    fn a_dead_child_is_gone_before_it_is_waited_for() {
+        let mut child = std::process::Command::new("true").spawn().expect("`true` is everywhere");
+        let pid = i64::from(child.id());
+        let this = ProcessIdentity::current();
+        let start = start_time(pid);
+        child.wait().expect("it ends");
+        let prefix = this.process.rsplit_once('/').expect("three parts").0.to_owned();
+        assert_eq!(fate(pid, &format!("{prefix}/{}", start.unwrap_or(1))), Fate::Gone);
+    }
+}
