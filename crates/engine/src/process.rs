@@ -30,7 +30,11 @@ impl ProcessIdentity {
     pub fn current() -> ProcessIdentity {
         let pid = i64::from(std::process::id());
         let start = start_time(pid).unwrap_or_default();
-        ProcessIdentity { host: host_name(), pid, process: format!("{}/{}/{start}", boot_id(), pid_namespace()) }
+        ProcessIdentity {
+            host: host_name(),
+            pid,
+            process: format!("{}/{}/{start}", boot_id(), pid_namespace()),
+        }
     }
 }
 
@@ -112,7 +116,11 @@ mod tests {
         let this = ProcessIdentity::current();
         assert_eq!(fate(this.pid, &this.process), Fate::Lives);
         let (boot_and_namespace, start) = this.process.rsplit_once('/').expect("three parts");
-        assert_eq!(fate(this.pid, &format!("{boot_and_namespace}/{start}0")), Fate::Gone, "the id was used again");
+        assert_eq!(
+            fate(this.pid, &format!("{boot_and_namespace}/{start}0")),
+            Fate::Gone,
+            "the id was used again"
+        );
         let rest = this.process.split_once('/').expect("three parts").1;
         assert_eq!(fate(this.pid, &format!("another-boot/{rest}")), Fate::Gone);
         assert_eq!(fate(this.pid, "opaque"), Fate::Unknown, "a worker in another language");

@@ -1,1 +1,36 @@
-//! x
+//! Durable workflows in one binary and one SQLite file: the library.
+//!
+//! ```no_run
+//! use windlass::{Handlers, Windlass, WorkerOptions, typed};
+//!
+//! # fn main() -> windlass::Result<()> {
+//! let windlass = Windlass::open("windlass.db")?;
+//! let mut handlers = Handlers::with_shell();
+//! handlers.register("greet", typed(|_attempt, name: String| Ok::<_, String>(format!("Hello, {name}"))));
+//! let engine = windlass.start(handlers, WorkerOptions::default())?;
+//! windlass.enqueue("greet", &"world")?;
+//! engine.drain();
+//! engine.join()
+//! # }
+//! ```
+
+mod engine;
+mod open;
+mod typed;
+
+pub use engine::Engine;
+pub use open::{Options, Windlass};
+pub use typed::typed;
+
+pub use windlass_engine::db::sqlite::{Durability, OpenMode};
+pub use windlass_engine::executor::Handlers;
+pub use windlass_engine::executor::{
+    Attempt, Handler, LOG_MAX_BYTES, LOG_MAX_LINES, Stop, StopCause, THREADS_MAX, WorkerOptions, failed,
+    failed_for_good,
+};
+pub use windlass_engine::{
+    Clock, Error, JobStatus, Random, Result, RunStatus, StopReason, Store, Unavailable, WorkerStatus, signal,
+    store, transition,
+};
+pub use windlass_scheduler::Watchman;
+pub use windlass_workflow as workflow;

@@ -208,9 +208,8 @@ impl Dispatcher<'_> {
     fn write_each(&mut self, finishes: Vec<Finish>) -> Result<(Finished, Claims)> {
         let mut all = Finished::default();
         for finish in finishes {
-            let alone = self.retrying("finish a job", |shared| {
-                shared.store.finish_and_claim(vec![finish.clone()], None)
-            });
+            let alone = self
+                .retrying("finish a job", |shared| shared.store.finish_and_claim(vec![finish.clone()], None));
             let (finished, _claims) = match alone {
                 Ok(written) => written,
                 Err(error @ Error::Unavailable { .. }) => return Err(error),
@@ -230,7 +229,8 @@ impl Dispatcher<'_> {
     /// A result that can't be stored is a failure of its attempt.
     fn refuse(&self, finish: &Finish, error: &Error) -> Finish {
         tracing::error!(job_id = finish.job_id, %error, "the result could not be stored");
-        let Outcome::Failed { error, .. } = failed_for_good(format!("the result could not be stored: {error}"))
+        let Outcome::Failed { error, .. } =
+            failed_for_good(format!("the result could not be stored: {error}"))
         else {
             unreachable!("a failure is a failure");
         };

@@ -36,6 +36,14 @@ impl Handlers {
         Handlers::default()
     }
 
+    /// The kinds that are built in.
+    #[must_use]
+    pub fn with_shell() -> Handlers {
+        let mut handlers = Handlers::new();
+        handlers.register("shell", super::shell::Shell);
+        handlers
+    }
+
     /// Registers what executes a kind, in place of what did before.
     pub fn register(&mut self, kind: impl Into<String>, handler: impl Handler + 'static) {
         self.by_kind.insert(kind.into(), Arc::new(handler));

@@ -123,7 +123,8 @@ mod tests {
         let log = OutputLog::new(7, 2);
         assert!(log.push(1, LogStream::Stdout, "a".to_owned()));
         assert!(!log.push(2, LogStream::Stderr, "b".to_owned()));
-        let first: Vec<(i64, String)> = log.take_ready().into_iter().map(|line| (line.line, line.text)).collect();
+        let first: Vec<(i64, String)> =
+            log.take_ready().into_iter().map(|line| (line.line, line.text)).collect();
         assert_eq!(first, [(1, "a".to_owned()), (2, "b".to_owned())]);
         assert!(log.push(3, LogStream::Stdout, "c".to_owned()), "the first after a take");
         let rest = log.take_rest(9);

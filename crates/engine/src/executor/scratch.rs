@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 /// The folder, made when the first job needs it and removed with the worker.
 #[derive(Debug, Default)]
-pub struct Scratch {
+pub(super) struct Scratch {
     folder: OnceLock<PathBuf>,
 }
 
@@ -16,7 +16,7 @@ impl Scratch {
     ///
     /// # Errors
     /// When it can't be made.
-    pub fn folder(&self) -> std::io::Result<&Path> {
+    pub(super) fn folder(&self) -> std::io::Result<&Path> {
         if let Some(folder) = self.folder.get() {
             return Ok(folder);
         }

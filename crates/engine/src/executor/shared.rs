@@ -87,8 +87,7 @@ impl Shared {
         instance: Arc<str>,
         worker_id: i64,
     ) -> Shared {
-        let dispatcher =
-            store.listen(Hints::PENDING | Hints::EXECUTOR | Hints::FENCED | Hints::STOP);
+        let dispatcher = store.listen(Hints::PENDING | Hints::EXECUTOR | Hints::FENCED | Hints::STOP);
         let warden = store.listen(Hints::CANCEL | Hints::EXECUTOR | Hints::STOP);
         let renewed_at_ms = AtomicI64::new(store.clock().monotonic_ms());
         Shared {
@@ -259,7 +258,9 @@ impl Shared {
         for attempt in running.values() {
             match attempt.deadline_ms {
                 Some(deadline_ms) if deadline_ms <= now_ms => attempt.stop.request(StopCause::TimedOut),
-                Some(deadline_ms) => next_ms = Some(next_ms.map_or(deadline_ms, |next| next.min(deadline_ms))),
+                Some(deadline_ms) => {
+                    next_ms = Some(next_ms.map_or(deadline_ms, |next| next.min(deadline_ms)))
+                }
                 None => {}
             }
         }

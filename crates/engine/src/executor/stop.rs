@@ -1,6 +1,6 @@
 //! Asking a running attempt to stop.
 
-use std::os::fd::{BorrowedFd, AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -57,8 +57,11 @@ struct Inner {
 impl Stop {
     /// Asks for a stop. Only the first cause counts.
     pub fn request(&self, cause: StopCause) {
-        let first =
-            self.inner.cause.compare_exchange(NONE, cause.code(), Ordering::AcqRel, Ordering::Acquire).is_ok();
+        let first = self
+            .inner
+            .cause
+            .compare_exchange(NONE, cause.code(), Ordering::AcqRel, Ordering::Acquire)
+            .is_ok();
         if first {
             let _waiting = self.inner.waiting.lock().unwrap_or_else(PoisonError::into_inner);
             self.inner.requested.notify_all();

@@ -157,7 +157,7 @@ fn takes(worker: &Worker, job: &Job) -> bool {
     let lists = |json: &str, wanted: &str| {
         serde_json::from_str::<Vec<String>>(json).is_ok_and(|list| list.iter().any(|item| item == wanted))
     };
-    let runs = worker.run_ids.as_deref().map(|json| serde_json::from_str::<Vec<i64>>(json));
+    let runs = worker.run_ids.as_deref().map(serde_json::from_str::<Vec<i64>>);
     lists(&worker.kinds, &job.kind)
         && worker.queues.as_deref().is_none_or(|queues| lists(queues, &job.queue))
         && runs

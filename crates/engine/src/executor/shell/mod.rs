@@ -118,6 +118,7 @@ fn cannot_start(command: &std::process::Command, error: &std::io::Error) -> Outc
     {
         return failed_for_good(format!("the folder {} does not exist: check `dir`", dir.display()));
     }
+    #[allow(clippy::wildcard_enum_match_arm, reason = "the enum is the system's and open")]
     match error.kind() {
         std::io::ErrorKind::NotFound => failed_for_good(format!(
             "the program `{program}` was not found: install it, or correct `command` or `shell`"

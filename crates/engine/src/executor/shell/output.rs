@@ -20,8 +20,9 @@ pub(super) fn collect(source: OutputSource, stdout: &[u8], file: &Path) -> Resul
         }
         OutputSource::Json => {
             within_limit(stdout.len(), "its standard output")?;
-            let value: Json = serde_json::from_slice(stdout)
-                .map_err(|error| format!("`output = \"json\"`, and its standard output is not JSON: {error}"))?;
+            let value: Json = serde_json::from_slice(stdout).map_err(|error| {
+                format!("`output = \"json\"`, and its standard output is not JSON: {error}")
+            })?;
             Ok(Some(value.to_string()))
         }
     }

@@ -40,9 +40,10 @@ impl Payload {
                 Err("the payload of kind `shell`: `command` is empty".to_owned())
             }
             (None, Some(_)) => Ok(payload),
-            (Some(_), Some(_)) | (None, None) => Err(
-                "the payload of kind `shell` needs either `run` (a script) or `command` (a list)".to_owned(),
-            ),
+            (Some(_), Some(_)) | (None, None) => {
+                Err("the payload of kind `shell` needs either `run` (a script) or `command` (a list)"
+                    .to_owned())
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 //! one `poll` on the executor's own thread.
 
 use std::io::Read;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::process::{Child, ChildStderr, ChildStdout, ExitStatus};
 use std::time::Duration;
 
@@ -38,13 +38,19 @@ pub(super) struct Watched {
 enum Phase {
     Running,
     /// SIGTERM was sent.
-    Terminating { kill_at_ms: i64 },
+    Terminating {
+        kill_at_ms: i64,
+    },
     /// SIGKILL was sent.
     Killed,
     /// It has ended; others of its group may still write.
-    Lingering { kill_at_ms: i64 },
+    Lingering {
+        kill_at_ms: i64,
+    },
     /// Everything was killed; the pipes are read out.
-    Draining { until_ms: i64 },
+    Draining {
+        until_ms: i64,
+    },
 }
 
 impl Phase {
@@ -129,19 +135,11 @@ impl Watch<'_> {
     fn wait(&self, ended: &impl AsFd) -> std::io::Result<Ready> {
         let stop = self.attempt.stop().wake_file()?;
         let mut files = Vec::with_capacity(4);
-        let mut watch_file = |file: Option<PollFd<'_>>| {
-            // A closed place in the list would be reported as an error at once: leave it out.
-            file.map(|file| {
-                files.push(file);
-                files.len() - 1
-            })
-        };
-        let stdout = watch_file(self.stdout.pipe.as_ref().map(|pipe| PollFd::new(pipe, PollFlags::IN)));
-        let stderr = watch_file(self.stderr.pipe.as_ref().map(|pipe| PollFd::new(pipe, PollFlags::IN)));
-        let has_ended = self.phase.has_ended();
-        let end = watch_file((!has_ended).then(|| PollFd::new(ended, PollFlags::IN)));
-        let is_running = self.phase == Phase::Running;
-        watch_file(is_running.then(|| PollFd::from_borrowed_fd(stop, PollFlags::IN)));
+        // A closed place in the list would be reported as an error at once: leave it out.
+        let stdout = add(&mut files, self.stdout.pipe.as_ref().map(AsFd::as_fd));
+        let stderr = add(&mut files, self.stderr.pipe.as_ref().map(AsFd::as_fd));
+        let end = add(&mut files, (!self.phase.has_ended()).then(|| ended.as_fd()));
+        add(&mut files, (self.phase == Phase::Running).then_some(stop));
         match poll(&mut files, self.timeout().as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
@@ -214,6 +212,12 @@ impl Watch<'_> {
     fn say(&self, text: impl Into<String>) {
         self.attempt.log(LogStream::Engine, text);
     }
+}
+
+/// Adds a file to wait for, if there is one, and returns its place.
+fn add<'a>(files: &mut Vec<PollFd<'a>>, file: Option<BorrowedFd<'a>>) -> Option<usize> {
+    files.push(PollFd::from_borrowed_fd(file?, PollFlags::IN));
+    Some(files.len() - 1)
 }
 
 fn seconds(duration_ms: i64) -> String {

@@ -1,0 +1,51 @@
+//! A worker and a scheduler in one process.
+
+use windlass_engine::executor::{Handlers, Worker, WorkerOptions};
+use windlass_engine::{Result, Store};
+use windlass_scheduler::{Scheduler, Watchman};
+
+/// A running engine. Dropping it leaves: what runs is stopped and can be carried on later.
+pub struct Engine {
+    worker: Worker,
+    _scheduler: Scheduler,
+}
+
+impl Engine {
+    pub(crate) fn start(store: &Store, handlers: Handlers, options: WorkerOptions) -> Result<Engine> {
+        // Before the first claim: what a dead process left is part of what can be claimed.
+        Watchman::default().look(store)?;
+        let worker = Worker::start(store, handlers, options)?;
+        let scheduler = Scheduler::start(store)?;
+        Ok(Engine { worker, _scheduler: scheduler })
+    }
+
+    /// The worker's present id.
+    #[must_use]
+    pub fn worker_id(&self) -> i64 {
+        self.worker.id()
+    }
+
+    /// The worker has ended by itself or was told to.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.worker.has_ended()
+    }
+
+    /// Finishes what runs, claims nothing, then ends.
+    pub fn drain(&self) {
+        self.worker.drain();
+    }
+
+    /// Stops what runs and ends.
+    pub fn leave(&self) {
+        self.worker.leave();
+    }
+
+    /// Waits for the end after [`Engine::drain`] or [`Engine::leave`].
+    ///
+    /// # Errors
+    /// Why the worker gave up, if it did.
+    pub fn join(self) -> Result<()> {
+        self.worker.join()
+    }
+}

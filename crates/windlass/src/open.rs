@@ -1,0 +1,105 @@
+//! Opening a database.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::Serialize;
+use windlass_engine::db::sqlite::{Durability, OpenMode, SqliteDatabase, SqliteOptions};
+use windlass_engine::executor::{Handlers, WorkerOptions};
+use windlass_engine::store::{NewJob, NewRun, Submitted};
+use windlass_engine::{Clock, Error, Random, Result, Store};
+
+use crate::engine::Engine;
+
+/// How to open a database.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// What a commit survives.
+    pub durability: Durability,
+    /// Whether a missing file is made.
+    pub mode: OpenMode,
+    /// The source of time.
+    pub clock: Clock,
+    /// The source of chance.
+    pub random: Random,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            durability: Durability::default(),
+            mode: OpenMode::default(),
+            clock: Clock::system(),
+            random: Random::from_entropy(),
+        }
+    }
+}
+
+/// An open database. Cheap to clone; all clones are one.
+#[derive(Clone)]
+pub struct Windlass {
+    database: Arc<SqliteDatabase>,
+    store: Store,
+}
+
+impl Windlass {
+    /// Opens a SQLite file with the default options; a missing one is made.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] with the reason.
+    pub fn open(path: impl AsRef<Path>) -> Result<Windlass> {
+        Windlass::open_with(path, Options::default())
+    }
+
+    /// Opens a SQLite file.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] with the reason.
+    pub fn open_with(path: impl AsRef<Path>, options: Options) -> Result<Windlass> {
+        let Options { durability, mode, clock, random } = options;
+        let database = Arc::new(SqliteDatabase::open(path.as_ref(), &SqliteOptions { durability, mode })?);
+        let store = Store::new(database.clone(), clock, random);
+        Ok(Windlass { database, store })
+    }
+
+    /// Everything that may be read or done.
+    #[must_use]
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Enqueues a job that stands alone and returns its id. Once this returns, it is kept.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] when the payload can't be JSON, and the database's.
+    pub fn enqueue<P: Serialize>(&self, kind: &str, payload: &P) -> Result<i64> {
+        let payload = serde_json::to_string(payload)
+            .map_err(|error| Error::invalid(format!("enqueue a job of kind `{kind}`"), error.to_string()))?;
+        let ids = self.store.enqueue(vec![NewJob::new(kind, payload)])?;
+        ids.first().copied().ok_or_else(|| Error::internal("enqueue a job", "it got no id"))
+    }
+
+    /// Submits a run. Once this returns, it is kept.
+    ///
+    /// # Errors
+    /// The database's, or [`Error::Invalid`] when the workflow has no jobs.
+    pub fn submit(&self, run: NewRun) -> Result<Submitted> {
+        self.store.submit(run)
+    }
+
+    /// Starts a worker and a scheduler in this process.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for options out of bounds, and the database's.
+    pub fn start(&self, handlers: Handlers, options: WorkerOptions) -> Result<Engine> {
+        Engine::start(&self.store, handlers, options)
+    }
+
+    /// Copies the database into a new file while it is used.
+    ///
+    /// # Errors
+    /// When the target exists or can't be written.
+    pub fn backup(&self, target: impl AsRef<Path>) -> Result<()> {
+        self.database.backup(target.as_ref())
+    }
+}
