@@ -1,4 +1,4 @@
--- The core tables. One text for every database; what differs is a {token} of the dialect.
+-- The core tables. One text for every database; what differs is a token in braces of the dialect.
 -- Instants are milliseconds since the Unix epoch, UTC. JSON is text. Flags are 0 and 1.
 
 CREATE TABLE settings (

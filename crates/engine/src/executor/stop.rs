@@ -76,7 +76,6 @@ impl Stop {
     }
 
     /// Waits until a stop is requested or `longest` is over.
-    #[must_use]
     pub fn wait(&self, longest: Duration) -> Option<StopCause> {
         let deadline = Instant::now().checked_add(longest);
         let mut waiting = self.inner.waiting.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,0 +1,147 @@
+//! Handlers of a Rust program: results, retries, panics, stops.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+mod support;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use support::Bench;
+use windlass::store::NewJob;
+use windlass::{Attempt, Handlers, JobStatus, WorkerOptions, failed_for_good, transition::Outcome, typed};
+
+fn quick_retries(kind: &str) -> NewJob {
+    NewJob { max_attempts: 3, ..NewJob::new(kind, "null") }
+}
+
+#[test]
+fn a_typed_handler_gets_its_payload_and_hands_on_its_result() {
+    let bench = Bench::new();
+    let mut handlers = Handlers::new();
+    handlers.register("add", typed(|_: &Attempt, (a, b): (i64, i64)| Ok::<_, String>(a + b)));
+    let engine = bench.windlass.start(handlers, WorkerOptions::default()).unwrap();
+    let sum = bench.windlass.enqueue("add", &(2, 3)).unwrap();
+    let wrong = bench.windlass.enqueue("add", &"no pair").unwrap();
+    bench.wait_for_job(sum, JobStatus::Successful);
+    bench.wait_for_job(wrong, JobStatus::Failed);
+    assert_eq!(bench.windlass.store().job(sum).unwrap().output.as_deref(), Some("5"));
+    let refused = bench.windlass.store().job(wrong).unwrap();
+    assert_eq!((refused.attempt, refused.failures), (1, 1), "a wrong payload is not tried again");
+    engine.drain();
+    engine.join().unwrap();
+    bench.assert_sound();
+}
+
+#[test]
+fn a_panic_fails_its_attempt_and_nothing_else() {
+    let bench = Bench::new();
+    let mut handlers = Handlers::new();
+    handlers.register("panics", |attempt: &Attempt| -> Outcome { panic!("attempt {}", attempt.number()) });
+    handlers.register("works", |_: &Attempt| Outcome::Successful { output: None });
+    let options = WorkerOptions { threads: 1, ..WorkerOptions::default() };
+    let engine = bench.windlass.start(handlers, options).unwrap();
+    let job = NewJob { max_attempts: 1, ..NewJob::new("panics", "null") };
+    let ids = bench.windlass.store().enqueue(vec![job, NewJob::new("works", "null")]).unwrap();
+    bench.wait_for_job(ids[0], JobStatus::Failed);
+    bench.wait_for_job(ids[1], JobStatus::Successful);
+    let error = bench.windlass.store().job(ids[0]).unwrap().last_error.unwrap();
+    assert_eq!(error, "the handler panicked: attempt 1");
+    drop(engine);
+    bench.assert_sound();
+}
+
+#[test]
+fn a_failure_is_repeated_until_its_attempts_are_used_up() {
+    let bench = Bench::new();
+    let mut handlers = Handlers::new();
+    handlers.register("fails", typed(|_: &Attempt, (): ()| Err::<(), _>("no luck")));
+    handlers.register("hopeless", |_: &Attempt| failed_for_good("never"));
+    let engine = bench.windlass.start(handlers, WorkerOptions::default()).unwrap();
+    let jobs = vec![quick_retries("fails"), quick_retries("hopeless")];
+    let ids = bench.windlass.store().enqueue(jobs).unwrap();
+    bench.wait_for_job(ids[1], JobStatus::Failed);
+    assert_eq!(bench.windlass.store().job(ids[1]).unwrap().attempt, 1);
+    bench.wait_for_job(ids[0], JobStatus::Failed);
+    let job = bench.windlass.store().job(ids[0]).unwrap();
+    assert_eq!((job.attempt, job.failures), (3, 3));
+    let attempts = bench.windlass.store().attempts(ids[0]).unwrap();
+    let outcomes: Vec<(i64, &str)> =
+        attempts.iter().map(|attempt| (attempt.attempt, attempt.outcome.as_str())).collect();
+    assert_eq!(outcomes, [(1, "failed"), (2, "failed"), (3, "failed")]);
+    let waits: Vec<i64> = attempts
+        .windows(2)
+        .map(|pair| pair[1].started_at.unwrap() - pair[0].finished_at)
+        .collect();
+    assert!(waits[0] >= 900 && waits[1] >= 1_800, "the waits grow: {waits:?}");
+    drop(engine);
+    bench.assert_sound();
+}
+
+#[test]
+fn a_timeout_and_a_cancellation_reach_a_handler() {
+    let bench = Bench::new();
+    let mut handlers = Handlers::new();
+    handlers.register("waits", |attempt: &Attempt| {
+        let cause = attempt.stop().wait(Duration::from_secs(60));
+        failed_for_good(format!("{cause:?}"))
+    });
+    let engine = bench.windlass.start(handlers, WorkerOptions::default()).unwrap();
+    let timed = NewJob { max_attempts: 1, timeout_ms: Some(30), ..NewJob::new("waits", "null") };
+    let ids = bench.windlass.store().enqueue(vec![timed, NewJob::new("waits", "null")]).unwrap();
+    bench.wait_for_job(ids[1], JobStatus::Running);
+    bench.windlass.store().cancel_job(ids[1]).unwrap();
+    bench.wait_for_job(ids[0], JobStatus::Failed);
+    bench.wait_for_job(ids[1], JobStatus::Cancelled);
+    let outcome = |id| bench.windlass.store().attempts(id).unwrap()[0].outcome.clone();
+    assert_eq!((outcome(ids[0]), outcome(ids[1])), ("timed_out".to_owned(), "cancelled".to_owned()));
+    drop(engine);
+    bench.assert_sound();
+}
+
+#[test]
+fn many_short_jobs_are_each_executed_once() {
+    let bench = Bench::new();
+    let executed = Arc::new(AtomicI64::new(0));
+    let mut handlers = Handlers::new();
+    let count = Arc::clone(&executed);
+    handlers.register("count", move |_: &Attempt| {
+        count.fetch_add(1, Ordering::Relaxed);
+        Outcome::Successful { output: None }
+    });
+    let jobs = 5_000;
+    bench.windlass.store().enqueue(vec![NewJob::new("count", "null"); jobs]).unwrap();
+    let engines: Vec<_> =
+        (0..2).map(|_| bench.windlass.start(handlers.clone(), WorkerOptions::default()).unwrap()).collect();
+    support::wait_for("the queue to drain", || (bench.windlass.store().active_jobs().unwrap() == 0).then_some(()));
+    for engine in engines {
+        engine.drain();
+        engine.join().unwrap();
+    }
+    assert_eq!(executed.load(Ordering::Relaxed), jobs as i64);
+    bench.assert_sound();
+}
+
+#[test]
+fn what_a_leaving_worker_runs_is_carried_on_by_the_next() {
+    let bench = Bench::new();
+    let mut handlers = Handlers::new();
+    handlers.register("slow", |attempt: &Attempt| {
+        if attempt.number() == 1 {
+            attempt.stop().wait(Duration::from_secs(60));
+            return windlass::failed("stopped");
+        }
+        Outcome::Successful { output: None }
+    });
+    let engine = bench.windlass.start(handlers.clone(), WorkerOptions::default()).unwrap();
+    let id = bench.windlass.enqueue("slow", &()).unwrap();
+    bench.wait_for_job(id, JobStatus::Running);
+    engine.leave();
+    engine.join().unwrap();
+    let left = bench.windlass.store().job(id).unwrap();
+    assert_eq!((left.status, left.interruptions, left.failures), (JobStatus::Pending, 1, 0));
+    let next = bench.windlass.start(handlers, WorkerOptions::default()).unwrap();
+    bench.wait_for_job(id, JobStatus::Successful);
+    drop(next);
+    bench.assert_sound();
+}
