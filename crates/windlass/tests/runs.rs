@@ -1,0 +1,217 @@
+//! Runs of workflow files, through the library: order, failures, stops, processes.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+mod support;
+
+use support::Bench;
+use windlass::store::{Job, LogPosition, Selection};
+use windlass::{Engine, Handlers, JobStatus, RunStatus, StopReason, WorkerOptions};
+
+fn start(bench: &Bench) -> Engine {
+    let options = WorkerOptions { grace_ms: 500, ..WorkerOptions::default() };
+    bench.windlass.start(Handlers::with_shell(), options).unwrap()
+}
+
+fn job(bench: &Bench, run_id: i64, name: &str) -> Job {
+    bench.windlass.store().find_job_by_name(run_id, name).unwrap().unwrap()
+}
+
+fn statuses(bench: &Bench, run_id: i64) -> Vec<(String, JobStatus)> {
+    let jobs = bench.windlass.store().jobs_of_run(run_id).unwrap();
+    jobs.into_iter().map(|job| (job.name.unwrap(), job.status)).collect()
+}
+
+fn log(bench: &Bench, job: &Job) -> Vec<(String, String)> {
+    let start = LogPosition { job_id: job.id, attempt: 0, line: 0 };
+    let lines = bench.windlass.store().logs_after(start, 100_000).unwrap();
+    lines.into_iter().map(|line| (line.stream.as_str().to_owned(), line.text)).collect()
+}
+
+#[test]
+fn jobs_run_in_order_and_hand_values_on() {
+    let bench = Bench::new();
+    let engine = start(&bench);
+    let run_id = bench.submit(
+        r#"
+        name = "values"
+        [env]
+        GREETING = "hello"
+        [jobs.text]
+        run = 'echo "$GREETING from $WINDLASS_JOB_NAME"'
+        output = "text"
+        [jobs.json]
+        run = 'echo "{\"n\": [1, 2]}"'
+        output = "json"
+        [jobs.file]
+        needs = ["text"]
+        run = 'printf "%s" "$GOT" > "$WINDLASS_OUTPUT"'
+        env = { GOT = "<{{ jobs.text.output }}>" }
+        [jobs.join]
+        needs = ["file", "json"]
+        command = ["printf", "%s %s", "{{ jobs.file.output }}", "{{ jobs.json.output.n }}"]
+        output = "text"
+        "#,
+    );
+    let run = bench.wait_for_run(run_id);
+    assert_eq!(run.status, RunStatus::Successful, "{:?}", bench.windlass.store().jobs_of_run(run_id));
+    let joined = job(&bench, run_id, "join");
+    assert_eq!(joined.output.as_deref(), Some(r#""<hello from text> [1,2]""#));
+    let (file, text) = (job(&bench, run_id, "file"), job(&bench, run_id, "text"));
+    assert!(file.started_at >= text.finished_at);
+    drop(engine);
+    bench.assert_sound();
+}
+
+#[test]
+fn a_failure_skips_what_needs_it_and_leaves_the_rest_alone() {
+    let bench = Bench::new();
+    let engine = start(&bench);
+    let run_id = bench.submit(
+        r#"
+        name = "branches"
+        [jobs.bad]
+        run = "echo reason >&2; exit 3"
+        [jobs.after-bad]
+        needs = ["bad"]
+        run = "true"
+        [jobs.further]
+        needs = ["after-bad", "good"]
+        run = "true"
+        [jobs.tolerated]
+        run = "exit 1"
+        allow_failure = true
+        [jobs.good]
+        needs = ["tolerated"]
+        run = "true"
+        "#,
+    );
+    assert_eq!(bench.wait_for_run(run_id).status, RunStatus::Failed);
+    let expected = [
+        ("bad", JobStatus::Failed),
+        ("after-bad", JobStatus::Skipped),
+        ("further", JobStatus::Skipped),
+        ("tolerated", JobStatus::Failed),
+        ("good", JobStatus::Successful),
+    ];
+    let expected: Vec<(String, JobStatus)> =
+        expected.into_iter().map(|(name, status)| (name.to_owned(), status)).collect();
+    assert_eq!(statuses(&bench, run_id), expected);
+    assert_eq!(job(&bench, run_id, "bad").last_error.as_deref(), Some("exit code 3: reason"));
+    assert_eq!(job(&bench, run_id, "further").last_error.as_deref(), Some("skipped: `bad` is FAILED"));
+    drop(engine);
+    bench.assert_sound();
+}
+
+#[test]
+fn a_retry_executes_what_failed_and_keeps_what_was_done() {
+    let bench = Bench::new();
+    let engine = start(&bench);
+    let run_id = bench.submit(
+        r#"
+        name = "mended"
+        [jobs.done]
+        run = "echo x >> done"
+        [jobs.broken]
+        needs = ["done"]
+        run = "test -e mended"
+        [jobs.last]
+        needs = ["broken"]
+        run = "echo x >> last"
+        "#,
+    );
+    assert_eq!(bench.wait_for_run(run_id).status, RunStatus::Failed);
+    std::fs::write(bench.folder.path().join("mended"), "").unwrap();
+    assert_eq!(bench.windlass.store().retry_run(run_id, Selection::Failed).unwrap(), 2);
+    assert_eq!(bench.wait_for_run(run_id).status, RunStatus::Successful);
+    assert_eq!(bench.windlass.store().retry_run(run_id, Selection::From("broken".to_owned())).unwrap(), 2);
+    assert_eq!(bench.wait_for_run(run_id).status, RunStatus::Successful);
+    let count = |name: &str| std::fs::read_to_string(bench.folder.path().join(name)).unwrap().lines().count();
+    assert_eq!((count("done"), count("last")), (1, 2));
+    drop(engine);
+    bench.assert_sound();
+}
+
+#[test]
+fn a_cancelled_run_stops_its_processes_and_ends() {
+    let bench = Bench::new();
+    let engine = start(&bench);
+    let run_id = bench.submit(
+        r#"
+        name = "endless"
+        [jobs.stubborn]
+        run = "trap '' TERM; echo $$; while :; do sleep 0.05; done"
+        [jobs.never]
+        needs = ["stubborn"]
+        run = "true"
+        "#,
+    );
+    let stubborn = job(&bench, run_id, "stubborn");
+    bench.wait_for_job(stubborn.id, JobStatus::Running);
+    let pid = support::wait_for("its pid", || log(&bench, &stubborn).first().map(|line| line.1.clone()));
+    bench.windlass.store().cancel_run(run_id).unwrap();
+    let run = bench.wait_for_run(run_id);
+    assert_eq!((run.status, run.stop_reason), (RunStatus::Cancelled, Some(StopReason::Cancelled)));
+    assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists(), "it was killed after its grace");
+    assert_eq!(job(&bench, run_id, "never").status, JobStatus::Cancelled);
+    drop(engine);
+    bench.assert_sound();
+}
+
+#[test]
+fn the_time_of_a_run_is_over() {
+    let bench = Bench::new();
+    let engine = start(&bench);
+    let run_id = bench.submit("name = 'late'\ntimeout = '200ms'\n[jobs.sleeps]\nrun = 'sleep 60'\n");
+    let run = bench.wait_for_run(run_id);
+    assert_eq!((run.status, run.stop_reason), (RunStatus::Failed, Some(StopReason::TimedOut)));
+    drop(engine);
+    bench.assert_sound();
+}
+
+#[test]
+fn output_is_kept_line_by_line_in_order() {
+    let bench = Bench::new();
+    let engine = start(&bench);
+    let run_id = bench.submit(
+        r#"
+        name = "talks"
+        [jobs.talks]
+        run = '''
+        echo one; sleep 0.05; echo two >&2; sleep 0.05; printf 'no end'
+        sleep 0.3 & # of its group: killed with it, and not waited for
+        '''
+        [jobs.slow]
+        run = "echo early; exec sleep 60"
+        "#,
+    );
+    let slow = job(&bench, run_id, "slow");
+    support::wait_for("output of a job that still runs", || (!log(&bench, &slow).is_empty()).then_some(()));
+    bench.windlass.store().cancel_job(slow.id).unwrap();
+    bench.wait_for_run(run_id);
+    let expected = [("stdout", "one"), ("stderr", "two"), ("stdout", "no end")];
+    let expected: Vec<(String, String)> =
+        expected.into_iter().map(|(stream, text)| (stream.to_owned(), text.to_owned())).collect();
+    assert_eq!(log(&bench, &job(&bench, run_id, "talks")), expected);
+    drop(engine);
+    bench.assert_sound();
+}
+
+#[test]
+fn deep_and_wide_graphs_are_skipped_without_recursion() {
+    use std::fmt::Write;
+    let bench = Bench::new();
+    let mut toml = "name = 'deep'\n[jobs.j0]\nrun = 'exit 1'\n".to_owned();
+    for index in 1..5_000 {
+        writeln!(toml, "[jobs.j{index}]\nneeds = ['j{}']\nrun = 'true'", index - 1).unwrap();
+    }
+    for index in 0..5_000 {
+        writeln!(toml, "[jobs.w{index}]\nneeds = ['j0']\nrun = 'true'").unwrap();
+    }
+    let run_id = bench.submit(&toml);
+    let engine = start(&bench);
+    assert_eq!(bench.wait_for_run(run_id).status, RunStatus::Failed);
+    let counts = bench.windlass.store().job_counts(run_id).unwrap();
+    assert_eq!((counts.of(JobStatus::Failed), counts.of(JobStatus::Skipped)), (1, 9_999));
+    drop(engine);
+    bench.assert_sound();
+}
