@@ -1,6 +1,7 @@
 //! The definition of a workflow: parse, check, plan. Pure: no I/O, no clock.
 
 mod canonical;
+pub mod draw;
 pub mod duration;
 pub mod graph;
 pub mod limits;
@@ -13,6 +14,7 @@ mod suggest;
 pub mod template;
 mod tree;
 
+pub use draw::{DrawError, Drawing};
 pub use graph::Graph;
 pub use lower::parse;
 pub use model::{Action, Job, OnInterrupt, OutputSource, Param, ParamKind, Retry, Workflow};

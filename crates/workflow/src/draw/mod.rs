@@ -1,0 +1,175 @@
+//! Pictures of a graph of jobs: as text, for Mermaid, for Graphviz, and as SVG.
+
+mod dot;
+mod layout;
+mod mermaid;
+mod palette;
+mod svg;
+mod text;
+
+use crate::graph::Graph;
+use crate::limits;
+use crate::model::Workflow;
+
+/// What is to be drawn: the jobs of a workflow, or those of a run with their statuses.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Drawing {
+    /// The jobs.
+    pub nodes: Vec<Node>,
+    /// Pairs of a job and one that needs it, as indices of [`Drawing::nodes`]. Pairs that name no node
+    /// are not drawn.
+    pub edges: Vec<(usize, usize)>,
+}
+
+/// One job.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Node {
+    /// Its name.
+    pub name: String,
+    /// Its status (`RUNNING`), when it belongs to a run. Chooses the colour.
+    pub status: Option<String>,
+    /// More about it, in a few words.
+    pub detail: Option<String>,
+}
+
+/// Why there is no picture.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DrawError {
+    /// Too many jobs or edges.
+    #[error(
+        "{nodes} jobs with {edges} needs are too many for a picture (the limits are {} and {}); use the \
+         format dot and a tool for large graphs, or the format text",
+        limits::PICTURE_NODES,
+        limits::PICTURE_EDGES
+    )]
+    TooLarge {
+        /// How many jobs there are.
+        nodes: usize,
+        /// How many needs there are.
+        edges: usize,
+    },
+    /// The lines would go around too many jobs.
+    #[error(
+        "the needs reach over too many layers for a picture; use the format dot and a tool for large \
+         graphs, or the format text"
+    )]
+    TooTangled,
+}
+
+impl Drawing {
+    /// The jobs of a workflow, without statuses.
+    pub fn of(workflow: &Workflow) -> Drawing {
+        let nodes = workflow
+            .jobs
+            .iter()
+            .map(|job| Node { name: job.name.clone(), status: None, detail: job.description.clone() })
+            .collect();
+        let edges = workflow
+            .jobs
+            .iter()
+            .enumerate()
+            .flat_map(|(index, job)| job.needs.iter().map(move |needed| (*needed, index)))
+            .collect();
+        Drawing { nodes, edges }
+    }
+
+    /// For the terminal: the jobs layer by layer, each with what it needs.
+    pub fn text(&self) -> String {
+        text::draw(self)
+    }
+
+    /// A flowchart for Mermaid.
+    pub fn mermaid(&self) -> String {
+        mermaid::draw(self)
+    }
+
+    /// A directed graph for Graphviz.
+    pub fn dot(&self) -> String {
+        dot::draw(self)
+    }
+
+    /// A picture. Refused over [`limits::PICTURE_NODES`] jobs or [`limits::PICTURE_EDGES`] needs.
+    pub fn svg(&self) -> Result<String, DrawError> {
+        svg::draw(self)
+    }
+
+    /// The needs of each node, ascending, without doubles and without what names no node.
+    fn needs(&self) -> Vec<Vec<usize>> {
+        let mut needs = vec![Vec::new(); self.nodes.len()];
+        for (needed, job) in self.drawn_edges() {
+            needs[job].push(needed);
+        }
+        for list in &mut needs {
+            list.sort_unstable();
+            list.dedup();
+        }
+        needs
+    }
+
+    fn drawn_edges(&self) -> impl Iterator<Item = (usize, usize)> {
+        let count = self.nodes.len();
+        self.edges
+            .iter()
+            .copied()
+            .filter(move |(needed, job)| *needed < count && *job < count && needed != job)
+    }
+
+    /// The layers of the graph. Nodes in a circle, which no checked workflow has, come last.
+    fn layers(&self) -> Vec<Vec<usize>> {
+        let needs = self.needs();
+        let mut layers = Graph::from_needs(needs.iter().map(Vec::as_slice)).layers();
+        let mut is_placed = vec![false; self.nodes.len()];
+        layers.iter().flatten().for_each(|node| is_placed[*node] = true);
+        let rest: Vec<usize> = (0..self.nodes.len()).filter(|node| !is_placed[*node]).collect();
+        if !rest.is_empty() {
+            layers.push(rest);
+        }
+        layers
+    }
+}
+
+/// The first `most` characters, with a mark when there are more.
+fn shorten(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some(_) => text.chars().take(most - 1).chain(['…']).collect(),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    pub(super) fn drawing(nodes: &[(&str, Option<&str>)], edges: &[(usize, usize)]) -> Drawing {
+        let node = |(name, status): &(&str, Option<&str>)| Node {
+            name: (*name).to_owned(),
+            status: status.map(str::to_owned),
+            detail: None,
+        };
+        Drawing { nodes: nodes.iter().map(node).collect(), edges: edges.to_vec() }
+    }
+
+    #[test]
+    fn edges_to_nowhere_and_circles_hurt_nobody() {
+        let drawing =
+            drawing(&[("a", None), ("b", None), ("c", None)], &[(0, 1), (1, 0), (2, 9), (9, 2), (2, 2)]);
+        assert_eq!(drawing.layers(), vec![vec![2], vec![0, 1]]);
+        assert!(drawing.text().contains("needs a"));
+        assert!(drawing.svg().unwrap().contains("</svg>"));
+        assert!(!drawing.dot().contains("n9"));
+        assert!(!drawing.mermaid().contains("n9"));
+        let empty = Drawing::default();
+        assert_eq!(empty.text(), "");
+        assert!(empty.svg().unwrap().contains("</svg>"));
+    }
+
+    #[test]
+    fn a_picture_has_limits() {
+        let names = vec![("a", None); limits::PICTURE_NODES + 1];
+        let message = drawing(&names, &[]).svg().unwrap_err().to_string();
+        assert!(message.contains("2001") && message.contains("dot"), "{message}");
+        let edges = vec![(0, 1); limits::PICTURE_EDGES + 1];
+        assert!(matches!(drawing(&names[..2], &edges).svg(), Err(DrawError::TooLarge { .. })));
+    }
+}
