@@ -22,6 +22,7 @@ pub use engine::Engine;
 pub use open::{Options, Windlass};
 pub use typed::typed;
 
+pub use windlass_engine::db::SCHEMA_VERSION;
 pub use windlass_engine::db::sqlite::{Durability, OpenMode};
 pub use windlass_engine::executor::Handlers;
 pub use windlass_engine::executor::{

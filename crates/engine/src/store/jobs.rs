@@ -1,7 +1,7 @@
 //! Reading jobs.
 
-use super::claim::label;
-use super::{Store, json_rows};
+use super::claim::{Scope, label};
+use super::{Store, json_ids, json_rows};
 use crate::db::{Row, all, first, one};
 use crate::error::{Error, Result};
 use crate::status::JobStatus;
@@ -90,6 +90,20 @@ macro_rules! select_jobs {
                     started_at, finished_at
              FROM jobs ",
             $rest
+        )
+    };
+}
+
+/// A row when there is a job in a state, of the kinds in $1, the queues in $2 and the runs in $3.
+macro_rules! has_work_in {
+    ($status:literal) => {
+        concat!(
+            "SELECT 1 FROM jobs WHERE status = '",
+            $status,
+            "' AND kind IN (SELECT value FROM {texts $1} AS kinds)
+               AND (CAST($2 AS TEXT) IS NULL OR queue IN (SELECT value FROM {texts $2} AS queues))
+               AND (CAST($3 AS TEXT) IS NULL OR run_id IN {ids $3})
+             LIMIT 1"
         )
     };
 }
@@ -273,6 +287,30 @@ impl Store {
                 &[worker_id.into()],
                 |row| row.integer(0),
             )
+        })
+    }
+
+    /// Whether there is work of these kinds in a scope, now or later: a job that is PENDING, SCHEDULED
+    /// or RUNNING.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn has_work(&self, scope: &Scope, kinds: &[String]) -> Result<bool> {
+        let kinds = json_rows("look for work", kinds)?;
+        let (queues, run_ids) = match scope {
+            Scope::Everything => (None, None),
+            Scope::Queues(queues) => (Some(json_rows("look for work", queues)?), None),
+            Scope::Runs(run_ids) => (None, Some(json_ids(run_ids))),
+        };
+        self.read(|connection| {
+            // One status at a time: each has its own small index.
+            for sql in [has_work_in!("PENDING"), has_work_in!("RUNNING"), has_work_in!("SCHEDULED")] {
+                let parameters = [(&kinds).into(), (&queues).into(), (&run_ids).into()];
+                if first(connection, sql, &parameters, |row| row.integer(0))?.is_some() {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
         })
     }
 
