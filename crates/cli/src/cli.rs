@@ -1,0 +1,187 @@
+//! The command line as a whole: the global options, the list of verbs, and the help that groups
+//! them. What one verb takes is in its own file under [`crate::commands`].
+
+use std::path::PathBuf;
+use std::process;
+use std::time::Duration;
+
+use anstyle::{AnsiColor, Style};
+use clap::builder::StyledStr;
+use clap::builder::styling::Styles;
+use clap::{Args, CommandFactory, FromArgMatches, Parser, ValueEnum};
+
+use crate::commands::Command;
+use crate::output::{self, Format};
+use crate::time;
+
+/// Durable workflows in one binary and one SQLite file.
+///
+/// Write a workflow in a file and run it. Whatever dies (a job, this program, the machine), the
+/// work done so far stays done and the rest carries on.
+#[derive(Debug, Parser)]
+#[command(name = "windlass", version, after_long_help = EXIT_CODES, styles = STYLES)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: GlobalOptions,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What every verb understands.
+#[derive(Debug, Args)]
+pub(crate) struct GlobalOptions {
+    /// The database: one SQLite file, made when it is first needed
+    #[arg(long, global = true, value_name = "PATH", env = "WINDLASS_DB")]
+    #[arg(default_value = DEFAULT_DB, help_heading = "Global options", hide_env_values = true)]
+    pub(crate) db: PathBuf,
+
+    /// How data is written to standard output
+    #[arg(short, long, global = true, value_name = "FORMAT", default_value = "text")]
+    #[arg(help_heading = "Global options")]
+    pub(crate) output: Format,
+
+    /// What a commit survives: `full` a power cut, `normal` the death of this program
+    #[arg(long, global = true, value_name = "MODE", env = "WINDLASS_DURABILITY")]
+    #[arg(default_value = "full", help_heading = "Global options", hide_env_values = true)]
+    #[arg(hide_short_help = true, hide_possible_values = true)]
+    pub(crate) durability: Durability,
+
+    /// How long a worker that is silent keeps its jobs
+    #[arg(long, global = true, value_name = "DURATION", env = "WINDLASS_LEASE")]
+    #[arg(default_value = "30s", value_parser = time::parse_duration, hide_short_help = true)]
+    #[arg(help_heading = "Global options", hide_env_values = true)]
+    pub(crate) lease: Duration,
+}
+
+impl GlobalOptions {
+    /// A command that the user may type next. The database is named again when it came by `--db`.
+    pub(crate) fn hint(&self, verb: &str) -> String {
+        let is_default = self.db.as_os_str() == DEFAULT_DB;
+        let is_from_environment = std::env::var_os("WINDLASS_DB").is_some_and(|path| path == self.db);
+        if is_default || is_from_environment {
+            return format!("windlass {verb}");
+        }
+        format!("windlass {verb} --db {}", quoted(&self.db.to_string_lossy()))
+    }
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+:@%".contains(&byte);
+    match !word.is_empty() && word.bytes().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}
+
+/// What a commit survives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Durability {
+    /// A power cut: the disk has it before the command goes on.
+    Full,
+    /// `kill -9`; a power cut may take the last moments.
+    Normal,
+}
+
+/// The database when none is named.
+const DEFAULT_DB: &str = "windlass.db";
+
+const EXIT_CODES: &str = "\
+Exit codes:
+    0  successful
+    1  the run or the job failed
+    2  wrong usage, an invalid file, a bad parameter
+    3  cancelled
+    4  the run timed out
+    5  what was asked for does not exist
+    6  the database is unavailable
+  130  interrupted; `windlass resume` carries on";
+
+/// The verbs by what people want to do, in the order of the help.
+const GROUPS: &[(&str, &[&str])] = &[
+    ("Run workflows", &["run", "submit", "resume", "worker"]),
+    ("See what happens", &["runs", "inspect", "logs", "watch", "why", "jobs", "stats"]),
+    ("Step in", &["cancel", "retry", "enqueue"]),
+    ("Write workflows", &["validate", "graph"]),
+    ("Keep house", &["db", "completions"]),
+];
+
+const HEADING: Style = Style::new().bold();
+const LITERAL: Style = AnsiColor::Cyan.on_default();
+const STYLES: Styles = Styles::styled().header(HEADING).usage(HEADING).literal(LITERAL);
+
+/// Reads the command line of this process. Ends the process on `--help`, `--version` and mistakes.
+pub(crate) fn parse() -> Cli {
+    let mut command = command();
+    if std::env::args_os().len() <= 1 {
+        let help = command.render_help();
+        let code = match output::write_text(&help.ansi().to_string()) {
+            Ok(()) => 0,
+            Err(failure) => i32::from(failure.exit_code()),
+        };
+        process::exit(code);
+    }
+    let mut matches = command.get_matches();
+    Cli::from_arg_matches_mut(&mut matches).unwrap_or_else(|error| error.exit())
+}
+
+/// The clap command with the grouped help; also what `completions` describes.
+pub(crate) fn command() -> clap::Command {
+    let command = Cli::command().disable_help_subcommand(true);
+    let template = help_template(&command);
+    command.help_template(template)
+}
+
+fn help_template(command: &clap::Command) -> StyledStr {
+    let mut text = String::from("{about-with-newline}\n{usage-heading} {usage}\n");
+    for (heading, verbs) in GROUPS {
+        text.push_str(&format!("\n{HEADING}{heading}:{HEADING:#}\n"));
+        for verb in *verbs {
+            let about = command
+                .find_subcommand(verb)
+                .and_then(clap::Command::get_about)
+                .map(ToString::to_string)
+                .unwrap_or_default();
+            text.push_str(&format!("  {LITERAL}{verb:<12}{LITERAL:#}{about}\n"));
+        }
+    }
+    text.push_str(&format!("\n{HEADING}Global options:{HEADING:#}\n{{options}}{{after-help}}"));
+    text.push_str(&format!("\n\n`{LITERAL}windlass VERB --help{LITERAL:#}` tells more, with examples.\n"));
+    StyledStr::from(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_for_a_shell() {
+        let cases = [("a/b-c.db", "a/b-c.db"), ("a b", "'a b'"), ("it's", "'it'\\''s'"), ("", "''")];
+        for (word, expected) in cases {
+            assert_eq!(quoted(word), expected);
+        }
+    }
+
+    #[test]
+    fn clap_finds_no_fault() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn every_verb_is_in_one_group_of_the_help() {
+        let mut verbs: Vec<String> =
+            command().get_subcommands().map(|verb| verb.get_name().to_owned()).collect();
+        let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, verbs)| *verbs).copied().collect();
+        verbs.sort_unstable();
+        grouped.sort_unstable();
+        assert_eq!(verbs, grouped);
+    }
+
+    #[test]
+    fn every_verb_shows_an_example() {
+        for verb in command().get_subcommands() {
+            let help = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(help.contains("windlass "), "{} has no example", verb.get_name());
+        }
+    }
+}

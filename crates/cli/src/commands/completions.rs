@@ -1,0 +1,31 @@
+//! `windlass completions`: scripts that let a shell complete verbs and options.
+
+use clap::Args;
+use clap_complete::Shell;
+
+use crate::cli;
+use crate::error::Failure;
+use crate::output;
+
+/// Print the completion script of a shell
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    #[arg(value_name = "SHELL")]
+    shell: Shell,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  source <(windlass completions bash)
+  windlass completions zsh > \"${fpath[1]}/_windlass\"
+  windlass completions fish > ~/.config/fish/completions/windlass.fish";
+
+/// Prints the script.
+pub(crate) fn execute(args: &CompletionsArgs) -> Result<(), Failure> {
+    // Into memory first: clap_complete panics when it writes to a closed pipe.
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut cli::command(), "windlass", &mut script);
+    output::write_text(&String::from_utf8_lossy(&script))
+}

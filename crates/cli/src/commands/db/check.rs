@@ -1,0 +1,65 @@
+//! `windlass db check`: is the file whole, and do its rows agree with each other?
+
+use clap::Args;
+use serde::Serialize;
+
+use crate::cli::GlobalOptions;
+use crate::database::Database;
+use crate::error::Failure;
+use crate::output::{self, Output};
+use crate::style::{GREEN, RED, paint, printable};
+
+/// Check that the file is whole and its rows agree with each other
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct CheckArgs {}
+
+const EXAMPLES: &str = "\
+Examples:
+  windlass db check
+  windlass db check -o json | jq .problems";
+
+#[derive(Debug, Serialize)]
+struct Verdict {
+    ok: bool,
+    problems: Vec<ProblemView>,
+}
+
+#[derive(Debug, Serialize)]
+struct ProblemView {
+    check: &'static str,
+    detail: String,
+}
+
+/// Checks, and prints what is wrong.
+pub(crate) fn execute(global: &GlobalOptions, _args: &CheckArgs) -> Result<(), Failure> {
+    let database = Database::as_it_is(global)?;
+    let path = database.path().display();
+    let problems: Vec<ProblemView> = database
+        .ask(|store| store.check())?
+        .into_iter()
+        .map(|problem| ProblemView { check: problem.check, detail: problem.detail })
+        .collect();
+    let verdict = Verdict { ok: problems.is_empty(), problems };
+    Output { format: global.output }.object(&verdict, |verdict| text(verdict, &path.to_string()))?;
+    if verdict.ok {
+        return Ok(());
+    }
+    output::note("");
+    Err(Failure::DamagedDatabase {
+        message: format!("{path} breaks {} of its rules", verdict.problems.len()),
+        help:
+            "keep a copy of the file before anything else; a backup made by `windlass db backup` restores it"
+                .to_owned(),
+    })
+}
+
+fn text(verdict: &Verdict, path: &str) -> String {
+    if verdict.ok {
+        return format!("{path} is {}", paint(GREEN, "sound"));
+    }
+    let line = |problem: &ProblemView| {
+        format!("{} {}: {}\n", paint(RED, "broken:"), problem.check, printable(&problem.detail))
+    };
+    verdict.problems.iter().map(line).collect()
+}

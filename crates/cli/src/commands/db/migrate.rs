@@ -1,0 +1,31 @@
+//! `windlass db migrate`: bring the tables to the version of this program.
+
+use clap::Args;
+use serde_json::json;
+use windlass::SCHEMA_VERSION;
+
+use crate::cli::GlobalOptions;
+use crate::database::Database;
+use crate::error::Failure;
+use crate::output::Output;
+
+/// Make the tables, or bring them to the version of this program
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct MigrateArgs {}
+
+const EXAMPLES: &str = "\
+Examples:
+  windlass db migrate
+  windlass --db /var/lib/windlass/jobs.db db migrate
+
+Every verb that writes does this by itself; this one is for doing it at a time of your choice.";
+
+/// Opening is migrating; this says what came of it.
+pub(crate) fn execute(global: &GlobalOptions, _args: &MigrateArgs) -> Result<(), Failure> {
+    let database = Database::existing_or_new(global)?;
+    let path = database.path();
+    let view = json!({ "path": path.to_string_lossy(), "version": SCHEMA_VERSION });
+    Output { format: global.output }
+        .object(&view, |_| format!("the tables of {} have version {SCHEMA_VERSION}", path.display()))
+}

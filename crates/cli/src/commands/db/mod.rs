@@ -1,0 +1,43 @@
+//! `windlass db`: look after the database file.
+
+mod backup;
+mod check;
+mod migrate;
+mod prune;
+
+use clap::{Args, Subcommand};
+
+use crate::cli::GlobalOptions;
+use crate::error::Failure;
+
+/// Back up, check, migrate or prune the database
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct DbArgs {
+    #[command(subcommand)]
+    command: DbCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum DbCommand {
+    Backup(backup::BackupArgs),
+    Check(check::CheckArgs),
+    Migrate(migrate::MigrateArgs),
+    Prune(prune::PruneArgs),
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  windlass db check
+  windlass db backup /backups/windlass-$(date +%F).db
+  windlass db prune --older-than 30d";
+
+/// Does what the part of the verb asks for.
+pub(crate) fn execute(global: &GlobalOptions, args: &DbArgs) -> Result<(), Failure> {
+    match &args.command {
+        DbCommand::Backup(args) => backup::execute(global, args),
+        DbCommand::Check(args) => check::execute(global, args),
+        DbCommand::Migrate(args) => migrate::execute(global, args),
+        DbCommand::Prune(args) => prune::execute(global, args),
+    }
+}

@@ -1,0 +1,126 @@
+//! `windlass enqueue`: add one job that belongs to no run.
+
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::{Value, json};
+use windlass::store::NewJob;
+use windlass::workflow::limits;
+
+use crate::cli::GlobalOptions;
+use crate::database::Database;
+use crate::error::Failure;
+use crate::output::{self, Output};
+use crate::time;
+
+/// Add one job that belongs to no run, and print its number
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct EnqueueArgs {
+    /// What executes it: `shell`, or the name of a handler that a worker registered
+    #[arg(value_name = "KIND")]
+    kind: String,
+
+    /// What it works on: a JSON value
+    #[arg(long, value_name = "JSON", default_value = "{}", value_parser = parse_json)]
+    payload: Value,
+
+    /// The queue it waits in
+    #[arg(long, value_name = "NAME", default_value = "default")]
+    queue: String,
+
+    /// low, normal, high, critical, or an integer; higher is executed first
+    #[arg(long, value_name = "P", default_value = "normal", allow_hyphen_values = true)]
+    #[arg(value_parser = parse_priority)]
+    priority: i64,
+
+    /// Execute it only after this time, for example 10m
+    #[arg(long, value_name = "DURATION", value_parser = time::parse_duration, conflicts_with = "at")]
+    delay: Option<Duration>,
+
+    /// Execute it only from this instant on
+    #[arg(long, value_name = "TIME", value_parser = time::parse_instant)]
+    at: Option<i64>,
+
+    /// How many times it may fail in all
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(1..=1_000_000))]
+    max_attempts: Option<i64>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  windlass enqueue shell --payload '{\"run\": \"./sync.sh\"}'
+  windlass enqueue shell --payload '{\"command\": [\"du\", \"-sh\", \".\"]}' --delay 10m
+  windlass enqueue send-mail --payload '{\"to\": 7}' --queue mail --priority high
+  windlass enqueue shell --payload '{\"run\": \"./report.sh\"}' --at 2026-11-21T06:00:00Z";
+
+/// Accepts the job and prints its number.
+pub(crate) fn execute(global: &GlobalOptions, args: EnqueueArgs) -> Result<(), Failure> {
+    let execute_after = match (args.delay, args.at) {
+        (Some(delay), _) => Some(time::now_ms().saturating_add(milliseconds(delay))),
+        (None, at) => at,
+    };
+    let mut job = NewJob::new(args.kind, args.payload.to_string());
+    job.queue = args.queue;
+    job.priority = args.priority;
+    job.execute_after = execute_after;
+    job.max_attempts = args.max_attempts.unwrap_or(job.max_attempts);
+    let database = Database::existing_or_new(global)?;
+    let ids = database.ask(|store| store.enqueue(vec![job]))?;
+    for job_id in ids {
+        let view = json!({ "job_id": job_id });
+        Output { format: global.output }.object(&view, |_| job_id.to_string())?;
+        let worker = global.hint("worker");
+        let why = global.hint(&format!("why j{job_id}"));
+        output::note(&format!(
+            "job j{job_id} is accepted; `{worker}` executes it, `{why}` tells how it stands"
+        ));
+    }
+    Ok(())
+}
+
+fn milliseconds(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}
+
+fn parse_json(text: &str) -> Result<Value, String> {
+    serde_json::from_str(text).map_err(|error| {
+        format!("it is not JSON ({error}); quote it for the shell, for example --payload '{{\"to\": 7}}'")
+    })
+}
+
+fn parse_priority(text: &str) -> Result<i64, String> {
+    let most = limits::PRIORITY;
+    match text.to_ascii_lowercase().as_str() {
+        "low" => Ok(-10),
+        "normal" => Ok(0),
+        "high" => Ok(10),
+        "critical" => Ok(20),
+        number => number.parse().ok().filter(|priority| (-most..=most).contains(priority)).ok_or_else(|| {
+            format!("write low, normal, high, critical, or an integer from -{most} to {most}")
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn priorities() {
+        let cases = [("low", -10), ("Normal", 0), ("high", 10), ("critical", 20), ("-7", -7), ("1000", 1000)];
+        for (text, expected) in cases {
+            assert_eq!(parse_priority(text), Ok(expected), "{text}");
+        }
+        for text in ["", "urgent", "1001", "1.5"] {
+            assert!(parse_priority(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn payloads_are_json() {
+        assert_eq!(parse_json("[1]"), Ok(json!([1])));
+        let error = parse_json("{run: x}").expect_err("no JSON");
+        assert!(error.contains("column 2"), "{error}");
+    }
+}

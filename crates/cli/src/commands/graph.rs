@@ -1,0 +1,101 @@
+//! `windlass graph`: draw which job needs which.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use clap::{Args, ValueEnum};
+use windlass::workflow::draw::{Drawing, Node};
+
+use crate::cli::GlobalOptions;
+use crate::database::Database;
+use crate::describe;
+use crate::error::Failure;
+use crate::lookup;
+use crate::output::{self, Format};
+use crate::submission;
+
+/// Draw which job needs which, of a file or a run
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct GraphArgs {
+    /// A workflow file, or the number of a run
+    #[arg(value_name = "FILE|RUN")]
+    target: String,
+
+    /// The form of the drawing
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    format: GraphFormat,
+}
+
+/// The form of a drawing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum GraphFormat {
+    /// Lines of text for a terminal.
+    Text,
+    /// Mermaid, for Markdown pages.
+    Mermaid,
+    /// Graphviz DOT.
+    Dot,
+    /// A picture.
+    Svg,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  windlass graph nightly.toml
+  windlass graph nightly.toml --format svg > nightly.svg
+  windlass graph 3 --format mermaid";
+
+/// Draws.
+pub(crate) fn execute(global: &GlobalOptions, args: &GraphArgs) -> Result<(), Failure> {
+    if global.output != Format::Text {
+        return Err(Failure::usage(
+            "a graph is no list of data, so -o does not apply",
+            "choose --format text, mermaid, dot or svg; `windlass inspect RUN -o json` has `needs`",
+        ));
+    }
+    let drawing = match run_id(&args.target) {
+        Some(run_id) => of_run(&Database::existing(global)?, run_id)?,
+        None => {
+            let path = Path::new(&args.target);
+            Drawing::of(&submission::load(path).map_err(|error| error.failure())?)
+        }
+    };
+    match args.format {
+        GraphFormat::Text => output::write_text(&drawing.text()),
+        GraphFormat::Mermaid => output::write_text(&drawing.mermaid()),
+        GraphFormat::Dot => output::write_text(&drawing.dot()),
+        GraphFormat::Svg => {
+            let picture = drawing.svg().map_err(|error| {
+                let target = &args.target;
+                Failure::usage(error.to_string(), format!("`windlass graph {target} --format dot`"))
+            })?;
+            output::write_text(&picture)
+        }
+    }
+}
+
+/// A plain number is a run, unless a file of that name is there.
+fn run_id(target: &str) -> Option<i64> {
+    crate::address::parse_run_id(target).ok().filter(|_| !Path::new(target).exists())
+}
+
+fn of_run(database: &Database, run_id: i64) -> Result<Drawing, Failure> {
+    let run = lookup::run(database, run_id)?;
+    let jobs = database.ask(|store| store.jobs_of_run(run.id))?;
+    let places: HashMap<i64, usize> = jobs.iter().enumerate().map(|(place, job)| (job.id, place)).collect();
+    let nodes = jobs
+        .iter()
+        .map(|job| Node {
+            name: describe::job_name(job),
+            status: Some(job.status.as_str().to_owned()),
+            detail: None,
+        })
+        .collect();
+    let edges = database
+        .ask(|store| store.dependencies(run.id))?
+        .into_iter()
+        .filter_map(|(parent, child)| Some((*places.get(&parent)?, *places.get(&child)?)))
+        .collect();
+    Ok(Drawing { nodes, edges })
+}

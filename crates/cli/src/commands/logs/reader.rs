@@ -1,0 +1,110 @@
+//! Reads the output of jobs page by page, and lays it out.
+
+use std::collections::HashMap;
+
+use windlass::store::{Job, LogLine, LogPosition, LogStream};
+
+use crate::database::Database;
+use crate::describe;
+use crate::error::Failure;
+use crate::style::{CYAN, DIM, YELLOW, paint, printable};
+use crate::views::LogView;
+
+/// Lines in one page.
+const PAGE_LINES: i64 = 1_000;
+/// The widest column of names before the lines.
+const MAX_NAME_COLUMNS: usize = 30;
+
+/// Where reading stands in each job.
+#[derive(Debug)]
+pub(super) struct Reader {
+    /// Only this attempt.
+    attempt: Option<i64>,
+    positions: HashMap<i64, LogPosition>,
+    /// Jobs that were read to their end.
+    finished: HashMap<i64, i64>,
+    /// The width of the names before the lines; none are shown for a single job.
+    name_width: Option<usize>,
+}
+
+/// Some lines of one job, in order.
+#[derive(Debug)]
+pub(super) struct Page {
+    lines: Vec<LogLine>,
+    /// The attempt of the line before the first.
+    attempt_before: i64,
+    /// What stands before each line.
+    prefix: String,
+}
+
+impl Reader {
+    /// A reader that shows names before the lines when there are several jobs.
+    pub(super) fn new(attempt: Option<i64>, names: &[String]) -> Reader {
+        let widest = names.iter().map(|name| console::measure_text_width(name)).max();
+        let name_width = widest.filter(|_| names.len() > 1).map(|width| width.min(MAX_NAME_COLUMNS));
+        Reader { attempt, positions: HashMap::new(), finished: HashMap::new(), name_width }
+    }
+
+    /// The next lines of a job, or nothing when there are none (yet).
+    pub(super) fn next_page(&mut self, database: &Database, job: &Job) -> Result<Option<Page>, Failure> {
+        if self.finished.get(&job.id) == Some(&job.attempt) {
+            return Ok(None);
+        }
+        let start = LogPosition {
+            job_id: job.id,
+            attempt: self.attempt.map_or(0, |attempt| attempt - 1),
+            line: i64::MAX,
+        };
+        let position = *self.positions.entry(job.id).or_insert(start);
+        let mut lines = database.ask(|store| store.logs_after(position, PAGE_LINES))?;
+        if let Some(wanted) = self.attempt {
+            lines.retain(|line| line.attempt == wanted);
+        }
+        let Some(last) = lines.last() else {
+            // The state was read before the lines, so an attempt that was over has no more to come.
+            if job.status.is_terminal() {
+                self.finished.insert(job.id, job.attempt);
+            }
+            return Ok(None);
+        };
+        self.positions.insert(job.id, LogPosition { job_id: job.id, attempt: last.attempt, line: last.line });
+        let prefix = self.name_width.map(|width| prefix(job, width)).unwrap_or_default();
+        Ok(Some(Page { lines, attempt_before: position.attempt, prefix }))
+    }
+}
+
+fn prefix(job: &Job, width: usize) -> String {
+    let name = describe::job_name(job);
+    let padded = console::pad_str(&name, width, console::Alignment::Left, None);
+    format!("{} {} ", paint(CYAN, padded), paint(DIM, "|"))
+}
+
+impl Page {
+    /// The lines for people. From the second attempt on, a line says where it begins.
+    pub(super) fn text(&self) -> String {
+        let mut text = String::new();
+        let mut attempt = self.attempt_before;
+        for line in &self.lines {
+            if line.attempt != attempt {
+                attempt = line.attempt;
+                if attempt > 1 {
+                    let heading = paint(DIM, format!("── attempt {attempt} ──"));
+                    text.push_str(&format!("{}{heading}\n", self.prefix));
+                }
+            }
+            let words = printable(&line.text);
+            let words = match line.stream {
+                LogStream::Stdout | LogStream::Stderr => words.into_owned(),
+                LogStream::Engine => paint(YELLOW, format!("[windlass] {words}")),
+            };
+            text.push_str(&format!("{}{words}\n", self.prefix));
+        }
+        text
+    }
+
+    /// The lines for programs.
+    pub(super) fn views(&self, job: &Job) -> Vec<LogView> {
+        let view = |line: &LogLine| LogView::new(job.run_id, job.name.as_deref(), line.clone());
+        self.lines.iter().map(view).collect()
+    }
+}

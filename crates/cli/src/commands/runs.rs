@@ -1,0 +1,90 @@
+//! `windlass runs`: the runs of the database, newest first.
+
+use clap::Args;
+use windlass::RunStatus;
+use windlass::store::{Run, RunFilter};
+
+use crate::cli::GlobalOptions;
+use crate::database::Database;
+use crate::describe;
+use crate::error::Failure;
+use crate::output::{self, Format, Output};
+use crate::status;
+use crate::style::printable;
+use crate::table::{self, Column, Table};
+use crate::time;
+use crate::views::RunView;
+
+/// List runs, newest first
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct RunsArgs {
+    /// Only runs in this state
+    #[arg(long, value_name = "STATUS", value_parser = status::parse_run_status)]
+    status: Option<RunStatus>,
+
+    /// Only runs of this workflow
+    #[arg(long, value_name = "NAME")]
+    workflow: Option<String>,
+
+    /// At most this many
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = status::list_limit())]
+    limit: u32,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  windlass runs
+  windlass runs --status failed --limit 5
+  windlass runs --workflow nightly -o json";
+
+/// Prints the runs.
+pub(crate) fn execute(global: &GlobalOptions, args: RunsArgs) -> Result<(), Failure> {
+    let database = Database::existing(global)?;
+    let filter = RunFilter { status: args.status, workflow: args.workflow, limit: i64::from(args.limit) };
+    let runs = database.ask(|store| store.runs(&filter))?;
+    if global.output == Format::Text {
+        if runs.is_empty() {
+            output::note(&nothing(global, &filter));
+            return Ok(());
+        }
+        return output::write_text(&text(&database, &runs)?);
+    }
+    let views: Vec<RunView> =
+        runs.iter().map(|run| RunView::read(&database, run)).collect::<Result<_, Failure>>()?;
+    Output { format: global.output }.list(&views, |_| String::new())
+}
+
+fn text(database: &Database, runs: &[Run]) -> Result<String, Failure> {
+    let now_ms = time::now_ms();
+    let mut table = Table::new(&[
+        Column::Right("RUN"),
+        Column::Left("WORKFLOW"),
+        Column::Left("STATUS"),
+        Column::Right("DONE"),
+        Column::Left("CREATED"),
+        Column::Right("TIME"),
+        Column::Yielding("PARAMS"),
+    ]);
+    for run in runs {
+        let interrupted = database.ask(|store| store.is_interrupted(run.id))?;
+        table.row([
+            run.id.to_string(),
+            printable(&run.workflow).into_owned(),
+            describe::run_state(run, interrupted),
+            format!("{}/{}", run.total_jobs - run.unfinished_jobs, run.total_jobs),
+            time::relative(run.created_at, now_ms),
+            describe::span(run.started_at, run.finished_at, now_ms),
+            describe::params(&run.params),
+        ]);
+    }
+    Ok(table.render(table::stdout_width()))
+}
+
+fn nothing(global: &GlobalOptions, filter: &RunFilter) -> String {
+    if filter.status.is_some() || filter.workflow.is_some() {
+        format!("no run matches; `{}` lists all", global.hint("runs"))
+    } else {
+        format!("there are no runs yet; `{}` makes one", global.hint("run FILE"))
+    }
+}

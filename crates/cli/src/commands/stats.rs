@@ -1,0 +1,96 @@
+//! `windlass stats`: how many jobs and runs are in which state, and who works.
+
+use clap::Args;
+use windlass::JobStatus;
+use windlass::store::{Stats, Worker};
+
+use crate::cli::GlobalOptions;
+use crate::database::Database;
+use crate::error::Failure;
+use crate::output::Output;
+use crate::status::{job_style, run_style};
+use crate::style::{DIM, paint, printable};
+use crate::table::{self, Column, Table};
+use crate::time;
+use crate::views::StatsView;
+
+/// Count jobs and runs by state, and list the workers
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct StatsArgs {}
+
+const EXAMPLES: &str = "\
+Examples:
+  windlass stats
+  windlass stats -o json | jq .jobs.PENDING";
+
+/// Prints the counts and the workers.
+pub(crate) fn execute(global: &GlobalOptions, _args: &StatsArgs) -> Result<(), Failure> {
+    let database = Database::existing(global)?;
+    let stats = database.ask(|store| store.stats())?;
+    let workers = database.ask(|store| store.live_workers())?;
+    let view = StatsView::new(&stats, &workers);
+    Output { format: global.output }
+        .object(&view, |_| format!("{}\n\n{}", counts(&stats), workers_text(global, &workers)))
+}
+
+fn counts(stats: &Stats) -> String {
+    let mut table = Table::new(&[Column::Left("STATUS"), Column::Right("JOBS"), Column::Right("RUNS")]);
+    for status in JobStatus::ALL {
+        let run = stats.runs.iter().find(|(run, _)| run.as_str() == status.as_str());
+        let runs = run.map(|(status, count)| number(*count, run_style(*status)));
+        table.row([
+            paint(job_style(status), status),
+            number(stats.jobs.of(status), job_style(status)),
+            runs.unwrap_or_default(),
+        ]);
+    }
+    table.render(None)
+}
+
+/// Nothing is shown faintly, so that what there is stands out.
+fn number(count: i64, style: anstyle::Style) -> String {
+    match count {
+        0 => paint(DIM, 0),
+        count => paint(style, count),
+    }
+}
+
+fn workers_text(global: &GlobalOptions, workers: &[Worker]) -> String {
+    if workers.is_empty() {
+        return format!("no worker is alive; `{}` starts one", global.hint("worker"));
+    }
+    let now_ms = time::now_ms();
+    let mut table = Table::new(&[
+        Column::Right("WORKER"),
+        Column::Left("HOST"),
+        Column::Right("PID"),
+        Column::Left("STATUS"),
+        Column::Right("RUNNING"),
+        Column::Right("THREADS"),
+        Column::Left("HEARTBEAT"),
+        Column::Yielding("TAKES"),
+    ]);
+    for worker in workers {
+        table.row([
+            worker.id.to_string(),
+            printable(&worker.host).into_owned(),
+            worker.pid.to_string(),
+            worker.status.as_str().to_owned(),
+            worker.running.to_string(),
+            worker.threads.to_string(),
+            time::relative(worker.heartbeat_at, now_ms),
+            takes(worker),
+        ]);
+    }
+    table.render(table::stdout_width())
+}
+
+/// Which jobs it claims.
+fn takes(worker: &Worker) -> String {
+    match (&worker.queues, &worker.run_ids) {
+        (Some(queues), _) => format!("queues {}", printable(queues)),
+        (None, Some(runs)) => format!("runs {}", printable(runs)),
+        (None, None) => "everything".to_owned(),
+    }
+}

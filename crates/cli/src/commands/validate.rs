@@ -1,0 +1,87 @@
+//! `windlass validate`: check workflow files without running them.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use windlass::workflow::{Report, Workflow};
+
+use crate::cli::GlobalOptions;
+use crate::error::Failure;
+use crate::output::{self, Format, Output};
+use crate::style::{GREEN, paint};
+use crate::submission::{self, LoadError};
+use crate::views::{FileError, ValidatedFile};
+
+/// Check workflow files and show every error with its place
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct ValidateArgs {
+    /// The workflow files, TOML or JSON
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  windlass validate nightly.toml
+  windlass validate workflows/*.toml
+  windlass validate nightly.toml -o json | jq '.[].errors'";
+
+/// Checks each file, and shows every error of every one.
+pub(crate) fn execute(global: &GlobalOptions, args: &ValidateArgs) -> Result<(), Failure> {
+    let mut views = Vec::new();
+    for path in &args.files {
+        let checked = submission::load(path);
+        if global.output == Format::Text {
+            match &checked {
+                Ok(workflow) => output::write_text(&praise(path, workflow))?,
+                Err(error) => error.failure().say(),
+            }
+        }
+        views.push(view(path, checked.err()));
+    }
+    Output { format: global.output }.list(&views, |_| String::new())?;
+    let invalid = views.iter().filter(|view| !view.valid).count();
+    match (invalid, views.len()) {
+        (0, _) => Ok(()),
+        (1, 1) => Err(Failure::InvalidFiles { message: None }),
+        (_, all) => {
+            Err(Failure::InvalidFiles { message: Some(format!("{invalid} of {all} files cannot be used")) })
+        }
+    }
+}
+
+fn praise(path: &Path, workflow: &Workflow) -> String {
+    let jobs = workflow.jobs.len();
+    let edges: usize = workflow.jobs.iter().map(|job| job.needs.len()).sum();
+    let ok = paint(GREEN, "valid");
+    let jobs_word = if jobs == 1 { "job" } else { "jobs" };
+    let edges_word = if edges == 1 { "dependency" } else { "dependencies" };
+    format!(
+        "{}: {ok}, workflow `{}` with {jobs} {jobs_word} and {edges} {edges_word}",
+        path.display(),
+        workflow.name
+    )
+}
+
+fn view(path: &Path, error: Option<LoadError>) -> ValidatedFile {
+    let errors = match &error {
+        None => Vec::new(),
+        Some(LoadError::Unreadable(failure)) => vec![FileError::without_place(failure)],
+        Some(LoadError::Invalid(report)) => places(report),
+    };
+    ValidatedFile { file: path.display().to_string(), valid: error.is_none(), errors }
+}
+
+fn places(report: &Report) -> Vec<FileError> {
+    report
+        .diagnostics()
+        .iter()
+        .map(|diagnostic| FileError {
+            line: Some(diagnostic.line),
+            column: Some(diagnostic.column),
+            message: diagnostic.message.clone(),
+            help: diagnostic.help.clone(),
+        })
+        .collect()
+}

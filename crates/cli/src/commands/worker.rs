@@ -1,0 +1,95 @@
+//! `windlass worker`: execute whatever is claimable, until stopped.
+
+use std::time::Duration;
+
+use clap::Args;
+use windlass::signal::Hints;
+use windlass::store::Scope;
+
+use crate::cli::GlobalOptions;
+use crate::database::Database;
+use crate::error::Failure;
+use crate::execution::{ThreadOptions, Workforce};
+use crate::signals::{StopRequests, Urgency};
+
+/// Execute submitted runs and enqueued jobs until stopped
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct WorkerArgs {
+    /// Only jobs of these queues, separated by commas; without it, all queues
+    #[arg(long = "queue", value_name = "QUEUES", value_delimiter = ',')]
+    queues: Vec<String>,
+    #[command(flatten)]
+    threads: ThreadOptions,
+
+    /// Stop when nothing is left to do
+    #[arg(long)]
+    until_idle: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  windlass worker
+  windlass worker --queue default,mail --threads 8
+  windlass worker --until-idle    # for cron: do what there is, then stop
+
+Any number of workers may share one database. The first Ctrl-C lets running jobs finish, the
+second stops them. RUST_LOG=debug tells more.";
+
+/// How long a worker that waits for the end of all work sleeps at most; changes wake it at once.
+const IDLE_POLL: Duration = Duration::from_secs(1);
+
+/// Executes until stopped, or until nothing is left.
+pub(crate) fn execute(global: &GlobalOptions, args: &WorkerArgs) -> Result<(), Failure> {
+    let scope = scope(&args.queues)?;
+    let database = Database::existing_or_new(global)?;
+    let listener = database.store().listen(Hints::PROGRESS | Hints::STOP);
+    let mut stops = StopRequests::listen(listener.clone())?;
+    let workforce = Workforce::start(global, &database, scope.clone(), &args.threads, None)?;
+    tracing::info!(worker = workforce.worker_id(), database = %database.path().display(), "working");
+    let mut was_stopped = false;
+    while !workforce.has_ended() {
+        match stops.news() {
+            None => {}
+            Some(Urgency::Drain) => {
+                was_stopped = true;
+                tracing::info!(
+                    "draining: what runs may finish, nothing new starts (once more stops it at once)"
+                );
+                workforce.drain();
+            }
+            Some(Urgency::Leave) => {
+                tracing::info!("stopping what runs");
+                workforce.leave();
+            }
+        }
+        let is_idle = || database.ask(|store| store.has_work(&scope, workforce.kinds())).map(|work| !work);
+        if args.until_idle && !was_stopped && is_idle()? {
+            tracing::info!("nothing is left to do");
+            workforce.drain();
+            break;
+        }
+        listener.wait(IDLE_POLL);
+    }
+    workforce.join(&database)?;
+    match was_stopped {
+        false => Ok(()),
+        true => Err(Failure::Interrupted {
+            message: "the worker was stopped; what is unfinished is kept".to_owned(),
+            resume: global.hint("worker"),
+        }),
+    }
+}
+
+fn scope(queues: &[String]) -> Result<Scope, Failure> {
+    if queues.iter().any(String::is_empty) {
+        return Err(Failure::usage(
+            "the name of a queue is empty",
+            "write names separated by commas, for example --queue default,mail",
+        ));
+    }
+    Ok(match queues {
+        [] => Scope::Everything,
+        queues => Scope::Queues(queues.to_vec()),
+    })
+}

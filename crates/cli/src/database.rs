@@ -1,0 +1,79 @@
+//! Opening the database that the command line names, no earlier than it is needed.
+
+use std::path::{Path, PathBuf};
+
+use windlass::{Durability, Error, OpenMode, Options, Store, Watchman, Windlass};
+
+use crate::cli::{self, GlobalOptions};
+use crate::error::Failure;
+
+/// An open database.
+pub(crate) struct Database {
+    windlass: Windlass,
+    path: PathBuf,
+}
+
+impl Database {
+    /// The database for a verb that only makes sense when there is one already.
+    ///
+    /// What dead workers left is taken back first, so that what is shown is true now.
+    pub(crate) fn existing(global: &GlobalOptions) -> Result<Database, Failure> {
+        let database = Database::as_it_is(global)?;
+        database.ask(|store| Watchman::default().look(store))?;
+        Ok(database)
+    }
+
+    /// The database, and nothing in it is touched.
+    pub(crate) fn as_it_is(global: &GlobalOptions) -> Result<Database, Failure> {
+        Database::open(global, OpenMode::Existing)
+    }
+
+    /// The database for a verb that brings work; a missing file is made.
+    pub(crate) fn existing_or_new(global: &GlobalOptions) -> Result<Database, Failure> {
+        Database::open(global, OpenMode::Create)
+    }
+
+    fn open(global: &GlobalOptions, mode: OpenMode) -> Result<Database, Failure> {
+        let path = global.db.clone();
+        if path.as_os_str().is_empty() {
+            return Err(Failure::usage(
+                "the path of the database is empty",
+                "name a file with --db PATH, or unset WINDLASS_DB for windlass.db in this folder",
+            ));
+        }
+        let durability = match global.durability {
+            cli::Durability::Full => Durability::Full,
+            cli::Durability::Normal => Durability::Normal,
+        };
+        let options = Options { durability, mode, ..Options::default() };
+        match Windlass::open_with(&path, options) {
+            Ok(windlass) => Ok(Database { windlass, path }),
+            Err(error) => Err(Failure::from_engine(error, &path)),
+        }
+    }
+
+    /// The file as it was named.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The library's handle.
+    pub(crate) fn windlass(&self) -> &Windlass {
+        &self.windlass
+    }
+
+    /// Everything that may be read or done.
+    pub(crate) fn store(&self) -> &Store {
+        self.windlass.store()
+    }
+
+    /// The words for an error of the engine on this database.
+    pub(crate) fn failure(&self, error: Error) -> Failure {
+        Failure::from_engine(error, &self.path)
+    }
+
+    /// Asks the store; its errors become failures that name this database.
+    pub(crate) fn ask<T>(&self, question: impl FnOnce(&Store) -> windlass::Result<T>) -> Result<T, Failure> {
+        question(self.store()).map_err(|error| self.failure(error))
+    }
+}

@@ -1,0 +1,160 @@
+//! Runs that are executed here, in the foreground, or watched while others execute them.
+
+mod observer;
+mod summary;
+mod workforce;
+
+use std::time::Duration;
+
+use clap::Args;
+use windlass::signal::Hints;
+use windlass::store::{Run, Scope};
+use windlass::{RunStatus, StopReason};
+
+use crate::cli::GlobalOptions;
+use crate::commands::inspect;
+use crate::database::Database;
+use crate::error::Failure;
+use crate::lookup;
+use crate::output::{self, Format, Output};
+use crate::signals::{StopRequests, Urgency};
+use crate::views::InspectedRun;
+use observer::Observer;
+pub(crate) use workforce::Workforce;
+
+/// How long a foreground run waits for a database that cannot be used before it gives up.
+const FOREGROUND_PATIENCE: Duration = Duration::from_secs(30);
+
+/// How many jobs are executed at once.
+#[derive(Debug, Args)]
+pub(crate) struct ThreadOptions {
+    /// How many jobs run at once; by default one for each processor, and 8 at least
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(1..=1024))]
+    pub(crate) threads: Option<i64>,
+}
+
+/// What is shown at the end, beside the summary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// One run, as an object.
+    One,
+    /// Several runs, as a list.
+    Many,
+}
+
+/// Executes runs here until they end or a signal stops it, with progress on standard error.
+pub(crate) fn execute(
+    global: &GlobalOptions,
+    database: &Database,
+    run_ids: &[i64],
+    threads: &ThreadOptions,
+    shape: Shape,
+) -> Result<(), Failure> {
+    let listener = database.store().listen(Hints::PROGRESS | Hints::STOP);
+    let mut stops = StopRequests::listen(listener.clone())?;
+    let mut observer = Observer::new(database, run_ids, listener)?;
+    observer.open();
+    let scope = Scope::Runs(run_ids.to_vec());
+    let workforce = Workforce::start(global, database, scope, threads, Some(FOREGROUND_PATIENCE))?;
+    while !observer.look(database)? && !workforce.has_ended() {
+        match stops.news() {
+            None => {}
+            Some(Urgency::Drain) => {
+                observer
+                    .say("stopping: what runs may finish, nothing new starts (once more stops it at once)");
+                workforce.drain();
+            }
+            Some(Urgency::Leave) => {
+                observer.say("stopping what runs");
+                workforce.leave();
+            }
+        }
+        observer.wait();
+    }
+    observer.end();
+    workforce.drain();
+    let gave_up = workforce.join(database);
+    conclude(global, database, run_ids, shape)?;
+    gave_up
+}
+
+/// Watches a run until it ends, while others execute it.
+pub(crate) fn watch(global: &GlobalOptions, database: &Database, run_id: i64) -> Result<(), Failure> {
+    let listener = database.store().listen(Hints::PROGRESS);
+    database.store().watch();
+    let mut observer = Observer::new(database, &[run_id], listener)?;
+    let mut is_alone = false;
+    while !observer.look(database)? {
+        let was_alone = is_alone;
+        is_alone = database.ask(|store| store.is_interrupted(run_id))?;
+        if is_alone && !was_alone {
+            let resume = global.hint(&format!("resume {run_id}"));
+            observer.say(&format!("nobody executes this run now; `{resume}` does"));
+        }
+        observer.wait();
+    }
+    observer.end();
+    conclude(global, database, &[run_id], Shape::One)
+}
+
+/// Says what came of the runs, prints them as data, and gives the exit code.
+pub(crate) fn conclude(
+    global: &GlobalOptions,
+    database: &Database,
+    run_ids: &[i64],
+    shape: Shape,
+) -> Result<(), Failure> {
+    let runs: Vec<Run> =
+        run_ids.iter().map(|run_id| lookup::run(database, *run_id)).collect::<Result<_, Failure>>()?;
+    for run in runs.iter().filter(|run| run.status.is_terminal()) {
+        output::note(&summary::closing(database, run, global)?);
+    }
+    print(global, database, &runs, shape)?;
+    let unfinished: Vec<&Run> = runs.iter().filter(|run| !run.status.is_terminal()).collect();
+    match unfinished.as_slice() {
+        [] => runs.iter().filter_map(failure_of).next().map_or(Ok(()), Err),
+        [only] => Err(Failure::Interrupted {
+            message: format!(
+                "run {} is interrupted: {} of its {} jobs are over",
+                only.id,
+                only.total_jobs - only.unfinished_jobs,
+                only.total_jobs
+            ),
+            resume: global.hint(&format!("resume {}", only.id)),
+        }),
+        several => Err(Failure::Interrupted {
+            message: format!("{} runs are interrupted", several.len()),
+            resume: global.hint("resume"),
+        }),
+    }
+}
+
+/// The runs on standard output. Who stopped reading it still wants to know the outcome.
+fn print(global: &GlobalOptions, database: &Database, runs: &[Run], shape: Shape) -> Result<(), Failure> {
+    if global.output == Format::Text {
+        return Ok(());
+    }
+    let output = Output { format: global.output };
+    let views: Vec<InspectedRun> = runs
+        .iter()
+        .map(|run| Ok(inspect::RunFacts::read(database, run.clone())?.view()))
+        .collect::<Result<_, Failure>>()?;
+    let printed = match (shape, views.as_slice()) {
+        (Shape::One, [only]) => output.object(only, |_| String::new()),
+        (Shape::One | Shape::Many, views) => output.list(views, |_| String::new()),
+    };
+    match printed {
+        Err(Failure::ClosedPipe) => Ok(()),
+        other => other,
+    }
+}
+
+/// The exit code of a run that is over, as a failure.
+fn failure_of(run: &Run) -> Option<Failure> {
+    match (run.status, run.stop_reason) {
+        (RunStatus::Failed, Some(StopReason::TimedOut)) => Some(Failure::RunTimedOut),
+        (RunStatus::Failed, Some(StopReason::Cancelled) | None) => Some(Failure::RunFailed),
+        (RunStatus::Cancelled, _) => Some(Failure::RunCancelled),
+        (RunStatus::Successful | RunStatus::Pending | RunStatus::Running, _) => None,
+    }
+}

@@ -1,0 +1,179 @@
+//! Looks at runs again and again, and shows what changed.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use windlass::signal::Listener;
+use windlass::store::{Job, Run};
+
+use super::summary;
+use crate::database::Database;
+use crate::describe;
+use crate::error::Failure;
+use crate::failures::TAIL_LINES;
+use crate::lookup;
+use crate::progress::{Change, Display, Event, JobState, Tracker};
+use crate::time;
+
+/// Changes are looked for this long before the newest one seen: a transaction that began earlier may
+/// have been committed later.
+const OVERLAP_MS: i64 = 2_000;
+/// The shortest time between two looks.
+const MIN_SPACING: Duration = Duration::from_millis(40);
+/// The longest time that the cost of looking may put between two looks.
+const MAX_SPACING: Duration = Duration::from_millis(500);
+/// Looking may take one part in so many of the time.
+const COST_SHARE: u32 = 10;
+/// Failures that are shown with their output; of later ones the reason must do.
+const MAX_TAILS: usize = 20;
+
+/// The eyes on some runs.
+pub(super) struct Observer {
+    listener: Listener,
+    watched: Vec<Watched>,
+    names: Naming,
+    tracker: Tracker,
+    display: Display,
+    tails_shown: usize,
+    looked_at: Instant,
+    spacing: Duration,
+}
+
+struct Watched {
+    run: Run,
+    newest_change_ms: i64,
+}
+
+/// How jobs are called.
+#[derive(Debug, Clone, Copy)]
+enum Naming {
+    /// `build`, when there is one run.
+    Short,
+    /// `3/build`.
+    WithRun,
+}
+
+impl Observer {
+    /// Begins with what is so now; only what happens from now on is shown.
+    pub(super) fn new(database: &Database, run_ids: &[i64], listener: Listener) -> Result<Observer, Failure> {
+        let names = if run_ids.len() == 1 { Naming::Short } else { Naming::WithRun };
+        let mut watched = Vec::new();
+        let mut states = Vec::new();
+        let mut total = 0;
+        for run_id in run_ids {
+            let run = lookup::run(database, *run_id)?;
+            let jobs = database.ask(|store| store.jobs_of_run(*run_id))?;
+            total += jobs.len();
+            let newest_change_ms = jobs.iter().map(|job| job.updated_at).max().unwrap_or(0);
+            states.extend(jobs.iter().map(|job| names.state(job)));
+            watched.push(Watched { run, newest_change_ms });
+        }
+        let longest = states.iter().map(|state| console::measure_text_width(&state.name)).max();
+        let display = Display::for_stderr(time::now_ms(), total, longest.unwrap_or(0));
+        let tracker = Tracker::new(total, states);
+        let looked_at = Instant::now();
+        Ok(Observer {
+            listener,
+            watched,
+            names,
+            tracker,
+            display,
+            tails_shown: 0,
+            looked_at,
+            spacing: MIN_SPACING,
+        })
+    }
+
+    /// The line before everything else, for each run.
+    pub(super) fn open(&self) {
+        for watched in &self.watched {
+            self.say(&summary::opening(&watched.run));
+        }
+    }
+
+    /// Shows what changed since the last look, and tells whether all runs are over.
+    pub(super) fn look(&mut self, database: &Database) -> Result<bool, Failure> {
+        self.looked_at = Instant::now();
+        let mut states = Vec::new();
+        for watched in &mut self.watched {
+            states.extend(watched.changes(database)?.iter().map(|job| self.names.state(job)));
+        }
+        for event in self.tracker.update(states) {
+            let tail = self.tail(database, &event)?;
+            self.display.event(&event, &tail);
+        }
+        self.display.refresh(&self.tracker, time::now_ms());
+        self.spacing = (self.looked_at.elapsed() * COST_SHARE).clamp(MIN_SPACING, MAX_SPACING);
+        Ok(self.watched.iter().all(|watched| watched.run.status.is_terminal()))
+    }
+
+    /// Waits until something may have changed, or the view wants to be drawn anew.
+    pub(super) fn wait(&self) {
+        // Many small changes make one look: what is shown costs less than what is done.
+        thread::sleep(self.spacing.saturating_sub(self.looked_at.elapsed()));
+        self.listener.wait(self.display.tick());
+    }
+
+    /// Says something beside the progress.
+    pub(super) fn say(&self, text: &str) {
+        self.display.say(text);
+    }
+
+    /// Takes the live view away.
+    pub(super) fn end(&self) {
+        self.display.end();
+    }
+
+    fn tail(&mut self, database: &Database, event: &Event) -> Result<Vec<String>, Failure> {
+        if event.change != Change::Failed || self.tails_shown >= MAX_TAILS {
+            return Ok(Vec::new());
+        }
+        self.tails_shown += 1;
+        let (job_id, attempt) = (event.job.id, event.job.attempt);
+        let lines = database.ask(|store| store.last_logs(job_id, attempt, TAIL_LINES))?;
+        Ok(lines.into_iter().map(|line| line.text).collect())
+    }
+}
+
+impl Watched {
+    /// The jobs that changed since the last call, and maybe some that did not.
+    fn changes(&mut self, database: &Database) -> Result<Vec<Job>, Failure> {
+        if self.run.status.is_terminal() {
+            return Ok(Vec::new());
+        }
+        // The run is read before its jobs: when it is over, so are they.
+        self.run = lookup::run(database, self.run.id)?;
+        let jobs = if self.run.status.is_terminal() {
+            // All of them once more: a clock that was set back could have hidden a change.
+            database.ask(|store| store.jobs_of_run(self.run.id))?
+        } else {
+            let since_ms = self.newest_change_ms - OVERLAP_MS;
+            database.ask(|store| store.changed_jobs(self.run.id, since_ms))?
+        };
+        let newest = jobs.iter().map(|job| job.updated_at).max();
+        self.newest_change_ms = newest.unwrap_or(0).max(self.newest_change_ms);
+        Ok(jobs)
+    }
+}
+
+impl Naming {
+    fn state(self, job: &Job) -> JobState {
+        JobState {
+            id: job.id,
+            name: match self {
+                Naming::Short => describe::job_name(job),
+                Naming::WithRun => job.label(),
+            },
+            status: job.status,
+            attempt: job.attempt,
+            max_attempts: job.max_attempts,
+            failures: job.failures,
+            interruptions: job.interruptions,
+            execute_after_ms: job.execute_after,
+            started_at_ms: job.started_at,
+            finished_at_ms: job.finished_at,
+            updated_at_ms: job.updated_at,
+            last_error: job.last_error.clone(),
+        }
+    }
+}

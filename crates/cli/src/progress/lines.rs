@@ -1,0 +1,146 @@
+//! The words for what happened to a job: one line a change.
+
+use anstyle::Style;
+
+use super::tracker::{Change, Event, JobState};
+use crate::style::{CYAN, DIM, GREEN, RED, YELLOW, headline, paint, printable};
+use crate::time;
+
+/// Columns that a reason may take in a line.
+const REASON_COLUMNS: usize = 120;
+
+/// A plain line for a pipe or a log: `12:03:04 fetch successful in 1.2s`.
+pub(super) fn plain(event: &Event) -> String {
+    let name = printable(&event.job.name);
+    let clock = time::clock(event.at_ms);
+    format!("{clock} {name} {}", words(event, event.job.last_error.as_deref()))
+}
+
+/// A line for a terminal: `✓ fetch 1.2s`, the name padded to a width.
+pub(super) fn marked(event: &Event, name_width: usize) -> String {
+    let name = printable(&event.job.name);
+    let name = console::pad_str(&name, name_width, console::Alignment::Left, None);
+    let (style, mark) = mark(event.change);
+    let mark = paint(style, mark);
+    match event.change {
+        Change::Successful => {
+            let took = paint(DIM, took(&event.job));
+            format!("{mark} {name}  {took}")
+        }
+        Change::Started
+        | Change::Failed
+        | Change::Retrying
+        | Change::Interrupted
+        | Change::Skipped
+        | Change::Cancelled => {
+            let words = paint(style, words(event, event.job.last_error.as_deref()));
+            format!("{mark} {name}  {words}")
+        }
+    }
+}
+
+fn mark(change: Change) -> (Style, &'static str) {
+    match change {
+        Change::Started => (CYAN, "›"),
+        Change::Successful => (GREEN, "✓"),
+        Change::Failed => (RED, "✗"),
+        Change::Retrying | Change::Interrupted => (YELLOW, "↻"),
+        Change::Skipped => (DIM, "-"),
+        Change::Cancelled => (YELLOW, "■"),
+    }
+}
+
+fn words(event: &Event, error: Option<&str>) -> String {
+    let job = &event.job;
+    let reason = error.map(|error| headline(error, REASON_COLUMNS));
+    let reason = reason.filter(|reason| !reason.is_empty());
+    let because = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+    match event.change {
+        Change::Started if job.attempt > 1 => format!("started, attempt {}", job.attempt),
+        Change::Started => "started".to_owned(),
+        Change::Successful => format!("successful in {}", took(job)),
+        Change::Failed => format!("failed after {}{}{because}", took(job), tries(job)),
+        Change::Retrying => {
+            let wait_ms = job.execute_after_ms - event.at_ms;
+            let again = match wait_ms {
+                ..=0 => "again now".to_owned(),
+                1.. => format!("again in {}", time::duration(wait_ms)),
+            };
+            let (failures, max) = (job.failures, job.max_attempts);
+            format!("failed ({failures} of {max}){because}; {again}")
+        }
+        Change::Interrupted => "interrupted: its worker died; it will be executed again".to_owned(),
+        // The engine says which job that it needs did not succeed.
+        Change::Skipped => headline(error.unwrap_or("skipped"), REASON_COLUMNS),
+        Change::Cancelled => "cancelled".to_owned(),
+    }
+}
+
+/// How long the last attempt took.
+fn took(job: &JobState) -> String {
+    match (job.started_at_ms, job.finished_at_ms) {
+        (Some(started_at_ms), Some(finished_at_ms)) => time::duration(finished_at_ms - started_at_ms),
+        (Some(_), None) | (None, Some(_) | None) => "no time".to_owned(),
+    }
+}
+
+/// How often it was tried, when that was more than once.
+fn tries(job: &JobState) -> String {
+    match job.failures {
+        ..=1 => String::new(),
+        failures => format!(" ({failures} of {})", job.max_attempts),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::progress::examples::job;
+    use anstream::adapter::strip_str;
+    use windlass::JobStatus;
+
+    fn event(change: Change, job: JobState) -> Event {
+        Event { at_ms: 2_000, job, change }
+    }
+
+    fn ended(status: JobStatus) -> JobState {
+        JobState { attempt: 1, started_at_ms: Some(1_000), finished_at_ms: Some(2_200), ..job(1, status) }
+    }
+
+    #[test]
+    fn one_line_a_change() {
+        let failed =
+            JobState { last_error: Some("exit code 1\nmore".to_owned()), ..ended(JobStatus::Failed) };
+        let last = JobState { failures: 3, max_attempts: 3, ..failed.clone() };
+        let again = JobState { failures: 1, max_attempts: 3, execute_after_ms: 4_500, ..failed.clone() };
+        let second = JobState { attempt: 2, ..ended(JobStatus::Running) };
+        let cases = [
+            (Change::Started, ended(JobStatus::Running), "started"),
+            (Change::Started, second, "started, attempt 2"),
+            (Change::Successful, ended(JobStatus::Successful), "successful in 1.2s"),
+            (Change::Failed, failed, "failed after 1.2s: exit code 1"),
+            (Change::Failed, last, "failed after 1.2s (3 of 3): exit code 1"),
+            (Change::Retrying, again, "failed (1 of 3): exit code 1; again in 2.5s"),
+            (Change::Cancelled, ended(JobStatus::Cancelled), "cancelled"),
+        ];
+        for (change, job, expected) in cases {
+            let line = plain(&event(change, job));
+            let (clock, rest) = line.split_at(8);
+            assert!(clock.bytes().filter(|byte| *byte == b':').count() == 2, "{line}");
+            assert_eq!(rest, format!(" job1 {expected}"));
+        }
+    }
+
+    #[test]
+    fn marks_on_a_terminal() {
+        let line = marked(&event(Change::Successful, ended(JobStatus::Successful)), 6);
+        assert_eq!(strip_str(&line).to_string(), "✓ job1    1.2s");
+    }
+
+    #[test]
+    fn a_name_cannot_repaint_the_screen() {
+        let job = JobState { name: "\u{1b}[2Jx".to_owned(), ..ended(JobStatus::Successful) };
+        let line = plain(&event(Change::Started, job));
+        assert!(!line.contains('\u{1b}'), "{line:?}");
+    }
+}

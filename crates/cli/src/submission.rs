@@ -1,0 +1,98 @@
+//! From a workflow file and parameters on the command line to what the engine accepts.
+
+mod parameters;
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use windlass::store::NewRun;
+use windlass::workflow::{Colour, Report, Source, Workflow, limits};
+
+use crate::error::Failure;
+use crate::files;
+
+/// The longest run key, in bytes.
+const MAX_RUN_KEY_BYTES: usize = 500;
+
+/// What `run` and `submit` share.
+#[derive(Debug, Args)]
+pub(crate) struct SubmissionArgs {
+    /// The workflow file, TOML or JSON
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+
+    /// A parameter of the workflow; may be given many times
+    #[arg(short, long = "param", value_name = "KEY=VALUE", value_parser = parameters::parse_pair)]
+    params: Vec<(String, String)>,
+
+    /// A JSON or TOML file with parameters; those given with -p win
+    #[arg(long, value_name = "FILE")]
+    params_file: Option<PathBuf>,
+
+    /// A name of your choice for this run: the same key again is the same run, not a new one
+    #[arg(long, value_name = "KEY", value_parser = parse_run_key)]
+    run_key: Option<String>,
+}
+
+/// Why a workflow file cannot be used.
+#[derive(Debug)]
+pub(crate) enum LoadError {
+    /// It could not be read.
+    Unreadable(Failure),
+    /// It was read and has errors.
+    Invalid(Report),
+}
+
+impl LoadError {
+    /// The failure to show.
+    pub(crate) fn failure(&self) -> Failure {
+        match self {
+            LoadError::Unreadable(failure) => failure.clone(),
+            LoadError::Invalid(report) => Failure::InvalidWorkflow {
+                report: report.render(Colour::Always),
+                help: format!(
+                    "correct the file; `windlass validate {}` checks it without running it",
+                    report.path()
+                ),
+            },
+        }
+    }
+}
+
+/// Reads and checks a workflow file.
+pub(crate) fn load(path: &Path) -> Result<Workflow, LoadError> {
+    let bytes = files::read(path, limits::FILE_BYTES).map_err(LoadError::Unreadable)?;
+    Source::new(path.display().to_string(), bytes)
+        .and_then(|source| windlass::workflow::parse(&source))
+        .map_err(LoadError::Invalid)
+}
+
+impl SubmissionArgs {
+    /// Reads the files and checks everything that can be checked without a database.
+    pub(crate) fn read(&self) -> Result<NewRun, Failure> {
+        let workflow = load(&self.file).map_err(|error| error.failure())?;
+        let params = parameters::bind(&workflow, &self.params, self.params_file.as_deref())?;
+        let dir = folder_of(&self.file)?;
+        Ok(NewRun { workflow, params, dir: Some(dir), run_key: self.run_key.clone() })
+    }
+}
+
+/// The folder of the file, absolute: relative paths of the jobs start there, whoever executes them.
+fn folder_of(file: &Path) -> Result<String, Failure> {
+    let absolute = file.canonicalize().map_err(|error| Failure::unreadable(file, &error))?;
+    let folder = absolute.parent().unwrap_or(&absolute);
+    folder.to_str().map(str::to_owned).ok_or_else(|| {
+        Failure::usage(
+            format!("the folder {} has a name that is not UTF-8", folder.display()),
+            "rename it, or copy the workflow to another folder",
+        )
+    })
+}
+
+fn parse_run_key(text: &str) -> Result<String, String> {
+    match text.len() {
+        0 => Err("a key must not be empty".to_owned()),
+        1..=MAX_RUN_KEY_BYTES => Ok(text.to_owned()),
+        length => Err(format!("a key has {MAX_RUN_KEY_BYTES} bytes at most, and this one has {length}")),
+    }
+}

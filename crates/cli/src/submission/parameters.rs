@@ -1,0 +1,205 @@
+//! The parameters of a run, from `-p key=value` and a file.
+
+use std::path::Path;
+
+use serde_json::{Map, Value};
+use windlass::workflow::params::{self, ParamError, Supplied};
+use windlass::workflow::{Param, ParamKind, Workflow};
+
+use crate::error::Failure;
+use crate::files;
+
+/// The largest file of parameters, in bytes.
+const MAX_FILE_BYTES: usize = 16 * 1024 * 1024;
+
+/// Reads `key=value`; for clap.
+pub(super) fn parse_pair(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.trim().is_empty() => Ok((key.trim().to_owned(), value.to_owned())),
+        Some(_) => Err("the name before `=` is missing; write for example day=2026-11-20".to_owned()),
+        None => Err(format!("`=` and a value are missing; write {text}=VALUE")),
+    }
+}
+
+/// The values for a workflow's parameters: those of the file, then those of the command line over
+/// them, checked against what the workflow declares.
+pub(super) fn bind(
+    workflow: &Workflow,
+    pairs: &[(String, String)],
+    file: Option<&Path>,
+) -> Result<Map<String, Value>, Failure> {
+    let mut supplied: Vec<(String, Supplied)> = match file {
+        Some(path) => {
+            let given = |name: &String| pairs.iter().any(|(key, _)| key == name);
+            let from_file = read_file(path)?.into_iter().filter(|(name, _)| !given(name));
+            from_file.map(|(name, value)| (name, Supplied::Json(value))).collect()
+        }
+        None => Vec::new(),
+    };
+    supplied.extend(pairs.iter().map(|(name, value)| (name.clone(), Supplied::Text(value.clone()))));
+    params::bind(&workflow.params, supplied).map_err(|errors| invalid(workflow, &errors))
+}
+
+fn invalid(workflow: &Workflow, errors: &[ParamError]) -> Failure {
+    let message = match errors {
+        [only] => only.to_string(),
+        several => {
+            let lines: Vec<String> = several.iter().map(|error| format!("\n  - {error}")).collect();
+            format!("the parameters do not fit workflow `{}`:{}", workflow.name, lines.concat())
+        }
+    };
+    Failure::InvalidParameters { message, help: help(workflow) }
+}
+
+/// What the workflow takes, ready to be typed.
+fn help(workflow: &Workflow) -> String {
+    if workflow.params.is_empty() {
+        return format!("workflow `{}` takes no parameters; leave them out", workflow.name);
+    }
+    let lines: Vec<String> = workflow.params.iter().map(|param| format!("\n  {}", describe(param))).collect();
+    format!("workflow `{}` takes:{}", workflow.name, lines.concat())
+}
+
+fn describe(param: &Param) -> String {
+    let kind = match param.kind {
+        ParamKind::String => "TEXT".to_owned(),
+        ParamKind::Integer => "INTEGER".to_owned(),
+        ParamKind::Number => "NUMBER".to_owned(),
+        ParamKind::Boolean => "true|false".to_owned(),
+        ParamKind::Date => "YYYY-MM-DD".to_owned(),
+        ParamKind::Choice => param.choices.join("|"),
+    };
+    let presence = match (&param.default, param.required) {
+        (Some(Value::String(text)), _) => format!("default {text}"),
+        (Some(default), _) => format!("default {default}"),
+        (None, true) => "required".to_owned(),
+        (None, false) => "optional".to_owned(),
+    };
+    let about = param.description.as_ref().map(|about| format!(": {about}")).unwrap_or_default();
+    format!("-p {}={kind}  ({presence}){about}", param.name)
+}
+
+fn read_file(path: &Path) -> Result<Map<String, Value>, Failure> {
+    let bytes = files::read(path, MAX_FILE_BYTES)?;
+    let bad = |reason: String| Failure::InvalidParameters {
+        message: format!("the parameters in {} cannot be used: {reason}", path.display()),
+        help: "write one object, as JSON {\"day\": \"2026-11-20\"} or as TOML day = \"2026-11-20\""
+            .to_owned(),
+    };
+    if bytes.len() > MAX_FILE_BYTES {
+        let limit = MAX_FILE_BYTES / (1024 * 1024);
+        return Err(bad(format!("the file is larger than {limit} MiB")));
+    }
+    let text = String::from_utf8(bytes).map_err(|_| bad("the file is not UTF-8".to_owned()))?;
+    let text = text.trim_start_matches('\u{feff}');
+    let is_json = match path.extension().and_then(|extension| extension.to_str()) {
+        Some(extension) if extension.eq_ignore_ascii_case("json") => true,
+        Some(extension) if extension.eq_ignore_ascii_case("toml") => false,
+        Some(_) | None => text.trim_start().starts_with(['{', '[']),
+    };
+    if is_json {
+        return serde_json::from_str(text).map_err(|error| bad(error.to_string()));
+    }
+    let table: toml::Table = text.parse().map_err(|error: toml::de::Error| bad(error.to_string()))?;
+    Ok(table.into_iter().map(|(name, value)| (name, json_of_toml(value))).collect())
+}
+
+/// TOML as JSON; dates and times become text.
+fn json_of_toml(value: toml::Value) -> Value {
+    match value {
+        toml::Value::String(text) => Value::from(text),
+        toml::Value::Integer(integer) => Value::from(integer),
+        toml::Value::Float(float) => Value::from(float),
+        toml::Value::Boolean(boolean) => Value::from(boolean),
+        toml::Value::Datetime(datetime) => Value::from(datetime.to_string()),
+        toml::Value::Array(items) => items.into_iter().map(json_of_toml).collect(),
+        toml::Value::Table(table) => {
+            Value::Object(table.into_iter().map(|(name, value)| (name, json_of_toml(value))).collect())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::json;
+
+    use super::*;
+
+    fn param(name: &str, kind: ParamKind, default: Option<Value>) -> Param {
+        let required = default.is_none();
+        Param { name: name.to_owned(), kind, description: None, default, required, choices: Vec::new() }
+    }
+
+    fn workflow() -> Workflow {
+        Workflow {
+            name: "nightly".to_owned(),
+            description: None,
+            timeout_ms: None,
+            params: vec![
+                param("day", ParamKind::Date, None),
+                param("count", ParamKind::Integer, Some(json!(3))),
+            ],
+            env: Default::default(),
+            jobs: Vec::new(),
+        }
+    }
+
+    fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+        pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn pairs_have_a_name_and_a_value() {
+        assert_eq!(parse_pair("a=b=c"), Ok(("a".to_owned(), "b=c".to_owned())));
+        assert_eq!(parse_pair("a="), Ok(("a".to_owned(), String::new())));
+        assert!(parse_pair("a").unwrap_err().contains("a=VALUE"));
+        assert!(parse_pair("=b").unwrap_err().contains("missing"));
+    }
+
+    #[test]
+    fn the_command_line_wins_over_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let files = [
+            ("p.json", r#"{"day": "2026-01-01", "count": 7}"#),
+            ("p.toml", "day = 2026-01-01\ncount = 7"),
+            ("p", r#" {"day": "2026-01-01", "count": 7}"#),
+        ];
+        for (name, text) in files {
+            let path = folder.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            let bound = bind(&workflow(), &[], Some(&path)).unwrap();
+            assert_eq!(Value::Object(bound), json!({"day": "2026-01-01", "count": 7}), "{name}");
+            let bound = bind(&workflow(), &pairs(&[("day", "2026-02-02")]), Some(&path)).unwrap();
+            assert_eq!(Value::Object(bound), json!({"day": "2026-02-02", "count": 7}), "{name}");
+        }
+    }
+
+    #[test]
+    fn all_errors_come_at_once_with_what_the_workflow_takes() {
+        let failure = bind(&workflow(), &pairs(&[("dya", "x"), ("count", "many")]), None).unwrap_err();
+        let (message, help) = failure.parts().unwrap();
+        for expected in ["`dya`", "did you mean `day`", "`count` must be an integer", "`day` is required"] {
+            assert!(message.contains(expected), "{expected}: {message}");
+        }
+        assert!(help.contains("-p day=YYYY-MM-DD  (required)"), "{help}");
+        assert!(help.contains("-p count=INTEGER  (default 3)"), "{help}");
+        assert_eq!(failure.exit_code(), 2);
+    }
+
+    #[test]
+    fn files_that_are_no_parameters() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text, expected) in [
+            ("p.json", "[1]", "cannot be used"),
+            ("p.json", "{\"day\": }", "line 1 column 9"),
+            ("p.toml", "day = ", "cannot be used"),
+        ] {
+            let path = folder.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            let failure = bind(&workflow(), &[], Some(&path)).unwrap_err();
+            let (message, _) = failure.parts().unwrap();
+            assert!(message.contains(expected), "{text}: {message}");
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Tables without borders: a header, aligned columns, and one column that gives way when the
+//! terminal is narrow.
+
+use comfy_table::{Cell, CellAlignment, ContentArrangement, presets};
+use console::{measure_text_width, truncate_str};
+
+use crate::style::{DIM, paint};
+
+/// The narrowest that the yielding column gets, so that it still says something.
+const MIN_YIELDING_WIDTH: usize = 10;
+/// Blanks between two columns.
+const GAP: usize = 2;
+
+/// How a column is laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Column {
+    /// Text, to the left.
+    Left(&'static str),
+    /// Numbers, to the right.
+    Right(&'static str),
+    /// Text that is cut when the terminal is too narrow for all columns. At most one.
+    Yielding(&'static str),
+}
+
+impl Column {
+    fn title(self) -> &'static str {
+        match self {
+            Column::Left(title) | Column::Right(title) | Column::Yielding(title) => title,
+        }
+    }
+}
+
+/// A table in the making.
+#[derive(Debug)]
+pub(crate) struct Table {
+    columns: Vec<Column>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    pub(crate) fn new(columns: &[Column]) -> Table {
+        Table { columns: columns.to_vec(), rows: Vec::new() }
+    }
+
+    /// Adds a row with one cell for each column; cells may be styled.
+    pub(crate) fn row<const N: usize>(&mut self, cells: [String; N]) {
+        debug_assert_eq!(N, self.columns.len(), "a cell for each column");
+        self.rows.push(cells.to_vec());
+    }
+
+    /// The table for a terminal of the given width, or for a pipe, where nothing is cut. Columns
+    /// in which every cell is empty are left out.
+    pub(crate) fn render(&self, width: Option<usize>) -> String {
+        let shown: Vec<usize> = (0..self.columns.len())
+            .filter(|index| self.rows.iter().any(|row| !row[*index].is_empty()))
+            .collect();
+        let limit = width.and_then(|width| self.yielding_width(&shown, width));
+        let mut table = comfy_table::Table::new();
+        table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+        table.set_header(shown.iter().map(|index| {
+            let title = self.columns[*index].title();
+            Cell::new(paint(DIM, title))
+        }));
+        for row in &self.rows {
+            table.add_row(shown.iter().map(|index| match (self.columns[*index], limit) {
+                (Column::Yielding(_), Some(limit)) => Cell::new(truncate_str(&row[*index], limit, "…")),
+                _ => Cell::new(&row[*index]),
+            }));
+        }
+        for (position, index) in shown.iter().enumerate() {
+            let column = table.column_mut(position).expect("a column for each header");
+            let gap = u16::try_from(GAP).expect("a small number");
+            column.set_padding((0, gap));
+            if matches!(self.columns[*index], Column::Right(_)) {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
+        }
+        table.trim_fmt()
+    }
+
+    /// How wide the yielding column may be, when the whole table is too wide.
+    fn yielding_width(&self, shown: &[usize], width: usize) -> Option<usize> {
+        let yielding = *shown.iter().find(|index| matches!(self.columns[**index], Column::Yielding(_)))?;
+        let others: usize = shown
+            .iter()
+            .filter(|index| **index != yielding)
+            .map(|index| self.column_width(*index) + GAP)
+            .sum();
+        let left = width.saturating_sub(others).max(MIN_YIELDING_WIDTH);
+        (self.column_width(yielding) > left).then_some(left)
+    }
+
+    fn column_width(&self, index: usize) -> usize {
+        let cells = self.rows.iter().map(|row| measure_text_width(&row[index]));
+        cells.max().unwrap_or(0).max(measure_text_width(self.columns[index].title()))
+    }
+}
+
+/// The width of the terminal on standard output, if it is one.
+pub(crate) fn stdout_width() -> Option<usize> {
+    let terminal = console::Term::stdout();
+    terminal
+        .features()
+        .is_attended()
+        .then(|| terminal.size_checked())
+        .flatten()
+        .map(|(_rows, columns)| usize::from(columns))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::style::RED;
+
+    fn example() -> Table {
+        let mut table = Table::new(&[
+            Column::Right("RUN"),
+            Column::Left("WORKFLOW"),
+            Column::Left("EMPTY"),
+            Column::Yielding("ERROR"),
+        ]);
+        table.row(["3".into(), "nightly".into(), String::new(), String::new()]);
+        table.row(["12".into(), paint(RED, "load"), String::new(), "exit code 1 and a long story".into()]);
+        table
+    }
+
+    fn plain(table: &Table, width: Option<usize>) -> String {
+        anstream::adapter::strip_str(&table.render(width)).to_string()
+    }
+
+    #[test]
+    fn a_pipe_gets_everything() {
+        let expected = "RUN  WORKFLOW  ERROR
+  3  nightly
+ 12  load      exit code 1 and a long story";
+        assert_eq!(plain(&example(), None), expected);
+        assert_eq!(plain(&example(), Some(80)), expected);
+    }
+
+    #[test]
+    fn a_narrow_terminal_cuts_the_yielding_column_only() {
+        let text = plain(&example(), Some(30));
+        assert!(text.lines().all(|line| measure_text_width(line) <= 30), "{text}");
+        assert!(text.contains("load      exit code 1 an…"), "{text}");
+    }
+}

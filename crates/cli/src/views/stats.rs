@@ -1,0 +1,58 @@
+//! Counts and workers as JSON.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+use windlass::JobStatus;
+use windlass::store::{Stats, Worker};
+
+use super::json;
+use crate::time;
+
+/// Counts by state, and who works.
+#[derive(Debug, Serialize)]
+pub(crate) struct StatsView {
+    jobs: Map<String, Value>,
+    runs: Map<String, Value>,
+    workers: Vec<WorkerView>,
+}
+
+impl StatsView {
+    pub(crate) fn new(stats: &Stats, workers: &[Worker]) -> StatsView {
+        let job_count = |status: JobStatus| (status.as_str().to_owned(), Value::from(stats.jobs.of(status)));
+        let runs = stats.runs.iter().map(|(status, count)| (status.as_str().to_owned(), Value::from(*count)));
+        StatsView {
+            jobs: JobStatus::ALL.into_iter().map(job_count).collect(),
+            runs: runs.collect(),
+            workers: workers.iter().map(WorkerView::new).collect(),
+        }
+    }
+}
+
+/// A worker that counts as alive.
+#[derive(Debug, Serialize)]
+pub(crate) struct WorkerView {
+    id: i64,
+    host: String,
+    pid: i64,
+    status: &'static str,
+    heartbeat_at: String,
+    threads: i64,
+    /// `null` is every queue.
+    queues: Option<Value>,
+    running: i64,
+}
+
+impl WorkerView {
+    fn new(worker: &Worker) -> WorkerView {
+        WorkerView {
+            id: worker.id,
+            host: worker.host.clone(),
+            pid: worker.pid,
+            status: worker.status.as_str(),
+            heartbeat_at: time::rfc3339(worker.heartbeat_at),
+            threads: worker.threads,
+            queues: worker.queues.as_deref().map(json),
+            running: worker.running,
+        }
+    }
+}
