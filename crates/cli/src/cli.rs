@@ -30,10 +30,10 @@ pub(crate) struct Cli {
 /// What every verb understands.
 #[derive(Debug, Args)]
 pub(crate) struct GlobalOptions {
-    /// The database: one SQLite file, made when it is first needed
-    #[arg(long, global = true, value_name = "PATH", env = "WINDLASS_DB")]
-    #[arg(default_value = DEFAULT_DB, help_heading = "Global options", hide_env_values = true)]
-    pub(crate) db: PathBuf,
+    /// The database: one SQLite file, made when it is first needed [env: WINDLASS_DB] [default:
+    /// windlass.db]
+    #[arg(long, global = true, value_name = "PATH", help_heading = "Global options")]
+    db: Option<PathBuf>,
 
     /// How data is written to standard output
     #[arg(short, long, global = true, value_name = "FORMAT", default_value = "text")]
@@ -48,21 +48,34 @@ pub(crate) struct GlobalOptions {
 
     /// How long a worker that is silent keeps its jobs
     #[arg(long, global = true, value_name = "DURATION", env = "WINDLASS_LEASE")]
-    #[arg(default_value = "30s", value_parser = time::parse_duration, hide_short_help = true)]
+    #[arg(default_value = "30s", value_parser = parse_lease, hide_short_help = true)]
     #[arg(help_heading = "Global options", hide_env_values = true)]
     pub(crate) lease: Duration,
 }
 
 impl GlobalOptions {
+    /// The database: what `--db` says, or else `WINDLASS_DB` unless it is empty, or else the default.
+    pub(crate) fn database_path(&self) -> PathBuf {
+        let from_environment = || std::env::var_os("WINDLASS_DB").filter(|path| !path.is_empty());
+        self.db.clone().or_else(|| from_environment().map(PathBuf::from)).unwrap_or_else(|| DEFAULT_DB.into())
+    }
+
     /// A command that the user may type next. The database is named again when it came by `--db`.
     pub(crate) fn hint(&self, verb: &str) -> String {
-        let is_default = self.db.as_os_str() == DEFAULT_DB;
-        let is_from_environment = std::env::var_os("WINDLASS_DB").is_some_and(|path| path == self.db);
-        if is_default || is_from_environment {
-            return format!("windlass {verb}");
+        match &self.db {
+            Some(path) => format!("windlass {verb} --db {}", quoted(&path.to_string_lossy())),
+            None => format!("windlass {verb}"),
         }
-        format!("windlass {verb} --db {}", quoted(&self.db.to_string_lossy()))
     }
+}
+
+/// A lease must leave room for a few heartbeats.
+fn parse_lease(text: &str) -> Result<Duration, String> {
+    let lease = time::parse_duration(text)?;
+    if (MIN_LEASE..=MAX_LEASE).contains(&lease) {
+        return Ok(lease);
+    }
+    Err("a lease lasts from 100ms to 1day".to_owned())
 }
 
 /// A word as a shell takes it.
@@ -82,6 +95,11 @@ pub(crate) enum Durability {
     /// `kill -9`; a power cut may take the last moments.
     Normal,
 }
+
+/// The shortest lease.
+const MIN_LEASE: Duration = Duration::from_millis(100);
+/// The longest lease.
+const MAX_LEASE: Duration = Duration::from_secs(24 * 3600);
 
 /// The database when none is named.
 const DEFAULT_DB: &str = "windlass.db";

@@ -34,13 +34,7 @@ impl Database {
     }
 
     fn open(global: &GlobalOptions, mode: OpenMode) -> Result<Database, Failure> {
-        let path = global.db.clone();
-        if path.as_os_str().is_empty() {
-            return Err(Failure::usage(
-                "the path of the database is empty",
-                "name a file with --db PATH, or unset WINDLASS_DB for windlass.db in this folder",
-            ));
-        }
+        let path = global.database_path();
         let durability = match global.durability {
             cli::Durability::Full => Durability::Full,
             cli::Durability::Normal => Durability::Normal,

@@ -110,6 +110,20 @@ pub(crate) fn span(started_at: Option<i64>, finished_at: Option<i64>, now_ms: i6
     }
 }
 
+/// How long the last attempt of a job took, or has been going on.
+pub(crate) fn job_span(job: &Job, now_ms: i64) -> String {
+    match job.status {
+        JobStatus::Running | JobStatus::Successful | JobStatus::Failed | JobStatus::Cancelled => {
+            span(job.started_at, job.finished_at, now_ms)
+        }
+        JobStatus::Blocked
+        | JobStatus::Scheduled
+        | JobStatus::Pending
+        | JobStatus::Waiting
+        | JobStatus::Skipped => String::new(),
+    }
+}
+
 /// An instant with its distance to now: `2026-11-20 12:03:04 (5m ago)`.
 pub(crate) fn instant(at_ms: i64, now_ms: i64) -> String {
     format!("{} {}", time::day_and_clock(at_ms), paint(DIM, format!("({})", time::relative(at_ms, now_ms))))

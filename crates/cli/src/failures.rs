@@ -15,23 +15,18 @@ const MAX_SHOWN: usize = 5;
 const ERROR_COLUMNS: usize = 300;
 
 /// The failures for people; nothing when there are none.
-pub(crate) fn text(database: &Database, failed: &[&Job]) -> Result<String, Failure> {
+pub(crate) fn text(database: &Database, failed: &[&Job], tail_lines: i64) -> Result<String, Failure> {
     let mut text = String::new();
     for job in failed.iter().take(MAX_SHOWN) {
         let error = headline(job.last_error.as_deref().unwrap_or("no reason is known"), ERROR_COLUMNS);
         let times = if job.failures > 1 { format!(" {} times", job.failures) } else { String::new() };
         let mark = paint(RED, "✗");
         text.push_str(&format!("\n{mark} {} failed{times}: {error}\n", describe::job_name(job)));
-        text.push_str(&describe::tail(tail(database, job)?.iter().map(String::as_str)));
+        let tail = database.ask(|store| store.last_logs(job.id, job.attempt, tail_lines))?;
+        text.push_str(&describe::tail(tail.iter().map(|line| line.text.as_str())));
     }
     if failed.len() > MAX_SHOWN {
         text.push_str(&format!("\n… and {} more failed\n", failed.len() - MAX_SHOWN));
     }
     Ok(text)
-}
-
-/// The last lines that the last attempt of a job wrote.
-pub(crate) fn tail(database: &Database, job: &Job) -> Result<Vec<String>, Failure> {
-    let lines = database.ask(|store| store.last_logs(job.id, job.attempt, TAIL_LINES))?;
-    Ok(lines.into_iter().map(|line| line.text).collect())
 }

@@ -44,7 +44,7 @@ pub(crate) enum LoadError {
 }
 
 impl LoadError {
-    /// The failure to show.
+    /// The failure to show when the file was to be used.
     pub(crate) fn failure(&self) -> Failure {
         match self {
             LoadError::Unreadable(failure) => failure.clone(),

@@ -60,6 +60,10 @@ pub(crate) fn execute(global: &GlobalOptions, args: EnqueueArgs) -> Result<(), F
         (Some(delay), _) => Some(time::now_ms().saturating_add(milliseconds(delay))),
         (None, at) => at,
     };
+    let executor = match args.kind == "shell" {
+        true => format!("`{}` executes it", global.hint("worker")),
+        false => format!("a program that registers a handler for `{}` executes it", args.kind),
+    };
     let mut job = NewJob::new(args.kind, args.payload.to_string());
     job.queue = args.queue;
     job.priority = args.priority;
@@ -70,11 +74,8 @@ pub(crate) fn execute(global: &GlobalOptions, args: EnqueueArgs) -> Result<(), F
     for job_id in ids {
         let view = json!({ "job_id": job_id });
         Output { format: global.output }.object(&view, |_| job_id.to_string())?;
-        let worker = global.hint("worker");
         let why = global.hint(&format!("why j{job_id}"));
-        output::note(&format!(
-            "job j{job_id} is accepted; `{worker}` executes it, `{why}` tells how it stands"
-        ));
+        output::note(&format!("job j{job_id} is accepted; {executor}, `{why}` tells how it stands"));
     }
     Ok(())
 }

@@ -90,7 +90,7 @@ fn text(jobs: &[Job]) -> String {
             describe::job_state(job),
             job.attempt.to_string(),
             time::relative(job.created_at, now_ms),
-            describe::span(job.started_at, job.finished_at, now_ms),
+            describe::job_span(job, now_ms),
             headline(job.last_error.as_deref().unwrap_or_default(), ERROR_COLUMNS),
         ]);
     }

@@ -50,7 +50,13 @@ pub(crate) fn execute(global: &GlobalOptions, args: &RetryArgs) -> Result<(), Fa
         Some(name) => Selection::From(lookup::job_by_name(&database, run.id, name)?.name.unwrap_or_default()),
         None => Selection::Failed,
     };
-    let jobs = database.ask(|store| store.retry_run(run.id, selection))?;
+    let jobs = match database.ask(|store| store.retry_run(run.id, selection)) {
+        Err(Failure::Conflict { message, .. }) => {
+            let inspect = global.hint(&format!("inspect {}", run.id));
+            return Err(Failure::Conflict { message, help: format!("`{inspect}` shows how its jobs stand") });
+        }
+        answer => answer?,
+    };
     let jobs = if jobs == 1 { "1 job".to_owned() } else { format!("{jobs} jobs") };
     if !args.detach {
         output::note(&format!("executing {jobs} of run {} again", run.id));

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use windlass::workflow::{Report, Workflow};
+use windlass::workflow::{Colour, Report, Workflow};
 
 use crate::cli::GlobalOptions;
 use crate::error::Failure;
@@ -35,7 +35,8 @@ pub(crate) fn execute(global: &GlobalOptions, args: &ValidateArgs) -> Result<(),
         if global.output == Format::Text {
             match &checked {
                 Ok(workflow) => output::write_text(&praise(path, workflow))?,
-                Err(error) => error.failure().say(),
+                Err(LoadError::Unreadable(failure)) => failure.say(),
+                Err(LoadError::Invalid(report)) => output::note(&report.render(Colour::Always)),
             }
         }
         views.push(view(path, checked.err()));

@@ -46,7 +46,8 @@ fn unavailable(reason: Unavailable, path: &Path) -> Failure {
         ),
         Unavailable::CannotOpen(why) => (
             format!("the database {database} cannot be opened: {why}"),
-            format!("check that the folder {folder} exists and that you may read and write it"),
+            "name a file in a folder that exists and that you may write to, with --db PATH or WINDLASS_DB"
+                .to_owned(),
         ),
         Unavailable::NotADatabase => (
             format!("{database} is not a SQLite database"),

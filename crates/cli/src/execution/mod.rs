@@ -83,6 +83,7 @@ pub(crate) fn watch(global: &GlobalOptions, database: &Database, run_id: i64) ->
     let listener = database.store().listen(Hints::PROGRESS);
     database.store().watch();
     let mut observer = Observer::new(database, &[run_id], listener)?;
+    observer.open();
     let mut is_alone = false;
     while !observer.look(database)? {
         let was_alone = is_alone;

@@ -173,6 +173,7 @@ impl Naming {
             started_at_ms: job.started_at,
             finished_at_ms: job.finished_at,
             updated_at_ms: job.updated_at,
+            allow_failure: job.allow_failure,
             last_error: job.last_error.clone(),
         }
     }

@@ -12,13 +12,20 @@ use crate::status::run_style;
 use crate::style::{BOLD, DIM, paint, printable};
 use crate::time;
 
+/// Lines of output of each failure: they were shown at more length when it happened.
+const CLOSING_TAIL_LINES: i64 = 5;
+
 /// The line before everything else.
 pub(super) fn opening(run: &Run) -> String {
     let jobs = if run.total_jobs == 1 { "1 job".to_owned() } else { format!("{} jobs", run.total_jobs) };
+    let over = match run.total_jobs - run.unfinished_jobs {
+        0 => String::new(),
+        over => format!(", {over} over before"),
+    };
     let title = paint(BOLD, format!("run {}", run.id));
     let params = describe::params(&run.params);
     let params = if params.is_empty() { params } else { format!("  {}", paint(DIM, params)) };
-    format!("{title}  {}  {jobs}{params}", printable(&run.workflow))
+    format!("{title}  {}  {jobs}{over}{params}", printable(&run.workflow))
 }
 
 /// The words at the end of a run that is over.
@@ -32,7 +39,7 @@ pub(super) fn closing(database: &Database, run: &Run, global: &GlobalOptions) ->
     };
     let failed: Vec<&Job> =
         jobs.iter().filter(|job| job.status == JobStatus::Failed && !job.allow_failure).collect();
-    let mut text = failures::text(database, &failed)?;
+    let mut text = failures::text(database, &failed, CLOSING_TAIL_LINES)?;
     text.push_str(&format!("\n{}", outcome(run, &counts)));
     let steps = next_steps(run, failed.first().copied(), global);
     let width = steps.iter().map(|(command, _)| command.len()).max().unwrap_or(0);

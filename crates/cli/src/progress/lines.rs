@@ -59,7 +59,10 @@ fn words(event: &Event, error: Option<&str>) -> String {
         Change::Started if job.attempt > 1 => format!("started, attempt {}", job.attempt),
         Change::Started => "started".to_owned(),
         Change::Successful => format!("successful in {}", took(job)),
-        Change::Failed => format!("failed after {}{}{because}", took(job), tries(job)),
+        Change::Failed => {
+            let allowed = if job.allow_failure { ", which is allowed" } else { "" };
+            format!("failed after {}{}{allowed}{because}", took(job), tries(job))
+        }
         Change::Retrying => {
             let wait_ms = job.execute_after_ms - event.at_ms;
             let again = match wait_ms {
@@ -69,7 +72,7 @@ fn words(event: &Event, error: Option<&str>) -> String {
             let (failures, max) = (job.failures, job.max_attempts);
             format!("failed ({failures} of {max}){because}; {again}")
         }
-        Change::Interrupted => "interrupted: its worker died; it will be executed again".to_owned(),
+        Change::Interrupted => "interrupted; it will be executed again".to_owned(),
         // The engine says which job that it needs did not succeed.
         Change::Skipped => headline(error.unwrap_or("skipped"), REASON_COLUMNS),
         Change::Cancelled => "cancelled".to_owned(),
@@ -113,12 +116,14 @@ mod tests {
             JobState { last_error: Some("exit code 1\nmore".to_owned()), ..ended(JobStatus::Failed) };
         let last = JobState { failures: 3, max_attempts: 3, ..failed.clone() };
         let again = JobState { failures: 1, max_attempts: 3, execute_after_ms: 4_500, ..failed.clone() };
+        let allowed = JobState { allow_failure: true, ..failed.clone() };
         let second = JobState { attempt: 2, ..ended(JobStatus::Running) };
         let cases = [
             (Change::Started, ended(JobStatus::Running), "started"),
             (Change::Started, second, "started, attempt 2"),
             (Change::Successful, ended(JobStatus::Successful), "successful in 1.2s"),
             (Change::Failed, failed, "failed after 1.2s: exit code 1"),
+            (Change::Failed, allowed, "failed after 1.2s, which is allowed: exit code 1"),
             (Change::Failed, last, "failed after 1.2s (3 of 3): exit code 1"),
             (Change::Retrying, again, "failed (1 of 3): exit code 1; again in 2.5s"),
             (Change::Cancelled, ended(JobStatus::Cancelled), "cancelled"),

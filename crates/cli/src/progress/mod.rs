@@ -33,6 +33,7 @@ mod examples {
             started_at_ms: None,
             finished_at_ms: None,
             updated_at_ms: 1_000,
+            allow_failure: false,
             last_error: None,
         }
     }

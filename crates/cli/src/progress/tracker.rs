@@ -22,6 +22,7 @@ pub(crate) struct JobState {
     pub(crate) started_at_ms: Option<i64>,
     pub(crate) finished_at_ms: Option<i64>,
     pub(crate) updated_at_ms: i64,
+    pub(crate) allow_failure: bool,
     pub(crate) last_error: Option<String>,
 }
 

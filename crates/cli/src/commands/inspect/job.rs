@@ -1,5 +1,6 @@
 //! Everything about one job.
 
+use serde_json::Value;
 use windlass::JobStatus;
 use windlass::store::{Attempt, Job, LogLine};
 
@@ -14,6 +15,8 @@ use crate::table::{self, Column, Table};
 use crate::time;
 use crate::views::InspectedJob;
 
+/// Lines of a script that are shown.
+const MAX_SCRIPT_LINES: usize = 20;
 /// Columns of the payload, an output or an error.
 const VALUE_COLUMNS: usize = 1_000;
 
@@ -57,25 +60,42 @@ fn heading(facts: &Facts, now_ms: i64) -> String {
     let job = &facts.job;
     let show = |text: &Option<String>| text.as_ref().map(|text| headline(text, VALUE_COLUMNS));
     let not_empty = |text: String| Some(text).filter(|text| !text.is_empty());
+    let work = work(job);
     let is_waiting = job.status == JobStatus::Scheduled;
     let priority = if job.priority == 0 { String::new() } else { format!(", priority {}", job.priority) };
     let lines = describe::facts(&[
         ("kind", Some(printable(&job.kind).into_owned())),
         ("queue", Some(format!("{}{priority}", printable(&job.queue)))),
         ("needs", not_empty(facts.needs.join(", "))),
-        ("payload", Some(describe::value(&job.payload, VALUE_COLUMNS))),
+        (work.0, Some(work.1)),
         ("attempts", not_empty(attempts(job))),
         ("created", Some(describe::instant(job.created_at, now_ms))),
         ("not before", Some(describe::instant(job.execute_after, now_ms)).filter(|_| is_waiting)),
         ("started", job.started_at.map(|at| describe::instant(at, now_ms))),
         ("finished", job.finished_at.map(|at| describe::instant(at, now_ms))),
-        ("took", not_empty(describe::span(job.started_at, job.finished_at, now_ms))),
+        ("took", not_empty(describe::job_span(job, now_ms))),
         ("error", show(&job.last_error)),
         ("output", job.output.as_deref().map(|output| describe::value(output, VALUE_COLUMNS))),
     ]);
     let id = format!("job j{}", job.id);
     let name = job.run_id.map(|_| format!("  {}", printable(&job.label()))).unwrap_or_default();
     format!("{}{name}  {}\n{lines}", paint(BOLD, id), describe::job_state(job))
+}
+
+/// What it is to do: the script or command of a shell job, the payload of any other.
+fn work(job: &Job) -> (&'static str, String) {
+    let payload: Value = serde_json::from_str(&job.payload).unwrap_or_default();
+    if let Some(script) = payload.get("run").and_then(Value::as_str) {
+        let mut lines = script.trim_end().lines().take(MAX_SCRIPT_LINES + 1);
+        let mut text: Vec<String> =
+            lines.by_ref().take(MAX_SCRIPT_LINES).map(|line| printable(line).into_owned()).collect();
+        text.extend(lines.next().map(|_| "…".to_owned()));
+        return ("script", text.join("\n              "));
+    }
+    match payload.get("command") {
+        Some(command) => ("command", describe::value(&command.to_string(), VALUE_COLUMNS)),
+        None => ("payload", describe::value(&job.payload, VALUE_COLUMNS)),
+    }
 }
 
 /// Attempts, and what came of them.
@@ -85,10 +105,10 @@ fn attempts(job: &Job) -> String {
     }
     let mut text = job.attempt.to_string();
     if job.failures > 0 {
-        text.push_str(&format!(", {} of {} failures", job.failures, job.max_attempts));
+        text.push_str(&format!(", failed {} of {}", job.failures, job.max_attempts));
     }
     if job.interruptions > 0 {
-        text.push_str(&format!(", {} of {} interruptions", job.interruptions, job.max_interruptions));
+        text.push_str(&format!(", interrupted {} of {}", job.interruptions, job.max_interruptions));
     }
     text
 }

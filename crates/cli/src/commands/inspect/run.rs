@@ -9,7 +9,7 @@ use crate::cli::GlobalOptions;
 use crate::database::Database;
 use crate::describe;
 use crate::error::Failure;
-use crate::failures;
+use crate::failures::{self, TAIL_LINES};
 use crate::style::{BOLD, headline, paint, printable};
 use crate::table::{self, Column, Table};
 use crate::time;
@@ -59,7 +59,7 @@ pub(super) fn text(database: &Database, facts: &Facts, global: &GlobalOptions) -
     text.push_str(&jobs_table(facts, now_ms));
     text.push('\n');
     let failed: Vec<&Job> = facts.jobs.iter().filter(|job| job.status == JobStatus::Failed).collect();
-    text.push_str(&failures::text(database, &failed)?);
+    text.push_str(&failures::text(database, &failed, TAIL_LINES)?);
     text.push_str(&next_steps(facts, global));
     Ok(text)
 }
@@ -73,7 +73,10 @@ fn heading(facts: &Facts, now_ms: i64) -> String {
         ("created", Some(describe::instant(run.created_at, now_ms))),
         ("started", run.started_at.map(|at| describe::instant(at, now_ms))),
         ("finished", run.finished_at.map(|at| describe::instant(at, now_ms))),
-        ("took", Some(took).filter(|took| !took.is_empty())),
+        (
+            if run.finished_at.is_some() { "took" } else { "so far" },
+            Some(took).filter(|took| !took.is_empty()),
+        ),
         (
             "deadline",
             run.deadline_at.filter(|_| run.finished_at.is_none()).map(|at| describe::instant(at, now_ms)),
@@ -101,7 +104,7 @@ fn jobs_table(facts: &Facts, now_ms: i64) -> String {
             describe::job_name(job),
             describe::job_state(job),
             start(facts.run.started_at, job.started_at),
-            describe::span(job.started_at, job.finished_at, now_ms),
+            describe::job_span(job, now_ms),
             if job.attempt > 0 { job.attempt.to_string() } else { String::new() },
             result(job),
         ]);

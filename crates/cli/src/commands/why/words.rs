@@ -150,6 +150,9 @@ fn over(job: &Job, error: Option<&str>, global: &GlobalOptions) -> String {
 fn executor(job: &Job, global: &GlobalOptions) -> String {
     match job.run_id {
         Some(run_id) => format!("`{}`", global.hint(&format!("resume {run_id}"))),
+        None if job.kind != "shell" => {
+            format!("a program that registers a handler for the kind `{}`", printable(&job.kind))
+        }
         None if job.queue == windlass::workflow::model::DEFAULT_QUEUE => {
             format!("`{}`", global.hint("worker"))
         }
