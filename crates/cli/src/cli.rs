@@ -28,7 +28,7 @@ pub(crate) struct Cli {
 }
 
 /// What every verb understands.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct GlobalOptions {
     /// The database: one SQLite file, made when it is first needed [env: WINDLASS_DB] [default:
     /// windlass.db]
@@ -79,7 +79,7 @@ fn parse_lease(text: &str) -> Result<Duration, String> {
 }
 
 /// A word as a shell takes it.
-fn quoted(word: &str) -> String {
+pub(crate) fn quoted(word: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+:@%".contains(&byte);
     match !word.is_empty() && word.bytes().all(is_plain) {
         true => word.to_owned(),

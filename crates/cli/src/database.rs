@@ -11,6 +11,7 @@ use crate::error::Failure;
 pub(crate) struct Database {
     windlass: Windlass,
     path: PathBuf,
+    global: GlobalOptions,
 }
 
 impl Database {
@@ -41,8 +42,8 @@ impl Database {
         };
         let options = Options { durability, mode, ..Options::default() };
         match Windlass::open_with(&path, options) {
-            Ok(windlass) => Ok(Database { windlass, path }),
-            Err(error) => Err(Failure::from_engine(error, &path)),
+            Ok(windlass) => Ok(Database { windlass, path, global: global.clone() }),
+            Err(error) => Err(Failure::from_engine(error, &path, |verb| global.hint(verb))),
         }
     }
 
@@ -63,7 +64,12 @@ impl Database {
 
     /// The words for an error of the engine on this database.
     pub(crate) fn failure(&self, error: Error) -> Failure {
-        Failure::from_engine(error, &self.path)
+        Failure::from_engine(error, &self.path, |verb| self.hint(verb))
+    }
+
+    /// A command that the user may type next, on this database.
+    pub(crate) fn hint(&self, verb: &str) -> String {
+        self.global.hint(verb)
     }
 
     /// Asks the store; its errors become failures that name this database.

@@ -92,7 +92,8 @@ pub(crate) fn value(json: &str, columns: usize) -> String {
     }
 }
 
-fn plain_value(value: &Value) -> String {
+/// A JSON value as text; text without its quotes.
+pub(crate) fn plain_value(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {

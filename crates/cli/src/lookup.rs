@@ -61,7 +61,7 @@ pub(crate) fn job_by_name(database: &Database, run_id: i64, name: &str) -> Resul
     let hint = nearest.map(|nearest| format!("; did you mean `{nearest}`?")).unwrap_or_default();
     Err(Failure::not_found(
         format!("run {run_id} has no job `{name}`{hint}"),
-        format!("`windlass inspect {run_id}` lists its jobs"),
+        format!("`{}` lists its jobs", database.hint(&format!("inspect {run_id}"))),
     ))
 }
 
@@ -75,7 +75,10 @@ fn job_by_id(database: &Database, job_id: i64) -> Result<Job, Failure> {
     database.ask(|store| store.find_job(job_id))?.ok_or_else(|| {
         Failure::not_found(
             format!("job j{job_id} does not exist in {}", database.path().display()),
-            "`windlass jobs` lists the newest; a job of a run is also RUN/NAME, for example 3/build",
+            format!(
+                "`{}` lists the newest; a job of a run is also RUN/NAME, for example 3/build",
+                database.hint("jobs")
+            ),
         )
     })
 }
@@ -84,8 +87,8 @@ fn job_by_id(database: &Database, job_id: i64) -> Result<Job, Failure> {
 fn no_run(database: &Database, message: String) -> Result<Failure, Failure> {
     let newest = database.ask(|store| store.runs(&RunFilter { limit: 1, ..RunFilter::default() }))?;
     let help = match newest.first() {
-        Some(run) => format!("the newest is run {}; `windlass runs` lists them", run.id),
-        None => "there are no runs yet; `windlass run FILE` makes one".to_owned(),
+        Some(run) => format!("the newest is run {}; `{}` lists them", run.id, database.hint("runs")),
+        None => format!("there are no runs yet; `{}` makes one", database.hint("run FILE")),
     };
     let message = format!("{message} in {}", database.path().display());
     Ok(Failure::NotFound { message, help })

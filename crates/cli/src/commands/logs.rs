@@ -142,7 +142,10 @@ fn once(
         Output { format: Format::Json }.list(&views, |_| String::new())?;
     }
     if is_empty {
-        output::note("nothing was written");
+        output::note(match subject.is_over(database)? {
+            true => "nothing was written",
+            false => "nothing was written yet; -f waits for it",
+        });
     }
     Ok(())
 }

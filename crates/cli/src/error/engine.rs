@@ -7,33 +7,35 @@ use windlass::{Error, Unavailable};
 use super::Failure;
 
 impl Failure {
-    /// What an error of the engine means for a person who works with the database at `path`.
-    pub(crate) fn from_engine(error: Error, path: &Path) -> Failure {
+    /// What an error of the engine means for a person who works with the database at `path`. `hint`
+    /// makes a command of a verb.
+    pub(crate) fn from_engine(error: Error, path: &Path, hint: impl Fn(&str) -> String) -> Failure {
         match error {
             Error::NotFound { what } => Failure::NotFound {
                 message: format!("{what} does not exist in {}", path.display()),
-                help: "`windlass runs` and `windlass jobs` list what there is; --db names another database"
-                    .to_owned(),
+                help: format!("`{}` and `{}` list what there is", hint("runs"), hint("jobs")),
             },
             Error::Conflict { operation, reason } => Failure::Conflict {
                 message: format!("cannot {operation}: {reason}"),
-                help: "`windlass runs` shows the present states".to_owned(),
+                help: format!("`{}` shows the present states", hint("runs")),
             },
             Error::Invalid { operation, reason } => Failure::Usage {
                 message: format!("cannot {operation}: {reason}"),
                 help: "correct the value and try again".to_owned(),
             },
-            Error::Unavailable { reason, .. } => unavailable(reason, path),
+            Error::Unavailable { reason, .. } => unavailable(reason, path, hint),
             Error::Internal { operation, detail } => Failure::Internal {
                 message: format!("internal error: {operation}: {detail}"),
-                help: "this is a defect of windlass; `windlass db check` tells whether the database is sound"
-                    .to_owned(),
+                help: format!(
+                    "this is a defect of windlass; `{}` tells whether the database is sound",
+                    hint("db check")
+                ),
             },
         }
     }
 }
 
-fn unavailable(reason: Unavailable, path: &Path) -> Failure {
+fn unavailable(reason: Unavailable, path: &Path, hint: impl Fn(&str) -> String) -> Failure {
     let database = path.display();
     let folder = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent.display().to_string(),
@@ -71,7 +73,8 @@ fn unavailable(reason: Unavailable, path: &Path) -> Failure {
         Unavailable::DiskFull => (
             format!("the disk is full: {database} cannot grow"),
             format!(
-                "make room (`df -h {folder}`), then `windlass resume` carries on; what was accepted is kept"
+                "make room (`df -h {folder}`), then `{}` carries on; what was accepted is kept",
+                hint("resume")
             ),
         ),
         Unavailable::ReadOnly => (
@@ -80,7 +83,7 @@ fn unavailable(reason: Unavailable, path: &Path) -> Failure {
         ),
         Unavailable::Corrupt(why) => (
             format!("the database {database} is damaged: {why}"),
-            "`windlass db check` tells more; keep a copy of the file, then restore a backup".to_owned(),
+            format!("`{}` tells more; keep a copy of the file, then restore a backup", hint("db check")),
         ),
         Unavailable::InputOutput(why) => (
             format!("the database {database} cannot be read or written: {why}"),
@@ -88,7 +91,7 @@ fn unavailable(reason: Unavailable, path: &Path) -> Failure {
         ),
         Unavailable::Closed => (
             format!("the database {database} was closed while it was needed"),
-            "`windlass resume` carries on what is unfinished".to_owned(),
+            format!("`{}` carries on what is unfinished", hint("resume")),
         ),
     };
     Failure::Database { message, help }
@@ -119,7 +122,8 @@ mod tests {
             (Error::internal("claim", "odd"), 1, "internal error: claim: odd"),
         ];
         for (error, code, expected) in cases {
-            let failure = Failure::from_engine(error.clone(), Path::new("x/w.db"));
+            let failure =
+                Failure::from_engine(error.clone(), Path::new("x/w.db"), |verb| format!("windlass {verb}"));
             let (message, help) = failure.parts().unwrap();
             assert!(message.contains(expected), "{error:?}: {message}");
             assert!(!help.is_empty());

@@ -73,9 +73,12 @@ pub(crate) fn execute(
     }
     observer.end();
     workforce.drain();
-    let gave_up = workforce.join(database);
-    conclude(global, database, run_ids, shape)?;
-    gave_up
+    let left = workforce.join(database);
+    match (conclude(global, database, run_ids, shape), left) {
+        // Nobody interrupted it: it gave up, and for that it has a reason.
+        (Err(Failure::Interrupted { .. }), Err(reason)) => Err(reason),
+        (concluded, _) => concluded,
+    }
 }
 
 /// Watches a run until it ends, while others execute it.

@@ -34,7 +34,10 @@ pub(crate) fn execute(global: &GlobalOptions, args: &BackupArgs) -> Result<(), F
         });
     }
     let database = Database::as_it_is(global)?;
-    database.windlass().backup(&args.path).map_err(|error| Failure::from_engine(error, &args.path))?;
+    database
+        .windlass()
+        .backup(&args.path)
+        .map_err(|error| Failure::from_engine(error, &args.path, |verb| global.hint(verb)))?;
     let bytes = std::fs::metadata(&args.path).map(|metadata| metadata.len()).unwrap_or_default();
     let view = json!({ "path": args.path.to_string_lossy(), "bytes": bytes });
     Output { format: global.output }.object(&view, |_| {

@@ -4,7 +4,7 @@ use serde_json::Value;
 use windlass::JobStatus;
 use windlass::store::{Attempt, Job, LogLine};
 
-use crate::cli::GlobalOptions;
+use crate::cli::{GlobalOptions, quoted};
 use crate::database::Database;
 use crate::describe;
 use crate::error::Failure;
@@ -93,8 +93,11 @@ fn work(job: &Job) -> (&'static str, String) {
         return ("script", text.join("\n              "));
     }
     match payload.get("command") {
-        Some(command) => ("command", describe::value(&command.to_string(), VALUE_COLUMNS)),
-        None => ("payload", describe::value(&job.payload, VALUE_COLUMNS)),
+        Some(Value::Array(words)) => {
+            let words: Vec<String> = words.iter().map(|word| quoted(&describe::plain_value(word))).collect();
+            ("command", headline(&words.join(" "), VALUE_COLUMNS))
+        }
+        Some(_) | None => ("payload", describe::value(&job.payload, VALUE_COLUMNS)),
     }
 }
 
