@@ -1,7 +1,9 @@
 //! The stored form of a workflow, and the hash that names its content.
 
+use serde::de::Error as _;
 use sha2::{Digest, Sha256};
 
+use crate::graph::Graph;
 use crate::model::Workflow;
 
 impl Workflow {
@@ -14,14 +16,70 @@ impl Workflow {
     /// Reads the stored form.
     ///
     /// # Errors
-    /// When the text was not written by [`Workflow::to_json`].
+    /// When the text was not written by [`Workflow::to_json`]: it has another shape, names jobs that
+    /// it does not have, or has a cycle.
     pub fn from_json(json: &str) -> Result<Workflow, serde_json::Error> {
-        serde_json::from_str(json)
+        let workflow: Workflow = serde_json::from_str(json)?;
+        check(&workflow).map_err(serde_json::Error::custom)?;
+        Ok(workflow)
     }
 
     /// SHA-256 of the stored form, in hexadecimal: equal exactly for equal definitions.
     #[must_use]
     pub fn hash(&self) -> String {
         Sha256::digest(self.to_json().as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+/// What the rest of the program relies on: the stored text is in a table that anybody can write to.
+fn check(workflow: &Workflow) -> Result<(), String> {
+    let count = workflow.jobs.len();
+    for job in &workflow.jobs {
+        if let Some(index) = job.needs.iter().chain(&job.uses).find(|index| **index >= count) {
+            return Err(format!("job `{}` names job number {index}, and there are {count}", job.name));
+        }
+    }
+    match Graph::new(workflow).cycles(1).first() {
+        Some(cycle) => Err(format!("job `{}` needs itself in a circle", workflow.jobs[cycle[0]].name)),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use crate::{Source, Workflow, parse};
+
+    fn workflow(text: &str) -> Workflow {
+        parse(&Source::new("a.toml", text.into()).unwrap()).unwrap()
+    }
+
+    const TWO_JOBS: &str = "[jobs.a]\nrun = 'x'\n[jobs.b]\nneeds = 'a'\ncommand = ['y']\n";
+
+    #[test]
+    fn reads_what_it_wrote() {
+        let workflow = workflow(TWO_JOBS);
+        assert_eq!(Workflow::from_json(&workflow.to_json()).unwrap(), workflow);
+    }
+
+    #[test]
+    fn the_hash_follows_the_content_and_not_the_spelling() {
+        let first = workflow(TWO_JOBS).hash();
+        assert_eq!(first.len(), 64);
+        let spelled_otherwise = TWO_JOBS.replace("'x'", "\"x\" # a comment").replace("'a'", "['a']");
+        assert_eq!(workflow(&spelled_otherwise).hash(), first);
+        assert_ne!(workflow(&TWO_JOBS.replace("'x'", "'z'")).hash(), first);
+    }
+
+    #[test]
+    fn refuses_indices_to_nowhere_and_circles() {
+        let json = workflow(TWO_JOBS).to_json();
+        for (wrong, reason) in [("[7]", "number 7"), ("[1]", "in a circle")] {
+            let changed = json.replace("\"needs\":[0]", &format!("\"needs\":{wrong}"));
+            assert_ne!(changed, json);
+            let message = Workflow::from_json(&changed).unwrap_err().to_string();
+            assert!(message.contains(reason), "{message}");
+        }
+        assert!(Workflow::from_json("{}").is_err());
     }
 }

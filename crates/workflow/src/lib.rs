@@ -4,6 +4,7 @@ mod canonical;
 pub mod draw;
 pub mod duration;
 pub mod graph;
+mod job_names;
 pub mod limits;
 mod lower;
 pub mod model;

@@ -77,8 +77,8 @@ fn take<'t, 's>(part: &'t Entry<'s>, parts: &mut Parts<'t, 's>, findings: &mut F
                 parts.shell_span = Some(part.key_span.clone());
             }
             if parts.settings.take(part, &mut parts.templates, findings) == Taken::No {
-                let keys: Vec<_> = keys::JOB_ONLY.iter().chain(&keys::SETTINGS).copied().collect();
-                keys::unknown(part, "a job", &keys, findings);
+                let meant = keys::unknown(part, "a job", &keys::of_a_job(), findings);
+                parts.action_is_broken |= matches!(meant, Some("run" | "command"));
             }
         }
     }

@@ -21,8 +21,12 @@ pub(super) const SETTINGS: [&str; 10] = [
 pub(super) const JOB_ONLY: [&str; 5] = ["run", "command", "needs", "env", "description"];
 pub(super) const RETRY: [&str; 5] = ["max_attempts", "delay", "factor", "max_delay", "jitter"];
 
+pub(super) fn of_a_job() -> Vec<&'static str> {
+    JOB_ONLY.iter().chain(&SETTINGS).copied().collect()
+}
+
 /// Keys of plans: right, but not here yet.
-const NOT_YET: [&str; 2] = ["schedules", "when"];
+const NOT_YET: [&str; 5] = ["schedules", "schedule", "cron", "when", "if"];
 
 /// What other tools call our keys.
 const ELSEWHERE: [(&str, &str); 24] = [
@@ -52,13 +56,19 @@ const ELSEWHERE: [(&str, &str); 24] = [
     ("parameters", "params"),
 ];
 
-/// Reports a key that nothing here knows. `place` is where, as in "a job".
-pub(super) fn unknown(entry: &Entry<'_>, place: &str, keys: &[&str], findings: &mut Findings) {
+/// Reports a key that nothing here knows. `place` is where, as in "a job". Returns the key that was
+/// probably meant.
+pub(super) fn unknown<'k>(
+    entry: &Entry<'_>,
+    place: &str,
+    keys: &[&'k str],
+    findings: &mut Findings,
+) -> Option<&'k str> {
     let key = entry.key.as_ref();
     if NOT_YET.contains(&key) {
         let message = format!("unknown key `{key}`: it is not supported in this version");
         findings.push(Finding::new(entry.key_span.clone(), message).label("remove it"));
-        return;
+        return None;
     }
     let folded = key.to_ascii_lowercase().replace('-', "_");
     let known_elsewhere = ELSEWHERE
@@ -71,4 +81,5 @@ pub(super) fn unknown(entry: &Entry<'_>, place: &str, keys: &[&str], findings: &
         Some(near) => finding.label(format!("did you mean `{near}`?")),
         None => finding.label("not a key of this table").help(format!("the keys are {}", keys.join(", "))),
     });
+    suggestion
 }

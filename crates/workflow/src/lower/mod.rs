@@ -13,9 +13,9 @@ mod settings;
 mod top;
 
 use job::Draft;
-use needs::Names;
 use top::Top;
 
+use crate::job_names::JobNames;
 use crate::model::Workflow;
 use crate::report::{Findings, Report};
 use crate::source::Source;
@@ -37,8 +37,7 @@ fn workflow(source: &Source, root: &[Entry<'_>], findings: &mut Findings) -> Opt
     let top = top::read(root, findings);
     let name = top::workflow_name(source, &top, findings);
     let entries = top::jobs(&top, findings)?;
-    let names: Names<'_> =
-        entries.iter().enumerate().map(|(index, entry)| (entry.key.as_ref(), index)).collect();
+    let names = JobNames::new(entries.iter().map(|entry| entry.key.as_ref()));
     let mut drafts: Vec<Draft<'_, '_>> =
         entries.iter().map(|entry| job::read(entry, &top.defaults, findings)).collect();
     needs::resolve(&mut drafts, &names, findings);

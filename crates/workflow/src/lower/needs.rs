@@ -1,19 +1,15 @@
 //! From names in `needs` to edges of the graph.
 
-use std::collections::HashMap;
-
 use super::expect;
 use super::job::Draft;
 use crate::graph::Graph;
+use crate::job_names::JobNames;
 use crate::limits;
 use crate::report::{Finding, Findings};
 use crate::tree::{Node, Span, Value};
 
-/// The index of each job by its name.
-pub(super) type Names<'t> = HashMap<&'t str, usize>;
-
 /// Fills the `needs` of all jobs. Wrong names, doubles and needing oneself are reported.
-pub(super) fn resolve(drafts: &mut [Draft<'_, '_>], names: &Names<'_>, findings: &mut Findings) {
+pub(super) fn resolve(drafts: &mut [Draft<'_, '_>], names: &JobNames<'_>, findings: &mut Findings) {
     let total: usize = drafts.iter().map(|draft| draft.needs.len()).sum();
     if total > limits::EDGES {
         let finding = Finding::without_place(format!("the jobs have {total} entries in `needs`"))
@@ -45,19 +41,19 @@ fn one(
     node: &Node<'_>,
     index: usize,
     job: &str,
-    names: &Names<'_>,
+    names: &JobNames<'_>,
     findings: &mut Findings,
 ) -> Option<usize> {
     let name = expect::text(node, "an item of `needs`", findings)?;
-    match names.get(name) {
-        Some(needed) if *needed == index => {
+    match names.index(name) {
+        Some(needed) if needed == index => {
             let message = format!("job `{job}` needs itself");
             findings.push(Finding::new(node.span.clone(), message).help("remove it from `needs`"));
             None
         }
-        Some(needed) => Some(*needed),
+        Some(needed) => Some(needed),
         None => {
-            let nearest = findings.nearest(name, names.keys().copied());
+            let nearest = findings.nearest(name, names.iter());
             let finding = Finding::new(node.span.clone(), format!("there is no job `{}`", shorten(name)));
             findings.push(match nearest {
                 Some(near) => finding.label(format!("did you mean `{near}`?")),

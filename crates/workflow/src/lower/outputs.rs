@@ -1,9 +1,9 @@
 //! Templates that read outputs of other jobs: each must be an ancestor, so that its output is there.
 
 use super::job::Draft;
-use super::needs::Names;
 use super::top::Top;
 use crate::graph::Graph;
+use crate::job_names::JobNames;
 use crate::limits;
 use crate::report::{Finding, Findings};
 use crate::template::{self, Outputs, Scope};
@@ -25,7 +25,7 @@ pub(super) fn resolve(
     text: &str,
     top: &Top<'_, '_>,
     drafts: &mut [Draft<'_, '_>],
-    names: &Names<'_>,
+    names: &JobNames<'_>,
     graph: Option<&Graph>,
     findings: &mut Findings,
 ) {

@@ -82,7 +82,9 @@ fn read(entry: &Entry<'_>, findings: &mut Findings) -> Option<Param> {
                 parts.is_broken |= choices.is_none();
                 parts.choices = choices.map(|choices| (choices, part.key_span.clone()));
             }
-            _ => keys::unknown(part, "a parameter", &keys::PARAM, findings),
+            _ => {
+                keys::unknown(part, "a parameter", &keys::PARAM, findings);
+            }
         }
     }
     complete(entry, parts, findings)

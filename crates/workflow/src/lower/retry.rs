@@ -35,7 +35,9 @@ pub(super) fn read(entry: &Entry<'_>, findings: &mut Findings) -> PartialRetry {
                 retry.max_delay = max_delay_ms.map(|max_delay_ms| (max_delay_ms, part.node.span.clone()));
             }
             "jitter" => retry.jitter = expect::number(part, 0.0..=1.0, findings),
-            _ => keys::unknown(part, "`retry`", &keys::RETRY, findings),
+            _ => {
+                keys::unknown(part, "`retry`", &keys::RETRY, findings);
+            }
         }
     }
     retry

@@ -44,7 +44,9 @@ pub(super) fn read<'t, 's>(root: &'t [Entry<'s>], findings: &mut Findings) -> To
             "env" => top.env = env::read(entry, &mut top.templates, findings),
             "defaults" => top.defaults = read_defaults(entry, &mut top.templates, findings),
             "jobs" => top.jobs = Some(entry),
-            _ => keys::unknown(entry, "a workflow", &keys::WORKFLOW, findings),
+            _ => {
+                keys::unknown(entry, "a workflow", &keys::WORKFLOW, findings);
+            }
         }
     }
     top
@@ -58,12 +60,20 @@ fn read_defaults<'t>(
     let mut settings = Settings::default();
     let expected = "a table of settings for all jobs";
     for part in expect::table(entry, usize::MAX, expected, findings).unwrap_or_default() {
-        if part.key == "env" {
-            let finding = Finding::new(part.key_span.clone(), "unknown key `env` in `defaults`");
-            findings.push(finding.help("the `env` at the top of the file is that of all jobs"));
-        } else if settings.take(part, templates, findings) == Taken::No {
-            keys::unknown(part, "`defaults`", &keys::SETTINGS, findings);
+        if settings.take(part, templates, findings) == Taken::Yes {
+            continue;
         }
+        let key = part.key.as_ref();
+        if !keys::JOB_ONLY.contains(&key) {
+            keys::unknown(part, "`defaults`", &keys::SETTINGS, findings);
+            continue;
+        }
+        let help = match key {
+            "env" => "the `env` at the top of the file is that of all jobs".to_owned(),
+            _ => format!("`{key}` belongs into each job"),
+        };
+        let message = format!("unknown key `{key}` in `defaults`");
+        findings.push(Finding::new(part.key_span.clone(), message).help(help));
     }
     settings
 }

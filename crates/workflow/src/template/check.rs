@@ -1,11 +1,11 @@
 //! Checking the templates of a file when it is read.
 
-use std::collections::HashMap;
 use std::ops::Range;
 
 use super::expression;
 use super::names;
 use super::split::{Piece, Refusal, split};
+use crate::job_names::JobNames;
 use crate::model::Param;
 use crate::report::{Finding, Findings};
 use crate::tree::{Node, Span, Value};
@@ -43,7 +43,7 @@ pub(crate) struct Scope<'a> {
     /// The text of the file.
     pub(crate) text: &'a str,
     pub(crate) params: &'a [Param],
-    pub(crate) names: &'a HashMap<&'a str, usize>,
+    pub(crate) names: &'a JobNames<'a>,
     pub(crate) outputs: Outputs,
 }
 

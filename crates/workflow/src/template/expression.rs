@@ -106,11 +106,11 @@ impl Walk<'_> {
     fn lookup(&mut self, expression: &Expr<'_>) -> Result<(), Refusal> {
         let mut path = Vec::new();
         let mut at = expression;
-        loop {
+        let start = loop {
             match at {
                 Expr::Var(variable) => {
                     path.push(Segment::Name(variable.id.to_owned()));
-                    break;
+                    break range_of(variable.span()).start;
                 }
                 Expr::GetAttr(attribute) => {
                     path.push(Segment::Name(attribute.name.to_owned()));
@@ -138,9 +138,9 @@ impl Walk<'_> {
                 | Expr::Tuple(_)
                 | Expr::Map(_) => return self.visit(at),
             }
-        }
+        };
         path.reverse();
-        let range = clip(range_of(expression.span()), self.expression);
+        let range = clip(start..range_of(expression.span()).end, self.expression);
         self.references.push(Reference { path, range });
         Ok(())
     }

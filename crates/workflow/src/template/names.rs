@@ -54,7 +54,7 @@ fn unknown_root(
     if scope.params.iter().any(|param| param.name == root) {
         return refusal.help(format!("did you mean {{{{ params.{root} }}}}?"));
     }
-    if scope.names.contains_key(root) {
+    if scope.names.known(root).is_some() {
         return refusal.help(format!("did you mean {{{{ {} }}}}?", output_of(root)));
     }
     match findings.nearest(root, ROOTS) {
@@ -95,15 +95,15 @@ fn job(
         let message = format!("the name `{job}` has a character that ends a name in expressions");
         return Err(refuse(message).help(format!("write {{{{ {} }}}}", output_of(job))));
     }
-    let Some(index) = scope.names.get(name.as_str()) else {
+    let Some(index) = scope.names.index(name) else {
         let refusal = refuse(format!("there is no job `{name}`"));
-        return Err(match findings.nearest(name, scope.names.keys().copied()) {
+        return Err(match findings.nearest(name, scope.names.iter()) {
             Some(near) => refusal.help(format!("did you mean {{{{ {} }}}}?", output_of(near))),
             None => refusal.help("it is not defined in this file"),
         });
     };
     match reference.path.get(2) {
-        Some(Segment::Name(field)) if field == "output" => Ok(*index),
+        Some(Segment::Name(field)) if field == "output" => Ok(index),
         _ => Err(refuse("the only thing known of a job is its output".to_owned())
             .help(format!("write {{{{ {} }}}}", output_of(name)))),
     }
@@ -123,8 +123,7 @@ fn name_cut_short<'n>(
     let written = &rest[..length.unwrap_or(rest.len())];
     let ends = written.match_indices(['.', '-']).map(|(at, _)| at).chain([written.len()]);
     let longer = ends.filter(|end| *end > name.len());
-    let found = longer.filter_map(|end| scope.names.get_key_value(&written[..end])).next_back();
-    found.map(|(name, _)| *name)
+    longer.filter_map(|end| scope.names.known(&written[..end])).next_back()
 }
 
 fn output_of(job: &str) -> String {

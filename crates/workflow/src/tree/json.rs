@@ -7,7 +7,7 @@ use jsonc_parser::common::Ranged;
 use jsonc_parser::errors::{ParseError, ParseErrorKind};
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 
-use super::{Entry, Node, Span, Value, number_out_of_range, too_deep};
+use super::{CHECKED_LATER, Entry, Node, Span, Value, number_out_of_range, too_deep};
 use crate::limits;
 use crate::report::{Finding, Findings};
 
@@ -135,9 +135,7 @@ fn syntax_error(error: &ParseError) -> Finding {
         return too_deep(span);
     }
     let reason = error.kind().to_string();
-    Finding::new(span, "the file is not valid JSON")
-        .label(lower_first(&reason))
-        .help("the rest of the file is checked when its syntax is right")
+    Finding::new(span, "the file is not valid JSON").label(lower_first(&reason)).help(CHECKED_LATER)
 }
 
 fn lower_first(text: &str) -> String {

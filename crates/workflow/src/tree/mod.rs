@@ -9,6 +9,9 @@ use crate::limits;
 use crate::report::{Finding, Findings};
 use crate::source::{Format, Source};
 
+/// Said with an error of syntax.
+const CHECKED_LATER: &str = "the rest of the file is checked when its syntax is right";
+
 /// A range of bytes in the text of the file.
 pub(crate) type Span = std::ops::Range<usize>;
 

@@ -3,7 +3,7 @@
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::{Entry, Node, Value, number_out_of_range, too_deep};
+use super::{CHECKED_LATER, Entry, Node, Span, Value, number_out_of_range, too_deep};
 use crate::limits;
 use crate::report::{Finding, Findings};
 
@@ -13,11 +13,15 @@ const DUPLICATE_KEY: &str = "duplicate key";
 /// Reports all errors of syntax, not only the first: the parser goes on after one. A key that is
 /// there twice leaves the tree whole.
 pub(super) fn read<'s>(text: &'s str, findings: &mut Findings) -> Option<Vec<Entry<'s>>> {
-    let (root, errors) = DeTable::parse_recoverable(text);
+    let (root, mut errors) = DeTable::parse_recoverable(text);
+    errors.sort_by_key(|error| error.span().map_or(usize::MAX, |span| span.start));
     let mut is_broken = false;
     for error in &errors {
-        is_broken |= error.message() != DUPLICATE_KEY;
-        findings.push(syntax_error(error, text));
+        let finding = syntax_error(error, text);
+        let breaks = error.message() != DUPLICATE_KEY;
+        let is_first = breaks && !is_broken;
+        is_broken |= breaks;
+        findings.push(if is_first { finding.help(CHECKED_LATER) } else { finding });
     }
     let entries = entries(root.into_inner(), 1, findings);
     (!is_broken).then_some(entries)
@@ -72,8 +76,16 @@ fn syntax_error(error: &toml::de::Error, text: &str) -> Finding {
                 .help("remove or rename one of them")
         }
         "recursion limit" => too_deep(span),
-        message => Finding::new(span, "the file is not valid TOML")
-            .label(message)
-            .help("the rest of the file is checked when its syntax is right"),
+        _ if is_bare_text(&span, text) => {
+            Finding::new(span, "the file is not valid TOML").label("text needs quotes")
+        }
+        message => Finding::new(span, "the file is not valid TOML").label(message),
     }
+}
+
+/// Whether a value begins here with a letter: for the parser a strange number, for people a text.
+fn is_bare_text(span: &Span, text: &str) -> bool {
+    let before = text.get(..span.start).unwrap_or_default().trim_end_matches([' ', '\t']);
+    let value = text.get(span.start..).unwrap_or_default();
+    before.ends_with(['=', '[', ',']) && value.starts_with(char::is_alphabetic)
 }

@@ -1,0 +1,81 @@
+//! What a person sees for a broken file: one snapshot for each file in `tests/broken`.
+#![allow(clippy::unwrap_used)]
+
+use std::path::Path;
+
+use windlass_workflow::{Colour, Report, Source, limits, parse};
+
+fn report(path: &str, text: &str) -> Report {
+    match Source::new(path, text.into()) {
+        Ok(source) => parse(&source).expect_err(path),
+        Err(report) => report,
+    }
+}
+
+#[test]
+fn broken_files() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/broken");
+    let mut names: Vec<String> = std::fs::read_dir(&folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    assert!(names.len() >= 15, "{names:?}");
+    let mut settings = insta::Settings::clone_current();
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(|| {
+        for name in names {
+            let text = std::fs::read_to_string(folder.join(&name)).unwrap();
+            let rendered = report(&name, &text).to_string();
+            insta::assert_snapshot!(name.replace('.', "_"), rendered);
+        }
+    });
+}
+
+#[test]
+fn a_report_shows_the_first_errors_and_counts_the_rest() {
+    let jobs: String = (0..1_500).map(|job| format!("[jobs.j{job}]\nrum = 'x'\nrun = 'x'\n")).collect();
+    let report = report("a.toml", &jobs);
+    assert_eq!(report.diagnostics().len(), limits::ERRORS_SHOWN);
+    assert_eq!(report.omitted(), 1_500 - limits::ERRORS_SHOWN);
+    assert_eq!(report.diagnostics()[0].line, 2);
+    assert!(report.to_string().ends_with("a.toml: 1500 errors, of which 1450 more are not shown\n"));
+}
+
+#[test]
+fn errors_are_data_too() {
+    let report = report("dir/a.toml", "[jobs.a]\nruns = 'x'\nrun = 'y'\nneeds = ['ü', 'b']\n");
+    assert_eq!(report.path(), "dir/a.toml");
+    let places: Vec<_> = report.diagnostics().iter().map(|one| (one.line, one.column)).collect();
+    assert_eq!(places, [(2, 1), (4, 10), (4, 15)]);
+    assert_eq!(report.diagnostics()[0].message, "unknown key `runs` in a job");
+}
+
+#[test]
+fn a_long_line_does_not_flood_the_screen() {
+    let jobs: Vec<String> = (0..100_000).map(|job| format!("\"j{job}\": {{\"rum\": \"x\"}}")).collect();
+    let report = report("a.json", &format!("{{\"jobs\": {{{}}}}}", jobs.join(", ")));
+    let text = report.to_string();
+    assert!(text.len() < 50_000, "{}", text.len());
+    assert!(text.lines().all(|line| line.chars().count() < 200));
+    // The place is that in the file, not that in the piece of the line that is shown.
+    let last = report.diagnostics().last().unwrap();
+    assert!(last.column > 500);
+    assert!(text.contains(&format!("a.json:1:{}", last.column)), "{text}");
+}
+
+#[test]
+fn colour_is_added_on_demand_only() {
+    let report = report("a.toml", "");
+    assert!(!report.render(Colour::Never).contains('\u{1b}'));
+    assert!(report.render(Colour::Always).contains('\u{1b}'));
+}
+
+#[test]
+fn control_characters_of_a_file_do_not_reach_the_terminal() {
+    let text = report("a.toml", "[jobs.\"\\u001b[31m\"]\nrun = 'x'\n").to_string();
+    assert!(!text.contains('\u{1b}'), "{text}");
+    let text = report("a.json", "{\"\u{1b}[31m\": 1}").to_string();
+    assert!(!text.contains('\u{1b}'), "{text}");
+}
