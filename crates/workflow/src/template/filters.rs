@@ -25,11 +25,11 @@ pub(super) fn environment() -> &'static Environment<'static> {
         environment.add_filter("join", join);
         environment.add_filter("last", minijinja::filters::last);
         environment.add_filter("length", minijinja::filters::length);
-        environment.add_filter("lower", minijinja::filters::lower);
+        environment.add_filter("lower", lower);
         environment.add_filter("replace", replace);
         environment.add_filter("tojson", to_json);
-        environment.add_filter("trim", minijinja::filters::trim);
-        environment.add_filter("upper", minijinja::filters::upper);
+        environment.add_filter("trim", trim);
+        environment.add_filter("upper", upper);
         environment.add_test("defined", minijinja::tests::is_defined);
         environment.add_test("none", minijinja::tests::is_none);
         environment.add_test("undefined", minijinja::tests::is_undefined);
@@ -42,10 +42,28 @@ fn default(value: Value, instead: Value) -> Value {
     if value.is_undefined() || value.is_none() { instead } else { value }
 }
 
-fn replace(text: String, from: String, to: String) -> Result<String, Error> {
+fn lower(value: Value) -> Result<String, Error> {
+    text_of(&value).map(|text| text.to_lowercase())
+}
+
+fn trim(value: Value) -> Result<String, Error> {
+    text_of(&value).map(|text| text.trim().to_owned())
+}
+
+fn upper(value: Value) -> Result<String, Error> {
+    text_of(&value).map(|text| text.to_uppercase())
+}
+
+fn replace(value: Value, from: String, to: String) -> Result<String, Error> {
+    let text = text_of(&value)?;
     let grown = text.matches(from.as_str()).count().saturating_mul(to.len());
     within_limit(text.len().saturating_add(grown))?;
     Ok(text.replace(from.as_str(), &to))
+}
+
+/// The value as it would be rendered. A missing value and null have no text.
+fn text_of(value: &Value) -> Result<String, Error> {
+    super::render::to_text(value).map_err(|reason| Error::new(ErrorKind::UndefinedError, reason))
 }
 
 fn join(list: Value, separator: Option<String>) -> Result<String, Error> {
@@ -55,7 +73,7 @@ fn join(list: Value, separator: Option<String>) -> Result<String, Error> {
         if at > 0 {
             joined.push_str(&separator);
         }
-        joined.push_str(&super::render::to_text(&item).map_err(invalid)?);
+        joined.push_str(&text_of(&item)?);
         within_limit(joined.len())?;
     }
     Ok(joined)

@@ -1,0 +1,146 @@
+//! Every limit is kept, with a message that names it, and what is just within it is accepted.
+#![allow(clippy::unwrap_used)]
+
+use windlass_workflow::{Source, limits, parse};
+
+/// The messages (with label-free help) of a file, empty when it is right.
+fn messages(path: &str, text: String) -> String {
+    match Source::new(path, text.into()).and_then(|source| parse(&source)) {
+        Ok(_) => String::new(),
+        Err(report) => report.to_string(),
+    }
+}
+
+fn assert_limit(make: impl Fn(usize) -> String, limit: usize, reason: &str) {
+    assert_eq!(messages("a.toml", make(limit)), "", "{limit} is allowed");
+    let text = messages("a.toml", make(limit + 1));
+    assert!(text.contains(reason), "{reason}: {}", text.chars().take(500).collect::<String>());
+}
+
+fn job_with(line: &str) -> String {
+    format!("[jobs.a]\nrun = 'x'\n{line}\n")
+}
+
+fn table(entries: usize, entry: impl Fn(usize) -> String) -> String {
+    (0..entries).map(entry).collect()
+}
+
+#[test]
+fn jobs() {
+    let json = |count: usize| {
+        let jobs: Vec<String> = (0..count).map(|job| format!("\"j{job}\":{{\"run\":\"x\"}}")).collect();
+        format!("{{\"jobs\":{{{}}}}}", jobs.join(","))
+    };
+    assert_eq!(messages("a.json", json(limits::JOBS)), "");
+    let text = messages("a.json", json(limits::JOBS + 1));
+    assert!(text.contains("200001 jobs") && text.contains("the limit is 200000"), "{text}");
+}
+
+#[test]
+fn edges() {
+    // 1,000 jobs need the same 1,000: that is the limit of edges.
+    let json = |needs: usize| {
+        let first = (0..1_000).map(|job| format!("\"a{job}\":{{\"run\":\"x\"}}"));
+        let names: Vec<String> = (0..1_000).map(|job| format!("\"a{job}\"")).collect();
+        let second =
+            (0..1_000).map(|job| format!("\"b{job}\":{{\"run\":\"x\",\"needs\":[{}]}}", names.join(",")));
+        let more = (0..needs).map(|job| format!("\"c{job}\":{{\"run\":\"x\",\"needs\":[\"a0\"]}}"));
+        let jobs: Vec<String> = first.chain(second).chain(more).collect();
+        format!("{{\"jobs\":{{{}}}}}", jobs.join(","))
+    };
+    assert_eq!(messages("a.json", json(0)), "");
+    let text = messages("a.json", json(1));
+    assert!(text.contains("1000001 entries in `needs`") && text.contains("the limit is 1000000"), "{text}");
+}
+
+#[test]
+fn names() {
+    let long = |length: usize| "x".repeat(length);
+    let reason = "the limit is 200";
+    assert_limit(|length| format!("[jobs.{}]\nrun = 'x'\n", long(length)), limits::NAME_CHARS, reason);
+    let param = |length: usize| format!("[params]\n{} = {{}}\n[jobs.a]\nrun = 'x'\n", long(length));
+    assert_limit(param, limits::NAME_CHARS, reason);
+    assert_limit(|length| job_with(&format!("queue = '{}'", long(length))), limits::NAME_CHARS, reason);
+    assert_limit(|length| job_with(&format!("env.{} = 1", long(length))), limits::NAME_CHARS, reason);
+    let workflow = |length: usize| format!("name = '{}'\n{}", long(length), job_with(""));
+    assert_limit(workflow, limits::NAME_CHARS, "longer than 200 characters");
+}
+
+#[test]
+fn numbers_of_entries() {
+    let params = |count: usize| {
+        format!("[params]\n{}[jobs.a]\nrun = 'x'\n", table(count, |at| format!("p{at} = {{}}\n")))
+    };
+    assert_limit(params, limits::PARAMS, "1001; the limit is 1000");
+    let env =
+        |count: usize| format!("{}[jobs.a.env]\n{}", job_with(""), table(count, |at| format!("e{at} = 1\n")));
+    assert_limit(env, limits::ENV_ENTRIES, "1001; the limit is 1000");
+    let command = |count: usize| format!("[jobs.a]\ncommand = [{}]\n", table(count, |_| "'x',".to_owned()));
+    assert_limit(command, limits::COMMAND_ITEMS, "1001; the limit is 1000");
+    let shell = |count: usize| job_with(&format!("shell = [{}]", table(count, |_| "'x',".to_owned())));
+    assert_limit(shell, limits::COMMAND_ITEMS, "1001; the limit is 1000");
+    let choices = |count: usize| {
+        let choices = table(count, |at| format!("'c{at}',"));
+        format!("[params]\np = {{ choices = [{choices}] }}\n[jobs.a]\nrun = 'x'\n")
+    };
+    assert_limit(choices, limits::CHOICES, "1001; the limit is 1000");
+}
+
+#[test]
+fn texts() {
+    let script = |length: usize| format!("[jobs.a]\nrun = '{}'\n", "x".repeat(length));
+    assert_limit(script, limits::SCRIPT_BYTES, "the limit is 1024 KiB");
+    let value = |length: usize| job_with(&format!("env = {{ A = '{}' }}", "x".repeat(length)));
+    assert_limit(value, limits::TEXT_BYTES, "the limit is 128 KiB");
+    let template = |length: usize| {
+        let rest = "x".repeat(length - "{{ run.id }}".len());
+        job_with(&format!("env = {{ A = '{{{{ run.id }}}}{rest}' }}"))
+    };
+    assert_limit(template, limits::TEMPLATE_BYTES, "64 KiB");
+}
+
+#[test]
+fn durations() {
+    let days = usize::try_from(limits::DURATION_MS).unwrap() / 86_400_000;
+    assert_limit(|days| job_with(&format!("timeout = '{days}d'")), days, "the longest duration is 3650d");
+}
+
+#[test]
+fn indirect_outputs() {
+    let json = |count: usize| {
+        let mut jobs: Vec<String> = (0..count).map(|job| format!("\"a{job}\":{{\"run\":\"x\"}}")).collect();
+        let names: Vec<String> = (0..count).map(|job| format!("\"a{job}\"")).collect();
+        jobs.push(format!("\"gate\":{{\"run\":\"x\",\"needs\":[{}]}}", names.join(",")));
+        jobs.extend((0..count).map(|job| {
+            format!(
+                "\"b{job}\":{{\"command\":[\"x\",\"{{{{ jobs.a{job}.output }}}}\"],\"needs\":[\"gate\"]}}"
+            )
+        }));
+        format!("{{\"jobs\":{{{}}}}}", jobs.join(","))
+    };
+    assert_eq!(messages("a.json", json(limits::INDIRECT_OUTPUTS)), "");
+    let text = messages("a.json", json(limits::INDIRECT_OUTPUTS + 1));
+    assert!(text.contains("outputs of 20001 jobs") && text.contains("the limit is 20000"), "{text}");
+}
+
+#[test]
+fn cycles_shown() {
+    let circles: String = (0..50)
+        .map(|at| {
+            format!("[jobs.a{at}]\nrun = 'x'\nneeds = 'b{at}'\n[jobs.b{at}]\nrun = 'x'\nneeds = 'a{at}'\n")
+        })
+        .collect();
+    let text = messages("a.toml", circles);
+    assert_eq!(text.matches("in a circle").count(), limits::CYCLES_SHOWN);
+}
+
+#[test]
+fn a_cycle_of_a_hundred_thousand_jobs_is_one_readable_message() {
+    let count = 100_000;
+    let jobs: Vec<String> = (0..count)
+        .map(|job| format!("\"j{job}\":{{\"run\":\"x\",\"needs\":[\"j{}\"]}}", (job + 1) % count))
+        .collect();
+    let text = messages("a.json", format!("{{\"jobs\":{{{}}}}}", jobs.join(",")));
+    assert!(text.contains("j0 -> j1 -> j2") && text.contains("(99988 more) -> j0"), "{text}");
+    assert!(text.len() < 2_000);
+}

@@ -1,0 +1,142 @@
+//! Values for parameters.
+#![allow(clippy::unwrap_used)]
+
+use serde_json::{Value, json};
+use windlass_workflow::params::{ParamError, Supplied, bind, env_name, env_value};
+use windlass_workflow::{Param, Source, parse};
+
+fn declared(text: &str) -> Vec<Param> {
+    let text = format!("[params]\n{text}\n[jobs.a]\nrun = 'x'\n");
+    parse(&Source::new("a.toml", text.into()).unwrap()).unwrap_or_else(|report| panic!("{report}")).params
+}
+
+fn all_kinds() -> Vec<Param> {
+    declared(
+        "s = { default = 'x' }\ni = { type = 'integer', default = 1 }\nn = { type = 'number', default = 1 }\n\
+         b = { type = 'boolean', default = false }\nd = { type = 'date', default = 2026-01-31 }\n\
+         c = { choices = ['red', 'green'], default = 'red' }",
+    )
+}
+
+fn bind_one(name: &str, value: Supplied) -> Result<Value, String> {
+    match bind(&all_kinds(), vec![(name.to_owned(), value)]) {
+        Ok(values) => Ok(values[name].clone()),
+        Err(errors) => {
+            assert_eq!(errors.len(), 1);
+            Err(errors[0].to_string())
+        }
+    }
+}
+
+#[test]
+fn text_becomes_the_declared_type() {
+    let cases = [
+        ("s", "5", json!("5")),
+        ("s", "", json!("")),
+        ("i", "-7", json!(-7)),
+        ("n", "7", json!(7)),
+        ("n", "-0.5", json!(-0.5)),
+        ("n", "1e3", json!(1_000.0)),
+        ("b", "true", json!(true)),
+        ("d", "2024-02-29", json!("2024-02-29")),
+        ("c", "green", json!("green")),
+    ];
+    for (name, text, value) in cases {
+        assert_eq!(bind_one(name, Supplied::Text(text.to_owned())), Ok(value), "{name}={text}");
+    }
+}
+
+#[test]
+fn text_of_another_type_is_refused() {
+    let cases = [
+        ("i", "1.5", "must be an integer"),
+        ("i", "9223372036854775808", "must be an integer"),
+        ("i", "", "must be an integer"),
+        ("n", "NaN", "must be a number"),
+        ("n", "inf", "must be a number"),
+        ("b", "yes", "must be true or false"),
+        ("d", "2026-02-29", "exists in the calendar"),
+        ("d", "2026-2-1", "a date like"),
+        ("d", "+026-02-01", "a date like"),
+        ("d", "20260201", "a date like"),
+        ("c", "gren", "one of red, green; did you mean \"green\"?"),
+        ("s", "a\0b", "NUL"),
+    ];
+    for (name, text, reason) in cases {
+        let message = bind_one(name, Supplied::Text(text.to_owned())).expect_err(text);
+        assert!(message.contains(reason), "{name}={text}: {message}");
+        assert!(message.contains(&format!("`{name}`")), "{message}");
+    }
+}
+
+#[test]
+fn json_must_have_the_type_already() {
+    for (name, value) in [("i", json!(5)), ("n", json!(5)), ("n", json!(0.5)), ("b", json!(true))] {
+        assert_eq!(bind_one(name, Supplied::Json(value.clone())), Ok(value));
+    }
+    let wrong = [
+        ("s", json!(5)),
+        ("i", json!("5")),
+        ("i", json!(5.5)),
+        ("i", json!(u64::MAX)),
+        ("n", json!("5")),
+        ("b", json!("true")),
+        ("d", json!(20260131)),
+        ("d", json!("2026-02-30")),
+        ("c", json!("blue")),
+        ("s", json!(null)),
+        ("s", json!(["x"])),
+    ];
+    for (name, value) in wrong {
+        assert!(bind_one(name, Supplied::Json(value.clone())).is_err(), "{name} = {value}");
+    }
+}
+
+#[test]
+fn defaults_fill_in_and_the_order_is_that_of_the_file() {
+    let values = bind(&all_kinds(), vec![("c".to_owned(), Supplied::Text("green".to_owned()))]).unwrap();
+    let expected = json!({"s": "x", "i": 1, "n": 1, "b": false, "d": "2026-01-31", "c": "green"});
+    assert_eq!(Value::Object(values.clone()), expected);
+    assert_eq!(values.keys().collect::<Vec<_>>(), ["s", "i", "n", "b", "d", "c"]);
+}
+
+#[test]
+fn all_errors_come_at_once() {
+    let params = declared("day = { type = 'date', description = 'which day' }\ncount = { type = 'integer' }");
+    let supplied = |name: &str, text: &str| (name.to_owned(), Supplied::Text(text.to_owned()));
+    let given =
+        vec![supplied("dya", "x"), supplied("count", "many"), supplied("count", "1"), supplied("zzz", "1")];
+    let messages: Vec<String> = bind(&params, given).unwrap_err().iter().map(ParamError::to_string).collect();
+    let expected = [
+        "there is no parameter `dya`; did you mean `day`?",
+        "parameter `count` must be an integer",
+        "parameter `count` is given twice",
+        "there is no parameter `zzz`; there are day, count",
+        "parameter `day` is required (which day)",
+    ];
+    assert_eq!(messages, expected);
+    let none = bind(&[], vec![supplied("a", "x")]).unwrap_err();
+    assert_eq!(none[0].to_string(), "there is no parameter `a`; this workflow has none");
+}
+
+#[test]
+fn a_value_that_is_refused_is_not_repeated() {
+    let message = bind_one("i", Supplied::Text("secret".to_owned())).unwrap_err();
+    assert!(!message.contains("secret"));
+}
+
+#[test]
+fn an_optional_one_without_a_value_is_null_and_no_variable() {
+    let values = bind(&declared("note = { required = false }"), Vec::new()).unwrap();
+    assert_eq!(values["note"], Value::Null);
+    assert_eq!(env_value(&values["note"]), None);
+}
+
+#[test]
+fn variables_of_parameters() {
+    assert_eq!(env_name("day_2"), "WINDLASS_PARAM_DAY_2");
+    let cases = [(json!("a b"), "a b"), (json!(5), "5"), (json!(0.5), "0.5"), (json!(true), "true")];
+    for (value, text) in cases {
+        assert_eq!(env_value(&value).as_deref(), Some(text));
+    }
+}

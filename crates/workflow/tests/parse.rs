@@ -1,0 +1,195 @@
+//! What a file becomes.
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+
+use windlass_workflow::{
+    Action, Job, OnInterrupt, OutputSource, ParamKind, Retry, Source, Workflow, model, parse,
+};
+
+fn parsed(path: &str, text: &str) -> Workflow {
+    parse(&Source::new(path, text.into()).unwrap()).unwrap_or_else(|report| panic!("{report}"))
+}
+
+fn only_job(text: &str) -> Job {
+    parsed("a.toml", text).jobs.remove(0)
+}
+
+const NIGHTLY: &str = r#"
+name = "nightly-report"
+description = "What happened"
+timeout = "2h"
+
+[params]
+day = { type = "date", description = "which day to report on" }
+lines = { type = "integer", default = 10 }
+mode = { choices = ["fast", "full"], default = "fast" }
+note = { required = false }
+
+[env]
+TZ = "UTC"
+DAY = "{{ params.day }}"
+
+[defaults]
+timeout = "1m"
+retry = { delay = "10s" }
+dir = "work/{{ params.day }}"
+
+[jobs.fetch]
+description = "Gets the data"
+run = 'curl -fsS "$URL" -o data.csv'
+shell = "bash -eu"
+env = { URL = "https://example.com/{{ params.day }}.csv", TRIES = 3, RATIO = 0.5, QUIET = true }
+retry = { max_attempts = 5, factor = 3, max_delay = "5m", jitter = 0 }
+timeout = "10m"
+priority = "high"
+
+[jobs.count]
+needs = "fetch"
+command = ["wc", "-l", "data.csv"]
+output = "text"
+dir = "elsewhere"
+
+[jobs.report]
+needs = ["count"]
+command = ["report", "--lines", "{{ jobs.count.output }}", "{{ jobs.fetch.output.size }}", 5]
+queue = "slow"
+priority = -7
+allow_failure = true
+on_interrupt = "fail"
+max_interruptions = 0
+retry = 3
+output = "json"
+"#;
+
+#[test]
+fn a_file_with_everything() {
+    let workflow = parsed("dir/other.toml", NIGHTLY);
+    assert_eq!(workflow.name, "nightly-report");
+    assert_eq!(workflow.description.as_deref(), Some("What happened"));
+    assert_eq!(workflow.timeout_ms, Some(7_200_000));
+    assert_eq!(workflow.env["DAY"], "{{ params.day }}");
+    let params: Vec<_> =
+        workflow.params.iter().map(|param| (param.name.as_str(), param.kind, param.required)).collect();
+    let expected = [
+        ("day", ParamKind::Date, true),
+        ("lines", ParamKind::Integer, false),
+        ("mode", ParamKind::Choice, false),
+        ("note", ParamKind::String, false),
+    ];
+    assert_eq!(params, expected);
+    assert_eq!(workflow.params[1].default, Some(serde_json::json!(10)));
+
+    let [fetch, count, report] = &workflow.jobs[..] else { panic!("{:?}", workflow.jobs) };
+    let script = "curl -fsS \"$URL\" -o data.csv".to_owned();
+    assert_eq!(fetch.action, Action::Run { script, shell: vec!["bash".to_owned(), "-eu".to_owned()] });
+    let retry = Retry { max_attempts: 5, delay_ms: 10_000, factor: 3.0, max_delay_ms: 300_000, jitter: 0.0 };
+    assert_eq!(fetch.retry, retry);
+    assert_eq!((fetch.timeout_ms, fetch.priority), (Some(600_000), 10));
+    assert_eq!(fetch.dir.as_deref(), Some("work/{{ params.day }}"));
+    let values = ["TRIES", "RATIO", "QUIET"].map(|name| fetch.env[name].as_str());
+    assert_eq!(values, ["3", "0.5", "true"]);
+
+    assert_eq!((count.needs.as_slice(), count.uses.as_slice()), (&[0][..], &[][..]));
+    assert_eq!((count.timeout_ms, count.dir.as_deref()), (Some(60_000), Some("elsewhere")));
+    assert_eq!(count.output, OutputSource::Text);
+
+    assert_eq!((report.needs.as_slice(), report.uses.as_slice()), (&[1][..], &[0, 1][..]));
+    let Action::Command(items) = &report.action else { panic!("{:?}", report.action) };
+    assert_eq!(items[4], "5");
+    assert_eq!((report.queue.as_str(), report.priority, report.allow_failure), ("slow", -7, true));
+    assert_eq!((report.on_interrupt, report.max_interruptions), (OnInterrupt::Fail, 0));
+    assert_eq!((report.retry.max_attempts, report.retry.delay_ms), (3, 10_000));
+    assert_eq!(report.output, OutputSource::Json);
+}
+
+#[test]
+fn a_job_that_says_little_gets_the_defaults() {
+    let job = only_job("[jobs.a]\nrun = 'x'\n");
+    let expected = Job {
+        name: "a".to_owned(),
+        description: None,
+        action: Action::Run { script: "x".to_owned(), shell: Vec::new() },
+        needs: Vec::new(),
+        uses: Vec::new(),
+        env: BTreeMap::new(),
+        dir: None,
+        retry: Retry::default(),
+        timeout_ms: None,
+        queue: model::DEFAULT_QUEUE.to_owned(),
+        priority: 0,
+        allow_failure: false,
+        on_interrupt: OnInterrupt::Rerun,
+        max_interruptions: model::DEFAULT_MAX_INTERRUPTIONS,
+        output: OutputSource::File,
+    };
+    assert_eq!(job, expected);
+}
+
+#[test]
+fn both_formats_mean_the_same() {
+    let toml = "name = 'n'\n[params]\nd = { type = 'date', default = 2026-01-31 }\n\
+                [jobs.b]\nrun = 'x'\n[jobs.a]\nneeds = ['b']\ncommand = ['y', '{{ params.d }}']\n";
+    let json = r#"{"name": "n", "params": {"d": {"type": "date", "default": "2026-01-31"}},
+                   "jobs": {"b": {"run": "x"}, "a": {"needs": ["b"], "command": ["y", "{{ params.d }}"]}}}"#;
+    let (toml, json) = (parsed("a.toml", toml), parsed("a.json", json));
+    assert_eq!(toml, json);
+    assert_eq!(toml.hash(), json.hash());
+    let names: Vec<_> = toml.jobs.iter().map(|job| job.name.as_str()).collect();
+    assert_eq!(names, ["b", "a"], "the order of the file");
+}
+
+#[test]
+fn the_name_of_the_file_is_the_name_of_the_workflow() {
+    assert_eq!(parsed("examples/word count.toml", "[jobs.a]\nrun = 'x'\n").name, "word count");
+    let source = Source::new(".toml/..", "[jobs.a]\nrun = 'x'\n".into()).unwrap();
+    let report = parse(&source).unwrap_err();
+    assert!(report.diagnostics()[0].help.as_ref().unwrap().contains("name ="), "{report}");
+}
+
+#[test]
+fn every_way_to_write_a_table_works() {
+    let dotted = parsed("a.toml", "jobs.a.run = 'x'\njobs.a.retry.max_attempts = 2\n");
+    let inline = parsed("a.toml", "jobs = { a = { run = 'x', retry = { max_attempts = 2 } } }\n");
+    let headers = parsed("a.toml", "[jobs]\n[jobs.a]\nrun = 'x'\n[jobs.a.retry]\nmax_attempts = 2\n");
+    assert_eq!(dotted, inline);
+    assert_eq!(dotted, headers);
+}
+
+#[test]
+fn a_script_is_never_a_template() {
+    let job = only_job("[jobs.a]\nrun = 'echo {{ nothing }} {% x %} ${#a}'\n");
+    assert!(matches!(job.action, Action::Run { script, .. } if script.contains("{{ nothing }}")));
+}
+
+#[test]
+fn an_output_of_an_ancestor_far_away_can_be_read() {
+    let mut text = "[jobs.first]\nrun = 'x'\n[jobs.j0]\nrun = 'x'\nneeds = 'first'\n".to_owned();
+    for job in 1..300 {
+        text += &format!("[jobs.j{job}]\nrun = 'x'\nneeds = 'j{}'\n", job - 1);
+    }
+    text +=
+        "[jobs.last]\nneeds = 'j299'\ncommand = ['x', '{{ jobs.first.output }}', '{{ jobs.j7.output.x }}']\n";
+    let workflow = parsed("a.toml", &text);
+    assert_eq!(workflow.jobs.last().unwrap().uses, [0, 8]);
+}
+
+#[test]
+fn a_long_delay_without_a_cap_is_its_own_cap() {
+    let job = only_job("[jobs.a]\nrun = 'x'\nretry = { max_attempts = 2, delay = '1h' }\n");
+    assert_eq!((job.retry.delay_ms, job.retry.max_delay_ms), (3_600_000, 3_600_000));
+}
+
+#[test]
+fn retry_of_a_job_keeps_what_it_does_not_say_from_defaults() {
+    let job = only_job(
+        "[defaults]\nretry = { max_attempts = 9, jitter = 0.5 }\n[jobs.a]\nrun = 'x'\nretry = { delay = '2s' }\n",
+    );
+    assert_eq!((job.retry.max_attempts, job.retry.delay_ms, job.retry.jitter), (9, 2_000, 0.5));
+}
+
+#[test]
+fn windows_line_ends_are_fine() {
+    let job = only_job("[jobs.a]\r\nrun = 'x'\r\n");
+    assert!(matches!(job.action, Action::Run { script, .. } if script == "x"));
+}
