@@ -32,7 +32,7 @@ pub const EXPRESSION_BYTES: usize = 500;
 /// Bytes that one text with templates may grow to when it is rendered.
 pub const TEMPLATE_OUTPUT_BYTES: usize = 1024 * 1024;
 /// Steps that the evaluation of one expression may take.
-pub const TEMPLATE_FUEL: u64 = 100_000;
+pub const TEMPLATE_FUEL: u64 = 300;
 /// Different jobs whose output is read by a job that does not need them directly.
 pub const INDIRECT_OUTPUTS: usize = 20_000;
 /// The longest duration: ten years, in milliseconds.

@@ -54,7 +54,7 @@ fn errors_are_data_too() {
 
 #[test]
 fn a_long_line_does_not_flood_the_screen() {
-    let jobs: Vec<String> = (0..100_000).map(|job| format!("\"j{job}\": {{\"rum\": \"x\"}}")).collect();
+    let jobs: Vec<String> = (0..20_000).map(|job| format!("\"j{job}\": {{\"rum\": \"x\"}}")).collect();
     let report = report("a.json", &format!("{{\"jobs\": {{{}}}}}", jobs.join(", ")));
     let text = report.to_string();
     assert!(text.len() < 50_000, "{}", text.len());

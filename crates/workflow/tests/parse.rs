@@ -144,7 +144,7 @@ fn the_name_of_the_file_is_the_name_of_the_workflow() {
     assert_eq!(parsed("examples/word count.toml", "[jobs.a]\nrun = 'x'\n").name, "word count");
     let source = Source::new(".toml/..", "[jobs.a]\nrun = 'x'\n".into()).unwrap();
     let report = parse(&source).unwrap_err();
-    assert!(report.diagnostics()[0].help.as_ref().unwrap().contains("name ="), "{report}");
+    assert!(report.diagnostics()[0].help.as_ref().unwrap().contains("`name`"), "{report}");
 }
 
 #[test]

@@ -114,6 +114,13 @@ fn nothing_can_fill_the_memory_or_run_for_long() {
 }
 
 #[test]
+fn an_expression_has_a_number_of_steps() {
+    let sum = |count: usize| format!("{{{{ a{} }}}}", "+a".repeat(count));
+    assert_eq!(render(&sum(100), &json!({"a": 1})).unwrap(), "101");
+    assert!(render(&sum(240), &json!({"a": 1})).unwrap_err().message.contains("too many steps"));
+}
+
+#[test]
 fn what_comes_out_is_limited() {
     let limit = limits::TEMPLATE_OUTPUT_BYTES;
     let context = |length: usize| json!({"params": {"a": "x".repeat(length)}});

@@ -181,10 +181,10 @@ impl<'a> Plan<'a> {
             let (start, end) = (&places[*from], &places[*to]);
             let first = self.layer_of[*from];
             let mut stops = vec![(start.x + start.width, columns[first].1, start.y + start.height / 2.0)];
-            for layer in first + 1..self.layer_of[*to] {
-                let (left, right) = columns[layer];
+            let between = columns.iter().enumerate().take(self.layer_of[*to]).skip(first + 1);
+            for (layer, (left, right)) in between {
                 let bend = self.bends.get(&(*from, layer)).and_then(|bend| rows.get(bend));
-                stops.extend(bend.map(|y| (left, right, *y)));
+                stops.extend(bend.map(|y| (*left, *right, *y)));
             }
             stops.push((end.x, end.x, end.y + end.height / 2.0));
             routes.push(Route { stops });

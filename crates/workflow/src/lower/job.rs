@@ -43,7 +43,7 @@ pub(super) fn read<'t, 's>(
 ) -> Draft<'t, 's> {
     name::check_key(entry, name::Rule::Job, findings);
     let mut parts = Parts::default();
-    let expected = "a table: `[jobs.NAME]` with `run` or `command`";
+    let expected = "a table with `run` or `command`";
     match expect::table(entry, usize::MAX, expected, findings) {
         Some(entries) => {
             for part in entries {
@@ -148,9 +148,9 @@ fn action(
             if !parts.action_is_broken {
                 let message = format!("job `{}` has nothing to execute", entry.key);
                 findings.push(
-                    Finding::new(entry.key_span.clone(), message)
-                        .label("needs `run` or `command`")
-                        .help("add run = 'a script', or command = [\"program\", \"argument\"]"),
+                    Finding::new(entry.key_span.clone(), message).label("needs `run` or `command`").help(
+                        "add `run` with a script, or `command` with a list: the program, then its arguments",
+                    ),
                 );
             }
             Action::Command(Vec::new())

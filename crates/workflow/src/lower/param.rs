@@ -21,7 +21,7 @@ const KINDS: [(&str, ParamKind); 6] = [
 ];
 
 pub(super) fn read_all(entry: &Entry<'_>, findings: &mut Findings) -> Vec<Param> {
-    let expected = "a table: `[params]` with NAME = { type = \"string\" }";
+    let expected = "a table of names and parameters";
     let Some(entries) = expect::table(entry, limits::PARAMS, expected, findings) else { return Vec::new() };
     check_variables(entries, findings);
     entries.iter().filter_map(|entry| read(entry, findings)).collect()
@@ -103,7 +103,7 @@ fn complete(entry: &Entry<'_>, parts: Parts<'_, '_>, findings: &mut Findings) ->
         }
         (None, ParamKind::Choice) if !parts.is_broken => {
             let message = format!("parameter `{}` is a choice without `choices`", entry.key);
-            let help = "add choices = [\"one\", \"two\"]";
+            let help = "add `choices`, a list of strings";
             findings.push(Finding::new(entry.key_span.clone(), message).help(help));
             return None;
         }

@@ -12,7 +12,7 @@ use crate::source::Source;
 use crate::template::Templates;
 use crate::tree::{Entry, Span, Value};
 
-const JOB_HELP: &str = "a job is a table with its name: [jobs.hello] and then run = 'echo hello'";
+const JOB_HELP: &str = "define one under `jobs`: a table with the job's name, and in it `run` or `command`";
 
 /// What the top level says.
 #[derive(Default)]
@@ -98,7 +98,7 @@ pub(super) fn workflow_name(source: &Source, top: &Top<'_, '_>, findings: &mut F
     let finding = match span {
         Some(span) => Finding::new(span, "this is not a name for a workflow").label(reason),
         None => Finding::without_place(format!("the file's name is not a name for a workflow: {reason}"))
-            .help("give it one: name = \"nightly-report\""),
+            .help("give the workflow a `name` in the file"),
     };
     findings.push(finding);
     name.to_owned()

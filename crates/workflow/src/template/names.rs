@@ -76,7 +76,7 @@ fn param(
     let refusal = refuse(format!("there is no parameter `{name}`"));
     Err(match findings.nearest(name, names()) {
         Some(near) => refusal.help(format!("did you mean `params.{near}`?")),
-        None => refusal.help(format!("declare it: `[params]` with {name} = {{ type = \"string\" }}")),
+        None => refusal.help(format!("declare `{name}` under `params`")),
     })
 }
 

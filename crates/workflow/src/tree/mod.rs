@@ -155,6 +155,11 @@ mod tests {
                 assert!(["broken", "with errors"].contains(&text.as_str()), "{depth}: {text}");
             }
         }
+        for key in ["a.".repeat(100_000), "a.".repeat(limits::NESTING + 1)] {
+            for text in [outline("a.toml", &format!("{key}a = 1")), outline("a.toml", &format!("[{key}a]"))] {
+                assert!(["broken", "with errors"].contains(&text.as_str()), "{text}");
+            }
+        }
         let lists = format!("{}{}", "[".repeat(limits::NESTING - 1), "]".repeat(limits::NESTING - 1));
         assert!(outline("a.toml", &format!("a = {lists}")).starts_with("a@a=a list"));
         assert!(outline("a.json", &format!("{{\"a\": {lists}}}")).starts_with("a@\"a\"=a list"));
