@@ -69,10 +69,8 @@ fn a_failure_is_repeated_until_its_attempts_are_used_up() {
     let outcomes: Vec<(i64, &str)> =
         attempts.iter().map(|attempt| (attempt.attempt, attempt.outcome.as_str())).collect();
     assert_eq!(outcomes, [(1, "failed"), (2, "failed"), (3, "failed")]);
-    let waits: Vec<i64> = attempts
-        .windows(2)
-        .map(|pair| pair[1].started_at.unwrap() - pair[0].finished_at)
-        .collect();
+    let waits: Vec<i64> =
+        attempts.windows(2).map(|pair| pair[1].started_at.unwrap() - pair[0].finished_at).collect();
     assert!(waits[0] >= 900 && waits[1] >= 1_800, "the waits grow: {waits:?}");
     drop(engine);
     bench.assert_sound();
@@ -113,7 +111,9 @@ fn many_short_jobs_are_each_executed_once() {
     bench.windlass.store().enqueue(vec![NewJob::new("count", "null"); jobs]).unwrap();
     let engines: Vec<_> =
         (0..2).map(|_| bench.windlass.start(handlers.clone(), WorkerOptions::default()).unwrap()).collect();
-    support::wait_for("the queue to drain", || (bench.windlass.store().active_jobs().unwrap() == 0).then_some(()));
+    support::wait_for("the queue to drain", || {
+        (bench.windlass.store().active_jobs().unwrap() == 0).then_some(())
+    });
     for engine in engines {
         engine.drain();
         engine.join().unwrap();

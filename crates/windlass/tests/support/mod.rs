@@ -43,7 +43,9 @@ impl Bench {
     }
 
     pub fn wait_for_job(&self, job_id: i64, status: JobStatus) {
-        wait_for(status.as_str(), || (self.windlass.store().job(job_id).unwrap().status == status).then_some(()));
+        wait_for(status.as_str(), || {
+            (self.windlass.store().job(job_id).unwrap().status == status).then_some(())
+        });
     }
 
     pub fn assert_sound(&self) {

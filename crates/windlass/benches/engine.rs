@@ -1,0 +1,262 @@
+//! What the engine costs beside what the same SQLite library can do at all, as ratios of one run.
+//!
+//! `cargo bench -p windlass --bench engine` prints a table; `-- drain` measures only that part. Every figure is the median of
+//! [`ROUNDS`] rounds that take turns, so that a machine whose speed drifts does not decide a ratio.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use windlass::store::{NewJob, NewRun};
+use windlass::transition::Outcome;
+use windlass::workflow::{Action, Job, OnInterrupt, OutputSource, Retry, Workflow};
+use windlass::{Attempt, Durability, Engine, Handlers, Options, Windlass, WorkerOptions};
+
+const ROUNDS: usize = 5;
+const DRAIN_JOBS: usize = 100_000;
+/// Few enough that no checkpoint starts the WAL anew while its commits are counted.
+const CHAIN_LINKS: usize = 100;
+
+fn main() {
+    let wanted = std::env::args().nth(1).filter(|argument| !argument.starts_with('-'));
+    let parts: [(&str, fn()); 3] = [("drain", drain), ("chain", chain), ("claim", claim)];
+    for (name, measure) in parts {
+        if wanted.as_deref().is_none_or(|wanted| name.contains(wanted)) {
+            measure();
+        }
+    }
+}
+
+/// 100,000 no-op handler jobs against raw insert, claim and finish in transactions of 100.
+fn drain() {
+    for durability in [Durability::Full, Durability::Normal] {
+        let (mut raw, mut ours) = (Vec::new(), Vec::new());
+        for _ in 0..ROUNDS {
+            raw.push(raw_rate(durability, DRAIN_JOBS / 4, 100));
+            ours.push(drain_rate(durability, DRAIN_JOBS));
+        }
+        let (raw, ours) = (median(&mut raw), median(&mut ours));
+        println!(
+            "drain {durability:?}: {ours:.0} jobs/s, raw rows {raw:.0}/s in transactions of 100: ratio {:.2}",
+            ours / raw
+        );
+    }
+}
+
+/// A chain of no-op handler jobs, one after the other, against single-row commits.
+fn chain() {
+    let (mut raw, mut ours) = (Vec::new(), Vec::new());
+    let mut flushes = 0.0;
+    for _ in 0..ROUNDS {
+        raw.push(raw_commit_us(Durability::Full, CHAIN_LINKS));
+        let (link_us, commits) = chain_link(CHAIN_LINKS);
+        ours.push(link_us);
+        flushes = commits;
+    }
+    let (raw, ours) = (median(&mut raw), median(&mut ours));
+    println!(
+        "chain: {ours:.0} us a link, single-row commit {raw:.0} us: ratio {:.2}; {flushes:.3} commits a link",
+        ours / raw
+    );
+}
+
+/// Claiming and finishing with 1,000 and with 1,000,000 rows behind that are finished or in the future.
+fn claim() {
+    let few = claim_rate(1_000);
+    let many = claim_rate(1_000_000);
+    println!(
+        "claim: {few:.0} jobs/s with 1,000 rows behind, {many:.0} with 1,000,000: ratio {:.2}",
+        many / few
+    );
+}
+
+fn drain_rate(durability: Durability, jobs: usize) -> f64 {
+    let folder = tempfile::tempdir().unwrap();
+    let windlass = open(folder.path(), durability);
+    windlass.store().enqueue(vec![NewJob::new("noop", "null"); jobs]).unwrap();
+    let began = Instant::now();
+    let engine = start(&windlass);
+    wait_until_idle(&windlass);
+    let rate = jobs as f64 / began.elapsed().as_secs_f64();
+    drop(engine);
+    rate
+}
+
+fn chain_link(links: usize) -> (f64, f64) {
+    let folder = tempfile::tempdir().unwrap();
+    let windlass = open(folder.path(), Durability::Full);
+    let jobs = (0..links).map(link).collect();
+    let workflow = Workflow {
+        name: "chain".to_owned(),
+        description: None,
+        timeout_ms: None,
+        params: Vec::new(),
+        env: Default::default(),
+        jobs,
+    };
+    let run = NewRun { workflow, params: Default::default(), dir: None, run_key: None };
+    let run_id = windlass.submit(run).unwrap().run_id;
+    let before = commits(folder.path());
+    let began = Instant::now();
+    let mut handlers = Handlers::new();
+    handlers.register("shell", |_: &Attempt| Outcome::Successful { output: None });
+    let engine = windlass.start(handlers, WorkerOptions::default()).unwrap();
+    while !windlass.store().run(run_id).unwrap().status.is_terminal() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let run = windlass.store().run(run_id).unwrap();
+    let _wall = began.elapsed();
+    let link_us = (run.finished_at.unwrap() - run.started_at.unwrap()) as f64 * 1_000.0 / links as f64;
+    drop(engine);
+    // Registering and leaving are the worker's, not the links'.
+    let commits = (commits(folder.path()) - before - 2) as f64 / links as f64;
+    (link_us, commits)
+}
+
+fn link(index: usize) -> Job {
+    Job {
+        name: format!("link{index}"),
+        description: None,
+        action: Action::Command(vec!["true".to_owned()]),
+        needs: index.checked_sub(1).into_iter().collect(),
+        uses: Vec::new(),
+        env: Default::default(),
+        dir: None,
+        retry: Retry::default(),
+        timeout_ms: None,
+        queue: "default".to_owned(),
+        priority: 0,
+        allow_failure: false,
+        on_interrupt: OnInterrupt::Rerun,
+        max_interruptions: 25,
+        output: OutputSource::File,
+    }
+}
+
+fn claim_rate(behind: i64) -> f64 {
+    const JOBS: usize = 20_000;
+    let folder = tempfile::tempdir().unwrap();
+    let windlass = open(folder.path(), Durability::Normal);
+    let raw = rusqlite::Connection::open(folder.path().join("windlass.db")).unwrap();
+    raw.execute_batch(&format!(
+        "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < {behind})
+         INSERT INTO jobs (kind, status, execute_after, finished_at)
+         SELECT 'noop', CASE n % 2 WHEN 0 THEN 'SUCCESSFUL' ELSE 'SCHEDULED' END,
+                4102444800000, CASE n % 2 WHEN 0 THEN 1 END
+         FROM n;"
+    ))
+    .unwrap();
+    drop(raw);
+    let mut rates: Vec<f64> = (0..ROUNDS)
+        .map(|_| {
+            windlass.store().enqueue(vec![NewJob::new("noop", "null"); JOBS]).unwrap();
+            let began = Instant::now();
+            let engine = start(&windlass);
+            wait_for_pending(&windlass);
+            engine.drain();
+            engine.join().unwrap();
+            JOBS as f64 / began.elapsed().as_secs_f64()
+        })
+        .collect();
+    median(&mut rates)
+}
+
+fn open(folder: &Path, durability: Durability) -> Windlass {
+    Windlass::open_with(folder.join("windlass.db"), Options { durability, ..Options::default() }).unwrap()
+}
+
+fn start(windlass: &Windlass) -> Engine {
+    let mut handlers = Handlers::new();
+    handlers.register("noop", |_: &Attempt| Outcome::Successful { output: None });
+    windlass.start(handlers, WorkerOptions::default()).unwrap()
+}
+
+fn wait_until_idle(windlass: &Windlass) {
+    while windlass.store().active_jobs().unwrap() > 0 {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn wait_for_pending(windlass: &Windlass) {
+    let request = windlass::store::ClaimRequest {
+        worker_id: 0,
+        scope: windlass::store::Scope::Everything,
+        kinds: vec!["noop".to_owned()],
+        limit: 1,
+    };
+    while windlass.store().has_claimable(&request).unwrap() {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Commits are counted by the frames that end one in the WAL: whatever thread or connection made them.
+fn commits(folder: &Path) -> i64 {
+    let wal = std::fs::read(folder.join("windlass.db-wal")).unwrap_or_default();
+    let page = 4_096;
+    (0..)
+        .map(|frame| 32 + frame * (page + 24))
+        .take_while(|offset| offset + 24 <= wal.len())
+        .filter(|offset| wal[offset + 4..offset + 8] != [0; 4])
+        .count() as i64
+}
+
+fn raw_database(folder: &Path, durability: Durability) -> rusqlite::Connection {
+    let connection = rusqlite::Connection::open(folder.join("raw.db")).unwrap();
+    let synchronous = match durability {
+        Durability::Full => "FULL",
+        Durability::Normal => "NORMAL",
+    };
+    connection
+        .execute_batch(&format!(
+            "PRAGMA journal_mode = WAL; PRAGMA synchronous = {synchronous};
+             CREATE TABLE work (id INTEGER PRIMARY KEY, payload TEXT NOT NULL, status TEXT NOT NULL);
+             CREATE INDEX work_pending ON work (id) WHERE status = 'PENDING';"
+        ))
+        .unwrap();
+    connection
+}
+
+/// Rows a second through insert, claim and finish, in transactions of `group`.
+fn raw_rate(durability: Durability, rows: usize, group: usize) -> f64 {
+    let folder = tempfile::tempdir().unwrap();
+    let mut connection = raw_database(folder.path(), durability);
+    let began = Instant::now();
+    for first in (0..rows).step_by(group) {
+        let phases: [&str; 3] = [
+            "INSERT INTO work (id, payload, status) VALUES (?1, 'null', 'PENDING')",
+            "UPDATE work SET status = 'RUNNING' WHERE id = ?1 AND status = 'PENDING'",
+            "UPDATE work SET status = 'DONE' WHERE id = ?1 AND status = 'RUNNING'",
+        ];
+        for sql in phases {
+            let transaction = connection.transaction().unwrap();
+            {
+                let mut statement = transaction.prepare_cached(sql).unwrap();
+                for id in first..first + group {
+                    statement.execute([id as i64]).unwrap();
+                }
+            }
+            transaction.commit().unwrap();
+        }
+    }
+    rows as f64 / began.elapsed().as_secs_f64()
+}
+
+/// Microseconds of a transaction that inserts one row.
+fn raw_commit_us(durability: Durability, commits: usize) -> f64 {
+    let folder = tempfile::tempdir().unwrap();
+    let connection = raw_database(folder.path(), durability);
+    let began = Instant::now();
+    for id in 0..commits {
+        connection
+            .prepare_cached("INSERT INTO work (id, payload, status) VALUES (?1, 'null', 'PENDING')")
+            .unwrap()
+            .execute([id as i64])
+            .unwrap();
+    }
+    began.elapsed().as_micros() as f64 / commits as f64
+}
+
+fn median(figures: &mut [f64]) -> f64 {
+    figures.sort_by(f64::total_cmp);
+    figures[figures.len() / 2]
+}
