@@ -1,0 +1,171 @@
+//! Claiming, finishing, fencing and rescue: what only one may do.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+mod support;
+
+use support::{Bench, failure, graph, noop, request, success};
+use windlass_engine::store::{Claims, NewJob, Scope};
+use windlass_engine::{JobStatus, RunStatus, WorkerStatus};
+use windlass_workflow::OnInterrupt;
+
+#[test]
+fn the_most_urgent_come_first_over_all_queues() {
+    let bench = Bench::new();
+    let worker = bench.worker();
+    let jobs = vec![
+        NewJob { priority: 0, ..noop() },
+        NewJob { priority: 10, queue: "b".to_owned(), ..noop() },
+        NewJob { priority: 10, queue: "a".to_owned(), ..noop() },
+        NewJob { priority: -10, queue: "a".to_owned(), ..noop() },
+    ];
+    let ids = bench.store.enqueue(jobs).unwrap();
+    let claimed: Vec<i64> = bench.claim(worker, 10).iter().map(|job| job.id).collect();
+    assert_eq!(claimed, [ids[1], ids[2], ids[0], ids[3]]);
+    assert!(bench.claim(worker, 10).is_empty());
+}
+
+#[test]
+fn a_worker_takes_only_its_kinds_queues_and_runs() {
+    let bench = Bench::new();
+    let worker = bench.worker();
+    let unknown = bench.enqueue(NewJob::new("unknown", "null"));
+    let other = bench.enqueue(NewJob { queue: "other".to_owned(), ..noop() });
+    let run_id = bench.submit(graph(vec![vec![]]));
+    let take = |scope| match bench.store.claim(request(worker, scope, 10)).unwrap() {
+        Claims::Jobs(jobs) => jobs.into_iter().map(|job| job.id).collect::<Vec<_>>(),
+        Claims::Fenced => panic!("fenced"),
+    };
+    assert!(take(Scope::Queues(vec!["absent".to_owned()])).is_empty());
+    assert_eq!(take(Scope::Queues(vec!["other".to_owned()])), [other]);
+    let job_of_run = bench.store.jobs_of_run(run_id).unwrap()[0].id;
+    assert_eq!(take(Scope::Runs(vec![run_id, 99])), [job_of_run]);
+    assert!(take(Scope::Everything).is_empty());
+    assert_eq!(bench.store.job(unknown).unwrap().status, JobStatus::Pending);
+}
+
+#[test]
+fn nothing_is_claimed_from_a_paused_queue() {
+    let bench = Bench::new();
+    let worker = bench.worker();
+    let run_id = bench.submit(graph(vec![vec![]]));
+    bench.store.pause_queue("default").unwrap();
+    assert!(bench.claim(worker, 10).is_empty());
+    let of_run = bench.store.claim(request(worker, Scope::Runs(vec![run_id]), 10)).unwrap();
+    assert_eq!(of_run, Claims::Jobs(vec![]));
+    bench.store.resume_queue("default").unwrap();
+    assert_eq!(bench.claim(worker, 10).len(), 1);
+}
+
+#[test]
+fn only_the_owner_of_the_attempt_ends_it() {
+    let bench = Bench::new();
+    let (owner, other) = (bench.worker(), bench.worker());
+    let id = bench.enqueue(noop());
+    let first = bench.claim(owner, 1).remove(0);
+    assert_eq!(bench.finish(other, &first, success()).conflicts, [id], "another worker");
+    assert!(bench.finish(owner, &first, failure()).conflicts.is_empty());
+    assert_eq!(bench.finish(owner, &first, success()).conflicts, [id], "twice");
+    bench.clock.advance_ms(60_000);
+    bench.store.promote_due().unwrap();
+    let second = bench.claim(owner, 1).remove(0);
+    assert_eq!(bench.finish(owner, &first, success()).conflicts, [id], "an earlier attempt");
+    assert!(bench.finish(owner, &second, success()).conflicts.is_empty());
+    assert_eq!(bench.store.job(id).unwrap().status, JobStatus::Successful);
+    bench.assert_sound();
+}
+
+#[test]
+fn a_fenced_worker_can_do_nothing_any_more() {
+    let bench = Bench::new();
+    let (lost, next) = (bench.worker(), bench.worker());
+    let id = bench.enqueue(noop());
+    let job = bench.claim(lost, 1).remove(0);
+    let rescued = bench.store.rescue(vec![(lost, 0)]).unwrap();
+    assert_eq!((rescued.fenced, rescued.jobs), (1, 1));
+    assert!(!bench.store.heartbeat(lost).unwrap(), "its lease is not renewed");
+    let claims = bench.store.claim(request(lost, Scope::Everything, 1)).unwrap();
+    assert_eq!(claims, Claims::Fenced, "it claims nothing");
+    assert_eq!(bench.finish(lost, &job, success()).conflicts, [id], "its result is discarded");
+    assert!(!bench.store.set_worker_status(lost, WorkerStatus::Stopped).unwrap());
+    let again = bench.claim(next, 1).remove(0);
+    assert_eq!((again.id, again.facts.attempt, again.facts.interruptions), (id, 2, 1));
+    assert_eq!(bench.finish(lost, &job, success()).conflicts, [id], "also while the next one runs");
+    bench.finish(next, &again, success());
+    bench.assert_sound();
+}
+
+#[test]
+fn a_worker_that_renewed_meanwhile_is_left_alone() {
+    let bench = Bench::new();
+    let worker = bench.worker();
+    bench.enqueue(noop());
+    let job = bench.claim(worker, 1).remove(0);
+    assert!(bench.store.heartbeat(worker).unwrap());
+    let rescued = bench.store.rescue(vec![(worker, 0)]).unwrap();
+    assert_eq!((rescued.fenced, rescued.jobs), (0, 0));
+    assert!(bench.finish(worker, &job, success()).conflicts.is_empty());
+}
+
+#[test]
+fn deaths_are_bounded_and_may_be_final() {
+    let bench = Bench::new();
+    let mut workflow = graph(vec![vec![], vec![]]);
+    workflow.jobs[0].max_interruptions = 2;
+    workflow.jobs[1].on_interrupt = OnInterrupt::Fail;
+    let run_id = bench.submit(workflow);
+    for _ in 0..5 {
+        let worker = bench.worker();
+        bench.claim(worker, 10);
+        bench.store.rescue(vec![(worker, 0)]).unwrap();
+    }
+    let jobs = bench.store.jobs_of_run(run_id).unwrap();
+    assert_eq!((jobs[0].status, jobs[0].attempt, jobs[0].interruptions), (JobStatus::Failed, 3, 3));
+    assert_eq!((jobs[1].status, jobs[1].attempt), (JobStatus::Failed, 1));
+    assert!(jobs[1].last_error.as_deref().unwrap().starts_with("interrupted, outcome unknown"));
+    assert_eq!(bench.store.run(run_id).unwrap().status, RunStatus::Failed);
+    bench.assert_sound();
+}
+
+#[test]
+fn a_job_that_was_asked_to_stop_is_not_tried_again() {
+    let bench = Bench::new();
+    let worker = bench.worker();
+    let id = bench.enqueue(noop());
+    let job = bench.claim(worker, 1).remove(0);
+    bench.store.cancel_job(id).unwrap();
+    bench.finish(worker, &job, failure());
+    assert_eq!(bench.store.job(id).unwrap().status, JobStatus::Cancelled);
+    let orphan = bench.enqueue(noop());
+    bench.claim(worker, 1);
+    bench.store.cancel_job(orphan).unwrap();
+    bench.store.rescue(vec![(worker, 0)]).unwrap();
+    assert_eq!(bench.store.job(orphan).unwrap().status, JobStatus::Cancelled, "also when its worker died");
+    bench.assert_sound();
+}
+
+#[test]
+fn a_job_inserted_from_outside_becomes_claimable() {
+    let bench = Bench::new();
+    let worker = bench.worker();
+    let raw = bench.raw();
+    raw.execute("INSERT INTO jobs (kind, payload, execute_after) VALUES ('noop', '{}', 1000000)", []).unwrap();
+    raw.execute("INSERT INTO jobs (kind, execute_after) VALUES ('noop', 1000001)", []).unwrap();
+    assert!(bench.claim(worker, 10).is_empty(), "the scheduler decides when");
+    bench.store.promote_due().unwrap();
+    assert_eq!(bench.claim(worker, 10).len(), 1, "the other one is in the future");
+    bench.clock.advance_ms(1);
+    assert_eq!(bench.store.promote_due().unwrap().next_at, None);
+    assert_eq!(bench.claim(worker, 10).len(), 1);
+}
+
+#[test]
+fn one_unfinished_job_a_unique_key() {
+    let bench = Bench::new();
+    let worker = bench.worker();
+    let keyed = || NewJob { unique_key: Some("only".to_owned()), ..noop() };
+    bench.enqueue(keyed());
+    assert!(bench.store.enqueue(vec![keyed()]).is_err());
+    let job = bench.claim(worker, 1).remove(0);
+    bench.finish(worker, &job, success());
+    bench.enqueue(keyed());
+}

@@ -1,0 +1,122 @@
+//! What the tests of the store share: a database of their own under a clock of their own.
+#![allow(clippy::unwrap_used, dead_code, unreachable_pub, missing_docs)]
+
+use std::sync::Arc;
+
+use windlass_engine::db::sqlite::{SqliteDatabase, SqliteOptions};
+use windlass_engine::store::{
+    ClaimRequest, ClaimedJob, Claims, Finish, Finished, NewJob, NewRun, NewWorker, Scope,
+};
+use windlass_engine::transition::{Outcome, Repeat, after_attempt};
+use windlass_engine::{Clock, Random, Store};
+use windlass_workflow::{Action, Job, OnInterrupt, OutputSource, Retry, Workflow};
+
+pub struct Bench {
+    pub folder: tempfile::TempDir,
+    pub store: Store,
+    pub clock: Clock,
+}
+
+impl Bench {
+    pub fn new() -> Bench {
+        let folder = tempfile::tempdir().unwrap();
+        let clock = Clock::manual(1_000_000);
+        let database =
+            SqliteDatabase::open(&folder.path().join("windlass.db"), &SqliteOptions::default()).unwrap();
+        let store = Store::new(Arc::new(database), clock.clone(), Random::from_seed(1));
+        Bench { folder, store, clock }
+    }
+
+    pub fn raw(&self) -> rusqlite::Connection {
+        rusqlite::Connection::open(self.folder.path().join("windlass.db")).unwrap()
+    }
+
+    pub fn worker(&self) -> i64 {
+        let worker = NewWorker {
+            host: "test".to_owned(),
+            pid: 1,
+            process: "test".to_owned(),
+            scope: Scope::Everything,
+            kinds: vec!["noop".to_owned(), "shell".to_owned()],
+            threads: 1,
+            lease_ms: 1_000,
+        };
+        self.store.register_worker(worker).unwrap()
+    }
+
+    pub fn enqueue(&self, job: NewJob) -> i64 {
+        self.store.enqueue(vec![job]).unwrap()[0]
+    }
+
+    pub fn claim(&self, worker_id: i64, limit: usize) -> Vec<ClaimedJob> {
+        match self.store.claim(request(worker_id, Scope::Everything, limit)).unwrap() {
+            Claims::Jobs(jobs) => jobs,
+            Claims::Fenced => panic!("worker {worker_id} is fenced"),
+        }
+    }
+
+    pub fn finish(&self, worker_id: i64, job: &ClaimedJob, outcome: Outcome) -> Finished {
+        let transition = after_attempt(&job.facts, outcome, self.clock.now_ms(), 0.5);
+        let finish =
+            Finish { job_id: job.id, attempt: job.facts.attempt, worker_id, transition, logs: Vec::new() };
+        self.store.finish_and_claim(vec![finish], None).unwrap().0
+    }
+
+    pub fn submit(&self, workflow: Workflow) -> i64 {
+        let run = NewRun { workflow, params: Default::default(), dir: None, run_key: None };
+        self.store.submit(run).unwrap().run_id
+    }
+
+    pub fn assert_sound(&self) {
+        assert_eq!(self.store.check().unwrap(), [], "the invariants hold");
+    }
+}
+
+pub fn request(worker_id: i64, scope: Scope, limit: usize) -> ClaimRequest {
+    ClaimRequest { worker_id, scope, kinds: vec!["noop".to_owned(), "shell".to_owned()], limit }
+}
+
+pub fn noop() -> NewJob {
+    NewJob::new("noop", "null")
+}
+
+pub fn success() -> Outcome {
+    Outcome::Successful { output: None }
+}
+
+pub fn failure() -> Outcome {
+    Outcome::Failed { error: "no luck".to_owned(), repeat: Repeat::Allowed }
+}
+
+/// Jobs `0..n`; `needs[i]` are the parents of job `i`.
+pub fn graph(needs: Vec<Vec<usize>>) -> Workflow {
+    let jobs = needs
+        .into_iter()
+        .enumerate()
+        .map(|(index, needs)| Job {
+            name: format!("j{index}"),
+            description: None,
+            action: Action::Command(vec!["true".to_owned()]),
+            needs,
+            uses: Vec::new(),
+            env: Default::default(),
+            dir: None,
+            retry: Retry::default(),
+            timeout_ms: None,
+            queue: "default".to_owned(),
+            priority: 0,
+            allow_failure: false,
+            on_interrupt: OnInterrupt::Rerun,
+            max_interruptions: 25,
+            output: OutputSource::File,
+        })
+        .collect();
+    Workflow {
+        name: "graph".to_owned(),
+        description: None,
+        timeout_ms: None,
+        params: Vec::new(),
+        env: Default::default(),
+        jobs,
+    }
+}
