@@ -129,13 +129,18 @@ impl World {
         }
     }
 
+    /// Several at once: children with more than one parent among them are promoted rightly.
     fn finish(&mut self) {
-        let Some((worker_id, job)) = self.take_one() else { return };
-        let outcome = self.outcome();
-        let finished = self.bench.finish(worker_id, &job, outcome.clone());
-        assert!(finished.conflicts.is_empty(), "the owner is believed");
-        let repeated = self.bench.finish(worker_id, &job, outcome);
-        assert_eq!(repeated.conflicts, [job.id], "and only once");
+        let mut ends = Vec::new();
+        for _ in 0..self.chance.usize(1..6) {
+            if let Some((worker_id, job)) = self.take_one() {
+                let outcome = self.outcome();
+                ends.push((worker_id, job, outcome));
+            }
+        }
+        assert!(self.bench.finish_all(&ends).conflicts.is_empty(), "the owner is believed");
+        let repeated = self.bench.finish_all(&ends);
+        assert_eq!(repeated.conflicts.len(), ends.len(), "and only once");
     }
 
     /// The result of an attempt that was taken back.

@@ -56,10 +56,22 @@ impl Bench {
     }
 
     pub fn finish(&self, worker_id: i64, job: &ClaimedJob, outcome: Outcome) -> Finished {
-        let transition = after_attempt(&job.facts, outcome, self.clock.now_ms(), 0.5);
-        let finish =
-            Finish { job_id: job.id, attempt: job.facts.attempt, worker_id, transition, logs: Vec::new() };
-        self.store.finish_and_claim(vec![finish], None).unwrap().0
+        self.finish_all(&[(worker_id, job.clone(), outcome)])
+    }
+
+    /// Ends several attempts in one transaction.
+    pub fn finish_all(&self, ends: &[(i64, ClaimedJob, Outcome)]) -> Finished {
+        let finishes = ends
+            .iter()
+            .map(|(worker_id, job, outcome)| Finish {
+                job_id: job.id,
+                attempt: job.facts.attempt,
+                worker_id: *worker_id,
+                transition: after_attempt(&job.facts, outcome.clone(), self.clock.now_ms(), 0.5),
+                logs: Vec::new(),
+            })
+            .collect();
+        self.store.finish_and_claim(finishes, None).unwrap().0
     }
 
     pub fn submit(&self, workflow: Workflow) -> i64 {
