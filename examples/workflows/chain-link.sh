@@ -1,0 +1,16 @@
+# One link of chain.toml: hashes its argument and prints the hash.
+# Usage: sh chain-link.sh TEXT
+# With a journal, one line is appended at the start and one at the end: what it was, the job, the
+# attempt. A line this short is appended whole or not at all.
+set -eu
+
+note() {
+    if [ -n "$WINDLASS_PARAM_JOURNAL" ]; then
+        echo "$1 $WINDLASS_JOB_NAME $WINDLASS_ATTEMPT" >> "$WINDLASS_PARAM_JOURNAL"
+    fi
+}
+
+note start
+sleep "$WINDLASS_PARAM_PAUSE"
+printf '%s' "$1" | sha256sum | cut -c 1-64
+note end
