@@ -1,0 +1,141 @@
+//! A folder and a database of a test's own, and the `windlass` command in it.
+
+use std::cell::Cell;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use crate::binary::windlass;
+use crate::leftovers::{self, Leftover};
+use crate::process::{Engine, Outcome};
+use crate::tables::Tables;
+
+/// The variable by which a sandbox finds its processes: the engine passes it on to its jobs.
+pub const MARK_VARIABLE: &str = "SANDBOX_MARK";
+
+/// A folder that is removed when the test ends, and with it every process that was started in it.
+#[derive(Debug)]
+pub struct Sandbox {
+    root: TempDir,
+    mark: String,
+    started: Cell<u32>,
+}
+
+impl Default for Sandbox {
+    fn default() -> Self {
+        Sandbox::new()
+    }
+}
+
+impl Sandbox {
+    /// An empty folder.
+    ///
+    /// # Panics
+    /// When the machine's folder for temporary files cannot be written to.
+    #[must_use]
+    pub fn new() -> Sandbox {
+        let root = tempfile::Builder::new().prefix("windlass-test-").tempdir().expect("a temporary folder");
+        let mark = root.path().to_string_lossy().into_owned();
+        for folder in ["output", "tmp"] {
+            fs::create_dir(root.path().join(folder)).expect("a folder in a temporary folder");
+        }
+        Sandbox { root, mark, started: Cell::new(0) }
+    }
+
+    /// A path in the folder.
+    #[must_use]
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.root.path().join(name)
+    }
+
+    /// The database.
+    #[must_use]
+    pub fn database(&self) -> PathBuf {
+        self.path("windlass.db")
+    }
+
+    /// Writes a file and gives its path as text, ready to be an argument.
+    ///
+    /// # Panics
+    /// When it cannot be written.
+    pub fn write(&self, name: &str, text: impl AsRef<[u8]>) -> String {
+        let path = self.path(name);
+        fs::write(&path, text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        path.to_string_lossy().into_owned()
+    }
+
+    /// Text of a file; empty when there is none.
+    #[must_use]
+    pub fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap_or_default()
+    }
+
+    /// `windlass` with this sandbox's database and folder, and none of the caller's settings.
+    #[must_use]
+    pub fn command<S: AsRef<std::ffi::OsStr>>(&self, arguments: &[S]) -> Command {
+        self.prepared(Command::new(windlass()), arguments)
+    }
+
+    /// Any program, in the environment that [`Sandbox::command`] gives to `windlass`.
+    #[must_use]
+    pub fn prepared<S: AsRef<std::ffi::OsStr>>(&self, mut command: Command, arguments: &[S]) -> Command {
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("WINDLASS_") {
+                command.env_remove(name);
+            }
+        }
+        command
+            .args(arguments)
+            .current_dir(self.root.path())
+            .env("WINDLASS_DB", self.database())
+            .env("TMPDIR", self.path("tmp"))
+            .env(MARK_VARIABLE, &self.mark);
+        command
+    }
+
+    /// Runs `windlass` to its end.
+    pub fn run<S: AsRef<std::ffi::OsStr>>(&self, arguments: &[S]) -> Outcome {
+        self.spawn(arguments).wait()
+    }
+
+    /// Starts `windlass`.
+    pub fn spawn<S: AsRef<std::ffi::OsStr>>(&self, arguments: &[S]) -> Engine {
+        self.start(self.command(arguments))
+    }
+
+    /// Starts a prepared command.
+    pub fn start(&self, command: Command) -> Engine {
+        let number = self.started.get();
+        self.started.set(number + 1);
+        Engine::start(command, self.path("output").join(number.to_string()))
+    }
+
+    /// The tables, for reading.
+    #[must_use]
+    pub fn tables(&self) -> Tables {
+        Tables::open(&self.database())
+    }
+
+    /// Processes of jobs that were started in this sandbox and are still alive.
+    #[must_use]
+    pub fn leftovers(&self) -> Vec<Leftover> {
+        leftovers::marked(&[(MARK_VARIABLE, &self.mark)])
+            .into_iter()
+            .filter(|process| process.idempotency_key.is_some())
+            .collect()
+    }
+
+    /// The folder itself.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        self.root.path()
+    }
+}
+
+impl Drop for Sandbox {
+    fn drop(&mut self) {
+        leftovers::kill(&leftovers::marked(&[(MARK_VARIABLE, &self.mark)]));
+    }
+}

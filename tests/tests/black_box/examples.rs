@@ -1,0 +1,234 @@
+//! Every example runs as it stands and does what its first lines say.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::process::Command;
+
+use serde_json::Value;
+use windlass_tests::binary::{examples, repository};
+use windlass_tests::{Outcome, Sandbox};
+
+/// Runs an example, with `arguments` after its name; it must end with `code`.
+fn run(sandbox: &Sandbox, example: &str, arguments: &[&str], code: i32) -> Outcome {
+    let path = examples().join(example).to_string_lossy().into_owned();
+    let mut all = vec!["run", &path];
+    all.extend(arguments);
+    sandbox.run(&all).exited(code)
+}
+
+/// What a job of run 1 hands on.
+fn output(sandbox: &Sandbox, job: &str) -> Value {
+    let text = sandbox.tables().jobs_of(1)[job].output.clone();
+    serde_json::from_str(text.as_deref().unwrap_or("null")).expect("an output is JSON")
+}
+
+fn output_lines(sandbox: &Sandbox, job: &str) -> Vec<String> {
+    output(sandbox, job).as_str().unwrap_or_default().lines().map(str::to_owned).collect()
+}
+
+fn statuses(sandbox: &Sandbox, jobs: &[&str]) -> Vec<String> {
+    let of_run = sandbox.tables().jobs_of(1);
+    jobs.iter().map(|job| of_run[*job].status.clone()).collect()
+}
+
+/// Nothing stays of an example that succeeded.
+fn assert_clean(sandbox: &Sandbox) {
+    let left: Vec<_> = fs::read_dir(sandbox.path("tmp")).expect("the folder is there").flatten().collect();
+    assert!(left.is_empty(), "left in the folder for temporary files: {left:?}");
+    assert_eq!(sandbox.leftovers(), []);
+}
+
+#[test]
+fn every_example_is_valid_and_tested_here() {
+    let sandbox = Sandbox::new();
+    let tested = [
+        "chain.toml",
+        "etl.toml",
+        "failing-branch.toml",
+        "flaky.toml",
+        "git-report.toml",
+        "typed-params.json",
+        "word-count.toml",
+    ];
+    let names = fs::read_dir(examples()).expect("there are examples").flatten();
+    let names: BTreeSet<String> = names
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|name| name.ends_with(".toml") || name.ends_with(".json"))
+        .collect();
+    assert_eq!(names, tested.map(str::to_owned).into());
+    for name in &names {
+        let path = examples().join(name);
+        sandbox.run(&["validate", &path.to_string_lossy()]).exited(0);
+        let text = fs::read_to_string(&path).expect("an example can be read");
+        assert!(text.contains("Shows: "), "{name} does not say what it shows");
+    }
+}
+
+/// Runs git in a new repository with three commits of two people.
+fn small_repository(sandbox: &Sandbox) {
+    let git = |arguments: &[&str]| {
+        sandbox.start(sandbox.prepared(Command::new("git"), arguments)).wait().exited(0);
+    };
+    git(&["init", "--quiet", "repository"]);
+    for (author, file, day) in [("Ada", "a.txt", "05"), ("Ada", "a.txt", "06"), ("Bob", "b.txt", "07")] {
+        let content = format!("{author} on {day}");
+        fs::write(sandbox.path("repository").join(file), content).expect("a file can be written");
+        git(&["-C", "repository", "add", "."]);
+        let name = format!("user.name={author}");
+        let date = format!("2026-01-{day}T12:00:00+00:00");
+        git(&[
+            "-C",
+            "repository",
+            "-c",
+            &name,
+            "-c",
+            "user.email=x@example.org",
+            "commit",
+            "--quiet",
+            "--date",
+            &date,
+            "--message",
+            "change",
+        ]);
+    }
+}
+
+#[test]
+fn git_report_counts_a_known_history() {
+    let sandbox = Sandbox::new();
+    small_repository(&sandbox);
+    let folder = format!("repository={}", sandbox.path("repository").display());
+    run(&sandbox, "git-report.toml", &["-p", &folder], 0);
+    let report = output_lines(&sandbox, "report");
+    let words: Vec<Vec<&str>> = report[1..].iter().map(|line| line.split_whitespace().collect()).collect();
+    let expected: [&[&str]; 7] = [
+        &["author", "2", "Ada"],
+        &["author", "1", "Bob"],
+        &["file", "2", "a.txt"],
+        &["file", "1", "b.txt"],
+        &["weekday", "1", "Monday"],
+        &["weekday", "1", "Tuesday"],
+        &["weekday", "1", "Wednesday"],
+    ];
+    assert_eq!(words, expected);
+    assert_clean(&sandbox);
+}
+
+#[test]
+fn git_report_reads_this_repository() {
+    let sandbox = Sandbox::new();
+    assert!(repository().join(".git").exists(), "this test needs a clone, not an archive");
+    run(&sandbox, "git-report.toml", &[], 0);
+    let report = output_lines(&sandbox, "report");
+    for section in ["author ", "file ", "weekday "] {
+        assert!(report.iter().any(|line| line.starts_with(section)), "{report:?}");
+    }
+}
+
+#[test]
+fn word_count_agrees_with_wc() {
+    let sandbox = Sandbox::new();
+    fs::create_dir(sandbox.path("texts")).expect("a folder can be made");
+    for number in 1..=9 {
+        sandbox.write(&format!("texts/{number} words.txt"), "word\n".repeat(number));
+    }
+    let folder = format!("folder={}", sandbox.path("texts").display());
+    run(&sandbox, "word-count.toml", &["-p", &folder, "-p", "top=2"], 0);
+    let table = output_lines(&sandbox, "join");
+    assert_eq!(table.len(), 4, "{table:?}");
+    assert!(table[1].trim().starts_with("9 ") && table[1].ends_with("/9 words.txt"), "{table:?}");
+    assert!(table[2].trim().starts_with("8 ") && table[2].ends_with("/8 words.txt"), "{table:?}");
+    assert_eq!(table[3].trim(), "45  in all 9 files");
+    assert_clean(&sandbox);
+}
+
+#[test]
+fn word_count_works_as_it_stands() {
+    let sandbox = Sandbox::new();
+    run(&sandbox, "word-count.toml", &[], 0);
+    assert!(output_lines(&sandbox, "join").len() > 2);
+    assert_clean(&sandbox);
+}
+
+#[test]
+fn etl_publishes_a_table() {
+    let sandbox = Sandbox::new();
+    run(&sandbox, "etl.toml", &[], 0);
+    let table = output_lines(&sandbox, "publish");
+    assert!(table.iter().any(|line| line.starts_with("rs ")), "no Rust files in this repository? {table:?}");
+    assert_clean(&sandbox);
+}
+
+#[test]
+fn etl_stops_at_its_check_and_can_be_retried() {
+    let sandbox = Sandbox::new();
+    run(&sandbox, "etl.toml", &["-p", "minimum=1000000"], 1);
+    assert_eq!(statuses(&sandbox, &["load", "check", "publish"]), ["SUCCESSFUL", "FAILED", "SKIPPED"]);
+    let log = sandbox.run(&["logs", "1", "check"]).exited(0).stdout;
+    assert!(log.contains("at least 1000000 were wanted"), "{log}");
+    sandbox.run(&["retry", "1"]).exited(1);
+    let jobs = sandbox.tables().jobs_of(1);
+    assert_eq!((jobs["load"].attempt, jobs["check"].attempt), (1, 2));
+}
+
+#[test]
+fn flaky_succeeds_on_its_third_attempt() {
+    let sandbox = Sandbox::new();
+    run(&sandbox, "flaky.toml", &[], 0);
+    let jobs = sandbox.tables().jobs_of(1);
+    assert_eq!((jobs["fetch"].attempt, jobs["fetch"].failures), (3, 2));
+    assert_eq!(output(&sandbox, "use"), "using what was fetched on attempt 3");
+    let attempts = sandbox.tables().attempts();
+    assert_eq!(
+        attempts.iter().map(|attempt| attempt.outcome.as_str()).collect::<Vec<_>>(),
+        ["failed", "failed"]
+    );
+}
+
+#[test]
+fn flaky_fails_when_it_may_not_try_often_enough() {
+    let sandbox = Sandbox::new();
+    run(&sandbox, "flaky.toml", &["-p", "succeeds_on=9"], 1);
+    assert_eq!(statuses(&sandbox, &["fetch", "use"]), ["FAILED", "SKIPPED"]);
+    assert_eq!(sandbox.tables().jobs_of(1)["fetch"].attempt, 4);
+}
+
+/// The seed hashed as often as the chain has links, computed by another program.
+fn hash_of_40(sandbox: &Sandbox, seed: &str) -> String {
+    let code = "import hashlib, sys\ntext = sys.argv[1]\n\
+                for _ in range(40): text = hashlib.sha256(text.encode()).hexdigest()\nprint(text)";
+    let outcome = sandbox.start(sandbox.prepared(Command::new("python3"), &["-c", code, seed])).wait();
+    outcome.exited(0).stdout.trim().to_owned()
+}
+
+#[test]
+fn chain_gives_the_right_hash() {
+    let sandbox = Sandbox::new();
+    run(&sandbox, "chain.toml", &["-p", "pause=0", "-p", "seed=a seed"], 0);
+    assert_eq!(output(&sandbox, "link_40"), hash_of_40(&sandbox, "a seed"));
+}
+
+#[test]
+fn failing_branch_fails_alone() {
+    let sandbox = Sandbox::new();
+    run(&sandbox, "failing-branch.toml", &[], 1);
+    let jobs = ["users_report", "broken", "broken_report", "optional", "after_optional"];
+    assert_eq!(statuses(&sandbox, &jobs), ["SUCCESSFUL", "FAILED", "SKIPPED", "FAILED", "SUCCESSFUL"]);
+    run(&Sandbox::new(), "failing-branch.toml", &["-p", "file=/etc/passwd"], 0);
+}
+
+#[test]
+fn typed_params_reach_the_jobs_as_what_they_are() {
+    let sandbox = Sandbox::new();
+    let params = ["title=Weekly", "rows=2", "rate=0.5", "shout=true", "day=2026-02-28", "unit=KiB"];
+    let arguments: Vec<&str> = params.iter().flat_map(|param| ["-p", param]).collect();
+    run(&sandbox, "typed-params.json", &arguments, 0);
+    let shown = output_lines(&sandbox, "show");
+    let total = output(&sandbox, "measure")["total"].as_f64().expect("a number");
+    assert_eq!(shown[0], "WEEKLY OF 2026-02-28");
+    assert!(shown[1].contains("KiB in all"), "{shown:?}");
+    let half = format!("{:?} bytes times 0.5", total / 2.0);
+    assert!(shown[1].contains(&half), "{half:?} is not in {shown:?}");
+    assert_eq!(shown[2], "first of 2: chain.toml");
+    assert_clean(&sandbox);
+}

@@ -1,0 +1,69 @@
+//! Promise: a worker that lost its lease can neither record a result nor keep its jobs' processes.
+
+use rustix::process::Signal;
+use windlass_tests::{Engine, Sandbox, audit, claims, eventually};
+
+use crate::support::{assert_none, submit};
+
+const LEASE: &str = "1s";
+
+fn worker(sandbox: &Sandbox) -> Engine {
+    let mut command = sandbox.command(&["worker", "--threads", "2"]);
+    command.env("WINDLASS_LEASE", LEASE);
+    sandbox.start(command)
+}
+
+#[test]
+fn a_worker_stopped_past_its_lease_is_fenced() {
+    let sandbox = Sandbox::new();
+    // The first attempt would go on for ever; the second ends when the file `go` exists.
+    let file = sandbox.write(
+        "fenced.toml",
+        "name = \"fenced\"\n[jobs.waits]\noutput = \"text\"\nrun = '''\n\
+         echo $WINDLASS_ATTEMPT >> started\n\
+         if [ $WINDLASS_ATTEMPT = 1 ]; then sleep 600; fi\n\
+         until [ -e go ]; do sleep 0.05; done\n\
+         echo by attempt $WINDLASS_ATTEMPT\n'''\n",
+    );
+    let run = submit(&sandbox, &file);
+    audit::install(&sandbox.database());
+
+    let mut stopped = worker(&sandbox);
+    let attempts = || sandbox.read("started").lines().count();
+    eventually("the first attempt", || (attempts() == 1).then_some(()));
+    stopped.signal(Signal::STOP);
+    let mut other = worker(&sandbox);
+    eventually("the second attempt, by the other worker", || (attempts() == 2).then_some(()));
+
+    stopped.signal(Signal::CONT);
+    eventually("the end of the first attempt's processes", || {
+        let of_first =
+            sandbox.leftovers().into_iter().filter(|process| process.attempt.as_deref() == Some("1"));
+        (of_first.count() == 0).then_some(())
+    });
+    eventually("the fenced worker's new registration", || {
+        let alive: i64 = sandbox.tables().value("SELECT count(*) FROM workers WHERE status = 'ALIVE'");
+        let all: i64 = sandbox.tables().value("SELECT count(*) FROM workers");
+        (alive == 2 && all == 3).then_some(())
+    });
+    sandbox.write("go", "");
+    eventually("the run's end", || (sandbox.tables().run_status(run) == "SUCCESSFUL").then_some(()));
+
+    for engine in [&mut stopped, &mut other] {
+        assert!(engine.is_running(), "a worker ended by itself: {}", engine.stderr_so_far());
+        engine.signal(Signal::TERM);
+        let said = engine.wait().stderr;
+        assert!(!said.contains("panicked"), "{said}");
+    }
+    assert_fenced(&sandbox, run);
+}
+
+fn assert_fenced(sandbox: &Sandbox, run: i64) {
+    let tables = sandbox.tables();
+    let job = &tables.jobs_of(run)["waits"];
+    assert_eq!(job.output.as_deref(), Some("\"by attempt 2\""));
+    assert_eq!((job.attempt, job.interruptions), (2, 1));
+    assert_none("owners", &claims::owner_problems(&audit::changes(&tables)));
+    assert_none("bounds", &claims::bound_problems(&tables.jobs(), &tables.attempts()));
+    assert_eq!(sandbox.leftovers(), []);
+}

@@ -1,0 +1,20 @@
+//! Black-box tests: the `windlass` binary, its exit codes, its messages, its tables and the processes it
+//! starts. One program, because each of these would link SQLite again.
+
+mod cancel;
+mod contention;
+mod contract;
+mod crash;
+mod examples;
+mod faults_database;
+mod faults_files;
+mod faults_jobs;
+mod fencing;
+mod logs;
+mod order;
+mod processes;
+mod recovery;
+mod scripts;
+mod signals;
+mod sql;
+mod support;

@@ -1,0 +1,157 @@
+//! Jobs are processes: what they are given, and that nothing of them stays behind.
+
+use windlass_tests::Sandbox;
+
+/// Runs one job and gives the sandbox; the run must end with `code`.
+fn run_job(job: &str, code: i32) -> Sandbox {
+    let sandbox = Sandbox::new();
+    let file = sandbox.write("one.toml", format!("name = \"one\"\n[jobs.only]\n{job}"));
+    sandbox.run(&["run", &file]).exited(code);
+    sandbox
+}
+
+fn assert_nothing_left(sandbox: &Sandbox) {
+    assert_eq!(sandbox.leftovers(), [], "processes left behind");
+}
+
+#[test]
+fn a_timeout_ends_the_whole_group_and_what_escaped_it() {
+    let sandbox = run_job(
+        "timeout = \"500ms\"\nrun = '''\nsetsid sleep 600 &\nsleep 601 &\nsh -c 'sleep 602' &\nsleep 603\n'''\n",
+        1,
+    );
+    assert_nothing_left(&sandbox);
+    let tables = sandbox.tables();
+    assert_eq!(tables.jobs()[0].status, "FAILED");
+    assert_eq!(tables.attempts()[0].outcome, "timed_out");
+}
+
+#[test]
+fn a_job_that_ignores_sigterm_is_killed_all_the_same() {
+    let sandbox =
+        run_job("timeout = \"300ms\"\nrun = '''\ntrap '' TERM\nwhile :; do sleep 1; done\n'''\n", 1);
+    assert_nothing_left(&sandbox);
+    assert_eq!(sandbox.tables().attempts()[0].outcome, "timed_out");
+}
+
+#[test]
+fn sigterm_lets_a_job_clean_up() {
+    let sandbox = run_job(
+        "timeout = \"500ms\"\nrun = '''\ntrap 'echo cleaned > cleaned; exit 1' TERM\nsleep 600 &\nwait\n'''\n",
+        1,
+    );
+    assert_eq!(sandbox.read("cleaned"), "cleaned\n");
+    assert_nothing_left(&sandbox);
+}
+
+#[test]
+fn background_processes_end_with_their_job() {
+    let sandbox = run_job("run = 'sleep 600 & setsid sleep 601 & echo done'\n", 0);
+    assert_nothing_left(&sandbox);
+}
+
+#[test]
+fn the_environment_is_the_documented_one() {
+    let sandbox = Sandbox::new();
+    let file = sandbox.write(
+        "env.toml",
+        r#"
+name = "env"
+[params]
+some_day = { type = "date", default = "2026-01-31" }
+[env]
+OF_WORKFLOW = "for {{ params.some_day }}"
+OF_BOTH = "workflow"
+[jobs.only]
+env = { OF_BOTH = "job" }
+dir = "below"
+run = 'env | sort; pwd; if read line; then echo stdin; fi'
+"#,
+    );
+    std::fs::create_dir(sandbox.path("below")).expect("a folder can be made");
+    let mut command = sandbox.command(&["run", &file]);
+    command.env("FROM_OUTSIDE", "yes").env("WINDLASS_LEASE", "45s");
+    sandbox.start(command).wait().exited(0);
+    let job = &sandbox.tables().jobs()[0];
+    let log = sandbox.tables().log(job.id);
+    let lines: Vec<&str> = log.iter().map(|line| line.text.as_str()).collect();
+    let expected = [
+        "FROM_OUTSIDE=yes".to_owned(),
+        "OF_BOTH=job".to_owned(),
+        "OF_WORKFLOW=for 2026-01-31".to_owned(),
+        "WINDLASS_ATTEMPT=1".to_owned(),
+        format!("WINDLASS_JOB_ID={}", job.id),
+        "WINDLASS_JOB_NAME=only".to_owned(),
+        "WINDLASS_PARAM_SOME_DAY=2026-01-31".to_owned(),
+        "WINDLASS_RUN_ID=1".to_owned(),
+        sandbox.path("below").canonicalize().expect("the folder is there").to_string_lossy().into_owned(),
+    ];
+    for line in &expected {
+        assert!(lines.contains(&line.as_str()), "{line:?} is not in {lines:#?}");
+    }
+    let documented =
+        ["ATTEMPT", "IDEMPOTENCY_KEY", "JOB_ID", "JOB_NAME", "OUTPUT", "PARAM_SOME_DAY", "RUN_ID"];
+    let given: Vec<&str> = lines
+        .iter()
+        .filter_map(|line| line.strip_prefix("WINDLASS_")?.split_once('='))
+        .map(|(name, _)| name)
+        .collect();
+    assert_eq!(given, documented, "variables of the engine's own");
+    assert!(!lines.contains(&"stdin"), "the job could read the engine's input");
+}
+
+#[test]
+fn outputs_are_handed_on() {
+    let sandbox = Sandbox::new();
+    let file = sandbox.write(
+        "outputs.toml",
+        r#"
+name = "outputs"
+[jobs.text]
+run = 'printf "two\nlines\n\n"'
+output = "text"
+[jobs.json]
+run = 'echo "{\"list\": [1, {\"deep\": \"value\"}]}"'
+output = "json"
+[jobs.file]
+run = 'echo "{\"n\": 7}" > "$WINDLASS_OUTPUT"; echo not this'
+[jobs.joined]
+needs = ["text", "json", "file"]
+command = ["printf", "%s|", "{{ jobs.text.output }}", "{{ jobs.json.output.list[1].deep }}", "{{ jobs.file.output.n + 1 }}"]
+output = "text"
+"#,
+    );
+    sandbox.run(&["run", &file]).exited(0);
+    let output = sandbox.tables().jobs_of(1)["joined"].output.clone();
+    assert_eq!(output.as_deref(), Some("\"two\\nlines|value|8|\""));
+}
+
+#[test]
+fn output_that_is_not_json_fails_the_attempt() {
+    let sandbox = run_job("run = 'echo no json'\noutput = \"json\"\n", 1);
+    let error = sandbox.tables().jobs()[0].last_error.clone().unwrap_or_default();
+    assert!(error.to_lowercase().contains("json"), "{error}");
+}
+
+#[test]
+fn a_parameter_cannot_become_a_command() {
+    let sandbox = Sandbox::new();
+    let file = sandbox.write(
+        "inject.toml",
+        r#"
+name = "inject"
+[params]
+text = { type = "string" }
+[jobs.only]
+env = { TEXT = "{{ params.text }}" }
+run = 'printf %s "$TEXT"; printf "|%s" "$WINDLASS_PARAM_TEXT"'
+output = "text"
+"#,
+    );
+    let evil = "$(touch hacked) `touch hacked`; touch hacked '\" {{ 1 + 1 }}";
+    sandbox.run(&["run", &file, "-p", &format!("text={evil}")]).exited(0);
+    assert!(!sandbox.path("hacked").exists());
+    let output: serde_json::Value =
+        serde_json::from_str(sandbox.tables().jobs()[0].output.as_deref().unwrap_or("null")).expect("JSON");
+    assert_eq!(output, format!("{evil}|{evil}"));
+}

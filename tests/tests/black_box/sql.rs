@@ -1,0 +1,112 @@
+//! Promise: the tables are an interface. Another language inserts a row, and a running worker does it.
+
+use std::process::Command;
+
+use serde_json::json;
+use windlass_tests::{Sandbox, eventually};
+
+use crate::support::submit;
+
+/// Runs Python code with the database's path as its argument.
+fn python(sandbox: &Sandbox, code: &str) -> String {
+    let database = sandbox.database();
+    let arguments = ["-c", code, &database.to_string_lossy()];
+    let outcome = sandbox.start(sandbox.prepared(Command::new("python3"), &arguments)).wait();
+    outcome.exited(0).stdout
+}
+
+#[test]
+fn an_inserted_row_is_executed_by_a_running_worker() {
+    let sandbox = Sandbox::new();
+    let mut worker = sandbox.spawn(&["worker"]);
+    eventually("the worker's registration", || {
+        let there = sandbox.database().exists() && worker_count(&sandbox) == Some(1);
+        there.then_some(())
+    });
+    python(
+        &sandbox,
+        r#"
+import json, sqlite3, sys
+database = sqlite3.connect(sys.argv[1], timeout=20)
+with database:
+    database.execute("INSERT INTO jobs (kind, payload) VALUES (?, ?)",
+                     ("shell", json.dumps({"run": "echo by hand", "output": "text"})))
+"#,
+    );
+    let job = eventually("the row's success", || {
+        let job = sandbox.tables().jobs().into_iter().next()?;
+        (job.status == "SUCCESSFUL").then_some(job)
+    });
+    assert_eq!(job.output.as_deref(), Some("\"by hand\""));
+    assert_eq!((job.attempt, job.run_id, job.max_attempts), (1, None, 3));
+    assert!(worker.is_running());
+}
+
+/// How many workers are alive, once there is a table of them.
+fn worker_count(sandbox: &Sandbox) -> Option<i64> {
+    let tables = sandbox.tables();
+    let known: i64 = tables.value("SELECT count(*) FROM sqlite_master WHERE name = 'workers'");
+    (known == 1).then(|| tables.value("SELECT count(*) FROM workers WHERE status = 'ALIVE'"))
+}
+
+#[test]
+fn enqueued_jobs_wait_for_their_time_and_go_by_priority() {
+    let sandbox = Sandbox::new();
+    let enqueue = |name: &str, options: &[&str]| -> i64 {
+        let payload = json!({ "run": format!("echo {name} >> order") }).to_string();
+        let mut arguments = vec!["enqueue", "shell", "--payload", &payload];
+        arguments.extend(options);
+        sandbox.run(&arguments).exited(0).stdout.trim().parse().expect("`enqueue` prints a job's number")
+    };
+    enqueue("low", &["--priority", "-10"]);
+    enqueue("normal", &[]);
+    enqueue("high", &["--priority", "10"]);
+    let far = enqueue("far", &["--delay", "1h"]);
+    let elsewhere = enqueue("elsewhere", &["--queue", "other"]);
+    let mut worker = sandbox.spawn(&["worker", "--queue", "default", "--threads", "1"]);
+    eventually("three jobs", || (sandbox.read("order").lines().count() == 3).then_some(()));
+    worker.kill_9();
+    assert_eq!(sandbox.read("order"), "high\nnormal\nlow\n");
+    let jobs = sandbox.tables().jobs();
+    let status = |id: i64| jobs.iter().find(|job| job.id == id).map(|job| job.status.as_str());
+    assert_eq!(status(far), Some("SCHEDULED"));
+    assert_eq!(status(elsewhere), Some("PENDING"));
+}
+
+#[test]
+fn views_can_be_read_from_another_language() {
+    let sandbox = Sandbox::new();
+    let file =
+        sandbox.write("v.toml", "name = \"v\"\n[jobs.good]\nrun = 'true'\n[jobs.bad]\nrun = 'exit 3'\n");
+    sandbox.run(&["run", &file]).exited(1);
+    let said = python(
+        &sandbox,
+        r#"
+import json, sqlite3, sys
+database = sqlite3.connect(sys.argv[1], timeout=20)
+print(json.dumps({
+    "stats": dict(database.execute("SELECT status, jobs FROM job_stats")),
+    "dead": [row[0] for row in database.execute("SELECT name FROM dead_letters")],
+    "runs": database.execute("SELECT workflow, status, started_at FROM runs_readable").fetchall(),
+    "jobs": [row[0] for row in database.execute("SELECT name FROM jobs_readable ORDER BY id")],
+}))
+"#,
+    );
+    let said: serde_json::Value = serde_json::from_str(&said).expect("JSON");
+    assert_eq!(said["stats"], json!({ "FAILED": 1, "SUCCESSFUL": 1 }));
+    assert_eq!(said["dead"], json!(["bad"]));
+    assert_eq!(said["jobs"], json!(["good", "bad"]));
+    assert_eq!((&said["runs"][0][0], &said["runs"][0][1]), (&json!("v"), &json!("FAILED")));
+    let started = said["runs"][0][2].as_str().unwrap_or_default();
+    assert!(started.starts_with("20") && started.contains(':'), "{started:?} is not a readable time");
+}
+
+#[test]
+fn an_unknown_kind_waits_and_the_reason_is_told() {
+    let sandbox = Sandbox::new();
+    let id = sandbox.run(&["enqueue", "no-such-kind", "--payload", "{}"]).exited(0).stdout;
+    let why = sandbox.run(&["why", id.trim()]).exited(0).stdout;
+    assert!(why.contains("no-such-kind") || why.to_lowercase().contains("worker"), "{why}");
+    let run = submit(&sandbox, &sandbox.write("a.toml", "name = \"a\"\n[jobs.a]\nrun = 'true'\n"));
+    sandbox.run(&["resume", &run.to_string()]).exited(0);
+}

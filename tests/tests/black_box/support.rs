@@ -1,0 +1,68 @@
+//! Small things that many of these tests need.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+use windlass_tests::graphs::{Graph, job_name};
+use windlass_tests::journal::JOURNAL_VARIABLE;
+use windlass_tests::{Outcome, Sandbox};
+
+/// The program that jobs execute where a test wants to know what they saw.
+pub(crate) const PROBE: &str = env!("CARGO_BIN_EXE_windlass-probe");
+
+/// Panics with everything that is wrong.
+#[track_caller]
+pub(crate) fn assert_none(what: &str, problems: &[String]) {
+    assert!(problems.is_empty(), "{what}: {} problems\n{}", problems.len(), problems.join("\n"));
+}
+
+/// The command ended with `code`, panicked nowhere, and said each of `words` on standard error, in any case.
+#[track_caller]
+pub(crate) fn assert_says(outcome: &Outcome, code: i32, words: &[&str]) {
+    let stderr = outcome.stderr.to_lowercase();
+    assert_eq!(outcome.code, Some(code), "exit code (left)\n{}\n{}", outcome.stdout, outcome.stderr);
+    assert!(!stderr.contains("panicked"), "{}", outcome.stderr);
+    for word in words {
+        assert!(stderr.contains(&word.to_lowercase()), "{word:?} is not in:\n{}", outcome.stderr);
+    }
+}
+
+/// Where the jobs of [`probes`] write.
+pub(crate) fn journal(sandbox: &Sandbox) -> PathBuf {
+    sandbox.path("journal")
+}
+
+/// A workflow whose jobs are probes that work for as long as `work_ms` says. Every fifth is started by a
+/// shell that stays its parent, so that a job is more than one process.
+pub(crate) fn probes(sandbox: &Sandbox, name: &str, graph: &Graph, work_ms: impl Fn(usize) -> u64) -> String {
+    let text = graph.workflow(name, |index| {
+        let work = work_ms(index).to_string();
+        let mut job = if index % 5 == 0 {
+            json!({ "run": "\"$PROBE\" \"$WORK\"; exit $?", "env": { "PROBE": PROBE, "WORK": work } })
+        } else {
+            json!({ "command": [PROBE, work] })
+        };
+        job["env"][JOURNAL_VARIABLE] = Value::from(journal(sandbox).to_string_lossy());
+        job
+    });
+    sandbox.write(&format!("{name}.json"), text)
+}
+
+/// Submits a file and gives the run's number.
+pub(crate) fn submit(sandbox: &Sandbox, file: &str) -> i64 {
+    let outcome = sandbox.run(&["submit", file]).exited(0);
+    let number = outcome.stdout.trim();
+    number.parse().unwrap_or_else(|_| panic!("`submit` printed {number:?}, not a run's number"))
+}
+
+/// The id of a job by its name in a run.
+pub(crate) fn job_id(sandbox: &Sandbox, run: i64, name: &str) -> i64 {
+    sandbox.tables().jobs_of(run)[name].id
+}
+
+/// A file of a chain of jobs without work.
+pub(crate) fn trivial_chain(sandbox: &Sandbox, jobs: usize) -> String {
+    let text = Graph::chain(jobs).workflow("trivial", |_| json!({ "command": ["true"] }));
+    assert!(text.contains(&job_name(jobs - 1)));
+    sandbox.write("trivial.json", text)
+}
