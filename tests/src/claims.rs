@@ -18,6 +18,10 @@ pub fn owner_problems(changes: &[Change]) -> Vec<String> {
             problems
                 .push(format!("job {job_id} succeeded at change {earlier} and went on to {after} at {seq}"));
         }
+        if before == "RUNNING" && after == "PENDING" {
+            // Given back before anything of it ran: the number of the attempt is free again.
+            owners.remove(&(*job_id, attempt + 1));
+        }
         if after == "RUNNING"
             && let Some(other) = owners.insert((*job_id, *attempt), *worker_id)
         {
@@ -55,7 +59,9 @@ pub fn bound_problems(jobs: &[Job], attempts: &[Attempt]) -> Vec<String> {
         if failures > max_attempts {
             problems.push(format!("job {id} failed {failures} times, {max_attempts} are allowed"));
         }
-        if interruptions > max_interruptions {
+        // The interruption that goes over the bound is the one that ends the job.
+        let bound = max_interruptions + i64::from(job.status == "FAILED");
+        if *interruptions > bound {
             problems.push(format!("job {id} was interrupted {interruptions} times, of {max_interruptions}"));
         }
         let recorded = attempts.iter().filter(|row| row.job_id == *id).count();
@@ -119,6 +125,14 @@ mod tests {
         let mut life = a_life();
         life[2].attempt = 1;
         assert_eq!(owner_problems(&life).len(), 1);
+    }
+
+    #[test]
+    fn a_claim_that_was_given_back_is_no_second_owner() {
+        let mut life = a_life();
+        life.insert(0, change(0, "RUNNING", "PENDING", 0, None));
+        life.insert(0, change(-1, "PENDING", "RUNNING", 1, Some(9)));
+        assert_eq!(owner_problems(&life), Vec::<String>::new());
     }
 
     #[test]

@@ -21,7 +21,7 @@ fn assert_refused(sandbox: &Sandbox, arguments: &[&str], words: &[&str]) {
 fn a_missing_file() {
     let sandbox = Sandbox::new();
     sandbox.write("nightly.toml", VALID);
-    assert_refused(&sandbox, &["run", "nigthly.toml"], &["nigthly.toml", "no such file"]);
+    assert_refused(&sandbox, &["run", "nigthly.toml"], &["nigthly.toml", "does not exist"]);
     assert_says(&sandbox.run(&["validate", "nigthly.toml"]), 2, &["nigthly.toml"]);
 }
 
