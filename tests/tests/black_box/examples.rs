@@ -227,8 +227,8 @@ fn typed_params_reach_the_jobs_as_what_they_are() {
     let total = output(&sandbox, "measure")["total"].as_f64().expect("a number");
     assert_eq!(shown[0], "WEEKLY OF 2026-02-28");
     assert!(shown[1].contains("KiB in all"), "{shown:?}");
-    let half = format!("{:?} bytes times 0.5", total / 2.0);
+    let half = format!("{:.1} are the bytes times 0.5", total / 2.0);
     assert!(shown[1].contains(&half), "{half:?} is not in {shown:?}");
-    assert_eq!(shown[2], "first of 2: chain.toml");
+    assert_eq!(shown[2], "the first of 2: chain.toml");
     assert_clean(&sandbox);
 }
