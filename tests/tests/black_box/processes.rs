@@ -46,7 +46,18 @@ fn sigterm_lets_a_job_clean_up() {
 
 #[test]
 fn background_processes_end_with_their_job() {
-    let sandbox = run_job("run = 'sleep 600 & setsid sleep 601 & echo done'\n", 0);
+    let sandbox = run_job("run = 'sleep 600 & sh -c \"sleep 601; true\" & echo done'\n", 0);
+    assert_nothing_left(&sandbox);
+}
+
+#[test]
+fn a_process_that_left_the_group_is_ended_before_the_next_attempt() {
+    let sandbox = run_job(
+        "retry = { max_attempts = 2, delay = \"10ms\" }\n\
+         run = 'if [ $WINDLASS_ATTEMPT = 1 ]; then setsid sleep 600 & exit 1; fi'\n",
+        0,
+    );
+    assert_eq!(sandbox.tables().jobs()[0].attempt, 2);
     assert_nothing_left(&sandbox);
 }
 
