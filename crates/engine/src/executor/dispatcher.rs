@@ -118,7 +118,7 @@ impl Dispatcher<'_> {
         let held = self.shared.held_count();
         let longest = if held > 0 { HELD_TICK } else { POLL };
         let hints = self.shared.dispatcher.wait(longest);
-        if hints.intersects(Hints::FENCED) {
+        if hints.intersects(Hints::FENCED) && !self.lease_holds()? {
             return self.register_anew();
         }
         if hints.intersects(Hints::PENDING) {
@@ -270,6 +270,12 @@ impl Dispatcher<'_> {
             std::thread::sleep(Duration::from_millis(pause_ms));
             pause_ms = (pause_ms * 2).min(RETRY_MAX_MS);
         }
+    }
+
+    /// The word of a lost lease may be late: this may be a new worker by now, which must not register
+    /// once more and leave what it claimed meanwhile to nobody.
+    fn lease_holds(&self) -> Result<bool> {
+        self.retrying("renew a lease", |shared| shared.store.heartbeat(shared.worker_id()))
     }
 
     /// This worker lost its jobs: stop what still runs, drop what did not start, begin as a new worker.
