@@ -65,10 +65,23 @@ pub fn fate(pid: i64, process: &str) -> Fate {
     }
 }
 
-/// Process ids whose environment holds `NAME=value`, this process excepted.
+/// The environment that a process was started with.
+pub struct Environment(Vec<u8>);
+
+impl Environment {
+    /// The value of a variable, if it is there and is text.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.split(|byte| *byte == 0).find_map(|variable| {
+            let value = variable.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?;
+            std::str::from_utf8(value).ok()
+        })
+    }
+}
+
+/// Ids of the processes whose environment is the wanted one, this process excepted.
 #[must_use]
-pub fn processes_with_environment(name: &str, value: &str) -> Vec<i32> {
-    let mark = format!("{name}={value}");
+pub fn processes_with(is_wanted: impl Fn(&Environment) -> bool) -> Vec<i32> {
     let this = i32::try_from(std::process::id()).unwrap_or_default();
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     entries
@@ -76,9 +89,8 @@ pub fn processes_with_environment(name: &str, value: &str) -> Vec<i32> {
         .filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok())
         .filter(|pid| *pid != this)
         .filter(|pid| {
-            fs::read(format!("/proc/{pid}/environ")).is_ok_and(|environment| {
-                environment.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes())
-            })
+            fs::read(format!("/proc/{pid}/environ"))
+                .is_ok_and(|environment| is_wanted(&Environment(environment)))
         })
         .collect()
 }
@@ -124,6 +136,13 @@ mod tests {
         let rest = this.process.split_once('/').expect("three parts").1;
         assert_eq!(fate(this.pid, &format!("another-boot/{rest}")), Fate::Gone);
         assert_eq!(fate(this.pid, "opaque"), Fate::Unknown, "a worker in another language");
+    }
+
+    #[test]
+    fn a_variable_is_found_by_its_whole_name() {
+        let environment = Environment(b"AB=1\0B=2=3\0C\0".to_vec());
+        assert_eq!((environment.get("B"), environment.get("AB")), (Some("2=3"), Some("1")));
+        assert_eq!((environment.get("A"), environment.get("C")), (None, None));
     }
 
     #[test]

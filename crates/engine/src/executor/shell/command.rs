@@ -19,6 +19,7 @@ const DEFAULT_SHELL: [&str; 2] = ["/bin/sh", "-e"];
 
 /// What every process of a job is told, beside what its workflow says.
 pub(super) const KEY_VARIABLE: &str = "WINDLASS_IDEMPOTENCY_KEY";
+pub(super) const ATTEMPT_VARIABLE: &str = "WINDLASS_ATTEMPT";
 
 pub(super) fn build(attempt: &Attempt, payload: &Payload, output_file: &Path) -> Result<Command, Outcome> {
     let run = attempt.run().map_err(|error| failed(error.to_string()))?;
@@ -115,7 +116,7 @@ fn add_job_environment(command: &mut Command, attempt: &Attempt, output_file: &P
     command
         .env("WINDLASS_JOB_ID", job.id.to_string())
         .env("WINDLASS_JOB_NAME", job.name.as_deref().unwrap_or(&job.kind))
-        .env("WINDLASS_ATTEMPT", attempt.number().to_string())
+        .env(ATTEMPT_VARIABLE, attempt.number().to_string())
         .env(KEY_VARIABLE, attempt.idempotency_key())
         .env("WINDLASS_OUTPUT", output_file);
 }

@@ -16,6 +16,7 @@ use std::process::{Child, ExitStatus};
 use super::attempt::Attempt;
 use super::handler::{Handler, failed, failed_for_good};
 use crate::transition::Outcome;
+use kill::Attempts;
 use payload::Payload;
 use watch::Watched;
 
@@ -39,7 +40,7 @@ fn execute(attempt: &Attempt) -> Result<Outcome, Outcome> {
     let mut command = command::build(attempt, &payload, &output_file)?;
     if attempt.number() > 1 {
         // An earlier attempt may have lost its engine: nothing of it may run beside this one.
-        kill::sweep(&attempt.idempotency_key()).map_err(failed)?;
+        kill::sweep(&attempt.idempotency_key(), Attempts::Before(attempt.number())).map_err(failed)?;
     }
     let child = command.spawn().map_err(|error| cannot_start(&command, &error))?;
     let watched = supervise(attempt, child, payload.output)?;
@@ -60,7 +61,7 @@ fn supervise(
     kill::group(group, rustix::process::Signal::KILL);
     if attempt.stop().cause().is_some() {
         // A child in a session of its own escapes its group.
-        let _said_below = kill::sweep(&attempt.idempotency_key());
+        let _said_below = kill::sweep(&attempt.idempotency_key(), Attempts::Only(attempt.number()));
     }
     attempt.keeper.remove(group);
     let status = child.wait();
