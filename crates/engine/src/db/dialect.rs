@@ -59,7 +59,8 @@ fn sqlite_token(word: &str, argument: &str) -> String {
         "integer" => "INTEGER".to_owned(),
         "strict" => "STRICT".to_owned(),
         "clustered" => "STRICT, WITHOUT ROWID".to_owned(),
-        "now_ms" => "CAST(unixepoch('subsec') * 1000 AS INTEGER)".to_owned(),
+        // Other programs insert with the SQLite they have: `unixepoch('subsec')` is NULL before 3.42.
+        "now_ms" => "CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER)".to_owned(),
         "readable" => format!("strftime('%Y-%m-%d %H:%M:%f', {argument} / 1000.0, 'unixepoch')"),
         // One writer at a time: there is nobody to skip.
         "lock" => String::new(),
