@@ -21,6 +21,25 @@ const LEDGER: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (
     applied_at  {integer} NOT NULL
 ) {strict};";
 
+/// Whether the tables are there in exactly the version of this program: then nothing is to be written.
+///
+/// # Errors
+/// The database's.
+pub(crate) fn is_current(connection: &mut dyn Connection) -> Result<bool> {
+    let ledger = first(
+        connection,
+        "SELECT 1 FROM {tables} AS present WHERE name = 'schema_migrations'",
+        &[],
+        |row| row.integer(0),
+    )?;
+    if ledger.is_none() {
+        return Ok(false);
+    }
+    let version =
+        one(connection, "SELECT max(version) FROM schema_migrations", &[], |row| row.optional_integer(0))?;
+    Ok(version == Some(SCHEMA_VERSION))
+}
+
 /// Applies what is missing, inside the caller's transaction; returns the version before and after.
 ///
 /// `instance` is a globally unique text for a database that has none yet: idempotency keys start with

@@ -17,6 +17,10 @@ pub(super) fn from_sqlite(operation: &str, error: &rusqlite::Error) -> Error {
         ErrorCode::ReadOnly | ErrorCode::PermissionDenied => Unavailable::ReadOnly,
         ErrorCode::NotADatabase => Unavailable::NotADatabase,
         ErrorCode::DatabaseCorrupt => Unavailable::Corrupt(detail),
+        // The file that WAL shares between processes could not grow.
+        ErrorCode::SystemIoFailure if failure.extended_code == rusqlite::ffi::SQLITE_IOERR_SHMSIZE => {
+            Unavailable::DiskFull
+        }
         ErrorCode::SystemIoFailure => Unavailable::InputOutput(detail),
         ErrorCode::CannotOpen => Unavailable::CannotOpen(detail),
         ErrorCode::ConstraintViolation => return Error::conflict(operation, detail),

@@ -9,7 +9,7 @@ use rusqlite::{OpenFlags, TransactionBehavior};
 use super::connection::{SqliteConnection, Statements};
 use super::error::from_sqlite;
 use crate::clock::Clock;
-use crate::db::migrate;
+use crate::db::{is_current, migrate};
 use crate::error::{Error, Result, Unavailable};
 
 /// Earlier versions can damage a database in WAL mode when two connections write and checkpoint at once.
@@ -199,6 +199,10 @@ fn set_pragma(connection: &rusqlite::Connection, name: &str, value: i64) -> Resu
 }
 
 fn migrate_tables(connection: &mut rusqlite::Connection) -> Result<()> {
+    // Who only wants to read must not wait for somebody who writes.
+    if is_current(&mut SqliteConnection::new(connection, &mut Statements::default()))? {
+        return Ok(());
+    }
     let transaction = connection
         .transaction_with_behavior(TransactionBehavior::Immediate)
         .map_err(|error| from_sqlite(OPENING, &error))?;
