@@ -148,7 +148,8 @@ fn a_job_inserted_from_outside_becomes_claimable() {
     let bench = Bench::new();
     let worker = bench.worker();
     let raw = bench.raw();
-    raw.execute("INSERT INTO jobs (kind, payload, execute_after) VALUES ('noop', '{}', 1000000)", []).unwrap();
+    raw.execute("INSERT INTO jobs (kind, payload, execute_after) VALUES ('noop', '{}', 1000000)", [])
+        .unwrap();
     raw.execute("INSERT INTO jobs (kind, execute_after) VALUES ('noop', 1000001)", []).unwrap();
     assert!(bench.claim(worker, 10).is_empty(), "the scheduler decides when");
     bench.store.promote_due().unwrap();

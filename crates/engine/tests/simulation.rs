@@ -70,9 +70,8 @@ impl World {
 
     fn submit(&mut self) {
         let size = self.chance.usize(1..12);
-        let needs = (0..size)
-            .map(|index| (0..index).filter(|_| self.chance.u8(0..3) == 0).collect())
-            .collect();
+        let needs =
+            (0..size).map(|index| (0..index).filter(|_| self.chance.u8(0..3) == 0).collect()).collect();
         let mut workflow = graph(needs);
         for job in &mut workflow.jobs {
             job.retry.max_attempts = self.chance.i64(1..4);

@@ -48,6 +48,12 @@ impl SqliteDatabase {
         &self.path
     }
 
+    /// Operations that were handed to the writer and are not answered yet.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.writer.waiting()
+    }
+
     /// Copies the database into a new file while others read and write, through SQLite.
     ///
     /// # Errors

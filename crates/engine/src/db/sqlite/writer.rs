@@ -5,7 +5,7 @@
 //! commit waits for the disk the next group gathers: the slower the disk, the larger the groups.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -34,6 +34,7 @@ struct Request {
 pub(super) struct Writer {
     requests: Mutex<Option<SyncSender<Request>>>,
     watching: Arc<AtomicBool>,
+    waiting: AtomicUsize,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -47,7 +48,12 @@ impl Writer {
             .name("windlass-writer".to_owned())
             .spawn(move || state.serve(&inbox, &watch))
             .map_err(|error| Error::internal("start the writer", error.to_string()))?;
-        Ok(Writer { requests: Mutex::new(Some(requests)), watching, thread: Some(thread) })
+        Ok(Writer {
+            requests: Mutex::new(Some(requests)),
+            watching,
+            waiting: AtomicUsize::new(0),
+            thread: Some(thread),
+        })
     }
 
     pub(super) fn write(&self, name: &'static str, operation: WriteOperation) -> Result<()> {
@@ -56,7 +62,14 @@ impl Writer {
         let requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let request = Request { name, operation, answer };
         requests.ok_or_else(closed)?.send(request).map_err(|_gone| closed())?;
-        answered.recv().map_err(|_gone| closed())?
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        let result = answered.recv().map_err(|_gone| closed());
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
+        result?
+    }
+
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed)
     }
 
     pub(super) fn watch(&self) {

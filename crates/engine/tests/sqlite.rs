@@ -1,0 +1,221 @@
+//! SQLite behind the seam: opening what is no database of ours, group commit, who hears of changes.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Arc, Barrier};
+use std::time::Duration;
+
+use windlass_engine::db::sqlite::{Durability, OpenMode, SqliteDatabase, SqliteOptions};
+use windlass_engine::db::{Connection, Database, Value, WriteOperation, all, one};
+use windlass_engine::signal::Hints;
+use windlass_engine::{Error, Unavailable};
+
+fn open(path: &Path) -> Result<SqliteDatabase, Error> {
+    SqliteDatabase::open(path, &SqliteOptions::default())
+}
+
+fn refusal(path: &Path) -> Unavailable {
+    match open(path) {
+        Err(Error::Unavailable { reason, .. }) => reason,
+        Err(error) => panic!("another error: {error}"),
+        Ok(_) => panic!("it was opened"),
+    }
+}
+
+fn insert(name: &'static str) -> WriteOperation {
+    Box::new(move |connection| {
+        connection.execute("INSERT INTO queues (name) VALUES ($1)", &[Value::Text(name)]).map(|_inserted| ())
+    })
+}
+
+fn queues(database: &SqliteDatabase) -> Vec<String> {
+    let mut names = Vec::new();
+    database
+        .read(&mut |connection| {
+            names = all(connection, "SELECT name FROM queues ORDER BY name", &[], |row| row.text(0))?;
+            Ok(())
+        })
+        .unwrap();
+    names
+}
+
+#[test]
+fn what_is_no_database_of_ours_is_refused_with_the_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    assert!(matches!(refusal(folder.path()), Unavailable::CannotOpen(_)), "a folder");
+    assert!(matches!(refusal(&path("absent/windlass.db")), Unavailable::CannotOpen(_)), "in no folder");
+    std::fs::write(
+        path("text"),
+        "this is a text of more than a hundred bytes, and no database at all. ".repeat(9),
+    )
+    .unwrap();
+    assert_eq!(refusal(&path("text")), Unavailable::NotADatabase);
+    let options = SqliteOptions { mode: OpenMode::Existing, ..SqliteOptions::default() };
+    let missing = SqliteDatabase::open(&path("missing.db"), &options).err().unwrap();
+    assert!(matches!(missing, Error::Unavailable { reason: Unavailable::Missing(_), .. }));
+    assert!(!path("missing.db").exists());
+
+    let foreign = rusqlite::Connection::open(path("foreign.db")).unwrap();
+    foreign.execute_batch("CREATE TABLE jobs (title TEXT)").unwrap();
+    assert_eq!(refusal(&path("foreign.db")), Unavailable::Foreign { table: "jobs".to_owned() });
+    let tables: i64 = foreign.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get(0)).unwrap();
+    assert_eq!(tables, 1, "nothing was added to it");
+
+    drop(open(&path("newer.db")).unwrap());
+    let newer = rusqlite::Connection::open(path("newer.db")).unwrap();
+    newer.execute("INSERT INTO schema_migrations VALUES (999, 'of the future', 0)", []).unwrap();
+    assert!(matches!(refusal(&path("newer.db")), Unavailable::NewerVersion { found: 999, .. }));
+}
+
+#[test]
+fn beside_the_tables_of_an_application_is_fine() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("app.db");
+    rusqlite::Connection::open(&path).unwrap().execute_batch("CREATE TABLE orders (id INTEGER)").unwrap();
+    let instance = |database: &SqliteDatabase| {
+        let mut found = String::new();
+        database
+            .read(&mut |connection| {
+                found = one(connection, "SELECT value FROM settings", &[], |row| row.text(0))?;
+                Ok(())
+            })
+            .unwrap();
+        found
+    };
+    let first = instance(&open(&path).unwrap());
+    assert_eq!(first, instance(&open(&path).unwrap()), "opened again it is the same database");
+}
+
+#[test]
+fn many_may_open_a_new_file_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = Arc::new(folder.path().join("windlass.db"));
+    let gate = Arc::new(Barrier::new(8));
+    let threads: Vec<_> = (0..8)
+        .map(|_| {
+            let (path, gate) = (Arc::clone(&path), Arc::clone(&gate));
+            std::thread::spawn(move || {
+                gate.wait();
+                open(&path).map(|_| ())
+            })
+        })
+        .collect();
+    for thread in threads {
+        assert_eq!(thread.join().unwrap(), Ok(()));
+    }
+}
+
+#[test]
+fn durability_is_what_was_asked_for() {
+    let synchronous = |durability| {
+        let folder = tempfile::tempdir().unwrap();
+        let options = SqliteOptions { durability, mode: OpenMode::Create };
+        let database = SqliteDatabase::open(&folder.path().join("windlass.db"), &options).unwrap();
+        let found = Arc::new(AtomicI64::new(-1));
+        let slot = Arc::clone(&found);
+        let operation = Box::new(move |connection: &mut dyn Connection| {
+            let sql = "SELECT synchronous FROM pragma_synchronous";
+            slot.store(one(connection, sql, &[], |row| row.integer(0))?, Ordering::Release);
+            Ok(())
+        });
+        database.write("read a pragma", operation).unwrap();
+        found.load(Ordering::Acquire)
+    };
+    assert_eq!(synchronous(Durability::Full), 2, "the WAL is flushed at each commit");
+    assert_eq!(synchronous(Durability::Normal), 1);
+}
+
+/// Holds the writer inside an operation until the returned flag is set, so that a group gathers.
+fn hold_writer(database: &Arc<SqliteDatabase>) -> (Arc<AtomicBool>, std::thread::JoinHandle<()>) {
+    let (go_on, began) = (Arc::new(AtomicBool::new(false)), Arc::new(Barrier::new(2)));
+    let (flag, inside, held) = (Arc::clone(&go_on), Arc::clone(&began), Arc::clone(database));
+    let thread = std::thread::spawn(move || {
+        let operation = Box::new(move |_connection: &mut dyn Connection| {
+            inside.wait();
+            while !flag.load(Ordering::Acquire) {
+                std::thread::yield_now();
+            }
+            Ok(())
+        });
+        held.write("hold the writer", operation).unwrap();
+    });
+    began.wait();
+    (go_on, thread)
+}
+
+#[test]
+fn operations_that_wait_together_are_committed_together_and_fail_alone() {
+    const NAMES: [&str; 20] = [
+        "q00", "q01", "q02", "q03", "q04", "q05", "q06", "q07", "q08", "q09", "q10", "q11", "q12", "q13",
+        "q14", "q15", "q16", "q17", "q18", "q19",
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("windlass.db");
+    let database = Arc::new(open(&path).unwrap());
+    let (go_on, held) = hold_writer(&database);
+    let mut threads: Vec<_> = NAMES
+        .into_iter()
+        .map(|name| {
+            let database = Arc::clone(&database);
+            std::thread::spawn(move || database.write("insert", insert(name)))
+        })
+        .collect();
+    let failing = Arc::clone(&database);
+    threads.push(std::thread::spawn(move || failing.write("insert twice", insert(NAMES[0]))));
+    let panicking = Arc::clone(&database);
+    threads.push(std::thread::spawn(move || {
+        panicking.write("panic", Box::new(|_connection| panic!("on purpose")))
+    }));
+    let frames_before = commits(&path);
+    // The operation that holds the writer counts too.
+    while database.waiting() <= threads.len() {
+        std::thread::yield_now();
+    }
+    go_on.store(true, Ordering::Release);
+    held.join().unwrap();
+    let results: Vec<_> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+    let failed = results.iter().filter(|result| result.is_err()).count();
+    assert_eq!(failed, 2, "the duplicate and the panic, and nothing else: {results:?}");
+    assert_eq!(queues(&database), NAMES);
+    assert_eq!(commits(&path) - frames_before, 1, "one commit for all of them");
+}
+
+/// Commits in the WAL: the frames that end one hold the size of the database, others zero.
+fn commits(database: &Path) -> usize {
+    let wal = std::fs::read(database.with_extension("db-wal")).unwrap();
+    let frame_bytes = 24 + 4_096;
+    (0..)
+        .map(|frame| 32 + frame * frame_bytes)
+        .take_while(|offset| offset + 24 <= wal.len())
+        .filter(|offset| wal[offset + 4..offset + 8] != [0; 4])
+        .count()
+}
+
+#[test]
+fn another_process_is_heard_of() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("windlass.db");
+    let database = open(&path).unwrap();
+    database.watch();
+    let listener = database.signals().listen(Hints::PENDING);
+    while !listener.wait(Duration::ZERO).is_empty() {}
+    // Another connection is as foreign as another process.
+    rusqlite::Connection::open(&path)
+        .unwrap()
+        .execute("INSERT INTO jobs (kind) VALUES ('noop')", [])
+        .unwrap();
+    assert!(listener.wait(Duration::from_secs(60)).intersects(Hints::PENDING));
+}
+
+#[test]
+fn a_backup_is_whole_and_replaces_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = open(&folder.path().join("windlass.db")).unwrap();
+    database.write("insert", insert("kept")).unwrap();
+    let target = folder.path().join("copy.db");
+    database.backup(&target).unwrap();
+    assert!(matches!(database.backup(&target), Err(Error::Conflict { .. })));
+    assert_eq!(queues(&open(&target).unwrap()), ["kept"]);
+}
