@@ -41,7 +41,7 @@ pub(super) fn closing(database: &Database, run: &Run, global: &GlobalOptions) ->
         jobs.iter().filter(|job| job.status == JobStatus::Failed && !job.allow_failure).collect();
     let mut text = failures::text(database, &failed, CLOSING_TAIL_LINES)?;
     text.push_str(&format!("\n{}", outcome(run, &counts)));
-    let steps = next_steps(run, failed.first().copied(), global);
+    let steps = next_steps(run, &failed, global);
     let width = steps.iter().map(|(command, _)| command.len()).max().unwrap_or(0);
     for (command, what) in steps {
         text.push_str(&format!("\n  {command:width$}  {}", paint(DIM, what)));
@@ -66,18 +66,22 @@ fn outcome(run: &Run, counts: &JobCounts) -> String {
 }
 
 /// Commands to type next, and what each does.
-fn next_steps(run: &Run, failed: Option<&Job>, global: &GlobalOptions) -> Vec<(String, &'static str)> {
+fn next_steps(run: &Run, failed: &[&Job], global: &GlobalOptions) -> Vec<(String, &'static str)> {
     let id = run.id;
     let inspect = (global.hint(&format!("inspect {id}")), "timings and outputs");
     let retry = (global.hint(&format!("retry {id}")), "executes again what did not succeed");
     match run.status {
         RunStatus::Successful => vec![inspect],
         RunStatus::Failed => {
-            let logs = failed.map(|job| {
-                let name = describe::job_name(job);
-                (global.hint(&format!("logs {id} {name}")), "all that it wrote")
-            });
-            logs.into_iter().chain([retry]).collect()
+            let logs = match failed {
+                [] => inspect,
+                [only] => {
+                    let name = describe::job_name(only);
+                    (global.hint(&format!("logs {id} {name}")), "all that it wrote")
+                }
+                _several => (global.hint(&format!("logs {id}")), "all that they wrote"),
+            };
+            vec![logs, retry]
         }
         RunStatus::Cancelled => vec![inspect, retry],
         RunStatus::Pending | RunStatus::Running => Vec::new(),
