@@ -1,0 +1,61 @@
+//! `db`: backup, check, migrate, prune.
+
+use serde_json::json;
+
+use crate::support::{Bench, GOOD};
+
+fn bench_with_a_run() -> Bench {
+    let bench = Bench::new();
+    bench.write("good.toml", GOOD);
+    bench.windlass(&["run", "good.toml"]).code(0);
+    bench
+}
+
+#[test]
+fn a_backup_is_a_database() {
+    let bench = bench_with_a_run();
+    bench.windlass(&["db", "backup", "copy.db"]).code(0).says(&["copy.db", "sound"]);
+    bench.windlass(&["runs", "--db", "copy.db"]).code(0).says(&["good", "SUCCESSFUL"]);
+    bench.windlass(&["db", "backup", "copy.db"]).fails(2, &["copy.db exists already"]);
+    bench.windlass(&["db", "backup", "none/copy.db"]).fails(6, &["none/copy.db"]);
+    bench.windlass(&["db", "backup", "x.db", "--db", "none.db"]).fails(6, &["no database at none.db"]);
+    assert!(!bench.path("x.db").exists());
+}
+
+#[test]
+fn a_check_finds_what_does_not_fit() {
+    let bench = bench_with_a_run();
+    bench.windlass(&["db", "check"]).code(0).says(&["windlass.db is sound"]);
+    assert_eq!(bench.json(&["db", "check"]), json!({"ok": true, "problems": []}));
+    let connection = rusqlite::Connection::open(bench.path("windlass.db")).unwrap();
+    connection.execute("UPDATE runs SET unfinished_jobs = 5", []).unwrap();
+    drop(connection);
+    let outcome = bench.windlass(&["db", "check"]);
+    outcome.code(6).says(&["broken:", "run 1 counts 5"]).tells(&["error: windlass.db breaks", "help: "]);
+    let verdict = bench.json(&["db", "check"]);
+    assert_eq!(verdict["ok"], false);
+    assert!(verdict["problems"][0]["check"].is_string(), "{verdict:#}");
+    assert!(verdict["problems"][0]["detail"].is_string(), "{verdict:#}");
+}
+
+#[test]
+fn migrating_makes_the_tables() {
+    let bench = Bench::new();
+    bench.windlass(&["db", "migrate"]).code(0).says(&["windlass.db have version"]);
+    bench.windlass(&["runs"]).code(0).tells(&["no runs yet"]);
+    assert!(bench.json(&["db", "migrate"])["version"].is_i64());
+}
+
+#[test]
+fn pruning_deletes_what_is_long_over() {
+    let bench = bench_with_a_run();
+    bench.windlass(&["submit", "good.toml"]).code(0);
+    bench.windlass(&["db", "prune", "--older-than", "1h"]).code(0).says(&["deleted 0 runs and 0 jobs"]);
+    let pruned = bench.json(&["db", "prune", "--older-than", "0s"]);
+    assert_eq!(pruned, json!({"runs": 1, "jobs": 2}));
+    let left = bench.json(&["runs"]);
+    assert_eq!(left[0]["status"], "PENDING", "what is not over stays");
+    assert_eq!(left.as_array().unwrap().len(), 1);
+    bench.windlass(&["db", "prune"]).fails(2, &["--older-than"]);
+    bench.windlass(&["db", "prune", "--older-than", "1M"]).fails(2, &["unclear"]);
+}

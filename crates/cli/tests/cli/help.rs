@@ -1,0 +1,147 @@
+//! Help, mistakes in the command itself, and closed pipes.
+
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use crate::support::{Bench, GOOD};
+
+const VERBS: [&str; 18] = [
+    "run",
+    "submit",
+    "resume",
+    "worker",
+    "runs",
+    "inspect",
+    "logs",
+    "watch",
+    "why",
+    "jobs",
+    "stats",
+    "cancel",
+    "retry",
+    "enqueue",
+    "validate",
+    "graph",
+    "db",
+    "completions",
+];
+
+#[test]
+fn alone_it_shows_the_short_help() {
+    let outcome = Bench::new().windlass::<&str>(&[]);
+    outcome.code(0).says(&[
+        "Usage: windlass",
+        "Run workflows:",
+        "run ",
+        "resume ",
+        "Global options:",
+        "--db",
+    ]);
+    assert!(outcome.stdout.lines().count() < 60, "{outcome:#?}");
+    assert_eq!(outcome.stderr, "");
+}
+
+#[test]
+fn every_verb_has_a_help_with_examples() {
+    let bench = Bench::new();
+    for verb in VERBS {
+        bench.windlass(&[verb, "--help"]).code(0).says(&["Usage: windlass", "Examples:", "windlass "]);
+    }
+    bench.windlass(&["--help"]).code(0).says(&["Exit codes:", "130"]);
+    let left = std::fs::read_dir(bench.folder()).unwrap().count();
+    assert_eq!(left, 0, "help touches nothing");
+}
+
+#[test]
+fn the_version_comes_fast() {
+    let bench = Bench::new();
+    // The best of some tries: other programs may want the processors too.
+    let fastest = (0..10)
+        .map(|_| {
+            let began = Instant::now();
+            bench.windlass(&["--version"]).code(0).says(&["windlass ", env!("CARGO_PKG_VERSION")]);
+            began.elapsed()
+        })
+        .min()
+        .unwrap();
+    assert!(fastest < Duration::from_millis(100), "{fastest:?}");
+}
+
+#[test]
+fn mistyped_verbs_and_options_are_suggested() {
+    let bench = Bench::new();
+    bench.windlass(&["inspct", "3"]).fails(2, &["'inspct'", "'inspect'"]);
+    bench.windlass(&["run", "x.toml", "--run-ky", "k"]).fails(2, &["'--run-ky'", "'--run-key'"]);
+}
+
+#[test]
+fn completions_for_every_shell() {
+    let bench = Bench::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        bench.windlass(&["completions", shell]).code(0).says(&["windlass"]);
+    }
+    bench.windlass(&["completions", "tcsh"]).fails(2, &["'tcsh'", "bash"]);
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_error() {
+    let bench = Bench::new();
+    bench.write("good.toml", GOOD);
+    bench.windlass(&["run", "good.toml"]).code(0);
+    let commands: [&[&str]; 7] = [
+        &["--help"],
+        &[],
+        &["completions", "bash"],
+        &["runs"],
+        &["logs", "1"],
+        &["inspect", "1", "-o", "json"],
+        &["run", "good.toml", "-o", "json"],
+    ];
+    for arguments in commands {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = bench.command();
+        let output =
+            command.args(arguments).stdout(writer).stderr(Stdio::piped()).spawn().unwrap().wait_with_output();
+        let output = output.unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {stderr}");
+        assert!(!stderr.contains("panicked"), "{arguments:?}: {stderr}");
+    }
+}
+
+#[test]
+fn a_reader_of_the_talk_that_leaves_is_no_error_either() {
+    let bench = Bench::new();
+    bench.write("good.toml", GOOD);
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = bench.command();
+    command.args(["run", "good.toml"]).stdout(Stdio::null()).stderr(writer);
+    assert_eq!(command.spawn().unwrap().wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn output_that_cannot_be_written_is_said() {
+    let bench = Bench::new();
+    bench.write("good.toml", GOOD);
+    bench.windlass(&["run", "good.toml"]).code(0);
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let output =
+        bench.command().arg("runs").stdout(full).stderr(Stdio::piped()).spawn().unwrap().wait_with_output();
+    let output = output.unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("standard output cannot be written"), "{stderr}");
+}
+
+#[test]
+fn a_pipe_gets_no_colours() {
+    let bench = Bench::new();
+    bench.write("bad.toml", crate::support::BAD);
+    let run = bench.windlass(&["run", "bad.toml"]);
+    let inspect = bench.windlass(&["inspect", "1"]);
+    for text in [&run.stdout, &run.stderr, &inspect.stdout] {
+        assert!(!text.contains('\u{1b}'), "{text}");
+    }
+}

@@ -1,0 +1,131 @@
+//! Jobs that stand alone: `enqueue`, `jobs`, `why`, and the worker that executes them.
+
+use serde_json::json;
+
+use crate::support::Bench;
+
+#[test]
+fn an_enqueued_job_is_executed_by_a_worker() {
+    let bench = Bench::new();
+    let outcome = bench.windlass(&["enqueue", "shell", "--payload", r#"{"run": "echo hello"}"#]);
+    assert_eq!(outcome.code(0).stdout, "1\n");
+    outcome.tells(&["job j1 is accepted", "windlass worker", "windlass why j1"]);
+    bench.windlass(&["why", "j1"]).code(0).says(&[
+        "job j1 is PENDING",
+        "No worker is alive",
+        "`windlass worker`",
+    ]);
+    bench.windlass(&["worker", "--until-idle"]).code(0);
+    bench.windlass(&["why", "1"]).code(0).says(&["job j1 is SUCCESSFUL", "It is done"]);
+    bench.windlass(&["logs", "j1"]).code(0).says(&["hello\n"]);
+    bench.windlass(&["inspect", "j1"]).code(0).says(&["job j1", "SUCCESSFUL", "script", "echo hello"]);
+}
+
+#[test]
+fn options_of_enqueue_reach_the_job() {
+    let bench = Bench::new();
+    let arguments = [
+        "enqueue",
+        "mail",
+        "--payload",
+        "{\"to\": 7}",
+        "--queue",
+        "outbox",
+        "--priority",
+        "high",
+        "--at",
+        "2099-01-01T00:00:00Z",
+        "--max-attempts",
+        "5",
+    ];
+    assert_eq!(bench.json(&arguments), json!({ "job_id": 1 }));
+    let job = bench.json(&["inspect", "j1"]);
+    assert_eq!(job["payload"], json!({"to": 7}));
+    assert_eq!(job["queue"], "outbox");
+    assert_eq!(job["priority"], 10);
+    assert_eq!(job["status"], "SCHEDULED");
+    assert_eq!(job["max_attempts"], 5);
+    assert_eq!(job["execute_after"], "2099-01-01T00:00:00.000Z");
+    bench
+        .windlass(&["why", "j1"])
+        .code(0)
+        .says(&["Its time comes at 2099-01-01 00:00:00", "handler for the kind `mail`"]);
+    bench.windlass(&["enqueue", "shell", "--delay", "1h"]).code(0);
+    assert_eq!(bench.json(&["inspect", "j2"])["status"], "SCHEDULED");
+}
+
+#[test]
+fn wrong_options_of_enqueue_are_refused() {
+    let bench = Bench::new();
+    let cases: [(&[&str], &str); 5] = [
+        (&["--payload", "{x"], "it is not JSON"),
+        (&["--priority", "urgent"], "low, normal, high, critical"),
+        (&["--delay", "5"], "did you mean `5s`"),
+        (&["--at", "tomorrow"], "2026-11-20T09:00:00Z"),
+        (&["--max-attempts", "0"], "0 is not in"),
+    ];
+    for (options, expected) in cases {
+        let arguments = [&["enqueue", "shell"], options].concat();
+        bench.windlass(&arguments).fails(2, &[expected]);
+    }
+    assert!(!bench.path("windlass.db").exists());
+}
+
+#[test]
+fn a_worker_that_stops_when_idle_leaves_other_queues_and_kinds_alone() {
+    let bench = Bench::new();
+    bench.windlass(&["enqueue", "shell", "--payload", r#"{"run": "true"}"#, "--queue", "a"]).code(0);
+    bench.windlass(&["enqueue", "shell", "--payload", r#"{"run": "true"}"#, "--queue", "b"]).code(0);
+    bench.windlass(&["enqueue", "mail", "--queue", "a"]).code(0);
+    bench.windlass(&["worker", "--queue", "a", "--until-idle"]).code(0);
+    let statuses: Vec<_> =
+        bench.json(&["jobs"]).as_array().unwrap().iter().map(|job| job["status"].clone()).collect();
+    assert_eq!(statuses, ["PENDING", "PENDING", "SUCCESSFUL"], "newest first");
+    bench.windlass(&["worker", "--queue", "a,"]).fails(2, &["the name of a queue is empty"]);
+}
+
+#[test]
+fn jobs_are_listed_and_filtered() {
+    let bench = Bench::new();
+    bench.windlass(&["enqueue", "shell", "--queue", "a"]).code(0);
+    bench.windlass(&["enqueue", "shell", "--queue", "b"]).code(0);
+    bench.windlass(&["jobs"]).code(0).says(&["JOB", "j2", "b", "j1", "a"]);
+    let of_queue = bench.json(&["jobs", "--queue", "a"]);
+    assert_eq!(of_queue.as_array().unwrap().len(), 1);
+    assert_eq!(bench.json(&["jobs", "--limit", "1"])[0]["id"], 2);
+    assert_eq!(bench.json(&["jobs", "--status", "failed"]), json!([]));
+    bench.windlass(&["jobs", "--status", "failed"]).code(0).tells(&["no job matches"]);
+    bench.windlass(&["jobs", "--status", "done"]).fails(2, &["'done'", "SUCCESSFUL"]);
+    bench.windlass(&["jobs", "--run", "4"]).fails(5, &["run 4 does not exist"]);
+    let lines = bench.windlass(&["jobs", "-o", "jsonl"]);
+    assert_eq!(lines.code(0).stdout.lines().count(), 2);
+}
+
+#[test]
+fn why_explains_each_kind_of_waiting() {
+    let bench = Bench::new();
+    bench.write("bad.toml", crate::support::BAD);
+    bench.windlass(&["submit", "bad.toml"]).code(0);
+    bench.windlass(&["why", "1/load"]).code(0).says(&[
+        "is PENDING",
+        "No worker is alive",
+        "`windlass resume 1`",
+    ]);
+    bench
+        .windlass(&["why", "1/after"])
+        .code(0)
+        .says(&["is BLOCKED", "a job that is not over: 1/load (PENDING)"]);
+    let why = bench.json(&["why", "1/after"]);
+    assert_eq!(why["reasons"][0]["kind"], "waits_for_parents");
+    assert_eq!(why["job"]["name"], "after");
+    bench.windlass(&["resume"]).code(1);
+    bench.windlass(&["why", "1/load"]).code(0).says(&[
+        "is FAILED",
+        "exit code 3",
+        "windlass logs j",
+        "windlass retry 1",
+    ]);
+    bench.windlass(&["why", "1/after"]).code(0).says(&["is SKIPPED", "`load` is FAILED"]);
+    bench.windlass(&["why", "1/laod"]).fails(5, &["no job `laod`", "`load`"]);
+    bench.windlass(&["why", "99"]).fails(5, &["job j99 does not exist"]);
+}

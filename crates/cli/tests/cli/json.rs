@@ -1,0 +1,154 @@
+//! The JSON that scripts rely on: exactly these fields, in this order.
+
+use serde_json::Value;
+
+use crate::support::{BAD, Bench, GOOD};
+
+const RUN: [&str; 13] = [
+    "id",
+    "workflow",
+    "status",
+    "stop_reason",
+    "params",
+    "run_key",
+    "dir",
+    "created_at",
+    "started_at",
+    "finished_at",
+    "duration_ms",
+    "interrupted",
+    "job_counts",
+];
+const JOB: [&str; 21] = [
+    "id",
+    "run_id",
+    "name",
+    "kind",
+    "queue",
+    "status",
+    "priority",
+    "needs",
+    "attempt",
+    "max_attempts",
+    "failures",
+    "interruptions",
+    "execute_after",
+    "created_at",
+    "started_at",
+    "finished_at",
+    "duration_ms",
+    "worker_id",
+    "allow_failure",
+    "last_error",
+    "output",
+];
+
+#[track_caller]
+fn assert_fields(object: &Value, fields: &[&str]) {
+    let found: Vec<&str> = object.as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(found, fields, "{object:#}");
+}
+
+fn is_instant(value: &Value) -> bool {
+    value.as_str().is_some_and(|text| {
+        text.len() == "2026-11-20T23:05:28.123Z".len() && text.ends_with('Z') && text.contains('T')
+    })
+}
+
+#[test]
+fn runs_and_jobs() {
+    let bench = Bench::new();
+    bench.write("good.toml", GOOD);
+    let run = bench.json(&["run", "good.toml"]);
+    assert_fields(&run, &[&RUN[..], &["jobs"]].concat());
+    assert_eq!(run["status"], "SUCCESSFUL");
+    assert_eq!(run["dir"].as_str().unwrap(), bench.folder().canonicalize().unwrap().to_str().unwrap());
+    let counts = [
+        "total",
+        "blocked",
+        "scheduled",
+        "pending",
+        "running",
+        "waiting",
+        "successful",
+        "failed",
+        "skipped",
+        "cancelled",
+    ];
+    assert_fields(&run["job_counts"], &counts);
+    for field in ["created_at", "started_at", "finished_at"] {
+        assert!(is_instant(&run[field]), "{field}: {run:#}");
+    }
+    assert!(run["duration_ms"].is_i64(), "{run:#}");
+    for job in run["jobs"].as_array().unwrap() {
+        assert_fields(job, &JOB);
+        assert!(is_instant(&job["finished_at"]), "{job:#}");
+    }
+    assert_eq!(run["jobs"][1]["needs"], serde_json::json!(["fetch"]));
+    assert_eq!(bench.json(&["inspect", "1"]), run, "the same as `inspect`");
+    assert_fields(&bench.json(&["runs"])[0], &RUN);
+    assert_fields(&bench.json(&["jobs"])[0], &JOB);
+}
+
+#[test]
+fn a_job_with_its_attempts() {
+    let bench = Bench::new();
+    bench.write("bad.toml", BAD);
+    bench.windlass(&["run", "bad.toml"]).code(1);
+    let job = bench.json(&["inspect", "1/load"]);
+    assert_fields(&job, &[&JOB[..], &["payload", "attempts"]].concat());
+    let attempt = &job["attempts"][0];
+    assert_fields(attempt, &["attempt", "outcome", "error", "worker_id", "started_at", "finished_at"]);
+    assert_eq!(attempt["outcome"], "failed");
+    assert!(is_instant(&attempt["started_at"]), "{attempt:#}");
+}
+
+#[test]
+fn lines_of_output() {
+    let bench = Bench::new();
+    bench.write("good.toml", GOOD);
+    bench.windlass(&["run", "good.toml"]).code(0);
+    let outcome = bench.windlass(&["logs", "1", "-o", "jsonl"]);
+    let lines: Vec<Value> =
+        outcome.code(0).stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len(), 3);
+    for line in &lines {
+        assert_fields(line, &["run_id", "job_id", "job", "attempt", "line", "at", "stream", "text"]);
+        assert!(is_instant(&line["at"]), "{line}");
+    }
+    let warned = lines.iter().find(|line| line["text"] == "warned").unwrap();
+    assert_eq!(warned["stream"], "stderr");
+    assert_eq!(warned["job"], "fetch");
+    assert_eq!(bench.json(&["logs", "1"]).as_array().unwrap(), &lines);
+}
+
+#[test]
+fn stats_with_a_worker() {
+    let bench = Bench::new();
+    let mut worker = bench.start(&["worker", "--queue", "a,b", "--threads", "3"]);
+    bench.wait_for("a database", || bench.path("windlass.db").exists().then_some(()));
+    let stats = bench.wait_for("a worker", || {
+        let outcome = bench.windlass(&["stats", "-o", "json"]);
+        let stats: Value = serde_json::from_str(&outcome.stdout).ok()?;
+        stats["workers"][0].is_object().then_some(stats)
+    });
+    worker.child.kill().unwrap();
+    worker.wait();
+    assert_fields(&stats, &["jobs", "runs", "workers"]);
+    let worker = &stats["workers"][0];
+    assert_fields(worker, &["id", "host", "pid", "status", "heartbeat_at", "threads", "queues", "running"]);
+    assert_eq!(worker["queues"], serde_json::json!(["a", "b"]));
+    assert_eq!(worker["threads"], 3);
+    assert_eq!(worker["status"], "ALIVE");
+}
+
+#[test]
+fn reasons() {
+    let bench = Bench::new();
+    bench.windlass(&["enqueue", "shell"]).code(0);
+    let why = bench.json(&["why", "j1"]);
+    assert_fields(&why, &["job", "reasons"]);
+    assert_fields(&why["job"], &JOB);
+    assert_fields(&why["reasons"][0], &["kind", "text"]);
+    assert_eq!(why["reasons"][0]["kind"], "no_worker");
+}

@@ -1,0 +1,14 @@
+//! The command line from outside: what each verb prints, where, and with which exit code.
+
+#![allow(clippy::unwrap_used)]
+
+mod database;
+mod faults;
+mod help;
+mod jobs;
+mod json;
+mod reading;
+mod runs;
+mod stopping;
+mod support;
+mod workflows;

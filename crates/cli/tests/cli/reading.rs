@@ -1,0 +1,146 @@
+//! `runs`, `inspect`, `logs`, `stats`: looking at what happened.
+
+use serde_json::json;
+
+use crate::support::{BAD, Bench, GOOD};
+
+fn bench_with_two_runs() -> Bench {
+    let bench = Bench::new();
+    bench.write("good.toml", GOOD);
+    bench.write("bad.toml", BAD);
+    bench.windlass(&["run", "good.toml"]).code(0);
+    bench.windlass(&["run", "bad.toml"]).code(1);
+    bench
+}
+
+#[test]
+fn runs_are_listed_newest_first_and_filtered() {
+    let bench = bench_with_two_runs();
+    bench.windlass(&["runs"]).code(0).says(&["RUN", "  2  bad", "FAILED", "3/3", "  1  good", "SUCCESSFUL"]);
+    let ids = |arguments: &[&str]| -> Vec<i64> {
+        let runs = bench.json(arguments);
+        runs.as_array().unwrap().iter().map(|run| run["id"].as_i64().unwrap()).collect()
+    };
+    assert_eq!(ids(&["runs"]), [2, 1]);
+    assert_eq!(ids(&["runs", "--status", "successful"]), [1]);
+    assert_eq!(ids(&["runs", "--workflow", "bad"]), [2]);
+    assert_eq!(ids(&["runs", "--limit", "1"]), [2]);
+    bench.windlass(&["runs", "--workflow", "none"]).code(0).tells(&["no run matches"]);
+    bench.windlass(&["runs", "--status", "done"]).fails(2, &["'done'", "FAILED"]);
+    bench.windlass(&["runs", "--limit", "0"]).fails(2, &["0 is not in"]);
+}
+
+#[test]
+fn inspecting_a_run_shows_outcome_timings_and_failures() {
+    let bench = bench_with_two_runs();
+    bench.windlass(&["inspect", "2"]).code(0).says(&[
+        "run 2  bad  FAILED",
+        "took",
+        "1 successful, 1 failed, 1 skipped",
+        "JOB",
+        "START",
+        "ATTEMPTS",
+        "load",
+        "FAILED",
+        "exit code 3",
+        "✗ load failed: exit code 3",
+        "    | boom",
+        "windlass retry 2",
+    ]);
+    bench.windlass(&["inspect", "1"]).code(0).says(&["SUCCESSFUL", "day=2026-11-20", "report of 2026-11-20"]);
+}
+
+#[test]
+fn inspecting_a_job_by_each_address() {
+    let bench = bench_with_two_runs();
+    for address in ["2/load", "j3", "3"] {
+        bench.windlass(&["inspect", address]).code(0).says(&[
+            "job j3  2/load  FAILED",
+            "error",
+            "exit code 3",
+            "OUTCOME",
+            "failed",
+            "| boom",
+        ]);
+    }
+    bench.windlass(&["inspect", "77"]).fails(5, &["no run 77 and no job 77", "the newest is run 2"]);
+    bench.windlass(&["inspect", "j77"]).fails(5, &["job j77 does not exist", "windlass jobs"]);
+    bench.windlass(&["inspect", "2/laod"]).fails(5, &["no job `laod`", "did you mean `load`"]);
+    bench.windlass(&["inspect", "7/load"]).fails(5, &["run 7 does not exist"]);
+    bench.windlass(&["inspect", "load"]).fails(2, &["'load'", "3/build"]);
+}
+
+#[test]
+fn logs_are_prefixed_when_there_are_several_jobs() {
+    let bench = bench_with_two_runs();
+    let all = bench.windlass(&["logs", "1"]);
+    all.code(0).says(&["fetch  | fetched\n"]).says(&["report | report of 2026-11-20\n"]);
+    for arguments in [&["logs", "1", "fetch"][..], &["logs", "1/fetch"], &["logs", "j1"]] {
+        let one = bench.windlass(arguments);
+        let mut lines: Vec<&str> = one.code(0).stdout.lines().collect();
+        lines.sort_unstable();
+        assert_eq!(lines, ["fetched", "warned"], "{arguments:?}");
+    }
+    bench.windlass(&["logs", "1", "-f"]).code(0).says(&["fetch  | fetched\n"]);
+    bench.windlass(&["logs", "1", "fetsh"]).fails(5, &["no job `fetsh`", "did you mean `fetch`"]);
+    bench.windlass(&["logs", "9"]).fails(5, &["no run 9"]);
+    bench.windlass(&["logs", "j1", "x"]).fails(2, &["`j1` is a job already", "windlass logs RUN JOB"]);
+    bench.windlass(&["logs", "1", "-f", "-o", "json"]).fails(2, &["-o jsonl"]);
+}
+
+#[test]
+fn logs_of_one_attempt() {
+    let bench = Bench::new();
+    bench.write(
+        "flaky.toml",
+        r#"
+        name = "flaky"
+        [jobs.flaky]
+        run = "echo try $WINDLASS_ATTEMPT; test $WINDLASS_ATTEMPT -ge 2"
+        retry = { max_attempts = 2, delay = "1ms" }
+        "#,
+    );
+    bench.windlass(&["run", "flaky.toml"]).code(0);
+    assert_eq!(bench.windlass(&["logs", "1"]).stdout, "try 1\n── attempt 2 ──\ntry 2\n");
+    assert_eq!(bench.windlass(&["logs", "1", "--attempt", "1"]).stdout, "try 1\n");
+    let other = bench.windlass(&["logs", "1", "--attempt", "7"]);
+    assert_eq!(other.code(0).stdout, "");
+    other.tells(&["nothing was written"]);
+}
+
+#[test]
+fn output_cannot_repaint_the_terminal() {
+    let bench = Bench::new();
+    bench.write(
+        "paint.toml",
+        "name = \"paint\"\n[jobs.a]\nrun = '''printf '\\033[2J\\033[31mred\\033[0m\\n'; exit 1'''\n",
+    );
+    let run = bench.windlass(&["run", "paint.toml"]);
+    let logs = bench.windlass(&["logs", "1"]);
+    run.code(1).tells(&["    | red"]);
+    assert_eq!(logs.stdout, "red\n");
+    let raw = bench.json(&["logs", "1"]);
+    assert!(raw[0]["text"].as_str().unwrap().contains("red"), "{raw}");
+}
+
+#[test]
+fn stats_count_everything() {
+    let bench = bench_with_two_runs();
+    bench.windlass(&["stats"]).code(0).says(&[
+        "STATUS",
+        "JOBS",
+        "RUNS",
+        "SUCCESSFUL",
+        "3",
+        "1",
+        "no worker is alive",
+    ]);
+    let stats = bench.json(&["stats"]);
+    assert_eq!(stats["jobs"]["SKIPPED"], 1);
+    assert_eq!(stats["jobs"]["BLOCKED"], 0);
+    assert_eq!(
+        stats["runs"],
+        json!({"PENDING": 0, "RUNNING": 0, "SUCCESSFUL": 1, "FAILED": 1, "CANCELLED": 0})
+    );
+    assert_eq!(stats["workers"], json!([]));
+}

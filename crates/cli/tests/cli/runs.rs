@@ -1,0 +1,240 @@
+//! `run`, `submit`, `resume`, `retry`: from a file to an outcome.
+
+use serde_json::json;
+
+use crate::support::{BAD, Bench, GOOD};
+
+#[test]
+fn a_run_from_its_first_line_to_its_summary() {
+    let bench = Bench::new();
+    bench.write("good.toml", GOOD);
+    let outcome = bench.windlass(&["run", "good.toml", "-p", "day=2026-01-31"]);
+    outcome.code(0).tells(&[
+        "run 1  good  2 jobs  day=2026-01-31 count=3\n",
+        "fetch started\n",
+        "fetch successful in ",
+        "report started\n",
+        "report successful in ",
+        "run 1 successful in ",
+        "2 successful",
+        "windlass inspect 1",
+    ]);
+    assert_eq!(outcome.stdout, "", "the talk is on standard error");
+    let clock = outcome.stderr.lines().nth(1).unwrap().split(' ').next().unwrap();
+    assert_eq!(clock.len(), "12:03:04".len(), "{outcome:#?}");
+}
+
+#[test]
+fn a_failure_is_shown_at_once_and_in_the_summary() {
+    let bench = Bench::new();
+    bench.write("bad.toml", BAD);
+    bench.windlass(&["run", "bad.toml"]).code(1).tells(&[
+        "load failed after ",
+        "exit code 3",
+        "    | 100",
+        "    | boom",
+        "✗ load failed: exit code 3",
+        "    | boom",
+        "run 1 failed in ",
+        "1 successful, 1 failed, 1 skipped",
+        "windlass logs 1 load",
+        "windlass retry 1",
+    ]);
+}
+
+#[test]
+fn a_skipped_job_says_because_of_whom() {
+    let bench = Bench::new();
+    bench.write("bad.toml", BAD);
+    bench.windlass(&["run", "bad.toml"]).code(1).tells(&["after skipped: `load` is FAILED"]);
+}
+
+#[test]
+fn a_retried_attempt_tells_when_it_comes_again() {
+    let bench = Bench::new();
+    bench.write(
+        "flaky.toml",
+        r#"
+        name = "flaky"
+        [jobs.flaky]
+        run = "test $WINDLASS_ATTEMPT -ge 3"
+        retry = { max_attempts = 3, delay = "10ms", jitter = 0 }
+        "#,
+    );
+    bench.windlass(&["run", "flaky.toml"]).code(0).tells(&[
+        "flaky failed (2 of 3): exit code 1; again ",
+        "flaky started, attempt 3",
+        "flaky successful",
+    ]);
+    let run = bench.json(&["inspect", "1"]);
+    assert_eq!(run["jobs"][0]["attempt"], 3);
+    assert_eq!(run["jobs"][0]["failures"], 2);
+}
+
+#[test]
+fn a_run_that_times_out() {
+    let bench = Bench::new();
+    bench.write("late.toml", "name = \"late\"\ntimeout = \"200ms\"\n[jobs.a]\nrun = \"sleep 60\"\n");
+    bench.windlass(&["run", "late.toml"]).code(4).tells(&["run 1 timed out in ", "windlass retry 1"]);
+    bench.windlass(&["inspect", "1"]).code(0).says(&["FAILED (timed out)"]);
+}
+
+#[test]
+fn parameters_from_the_command_line_win_over_a_file() {
+    let bench = Bench::new();
+    bench.write("good.toml", GOOD);
+    bench.write("params.json", r#"{"day": "2026-01-01", "count": 5}"#);
+    bench.write("params.toml", "day = 2026-01-01\ncount = 5\n");
+    for file in ["params.json", "params.toml"] {
+        let arguments = ["run", "good.toml", "--params-file", file, "-p", "day=2026-02-02"];
+        let run = bench.json(&arguments);
+        assert_eq!(run["params"], json!({"day": "2026-02-02", "count": 5}), "{file}");
+        assert_eq!(run["jobs"][1]["output"], "report of 2026-02-02");
+    }
+}
+
+#[test]
+fn parameters_that_do_not_fit_are_all_named() {
+    let bench = Bench::new();
+    bench.write("good.toml", GOOD);
+    let arguments = ["run", "good.toml", "-p", "dya=1", "-p", "count=many", "-p", "day=soon"];
+    bench.windlass(&arguments).fails(
+        2,
+        &[
+            "`dya`",
+            "did you mean `day`",
+            "`count` must be an integer",
+            "`day` must be a date",
+            "-p day=YYYY-MM-DD",
+        ],
+    );
+    bench.windlass(&["run", "good.toml", "-p", "day"]).fails(2, &["write day=VALUE"]);
+    assert!(!bench.path("windlass.db").exists());
+}
+
+#[test]
+fn the_same_key_is_the_same_run() {
+    let bench = Bench::new();
+    bench.write("good.toml", GOOD);
+    bench.windlass(&["run", "good.toml", "--run-key", "k"]).code(0);
+    let again = bench.windlass(&["run", "good.toml", "--run-key", "k"]);
+    again.code(0).tells(&["the key names run 1", "run 1 successful"]);
+    assert!(!again.stderr.contains("started"), "{again:#?}");
+    let submitted = bench.json(&["submit", "good.toml", "--run-key", "k"]);
+    assert_eq!(submitted, json!({"run_id": 1, "workflow": "good", "status": "SUCCESSFUL", "created": false}));
+    assert_eq!(bench.json(&["runs"]).as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn the_same_key_carries_an_unfinished_run_on() {
+    let bench = Bench::new();
+    bench.write("good.toml", GOOD);
+    bench.windlass(&["submit", "good.toml", "--run-key", "k"]).code(0);
+    bench.windlass(&["run", "good.toml", "--run-key", "k"]).code(0).tells(&["run 1 successful"]);
+}
+
+#[test]
+fn submitting_prints_the_number_and_nothing_else() {
+    let bench = Bench::new();
+    bench.write("good.toml", GOOD);
+    let outcome = bench.windlass(&["submit", "good.toml"]);
+    assert_eq!(outcome.code(0).stdout, "1\n");
+    outcome.tells(&["run 1", "windlass worker", "windlass watch 1"]);
+    let detached = bench.json(&["run", "good.toml", "--detach"]);
+    assert_eq!(detached, json!({"run_id": 2, "workflow": "good", "status": "PENDING", "created": true}));
+}
+
+#[test]
+fn resume_carries_on_all_or_one() {
+    let bench = Bench::new();
+    bench.write("good.toml", GOOD);
+    for _run in 0..3 {
+        bench.windlass(&["submit", "good.toml"]).code(0);
+    }
+    bench.windlass(&["resume", "2"]).code(0).tells(&["run 2  good", "run 2 successful"]);
+    let rest = bench.windlass(&["resume"]);
+    rest.code(0).tells(&[
+        "run 1  good",
+        "run 3  good",
+        "1/fetch started",
+        "run 1 successful",
+        "run 3 successful",
+    ]);
+    bench.windlass(&["resume"]).code(0).tells(&["nothing to carry on"]);
+    bench.windlass(&["resume", "2"]).code(0).tells(&["over already", "run 2 successful"]);
+    bench.windlass(&["resume", "9"]).fails(5, &["run 9 does not exist", "the newest is run 3"]);
+    assert_eq!(bench.json(&["resume"]), json!([]));
+}
+
+#[test]
+fn the_exit_code_of_resume_is_that_of_the_worst_run() {
+    let bench = Bench::new();
+    bench.write("good.toml", GOOD);
+    bench.write("bad.toml", BAD);
+    bench.windlass(&["submit", "good.toml"]).code(0);
+    bench.windlass(&["submit", "bad.toml"]).code(0);
+    bench.windlass(&["resume"]).code(1).tells(&["run 1 successful", "run 2 failed"]);
+    bench.windlass(&["resume", "2"]).code(1);
+}
+
+#[test]
+fn retry_executes_what_did_not_succeed() {
+    let bench = Bench::new();
+    let file = bench.write(
+        "fix.toml",
+        r#"
+        name = "fix"
+        [jobs.first]
+        run = "echo x >> first.count"
+        [jobs.check]
+        needs = ["first"]
+        run = "test -e fixed"
+        [jobs.last]
+        needs = ["check"]
+        run = "true"
+        "#,
+    );
+    bench.windlass(&["run".as_ref(), file.as_os_str()]).code(1);
+    bench.write("fixed", "");
+    bench.windlass(&["retry", "1"]).code(0).tells(&["2 jobs of run 1", "run 1 successful", "3 successful"]);
+    assert_eq!(std::fs::read_to_string(bench.path("first.count")).unwrap(), "x\n");
+    bench.windlass(&["retry", "1"]).fails(2, &["run 1 is SUCCESSFUL", "windlass retry 1 --from JOB"]);
+    bench.windlass(&["retry", "1", "--from", "frist"]).fails(5, &["no job `frist`", "did you mean `first`"]);
+    bench.windlass(&["retry", "1", "--from", "first"]).code(0).tells(&["3 jobs of run 1"]);
+    assert_eq!(std::fs::read_to_string(bench.path("first.count")).unwrap(), "x\nx\n");
+    bench
+        .windlass(&["retry", "1", "--from", "last", "--detach"])
+        .code(0)
+        .tells(&["1 job of run 1", "windlass watch 1"]);
+    bench.windlass(&["retry", "1"]).fails(2, &["run 1 is PENDING, not over", "windlass resume 1"]);
+    bench.windlass(&["retry", "9"]).fails(5, &["run 9 does not exist"]);
+}
+
+#[test]
+fn the_next_steps_name_the_database_that_was_named() {
+    let bench = Bench::new();
+    bench.write("good.toml", GOOD);
+    bench
+        .windlass(&["run", "good.toml", "--db", "my jobs.db"])
+        .code(0)
+        .tells(&["windlass inspect 1 --db 'my jobs.db'"]);
+    bench.windlass(&["runs", "--db", "my jobs.db"]).code(0).says(&["good", "SUCCESSFUL"]);
+    assert!(!bench.path("windlass.db").exists());
+}
+
+#[test]
+fn the_database_comes_from_the_flag_then_the_environment() {
+    let bench = Bench::new();
+    bench.write("good.toml", GOOD);
+    let run = |variable: &str, arguments: &[&str]| {
+        let mut command = bench.command();
+        command.env("WINDLASS_DB", variable).args(arguments);
+        crate::support::Running::start(command).wait()
+    };
+    run("env.db", &["submit", "good.toml"]).code(0).tells(&["`windlass watch 1`"]);
+    assert!(bench.path("env.db").exists());
+    run("env.db", &["submit", "good.toml", "--db", "flag.db"]).code(0);
+    assert!(bench.path("flag.db").exists());
+    run("", &["submit", "good.toml"]).code(0);
+    assert!(bench.path("windlass.db").exists(), "empty is not set");
+}

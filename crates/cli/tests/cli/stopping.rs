@@ -1,0 +1,123 @@
+//! Stopping: by `cancel`, by signals, by `kill -9`.
+
+use rustix::process::Signal;
+
+use crate::support::{Bench, Running, SLOW};
+
+fn slow() -> (Bench, Running) {
+    let bench = Bench::new();
+    bench.write("slow.toml", SLOW);
+    let running = bench.start(&["run", "slow.toml"]);
+    bench.wait_for("a database", || bench.path("windlass.db").exists().then_some(()));
+    bench.wait_for_status("1/wait", "RUNNING");
+    (bench, running)
+}
+
+#[test]
+fn a_cancelled_run_ends_with_its_own_exit_code() {
+    let (bench, running) = slow();
+    bench.windlass(&["cancel", "1"]).code(0).tells(&["run 1 is being cancelled", "windlass watch 1"]);
+    running.wait().code(3).tells(&["run 1 cancelled in ", "windlass retry 1"]);
+    bench.windlass(&["cancel", "1"]).code(0).tells(&["CANCELLED already"]);
+    bench.windlass(&["cancel", "1/wait"]).code(0).tells(&["CANCELLED already"]);
+    bench.windlass(&["cancel", "8"]).fails(5, &["no run 8 and no job 8"]);
+    bench.windlass(&["cancel", "1/wiat"]).fails(5, &["no job `wiat`", "`wait`"]);
+}
+
+#[test]
+fn a_cancelled_job_skips_what_needs_it() {
+    let (bench, running) = slow();
+    bench.windlass(&["cancel", "1/wait"]).code(0).tells(&["job 1/wait is being cancelled"]);
+    let outcome = running.wait();
+    assert!([1, 3].contains(&outcome.code), "{outcome:#?}");
+    outcome.tells(&["after skipped: `wait` is CANCELLED"]);
+}
+
+#[test]
+fn the_first_signal_lets_running_jobs_finish() {
+    let (bench, running) = slow();
+    running.signal(Signal::INT);
+    bench.wait_for("the worker to drain", || {
+        let stats = bench.json(&["stats"]);
+        (stats["workers"][0]["status"] == "DRAINING").then_some(())
+    });
+    bench.write("go", "");
+    running.wait().code(130).tells(&[
+        "stopping: what runs may finish",
+        "wait successful",
+        "run 1 is interrupted: 1 of its 2 jobs",
+        "resume with: windlass resume 1\n",
+    ]);
+    let run = bench.json(&["inspect", "1"]);
+    assert_eq!(run["interrupted"], true);
+    assert_eq!(run["jobs"][0]["status"], "SUCCESSFUL");
+    bench.windlass(&["inspect", "1"]).code(0).says(&["(interrupted)", "windlass resume 1"]);
+    bench.windlass(&["resume", "1"]).code(0).tells(&["2 jobs, 1 over before", "run 1 successful"]);
+}
+
+#[test]
+fn the_second_signal_stops_what_runs() {
+    let (bench, running) = slow();
+    running.signal(Signal::TERM);
+    bench.wait_for("the worker to drain", || {
+        let stats = bench.json(&["stats"]);
+        (stats["workers"][0]["status"] == "DRAINING").then_some(())
+    });
+    running.signal(Signal::TERM);
+    running.wait().code(130).tells(&["stopping what runs", "resume with: windlass resume 1\n"]);
+    bench.write("go", "");
+    bench.windlass(&["resume"]).code(0).tells(&["wait started, attempt 2", "run 1 successful"]);
+}
+
+#[test]
+fn a_killed_run_carries_on_where_it_was() {
+    let (bench, mut running) = slow();
+    running.child.kill().unwrap();
+    running.wait();
+    bench.windlass(&["runs"]).code(0).says(&["RUNNING (interrupted)", "0/2"]);
+    bench.write("go", "");
+    bench.windlass(&["resume"]).code(0).tells(&["wait successful", "after successful", "run 1 successful"]);
+    let run = bench.json(&["inspect", "1"]);
+    assert_eq!(run["jobs"][0]["attempt"], 2);
+    assert_eq!(run["jobs"][0]["interruptions"], 1);
+}
+
+#[test]
+fn a_run_whose_engine_was_killed_can_be_cancelled() {
+    let (bench, mut running) = slow();
+    running.child.kill().unwrap();
+    running.wait();
+    bench.windlass(&["cancel", "1"]).code(0).tells(&["run 1 is cancelled"]);
+    bench.windlass(&["runs"]).code(0).says(&["CANCELLED"]);
+}
+
+#[test]
+fn watching_follows_what_others_execute() {
+    let bench = Bench::new();
+    bench.write("slow.toml", SLOW);
+    bench.windlass(&["submit", "slow.toml"]).code(0);
+    let watch = bench.start(&["watch", "1", "-o", "json"]);
+    let logs = bench.start(&["logs", "1", "-f"]);
+    let worker = bench.start(&["worker", "--until-idle"]);
+    bench.wait_for_status("1/wait", "RUNNING");
+    bench.write("go", "");
+    let watched = watch.wait();
+    watched.code(0).tells(&["run 1  slow  2 jobs", "after successful", "run 1 successful"]);
+    watched.says(&["\"status\": \"SUCCESSFUL\""]);
+    logs.wait().code(0).says(&["wait  | went", "after | after"]);
+    worker.wait().code(0).tells(&["working", "nothing is left to do"]);
+    bench.windlass(&["watch", "9"]).fails(5, &["run 9 does not exist"]);
+}
+
+#[test]
+fn a_worker_stops_when_it_is_asked_to() {
+    let bench = Bench::new();
+    let worker = bench.start(&["worker"]);
+    bench.wait_for("a database", || bench.path("windlass.db").exists().then_some(()));
+    bench.wait_for("a worker", || {
+        let outcome = bench.windlass(&["stats", "-o", "json"]);
+        outcome.stdout.contains("ALIVE").then_some(())
+    });
+    worker.signal(Signal::TERM);
+    worker.wait().code(130).tells(&["draining", "the worker was stopped", "resume with: windlass worker"]);
+}

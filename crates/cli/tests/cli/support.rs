@@ -1,0 +1,237 @@
+//! A folder with a database in it, and the binary to use on it.
+
+use std::ffi::OsStr;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// No command of these tests may take longer.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// A folder of its own for a test.
+pub(crate) struct Bench {
+    folder: TempDir,
+}
+
+/// What a command did.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+/// A command that runs.
+pub(crate) struct Running {
+    pub(crate) child: Child,
+    stdout: JoinHandle<String>,
+    stderr: JoinHandle<String>,
+}
+
+impl Bench {
+    pub(crate) fn new() -> Bench {
+        Bench { folder: TempDir::new().unwrap() }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// `windlass` in the folder, with nothing of the caller's settings.
+    pub(crate) fn command(&self) -> Command {
+        self.prepared(Command::new(env!("CARGO_BIN_EXE_windlass")))
+    }
+
+    /// Any command, set up in the same way.
+    pub(crate) fn prepared(&self, mut command: Command) -> Command {
+        let settings = ["WINDLASS_DB", "WINDLASS_DURABILITY", "WINDLASS_LEASE", "RUST_LOG", "NO_COLOR"];
+        for name in settings {
+            command.env_remove(name);
+        }
+        command.env("TZ", "UTC").current_dir(self.folder()).stdin(Stdio::null());
+        command
+    }
+
+    /// Runs `windlass` with arguments to its end.
+    pub(crate) fn windlass<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Outcome {
+        self.start(arguments).wait()
+    }
+
+    /// Starts `windlass` with arguments.
+    pub(crate) fn start<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Running {
+        let mut command = self.command();
+        command.args(arguments);
+        Running::start(command)
+    }
+
+    /// What `windlass` prints as JSON.
+    pub(crate) fn json(&self, arguments: &[&str]) -> Value {
+        let outcome = self.windlass(&[arguments, &["-o", "json"]].concat());
+        serde_json::from_str(&outcome.stdout).unwrap_or_else(|error| panic!("{error}: {outcome:#?}"))
+    }
+
+    /// Waits until a question has an answer.
+    pub(crate) fn wait_for<T>(&self, what: &str, mut question: impl FnMut() -> Option<T>) -> T {
+        let began = Instant::now();
+        loop {
+            if let Some(answer) = question() {
+                return answer;
+            }
+            assert!(began.elapsed() < DEADLINE, "{what} did not happen");
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Waits until a job of a run has a state.
+    pub(crate) fn wait_for_status(&self, job: &str, status: &str) {
+        self.wait_for(&format!("{job} being {status}"), || {
+            let outcome = self.windlass(&["inspect", job, "-o", "json"]);
+            let found: Value = serde_json::from_str(&outcome.stdout).ok()?;
+            (found["status"] == status).then_some(())
+        });
+    }
+}
+
+impl Running {
+    pub(crate) fn start(mut command: Command) -> Running {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let stdout = reader(child.stdout.take().unwrap());
+        let stderr = reader(child.stderr.take().unwrap());
+        Running { child, stdout, stderr }
+    }
+
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, signal).unwrap();
+    }
+
+    /// Waits for the end; a command that hangs fails the test.
+    pub(crate) fn wait(mut self) -> Outcome {
+        let began = Instant::now();
+        let status = loop {
+            match self.child.try_wait().unwrap() {
+                Some(status) => break status,
+                None if began.elapsed() > DEADLINE => {
+                    self.child.kill().unwrap();
+                    let _status = self.child.wait();
+                    panic!(
+                        "it hangs; so far: {}{}",
+                        self.stdout.join().unwrap(),
+                        self.stderr.join().unwrap()
+                    );
+                }
+                None => thread::sleep(Duration::from_millis(5)),
+            }
+        };
+        Outcome {
+            code: status.code().unwrap_or(-1),
+            stdout: self.stdout.join().unwrap(),
+            stderr: self.stderr.join().unwrap(),
+        }
+    }
+}
+
+fn reader(mut pipe: impl Read + Send + 'static) -> JoinHandle<String> {
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        pipe.read_to_end(&mut bytes).unwrap();
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}
+
+impl Outcome {
+    /// It ended with this code.
+    #[track_caller]
+    pub(crate) fn code(&self, code: i32) -> &Outcome {
+        assert_eq!(self.code, code, "{self:#?}");
+        assert!(!self.stderr.contains("panicked"), "{self:#?}");
+        self
+    }
+
+    /// Standard output has these parts, in this order.
+    #[track_caller]
+    pub(crate) fn says(&self, parts: &[&str]) -> &Outcome {
+        in_order(&self.stdout, parts, self);
+        self
+    }
+
+    /// Standard error has these parts, in this order.
+    #[track_caller]
+    pub(crate) fn tells(&self, parts: &[&str]) -> &Outcome {
+        in_order(&self.stderr, parts, self);
+        self
+    }
+
+    /// An error of one sentence, with a next step, and nothing else anywhere.
+    #[track_caller]
+    pub(crate) fn fails(&self, code: i32, parts: &[&str]) {
+        self.code(code).tells(parts);
+        assert_eq!(self.stdout, "", "{self:#?}");
+        assert_eq!(self.stderr.matches("error: ").count(), 1, "{self:#?}");
+        let has_next_step =
+            ["help: ", "For more information", "tip: "].iter().any(|word| self.stderr.contains(word));
+        assert!(has_next_step, "{self:#?}");
+    }
+}
+
+#[track_caller]
+fn in_order(text: &str, parts: &[&str], outcome: &Outcome) {
+    let mut rest = text;
+    for part in parts {
+        match rest.find(part) {
+            Some(place) => rest = &rest[place + part.len()..],
+            None => panic!("{part:?} is missing (or not in this order): {outcome:#?}"),
+        }
+    }
+}
+
+/// A workflow of two jobs that succeeds at once.
+pub(crate) const GOOD: &str = r#"
+name = "good"
+[params]
+day = { type = "date", default = "2026-11-20", description = "which day" }
+count = { type = "integer", default = 3 }
+[jobs.fetch]
+run = "echo fetched; echo warned >&2"
+[jobs.report]
+needs = ["fetch"]
+command = ["echo", "report of {{ params.day }}"]
+output = "text"
+"#;
+
+/// A workflow of which one job fails, one is skipped, and one succeeds.
+pub(crate) const BAD: &str = r#"
+name = "bad"
+[jobs.load]
+run = "seq 100; echo boom >&2; exit 3"
+[jobs.after]
+needs = ["load"]
+run = "true"
+[jobs.other]
+run = "echo fine"
+"#;
+
+/// A workflow whose first job runs until it is stopped, unless the file `go` is there.
+pub(crate) const SLOW: &str = r#"
+name = "slow"
+[jobs.wait]
+run = "while ! test -e go; do sleep 0.05; done; echo went"
+[jobs.after]
+needs = ["wait"]
+run = "echo after"
+"#;

@@ -1,0 +1,79 @@
+//! `validate` and `graph` of files.
+
+use serde_json::json;
+
+use crate::support::{Bench, GOOD};
+
+const WRONG: &str =
+    "name = \"wrong\"\n[jobs.a]\nrun = \"true\"\nneeds = [\"bb\"]\n[jobs.b]\nrunn = \"true\"\n";
+
+#[test]
+fn a_valid_file_is_praised() {
+    let bench = Bench::new();
+    bench.write("good.toml", GOOD);
+    bench.windlass(&["validate", "good.toml"]).code(0).says(&["good.toml: valid", "`good`", "2 jobs"]);
+    let report = bench.json(&["validate", "good.toml"]);
+    assert_eq!(report, json!([{ "file": "good.toml", "valid": true, "errors": [] }]));
+}
+
+#[test]
+fn every_error_of_every_file_is_shown_at_once() {
+    let bench = Bench::new();
+    bench.write("good.toml", GOOD);
+    bench.write("wrong.toml", WRONG);
+    let outcome = bench.windlass(&["validate", "wrong.toml", "good.toml", "missing.toml"]);
+    outcome.code(2).says(&["good.toml: valid"]).tells(&[
+        "wrong.toml:4:",
+        "bb",
+        "wrong.toml:6:",
+        "runn",
+        "missing.toml does not exist",
+        "2 of 3 files",
+    ]);
+    let lines = bench.windlass(&["validate", "wrong.toml", "good.toml", "-o", "jsonl"]);
+    assert_eq!(lines.code(2).stdout.lines().count(), 2, "{lines:#?}");
+}
+
+#[test]
+fn errors_as_json_have_places() {
+    let bench = Bench::new();
+    bench.write("wrong.toml", WRONG);
+    let report = bench.json(&["validate", "wrong.toml", "missing.toml"]);
+    assert_eq!(report[0]["valid"], false);
+    assert_eq!(report[0]["errors"][0]["line"], 4);
+    assert!(report[0]["errors"][0]["column"].is_u64(), "{report}");
+    assert!(report[0]["errors"][0]["message"].as_str().unwrap().contains("bb"), "{report}");
+    assert_eq!(report[1]["errors"][0]["line"], json!(null));
+}
+
+#[test]
+fn an_invalid_file_is_not_run() {
+    let bench = Bench::new();
+    bench.write("wrong.toml", WRONG);
+    for verb in ["run", "submit", "graph"] {
+        let outcome = bench.windlass(&[verb, "wrong.toml"]);
+        outcome.code(2).tells(&["wrong.toml:4:", "help: ", "windlass validate wrong.toml"]);
+        assert_eq!(outcome.stdout, "");
+    }
+    assert!(!bench.path("windlass.db").exists(), "no database is made for nothing");
+}
+
+#[test]
+fn a_file_as_a_graph() {
+    let bench = Bench::new();
+    bench.write("good.toml", GOOD);
+    bench.windlass(&["graph", "good.toml"]).code(0).says(&["fetch", "report", "needs fetch"]);
+    bench.windlass(&["graph", "good.toml", "--format", "mermaid"]).code(0).says(&["flowchart", "fetch"]);
+    bench.windlass(&["graph", "good.toml", "--format", "dot"]).code(0).says(&["digraph", "fetch"]);
+    bench.windlass(&["graph", "good.toml", "--format", "svg"]).code(0).says(&["<svg", "fetch", "</svg>"]);
+    bench.windlass(&["graph", "good.toml", "-o", "json"]).fails(2, &["--format"]);
+}
+
+#[test]
+fn a_run_as_a_graph_shows_its_states() {
+    let bench = Bench::new();
+    bench.write("bad.toml", crate::support::BAD);
+    bench.windlass(&["run", "bad.toml"]).code(1);
+    bench.windlass(&["graph", "1"]).code(0).says(&["load", "FAILED", "after", "SKIPPED"]);
+    bench.windlass(&["graph", "7"]).fails(5, &["run 7 does not exist"]);
+}
