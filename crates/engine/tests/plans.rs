@@ -1,0 +1,164 @@
+//! The plans of the statements that run all the time: each goes through an index that holds only what
+//! it needs, so that it costs the same whatever else is in the tables.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+mod support;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use support::{failure, graph, noop, request, success};
+use windlass_engine::db::sqlite::{SqliteDatabase, SqliteOptions};
+use windlass_engine::db::{Connection, Database, Dialect, Row, Value, WriteOperation};
+use windlass_engine::signal::{Hints, Signals};
+use windlass_engine::store::{NewJob, Scope};
+use windlass_engine::{Clock, Random, Result, Store};
+
+type Statements = Arc<Mutex<BTreeSet<&'static str>>>;
+
+/// A database that remembers the statements that ran.
+struct Recorder {
+    inner: SqliteDatabase,
+    statements: Statements,
+}
+
+struct RecorderConnection<'a> {
+    inner: &'a mut dyn Connection,
+    statements: Statements,
+}
+
+impl Connection for RecorderConnection<'_> {
+    fn query(
+        &mut self,
+        sql: &'static str,
+        parameters: &[Value<'_>],
+        on_row: &mut dyn FnMut(&dyn Row) -> Result<()>,
+    ) -> Result<()> {
+        self.statements.lock().unwrap().insert(sql);
+        self.inner.query(sql, parameters, on_row)
+    }
+
+    fn execute(&mut self, sql: &'static str, parameters: &[Value<'_>]) -> Result<u64> {
+        self.statements.lock().unwrap().insert(sql);
+        self.inner.execute(sql, parameters)
+    }
+
+    fn batch(&mut self, sql: &str) -> Result<()> {
+        self.inner.batch(sql)
+    }
+
+    fn dialect(&self) -> Dialect {
+        self.inner.dialect()
+    }
+
+    fn hint(&mut self, hints: Hints) {
+        self.inner.hint(hints);
+    }
+}
+
+impl Database for Recorder {
+    fn read(&self, operation: &mut dyn FnMut(&mut dyn Connection) -> Result<()>) -> Result<()> {
+        let statements = Arc::clone(&self.statements);
+        self.inner.read(&mut |connection| {
+            operation(&mut RecorderConnection { inner: connection, statements: Arc::clone(&statements) })
+        })
+    }
+
+    fn write(&self, name: &'static str, mut operation: WriteOperation) -> Result<()> {
+        let statements = Arc::clone(&self.statements);
+        self.inner.write(
+            name,
+            Box::new(move |connection| {
+                operation(&mut RecorderConnection { inner: connection, statements: Arc::clone(&statements) })
+            }),
+        )
+    }
+
+    fn signals(&self) -> &Signals {
+        self.inner.signals()
+    }
+
+    fn watch(&self) {
+        self.inner.watch();
+    }
+}
+
+/// Everything a worker and a scheduler do all the time.
+fn record(path: &Path) -> BTreeSet<&'static str> {
+    let inner = SqliteDatabase::open(path, &SqliteOptions::default()).unwrap();
+    let statements = Statements::default();
+    let clock = Clock::manual(1_000_000);
+    let database = Arc::new(Recorder { inner, statements: Arc::clone(&statements) });
+    let store = Store::new(database, clock.clone(), Random::from_seed(1));
+    let bench = support::Bench { folder: tempfile::tempdir().unwrap(), store, clock };
+    let worker = bench.worker();
+    let run_id = bench.submit(graph(vec![vec![], vec![0], vec![0, 1], vec![]]));
+    bench.enqueue(NewJob { execute_after: Some(2_000_000), ..noop() });
+    statements.lock().unwrap().clear();
+
+    bench.store.has_claimable(&request(worker, Scope::Everything, 1)).unwrap();
+    bench.store.has_claimable(&request(worker, Scope::Runs(vec![run_id]), 1)).unwrap();
+    let jobs = bench.claim(worker, 10);
+    bench.finish_all(&[(worker, jobs[0].clone(), success()), (worker, jobs[1].clone(), failure())]);
+    bench.store.heartbeat(worker).unwrap();
+    bench.store.cancel_requests(worker).unwrap();
+    bench.store.next_due().unwrap();
+    bench.store.promote_due().unwrap();
+    bench.store.live_workers().unwrap();
+    bench.store.has_orphans().unwrap();
+    bench.store.rescue(vec![(99, 0)]).unwrap();
+    bench.store.run(run_id).unwrap();
+    bench.store.run_context(run_id).unwrap();
+    bench.store.outputs(run_id, &["j0".to_owned()]).unwrap();
+    bench.store.find_job_by_name(run_id, "j0").unwrap();
+    let recorded = statements.lock().unwrap().clone();
+    recorded
+}
+
+#[test]
+fn no_statement_that_runs_all_the_time_reads_a_table_from_end_to_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("windlass.db");
+    let statements = record(&path);
+    assert!(statements.len() >= 20, "{} statements were recorded", statements.len());
+    let raw = rusqlite::Connection::open(&path).unwrap();
+    for statement in statements {
+        for step in plan(&raw, &Dialect::Sqlite.translate(statement)) {
+            let reads_a_table =
+                ["jobs", "runs", "job_dependencies", "job_attempts", "job_logs", "edges", "child"]
+                    .iter()
+                    .any(|table| step == format!("SCAN {table}"));
+            assert!(!reads_a_table, "{step}, in: {statement}");
+            let sorts_the_claim = step.contains("TEMP B-TREE") && statement.contains("status = 'PENDING'");
+            assert!(!sorts_the_claim, "{step}, in: {statement}");
+        }
+    }
+}
+
+/// The claim reads the head of an index of the claimable rows, in its order.
+#[test]
+fn the_claim_reads_its_index_in_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("windlass.db");
+    let heads: Vec<&str> = record(&path)
+        .into_iter()
+        .filter(|statement| statement.contains("ORDER BY priority DESC, execute_after, id"))
+        .collect();
+    assert_eq!(heads.len(), 2, "by queue and kind, and by run");
+    let raw = rusqlite::Connection::open(&path).unwrap();
+    for (statement, index) in heads.into_iter().zip(["jobs_claim ", "jobs_claim_in_run "]) {
+        let plan = plan(&raw, &Dialect::Sqlite.translate(statement));
+        assert!(plan[0].contains(index), "{plan:?}");
+    }
+}
+
+fn plan(raw: &rusqlite::Connection, sql: &str) -> Vec<String> {
+    let mut statement = raw.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+    let mut steps = Vec::new();
+    let mut rows = statement.raw_query();
+    while let Some(row) = rows.next().unwrap() {
+        steps.push(row.get(3).unwrap());
+    }
+    steps
+}
