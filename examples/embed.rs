@@ -1,0 +1,84 @@
+//! A Rust program that embeds Windlass: typed handlers beside the built-in kinds, jobs that survive
+//! the program, a retry, and a value handed on.
+//!
+//! ```sh
+//! cargo run -p windlass --example embed -- /tmp/embed.db
+//! ```
+//!
+//! Kill it at any moment and start it again: what was accepted stays accepted, and is carried on.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use windlass::signal::Hints;
+use windlass::store::NewJob;
+use windlass::{Attempt, Handlers, JobStatus, Result, Windlass, WorkerOptions, typed};
+
+#[derive(Serialize, Deserialize)]
+struct Invoice {
+    customer: String,
+    cents: i64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Receipt {
+    text: String,
+    /// The same for every attempt: a payment service drops repeats by it.
+    idempotency_key: String,
+}
+
+fn charge(attempt: &Attempt, invoice: Invoice) -> std::result::Result<Receipt, String> {
+    if attempt.number() == 1 && invoice.cents > 10_000 {
+        return Err("the payment service did not answer".to_owned());
+    }
+    let text = format!("{} paid {}.{:02}", invoice.customer, invoice.cents / 100, invoice.cents % 100);
+    Ok(Receipt { text, idempotency_key: attempt.idempotency_key() })
+}
+
+fn main() -> Result<()> {
+    let path = std::env::args().nth(1).unwrap_or_else(|| "embed.db".to_owned());
+    let windlass = Windlass::open(&path)?;
+
+    let mut handlers = Handlers::with_shell();
+    handlers.register("charge", typed(charge));
+    let engine = windlass.start(handlers, WorkerOptions::default())?;
+
+    let invoice = |customer: &str, cents| {
+        serde_json::to_string(&Invoice { customer: customer.to_owned(), cents }).unwrap_or_default()
+    };
+    let ids = windlass.store().enqueue(vec![
+        NewJob::new("charge", invoice("Small & Co", 1_250)),
+        NewJob::new("charge", invoice("Large & Sons", 99_900)),
+        NewJob::new("shell", r#"{"run": "date +%Y", "output": "text"}"#),
+    ])?;
+
+    wait_for(&windlass, &ids)?;
+    for id in ids {
+        let job = windlass.store().job(id)?;
+        println!(
+            "{} {} after {} attempts: {}",
+            job.kind,
+            job.status,
+            job.attempt,
+            job.output.unwrap_or_default()
+        );
+    }
+    engine.drain();
+    engine.join()
+}
+
+/// Sleeps until something moves, and looks; no job is asked about more often than it changes.
+fn wait_for(windlass: &Windlass, ids: &[i64]) -> Result<()> {
+    let progress = windlass.store().listen(Hints::PROGRESS);
+    loop {
+        let mut open = 0;
+        for id in ids {
+            let status: JobStatus = windlass.store().job(*id)?.status;
+            open += usize::from(!status.is_terminal());
+        }
+        if open == 0 {
+            return Ok(());
+        }
+        progress.wait(Duration::from_secs(1));
+    }
+}
