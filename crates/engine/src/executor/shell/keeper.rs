@@ -6,12 +6,14 @@
 
 use std::io::Write;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use rustix::process::Pid;
 
-/// Reads `+ group` and `- group` until the pipe ends.
+/// Reads `+ group` and `- group` until the pipe ends; then kills the groups that are left, and removes
+/// the worker's scratch folder, which nobody else would.
 const SCRIPT: &str = r#"
 trap '' HUP INT TERM
 live=
@@ -24,6 +26,7 @@ while read -r change group; do
     esac
 done
 for group in $live; do kill -9 "-$group"; done 2>/dev/null
+exec /bin/rm -rf -- "$1"
 "#;
 
 /// The handle of the keeper, started with the first process.
@@ -33,23 +36,25 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    pub(super) fn add(&self, group: Pid) {
-        self.tell('+', group);
-    }
-
-    pub(super) fn remove(&self, group: Pid) {
-        self.tell('-', group);
-    }
-
-    fn tell(&self, change: char, group: Pid) {
-        let process = self.process.get_or_init(|| match start() {
+    /// A group runs. `scratch` is the folder to remove when the engine is gone.
+    pub(super) fn add(&self, group: Pid, scratch: &Path) {
+        self.process.get_or_init(|| match start(scratch) {
             Ok(child) => Some(Mutex::new(child)),
             Err(error) => {
                 tracing::warn!(%error, "no shell to keep watch: jobs may outlive a killed engine for a while");
                 None
             }
         });
-        let Some(child) = process else { return };
+        self.tell('+', group);
+    }
+
+    /// A group is no more.
+    pub(super) fn remove(&self, group: Pid) {
+        self.tell('-', group);
+    }
+
+    fn tell(&self, change: char, group: Pid) {
+        let Some(Some(child)) = self.process.get() else { return };
         let mut child = child.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(pipe) = child.stdin.as_mut() {
             // One write per message. A keeper that does not read must not hold the engine up: the pipe
@@ -69,9 +74,10 @@ impl Drop for Keeper {
     }
 }
 
-fn start() -> std::io::Result<Child> {
+fn start(scratch: &Path) -> std::io::Result<Child> {
     let child = Command::new("/bin/sh")
         .args(["-c", SCRIPT, "windlass-keeper"])
+        .arg(scratch)
         // Of a job's environment it must have nothing: it would be swept as a part of that job.
         .env_clear()
         .process_group(0)

@@ -32,18 +32,18 @@ impl Handler for Shell {
 /// The early ways out are failures; so the error is an outcome too.
 fn execute(attempt: &Attempt) -> Result<Outcome, Outcome> {
     let payload = Payload::parse(attempt.payload()).map_err(failed_for_good)?;
-    let output_file = attempt
+    let scratch = attempt
         .scratch
         .folder()
-        .map_err(|error| failed(format!("no folder for WINDLASS_OUTPUT: {error}")))?
-        .join(format!("{}-{}", attempt.job().id, attempt.number()));
+        .map_err(|error| failed(format!("no folder for WINDLASS_OUTPUT: {error}")))?;
+    let output_file = scratch.join(format!("{}-{}", attempt.job().id, attempt.number()));
     let mut command = command::build(attempt, &payload, &output_file)?;
     if attempt.number() > 1 {
         // An earlier attempt may have lost its engine: nothing of it may run beside this one.
         kill::sweep(&attempt.idempotency_key(), Attempts::Before(attempt.number())).map_err(failed)?;
     }
     let child = command.spawn().map_err(|error| cannot_start(&command, &error))?;
-    let watched = supervise(attempt, child, payload.output)?;
+    let watched = supervise(attempt, child, scratch, payload.output)?;
     let outcome = judge(attempt, &payload, &output_file, watched);
     let _never_written = std::fs::remove_file(&output_file);
     Ok(outcome)
@@ -52,10 +52,11 @@ fn execute(attempt: &Attempt) -> Result<Outcome, Outcome> {
 fn supervise(
     attempt: &Attempt,
     mut child: Child,
+    scratch: &Path,
     source: windlass_workflow::OutputSource,
 ) -> Result<Watched, Outcome> {
     let group = rustix::process::Pid::from_child(&child);
-    attempt.keeper.add(group);
+    attempt.keeper.add(group, scratch);
     let watched = watch::watch(attempt, &mut child, source);
     // The leader is not waited for yet, so nobody else can have its group's number.
     kill::group(group, rustix::process::Signal::KILL);
