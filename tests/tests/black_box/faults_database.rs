@@ -27,7 +27,7 @@ fn a_file_that_is_not_a_database() {
     let path = sandbox.write("letter.db", &text);
     let file = trivial_chain(&sandbox, 1);
     for verb in [&["runs"][..], &["run", &file], &["worker", "--until-idle"], &["stats"]] {
-        assert_says(&with_database(&sandbox, &path, verb), 6, &["letter.db", "not a database"]);
+        assert_says(&with_database(&sandbox, &path, verb), 6, &["letter.db", "not a sqlite database"]);
     }
     assert_eq!(sandbox.read("letter.db"), text, "the file was changed");
 }
@@ -97,7 +97,7 @@ fn a_read_only_folder() {
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o555)).expect("it can be closed");
     let database = folder.join("windlass.db").to_string_lossy().into_owned();
     let outcome = as_nobody(&sandbox, &["--db", &database, "run", &file]);
-    assert_says(&outcome, 6, &["closed", "--db"]);
+    assert_says(&outcome, 6, &["closed", "folder", "write it"]);
     assert!(!folder.join("windlass.db").exists());
 }
 

@@ -30,7 +30,7 @@ fn the_first_drains() {
         let sandbox = Sandbox::new();
         let mut engine = start(&sandbox);
         engine.signal(signal);
-        eventually("word of the drain", || (!engine.stderr_so_far().is_empty()).then_some(()));
+        eventually("word of the drain", || engine.stderr_so_far().contains("stopping").then_some(()));
         assert!(engine.is_running(), "it did not wait for the running job");
         sandbox.write("go", "");
         let outcome = engine.wait();
@@ -49,7 +49,7 @@ fn the_second_stops_what_runs() {
     let sandbox = Sandbox::new();
     let mut engine = start(&sandbox);
     engine.signal(Signal::INT);
-    eventually("word of the drain", || (!engine.stderr_so_far().is_empty()).then_some(()));
+    eventually("word of the drain", || engine.stderr_so_far().contains("stopping").then_some(()));
     engine.signal(Signal::INT);
     let outcome = engine.wait();
     assert_says(&outcome, 130, &["windlass resume 1"]);
@@ -67,7 +67,7 @@ fn a_drained_worker_leaves_the_rest_to_others() {
     let mut worker = sandbox.spawn(&["worker"]);
     eventually("the first job's start", || (sandbox.read("started") == "first\n").then_some(()));
     worker.signal(Signal::TERM);
-    eventually("word of the drain", || (!worker.stderr_so_far().is_empty()).then_some(()));
+    eventually("word of the drain", || worker.stderr_so_far().contains("stopping").then_some(()));
     sandbox.write("go", "");
     assert_says(&worker.wait(), 130, &[]);
     sandbox.run(&["worker", "--until-idle"]).exited(0);
