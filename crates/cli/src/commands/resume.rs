@@ -32,7 +32,9 @@ Jobs that are done stay done. A job whose worker died is executed again, unless 
 
 /// Carries on.
 pub(crate) fn execute(global: &GlobalOptions, args: &ResumeArgs) -> Result<(), Failure> {
-    let database = Database::existing(global)?;
+    // What dead workers left is taken back while the runs are watched: a job that may not run twice
+    // ends its run by that, and this must be told as the outcome, not as "nothing to do".
+    let database = Database::as_it_is(global)?;
     match args.run {
         Some(run_id) => one(global, &database, run_id, &args.threads),
         None => all(global, &database, &args.threads),
