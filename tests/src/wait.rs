@@ -4,7 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// How long a test waits for something that should come soon. Generous: machines are shared.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(90);
 
 /// Between two looks at a condition.
 const LOOK_EVERY: Duration = Duration::from_millis(5);

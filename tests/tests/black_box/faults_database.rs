@@ -97,7 +97,7 @@ fn a_read_only_folder() {
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o555)).expect("it can be closed");
     let database = folder.join("windlass.db").to_string_lossy().into_owned();
     let outcome = as_nobody(&sandbox, &["--db", &database, "run", &file]);
-    assert_says(&outcome, 6, &["closed", "folder", "write it"]);
+    assert_says(&outcome, 6, &["closed", "folder", "write"]);
     assert!(!folder.join("windlass.db").exists());
 }
 
