@@ -196,6 +196,13 @@ mod tests {
     }
 
     #[test]
+    fn the_list_of_verbs_fits_a_terminal() {
+        for line in help_template(&command()).to_string().lines() {
+            assert!(console::measure_text_width(line) < 80, "{line}");
+        }
+    }
+
+    #[test]
     fn every_verb_shows_an_example() {
         for verb in command().get_subcommands() {
             let help = verb.get_after_help().map(ToString::to_string).unwrap_or_default();

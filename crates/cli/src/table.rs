@@ -20,12 +20,17 @@ pub(crate) enum Column {
     Right(&'static str),
     /// Text that is cut when the terminal is too narrow for all columns. At most one.
     Yielding(&'static str),
+    /// Text that is left out when there is still not enough room, the first such column first.
+    Optional(&'static str),
 }
 
 impl Column {
     fn title(self) -> &'static str {
         match self {
-            Column::Left(title) | Column::Right(title) | Column::Yielding(title) => title,
+            Column::Left(title)
+            | Column::Right(title)
+            | Column::Yielding(title)
+            | Column::Optional(title) => title,
         }
     }
 }
@@ -51,9 +56,7 @@ impl Table {
     /// The table for a terminal of the given width, or for a pipe, where nothing is cut. Columns
     /// in which every cell is empty are left out.
     pub(crate) fn render(&self, width: Option<usize>) -> String {
-        let shown: Vec<usize> = (0..self.columns.len())
-            .filter(|index| self.rows.iter().any(|row| !row[*index].is_empty()))
-            .collect();
+        let shown = self.shown_columns(width);
         let limit = width.and_then(|width| self.yielding_width(&shown, width));
         let mut table = comfy_table::Table::new();
         table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
@@ -76,6 +79,28 @@ impl Table {
             }
         }
         table.trim_fmt()
+    }
+
+    fn shown_columns(&self, width: Option<usize>) -> Vec<usize> {
+        let mut shown: Vec<usize> = (0..self.columns.len())
+            .filter(|index| self.rows.iter().any(|row| !row[*index].is_empty()))
+            .collect();
+        let is_optional = |index: &usize| matches!(self.columns[*index], Column::Optional(_));
+        while width.is_some_and(|width| self.least_width(&shown) > width)
+            && let Some(place) = shown.iter().position(is_optional)
+        {
+            shown.remove(place);
+        }
+        shown
+    }
+
+    /// The width of the table when its yielding column has yielded all it can.
+    fn least_width(&self, shown: &[usize]) -> usize {
+        let widths = shown.iter().map(|index| match self.columns[*index] {
+            Column::Yielding(_) => self.column_width(*index).min(MIN_YIELDING_WIDTH),
+            Column::Left(_) | Column::Right(_) | Column::Optional(_) => self.column_width(*index),
+        });
+        widths.sum::<usize>() + GAP * shown.len().saturating_sub(1)
     }
 
     /// How wide the yielding column may be, when the whole table is too wide.
@@ -135,6 +160,20 @@ mod tests {
  12  load      exit code 1 and a long story";
         assert_eq!(plain(&example(), None), expected);
         assert_eq!(plain(&example(), Some(80)), expected);
+    }
+
+    #[test]
+    fn a_very_narrow_terminal_loses_the_optional_columns() {
+        let mut table = Table::new(&[
+            Column::Left("A"),
+            Column::Optional("B"),
+            Column::Optional("C"),
+            Column::Yielding("D"),
+        ]);
+        table.row(["aaaaa".into(), "bbbbb".into(), "ccccc".into(), "dddddddddddddddddddd".into()]);
+        assert_eq!(plain(&table, Some(40)).lines().next(), Some("A      B      C      D"));
+        assert_eq!(plain(&table, Some(25)).lines().next(), Some("A      C      D"));
+        assert_eq!(plain(&table, Some(10)).lines().next(), Some("A      D"));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::output::Output;
 use crate::views::{InspectedJob, InspectedRun};
 pub(crate) use run::Facts as RunFacts;
 
-/// Show one run or one job: outcome, timings, attempts, failures, outputs
+/// Show one run or job: outcome, timings, attempts, failures
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct InspectArgs {

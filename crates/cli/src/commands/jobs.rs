@@ -73,8 +73,8 @@ fn text(jobs: &[Job]) -> String {
     let mut table = Table::new(&[
         Column::Right("JOB"),
         Column::Left("NAME"),
-        Column::Left("KIND"),
-        Column::Left("QUEUE"),
+        Column::Optional("KIND"),
+        Column::Optional("QUEUE"),
         Column::Left("STATUS"),
         Column::Right("ATTEMPT"),
         Column::Left("CREATED"),

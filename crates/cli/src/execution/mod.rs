@@ -71,7 +71,7 @@ pub(crate) fn execute(
         }
         observer.wait();
     }
-    observer.end();
+    drop(observer);
     workforce.drain();
     let left = workforce.join(database);
     match (conclude(global, database, run_ids, shape), left) {
@@ -97,7 +97,7 @@ pub(crate) fn watch(global: &GlobalOptions, database: &Database, run_id: i64) ->
         }
         observer.wait();
     }
-    observer.end();
+    drop(observer);
     conclude(global, database, &[run_id], Shape::One)
 }
 

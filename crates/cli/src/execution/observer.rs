@@ -119,11 +119,6 @@ impl Observer {
         self.display.say(text);
     }
 
-    /// Takes the live view away.
-    pub(super) fn end(&self) {
-        self.display.end();
-    }
-
     fn tail(&mut self, database: &Database, event: &Event) -> Result<Vec<String>, Failure> {
         if event.change != Change::Failed || self.tails_shown >= MAX_TAILS {
             return Ok(Vec::new());
@@ -132,6 +127,13 @@ impl Observer {
         let (job_id, attempt) = (event.job.id, event.job.attempt);
         let lines = database.ask(|store| store.last_logs(job_id, attempt, TAIL_LINES))?;
         Ok(lines.into_iter().map(|line| line.text).collect())
+    }
+}
+
+/// Whoever stops observing, also because of an error, takes the live view away.
+impl Drop for Observer {
+    fn drop(&mut self) {
+        self.display.end();
     }
 }
 

@@ -1,16 +1,10 @@
 //! Where progress goes: a live view on a terminal, plain lines anywhere else.
 
-use std::io::{self, Write};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use anstream::adapter::strip_str;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-
 use super::frame::{self, Canvas};
-use super::lines;
 use super::tracker::{Change, Event, Tracker};
-use crate::output;
+use super::{lines, screen};
 use crate::style::{DIM, paint, printable};
 
 /// Runs of up to this many jobs show a line for each job that is done; of larger ones, only what
@@ -18,30 +12,6 @@ use crate::style::{DIM, paint, printable};
 const MAX_JOBS_LISTED: usize = 60;
 /// The widest column of names.
 const MAX_NAME_COLUMNS: usize = 30;
-
-/// The live view that is shown now, for whoever else writes to standard error.
-static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
-
-/// Standard error for the log: what is written goes above the live view, if one is shown.
-pub(crate) fn stderr_beside_view() -> impl Write {
-    BesideView
-}
-
-struct BesideView;
-
-impl Write for BesideView {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let shown = SHOWN.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        match shown {
-            Some(bar) => bar.suspend(|| io::stderr().write(bytes)),
-            None => io::stderr().write(bytes),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        io::stderr().flush()
-    }
-}
 
 /// Progress on standard error.
 #[derive(Debug)]
@@ -52,10 +22,9 @@ pub(crate) enum Display {
     Plain,
 }
 
-/// A live view.
+/// How a live view is laid out.
 #[derive(Debug)]
 pub(crate) struct Live {
-    bar: ProgressBar,
     began_ms: i64,
     name_width: usize,
     lists_successes: bool,
@@ -68,11 +37,7 @@ impl Display {
         if is_dumb || !console::Term::stderr().features().is_attended() {
             return Display::Plain;
         }
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-        bar.set_style(ProgressStyle::with_template("{msg}").expect("the template has one known field"));
-        *SHOWN.lock().unwrap_or_else(PoisonError::into_inner) = Some(bar.clone());
         Display::Live(Live {
-            bar,
             began_ms,
             name_width: name_columns.min(MAX_NAME_COLUMNS),
             lists_successes: total <= MAX_JOBS_LISTED,
@@ -112,37 +77,19 @@ impl Display {
             Display::Live(live) => {
                 let (rows, columns) = console::Term::stderr().size();
                 let canvas = Canvas { columns: usize::from(columns), rows: usize::from(rows) };
-                let view = frame::draw(tracker, live.began_ms, now_ms, canvas).join("\n");
-                // indicatif writes by itself, so `anstream` cannot take colours out for NO_COLOR.
-                let choice = anstream::AutoStream::choice(&std::io::stderr());
-                live.bar.set_message(match choice {
-                    anstream::ColorChoice::Never => strip_str(&view).to_string(),
-                    anstream::ColorChoice::Auto
-                    | anstream::ColorChoice::Always
-                    | anstream::ColorChoice::AlwaysAnsi => view,
-                });
-                live.bar.tick();
+                screen::show(frame::draw(tracker, live.began_ms, now_ms, canvas));
             }
         }
     }
 
     /// Says something above the view.
     pub(crate) fn say(&self, text: &str) {
-        match self {
-            Display::Plain => output::note(text),
-            Display::Live(live) => live.bar.suspend(|| output::note(text)),
-        }
+        screen::write_above(&format!("{text}\n"));
     }
 
     /// Takes the view away; what was said above it stays.
     pub(crate) fn end(&self) {
-        match self {
-            Display::Plain => {}
-            Display::Live(live) => {
-                live.bar.finish_and_clear();
-                *SHOWN.lock().unwrap_or_else(PoisonError::into_inner) = None;
-            }
-        }
+        screen::show(Vec::new());
     }
 }
 

@@ -1,15 +1,17 @@
 //! The progress of a run, shown while it happens.
 //!
 //! [`tracker`] turns the states of jobs into events and a summary of what is going on; it is pure.
-//! [`lines`] words the events, [`frame`] draws the live view; both are pure too. [`display`] puts
-//! them on standard error: a live view on a terminal, one plain line a change in a pipe.
+//! [`lines`] words the events, [`frame`] draws the live view; both are pure too. [`display`] chooses
+//! between a live view on a terminal and one plain line a change in a pipe; [`screen`] writes.
 
 mod display;
 mod frame;
 mod lines;
+mod screen;
 mod tracker;
 
-pub(crate) use display::{Display, stderr_beside_view};
+pub(crate) use display::Display;
+pub(crate) use screen::stderr_beside_view;
 pub(crate) use tracker::{Change, Event, JobState, Tracker};
 
 #[cfg(test)]

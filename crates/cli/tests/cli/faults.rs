@@ -170,13 +170,11 @@ fn a_full_disk() {
         eprintln!("skipped: this machine does not let its users mount a small disk");
         return;
     }
-    let script = format!(
-        "mount -t tmpfs -o size=400k tmpfs small && windlass=$1 && $windlass db migrate --db small/w.db >/dev/null \
+    let script = "mount -t tmpfs -o size=400k tmpfs small && windlass=$1 && $windlass db migrate --db small/w.db >/dev/null \
          && dd if=/dev/zero of=small/fill bs=1k 2>/dev/null; $windlass submit good.toml --db small/w.db; \
-         code=$?; rm small/fill; $windlass db check --db small/w.db >&2 && exit $code"
-    );
+         code=$?; rm small/fill; $windlass db check --db small/w.db >&2 && exit $code";
     let mut command = Command::new("unshare");
-    command.args(["-rm", "sh", "-c", &script, "sh", env!("CARGO_BIN_EXE_windlass")]);
+    command.args(["-rm", "sh", "-c", script, "sh", env!("CARGO_BIN_EXE_windlass")]);
     let outcome = Running::start(bench.prepared(command)).wait();
     outcome.code(6).tells(&["the disk is full: small/w.db cannot grow", "make room", "small/w.db is sound"]);
     assert_eq!(outcome.stdout, "");

@@ -1,8 +1,10 @@
 //! `run`, `submit`, `resume`, `retry`: from a file to an outcome.
 
+use std::process::Command;
+
 use serde_json::json;
 
-use crate::support::{BAD, Bench, GOOD};
+use crate::support::{BAD, Bench, GOOD, Running};
 
 #[test]
 fn a_run_from_its_first_line_to_its_summary() {
@@ -22,6 +24,23 @@ fn a_run_from_its_first_line_to_its_summary() {
     assert_eq!(outcome.stdout, "", "the talk is on standard error");
     let clock = outcome.stderr.lines().nth(1).unwrap().split(' ').next().unwrap();
     assert_eq!(clock.len(), "12:03:04".len(), "{outcome:#?}");
+}
+
+#[test]
+fn a_terminal_gets_a_live_view() {
+    let bench = Bench::new();
+    bench.write("bad.toml", BAD);
+    let mut command = Command::new("script");
+    let windlass = format!("{} run bad.toml", env!("CARGO_BIN_EXE_windlass"));
+    command.args(["-qec", &windlass, "/dev/null"]).env("TERM", "xterm-256color");
+    let outcome = Running::start(bench.prepared(command)).wait();
+    outcome.code(1).says(&["run 1", "✗", "load", "failed after ", "| boom", "run 1", "failed"]);
+    assert!(outcome.stdout.contains("/3 jobs"), "the count: {outcome:#?}");
+    assert!(outcome.stdout.contains("\u{1b}[J"), "the view is drawn in place: {outcome:#?}");
+    assert!(!outcome.stdout.contains("load started"), "the view says what runs: {outcome:#?}");
+    let last_erased = outcome.stdout.rfind("\u{1b}[J").unwrap();
+    let last_drawn = outcome.stdout.rfind("/3 jobs").unwrap();
+    assert!(last_erased > last_drawn, "nothing of the view is left: {outcome:#?}");
 }
 
 #[test]
@@ -229,7 +248,7 @@ fn the_database_comes_from_the_flag_then_the_environment() {
     let run = |variable: &str, arguments: &[&str]| {
         let mut command = bench.command();
         command.env("WINDLASS_DB", variable).args(arguments);
-        crate::support::Running::start(command).wait()
+        Running::start(command).wait()
     };
     run("env.db", &["submit", "good.toml"]).code(0).tells(&["`windlass watch 1`"]);
     assert!(bench.path("env.db").exists());

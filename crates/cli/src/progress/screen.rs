@@ -1,0 +1,99 @@
+//! The last lines of the terminal, which are drawn again and again, and what is written above them.
+//!
+//! All that goes to standard error while a view is shown goes through here, also the log of other
+//! threads. The cursor rests on the empty line below the view: what the terminal echoes there (`^C`)
+//! breaks nothing, and a process that is killed leaves the terminal as it should be.
+
+use std::io::{self, Write};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use anstream::adapter::strip_str;
+use console::measure_text_width;
+
+/// The lines on the terminal now.
+static SHOWN: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// Shows these lines in place of those that were shown.
+pub(super) fn show(lines: Vec<String>) {
+    let mut shown = shown();
+    if *shown != lines {
+        write(&format!("{}{}", erase(&shown, columns()), text(&lines)));
+        *shown = lines;
+    }
+}
+
+/// Writes whole lines above those that are shown.
+pub(super) fn write_above(whole_lines: &str) {
+    let shown = shown();
+    let whole_lines = coloured(whole_lines);
+    write(&format!("{}{whole_lines}{}", erase(&shown, columns()), text(&shown)));
+}
+
+/// Standard error for the log.
+pub(crate) fn stderr_beside_view() -> impl Write {
+    BesideView
+}
+
+struct BesideView;
+
+impl Write for BesideView {
+    /// The log comes in whole lines.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        write_above(&String::from_utf8_lossy(bytes));
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn shown() -> MutexGuard<'static, Vec<String>> {
+    SHOWN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// In one piece, so that nothing flickers. When nobody can read it, there is nobody to tell.
+fn write(text: &str) {
+    let _ = io::stderr().lock().write_all(text.as_bytes());
+}
+
+fn columns() -> usize {
+    usize::from(console::Term::stderr().size().1)
+}
+
+fn text(lines: &[String]) -> String {
+    lines.iter().map(|line| format!("{}\n", coloured(line))).collect()
+}
+
+/// The codes that take the lines away. On a terminal that became narrower, a line takes several rows.
+fn erase(lines: &[String], columns: usize) -> String {
+    let rows: usize = lines.iter().map(|line| measure_text_width(line).div_ceil(columns.max(1)).max(1)).sum();
+    match rows {
+        0 => String::new(),
+        rows => format!("\x1b[{rows}A\r\x1b[J"),
+    }
+}
+
+/// `anstream` would take out the codes that move the cursor too, so it is asked for its choice only.
+fn coloured(text: &str) -> String {
+    match anstream::AutoStream::choice(&io::stderr()) {
+        anstream::ColorChoice::Never => strip_str(text).to_string(),
+        anstream::ColorChoice::Auto | anstream::ColorChoice::Always | anstream::ColorChoice::AlwaysAnsi => {
+            text.to_owned()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_rows_are_erased_as_the_lines_take() {
+        let lines = ["1234567890".to_owned(), "\u{1b}[31m12345\u{1b}[0m".to_owned(), String::new()];
+        assert_eq!(erase(&[], 80), "");
+        assert_eq!(erase(&lines, 80), "\x1b[3A\r\x1b[J");
+        assert_eq!(erase(&lines, 10), "\x1b[3A\r\x1b[J");
+        assert_eq!(erase(&lines, 4), "\x1b[6A\r\x1b[J");
+    }
+}
