@@ -145,7 +145,7 @@ pub(crate) fn parse() -> Cli {
 
 /// The clap command with the grouped help; also what `completions` describes.
 pub(crate) fn command() -> clap::Command {
-    let command = Cli::command().disable_help_subcommand(true);
+    let command = Cli::command();
     let template = help_template(&command);
     command.help_template(template)
 }

@@ -2,6 +2,7 @@
 
 mod reader;
 
+use std::thread;
 use std::time::Duration;
 
 use clap::Args;
@@ -48,6 +49,8 @@ Examples:
 
 /// How long a follower sleeps at most; changes wake it at once.
 const FOLLOW_POLL: Duration = Duration::from_secs(1);
+/// The shortest time between two looks of a follower.
+const FOLLOW_SPACING: Duration = Duration::from_millis(50);
 
 /// Whose output is wanted.
 enum Subject {
@@ -170,6 +173,8 @@ fn follow(
         if is_over {
             return Ok(());
         }
+        // Many small changes make one look.
+        thread::sleep(FOLLOW_SPACING);
         listener.wait(FOLLOW_POLL);
     }
 }

@@ -43,7 +43,9 @@ const IDLE_POLL: Duration = Duration::from_secs(1);
 pub(crate) fn execute(global: &GlobalOptions, args: &WorkerArgs) -> Result<(), Failure> {
     let scope = scope(&args.queues)?;
     let database = Database::existing_or_new(global)?;
-    let listener = database.store().listen(Hints::PROGRESS | Hints::STOP);
+    // Only who waits for the end of all work wants to hear of every step.
+    let wants = if args.until_idle { Hints::PROGRESS | Hints::STOP } else { Hints::STOP };
+    let listener = database.store().listen(wants);
     let mut stops = StopRequests::listen(listener.clone())?;
     let workforce = Workforce::start(global, &database, scope.clone(), &args.threads, None)?;
     tracing::info!(worker = workforce.worker_id(), database = %database.path().display(), "working");

@@ -9,7 +9,7 @@ use std::time::Duration;
 use clap::Args;
 use windlass::signal::Hints;
 use windlass::store::{Run, Scope};
-use windlass::{RunStatus, StopReason};
+use windlass::{RunStatus, StopReason, Watchman};
 
 use crate::cli::GlobalOptions;
 use crate::commands::inspect;
@@ -87,8 +87,11 @@ pub(crate) fn watch(global: &GlobalOptions, database: &Database, run_id: i64) ->
     database.store().watch();
     let mut observer = Observer::new(database, &[run_id], listener)?;
     observer.open();
+    let mut watchman = Watchman::default();
     let mut is_alone = false;
     while !observer.look(database)? {
+        // A worker that dies tells nobody; whoever looks finds out.
+        database.ask(|store| watchman.look(store))?;
         let was_alone = is_alone;
         is_alone = database.ask(|store| store.is_interrupted(run_id))?;
         if is_alone && !was_alone {

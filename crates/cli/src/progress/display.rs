@@ -48,7 +48,7 @@ impl Display {
     pub(crate) fn tick(&self) -> Duration {
         match self {
             Display::Live(_) => Duration::from_millis(200),
-            Display::Plain => Duration::from_secs(5),
+            Display::Plain => Duration::from_millis(500),
         }
     }
 

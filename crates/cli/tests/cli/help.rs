@@ -47,6 +47,7 @@ fn every_verb_has_a_help_with_examples() {
     for verb in VERBS {
         bench.windlass(&[verb, "--help"]).code(0).says(&["Usage: windlass", "Examples:", "windlass "]);
     }
+    bench.windlass(&["help", "run"]).code(0).says(&["Usage: windlass run"]);
     bench.windlass(&["--help"]).code(0).says(&["Exit codes:", "130"]);
     let left = std::fs::read_dir(bench.folder()).unwrap().count();
     assert_eq!(left, 0, "help touches nothing");

@@ -110,6 +110,22 @@ fn watching_follows_what_others_execute() {
 }
 
 #[test]
+fn watching_tells_when_nobody_executes_any_more() {
+    let (bench, mut running) = slow();
+    let watch = bench.start(&["watch", "1"]);
+    watch.wait_until_it_tells(&bench, "run 1  slow");
+    running.child.kill().unwrap();
+    running.wait();
+    bench.write("go", "");
+    bench.wait_for_status("1/wait", "PENDING");
+    bench.windlass(&["resume", "1"]).code(0);
+    watch
+        .wait()
+        .code(0)
+        .tells(&["nobody executes this run now; `windlass resume 1` does", "run 1 successful"]);
+}
+
+#[test]
 fn a_worker_stops_when_it_is_asked_to() {
     let bench = Bench::new();
     let worker = bench.start(&["worker"]);

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -29,8 +30,14 @@ pub(crate) struct Outcome {
 /// A command that runs.
 pub(crate) struct Running {
     pub(crate) child: Child,
-    stdout: JoinHandle<String>,
-    stderr: JoinHandle<String>,
+    stdout: Stream,
+    stderr: Stream,
+}
+
+/// What came from a pipe so far, and the thread that reads it.
+struct Stream {
+    text: Arc<Mutex<Vec<u8>>>,
+    reader: JoinHandle<()>,
 }
 
 impl Bench {
@@ -110,14 +117,19 @@ impl Bench {
 impl Running {
     pub(crate) fn start(mut command: Command) -> Running {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let stdout = reader(child.stdout.take().unwrap());
-        let stderr = reader(child.stderr.take().unwrap());
+        let stdout = Stream::read(child.stdout.take().unwrap());
+        let stderr = Stream::read(child.stderr.take().unwrap());
         Running { child, stdout, stderr }
     }
 
     pub(crate) fn signal(&self, signal: rustix::process::Signal) {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, signal).unwrap();
+    }
+
+    /// Waits until standard error has this part.
+    pub(crate) fn wait_until_it_tells(&self, bench: &Bench, part: &str) {
+        bench.wait_for(part, || self.stderr.so_far().contains(part).then_some(()));
     }
 
     /// Waits for the end; a command that hangs fails the test.
@@ -129,29 +141,39 @@ impl Running {
                 None if began.elapsed() > DEADLINE => {
                     self.child.kill().unwrap();
                     let _status = self.child.wait();
-                    panic!(
-                        "it hangs; so far: {}{}",
-                        self.stdout.join().unwrap(),
-                        self.stderr.join().unwrap()
-                    );
+                    panic!("it hangs; so far: {}{}", self.stdout.so_far(), self.stderr.so_far());
                 }
                 None => thread::sleep(Duration::from_millis(5)),
             }
         };
-        Outcome {
-            code: status.code().unwrap_or(-1),
-            stdout: self.stdout.join().unwrap(),
-            stderr: self.stderr.join().unwrap(),
-        }
+        Outcome { code: status.code().unwrap_or(-1), stdout: self.stdout.all(), stderr: self.stderr.all() }
     }
 }
 
-fn reader(mut pipe: impl Read + Send + 'static) -> JoinHandle<String> {
-    thread::spawn(move || {
-        let mut bytes = Vec::new();
-        pipe.read_to_end(&mut bytes).unwrap();
-        String::from_utf8_lossy(&bytes).into_owned()
-    })
+impl Stream {
+    fn read(mut pipe: impl Read + Send + 'static) -> Stream {
+        let text = Arc::new(Mutex::new(Vec::new()));
+        let filled = Arc::clone(&text);
+        let reader = thread::spawn(move || {
+            let mut piece = [0; 4096];
+            loop {
+                match pipe.read(&mut piece).unwrap() {
+                    0 => return,
+                    length => filled.lock().unwrap().extend_from_slice(&piece[..length]),
+                }
+            }
+        });
+        Stream { text, reader }
+    }
+
+    fn so_far(&self) -> String {
+        String::from_utf8_lossy(&self.text.lock().unwrap()).into_owned()
+    }
+
+    fn all(self) -> String {
+        self.reader.join().unwrap();
+        String::from_utf8_lossy(&self.text.lock().unwrap()).into_owned()
+    }
 }
 
 impl Outcome {
