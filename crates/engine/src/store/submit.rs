@@ -48,11 +48,40 @@ impl Store {
             let operation = format!("submit workflow `{}`", run.workflow.name);
             return Err(Error::invalid(operation, "it has no jobs"));
         }
-        self.write("submit a run", move |connection| submit(connection, &run, now_ms))
+        let prepared = Prepared::of(&run.workflow)?;
+        self.write("submit a run", move |connection| submit(connection, &run, &prepared, now_ms))
     }
 }
 
-fn submit(connection: &mut dyn Connection, run: &NewRun, now_ms: i64) -> Result<Submitted> {
+/// What can be made of a workflow before the write lock is taken: of a large one that is most of the
+/// work.
+struct Prepared {
+    hash: String,
+    definition: String,
+    /// Rows of `jobs`, a statement's worth each.
+    jobs: Vec<String>,
+}
+
+impl Prepared {
+    fn of(workflow: &Workflow) -> Result<Prepared> {
+        let jobs = workflow
+            .jobs
+            .chunks(CHUNK)
+            .map(|chunk| {
+                let rows = chunk.iter().map(|job| job_row(workflow, job)).collect::<Result<Vec<_>>>()?;
+                json_rows("submit jobs", &rows)
+            })
+            .collect::<Result<Vec<String>>>()?;
+        Ok(Prepared { hash: workflow.hash(), definition: workflow.to_json(), jobs })
+    }
+}
+
+fn submit(
+    connection: &mut dyn Connection,
+    run: &NewRun,
+    prepared: &Prepared,
+    now_ms: i64,
+) -> Result<Submitted> {
     if let Some(key) = &run.run_key {
         let known =
             first(connection, "SELECT id FROM runs WHERE run_key = $1", &[key.into()], |row| row.integer(0))?;
@@ -60,26 +89,30 @@ fn submit(connection: &mut dyn Connection, run: &NewRun, now_ms: i64) -> Result<
             return Ok(Submitted { run_id, created: false });
         }
     }
-    let workflow_id = keep_version(connection, &run.workflow, now_ms)?;
+    let workflow_id = keep_version(connection, &run.workflow.name, prepared, now_ms)?;
     let run_id = insert_run(connection, run, workflow_id, now_ms)?;
-    let ids = insert_jobs(connection, run_id, &run.workflow, now_ms)?;
+    let ids = insert_jobs(connection, run_id, &run.workflow, prepared, now_ms)?;
     insert_edges(connection, &run.workflow, &ids)?;
     connection.hint(Hints::PENDING | Hints::PROGRESS);
     Ok(Submitted { run_id, created: true })
 }
 
 /// The version of the definition with this content, made if it is new.
-fn keep_version(connection: &mut dyn Connection, workflow: &Workflow, now_ms: i64) -> Result<i64> {
-    let hash = workflow.hash();
+fn keep_version(
+    connection: &mut dyn Connection,
+    name: &str,
+    prepared: &Prepared,
+    now_ms: i64,
+) -> Result<i64> {
     connection.execute(
         "INSERT INTO workflows (name, hash, definition, created_at) VALUES ($1, $2, $3, $4)
          ON CONFLICT (name, hash) DO NOTHING",
-        &[(&workflow.name).into(), (&hash).into(), (&workflow.to_json()).into(), now_ms.into()],
+        &[name.into(), (&prepared.hash).into(), (&prepared.definition).into(), now_ms.into()],
     )?;
     one(
         connection,
         "SELECT id FROM workflows WHERE name = $1 AND hash = $2",
-        &[(&workflow.name).into(), (&hash).into()],
+        &[name.into(), (&prepared.hash).into()],
         |row| row.integer(0),
     )
 }
@@ -116,11 +149,11 @@ fn insert_jobs(
     connection: &mut dyn Connection,
     run_id: i64,
     workflow: &Workflow,
+    prepared: &Prepared,
     now_ms: i64,
 ) -> Result<Vec<i64>> {
     let mut ids_by_name: HashMap<String, i64> = HashMap::with_capacity(workflow.jobs.len());
-    for chunk in workflow.jobs.chunks(CHUNK) {
-        let rows = chunk.iter().map(|job| job_row(workflow, job)).collect::<Result<Vec<JobRow<'_>>>>()?;
+    for rows in &prepared.jobs {
         connection.query(
             "INSERT INTO jobs (run_id, kind, name, queue, priority, payload, max_attempts,
                                max_interruptions, on_interrupt, allow_failure, retry, timeout_ms,
@@ -132,7 +165,7 @@ fn insert_jobs(
                             max_interruptions integer, on_interrupt text, allow_failure integer,
                             retry text, timeout_ms integer, blocked_by integer, status text} AS news
              RETURNING id, name",
-            &[(&json_rows("submit jobs", &rows)?).into(), run_id.into(), now_ms.into()],
+            &[rows.into(), run_id.into(), now_ms.into()],
             &mut |row| {
                 ids_by_name.insert(row.text(1)?, row.integer(0)?);
                 Ok(())
