@@ -54,6 +54,9 @@ pub enum Unavailable {
     /// No file is there, and this caller does not make one.
     #[error("there is no database at {}", .0.display())]
     Missing(PathBuf),
+    /// The file has no tables of Windlass, and this caller does not make them.
+    #[error("there are no tables of Windlass in {}", .0.display())]
+    NoTables(PathBuf),
     /// The file can't be opened or made.
     #[error("the database can't be opened: {0}")]
     CannotOpen(String),
@@ -101,6 +104,7 @@ impl Unavailable {
         match self {
             Unavailable::Locked | Unavailable::DiskFull | Unavailable::InputOutput(_) => true,
             Unavailable::Missing(_)
+            | Unavailable::NoTables(_)
             | Unavailable::CannotOpen(_)
             | Unavailable::NotADatabase
             | Unavailable::Foreign { .. }

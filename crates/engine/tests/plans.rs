@@ -112,8 +112,8 @@ fn record(path: &Path) -> BTreeSet<&'static str> {
     bench.store.run_context(run_id).unwrap();
     bench.store.outputs(run_id, &["j0".to_owned()]).unwrap();
     bench.store.find_job_by_name(run_id, "j0").unwrap();
-    let recorded = statements.lock().unwrap().clone();
-    recorded
+    drop(bench);
+    std::mem::take(&mut *statements.lock().unwrap())
 }
 
 #[test]

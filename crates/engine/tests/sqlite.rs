@@ -56,6 +56,9 @@ fn what_is_no_database_of_ours_is_refused_with_the_reason() {
     let missing = SqliteDatabase::open(&path("missing.db"), &options).err().unwrap();
     assert!(matches!(missing, Error::Unavailable { reason: Unavailable::Missing(_), .. }));
     assert!(!path("missing.db").exists());
+    rusqlite::Connection::open(path("empty.db")).unwrap().execute_batch("CREATE TABLE own (id)").unwrap();
+    let none = SqliteDatabase::open(&path("empty.db"), &options).err().unwrap();
+    assert!(matches!(none, Error::Unavailable { reason: Unavailable::NoTables(_), .. }));
 
     let foreign = rusqlite::Connection::open(path("foreign.db")).unwrap();
     foreign.execute_batch("CREATE TABLE jobs (title TEXT)").unwrap();

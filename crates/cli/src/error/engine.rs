@@ -46,6 +46,11 @@ fn unavailable(reason: Unavailable, path: &Path, hint: impl Fn(&str) -> String) 
             format!("there is no database at {}", missing.display()),
             "`windlass run FILE` makes one; --db PATH or WINDLASS_DB names another".to_owned(),
         ),
+        Unavailable::NoTables(file) => (
+            format!("nothing of windlass is in {}", file.display()),
+            "it was not touched; `windlass run FILE` makes its tables, --db PATH names another file"
+                .to_owned(),
+        ),
         Unavailable::CannotOpen(why) => (
             format!("the database {database} cannot be opened: {why}"),
             "name a file in a folder that exists and that you may write to, with --db PATH or WINDLASS_DB"

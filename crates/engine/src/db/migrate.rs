@@ -21,23 +21,22 @@ const LEDGER: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (
     applied_at  {integer} NOT NULL
 ) {strict};";
 
-/// Whether the tables are there in exactly the version of this program: then nothing is to be written.
+/// The version of the tables; `None` where there are none of ours.
 ///
 /// # Errors
 /// The database's.
-pub(crate) fn is_current(connection: &mut dyn Connection) -> Result<bool> {
-    let ledger = first(
+pub fn version(connection: &mut dyn Connection) -> Result<Option<i64>> {
+    let ours = first(
         connection,
         "SELECT 1 FROM {tables} AS present WHERE name = 'schema_migrations'",
         &[],
         |row| row.integer(0),
     )?;
-    if ledger.is_none() {
-        return Ok(false);
+    if ours.is_none() {
+        return Ok(None);
     }
-    let version =
-        one(connection, "SELECT max(version) FROM schema_migrations", &[], |row| row.optional_integer(0))?;
-    Ok(version == Some(SCHEMA_VERSION))
+    let newest = "SELECT coalesce(max(version), 0) FROM schema_migrations";
+    one(connection, newest, &[], |row| row.integer(0)).map(Some)
 }
 
 /// Applies what is missing, inside the caller's transaction; returns the version before and after.
@@ -49,12 +48,15 @@ pub(crate) fn is_current(connection: &mut dyn Connection) -> Result<bool> {
 /// [`Unavailable::NewerVersion`] when the tables are newer than this program,
 /// [`Unavailable::Foreign`] when tables of another program have our names.
 pub fn migrate(connection: &mut dyn Connection, now_ms: i64, instance: &str) -> Result<(i64, i64)> {
-    refuse_foreign_tables(connection)?;
     let dialect = connection.dialect();
-    connection.batch(&dialect.translate(LEDGER))?;
-    let before = one(connection, "SELECT coalesce(max(version), 0) FROM schema_migrations", &[], |row| {
-        row.integer(0)
-    })?;
+    let before = match version(connection)? {
+        Some(before) => before,
+        None => {
+            refuse_foreign_tables(connection)?;
+            connection.batch(&dialect.translate(LEDGER))?;
+            0
+        }
+    };
     if before > SCHEMA_VERSION {
         let reason = Unavailable::NewerVersion { found: before, supported: SCHEMA_VERSION };
         return Err(Error::unavailable("open the database", reason));
@@ -75,15 +77,6 @@ pub fn migrate(connection: &mut dyn Connection, now_ms: i64, instance: &str) -> 
 
 /// A database of another program that happens to have a table `jobs` is not ours to change.
 fn refuse_foreign_tables(connection: &mut dyn Connection) -> Result<()> {
-    let ours = first(
-        connection,
-        "SELECT 1 FROM {tables} AS present WHERE name = 'schema_migrations'",
-        &[],
-        |row| row.integer(0),
-    )?;
-    if ours.is_some() {
-        return Ok(());
-    }
     let taken = first(
         connection,
         "SELECT name FROM {tables} AS present

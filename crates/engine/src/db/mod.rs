@@ -7,8 +7,7 @@ pub mod sqlite;
 mod value;
 
 pub use dialect::Dialect;
-pub(crate) use migrate::is_current;
-pub use migrate::{SCHEMA_VERSION, migrate};
+pub use migrate::{SCHEMA_VERSION, migrate, version};
 pub use value::{Row, Value, all, first, one};
 
 use crate::error::Result;

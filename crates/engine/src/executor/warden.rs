@@ -1,19 +1,25 @@
 //! The warden: renews the lease, watches deadlines and stop requests, writes output as it comes.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::shared::Shared;
 use super::stop::StopCause;
 use crate::signal::Hints;
+use crate::store::LogLine;
 
 /// Renewals within one lease: several may fail before it is over.
 const HEARTBEATS_PER_LEASE: i64 = 4;
 /// Output waits at most this long before it can be read by others.
 const LOG_FLUSH_MS: i64 = 200;
+/// After a failure output is kept and tried again so much later.
+const FLUSH_RETRY_MS: i64 = 1_000;
+/// Lines that are kept while the database takes none.
+const UNWRITTEN_MAX_LINES: usize = 100_000;
 
 /// What the warden's thread does until the worker ends.
 pub(super) fn serve(shared: &Shared) {
-    let mut warden = Warden { heartbeat_at_ms: 0, flush_at_ms: None, silent: false };
+    let mut warden = Warden { heartbeat_at_ms: 0, flush_at_ms: None, silent: false, unwritten: Vec::new() };
     // The dispatcher registered the worker a moment ago: the first renewal can wait.
     warden.heartbeat_at_ms = shared.store.clock().monotonic_ms() + interval_ms(shared);
     let mut hints = Hints::NONE;
@@ -21,6 +27,7 @@ pub(super) fn serve(shared: &Shared) {
         let wait = warden.turn(shared, hints);
         hints = shared.warden.wait(wait);
     }
+    warden.flush(shared, shared.store.clock().monotonic_ms());
 }
 
 struct Warden {
@@ -28,6 +35,8 @@ struct Warden {
     flush_at_ms: Option<i64>,
     /// Renewing failed and it was said.
     silent: bool,
+    /// Output that could not be written yet.
+    unwritten: Vec<LogLine>,
 }
 
 impl Warden {
@@ -46,12 +55,32 @@ impl Warden {
         }
         if self.flush_at_ms.is_some_and(|at_ms| at_ms <= now_ms) {
             self.flush_at_ms = None;
-            flush_logs(shared);
+            self.flush(shared, now_ms);
         }
         let next_ms = [Some(self.heartbeat_at_ms), deadline_ms, self.flush_at_ms].into_iter().flatten().min();
         let wait_ms = next_ms.map_or(LOG_FLUSH_MS, |next_ms| next_ms - now_ms).max(0);
         let longest = Duration::from_millis(u64::try_from(wait_ms).unwrap_or(0));
         shared.store.clock().until(None, longest)
+    }
+
+    /// Writes the output that has come. What the database does not take for now is kept, also after its
+    /// attempt has ended, up to a limit.
+    fn flush(&mut self, shared: &Shared, now_ms: i64) {
+        let mut lines = std::mem::take(&mut self.unwritten);
+        lines.extend(shared.take_logs());
+        if lines.is_empty() {
+            return;
+        }
+        let sent = Arc::new(lines);
+        let Err(error) = shared.store.append_logs(Arc::clone(&sent)) else { return };
+        let mut lines = Arc::unwrap_or_clone(sent);
+        if lines.len() > UNWRITTEN_MAX_LINES {
+            let lost = lines.len() - UNWRITTEN_MAX_LINES;
+            tracing::warn!(lost, %error, "output of running jobs could not be written: the oldest is lost");
+            lines.drain(..lost);
+        }
+        self.unwritten = lines;
+        self.flush_at_ms = Some(now_ms + FLUSH_RETRY_MS);
     }
 
     fn renew(&mut self, shared: &Shared, now_ms: i64) {
@@ -91,16 +120,5 @@ fn relay_cancellations(shared: &Shared) {
             }
         }
         Err(error) => tracing::warn!(%error, "cancel requests could not be read"),
-    }
-}
-
-fn flush_logs(shared: &Shared) {
-    let lines = shared.take_logs();
-    if lines.is_empty() {
-        return;
-    }
-    let count = lines.len();
-    if let Err(error) = shared.store.append_logs(lines) {
-        tracing::warn!(lines = count, %error, "output of running jobs could not be written");
     }
 }

@@ -1,5 +1,7 @@
 //! Captured output: one row a line, in the order it was read.
 
+use std::sync::Arc;
+
 use super::{Store, json_rows};
 use crate::db::{Connection, all};
 use crate::error::Result;
@@ -69,7 +71,7 @@ impl Store {
     ///
     /// # Errors
     /// The database's.
-    pub fn append_logs(&self, lines: Vec<LogLine>) -> Result<()> {
+    pub fn append_logs(&self, lines: Arc<Vec<LogLine>>) -> Result<()> {
         self.write("write logs", move |connection| {
             append(connection, &lines.iter().collect::<Vec<_>>())?;
             connection.hint(Hints::PROGRESS);

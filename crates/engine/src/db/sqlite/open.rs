@@ -9,7 +9,7 @@ use rusqlite::{OpenFlags, TransactionBehavior};
 use super::connection::{SqliteConnection, Statements};
 use super::error::from_sqlite;
 use crate::clock::Clock;
-use crate::db::{is_current, migrate};
+use crate::db::{SCHEMA_VERSION, migrate, version};
 use crate::error::{Error, Result, Unavailable};
 
 /// Earlier versions can damage a database in WAL mode when two connections write and checkpoint at once.
@@ -61,6 +61,12 @@ pub(super) fn open_writer(path: &Path, options: &SqliteOptions) -> Result<rusqli
     check_path(path, options.mode)?;
     let mut connection = rusqlite::Connection::open_with_flags(path, flags(options.mode))
         .map_err(|error| from_sqlite(OPENING, &error))?;
+    connection.busy_handler(Some(wait_while_busy)).map_err(|error| from_sqlite(OPENING, &error))?;
+    // The first look into the file: here it shows when it is something else.
+    let version = version(&mut SqliteConnection::new(&connection, &mut Statements::default()))?;
+    if version.is_none() && options.mode == OpenMode::Existing {
+        return Err(Error::unavailable(OPENING, Unavailable::NoTables(path.to_owned())));
+    }
     configure(&connection)?;
     switch_to_wal(&connection)?;
     let synchronous = match options.durability {
@@ -69,7 +75,10 @@ pub(super) fn open_writer(path: &Path, options: &SqliteOptions) -> Result<rusqli
     };
     set_pragma(&connection, "synchronous", synchronous)?;
     set_pragma(&connection, "journal_size_limit", WAL_SIZE_MAX_BYTES)?;
-    migrate_tables(&mut connection)?;
+    // Who only wants to read must not wait for somebody who writes.
+    if version != Some(SCHEMA_VERSION) {
+        migrate_tables(&mut connection)?;
+    }
     Ok(connection)
 }
 
@@ -141,9 +150,7 @@ fn check_path(path: &Path, mode: OpenMode) -> Result<()> {
 }
 
 fn configure(connection: &rusqlite::Connection) -> Result<()> {
-    connection.busy_handler(Some(wait_while_busy)).map_err(|error| from_sqlite(OPENING, &error))?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_CACHED);
-    // Reads the header: here it shows when the file is something else.
     let pages: i64 = connection
         .query_row("PRAGMA page_count", [], |row| row.get(0))
         .map_err(|error| from_sqlite(OPENING, &error))?;
@@ -199,10 +206,6 @@ fn set_pragma(connection: &rusqlite::Connection, name: &str, value: i64) -> Resu
 }
 
 fn migrate_tables(connection: &mut rusqlite::Connection) -> Result<()> {
-    // Who only wants to read must not wait for somebody who writes.
-    if is_current(&mut SqliteConnection::new(connection, &mut Statements::default()))? {
-        return Ok(());
-    }
     let transaction = connection
         .transaction_with_behavior(TransactionBehavior::Immediate)
         .map_err(|error| from_sqlite(OPENING, &error))?;
