@@ -82,7 +82,7 @@ fn places(report: &Report) -> Vec<FileError> {
             line: Some(diagnostic.line),
             column: Some(diagnostic.column),
             message: diagnostic.message.clone(),
-            help: diagnostic.help.clone(),
+            help: diagnostic.advice().map(str::to_owned),
         })
         .collect()
 }

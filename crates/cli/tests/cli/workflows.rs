@@ -43,6 +43,7 @@ fn errors_as_json_have_places() {
     assert_eq!(report[0]["errors"][0]["line"], 4);
     assert!(report[0]["errors"][0]["column"].is_u64(), "{report}");
     assert!(report[0]["errors"][0]["message"].as_str().unwrap().contains("bb"), "{report}");
+    assert_eq!(report[0]["errors"][0]["help"], "did you mean `b`?");
     assert_eq!(report[1]["errors"][0]["line"], json!(null));
 }
 

@@ -94,4 +94,9 @@ impl Diagnostic {
         excerpts.extend(finding.related.into_iter().map(|(span, label)| lines.excerpt(span, Some(label))));
         Diagnostic { message: finding.message, line, column, help: finding.help, excerpts }
     }
+
+    /// What to do about it, for whoever does not see the excerpt: the help, or what stands at its caret.
+    pub fn advice(&self) -> Option<&str> {
+        self.help.as_deref().or_else(|| self.excerpts.first()?.label.as_deref())
+    }
 }
