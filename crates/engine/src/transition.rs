@@ -199,7 +199,9 @@ pub fn after_attempt(facts: &Facts, outcome: Outcome, now_ms: i64, chance: f64) 
             ..stay(JobStatus::Cancelled)
         },
         Outcome::Interrupted { error } => after_interruption(facts, stay(JobStatus::Pending), &error),
-        Outcome::Unstarted => Transition { attempt: facts.attempt - 1, ..stay(JobStatus::Pending) },
+        Outcome::Unstarted => {
+            Transition { attempt: facts.attempt.saturating_sub(1), ..stay(JobStatus::Pending) }
+        }
     }
 }
 
@@ -212,7 +214,7 @@ fn after_failure(
     now_ms: i64,
     chance: f64,
 ) -> Transition {
-    let failures = facts.failures + 1;
+    let failures = facts.failures.saturating_add(1);
     let failed = Transition { failures, last_error: Some(error), record: Some(record), ..failed };
     if repeat == Repeat::Pointless || failures >= facts.max_attempts {
         return failed;
@@ -222,7 +224,7 @@ fn after_failure(
 }
 
 fn after_interruption(facts: &Facts, again: Transition, error: &str) -> Transition {
-    let interruptions = facts.interruptions + 1;
+    let interruptions = facts.interruptions.saturating_add(1);
     let interrupted = Transition { interruptions, record: Some(AttemptOutcome::Interrupted), ..again };
     match facts.on_interrupt {
         OnInterrupt::Fail => Transition {

@@ -3,8 +3,10 @@
 
 mod support;
 
+use std::collections::HashMap;
+
 use support::{Bench, failure, graph, noop, request, success};
-use windlass_engine::store::{Claims, NewJob, Scope};
+use windlass_engine::store::{Claims, JobFilter, NewJob, Scope};
 use windlass_engine::{JobStatus, RunStatus, WorkerStatus};
 use windlass_workflow::OnInterrupt;
 
@@ -169,4 +171,52 @@ fn one_unfinished_job_a_unique_key() {
     let job = bench.claim(worker, 1).remove(0);
     bench.finish(worker, &job, success());
     bench.enqueue(keyed());
+}
+
+/// Other programs write rows: one that can't be read or counted on fails, and holds up nothing.
+#[test]
+fn a_spoilt_row_fails_alone() {
+    let bench = Bench::new();
+    let worker = bench.worker();
+    let raw = bench.raw();
+    let mut spoilt = HashMap::new();
+    for (column, value) in [
+        ("payload", "CAST(x'22e922' AS TEXT)"),
+        ("name", "CAST(x'ff' AS TEXT)"),
+        ("attempt", "9223372036854775807"),
+    ] {
+        let sql = format!("INSERT INTO jobs (kind, {column}) VALUES ('noop', {value})");
+        raw.execute(&sql, []).unwrap();
+        spoilt.insert(raw.last_insert_rowid(), column);
+    }
+    raw.execute("INSERT INTO jobs (kind, retry) VALUES ('noop', CAST(x'ff' AS TEXT))", []).unwrap();
+    let without_retry = raw.last_insert_rowid();
+    raw.execute("UPDATE jobs SET execute_after = 0", []).unwrap();
+    raw.execute("UPDATE jobs SET failures = 9223372036854775807 WHERE name IS NOT NULL", []).unwrap();
+    bench.store.promote_due().unwrap();
+    let sound = bench.enqueue(noop());
+    let claimed: Vec<i64> = bench.claim(worker, 10).iter().map(|job| job.id).collect();
+    assert_eq!(claimed, [without_retry, sound]);
+    for (id, column) in spoilt {
+        let job = bench.store.job(id).unwrap();
+        assert_eq!(job.status, JobStatus::Failed, "{column}");
+        let error = job.last_error.unwrap();
+        assert!(error.contains(column), "{error}");
+    }
+    assert_eq!(bench.store.jobs(&JobFilter { limit: 10, ..JobFilter::default() }).unwrap().len(), 5);
+    bench.store.rescue(vec![(worker, 0)]).unwrap();
+    assert_eq!(bench.store.job(without_retry).unwrap().status, JobStatus::Pending, "it is rescued as it is");
+}
+
+#[test]
+fn a_spoilt_job_of_a_run_counts_as_failed() {
+    let bench = Bench::new();
+    let worker = bench.worker();
+    let run_id = bench.submit(graph(vec![vec![], vec![0], vec![]]));
+    bench.raw().execute("UPDATE jobs SET payload = CAST(x'ff' AS TEXT) WHERE name = 'j0'", []).unwrap();
+    let rest = bench.claim(worker, 10);
+    assert_eq!(rest.len(), 1);
+    bench.finish(worker, &rest[0], success());
+    assert_eq!(bench.store.run(run_id).unwrap().status, RunStatus::Failed);
+    bench.assert_sound();
 }

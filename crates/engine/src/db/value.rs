@@ -59,6 +59,13 @@ pub trait Row {
     /// # Errors
     /// When there is no such column or its type is none of [`Value`].
     fn value(&self, column: usize) -> Result<Value<'_>>;
+
+    /// Text for people, or NULL: bytes that are no UTF-8, which other programs may write, are shown as
+    /// U+FFFD. What is acted on is read with [`Row::value`], which refuses them.
+    ///
+    /// # Errors
+    /// When there is no such column or it holds something else.
+    fn lossy_text(&self, column: usize) -> Result<Option<String>>;
 }
 
 impl dyn Row + '_ {
@@ -115,7 +122,7 @@ impl dyn Row + '_ {
     }
 }
 
-fn unexpected(column: usize, found: &str) -> Error {
+pub(super) fn unexpected(column: usize, found: &str) -> Error {
     Error::internal(format!("read column {column}"), format!("unexpected value: {found}"))
 }
 

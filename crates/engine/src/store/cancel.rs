@@ -102,7 +102,7 @@ fn cancel_job(connection: &mut dyn Connection, job_id: i64, now_ms: i64) -> Resu
             Ok(Ended {
                 job_id,
                 run_id: row.optional_integer(0)?,
-                name: row.optional_text(1)?,
+                name: row.lossy_text(1)?,
                 status: JobStatus::Cancelled,
                 allow_failure: row.integer(2)? != 0,
             })
@@ -125,7 +125,7 @@ fn cancel_job(connection: &mut dyn Connection, job_id: i64, now_ms: i64) -> Resu
         first(connection, "SELECT status, run_id, name FROM jobs WHERE id = $1", &[job_id.into()], |row| {
             Ok((
                 row.parsed(0, JobStatus::parse)?,
-                label(job_id, row.optional_integer(1)?, row.optional_text(2)?.as_deref()),
+                label(job_id, row.optional_integer(1)?, row.lossy_text(2)?.as_deref()),
             ))
         })?;
     Err(match known {

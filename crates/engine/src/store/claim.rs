@@ -4,14 +4,17 @@
 //! one run. A claim reads the heads of its lanes, merges them by priority, time and id, and takes the
 //! first. Each head is one index seek, whatever else the tables hold.
 
+use std::collections::HashMap;
+
 use windlass_workflow::OnInterrupt;
 
+use super::finish::{Finish, finish};
 use super::{Store, json_ids, json_rows};
-use crate::db::{Connection, Row, all, first};
+use crate::db::{Connection, Row, Value, all, first};
 use crate::error::Result;
 use crate::signal::Hints;
 use crate::status::WorkerStatus;
-use crate::transition::{Backoff, Facts};
+use crate::transition::{Backoff, Facts, Outcome, Repeat, after_attempt};
 
 /// Jobs in one claim at most.
 pub const CLAIM_MAX: usize = 1_000;
@@ -70,6 +73,14 @@ pub struct ClaimedJob {
     pub facts: Facts,
 }
 
+/// A row that was taken, with the job that it holds or what is wrong with it.
+struct Taken {
+    id: i64,
+    run_id: Option<i64>,
+    facts: Facts,
+    job: std::result::Result<ClaimedJob, String>,
+}
+
 /// A job's place in the order of claiming.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
@@ -81,10 +92,10 @@ struct Place {
 /// Reads [`Facts`] from consecutive columns: attempt, failures, max_attempts, interruptions,
 /// max_interruptions, on_interrupt, retry.
 pub(super) fn read_facts(row: &dyn Row, from: usize) -> Result<Facts> {
-    let backoff = match row.optional_text(from + 6)? {
-        None => Backoff::default(),
+    let backoff = match row.value(from + 6) {
+        Ok(Value::Text(json)) => serde_json::from_str(json).unwrap_or_default(),
         // Rows may come from outside: what can't be read means the default, not a stuck job.
-        Some(json) => serde_json::from_str(&json).unwrap_or_default(),
+        Ok(Value::Null | Value::Integer(_) | Value::Real(_)) | Err(_) => Backoff::default(),
     };
     Ok(Facts {
         attempt: row.integer(from)?,
@@ -139,14 +150,48 @@ pub(super) fn claim(connection: &mut dyn Connection, request: &ClaimRequest, now
         return Ok(Claims::Jobs(Vec::new()));
     }
     let ids: Vec<i64> = places.iter().map(|place| place.id).collect();
-    let mut jobs = take(connection, &ids, request.worker_id, now_ms)?;
+    let taken = take(connection, &ids, request.worker_id, now_ms)?;
+    start_runs(connection, &taken, now_ms)?;
+    let mut jobs = keep_sound(connection, taken, request.worker_id, now_ms)?;
     // RETURNING promises no order.
-    let order: std::collections::HashMap<i64, usize> =
-        ids.iter().enumerate().map(|(index, id)| (*id, index)).collect();
+    let order: HashMap<i64, usize> = ids.iter().enumerate().map(|(index, id)| (*id, index)).collect();
     jobs.sort_by_key(|job| order.get(&job.id).copied());
-    start_runs(connection, &jobs, now_ms)?;
     connection.hint(Hints::PROGRESS);
     Ok(Claims::Jobs(jobs))
+}
+
+/// Fails the jobs whose rows no executor can take, in the transaction that took them; returns the
+/// others. One row that another program spoilt must not hold up whatever waits beside it.
+fn keep_sound(
+    connection: &mut dyn Connection,
+    taken: Vec<Taken>,
+    worker_id: i64,
+    now_ms: i64,
+) -> Result<Vec<ClaimedJob>> {
+    let (mut sound, mut spoilt) = (Vec::with_capacity(taken.len()), Vec::new());
+    for Taken { id, facts, job, .. } in taken {
+        match job {
+            Ok(job) => sound.push(job),
+            Err(error) => spoilt.push(Finish {
+                job_id: id,
+                attempt: facts.attempt,
+                worker_id,
+                transition: after_attempt(
+                    &facts,
+                    Outcome::Failed { error, repeat: Repeat::Pointless },
+                    now_ms,
+                    0.0,
+                ),
+                logs: Vec::new(),
+            }),
+        }
+    }
+    if !spoilt.is_empty() {
+        finish(connection, &spoilt, now_ms)?;
+        // What waits behind them was not looked at.
+        connection.hint(Hints::PENDING);
+    }
+    Ok(sound)
 }
 
 /// The most urgent claimable jobs over all lanes of the request.
@@ -242,38 +287,53 @@ fn read_place(row: &dyn Row) -> Result<Place> {
     })
 }
 
-fn take(
-    connection: &mut dyn Connection,
-    ids: &[i64],
-    worker_id: i64,
-    now_ms: i64,
-) -> Result<Vec<ClaimedJob>> {
+fn take(connection: &mut dyn Connection, ids: &[i64], worker_id: i64, now_ms: i64) -> Result<Vec<Taken>> {
+    // The largest number has no successor: `read_taken` refuses it.
     all(
         connection,
         "UPDATE jobs
-         SET status = 'RUNNING', attempt = attempt + 1, worker_id = $2, started_at = $3,
-             updated_at = $3, finished_at = NULL
+         SET status = 'RUNNING', worker_id = $2,
+             attempt = CASE WHEN attempt < 9223372036854775807 THEN attempt + 1 ELSE attempt END, 
+             started_at = $3, updated_at = $3, finished_at = NULL
          WHERE id IN {ids $1} AND status = 'PENDING'
          RETURNING id, run_id, name, kind, payload, timeout_ms,
                    attempt, failures, max_attempts, interruptions, max_interruptions, on_interrupt, retry",
         &[(&json_ids(ids)).into(), worker_id.into(), now_ms.into()],
-        |row| {
-            Ok(ClaimedJob {
-                id: row.integer(0)?,
-                run_id: row.optional_integer(1)?,
-                name: row.optional_text(2)?,
-                kind: row.text(3)?,
-                payload: row.text(4)?,
-                timeout_ms: row.optional_integer(5)?,
-                facts: read_facts(row, 6)?,
-            })
-        },
+        read_taken,
     )
 }
 
+fn read_taken(row: &dyn Row) -> Result<Taken> {
+    let (id, run_id, timeout_ms) = (row.integer(0)?, row.optional_integer(1)?, row.optional_integer(5)?);
+    let facts = read_facts(row, 6)?;
+    let text = |column: usize, what: &str| {
+        row.optional_text(column)
+            .map_err(|_no_text| format!("the row can't be read: its {what} is no UTF-8 text"))
+    };
+    let job = || {
+        if facts.attempt == i64::MAX {
+            return Err(format!(
+                "the row can't be claimed: its attempt is {}, and no number is left",
+                i64::MAX
+            ));
+        }
+        Ok(ClaimedJob {
+            id,
+            run_id,
+            name: text(2, "name")?,
+            kind: text(3, "kind")?.unwrap_or_default(),
+            payload: text(4, "payload")?.unwrap_or_default(),
+            timeout_ms,
+            facts: facts.clone(),
+        })
+    };
+    let job = job();
+    Ok(Taken { id, run_id, facts, job })
+}
+
 /// The first claimed job starts its run, and the run's clock.
-fn start_runs(connection: &mut dyn Connection, jobs: &[ClaimedJob], now_ms: i64) -> Result<()> {
-    let mut run_ids: Vec<i64> = jobs.iter().filter_map(|job| job.run_id).collect();
+fn start_runs(connection: &mut dyn Connection, taken: &[Taken], now_ms: i64) -> Result<()> {
+    let mut run_ids: Vec<i64> = taken.iter().filter_map(|job| job.run_id).collect();
     run_ids.sort_unstable();
     run_ids.dedup();
     if run_ids.is_empty() {

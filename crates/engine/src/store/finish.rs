@@ -138,7 +138,7 @@ fn write_transitions(
             Ok(Ended {
                 job_id: row.integer(0)?,
                 run_id: row.optional_integer(1)?,
-                name: row.optional_text(2)?,
+                name: row.lossy_text(2)?,
                 status: row.parsed(3, JobStatus::parse)?,
                 allow_failure: row.integer(4)? != 0,
             })

@@ -6,6 +6,7 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{CachedStatement, ToSql};
 
 use super::error::from_sqlite;
+use crate::db::value::unexpected;
 use crate::db::{Connection, Dialect, Row, Value};
 use crate::error::{Error, Result};
 use crate::signal::Hints;
@@ -128,6 +129,17 @@ impl Row for SqliteRow<'_> {
                 .map_err(|error| Error::internal(format!("read column {column}"), error.to_string())),
             ValueRef::Blob(_) => {
                 Err(Error::internal(format!("read column {column}"), "a blob, where none is stored"))
+            }
+        }
+    }
+
+    fn lossy_text(&self, column: usize) -> Result<Option<String>> {
+        let value = self.row.get_ref(column).map_err(|error| from_sqlite("read a column", &error))?;
+        match value {
+            ValueRef::Null => Ok(None),
+            ValueRef::Text(bytes) => Ok(Some(String::from_utf8_lossy(bytes).into_owned())),
+            ValueRef::Integer(_) | ValueRef::Real(_) | ValueRef::Blob(_) => {
+                Err(unexpected(column, "no text"))
             }
         }
     }
