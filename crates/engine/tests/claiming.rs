@@ -220,3 +220,29 @@ fn a_spoilt_job_of_a_run_counts_as_failed() {
     assert_eq!(bench.store.run(run_id).unwrap().status, RunStatus::Failed);
     bench.assert_sound();
 }
+
+#[test]
+fn the_most_urgent_is_found_in_any_number_of_queues() {
+    let bench = Bench::new();
+    let worker = bench.worker();
+    let queue = |number: usize| NewJob { queue: format!("q{number:03}"), ..noop() };
+    let jobs = (0..300).flat_map(|number| [queue(number), queue(number)]).collect();
+    bench.store.enqueue(jobs).unwrap();
+    let urgent = bench.enqueue(NewJob { priority: 1_000, ..queue(299) });
+    let next = bench.enqueue(NewJob { priority: 999, ..queue(299) });
+    let claimed: Vec<i64> = bench.claim(worker, 3).iter().map(|job| job.id).collect();
+    assert_eq!(claimed, [urgent, next, 1]);
+    assert_eq!(bench.claim(worker, 1_000).len(), 599, "and nothing is left behind");
+}
+
+#[test]
+fn a_queue_whose_name_is_no_text_is_a_queue() {
+    let bench = Bench::new();
+    let worker = bench.worker();
+    let id = bench.enqueue(noop());
+    bench.raw().execute("UPDATE jobs SET queue = CAST(x'ff' AS TEXT)", []).unwrap();
+    let sound = bench.enqueue(noop());
+    let mut claimed: Vec<i64> = bench.claim(worker, 10).iter().map(|job| job.id).collect();
+    claimed.sort_unstable();
+    assert_eq!(claimed, [id, sound]);
+}

@@ -1,15 +1,12 @@
 //! Claiming: who takes which jobs. One statement claims; it never cleans, sweeps or counts.
-//!
-//! A *lane* is a part of the claim index that is in claiming order by itself: one queue and kind, or
-//! one run. A claim reads the heads of its lanes, merges them by priority, time and id, and takes the
-//! first. Each head is one index seek, whatever else the tables hold.
 
 use std::collections::HashMap;
 
 use windlass_workflow::OnInterrupt;
 
 use super::finish::{Finish, finish};
-use super::{Store, json_ids, json_rows};
+use super::lanes::places;
+use super::{Store, json_ids};
 use crate::db::{Connection, Row, Value, all, first};
 use crate::error::Result;
 use crate::signal::Hints;
@@ -18,8 +15,6 @@ use crate::transition::{Backoff, Facts, Outcome, Repeat, after_attempt};
 
 /// Jobs in one claim at most.
 pub const CLAIM_MAX: usize = 1_000;
-/// Lanes looked at in one claim at most; more take their turn in the next.
-const LANES_MAX: usize = 256;
 
 /// Which jobs a worker takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,14 +74,6 @@ struct Taken {
     run_id: Option<i64>,
     facts: Facts,
     job: std::result::Result<ClaimedJob, String>,
-}
-
-/// A job's place in the order of claiming.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
-    negated_priority: i64,
-    execute_after: i64,
-    id: i64,
 }
 
 /// Reads [`Facts`] from consecutive columns: attempt, failures, max_attempts, interruptions,
@@ -192,99 +179,6 @@ fn keep_sound(
         connection.hint(Hints::PENDING);
     }
     Ok(sound)
-}
-
-/// The most urgent claimable jobs over all lanes of the request.
-fn places(connection: &mut dyn Connection, request: &ClaimRequest) -> Result<Vec<Place>> {
-    let limit = request.limit.min(CLAIM_MAX);
-    let mut places = match &request.scope {
-        Scope::Everything => lane_places(connection, None, &request.kinds, limit)?,
-        Scope::Queues(queues) => lane_places(connection, Some(queues), &request.kinds, limit)?,
-        Scope::Runs(run_ids) => run_places(connection, run_ids, &request.kinds, limit)?,
-    };
-    places.sort_unstable();
-    places.truncate(limit);
-    Ok(places)
-}
-
-fn lane_places(
-    connection: &mut dyn Connection,
-    queues: Option<&Vec<String>>,
-    kinds: &[String],
-    limit: usize,
-) -> Result<Vec<Place>> {
-    let kinds = json_rows("claim jobs", kinds)?;
-    // Steps from queue to queue by one seek each, never over the rows of a queue.
-    let mut lanes = all(
-        connection,
-        "WITH RECURSIVE waiting (queue) AS (
-             SELECT (SELECT queue FROM jobs WHERE status = 'PENDING' ORDER BY queue LIMIT 1)
-             UNION ALL
-             SELECT (SELECT jobs.queue FROM jobs
-                     WHERE jobs.status = 'PENDING' AND jobs.queue > waiting.queue
-                     ORDER BY jobs.queue LIMIT 1)
-             FROM waiting WHERE waiting.queue IS NOT NULL
-         )
-         SELECT waiting.queue, kinds.value
-         FROM waiting CROSS JOIN {texts $1} AS kinds
-         WHERE waiting.queue IS NOT NULL
-           AND waiting.queue NOT IN (SELECT name FROM queues WHERE paused_at IS NOT NULL)
-           AND EXISTS (SELECT 1 FROM jobs
-                       WHERE jobs.status = 'PENDING' AND jobs.queue = waiting.queue
-                         AND jobs.kind = kinds.value)",
-        &[(&kinds).into()],
-        |row| Ok((row.text(0)?, row.text(1)?)),
-    )?;
-    if let Some(queues) = queues {
-        lanes.retain(|(queue, _kind)| queues.contains(queue));
-    }
-    let mut places = Vec::new();
-    for (queue, kind) in lanes.iter().take(LANES_MAX) {
-        connection.query(
-            "SELECT id, priority, execute_after FROM jobs
-             WHERE status = 'PENDING' AND queue = $1 AND kind = $2
-             ORDER BY priority DESC, execute_after, id LIMIT $3 {lock}",
-            &[queue.into(), kind.into(), (limit as i64).into()],
-            &mut |row| {
-                places.push(read_place(row)?);
-                Ok(())
-            },
-        )?;
-    }
-    Ok(places)
-}
-
-fn run_places(
-    connection: &mut dyn Connection,
-    run_ids: &[i64],
-    kinds: &[String],
-    limit: usize,
-) -> Result<Vec<Place>> {
-    let kinds = json_rows("claim jobs", kinds)?;
-    let mut places = Vec::new();
-    for run_id in run_ids {
-        connection.query(
-            "SELECT id, priority, execute_after FROM jobs
-             WHERE status = 'PENDING' AND run_id IS NOT NULL AND run_id = $1
-               AND kind IN (SELECT value FROM {texts $2} AS kinds)
-               AND queue NOT IN (SELECT name FROM queues WHERE paused_at IS NOT NULL)
-             ORDER BY priority DESC, execute_after, id LIMIT $3 {lock}",
-            &[(*run_id).into(), (&kinds).into(), (limit as i64).into()],
-            &mut |row| {
-                places.push(read_place(row)?);
-                Ok(())
-            },
-        )?;
-    }
-    Ok(places)
-}
-
-fn read_place(row: &dyn Row) -> Result<Place> {
-    Ok(Place {
-        negated_priority: row.integer(1)?.saturating_neg(),
-        execute_after: row.integer(2)?,
-        id: row.integer(0)?,
-    })
 }
 
 fn take(connection: &mut dyn Connection, ids: &[i64], worker_id: i64, now_ms: i64) -> Result<Vec<Taken>> {

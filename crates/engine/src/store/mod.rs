@@ -8,6 +8,7 @@ mod claim;
 mod enqueue;
 mod finish;
 mod jobs;
+mod lanes;
 mod logs;
 mod prune;
 mod queues;
