@@ -222,3 +222,71 @@ fn a_backup_is_whole_and_replaces_nothing() {
     assert!(matches!(database.backup(&target), Err(Error::Conflict { .. })));
     assert_eq!(queues(&open(&target).unwrap()), ["kept"]);
 }
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+/// Fills the file with about 40 MiB.
+fn fill(path: &Path) {
+    rusqlite::Connection::open(path)
+        .unwrap()
+        .execute_batch(
+            "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 2000)
+             INSERT INTO jobs (kind, payload) SELECT 'noop', hex(zeroblob(10000)) FROM numbers;
+             PRAGMA wal_checkpoint(TRUNCATE)",
+        )
+        .unwrap();
+}
+
+#[test]
+fn a_backup_ends_while_another_process_never_stops_writing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("windlass.db");
+    let database = open(&path).unwrap();
+    fill(&path);
+    let (finished, target) = (Arc::new(AtomicBool::new(false)), folder.path().join("copy.db"));
+    let (stop, source) = (Arc::clone(&finished), path.clone());
+    let foreign = std::thread::spawn(move || {
+        let raw = rusqlite::Connection::open(source).unwrap();
+        raw.busy_timeout(Duration::from_secs(60)).unwrap();
+        raw.pragma_update(None, "synchronous", "OFF").unwrap();
+        // A checkpoint would be a pause in which a copy that begins anew with each commit gets through.
+        raw.pragma_update(None, "wal_autocheckpoint", 0).unwrap();
+        let mut written = 0;
+        while !stop.load(Ordering::Acquire) {
+            raw.execute("INSERT INTO jobs (kind) VALUES ('late')", []).unwrap();
+            written += 1;
+        }
+        written
+    });
+    let (answer, answered) = std::sync::mpsc::channel();
+    let copying = std::thread::spawn(move || answer.send(database.backup(&target)).unwrap());
+    let result = answered.recv_timeout(Duration::from_secs(30));
+    finished.store(true, Ordering::Release);
+    assert!(foreign.join().unwrap() > 0);
+    copying.join().unwrap();
+    assert_eq!(result.unwrap(), Ok(()));
+    assert_eq!(names(folder.path()).into_iter().filter(|name| name.contains("copy")).count(), 1);
+}
+
+#[test]
+fn nothing_is_left_of_a_backup_that_failed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("windlass.db");
+    drop(open(&path).unwrap());
+    fill(&path);
+    let mut bytes = std::fs::read(&path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle..middle + 64 * 1024].fill(0xab);
+    std::fs::write(&path, bytes).unwrap();
+    let target = folder.path().join("copy.db");
+    let database = open(&path).unwrap();
+    let failure = database.backup(&target).unwrap_err();
+    assert!(matches!(failure, Error::Unavailable { reason: Unavailable::Corrupt(_), .. }), "{failure}");
+    assert_eq!(names(folder.path()), ["windlass.db", "windlass.db-shm", "windlass.db-wal"]);
+}

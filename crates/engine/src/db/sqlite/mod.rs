@@ -1,5 +1,6 @@
 //! SQLite behind the seam: one writer thread with group commit, a pool of readers.
 
+mod backup;
 mod connection;
 mod error;
 mod open;
@@ -59,7 +60,7 @@ impl SqliteDatabase {
     /// # Errors
     /// When `target` exists or can't be written.
     pub fn backup(&self, target: &Path) -> Result<()> {
-        open::backup(&*self.reader()?, target)
+        backup::backup(&mut *self.reader()?, target)
     }
 
     fn reader(&self) -> Result<r2d2::PooledConnection<SqliteConnectionManager>> {

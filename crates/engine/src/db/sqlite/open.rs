@@ -99,26 +99,6 @@ pub(super) fn open_readers(path: &Path, most: u32) -> Result<r2d2::Pool<SqliteCo
         .map_err(|error| Error::unavailable(OPENING, Unavailable::CannotOpen(error.to_string())))
 }
 
-/// Copies everything a reader sees into a new file.
-pub(super) fn backup(source: &rusqlite::Connection, target: &Path) -> Result<()> {
-    const WHAT: &str = "back up the database";
-    const PAGES_A_STEP: i32 = 1_000;
-    if target.exists() {
-        return Err(Error::conflict(WHAT, format!("{} exists already", target.display())));
-    }
-    let mut copy = rusqlite::Connection::open(target).map_err(|error| from_sqlite(WHAT, &error))?;
-    let backup =
-        rusqlite::backup::Backup::new(source, &mut copy).map_err(|error| from_sqlite(WHAT, &error))?;
-    backup
-        .run_to_completion(PAGES_A_STEP, Duration::ZERO, None)
-        .map_err(|error| from_sqlite(WHAT, &error))?;
-    drop(backup);
-    let verdict: String = copy
-        .query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))
-        .map_err(|error| from_sqlite(WHAT, &error))?;
-    if verdict == "ok" { Ok(()) } else { Err(Error::unavailable(WHAT, Unavailable::Corrupt(verdict))) }
-}
-
 fn flags(mode: OpenMode) -> OpenFlags {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     match mode {

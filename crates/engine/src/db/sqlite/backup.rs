@@ -1,0 +1,103 @@
+//! Copies a database while others work with it: of one snapshot, and into its place only when it is whole.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use rusqlite::backup::{Backup, StepResult};
+use rusqlite::{Connection, TransactionBehavior};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
+
+use super::error::from_sqlite;
+use crate::error::{Error, Result, Unavailable};
+
+const WHAT: &str = "back up the database";
+
+/// Copies everything a reader sees into a new file. Nothing is left of a copy that failed.
+///
+/// The snapshot is held open while pages are copied: without it each commit of another process would
+/// begin the copy anew. Writers go on; the WAL grows meanwhile, as with any long reader.
+pub(super) fn backup(source: &mut Connection, target: &Path) -> Result<()> {
+    if target.symlink_metadata().is_ok() {
+        return Err(exists(target));
+    }
+    let partial = Partial::beside(target)?;
+    let mut copy = Connection::open(&partial.path).map_err(|error| from_sqlite(WHAT, &error))?;
+    copy_pages(source, &mut copy).map_err(|error| from_sqlite(WHAT, &error))??;
+    let verdict: String = copy
+        .query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))
+        .map_err(|error| from_sqlite(WHAT, &error))?;
+    if verdict != "ok" {
+        return Err(Error::unavailable(WHAT, Unavailable::Corrupt(verdict)));
+    }
+    copy.close().map_err(|(_copy, error)| from_sqlite(WHAT, &error))?;
+    partial.move_to(target)
+}
+
+fn copy_pages(source: &mut Connection, copy: &mut Connection) -> rusqlite::Result<Result<()>> {
+    let snapshot = source.transaction_with_behavior(TransactionBehavior::Deferred)?;
+    // A transaction has its snapshot from its first read on.
+    let _tables: i64 = snapshot.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    const ALL_PAGES: i32 = -1;
+    let step = Backup::new(&snapshot, copy)?.step(ALL_PAGES)?;
+    let copied = step == StepResult::Done;
+    Ok(if copied { Ok(()) } else { Err(Error::unavailable(WHAT, Unavailable::Locked)) })
+}
+
+/// The file that becomes the copy. Dropped before that, it vanishes.
+struct Partial {
+    path: PathBuf,
+}
+
+impl Partial {
+    /// A name of its own in the same folder, so that the last step is a rename.
+    fn beside(target: &Path) -> Result<Partial> {
+        let Some(name) = target.file_name() else {
+            return Err(Error::invalid(WHAT, format!("{} names no file", target.display())));
+        };
+        let mut partial = OsString::from(".");
+        partial.push(name);
+        partial.push(format!(".{}.partial", uuid::Uuid::now_v7().simple()));
+        Ok(Partial { path: target.with_file_name(partial) })
+    }
+
+    /// Flushes the file and gives it its name, which stays that of another if somebody was faster.
+    fn move_to(self, target: &Path) -> Result<()> {
+        let folder = match target.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            Some(_) | None => Path::new("."),
+        };
+        File::open(&self.path).and_then(|file| file.sync_all()).map_err(failed)?;
+        match renameat_with(CWD, &self.path, CWD, target, RenameFlags::NOREPLACE) {
+            Ok(()) => {}
+            Err(Errno::EXIST) => return Err(exists(target)),
+            // Some network file systems know only the plain rename.
+            Err(Errno::INVAL | Errno::NOSYS) if !target.exists() => {
+                std::fs::rename(&self.path, target).map_err(failed)?;
+            }
+            Err(error) => return Err(failed(error.into())),
+        }
+        File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed)
+    }
+}
+
+impl Drop for Partial {
+    fn drop(&mut self) {
+        for suffix in ["", "-journal", "-wal", "-shm"] {
+            let mut path = self.path.clone().into_os_string();
+            path.push(suffix);
+            let _absent = std::fs::remove_file(path);
+        }
+    }
+}
+
+fn exists(target: &Path) -> Error {
+    Error::conflict(WHAT, format!("{} exists already", target.display()))
+}
+
+fn failed(error: std::io::Error) -> Error {
+    let full = error.kind() == std::io::ErrorKind::StorageFull;
+    let reason = if full { Unavailable::DiskFull } else { Unavailable::InputOutput(error.to_string()) };
+    Error::unavailable(WHAT, reason)
+}
