@@ -1,9 +1,11 @@
 -- The core tables. One text for every database; what differs is a token in braces of the dialect.
 -- Instants are milliseconds since the Unix epoch, UTC. JSON is text. Flags are 0 and 1.
 
-CREATE TABLE settings (
-    name   TEXT NOT NULL PRIMARY KEY,
-    value  TEXT NOT NULL
+-- The globally unique names of this database: of each, the first job that was made under it. A copy gets
+-- a new one, so it has those of what it was copied from too; the last one is its own.
+CREATE TABLE instances (
+    first_job_id  {integer} NOT NULL PRIMARY KEY,
+    instance      TEXT NOT NULL UNIQUE
 ) {strict};
 
 -- Immutable versions of definitions, by content.

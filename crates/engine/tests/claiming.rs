@@ -246,3 +246,29 @@ fn a_queue_whose_name_is_no_text_is_a_queue() {
     claimed.sort_unstable();
     assert_eq!(claimed, [id, sound]);
 }
+
+/// What was accepted before the copy is the same job in both; what comes after is not.
+#[test]
+fn a_copy_is_another_database_with_the_same_jobs() {
+    let original = Bench::new();
+    original.enqueue(noop());
+    let copy = original.copy();
+    let instances = [original.store.instance().unwrap(), copy.store.instance().unwrap()];
+    assert_ne!(instances[0], instances[1]);
+    let origins = |bench: &Bench| {
+        bench.enqueue(noop());
+        bench
+            .raw()
+            .execute("INSERT INTO jobs (id, kind, status) VALUES (-7, 'noop', 'PENDING')", [])
+            .unwrap();
+        let mut jobs = bench.claim(bench.worker(), 10);
+        jobs.sort_by_key(|job| job.id);
+        jobs.into_iter().map(|job| (job.id, job.origin)).collect::<Vec<_>>()
+    };
+    let [first, second] = instances;
+    let job = |id: i64, origin: &String| (id, origin.clone());
+    assert_eq!(origins(&original), [job(-7, &first), job(1, &first), job(2, &first)]);
+    assert_eq!(origins(&copy), [job(-7, &first), job(1, &first), job(2, &second)]);
+    let of_copy = copy.copy();
+    assert_ne!(of_copy.store.instance().unwrap(), second);
+}

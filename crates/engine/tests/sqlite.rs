@@ -81,7 +81,7 @@ fn beside_the_tables_of_an_application_is_fine() {
         let mut found = String::new();
         database
             .read(&mut |connection| {
-                found = one(connection, "SELECT value FROM settings", &[], |row| row.text(0))?;
+                found = one(connection, "SELECT instance FROM instances", &[], |row| row.text(0))?;
                 Ok(())
             })
             .unwrap();

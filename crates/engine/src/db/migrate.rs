@@ -1,6 +1,6 @@
 //! Brings the tables to the version this program knows. Migrations are numbered and only ever added.
 
-use crate::db::{Connection, Value, first, one};
+use crate::db::{Connection, first, one};
 use crate::error::{Error, Result, Unavailable};
 
 struct Migration {
@@ -68,9 +68,11 @@ pub fn migrate(connection: &mut dyn Connection, now_ms: i64, instance: &str) -> 
             &[migration.version.into(), migration.name.into(), now_ms.into()],
         )?;
     }
+    // From the smallest number on: other programs may choose ids.
     connection.execute(
-        "INSERT INTO settings (name, value) VALUES ('instance', $1) ON CONFLICT (name) DO NOTHING",
-        &[Value::Text(instance)],
+        "INSERT INTO instances (first_job_id, instance)
+         SELECT CAST($1 AS {integer}), CAST($2 AS TEXT) WHERE NOT EXISTS (SELECT 1 FROM instances)",
+        &[i64::MIN.into(), instance.into()],
     )?;
     Ok((before, SCHEMA_VERSION))
 }
@@ -80,7 +82,7 @@ fn refuse_foreign_tables(connection: &mut dyn Connection) -> Result<()> {
     let taken = first(
         connection,
         "SELECT name FROM {tables} AS present
-         WHERE name IN ('settings', 'workflows', 'schedules', 'runs', 'jobs', 'job_dependencies',
+         WHERE name IN ('instances', 'workflows', 'schedules', 'runs', 'jobs', 'job_dependencies',
                         'job_attempts', 'job_logs', 'workers', 'queues', 'job_stats', 'dead_letters',
                         'runs_readable', 'jobs_readable')
          ORDER BY name LIMIT 1",

@@ -54,6 +54,9 @@ pub enum Claims {
 pub struct ClaimedJob {
     /// Its id.
     pub id: i64,
+    /// The name of the database that it was made in, also when this one is a copy: idempotency keys
+    /// start with it.
+    pub origin: String,
     /// Its run, unless it stands alone.
     pub run_id: Option<i64>,
     /// Its name in the run.
@@ -191,7 +194,9 @@ fn take(connection: &mut dyn Connection, ids: &[i64], worker_id: i64, now_ms: i6
              started_at = $3, updated_at = $3, finished_at = NULL
          WHERE id IN {ids $1} AND status = 'PENDING'
          RETURNING id, run_id, name, kind, payload, timeout_ms,
-                   attempt, failures, max_attempts, interruptions, max_interruptions, on_interrupt, retry",
+                   attempt, failures, max_attempts, interruptions, max_interruptions, on_interrupt, retry,
+                   (SELECT instance FROM instances WHERE first_job_id <= jobs.id
+                    ORDER BY first_job_id DESC LIMIT 1)",
         &[(&json_ids(ids)).into(), worker_id.into(), now_ms.into()],
         read_taken,
     )
@@ -199,7 +204,7 @@ fn take(connection: &mut dyn Connection, ids: &[i64], worker_id: i64, now_ms: i6
 
 fn read_taken(row: &dyn Row) -> Result<Taken> {
     let (id, run_id, timeout_ms) = (row.integer(0)?, row.optional_integer(1)?, row.optional_integer(5)?);
-    let facts = read_facts(row, 6)?;
+    let (facts, origin) = (read_facts(row, 6)?, row.text(13)?);
     let text = |column: usize, what: &str| {
         row.optional_text(column)
             .map_err(|_no_text| format!("the row can't be read: its {what} is no UTF-8 text"))
@@ -213,6 +218,7 @@ fn read_taken(row: &dyn Row) -> Result<Taken> {
         }
         Ok(ClaimedJob {
             id,
+            origin: origin.clone(),
             run_id,
             name: text(2, "name")?,
             kind: text(3, "kind")?.unwrap_or_default(),

@@ -119,15 +119,15 @@ impl Store {
         value.ok_or_else(|| Error::internal(name, "the operation did not run"))
     }
 
-    /// The globally unique text that this database's idempotency keys start with.
+    /// The globally unique name of this database, which no copy of it shares. Jobs that were made before
+    /// it was copied from another keep the name of that one: [`ClaimedJob::origin`].
     ///
     /// # Errors
     /// The database's.
     pub fn instance(&self) -> Result<String> {
         self.read(|connection| {
-            crate::db::one(connection, "SELECT value FROM settings WHERE name = 'instance'", &[], |row| {
-                row.text(0)
-            })
+            let sql = "SELECT instance FROM instances ORDER BY first_job_id DESC LIMIT 1";
+            crate::db::one(connection, sql, &[], |row| row.text(0))
         })
     }
 

@@ -27,6 +27,19 @@ impl Bench {
         Bench { folder, store, clock }
     }
 
+    /// A copy of the database, in a folder of its own.
+    pub fn copy(&self) -> Bench {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("windlass.db");
+        SqliteDatabase::open(&self.folder.path().join("windlass.db"), &SqliteOptions::default())
+            .unwrap()
+            .backup(&path)
+            .unwrap();
+        let database = SqliteDatabase::open(&path, &SqliteOptions::default()).unwrap();
+        let store = Store::new(Arc::new(database), self.clock.clone(), Random::from_seed(1));
+        Bench { folder, store, clock: self.clock.clone() }
+    }
+
     pub fn raw(&self) -> rusqlite::Connection {
         rusqlite::Connection::open(self.folder.path().join("windlass.db")).unwrap()
     }

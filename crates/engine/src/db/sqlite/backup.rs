@@ -31,6 +31,7 @@ pub(super) fn backup(source: &mut Connection, target: &Path) -> Result<()> {
     if verdict != "ok" {
         return Err(Error::unavailable(WHAT, Unavailable::Corrupt(verdict)));
     }
+    rename_database(&copy).map_err(|error| from_sqlite(WHAT, &error))?;
     copy.close().map_err(|(_copy, error)| from_sqlite(WHAT, &error))?;
     partial.move_to(target)
 }
@@ -43,6 +44,18 @@ fn copy_pages(source: &mut Connection, copy: &mut Connection) -> rusqlite::Resul
     let step = Backup::new(&snapshot, copy)?.step(ALL_PAGES)?;
     let copied = step == StepResult::Done;
     Ok(if copied { Ok(()) } else { Err(Error::unavailable(WHAT, Unavailable::Locked)) })
+}
+
+/// From its next job on the copy is a database of its own: two that go on side by side must not give
+/// different jobs the same key. A name under which no job was made is nobody's, and is replaced.
+fn rename_database(copy: &Connection) -> rusqlite::Result<usize> {
+    let instance = uuid::Uuid::now_v7().simple().to_string();
+    copy.execute(
+        "INSERT INTO instances (first_job_id, instance)
+         SELECT coalesce((SELECT seq + 1 FROM sqlite_sequence WHERE name = 'jobs'), 1), ?1 WHERE true
+         ON CONFLICT (first_job_id) DO UPDATE SET instance = excluded.instance",
+        [instance],
+    )
 }
 
 /// The file that becomes the copy. Dropped before that, it vanishes.
