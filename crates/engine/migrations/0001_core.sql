@@ -61,6 +61,9 @@ CREATE TABLE runs (
 CREATE INDEX runs_unfinished ON runs (id) WHERE status IN ('PENDING', 'RUNNING');
 CREATE INDEX runs_deadline ON runs (deadline_at)
     WHERE deadline_at IS NOT NULL AND stop_reason IS NULL AND status IN ('PENDING', 'RUNNING');
+-- For pruning, which must not read what it does not delete.
+CREATE INDEX runs_finished ON runs (finished_at) WHERE finished_at IS NOT NULL;
+CREATE INDEX runs_workflow ON runs (workflow_id);
 
 CREATE TABLE jobs (
     id                   {id},
@@ -110,6 +113,9 @@ CREATE INDEX jobs_claim_in_run ON jobs (run_id, priority DESC, execute_after, id
 CREATE INDEX jobs_due ON jobs (execute_after, id) WHERE status = 'SCHEDULED';
 CREATE INDEX jobs_running ON jobs (worker_id, id) WHERE status = 'RUNNING';
 CREATE INDEX jobs_failed ON jobs (finished_at) WHERE status = 'FAILED';
+-- For pruning: of a run's jobs the run's end counts, so theirs are not in it.
+CREATE INDEX jobs_finished_alone ON jobs (finished_at)
+    WHERE run_id IS NULL AND finished_at IS NOT NULL;
 CREATE UNIQUE INDEX jobs_name ON jobs (run_id, name) WHERE run_id IS NOT NULL;
 CREATE UNIQUE INDEX jobs_unique_key ON jobs (unique_key)
     WHERE unique_key IS NOT NULL

@@ -94,6 +94,7 @@ fn record(path: &Path) -> BTreeSet<&'static str> {
     let bench = support::Bench { folder: tempfile::tempdir().unwrap(), store, clock };
     let worker = bench.worker();
     let run_id = bench.submit(graph(vec![vec![], vec![0], vec![0, 1], vec![]]));
+    bench.enqueue(noop());
     bench.enqueue(NewJob { execute_after: Some(2_000_000), ..noop() });
     statements.lock().unwrap().clear();
 
@@ -101,6 +102,7 @@ fn record(path: &Path) -> BTreeSet<&'static str> {
     bench.store.has_claimable(&request(worker, Scope::Runs(vec![run_id]), 1)).unwrap();
     let jobs = bench.claim(worker, 10);
     bench.finish_all(&[(worker, jobs[0].clone(), success()), (worker, jobs[1].clone(), failure())]);
+    bench.finish(worker, &jobs[2], success());
     bench.store.heartbeat(worker).unwrap();
     bench.store.cancel_requests(worker).unwrap();
     bench.store.next_due().unwrap();
@@ -112,6 +114,7 @@ fn record(path: &Path) -> BTreeSet<&'static str> {
     bench.store.run_context(run_id).unwrap();
     bench.store.outputs(run_id, &["j0".to_owned()]).unwrap();
     bench.store.find_job_by_name(run_id, "j0").unwrap();
+    assert_eq!(bench.store.prune_step(bench.clock.now_ms() + 1).unwrap().jobs, 1);
     drop(bench);
     std::mem::take(&mut *statements.lock().unwrap())
 }

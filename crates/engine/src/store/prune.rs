@@ -1,11 +1,16 @@
 //! Taking out what is long over, in small batches.
+//!
+//! What to take is looked for in a snapshot, which keeps nobody waiting. The write transaction only
+//! deletes by id, and looks again whether that is still right: a run may have been retried meanwhile.
 
 use super::{Store, json_ids};
-use crate::db::all;
+use crate::db::{Connection, all};
 use crate::error::Result;
 
 /// Jobs deleted in one transaction at most: other writers wait no longer than that takes.
-const BATCH: i64 = 500;
+const JOBS_MAX: usize = 500;
+/// Runs, and of definitions and workers each, deleted in one transaction at most.
+const ROWS_MAX: usize = 200;
 
 /// What a step of pruning deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -16,46 +21,118 @@ pub struct Pruned {
     pub runs: i64,
 }
 
+/// What was found to be deleted, by id.
+#[derive(Default)]
+struct Old {
+    jobs: Vec<i64>,
+    runs: Vec<i64>,
+    workflows: Vec<i64>,
+    workers: Vec<i64>,
+}
+
 impl Store {
-    /// Deletes one batch of what was over before an instant: jobs first, then the runs that have none
-    /// left. Call again until nothing is deleted.
+    /// Deletes one batch of what was over before an instant: the oldest runs with their jobs, a large one
+    /// in several steps, and jobs that stand alone. Call again until nothing is deleted; the last step takes the definitions
+    /// and workers that nothing refers to any more.
     ///
     /// # Errors
     /// The database's.
     pub fn prune_step(&self, before_ms: i64) -> Result<Pruned> {
-        self.write("prune", move |connection| {
-            let jobs = all(
-                connection,
-                "SELECT jobs.id FROM jobs LEFT JOIN runs ON runs.id = jobs.run_id
-                 WHERE (jobs.run_id IS NULL AND jobs.finished_at < $1
-                        AND jobs.status IN ('SUCCESSFUL', 'FAILED', 'SKIPPED', 'CANCELLED'))
-                    OR (runs.finished_at < $1 AND runs.status IN ('SUCCESSFUL', 'FAILED', 'CANCELLED'))
-                 LIMIT $2",
-                &[before_ms.into(), BATCH.into()],
-                |row| row.integer(0),
-            )?;
-            let deleted =
-                connection.execute("DELETE FROM jobs WHERE id IN {ids $1}", &[(&json_ids(&jobs)).into()])?;
-            let mut runs = 0;
-            if (jobs.len() as i64) < BATCH {
-                runs = connection.execute(
-                    "DELETE FROM runs
-                     WHERE finished_at < $1 AND status IN ('SUCCESSFUL', 'FAILED', 'CANCELLED')",
-                    &[before_ms.into()],
-                )?;
-                connection.execute(
-                    "DELETE FROM workflows
-                     WHERE created_at < $1
-                       AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.workflow_id = workflows.id)",
-                    &[before_ms.into()],
-                )?;
-                connection.execute(
-                    "DELETE FROM workers WHERE stopped_at < $1 AND status IN ('STOPPED', 'DEAD')",
-                    &[before_ms.into()],
-                )?;
+        loop {
+            let old = self.read(|connection| find(connection, before_ms))?;
+            let Old { jobs, runs, workflows, workers } = &old;
+            if [jobs, runs, workflows, workers].iter().all(|ids| ids.is_empty()) {
+                return Ok(Pruned::default());
             }
-            let count = |rows| i64::try_from(rows).unwrap_or(i64::MAX);
-            Ok(Pruned { jobs: count(deleted), runs: count(runs) })
-        })
+            let only_leftovers = jobs.is_empty() && runs.is_empty();
+            let pruned = self.write("prune", move |connection| delete(connection, &old, before_ms))?;
+            if !only_leftovers {
+                return Ok(pruned);
+            }
+        }
     }
+}
+
+fn find(connection: &mut dyn Connection, before_ms: i64) -> Result<Old> {
+    let runs = ids(
+        connection,
+        "SELECT id FROM runs
+         WHERE finished_at IS NOT NULL AND finished_at < $1
+           AND status IN ('SUCCESSFUL', 'FAILED', 'CANCELLED')
+         ORDER BY finished_at LIMIT $2",
+        before_ms,
+        ROWS_MAX,
+    )?;
+    let mut jobs = all(
+        connection,
+        "SELECT id FROM jobs WHERE run_id IN {ids $1} LIMIT $2",
+        &[(&json_ids(&runs)).into(), (JOBS_MAX as i64).into()],
+        |row| row.integer(0),
+    )?;
+    jobs.extend(ids(
+        connection,
+        "SELECT id FROM jobs
+         WHERE run_id IS NULL AND finished_at IS NOT NULL AND finished_at < $1
+           AND status IN ('SUCCESSFUL', 'FAILED', 'SKIPPED', 'CANCELLED')
+         ORDER BY finished_at LIMIT $2",
+        before_ms,
+        JOBS_MAX - jobs.len(),
+    )?);
+    let (mut workflows, mut workers) = (Vec::new(), Vec::new());
+    if runs.is_empty() && jobs.is_empty() {
+        workflows = ids(
+            connection,
+            "SELECT id FROM workflows
+             WHERE created_at < $1
+               AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.workflow_id = workflows.id)
+             LIMIT $2",
+            before_ms,
+            ROWS_MAX,
+        )?;
+        workers = ids(
+            connection,
+            "SELECT id FROM workers WHERE stopped_at < $1 AND status IN ('STOPPED', 'DEAD') LIMIT $2",
+            before_ms,
+            ROWS_MAX,
+        )?;
+    }
+    Ok(Old { jobs, runs, workflows, workers })
+}
+
+fn ids(connection: &mut dyn Connection, sql: &'static str, before_ms: i64, limit: usize) -> Result<Vec<i64>> {
+    all(connection, sql, &[before_ms.into(), (limit as i64).into()], |row| row.integer(0))
+}
+
+fn delete(connection: &mut dyn Connection, old: &Old, before_ms: i64) -> Result<Pruned> {
+    let mut delete = |sql: &'static str, ids: &[i64]| -> Result<i64> {
+        let deleted = connection.execute(sql, &[(&json_ids(ids)).into(), before_ms.into()])?;
+        Ok(i64::try_from(deleted).unwrap_or(i64::MAX))
+    };
+    let jobs = delete(
+        "DELETE FROM jobs
+         WHERE id IN {ids $1}
+           AND ((run_id IS NULL AND finished_at < $2
+                 AND status IN ('SUCCESSFUL', 'FAILED', 'SKIPPED', 'CANCELLED'))
+                OR EXISTS (SELECT 1 FROM runs
+                           WHERE runs.id = jobs.run_id AND runs.finished_at < $2
+                             AND runs.status IN ('SUCCESSFUL', 'FAILED', 'CANCELLED')))",
+        &old.jobs,
+    )?;
+    let runs = delete(
+        "DELETE FROM runs
+         WHERE id IN {ids $1} AND finished_at < $2 AND status IN ('SUCCESSFUL', 'FAILED', 'CANCELLED')
+           AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.run_id = runs.id)",
+        &old.runs,
+    )?;
+    delete(
+        "DELETE FROM workflows
+         WHERE id IN {ids $1} AND created_at < $2
+           AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.workflow_id = workflows.id)",
+        &old.workflows,
+    )?;
+    delete(
+        "DELETE FROM workers WHERE id IN {ids $1} AND stopped_at < $2 AND status IN ('STOPPED', 'DEAD')",
+        &old.workers,
+    )?;
+    Ok(Pruned { jobs, runs })
 }

@@ -32,15 +32,23 @@ impl Store {
 
 fn retry(connection: &mut dyn Connection, run_id: i64, selection: &Selection, now_ms: i64) -> Result<i64> {
     let operation = || format!("retry run {run_id}");
-    let status = first(connection, "SELECT status FROM runs WHERE id = $1", &[run_id.into()], |row| {
-        row.parsed(0, RunStatus::parse)
-    })?;
-    match status {
-        None => return Err(Error::not_found(format!("run {run_id}"))),
-        Some(status) if !status.is_terminal() => {
-            return Err(Error::conflict(operation(), format!("it is {status}, not over")));
+    // Locks the row where others may write beside: the run stays over until this is done.
+    let over = first(
+        connection,
+        "UPDATE runs SET updated_at = $2
+         WHERE id = $1 AND status IN ('SUCCESSFUL', 'FAILED', 'CANCELLED')
+         RETURNING total_jobs, (SELECT count(*) FROM jobs WHERE jobs.run_id = runs.id)",
+        &[run_id.into(), now_ms.into()],
+        |row| Ok((row.integer(0)?, row.integer(1)?)),
+    )?;
+    match over {
+        None => return Err(why_not_over(connection, run_id)?),
+        Some((total, left)) if left != total => {
+            let reason =
+                format!("{left} of its {total} jobs are left, the others were pruned; submit it anew");
+            return Err(Error::conflict(operation(), reason));
         }
-        Some(_) => {}
+        Some(_whole) => {}
     }
     let reset = match selection {
         Selection::Failed => reset_failed(connection, run_id, now_ms)?,
@@ -53,6 +61,16 @@ fn retry(connection: &mut dyn Connection, run_id: i64, selection: &Selection, no
     reopen(connection, run_id, now_ms)?;
     connection.hint(Hints::PENDING | Hints::PROGRESS);
     Ok(reset)
+}
+
+fn why_not_over(connection: &mut dyn Connection, run_id: i64) -> Result<Error> {
+    let status = first(connection, "SELECT status FROM runs WHERE id = $1", &[run_id.into()], |row| {
+        row.parsed(0, RunStatus::parse)
+    })?;
+    Ok(match status {
+        None => Error::not_found(format!("run {run_id}")),
+        Some(status) => Error::conflict(format!("retry run {run_id}"), format!("it is {status}, not over")),
+    })
 }
 
 fn reset_failed(connection: &mut dyn Connection, run_id: i64, now_ms: i64) -> Result<i64> {
