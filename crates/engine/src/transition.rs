@@ -85,9 +85,13 @@ impl Backoff {
     /// a share in [0, 1).
     #[must_use]
     pub fn wait_ms(&self, failures: i64, chance: f64) -> i64 {
+        if self.delay_ms <= 0 {
+            // Nothing grows out of nothing; times an overflowed power it would not be a number.
+            return 0;
+        }
         let exponent = i32::try_from(failures.saturating_sub(1).max(0)).unwrap_or(i32::MAX);
         let longest = self.max_delay_ms.max(0) as f64;
-        let grown = (self.delay_ms.max(0) as f64 * self.factor.max(1.0).powi(exponent)).min(longest);
+        let grown = (self.delay_ms as f64 * self.factor.max(1.0).powi(exponent)).min(longest);
         let spread = 1.0 + self.jitter.clamp(0.0, 1.0) * (2.0 * chance - 1.0);
         // Finite and not negative by now: the conversion can only round.
         (grown * spread).round() as i64
@@ -272,6 +276,8 @@ mod tests {
         let jittered = Backoff { jitter: 0.2, ..backoff };
         assert_eq!((jittered.wait_ms(1, 0.0), jittered.wait_ms(1, 0.5)), (80, 100));
         assert!(jittered.wait_ms(1, 0.999) <= 120);
+        let at_once = Backoff { delay_ms: 0, factor: 2.0, ..backoff };
+        assert_eq!((at_once.wait_ms(1, 0.5), at_once.wait_ms(2_000, 0.5)), (0, 0), "however often it failed");
         let extreme = Backoff { delay_ms: i64::MAX, factor: f64::MAX, max_delay_ms: 7, jitter: 9.0 };
         assert!((0..=14).contains(&extreme.wait_ms(i64::MAX, 0.999)), "overflow and odd values stay bounded");
     }
