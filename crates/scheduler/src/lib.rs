@@ -14,6 +14,8 @@ pub use rescue::Watchman;
 
 /// How often the workers are looked at: how fast the death of one is noticed.
 const RESCUE_TICK: Duration = Duration::from_millis(500);
+/// Batches of due jobs in one turn at most: the dead are looked for, and an end is heard, between turns.
+const BATCHES_MAX: usize = 8;
 /// A failing database is tried again after this time.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
@@ -78,10 +80,14 @@ fn turn(store: &Store, watchman: &mut Watchman) -> Result<Duration> {
     Ok(store.clock().until(next_at, RESCUE_TICK))
 }
 
-/// Makes everything due claimable, batch by batch; returns when the next is due.
+/// Makes what is due claimable, a turn's worth of batches at most; returns when the next is due, which
+/// is not in the future when something is left.
 fn promote(store: &Store) -> Result<Option<i64>> {
     let mut next_at = store.next_due()?;
-    while next_at.is_some_and(|at_ms| at_ms <= store.clock().now_ms()) {
+    for _batch in 0..BATCHES_MAX {
+        if next_at.is_none_or(|at_ms| at_ms > store.clock().now_ms()) {
+            break;
+        }
         let due = store.promote_due()?;
         next_at = due.next_at;
         if due.promoted == 0 && due.expired == 0 {
@@ -90,4 +96,34 @@ fn promote(store: &Store) -> Result<Option<i64>> {
         }
     }
     Ok(next_at)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::sync::Arc;
+
+    use windlass_engine::db::sqlite::{SqliteDatabase, SqliteOptions};
+    use windlass_engine::store::NewJob;
+    use windlass_engine::{Clock, JobStatus, Random};
+
+    use super::*;
+
+    #[test]
+    fn a_turn_ends_also_when_more_is_due() {
+        let folder = tempfile::tempdir().unwrap();
+        let database =
+            SqliteDatabase::open(&folder.path().join("windlass.db"), &SqliteOptions::default()).unwrap();
+        let clock = Clock::manual(1_000);
+        let store = Store::new(Arc::new(database), clock.clone(), Random::from_seed(1));
+        let later = NewJob { execute_after: Some(2_000), ..NewJob::new("noop", "null") };
+        store.enqueue(vec![later; 20_000]).unwrap();
+        clock.advance_ms(5_000);
+        let scheduled = || store.stats().unwrap().jobs.of(JobStatus::Scheduled);
+        assert_eq!(promote(&store).unwrap(), Some(2_000), "the next turn is at once");
+        assert_eq!(scheduled(), 12_000);
+        while promote(&store).unwrap().is_some() {}
+        assert_eq!(scheduled(), 0);
+    }
 }
