@@ -1,6 +1,6 @@
 //! The one thread of a process that writes to SQLite, with group commit.
 //!
-//! Callers hand it operations; it runs all that are waiting inside one `BEGIN IMMEDIATE`, each in a
+//! Callers hand it operations; it runs those that are waiting inside one `BEGIN IMMEDIATE`, each in a
 //! savepoint so that one that fails hurts no other, commits once, and answers everybody. While a
 //! commit waits for the disk the next group gathers: the slower the disk, the larger the groups.
 
@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use super::connection::{SqliteConnection, Statements};
 use super::error::from_sqlite;
+use crate::clock::Clock;
 use crate::db::WriteOperation;
 use crate::error::{Error, Result, Unavailable};
 use crate::signal::{Hints, Signals};
@@ -21,6 +22,9 @@ use crate::signal::{Hints, Signals};
 const QUEUE_MAX: usize = 1_024;
 /// Operations in one transaction at most.
 const GROUP_MAX: usize = 256;
+/// After this time no operation joins a transaction any more: those done in it wait for its commit, and
+/// so do other processes. One operation may take longer.
+const GROUP_MAX_MS: i64 = 50;
 /// How often an idle writer looks whether another process committed.
 const WATCH_TICK: Duration = Duration::from_millis(10);
 
@@ -42,7 +46,13 @@ impl Writer {
     pub(super) fn start(connection: rusqlite::Connection, signals: Signals) -> Result<Writer> {
         let (requests, inbox) = sync_channel(QUEUE_MAX);
         let watching = Arc::new(AtomicBool::new(false));
-        let mut state = State { connection, statements: Statements::default(), signals, data_version: 0 };
+        let mut state = State {
+            connection,
+            statements: Statements::default(),
+            signals,
+            clock: Clock::system(),
+            data_version: 0,
+        };
         let watch = Arc::clone(&watching);
         let thread = std::thread::Builder::new()
             .name("windlass-writer".to_owned())
@@ -93,6 +103,7 @@ struct State {
     connection: rusqlite::Connection,
     statements: Statements,
     signals: Signals,
+    clock: Clock,
     data_version: i64,
 }
 
@@ -109,7 +120,9 @@ impl State {
                 Ok(first) => {
                     let mut group = vec![first];
                     group.extend(inbox.try_iter().take(GROUP_MAX - 1));
-                    self.commit_group(group);
+                    while !group.is_empty() {
+                        group = self.commit_group(group);
+                    }
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
@@ -134,31 +147,43 @@ impl State {
         }
     }
 
-    fn commit_group(&mut self, mut group: Vec<Request>) {
+    /// Commits what can be done in one group's time and answers it; returns the rest.
+    fn commit_group(&mut self, mut group: Vec<Request>) -> Vec<Request> {
         let (results, hints) = match self.run_group(&mut group) {
             Ok((results, hints)) => (results, hints),
             Err(error) => (vec![Err(error); group.len()], Hints::NONE),
         };
+        let rest = group.split_off(results.len());
         for (request, result) in group.into_iter().zip(results) {
             // A caller that gave up waiting is no reason to stop.
             let _gone = request.answer.send(result);
         }
         self.signals.publish(hints);
+        rest
     }
 
+    /// Runs the operations from the first on in one transaction; a result for each that was run.
     fn run_group(&mut self, group: &mut [Request]) -> Result<(Vec<Result<()>>, Hints)> {
-        let State { connection, statements, .. } = self;
+        let State { connection, statements, clock, .. } = self;
         let run = |sql: &str| {
             connection
                 .prepare_cached(sql)
                 .and_then(|mut statement| statement.execute([]))
                 .map_err(|error| from_sqlite("write to the database", &error))
         };
+        if !connection.is_autocommit() {
+            // Taking an earlier transaction back has failed: until that is done none can begin.
+            run("ROLLBACK")?;
+        }
         run("BEGIN IMMEDIATE")?;
+        let began_ms = clock.monotonic_ms();
         let mut session = SqliteConnection::new(connection, statements);
         let alone = group.len() == 1;
         let mut results = Vec::with_capacity(group.len());
         for request in group.iter_mut() {
+            if !results.is_empty() && clock.monotonic_ms() - began_ms >= GROUP_MAX_MS {
+                break;
+            }
             if !alone {
                 run("SAVEPOINT operation")?;
             }
@@ -197,5 +222,28 @@ fn run_operation(request: &mut Request, session: &mut SqliteConnection<'_>) -> R
     match catch_unwind(AssertUnwindSafe(|| (request.operation)(session))) {
         Ok(result) => result,
         Err(_panic) => Err(Error::internal(request.name, "the operation panicked")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn a_transaction_that_could_not_be_taken_back_is_taken_back_later() {
+        let connection = rusqlite::Connection::open_in_memory().unwrap();
+        connection
+            .execute_batch("CREATE TABLE kept (id INTEGER); BEGIN; INSERT INTO kept VALUES (1)")
+            .unwrap();
+        let writer = Writer::start(connection, Signals::default()).unwrap();
+        let insert = Box::new(|connection: &mut dyn crate::db::Connection| {
+            connection.execute("INSERT INTO kept VALUES (2)", &[])?;
+            let rows = crate::db::one(connection, "SELECT count(*) FROM kept", &[], |row| row.integer(0))?;
+            assert_eq!(rows, 1, "nothing is left of the other one");
+            Ok(())
+        });
+        assert_eq!(writer.write("insert", insert), Ok(()));
     }
 }
