@@ -2,6 +2,9 @@
 
 use std::fs;
 
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
+
 /// What identifies a process for good: its id alone is used again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessIdentity {
@@ -29,7 +32,10 @@ impl ProcessIdentity {
     #[must_use]
     pub fn current() -> ProcessIdentity {
         let pid = i64::from(std::process::id());
-        let start = start_time(pid).unwrap_or_default();
+        let start = match sight(pid) {
+            Sight::Runs(start) => start.to_string(),
+            Sight::Ended | Sight::Hidden => String::new(),
+        };
         ProcessIdentity {
             host: host_name(),
             pid,
@@ -41,8 +47,10 @@ impl ProcessIdentity {
 /// Whether the process of a worker still exists.
 ///
 /// Another boot means gone: a SQLite database in WAL mode is shared through memory, so all its
-/// processes belong to one kernel, and that kernel has been started anew. Another pid namespace of the
-/// same boot can't be seen into.
+/// processes belong to one kernel, and that kernel has been started anew. That holds for SQLite only:
+/// of a database with several hosts another boot id may be another host's. Another pid namespace of the
+/// same boot can't be seen into, nor can another user's processes where `/proc` is mounted with
+/// `hidepid`.
 #[must_use]
 pub fn fate(pid: i64, process: &str) -> Fate {
     let mut parts = process.splitn(3, '/');
@@ -50,7 +58,7 @@ pub fn fate(pid: i64, process: &str) -> Fate {
         return Fate::Unknown;
     };
     let (this_boot, this_namespace) = (boot_id(), pid_namespace());
-    if boot.is_empty() || namespace.is_empty() || this_boot.is_empty() || this_namespace.is_empty() {
+    if [boot, namespace, start, &this_boot, &this_namespace].iter().any(|part| part.is_empty()) {
         return Fate::Unknown;
     }
     if boot != this_boot {
@@ -59,10 +67,26 @@ pub fn fate(pid: i64, process: &str) -> Fate {
     if namespace != this_namespace {
         return Fate::Unknown;
     }
-    match start_time(pid) {
-        Some(found) if found.to_string() == start => Fate::Lives,
-        Some(_) | None => Fate::Gone,
+    match sight(pid) {
+        Sight::Runs(found) if found.to_string() == start => Fate::Lives,
+        Sight::Runs(_) | Sight::Ended => Fate::Gone,
+        Sight::Hidden => fate_of_hidden(signal_nothing(pid)),
     }
+}
+
+/// A process that `/proc` does not show is either gone or somebody else's.
+fn fate_of_hidden(answer: Result<(), Errno>) -> Fate {
+    match answer {
+        Err(Errno::SRCH) => Fate::Gone,
+        Ok(()) | Err(_) => Fate::Unknown,
+    }
+}
+
+/// Asks the kernel whether there is such a process at all.
+fn signal_nothing(pid: i64) -> Result<(), Errno> {
+    // No process has another number; zero and below would mean groups.
+    let pid = i32::try_from(pid).ok().filter(|pid| *pid > 0).and_then(Pid::from_raw);
+    test_kill_process(pid.ok_or(Errno::SRCH)?)
 }
 
 /// The environment that a process was started with.
@@ -95,15 +119,29 @@ pub fn processes_with(is_wanted: impl Fn(&Environment) -> bool) -> Vec<i32> {
         .collect()
 }
 
-/// When the process started, in clock ticks since the boot; `None` when it is gone or a zombie.
+/// What `/proc` shows of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sight {
+    /// It runs since then, in clock ticks since the boot.
+    Runs(u64),
+    /// It has ended and was not waited for yet.
+    Ended,
+    /// Nothing.
+    Hidden,
+}
+
 /// Fields as in proc_pid_stat(5).
-fn start_time(pid: i64) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The second field is the command in parentheses and may hold anything, also spaces.
-    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
-    match *fields.first()? {
-        "Z" | "X" => None,
-        _ => fields.get(19)?.parse().ok(),
+fn sight(pid: i64) -> Sight {
+    // The command in the second field may be no UTF-8.
+    let Ok(stat) = fs::read(format!("/proc/{pid}/stat")) else { return Sight::Hidden };
+    let stat = String::from_utf8_lossy(&stat);
+    // It is in parentheses and may hold anything, also spaces.
+    let Some((_command, fields)) = stat.rsplit_once(')') else { return Sight::Hidden };
+    let fields: Vec<&str> = fields.split_whitespace().collect();
+    match (fields.first(), fields.get(19).and_then(|start| start.parse().ok())) {
+        (Some(&("Z" | "X")), _) => Sight::Ended,
+        (Some(_), Some(start)) => Sight::Runs(start),
+        (Some(_) | None, _) => Sight::Hidden,
     }
 }
 
@@ -136,6 +174,21 @@ mod tests {
         let rest = this.process.split_once('/').expect("three parts").1;
         assert_eq!(fate(this.pid, &format!("another-boot/{rest}")), Fate::Gone);
         assert_eq!(fate(this.pid, "opaque"), Fate::Unknown, "a worker in another language");
+        assert_eq!(
+            fate(this.pid, &format!("{boot_and_namespace}/")),
+            Fate::Unknown,
+            "it could not see itself when it registered"
+        );
+    }
+
+    #[test]
+    fn a_process_that_is_not_shown_is_gone_only_when_the_kernel_knows_none() {
+        let this = ProcessIdentity::current();
+        for pid in [i64::from(i32::MAX), i64::MAX, -1] {
+            assert_eq!(fate(pid, &this.process), Fate::Gone, "{pid} is no process");
+        }
+        assert_eq!(fate_of_hidden(Err(Errno::PERM)), Fate::Unknown, "another user's, behind hidepid");
+        assert_eq!(fate_of_hidden(Ok(())), Fate::Unknown);
     }
 
     #[test]
@@ -150,9 +203,12 @@ mod tests {
         let mut child = std::process::Command::new("true").spawn().expect("`true` is everywhere");
         let pid = i64::from(child.id());
         let this = ProcessIdentity::current();
-        let start = start_time(pid);
-        child.wait().expect("it ends");
         let prefix = this.process.rsplit_once('/').expect("three parts").0.to_owned();
-        assert_eq!(fate(pid, &format!("{prefix}/{}", start.unwrap_or(1))), Fate::Gone);
+        let process = match sight(pid) {
+            Sight::Runs(start) => format!("{prefix}/{start}"),
+            Sight::Ended | Sight::Hidden => format!("{prefix}/1"),
+        };
+        child.wait().expect("it ends");
+        assert_eq!(fate(pid, &process), Fate::Gone);
     }
 }
