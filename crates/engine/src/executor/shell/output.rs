@@ -1,7 +1,7 @@
 //! What a successful job hands on.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::path::Path;
 
 use serde_json::Value as Json;
@@ -29,12 +29,15 @@ pub(super) fn collect(source: OutputSource, stdout: &[u8], file: &Path) -> Resul
 }
 
 fn read_file(file: &Path) -> Result<Option<String>, String> {
-    let Ok(opened) = File::open(file) else { return Ok(None) };
+    let unreadable = |error| format!("the file WINDLASS_OUTPUT could not be read: {error}");
+    let opened = match File::open(file) {
+        Ok(opened) => opened,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        // Without it the job would seem to hand nothing on.
+        Err(error) => return Err(unreadable(error)),
+    };
     let mut bytes = Vec::new();
-    opened
-        .take(OUTPUT_MAX_BYTES as u64 + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|error| format!("the file WINDLASS_OUTPUT could not be read: {error}"))?;
+    opened.take(OUTPUT_MAX_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     within_limit(bytes.len(), "the file WINDLASS_OUTPUT")?;
     if bytes.is_empty() {
         return Ok(None);
@@ -70,6 +73,7 @@ mod tests {
         assert_eq!(collect(OutputSource::Json, b" {\"a\": 1}\n", nowhere), Ok(Some("{\"a\":1}".to_owned())));
         assert!(collect(OutputSource::Json, b"no json", nowhere).is_err());
         assert_eq!(collect(OutputSource::File, b"ignored", nowhere), Ok(None));
+        assert!(collect(OutputSource::File, b"", Path::new("/dev/null/output")).is_err(), "not absent");
         let large = vec![b'x'; OUTPUT_MAX_BYTES + 1];
         assert!(collect(OutputSource::Text, &large, nowhere).is_err());
     }
