@@ -272,3 +272,19 @@ fn a_copy_is_another_database_with_the_same_jobs() {
     let of_copy = copy.copy();
     assert_ne!(of_copy.store.instance().unwrap(), second);
 }
+
+#[test]
+fn cancelling_a_run_ends_what_waits_and_asks_what_runs() {
+    let bench = Bench::new();
+    let worker = bench.worker();
+    let run_id = bench.submit(graph(vec![vec![], vec![0], vec![0]]));
+    let running = bench.claim(worker, 1).remove(0);
+    let cancellation = bench.store.cancel_run(run_id).unwrap();
+    assert_eq!((cancellation.cancelled, cancellation.stopping), (2, 1));
+    assert_eq!(bench.store.cancel_requests(worker).unwrap(), [running.id]);
+    let job = bench.store.job(running.id).unwrap();
+    assert_eq!((job.status, job.last_error, job.finished_at), (JobStatus::Running, None, None));
+    bench.finish(worker, &running, failure());
+    assert_eq!(bench.store.run(run_id).unwrap().status, RunStatus::Cancelled);
+    bench.assert_sound();
+}

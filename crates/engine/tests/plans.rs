@@ -156,6 +156,21 @@ fn the_claim_reads_its_index_in_order() {
     }
 }
 
+/// `RETURNING id` of an update from a table that has an `id` too is ambiguous to other databases.
+#[test]
+fn an_update_from_another_table_names_the_table_that_it_returns_from() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut seen = 0;
+    for statement in record(&folder.path().join("windlass.db")) {
+        let Some((update, returned)) = statement.split_once("RETURNING ") else { continue };
+        if update.contains("UPDATE ") && update.contains("\n         FROM ") {
+            seen += 1;
+            assert!(returned.split(", ").all(|column| column.contains('.')), "{statement}");
+        }
+    }
+    assert!(seen >= 3, "{seen} statements were looked at");
+}
+
 fn plan(raw: &rusqlite::Connection, sql: &str) -> Vec<String> {
     let mut statement = raw.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
     let mut steps = Vec::new();

@@ -56,21 +56,31 @@ pub(super) fn stop_run(
     if stopped == 0 {
         return Err(why_not_stopped(connection, run_id)?);
     }
-    let stopping = connection.execute(
-        "UPDATE jobs SET cancel_requested_at = $2, updated_at = $2
-         WHERE run_id = $1 AND status = 'RUNNING' AND cancel_requested_at IS NULL",
-        &[run_id.into(), now_ms.into()],
-    )?;
     let error = match reason {
         StopReason::Cancelled => "the run was cancelled",
         StopReason::TimedOut => "the run's time was over",
     };
-    let cancelled = connection.execute(
-        "UPDATE jobs SET status = 'CANCELLED', last_error = $3, updated_at = $2, finished_at = $2
-         WHERE run_id = $1 AND status IN ('BLOCKED', 'SCHEDULED', 'PENDING', 'WAITING')",
+    // One statement for what waits and what runs: between two, a claim of another connection could take
+    // a job from the one to the other, and it would be seen by neither.
+    let (mut cancelled, mut stopping) = (0, 0);
+    connection.query(
+        "UPDATE jobs
+         SET cancel_requested_at = CASE WHEN status = 'RUNNING' THEN $2 ELSE cancel_requested_at END,
+             last_error = CASE WHEN status = 'RUNNING' THEN last_error ELSE $3 END,
+             finished_at = CASE WHEN status = 'RUNNING' THEN finished_at ELSE $2 END,
+             updated_at = $2,
+             status = CASE WHEN status = 'RUNNING' THEN status ELSE 'CANCELLED' END
+         WHERE run_id = $1
+           AND (status IN ('BLOCKED', 'SCHEDULED', 'PENDING', 'WAITING')
+                OR (status = 'RUNNING' AND cancel_requested_at IS NULL))
+         RETURNING status",
         &[run_id.into(), now_ms.into(), error.into()],
+        &mut |row| {
+            let runs = row.parsed(0, JobStatus::parse)? == JobStatus::Running;
+            *(if runs { &mut stopping } else { &mut cancelled }) += 1;
+            Ok(())
+        },
     )?;
-    let (cancelled, stopping) = (count(cancelled), count(stopping));
     let delta = RunDelta { finished: cancelled, failed: cancelled };
     count_down(connection, &BTreeMap::from([(run_id, delta)]), now_ms)?;
     connection.hint(Hints::CANCEL | Hints::PROGRESS);
@@ -137,8 +147,4 @@ fn cancel_job(connection: &mut dyn Connection, job_id: i64, now_ms: i64) -> Resu
             Error::conflict(format!("cancel job {label}"), format!("it is {status} already"))
         }
     })
-}
-
-fn count(rows: u64) -> i64 {
-    i64::try_from(rows).unwrap_or(i64::MAX)
 }

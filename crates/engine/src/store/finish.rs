@@ -132,7 +132,7 @@ fn write_transitions(
                         execute_after integer, last_error text, output text} AS news
          WHERE jobs.id = news.id AND jobs.status = 'RUNNING' AND jobs.attempt = news.attempt
            AND jobs.worker_id = news.worker_id
-         RETURNING id, run_id, name, status, allow_failure",
+         RETURNING jobs.id, jobs.run_id, jobs.name, jobs.status, jobs.allow_failure",
         &[(&json_rows("finish jobs", &news)?).into(), now_ms.into()],
         |row| {
             Ok(Ended {
@@ -256,7 +256,7 @@ fn promote_children(connection: &mut dyn Connection, parents: &[i64], now_ms: i6
          FROM (SELECT child_id, count(*) AS edges FROM job_dependencies
                WHERE parent_id IN {ids $1} GROUP BY child_id) AS satisfied
          WHERE jobs.id = satisfied.child_id AND jobs.status = 'BLOCKED'
-         RETURNING status",
+         RETURNING jobs.status",
         &[(&json_ids(parents)).into(), now_ms.into()],
         &mut |row| {
             claimable |= row.parsed(0, JobStatus::parse)? == JobStatus::Pending;
@@ -324,7 +324,7 @@ pub(super) fn count_down(
              updated_at = $2
          FROM {rows $1: id integer, finished integer, failed integer} AS news
          WHERE runs.id = news.id AND runs.status IN ('PENDING', 'RUNNING')
-         RETURNING id, status",
+         RETURNING runs.id, runs.status",
         &[(&json_rows("count finished jobs", &news)?).into(), now_ms.into()],
         |row| Ok((row.integer(0)?, row.parsed(1, RunStatus::parse)?)),
     )?;

@@ -182,15 +182,10 @@ impl Store {
                 select_jobs!(
                     "WHERE (CAST($1 AS TEXT) IS NULL OR status = $1)
                    AND (CAST($2 AS TEXT) IS NULL OR queue = $2)
-                   AND ($3 = 0 OR run_id = $3)
+                   AND (CAST($3 AS {integer}) IS NULL OR run_id = $3)
                  ORDER BY id DESC LIMIT $4"
                 ),
-                &[
-                    status.into(),
-                    (&filter.queue).into(),
-                    filter.run_id.unwrap_or(0).into(),
-                    filter.limit.into(),
-                ],
+                &[status.into(), (&filter.queue).into(), filter.run_id.into(), filter.limit.into()],
                 read_job,
             )
         })

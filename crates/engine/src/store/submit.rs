@@ -82,19 +82,26 @@ fn submit(
     prepared: &Prepared,
     now_ms: i64,
 ) -> Result<Submitted> {
-    if let Some(key) = &run.run_key {
-        let known =
-            first(connection, "SELECT id FROM runs WHERE run_key = $1", &[key.into()], |row| row.integer(0))?;
-        if let Some(run_id) = known {
-            return Ok(Submitted { run_id, created: false });
-        }
+    if let Some(run_id) = known_run(connection, run)? {
+        return Ok(Submitted { run_id, created: false });
     }
     let workflow_id = keep_version(connection, &run.workflow.name, prepared, now_ms)?;
-    let run_id = insert_run(connection, run, workflow_id, now_ms)?;
+    let Some(run_id) = insert_run(connection, run, workflow_id, now_ms)? else {
+        // Where several write at once, another was faster.
+        let known = known_run(connection, run)?;
+        let run_id = known.ok_or_else(|| Error::internal("submit a run", "its key is taken by no run"))?;
+        return Ok(Submitted { run_id, created: false });
+    };
     let ids = insert_jobs(connection, run_id, &run.workflow, prepared, now_ms)?;
     insert_edges(connection, &run.workflow, &ids)?;
     connection.hint(Hints::PENDING | Hints::PROGRESS);
     Ok(Submitted { run_id, created: true })
+}
+
+/// The run that has the key, if there is one.
+fn known_run(connection: &mut dyn Connection, run: &NewRun) -> Result<Option<i64>> {
+    let Some(key) = &run.run_key else { return Ok(None) };
+    first(connection, "SELECT id FROM runs WHERE run_key = $1", &[key.into()], |row| row.integer(0))
 }
 
 /// The version of the definition with this content, made if it is new.
@@ -117,15 +124,22 @@ fn keep_version(
     )
 }
 
-fn insert_run(connection: &mut dyn Connection, run: &NewRun, workflow_id: i64, now_ms: i64) -> Result<i64> {
+/// The id of the run, unless its key was taken.
+fn insert_run(
+    connection: &mut dyn Connection,
+    run: &NewRun,
+    workflow_id: i64,
+    now_ms: i64,
+) -> Result<Option<i64>> {
     let params = to_json(&run.params)?;
     let env = to_json(&run.workflow.env)?;
     let total = run.workflow.jobs.len() as i64;
-    one(
+    first(
         connection,
         "INSERT INTO runs (workflow_id, workflow, params, env, dir, run_key, total_jobs, unfinished_jobs,
                            timeout_ms, created_at, updated_at)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $7, $8, $9, $9)
+         ON CONFLICT (run_key) DO NOTHING
          RETURNING id",
         &[
             workflow_id.into(),

@@ -136,7 +136,7 @@ impl Store {
         self.write("change a worker's state", move |connection| {
             let changed = connection.execute(
                 "UPDATE workers
-                 SET status = $2, stopped_at = CASE WHEN $2 IN ('STOPPED', 'DEAD') THEN $3 END
+                 SET status = $2, stopped_at = CASE WHEN $2 IN ('STOPPED', 'DEAD') THEN CAST($3 AS {integer}) END
                  WHERE id = $1 AND status IN ('ALIVE', 'DRAINING')",
                 &[worker_id.into(), status.as_str().into(), now_ms.into()],
             )?;
