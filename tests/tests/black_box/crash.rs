@@ -25,15 +25,32 @@ const LONGEST_WORK_MS: u64 = 30;
 fn killed_at_random_moments() {
     let seed = seed("killed_at_random_moments");
     let rounds = number_from(ROUNDS_VARIABLE).unwrap_or(DEFAULT_ROUNDS);
-    let mut interruptions = 0;
+    let mut total = Damage::default();
     for round in 0..rounds {
-        interruptions += one_round(seed, round);
+        let damage = one_round(seed, round);
+        total = Damage {
+            kills: total.kills + damage.kills,
+            interruptions: total.interruptions + damage.interruptions,
+        };
     }
-    assert!(interruptions > 0, "no kill hit a running job: the test proves nothing");
+    println!(
+        "{rounds} runs of {JOBS} jobs; {} kills hit a working engine and interrupted {} attempts",
+        total.kills, total.interruptions
+    );
+    assert!(total.interruptions > 0, "no kill hit a running job: the test proves nothing");
 }
 
-/// A run that is killed some times and resumed each time. Gives how many attempts were interrupted.
-fn one_round(seed: u64, round: u64) -> i64 {
+/// What kills did.
+#[derive(Debug, Clone, Copy, Default)]
+struct Damage {
+    /// Those that came before the engine's work was done.
+    kills: u64,
+    /// Attempts they ended.
+    interruptions: i64,
+}
+
+/// A run that is killed some times and resumed each time.
+fn one_round(seed: u64, round: u64) -> Damage {
     let mut rng = round_rng(seed, round);
     let sandbox = Sandbox::new();
     let graph = Graph::random(&mut rng, JOBS, EDGES);
@@ -43,19 +60,22 @@ fn one_round(seed: u64, round: u64) -> i64 {
 
     let moments: Vec<u64> = (0..rng.u64(1..=MOST_KILLS)).map(|_| rng.u64(0..=LATEST_KILL_MS)).collect();
     println!("round {round}: kill -9 after {moments:?} ms");
+    let mut kills = 0;
     for moment in moments {
         let mut engine = sandbox.spawn(&["resume", "--threads", "4"]);
         // Not a wait for something: the moment itself is what chance decides.
         thread::sleep(Duration::from_millis(moment));
+        kills += u64::from(engine.is_running());
         engine.kill_9();
     }
     let outcome = sandbox.run(&["resume", "--threads", "4"]).exited(0);
     assert!(!outcome.stderr.contains("panicked"), "{}", outcome.stderr);
     assert_eq!(sandbox.tables().run_status(run), "SUCCESSFUL");
-    assert_kept(&sandbox)
+    Damage { kills, interruptions: assert_kept(&sandbox) }
 }
 
 /// Everything that must hold at the end, from the rows, the record of changes and the jobs' own journal.
+/// Gives how many attempts were interrupted.
 fn assert_kept(sandbox: &Sandbox) -> i64 {
     let tables = sandbox.tables();
     let (jobs, changes) = (tables.jobs(), audit::changes(&tables));
