@@ -7,6 +7,7 @@ mod contract;
 mod crash;
 mod examples;
 mod faults_database;
+mod faults_disk;
 mod faults_files;
 mod faults_jobs;
 mod fencing;
