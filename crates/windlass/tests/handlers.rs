@@ -145,3 +145,72 @@ fn what_a_leaving_worker_runs_is_carried_on_by_the_next() {
     drop(next);
     bench.assert_sound();
 }
+
+/// A worker with one thread that a job occupies until the returned gate opens, after many short jobs
+/// have taught it to hold some in memory.
+fn occupied(bench: &Bench) -> (windlass::Engine, Arc<std::sync::Barrier>, i64) {
+    let gate = Arc::new(std::sync::Barrier::new(2));
+    let wait = Arc::clone(&gate);
+    let mut handlers = Handlers::new();
+    handlers.register("noop", |_: &Attempt| Outcome::Successful { output: None });
+    handlers.register("long", move |_: &Attempt| {
+        wait.wait();
+        Outcome::Successful { output: None }
+    });
+    let options = WorkerOptions { threads: 1, ..WorkerOptions::default() };
+    let engine = bench.windlass.start(handlers, options).unwrap();
+    let store = bench.windlass.store();
+    store.enqueue(vec![NewJob::new("noop", "null"); 3_000]).unwrap();
+    support::wait_for("the short jobs", || (store.active_jobs().unwrap() == 0).then_some(()));
+    let long = NewJob { priority: 10, ..NewJob::new("long", "null") };
+    let ids = store.enqueue([vec![long], vec![NewJob::new("noop", "null"); 20]].concat()).unwrap();
+    bench.wait_for_job(ids[0], JobStatus::Running);
+    (engine, gate, ids[1])
+}
+
+#[test]
+fn a_long_job_keeps_no_others_in_its_workers_memory() {
+    let bench = Bench::new();
+    let (engine, gate, first) = occupied(&bench);
+    let store = bench.windlass.store();
+    // Also while something is heard all the time.
+    support::wait_for("the others to be given back", || {
+        store.enqueue(vec![NewJob::new("unknown", "null")]).unwrap();
+        (first..first + 20).all(|id| store.job(id).unwrap().status == JobStatus::Pending).then_some(())
+    });
+    let before = store.job(first).unwrap().updated_at;
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(store.job(first).unwrap().updated_at, before, "given back once, not again and again");
+    gate.wait();
+    bench.wait_for_job(first + 19, JobStatus::Successful);
+    assert_eq!(store.job(first).unwrap().attempt, 1, "what was given back unused counts for nothing");
+    drop(engine);
+    bench.assert_sound();
+}
+
+#[test]
+fn a_fenced_worker_registers_once_and_goes_on() {
+    let bench = Bench::new();
+    let mut handlers = Handlers::new();
+    handlers.register("waits", |attempt: &Attempt| match attempt.stop().wait(Duration::from_millis(1)) {
+        None => Outcome::Successful { output: None },
+        Some(cause) => windlass::failed(format!("{cause:?}")),
+    });
+    let options = WorkerOptions { lease_ms: 100, ..WorkerOptions::default() };
+    let engine = bench.windlass.start(handlers, options).unwrap();
+    let store = bench.windlass.store();
+    for round in 0..30 {
+        let ids = store.enqueue(vec![NewJob::new("waits", "null"); 20]).unwrap();
+        let lost = engine.worker_id();
+        let heartbeats = |id| store.live_workers().unwrap().into_iter().find(|worker| worker.id == id);
+        if let Some(worker) = heartbeats(lost) {
+            store.rescue(vec![(lost, worker.heartbeats)]).unwrap();
+        }
+        for id in ids {
+            bench.wait_for_job(id, JobStatus::Successful);
+        }
+        assert!(store.live_workers().unwrap().len() <= 1, "round {round}: one identity at a time");
+    }
+    drop(engine);
+    bench.assert_sound();
+}

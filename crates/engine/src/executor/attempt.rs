@@ -17,7 +17,7 @@ pub struct Attempt {
     pub(super) instance: Arc<str>,
     pub(super) stop: Stop,
     pub(super) log: Arc<OutputLog>,
-    pub(super) warden: Listener,
+    pub(super) upkeep: Listener,
     pub(super) grace_ms: i64,
     pub(super) scratch: Arc<super::scratch::Scratch>,
     pub(super) keeper: Arc<super::shell::Keeper>,
@@ -58,7 +58,7 @@ impl Attempt {
     /// Adds a line to the attempt's output.
     pub fn log(&self, stream: LogStream, text: impl Into<String>) {
         if self.log.push(self.store.clock().now_ms(), stream, text.into()) {
-            self.warden.raise(Hints::EXECUTOR);
+            self.upkeep.raise(Hints::EXECUTOR);
         }
     }
 

@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use super::handler::failed_for_good;
+use super::held::Held;
 use super::pace::Pace;
-use super::shared::{Done, Held, Mode, Shared};
-use super::stop::StopCause;
+use super::results::Done;
+use super::shared::{Mode, Shared};
 use super::worker::register;
 use crate::error::{Error, Result};
 use crate::signal::Hints;
 use crate::status::WorkerStatus;
-use crate::store::{ClaimRequest, ClaimedJob, Claims, Finish, Finished};
+use crate::store::{CLAIM_MAX, ClaimRequest, ClaimedJob, Claims, Finish, Finished};
 use crate::transition::{Outcome, after_attempt};
 
 /// The safety net under the signals: how often an idle worker looks by itself.
@@ -23,24 +24,32 @@ const RETRY_MAX_MS: u64 = 1_000;
 
 /// What the dispatcher's thread does until the worker ends.
 pub(super) fn serve(shared: &Shared) -> Result<()> {
-    let mut dispatcher =
-        Dispatcher { shared, pace: Pace::unknown(), outstanding: 0, look: Look::Now, held_before: 0 };
+    // Also after a panic: without a dispatcher nobody may renew the lease or execute.
+    let _end = EndGuard { shared };
+    let mut dispatcher = Dispatcher { shared, pace: Pace::unknown(), outstanding: 0, look: Look::Now };
     let served = dispatcher.work();
     if let Err(error) = &served {
         tracing::error!(worker_id = shared.worker_id(), %error, "the worker gives up");
-        shared.advance_mode(Mode::Leaving);
     }
-    shared.end();
     served
+}
+
+struct EndGuard<'a> {
+    shared: &'a Shared,
+}
+
+impl Drop for EndGuard<'_> {
+    fn drop(&mut self) {
+        self.shared.advance_mode(Mode::Leaving);
+        self.shared.end();
+    }
 }
 
 /// Whether there may be something to claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Look {
-    /// A signal, or the last claim was full: claim.
+    /// A signal, the poll, or a last claim that was full.
     Now,
-    /// The poll: look without taking the write lock first.
-    First,
     /// The last claim found less than it asked for, and nothing was heard since.
     Not,
 }
@@ -51,8 +60,6 @@ struct Dispatcher<'a> {
     /// Jobs claimed and not finished: held, running, or done and not written.
     outstanding: i64,
     look: Look,
-    /// Jobs held at the last look, to see whether they move.
-    held_before: usize,
 }
 
 impl Dispatcher<'_> {
@@ -61,7 +68,7 @@ impl Dispatcher<'_> {
             let mode = self.shared.mode();
             let mut done = self.collect();
             if mode != Mode::Working {
-                done.extend(self.shared.take_held().into_iter().map(unstarted));
+                done.extend(self.shared.held.take_all().into_iter().map(unstarted));
             }
             let limit = self.room(mode);
             if !done.is_empty() || (limit > 0 && self.may_find(limit)?) {
@@ -69,17 +76,21 @@ impl Dispatcher<'_> {
                 continue;
             }
             if mode != Mode::Working && self.outstanding == 0 {
-                self.shared.store.set_worker_status(self.shared.worker_id(), WorkerStatus::Stopped)?;
-                return Ok(());
+                return self.retrying("end a worker", |shared| {
+                    shared
+                        .store
+                        .set_worker_status(shared.worker_id(), WorkerStatus::Stopped)
+                        .map(|_marked| ())
+                });
             }
             self.wait()?;
         }
     }
 
     fn collect(&mut self) -> Vec<Done> {
-        let (done, jobs, total_us) = self.shared.take_results();
-        self.pace.observe(jobs, total_us);
-        done
+        let batch = self.shared.results.take();
+        self.pace.observe(batch.executed, batch.total_us);
+        batch.done
     }
 
     /// How many jobs may be claimed now.
@@ -106,38 +117,32 @@ impl Dispatcher<'_> {
                 }
                 Ok(found)
             }
-            Look::First => {
-                self.look = Look::Now;
-                self.may_find(limit)
-            }
             Look::Not => Ok(false),
         }
     }
 
     fn wait(&mut self) -> Result<()> {
-        let held = self.shared.held_count();
-        let longest = if held > 0 { HELD_TICK } else { POLL };
+        let longest = if self.shared.held.is_empty() { POLL } else { HELD_TICK };
         let hints = self.shared.dispatcher.wait(longest);
-        if hints.intersects(Hints::FENCED) && !self.lease_holds()? {
+        if hints.intersects(Hints::FENCED) && self.shared.running.is_lost(self.shared.worker_id()) {
             return self.register_anew();
         }
-        if hints.intersects(Hints::PENDING) {
+        self.give_back_stuck();
+        if hints.intersects(Hints::PENDING) || hints.is_empty() {
             self.look = Look::Now;
-        } else if hints.is_empty() {
-            self.look = Look::First;
-            self.give_back_stuck(held);
         }
-        self.held_before = held;
         Ok(())
     }
 
     /// A long job must not keep others hostage in this worker's memory.
-    fn give_back_stuck(&mut self, held: usize) {
-        if held > 0 && held == self.held_before && held == self.shared.held_count() {
+    fn give_back_stuck(&mut self) {
+        let now_ms = self.shared.store.clock().monotonic_ms();
+        let stuck = self.shared.held.take_stuck(now_ms, HELD_TICK.as_millis() as i64);
+        if !stuck.is_empty() {
             self.pace.slow_down();
-            for held in self.shared.take_held() {
-                self.shared.hand_back(unstarted(held), 0);
-            }
+        }
+        for held in stuck {
+            self.shared.hand_back(unstarted(held), 0);
         }
     }
 
@@ -155,7 +160,8 @@ impl Dispatcher<'_> {
         match claims {
             Claims::Fenced => self.register_anew(),
             Claims::Jobs(jobs) => {
-                self.look = if limit > 0 && jobs.len() < limit { Look::Not } else { Look::Now };
+                self.look =
+                    if limit > 0 && jobs.len() < limit.min(CLAIM_MAX) { Look::Not } else { Look::Now };
                 self.take_over(jobs);
                 Ok(())
             }
@@ -272,17 +278,11 @@ impl Dispatcher<'_> {
         }
     }
 
-    /// The word of a lost lease may be late: this may be a new worker by now, which must not register
-    /// once more and leave what it claimed meanwhile to nobody.
-    fn lease_holds(&self) -> Result<bool> {
-        self.retrying("renew a lease", |shared| shared.store.heartbeat(shared.worker_id()))
-    }
-
     /// This worker lost its jobs: stop what still runs, drop what did not start, begin as a new worker.
     fn register_anew(&mut self) -> Result<()> {
         let lost = self.shared.worker_id();
-        self.shared.stop_running(StopCause::Fenced);
-        self.outstanding -= self.shared.take_held().len() as i64;
+        self.shared.running.lose(lost);
+        self.outstanding -= self.shared.held.take_all().len() as i64;
         let worker_id = self.retrying("register a worker", |shared| {
             register(&shared.store, &shared.handlers, &shared.options)
         })?;

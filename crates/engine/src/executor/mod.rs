@@ -2,19 +2,23 @@
 //!
 //! - The *dispatcher* is the only thread that claims and finishes; each of its transactions does both.
 //! - *Executors* take claimed jobs from memory, run their handlers and hand the results back.
-//! - The *warden* renews the lease, watches deadlines and stop requests, and writes output that is
-//!   still coming.
+//! - The *warden* tells attempts to stop: deadlines and stop requests. It only reads.
+//! - The *upkeep* renews the lease and writes output that is still coming.
 
 mod attempt;
 mod dispatcher;
 mod handler;
+mod held;
 mod output_log;
 mod pace;
 mod pool;
+mod results;
+mod running;
 mod scratch;
 mod shared;
 pub mod shell;
 mod stop;
+mod upkeep;
 mod warden;
 mod worker;
 

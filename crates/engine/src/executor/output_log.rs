@@ -31,7 +31,7 @@ pub struct OutputLog {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Lines of the first part that are not written yet.
+    /// Lines of the first part that are not known to be written.
     ready: Vec<LogLine>,
     lines: i64,
     head_lines: usize,
@@ -77,13 +77,20 @@ impl OutputLog {
         false
     }
 
-    /// Takes the lines that may be written now.
+    /// A copy of the lines that may be written and are not known to be.
     #[must_use]
-    pub fn take_ready(&self) -> Vec<LogLine> {
-        std::mem::take(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner).ready)
+    pub fn unwritten(&self) -> Vec<LogLine> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).ready.clone()
     }
 
-    /// Takes everything that is left, at the end of the attempt.
+    /// Lines up to this one are in the database.
+    pub fn written(&self, line: i64) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.ready.retain(|ready| ready.line > line);
+    }
+
+    /// Takes everything that is not known to be written, at the end of the attempt. Lines that are on
+    /// their way are among it: writing a line twice is harmless, missing it is not.
     #[must_use]
     pub fn take_rest(&self, now_ms: i64) -> Vec<LogLine> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -124,8 +131,10 @@ mod tests {
         assert!(log.push(1, LogStream::Stdout, "a".to_owned()));
         assert!(!log.push(2, LogStream::Stderr, "b".to_owned()));
         let first: Vec<(i64, String)> =
-            log.take_ready().into_iter().map(|line| (line.line, line.text)).collect();
+            log.unwritten().into_iter().map(|line| (line.line, line.text)).collect();
         assert_eq!(first, [(1, "a".to_owned()), (2, "b".to_owned())]);
+        assert_eq!(log.unwritten().len(), 2, "on its way is not written");
+        log.written(2);
         assert!(log.push(3, LogStream::Stdout, "c".to_owned()), "the first after a take");
         let rest = log.take_rest(9);
         assert_eq!((rest.len(), rest[0].line, rest[0].attempt), (1, 3, 2));
@@ -138,8 +147,7 @@ mod tests {
         for number in 0..count {
             log.push(1, LogStream::Stdout, format!("line {number}"));
         }
-        let mut lines = log.take_ready();
-        lines.extend(log.take_rest(9));
+        let lines = log.take_rest(9);
         let bytes: usize = lines.iter().map(|line| line.text.len()).sum();
         assert!(lines.len() <= LOG_MAX_LINES + 1 && bytes <= LOG_MAX_BYTES + 200, "{} {bytes}", lines.len());
         assert_eq!(lines[0].text, "line 0");

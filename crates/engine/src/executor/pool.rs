@@ -5,46 +5,61 @@ use std::sync::Arc;
 
 use super::attempt::Attempt;
 use super::handler::{failed, failed_for_good};
+use super::held::Held;
 use super::output_log::OutputLog;
-use super::shared::{Done, Held, Running, Shared};
+use super::results::Done;
+use super::running::Running;
+use super::shared::Shared;
 use super::stop::{Stop, StopCause};
+use crate::signal::Hints;
+use crate::store::LogLine;
 use crate::transition::Outcome;
 
 /// What each executor thread does until the worker ends.
 pub(super) fn serve(shared: &Shared) {
-    while let Some(held) = shared.next_held() {
-        let started_us = shared.store.clock().monotonic_us();
-        let (outcome, logs) = if shared.lease_is_over() {
-            // Somebody may own it by now. If nobody does, it is claimed again right away.
-            (Outcome::Unstarted, Vec::new())
-        } else {
-            execute(shared, &held)
-        };
-        let elapsed_us = shared.store.clock().monotonic_us() - started_us;
-        shared.hand_back(Done { held, outcome, logs }, elapsed_us);
+    let clock = shared.store.clock();
+    while let Some(held) = shared.held.next(|| clock.monotonic_ms()) {
+        let started_us = clock.monotonic_us();
+        let (outcome, logs) = execute(shared, &held);
+        shared.hand_back(Done { held, outcome, logs }, clock.monotonic_us() - started_us);
     }
 }
 
-fn execute(shared: &Shared, held: &Held) -> (Outcome, Vec<crate::store::LogLine>) {
+fn execute(shared: &Shared, held: &Held) -> (Outcome, Vec<LogLine>) {
     let clock = shared.store.clock();
     let log = Arc::new(OutputLog::new(held.job.id, held.job.facts.attempt));
     let stop = Stop::default();
     let deadline_ms = held.job.timeout_ms.map(|timeout_ms| clock.monotonic_ms().saturating_add(timeout_ms));
-    shared.begin(held, Running { stop: stop.clone(), log: Arc::clone(&log), deadline_ms });
-    let attempt = Attempt {
+    let worker_id = held.worker_id;
+    shared.running.begin(held, Running { stop: stop.clone(), log: Arc::clone(&log), deadline_ms, worker_id });
+    if deadline_ms.is_some() {
+        shared.warden.raise(Hints::EXECUTOR);
+    }
+    let outcome = match stop.cause() {
+        // Somebody may own it by now. If nobody does, it is claimed again right away.
+        None if shared.lease_is_over() => Outcome::Unstarted,
+        Some(cause) => judge(Outcome::Unstarted, Some(cause)),
+        None => {
+            let attempt = attempt(shared, held, &stop, &log);
+            judge(run_handler(shared, &attempt), stop.cause())
+        }
+    };
+    shared.running.end(held);
+    (outcome, log.take_rest(clock.now_ms()))
+}
+
+fn attempt(shared: &Shared, held: &Held, stop: &Stop, log: &Arc<OutputLog>) -> Attempt {
+    Attempt {
         job: held.job.clone(),
         store: shared.store.clone(),
         instance: Arc::clone(&shared.instance),
         stop: stop.clone(),
-        log: Arc::clone(&log),
-        warden: shared.warden.clone(),
+        log: Arc::clone(log),
+        upkeep: shared.upkeep.clone(),
         grace_ms: shared.options.grace_ms,
         scratch: Arc::clone(&shared.scratch),
         keeper: Arc::clone(&shared.keeper),
-    };
-    let outcome = run_handler(shared, &attempt);
-    shared.end_attempt(held);
-    (judge(outcome, stop.cause()), log.take_rest(clock.now_ms()))
+    }
 }
 
 fn run_handler(shared: &Shared, attempt: &Attempt) -> Outcome {
@@ -64,16 +79,24 @@ fn run_handler(shared: &Shared, attempt: &Attempt) -> Outcome {
     }
 }
 
-/// What a handler's outcome means when it was asked to stop. Work that was done stays done.
+/// What a handler's outcome means when it was asked to stop. Work that was done stays done. Only who was
+/// asked to stop may say that it did not start: anybody else could say so for ever.
 fn judge(outcome: Outcome, cause: Option<StopCause>) -> Outcome {
-    let error = match &outcome {
-        Outcome::Successful { .. } | Outcome::Unstarted => return outcome,
-        Outcome::Failed { error, .. }
-        | Outcome::TimedOut { error }
-        | Outcome::Cancelled { error }
-        | Outcome::Interrupted { error } => error.clone(),
+    let error = match (&outcome, cause) {
+        (Outcome::Successful { .. }, _) => return outcome,
+        (Outcome::Unstarted, Some(StopCause::Leaving | StopCause::Fenced)) => return outcome,
+        (Outcome::Unstarted, Some(_)) => "it was asked to stop before it started".to_owned(),
+        (Outcome::Unstarted, None) => "its handler says that it did not start".to_owned(),
+        (
+            Outcome::Failed { error, .. }
+            | Outcome::TimedOut { error }
+            | Outcome::Cancelled { error }
+            | Outcome::Interrupted { error },
+            _,
+        ) => error.clone(),
     };
     match cause {
+        None if outcome == Outcome::Unstarted => failed(error),
         None => outcome,
         Some(StopCause::Cancelled) => Outcome::Cancelled { error },
         Some(StopCause::TimedOut) => Outcome::TimedOut { error },
@@ -94,5 +117,12 @@ mod tests {
         assert_eq!(as_what(StopCause::Cancelled), Outcome::Cancelled { error: "x".to_owned() });
         assert_eq!(as_what(StopCause::TimedOut), Outcome::TimedOut { error: "x".to_owned() });
         assert_eq!(as_what(StopCause::Leaving), Outcome::Interrupted { error: "x".to_owned() });
+    }
+
+    #[test]
+    fn only_who_was_asked_to_stop_may_say_that_it_did_not_start() {
+        assert!(matches!(judge(Outcome::Unstarted, None), Outcome::Failed { .. }));
+        assert_eq!(judge(Outcome::Unstarted, Some(StopCause::Leaving)), Outcome::Unstarted);
+        assert!(matches!(judge(Outcome::Unstarted, Some(StopCause::Cancelled)), Outcome::Cancelled { .. }));
     }
 }

@@ -5,7 +5,7 @@ use std::thread::JoinHandle;
 
 use super::handler::Handlers;
 use super::shared::{Mode, Shared};
-use super::{dispatcher, pool, warden};
+use super::{dispatcher, pool, upkeep, warden};
 use crate::error::{Error, Result};
 use crate::process::ProcessIdentity;
 use crate::status::WorkerStatus;
@@ -66,6 +66,7 @@ impl Worker {
             worker.spawn(format!("windlass-executor-{number}"), pool::serve)?;
         }
         worker.spawn("windlass-warden".to_owned(), warden::serve)?;
+        worker.spawn("windlass-upkeep".to_owned(), upkeep::serve)?;
         let shared = Arc::clone(&worker.shared);
         let dispatcher = std::thread::Builder::new()
             .name("windlass-dispatcher".to_owned())
