@@ -18,6 +18,10 @@ impl Scratch {
     /// When it can't be made.
     pub(super) fn folder(&self) -> std::io::Result<&Path> {
         if let Some(folder) = self.folder.get() {
+            // Whatever cleans temporary folders may have taken it meanwhile.
+            if !folder.is_dir() {
+                DirBuilder::new().mode(0o700).create(folder)?;
+            }
             return Ok(folder);
         }
         let name = format!("windlass-{}", uuid::Uuid::now_v7().simple());

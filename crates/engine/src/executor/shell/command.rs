@@ -3,26 +3,32 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::{Value as Json, json};
 use windlass_workflow::{params, template};
 
 use super::super::attempt::Attempt;
-use super::super::handler::{failed, failed_for_good};
+use super::super::handler::failed_for_good;
 use super::payload::Payload;
+use crate::error::Error;
 use crate::store::RunContext;
 use crate::transition::Outcome;
 
 /// The shell of scripts that name none. `-e` ends a script at its first failing command.
 const DEFAULT_SHELL: [&str; 2] = ["/bin/sh", "-e"];
 
+/// Reads of the database before a process starts: tried so often, with a pause between.
+const READ_TRIES_MAX: u32 = 300;
+const READ_PAUSE: Duration = Duration::from_millis(200);
+
 /// What every process of a job is told, beside what its workflow says.
 pub(super) const KEY_VARIABLE: &str = "WINDLASS_IDEMPOTENCY_KEY";
 pub(super) const ATTEMPT_VARIABLE: &str = "WINDLASS_ATTEMPT";
 
 pub(super) fn build(attempt: &Attempt, payload: &Payload, output_file: &Path) -> Result<Command, Outcome> {
-    let run = attempt.run().map_err(|error| failed(error.to_string()))?;
+    let run = patiently(attempt, || attempt.run())?;
     let context = context(attempt, run.as_ref(), &payload.uses)?;
     let mut command = program(payload, &context)?;
     own_environment(&mut command);
@@ -42,12 +48,28 @@ pub(super) fn build(attempt: &Attempt, payload: &Payload, output_file: &Path) ->
     Ok(command)
 }
 
+/// A database that can't be read for now is no failure of the job.
+fn patiently<T>(attempt: &Attempt, read: impl Fn() -> Result<T, Error>) -> Result<T, Outcome> {
+    for _ in 0..READ_TRIES_MAX {
+        match read() {
+            Ok(value) => return Ok(value),
+            Err(error) if !error.is_passing() => return Err(failed_for_good(error.to_string())),
+            Err(_passing) => {
+                if attempt.stop().wait(READ_PAUSE).is_some() {
+                    return Err(Outcome::Unstarted);
+                }
+            }
+        }
+    }
+    Err(Outcome::Interrupted { error: "the database could not be read before it started".to_owned() })
+}
+
 /// What templates may name.
 fn context(attempt: &Attempt, run: Option<&RunContext>, uses: &[String]) -> Result<Json, Outcome> {
     let Some(run) = run else { return Ok(json!({ "params": {}, "run": {}, "jobs": {} })) };
     let params: Json = serde_json::from_str(&run.params)
         .map_err(|error| failed_for_good(format!("the run's params are not JSON: {error}")))?;
-    let jobs = attempt.outputs(uses).map_err(|error| failed(error.to_string()))?;
+    let jobs = patiently(attempt, || attempt.outputs(uses))?;
     let created_at = DateTime::<Utc>::from_timestamp_millis(run.created_at)
         .map(|instant| instant.to_rfc3339_opts(SecondsFormat::Millis, true));
     Ok(json!({

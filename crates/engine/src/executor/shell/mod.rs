@@ -1,6 +1,7 @@
 //! The kind `shell`: jobs that are processes.
 
 mod command;
+mod group;
 mod keeper;
 mod kill;
 mod lines;
@@ -41,6 +42,9 @@ fn execute(attempt: &Attempt) -> Result<Outcome, Outcome> {
     if attempt.number() > 1 {
         // An earlier attempt may have lost its engine: nothing of it may run beside this one.
         kill::sweep(&attempt.idempotency_key(), Attempts::Before(attempt.number())).map_err(failed)?;
+    }
+    if attempt.stop().cause().is_some() {
+        return Err(Outcome::Unstarted);
     }
     let child = command.spawn().map_err(|error| cannot_start(&command, &error))?;
     let watched = supervise(attempt, child, scratch, payload.output)?;

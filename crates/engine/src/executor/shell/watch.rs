@@ -12,9 +12,9 @@ use windlass_workflow::OutputSource;
 
 use super::super::attempt::Attempt;
 use super::super::stop::StopCause;
-use super::kill;
 use super::lines::Lines;
 use super::output::OUTPUT_MAX_BYTES;
+use super::{group, kill};
 use crate::store::LogStream;
 
 /// After the process's own end, others of its group may finish writing for so long.
@@ -22,6 +22,8 @@ const LINGER_MS: i64 = 100;
 /// Then the group is killed, and what is left in the pipes is read for so long: a process in a session
 /// of its own may hold them open for ever.
 const DRAIN_MS: i64 = 500;
+/// How often a group that was asked to end is looked at.
+const GROUP_TICK_MS: i64 = 20;
 const CHUNK_BYTES: usize = 64 * 1024;
 
 /// What was seen of a process.
@@ -112,7 +114,7 @@ pub(super) fn watch(attempt: &Attempt, child: &mut Child, source: OutputSource) 
     };
     let mut kept = Vec::new();
     let mut buffer = vec![0; CHUNK_BYTES];
-    while !(watch.phase.has_ended() && watch.stdout.pipe.is_none() && watch.stderr.pipe.is_none()) {
+    while !watch.is_over() {
         let ready = watch.wait(&ended)?;
         if ready.stdout {
             let read = watch.stdout.read(attempt, &mut buffer);
@@ -132,6 +134,17 @@ pub(super) fn watch(attempt: &Attempt, child: &mut Child, source: OutputSource) 
 }
 
 impl Watch<'_> {
+    /// The process has ended, its pipes are read out, and of a group that was asked to end nobody is
+    /// left.
+    fn is_over(&self) -> bool {
+        let is_read_out = self.stdout.pipe.is_none() && self.stderr.pipe.is_none();
+        match self.phase {
+            Phase::Running | Phase::Terminating { .. } | Phase::Killed => false,
+            Phase::Lingering { .. } => is_read_out && (self.stopped.is_none() || group::is_gone(self.group)),
+            Phase::Draining { .. } => is_read_out,
+        }
+    }
+
     fn wait(&self, ended: &impl AsFd) -> std::io::Result<Ready> {
         let stop = self.attempt.stop().wake_file()?;
         let mut files = Vec::with_capacity(4);
@@ -150,7 +163,11 @@ impl Watch<'_> {
 
     fn timeout(&self) -> Option<Timespec> {
         let clock = self.attempt.store.clock();
-        let wait_ms = (self.phase.next_at_ms()? - clock.monotonic_ms()).max(0);
+        let mut wait_ms = (self.phase.next_at_ms()? - clock.monotonic_ms()).max(0);
+        if self.stopped.is_some() && self.phase.has_ended() {
+            // Nothing tells when the last of a group ends: look.
+            wait_ms = wait_ms.min(GROUP_TICK_MS);
+        }
         let wait = clock.until(None, Duration::from_millis(u64::try_from(wait_ms).unwrap_or(0)));
         Timespec::try_from(wait).ok()
     }
@@ -159,7 +176,14 @@ impl Watch<'_> {
     fn step(&mut self, ready: Ready) -> bool {
         let now_ms = self.attempt.store.clock().monotonic_ms();
         if ready.ended && !self.phase.has_ended() {
-            self.phase = Phase::Lingering { kill_at_ms: now_ms + LINGER_MS };
+            // The shell of a script ends at once when it is asked to; its children have the same grace.
+            let kill_at_ms = match self.phase {
+                Phase::Terminating { kill_at_ms } => kill_at_ms,
+                Phase::Running | Phase::Killed | Phase::Lingering { .. } | Phase::Draining { .. } => {
+                    now_ms + LINGER_MS
+                }
+            };
+            self.phase = Phase::Lingering { kill_at_ms };
             return true;
         }
         let is_time = self.phase.next_at_ms().is_some_and(|at_ms| at_ms <= now_ms);
@@ -176,6 +200,10 @@ impl Watch<'_> {
                 self.phase = Phase::Killed;
             }
             Phase::Lingering { .. } if is_time => {
+                if let Some(stopped) = self.stopped.take_if(|_| !group::is_gone(self.group)) {
+                    self.say("its children did not end after SIGTERM: sending SIGKILL");
+                    self.stopped = Some(format!("{stopped}, then SIGKILL"));
+                }
                 kill::group(self.group, Signal::KILL);
                 self.phase = Phase::Draining { until_ms: now_ms + DRAIN_MS };
             }
