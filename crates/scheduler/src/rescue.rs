@@ -15,14 +15,20 @@ use windlass_engine::{Result, Store};
 #[derive(Debug, Default)]
 pub struct Watchman {
     seen: HashMap<i64, Sighting>,
+    /// When it looked last, by its monotonic clock.
+    looked_at_ms: Option<i64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Sighting {
     heartbeats: i64,
-    /// When this count was first seen, by the observer's monotonic clock.
-    since_ms: i64,
+    /// For how long this count was seen to stand still.
+    silent_ms: i64,
 }
+
+/// Silence that one look may add, whatever time has passed since the last: an observer that was
+/// stopped itself, or could not read, has not seen that anybody was silent.
+const CREDIT_MAX_MS: i64 = 600;
 
 impl Watchman {
     /// Looks at every worker once; fences the dead and takes their jobs back.
@@ -32,12 +38,13 @@ impl Watchman {
     pub fn look(&mut self, store: &Store) -> Result<Rescued> {
         let workers = store.live_workers()?;
         let now_ms = store.clock().monotonic_ms();
+        let passed_ms = now_ms - self.looked_at_ms.replace(now_ms).unwrap_or(now_ms);
         self.seen.retain(|id, _sighting| workers.iter().any(|worker| worker.id == *id));
         let dead: Vec<(i64, i64)> = workers
             .iter()
             .filter(|worker| {
-                let since_ms = self.sight(worker, now_ms);
-                is_dead(fate(worker.pid, &worker.process), now_ms - since_ms, worker.lease_ms)
+                let silent_ms = self.sight(worker, passed_ms);
+                is_dead(fate(worker.pid, &worker.process), silent_ms, worker.lease_ms)
             })
             .map(|worker| (worker.id, worker.heartbeats))
             .collect();
@@ -55,14 +62,17 @@ impl Watchman {
         Ok(rescued)
     }
 
-    /// Since when the worker has not moved.
-    fn sight(&mut self, worker: &Worker, now_ms: i64) -> i64 {
-        let fresh = Sighting { heartbeats: worker.heartbeats, since_ms: now_ms };
+    /// For how long the worker was seen not to move.
+    fn sight(&mut self, worker: &Worker, passed_ms: i64) -> i64 {
+        let fresh = Sighting { heartbeats: worker.heartbeats, silent_ms: 0 };
         let sighting = self.seen.entry(worker.id).or_insert(fresh);
         if sighting.heartbeats != worker.heartbeats {
             *sighting = fresh;
+        } else {
+            // Two looks at least, so that who watches itself has had a chance to renew.
+            sighting.silent_ms += passed_ms.min(CREDIT_MAX_MS).min(worker.lease_ms / 2);
         }
-        sighting.since_ms
+        sighting.silent_ms
     }
 }
 

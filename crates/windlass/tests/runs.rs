@@ -215,3 +215,28 @@ fn deep_and_wide_graphs_are_skipped_without_recursion() {
     drop(engine);
     bench.assert_sound();
 }
+
+#[test]
+fn the_children_of_a_script_have_the_same_grace() {
+    let bench = Bench::new();
+    let options = WorkerOptions { grace_ms: 20_000, ..WorkerOptions::default() };
+    let engine = bench.windlass.start(Handlers::with_shell(), options).unwrap();
+    let run_id = bench.submit(
+        r#"
+        name = "saves"
+        [jobs.saves]
+        run = '''
+        sh -c 'trap "sleep 0.4; echo saved > state; exit 0" TERM; echo ready; while :; do sleep 0.02; done' \
+            < /dev/null > ready 2> /dev/null &
+        wait
+        '''
+        "#,
+    );
+    let file = |name: &str| std::fs::read_to_string(bench.folder.path().join(name)).unwrap_or_default();
+    support::wait_for("the child", || (file("ready") == "ready\n").then_some(()));
+    bench.windlass.store().cancel_run(run_id).unwrap();
+    assert_eq!(bench.wait_for_run(run_id).status, RunStatus::Cancelled);
+    assert_eq!(file("state"), "saved\n", "the child had the time that it needed");
+    drop(engine);
+    bench.assert_sound();
+}
