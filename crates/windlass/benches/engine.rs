@@ -62,8 +62,13 @@ fn chain() {
 
 /// Claiming and finishing with 1,000 and with 1,000,000 rows behind that are finished or in the future.
 fn claim() {
-    let few = claim_rate(1_000);
-    let many = claim_rate(1_000_000);
+    let (small, large) = (Filled::with(1_000), Filled::with(1_000_000));
+    let (mut few, mut many) = (Vec::new(), Vec::new());
+    for _ in 0..2 * ROUNDS {
+        few.push(small.claim_rate());
+        many.push(large.claim_rate());
+    }
+    let (few, many) = (median(&mut few), median(&mut many));
     println!(
         "claim: {few:.0} jobs/s with 1,000 rows behind, {many:.0} with 1,000,000: ratio {:.2}",
         many / few
@@ -133,32 +138,38 @@ fn link(index: usize) -> Job {
     }
 }
 
-fn claim_rate(behind: i64) -> f64 {
-    const JOBS: usize = 20_000;
-    let folder = tempfile::tempdir().unwrap();
-    let windlass = open(folder.path(), Durability::Normal);
-    let raw = rusqlite::Connection::open(folder.path().join("windlass.db")).unwrap();
-    raw.execute_batch(&format!(
-        "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < {behind})
-         INSERT INTO jobs (kind, status, execute_after, finished_at)
-         SELECT 'noop', CASE n % 2 WHEN 0 THEN 'SUCCESSFUL' ELSE 'SCHEDULED' END,
-                4102444800000, CASE n % 2 WHEN 0 THEN 1 END
-         FROM n;"
-    ))
-    .unwrap();
-    drop(raw);
-    let mut rates: Vec<f64> = (0..ROUNDS)
-        .map(|_| {
-            windlass.store().enqueue(vec![NewJob::new("noop", "null"); JOBS]).unwrap();
-            let began = Instant::now();
-            let engine = start(&windlass);
-            wait_for_pending(&windlass);
-            engine.drain();
-            engine.join().unwrap();
-            JOBS as f64 / began.elapsed().as_secs_f64()
-        })
-        .collect();
-    median(&mut rates)
+/// A database with many rows that can't be claimed.
+struct Filled {
+    windlass: Windlass,
+    _folder: tempfile::TempDir,
+}
+
+impl Filled {
+    fn with(rows: i64) -> Filled {
+        let folder = tempfile::tempdir().unwrap();
+        let windlass = open(folder.path(), Durability::Normal);
+        let raw = rusqlite::Connection::open(folder.path().join("windlass.db")).unwrap();
+        raw.execute_batch(&format!(
+            "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < {rows})
+             INSERT INTO jobs (kind, status, execute_after, finished_at)
+             SELECT 'noop', CASE n % 2 WHEN 0 THEN 'SUCCESSFUL' ELSE 'SCHEDULED' END,
+                    4102444800000, CASE n % 2 WHEN 0 THEN 1 END
+             FROM n;"
+        ))
+        .unwrap();
+        Filled { windlass, _folder: folder }
+    }
+
+    fn claim_rate(&self) -> f64 {
+        const JOBS: usize = 20_000;
+        self.windlass.store().enqueue(vec![NewJob::new("noop", "null"); JOBS]).unwrap();
+        let began = Instant::now();
+        let engine = start(&self.windlass);
+        wait_for_pending(&self.windlass);
+        engine.drain();
+        engine.join().unwrap();
+        JOBS as f64 / began.elapsed().as_secs_f64()
+    }
 }
 
 fn open(folder: &Path, durability: Durability) -> Windlass {

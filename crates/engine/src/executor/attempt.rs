@@ -19,8 +19,6 @@ pub struct Attempt {
     pub(super) log: Arc<OutputLog>,
     pub(super) upkeep: Listener,
     pub(super) grace_ms: i64,
-    pub(super) scratch: Arc<super::scratch::Scratch>,
-    pub(super) keeper: Arc<super::shell::Keeper>,
 }
 
 impl Attempt {

@@ -14,7 +14,6 @@ mod pace;
 mod pool;
 mod results;
 mod running;
-mod scratch;
 mod shared;
 pub mod shell;
 mod stop;

@@ -57,8 +57,6 @@ fn attempt(shared: &Shared, held: &Held, stop: &Stop, log: &Arc<OutputLog>) -> A
         log: Arc::clone(log),
         upkeep: shared.upkeep.clone(),
         grace_ms: shared.options.grace_ms,
-        scratch: Arc::clone(&shared.scratch),
-        keeper: Arc::clone(&shared.keeper),
     }
 }
 

@@ -7,8 +7,6 @@ use super::handler::Handlers;
 use super::held::HeldJobs;
 use super::results::{Done, Results};
 use super::running::RunningAttempts;
-use super::scratch::Scratch;
-use super::shell::Keeper;
 use super::worker::WorkerOptions;
 use crate::signal::{Hints, Listener};
 use crate::store::{ClaimedJob, Store};
@@ -29,8 +27,6 @@ pub(super) struct Shared {
     pub(super) handlers: Handlers,
     pub(super) options: WorkerOptions,
     pub(super) instance: Arc<str>,
-    pub(super) scratch: Arc<Scratch>,
-    pub(super) keeper: Arc<Keeper>,
     pub(super) held: HeldJobs,
     pub(super) results: Results,
     pub(super) running: RunningAttempts,
@@ -64,8 +60,6 @@ impl Shared {
             handlers,
             options,
             instance,
-            scratch: Arc::new(Scratch::default()),
-            keeper: Arc::new(Keeper::default()),
             held: HeldJobs::default(),
             results: Results::default(),
             running: RunningAttempts::default(),

@@ -31,7 +31,7 @@ exec /bin/rm -rf -- "$1"
 
 /// The handle of the keeper, started with the first process.
 #[derive(Debug, Default)]
-pub struct Keeper {
+pub(super) struct Keeper {
     process: OnceLock<Option<Mutex<Child>>>,
 }
 
