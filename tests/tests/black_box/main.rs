@@ -5,6 +5,7 @@ mod cancel;
 mod contention;
 mod contract;
 mod crash;
+mod docs;
 mod examples;
 mod faults_database;
 mod faults_disk;

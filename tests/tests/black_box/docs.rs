@@ -1,0 +1,97 @@
+//! The pages for users keep up with the program: their workflows are valid, their commands exist with the
+//! options shown, their links lead somewhere.
+
+use std::fs;
+use std::path::PathBuf;
+
+use windlass_tests::Sandbox;
+use windlass_tests::binary::repository;
+
+/// The pages, in a fixed order.
+fn pages() -> Vec<(PathBuf, String)> {
+    let root = repository();
+    let guide = fs::read_dir(root.join("docs/guide")).expect("there is a guide").flatten();
+    let mut paths: Vec<PathBuf> = guide.map(|entry| entry.path()).collect();
+    paths.extend(["README.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(|name| root.join(name)));
+    paths.sort();
+    let read = |path: PathBuf| {
+        let text = fs::read_to_string(&path).expect("a page can be read");
+        (path, text)
+    };
+    paths.into_iter().map(read).collect()
+}
+
+/// The fenced blocks of a language.
+fn blocks<'a>(page: &'a str, language: &str) -> Vec<&'a str> {
+    let fence = format!("```{language}\n");
+    page.split(&fence).skip(1).filter_map(|rest| rest.split("```").next()).collect()
+}
+
+#[test]
+fn workflows_on_the_pages_are_valid() {
+    let sandbox = Sandbox::new();
+    let mut checked = 0;
+    for (path, page) in pages() {
+        let toml = blocks(&page, "toml").into_iter().filter(|text| text.starts_with("name = "));
+        let json = blocks(&page, "json").into_iter().filter(|text| text.contains("\"jobs\": {"));
+        let named = toml.map(|text| ("page.toml", text)).chain(json.map(|text| ("page.json", text)));
+        for (name, text) in named {
+            sandbox.write(name, text);
+            let outcome = sandbox.run(&["validate", name]);
+            assert_eq!(outcome.code, Some(0), "{}: {}\n{text}", path.display(), outcome.stderr);
+            checked += 1;
+        }
+    }
+    assert!(checked >= 3, "only {checked} workflows were found: the pages are read wrongly");
+}
+
+#[test]
+fn commands_on_the_pages_exist_with_their_options() {
+    let sandbox = Sandbox::new();
+    let mut checked = 0;
+    for (path, page) in pages() {
+        let commands = blocks(&page, "sh").into_iter().flat_map(str::lines);
+        for command in commands.filter_map(|line| line.strip_prefix("windlass ")) {
+            let command = command.split(" #").next().unwrap_or(command);
+            let words: Vec<&str> = command.split_whitespace().collect();
+            let verb: &[&str] = if words[0] == "db" { &words[..2] } else { &words[..1] };
+            let help = sandbox.run(&[verb, &["--help"]].concat());
+            assert_eq!(help.code, Some(0), "{}: `windlass {command}`: {}", path.display(), help.stderr);
+            for option in words.iter().filter(|word| word.starts_with("--")) {
+                assert!(help.stdout.contains(*option), "{}: `{option}` in {command:?}", path.display());
+            }
+            checked += 1;
+        }
+    }
+    assert!(checked >= 20, "only {checked} commands were found: the pages are read wrongly");
+}
+
+#[test]
+fn links_lead_to_files() {
+    for (path, page) in pages() {
+        let folder = path.parent().expect("a page lies in a folder");
+        for target in page.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let is_elsewhere = target.contains("://") || target.starts_with('#');
+            let file = folder.join(target.split('#').next().unwrap_or(target));
+            assert!(is_elsewhere || file.exists(), "{} links to {target}", path.display());
+        }
+    }
+}
+
+#[test]
+fn every_verb_is_on_the_page_of_the_command_line() {
+    let sandbox = Sandbox::new();
+    let help = sandbox.run(&["--help"]).exited(0).stdout;
+    let page = fs::read_to_string(repository().join("docs/guide/command-line.md")).expect("the page");
+    let verbs: Vec<&str> = help
+        .lines()
+        .filter_map(|line| {
+            line.strip_prefix("  ").filter(|rest| rest.starts_with(|c: char| c.is_ascii_lowercase()))
+        })
+        .filter_map(|line| line.split_whitespace().next())
+        .collect();
+    assert!(verbs.len() >= 18, "{verbs:?} of {help}");
+    for verb in verbs {
+        assert!(page.contains(&format!("`{verb}")), "{verb} is not on the page");
+    }
+}
