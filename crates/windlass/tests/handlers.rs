@@ -125,8 +125,11 @@ fn many_short_jobs_are_each_executed_once() {
 #[test]
 fn what_a_leaving_worker_runs_is_carried_on_by_the_next() {
     let bench = Bench::new();
+    let started = Arc::new(AtomicI64::new(0));
     let mut handlers = Handlers::new();
-    handlers.register("slow", |attempt: &Attempt| {
+    let count = Arc::clone(&started);
+    handlers.register("slow", move |attempt: &Attempt| {
+        count.fetch_add(1, Ordering::Relaxed);
         if attempt.number() == 1 {
             attempt.stop().wait(Duration::from_secs(60));
             return windlass::failed("stopped");
@@ -135,7 +138,8 @@ fn what_a_leaving_worker_runs_is_carried_on_by_the_next() {
     });
     let engine = bench.windlass.start(handlers.clone(), WorkerOptions::default()).unwrap();
     let id = bench.windlass.enqueue("slow", &()).unwrap();
-    bench.wait_for_job(id, JobStatus::Running);
+    // RUNNING is not enough: a claim that no thread has begun is given back and counts for nothing.
+    support::wait_for("the handler's start", || (started.load(Ordering::Relaxed) == 1).then_some(()));
     engine.leave();
     engine.join().unwrap();
     let left = bench.windlass.store().job(id).unwrap();
