@@ -54,7 +54,9 @@ fn commands_on_the_pages_exist_with_their_options() {
         for command in commands.filter_map(|line| line.strip_prefix("windlass ")) {
             let command = command.split(" #").next().unwrap_or(command);
             let words: Vec<&str> = command.split_whitespace().collect();
-            let verb: &[&str] = if words[0] == "db" { &words[..2] } else { &words[..1] };
+            // Global options may come first, each with its value.
+            let from_verb = if words[0].starts_with('-') { &words[2..] } else { &words[..] };
+            let verb = if from_verb[0] == "db" { &from_verb[..2] } else { &from_verb[..1] };
             let help = sandbox.run(&[verb, &["--help"]].concat());
             assert_eq!(help.code, Some(0), "{}: `windlass {command}`: {}", path.display(), help.stderr);
             for option in words.iter().filter(|word| word.starts_with("--")) {
