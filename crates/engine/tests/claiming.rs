@@ -6,7 +6,7 @@ mod support;
 use std::collections::HashMap;
 
 use support::{Bench, failure, graph, noop, request, success};
-use windlass_engine::store::{Claims, JobFilter, NewJob, Scope};
+use windlass_engine::store::{ClaimRequest, Claims, JobFilter, NewJob, Scope};
 use windlass_engine::{JobStatus, RunStatus, WorkerStatus};
 use windlass_workflow::OnInterrupt;
 
@@ -287,4 +287,24 @@ fn cancelling_a_run_ends_what_waits_and_asks_what_runs() {
     bench.finish(worker, &running, failure());
     assert_eq!(bench.store.run(run_id).unwrap().status, RunStatus::Cancelled);
     bench.assert_sound();
+}
+
+#[test]
+fn a_job_that_must_not_be_interrupted_is_never_only_held() {
+    let bench = Bench::new();
+    let worker = bench.worker();
+    let mut workflow = graph(vec![vec![], vec![], vec![]]);
+    workflow.jobs[1].on_interrupt = OnInterrupt::Fail;
+    workflow.jobs[2].on_interrupt = OnInterrupt::Fail;
+    bench.submit(workflow);
+    let take = |idle| {
+        let ask = ClaimRequest { idle, ..request(worker, Scope::Everything, 3) };
+        match bench.store.claim(ask).unwrap() {
+            Claims::Jobs(jobs) => jobs.into_iter().filter_map(|job| job.name).collect::<Vec<_>>(),
+            Claims::Fenced => panic!("fenced"),
+        }
+    };
+    assert_eq!(take(0), ["j0"], "only held");
+    assert_eq!(take(1), ["j1"], "started at once");
+    assert_eq!(take(1), ["j2"]);
 }

@@ -194,6 +194,7 @@ fn wait_for_pending(windlass: &Windlass) {
         scope: windlass::store::Scope::Everything,
         kinds: vec!["noop".to_owned()],
         limit: 1,
+        idle: 1,
     };
     while windlass.store().has_claimable(&request).unwrap() {
         std::thread::sleep(Duration::from_millis(2));

@@ -101,7 +101,7 @@ run = 'env | sort; pwd; if read line; then echo stdin; fi'
         assert!(lines.contains(&line.as_str()), "{line:?} is not in {lines:#?}");
     }
     let documented =
-        ["ATTEMPT", "IDEMPOTENCY_KEY", "JOB_ID", "JOB_NAME", "OUTPUT", "PARAM_SOME_DAY", "RUN_ID"];
+        ["ATTEMPT", "IDEMPOTENCY_KEY", "JOB_ID", "JOB_NAME", "MARK", "OUTPUT", "PARAM_SOME_DAY", "RUN_ID"];
     let given: Vec<&str> = lines
         .iter()
         .filter_map(|line| line.strip_prefix("WINDLASS_")?.split_once('='))

@@ -44,6 +44,12 @@ impl Attempt {
     /// that drop repeats.
     #[must_use]
     pub fn idempotency_key(&self) -> String {
+        format!("{}-{}", self.job.origin, self.job.id)
+    }
+
+    /// What the processes of this job are marked with: this database's own name, which no copy of it
+    /// shares, and the job.
+    pub(super) fn mark(&self) -> String {
         format!("{}-{}", self.instance, self.job.id)
     }
 

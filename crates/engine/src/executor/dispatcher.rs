@@ -70,9 +70,10 @@ impl Dispatcher<'_> {
             if mode != Mode::Working {
                 done.extend(self.shared.held.take_all().into_iter().map(unstarted));
             }
-            let limit = self.room(mode);
-            if !done.is_empty() || (limit > 0 && self.may_find(limit)?) {
-                self.finish_and_claim(done, limit)?;
+            // What is done makes room in the transaction that finishes it.
+            let room = self.room(mode, self.outstanding - done.len() as i64);
+            if !done.is_empty() || (room.limit > 0 && self.may_find(room)?) {
+                self.finish_and_claim(done, room)?;
                 continue;
             }
             if mode != Mode::Working && self.outstanding == 0 {
@@ -93,25 +94,25 @@ impl Dispatcher<'_> {
         batch.done
     }
 
-    /// How many jobs may be claimed now.
-    fn room(&self, mode: Mode) -> usize {
+    /// How many jobs may be claimed when so many are outstanding.
+    fn room(&self, mode: Mode, outstanding: i64) -> Room {
+        let count = |jobs: i64| usize::try_from(jobs).unwrap_or(0).min(CLAIM_MAX);
         match mode {
             Mode::Working => {
                 let threads = self.shared.options.threads;
-                let room = threads + self.pace.held(threads) - self.outstanding;
-                usize::try_from(room).unwrap_or(0)
+                let limit = count(threads + self.pace.held(threads) - outstanding);
+                Room { limit, idle: count(threads - outstanding) }
             }
-            Mode::Draining | Mode::Leaving => 0,
+            Mode::Draining | Mode::Leaving => Room { limit: 0, idle: 0 },
         }
     }
 
-    fn may_find(&mut self, limit: usize) -> Result<bool> {
+    /// Looking costs no write lock: several idle workers wake for one job.
+    fn may_find(&mut self, room: Room) -> Result<bool> {
         match self.look {
             Look::Now => {
-                // Looking costs no write lock: several idle workers wake for one job.
-                let found = self.retrying("look for jobs", |shared| {
-                    shared.store.has_claimable(&request(shared, limit))
-                })?;
+                let found = self
+                    .retrying("look for jobs", |shared| shared.store.has_claimable(&request(shared, room)))?;
                 if !found {
                     self.look = Look::Not;
                 }
@@ -146,10 +147,10 @@ impl Dispatcher<'_> {
         }
     }
 
-    fn finish_and_claim(&mut self, done: Vec<Done>, limit: usize) -> Result<()> {
+    fn finish_and_claim(&mut self, done: Vec<Done>, room: Room) -> Result<()> {
         let count = done.len() as i64;
         let finishes: Vec<Finish> = done.into_iter().map(|done| self.decide(done)).collect();
-        let (finished, claims) = self.write(finishes, limit)?;
+        let (finished, claims) = self.write(finishes, room)?;
         self.outstanding -= count;
         for job_id in &finished.conflicts {
             tracing::warn!(job_id, "another worker owns the job by now: the result was discarded");
@@ -160,8 +161,7 @@ impl Dispatcher<'_> {
         match claims {
             Claims::Fenced => self.register_anew(),
             Claims::Jobs(jobs) => {
-                self.look =
-                    if limit > 0 && jobs.len() < limit.min(CLAIM_MAX) { Look::Not } else { Look::Now };
+                self.look = if room.limit > 0 && jobs.len() < room.limit { Look::Not } else { Look::Now };
                 self.take_over(jobs);
                 Ok(())
             }
@@ -199,9 +199,9 @@ impl Dispatcher<'_> {
 
     /// Writes results. When the database refuses them together, each is written alone, so that one
     /// that can't be stored fails by itself.
-    fn write(&mut self, finishes: Vec<Finish>, limit: usize) -> Result<(Finished, Claims)> {
+    fn write(&mut self, finishes: Vec<Finish>, room: Room) -> Result<(Finished, Claims)> {
         let together = self.retrying("finish and claim jobs", |shared| {
-            shared.store.finish_and_claim(finishes.clone(), Some(request(shared, limit)))
+            shared.store.finish_and_claim(finishes.clone(), Some(request(shared, room)))
         });
         match together {
             Ok(written) => Ok(written),
@@ -297,11 +297,19 @@ fn unstarted(held: Held) -> Done {
     Done { held, outcome: Outcome::Unstarted, logs: Vec::new() }
 }
 
-fn request(shared: &Shared, limit: usize) -> ClaimRequest {
+/// Jobs that may be claimed, and how many of them start at once.
+#[derive(Debug, Clone, Copy)]
+struct Room {
+    limit: usize,
+    idle: usize,
+}
+
+fn request(shared: &Shared, Room { limit, idle }: Room) -> ClaimRequest {
     ClaimRequest {
         worker_id: shared.worker_id(),
         scope: shared.options.scope.clone(),
         kinds: shared.handlers.kinds(),
         limit,
+        idle,
     }
 }

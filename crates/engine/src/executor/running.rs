@@ -146,6 +146,7 @@ mod tests {
         };
         let job = ClaimedJob {
             id: job_id,
+            origin: "test".to_owned(),
             run_id: None,
             name: None,
             kind: "noop".to_owned(),

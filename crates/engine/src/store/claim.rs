@@ -38,6 +38,9 @@ pub struct ClaimRequest {
     pub kinds: Vec<String>,
     /// How many at most.
     pub limit: usize,
+    /// How many of these start at once. The others wait in the worker's memory, and would count as
+    /// interrupted if it died: a job that must not be interrupted is never among them.
+    pub idle: usize,
 }
 
 /// What a claim came to.
@@ -117,7 +120,7 @@ impl Store {
     /// # Errors
     /// The database's.
     pub fn has_claimable(&self, request: &ClaimRequest) -> Result<bool> {
-        let one = ClaimRequest { limit: 1, ..request.clone() };
+        let one = ClaimRequest { limit: 1, idle: 1, ..request.clone() };
         self.read(|connection| Ok(!places(connection, &one)?.is_empty()))
     }
 }
@@ -140,7 +143,7 @@ pub(super) fn claim(connection: &mut dyn Connection, request: &ClaimRequest, now
         return Ok(Claims::Jobs(Vec::new()));
     }
     let ids: Vec<i64> = places.iter().map(|place| place.id).collect();
-    let taken = take(connection, &ids, request.worker_id, now_ms)?;
+    let taken = take(connection, &ids, request, now_ms)?;
     start_runs(connection, &taken, now_ms)?;
     let mut jobs = keep_sound(connection, taken, request.worker_id, now_ms)?;
     // RETURNING promises no order.
@@ -184,20 +187,27 @@ fn keep_sound(
     Ok(sound)
 }
 
-fn take(connection: &mut dyn Connection, ids: &[i64], worker_id: i64, now_ms: i64) -> Result<Vec<Taken>> {
+fn take(
+    connection: &mut dyn Connection,
+    ids: &[i64],
+    request: &ClaimRequest,
+    now_ms: i64,
+) -> Result<Vec<Taken>> {
+    let at_once = &ids[..request.idle.min(ids.len())];
     // The largest number has no successor: `read_taken` refuses it.
     all(
         connection,
         "UPDATE jobs
          SET status = 'RUNNING', worker_id = $2,
-             attempt = CASE WHEN attempt < 9223372036854775807 THEN attempt + 1 ELSE attempt END, 
+             attempt = CASE WHEN attempt < 9223372036854775807 THEN attempt + 1 ELSE attempt END,
              started_at = $3, updated_at = $3, finished_at = NULL
          WHERE id IN {ids $1} AND status = 'PENDING'
+           AND (on_interrupt = 'rerun' OR id IN {ids $4})
          RETURNING id, run_id, name, kind, payload, timeout_ms,
                    attempt, failures, max_attempts, interruptions, max_interruptions, on_interrupt, retry,
                    (SELECT instance FROM instances WHERE first_job_id <= jobs.id
                     ORDER BY first_job_id DESC LIMIT 1)",
-        &[(&json_ids(ids)).into(), worker_id.into(), now_ms.into()],
+        &[(&json_ids(ids)).into(), request.worker_id.into(), now_ms.into(), (&json_ids(at_once)).into()],
         read_taken,
     )
 }

@@ -98,7 +98,8 @@ impl Bench {
 }
 
 pub fn request(worker_id: i64, scope: Scope, limit: usize) -> ClaimRequest {
-    ClaimRequest { worker_id, scope, kinds: vec!["noop".to_owned(), "shell".to_owned()], limit }
+    let kinds = vec!["noop".to_owned(), "shell".to_owned()];
+    ClaimRequest { worker_id, scope, kinds, limit, idle: limit }
 }
 
 pub fn noop() -> NewJob {

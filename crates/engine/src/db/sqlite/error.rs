@@ -12,7 +12,10 @@ pub(super) fn from_sqlite(operation: &str, error: &rusqlite::Error) -> Error {
     let detail = detail.clone().unwrap_or_else(|| error.to_string());
     #[allow(clippy::wildcard_enum_match_arm, reason = "the enum is SQLite's and open")]
     let reason = match failure.code {
-        ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Unavailable::Locked,
+        // The last is a race for the lock of the WAL that went on for too long.
+        ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed => {
+            Unavailable::Locked
+        }
         ErrorCode::DiskFull => Unavailable::DiskFull,
         ErrorCode::ReadOnly | ErrorCode::PermissionDenied => Unavailable::ReadOnly,
         ErrorCode::NotADatabase => Unavailable::NotADatabase,
@@ -21,7 +24,7 @@ pub(super) fn from_sqlite(operation: &str, error: &rusqlite::Error) -> Error {
         ErrorCode::SystemIoFailure if failure.extended_code == rusqlite::ffi::SQLITE_IOERR_SHMSIZE => {
             Unavailable::DiskFull
         }
-        ErrorCode::SystemIoFailure => Unavailable::InputOutput(detail),
+        ErrorCode::SystemIoFailure | ErrorCode::OutOfMemory => Unavailable::InputOutput(detail),
         ErrorCode::CannotOpen => Unavailable::CannotOpen(detail),
         ErrorCode::ConstraintViolation => return Error::conflict(operation, detail),
         ErrorCode::TooBig => return Error::invalid(operation, detail),

@@ -64,8 +64,10 @@ impl SqliteDatabase {
     }
 
     fn reader(&self) -> Result<r2d2::PooledConnection<SqliteConnectionManager>> {
+        // The file was opened before: what is short now is files, memory or readers, and comes back.
         self.readers.get().map_err(|error| {
-            Error::unavailable("open a connection for reading", Unavailable::CannotOpen(error.to_string()))
+            let reason = Unavailable::InputOutput(format!("no connection for reading: {error}"));
+            Error::unavailable("read from the database", reason)
         })
     }
 }

@@ -24,7 +24,9 @@ const READ_TRIES_MAX: u32 = 300;
 const READ_PAUSE: Duration = Duration::from_millis(200);
 
 /// What every process of a job is told, beside what its workflow says.
-pub(super) const KEY_VARIABLE: &str = "WINDLASS_IDEMPOTENCY_KEY";
+const KEY_VARIABLE: &str = "WINDLASS_IDEMPOTENCY_KEY";
+/// By this and the attempt's number the processes of a job are found again.
+pub(super) const MARK_VARIABLE: &str = "WINDLASS_MARK";
 pub(super) const ATTEMPT_VARIABLE: &str = "WINDLASS_ATTEMPT";
 
 pub(super) fn build(attempt: &Attempt, payload: &Payload, output_file: &Path) -> Result<Command, Outcome> {
@@ -140,6 +142,7 @@ fn add_job_environment(command: &mut Command, attempt: &Attempt, output_file: &P
         .env("WINDLASS_JOB_NAME", job.name.as_deref().unwrap_or(&job.kind))
         .env(ATTEMPT_VARIABLE, attempt.number().to_string())
         .env(KEY_VARIABLE, attempt.idempotency_key())
+        .env(MARK_VARIABLE, attempt.mark())
         .env("WINDLASS_OUTPUT", output_file);
 }
 

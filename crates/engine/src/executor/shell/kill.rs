@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
-use super::command::{ATTEMPT_VARIABLE, KEY_VARIABLE};
+use super::command::{ATTEMPT_VARIABLE, MARK_VARIABLE};
 use crate::process::{Environment, processes_with};
 
 /// How long killed processes may take to vanish.
@@ -38,11 +38,11 @@ impl Attempts {
 
 /// Kills every process on this machine that these attempts of the job started, also those in sessions
 /// of their own, and waits until they are gone. The error is for people.
-pub(super) fn sweep(idempotency_key: &str, attempts: Attempts) -> Result<(), String> {
+pub(super) fn sweep(mark: &str, attempts: Attempts) -> Result<(), String> {
     let began = Instant::now();
     loop {
         let left = processes_with(|environment| {
-            environment.get(KEY_VARIABLE) == Some(idempotency_key) && attempts.started(environment)
+            environment.get(MARK_VARIABLE) == Some(mark) && attempts.started(environment)
         });
         if left.is_empty() {
             return Ok(());

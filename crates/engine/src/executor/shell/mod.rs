@@ -47,7 +47,7 @@ impl Shell {
         let mut command = command::build(attempt, &payload, &output_file)?;
         if attempt.number() > 1 {
             // An earlier attempt may have lost its engine: nothing of it may run beside this one.
-            kill::sweep(&attempt.idempotency_key(), Attempts::Before(attempt.number())).map_err(failed)?;
+            kill::sweep(&attempt.mark(), Attempts::Before(attempt.number())).map_err(failed)?;
         }
         if attempt.stop().cause().is_some() {
             return Err(Outcome::Unstarted);
@@ -73,7 +73,7 @@ impl Shell {
         kill::group(group, rustix::process::Signal::KILL);
         if attempt.stop().cause().is_some() {
             // A child in a session of its own escapes its group.
-            let _said_below = kill::sweep(&attempt.idempotency_key(), Attempts::Only(attempt.number()));
+            let _said_below = kill::sweep(&attempt.mark(), Attempts::Only(attempt.number()));
         }
         self.keeper.remove(group);
         let status = child.wait();
