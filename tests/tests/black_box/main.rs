@@ -20,3 +20,4 @@ mod scripts;
 mod signals;
 mod sql;
 mod support;
+mod terminal;
