@@ -308,3 +308,18 @@ fn a_job_that_must_not_be_interrupted_is_never_only_held() {
     assert_eq!(take(1), ["j1"], "started at once");
     assert_eq!(take(1), ["j2"]);
 }
+
+#[test]
+fn a_job_that_another_program_adds_to_a_run_does_no_harm() {
+    let bench = Bench::new();
+    let worker = bench.worker();
+    let run_id = bench.submit(graph(vec![vec![]]));
+    let sql = "INSERT INTO jobs (run_id, name, kind, execute_after) VALUES (?1, 'guest', 'noop', 0)";
+    bench.raw().execute(sql, [run_id]).unwrap();
+    bench.store.promote_due().unwrap();
+    let jobs = bench.claim(worker, 10);
+    assert_eq!(jobs.len(), 2);
+    let ends: Vec<_> = jobs.into_iter().map(|job| (worker, job, success())).collect();
+    assert!(bench.finish_all(&ends).conflicts.is_empty(), "both are finished");
+    assert_eq!(bench.store.run(run_id).unwrap().status, RunStatus::Successful);
+}

@@ -219,17 +219,26 @@ impl Dispatcher<'_> {
             let (finished, _claims) = match alone {
                 Ok(written) => written,
                 Err(error @ Error::Unavailable { .. }) => return Err(error),
-                Err(error) => {
-                    let refused = self.refuse(&finish, &error);
-                    self.retrying("finish a job", |shared| {
-                        shared.store.finish_and_claim(vec![refused.clone()], None)
-                    })?
-                }
+                Err(error) => match self.write_refused(&finish, &error) {
+                    Ok(written) => written,
+                    Err(error @ Error::Unavailable { .. }) => return Err(error),
+                    Err(error) => {
+                        // One row that can't be written must not end the worker. It stays RUNNING, and
+                        // is taken back when this worker is gone.
+                        tracing::error!(job_id = finish.job_id, %error, "the job could not be finished");
+                        continue;
+                    }
+                },
             };
             all.conflicts.extend(finished.conflicts);
             all.ended_runs.extend(finished.ended_runs);
         }
         Ok((all, Claims::Jobs(Vec::new())))
+    }
+
+    fn write_refused(&self, finish: &Finish, error: &Error) -> Result<(Finished, Claims)> {
+        let refused = self.refuse(finish, error);
+        self.retrying("finish a job", |shared| shared.store.finish_and_claim(vec![refused.clone()], None))
     }
 
     /// A result that can't be stored is a failure of its attempt.

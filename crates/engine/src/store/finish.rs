@@ -312,7 +312,8 @@ pub(super) fn count_down(
     let runs = all(
         connection,
         "UPDATE runs
-         SET unfinished_jobs = runs.unfinished_jobs - news.finished,
+         SET unfinished_jobs = CASE WHEN runs.unfinished_jobs > news.finished
+                                    THEN runs.unfinished_jobs - news.finished ELSE 0 END,
              failed_jobs = runs.failed_jobs + news.failed,
              status = CASE
                  WHEN runs.unfinished_jobs > news.finished THEN runs.status
