@@ -3,10 +3,13 @@
 
 mod support;
 
+use std::time::Duration;
+
 use std::collections::HashMap;
 
 use support::{Bench, failure, graph, noop, request, success};
-use windlass_engine::store::{ClaimRequest, Claims, JobFilter, NewJob, Scope};
+use windlass_engine::signal::Hints;
+use windlass_engine::store::{ClaimRequest, ClaimedJob, Claims, JobFilter, NewJob, Scope};
 use windlass_engine::{JobStatus, RunStatus, WorkerStatus};
 use windlass_workflow::OnInterrupt;
 
@@ -322,4 +325,26 @@ fn a_job_that_another_program_adds_to_a_run_does_no_harm() {
     let ends: Vec<_> = jobs.into_iter().map(|job| (worker, job, success())).collect();
     assert!(bench.finish_all(&ends).conflicts.is_empty(), "both are finished");
     assert_eq!(bench.store.run(run_id).unwrap().status, RunStatus::Successful);
+}
+
+#[test]
+fn only_what_is_left_claimable_wakes_who_claims() {
+    let bench = Bench::new();
+    let worker = bench.worker();
+    bench.submit(graph(vec![vec![], vec![0], vec![1], vec![1]]));
+    let first = bench.claim(worker, 1).remove(0);
+    // What was submitted is announced before the claim is answered.
+    let listener = bench.store.listen(Hints::PENDING);
+    let next = |job: ClaimedJob| {
+        let finish = support::finish(worker, &job, success());
+        let ask = request(worker, Scope::Everything, 1);
+        match bench.store.finish_and_claim(vec![finish], Some(ask)).unwrap().1 {
+            Claims::Jobs(mut jobs) => jobs.remove(0),
+            Claims::Fenced => panic!("fenced"),
+        }
+    };
+    let second = next(first);
+    assert!(listener.wait(Duration::ZERO).is_empty(), "its only child was claimed with its end");
+    next(second);
+    assert!(listener.wait(Duration::ZERO).intersects(Hints::PENDING), "one of two children is left");
 }

@@ -120,7 +120,10 @@ fn cancel_job(connection: &mut dyn Connection, job_id: i64, now_ms: i64) -> Resu
     )?;
     connection.hint(Hints::CANCEL | Hints::PROGRESS);
     if let Some(ended) = cancelled {
-        settle(connection, &[ended], now_ms)?;
+        let settled = settle(connection, &[ended], now_ms)?;
+        if !settled.claimable.is_empty() {
+            connection.hint(Hints::PENDING);
+        }
         return Ok(Cancellation { cancelled: 1, stopping: 0 });
     }
     let asked = connection.execute(

@@ -180,7 +180,7 @@ fn keep_sound(
         }
     }
     if !spoilt.is_empty() {
-        finish(connection, &spoilt, now_ms)?;
+        finish(connection, &spoilt, now_ms)?.announce(connection, &Claims::Jobs(Vec::new()));
         // What waits behind them was not looked at.
         connection.hint(Hints::PENDING);
     }

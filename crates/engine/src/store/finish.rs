@@ -1,7 +1,7 @@
 //! Ending attempts: results, retries, promotion of children, skips and the outcome of runs, all in one
 //! transaction, and the next claim with them. A chain costs one commit a link.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::claim::{ClaimRequest, Claims, claim};
 use super::logs::{LogLine, append};
@@ -34,6 +34,28 @@ pub struct Finished {
     pub conflicts: Vec<i64>,
     /// Runs that ended with these jobs.
     pub ended_runs: Vec<(i64, RunStatus)>,
+    /// Jobs that became claimable: children, and what was given back.
+    pub claimable: Vec<i64>,
+}
+
+impl Finished {
+    /// Wakes whoever claims, unless the same transaction has claimed everything that it made claimable:
+    /// a chain would wake its worker for nothing at each link.
+    pub(super) fn announce(&self, connection: &mut dyn Connection, claims: &Claims) {
+        let claimed: HashSet<i64> = match claims {
+            Claims::Jobs(jobs) => jobs.iter().map(|job| job.id).collect(),
+            Claims::Fenced => HashSet::new(),
+        };
+        if self.claimable.iter().any(|job_id| !claimed.contains(job_id)) {
+            connection.hint(Hints::PENDING);
+        }
+    }
+}
+
+/// What the ends of jobs meant for others.
+pub(super) struct Settled {
+    pub(super) ended_runs: Vec<(i64, RunStatus)>,
+    pub(super) claimable: Vec<i64>,
 }
 
 /// A job that left RUNNING or never got there, as its parents and children see it.
@@ -63,12 +85,13 @@ impl Store {
                 Some(request) => claim(connection, request, now_ms)?,
                 None => Claims::Jobs(Vec::new()),
             };
+            finished.announce(connection, &claims);
             Ok((finished, claims))
         })
     }
 }
 
-/// Ends attempts inside the caller's transaction.
+/// Ends attempts inside the caller's transaction. The caller announces what became claimable.
 pub(super) fn finish(connection: &mut dyn Connection, finishes: &[Finish], now_ms: i64) -> Result<Finished> {
     if finishes.is_empty() {
         return Ok(Finished::default());
@@ -79,11 +102,12 @@ pub(super) fn finish(connection: &mut dyn Connection, finishes: &[Finish], now_m
     record_attempts(connection, &kept, now_ms)?;
     let logs: Vec<&LogLine> = kept.iter().flat_map(|finish| &finish.logs).collect();
     append(connection, &logs)?;
-    let ended_runs = settle(connection, &ended, now_ms)?;
+    let Settled { ended_runs, mut claimable } = settle(connection, &ended, now_ms)?;
+    claimable.extend(ended.iter().filter(|job| job.status == JobStatus::Pending).map(|job| job.job_id));
     connection.hint(Hints::PROGRESS);
     let conflicts =
         finishes.iter().map(|finish| finish.job_id).filter(|job_id| !owned.contains_key(job_id)).collect();
-    Ok(Finished { conflicts, ended_runs })
+    Ok(Finished { conflicts, ended_runs, claimable })
 }
 
 /// The fenced update: only the owner of the attempt changes the row. A job that was asked to stop is
@@ -147,9 +171,6 @@ fn write_transitions(
     if ended.iter().any(|job| job.status == JobStatus::Scheduled) {
         connection.hint(Hints::DUE);
     }
-    if ended.iter().any(|job| job.status == JobStatus::Pending) {
-        connection.hint(Hints::PENDING);
-    }
     Ok(ended)
 }
 
@@ -179,11 +200,7 @@ fn record_attempts(connection: &mut dyn Connection, finishes: &[&Finish], now_ms
 }
 
 /// What the ends of jobs mean for their children and runs: promotes, skips, counts, and decides runs.
-pub(super) fn settle(
-    connection: &mut dyn Connection,
-    ended: &[Ended],
-    now_ms: i64,
-) -> Result<Vec<(i64, RunStatus)>> {
+pub(super) fn settle(connection: &mut dyn Connection, ended: &[Ended], now_ms: i64) -> Result<Settled> {
     let mut satisfied = Vec::new();
     let mut counts: BTreeMap<i64, RunDelta> = BTreeMap::new();
     for job in ended {
@@ -202,8 +219,8 @@ pub(super) fn settle(
         };
         counts.entry(run_id).or_default().add(delta);
     }
-    promote_children(connection, &satisfied, now_ms)?;
-    count_down(connection, &counts, now_ms)
+    let claimable = promote_children(connection, &satisfied, now_ms)?;
+    Ok(Settled { ended_runs: count_down(connection, &counts, now_ms)?, claimable })
 }
 
 /// What the end of a job means for its children.
@@ -243,11 +260,11 @@ impl RunDelta {
 }
 
 /// One statement for any number of finished parents and children; O(1) an edge.
-fn promote_children(connection: &mut dyn Connection, parents: &[i64], now_ms: i64) -> Result<()> {
+fn promote_children(connection: &mut dyn Connection, parents: &[i64], now_ms: i64) -> Result<Vec<i64>> {
+    let mut claimable = Vec::new();
     if parents.is_empty() {
-        return Ok(());
+        return Ok(claimable);
     }
-    let mut claimable = false;
     connection.query(
         "UPDATE jobs
          SET blocked_by = jobs.blocked_by - satisfied.edges,
@@ -256,17 +273,16 @@ fn promote_children(connection: &mut dyn Connection, parents: &[i64], now_ms: i6
          FROM (SELECT child_id, count(*) AS edges FROM job_dependencies
                WHERE parent_id IN {ids $1} GROUP BY child_id) AS satisfied
          WHERE jobs.id = satisfied.child_id AND jobs.status = 'BLOCKED'
-         RETURNING jobs.status",
+         RETURNING jobs.id, jobs.status",
         &[(&json_ids(parents)).into(), now_ms.into()],
         &mut |row| {
-            claimable |= row.parsed(0, JobStatus::parse)? == JobStatus::Pending;
+            if row.parsed(1, JobStatus::parse)? == JobStatus::Pending {
+                claimable.push(row.integer(0)?);
+            }
             Ok(())
         },
     )?;
-    if claimable {
-        connection.hint(Hints::PENDING);
-    }
-    Ok(())
+    Ok(claimable)
 }
 
 /// Skips everything that waits for `parent_id`, directly or not, in one statement for graphs of any

@@ -3,7 +3,7 @@
 //! Fencing a worker and rescuing its jobs is one transaction. A fenced worker can neither claim, nor
 //! renew its lease, nor record a result, because every one of these is guarded.
 
-use super::claim::{Scope, read_facts};
+use super::claim::{Claims, Scope, read_facts};
 use super::finish::{Finish, finish};
 use super::{Store, json_ids, json_rows};
 use crate::db::{Connection, Row, all, one};
@@ -189,7 +189,7 @@ impl Store {
                     }
                 })
                 .collect();
-            finish(connection, &finishes, now_ms)?;
+            finish(connection, &finishes, now_ms)?.announce(connection, &Claims::Jobs(Vec::new()));
             Ok(Rescued { fenced, jobs: finishes.len() as i64 })
         })
     }

@@ -76,12 +76,9 @@ impl Bench {
     pub fn finish_all(&self, ends: &[(i64, ClaimedJob, Outcome)]) -> Finished {
         let finishes = ends
             .iter()
-            .map(|(worker_id, job, outcome)| Finish {
-                job_id: job.id,
-                attempt: job.facts.attempt,
-                worker_id: *worker_id,
-                transition: after_attempt(&job.facts, outcome.clone(), self.clock.now_ms(), 0.5),
-                logs: Vec::new(),
+            .map(|(worker_id, job, outcome)| {
+                let transition = after_attempt(&job.facts, outcome.clone(), self.clock.now_ms(), 0.5);
+                Finish { transition, ..finish(*worker_id, job, outcome.clone()) }
             })
             .collect();
         self.store.finish_and_claim(finishes, None).unwrap().0
@@ -94,6 +91,17 @@ impl Bench {
 
     pub fn assert_sound(&self) {
         assert_eq!(self.store.check().unwrap(), [], "the invariants hold");
+    }
+}
+
+/// The end of an attempt, as a dispatcher would write it at the instant 0.
+pub fn finish(worker_id: i64, job: &ClaimedJob, outcome: Outcome) -> Finish {
+    Finish {
+        job_id: job.id,
+        attempt: job.facts.attempt,
+        worker_id,
+        transition: after_attempt(&job.facts, outcome, 0, 0.5),
+        logs: Vec::new(),
     }
 }
 
