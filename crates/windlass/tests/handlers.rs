@@ -218,3 +218,32 @@ fn a_fenced_worker_registers_once_and_goes_on() {
     drop(engine);
     bench.assert_sound();
 }
+
+#[test]
+fn a_result_that_the_database_refuses_fails_its_job_and_no_other() {
+    let bench = Bench::new();
+    rusqlite::Connection::open(bench.folder.path().join("windlass.db"))
+        .unwrap()
+        .execute_batch(
+            "CREATE TRIGGER refuse BEFORE UPDATE ON jobs WHEN NEW.output = '666'
+             BEGIN SELECT RAISE(ABORT, 'not this one'); END;
+             CREATE TRIGGER never BEFORE UPDATE ON jobs WHEN OLD.payload = '667' AND NEW.status <> 'RUNNING'
+             BEGIN SELECT RAISE(ABORT, 'not at all'); END;",
+        )
+        .unwrap();
+    let mut handlers = Handlers::new();
+    handlers.register("echo", typed(|_: &Attempt, number: i64| Ok::<_, String>(number)));
+    let jobs = (660..680).map(|number| NewJob::new("echo", number.to_string())).collect();
+    let ids = bench.windlass.store().enqueue(jobs).unwrap();
+    let engine = bench.windlass.start(handlers, WorkerOptions::default()).unwrap();
+    bench.wait_for_job(ids[6], JobStatus::Failed);
+    let error = bench.windlass.store().job(ids[6]).unwrap().last_error.unwrap();
+    assert!(error.starts_with("the result could not be stored") && error.contains("not this one"), "{error}");
+    for id in ids.iter().filter(|id| **id != ids[6] && **id != ids[7]) {
+        bench.wait_for_job(*id, JobStatus::Successful);
+    }
+    assert_eq!(bench.windlass.store().job(ids[7]).unwrap().status, JobStatus::Running, "nobody can end it");
+    let after = bench.windlass.enqueue("echo", &1).unwrap();
+    bench.wait_for_job(after, JobStatus::Successful);
+    drop(engine);
+}

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use super::handler::failed_for_good;
 use super::held::Held;
 use super::pace::Pace;
 use super::results::Done;
@@ -10,9 +9,9 @@ use super::shared::{Mode, Shared};
 use super::worker::register;
 use crate::error::{Error, Result};
 use crate::signal::Hints;
-use crate::status::WorkerStatus;
+use crate::status::{JobStatus, WorkerStatus};
 use crate::store::{CLAIM_MAX, ClaimRequest, ClaimedJob, Claims, Finish, Finished};
-use crate::transition::{Outcome, after_attempt};
+use crate::transition::{AttemptOutcome, Outcome, after_attempt};
 
 /// The safety net under the signals: how often an idle worker looks by itself.
 const POLL: Duration = Duration::from_secs(5);
@@ -244,16 +243,12 @@ impl Dispatcher<'_> {
     /// A result that can't be stored is a failure of its attempt.
     fn refuse(&self, finish: &Finish, error: &Error) -> Finish {
         tracing::error!(job_id = finish.job_id, %error, "the result could not be stored");
-        let Outcome::Failed { error, .. } =
-            failed_for_good(format!("the result could not be stored: {error}"))
-        else {
-            unreachable!("a failure is a failure");
-        };
         let mut refused = finish.clone();
         refused.logs.clear();
-        refused.transition.status = crate::status::JobStatus::Failed;
+        refused.transition.status = JobStatus::Failed;
         refused.transition.output = None;
-        refused.transition.last_error = Some(error);
+        refused.transition.record = Some(AttemptOutcome::Failed);
+        refused.transition.last_error = Some(format!("the result could not be stored: {error}"));
         refused
     }
 

@@ -23,7 +23,7 @@ mod workers;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::clock::Clock;
-use crate::db::{Connection, Database, Dialect};
+use crate::db::{Connection, Database};
 use crate::error::{Error, Result};
 use crate::random::Random;
 use crate::signal::{Hints, Listener, Signals};
@@ -129,14 +129,6 @@ impl Store {
             let sql = "SELECT instance FROM instances ORDER BY first_job_id DESC LIMIT 1";
             crate::db::one(connection, sql, &[], |row| row.text(0))
         })
-    }
-
-    /// How this database spells SQL.
-    ///
-    /// # Errors
-    /// The database's.
-    pub fn dialect(&self) -> Result<Dialect> {
-        self.read(|connection| Ok(connection.dialect()))
     }
 }
 
