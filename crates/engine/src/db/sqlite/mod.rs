@@ -4,6 +4,7 @@ mod backup;
 mod connection;
 mod error;
 mod open;
+mod watch;
 mod writer;
 
 pub use open::{Durability, OpenMode, SqliteOptions};
@@ -39,7 +40,7 @@ impl SqliteDatabase {
         let connection = open::open_writer(path, options)?;
         let signals = Signals::default();
         let readers = open::open_readers(path, READERS_MAX)?;
-        let writer = Writer::start(connection, signals.clone())?;
+        let writer = Writer::start(connection, path, signals.clone())?;
         Ok(SqliteDatabase { path: path.to_owned(), signals, writer, readers })
     }
 

@@ -5,7 +5,8 @@
 //! commit waits for the disk the next group gathers: the slower the disk, the larger the groups.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -13,6 +14,7 @@ use std::time::Duration;
 
 use super::connection::{SqliteConnection, Statements};
 use super::error::from_sqlite;
+use super::watch::Watcher;
 use crate::clock::Clock;
 use crate::db::WriteOperation;
 use crate::error::{Error, Result, Unavailable};
@@ -25,8 +27,17 @@ const GROUP_MAX: usize = 256;
 /// After this time no operation joins a transaction any more: those done in it wait for its commit, and
 /// so do other processes. One operation may take longer.
 const GROUP_MAX_MS: i64 = 50;
-/// How often an idle writer looks whether another process committed.
-const WATCH_TICK: Duration = Duration::from_millis(10);
+/// How often an idle writer looks whether another process committed: the net under the kernel's word.
+const WATCH_TICK_MS: u64 = 1_000;
+/// The same where the kernel tells nothing.
+const BLIND_TICK_MS: u64 = 10;
+
+/// What the writer is told.
+enum Message {
+    Write(Request),
+    /// The WAL changed: another process may have committed.
+    Look,
+}
 
 struct Request {
     name: &'static str,
@@ -36,31 +47,42 @@ struct Request {
 
 /// The handle of the writer thread. Dropping it ends the thread after what is queued.
 pub(super) struct Writer {
-    requests: Mutex<Option<SyncSender<Request>>>,
-    watching: Arc<AtomicBool>,
+    requests: Mutex<Option<SyncSender<Message>>>,
+    /// The WAL file.
+    wal: PathBuf,
+    watcher: Mutex<Option<Watcher>>,
+    /// How often it looks for foreign commits by itself; 0 is never.
+    tick_ms: Arc<AtomicU64>,
+    /// Groups that this writer has begun to commit.
+    commits: Arc<AtomicU64>,
     waiting: AtomicUsize,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Writer {
-    pub(super) fn start(connection: rusqlite::Connection, signals: Signals) -> Result<Writer> {
+    pub(super) fn start(connection: rusqlite::Connection, path: &Path, signals: Signals) -> Result<Writer> {
         let (requests, inbox) = sync_channel(QUEUE_MAX);
-        let watching = Arc::new(AtomicBool::new(false));
+        let tick_ms = Arc::new(AtomicU64::new(0));
+        let commits = Arc::new(AtomicU64::new(0));
         let mut state = State {
             connection,
             statements: Statements::default(),
             signals,
             clock: Clock::system(),
             data_version: 0,
+            commits: Arc::clone(&commits),
         };
-        let watch = Arc::clone(&watching);
+        let tick = Arc::clone(&tick_ms);
         let thread = std::thread::Builder::new()
             .name("windlass-writer".to_owned())
-            .spawn(move || state.serve(&inbox, &watch))
+            .spawn(move || state.serve(&inbox, &tick))
             .map_err(|error| Error::internal("start the writer", error.to_string()))?;
         Ok(Writer {
             requests: Mutex::new(Some(requests)),
-            watching,
+            wal: wal_of(path),
+            watcher: Mutex::default(),
+            tick_ms,
+            commits,
             waiting: AtomicUsize::new(0),
             thread: Some(thread),
         })
@@ -71,7 +93,7 @@ impl Writer {
         let (answer, answered) = sync_channel(1);
         let requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let request = Request { name, operation, answer };
-        requests.ok_or_else(closed)?.send(request).map_err(|_gone| closed())?;
+        requests.ok_or_else(closed)?.send(Message::Write(request)).map_err(|_gone| closed())?;
         self.waiting.fetch_add(1, Ordering::Relaxed);
         let result = answered.recv().map_err(|_gone| closed());
         self.waiting.fetch_sub(1, Ordering::Relaxed);
@@ -83,20 +105,58 @@ impl Writer {
     }
 
     pub(super) fn watch(&self) {
-        // An operation that does nothing wakes a writer that sleeps without a tick.
-        if !self.watching.swap(true, Ordering::Relaxed) {
-            let _closed = self.write("begin to watch", Box::new(|_connection| Ok(())));
+        let mut watcher = self.watcher.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.tick_ms.load(Ordering::Relaxed) > 0 {
+            return;
         }
+        let requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some(requests) = requests else { return };
+        let started = Watcher::start(&self.wal, Arc::clone(&self.commits), {
+            let requests = requests.clone();
+            // A full queue means that the writer is awake, and it looks after each group.
+            move || drop(requests.try_send(Message::Look))
+        });
+        let tick_ms = match started {
+            Ok(started) => {
+                *watcher = Some(started);
+                WATCH_TICK_MS
+            }
+            Err(error) => {
+                tracing::debug!(%error, "the kernel does not watch the WAL; looking often instead");
+                BLIND_TICK_MS
+            }
+        };
+        self.tick_ms.store(tick_ms, Ordering::Relaxed);
+        // Wakes a writer that sleeps without a tick.
+        let _full_or_gone = requests.try_send(Message::Look);
     }
 }
 
 impl Drop for Writer {
     fn drop(&mut self) {
+        // The watcher holds an end of the queue.
+        drop(self.watcher.lock().unwrap_or_else(PoisonError::into_inner).take());
         drop(self.requests.lock().unwrap_or_else(PoisonError::into_inner).take());
         if let Some(thread) = self.thread.take() {
             let _panicked = thread.join();
         }
     }
+}
+
+impl Message {
+    fn request(self) -> Option<Request> {
+        match self {
+            Message::Write(request) => Some(request),
+            Message::Look => None,
+        }
+    }
+}
+
+/// The name that SQLite gives to the WAL of a database: beside the file itself, not beside a link to it.
+fn wal_of(path: &Path) -> PathBuf {
+    let mut name = std::fs::canonicalize(path).unwrap_or_else(|_unknown| path.to_owned()).into_os_string();
+    name.push("-wal");
+    PathBuf::from(name)
 }
 
 struct State {
@@ -105,21 +165,21 @@ struct State {
     signals: Signals,
     clock: Clock,
     data_version: i64,
+    commits: Arc<AtomicU64>,
 }
 
 impl State {
-    fn serve(&mut self, inbox: &Receiver<Request>, watching: &AtomicBool) {
+    fn serve(&mut self, inbox: &Receiver<Message>, tick_ms: &AtomicU64) {
         loop {
-            let watch = watching.load(Ordering::Relaxed);
-            let first = if watch {
-                inbox.recv_timeout(WATCH_TICK)
-            } else {
-                inbox.recv().map_err(|_closed| RecvTimeoutError::Disconnected)
+            let first = match tick_ms.load(Ordering::Relaxed) {
+                0 => inbox.recv().map_err(|_closed| RecvTimeoutError::Disconnected),
+                tick_ms => inbox.recv_timeout(Duration::from_millis(tick_ms)),
             };
             match first {
                 Ok(first) => {
-                    let mut group = vec![first];
-                    group.extend(inbox.try_iter().take(GROUP_MAX - 1));
+                    let waiting = inbox.try_iter().take(GROUP_MAX - 1);
+                    let mut group: Vec<Request> =
+                        std::iter::once(first).chain(waiting).filter_map(Message::request).collect();
                     while !group.is_empty() {
                         group = self.commit_group(group);
                     }
@@ -127,7 +187,7 @@ impl State {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
-            if watch {
+            if tick_ms.load(Ordering::Relaxed) > 0 {
                 self.notice_foreign_commits();
             }
         }
@@ -149,6 +209,8 @@ impl State {
 
     /// Commits what can be done in one group's time and answers it; returns the rest.
     fn commit_group(&mut self, mut group: Vec<Request>) -> Vec<Request> {
+        // Before anything is written: who watches the WAL must know whose change it sees.
+        self.commits.fetch_add(1, Ordering::Relaxed);
         let (results, hints) = match self.run_group(&mut group) {
             Ok((results, hints)) => (results, hints),
             Err(error) => (vec![Err(error); group.len()], Hints::NONE),
@@ -237,7 +299,7 @@ mod tests {
         connection
             .execute_batch("CREATE TABLE kept (id INTEGER); BEGIN; INSERT INTO kept VALUES (1)")
             .unwrap();
-        let writer = Writer::start(connection, Signals::default()).unwrap();
+        let writer = Writer::start(connection, Path::new("in memory"), Signals::default()).unwrap();
         let insert = Box::new(|connection: &mut dyn crate::db::Connection| {
             connection.execute("INSERT INTO kept VALUES (2)", &[])?;
             let rows = crate::db::one(connection, "SELECT count(*) FROM kept", &[], |row| row.integer(0))?;

@@ -1,0 +1,196 @@
+//! A hint that another process committed: the kernel tells when the WAL file changes.
+//!
+//! Only a hint: whoever is told looks at `data_version`. It spares an idle process looking a hundred
+//! times a second. Watching a file takes no handle of it, so SQLite's locks are not touched.
+//!
+//! The pages of a commit are written before it is flushed, and only then it can be seen: the kernel's
+//! word comes too early. So after a change it is looked several times, at growing distances. A change
+//! that may be this process's own is looked at once, later: after its own commits the writer looks
+//! anyway.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
+
+/// Milliseconds between the looks after a change by somebody else, until nothing more is expected.
+const LOOKS_MS: [i64; 8] = [1, 1, 2, 4, 8, 16, 32, 64];
+/// From here the looks begin again when more changes come: a stream of them is looked at every few
+/// milliseconds.
+const AGAIN: usize = 3;
+/// Changes that may be this process's own are looked at once after this time.
+const OWN_MS: i64 = 50;
+
+/// A thread that calls back when a file changes. Dropping it ends the thread.
+pub(super) struct Watcher {
+    stop: Arc<OwnedFd>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Watcher {
+    /// Begins to watch a file that exists. `own` counts the commits that this process has
+    /// begun.
+    pub(super) fn start(
+        file: &Path,
+        own: Arc<AtomicU64>,
+        look: impl Fn() + Send + 'static,
+    ) -> io::Result<Watcher> {
+        let changes = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
+        inotify::add_watch(&changes, file, WatchFlags::MODIFY)?;
+        let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
+        let stopped = Arc::clone(&stop);
+        let thread = std::thread::Builder::new()
+            .name("windlass-watcher".to_owned())
+            .spawn(move || Watch { changes, stop: stopped, own }.serve(look))?;
+        Ok(Watcher { stop, thread: Some(thread) })
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        let _full = rustix::io::write(&self.stop, &1u64.to_ne_bytes());
+        if let Some(thread) = self.thread.take() {
+            let _panicked = thread.join();
+        }
+    }
+}
+
+struct Watch {
+    changes: OwnedFd,
+    stop: Arc<OwnedFd>,
+    own: Arc<AtomicU64>,
+}
+
+/// What a wait ended with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Waited {
+    Changed,
+    Quiet,
+    Stopped,
+}
+
+impl Watch {
+    fn serve(&self, look: impl Fn()) {
+        let mut own_before = self.own.load(Ordering::Relaxed);
+        loop {
+            match self.wait(None) {
+                Waited::Changed => {}
+                Waited::Quiet => continue,
+                // Also when the kernel fails: the slow poll of the writer is the net.
+                Waited::Stopped => return,
+            }
+            let own_now = self.own.load(Ordering::Relaxed);
+            let is_foreign = own_now == std::mem::replace(&mut own_before, own_now);
+            let stopped = if is_foreign { self.look_often(&look) } else { self.look_later(&look) };
+            if stopped {
+                return;
+            }
+        }
+    }
+
+    /// Returns whether it was stopped.
+    fn look_often(&self, look: &impl Fn()) -> bool {
+        let mut next = 0;
+        while let Some(wait_ms) = LOOKS_MS.get(next) {
+            next = match self.wait(Some(*wait_ms)) {
+                Waited::Stopped => return true,
+                Waited::Quiet => next + 1,
+                Waited::Changed if next < AGAIN => next + 1,
+                Waited::Changed => AGAIN,
+            };
+            look();
+        }
+        false
+    }
+
+    fn look_later(&self, look: &impl Fn()) -> bool {
+        let mut waited = Waited::Changed;
+        for _ in 0..OWN_MS / LOOKS_MS[AGAIN] {
+            if waited == Waited::Stopped {
+                return true;
+            }
+            std::thread::sleep(Duration::from_millis(LOOKS_MS[AGAIN].unsigned_abs()));
+            waited = self.wait(Some(0));
+        }
+        look();
+        waited == Waited::Stopped
+    }
+
+    /// Waits for a change, for ever or so many milliseconds. What the changes are does not matter.
+    fn wait(&self, longest_ms: Option<i64>) -> Waited {
+        let timeout = longest_ms.map(|longest_ms| Timespec { tv_sec: 0, tv_nsec: longest_ms * 1_000_000 });
+        let mut files = [
+            PollFd::from_borrowed_fd(self.stop.as_fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(self.changes.as_fd(), PollFlags::IN),
+        ];
+        match poll(&mut files, timeout.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(_broken) => return Waited::Stopped,
+        }
+        if !files[0].revents().is_empty() {
+            return Waited::Stopped;
+        }
+        if files[1].revents().is_empty() {
+            return Waited::Quiet;
+        }
+        let mut events = [0; 4_096];
+        while rustix::io::read(&self.changes, &mut events).is_ok_and(|read| read > 0) {}
+        Waited::Changed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::sync::mpsc::{Receiver, channel};
+
+    use super::*;
+
+    const SOON: Duration = Duration::from_secs(60);
+
+    fn watched() -> (tempfile::NamedTempFile, Arc<AtomicU64>, Watcher, Receiver<()>) {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        let (sender, looks) = channel();
+        let own = Arc::new(AtomicU64::new(0));
+        let look = move || {
+            let _gone = sender.send(());
+        };
+        let watcher = Watcher::start(file.path(), Arc::clone(&own), look).expect("the kernel watches");
+        (file, own, watcher, looks)
+    }
+
+    #[test]
+    fn a_change_is_looked_at_until_its_commit_must_be_seen() {
+        let (mut file, _own, watcher, looks) = watched();
+        file.write_all(b"x").expect("it is written");
+        for _ in LOOKS_MS {
+            looks.recv_timeout(SOON).expect("a look");
+        }
+        file.write_all(b"x").expect("it is written");
+        looks.recv_timeout(SOON).expect("a look at the next change");
+        drop(watcher);
+        while looks.recv().is_ok() {}
+    }
+
+    #[test]
+    fn a_change_of_ones_own_is_looked_at_once() {
+        let (mut file, own, watcher, looks) = watched();
+        own.fetch_add(1, Ordering::Relaxed);
+        file.write_all(b"x").expect("it is written");
+        looks.recv_timeout(SOON).expect("a look");
+        drop(watcher);
+        assert!(looks.recv().is_err(), "one look, and the thread is gone");
+    }
+
+    #[test]
+    fn a_missing_file_is_an_error() {
+        let own = Arc::new(AtomicU64::new(0));
+        assert!(Watcher::start(Path::new("/nonexistent/wal"), own, || {}).is_err());
+    }
+}
