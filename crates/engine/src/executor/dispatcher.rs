@@ -198,7 +198,7 @@ impl Dispatcher<'_> {
 
     /// Writes results. When the database refuses them together, each is written alone, so that one
     /// that can't be stored fails by itself.
-    fn write(&mut self, finishes: Vec<Finish>, room: Room) -> Result<(Finished, Claims)> {
+    fn write(&self, finishes: Vec<Finish>, room: Room) -> Result<(Finished, Claims)> {
         let together = self.retrying("finish and claim jobs", |shared| {
             shared.store.finish_and_claim(finishes.clone(), Some(request(shared, room)))
         });
@@ -206,11 +206,17 @@ impl Dispatcher<'_> {
             Ok(written) => Ok(written),
             Err(error @ Error::Unavailable { .. }) => Err(error),
             Err(error) if finishes.is_empty() => Err(error),
-            Err(_refused) => self.write_each(finishes),
+            Err(_refused) => {
+                let finished = self.write_each(finishes)?;
+                // The claim was refused together with the results.
+                let claims =
+                    self.retrying("claim jobs", |shared| shared.store.claim(request(shared, room)))?;
+                Ok((finished, claims))
+            }
         }
     }
 
-    fn write_each(&mut self, finishes: Vec<Finish>) -> Result<(Finished, Claims)> {
+    fn write_each(&self, finishes: Vec<Finish>) -> Result<Finished> {
         let mut all = Finished::default();
         for finish in finishes {
             let alone = self
@@ -232,7 +238,7 @@ impl Dispatcher<'_> {
             all.conflicts.extend(finished.conflicts);
             all.ended_runs.extend(finished.ended_runs);
         }
-        Ok((all, Claims::Jobs(Vec::new())))
+        Ok(all)
     }
 
     fn write_refused(&self, finish: &Finish, error: &Error) -> Result<(Finished, Claims)> {

@@ -32,8 +32,8 @@ struct Old {
 
 impl Store {
     /// Deletes one batch of what was over before an instant: the oldest runs with their jobs, a large one
-    /// in several steps, and jobs that stand alone. Call again until nothing is deleted; the last step takes the definitions
-    /// and workers that nothing refers to any more.
+    /// in several steps, and jobs that stand alone. Call again until nothing is deleted; the last step
+    /// takes the definitions and workers that nothing refers to any more.
     ///
     /// # Errors
     /// The database's.

@@ -5,7 +5,7 @@
 //!
 //! The pages of a commit are written before it is flushed, and only then it can be seen: the kernel's
 //! word comes too early. So after a change it is looked several times, at growing distances. A change
-//! that may be this process's own is looked at once, later: after its own commits the writer looks
+//! that may be this process's own is looked at later, every 50 ms: after its own commits the writer looks
 //! anyway.
 
 use std::io;
@@ -24,7 +24,7 @@ const LOOKS_MS: [i64; 8] = [1, 1, 2, 4, 8, 16, 32, 64];
 /// From here the looks begin again when more changes come: a stream of them is looked at every few
 /// milliseconds.
 const AGAIN: usize = 3;
-/// Changes that may be this process's own are looked at once after this time.
+/// Changes that may be this process's own are looked at after this time.
 const OWN_MS: i64 = 50;
 
 /// A thread that calls back when a file changes. Dropping it ends the thread.
@@ -109,17 +109,23 @@ impl Watch {
         false
     }
 
+    /// Returns whether it was stopped.
     fn look_later(&self, look: &impl Fn()) -> bool {
-        let mut waited = Waited::Changed;
-        for _ in 0..OWN_MS / LOOKS_MS[AGAIN] {
-            if waited == Waited::Stopped {
-                return true;
+        // Somebody else's change may be among one's own and be seen only after its flush: look again
+        // until nothing changes any more.
+        let mut is_changing = true;
+        while std::mem::take(&mut is_changing) {
+            for _ in 0..OWN_MS / LOOKS_MS[AGAIN] {
+                std::thread::sleep(Duration::from_millis(LOOKS_MS[AGAIN].unsigned_abs()));
+                match self.wait(Some(0)) {
+                    Waited::Stopped => return true,
+                    Waited::Changed => is_changing = true,
+                    Waited::Quiet => {}
+                }
             }
-            std::thread::sleep(Duration::from_millis(LOOKS_MS[AGAIN].unsigned_abs()));
-            waited = self.wait(Some(0));
+            look();
         }
-        look();
-        waited == Waited::Stopped
+        false
     }
 
     /// Waits for a change, for ever or so many milliseconds. What the changes are does not matter.
