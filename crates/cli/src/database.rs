@@ -41,7 +41,15 @@ impl Database {
             cli::Durability::Normal => Durability::Normal,
         };
         let options = Options { durability, mode, ..Options::default() };
-        match Windlass::open_with(&path, options) {
+        let opened = match path.to_str().filter(|address| windlass::is_postgres(address)) {
+            None => Windlass::open_with(&path, options),
+            Some(url) => {
+                let address = windlass::PostgresAddress::parse(url, &|name| std::env::var(name).ok())
+                    .map_err(|error| Failure::usage(error.to_string(), "see the guide"))?;
+                Windlass::open_postgres(&address, options)
+            }
+        };
+        match opened {
             Ok(windlass) => Ok(Database { windlass, path, global: global.clone() }),
             Err(error) => Err(Failure::from_engine(error, &path, |verb| global.hint(verb))),
         }

@@ -5,24 +5,24 @@
 -- a new one, so it has those of what it was copied from too; the last one is its own.
 CREATE TABLE instances (
     first_job_id  {integer} NOT NULL PRIMARY KEY,
-    instance      TEXT NOT NULL UNIQUE
+    instance      {text} NOT NULL UNIQUE
 ) {strict};
 
 -- Immutable versions of definitions, by content.
 CREATE TABLE workflows (
     id          {id},
-    name        TEXT NOT NULL,
-    hash        TEXT NOT NULL,
-    definition  TEXT NOT NULL,
+    name        {text} NOT NULL,
+    hash        {text} NOT NULL,
+    definition  {text} NOT NULL,
     created_at  {integer} NOT NULL DEFAULT ({now_ms}),
     UNIQUE (name, hash)
 ) {strict};
 
 CREATE TABLE schedules (
     id           {id},
-    workflow     TEXT NOT NULL,
-    name         TEXT NOT NULL,
-    definition   TEXT NOT NULL DEFAULT '{}',
+    workflow     {text} NOT NULL,
+    name         {text} NOT NULL,
+    definition   {text} NOT NULL DEFAULT '{}',
     paused_at    {integer},
     next_at      {integer},
     created_at   {integer} NOT NULL DEFAULT ({now_ms}),
@@ -33,16 +33,16 @@ CREATE TABLE schedules (
 CREATE TABLE runs (
     id               {id},
     workflow_id      {integer} REFERENCES workflows (id),
-    workflow         TEXT NOT NULL,
-    status           TEXT NOT NULL DEFAULT 'PENDING'
+    workflow         {text} NOT NULL,
+    status           {text} NOT NULL DEFAULT 'PENDING'
                      CHECK (status IN ('PENDING', 'RUNNING', 'SUCCESSFUL', 'FAILED', 'CANCELLED')),
     -- Why a run ends other than by its jobs.
-    stop_reason      TEXT CHECK (stop_reason IN ('cancelled', 'timed_out')),
-    params           TEXT NOT NULL DEFAULT '{}',
-    env              TEXT NOT NULL DEFAULT '{}',
+    stop_reason      {text} CHECK (stop_reason IN ('cancelled', 'timed_out')),
+    params           {text} NOT NULL DEFAULT '{}',
+    env              {text} NOT NULL DEFAULT '{}',
     -- The folder its jobs' relative paths start from.
-    dir              TEXT,
-    run_key          TEXT UNIQUE,
+    dir              {text},
+    run_key          {text} UNIQUE,
     schedule_id      {integer} REFERENCES schedules (id),
     scheduled_for    {integer},
     -- Counters kept by the transactions that finish jobs: the outcome is known in O(1).
@@ -68,33 +68,33 @@ CREATE INDEX runs_workflow ON runs (workflow_id);
 CREATE TABLE jobs (
     id                   {id},
     run_id               {integer} REFERENCES runs (id) ON DELETE CASCADE,
-    name                 TEXT,
-    kind                 TEXT NOT NULL,
-    queue                TEXT NOT NULL DEFAULT 'default',
+    name                 {text},
+    kind                 {text} NOT NULL,
+    queue                {text} NOT NULL DEFAULT 'default',
     -- A row inserted from outside waits for its time, which is now unless it says otherwise: the
     -- scheduler makes it PENDING. Producers need to know nothing of the claim.
-    status               TEXT NOT NULL DEFAULT 'SCHEDULED'
+    status               {text} NOT NULL DEFAULT 'SCHEDULED'
                          CHECK (status IN ('BLOCKED', 'SCHEDULED', 'PENDING', 'RUNNING', 'WAITING',
                                            'SUCCESSFUL', 'FAILED', 'SKIPPED', 'CANCELLED')),
     priority             {integer} NOT NULL DEFAULT 0,
     execute_after        {integer} NOT NULL DEFAULT ({now_ms}),
-    payload              TEXT NOT NULL DEFAULT '{}',
+    payload              {text} NOT NULL DEFAULT '{}',
     -- Claims so far, and the fencing token of the present one.
     attempt              {integer} NOT NULL DEFAULT 0,
     max_attempts         {integer} NOT NULL DEFAULT 3 CHECK (max_attempts >= 1),
     failures             {integer} NOT NULL DEFAULT 0,
     interruptions        {integer} NOT NULL DEFAULT 0,
     max_interruptions    {integer} NOT NULL DEFAULT 25,
-    on_interrupt         TEXT NOT NULL DEFAULT 'rerun' CHECK (on_interrupt IN ('rerun', 'fail')),
+    on_interrupt         {text} NOT NULL DEFAULT 'rerun' CHECK (on_interrupt IN ('rerun', 'fail')),
     allow_failure        {integer} NOT NULL DEFAULT 0 CHECK (allow_failure IN (0, 1)),
-    retry                TEXT,
+    retry                {text},
     timeout_ms           {integer},
     cancel_requested_at  {integer},
-    last_error           TEXT,
-    output               TEXT,
+    last_error           {text},
+    output               {text},
     -- Parents that are not finished.
     blocked_by           {integer} NOT NULL DEFAULT 0 CHECK (blocked_by >= 0),
-    unique_key           TEXT,
+    unique_key           {text},
     worker_id            {integer},
     created_at           {integer} NOT NULL DEFAULT ({now_ms}),
     updated_at           {integer} NOT NULL DEFAULT ({now_ms}),
@@ -134,9 +134,9 @@ CREATE TABLE job_attempts (
     job_id       {integer} NOT NULL REFERENCES jobs (id) ON DELETE CASCADE,
     attempt      {integer} NOT NULL,
     worker_id    {integer},
-    outcome      TEXT NOT NULL
+    outcome      {text} NOT NULL
                  CHECK (outcome IN ('failed', 'timed_out', 'interrupted', 'cancelled')),
-    error        TEXT,
+    error        {text},
     started_at   {integer},
     finished_at  {integer} NOT NULL,
     PRIMARY KEY (job_id, attempt)
@@ -148,23 +148,23 @@ CREATE TABLE job_logs (
     attempt  {integer} NOT NULL,
     line     {integer} NOT NULL,
     at       {integer} NOT NULL,
-    stream   TEXT NOT NULL CHECK (stream IN ('stdout', 'stderr', 'engine')),
-    text     TEXT NOT NULL,
+    stream   {text} NOT NULL CHECK (stream IN ('stdout', 'stderr', 'engine')),
+    text     {text} NOT NULL,
     PRIMARY KEY (job_id, attempt, line)
 ) {clustered};
 
 CREATE TABLE workers (
     id            {id},
-    host          TEXT NOT NULL,
+    host          {text} NOT NULL,
     pid           {integer} NOT NULL,
     -- Opaque identity of the process, by which its death can be proved on its own host.
-    process       TEXT NOT NULL,
-    status        TEXT NOT NULL DEFAULT 'ALIVE'
+    process       {text} NOT NULL,
+    status        {text} NOT NULL DEFAULT 'ALIVE'
                   CHECK (status IN ('ALIVE', 'DRAINING', 'STOPPED', 'DEAD')),
     -- What it claims: JSON lists; NULL is everything.
-    queues        TEXT,
-    run_ids       TEXT,
-    kinds         TEXT NOT NULL DEFAULT '[]',
+    queues        {text},
+    run_ids       {text},
+    kinds         {text} NOT NULL DEFAULT '[]',
     threads       {integer} NOT NULL DEFAULT 1,
     lease_ms      {integer} NOT NULL,
     -- Renewals of the lease so far: its standing still is what an observer measures.
@@ -177,7 +177,7 @@ CREATE TABLE workers (
 CREATE INDEX workers_live ON workers (id) WHERE status IN ('ALIVE', 'DRAINING');
 
 CREATE TABLE queues (
-    name        TEXT NOT NULL PRIMARY KEY,
+    name        {text} NOT NULL PRIMARY KEY,
     paused_at   {integer},
     created_at  {integer} NOT NULL DEFAULT ({now_ms})
 ) {strict};

@@ -1,5 +1,6 @@
 //! The only source of time. Tests and simulations own it through [`Clock::manual`].
 
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -11,7 +12,14 @@ pub struct Clock {
 
 #[derive(Debug, Clone)]
 enum Source {
-    System { started: Instant },
+    System {
+        started: Instant,
+    },
+    /// Follows a clock elsewhere: the wall time that this process's monotonic time began at.
+    Led {
+        started: Instant,
+        began_at_ms: Arc<AtomicI64>,
+    },
     Manual(Arc<Mutex<ManualTime>>),
 }
 
@@ -34,6 +42,28 @@ impl Clock {
         Clock { source: Source::Manual(Arc::new(Mutex::new(ManualTime { wall_ms, monotonic_ms: 0 }))) }
     }
 
+    /// A clock that goes with the machine's until [`Clock::lead`] tells it another time. A manual clock stays
+    /// what it is: its owner leads it.
+    #[must_use]
+    pub fn led(&self) -> Clock {
+        match &self.source {
+            Source::System { started } => {
+                let began_at_ms = self.now_ms() - self.monotonic_ms();
+                let began_at_ms = Arc::new(AtomicI64::new(began_at_ms));
+                Clock { source: Source::Led { started: *started, began_at_ms } }
+            }
+            Source::Led { .. } | Source::Manual(_) => self.clone(),
+        }
+    }
+
+    /// It was `now_ms` when the monotonic time was `monotonic_ms`, says who is followed. Other clocks than a
+    /// led one do not listen.
+    pub fn lead(&self, now_ms: i64, monotonic_ms: i64) {
+        if let Source::Led { began_at_ms, .. } = &self.source {
+            began_at_ms.store(now_ms - monotonic_ms, Ordering::Release);
+        }
+    }
+
     /// Milliseconds since the Unix epoch, UTC. May jump either way.
     #[must_use]
     pub fn now_ms(&self) -> i64 {
@@ -42,6 +72,7 @@ impl Clock {
                 Ok(since) => i64::try_from(since.as_millis()).unwrap_or(i64::MAX),
                 Err(_before_1970) => 0,
             },
+            Source::Led { began_at_ms, .. } => began_at_ms.load(Ordering::Acquire) + self.monotonic_ms(),
             Source::Manual(time) => time.lock().unwrap_or_else(PoisonError::into_inner).wall_ms,
         }
     }
@@ -50,7 +81,9 @@ impl Clock {
     #[must_use]
     pub fn monotonic_ms(&self) -> i64 {
         match &self.source {
-            Source::System { started } => i64::try_from(started.elapsed().as_millis()).unwrap_or(i64::MAX),
+            Source::System { started } | Source::Led { started, .. } => {
+                i64::try_from(started.elapsed().as_millis()).unwrap_or(i64::MAX)
+            }
             Source::Manual(time) => time.lock().unwrap_or_else(PoisonError::into_inner).monotonic_ms,
         }
     }
@@ -59,7 +92,9 @@ impl Clock {
     #[must_use]
     pub fn monotonic_us(&self) -> i64 {
         match &self.source {
-            Source::System { started } => i64::try_from(started.elapsed().as_micros()).unwrap_or(i64::MAX),
+            Source::System { started } | Source::Led { started, .. } => {
+                i64::try_from(started.elapsed().as_micros()).unwrap_or(i64::MAX)
+            }
             Source::Manual(_) => self.monotonic_ms().saturating_mul(1_000),
         }
     }
@@ -80,8 +115,8 @@ impl Clock {
         const MANUAL_TICK: Duration = Duration::from_millis(2);
         match (&self.source, instant_ms) {
             (Source::Manual(_), _) => MANUAL_TICK.min(longest),
-            (Source::System { .. }, None) => longest,
-            (Source::System { .. }, Some(instant_ms)) => {
+            (Source::System { .. } | Source::Led { .. }, None) => longest,
+            (Source::System { .. } | Source::Led { .. }, Some(instant_ms)) => {
                 let wait_ms = instant_ms.saturating_sub(self.now_ms()).max(0);
                 Duration::from_millis(u64::try_from(wait_ms).unwrap_or(0)).min(longest)
             }
@@ -101,6 +136,19 @@ mod tests {
         assert_eq!((copy.now_ms(), copy.monotonic_ms()), (1_500, 500));
         clock.advance_ms(-2_000);
         assert_eq!((copy.now_ms(), copy.monotonic_ms()), (-500, 500), "monotonic time never goes back");
+    }
+
+    #[test]
+    fn a_led_clock_follows_and_its_monotonic_time_does_not() {
+        let clock = Clock::system().led();
+        let before_ms = clock.monotonic_ms();
+        clock.lead(1_000_000, before_ms);
+        let now_ms = clock.clone().now_ms();
+        assert!((1_000_000..1_060_000).contains(&now_ms), "{now_ms}");
+        assert!((before_ms..before_ms + 60_000).contains(&clock.monotonic_ms()), "no jump");
+        let manual = Clock::manual(5);
+        manual.led().lead(1_000, 0);
+        assert_eq!(manual.now_ms(), 5, "its owner leads it");
     }
 
     #[test]

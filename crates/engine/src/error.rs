@@ -54,10 +54,10 @@ pub enum Unavailable {
     /// No file is there, and this caller does not make one.
     #[error("there is no database at {}", .0.display())]
     Missing(PathBuf),
-    /// The file has no tables of Windlass, and this caller does not make them.
-    #[error("there are no tables of Windlass in {}", .0.display())]
-    NoTables(PathBuf),
-    /// The file can't be opened or made.
+    /// The database has no tables of Windlass, and this caller does not make them.
+    #[error("there are no tables of Windlass in {0}")]
+    NoTables(String),
+    /// The file can't be opened or made, or the server can't be used at all.
     #[error("the database can't be opened: {0}")]
     CannotOpen(String),
     /// The file is something else.
@@ -92,6 +92,21 @@ pub enum Unavailable {
     /// The system refused to read or write.
     #[error("input or output failed: {0}")]
     InputOutput(String),
+    /// No connection to the server: it is down, starts, is out of connections, or the network is cut.
+    #[error("the database server can't be reached: {0}")]
+    Unreachable(String),
+    /// The server is there and lets nobody in under this name, or knows no such database.
+    #[error("the database server refuses the connection: {0}")]
+    Refused(String),
+    /// The role may not do this.
+    #[error("the database role lacks a right: {0}")]
+    Forbidden(String),
+    /// The server is a standby, or was made one.
+    #[error("the database server takes no writes now")]
+    Standby,
+    /// The answer to a commit was lost, and the server could not be asked what became of it.
+    #[error("the connection broke during a commit: whether it was kept is not known")]
+    CommitUnknown,
     /// The engine of this process is shutting down.
     #[error("the database was closed")]
     Closed,
@@ -102,10 +117,17 @@ impl Unavailable {
     #[must_use]
     pub fn is_passing(&self) -> bool {
         match self {
-            Unavailable::Locked | Unavailable::DiskFull | Unavailable::InputOutput(_) => true,
+            Unavailable::Locked
+            | Unavailable::DiskFull
+            | Unavailable::InputOutput(_)
+            | Unavailable::Unreachable(_)
+            | Unavailable::Standby
+            | Unavailable::CommitUnknown => true,
             Unavailable::Missing(_)
             | Unavailable::NoTables(_)
             | Unavailable::CannotOpen(_)
+            | Unavailable::Refused(_)
+            | Unavailable::Forbidden(_)
             | Unavailable::NotADatabase
             | Unavailable::Foreign { .. }
             | Unavailable::NewerVersion { .. }

@@ -32,6 +32,18 @@ impl Hints {
     /// Another process changed something: everything may have.
     pub const FOREIGN: Hints = Hints(1 | 2 | 4 | 8);
 
+    /// What of it other processes are told, as a number.
+    #[must_use]
+    pub fn bits(self) -> u8 {
+        self.0 & Hints::FOREIGN.0
+    }
+
+    /// What another process told. Numbers of a newer program are left out.
+    #[must_use]
+    pub fn from_bits(bits: u8) -> Hints {
+        Hints(bits & Hints::FOREIGN.0)
+    }
+
     /// Any of `other` is in it.
     #[must_use]
     pub fn intersects(self, other: Hints) -> bool {

@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
-use windlass_engine::db::sqlite::{Durability, OpenMode, SqliteDatabase, SqliteOptions};
+use windlass_engine::db::sqlite::{SqliteDatabase, SqliteOptions};
 use windlass_engine::db::{Connection, Database, Value, WriteOperation, all, one};
+use windlass_engine::db::{Durability, OpenMode};
 use windlass_engine::signal::Hints;
 use windlass_engine::{Error, Unavailable};
 

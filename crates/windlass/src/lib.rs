@@ -23,7 +23,9 @@ pub use open::{Options, Windlass};
 pub use typed::typed;
 
 pub use windlass_engine::db::SCHEMA_VERSION;
-pub use windlass_engine::db::sqlite::{Durability, OpenMode};
+#[cfg(feature = "postgres")]
+pub use windlass_engine::db::postgres::{AddressError, PostgresAddress, is_postgres};
+pub use windlass_engine::db::{Durability, OpenMode};
 pub use windlass_engine::executor::Handlers;
 pub use windlass_engine::executor::{
     Attempt, Handler, LOG_MAX_BYTES, LOG_MAX_LINES, Stop, StopCause, THREADS_MAX, WorkerOptions, failed,

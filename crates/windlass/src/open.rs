@@ -4,7 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde::Serialize;
-use windlass_engine::db::sqlite::{Durability, OpenMode, SqliteDatabase, SqliteOptions};
+#[cfg(feature = "postgres")]
+use windlass_engine::db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
+use windlass_engine::db::sqlite::{SqliteDatabase, SqliteOptions};
+use windlass_engine::db::{Database, Durability, OpenMode};
 use windlass_engine::executor::{Handlers, WorkerOptions};
 use windlass_engine::store::{NewJob, NewRun, Submitted};
 use windlass_engine::{Clock, Error, Random, Result, Store};
@@ -18,7 +21,7 @@ pub struct Options {
     pub durability: Durability,
     /// Whether a missing file is made.
     pub mode: OpenMode,
-    /// The source of time.
+    /// The source of time. On PostgreSQL the machine's clock follows the database's.
     pub clock: Clock,
     /// The source of chance.
     pub random: Random,
@@ -38,8 +41,16 @@ impl Default for Options {
 /// An open database. Cheap to clone; all clones are one.
 #[derive(Clone)]
 pub struct Windlass {
-    database: Arc<SqliteDatabase>,
+    place: Place,
     store: Store,
+}
+
+/// What only one kind of database can do.
+#[derive(Clone)]
+enum Place {
+    File(Arc<SqliteDatabase>),
+    #[cfg(feature = "postgres")]
+    Server,
 }
 
 impl Windlass {
@@ -58,8 +69,30 @@ impl Windlass {
     pub fn open_with(path: impl AsRef<Path>, options: Options) -> Result<Windlass> {
         let Options { durability, mode, clock, random } = options;
         let database = Arc::new(SqliteDatabase::open(path.as_ref(), &SqliteOptions { durability, mode })?);
-        let store = Store::new(database.clone(), clock, random);
-        Ok(Windlass { database, store })
+        let store = Store::new(Arc::clone(&database) as Arc<dyn Database>, clock, random);
+        Ok(Windlass { place: Place::File(database), store })
+    }
+
+    /// Opens a database on a PostgreSQL server; missing tables are made.
+    ///
+    /// ```no_run
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use windlass::{Options, PostgresAddress, Windlass};
+    /// let address = PostgresAddress::parse("postgres://app@db.example/app", &|name| std::env::var(name).ok())?;
+    /// let windlass = Windlass::open_postgres(&address, Options::default())?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] with the reason.
+    #[cfg(feature = "postgres")]
+    pub fn open_postgres(address: &PostgresAddress, options: Options) -> Result<Windlass> {
+        let Options { durability, mode, clock, random } = options;
+        let clock = clock.led();
+        let options = PostgresOptions { durability, mode, clock: clock.clone(), random: random.clone() };
+        let database = PostgresDatabase::open(address, &options)?;
+        let store = Store::new(Arc::new(database), clock, random);
+        Ok(Windlass { place: Place::Server, store })
     }
 
     /// Everything that may be read or done.
@@ -95,11 +128,18 @@ impl Windlass {
         Engine::start(&self.store, handlers, options)
     }
 
-    /// Copies the database into a new file while it is used.
+    /// Copies a SQLite database into a new file while it is used.
     ///
     /// # Errors
-    /// When the target exists or can't be written.
+    /// When the target exists or can't be written, and on a server, which has tools of its own.
     pub fn backup(&self, target: impl AsRef<Path>) -> Result<()> {
-        self.database.backup(target.as_ref())
+        match &self.place {
+            Place::File(database) => database.backup(target.as_ref()),
+            #[cfg(feature = "postgres")]
+            Place::Server => Err(Error::invalid(
+                "copy the database to a file",
+                "a server has its own tools for that: pg_dump, or a base backup",
+            )),
+        }
     }
 }

@@ -47,7 +47,7 @@ fn unavailable(reason: Unavailable, path: &Path, hint: impl Fn(&str) -> String) 
             "`windlass run FILE` makes one; --db PATH or WINDLASS_DB names another".to_owned(),
         ),
         Unavailable::NoTables(file) => (
-            format!("nothing of windlass is in {}", file.display()),
+            format!("nothing of windlass is in {file}"),
             "it was not touched; `windlass run FILE` makes its tables, --db PATH names another file"
                 .to_owned(),
         ),
@@ -55,6 +55,18 @@ fn unavailable(reason: Unavailable, path: &Path, hint: impl Fn(&str) -> String) 
             format!("the database {database} cannot be opened: {why}"),
             "name a file in a folder that exists and that you may write to, with --db PATH or WINDLASS_DB"
                 .to_owned(),
+        ),
+        Unavailable::Unreachable(why) | Unavailable::Refused(why) | Unavailable::Forbidden(why) => (
+            format!("the database server cannot be used: {why}"),
+            "name another with --db URL or WINDLASS_DB".to_owned(),
+        ),
+        Unavailable::Standby => (
+            "the database server takes no writes: it is a standby".to_owned(),
+            "name the primary with --db URL or WINDLASS_DB".to_owned(),
+        ),
+        Unavailable::CommitUnknown => (
+            "the connection broke during a commit: whether it was kept is not known".to_owned(),
+            format!("look with `{}` before you repeat it", hint("runs")),
         ),
         Unavailable::NotADatabase => (
             format!("{database} is not a SQLite database"),

@@ -1,23 +1,29 @@
 //! Brings the tables to the version this program knows. Migrations are numbered and only ever added.
 
-use crate::db::{Connection, first, one};
+use crate::db::{Connection, Dialect, first, one};
 use crate::error::{Error, Result, Unavailable};
 
 struct Migration {
     version: i64,
     name: &'static str,
     sql: &'static str,
+    /// What only PostgreSQL needs beside it.
+    postgres: &'static str,
 }
 
-const MIGRATIONS: &[Migration] =
-    &[Migration { version: 1, name: "core", sql: include_str!("../../migrations/0001_core.sql") }];
+const MIGRATIONS: &[Migration] = &[Migration {
+    version: 1,
+    name: "core",
+    sql: include_str!("../../migrations/0001_core.sql"),
+    postgres: include_str!("../../migrations/0001_core.postgres.sql"),
+}];
 
 /// The newest version of the tables that this program knows.
 pub const SCHEMA_VERSION: i64 = MIGRATIONS[MIGRATIONS.len() - 1].version;
 
 const LEDGER: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (
     version     {integer} NOT NULL PRIMARY KEY,
-    name        TEXT NOT NULL,
+    name        {text} NOT NULL,
     applied_at  {integer} NOT NULL
 ) {strict};";
 
@@ -63,6 +69,10 @@ pub fn migrate(connection: &mut dyn Connection, now_ms: i64, instance: &str) -> 
     }
     for migration in MIGRATIONS.iter().filter(|migration| migration.version > before) {
         connection.batch(&dialect.translate(migration.sql))?;
+        match dialect {
+            Dialect::Sqlite => {}
+            Dialect::Postgres => connection.batch(migration.postgres)?,
+        }
         connection.execute(
             "INSERT INTO schema_migrations (version, name, applied_at) VALUES ($1, $2, $3)",
             &[migration.version.into(), migration.name.into(), now_ms.into()],

@@ -3,11 +3,15 @@
 
 mod dialect;
 mod migrate;
+mod options;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 pub mod sqlite;
 mod value;
 
 pub use dialect::Dialect;
 pub use migrate::{SCHEMA_VERSION, migrate, version};
+pub use options::{Durability, OpenMode};
 pub use value::{Row, Value, all, first, one};
 
 use crate::error::Result;

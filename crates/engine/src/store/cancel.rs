@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Store;
 use super::claim::label;
-use super::finish::{Ended, RunDelta, count_down, settle};
+use super::finish::{Ended, RunDelta, count_down, lock_runs_of, settle};
 use crate::db::{Connection, first};
 use crate::error::{Error, Result};
 use crate::signal::Hints;
@@ -101,6 +101,7 @@ fn why_not_stopped(connection: &mut dyn Connection, run_id: i64) -> Result<Error
 }
 
 fn cancel_job(connection: &mut dyn Connection, job_id: i64, now_ms: i64) -> Result<Cancellation> {
+    lock_runs_of(connection, &[job_id])?;
     let cancelled = first(
         connection,
         "UPDATE jobs

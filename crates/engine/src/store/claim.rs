@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use windlass_workflow::OnInterrupt;
 
 use super::finish::{Finish, finish};
-use super::lanes::places;
+use super::lanes::{has_places, places};
 use super::{Store, json_ids};
 use crate::db::{Connection, Row, Value, all, first};
 use crate::error::Result;
@@ -120,17 +120,19 @@ impl Store {
     /// # Errors
     /// The database's.
     pub fn has_claimable(&self, request: &ClaimRequest) -> Result<bool> {
-        let one = ClaimRequest { limit: 1, idle: 1, ..request.clone() };
-        self.read(|connection| Ok(!places(connection, &one)?.is_empty()))
+        self.read(|connection| has_places(connection, request))
     }
 }
 
 /// Claims inside the caller's transaction.
 pub(super) fn claim(connection: &mut dyn Connection, request: &ClaimRequest, now_ms: i64) -> Result<Claims> {
-    let status =
-        first(connection, "SELECT status FROM workers WHERE id = $1", &[request.worker_id.into()], |row| {
-            row.parsed(0, WorkerStatus::parse)
-        })?;
+    // Whoever wants to fence this worker waits until the claim is committed, and then finds its jobs.
+    let status = first(
+        connection,
+        "SELECT status FROM workers WHERE id = $1 {share}",
+        &[request.worker_id.into()],
+        |row| row.parsed(0, WorkerStatus::parse),
+    )?;
     match status {
         Some(WorkerStatus::Alive | WorkerStatus::Draining) => {}
         Some(WorkerStatus::Stopped | WorkerStatus::Dead) | None => return Ok(Claims::Fenced),

@@ -96,6 +96,8 @@ pub(super) fn finish(connection: &mut dyn Connection, finishes: &[Finish], now_m
     if finishes.is_empty() {
         return Ok(Finished::default());
     }
+    let job_ids: Vec<i64> = finishes.iter().map(|finish| finish.job_id).collect();
+    lock_runs_of(connection, &job_ids)?;
     let ended = write_transitions(connection, finishes, now_ms)?;
     let owned: HashMap<i64, JobStatus> = ended.iter().map(|job| (job.job_id, job.status)).collect();
     let kept: Vec<&Finish> = finishes.iter().filter(|finish| owned.contains_key(&finish.job_id)).collect();
@@ -108,6 +110,22 @@ pub(super) fn finish(connection: &mut dyn Connection, finishes: &[Finish], now_m
     let conflicts =
         finishes.iter().map(|finish| finish.job_id).filter(|job_id| !owned.contains_key(job_id)).collect();
     Ok(Finished { conflicts, ended_runs, claimable })
+}
+
+/// Takes the locks of the runs of some jobs, where several transactions write side by side. A run's row is
+/// the lock of its jobs: who changes several of them, or counts them, holds it. So none waits for
+/// another in a circle.
+pub(super) fn lock_runs_of(connection: &mut dyn Connection, job_ids: &[i64]) -> Result<()> {
+    if !connection.dialect().has_many_writers() {
+        return Ok(());
+    }
+    connection.execute(
+        "SELECT id FROM runs
+         WHERE id IN (SELECT run_id FROM jobs WHERE id IN {ids $1} AND run_id IS NOT NULL)
+         ORDER BY id {wait}",
+        &[(&json_ids(job_ids)).into()],
+    )?;
+    Ok(())
 }
 
 /// The fenced update: only the owner of the attempt changes the row. A job that was asked to stop is

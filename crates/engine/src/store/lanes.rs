@@ -7,7 +7,7 @@
 
 use super::claim::{CLAIM_MAX, ClaimRequest, Scope};
 use super::json_rows;
-use crate::db::{Connection, Row, all};
+use crate::db::{Connection, Row, all, first};
 use crate::error::Result;
 
 /// A job's place in the order of claiming.
@@ -18,13 +18,40 @@ pub(super) struct Place {
     pub(super) id: i64,
 }
 
-/// The most urgent claimable jobs over all lanes of the request.
+/// The most urgent claimable jobs, kept from other transactions, over all lanes of the request.
 pub(super) fn places(connection: &mut dyn Connection, request: &ClaimRequest) -> Result<Vec<Place>> {
     let limit = request.limit.min(CLAIM_MAX);
     match &request.scope {
         Scope::Everything => lane_places(connection, None, &request.kinds, limit),
         Scope::Queues(queues) => lane_places(connection, Some(queues), &request.kinds, limit),
         Scope::Runs(run_ids) => run_places(connection, run_ids, &request.kinds, limit),
+    }
+}
+
+/// Whether there is anything to claim. Locks nothing.
+pub(super) fn has_places(connection: &mut dyn Connection, request: &ClaimRequest) -> Result<bool> {
+    match &request.scope {
+        Scope::Everything => Ok(!lane_heads(connection, None, &request.kinds)?.is_empty()),
+        Scope::Queues(queues) => Ok(!lane_heads(connection, Some(queues), &request.kinds)?.is_empty()),
+        Scope::Runs(run_ids) => {
+            let kinds = json_rows("look for jobs", &request.kinds)?;
+            for run_id in run_ids {
+                let found = first(
+                    connection,
+                    "SELECT 1 FROM jobs
+                     WHERE status = 'PENDING' AND run_id IS NOT NULL AND run_id = $1
+                       AND kind IN (SELECT value FROM {texts $2} AS kinds)
+                       AND queue NOT IN (SELECT name FROM queues WHERE paused_at IS NOT NULL)
+                     LIMIT 1",
+                    &[(*run_id).into(), (&kinds).into()],
+                    |row| row.integer(0),
+                )?;
+                if found.is_some() {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        }
     }
 }
 

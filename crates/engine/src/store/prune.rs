@@ -104,25 +104,32 @@ fn ids(connection: &mut dyn Connection, sql: &'static str, before_ms: i64, limit
 }
 
 fn delete(connection: &mut dyn Connection, old: &Old, before_ms: i64) -> Result<Pruned> {
-    let mut delete = |sql: &'static str, ids: &[i64]| -> Result<i64> {
-        let deleted = connection.execute(sql, &[(&json_ids(ids)).into(), before_ms.into()])?;
-        Ok(i64::try_from(deleted).unwrap_or(i64::MAX))
-    };
-    let jobs = delete(
+    // A run that somebody holds may be on its way into another life: it is left for the next time.
+    let runs = all(
+        connection,
+        "SELECT id FROM runs WHERE id IN {ids $1} {lock}",
+        &[(&json_ids(&old.runs)).into()],
+        |row| row.integer(0),
+    )?;
+    let jobs = connection.execute(
         "DELETE FROM jobs
          WHERE id IN {ids $1}
            AND ((run_id IS NULL AND finished_at < $2
                  AND status IN ('SUCCESSFUL', 'FAILED', 'SKIPPED', 'CANCELLED'))
                 OR EXISTS (SELECT 1 FROM runs
-                           WHERE runs.id = jobs.run_id AND runs.finished_at < $2
+                           WHERE runs.id = jobs.run_id AND runs.id IN {ids $3} AND runs.finished_at < $2
                              AND runs.status IN ('SUCCESSFUL', 'FAILED', 'CANCELLED')))",
-        &old.jobs,
+        &[(&json_ids(&old.jobs)).into(), before_ms.into(), (&json_ids(&runs)).into()],
     )?;
+    let mut delete = |sql: &'static str, ids: &[i64]| -> Result<i64> {
+        let deleted = connection.execute(sql, &[(&json_ids(ids)).into(), before_ms.into()])?;
+        Ok(i64::try_from(deleted).unwrap_or(i64::MAX))
+    };
     let runs = delete(
         "DELETE FROM runs
          WHERE id IN {ids $1} AND finished_at < $2 AND status IN ('SUCCESSFUL', 'FAILED', 'CANCELLED')
            AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.run_id = runs.id)",
-        &old.runs,
+        &runs,
     )?;
     delete(
         "DELETE FROM workflows
@@ -134,5 +141,5 @@ fn delete(connection: &mut dyn Connection, old: &Old, before_ms: i64) -> Result<
         "DELETE FROM workers WHERE id IN {ids $1} AND stopped_at < $2 AND status IN ('STOPPED', 'DEAD')",
         &old.workers,
     )?;
-    Ok(Pruned { jobs, runs })
+    Ok(Pruned { jobs: i64::try_from(jobs).unwrap_or(i64::MAX), runs })
 }

@@ -51,6 +51,19 @@ impl Store {
     pub fn promote_due(&self) -> Result<Due> {
         let now_ms = self.clock.now_ms();
         let (promoted, expired) = self.write("promote due jobs", move |connection| {
+            // Runs before jobs, as everywhere: see `lock_runs_of`.
+            let late = all(
+                connection,
+                "SELECT id FROM runs
+                 WHERE deadline_at IS NOT NULL AND stop_reason IS NULL
+                   AND status IN ('PENDING', 'RUNNING') AND deadline_at <= $1
+                 ORDER BY deadline_at LIMIT $2 {lock}",
+                &[now_ms.into(), EXPIRE_MAX.into()],
+                |row| row.integer(0),
+            )?;
+            for run_id in &late {
+                stop_run(connection, *run_id, StopReason::TimedOut, now_ms)?;
+            }
             let promoted = connection.execute(
                 "UPDATE jobs SET status = 'PENDING', updated_at = $1
                  WHERE id IN (SELECT id FROM jobs WHERE status = 'SCHEDULED' AND execute_after <= $1
@@ -58,18 +71,6 @@ impl Store {
                    AND status = 'SCHEDULED'",
                 &[now_ms.into(), PROMOTE_MAX.into()],
             )?;
-            let late = all(
-                connection,
-                "SELECT id FROM runs
-                 WHERE deadline_at IS NOT NULL AND stop_reason IS NULL
-                   AND status IN ('PENDING', 'RUNNING') AND deadline_at <= $1
-                 ORDER BY deadline_at LIMIT $2",
-                &[now_ms.into(), EXPIRE_MAX.into()],
-                |row| row.integer(0),
-            )?;
-            for run_id in &late {
-                stop_run(connection, *run_id, StopReason::TimedOut, now_ms)?;
-            }
             if promoted > 0 {
                 connection.hint(Hints::PENDING | Hints::PROGRESS);
             }

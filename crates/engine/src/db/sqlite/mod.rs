@@ -7,7 +7,7 @@ mod open;
 mod watch;
 mod writer;
 
-pub use open::{Durability, OpenMode, SqliteOptions};
+pub use open::SqliteOptions;
 
 use std::path::{Path, PathBuf};
 

@@ -10,7 +10,7 @@ use rusqlite::{OpenFlags, TransactionBehavior};
 use super::connection::{SqliteConnection, Statements};
 use super::error::from_sqlite;
 use crate::clock::Clock;
-use crate::db::{SCHEMA_VERSION, migrate, version};
+use crate::db::{Durability, OpenMode, SCHEMA_VERSION, migrate, version};
 use crate::error::{Error, Result, Unavailable};
 
 /// Earlier versions can damage a database in WAL mode when two connections write and checkpoint at once.
@@ -23,26 +23,6 @@ const WAL_TRIES_MAX: u32 = 2_000;
 const WAL_SIZE_MAX_BYTES: i64 = 64 * 1024 * 1024;
 const STATEMENTS_CACHED: usize = 128;
 const OPENING: &str = "open the database";
-
-/// What a commit survives.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Durability {
-    /// `kill -9` and a power cut: each commit is flushed to the disk.
-    #[default]
-    Full,
-    /// `kill -9`; a power cut may take the last moments, never the file's consistency.
-    Normal,
-}
-
-/// Whether a missing file is made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum OpenMode {
-    /// Make it.
-    #[default]
-    Create,
-    /// Report it.
-    Existing,
-}
 
 /// How to open a SQLite file.
 #[derive(Debug, Clone, Default)]
@@ -66,7 +46,7 @@ pub(super) fn open_writer(path: &Path, options: &SqliteOptions) -> Result<rusqli
     // The first look into the file: here it shows when it is something else.
     let version = version(&mut SqliteConnection::new(&connection, &mut Statements::default()))?;
     if version.is_none() && options.mode == OpenMode::Existing {
-        return Err(Error::unavailable(OPENING, Unavailable::NoTables(path.to_owned())));
+        return Err(Error::unavailable(OPENING, Unavailable::NoTables(path.display().to_string())));
     }
     configure(&connection)?;
     switch_to_wal(&connection)?;

@@ -1,0 +1,107 @@
+//! Tells other processes that something changed: one NOTIFY for many commits.
+//!
+//! A NOTIFY inside the transactions themselves would make their commits wait for each other, because the
+//! server writes notifications in one order. So it is sent after the commit, by a thread of its own, at
+//! once when none was sent lately and else together with what comes meanwhile. When the process dies
+//! in between, the others find the change by looking.
+
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use postgres::types::Type;
+
+use super::session::Sessions;
+use crate::error::{Error, Result};
+use crate::signal::Hints;
+
+/// Between two notifications of a process at least.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// The handle of the thread. Dropping it sends what is left and ends it.
+pub(super) struct Announcer {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    hints: Hints,
+    is_ending: bool,
+}
+
+impl Announcer {
+    pub(super) fn start(sessions: Arc<Sessions>) -> Result<Announcer> {
+        let shared = Arc::new(Shared::default());
+        let of_thread = Arc::clone(&shared);
+        let thread = std::thread::Builder::new()
+            .name("windlass-announcer".to_owned())
+            .spawn(move || serve(&sessions, &of_thread))
+            .map_err(|error| Error::internal("start the announcer", error.to_string()))?;
+        Ok(Announcer { shared, thread: Some(thread) })
+    }
+
+    /// Has other processes told, soon.
+    pub(super) fn announce(&self, hints: Hints) {
+        if hints.is_empty() {
+            return;
+        }
+        let mut state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.hints = state.hints | hints;
+        drop(state);
+        self.shared.changed.notify_one();
+    }
+}
+
+impl Drop for Announcer {
+    fn drop(&mut self) {
+        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner).is_ending = true;
+        self.shared.changed.notify_one();
+        if let Some(thread) = self.thread.take() {
+            let _panicked = thread.join();
+        }
+    }
+}
+
+fn serve(sessions: &Sessions, shared: &Shared) {
+    let channel = sessions.channel();
+    loop {
+        let Some(hints) = next(shared) else { return };
+        if let Err(error) = send(sessions, &channel, hints) {
+            // They look by themselves before long.
+            tracing::debug!(%error, "other processes could not be told of a change");
+        }
+        let state = shared.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ending_or_over = shared.changed.wait_timeout_while(state, PAUSE, |state| !state.is_ending);
+    }
+}
+
+/// Waits for something to tell; `None` at the end.
+fn next(shared: &Shared) -> Option<Hints> {
+    let mut state = shared.state.lock().unwrap_or_else(PoisonError::into_inner);
+    while state.hints.is_empty() {
+        if state.is_ending {
+            return None;
+        }
+        state = shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+    }
+    Some(std::mem::take(&mut state.hints))
+}
+
+fn send(sessions: &Sessions, channel: &str, hints: Hints) -> Result<()> {
+    let mut session = sessions.connection("tell of a change")?;
+    let payload = format!("{} {}", hints.bits(), sessions.sender);
+    let sent = session
+        .client
+        .query_typed("SELECT pg_notify($1, $2)", &[(&channel, Type::TEXT), (&payload, Type::TEXT)]);
+    if sent.is_err() {
+        session.discard();
+    }
+    sent.map(|_rows| ()).map_err(|error| super::error::from_postgres("tell of a change", &error))
+}

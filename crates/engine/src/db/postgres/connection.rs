@@ -1,0 +1,260 @@
+//! A PostgreSQL connection inside a transaction, as the seam sees it.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use postgres::fallible_iterator::FallibleIterator;
+use postgres::types::private::BytesMut;
+use postgres::types::{IsNull, ToSql, Type, to_sql_checked};
+
+use super::error::{Failure, from_postgres};
+use crate::db::value::unexpected;
+use crate::db::{Connection, Dialect, Row, Value};
+use crate::error::{Error, Result};
+use crate::signal::Hints;
+
+/// Translated statements, shared by the connections of a process.
+#[derive(Debug, Default)]
+pub(super) struct Statements {
+    translated: Mutex<HashMap<&'static str, Arc<str>>>,
+}
+
+impl Statements {
+    fn translate(&self, sql: &'static str) -> Arc<str> {
+        let mut translated = self.translated.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(translated.entry(sql).or_insert_with(|| Dialect::Postgres.translate(sql).into()))
+    }
+}
+
+/// Runs statements inside a transaction that somebody else began and will end.
+pub(super) struct PostgresConnection<'a> {
+    client: &'a mut postgres::Client,
+    statements: &'a Statements,
+    hints: Hints,
+    /// The first error of the server or the network: after one the transaction is lost.
+    failure: Option<Failure>,
+}
+
+impl<'a> PostgresConnection<'a> {
+    pub(super) fn new(client: &'a mut postgres::Client, statements: &'a Statements) -> Self {
+        PostgresConnection { client, statements, hints: Hints::NONE, failure: None }
+    }
+
+    /// What the operation so far changed.
+    pub(super) fn hints(&self) -> Hints {
+        self.hints
+    }
+
+    /// What ended the transaction, if something did.
+    pub(super) fn failure(&self) -> Option<Failure> {
+        self.failure
+    }
+
+    fn fail(&mut self, sql: &str, error: &postgres::Error) -> Error {
+        let failure = Failure::of(error);
+        self.failure.get_or_insert(failure);
+        from_postgres(summary(sql), error)
+    }
+}
+
+/// Who stopped the reading of rows.
+enum Met {
+    Database(postgres::Error),
+    Reader(Error),
+}
+
+fn each_row(
+    client: &mut postgres::Client,
+    sql: &str,
+    bound: Vec<(Bound<'_>, Type)>,
+    on_row: &mut dyn FnMut(&dyn Row) -> Result<()>,
+) -> std::result::Result<(), Met> {
+    let mut rows = client.query_typed_raw(sql, bound).map_err(Met::Database)?;
+    while let Some(row) = rows.next().map_err(Met::Database)? {
+        on_row(&PostgresRow { row: &row }).map_err(Met::Reader)?;
+    }
+    Ok(())
+}
+
+impl Connection for PostgresConnection<'_> {
+    fn query(
+        &mut self,
+        sql: &'static str,
+        parameters: &[Value<'_>],
+        on_row: &mut dyn FnMut(&dyn Row) -> Result<()>,
+    ) -> Result<()> {
+        let text = self.statements.translate(sql);
+        let bound: Vec<(Bound<'_>, Type)> = bind(&text, parameters);
+        let met = each_row(self.client, &text, bound, on_row);
+        match met {
+            Ok(()) => Ok(()),
+            Err(Met::Database(error)) => Err(self.fail(sql, &error)),
+            Err(Met::Reader(error)) => Err(error),
+        }
+    }
+
+    fn execute(&mut self, sql: &'static str, parameters: &[Value<'_>]) -> Result<u64> {
+        let text = self.statements.translate(sql);
+        let bound: Vec<(Bound<'_>, Type)> = bind(&text, parameters);
+        let borrowed: Vec<(&(dyn ToSql + Sync), Type)> =
+            bound.iter().map(|(value, kind)| (value as &(dyn ToSql + Sync), kind.clone())).collect();
+        self.client.execute_typed(&text, &borrowed).map_err(|error| self.fail(sql, &error))
+    }
+
+    fn batch(&mut self, sql: &str) -> Result<()> {
+        self.client.batch_execute(sql).map_err(|error| self.fail(sql, &error))
+    }
+
+    fn dialect(&self) -> Dialect {
+        Dialect::Postgres
+    }
+
+    fn hint(&mut self, hints: Hints) {
+        self.hints = self.hints | hints;
+    }
+}
+
+/// The first words of a statement, which say enough in an error.
+fn summary(sql: &str) -> &str {
+    let end = sql.char_indices().map(|(index, _)| index).take_while(|index| *index <= 60).last().unwrap_or(0);
+    sql[..end].split('\n').next().unwrap_or_default().trim_end()
+}
+
+fn bind<'a>(sql: &str, parameters: &[Value<'a>]) -> Vec<(Bound<'a>, Type)> {
+    parameters
+        .iter()
+        .enumerate()
+        .map(|(index, value)| match value {
+            // The server finds out which type is meant.
+            Value::Null => (Bound::Null, Type::UNKNOWN),
+            Value::Integer(value) => (Bound::Integer(*value), Type::INT8),
+            Value::Real(value) => (Bound::Real(*value), Type::FLOAT8),
+            Value::Text(text) => {
+                let is_json = || sql.contains(&format!("CAST(${} AS jsonb)", index + 1));
+                let text = without_nul(text);
+                let text = if text.contains("\\u0000") && is_json() {
+                    Cow::Owned(without_escaped_nul(&text))
+                } else {
+                    text
+                };
+                (Bound::Text(text), Type::TEXT)
+            }
+        })
+        .collect()
+}
+
+/// PostgreSQL keeps every character but one: NUL becomes U+FFFD, as what is no UTF-8 does.
+fn without_nul(text: &str) -> Cow<'_, str> {
+    if text.contains('\0') { Cow::Owned(text.replace('\0', "\u{fffd}")) } else { Cow::Borrowed(text) }
+}
+
+/// The same for its escape in JSON, which counts only where its backslash is not itself escaped.
+fn without_escaped_nul(json: &str) -> String {
+    let mut cleaned = String::with_capacity(json.len());
+    let mut rest = json;
+    while let Some(start) = rest.find('\\') {
+        let (before, escape) = rest.split_at(start);
+        cleaned.push_str(before);
+        let length = if escape.starts_with("\\u0000") { 6 } else { 2.min(escape.len()) };
+        // The character after a backslash is ASCII in JSON; anything else is left as it is.
+        let length = if escape.is_char_boundary(length) { length } else { 1 };
+        cleaned.push_str(if length == 6 { "\\ufffd" } else { &escape[..length] });
+        rest = &escape[length..];
+    }
+    cleaned.push_str(rest);
+    cleaned
+}
+
+/// A value on its way to the server.
+#[derive(Debug)]
+enum Bound<'a> {
+    Null,
+    Integer(i64),
+    Real(f64),
+    Text(Cow<'a, str>),
+}
+
+impl ToSql for Bound<'_> {
+    fn to_sql(
+        &self,
+        kind: &Type,
+        out: &mut BytesMut,
+    ) -> std::result::Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
+        match self {
+            Bound::Null => Ok(IsNull::Yes),
+            Bound::Integer(value) => value.to_sql(kind, out),
+            Bound::Real(value) => value.to_sql(kind, out),
+            Bound::Text(value) => value.as_ref().to_sql(kind, out),
+        }
+    }
+
+    fn accepts(_kind: &Type) -> bool {
+        true
+    }
+
+    to_sql_checked!();
+}
+
+struct PostgresRow<'a> {
+    row: &'a postgres::Row,
+}
+
+impl PostgresRow<'_> {
+    fn get<'a, T: postgres::types::FromSql<'a>>(&'a self, column: usize) -> Result<T> {
+        self.row
+            .try_get(column)
+            .map_err(|error| Error::internal(format!("read column {column}"), error.to_string()))
+    }
+}
+
+impl Row for PostgresRow<'_> {
+    fn value(&self, column: usize) -> Result<Value<'_>> {
+        let kind = self.row.columns().get(column).map(postgres::Column::type_);
+        Ok(match kind {
+            Some(&Type::INT8) => self.get::<Option<i64>>(column)?.into(),
+            Some(&Type::INT4) => self.get::<Option<i32>>(column)?.map(i64::from).into(),
+            Some(&Type::BOOL) => self.get::<Option<bool>>(column)?.map(i64::from).into(),
+            Some(&Type::TEXT | &Type::VARCHAR | &Type::NAME) => self.get::<Option<&str>>(column)?.into(),
+            Some(&Type::FLOAT8) => self.get::<Option<f64>>(column)?.map_or(Value::Null, Value::Real),
+            Some(other) => return Err(unexpected(column, other.name())),
+            None => return Err(unexpected(column, "no such column")),
+        })
+    }
+
+    fn lossy_text(&self, column: usize) -> Result<Option<String>> {
+        // The server keeps nothing but valid text.
+        match self.value(column)? {
+            Value::Null => Ok(None),
+            Value::Text(text) => Ok(Some(text.to_owned())),
+            Value::Integer(_) | Value::Real(_) => Err(unexpected(column, "no text")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nul_is_replaced_and_what_only_looks_like_it_is_kept() {
+        assert_eq!(without_nul("a\0b"), "a\u{fffd}b");
+        for (json, expected) in [
+            (r#"["a\u0000b"]"#, r#"["a\ufffdb"]"#),
+            (r#"["a\\u0000b"]"#, r#"["a\\u0000b"]"#),
+            (r#"["\\\u0000\n\""]"#, r#"["\\\ufffd\n\""]"#),
+            (r#"["\é"]"#, r#"["\é"]"#),
+            ("\\", "\\"),
+        ] {
+            assert_eq!(without_escaped_nul(json), expected, "{json}");
+        }
+    }
+
+    #[test]
+    fn only_parameters_that_are_read_as_json_are_cleaned_as_json() {
+        let sql = "SELECT $1, CAST($2 AS jsonb)";
+        let bound = bind(sql, &[Value::Text(r#""\u0000""#), Value::Text(r#""\u0000""#)]);
+        assert!(matches!(&bound[0].0, Bound::Text(text) if text == r#""\u0000""#));
+        assert!(matches!(&bound[1].0, Bound::Text(text) if text == r#""\ufffd""#));
+    }
+}

@@ -1,0 +1,108 @@
+//! PostgreSQL's error codes as the engine's errors.
+
+use postgres::error::SqlState;
+
+use crate::error::{Error, Unavailable};
+
+/// What an error means for the transaction that met it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Failure {
+    /// It stood in another one's way and was taken back: repeating it helps.
+    Collision,
+    /// The connection is gone, and with it everything that was not committed.
+    ConnectionLost,
+    /// This server takes no writes: another connection may lead to one that does.
+    Standby,
+    /// Repeating it would give the same.
+    Refused,
+}
+
+impl Failure {
+    pub(super) fn of(error: &postgres::Error) -> Failure {
+        let Some(code) = error.code() else {
+            // Not the server's word: the network's, or the client's own.
+            return if error.is_closed() || is_input_output(error) {
+                Failure::ConnectionLost
+            } else {
+                Failure::Refused
+            };
+        };
+        match *code {
+            SqlState::T_R_SERIALIZATION_FAILURE
+            | SqlState::T_R_DEADLOCK_DETECTED
+            // What a row refers to was deleted at the same moment, or is being deleted.
+            | SqlState::FOREIGN_KEY_VIOLATION => Failure::Collision,
+            SqlState::READ_ONLY_SQL_TRANSACTION => Failure::Standby,
+            ref code if means_lost(code) => Failure::ConnectionLost,
+            _ => Failure::Refused,
+        }
+    }
+}
+
+fn is_input_output(error: &postgres::Error) -> bool {
+    std::error::Error::source(error).is_some_and(|source| source.is::<std::io::Error>())
+}
+
+/// The server ended the session, or can't begin one.
+fn means_lost(code: &SqlState) -> bool {
+    // 08: connection; 57P: the operator intervened; 25P03: the transaction was idle for too long.
+    code.code().starts_with("08")
+        || code.code().starts_with("57P")
+        || *code == SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT
+}
+
+/// Names what a caller can do about an error of PostgreSQL.
+pub(super) fn from_postgres(operation: &str, error: &postgres::Error) -> Error {
+    let Some(server) = error.as_db_error() else {
+        let detail = chain(error);
+        return match Failure::of(error) {
+            Failure::ConnectionLost => Error::unavailable(operation, Unavailable::Unreachable(detail)),
+            Failure::Collision | Failure::Standby | Failure::Refused => Error::internal(operation, detail),
+        };
+    };
+    let detail = match server.detail() {
+        Some(detail) => format!("{} ({detail})", server.message()),
+        None => server.message().to_owned(),
+    };
+    let code = server.code();
+    let reason = match *code {
+        SqlState::READ_ONLY_SQL_TRANSACTION => Unavailable::Standby,
+        SqlState::T_R_SERIALIZATION_FAILURE
+        | SqlState::T_R_DEADLOCK_DETECTED
+        | SqlState::LOCK_NOT_AVAILABLE
+        | SqlState::QUERY_CANCELED => Unavailable::Locked,
+        SqlState::DISK_FULL => Unavailable::DiskFull,
+        SqlState::DATA_CORRUPTED | SqlState::INDEX_CORRUPTED => Unavailable::Corrupt(detail),
+        SqlState::INSUFFICIENT_PRIVILEGE => Unavailable::Forbidden(detail),
+        SqlState::UNDEFINED_TABLE | SqlState::INVALID_SCHEMA_NAME => {
+            Unavailable::NoTables("the schema".to_owned())
+        }
+        SqlState::INVALID_CATALOG_NAME => Unavailable::Refused(detail),
+        ref code if means_lost(code) => Unavailable::Unreachable(detail),
+        ref code => match &code.code()[..2] {
+            "23" => return Error::conflict(operation, detail),
+            "22" => return Error::invalid(operation, detail),
+            "28" => Unavailable::Refused(detail),
+            // Too many connections, no memory, configured limits.
+            "53" => Unavailable::Unreachable(detail),
+            "58" | "XX" => Unavailable::InputOutput(detail),
+            _ => return Error::internal(operation, format!("{detail} ({})", code.code())),
+        },
+    };
+    Error::unavailable(operation, reason)
+}
+
+/// An error with what caused it: the client's own text says only where it was.
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text.push_str(": ");
+            text.push_str(&cause_text);
+        }
+        source = cause.source();
+    }
+    text
+}

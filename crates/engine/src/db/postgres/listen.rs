@@ -1,0 +1,152 @@
+//! Hears of changes by other processes: one connection that listens, and looking where nothing is heard.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+use postgres::fallible_iterator::FallibleIterator;
+
+use super::error::from_postgres;
+use super::open::lead;
+use super::session::Sessions;
+use crate::error::{Error, Result, Unavailable};
+use crate::signal::{Hints, Signals};
+
+/// How long one wait for a notification is: an end is heard between two.
+const TICK: Duration = Duration::from_millis(250);
+/// How often a listening connection is asked for the time, which also shows that it is alive.
+const CLOCK_TICK_MS: i64 = 10_000;
+/// How often everybody looks while nothing can be heard.
+const BLIND_TICK: Duration = Duration::from_millis(500);
+/// A notification to oneself comes back within this time, or none ever will: a pooler stands between.
+const ECHO_MAX_MS: i64 = 5_000;
+/// Said by a listener to itself, to hear whether it hears.
+const ECHO: &str = "echo";
+
+/// The handle of the thread. Dropping it ends it.
+pub(super) struct Ear {
+    /// Dropping it is the sign. Nobody waits for the thread: it keeps nothing but its connection, and ends
+    /// within a tick.
+    _end: Sender<()>,
+}
+
+impl Ear {
+    pub(super) fn start(sessions: Arc<Sessions>, signals: Signals) -> Result<Ear> {
+        let (end, ended) = channel();
+        std::thread::Builder::new()
+            .name("windlass-ear".to_owned())
+            .spawn(move || serve(&sessions, &signals, &ended))
+            .map_err(|error| Error::internal("listen for changes", error.to_string()))?;
+        Ok(Ear { _end: end })
+    }
+}
+
+/// How listening ended.
+enum Ended {
+    /// The process ends.
+    Told,
+    /// Notifications do not come through.
+    Deaf,
+}
+
+fn serve(sessions: &Sessions, signals: &Signals, ended: &Receiver<()>) {
+    let mut is_failing = false;
+    loop {
+        match listen(sessions, signals, ended, &mut is_failing) {
+            Ok(Ended::Told) => return,
+            Ok(Ended::Deaf) => {
+                tracing::info!(
+                    "notifications do not come through, as behind a pooler in transaction mode: \
+                     looking for changes twice a second instead"
+                );
+                look(signals, ended);
+                return;
+            }
+            Err(error) => {
+                if !std::mem::replace(&mut is_failing, true) {
+                    tracing::debug!(%error, "changes by other processes are not heard; looking instead");
+                }
+            }
+        }
+        // What was missed meanwhile, and what is missed from now on.
+        signals.publish(Hints::FOREIGN);
+        if !matches!(ended.recv_timeout(BLIND_TICK), Err(RecvTimeoutError::Timeout)) {
+            return;
+        }
+    }
+}
+
+/// Has everybody look from time to time, to the end.
+fn look(signals: &Signals, ended: &Receiver<()>) {
+    while matches!(ended.recv_timeout(BLIND_TICK), Err(RecvTimeoutError::Timeout)) {
+        signals.publish(Hints::FOREIGN);
+    }
+}
+
+fn listen(
+    sessions: &Sessions,
+    signals: &Signals,
+    ended: &Receiver<()>,
+    is_failing: &mut bool,
+) -> Result<Ended> {
+    let failed = |error: postgres::Error| from_postgres("listen for changes", &error);
+    let mut client = sessions.address.config().connect(sessions.address.tls()).map_err(failed)?;
+    let channel = sessions.channel();
+    // The schema's name needs no quotes within.
+    client.batch_execute(&format!("LISTEN \"{channel}\"")).map_err(failed)?;
+    client.batch_execute(&format!("NOTIFY \"{channel}\", '{ECHO}'")).map_err(failed)?;
+    *is_failing = false;
+    // What changed before anybody listened.
+    signals.publish(Hints::FOREIGN);
+    let began_ms = sessions.clock.monotonic_ms();
+    let mut asked_ms = began_ms;
+    let mut hears = false;
+    loop {
+        let heard = client.notifications().timeout_iter(TICK).next().map_err(failed)?;
+        if let Some(notification) = heard {
+            hears = true;
+            signals.publish(meant(notification.payload(), &sessions.sender));
+        } else if client.is_closed() {
+            let reason = Unavailable::Unreachable("the connection was closed".to_owned());
+            return Err(Error::unavailable("listen for changes", reason));
+        }
+        if !matches!(ended.try_recv(), Err(std::sync::mpsc::TryRecvError::Empty)) {
+            return Ok(Ended::Told);
+        }
+        let now_ms = sessions.clock.monotonic_ms();
+        if !hears && now_ms - began_ms > ECHO_MAX_MS {
+            return Ok(Ended::Deaf);
+        }
+        if now_ms - asked_ms >= CLOCK_TICK_MS {
+            asked_ms = now_ms;
+            lead(&sessions.clock, &mut client)?;
+        }
+    }
+}
+
+/// What a notification says has changed: `3 SENDER` from a process of ours. Another program's may say
+/// nothing, and so means everything.
+fn meant(payload: &str, this_sender: &str) -> Hints {
+    if payload == ECHO {
+        return Hints::NONE;
+    }
+    match payload.split_once(' ') {
+        Some((_bits, sender)) if sender == this_sender => Hints::NONE,
+        Some((bits, _other)) => bits.parse().map_or(Hints::FOREIGN, Hints::from_bits),
+        None => Hints::FOREIGN,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_notification_means_what_it_says_or_everything() {
+        assert_eq!(meant("echo", "a"), Hints::NONE);
+        assert_eq!(meant(&format!("{} b", Hints::CANCEL.bits()), "a"), Hints::CANCEL);
+        assert_eq!(meant(&format!("{} a", Hints::CANCEL.bits()), "a"), Hints::NONE, "one's own");
+        assert_eq!(meant("", "a"), Hints::FOREIGN, "another program's");
+        assert_eq!(meant("255 b", "a"), Hints::FOREIGN, "what is for one process only is not heard");
+    }
+}

@@ -1,0 +1,100 @@
+//! PostgreSQL behind the seam: a pool of connections, each transaction on its own, nothing kept in a session.
+//!
+//! Because no session keeps anything, a pooler that hands a connection from transaction to transaction
+//! changes nothing: statements are unnamed, settings hold for one transaction, locks are rows. The one
+//! exception is LISTEN, and where it does not come through the tables are looked at instead.
+
+mod address;
+mod announce;
+mod connection;
+mod error;
+mod listen;
+mod open;
+mod session;
+mod transaction;
+
+pub use address::{AddressError, PostgresAddress, is_postgres};
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::clock::Clock;
+use crate::db::{Connection, Database, Durability, OpenMode, WriteOperation};
+use crate::error::Result;
+use crate::random::Random;
+use crate::signal::Signals;
+use announce::Announcer;
+use listen::Ear;
+use session::Sessions;
+
+/// How to open a database on a server.
+#[derive(Debug, Clone)]
+pub struct PostgresOptions {
+    /// What a commit survives.
+    pub durability: Durability,
+    /// Whether missing tables are made.
+    pub mode: OpenMode,
+    /// Follows the database's clock when it is a led one.
+    pub clock: Clock,
+    /// Spreads the repeats of transactions that stood in each other's way.
+    pub random: Random,
+}
+
+impl Default for PostgresOptions {
+    fn default() -> Self {
+        PostgresOptions {
+            durability: Durability::default(),
+            mode: OpenMode::default(),
+            clock: Clock::system().led(),
+            random: Random::from_entropy(),
+        }
+    }
+}
+
+/// A database on a PostgreSQL server: the tables in one schema.
+///
+/// Its methods must not be called on a thread of an async runtime: the client brings one of its own.
+pub struct PostgresDatabase {
+    sessions: Arc<Sessions>,
+    signals: Signals,
+    announcer: Announcer,
+    ear: Mutex<Option<Ear>>,
+}
+
+impl PostgresDatabase {
+    /// Connects, and makes or migrates the tables.
+    ///
+    /// # Errors
+    /// [`crate::Error::Unavailable`] with the reason, when the database can't be used.
+    pub fn open(address: &PostgresAddress, options: &PostgresOptions) -> Result<PostgresDatabase> {
+        let sessions = Arc::new(open::open(address, options)?);
+        let announcer = Announcer::start(Arc::clone(&sessions))?;
+        Ok(PostgresDatabase { sessions, signals: Signals::default(), announcer, ear: Mutex::default() })
+    }
+}
+
+impl Database for PostgresDatabase {
+    fn read(&self, operation: &mut dyn FnMut(&mut dyn Connection) -> Result<()>) -> Result<()> {
+        transaction::read(&self.sessions, operation)
+    }
+
+    fn write(&self, name: &'static str, mut operation: WriteOperation) -> Result<()> {
+        let hints = transaction::write(&self.sessions, name, &mut *operation)?;
+        self.signals.publish(hints);
+        self.announcer.announce(hints);
+        Ok(())
+    }
+
+    fn signals(&self) -> &Signals {
+        &self.signals
+    }
+
+    fn watch(&self) {
+        let mut ear = self.ear.lock().unwrap_or_else(PoisonError::into_inner);
+        if ear.is_none() {
+            match Ear::start(Arc::clone(&self.sessions), self.signals.clone()) {
+                Ok(started) => *ear = Some(started),
+                Err(error) => tracing::warn!(%error, "changes by other processes are found by looking only"),
+            }
+        }
+    }
+}

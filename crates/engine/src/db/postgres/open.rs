@@ -1,0 +1,124 @@
+//! Opens a database on a server: what it is, what it allows, and its tables.
+
+use super::connection::PostgresConnection;
+use super::error::{Failure, chain, from_postgres};
+use super::session::{IsAsynchronous, Purpose, Sessions};
+use super::{PostgresAddress, PostgresOptions};
+use crate::clock::Clock;
+use crate::db::{Connection, OpenMode, SCHEMA_VERSION, migrate, version};
+use crate::error::{Error, Result, Unavailable};
+
+/// The oldest version whose maintainers still mend it.
+const SERVER_VERSION_MIN: i64 = 140_000;
+const OPENING: &str = "open the database";
+/// The lock under which tables are made: one process at a time, whatever the schema.
+const MIGRATION_LOCK: i64 = 0x0077_696e_646c_6173;
+
+/// Connects, checks the server, and brings the tables to the version that this program knows.
+pub(super) fn open(address: &PostgresAddress, options: &PostgresOptions) -> Result<Sessions> {
+    // The pool would only say that it waited in vain: the first connection is made by hand.
+    let mut client = address.config().connect(address.tls()).map_err(|error| cannot_connect(&error))?;
+    let is_asynchronous = check_server(&mut client)?;
+    lead(&options.clock, &mut client)?;
+    drop(client);
+    let PostgresOptions { durability, mode, clock, random } = options;
+    let sessions = Sessions::new(address, clock, random, *durability, is_asynchronous)?;
+    match (current_version(&sessions)?, mode) {
+        (Some(SCHEMA_VERSION), OpenMode::Create | OpenMode::Existing) => {}
+        (None, OpenMode::Existing) => {
+            let place = format!("schema `{}` of {address}", address.schema());
+            return Err(Error::unavailable(OPENING, Unavailable::NoTables(place)));
+        }
+        (None, OpenMode::Create) | (Some(_), OpenMode::Create | OpenMode::Existing) => {
+            migrate_tables(&sessions)?
+        }
+    }
+    Ok(sessions)
+}
+
+fn cannot_connect(error: &postgres::Error) -> Error {
+    match (Failure::of(error), error.as_db_error()) {
+        (_, Some(_)) => from_postgres(OPENING, error),
+        (Failure::ConnectionLost, None) => {
+            Error::unavailable(OPENING, Unavailable::Unreachable(chain(error)))
+        }
+        // A missing password, a certificate that does not fit.
+        (Failure::Collision | Failure::Standby | Failure::Refused, None) => {
+            Error::unavailable(OPENING, Unavailable::Refused(chain(error)))
+        }
+    }
+}
+
+fn check_server(client: &mut postgres::Client) -> Result<IsAsynchronous> {
+    let row = client
+        .query_typed(
+            "SELECT CAST(current_setting('server_version_num') AS BIGINT), current_setting('server_version'),
+                    current_setting('synchronous_commit'), getdatabaseencoding()",
+            &[],
+        )
+        .map_err(|error| from_postgres(OPENING, &error))?
+        .pop()
+        .ok_or_else(|| Error::internal(OPENING, "the server did not say what it is"))?;
+    let (number, name): (i64, String) = (row.get(0), row.get(1));
+    if number < SERVER_VERSION_MIN {
+        let detail = format!("its server is PostgreSQL {name}, and 14 is the oldest that can be used");
+        return Err(Error::unavailable(OPENING, Unavailable::CannotOpen(detail)));
+    }
+    let encoding: String = row.get(3);
+    if encoding != "UTF8" {
+        let detail = format!("its encoding is {encoding}, and only UTF8 keeps every text");
+        return Err(Error::unavailable(OPENING, Unavailable::CannotOpen(detail)));
+    }
+    let synchronous: String = row.get(2);
+    Ok(if synchronous == "off" { IsAsynchronous::Yes } else { IsAsynchronous::No })
+}
+
+/// Sets a led clock by the server's. The answer was on its way for half of the time at most.
+pub(super) fn lead(clock: &Clock, client: &mut postgres::Client) -> Result<()> {
+    let asked_ms = clock.monotonic_ms();
+    let rows = client
+        .query_typed("SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)", &[])
+        .map_err(|error| from_postgres("read the database's clock", &error))?;
+    let answered_ms = clock.monotonic_ms();
+    if let Some(row) = rows.first() {
+        clock.lead(row.get(0), asked_ms + (answered_ms - asked_ms) / 2);
+    }
+    Ok(())
+}
+
+fn current_version(sessions: &Sessions) -> Result<Option<i64>> {
+    let (mut session, _number) = sessions.begin(OPENING, Purpose::Read)?;
+    let found = version(&mut PostgresConnection::new(&mut session.client, &sessions.statements));
+    if session.client.batch_execute("ROLLBACK").is_err() {
+        session.discard();
+    }
+    found
+}
+
+/// Makes the schema and its tables, or what is missing of them, all or nothing.
+fn migrate_tables(sessions: &Sessions) -> Result<()> {
+    let (mut session, _number) = sessions.begin(OPENING, Purpose::Write)?;
+    let migrated = make(sessions, &mut PostgresConnection::new(&mut session.client, &sessions.statements));
+    let end = if migrated.is_ok() { "COMMIT" } else { "ROLLBACK" };
+    let ended = session.client.batch_execute(end).map_err(|error| from_postgres(OPENING, &error));
+    if ended.is_err() {
+        session.discard();
+    }
+    migrated.and(ended)
+}
+
+fn make(sessions: &Sessions, connection: &mut PostgresConnection<'_>) -> Result<()> {
+    connection.execute("SELECT pg_advisory_xact_lock($1)", &[MIGRATION_LOCK.into()])?;
+    let schema = sessions.address.schema();
+    let is_there = crate::db::first(
+        connection,
+        "SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = $1",
+        &[schema.into()],
+        |row| row.integer(0),
+    )?;
+    if is_there.is_none() {
+        connection.batch(&format!("CREATE SCHEMA \"{schema}\""))?;
+    }
+    let instance = uuid::Uuid::now_v7().simple().to_string();
+    migrate(connection, sessions.clock.now_ms(), &instance).map(|_versions| ())
+}

@@ -1,0 +1,191 @@
+//! Connections to one server, and the settings that each transaction begins with.
+
+use std::time::Duration;
+
+use postgres::SimpleQueryMessage;
+
+use super::PostgresAddress;
+use super::connection::Statements;
+use super::error::{Failure, from_postgres};
+use crate::clock::Clock;
+use crate::db::Durability;
+use crate::error::{Error, Result, Unavailable};
+use crate::random::Random;
+
+/// Connections of one process at most, beside the one that listens.
+const CONNECTIONS_MAX: u32 = 10;
+/// How long a caller waits for a connection.
+const CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
+/// A transaction of a client that says nothing for so long is taken back, and its locks with it: the
+/// client's machine may have lost the network. Ours never wait between statements.
+const SILENCE_MAX_MS: i64 = 10_000;
+/// How long a statement waits for a lock that somebody else holds.
+const LOCK_WAIT_MAX_MS: i64 = 10_000;
+
+/// A connection of the pool.
+pub(super) type Pooled = r2d2::PooledConnection<Connector>;
+
+/// Makes connections for the pool.
+pub(super) struct Connector {
+    address: PostgresAddress,
+}
+
+/// A connection, and whether it may be used again.
+pub(super) struct Session {
+    pub(super) client: postgres::Client,
+    is_spent: bool,
+}
+
+impl Session {
+    /// The pool closes it instead of handing it out again.
+    pub(super) fn discard(&mut self) {
+        self.is_spent = true;
+    }
+}
+
+impl r2d2::ManageConnection for Connector {
+    type Connection = Session;
+    type Error = postgres::Error;
+
+    fn connect(&self) -> std::result::Result<Session, postgres::Error> {
+        let client = self.address.config().connect(self.address.tls())?;
+        Ok(Session { client, is_spent: false })
+    }
+
+    fn is_valid(&self, _session: &mut Session) -> std::result::Result<(), postgres::Error> {
+        // Not asked: beginning a transaction tells.
+        Ok(())
+    }
+
+    fn has_broken(&self, session: &mut Session) -> bool {
+        session.is_spent || session.client.is_closed()
+    }
+}
+
+/// What all parts of one open database share.
+pub(super) struct Sessions {
+    pub(super) address: PostgresAddress,
+    pub(super) clock: Clock,
+    pub(super) random: Random,
+    pub(super) statements: Statements,
+    /// By which a process knows its own notifications.
+    pub(super) sender: String,
+    pool: r2d2::Pool<Connector>,
+    settings: String,
+}
+
+/// What a transaction is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// One consistent snapshot.
+    Read,
+    /// Guarded updates, each seeing what was committed before it.
+    Write,
+}
+
+impl Sessions {
+    /// `is_asynchronous` says that the server by itself answers a commit before it is on its disk.
+    pub(super) fn new(
+        address: &PostgresAddress,
+        clock: &Clock,
+        random: &Random,
+        durability: Durability,
+        is_asynchronous: IsAsynchronous,
+    ) -> Result<Sessions> {
+        let pool = r2d2::Pool::builder()
+            .max_size(CONNECTIONS_MAX)
+            .min_idle(Some(0))
+            .test_on_check_out(false)
+            .connection_timeout(CONNECTION_TIMEOUT)
+            .error_handler(Box::new(r2d2::NopErrorHandler))
+            .build(Connector { address: address.clone() })
+            .map_err(|error| {
+                Error::unavailable("open the database", Unavailable::Unreachable(error.to_string()))
+            })?;
+        Ok(Sessions {
+            address: address.clone(),
+            clock: clock.clone(),
+            random: random.clone(),
+            statements: Statements::default(),
+            sender: format!("{:x}", uuid::Uuid::new_v4()),
+            pool,
+            settings: settings(address.schema(), durability, is_asynchronous),
+        })
+    }
+
+    /// A connection of the pool.
+    pub(super) fn connection(&self, operation: &str) -> Result<Pooled> {
+        self.pool
+            .get()
+            .map_err(|error| Error::unavailable(operation, Unavailable::Unreachable(error.to_string())))
+    }
+
+    /// A connection with a transaction begun in it, and the transaction's number when it writes. Dead
+    /// connections of the pool are passed over.
+    pub(super) fn begin(&self, operation: &str, purpose: Purpose) -> Result<(Pooled, Option<String>)> {
+        let begin = match purpose {
+            Purpose::Read => format!("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {}", self.settings),
+            Purpose::Write => format!("BEGIN; {}, CAST(pg_current_xact_id() AS TEXT)", self.settings),
+        };
+        let mut tries_left = CONNECTIONS_MAX + 1;
+        loop {
+            let mut session = self.connection(operation)?;
+            tries_left -= 1;
+            match session.client.simple_query(&begin) {
+                Ok(messages) => return Ok((session, last_column(&messages))),
+                Err(error) => {
+                    session.discard();
+                    // It broke while it lay in the pool.
+                    let is_stale = Failure::of(&error) == Failure::ConnectionLost && tries_left > 0;
+                    if !is_stale {
+                        return Err(from_postgres(operation, &error));
+                    }
+                }
+            }
+        }
+    }
+
+    /// The channel on which processes tell each other of changes.
+    pub(super) fn channel(&self) -> String {
+        format!("windlass_{}", self.address.schema())
+    }
+}
+
+/// Whether the server by itself answers a commit before it is on its disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum IsAsynchronous {
+    /// It does.
+    Yes,
+    /// It does not.
+    No,
+}
+
+/// `SELECT` of every setting that holds for one transaction, ready to be continued with a comma.
+fn settings(schema: &str, durability: Durability, is_asynchronous: IsAsynchronous) -> String {
+    let mut settings = vec![
+        // Nobody's temporary tables come before ours. The schema's name needs no quotes within.
+        ("search_path", format!("\"{schema}\", pg_temp")),
+        // Compiling a claim costs a hundred times what it does.
+        ("jit", "off".to_owned()),
+        ("lock_timeout", LOCK_WAIT_MAX_MS.to_string()),
+        // Its commits are announced by this process, and not by the trigger for other programs' rows.
+        ("windlass.tells", "itself".to_owned()),
+        ("idle_in_transaction_session_timeout", SILENCE_MAX_MS.to_string()),
+    ];
+    match (durability, is_asynchronous) {
+        (Durability::Normal, _) => settings.push(("synchronous_commit", "off".to_owned())),
+        (Durability::Full, IsAsynchronous::Yes) => settings.push(("synchronous_commit", "on".to_owned())),
+        // As the server is set: it may wait for its standbys too.
+        (Durability::Full, IsAsynchronous::No) => {}
+    }
+    let calls: Vec<String> =
+        settings.iter().map(|(name, value)| format!("set_config('{name}', '{value}', true)")).collect();
+    format!("SELECT {}", calls.join(", "))
+}
+
+fn last_column(messages: &[SimpleQueryMessage]) -> Option<String> {
+    messages.iter().find_map(|message| {
+        let SimpleQueryMessage::Row(row) = message else { return None };
+        row.get(row.len().checked_sub(1)?).map(str::to_owned)
+    })
+}
