@@ -12,7 +12,7 @@ use support::{failure, graph, noop, request, success};
 use windlass_engine::db::sqlite::{SqliteDatabase, SqliteOptions};
 use windlass_engine::db::{Connection, Database, Dialect, Row, Value, WriteOperation};
 use windlass_engine::signal::{Hints, Signals};
-use windlass_engine::store::{NewJob, Scope};
+use windlass_engine::store::{Claims, NewJob, Scope};
 use windlass_engine::{Clock, Random, Result, Store};
 
 type Statements = Arc<Mutex<BTreeSet<&'static str>>>;
@@ -100,7 +100,12 @@ fn record(path: &Path) -> BTreeSet<&'static str> {
 
     bench.store.has_claimable(&request(worker, Scope::Everything, 1)).unwrap();
     bench.store.has_claimable(&request(worker, Scope::Runs(vec![run_id]), 1)).unwrap();
-    let jobs = bench.claim(worker, 10);
+    // One by run, the others by queue and kind.
+    let Claims::Jobs(mut jobs) = bench.store.claim(request(worker, Scope::Runs(vec![run_id]), 1)).unwrap()
+    else {
+        panic!("worker {worker} is fenced");
+    };
+    jobs.extend(bench.claim(worker, 10));
     bench.finish_all(&[(worker, jobs[0].clone(), success()), (worker, jobs[1].clone(), failure())]);
     bench.finish(worker, &jobs[2], success());
     bench.store.heartbeat(worker).unwrap();
