@@ -2,7 +2,8 @@
 //!
 //! | token | meaning |
 //! | --- | --- |
-//! | `{ids $1}` | the integers of the JSON list in parameter 1, as a subquery for `IN` |
+//! | `{in $1}` | is one of the integers of the JSON list in parameter 1 |
+//! | `{guard condition}` | a condition that is checked on the rows that were found, not one to find them by |
 //! | `{texts $1}` | the texts of the JSON list in parameter 1, as a table with the column `value` |
 //! | `{rows $1: a integer, b text}` | a JSON list of lists in parameter 1 as a table with these columns |
 //! | `{lock}` | keep the rows for this transaction; those that another one holds are skipped |
@@ -86,7 +87,8 @@ fn sqlite_token(word: &str, argument: &str) -> String {
                       SELECT 'a row of ' || \"table\" || ' names a missing row of ' || parent
                       FROM pragma_foreign_key_check)"
             .to_owned(),
-        "ids" => format!("(SELECT value FROM json_each({argument}))"),
+        "in" => format!("IN (SELECT value FROM json_each({argument}))"),
+        "guard" => argument.to_owned(),
         "texts" => format!("json_each({argument})"),
         "rows" => sqlite_rows(argument),
         unknown => unreachable!("the SQL uses a token that no dialect knows: {unknown}"),
@@ -130,9 +132,13 @@ fn postgres_token(word: &str, argument: &str) -> String {
         }
         // The server keeps foreign keys and checksums itself.
         "damage" => "(SELECT CAST(NULL AS TEXT) AS detail WHERE false)".to_owned(),
-        "ids" => format!(
-            "(SELECT CAST(value AS BIGINT) FROM jsonb_array_elements_text(CAST({argument} AS jsonb)))"
+        // The planner expects few elements of a list, and so finds them one by one through the index of ids.
+        "in" => format!(
+            "= ANY (ARRAY(SELECT CAST(value AS BIGINT) FROM jsonb_array_elements_text(CAST({argument} AS jsonb))))"
         ),
+        // It takes the condition of a partial index only as it is written there. Otherwise it would read all
+        // rows of a state when its statistics are from a time at which they were few.
+        "guard" => format!("({argument}) IS TRUE"),
         "texts" => format!("jsonb_array_elements_text(CAST({argument} AS jsonb))"),
         "rows" => postgres_rows(argument),
         unknown => unreachable!("the SQL uses a token that no dialect knows: {unknown}"),
@@ -163,7 +169,7 @@ mod tests {
 
     #[test]
     fn tokens_are_replaced_and_json_is_left_alone() {
-        let translated = Dialect::Sqlite.translate("SELECT '{}' WHERE id IN {ids $1}{lock} -- {");
+        let translated = Dialect::Sqlite.translate("SELECT '{}' WHERE id {in $1}{lock} -- {");
         assert_eq!(translated, "SELECT '{}' WHERE id IN (SELECT value FROM json_each($1)) -- {");
     }
 

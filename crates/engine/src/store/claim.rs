@@ -203,8 +203,8 @@ fn take(
          SET status = 'RUNNING', worker_id = $2,
              attempt = CASE WHEN attempt < 9223372036854775807 THEN attempt + 1 ELSE attempt END,
              started_at = $3, updated_at = $3, finished_at = NULL
-         WHERE id IN {ids $1} AND status = 'PENDING'
-           AND (on_interrupt = 'rerun' OR id IN {ids $4})
+         WHERE id {in $1} AND {guard status = 'PENDING'}
+           AND (on_interrupt = 'rerun' OR id {in $4})
          RETURNING id, run_id, name, kind, payload, timeout_ms,
                    attempt, failures, max_attempts, interruptions, max_interruptions, on_interrupt, retry,
                    (SELECT instance FROM instances WHERE first_job_id <= jobs.id
@@ -256,7 +256,7 @@ fn start_runs(connection: &mut dyn Connection, taken: &[Taken], now_ms: i64) -> 
         "UPDATE runs
          SET status = 'RUNNING', started_at = coalesce(started_at, $2), updated_at = $2,
              deadline_at = $2 + timeout_ms
-         WHERE id IN {ids $1} AND status = 'PENDING'
+         WHERE id {in $1} AND {guard status = 'PENDING'}
          RETURNING deadline_at",
         &[(&json_ids(&run_ids)).into(), now_ms.into()],
         |row| row.optional_integer(0),

@@ -102,7 +102,7 @@ macro_rules! has_work_in {
             $status,
             "' AND kind IN (SELECT value FROM {texts $1} AS kinds)
                AND (CAST($2 AS TEXT) IS NULL OR queue IN (SELECT value FROM {texts $2} AS queues))
-               AND (CAST($3 AS TEXT) IS NULL OR run_id IN {ids $3})
+               AND (CAST($3 AS TEXT) IS NULL OR run_id {in $3})
              LIMIT 1"
         )
     };

@@ -101,17 +101,20 @@ fn lane_heads(
                      WHERE jobs.status = 'PENDING' AND jobs.queue > waiting.queue
                      ORDER BY jobs.queue LIMIT 1)
              FROM waiting WHERE waiting.queue IS NOT NULL
+         ),
+         heads (id) AS MATERIALIZED (
+             SELECT (SELECT jobs.id FROM jobs
+                     WHERE jobs.status = 'PENDING' AND jobs.queue = waiting.queue
+                       AND jobs.kind = kinds.value
+                     ORDER BY jobs.priority DESC, jobs.execute_after, jobs.id LIMIT 1)
+             FROM waiting CROSS JOIN {texts $1} AS kinds
+             WHERE waiting.queue IS NOT NULL
+               AND waiting.queue NOT IN (SELECT name FROM queues WHERE paused_at IS NOT NULL)
+               AND (CAST($2 AS TEXT) IS NULL OR waiting.queue IN (SELECT value FROM {texts $2} AS wanted))
          )
-         SELECT head.id, head.priority, head.execute_after
-         FROM waiting CROSS JOIN {texts $1} AS kinds
-         JOIN jobs AS head
-           ON head.id = (SELECT jobs.id FROM jobs
-                         WHERE jobs.status = 'PENDING' AND jobs.queue = waiting.queue
-                           AND jobs.kind = kinds.value
-                         ORDER BY jobs.priority DESC, jobs.execute_after, jobs.id LIMIT 1)
-         WHERE waiting.queue IS NOT NULL
-           AND waiting.queue NOT IN (SELECT name FROM queues WHERE paused_at IS NOT NULL)
-           AND (CAST($2 AS TEXT) IS NULL OR waiting.queue IN (SELECT value FROM {texts $2} AS wanted))",
+         SELECT heads.id, (SELECT priority FROM jobs WHERE jobs.id = heads.id),
+                (SELECT execute_after FROM jobs WHERE jobs.id = heads.id)
+         FROM heads WHERE heads.id IS NOT NULL",
         &[(&kinds).into(), (&queues).into()],
         read_place,
     )?;

@@ -132,7 +132,7 @@ impl Store {
     }
 }
 
-/// A set of ids as the JSON list that `{ids $n}` reads.
+/// A set of ids as the JSON list that `{in $n}` reads.
 fn json_ids(ids: &[i64]) -> String {
     let mut json = String::with_capacity(ids.len() * 8 + 2);
     json.push('[');

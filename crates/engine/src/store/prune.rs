@@ -65,7 +65,7 @@ fn find(connection: &mut dyn Connection, before_ms: i64) -> Result<Old> {
     )?;
     let mut jobs = all(
         connection,
-        "SELECT id FROM jobs WHERE run_id IN {ids $1} LIMIT $2",
+        "SELECT id FROM jobs WHERE run_id {in $1} LIMIT $2",
         &[(&json_ids(&runs)).into(), (JOBS_MAX as i64).into()],
         |row| row.integer(0),
     )?;
@@ -107,17 +107,17 @@ fn delete(connection: &mut dyn Connection, old: &Old, before_ms: i64) -> Result<
     // A run that somebody holds may be on its way into another life: it is left for the next time.
     let runs = all(
         connection,
-        "SELECT id FROM runs WHERE id IN {ids $1} {lock}",
+        "SELECT id FROM runs WHERE id {in $1} {lock}",
         &[(&json_ids(&old.runs)).into()],
         |row| row.integer(0),
     )?;
     let jobs = connection.execute(
         "DELETE FROM jobs
-         WHERE id IN {ids $1}
+         WHERE id {in $1}
            AND ((run_id IS NULL AND finished_at < $2
                  AND status IN ('SUCCESSFUL', 'FAILED', 'SKIPPED', 'CANCELLED'))
                 OR EXISTS (SELECT 1 FROM runs
-                           WHERE runs.id = jobs.run_id AND runs.id IN {ids $3} AND runs.finished_at < $2
+                           WHERE runs.id = jobs.run_id AND runs.id {in $3} AND runs.finished_at < $2
                              AND runs.status IN ('SUCCESSFUL', 'FAILED', 'CANCELLED')))",
         &[(&json_ids(&old.jobs)).into(), before_ms.into(), (&json_ids(&runs)).into()],
     )?;
@@ -127,18 +127,18 @@ fn delete(connection: &mut dyn Connection, old: &Old, before_ms: i64) -> Result<
     };
     let runs = delete(
         "DELETE FROM runs
-         WHERE id IN {ids $1} AND finished_at < $2 AND status IN ('SUCCESSFUL', 'FAILED', 'CANCELLED')
+         WHERE id {in $1} AND finished_at < $2 AND status IN ('SUCCESSFUL', 'FAILED', 'CANCELLED')
            AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.run_id = runs.id)",
         &runs,
     )?;
     delete(
         "DELETE FROM workflows
-         WHERE id IN {ids $1} AND created_at < $2
+         WHERE id {in $1} AND created_at < $2
            AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.workflow_id = workflows.id)",
         &old.workflows,
     )?;
     delete(
-        "DELETE FROM workers WHERE id IN {ids $1} AND stopped_at < $2 AND status IN ('STOPPED', 'DEAD')",
+        "DELETE FROM workers WHERE id {in $1} AND stopped_at < $2 AND status IN ('STOPPED', 'DEAD')",
         &old.workers,
     )?;
     Ok(Pruned { jobs: i64::try_from(jobs).unwrap_or(i64::MAX), runs })

@@ -231,7 +231,7 @@ impl Store {
                 "SELECT (SELECT status FROM runs WHERE id = $1) NOT IN ('PENDING', 'RUNNING')
                      OR EXISTS (SELECT 1 FROM workers
                                 WHERE status IN ('ALIVE', 'DRAINING')
-                                  AND (run_ids IS NULL OR $1 IN {ids run_ids}))",
+                                  AND (run_ids IS NULL OR $1 {in run_ids}))",
                 &[run_id.into()],
                 |row| row.integer(0),
             )?;

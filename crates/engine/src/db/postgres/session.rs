@@ -22,6 +22,12 @@ const SILENCE_MAX_MS: i64 = 10_000;
 /// How long a statement waits for a lock that somebody else holds.
 const LOCK_WAIT_MAX_MS: i64 = 10_000;
 
+/// What changes rows finds them by their ids, or at the head of an index that is made for it. The planner
+/// would sometimes rather read all rows of a state, by statistics from a time when they were few.
+const BY_INDEX: &str =
+    "set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true),
+    set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)";
+
 /// A connection of the pool.
 pub(super) type Pooled = r2d2::PooledConnection<Connector>;
 
@@ -125,7 +131,9 @@ impl Sessions {
     pub(super) fn begin(&self, operation: &str, purpose: Purpose) -> Result<(Pooled, Option<String>)> {
         let begin = match purpose {
             Purpose::Read => format!("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {}", self.settings),
-            Purpose::Write => format!("BEGIN; {}, CAST(pg_current_xact_id() AS TEXT)", self.settings),
+            Purpose::Write => {
+                format!("BEGIN; {}, {BY_INDEX}, CAST(pg_current_xact_id() AS TEXT)", self.settings)
+            }
         };
         let mut tries_left = CONNECTIONS_MAX + 1;
         loop {
