@@ -98,7 +98,7 @@ pub(super) fn finish(connection: &mut dyn Connection, finishes: &[Finish], now_m
     }
     let job_ids: Vec<i64> = finishes.iter().map(|finish| finish.job_id).collect();
     lock_runs_of(connection, &job_ids)?;
-    let ended = write_transitions(connection, finishes, &job_ids, now_ms)?;
+    let ended = write_transitions(connection, finishes, now_ms)?;
     let owned: HashMap<i64, JobStatus> = ended.iter().map(|job| (job.job_id, job.status)).collect();
     let kept: Vec<&Finish> = finishes.iter().filter(|finish| owned.contains_key(&finish.job_id)).collect();
     record_attempts(connection, &kept, now_ms)?;
@@ -133,7 +133,6 @@ pub(super) fn lock_runs_of(connection: &mut dyn Connection, job_ids: &[i64]) -> 
 fn write_transitions(
     connection: &mut dyn Connection,
     finishes: &[Finish],
-    job_ids: &[i64],
     now_ms: i64,
 ) -> Result<Vec<Ended>> {
     type News<'a> = (i64, i64, i64, &'a str, i64, i64, i64, Option<i64>, Option<&'a str>, Option<&'a str>);
@@ -173,11 +172,10 @@ fn write_transitions(
          FROM {rows $1: id integer, attempt integer, worker_id integer, status text,
                         attempt_after integer, failures integer, interruptions integer,
                         execute_after integer, last_error text, output text} AS news
-         WHERE jobs.id = news.id AND jobs.id {in $3}
-           AND {guard jobs.status = 'RUNNING'} AND jobs.attempt = news.attempt
+         WHERE jobs.id = news.id AND {guard jobs.status = 'RUNNING'} AND jobs.attempt = news.attempt
            AND jobs.worker_id = news.worker_id
          RETURNING jobs.id, jobs.run_id, jobs.name, jobs.status, jobs.allow_failure",
-        &[(&json_rows("finish jobs", &news)?).into(), now_ms.into(), (&json_ids(job_ids)).into()],
+        &[(&json_rows("finish jobs", &news)?).into(), now_ms.into()],
         |row| {
             Ok(Ended {
                 job_id: row.integer(0)?,
@@ -292,7 +290,7 @@ fn promote_children(connection: &mut dyn Connection, parents: &[i64], now_ms: i6
              updated_at = $2
          FROM (SELECT child_id, count(*) AS edges FROM job_dependencies
                WHERE parent_id {in $1} GROUP BY child_id) AS satisfied
-         WHERE jobs.id = satisfied.child_id AND jobs.status = 'BLOCKED'
+         WHERE jobs.id = satisfied.child_id AND {guard jobs.status = 'BLOCKED'}
          RETURNING jobs.id, jobs.status",
         &[(&json_ids(parents)).into(), now_ms.into()],
         &mut |row| {
@@ -360,7 +358,7 @@ pub(super) fn count_down(
              finished_at = CASE WHEN runs.unfinished_jobs > news.finished THEN NULL ELSE $2 END,
              updated_at = $2
          FROM {rows $1: id integer, finished integer, failed integer} AS news
-         WHERE runs.id = news.id AND runs.status IN ('PENDING', 'RUNNING')
+         WHERE runs.id = news.id AND {guard runs.status IN ('PENDING', 'RUNNING')}
          RETURNING runs.id, runs.status",
         &[(&json_rows("count finished jobs", &news)?).into(), now_ms.into()],
         |row| Ok((row.integer(0)?, row.parsed(1, RunStatus::parse)?)),
