@@ -14,6 +14,8 @@ use windlass::{Attempt, Durability, Handlers, Options, PostgresAddress, Windlass
 
 const ROUNDS: usize = 3;
 const DRAIN_JOBS: usize = 50_000;
+/// Workers of one process that drain together.
+const WORKERS: [usize; 3] = [1, 2, 4];
 const SCHEMA: &str = "windlass_bench";
 
 fn main() {
@@ -22,35 +24,43 @@ fn main() {
         return;
     };
     for durability in [Durability::Full, Durability::Normal] {
-        let (mut raw, mut ours) = (Vec::new(), Vec::new());
+        let mut raw = Vec::new();
+        let mut ours = WORKERS.map(|_| Vec::new());
         for _ in 0..ROUNDS {
             raw.push(raw_rate(&url, durability, DRAIN_JOBS, 1_000));
-            ours.push(drain_rate(&url, durability, DRAIN_JOBS));
+            for (workers, rates) in WORKERS.iter().zip(&mut ours) {
+                rates.push(drain_rate(&url, durability, *workers, DRAIN_JOBS));
+            }
         }
-        let (raw, ours) = (median(&mut raw), median(&mut ours));
-        println!(
-            "drain {durability:?}: {ours:.0} jobs/s, raw rows {raw:.0}/s in transactions of 1,000: ratio {:.2}",
-            ours / raw
-        );
+        let raw = median(&mut raw);
+        println!("{durability:?}: raw rows {raw:.0}/s in transactions of 1,000");
+        for (workers, rates) in WORKERS.iter().zip(&mut ours) {
+            let ours = median(rates);
+            println!("drain {durability:?}, {workers} workers: {ours:.0} jobs/s, ratio {:.2}", ours / raw);
+        }
     }
 }
 
-fn drain_rate(url: &str, durability: Durability, jobs: usize) -> f64 {
+fn drain_rate(url: &str, durability: Durability, workers: usize, jobs: usize) -> f64 {
     let mut client = fresh(url);
     let url = format!("{url}{}schema={SCHEMA}", if url.contains('?') { '&' } else { '?' });
     let address = PostgresAddress::parse(&url, &|name| std::env::var(name).ok()).unwrap();
     let options = Options { durability, ..Options::default() };
     let windlass = Windlass::open_postgres(&address, options).unwrap();
     windlass.store().enqueue(vec![NewJob::new("noop", "null"); jobs]).unwrap();
-    let mut handlers = Handlers::new();
-    handlers.register("noop", |_: &Attempt| Outcome::Successful { output: None });
+    let handlers = || {
+        let mut handlers = Handlers::new();
+        handlers.register("noop", |_: &Attempt| Outcome::Successful { output: None });
+        handlers
+    };
     let began = Instant::now();
-    let engine = windlass.start(handlers, WorkerOptions::default()).unwrap();
+    let engines: Vec<_> =
+        (0..workers).map(|_| windlass.start(handlers(), WorkerOptions::default()).unwrap()).collect();
     while windlass.store().active_jobs().unwrap() > 0 {
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
     let rate = jobs as f64 / began.elapsed().as_secs_f64();
-    drop(engine);
+    drop(engines);
     drop(windlass);
     client.batch_execute(&format!("DROP SCHEMA {SCHEMA} CASCADE")).unwrap();
     rate
