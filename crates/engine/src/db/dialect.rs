@@ -11,6 +11,7 @@
 //! | `{share}` | no other transaction may change the rows before this one ends |
 //! | `{now_ms}` | the database's clock, for defaults of rows inserted from outside |
 //! | `{readable column}` | an instant as text |
+//! | `{next_id table}` | the id that the next row of a table gets, as a subquery |
 //! | `{tables}` | the names of all tables and views, as a table with the column `name` |
 //! | `{damage}` | what the storage's own check finds, as a table with the column `detail` |
 //! | `{id}`, `{integer}`, `{text}`, `{strict}`, `{clustered}` | of tables |
@@ -57,6 +58,18 @@ impl Dialect {
         }
     }
 
+    /// Statements after which a table goes on with this id, whatever its rows are.
+    #[must_use]
+    pub fn continue_ids(self, table: &str, next_id: i64) -> String {
+        match self {
+            Dialect::Sqlite => format!(
+                "DELETE FROM sqlite_sequence WHERE name = '{table}';
+                 INSERT INTO sqlite_sequence (name, seq) VALUES ('{table}', {next_id} - 1);"
+            ),
+            Dialect::Postgres => format!("SELECT setval('{table}_id_seq', {next_id}, false);"),
+        }
+    }
+
     /// Transactions write side by side, so rows have to be locked before they are judged.
     #[must_use]
     pub fn has_many_writers(self) -> bool {
@@ -81,6 +94,9 @@ fn sqlite_token(word: &str, argument: &str) -> String {
         // One writer at a time: there is nobody to skip.
         "lock" | "wait" | "share" => String::new(),
         "tables" => "(SELECT name FROM sqlite_master WHERE type IN ('table', 'view'))".to_owned(),
+        "next_id" => {
+            format!("(SELECT coalesce((SELECT seq + 1 FROM sqlite_sequence WHERE name = '{argument}'), 1))")
+        }
         "damage" => "(SELECT integrity_check AS detail FROM pragma_integrity_check
                        WHERE integrity_check <> 'ok'
                       UNION ALL
@@ -129,6 +145,11 @@ fn postgres_token(word: &str, argument: &str) -> String {
             "(SELECT CAST(relname AS TEXT) AS name FROM pg_catalog.pg_class
                        WHERE relnamespace = CAST(current_schema() AS regnamespace) AND relkind IN ('r', 'v'))"
                 .to_owned()
+        }
+        "next_id" => {
+            format!(
+                "(SELECT CASE WHEN is_called THEN last_value + 1 ELSE last_value END FROM {argument}_id_seq)"
+            )
         }
         // The server keeps foreign keys and checksums itself.
         "damage" => "(SELECT CAST(NULL AS TEXT) AS detail WHERE false)".to_owned(),

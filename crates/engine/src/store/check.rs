@@ -1,7 +1,7 @@
 //! The invariants of the design as queries: each finds rows that break a rule.
 
 use super::Store;
-use crate::db::all;
+use crate::db::{Connection, all};
 use crate::error::Result;
 
 /// A broken rule.
@@ -99,13 +99,16 @@ impl Store {
     /// # Errors
     /// The database's.
     pub fn check(&self) -> Result<Vec<Problem>> {
-        self.read(|connection| {
-            let mut problems = Vec::new();
-            for (check, sql) in INVARIANTS {
-                let details = all(connection, sql, &[SHOWN_MAX.into()], |row| row.text(0))?;
-                problems.extend(details.into_iter().map(|detail| Problem { check, detail }));
-            }
-            Ok(problems)
-        })
+        self.read(|connection| broken_rules(connection))
     }
+}
+
+/// Checks every invariant inside the caller's transaction.
+pub(super) fn broken_rules(connection: &mut dyn Connection) -> Result<Vec<Problem>> {
+    let mut problems = Vec::new();
+    for (check, sql) in INVARIANTS {
+        let details = all(connection, sql, &[SHOWN_MAX.into()], |row| row.text(0))?;
+        problems.extend(details.into_iter().map(|detail| Problem { check, detail }));
+    }
+    Ok(problems)
 }

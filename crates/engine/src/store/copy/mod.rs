@@ -1,0 +1,199 @@
+//! Moving everything from one database to another, whichever they are.
+//!
+//! One snapshot of the source becomes one transaction of the target: a copy that dies leaves nothing behind
+//! and is simply made again. Ids stay what they are, so that links, keys and people's notes stay right.
+
+mod tables;
+
+use std::sync::Arc;
+
+use super::Store;
+use super::check::broken_rules;
+use crate::db::{Connection, Database, one};
+use crate::error::{Error, Result};
+use tables::{CHUNK, TABLES, Table};
+
+const WHAT: &str = "copy a database";
+/// Rules shown that a database breaks, at most.
+const SHOWN_MAX: usize = 3;
+
+/// What was copied: (table, rows), in the order of copying.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Copied {
+    /// A row for each table.
+    pub tables: Vec<(&'static str, i64)>,
+}
+
+impl Store {
+    /// Copies everything into another database that holds nothing yet. Runs in the middle go on there.
+    ///
+    /// `instance` is a globally unique text: keys of jobs that are made in the target from now on start with it.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] when something runs in the source, when the target is not empty, or when the source
+    /// breaks a rule; and the databases'. Then the target is as it was.
+    pub fn copy_to(&self, target: &Store, instance: &str) -> Result<Copied> {
+        let source = Arc::clone(&self.database);
+        let instance = instance.to_owned();
+        target.write(WHAT, move |to| copy(&*source, to, &instance))
+    }
+}
+
+fn copy(source: &dyn Database, to: &mut dyn Connection, instance: &str) -> Result<Copied> {
+    let mut copied = Copied::default();
+    source.read(&mut |from| {
+        refuse_what_runs(from, "source")?;
+        refuse_broken(from, "source")?;
+        refuse_rows(to)?;
+        copied = Copied::default();
+        // Its own name is nobody's yet.
+        to.execute("DELETE FROM instances", &[])?;
+        for table in TABLES {
+            let rows = copy_table(table, from, to)?;
+            copied.tables.push((table.name, rows));
+        }
+        continue_ids(from, to)?;
+        name_anew(to, instance)?;
+        verify(from, to)
+    })?;
+    Ok(copied)
+}
+
+/// A worker that lives may change any row at any moment, also while it has no job.
+fn refuse_what_runs(connection: &mut dyn Connection, which: &str) -> Result<()> {
+    let (workers, jobs) = one(
+        connection,
+        "SELECT (SELECT count(*) FROM workers WHERE status IN ('ALIVE', 'DRAINING')),
+                (SELECT count(*) FROM jobs WHERE status = 'RUNNING')",
+        &[],
+        |row| Ok((row.integer(0)?, row.integer(1)?)),
+    )?;
+    if workers == 0 && jobs == 0 {
+        return Ok(());
+    }
+    let reason = format!("{workers} workers are alive and {jobs} jobs run in the {which}; stop them first");
+    Err(Error::conflict(WHAT, reason))
+}
+
+fn refuse_broken(connection: &mut dyn Connection, which: &str) -> Result<()> {
+    let problems = broken_rules(connection)?;
+    if problems.is_empty() {
+        return Ok(());
+    }
+    let shown: Vec<&str> = problems.iter().take(SHOWN_MAX).map(|problem| problem.detail.as_str()).collect();
+    let reason = format!("the {which} breaks {} rules: {}", problems.len(), shown.join("; "));
+    Err(Error::conflict(WHAT, reason))
+}
+
+fn refuse_rows(to: &mut dyn Connection) -> Result<()> {
+    for table in TABLES.iter().filter(|table| table.name != "instances") {
+        let rows = table.count(to)?;
+        if rows > 0 {
+            let reason = format!("the target is not empty: it has {rows} {}", table.name);
+            return Err(Error::conflict(WHAT, reason));
+        }
+    }
+    Ok(())
+}
+
+fn copy_table(table: &Table, from: &mut dyn Connection, to: &mut dyn Connection) -> Result<i64> {
+    let mut key = table.before_first();
+    let mut copied = 0;
+    loop {
+        let rows = table.rows_after(from, &key)?;
+        let Some(last) = rows.last() else { return Ok(copied) };
+        key = table.key_of(last);
+        copied += i64::try_from(table.write(to, &rows)?).unwrap_or(i64::MAX);
+        if rows.len() < CHUNK {
+            return Ok(copied);
+        }
+    }
+}
+
+/// No id is given out twice, also none whose row was pruned before.
+fn continue_ids(from: &mut dyn Connection, to: &mut dyn Connection) -> Result<()> {
+    const NEXT_IDS: &[(&str, &str)] = &[
+        ("workflows", "SELECT {next_id workflows}"),
+        ("schedules", "SELECT {next_id schedules}"),
+        ("runs", "SELECT {next_id runs}"),
+        ("jobs", "SELECT {next_id jobs}"),
+        ("workers", "SELECT {next_id workers}"),
+    ];
+    for (table, sql) in NEXT_IDS {
+        let next_id = one(from, sql, &[], |row| row.integer(0))?;
+        let continue_from = to.dialect().continue_ids(table, next_id);
+        to.batch(&continue_from)?;
+    }
+    Ok(())
+}
+
+/// From its next job on the target is a database of its own, as a backup is.
+fn name_anew(to: &mut dyn Connection, instance: &str) -> Result<()> {
+    let next_id = one(to, "SELECT {next_id jobs}", &[], |row| row.integer(0))?;
+    to.execute(
+        "INSERT INTO instances (first_job_id, instance) VALUES ($1, $2)
+         ON CONFLICT (first_job_id) DO UPDATE SET instance = excluded.instance",
+        &[next_id.into(), instance.into()],
+    )?;
+    Ok(())
+}
+
+fn verify(from: &mut dyn Connection, to: &mut dyn Connection) -> Result<()> {
+    for table in TABLES.iter().filter(|table| table.name != "instances") {
+        let (read, written) = (table.count(from)?, table.count(to)?);
+        if read != written {
+            let detail = format!("{} has {read} rows in the source and {written} in the target", table.name);
+            return Err(Error::internal(WHAT, detail));
+        }
+    }
+    let problems = broken_rules(to)?;
+    match problems.first() {
+        None => Ok(()),
+        Some(problem) => Err(Error::internal(WHAT, format!("the copy breaks a rule: {}", problem.detail))),
+    }
+}
+
+/// The columns of every table, for the comparison with the schema.
+#[cfg(test)]
+pub(super) fn columns() -> Vec<(&'static str, Vec<&'static str>)> {
+    TABLES
+        .iter()
+        .map(|table| (table.name, table.columns.iter().map(|(name, _kind)| *name).collect()))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::db::all;
+    use crate::db::sqlite::{SqliteDatabase, SqliteOptions};
+
+    #[test]
+    fn every_column_of_every_table_is_copied() {
+        let folder = tempfile::tempdir().unwrap();
+        let database =
+            SqliteDatabase::open(&folder.path().join("windlass.db"), &SqliteOptions::default()).unwrap();
+        let mut found = Vec::new();
+        database
+            .read(&mut |connection| {
+                found = all(
+                    connection,
+                    "SELECT tables.name, group_concat(columns.name)
+                     FROM sqlite_master AS tables JOIN pragma_table_info(tables.name) AS columns
+                     WHERE tables.type = 'table' AND tables.name NOT LIKE 'sqlite_%'
+                       AND tables.name <> 'schema_migrations'
+                     GROUP BY tables.name ORDER BY tables.name",
+                    &[],
+                    |row| Ok((row.text(0)?, row.text(1)?)),
+                )?;
+                Ok(())
+            })
+            .unwrap();
+        let mut copied: Vec<(String, String)> =
+            columns().into_iter().map(|(table, columns)| (table.to_owned(), columns.join(","))).collect();
+        copied.sort();
+        assert_eq!(copied, found);
+    }
+}

@@ -1,0 +1,150 @@
+//! Every table with its columns, as the statements by which its rows are read in order and written.
+
+use serde_json::Value as Json;
+
+use crate::db::{Connection, Row, Value, all};
+use crate::error::Result;
+use crate::store::json_rows;
+
+/// Rows in one statement; written out in the statements too.
+pub(super) const CHUNK: usize = 1_000;
+
+/// A table that is copied.
+pub(super) struct Table {
+    pub(super) name: &'static str,
+    pub(super) columns: &'static [(&'static str, Kind)],
+    /// How many of the first columns are the key by which rows are read in order.
+    key: usize,
+    count: &'static str,
+    select: &'static str,
+    insert: &'static str,
+}
+
+/// What a column holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(non_camel_case_types, reason = "as the columns' types are written in the statements")]
+pub(super) enum Kind {
+    integer,
+    text,
+}
+
+/// A table by its name, the condition and order of its key with as many columns, and all its columns.
+macro_rules! table {
+    ($name:literal, $key:literal: $condition:literal, $order:literal,
+     $first:ident $first_kind:ident $(, $column:ident $kind:ident)* $(,)?) => {
+        Table {
+            name: $name,
+            columns: &[(stringify!($first), Kind::$first_kind) $(, (stringify!($column), Kind::$kind))*],
+            key: $key,
+            count: concat!("SELECT count(*) FROM ", $name),
+            select: concat!(
+                "SELECT ", stringify!($first) $(, ", ", stringify!($column))*,
+                " FROM ", $name, " WHERE ", $condition, " ORDER BY ", $order, " LIMIT 1000"
+            ),
+            insert: concat!(
+                "INSERT INTO ", $name, " (", stringify!($first) $(, ", ", stringify!($column))*,
+                ") SELECT ", stringify!($first) $(, ", ", stringify!($column))*,
+                " FROM {rows $1: ", stringify!($first), " ", stringify!($first_kind)
+                $(, ", ", stringify!($column), " ", stringify!($kind))*, "} AS news"
+            ),
+        }
+    };
+}
+
+/// All tables, those that others refer to first. A test compares them with the schema.
+pub(super) const TABLES: &[Table] = &[
+    // The first of them begins at the smallest number there is.
+    table!("instances", 1: "first_job_id > $1 OR (first_job_id = $1 AND $1 = -9223372036854775807 - 1)",
+        "first_job_id", first_job_id integer, instance text),
+    table!("workflows", 1: "id > $1", "id", id integer, name text, hash text, definition text,
+        created_at integer),
+    table!("schedules", 1: "id > $1", "id", id integer, workflow text, name text, definition text,
+        paused_at integer, next_at integer, created_at integer, updated_at integer),
+    table!("runs", 1: "id > $1", "id", id integer, workflow_id integer, workflow text, status text,
+        stop_reason text, params text, env text, dir text, run_key text, schedule_id integer,
+        scheduled_for integer, total_jobs integer, unfinished_jobs integer, failed_jobs integer,
+        timeout_ms integer, deadline_at integer, created_at integer, started_at integer,
+        finished_at integer, updated_at integer),
+    table!("workers", 1: "id > $1", "id", id integer, host text, pid integer, process text, status text,
+        queues text, run_ids text, kinds text, threads integer, lease_ms integer, heartbeats integer,
+        heartbeat_at integer, started_at integer, stopped_at integer),
+    table!("queues", 1: "name > CAST($1 AS TEXT)", "name", name text, paused_at integer,
+        created_at integer),
+    table!("jobs", 1: "id > $1", "id", id integer, run_id integer, name text, kind text, queue text,
+        status text, priority integer, execute_after integer, payload text, attempt integer,
+        max_attempts integer, failures integer, interruptions integer, max_interruptions integer,
+        on_interrupt text, allow_failure integer, retry text, timeout_ms integer,
+        cancel_requested_at integer, last_error text, output text, blocked_by integer, unique_key text,
+        worker_id integer, created_at integer, updated_at integer, started_at integer,
+        finished_at integer),
+    table!("job_dependencies", 2: "(parent_id, child_id) > ($1, $2)", "parent_id, child_id",
+        parent_id integer, child_id integer),
+    table!("job_attempts", 2: "(job_id, attempt) > ($1, $2)", "job_id, attempt", job_id integer,
+        attempt integer, worker_id integer, outcome text, error text, started_at integer,
+        finished_at integer),
+    table!("job_logs", 3: "(job_id, attempt, line) > ($1, $2, $3)", "job_id, attempt, line",
+        job_id integer, attempt integer, line integer, at integer, stream text, text text),
+];
+
+impl Table {
+    pub(super) fn count(&self, connection: &mut dyn Connection) -> Result<i64> {
+        crate::db::one(connection, self.count, &[], |row| row.integer(0))
+    }
+
+    /// The key before the first row.
+    pub(super) fn before_first(&self) -> Vec<Json> {
+        self.columns[..self.key]
+            .iter()
+            .map(|(_name, kind)| match kind {
+                Kind::integer => Json::from(i64::MIN),
+                Kind::text => Json::from(""),
+            })
+            .collect()
+    }
+
+    /// The key of a row.
+    pub(super) fn key_of(&self, row: &[Json]) -> Vec<Json> {
+        row[..self.key].to_vec()
+    }
+
+    /// The rows after a key, in order, [`CHUNK`] at most.
+    pub(super) fn rows_after(&self, connection: &mut dyn Connection, key: &[Json]) -> Result<Vec<Vec<Json>>> {
+        let parameters: Vec<Value<'_>> = key
+            .iter()
+            .map(|value| match value.as_str() {
+                Some(text) => Value::Text(text),
+                None => value.as_i64().into(),
+            })
+            .collect();
+        all(connection, self.select, &parameters, |row| self.read(row))
+    }
+
+    fn read(&self, row: &dyn Row) -> Result<Vec<Json>> {
+        self.columns
+            .iter()
+            .enumerate()
+            .map(|(index, (_name, kind))| {
+                Ok(match kind {
+                    Kind::integer => Json::from(row.optional_integer(index)?),
+                    Kind::text => Json::from(row.lossy_text(index)?),
+                })
+            })
+            .collect()
+    }
+
+    pub(super) fn write(&self, connection: &mut dyn Connection, rows: &[Vec<Json>]) -> Result<u64> {
+        connection.execute(self.insert, &[(&json_rows("copy a database", rows)?).into()])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_statement_reads_a_chunk() {
+        for table in TABLES {
+            assert!(table.select.ends_with(&format!(" LIMIT {CHUNK}")), "{}", table.select);
+        }
+    }
+}
