@@ -1,6 +1,7 @@
 //! The command line as a whole: the global options, the list of verbs, and the help that groups
 //! them. What one verb takes is in its own file under [`crate::commands`].
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process;
 use std::time::Duration;
@@ -58,6 +59,11 @@ impl GlobalOptions {
     pub(crate) fn database_path(&self) -> PathBuf {
         let from_environment = || std::env::var_os("WINDLASS_DB").filter(|path| !path.is_empty());
         self.db.clone().or_else(|| from_environment().map(PathBuf::from)).unwrap_or_else(|| DEFAULT_DB.into())
+    }
+
+    /// The same with another database.
+    pub(crate) fn with_database(&self, database: OsString) -> GlobalOptions {
+        GlobalOptions { db: Some(database.into()), ..self.clone() }
     }
 
     /// A command that the user may type next. The database is named again when it came by `--db`.

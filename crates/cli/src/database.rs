@@ -60,6 +60,11 @@ impl Database {
         &self.path
     }
 
+    /// How people know it.
+    pub(crate) fn name(&self) -> String {
+        self.path.display().to_string()
+    }
+
     /// The library's handle.
     pub(crate) fn windlass(&self) -> &Windlass {
         &self.windlass

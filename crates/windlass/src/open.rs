@@ -9,7 +9,7 @@ use windlass_engine::db::postgres::{PostgresAddress, PostgresDatabase, PostgresO
 use windlass_engine::db::sqlite::{SqliteDatabase, SqliteOptions};
 use windlass_engine::db::{Database, Durability, OpenMode};
 use windlass_engine::executor::{Handlers, WorkerOptions};
-use windlass_engine::store::{NewJob, NewRun, Submitted};
+use windlass_engine::store::{Copied, NewJob, NewRun, Submitted};
 use windlass_engine::{Clock, Error, Random, Result, Store};
 
 use crate::engine::Engine;
@@ -126,6 +126,16 @@ impl Windlass {
     /// [`Error::Invalid`] for options out of bounds, and the database's.
     pub fn start(&self, handlers: Handlers, options: WorkerOptions) -> Result<Engine> {
         Engine::start(&self.store, handlers, options)
+    }
+
+    /// Copies everything into another database that holds nothing yet, whichever they are. Runs in the
+    /// middle go on there.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] when something runs here or the target is not empty, and the databases'; then the
+    /// target is as it was.
+    pub fn copy_to(&self, target: &Windlass) -> Result<Copied> {
+        self.store.copy_to(&target.store)
     }
 
     /// Copies a SQLite database into a new file while it is used.

@@ -2,6 +2,7 @@
 
 mod backup;
 mod check;
+mod copy;
 mod migrate;
 mod prune;
 
@@ -10,7 +11,7 @@ use clap::{Args, Subcommand};
 use crate::cli::GlobalOptions;
 use crate::error::Failure;
 
-/// Back up, check, migrate or prune the database
+/// Back up, check, copy, migrate or prune the database
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct DbArgs {
@@ -22,6 +23,7 @@ pub(crate) struct DbArgs {
 enum DbCommand {
     Backup(backup::BackupArgs),
     Check(check::CheckArgs),
+    Copy(copy::CopyArgs),
     Migrate(migrate::MigrateArgs),
     Prune(prune::PruneArgs),
 }
@@ -37,6 +39,7 @@ pub(crate) fn execute(global: &GlobalOptions, args: &DbArgs) -> Result<(), Failu
     match &args.command {
         DbCommand::Backup(args) => backup::execute(global, args),
         DbCommand::Check(args) => check::execute(global, args),
+        DbCommand::Copy(args) => copy::execute(global, args),
         DbCommand::Migrate(args) => migrate::execute(global, args),
         DbCommand::Prune(args) => prune::execute(global, args),
     }

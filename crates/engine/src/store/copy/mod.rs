@@ -27,14 +27,12 @@ pub struct Copied {
 impl Store {
     /// Copies everything into another database that holds nothing yet. Runs in the middle go on there.
     ///
-    /// `instance` is a globally unique text: keys of jobs that are made in the target from now on start with it.
-    ///
     /// # Errors
     /// [`Error::Conflict`] when something runs in the source, when the target is not empty, or when the source
     /// breaks a rule; and the databases'. Then the target is as it was.
-    pub fn copy_to(&self, target: &Store, instance: &str) -> Result<Copied> {
+    pub fn copy_to(&self, target: &Store) -> Result<Copied> {
         let source = Arc::clone(&self.database);
-        let instance = instance.to_owned();
+        let instance = uuid::Uuid::now_v7().simple().to_string();
         target.write(WHAT, move |to| copy(&*source, to, &instance))
     }
 }

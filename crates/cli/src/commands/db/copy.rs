@@ -1,0 +1,52 @@
+//! `windlass db copy`: move everything from one database to another, a file or a server.
+
+use std::ffi::OsString;
+
+use clap::Args;
+use serde_json::{Map, json};
+
+use crate::cli::GlobalOptions;
+use crate::database::Database;
+use crate::error::Failure;
+use crate::output::Output;
+use crate::table::{Column, Table};
+
+/// Copy everything into another database: from a file to a server, or back
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct CopyArgs {
+    /// The database to copy: a path or postgres://…; nothing may run in it
+    #[arg(value_name = "FROM")]
+    from: OsString,
+
+    /// The database to fill: a path or postgres://…; made if missing, and empty
+    #[arg(value_name = "TO")]
+    to: OsString,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  windlass db copy windlass.db postgres://app@db.example/app
+  windlass db copy postgres://app@db.example/app windlass.db
+
+All or nothing: when it fails or is killed, the target is as it was, and the same command can be
+given again. Runs in the middle go on in the target. The source is not changed: start no workers
+on it any more, or its unfinished jobs are executed twice.";
+
+/// Copies the database.
+pub(crate) fn execute(global: &GlobalOptions, args: &CopyArgs) -> Result<(), Failure> {
+    let source = Database::existing(&global.with_database(args.from.clone()))?;
+    let target = Database::existing_or_new(&global.with_database(args.to.clone()))?;
+    let copied = source.windlass().copy_to(target.windlass()).map_err(|error| source.failure(error))?;
+    let tables: Map<String, serde_json::Value> =
+        copied.tables.iter().map(|(table, rows)| ((*table).to_owned(), json!(rows))).collect();
+    let view = json!({ "from": source.name(), "to": target.name(), "tables": tables });
+    Output { format: global.output }.object(&view, |_| {
+        let mut table = Table::new(&[Column::Left("TABLE"), Column::Right("ROWS")]);
+        for (name, rows) in &copied.tables {
+            table.row([(*name).to_owned(), rows.to_string()]);
+        }
+        let table = table.render(None);
+        format!("{table}\n{} is copied to {}, and the copy is sound", source.name(), target.name())
+    })
+}
