@@ -15,7 +15,7 @@ use crate::random::Random;
 /// Connections of one process at most, beside the one that listens.
 const CONNECTIONS_MAX: u32 = 10;
 /// How long a caller waits for a connection.
-const CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
+const CONNECTION_TIMEOUT: Duration = Duration::from_secs(5);
 /// A transaction of a client that says nothing for so long is taken back, and its locks with it: the
 /// client's machine may have lost the network. Ours never wait between statements.
 const SILENCE_MAX_MS: i64 = 10_000;

@@ -86,6 +86,8 @@ fn run(
         (Ok(Ok(())), None) => return commit(sessions, session, name, number).map(|()| hints),
         // The server has taken the transaction back, whatever the operation made of it.
         (Ok(Ok(())), Some(_)) => Error::internal(name, "an error of the database was passed over"),
+        // People are told what was tried, not which statement it came to.
+        (Ok(Err(Error::Unavailable { reason, .. })), _) => Error::unavailable(name, reason),
         (Ok(Err(error)), _) => error,
         (Err(_panic), _) => Error::internal(name, "the operation panicked"),
     };
