@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use postgres::types::Type;
 
+use super::error::from_postgres;
 use super::session::Sessions;
 use crate::error::{Error, Result};
 use crate::signal::Hints;
@@ -70,10 +71,10 @@ impl Drop for Announcer {
 }
 
 fn serve(sessions: &Sessions, shared: &Shared) {
-    let channel = sessions.channel();
     loop {
         let Some(hints) = next(shared) else { return };
-        if let Err(error) = send(sessions, &channel, hints) {
+        let payload = format!("{} {}", hints.bits(), sessions.sender);
+        if let Err(error) = notify(sessions, &payload) {
             // They look by themselves before long.
             tracing::debug!(%error, "other processes could not be told of a change");
         }
@@ -94,14 +95,16 @@ fn next(shared: &Shared) -> Option<Hints> {
     Some(std::mem::take(&mut state.hints))
 }
 
-fn send(sessions: &Sessions, channel: &str, hints: Hints) -> Result<()> {
-    let mut session = sessions.connection("tell of a change")?;
-    let payload = format!("{} {}", hints.bits(), sessions.sender);
-    let sent = session
-        .client
-        .query_typed("SELECT pg_notify($1, $2)", &[(&channel, Type::TEXT), (&payload, Type::TEXT)]);
+/// Sends a notification at once.
+pub(super) fn notify(sessions: &Sessions, payload: &str) -> Result<()> {
+    const WHAT: &str = "tell other processes of a change";
+    let mut session = sessions.connection(WHAT)?;
+    let sent = session.client.query_typed(
+        "SELECT pg_notify($1, $2)",
+        &[(&sessions.channel(), Type::TEXT), (&payload, Type::TEXT)],
+    );
     if sent.is_err() {
         session.discard();
     }
-    sent.map(|_rows| ()).map_err(|error| super::error::from_postgres("tell of a change", &error))
+    sent.map(|_rows| ()).map_err(|error| from_postgres(WHAT, &error))
 }

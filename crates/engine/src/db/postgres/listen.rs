@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use postgres::fallible_iterator::FallibleIterator;
 
+use super::announce::notify;
 use super::error::from_postgres;
 use super::open::lead;
 use super::session::Sessions;
@@ -20,7 +21,8 @@ const CLOCK_TICK_MS: i64 = 10_000;
 const BLIND_TICK: Duration = Duration::from_millis(500);
 /// A notification to oneself comes back within this time, or none ever will: a pooler stands between.
 const ECHO_MAX_MS: i64 = 5_000;
-/// Said by a listener to itself, to hear whether it hears.
+/// Said by a listener to itself, to hear whether it hears. Over another connection: behind a pooler it would
+/// hear what it says over its own.
 const ECHO: &str = "echo";
 
 /// The handle of the thread. Dropping it ends it.
@@ -94,7 +96,7 @@ fn listen(
     let channel = sessions.channel();
     // The schema's name needs no quotes within.
     client.batch_execute(&format!("LISTEN \"{channel}\"")).map_err(failed)?;
-    client.batch_execute(&format!("NOTIFY \"{channel}\", '{ECHO}'")).map_err(failed)?;
+    notify(sessions, ECHO)?;
     *is_failing = false;
     // What changed before anybody listened.
     signals.publish(Hints::FOREIGN);
