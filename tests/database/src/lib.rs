@@ -60,7 +60,16 @@ impl TestDatabase {
     /// When there can be none; the message says why.
     #[must_use]
     pub fn in_folder(folder: &Path) -> TestDatabase {
-        let place = match chosen() {
+        TestDatabase::made_of(chosen(), folder)
+    }
+
+    /// One kind of database, whatever is chosen: for tests that need both.
+    ///
+    /// # Panics
+    /// When there can be none; the message says why.
+    #[must_use]
+    pub fn made_of(underneath: Underneath, folder: &Path) -> TestDatabase {
+        let place = match underneath {
             Underneath::Sqlite => Place::File(folder.join("windlass.db")),
             Underneath::Postgres => Place::Schema(Schema::new()),
         };

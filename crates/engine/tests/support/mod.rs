@@ -3,45 +3,37 @@
 
 use std::sync::Arc;
 
+use windlass_engine::db::Database;
+use windlass_engine::db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
 use windlass_engine::db::sqlite::{SqliteDatabase, SqliteOptions};
 use windlass_engine::store::{
     ClaimRequest, ClaimedJob, Claims, Finish, Finished, NewJob, NewRun, NewWorker, Scope,
 };
 use windlass_engine::transition::{Outcome, Repeat, after_attempt};
 use windlass_engine::{Clock, Random, Store};
+use windlass_test_database::{Access, Sql, TestDatabase, Underneath};
 use windlass_workflow::{Action, Job, OnInterrupt, OutputSource, Retry, Workflow};
 
+/// The fields are dropped in their order: the database is closed before it is removed.
 pub struct Bench {
-    pub folder: tempfile::TempDir,
     pub store: Store,
     pub clock: Clock,
+    pub database: TestDatabase,
+    pub folder: tempfile::TempDir,
 }
 
 impl Bench {
     pub fn new() -> Bench {
         let folder = tempfile::tempdir().unwrap();
+        let database = TestDatabase::in_folder(folder.path());
         let clock = Clock::manual(1_000_000);
-        let database =
-            SqliteDatabase::open(&folder.path().join("windlass.db"), &SqliteOptions::default()).unwrap();
-        let store = Store::new(Arc::new(database), clock.clone(), Random::from_seed(1));
-        Bench { folder, store, clock }
+        let store = Store::new(open(&database, &clock), clock.clone(), Random::from_seed(1));
+        Bench { store, clock, database, folder }
     }
 
-    /// A copy of the database, in a folder of its own.
-    pub fn copy(&self) -> Bench {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("windlass.db");
-        SqliteDatabase::open(&self.folder.path().join("windlass.db"), &SqliteOptions::default())
-            .unwrap()
-            .backup(&path)
-            .unwrap();
-        let database = SqliteDatabase::open(&path, &SqliteOptions::default()).unwrap();
-        let store = Store::new(Arc::new(database), self.clock.clone(), Random::from_seed(1));
-        Bench { folder, store, clock: self.clock.clone() }
-    }
-
-    pub fn raw(&self) -> rusqlite::Connection {
-        rusqlite::Connection::open(self.folder.path().join("windlass.db")).unwrap()
+    /// A connection of another program, which may write.
+    pub fn raw(&self) -> Sql {
+        self.database.sql(Access::Write)
     }
 
     pub fn worker(&self) -> i64 {
@@ -91,6 +83,22 @@ impl Bench {
 
     pub fn assert_sound(&self) {
         assert_eq!(self.store.check().unwrap(), [], "the invariants hold");
+    }
+}
+
+/// Opens the database of a test, with its tables.
+pub fn open(database: &TestDatabase, clock: &Clock) -> Arc<dyn Database> {
+    let address = database.address();
+    match database.underneath() {
+        Underneath::Sqlite => {
+            Arc::new(SqliteDatabase::open(address.as_ref(), &SqliteOptions::default()).unwrap())
+        }
+        Underneath::Postgres => {
+            let address = PostgresAddress::parse(&address, &|_variable| None).unwrap();
+            let random = Random::from_seed(1);
+            let options = PostgresOptions { clock: clock.clone(), random, ..PostgresOptions::default() };
+            Arc::new(PostgresDatabase::open(&address, &options).unwrap())
+        }
     }
 }
 

@@ -14,6 +14,7 @@ use windlass_engine::db::{Connection, Database, Dialect, Row, Value, WriteOperat
 use windlass_engine::signal::{Hints, Signals};
 use windlass_engine::store::{Claims, NewJob, Scope};
 use windlass_engine::{Clock, Random, Result, Store};
+use windlass_test_database::TestDatabase;
 
 type Statements = Arc<Mutex<BTreeSet<&'static str>>>;
 
@@ -91,7 +92,9 @@ fn record(path: &Path) -> BTreeSet<&'static str> {
     let clock = Clock::manual(1_000_000);
     let database = Arc::new(Recorder { inner, statements: Arc::clone(&statements) });
     let store = Store::new(database, clock.clone(), Random::from_seed(1));
-    let bench = support::Bench { folder: tempfile::tempdir().unwrap(), store, clock };
+    let folder = tempfile::tempdir().unwrap();
+    let database = TestDatabase::in_folder(folder.path());
+    let bench = support::Bench { store, clock, database, folder };
     let worker = bench.worker();
     let run_id = bench.submit(graph(vec![vec![], vec![0], vec![0, 1], vec![]]));
     bench.enqueue(noop());

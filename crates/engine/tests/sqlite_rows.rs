@@ -1,0 +1,119 @@
+//! What only SQLite lets other programs do, and what only a file can: text that is none, a lock on everything,
+//! a copy while it is used.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+mod support;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use support::{Bench, graph, noop, success};
+use windlass_engine::db::sqlite::{SqliteDatabase, SqliteOptions};
+use windlass_engine::store::{JobFilter, Pruned};
+use windlass_engine::{JobStatus, Random, RunStatus, Store};
+use windlass_test_database::TestDatabase;
+
+fn open(database: &TestDatabase) -> SqliteDatabase {
+    SqliteDatabase::open(database.address().as_ref(), &SqliteOptions::default()).unwrap()
+}
+
+/// A copy of the database, in a folder of its own.
+fn backup(bench: &Bench) -> Bench {
+    let folder = tempfile::tempdir().unwrap();
+    let database = TestDatabase::in_folder(folder.path());
+    open(&bench.database).backup(database.address().as_ref()).unwrap();
+    let clock = bench.clock.clone();
+    let store = Store::new(Arc::new(open(&database)), clock.clone(), Random::from_seed(1));
+    Bench { store, clock, database, folder }
+}
+
+/// Other programs write rows: one that can't be read or counted on fails, and holds up nothing.
+#[test]
+fn a_row_that_is_no_text_fails_alone() {
+    let bench = Bench::new();
+    let worker = bench.worker();
+    let raw = bench.raw();
+    let mut spoilt = HashMap::new();
+    for (column, value) in [
+        ("payload", "CAST(x'22e922' AS TEXT)"),
+        ("name", "CAST(x'ff' AS TEXT)"),
+        ("attempt", "9223372036854775807"),
+    ] {
+        let sql = format!("INSERT INTO jobs (kind, {column}) VALUES ('noop', {value})");
+        spoilt.insert(raw.value(&format!("{sql} RETURNING id")), column);
+    }
+    let sql = "INSERT INTO jobs (kind, retry) VALUES ('noop', CAST(x'ff' AS TEXT)) RETURNING id";
+    let without_retry: i64 = raw.value(sql);
+    raw.execute("UPDATE jobs SET execute_after = 0");
+    raw.execute("UPDATE jobs SET failures = 9223372036854775807 WHERE name IS NOT NULL");
+    bench.store.promote_due().unwrap();
+    let sound = bench.enqueue(noop());
+    let claimed: Vec<i64> = bench.claim(worker, 10).iter().map(|job| job.id).collect();
+    assert_eq!(claimed, [without_retry, sound]);
+    for (id, column) in spoilt {
+        let job = bench.store.job(id).unwrap();
+        assert_eq!(job.status, JobStatus::Failed, "{column}");
+        let error = job.last_error.unwrap();
+        assert!(error.contains(column), "{error}");
+    }
+    assert_eq!(bench.store.jobs(&JobFilter { limit: 10, ..JobFilter::default() }).unwrap().len(), 5);
+    bench.store.rescue(vec![(worker, 0)]).unwrap();
+    assert_eq!(bench.store.job(without_retry).unwrap().status, JobStatus::Pending, "it is rescued as it is");
+}
+
+#[test]
+fn a_job_of_a_run_that_is_no_text_counts_as_failed() {
+    let bench = Bench::new();
+    let worker = bench.worker();
+    let run_id = bench.submit(graph(vec![vec![], vec![0], vec![]]));
+    bench.raw().execute("UPDATE jobs SET payload = CAST(x'ff' AS TEXT) WHERE name = 'j0'");
+    let rest = bench.claim(worker, 10);
+    assert_eq!(rest.len(), 1);
+    bench.finish(worker, &rest[0], success());
+    assert_eq!(bench.store.run(run_id).unwrap().status, RunStatus::Failed);
+    bench.assert_sound();
+}
+
+#[test]
+fn a_queue_whose_name_is_no_text_is_a_queue() {
+    let bench = Bench::new();
+    let worker = bench.worker();
+    let id = bench.enqueue(noop());
+    bench.raw().execute("UPDATE jobs SET queue = CAST(x'ff' AS TEXT)");
+    let sound = bench.enqueue(noop());
+    let mut claimed: Vec<i64> = bench.claim(worker, 10).iter().map(|job| job.id).collect();
+    claimed.sort_unstable();
+    assert_eq!(claimed, [id, sound]);
+}
+
+/// What was accepted before the copy is the same job in both; what comes after is not.
+#[test]
+fn a_copy_is_another_database_with_the_same_jobs() {
+    let original = Bench::new();
+    original.enqueue(noop());
+    let copy = backup(&original);
+    let instances = [original.store.instance().unwrap(), copy.store.instance().unwrap()];
+    assert_ne!(instances[0], instances[1]);
+    let origins = |bench: &Bench| {
+        bench.enqueue(noop());
+        bench.raw().execute("INSERT INTO jobs (id, kind, status) VALUES (-7, 'noop', 'PENDING')");
+        let mut jobs = bench.claim(bench.worker(), 10);
+        jobs.sort_by_key(|job| job.id);
+        jobs.into_iter().map(|job| (job.id, job.origin)).collect::<Vec<_>>()
+    };
+    let [first, second] = instances;
+    let job = |id: i64, origin: &String| (id, origin.clone());
+    assert_eq!(origins(&original), [job(-7, &first), job(1, &first), job(2, &first)]);
+    assert_eq!(origins(&copy), [job(-7, &first), job(1, &first), job(2, &second)]);
+    let of_copy = backup(&copy);
+    assert_ne!(of_copy.store.instance().unwrap(), second);
+}
+
+#[test]
+fn a_step_that_finds_nothing_takes_no_write_lock() {
+    let bench = Bench::new();
+    bench.enqueue(noop());
+    let writer = bench.raw();
+    writer.execute("BEGIN IMMEDIATE");
+    assert_eq!(bench.store.prune_step(bench.clock.now_ms() + 1).unwrap(), Pruned::default());
+}
