@@ -104,19 +104,35 @@ mod tests {
 
     use std::sync::Arc;
 
+    use windlass_engine::db::Database;
+    use windlass_engine::db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
     use windlass_engine::db::sqlite::{SqliteDatabase, SqliteOptions};
     use windlass_engine::store::NewJob;
     use windlass_engine::{Clock, JobStatus, Random};
+    use windlass_test_database::{TestDatabase, Underneath};
 
     use super::*;
+
+    fn open(database: &TestDatabase, clock: &Clock) -> Arc<dyn Database> {
+        let address = database.address();
+        match database.underneath() {
+            Underneath::Sqlite => {
+                Arc::new(SqliteDatabase::open(address.as_ref(), &SqliteOptions::default()).unwrap())
+            }
+            Underneath::Postgres => {
+                let address = PostgresAddress::parse(&address, &|_variable| None).unwrap();
+                let options = PostgresOptions { clock: clock.clone(), ..PostgresOptions::default() };
+                Arc::new(PostgresDatabase::open(&address, &options).unwrap())
+            }
+        }
+    }
 
     #[test]
     fn a_turn_ends_also_when_more_is_due() {
         let folder = tempfile::tempdir().unwrap();
-        let database =
-            SqliteDatabase::open(&folder.path().join("windlass.db"), &SqliteOptions::default()).unwrap();
+        let database = TestDatabase::in_folder(folder.path());
         let clock = Clock::manual(1_000);
-        let store = Store::new(Arc::new(database), clock.clone(), Random::from_seed(1));
+        let store = Store::new(open(&database, &clock), clock.clone(), Random::from_seed(1));
         let later = NewJob { execute_after: Some(2_000), ..NewJob::new("noop", "null") };
         store.enqueue(vec![later; 20_000]).unwrap();
         clock.advance_ms(5_000);
