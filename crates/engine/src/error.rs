@@ -95,9 +95,14 @@ pub enum Unavailable {
     /// No connection to the server: it is down, starts, is out of connections, or the network is cut.
     #[error("the database server can't be reached: {0}")]
     Unreachable(String),
-    /// The server is there and lets nobody in under this name, or knows no such database.
-    #[error("the database server refuses the connection: {0}")]
-    Refused(String),
+    /// The server is there, and there is no connection with it.
+    #[error("the connection to the database server is refused: {detail}")]
+    Refused {
+        /// By what can be done about it.
+        refusal: Refusal,
+        /// What the server or the client says.
+        detail: String,
+    },
     /// The role may not do this.
     #[error("the database role lacks a right: {0}")]
     Forbidden(String),
@@ -110,6 +115,23 @@ pub enum Unavailable {
     /// The engine of this process is shutting down.
     #[error("the database was closed")]
     Closed,
+}
+
+/// Why a server that can be reached is not used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// The password is wrong, or the role is not there: the server does not say which.
+    Password,
+    /// It asks for a password, and there is none.
+    NoPassword,
+    /// It lets this role not in from here, or wants another proof than a password.
+    Login,
+    /// It has no such database.
+    NoDatabase,
+    /// Its certificate, or the client's, is not good enough.
+    Certificate,
+    /// The two do not agree on whether and how to encrypt.
+    Encryption,
 }
 
 impl Unavailable {
@@ -126,7 +148,7 @@ impl Unavailable {
             Unavailable::Missing(_)
             | Unavailable::NoTables(_)
             | Unavailable::CannotOpen(_)
-            | Unavailable::Refused(_)
+            | Unavailable::Refused { .. }
             | Unavailable::Forbidden(_)
             | Unavailable::NotADatabase
             | Unavailable::Foreign { .. }

@@ -12,7 +12,7 @@ pub mod store;
 pub mod transition;
 
 pub use clock::Clock;
-pub use error::{Error, Result, Unavailable};
+pub use error::{Error, Refusal, Result, Unavailable};
 pub use random::Random;
 pub use status::{JobStatus, RunStatus, StopReason, WorkerStatus};
 pub use store::Store;

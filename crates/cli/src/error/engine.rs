@@ -56,7 +56,9 @@ fn unavailable(reason: Unavailable, path: &Path, hint: impl Fn(&str) -> String) 
             "name a file in a folder that exists and that you may write to, with --db PATH or WINDLASS_DB"
                 .to_owned(),
         ),
-        Unavailable::Unreachable(why) | Unavailable::Refused(why) | Unavailable::Forbidden(why) => (
+        Unavailable::Unreachable(why)
+        | Unavailable::Refused { detail: why, .. }
+        | Unavailable::Forbidden(why) => (
             format!("the database server cannot be used: {why}"),
             "name another with --db URL or WINDLASS_DB".to_owned(),
         ),

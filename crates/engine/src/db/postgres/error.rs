@@ -2,7 +2,7 @@
 
 use postgres::error::SqlState;
 
-use crate::error::{Error, Unavailable};
+use crate::error::{Error, Refusal, Unavailable};
 
 /// What an error means for the transaction that met it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,12 +77,13 @@ pub(super) fn from_postgres(operation: &str, error: &postgres::Error) -> Error {
         SqlState::UNDEFINED_TABLE | SqlState::INVALID_SCHEMA_NAME => {
             Unavailable::NoTables("the schema".to_owned())
         }
-        SqlState::INVALID_CATALOG_NAME => Unavailable::Refused(detail),
+        SqlState::INVALID_CATALOG_NAME => Unavailable::Refused { refusal: Refusal::NoDatabase, detail },
+        SqlState::INVALID_PASSWORD => Unavailable::Refused { refusal: Refusal::Password, detail },
         ref code if means_lost(code) => Unavailable::Unreachable(detail),
         ref code => match &code.code()[..2] {
             "23" => return Error::conflict(operation, detail),
             "22" => return Error::invalid(operation, detail),
-            "28" => Unavailable::Refused(detail),
+            "28" => Unavailable::Refused { refusal: Refusal::Login, detail },
             // Too many connections, no memory, configured limits.
             "53" => Unavailable::Unreachable(detail),
             "58" | "XX" => Unavailable::InputOutput(detail),

@@ -1,7 +1,7 @@
 //! Opens a database on a server: what it is, what it allows, and its tables.
 
 use super::connection::PostgresConnection;
-use super::error::{Failure, chain, from_postgres};
+use super::error::from_postgres;
 use super::session::{IsAsynchronous, Purpose, Sessions};
 use super::{PostgresAddress, PostgresOptions};
 use crate::clock::Clock;
@@ -17,7 +17,10 @@ const MIGRATION_LOCK: i64 = 0x0077_696e_646c_6173;
 /// Connects, checks the server, and brings the tables to the version that this program knows.
 pub(super) fn open(address: &PostgresAddress, options: &PostgresOptions) -> Result<Sessions> {
     // The pool would only say that it waited in vain: the first connection is made by hand.
-    let mut client = address.config().connect(address.tls()).map_err(|error| cannot_connect(&error))?;
+    let mut client = address
+        .config()
+        .connect(address.tls())
+        .map_err(|error| Error::unavailable(OPENING, address.explain(&error)))?;
     let is_asynchronous = check_server(&mut client)?;
     lead(&options.clock, &mut client)?;
     drop(client);
@@ -34,19 +37,6 @@ pub(super) fn open(address: &PostgresAddress, options: &PostgresOptions) -> Resu
         }
     }
     Ok(sessions)
-}
-
-fn cannot_connect(error: &postgres::Error) -> Error {
-    match (Failure::of(error), error.as_db_error()) {
-        (_, Some(_)) => from_postgres(OPENING, error),
-        (Failure::ConnectionLost, None) => {
-            Error::unavailable(OPENING, Unavailable::Unreachable(chain(error)))
-        }
-        // A missing password, a certificate that does not fit.
-        (Failure::Collision | Failure::Standby | Failure::Refused, None) => {
-            Error::unavailable(OPENING, Unavailable::Refused(chain(error)))
-        }
-    }
 }
 
 fn check_server(client: &mut postgres::Client) -> Result<IsAsynchronous> {

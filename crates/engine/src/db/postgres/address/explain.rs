@@ -1,0 +1,172 @@
+//! Why no connection was made, in words: the client's own say where in the protocol it was.
+
+use std::error::Error as _;
+use std::io;
+
+use postgres::error::SqlState;
+use rustls::CertificateError;
+
+use super::PostgresAddress;
+use super::hosts::Server;
+use super::tls::Trust;
+use crate::error::{Refusal, Unavailable};
+
+impl PostgresAddress {
+    /// What an error of connecting to this address means.
+    #[must_use]
+    pub fn explain(&self, error: &postgres::Error) -> Unavailable {
+        if let Some(server) = error.as_db_error() {
+            return self.said_by_server(server);
+        }
+        if let Some(tls) = cause::<rustls::Error>(error) {
+            return refused(Refusal::Certificate, self.about_tls(tls));
+        }
+        if let Some(input_output) = cause::<io::Error>(error) {
+            return self.about_network(input_output);
+        }
+        let detail = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+        // The client has no codes for these.
+        match detail.as_str() {
+            "password missing" => {
+                refused(Refusal::NoPassword, format!("the server asks for the password of {}", self.user()))
+            }
+            "server does not support TLS" => {
+                refused(Refusal::Encryption, format!("{} does not offer encryption", self.servers()))
+            }
+            "unsupported authentication method" | "unsupported SASL mechanism" => {
+                refused(Refusal::Login, "the server asks for a proof that Windlass can't give".to_owned())
+            }
+            "server did not use channel binding" => {
+                let detail = "the server does not bind the login to the encryption (channel_binding=require)";
+                refused(Refusal::Encryption, detail.to_owned())
+            }
+            _ if error.is_closed() => {
+                Unavailable::Unreachable(format!("{} closed the connection", self.servers()))
+            }
+            _ => Unavailable::Unreachable(format!("{}: {detail}", self.servers())),
+        }
+    }
+
+    fn said_by_server(&self, server: &postgres::error::DbError) -> Unavailable {
+        let detail = match server.detail() {
+            Some(detail) => format!("{} ({detail})", server.message()),
+            None => server.message().to_owned(),
+        };
+        match *server.code() {
+            SqlState::INVALID_PASSWORD => refused(Refusal::Password, detail),
+            SqlState::INVALID_AUTHORIZATION_SPECIFICATION => refused(Refusal::Login, detail),
+            SqlState::INVALID_CATALOG_NAME => refused(Refusal::NoDatabase, detail),
+            SqlState::INSUFFICIENT_PRIVILEGE => Unavailable::Forbidden(detail),
+            // It starts, ends, or has no connection left.
+            _ => Unavailable::Unreachable(format!("{}: {detail}", self.servers())),
+        }
+    }
+
+    fn about_network(&self, error: &io::Error) -> Unavailable {
+        let text = error.to_string();
+        let is_of_client = error.raw_os_error().is_none();
+        if is_of_client && text == "database does not allow writes" {
+            return Unavailable::Standby;
+        }
+        let why = match error.kind() {
+            io::ErrorKind::ConnectionRefused => "connection refused".to_owned(),
+            io::ErrorKind::TimedOut => "no answer in time".to_owned(),
+            io::ErrorKind::NotFound => "there is no socket".to_owned(),
+            io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+            io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset => {
+                "the connection was closed before it was made".to_owned()
+            }
+            io::ErrorKind::InvalidInput if is_of_client => format!("no such host: {text}"),
+            _ => match text.strip_prefix("failed to lookup address information: ") {
+                Some(why) => format!("the host is not known ({why})"),
+                None => text,
+            },
+        };
+        Unavailable::Unreachable(format!("{}: {why}", self.servers()))
+    }
+
+    fn about_tls(&self, error: &rustls::Error) -> String {
+        let roots = match &self.trust {
+            Trust::Any => "an authority".to_owned(),
+            Trust::File(file) => format!("an authority in {}", file.display()),
+            Trust::System => "an authority that this system trusts".to_owned(),
+        };
+        let rustls::Error::InvalidCertificate(reason) = error else {
+            return match error {
+                rustls::Error::AlertReceived(alert) => {
+                    format!("{} ended the encryption: {alert:?}", self.servers())
+                }
+                other => format!("encryption with {} failed: {other}", self.servers()),
+            };
+        };
+        let what = match reason {
+            CertificateError::UnknownIssuer | CertificateError::BadSignature => {
+                format!("is not signed by {roots}")
+            }
+            CertificateError::Expired | CertificateError::ExpiredContext { .. } => "has expired".to_owned(),
+            CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+                "is not valid yet, by this machine's clock".to_owned()
+            }
+            CertificateError::Revoked => "was revoked".to_owned(),
+            CertificateError::UnknownRevocationStatus => "is in no revocation list's reach".to_owned(),
+            CertificateError::NotValidForNameContext { expected, presented } => {
+                made_for(&expected.to_str(), presented)
+            }
+            CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => {
+                "is not made for servers".to_owned()
+            }
+            CertificateError::Other(other) if other.to_string() == "UnsupportedCertVersion" => {
+                "is of X.509 version 1, which has no subjectAltName: it must be made again".to_owned()
+            }
+            CertificateError::Other(other) => format!("can't be used: {other}"),
+            other => format!("can't be used: {other}"),
+        };
+        format!("the certificate of {} {what}", self.servers())
+    }
+
+    /// The servers as people say them.
+    #[must_use]
+    pub fn servers(&self) -> String {
+        let servers: Vec<String> = self.servers.iter().map(Server::to_string).collect();
+        match servers.as_slice() {
+            [one] => one.clone(),
+            several => format!("the last of {}", several.join(", ")),
+        }
+    }
+}
+
+fn refused(refusal: Refusal, detail: String) -> Unavailable {
+    Unavailable::Refused { refusal, detail }
+}
+
+/// For which names a certificate is made, that is not made for the one wanted.
+fn made_for(expected: &str, presented: &[String]) -> String {
+    let names: Vec<&str> = presented.iter().map(|name| bare(name)).collect();
+    match names.is_empty() {
+        true => format!(
+            "is not made for {expected}: it has no subjectAltName, and a name in its subject does not count"
+        ),
+        false => format!("is made for {}, and not for {expected}", names.join(", ")),
+    }
+}
+
+/// `db.example` of `DnsName("db.example")`.
+fn bare(name: &str) -> &str {
+    name.split_once('(')
+        .and_then(|(_, rest)| rest.strip_suffix(')'))
+        .map_or(name, |name| name.trim_matches('"'))
+}
+
+/// The first cause of this type. An error of input or output may carry it inside.
+fn cause<'e, E: std::error::Error + 'static>(error: &'e (dyn std::error::Error + 'static)) -> Option<&'e E> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        let inner = error.downcast_ref::<io::Error>().and_then(|error| error.get_ref());
+        let inside = inner.and_then(|inner| inner.downcast_ref::<E>());
+        if let Some(found) = error.downcast_ref::<E>().or(inside) {
+            return Some(found);
+        }
+        next = error.source();
+    }
+    None
+}

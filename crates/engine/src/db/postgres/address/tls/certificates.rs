@@ -1,0 +1,154 @@
+//! Certificates and keys from files, and from the system.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use rustls::RootCertStore;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
+
+use super::super::settings::{Settings, Variable};
+use super::super::{AddressError, files};
+use super::Trust;
+
+const HOME_CERTIFICATE: &str = ".postgresql/postgresql.crt";
+const HOME_KEY: &str = ".postgresql/postgresql.key";
+const HOME_REVOKED: &str = ".postgresql/root.crl";
+
+/// What this client proves itself with.
+pub(super) struct Own {
+    pub(super) chain: Vec<CertificateDer<'static>>,
+    pub(super) key: PrivateKeyDer<'static>,
+    pub(super) file: PathBuf,
+}
+
+/// The certificates of a file, each of which may be trusted.
+pub(super) fn roots_of_file(file: &Path) -> Result<Vec<CertificateDer<'static>>, AddressError> {
+    let roots = items::<CertificateDer<'static>>(file, "sslrootcert", "certificate")?;
+    let mut store = RootCertStore::empty();
+    for root in &roots {
+        store.add(root.clone()).map_err(|error| {
+            let message = format!("a root certificate of {} can't be used: {error}", file.display());
+            AddressError::new(message, "take it out of the file")
+        })?;
+    }
+    Ok(roots)
+}
+
+/// The certificates that the system trusts. `SSL_CERT_FILE` and `SSL_CERT_DIR` stand in for them.
+pub(super) fn roots_of_system(variable: Variable<'_>) -> Result<Vec<CertificateDer<'static>>, AddressError> {
+    let file = variable("SSL_CERT_FILE").map(PathBuf::from);
+    let folder = variable("SSL_CERT_DIR").map(PathBuf::from);
+    let found = match (&file, &folder) {
+        (None, None) => rustls_native_certs::load_native_certs(),
+        (file, folder) => rustls_native_certs::load_certs_from_paths(file.as_deref(), folder.as_deref()),
+    };
+    for error in &found.errors {
+        tracing::debug!(%error, "a certificate of the system is not used");
+    }
+    match found.certs.is_empty() {
+        false => Ok(found.certs),
+        true => Err(AddressError::new(
+            "this system has no root certificates",
+            "install its package ca-certificates, or give the authority's with sslrootcert=FILE",
+        )),
+    }
+}
+
+/// Lists of certificates that are no longer good: `sslcrl`, or the user's own where the roots are a file.
+pub(super) fn revoked(
+    settings: &Settings,
+    variable: Variable<'_>,
+    trust: &Trust,
+) -> Result<Vec<CertificateRevocationListDer<'static>>, AddressError> {
+    let at_home = match trust {
+        Trust::File(_) => files::at_home(variable, HOME_REVOKED).filter(|file| file.exists()),
+        Trust::Any | Trust::System => None,
+    };
+    match settings.text("sslcrl").map(PathBuf::from).or(at_home) {
+        Some(file) => items(&file, "sslcrl", "revocation list"),
+        None => Ok(Vec::new()),
+    }
+}
+
+/// The client's own certificate and key: `sslcert` and `sslkey`, or what the user keeps at home.
+pub(super) fn own(settings: &Settings, variable: Variable<'_>) -> Result<Option<Own>, AddressError> {
+    let at_home = files::at_home(variable, HOME_CERTIFICATE).filter(|file| file.exists());
+    let Some(file) = settings.text("sslcert").map(PathBuf::from).or(at_home) else { return Ok(None) };
+    let chain = items(&file, "sslcert", "certificate")?;
+    let key = settings.text("sslkey").map(PathBuf::from).or_else(|| files::at_home(variable, HOME_KEY));
+    let Some(key) = key else {
+        let message = format!("the certificate {} has no key", file.display());
+        return Err(AddressError::new(message, "give it with sslkey=FILE"));
+    };
+    let key = private_key(&key)?;
+    Ok(Some(Own { chain, key, file }))
+}
+
+/// A key, which nobody else may read.
+fn private_key(file: &Path) -> Result<PrivateKeyDer<'static>, AddressError> {
+    let shown = file.display();
+    let unreadable = |why: String| {
+        let message = format!("the key {shown} can't be read: {why}");
+        AddressError::new(message, "correct `sslkey`, or make the file readable")
+    };
+    let metadata = std::fs::metadata(file).map_err(|error| unreadable(error.to_string()))?;
+    if !metadata.is_file() {
+        return Err(unreadable("it is not a plain file".to_owned()));
+    }
+    if is_open_to_others(metadata.uid(), metadata.mode()) {
+        let message = format!("the key {shown} may be read by others");
+        return Err(AddressError::new(message, format!("`chmod 600 {shown}` helps")));
+    }
+    let text = files::read(file).map_err(unreadable)?;
+    PrivateKeyDer::from_pem_slice(text.as_bytes()).map_err(|_| {
+        let why = match text.contains("ENCRYPTED") {
+            true => "it is encrypted, which Windlass can't undo",
+            false => "it has no key in PEM format",
+        };
+        unreadable(why.to_owned())
+    })
+}
+
+/// As libpq sees it: a key of root may be read by a group, any other by its owner only.
+fn is_open_to_others(owner: u32, mode: u32) -> bool {
+    let forbidden = if owner == 0 { 0o037 } else { 0o077 };
+    mode & forbidden != 0
+}
+
+/// All items of one kind in a PEM file, at least one.
+fn items<T: PemObject>(file: &Path, parameter: &str, noun: &str) -> Result<Vec<T>, AddressError> {
+    let shown = file.display();
+    let wrong = |why: String| AddressError::new(why, format!("correct `{parameter}`"));
+    let text = files::read(file)
+        .map_err(|why| wrong(format!("the file {shown} of `{parameter}` can't be read: {why}")))?;
+    let items: Vec<T> = T::pem_slice_iter(text.as_bytes())
+        .collect::<Result<_, _>>()
+        .map_err(|error| wrong(format!("the file {shown} of `{parameter}` is damaged: {error}")))?;
+    match items.is_empty() {
+        true => Err(wrong(format!("the file {shown} of `{parameter}` has no {noun} in PEM format"))),
+        false => Ok(items),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_must_be_closed_to_others() {
+        let cases = [
+            (0, 0o100_600, false),
+            (0, 0o100_640, false),
+            (0, 0o100_660, true),
+            (0, 0o100_644, true),
+            (1000, 0o100_600, false),
+            (1000, 0o100_400, false),
+            (1000, 0o100_640, true),
+            (1000, 0o100_604, true),
+        ];
+        for (owner, mode, expected) in cases {
+            assert_eq!(is_open_to_others(owner, mode), expected, "{owner} {mode:o}");
+        }
+    }
+}

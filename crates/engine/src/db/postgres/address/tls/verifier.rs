@@ -1,0 +1,171 @@
+//! What a server's certificate must show. The chain of signatures is checked by webpki; what is ours is
+//! only to leave a check out, where `sslmode` says so.
+
+use std::sync::Arc;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{WebPkiServerVerifier, verify_server_name};
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
+use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+
+use super::AddressError;
+
+/// Whether the certificate must be made for the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NameCheck {
+    /// It must: `verify-full`.
+    Yes,
+    /// Any name will do: `verify-ca`, and `require` with a root certificate.
+    No,
+}
+
+/// Looks at nothing: the connection is encrypted, and whoever answers is taken for the server.
+///
+/// This is what `prefer`, and `require` without a root certificate, mean to libpq. The signature of the
+/// handshake is not checked either: it would only prove that who sent the certificate has its key, and
+/// any certificate will do. So also certificates that webpki can't read do no harm.
+#[derive(Debug)]
+pub(super) struct Unverified {
+    schemes: Vec<SignatureScheme>,
+}
+
+impl Unverified {
+    pub(super) fn new(provider: &CryptoProvider) -> Unverified {
+        Unverified { schemes: provider.signature_verification_algorithms.supported_schemes() }
+    }
+}
+
+impl ServerCertVerifier for Unverified {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _message: &[u8],
+        _certificate: &CertificateDer<'_>,
+        _signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _message: &[u8],
+        _certificate: &CertificateDer<'_>,
+        _signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.schemes.clone()
+    }
+}
+
+/// Checks the chain up to a root, the time, what was revoked, and the name when it counts.
+#[derive(Debug)]
+pub(super) struct Verified {
+    webpki: Arc<WebPkiServerVerifier>,
+    roots: Vec<CertificateDer<'static>>,
+    name_check: NameCheck,
+}
+
+impl Verified {
+    pub(super) fn new(
+        roots: Vec<CertificateDer<'static>>,
+        revoked: Vec<CertificateRevocationListDer<'static>>,
+        provider: &Arc<CryptoProvider>,
+        name_check: NameCheck,
+    ) -> Result<Verified, AddressError> {
+        let mut store = RootCertStore::empty();
+        // What can't be read was sorted out before, and a system's store may have some of it.
+        store.add_parsable_certificates(roots.iter().cloned());
+        let webpki = WebPkiServerVerifier::builder_with_provider(Arc::new(store), Arc::clone(provider))
+            .with_crls(revoked)
+            .build()
+            .map_err(|error| {
+                let message = format!("the root certificates or revocation lists can't be used: {error}");
+                AddressError::new(message, "correct `sslrootcert` or `sslcrl`")
+            })?;
+        Ok(Verified { webpki, roots, name_check })
+    }
+
+    /// The certificate is one of the roots itself: the server signed its own, as the simplest recipe for one
+    /// says, and it is given as the root. webpki reports what makes it no server's certificate (it may sign
+    /// others) only after it has looked at its time; a test holds that.
+    fn is_pinned(&self, certificate: &CertificateDer<'_>, error: &CertificateError) -> bool {
+        let is_signer =
+            matches!(error, CertificateError::Other(other) if other.to_string() == "CaUsedAsEndEntity");
+        is_signer && self.roots.iter().any(|root| root == certificate)
+    }
+}
+
+impl ServerCertVerifier for Verified {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let error = match self.webpki.verify_server_cert(
+            end_entity,
+            intermediates,
+            server_name,
+            ocsp_response,
+            now,
+        ) {
+            Ok(verified) => return Ok(verified),
+            Err(error) => error,
+        };
+        let Error::InvalidCertificate(reason) = &error else { return Err(error) };
+        // The name is looked at last: whatever else is wrong is another error.
+        let is_wrong_name = matches!(
+            reason,
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. }
+        );
+        match self.name_check {
+            NameCheck::No if is_wrong_name || self.is_pinned(end_entity, reason) => {
+                Ok(ServerCertVerified::assertion())
+            }
+            NameCheck::Yes if self.is_pinned(end_entity, reason) => {
+                verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
+                Ok(ServerCertVerified::assertion())
+            }
+            NameCheck::Yes | NameCheck::No => Err(error),
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.webpki.verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.webpki.verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.webpki.supported_verify_schemes()
+    }
+}
