@@ -68,19 +68,11 @@ impl PostgresAddress {
         if is_of_client && text == "database does not allow writes" {
             return Unavailable::Standby;
         }
-        let why = match error.kind() {
-            io::ErrorKind::ConnectionRefused => "connection refused".to_owned(),
-            io::ErrorKind::TimedOut => "no answer in time".to_owned(),
-            io::ErrorKind::NotFound => "there is no socket".to_owned(),
-            io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
-            io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset => {
-                "the connection was closed before it was made".to_owned()
-            }
-            io::ErrorKind::InvalidInput if is_of_client => format!("no such host: {text}"),
-            _ => match text.strip_prefix("failed to lookup address information: ") {
-                Some(why) => format!("the host is not known ({why})"),
-                None => text,
-            },
+        let words = WORDS.iter().find(|(kind, _)| *kind == error.kind()).map(|(_, words)| *words);
+        let why = match (words, text.strip_prefix("failed to lookup address information: ")) {
+            (Some(words), _) => words.to_owned(),
+            (None, Some(why)) => format!("the host is not known ({why})"),
+            (None, None) => text,
         };
         Unavailable::Unreachable(format!("{}: {why}", self.servers()))
     }
@@ -91,37 +83,14 @@ impl PostgresAddress {
             Trust::File(file) => format!("an authority in {}", file.display()),
             Trust::System => "an authority that this system trusts".to_owned(),
         };
-        let rustls::Error::InvalidCertificate(reason) = error else {
-            return match error {
-                rustls::Error::AlertReceived(alert) => {
-                    format!("{} ended the encryption: {alert:?}", self.servers())
-                }
-                other => format!("encryption with {} failed: {other}", self.servers()),
-            };
-        };
-        let what = match reason {
-            CertificateError::UnknownIssuer | CertificateError::BadSignature => {
-                format!("is not signed by {roots}")
-            }
-            CertificateError::Expired | CertificateError::ExpiredContext { .. } => "has expired".to_owned(),
-            CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
-                "is not valid yet, by this machine's clock".to_owned()
-            }
-            CertificateError::Revoked => "was revoked".to_owned(),
-            CertificateError::UnknownRevocationStatus => "is in no revocation list's reach".to_owned(),
-            CertificateError::NotValidForNameContext { expected, presented } => {
-                made_for(&expected.to_str(), presented)
-            }
-            CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => {
-                "is not made for servers".to_owned()
-            }
-            CertificateError::Other(other) if other.to_string() == "UnsupportedCertVersion" => {
-                "is of X.509 version 1, which has no subjectAltName: it must be made again".to_owned()
-            }
-            CertificateError::Other(other) => format!("can't be used: {other}"),
-            other => format!("can't be used: {other}"),
-        };
-        format!("the certificate of {} {what}", self.servers())
+        let servers = self.servers();
+        if let rustls::Error::InvalidCertificate(reason) = error {
+            return format!("the certificate of {servers} {}", about_certificate(reason, &roots));
+        }
+        if let rustls::Error::AlertReceived(alert) = error {
+            return format!("{servers} ended the encryption: {alert:?}");
+        }
+        format!("encryption with {servers} failed: {error}")
     }
 
     /// The servers as people say them.
@@ -133,6 +102,52 @@ impl PostgresAddress {
             several => format!("the last of {}", several.join(", ")),
         }
     }
+}
+
+/// The system's errors in short.
+const WORDS: [(io::ErrorKind, &str); 6] = [
+    (io::ErrorKind::ConnectionRefused, "connection refused"),
+    (io::ErrorKind::TimedOut, "no answer in time"),
+    (io::ErrorKind::NotFound, "there is no socket"),
+    (io::ErrorKind::PermissionDenied, "permission denied"),
+    (io::ErrorKind::UnexpectedEof, "the connection was closed before it was made"),
+    (io::ErrorKind::ConnectionReset, "the connection was closed before it was made"),
+];
+
+/// What is wrong with a certificate that `roots` should have signed.
+fn about_certificate(reason: &CertificateError, roots: &str) -> String {
+    use CertificateError as Reason;
+    if matches!(reason, Reason::UnknownIssuer | Reason::BadSignature) {
+        return format!("is not signed by {roots}");
+    }
+    if matches!(reason, Reason::Expired | Reason::ExpiredContext { .. }) {
+        return "has expired".to_owned();
+    }
+    if matches!(reason, Reason::NotValidYet | Reason::NotValidYetContext { .. }) {
+        return "is not valid yet, by this machine's clock".to_owned();
+    }
+    if matches!(reason, Reason::Revoked) {
+        return "was revoked".to_owned();
+    }
+    if matches!(reason, Reason::UnknownRevocationStatus) {
+        return "is of an authority that the revocation lists say nothing of".to_owned();
+    }
+    if matches!(reason, Reason::InvalidPurpose | Reason::InvalidPurposeContext { .. }) {
+        return "is not made for servers".to_owned();
+    }
+    if let Reason::NotValidForNameContext { expected, presented } = reason {
+        return made_for(&expected.to_str(), presented);
+    }
+    let text = match reason.to_string() {
+        version if version.contains("UnsupportedCertVersion") => {
+            return "is of X.509 version 1, which has no subjectAltName: it must be made again".to_owned();
+        }
+        signer if signer.contains("CaUsedAsEndEntity") => {
+            return "is an authority's own, and not the one that is trusted".to_owned();
+        }
+        other => other,
+    };
+    format!("can't be used: {text}")
 }
 
 fn refused(refusal: Refusal, detail: String) -> Unavailable {

@@ -92,7 +92,8 @@ fn the_password_file_is_asked_last() {
     write_private(&named, "*:*:*:*:from named\n");
     let (home, named) = (home.path().display().to_string(), named.display().to_string());
     let at_home = ("HOME", home.as_str());
-    let cases: &[(&str, &[(&str, &str)], Option<&str>)] = &[
+    type Variables<'v> = &'v [(&'v str, &'v str)];
+    let cases: &[(&str, Variables<'_>, Option<&str>)] = &[
         ("postgres://u@h/d", &[], None),
         ("postgres://u@h/d", &[at_home], Some("from home")),
         ("postgres://u@other/d", &[at_home], None),

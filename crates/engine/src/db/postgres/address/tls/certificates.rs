@@ -3,9 +3,11 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rustls::RootCertStore;
+use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
+use rustls::sign::CertifiedKey;
+use rustls::{Error, InconsistentKeys, RootCertStore};
 
 use super::super::settings::{Settings, Variable};
 use super::super::{AddressError, files};
@@ -14,13 +16,6 @@ use super::Trust;
 const HOME_CERTIFICATE: &str = ".postgresql/postgresql.crt";
 const HOME_KEY: &str = ".postgresql/postgresql.key";
 const HOME_REVOKED: &str = ".postgresql/root.crl";
-
-/// What this client proves itself with.
-pub(super) struct Own {
-    pub(super) chain: Vec<CertificateDer<'static>>,
-    pub(super) key: PrivateKeyDer<'static>,
-    pub(super) file: PathBuf,
-}
 
 /// The certificates of a file, each of which may be trusted.
 pub(super) fn roots_of_file(file: &Path) -> Result<Vec<CertificateDer<'static>>, AddressError> {
@@ -72,17 +67,33 @@ pub(super) fn revoked(
 }
 
 /// The client's own certificate and key: `sslcert` and `sslkey`, or what the user keeps at home.
-pub(super) fn own(settings: &Settings, variable: Variable<'_>) -> Result<Option<Own>, AddressError> {
+pub(super) fn own(
+    settings: &Settings,
+    variable: Variable<'_>,
+    provider: &CryptoProvider,
+) -> Result<Option<CertifiedKey>, AddressError> {
     let at_home = files::at_home(variable, HOME_CERTIFICATE).filter(|file| file.exists());
     let Some(file) = settings.text("sslcert").map(PathBuf::from).or(at_home) else { return Ok(None) };
     let chain = items(&file, "sslcert", "certificate")?;
-    let key = settings.text("sslkey").map(PathBuf::from).or_else(|| files::at_home(variable, HOME_KEY));
-    let Some(key) = key else {
+    let key_file = settings.text("sslkey").map(PathBuf::from).or_else(|| files::at_home(variable, HOME_KEY));
+    let Some(key_file) = key_file else {
         let message = format!("the certificate {} has no key", file.display());
         return Err(AddressError::new(message, "give it with sslkey=FILE"));
     };
-    let key = private_key(&key)?;
-    Ok(Some(Own { chain, key, file }))
+    let unusable = |error: rustls::Error| {
+        let message =
+            format!("{} is no key for the certificate {}: {error}", key_file.display(), file.display());
+        AddressError::new(message, "correct `sslcert` and `sslkey`")
+    };
+    let key = provider.key_provider.load_private_key(private_key(&key_file)?).map_err(unusable)?;
+    let own = CertifiedKey::new(chain, key);
+    match own.keys_match() {
+        // A certificate of X.509 version 1, for one, can't be read here. The server may like it.
+        Ok(()) | Err(Error::InconsistentKeys(InconsistentKeys::Unknown) | Error::InvalidCertificate(_)) => {
+            Ok(Some(own))
+        }
+        Err(error) => Err(unusable(error)),
+    }
 }
 
 /// A key, which nobody else may read.

@@ -23,6 +23,7 @@ use postgres::config::SslMode;
 use rustls::ClientConfig;
 use rustls::client::danger::ServerCertVerifier;
 use rustls::crypto::CryptoProvider;
+use rustls::sign::SingleCertAndKey;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::settings::{Settings, Variable};
@@ -87,12 +88,9 @@ pub(super) fn tls(settings: &Settings, variable: Variable<'_>) -> Result<Tls, Ad
         Mode::Prefer | Mode::Require | Mode::VerifyCa | Mode::VerifyFull => {
             let verifier = verifier(&trust, name_check, &provider, settings, variable)?;
             let client = client(&provider, settings, verifier)?;
-            match certificates::own(settings, variable)? {
+            match certificates::own(settings, variable, &provider)? {
                 None => client.with_no_client_auth(),
-                Some(own) => client.with_client_auth_cert(own.chain, own.key).map_err(|error| {
-                    let message = format!("the certificate {} can't be used: {error}", own.file.display());
-                    AddressError::new(message, "correct `sslcert` and `sslkey`: they must belong together")
-                })?,
+                Some(own) => client.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(own))),
             }
         }
     };
@@ -194,7 +192,8 @@ mod tests {
 
     #[test]
     fn the_mode_is_as_in_libpq() {
-        let cases: &[(&[(&str, &str)], Result<Mode, &str>)] = &[
+        type Given<'g> = &'g [(&'g str, &'g str)];
+        let cases: &[(Given<'_>, Result<Mode, &str>)] = &[
             (&[], Ok(Mode::Prefer)),
             (&[("sslmode", "disable")], Ok(Mode::Disable)),
             (&[("sslmode", "allow")], Ok(Mode::Prefer)),

@@ -169,3 +169,71 @@ impl ServerCertVerifier for Verified {
         self.webpki.supported_verify_schemes()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::time::Duration;
+
+    use rustls::pki_types::pem::PemObject;
+
+    use super::*;
+
+    /// Signed by itself, may sign others, made for `localhost` and 127.0.0.1, good from 2026 to 2126.
+    const SELF_SIGNED: &str = "-----BEGIN CERTIFICATE-----
+MIIBmzCCAUGgAwIBAgIUGYTcz6hFkLDB3Eql4hCyw6Nl3GcwCgYIKoZIzj0EAwIw
+FDESMBAGA1UEAwwJbG9jYWxob3N0MCAXDTI2MTEyMTAzNDYzM1oYDzIxMjYxMDI4
+MDM0NjMzWjAUMRIwEAYDVQQDDAlsb2NhbGhvc3QwWTATBgcqhkjOPQIBBggqhkjO
+PQMBBwNCAATuMMp/E0VCmGda7Teezb1GshoX6SJv3XxvXvsf29sEmecHq7OhMXgI
+xZlkyHsu9zb5Mem5WCO0W7tmD6bhn2xGo28wbTAdBgNVHQ4EFgQUtANCng1F5qN0
+708S3cJCCr9y+2wwHwYDVR0jBBgwFoAUtANCng1F5qN0708S3cJCCr9y+2wwDwYD
+VR0TAQH/BAUwAwEB/zAaBgNVHREEEzARgglsb2NhbGhvc3SHBH8AAAEwCgYIKoZI
+zj0EAwIDSAAwRQIgUE+1HQcoKyZZqu5orIRHJiHydewMA22TOdgHaMTO6OkCIQC3
+x+QgJmrcUcdr2h/SK8G4fp1vsMsYsaVADMf+WoIKlw==
+-----END CERTIFICATE-----
+";
+
+    /// Whether a certificate passes for a host in a year, with the self-signed one as the root.
+    fn passes(
+        certificate: &CertificateDer<'_>,
+        host: &'static str,
+        year: u64,
+        name_check: NameCheck,
+    ) -> bool {
+        let root = CertificateDer::from_pem_slice(SELF_SIGNED.as_bytes()).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let verifier = Verified::new(vec![root], Vec::new(), &provider, name_check).unwrap();
+        let now = UnixTime::since_unix_epoch(Duration::from_secs((year - 1970) * 31_556_952));
+        let host = ServerName::try_from(host).unwrap();
+        verifier.verify_server_cert(certificate, &[], &host, &[], now).is_ok()
+    }
+
+    #[test]
+    fn a_certificate_that_is_given_as_the_root_passes_in_its_time_and_for_its_names() {
+        let certificate = CertificateDer::from_pem_slice(SELF_SIGNED.as_bytes()).unwrap();
+        let cases = [
+            ("localhost", 2030, NameCheck::Yes, true),
+            ("127.0.0.1", 2030, NameCheck::Yes, true),
+            ("db.example", 2030, NameCheck::Yes, false),
+            ("db.example", 2030, NameCheck::No, true),
+            ("localhost", 2020, NameCheck::Yes, false),
+            ("localhost", 2020, NameCheck::No, false),
+            ("localhost", 2130, NameCheck::Yes, false),
+            ("localhost", 2130, NameCheck::No, false),
+        ];
+        for (host, year, name_check, expected) in cases {
+            let found = passes(&certificate, host, year, name_check);
+            assert_eq!(found, expected, "{host} {year} {name_check:?}");
+        }
+    }
+
+    #[test]
+    fn a_certificate_that_differs_in_one_byte_is_not_the_root() {
+        let mut bytes = CertificateDer::from_pem_slice(SELF_SIGNED.as_bytes()).unwrap().to_vec();
+        *bytes.last_mut().unwrap() ^= 1;
+        let other = CertificateDer::from(bytes);
+        for name_check in [NameCheck::Yes, NameCheck::No] {
+            assert!(!passes(&other, "localhost", 2030, name_check));
+        }
+    }
+}
