@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 #[cfg(feature = "postgres")]
-use windlass_engine::db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
+use windlass_engine::db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions, is_postgres};
 use windlass_engine::db::sqlite::{SqliteDatabase, SqliteOptions};
 use windlass_engine::db::{Database, Durability, OpenMode};
 use windlass_engine::executor::{Handlers, WorkerOptions};
@@ -54,21 +54,33 @@ enum Place {
 }
 
 impl Windlass {
-    /// Opens a SQLite file with the default options; a missing one is made.
+    /// Opens a database with the default options: a SQLite file by its path, or one on a server by
+    /// `postgres://…`. What is missing is made.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] with the reason.
-    pub fn open(path: impl AsRef<Path>) -> Result<Windlass> {
-        Windlass::open_with(path, Options::default())
+    /// [`Error::Invalid`] for an address that is none, [`Error::Unavailable`] with the reason.
+    pub fn open(address: impl AsRef<Path>) -> Result<Windlass> {
+        Windlass::open_with(address, Options::default())
     }
 
-    /// Opens a SQLite file.
+    /// Opens a database: a SQLite file by its path, or one on a server by `postgres://…`, which the usual
+    /// variables of the environment complete (`PGPASSWORD` and others).
     ///
     /// # Errors
-    /// [`Error::Unavailable`] with the reason.
-    pub fn open_with(path: impl AsRef<Path>, options: Options) -> Result<Windlass> {
+    /// [`Error::Invalid`] for an address that is none, [`Error::Unavailable`] with the reason.
+    pub fn open_with(address: impl AsRef<Path>, options: Options) -> Result<Windlass> {
+        #[cfg(feature = "postgres")]
+        if let Some(url) = address.as_ref().to_str().filter(|text| is_postgres(text)) {
+            let address = PostgresAddress::parse(url, &|name| std::env::var(name).ok())
+                .map_err(|error| Error::invalid("open the database", error.to_string()))?;
+            return Windlass::open_postgres(&address, options);
+        }
+        Windlass::open_file(address.as_ref(), options)
+    }
+
+    fn open_file(path: &Path, options: Options) -> Result<Windlass> {
         let Options { durability, mode, clock, random } = options;
-        let database = Arc::new(SqliteDatabase::open(path.as_ref(), &SqliteOptions { durability, mode })?);
+        let database = Arc::new(SqliteDatabase::open(path, &SqliteOptions { durability, mode })?);
         let store = Store::new(Arc::clone(&database) as Arc<dyn Database>, clock, random);
         Ok(Windlass { place: Place::File(database), store })
     }

@@ -120,9 +120,8 @@ pub(super) fn lock_runs_of(connection: &mut dyn Connection, job_ids: &[i64]) -> 
         return Ok(());
     }
     connection.execute(
-        "SELECT id FROM runs
-         WHERE id IN (SELECT run_id FROM jobs WHERE id {in $1} AND run_id IS NOT NULL)
-         ORDER BY id {wait}",
+        "WITH named AS MATERIALIZED (SELECT run_id FROM jobs WHERE id {in $1})
+         SELECT id FROM runs WHERE id IN (SELECT run_id FROM named) ORDER BY id {wait}",
         &[(&json_ids(job_ids)).into()],
     )?;
     Ok(())

@@ -42,7 +42,7 @@ pub(super) fn has_places(connection: &mut dyn Connection, request: &ClaimRequest
                      WHERE status = 'PENDING' AND run_id IS NOT NULL AND run_id = $1
                        AND kind IN (SELECT value FROM {texts $2} AS kinds)
                        AND queue NOT IN (SELECT name FROM queues WHERE paused_at IS NOT NULL)
-                     LIMIT 1",
+                     ORDER BY priority DESC, execute_after, id LIMIT 1",
                     &[(*run_id).into(), (&kinds).into()],
                     |row| row.integer(0),
                 )?;

@@ -1,8 +1,8 @@
 //! What time does to the tables: jobs whose time has come, runs whose time is over.
 
-use super::Store;
 use super::cancel::stop_run;
-use crate::db::{all, one};
+use super::{Store, json_ids};
+use crate::db::{Connection, all, one};
 use crate::error::Result;
 use crate::signal::Hints;
 use crate::status::StopReason;
@@ -64,13 +64,7 @@ impl Store {
             for run_id in &late {
                 stop_run(connection, *run_id, StopReason::TimedOut, now_ms)?;
             }
-            let promoted = connection.execute(
-                "UPDATE jobs SET status = 'PENDING', updated_at = $1
-                 WHERE id IN (SELECT id FROM jobs WHERE status = 'SCHEDULED' AND execute_after <= $1
-                              ORDER BY execute_after, id LIMIT $2 {lock})
-                   AND status = 'SCHEDULED'",
-                &[now_ms.into(), PROMOTE_MAX.into()],
-            )?;
+            let promoted = promote(connection, now_ms)?;
             if promoted > 0 {
                 connection.hint(Hints::PENDING | Hints::PROGRESS);
             }
@@ -78,4 +72,24 @@ impl Store {
         })?;
         Ok(Due { promoted, expired, next_at: self.next_due()? })
     }
+}
+
+/// Makes the jobs claimable that are due, a batch at most.
+fn promote(connection: &mut dyn Connection, now_ms: i64) -> Result<u64> {
+    // Two statements: within one, the choice of rows might be made anew for each of them.
+    let due = all(
+        connection,
+        "SELECT id FROM jobs WHERE status = 'SCHEDULED' AND execute_after <= $1
+         ORDER BY execute_after, id LIMIT $2 {lock}",
+        &[now_ms.into(), PROMOTE_MAX.into()],
+        |row| row.integer(0),
+    )?;
+    if due.is_empty() {
+        return Ok(0);
+    }
+    connection.execute(
+        "UPDATE jobs SET status = 'PENDING', updated_at = $2
+         WHERE id {in $1} AND {guard status = 'SCHEDULED'}",
+        &[(&json_ids(&due)).into(), now_ms.into()],
+    )
 }
