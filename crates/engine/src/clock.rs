@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use rustix::time::{ClockId, clock_gettime};
+
 /// A source of wall-clock and monotonic time, cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Clock {
@@ -17,7 +19,8 @@ enum Source {
     },
     /// Follows a clock elsewhere: the wall time that this process's monotonic time began at.
     Led {
-        started: Instant,
+        /// Since the machine's start.
+        started: Duration,
         began_at_ms: Arc<AtomicI64>,
     },
     Manual(Arc<Mutex<ManualTime>>),
@@ -50,7 +53,8 @@ impl Clock {
             Source::System { started } => {
                 let began_at_ms = self.now_ms() - self.monotonic_ms();
                 let began_at_ms = Arc::new(AtomicI64::new(began_at_ms));
-                Clock { source: Source::Led { started: *started, began_at_ms } }
+                let started = since_boot().saturating_sub(started.elapsed());
+                Clock { source: Source::Led { started, began_at_ms } }
             }
             Source::Led { .. } | Source::Manual(_) => self.clone(),
         }
@@ -77,13 +81,13 @@ impl Clock {
         }
     }
 
-    /// Milliseconds since this clock was made. Never goes back: for leases and elapsed time.
+    /// Milliseconds since this clock was made. Never goes back: for leases and elapsed time. While the machine
+    /// sleeps it stands still, as everybody on it does; but a led clock goes on, as whom it follows does.
     #[must_use]
     pub fn monotonic_ms(&self) -> i64 {
         match &self.source {
-            Source::System { started } | Source::Led { started, .. } => {
-                i64::try_from(started.elapsed().as_millis()).unwrap_or(i64::MAX)
-            }
+            Source::System { started } => i64::try_from(started.elapsed().as_millis()).unwrap_or(i64::MAX),
+            Source::Led { started, .. } => i64::try_from(since(*started).as_millis()).unwrap_or(i64::MAX),
             Source::Manual(time) => time.lock().unwrap_or_else(PoisonError::into_inner).monotonic_ms,
         }
     }
@@ -92,10 +96,25 @@ impl Clock {
     #[must_use]
     pub fn monotonic_us(&self) -> i64 {
         match &self.source {
-            Source::System { started } | Source::Led { started, .. } => {
-                i64::try_from(started.elapsed().as_micros()).unwrap_or(i64::MAX)
-            }
+            Source::System { started } => i64::try_from(started.elapsed().as_micros()).unwrap_or(i64::MAX),
+            Source::Led { started, .. } => i64::try_from(since(*started).as_micros()).unwrap_or(i64::MAX),
             Source::Manual(_) => self.monotonic_ms().saturating_mul(1_000),
+        }
+    }
+
+    /// When the monotonic time will be `monotonic_ms`, in hundredths of a second as `/proc/uptime` counts
+    /// them: for another process that reads the same file. `None` where there is no such file, and of a
+    /// manual clock, which no other process follows.
+    #[must_use]
+    pub fn uptime_cs_at(&self, monotonic_ms: i64) -> Option<i64> {
+        match &self.source {
+            Source::System { .. } | Source::Led { .. } => {
+                // First, so that a pause between the two makes the instant earlier, not later.
+                let uptime_cs = parse_uptime_cs(&std::fs::read_to_string("/proc/uptime").ok()?)?;
+                let left_ms = monotonic_ms.saturating_sub(self.monotonic_ms());
+                Some(uptime_cs.saturating_add(left_ms.div_euclid(10)))
+            }
+            Source::Manual(_) => None,
         }
     }
 
@@ -124,9 +143,44 @@ impl Clock {
     }
 }
 
+/// Time since the machine's start, the time that it slept included.
+fn since_boot() -> Duration {
+    let now = clock_gettime(ClockId::Boottime);
+    let (seconds, nanoseconds) = (u64::try_from(now.tv_sec), u32::try_from(now.tv_nsec));
+    Duration::new(seconds.unwrap_or(0), nanoseconds.unwrap_or(0))
+}
+
+fn since(started: Duration) -> Duration {
+    since_boot().saturating_sub(started)
+}
+
+/// `12.08 3.55` is 1208.
+fn parse_uptime_cs(text: &str) -> Option<i64> {
+    let (seconds, hundredths) = text.split_whitespace().next()?.split_once('.')?;
+    let hundredths: i64 = hundredths.parse().ok().filter(|hundredths| (0..100).contains(hundredths))?;
+    seconds.parse::<i64>().ok()?.checked_mul(100)?.checked_add(hundredths)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn another_process_can_read_the_same_instant() {
+        assert_eq!(parse_uptime_cs("12.08 3.55\n"), Some(1_208));
+        assert_eq!(parse_uptime_cs("0.05 0.00"), Some(5));
+        assert_eq!(
+            (parse_uptime_cs(""), parse_uptime_cs("12"), parse_uptime_cs("1.234 5")),
+            (None, None, None)
+        );
+        let clock = Clock::system();
+        let read = || parse_uptime_cs(&std::fs::read_to_string("/proc/uptime").ok()?);
+        let before = read().expect("Linux has it");
+        let instant = clock.uptime_cs_at(clock.monotonic_ms() + 5_000).expect("Linux has it");
+        let after = read().expect("Linux has it");
+        assert!((before + 490..=after + 500).contains(&instant), "{before} {instant} {after}");
+        assert_eq!(Clock::manual(0).uptime_cs_at(0), None);
+    }
 
     #[test]
     fn a_manual_clock_moves_only_when_told() {
