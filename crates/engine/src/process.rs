@@ -5,6 +5,8 @@ use std::fs;
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 
+use crate::db::Reach;
+
 /// What identifies a process for good: its id alone is used again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessIdentity {
@@ -46,13 +48,12 @@ impl ProcessIdentity {
 
 /// Whether the process of a worker still exists.
 ///
-/// Another boot means gone: a SQLite database in WAL mode is shared through memory, so all its
-/// processes belong to one kernel, and that kernel has been started anew. That holds for SQLite only:
-/// of a database with several hosts another boot id may be another host's. Another pid namespace of the
+/// Where all processes of a database belong to one kernel, another boot means gone: that kernel has been
+/// started anew. Where they run on many hosts, it may be another host's. Another pid namespace of the
 /// same boot can't be seen into, nor can another user's processes where `/proc` is mounted with
 /// `hidepid`.
 #[must_use]
-pub fn fate(pid: i64, process: &str) -> Fate {
+pub fn fate(pid: i64, process: &str, reach: Reach) -> Fate {
     let mut parts = process.splitn(3, '/');
     let (Some(boot), Some(namespace), Some(start)) = (parts.next(), parts.next(), parts.next()) else {
         return Fate::Unknown;
@@ -62,7 +63,10 @@ pub fn fate(pid: i64, process: &str) -> Fate {
         return Fate::Unknown;
     }
     if boot != this_boot {
-        return Fate::Gone;
+        return match reach {
+            Reach::OneKernel => Fate::Gone,
+            Reach::ManyHosts => Fate::Unknown,
+        };
     }
     if namespace != this_namespace {
         return Fate::Unknown;
@@ -162,30 +166,38 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_process_lives_and_others_with_its_id_are_gone() {
-        let this = ProcessIdentity::current();
-        assert_eq!(fate(this.pid, &this.process), Fate::Lives);
-        let (boot_and_namespace, start) = this.process.rsplit_once('/').expect("three parts");
-        assert_eq!(
-            fate(this.pid, &format!("{boot_and_namespace}/{start}0")),
-            Fate::Gone,
-            "the id was used again"
-        );
-        let rest = this.process.split_once('/').expect("three parts").1;
-        assert_eq!(fate(this.pid, &format!("another-boot/{rest}")), Fate::Gone);
-        assert_eq!(fate(this.pid, "opaque"), Fate::Unknown, "a worker in another language");
-        assert_eq!(
-            fate(this.pid, &format!("{boot_and_namespace}/")),
-            Fate::Unknown,
-            "it could not see itself when it registered"
-        );
+    fn what_can_be_said_of_a_process() {
+        let ProcessIdentity { pid, process, .. } = ProcessIdentity::current();
+        let parts: Vec<&str> = process.split('/').collect();
+        let [boot, namespace, start] = parts[..] else { panic!("three parts: {process}") };
+        let identity = |parts: [&str; 3]| parts.join("/");
+        let used_again = format!("{start}0");
+        for (what, identity, one_kernel, many_hosts) in [
+            ("this process", process.clone(), Fate::Lives, Fate::Lives),
+            ("its id was used again", identity([boot, namespace, &used_again]), Fate::Gone, Fate::Gone),
+            (
+                "an earlier boot, or another host",
+                identity(["other", namespace, start]),
+                Fate::Gone,
+                Fate::Unknown,
+            ),
+            ("another container", identity([boot, "pid:[1]", start]), Fate::Unknown, Fate::Unknown),
+            ("a worker in another language", "opaque".to_owned(), Fate::Unknown, Fate::Unknown),
+            ("it could not see itself", identity([boot, namespace, ""]), Fate::Unknown, Fate::Unknown),
+            ("it could not see its boot", identity(["", namespace, start]), Fate::Unknown, Fate::Unknown),
+        ] {
+            assert_eq!(fate(pid, &identity, Reach::OneKernel), one_kernel, "{what}, one kernel");
+            assert_eq!(fate(pid, &identity, Reach::ManyHosts), many_hosts, "{what}, many hosts");
+        }
     }
 
     #[test]
     fn a_process_that_is_not_shown_is_gone_only_when_the_kernel_knows_none() {
         let this = ProcessIdentity::current();
         for pid in [i64::from(i32::MAX), i64::MAX, -1] {
-            assert_eq!(fate(pid, &this.process), Fate::Gone, "{pid} is no process");
+            for reach in [Reach::OneKernel, Reach::ManyHosts] {
+                assert_eq!(fate(pid, &this.process, reach), Fate::Gone, "{pid} is no process");
+            }
         }
         assert_eq!(fate_of_hidden(Err(Errno::PERM)), Fate::Unknown, "another user's, behind hidepid");
         assert_eq!(fate_of_hidden(Ok(())), Fate::Unknown);
@@ -209,6 +221,6 @@ mod tests {
             Sight::Ended | Sight::Hidden => format!("{prefix}/1"),
         };
         child.wait().expect("it ends");
-        assert_eq!(fate(pid, &process), Fate::Gone);
+        assert_eq!(fate(pid, &process, Reach::ManyHosts), Fate::Gone, "also on a host of many");
     }
 }

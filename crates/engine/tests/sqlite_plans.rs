@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 
 use support::{failure, graph, noop, request, success};
 use windlass_engine::db::sqlite::{SqliteDatabase, SqliteOptions};
-use windlass_engine::db::{Connection, Database, Dialect, Row, Value, WriteOperation};
+use windlass_engine::db::{Connection, Database, Dialect, Reach, Row, Value, WriteOperation};
 use windlass_engine::signal::{Hints, Signals};
 use windlass_engine::store::{Claims, NewJob, Scope};
 use windlass_engine::{Clock, Random, Result, Store};
@@ -82,6 +82,10 @@ impl Database for Recorder {
 
     fn watch(&self) {
         self.inner.watch();
+    }
+
+    fn reach(&self) -> Reach {
+        self.inner.reach()
     }
 }
 

@@ -44,7 +44,7 @@ impl Watchman {
             .iter()
             .filter(|worker| {
                 let silent_ms = self.sight(worker, passed_ms);
-                is_dead(fate(worker.pid, &worker.process), silent_ms, worker.lease_ms)
+                is_dead(fate(worker.pid, &worker.process, store.reach()), silent_ms, worker.lease_ms)
             })
             .map(|worker| (worker.id, worker.heartbeats))
             .collect();

@@ -11,7 +11,7 @@ mod value;
 
 pub use dialect::Dialect;
 pub use migrate::{SCHEMA_VERSION, migrate, version};
-pub use options::{Durability, OpenMode};
+pub use options::{Durability, OpenMode, Reach};
 pub use value::{Row, Value, all, first, one};
 
 use crate::error::Result;
@@ -75,4 +75,7 @@ pub trait Database: Send + Sync {
 
     /// Begins to watch for changes by other processes.
     fn watch(&self);
+
+    /// Where the processes that use it can be.
+    fn reach(&self) -> Reach;
 }

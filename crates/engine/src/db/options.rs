@@ -11,6 +11,15 @@ pub enum Durability {
     Normal,
 }
 
+/// Where the processes that use a database can be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// All run under one kernel: another boot of it is the past.
+    OneKernel,
+    /// On any host: another boot may be another machine's.
+    ManyHosts,
+}
+
 /// Whether missing tables, or a missing file, are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OpenMode {

@@ -24,7 +24,7 @@ mod workers;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::clock::Clock;
-use crate::db::{Connection, Database};
+use crate::db::{Connection, Database, Reach};
 use crate::error::{Error, Result};
 use crate::random::Random;
 use crate::signal::{Hints, Listener, Signals};
@@ -89,6 +89,12 @@ impl Store {
     /// Begins to hear of changes by other processes.
     pub fn watch(&self) {
         self.database.watch();
+    }
+
+    /// Where the processes that use this database can be.
+    #[must_use]
+    pub fn reach(&self) -> Reach {
+        self.database.reach()
     }
 
     /// Reads on one snapshot.

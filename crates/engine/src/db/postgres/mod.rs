@@ -18,7 +18,7 @@ pub use address::{AddressError, PostgresAddress, has_password, is_postgres, reda
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::clock::Clock;
-use crate::db::{Connection, Database, Durability, OpenMode, WriteOperation};
+use crate::db::{Connection, Database, Durability, OpenMode, Reach, WriteOperation};
 use crate::error::Result;
 use crate::random::Random;
 use crate::signal::Signals;
@@ -96,5 +96,9 @@ impl Database for PostgresDatabase {
                 Err(error) => tracing::warn!(%error, "changes by other processes are found by looking only"),
             }
         }
+    }
+
+    fn reach(&self) -> Reach {
+        Reach::ManyHosts
     }
 }

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use r2d2_sqlite::SqliteConnectionManager;
 
-use crate::db::{Connection, Database, WriteOperation};
+use crate::db::{Connection, Database, Reach, WriteOperation};
 use crate::error::{Error, Result, Unavailable};
 use crate::signal::Signals;
 use connection::{SqliteConnection, Statements};
@@ -94,5 +94,10 @@ impl Database for SqliteDatabase {
 
     fn watch(&self) {
         self.writer.watch();
+    }
+
+    fn reach(&self) -> Reach {
+        // In WAL mode a database is shared through memory.
+        Reach::OneKernel
     }
 }
