@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value as Json};
 
 use super::output_log::OutputLog;
+use super::shell::Keeper;
 use super::stop::Stop;
 use crate::error::Result;
 use crate::signal::{Hints, Listener};
@@ -17,7 +18,8 @@ pub struct Attempt {
     pub(super) instance: Arc<str>,
     pub(super) stop: Stop,
     pub(super) log: Arc<OutputLog>,
-    pub(super) upkeep: Listener,
+    pub(super) log_writer: Listener,
+    pub(super) keeper: Arc<Keeper>,
     pub(super) grace_ms: i64,
 }
 
@@ -62,7 +64,7 @@ impl Attempt {
     /// Adds a line to the attempt's output.
     pub fn log(&self, stream: LogStream, text: impl Into<String>) {
         if self.log.push(self.store.clock().now_ms(), stream, text.into()) {
-            self.upkeep.raise(Hints::EXECUTOR);
+            self.log_writer.raise(Hints::EXECUTOR);
         }
     }
 

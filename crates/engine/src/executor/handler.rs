@@ -40,7 +40,7 @@ impl Handlers {
     #[must_use]
     pub fn with_shell() -> Handlers {
         let mut handlers = Handlers::new();
-        handlers.register("shell", super::shell::Shell::default());
+        handlers.register("shell", super::shell::Shell);
         handlers
     }
 

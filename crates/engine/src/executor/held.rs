@@ -3,12 +3,19 @@
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
+use super::outstanding::Key;
 use crate::store::ClaimedJob;
 
 /// A claimed job in memory, with the identity under which it was claimed.
 pub(super) struct Held {
     pub(super) job: ClaimedJob,
     pub(super) worker_id: i64,
+}
+
+impl Held {
+    pub(super) fn key(&self) -> Key {
+        (self.job.id, self.job.facts.attempt)
+    }
 }
 
 #[derive(Default)]
@@ -62,6 +69,13 @@ impl HeldJobs {
 
     pub(super) fn take_all(&self) -> Vec<Held> {
         self.lock().jobs.drain(..).collect()
+    }
+
+    /// Takes one attempt, if it waits.
+    pub(super) fn take_one(&self, key: Key) -> Option<Held> {
+        let mut state = self.lock();
+        let place = state.jobs.iter().position(|held| held.key() == key)?;
+        state.jobs.remove(place)
     }
 
     /// Takes all when none of them has moved for so long.

@@ -2,22 +2,33 @@
 //!
 //! - The *dispatcher* is the only thread that claims and finishes; each of its transactions does both.
 //! - *Executors* take claimed jobs from memory, run their handlers and hand the results back.
-//! - The *warden* tells attempts to stop: deadlines and stop requests. It only reads.
-//! - The *upkeep* renews the lease and writes output that is still coming.
+//! - The *warden* tells attempts to stop: deadlines, and the end of the lease. It never touches the database.
+//! - The *relay* reads stop requests.
+//! - The *heartbeat* renews the lease.
+//! - The *log writer* writes output that is still coming.
+//!
+//! A call into the database may block for minutes. Each of these can, without holding up another: that is
+//! why they are several, and why none of them waits for the other.
 
 mod attempt;
+mod crew;
 mod dispatcher;
 mod handler;
+mod heartbeat;
 mod held;
+mod latch;
+mod lease;
+mod log_writer;
 mod output_log;
+mod outstanding;
 mod pace;
 mod pool;
+mod relay;
 mod results;
 mod running;
 mod shared;
 pub mod shell;
 mod stop;
-mod upkeep;
 mod warden;
 mod worker;
 

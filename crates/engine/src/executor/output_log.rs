@@ -83,6 +83,12 @@ impl OutputLog {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).ready.clone()
     }
 
+    /// Whether there are lines that may be written and are not known to be.
+    #[must_use]
+    pub fn has_unwritten(&self) -> bool {
+        !self.state.lock().unwrap_or_else(PoisonError::into_inner).ready.is_empty()
+    }
+
     /// Lines up to this one are in the database.
     pub fn written(&self, line: i64) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -134,7 +140,10 @@ mod tests {
             log.unwritten().into_iter().map(|line| (line.line, line.text)).collect();
         assert_eq!(first, [(1, "a".to_owned()), (2, "b".to_owned())]);
         assert_eq!(log.unwritten().len(), 2, "on its way is not written");
+        log.written(1);
+        assert!(log.has_unwritten(), "what came meanwhile");
         log.written(2);
+        assert!(!log.has_unwritten());
         assert!(log.push(3, LogStream::Stdout, "c".to_owned()), "the first after a take");
         let rest = log.take_rest(9);
         assert_eq!((rest.len(), rest[0].line, rest[0].attempt), (1, 3, 2));

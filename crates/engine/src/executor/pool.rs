@@ -31,20 +31,21 @@ fn execute(shared: &Shared, held: &Held) -> (Outcome, Vec<LogLine>) {
     let stop = Stop::default();
     let deadline_ms = held.job.timeout_ms.map(|timeout_ms| clock.monotonic_ms().saturating_add(timeout_ms));
     let worker_id = held.worker_id;
-    shared.running.begin(held, Running { stop: stop.clone(), log: Arc::clone(&log), deadline_ms, worker_id });
+    let running = Running { stop: stop.clone(), log: Arc::clone(&log), deadline_ms, worker_id };
+    shared.running.begin(held, running, || clock.monotonic_ms());
     if deadline_ms.is_some() {
         shared.warden.raise(Hints::EXECUTOR);
     }
     let outcome = match stop.cause() {
-        // Somebody may own it by now. If nobody does, it is claimed again right away.
-        None if shared.lease_is_over() => Outcome::Unstarted,
-        Some(cause) => judge(Outcome::Unstarted, Some(cause)),
-        None => {
-            let attempt = attempt(shared, held, &stop, &log);
-            judge(run_handler(shared, &attempt), stop.cause())
-        }
+        Some(_stopped_before) => Outcome::Unstarted,
+        None => run_handler(shared, &attempt(shared, held, &stop, &log)),
     };
-    shared.running.end(held);
+    let asked = stop.cause();
+    let cause = shared.running.end(held, || clock.monotonic_ms());
+    let outcome = match (asked, cause) {
+        (None, Some(StopCause::Fenced)) => judge(unasked(outcome), cause),
+        (_, _) => judge(outcome, cause),
+    };
     (outcome, log.take_rest(clock.now_ms()))
 }
 
@@ -55,7 +56,8 @@ fn attempt(shared: &Shared, held: &Held, stop: &Stop, log: &Arc<OutputLog>) -> A
         instance: Arc::clone(&shared.instance),
         stop: stop.clone(),
         log: Arc::clone(log),
-        upkeep: shared.upkeep.clone(),
+        log_writer: shared.log_writer.clone(),
+        keeper: Arc::clone(&shared.keeper),
         grace_ms: shared.options.grace_ms,
     }
 }
@@ -74,6 +76,20 @@ fn run_handler(shared: &Shared, attempt: &Attempt) -> Outcome {
                 .unwrap_or_else(|| "no message".to_owned());
             failed(format!("the handler panicked: {message}"))
         }
+    }
+}
+
+/// The keeper has ended the processes of an attempt that nobody could ask to stop.
+fn unasked(outcome: Outcome) -> Outcome {
+    match outcome {
+        Outcome::Failed { error, repeat } => {
+            Outcome::Failed { error: format!("its worker's lease was over: {error}"), repeat }
+        }
+        Outcome::Successful { .. }
+        | Outcome::TimedOut { .. }
+        | Outcome::Cancelled { .. }
+        | Outcome::Interrupted { .. }
+        | Outcome::Unstarted => outcome,
     }
 }
 

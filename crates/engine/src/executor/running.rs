@@ -7,7 +7,9 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::held::Held;
+use super::lease::Lease;
 use super::output_log::OutputLog;
+use super::outstanding::Key;
 use super::stop::{Stop, StopCause};
 use crate::store::LogLine;
 
@@ -21,15 +23,16 @@ pub(super) struct Running {
     pub(super) worker_id: i64,
 }
 
-#[derive(Default)]
 pub(super) struct RunningAttempts {
     state: Mutex<State>,
 }
 
-#[derive(Default)]
 struct State {
     /// By job and number of the attempt.
-    attempts: HashMap<(i64, i64), Running>,
+    attempts: HashMap<Key, Running>,
+    lease: Lease,
+    /// What ran when the lease was over was told to stop.
+    has_lapsed: bool,
     /// Identities up to this one were fenced. Ids only grow.
     lost_worker_id: i64,
     is_leaving: bool,
@@ -38,25 +41,72 @@ struct State {
 }
 
 impl RunningAttempts {
+    pub(super) fn new(lease: Lease) -> RunningAttempts {
+        RunningAttempts {
+            state: Mutex::new(State {
+                attempts: HashMap::new(),
+                lease,
+                has_lapsed: false,
+                lost_worker_id: 0,
+                is_leaving: false,
+                cancelled: HashSet::new(),
+            }),
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Registers an attempt and tells it what was wished before it began.
-    pub(super) fn begin(&self, held: &Held, running: Running) {
+    /// Registers an attempt and tells it what was wished before it began. None begins when the lease is
+    /// over: somebody may own it by now. If nobody does, it is claimed again right away.
+    pub(super) fn begin(&self, held: &Held, running: Running, now_ms: impl FnOnce() -> i64) {
         let mut state = self.lock();
-        if running.worker_id <= state.lost_worker_id {
+        if running.worker_id <= state.lost_worker_id || state.lease.is_over(now_ms()) {
             running.stop.request(StopCause::Fenced);
         } else if state.cancelled.contains(&held.job.id) {
             running.stop.request(StopCause::Cancelled);
         } else if state.is_leaving {
             running.stop.request(StopCause::Leaving);
         }
-        state.attempts.insert((held.job.id, held.job.facts.attempt), running);
+        state.attempts.insert(held.key(), running);
     }
 
-    pub(super) fn end(&self, held: &Held) {
-        self.lock().attempts.remove(&(held.job.id, held.job.facts.attempt));
+    /// Why the attempt that ended was to stop, if it was. When the lease is over, the keeper may have ended
+    /// its processes before anybody here could ask it to stop.
+    pub(super) fn end(&self, held: &Held, now_ms: impl FnOnce() -> i64) -> Option<StopCause> {
+        let mut state = self.lock();
+        let ended = state.attempts.remove(&held.key());
+        let cause = ended.and_then(|running| running.stop.cause());
+        cause.or_else(|| state.lease.is_over(now_ms()).then_some(StopCause::Fenced))
+    }
+
+    pub(super) fn lease(&self) -> Lease {
+        self.lock().lease
+    }
+
+    /// A renewal was confirmed that was sent at `sent_at_ms`. When it came too late, what ran in between is
+    /// stopped first: the keeper may have ended it. Returns whether something may start that might not before.
+    pub(super) fn renewed(&self, sent_at_ms: i64, now_ms: impl FnOnce() -> i64) -> bool {
+        let mut state = self.lock();
+        let now_ms = now_ms();
+        let was_over = state.lease.is_over(now_ms);
+        state.lapse(now_ms);
+        state.lease = state.lease.renewed(sent_at_ms);
+        state.has_lapsed = state.lease.is_over(now_ms);
+        was_over && !state.has_lapsed
+    }
+
+    /// Stops everything when the lease is over. Returns how much that was, once for each time.
+    pub(super) fn lapse(&self, now_ms: i64) -> Option<usize> {
+        self.lock().lapse(now_ms)
+    }
+
+    /// Somebody else may own this attempt.
+    pub(super) fn lose_one(&self, key: Key) {
+        if let Some(running) = self.lock().attempts.get(&key) {
+            running.stop.request(StopCause::Fenced);
+        }
     }
 
     /// The worker leaves: everything stops, also what begins from now on.
@@ -93,10 +143,11 @@ impl RunningAttempts {
         }
     }
 
-    /// Stops what is over its deadline and returns the next deadline.
+    /// Stops what is over its deadline and returns the next deadline, the end of the lease included.
     pub(super) fn stop_late(&self, now_ms: i64) -> Option<i64> {
         let state = self.lock();
-        let mut next_ms: Option<i64> = None;
+        let lease_ends_at_ms = Some(state.lease.ends_at_ms());
+        let mut next_ms = lease_ends_at_ms.filter(|ends_at_ms| *ends_at_ms > now_ms);
         for running in state.attempts.values() {
             match running.deadline_ms {
                 Some(deadline_ms) if deadline_ms <= now_ms => running.stop.request(StopCause::TimedOut),
@@ -109,9 +160,23 @@ impl RunningAttempts {
         next_ms
     }
 
-    /// Output that may be written and is not yet.
-    pub(super) fn unwritten(&self) -> Vec<LogLine> {
-        self.lock().attempts.values().flat_map(|running| running.log.unwritten()).collect()
+    /// Output that may be written and is not yet: that of so many attempts as make about `most_bytes`.
+    pub(super) fn unwritten(&self, most_bytes: usize) -> Vec<LogLine> {
+        let (mut lines, mut bytes) = (Vec::new(), 0);
+        for running in self.lock().attempts.values() {
+            let of_one = running.log.unwritten();
+            bytes += of_one.iter().map(|line| line.text.len()).sum::<usize>();
+            lines.extend(of_one);
+            if bytes >= most_bytes {
+                break;
+            }
+        }
+        lines
+    }
+
+    /// Whether there is output that may be written and is not yet.
+    pub(super) fn has_unwritten(&self) -> bool {
+        self.lock().attempts.values().any(|running| running.log.has_unwritten())
     }
 
     /// These lines are in the database.
@@ -125,6 +190,19 @@ impl RunningAttempts {
                 running.log.written(last.line);
             }
         }
+    }
+}
+
+impl State {
+    fn lapse(&mut self, now_ms: i64) -> Option<usize> {
+        if self.has_lapsed || !self.lease.is_over(now_ms) {
+            return None;
+        }
+        self.has_lapsed = true;
+        for running in self.attempts.values() {
+            running.stop.request(StopCause::Fenced);
+        }
+        Some(self.attempts.len())
     }
 }
 
@@ -157,37 +235,78 @@ mod tests {
         Held { job, worker_id }
     }
 
-    fn begin(attempts: &RunningAttempts, held: &Held) -> Stop {
+    /// Under a lease that goes on until the instant 800.
+    fn attempts() -> RunningAttempts {
+        RunningAttempts::new(Lease::confirmed(1_000, 0))
+    }
+
+    fn begin(attempts: &RunningAttempts, held: &Held, now_ms: i64) -> Stop {
         let stop = Stop::default();
         let log = Arc::new(OutputLog::new(held.job.id, 1));
         let worker_id = held.worker_id;
-        attempts.begin(held, Running { stop: stop.clone(), log, deadline_ms: Some(100), worker_id });
+        let running = Running { stop: stop.clone(), log, deadline_ms: Some(100), worker_id };
+        attempts.begin(held, running, || now_ms);
         stop
     }
 
     #[test]
     fn a_wish_that_came_before_the_beginning_is_told_at_the_beginning() {
-        let attempts = RunningAttempts::default();
+        let attempts = attempts();
         attempts.cancel(vec![7]);
         attempts.lose(2);
-        assert_eq!(begin(&attempts, &held(7, 3)).cause(), Some(StopCause::Cancelled));
-        assert_eq!(begin(&attempts, &held(8, 2)).cause(), Some(StopCause::Fenced));
-        assert_eq!(begin(&attempts, &held(9, 3)).cause(), None, "neither asked to stop nor fenced");
+        assert_eq!(begin(&attempts, &held(7, 3), 0).cause(), Some(StopCause::Cancelled));
+        assert_eq!(begin(&attempts, &held(8, 2), 0).cause(), Some(StopCause::Fenced));
+        assert_eq!(begin(&attempts, &held(9, 3), 0).cause(), None, "neither asked to stop nor fenced");
         attempts.leave();
-        assert_eq!(begin(&attempts, &held(10, 3)).cause(), Some(StopCause::Leaving));
+        assert_eq!(begin(&attempts, &held(10, 3), 0).cause(), Some(StopCause::Leaving));
     }
 
     #[test]
     fn a_wish_reaches_whom_it_is_for() {
-        let attempts = RunningAttempts::default();
-        let old = begin(&attempts, &held(1, 1));
-        let new = begin(&attempts, &held(2, 2));
+        let attempts = attempts();
+        let old = begin(&attempts, &held(1, 1), 0);
+        let new = begin(&attempts, &held(2, 2), 0);
         attempts.lose(1);
         attempts.cancel(vec![5]);
+        attempts.lose_one((2, 7));
         assert_eq!((old.cause(), new.cause()), (Some(StopCause::Fenced), None));
         assert!(attempts.is_lost(1) && !attempts.is_lost(2));
         assert_eq!(attempts.stop_late(99), Some(100));
-        assert_eq!(attempts.stop_late(100), None);
+        assert_eq!(attempts.stop_late(100), Some(800), "only the lease's end is left");
         assert_eq!(new.cause(), Some(StopCause::TimedOut));
+        let other = begin(&attempts, &held(3, 2), 0);
+        attempts.lose_one((3, 1));
+        assert_eq!(other.cause(), Some(StopCause::Fenced));
+    }
+
+    #[test]
+    fn at_the_end_of_the_lease_everything_stops_and_nothing_begins() {
+        let attempts = attempts();
+        let job = held(1, 1);
+        let stop = begin(&attempts, &job, 799);
+        assert_eq!((attempts.lapse(799), stop.cause()), (None, None));
+        assert_eq!((attempts.lapse(800), attempts.lapse(801)), (Some(1), None), "said once");
+        assert_eq!(stop.cause(), Some(StopCause::Fenced));
+        assert_eq!(attempts.stop_late(900), None, "nothing more will be over");
+        assert_eq!(begin(&attempts, &held(2, 1), 900).cause(), Some(StopCause::Fenced));
+        assert!(!attempts.renewed(50, || 900), "confirmed, and over all the same");
+        assert!(attempts.renewed(890, || 900), "from now on jobs may start");
+        assert_eq!(begin(&attempts, &held(3, 1), 901).cause(), None);
+        assert_eq!(attempts.end(&job, || 902), Some(StopCause::Fenced), "it did not become its own again");
+        assert!(!attempts.renewed(1_500, || 1_501), "it was never over");
+        assert_eq!(attempts.lapse(2_300), Some(2), "and the next time");
+    }
+
+    #[test]
+    fn a_confirmation_that_came_too_late_saves_nothing_that_ran() {
+        let attempts = attempts();
+        let job = held(1, 1);
+        let stop = begin(&attempts, &job, 0);
+        // Nobody looked at 800: the process was stopped, and the keeper has ended what ran.
+        assert!(attempts.renewed(5_000, || 5_001));
+        assert_eq!(stop.cause(), Some(StopCause::Fenced));
+        let unseen = held(2, 1);
+        begin(&attempts, &unseen, 5_002);
+        assert_eq!(attempts.end(&unseen, || 9_000), Some(StopCause::Fenced), "ended when it was over again");
     }
 }

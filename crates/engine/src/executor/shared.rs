@@ -1,13 +1,16 @@
 //! What the threads of one worker share.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
 
 use super::handler::Handlers;
 use super::held::HeldJobs;
+use super::latch::Latch;
+use super::lease::Lease;
 use super::results::{Done, Results};
 use super::running::RunningAttempts;
-use super::worker::WorkerOptions;
+use super::shell::Keeper;
+use super::worker::{Registration, WorkerOptions};
 use crate::signal::{Hints, Listener};
 use crate::store::{ClaimedJob, Store};
 
@@ -30,18 +33,24 @@ pub(super) struct Shared {
     pub(super) held: HeldJobs,
     pub(super) results: Results,
     pub(super) running: RunningAttempts,
-    /// Wakes the dispatcher.
+    pub(super) keeper: Arc<Keeper>,
+    /// Each wakes the thread of its name.
     pub(super) dispatcher: Listener,
-    /// Wakes the warden.
     pub(super) warden: Listener,
-    /// Wakes the thread that does the upkeep.
-    pub(super) upkeep: Listener,
+    pub(super) relay: Listener,
+    pub(super) heartbeat: Listener,
+    pub(super) log_writer: Listener,
     mode: AtomicU8,
+    /// Set with [`Mode::Leaving`].
+    pub(super) leaving: Latch,
+    ended: Latch,
     worker_id: AtomicI64,
-    /// When the lease was last known to be ours, by the monotonic clock.
-    renewed_at_ms: AtomicI64,
-    ended: AtomicBool,
+    /// Since when the dispatcher waits for the database, by the monotonic clock; [`NOT_ASKING`] when it
+    /// does not.
+    asking_since_ms: AtomicI64,
 }
+
+const NOT_ASKING: i64 = i64::MAX;
 
 impl Shared {
     pub(super) fn new(
@@ -49,12 +58,16 @@ impl Shared {
         handlers: Handlers,
         options: WorkerOptions,
         instance: Arc<str>,
-        worker_id: i64,
+        registration: Registration,
     ) -> Shared {
         let dispatcher = store.listen(Hints::PENDING | Hints::EXECUTOR | Hints::FENCED | Hints::STOP);
-        let warden = store.listen(Hints::CANCEL | Hints::EXECUTOR | Hints::STOP);
-        let upkeep = store.listen(Hints::EXECUTOR | Hints::STOP);
-        let renewed_at_ms = AtomicI64::new(store.clock().monotonic_ms());
+        let warden = store.listen(Hints::EXECUTOR | Hints::STOP);
+        let relay = store.listen(Hints::CANCEL | Hints::STOP);
+        let heartbeat = store.listen(Hints::STOP);
+        let log_writer = store.listen(Hints::EXECUTOR | Hints::STOP);
+        let lease = Lease::confirmed(options.lease_ms, registration.sent_at_ms);
+        let keeper = Arc::new(Keeper::new(store.reach()));
+        keeper.confirm(lease.keeper_ends_at_ms(), store.clock());
         Shared {
             store,
             handlers,
@@ -62,14 +75,18 @@ impl Shared {
             instance,
             held: HeldJobs::default(),
             results: Results::default(),
-            running: RunningAttempts::default(),
+            running: RunningAttempts::new(lease),
+            keeper,
             dispatcher,
             warden,
-            upkeep,
+            relay,
+            heartbeat,
+            log_writer,
             mode: AtomicU8::new(0),
-            worker_id: AtomicI64::new(worker_id),
-            renewed_at_ms,
-            ended: AtomicBool::new(false),
+            leaving: Latch::default(),
+            ended: Latch::default(),
+            worker_id: AtomicI64::new(registration.worker_id),
+            asking_since_ms: AtomicI64::new(NOT_ASKING),
         }
     }
 
@@ -81,7 +98,7 @@ impl Shared {
         }
     }
 
-    /// Goes on towards the end; never back.
+    /// Goes on towards the end; never back. Whoever calls it waits for nothing.
     pub(super) fn advance_mode(&self, mode: Mode) {
         let code = match mode {
             Mode::Working => 0,
@@ -91,17 +108,19 @@ impl Shared {
         self.mode.fetch_max(code, Ordering::AcqRel);
         if mode == Mode::Leaving {
             self.running.leave();
+            self.leaving.set();
         }
         self.dispatcher.raise(Hints::STOP);
+        self.heartbeat.raise(Hints::STOP);
     }
 
     pub(super) fn worker_id(&self) -> i64 {
         self.worker_id.load(Ordering::Acquire)
     }
 
-    pub(super) fn become_worker(&self, worker_id: i64) {
-        self.worker_id.store(worker_id, Ordering::Release);
-        self.lease_renewed(self.store.clock().monotonic_ms());
+    pub(super) fn become_worker(&self, registration: Registration) {
+        self.worker_id.store(registration.worker_id, Ordering::Release);
+        self.lease_renewed(registration.sent_at_ms);
     }
 
     /// An identity was fenced. Stops what runs under it, and has the dispatcher register anew if it is
@@ -111,15 +130,22 @@ impl Shared {
         self.dispatcher.raise(Hints::FENCED);
     }
 
-    /// `at_ms` is taken before the renewal was sent: the lease can only be longer than we think.
-    pub(super) fn lease_renewed(&self, at_ms: i64) {
-        self.renewed_at_ms.store(at_ms, Ordering::Release);
+    /// A renewal was confirmed. `sent_at_ms` was taken before it was sent: the lease can only be longer than
+    /// we think.
+    pub(super) fn lease_renewed(&self, sent_at_ms: i64) {
+        let clock = self.store.clock();
+        let may_start_again = self.running.renewed(sent_at_ms, || clock.monotonic_ms());
+        self.keeper.confirm(self.running.lease().keeper_ends_at_ms(), clock);
+        if may_start_again {
+            tracing::warn!(worker_id = self.worker_id(), "the lease is confirmed again: jobs may start");
+            self.dispatcher.raise(Hints::PENDING);
+            self.warden.raise(Hints::EXECUTOR);
+        }
     }
 
-    /// Nothing may be started: others may have taken the jobs back by now.
+    /// Nothing may be claimed or started: others may have taken the jobs back by now.
     pub(super) fn lease_is_over(&self) -> bool {
-        let age_ms = self.store.clock().monotonic_ms() - self.renewed_at_ms.load(Ordering::Acquire);
-        age_ms >= self.options.lease_ms
+        self.running.lease().is_over(self.store.clock().monotonic_ms())
     }
 
     pub(super) fn hold(&self, jobs: Vec<ClaimedJob>) {
@@ -132,14 +158,37 @@ impl Shared {
         }
     }
 
+    /// The dispatcher asks the database for something, or has its answer.
+    pub(super) fn set_asking(&self, is_asking: Asking) {
+        let since_ms = match is_asking {
+            Asking::Begins => self.store.clock().monotonic_ms(),
+            Asking::Ends => NOT_ASKING,
+        };
+        self.asking_since_ms.store(since_ms, Ordering::Release);
+    }
+
+    /// For how long the dispatcher has waited for the database.
+    pub(super) fn has_asked_for_ms(&self) -> i64 {
+        let since_ms = self.asking_since_ms.load(Ordering::Acquire);
+        self.store.clock().monotonic_ms().saturating_sub(since_ms).max(0)
+    }
+
     pub(super) fn end(&self) {
-        self.ended.store(true, Ordering::Release);
-        self.warden.raise(Hints::STOP);
-        self.upkeep.raise(Hints::STOP);
+        self.ended.set();
+        for listener in [&self.warden, &self.relay, &self.heartbeat, &self.log_writer] {
+            listener.raise(Hints::STOP);
+        }
         self.held.close();
     }
 
     pub(super) fn has_ended(&self) -> bool {
-        self.ended.load(Ordering::Acquire)
+        self.ended.is_set()
     }
+}
+
+/// Whether a question to the database begins or is answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Asking {
+    Begins,
+    Ends,
 }

@@ -1,7 +1,7 @@
 //! Asking a running attempt to stop.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ pub enum StopCause {
     TimedOut,
     /// The worker leaves now.
     Leaving,
-    /// The worker is fenced: somebody else may own the job.
+    /// The worker's lease is over, or it was fenced: somebody else may own the job.
     Fenced,
 }
 
@@ -48,6 +48,8 @@ pub struct Stop {
 #[derive(Debug, Default)]
 struct Inner {
     cause: AtomicU8,
+    /// Somebody else may own the job, whatever came first.
+    is_fenced: AtomicBool,
     waiting: Mutex<()>,
     requested: Condvar,
     /// Becomes readable when a stop is requested; only attempts that poll files make one.
@@ -55,14 +57,19 @@ struct Inner {
 }
 
 impl Stop {
-    /// Asks for a stop. Only the first cause counts.
+    /// Asks for a stop. Only the first cause counts, but [`StopCause::Fenced`] takes away the time that
+    /// another cause gives.
     pub fn request(&self, cause: StopCause) {
+        let fences = match cause {
+            StopCause::Fenced => !self.inner.is_fenced.swap(true, Ordering::AcqRel),
+            StopCause::Cancelled | StopCause::TimedOut | StopCause::Leaving => false,
+        };
         let first = self
             .inner
             .cause
             .compare_exchange(NONE, cause.code(), Ordering::AcqRel, Ordering::Acquire)
             .is_ok();
-        if first {
+        if first || fences {
             let _waiting = self.inner.waiting.lock().unwrap_or_else(PoisonError::into_inner);
             self.inner.requested.notify_all();
             self.ring();
@@ -73,6 +80,12 @@ impl Stop {
     #[must_use]
     pub fn cause(&self) -> Option<StopCause> {
         StopCause::from_code(self.inner.cause.load(Ordering::Acquire))
+    }
+
+    /// Nothing of the attempt may go on for another moment: somebody else may own the job.
+    #[must_use]
+    pub fn is_fenced(&self) -> bool {
+        self.inner.is_fenced.load(Ordering::Acquire)
     }
 
     /// Waits until a stop is requested or `longest` is over.
@@ -93,7 +106,7 @@ impl Stop {
         self.cause()
     }
 
-    /// A file that becomes readable when a stop is requested.
+    /// A file that becomes readable when a stop is requested, or becomes urgent.
     ///
     /// # Errors
     /// When the system has no file to give.
@@ -101,11 +114,18 @@ impl Stop {
         if self.inner.wake.get().is_none() {
             let file = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
             let _made_meanwhile = self.inner.wake.set(file);
-        }
-        if self.cause().is_some() {
-            self.ring();
+            if self.cause().is_some() {
+                self.ring();
+            }
         }
         self.inner.wake.get().map(AsFd::as_fd).ok_or_else(|| std::io::Error::other("no event file"))
+    }
+
+    /// The file was heard: it is readable again at the next request.
+    pub(super) fn heard(&self) {
+        if let Some(file) = self.inner.wake.get() {
+            let _empty_already = rustix::io::read(file, &mut [0; 8]);
+        }
     }
 
     fn ring(&self) {
@@ -113,5 +133,41 @@ impl Stop {
             // Only a full counter makes this fail, and then it is readable anyway.
             let _full = rustix::io::write(file, &1u64.to_ne_bytes());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_cause_stays_and_fencing_makes_it_urgent() {
+        let stop = Stop::default();
+        stop.request(StopCause::Cancelled);
+        stop.request(StopCause::TimedOut);
+        assert_eq!((stop.cause(), stop.is_fenced()), (Some(StopCause::Cancelled), false));
+        stop.request(StopCause::Fenced);
+        assert_eq!((stop.cause(), stop.is_fenced()), (Some(StopCause::Cancelled), true));
+    }
+
+    #[test]
+    fn each_new_request_is_heard_once() {
+        let stop = Stop::default();
+        stop.request(StopCause::Leaving);
+        let is_ringing = || {
+            let file = stop.wake_file().expect("the system has one");
+            let mut files = [rustix::event::PollFd::new(&file, rustix::event::PollFlags::IN)];
+            rustix::event::poll(&mut files, Some(&rustix::event::Timespec::default()))
+                .expect("it can be polled")
+                == 1
+        };
+        assert!(is_ringing(), "asked before anybody listened");
+        stop.heard();
+        assert!(!is_ringing());
+        stop.request(StopCause::Fenced);
+        assert!(is_ringing(), "more urgent by now");
+        stop.heard();
+        stop.request(StopCause::Fenced);
+        assert!(!is_ringing(), "nothing new");
     }
 }

@@ -1,42 +1,28 @@
-//! The warden: tells attempts to stop when their time is over or somebody asked for it. It only reads,
-//! so a database that takes no writes holds it up in nothing.
+//! The warden: tells attempts to stop when their time is over, or the worker's own. It knows nothing but
+//! time and what others have read: it never touches the database, because a call into one may block
+//! for minutes, and then above all it is needed.
 
 use std::time::Duration;
 
 use super::shared::Shared;
-use crate::signal::Hints;
 
-/// How often stop requests are read without a hint: the net under the signals.
-const LOOK_MS: i64 = 5_000;
-/// After a failure they are read again so much later.
-const RETRY_MS: i64 = 200;
+/// It looks at least so often: timers stand still while a machine is suspended, and leases do not.
+const LOOK_MS: i64 = 1_000;
 
 /// What the warden's thread does until the worker ends.
 pub(super) fn serve(shared: &Shared) {
-    let mut look_at_ms = 0;
-    let mut hints = Hints::CANCEL;
+    let clock = shared.store.clock();
     while !shared.has_ended() {
-        let now_ms = shared.store.clock().monotonic_ms();
-        if hints.intersects(Hints::CANCEL) || now_ms >= look_at_ms {
-            look_at_ms = now_ms + relay_cancellations(shared);
+        let now_ms = clock.monotonic_ms();
+        if let Some(stopped) = shared.running.lapse(now_ms) {
+            tracing::warn!(
+                worker_id = shared.worker_id(),
+                stopped,
+                "the lease could not be renewed in time: what runs was stopped, and nothing starts"
+            );
         }
-        let deadline_ms = shared.running.stop_late(now_ms);
-        let next_ms = deadline_ms.map_or(look_at_ms, |deadline_ms| deadline_ms.min(look_at_ms));
+        let next_ms = shared.running.stop_late(now_ms).unwrap_or(i64::MAX).min(now_ms + LOOK_MS);
         let wait_ms = u64::try_from(next_ms - now_ms).unwrap_or(0);
-        hints = shared.warden.wait(shared.store.clock().until(None, Duration::from_millis(wait_ms)));
-    }
-}
-
-/// Reads what was asked to stop, and returns when to read again.
-fn relay_cancellations(shared: &Shared) -> i64 {
-    match shared.store.cancel_requests(shared.worker_id()) {
-        Ok(job_ids) => {
-            shared.running.cancel(job_ids);
-            LOOK_MS
-        }
-        Err(error) => {
-            tracing::warn!(%error, "stop requests could not be read; trying on");
-            RETRY_MS
-        }
+        shared.warden.wait(clock.until(None, Duration::from_millis(wait_ms)));
     }
 }

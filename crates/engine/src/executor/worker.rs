@@ -1,18 +1,23 @@
 //! A worker: registers, starts its threads, drains, leaves.
 
 use std::sync::Arc;
-use std::thread::JoinHandle;
+use std::sync::mpsc::{Receiver, channel};
 
+use super::crew::Crew;
 use super::handler::Handlers;
 use super::shared::{Mode, Shared};
-use super::{dispatcher, pool, upkeep, warden};
-use crate::error::{Error, Result};
+use super::{dispatcher, heartbeat, log_writer, pool, relay, warden};
+use crate::error::{Error, Result, Unavailable};
 use crate::process::ProcessIdentity;
-use crate::status::WorkerStatus;
 use crate::store::{NewWorker, Scope, Store};
 
 /// Executor threads of one worker at most.
 pub const THREADS_MAX: i64 = 1_024;
+
+/// Shorter leases than this are refused: a fifth of it must be enough to end processes.
+const LEASE_MIN_MS: i64 = 100;
+/// A worker that leaves waits so long for a database that does not answer.
+const LAST_ANSWER_MS: i64 = 5_000;
 
 /// How a worker works.
 #[derive(Debug, Clone)]
@@ -21,7 +26,8 @@ pub struct WorkerOptions {
     pub scope: Scope,
     /// How many jobs it executes at once, 1 to [`THREADS_MAX`].
     pub threads: i64,
-    /// How long it keeps its jobs without a sign of life, in milliseconds.
+    /// How long others leave it its jobs without a sign of life, in milliseconds. When it can't give one, it
+    /// stops them itself a fifth of that time before.
     pub lease_ms: i64,
     /// How long a process may take to end after SIGTERM before SIGKILL, in milliseconds.
     pub grace_ms: i64,
@@ -45,8 +51,11 @@ impl Default for WorkerOptions {
 /// A running worker. Dropping it leaves: what runs is stopped and can be carried on by others.
 pub struct Worker {
     shared: Arc<Shared>,
-    dispatcher: Option<JoinHandle<Result<()>>>,
-    others: Vec<JoinHandle<()>>,
+    dispatcher: Crew,
+    /// Why the dispatcher ended.
+    conclusion: Receiver<Result<()>>,
+    executors: Crew,
+    others: Crew,
 }
 
 impl Worker {
@@ -58,32 +67,24 @@ impl Worker {
         check(&options)?;
         store.watch();
         let instance: Arc<str> = Arc::from(store.instance()?);
-        let worker_id = register(store, &handlers, &options)?;
+        let registration = register(store, &handlers, &options)?;
         let threads = options.threads;
-        let shared = Arc::new(Shared::new(store.clone(), handlers, options, instance, worker_id));
-        let mut worker = Worker { shared, dispatcher: None, others: Vec::new() };
+        let shared = Arc::new(Shared::new(store.clone(), handlers, options, instance, registration));
+        let (conclude, conclusion) = channel();
+        let (dispatcher, executors, others) = (Crew::new(), Crew::new(), Crew::new());
+        let mut worker = Worker { shared, dispatcher, conclusion, executors, others };
+        let Worker { shared, dispatcher, executors, others, .. } = &mut worker;
         for number in 0..threads {
-            worker.spawn(format!("windlass-executor-{number}"), pool::serve)?;
+            executors.spawn(format!("windlass-executor-{number}"), shared, pool::serve)?;
         }
-        worker.spawn("windlass-warden".to_owned(), warden::serve)?;
-        worker.spawn("windlass-upkeep".to_owned(), upkeep::serve)?;
-        let shared = Arc::clone(&worker.shared);
-        let dispatcher = std::thread::Builder::new()
-            .name("windlass-dispatcher".to_owned())
-            .spawn(move || dispatcher::serve(&shared))
-            .map_err(|error| Error::internal("start a worker", error.to_string()))?;
-        worker.dispatcher = Some(dispatcher);
+        others.spawn("windlass-warden".to_owned(), shared, warden::serve)?;
+        others.spawn("windlass-relay".to_owned(), shared, relay::serve)?;
+        others.spawn("windlass-heartbeat".to_owned(), shared, heartbeat::serve)?;
+        others.spawn("windlass-log-writer".to_owned(), shared, log_writer::serve)?;
+        dispatcher.spawn("windlass-dispatcher".to_owned(), shared, move |shared| {
+            let _nobody_asks = conclude.send(dispatcher::serve(shared));
+        })?;
         Ok(worker)
-    }
-
-    fn spawn(&mut self, name: String, serve: fn(&Shared)) -> Result<()> {
-        let shared = Arc::clone(&self.shared);
-        let thread = std::thread::Builder::new()
-            .name(name)
-            .spawn(move || serve(&shared))
-            .map_err(|error| Error::internal("start a worker", error.to_string()))?;
-        self.others.push(thread);
-        Ok(())
     }
 
     /// Its present id: a new one after it was fenced.
@@ -98,18 +99,14 @@ impl Worker {
         self.shared.has_ended()
     }
 
-    /// Finishes what runs, claims nothing, then ends.
+    /// Finishes what runs, claims nothing, then ends. Waits for nothing. While the database can't be used, it
+    /// waits with the results for as long as [`WorkerOptions::patience_ms`] says.
     pub fn drain(&self) {
-        if self.shared.mode() == Mode::Working {
-            self.shared.advance_mode(Mode::Draining);
-            let marked = self.shared.store.set_worker_status(self.id(), WorkerStatus::Draining);
-            if let Err(error) = marked {
-                tracing::debug!(%error, "the worker could not be marked as draining");
-            }
-        }
+        self.shared.advance_mode(Mode::Draining);
     }
 
-    /// Stops what runs and ends. What was stopped counts as interrupted.
+    /// Stops what runs and ends. What was stopped counts as interrupted. Waits for nothing, and for a
+    /// database that can't be used no more than some seconds: others take the jobs back then.
     pub fn leave(&self) {
         self.shared.advance_mode(Mode::Leaving);
     }
@@ -123,16 +120,23 @@ impl Worker {
     }
 
     fn join_threads(&mut self) -> Result<()> {
-        let result = match self.dispatcher.take().map(JoinHandle::join) {
-            None => Ok(()),
-            Some(Ok(result)) => result,
-            Some(Err(_panic)) => Err(Error::internal("run a worker", "the dispatcher panicked")),
-        };
-        self.shared.end();
-        for thread in self.others.drain(..) {
-            let _panicked = thread.join();
+        // Also set when the dispatcher ends by itself.
+        self.shared.leaving.wait();
+        let shared = &self.shared;
+        let has_concluded = self.dispatcher.join_while(|| shared.has_asked_for_ms() < LAST_ANSWER_MS);
+        shared.end();
+        let clock = shared.store.clock();
+        let began_ms = clock.monotonic_ms();
+        let is_early = || clock.monotonic_ms() - began_ms < LAST_ANSWER_MS;
+        // Nobody renews the lease any more: after it nothing of theirs runs on.
+        self.executors.join_while(|| is_early() || !shared.lease_is_over());
+        self.others.join_while(is_early);
+        if !has_concluded {
+            let reason = Unavailable::InputOutput(format!("no answer within {LAST_ANSWER_MS} ms"));
+            return Err(Error::unavailable("end a worker", reason));
         }
-        result
+        let panicked = || Err(Error::internal("run a worker", "the dispatcher panicked"));
+        self.conclusion.try_recv().unwrap_or_else(|_none| panicked())
     }
 }
 
@@ -140,6 +144,10 @@ impl Drop for Worker {
     fn drop(&mut self) {
         self.leave();
         let _said_before = self.join_threads();
+        if Arc::strong_count(&self.shared) > 1 {
+            // A thread waits for the database, and the keeper would go on with it.
+            self.shared.keeper.close();
+        }
     }
 }
 
@@ -149,15 +157,23 @@ fn check(options: &WorkerOptions) -> Result<()> {
         let reason = format!("threads is {}, and 1 to {THREADS_MAX} are possible", options.threads);
         return Err(Error::invalid(WHAT, reason));
     }
-    if options.lease_ms < 100 {
+    if options.lease_ms < LEASE_MIN_MS {
         return Err(Error::invalid(WHAT, format!("a lease of {} ms is too short", options.lease_ms)));
     }
     Ok(())
 }
 
-pub(super) fn register(store: &Store, handlers: &Handlers, options: &WorkerOptions) -> Result<i64> {
+/// An identity, and when it was asked for by the monotonic clock: its lease is no older.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Registration {
+    pub(super) worker_id: i64,
+    pub(super) sent_at_ms: i64,
+}
+
+pub(super) fn register(store: &Store, handlers: &Handlers, options: &WorkerOptions) -> Result<Registration> {
     let ProcessIdentity { host, pid, process } = ProcessIdentity::current();
-    store.register_worker(NewWorker {
+    let sent_at_ms = store.clock().monotonic_ms();
+    let worker_id = store.register_worker(NewWorker {
         host,
         pid,
         process,
@@ -165,5 +181,6 @@ pub(super) fn register(store: &Store, handlers: &Handlers, options: &WorkerOptio
         kinds: handlers.kinds(),
         threads: options.threads,
         lease_ms: options.lease_ms,
-    })
+    })?;
+    Ok(Registration { worker_id, sent_at_ms })
 }

@@ -10,7 +10,7 @@ use crate::db::{Connection, Row, all, one};
 use crate::error::Result;
 use crate::signal::Hints;
 use crate::status::WorkerStatus;
-use crate::transition::{Outcome, after_attempt};
+use crate::transition::{Facts, Outcome, after_attempt};
 
 /// Jobs rescued in one transaction at most.
 const RESCUE_MAX: i64 = 1_000;
@@ -194,6 +194,24 @@ impl Store {
         })
     }
 
+    /// The attempts that run under a worker by the tables, as (job, what its end is decided by). Read where
+    /// it is written: a standby that lags would show too little.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn claimed_by(&self, worker_id: i64) -> Result<Vec<(i64, Facts)>> {
+        self.write("look at what a worker runs", move |connection| {
+            all(
+                connection,
+                "SELECT id, attempt, failures, max_attempts, interruptions, max_interruptions, on_interrupt,
+                        retry
+                 FROM jobs WHERE worker_id = $1 AND status = 'RUNNING'",
+                &[worker_id.into()],
+                |row| Ok((row.integer(0)?, read_facts(row, 1)?)),
+            )
+        })
+    }
+
     /// Whether a rescue would find jobs to take back, without taking the write lock.
     ///
     /// # Errors
@@ -206,7 +224,7 @@ impl Store {
 struct Orphan {
     job_id: i64,
     worker_id: i64,
-    facts: crate::transition::Facts,
+    facts: Facts,
 }
 
 fn fence(connection: &mut dyn Connection, dead: &[(i64, i64)], now_ms: i64) -> Result<i64> {

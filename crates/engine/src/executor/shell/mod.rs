@@ -16,72 +16,69 @@ use std::process::{Child, ExitStatus};
 use super::attempt::Attempt;
 use super::handler::{Handler, failed, failed_for_good};
 use crate::transition::Outcome;
-use keeper::Keeper;
+pub(super) use keeper::Keeper;
 use kill::Attempts;
 use payload::Payload;
-use scratch::Scratch;
 use watch::Watched;
 
 /// Executes scripts and programs as processes of their own group.
 #[derive(Debug, Default)]
-pub struct Shell {
-    keeper: Keeper,
-    scratch: Scratch,
-}
+pub struct Shell;
 
 impl Handler for Shell {
     fn execute(&self, attempt: &Attempt) -> Outcome {
-        self.start(attempt).unwrap_or_else(|outcome| outcome)
+        start(attempt).unwrap_or_else(|outcome| outcome)
     }
 }
 
-impl Shell {
-    /// The early ways out are failures; so the error is an outcome too.
-    fn start(&self, attempt: &Attempt) -> Result<Outcome, Outcome> {
-        let payload = Payload::parse(attempt.payload()).map_err(failed_for_good)?;
-        let scratch = self
-            .scratch
-            .folder()
-            .map_err(|error| failed(format!("no folder for WINDLASS_OUTPUT: {error}")))?;
-        let output_file = scratch.join(format!("{}-{}", attempt.job().id, attempt.number()));
-        let mut command = command::build(attempt, &payload, &output_file)?;
-        if attempt.number() > 1 {
-            // An earlier attempt may have lost its engine: nothing of it may run beside this one.
-            kill::sweep(&attempt.mark(), Attempts::Before(attempt.number())).map_err(failed)?;
-        }
-        if attempt.stop().cause().is_some() {
-            return Err(Outcome::Unstarted);
-        }
-        let child = command.spawn().map_err(|error| cannot_start(&command, &error))?;
-        let watched = self.supervise(attempt, child, scratch, payload.output)?;
-        let outcome = judge(attempt, &payload, &output_file, watched);
-        let _never_written = std::fs::remove_file(&output_file);
-        Ok(outcome)
+/// The early ways out are failures; so the error is an outcome too.
+fn start(attempt: &Attempt) -> Result<Outcome, Outcome> {
+    let payload = Payload::parse(attempt.payload()).map_err(failed_for_good)?;
+    let scratch = attempt
+        .keeper
+        .scratch()
+        .map_err(|error| failed(format!("no folder for WINDLASS_OUTPUT: {error}")))?;
+    let name = format!("{}-{}", attempt.job().id, attempt.number());
+    let output_file = scratch.join(&name);
+    let mut command = command::build(attempt, &payload, &output_file)?;
+    if attempt.number() > 1 {
+        // An earlier attempt may have lost its engine: nothing of it may run beside this one.
+        kill::sweep(&attempt.mark(), Attempts::Before(attempt.number())).map_err(failed)?;
     }
+    if attempt.stop().cause().is_some() {
+        return Err(Outcome::Unstarted);
+    }
+    attempt.keeper.begin(&name);
+    let child = command.spawn().map_err(|error| {
+        attempt.keeper.end(&name, None);
+        cannot_start(&command, &error)
+    })?;
+    let watched = supervise(attempt, &name, child, payload.output)?;
+    let outcome = judge(attempt, &payload, &output_file, watched);
+    let _never_written = std::fs::remove_file(&output_file);
+    Ok(outcome)
+}
 
-    fn supervise(
-        &self,
-        attempt: &Attempt,
-        mut child: Child,
-        scratch: &Path,
-        source: windlass_workflow::OutputSource,
-    ) -> Result<Watched, Outcome> {
-        let group = rustix::process::Pid::from_child(&child);
-        self.keeper.add(group, scratch);
-        let watched = watch::watch(attempt, &mut child, source);
-        // The leader is not waited for yet, so nobody else can have its group's number.
-        kill::group(group, rustix::process::Signal::KILL);
-        if attempt.stop().cause().is_some() {
-            // A child in a session of its own escapes its group.
-            let _said_below = kill::sweep(&attempt.mark(), Attempts::Only(attempt.number()));
-        }
-        self.keeper.remove(group);
-        let status = child.wait();
-        let mut watched =
-            watched.map_err(|error| failed(format!("its output could not be read: {error}")))?;
-        watched.status = Some(status.map_err(|error| failed(format!("its end could not be seen: {error}")))?);
-        Ok(watched)
+fn supervise(
+    attempt: &Attempt,
+    name: &str,
+    mut child: Child,
+    source: windlass_workflow::OutputSource,
+) -> Result<Watched, Outcome> {
+    let group = rustix::process::Pid::from_child(&child);
+    attempt.keeper.add_group(group);
+    let watched = watch::watch(attempt, &mut child, source);
+    // The leader is not waited for yet, so nobody else can have its group's number.
+    kill::group(group, rustix::process::Signal::KILL);
+    if attempt.stop().cause().is_some() {
+        // A child in a session of its own escapes its group.
+        let _said_below = kill::sweep(&attempt.mark(), Attempts::Only(attempt.number()));
     }
+    attempt.keeper.end(name, Some(group));
+    let status = child.wait();
+    let mut watched = watched.map_err(|error| failed(format!("its output could not be read: {error}")))?;
+    watched.status = Some(status.map_err(|error| failed(format!("its end could not be seen: {error}")))?);
+    Ok(watched)
 }
 
 fn judge(attempt: &Attempt, payload: &Payload, output_file: &Path, watched: Watched) -> Outcome {

@@ -84,6 +84,7 @@ struct Ready {
     stdout: bool,
     stderr: bool,
     ended: bool,
+    stop: bool,
 }
 
 struct Watch<'a> {
@@ -152,13 +153,18 @@ impl Watch<'_> {
         let stdout = add(&mut files, self.stdout.pipe.as_ref().map(AsFd::as_fd));
         let stderr = add(&mut files, self.stderr.pipe.as_ref().map(AsFd::as_fd));
         let end = add(&mut files, (!self.phase.has_ended()).then(|| ended.as_fd()));
-        add(&mut files, (self.phase == Phase::Running).then_some(stop));
+        let stop = add(&mut files, Some(stop));
         match poll(&mut files, self.timeout().as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
         let is_ready = |place: Option<usize>| place.is_some_and(|place| !files[place].revents().is_empty());
-        Ok(Ready { stdout: is_ready(stdout), stderr: is_ready(stderr), ended: is_ready(end) })
+        Ok(Ready {
+            stdout: is_ready(stdout),
+            stderr: is_ready(stderr),
+            ended: is_ready(end),
+            stop: is_ready(stop),
+        })
     }
 
     fn timeout(&self) -> Option<Timespec> {
@@ -175,6 +181,11 @@ impl Watch<'_> {
     /// Goes on to the next phase when it is time. `false` ends the watch.
     fn step(&mut self, ready: Ready) -> bool {
         let now_ms = self.attempt.store.clock().monotonic_ms();
+        if ready.stop {
+            // Before the wishes are looked at: one that comes later rings again.
+            self.attempt.stop().heard();
+        }
+        let is_fenced = self.attempt.stop().is_fenced();
         if ready.ended && !self.phase.has_ended() {
             // The shell of a script ends at once when it is asked to; its children have the same grace.
             let kill_at_ms = match self.phase {
@@ -183,10 +194,10 @@ impl Watch<'_> {
                     now_ms + LINGER_MS
                 }
             };
-            self.phase = Phase::Lingering { kill_at_ms };
+            self.phase = Phase::Lingering { kill_at_ms: if is_fenced { now_ms } else { kill_at_ms } };
             return true;
         }
-        let is_time = self.phase.next_at_ms().is_some_and(|at_ms| at_ms <= now_ms);
+        let is_time = is_fenced || self.phase.next_at_ms().is_some_and(|at_ms| at_ms <= now_ms);
         match self.phase {
             Phase::Running => {
                 if let Some(cause) = self.attempt.stop().cause() {
@@ -194,20 +205,24 @@ impl Watch<'_> {
                 }
             }
             Phase::Terminating { .. } if is_time => {
-                self.say("it did not end after SIGTERM: sending SIGKILL");
+                self.say(if is_fenced {
+                    "its worker lost the lease: sending SIGKILL"
+                } else {
+                    "it did not end after SIGTERM: sending SIGKILL"
+                });
                 kill::group(self.group, Signal::KILL);
                 self.stopped = self.stopped.take().map(|stopped| format!("{stopped}, then SIGKILL"));
                 self.phase = Phase::Killed;
             }
             Phase::Lingering { .. } if is_time => {
-                if let Some(stopped) = self.stopped.take_if(|_| !group::is_gone(self.group)) {
+                if let Some(stopped) = self.stopped.take_if(|_| !is_fenced && !group::is_gone(self.group)) {
                     self.say("its children did not end after SIGTERM: sending SIGKILL");
                     self.stopped = Some(format!("{stopped}, then SIGKILL"));
                 }
                 kill::group(self.group, Signal::KILL);
                 self.phase = Phase::Draining { until_ms: now_ms + DRAIN_MS };
             }
-            Phase::Draining { .. } if is_time => return false,
+            Phase::Draining { until_ms } if until_ms <= now_ms => return false,
             Phase::Terminating { .. } | Phase::Killed | Phase::Lingering { .. } | Phase::Draining { .. } => {}
         }
         true
@@ -223,13 +238,12 @@ impl Watch<'_> {
             StopCause::Leaving => "stopped with its worker".to_owned(),
             StopCause::Fenced => "stopped: its worker lost the lease".to_owned(),
         };
-        let (signal, name, phase) = match cause {
-            StopCause::Cancelled | StopCause::TimedOut | StopCause::Leaving => {
-                let kill_at_ms = now_ms + self.attempt.grace_ms;
-                (Signal::TERM, "SIGTERM", Phase::Terminating { kill_at_ms })
-            }
+        let (signal, name, phase) = if self.attempt.stop().is_fenced() {
             // Somebody else may start the job at this moment: no time for grace.
-            StopCause::Fenced => (Signal::KILL, "SIGKILL", Phase::Killed),
+            (Signal::KILL, "SIGKILL", Phase::Killed)
+        } else {
+            let kill_at_ms = now_ms + self.attempt.grace_ms;
+            (Signal::TERM, "SIGTERM", Phase::Terminating { kill_at_ms })
         };
         self.say(format!("{why}: sending {name}"));
         kill::group(self.group, signal);

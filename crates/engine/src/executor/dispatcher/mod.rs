@@ -1,31 +1,40 @@
 //! The dispatcher: the one thread of a worker that claims and finishes, both in one transaction.
 
+mod comparison;
+mod patience;
+mod writing;
+
 use std::time::Duration;
 
 use super::held::Held;
+use super::outstanding::{Key, Outstanding};
 use super::pace::Pace;
 use super::results::Done;
 use super::shared::{Mode, Shared};
 use super::worker::register;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::signal::Hints;
-use crate::status::{JobStatus, WorkerStatus};
+use crate::status::WorkerStatus;
 use crate::store::{CLAIM_MAX, ClaimRequest, ClaimedJob, Claims, Finish, Finished};
-use crate::transition::{AttemptOutcome, Outcome, after_attempt};
+use crate::transition::{Facts, Outcome, after_attempt};
 
 /// The safety net under the signals: how often an idle worker looks by itself.
 const POLL: Duration = Duration::from_secs(5);
 /// Jobs held in memory that did not start within this time go back.
 const HELD_TICK: Duration = Duration::from_millis(50);
-/// Waits between tries while the database can't be used.
-const RETRY_MIN_MS: u64 = 20;
-const RETRY_MAX_MS: u64 = 1_000;
 
 /// What the dispatcher's thread does until the worker ends.
 pub(super) fn serve(shared: &Shared) -> Result<()> {
     // Also after a panic: without a dispatcher nobody may renew the lease or execute.
     let _end = EndGuard { shared };
-    let mut dispatcher = Dispatcher { shared, pace: Pace::unknown(), outstanding: 0, look: Look::Now };
+    let mut dispatcher = Dispatcher {
+        shared,
+        pace: Pace::unknown(),
+        outstanding: Outstanding::default(),
+        look: Look::Now,
+        compare_at_ms: shared.store.clock().monotonic_ms() + comparison::INTERVAL_MS,
+        is_repeat: false,
+    };
     let served = dispatcher.work();
     if let Err(error) = &served {
         tracing::error!(worker_id = shared.worker_id(), %error, "the worker gives up");
@@ -56,26 +65,31 @@ enum Look {
 struct Dispatcher<'a> {
     shared: &'a Shared,
     pace: Pace,
-    /// Jobs claimed and not finished: held, running, or done and not written.
-    outstanding: i64,
+    /// Attempts claimed and not finished: held, running, or done and not written.
+    outstanding: Outstanding,
     look: Look,
+    /// When to compare them with the tables.
+    compare_at_ms: i64,
+    /// The last thing asked of the database was asked more than once: an earlier try may have been heard.
+    is_repeat: bool,
 }
 
 impl Dispatcher<'_> {
     fn work(&mut self) -> Result<()> {
         loop {
+            self.compare_if_due()?;
             let mode = self.shared.mode();
             let mut done = self.collect();
             if mode != Mode::Working {
                 done.extend(self.shared.held.take_all().into_iter().map(unstarted));
             }
             // What is done makes room in the transaction that finishes it.
-            let room = self.room(mode, self.outstanding - done.len() as i64);
+            let room = self.room(mode, self.outstanding.count() - done.len() as i64);
             if !done.is_empty() || (room.limit > 0 && self.may_find(room)?) {
                 self.finish_and_claim(done, room)?;
                 continue;
             }
-            if mode != Mode::Working && self.outstanding == 0 {
+            if mode != Mode::Working && self.outstanding.count() == 0 {
                 return self.retrying("end a worker", |shared| {
                     shared
                         .store
@@ -97,6 +111,8 @@ impl Dispatcher<'_> {
     fn room(&self, mode: Mode, outstanding: i64) -> Room {
         let count = |jobs: i64| usize::try_from(jobs).unwrap_or(0).min(CLAIM_MAX);
         match mode {
+            // What is claimed now could not be started.
+            Mode::Working if self.shared.lease_is_over() => Room { limit: 0, idle: 0 },
             Mode::Working => {
                 let threads = self.shared.options.threads;
                 let limit = count(threads + self.pace.held(threads) - outstanding);
@@ -147,16 +163,18 @@ impl Dispatcher<'_> {
     }
 
     fn finish_and_claim(&mut self, done: Vec<Done>, room: Room) -> Result<()> {
-        let count = done.len() as i64;
+        let keys: Vec<(Key, bool)> =
+            done.iter().map(|done| (done.held.key(), done.outcome != Outcome::Unstarted)).collect();
         let finishes: Vec<Finish> = done.into_iter().map(|done| self.decide(done)).collect();
         let (finished, claims) = self.write(finishes, room)?;
-        self.outstanding -= count;
-        for job_id in &finished.conflicts {
-            tracing::warn!(job_id, "another worker owns the job by now: the result was discarded");
+        for (key, has_begun) in keys {
+            if has_begun {
+                self.outstanding.end(key);
+            } else {
+                self.outstanding.drop(key);
+            }
         }
-        for (run_id, status) in &finished.ended_runs {
-            tracing::info!(run_id, %status, "run ended");
-        }
+        self.report(&finished);
         match claims {
             Claims::Fenced => self.register_anew(),
             Claims::Jobs(jobs) => {
@@ -167,137 +185,67 @@ impl Dispatcher<'_> {
         }
     }
 
+    fn report(&self, finished: &Finished) {
+        for job_id in &finished.conflicts {
+            if self.is_repeat {
+                tracing::info!(
+                    job_id,
+                    "the result was recorded by an earlier try, or somebody else owns the job"
+                );
+            } else {
+                tracing::warn!(job_id, "another worker owns the job by now: the result was discarded");
+            }
+        }
+        for (run_id, status) in &finished.ended_runs {
+            tracing::info!(run_id, %status, "run ended");
+        }
+    }
+
     fn take_over(&mut self, jobs: Vec<ClaimedJob>) {
-        self.outstanding += jobs.len() as i64;
-        if !jobs.is_empty() {
-            self.shared.hold(jobs);
+        let worker_id = self.shared.worker_id();
+        // What runs already is not started a second time: its claim was lost, and now made good.
+        let news: Vec<ClaimedJob> = jobs
+            .into_iter()
+            .filter(|job| self.outstanding.add((job.id, job.facts.attempt), worker_id))
+            .collect();
+        if !news.is_empty() {
+            self.shared.hold(news);
         }
     }
 
     fn decide(&self, done: Done) -> Finish {
-        let store = &self.shared.store;
-        let job = &done.held.job;
-        let transition =
-            after_attempt(&job.facts, done.outcome, store.clock().now_ms(), store.random().share());
-        if let Some(error) = &transition.last_error {
+        let Done { held, outcome, logs } = done;
+        let finish = self.end_of(held.job.id, held.worker_id, &held.job.facts, outcome);
+        if let Some(error) = &finish.transition.last_error {
             tracing::info!(
-                job = job.label(),
-                attempt = job.facts.attempt,
-                status = %transition.status,
+                job = held.job.label(),
+                attempt = finish.attempt,
+                status = %finish.transition.status,
                 "{error}"
             );
         }
-        Finish {
-            job_id: job.id,
-            attempt: job.facts.attempt,
-            worker_id: done.held.worker_id,
-            transition,
-            logs: done.logs,
-        }
+        Finish { logs, ..finish }
     }
 
-    /// Writes results. When the database refuses them together, each is written alone, so that one
-    /// that can't be stored fails by itself.
-    fn write(&self, finishes: Vec<Finish>, room: Room) -> Result<(Finished, Claims)> {
-        let together = self.retrying("finish and claim jobs", |shared| {
-            shared.store.finish_and_claim(finishes.clone(), Some(request(shared, room)))
-        });
-        match together {
-            Ok(written) => Ok(written),
-            Err(error @ Error::Unavailable { .. }) => Err(error),
-            Err(error) if finishes.is_empty() => Err(error),
-            Err(_refused) => {
-                let finished = self.write_each(finishes)?;
-                // The claim was refused together with the results.
-                let claims =
-                    self.retrying("claim jobs", |shared| shared.store.claim(request(shared, room)))?;
-                Ok((finished, claims))
-            }
-        }
-    }
-
-    fn write_each(&self, finishes: Vec<Finish>) -> Result<Finished> {
-        let mut all = Finished::default();
-        for finish in finishes {
-            let alone = self
-                .retrying("finish a job", |shared| shared.store.finish_and_claim(vec![finish.clone()], None));
-            let (finished, _claims) = match alone {
-                Ok(written) => written,
-                Err(error @ Error::Unavailable { .. }) => return Err(error),
-                Err(error) => match self.write_refused(&finish, &error) {
-                    Ok(written) => written,
-                    Err(error @ Error::Unavailable { .. }) => return Err(error),
-                    Err(error) => {
-                        // One row that can't be written must not end the worker. It stays RUNNING, and
-                        // is taken back when this worker is gone.
-                        tracing::error!(job_id = finish.job_id, %error, "the job could not be finished");
-                        continue;
-                    }
-                },
-            };
-            all.conflicts.extend(finished.conflicts);
-            all.ended_runs.extend(finished.ended_runs);
-        }
-        Ok(all)
-    }
-
-    fn write_refused(&self, finish: &Finish, error: &Error) -> Result<(Finished, Claims)> {
-        let refused = self.refuse(finish, error);
-        self.retrying("finish a job", |shared| shared.store.finish_and_claim(vec![refused.clone()], None))
-    }
-
-    /// A result that can't be stored is a failure of its attempt.
-    fn refuse(&self, finish: &Finish, error: &Error) -> Finish {
-        tracing::error!(job_id = finish.job_id, %error, "the result could not be stored");
-        let mut refused = finish.clone();
-        refused.logs.clear();
-        refused.transition.status = JobStatus::Failed;
-        refused.transition.output = None;
-        refused.transition.record = Some(AttemptOutcome::Failed);
-        refused.transition.last_error = Some(format!("the result could not be stored: {error}"));
-        refused
-    }
-
-    /// Repeats what failed because the database can't be used for now: says so once, goes on by
-    /// itself, and gives up after the worker's patience.
-    fn retrying<T>(&self, what: &str, mut operation: impl FnMut(&Shared) -> Result<T>) -> Result<T> {
-        let clock = self.shared.store.clock();
-        let began_ms = clock.monotonic_ms();
-        let mut pause_ms = RETRY_MIN_MS;
-        let mut said = false;
-        loop {
-            let error = match operation(self.shared) {
-                Ok(value) => {
-                    if said {
-                        tracing::warn!("the database can be used again");
-                    }
-                    return Ok(value);
-                }
-                Err(error) => error,
-            };
-            let waited_ms = clock.monotonic_ms() - began_ms;
-            let patience_over = self.shared.options.patience_ms.is_some_and(|most_ms| waited_ms >= most_ms);
-            if !error.is_passing() || patience_over || self.shared.mode() == Mode::Leaving {
-                return Err(error);
-            }
-            if !std::mem::replace(&mut said, true) {
-                tracing::warn!(%error, "{what}: waiting for the database; results are kept");
-            }
-            std::thread::sleep(Duration::from_millis(pause_ms));
-            pause_ms = (pause_ms * 2).min(RETRY_MAX_MS);
-        }
+    fn end_of(&self, job_id: i64, worker_id: i64, facts: &Facts, outcome: Outcome) -> Finish {
+        let store = &self.shared.store;
+        let transition = after_attempt(facts, outcome, store.clock().now_ms(), store.random().share());
+        Finish { job_id, attempt: facts.attempt, worker_id, transition, logs: Vec::new() }
     }
 
     /// This worker lost its jobs: stop what still runs, drop what did not start, begin as a new worker.
     fn register_anew(&mut self) -> Result<()> {
         let lost = self.shared.worker_id();
         self.shared.running.lose(lost);
-        self.outstanding -= self.shared.held.take_all().len() as i64;
-        let worker_id = self.retrying("register a worker", |shared| {
+        for held in self.shared.held.take_all() {
+            self.outstanding.drop(held.key());
+        }
+        let registration = self.retrying("register a worker", |shared| {
             register(&shared.store, &shared.handlers, &shared.options)
         })?;
-        self.shared.become_worker(worker_id);
+        self.shared.become_worker(registration);
         self.look = Look::Now;
+        let worker_id = registration.worker_id;
         tracing::warn!(lost, worker_id, "the lease was lost: registered as a new worker");
         Ok(())
     }
@@ -315,6 +263,8 @@ struct Room {
 }
 
 fn request(shared: &Shared, Room { limit, idle }: Room) -> ClaimRequest {
+    // It may have been waited for the database since there was room.
+    let limit = if shared.lease_is_over() { 0 } else { limit };
     ClaimRequest {
         worker_id: shared.worker_id(),
         scope: shared.options.scope.clone(),

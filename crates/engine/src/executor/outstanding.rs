@@ -1,0 +1,122 @@
+//! The attempts that a worker answers for: claimed, and their ends not written.
+//!
+//! Only the dispatcher claims and finishes, so it knows the set exactly, and can compare it with the tables.
+//! They differ when the answer to a commit was lost, or a server that took another's place never got it.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+
+/// Ends that are remembered: more than a server that takes another's place can have missed.
+const ENDED_MAX: usize = 10_000;
+
+/// A job and the number of the attempt.
+pub(super) type Key = (i64, i64);
+
+#[derive(Debug, Default)]
+pub(super) struct Outstanding {
+    /// By the identity under which each was claimed.
+    worker_ids: HashMap<Key, i64>,
+    ended: HashSet<Key>,
+    /// The same, the oldest first.
+    ended_order: VecDeque<Key>,
+}
+
+/// Where the tables and this worker differ.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Difference {
+    /// The tables say that it is ours, and nothing of it ever was: the answer to its claim was lost.
+    pub(super) unstarted: Vec<Key>,
+    /// The tables say that it is ours, and we were told that its end was written: that was lost.
+    pub(super) unended: Vec<Key>,
+    /// It is not ours any more.
+    pub(super) lost: Vec<Key>,
+}
+
+impl Outstanding {
+    /// How many there are, of all identities.
+    pub(super) fn count(&self) -> i64 {
+        i64::try_from(self.worker_ids.len()).unwrap_or(i64::MAX)
+    }
+
+    /// An attempt was claimed. `false`: it is among them already, because a server that took another's place
+    /// never got its claim.
+    pub(super) fn add(&mut self, key: Key, worker_id: i64) -> bool {
+        self.worker_ids.insert(key, worker_id).is_none()
+    }
+
+    /// The end of an attempt was written, or refused because it is not ours any more.
+    pub(super) fn end(&mut self, key: Key) {
+        self.worker_ids.remove(&key);
+        if self.ended.insert(key) {
+            self.ended_order.push_back(key);
+        }
+        if self.ended_order.len() > ENDED_MAX
+            && let Some(oldest) = self.ended_order.pop_front()
+        {
+            self.ended.remove(&oldest);
+        }
+    }
+
+    /// An attempt that nobody began is not ours any more.
+    pub(super) fn drop(&mut self, key: Key) {
+        self.worker_ids.remove(&key);
+    }
+
+    /// Compares it with the attempts that run under an identity by the tables.
+    pub(super) fn compare(&self, worker_id: i64, in_tables: &HashSet<Key>) -> Difference {
+        let unknown = in_tables.iter().filter(|key| !self.worker_ids.contains_key(*key)).copied();
+        let (unended, unstarted) = unknown.partition(|key| self.ended.contains(key));
+        let ours = self.worker_ids.iter().filter(|(_key, owner)| **owner == worker_id);
+        let lost = ours.map(|(key, _owner)| *key).filter(|key| !in_tables.contains(key)).collect();
+        Difference { unstarted, unended, lost }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WORKER: i64 = 5;
+
+    fn compare(outstanding: &Outstanding, in_tables: &[Key]) -> Difference {
+        outstanding.compare(WORKER, &in_tables.iter().copied().collect())
+    }
+
+    #[test]
+    fn what_the_tables_and_memory_disagree_on() {
+        let mut outstanding = Outstanding::default();
+        for job in 1..=3 {
+            assert!(outstanding.add((job, 1), WORKER));
+        }
+        outstanding.add((9, 1), WORKER - 1);
+        outstanding.end((3, 1));
+        assert_eq!(outstanding.count(), 3);
+        let same = Difference { unstarted: vec![], unended: vec![], lost: vec![] };
+        assert_eq!(compare(&outstanding, &[(1, 1), (2, 1)]), same, "another identity's is not looked for");
+        let found = compare(&outstanding, &[(1, 1), (3, 1), (4, 1), (2, 2)]);
+        assert_eq!((found.unended, found.lost), (vec![(3, 1)], vec![(2, 1)]));
+        let unstarted: HashSet<Key> = found.unstarted.into_iter().collect();
+        assert_eq!(unstarted, HashSet::from([(4, 1), (2, 2)]), "another attempt is another thing");
+    }
+
+    #[test]
+    fn a_claim_of_what_runs_already_is_noticed() {
+        let mut outstanding = Outstanding::default();
+        assert!(outstanding.add((1, 1), WORKER));
+        assert!(!outstanding.add((1, 1), WORKER));
+        outstanding.drop((1, 1));
+        assert_eq!(compare(&outstanding, &[(1, 1)]).unstarted, [(1, 1)], "it never began");
+    }
+
+    #[test]
+    fn ends_are_remembered_up_to_a_limit_the_newest_longest() {
+        let mut outstanding = Outstanding::default();
+        for job in 0..=ENDED_MAX as i64 {
+            outstanding.add((job, 1), WORKER);
+            outstanding.end((job, 1));
+            outstanding.end((job, 1));
+        }
+        let found = compare(&outstanding, &[(0, 1), (1, 1), (ENDED_MAX as i64, 1)]);
+        assert_eq!((found.unstarted, found.unended.len()), (vec![(0, 1)], 2));
+        assert_eq!((outstanding.ended.len(), outstanding.ended_order.len()), (ENDED_MAX, ENDED_MAX));
+    }
+}

@@ -1,0 +1,97 @@
+# Beside an engine: ends its jobs' processes when it dies, or when its lease is over and it does not do so
+# itself. It hears on standard input, one message a line:
+#
+#   + NAME     an attempt begins: its processes write their output to the file of that name, as 12-3
+#   + GROUP    one of their process groups, as 4711
+#   - ONE      it is gone
+#   = INSTANT  the lease is confirmed until then, in hundredths of a second as /proc/uptime counts them
+#   ? .        the lease may be over: from the timer below
+#   . .        the engine ends in order, and nothing runs
+#
+# An end of the input without the last is the engine's death. A shell can't wait for a message and for a time
+# at once: so a child waits for the time, and then writes a message.
+#
+# $1: the folder of the output files. $2: `one-kernel` or `many-hosts`, where the others are that wait for the
+# lease's end.
+
+trap '' HUP INT TERM
+exec 3<&0
+live= until= timer= over= bye=
+
+# Sets `now` in hundredths: 12.08 is 1208. The 1 keeps 08 from being read as octal.
+look_at_clock() {
+    read -r now rest </proc/uptime && now=$((${now%.*} * 100 + 1${now#*.} - 100))
+}
+
+# Has a child say so when `until` has come. Some `sleep` know whole seconds only.
+set_timer() {
+    left=$((until - now))
+    [ "$left" -gt 0 ] || left=0
+    due=$((now + left))
+    {
+        sleep "$((left / 100)).$((left % 100 / 10))$((left % 10))" 3<&- ||
+            sleep "$((left / 100 + 1))" 3<&- || exit
+        echo '? .' >/proc/self/fd/3
+    } 2>/dev/null &
+    timer=$!
+}
+
+# First the groups. Then, by what is in their environment, processes that left their group, or were started
+# and not told of.
+end_everything() {
+    folder=$1
+    set --
+    for one in $live; do
+        case $one in
+            *-*) set -- "$@" -e "WINDLASS_OUTPUT=$folder/$one" ;;
+            *) kill -9 "-$one" ;;
+        esac
+    done 2>/dev/null
+    live=
+    [ $# -gt 0 ] || return 0
+    for round in 1 2 3 4 5; do
+        found=
+        for environment in $(grep -lsxzF "$@" /proc/[0-9]*/environ); do
+            process=${environment#/proc/}
+            kill -9 "${process%/environ}" && found=1
+        done 2>/dev/null
+        [ "$found" ] || return 0
+    done
+}
+
+while [ -z "$bye" ] && read -r change value <&3; do
+    case $change in
+        +)
+            live="$live $value"
+            [ -z "$over" ] || end_everything "$1"
+            ;;
+        -)
+            rest=
+            for one in $live; do [ "$one" = "$value" ] || rest="$rest $one"; done
+            live=$rest
+            ;;
+        =)
+            until=$value over=
+            [ "$timer" ] || { look_at_clock && set_timer; }
+            ;;
+        '?')
+            wait "$timer"
+            timer=
+            look_at_clock || continue
+            late=$((now - due))
+            # The machine slept. Under one kernel so did all the others: that time does not count.
+            [ "$2" = many-hosts ] || [ "$late" -lt 100 ] || until=$((until + late))
+            if [ "$now" -lt "$until" ]; then
+                set_timer
+            else
+                over=1
+                end_everything "$1"
+            fi
+            ;;
+        .) bye=1 ;;
+    esac
+done
+[ "$bye" ] || end_everything "$1"
+trap '' USR1
+kill -USR1 0
+[ "$bye" ] || exec rm -rf -- "$1"

@@ -1,0 +1,226 @@
+//! The keeper: a tiny process beside the engine that kills the engine's jobs when the engine dies, or when it
+//! is stopped for longer than its lease.
+//!
+//! Even `kill -9` closes the pipe between them; the keeper then kills every group it was told of and
+//! ends. And it is told how long the lease is confirmed: a process that is stopped (by SIGSTOP, a debugger,
+//! a frozen cgroup) can't stop what it runs, and on another host nobody else can. It is a shell, so nothing
+//! has to be installed or found. Where no shell is, on one machine nothing is lost but time: the next
+//! attempt of a job sweeps what an earlier one left.
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+
+use super::scratch::Scratch;
+use crate::clock::Clock;
+use crate::db::Reach;
+
+const SCRIPT: &str = include_str!("keeper.sh");
+
+/// What the keeper has to know. Its process is started with the first one that it keeps.
+#[derive(Debug)]
+pub(in super::super::super) struct Keeper {
+    /// Its name is in the environment of every process of a job.
+    scratch: Scratch,
+    reach: Reach,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    process: Option<Child>,
+    /// Names of attempts, and process groups.
+    live: BTreeSet<String>,
+    /// Until when the lease is confirmed, as `/proc/uptime` counts.
+    until_cs: Option<i64>,
+    /// It could not be started, and that was said.
+    is_missing: bool,
+}
+
+impl Keeper {
+    /// `reach` says where the others are that wait for the end of the lease.
+    pub(in super::super::super) fn new(reach: Reach) -> Keeper {
+        Keeper { scratch: Scratch::default(), reach, state: Mutex::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The folder for what attempts write their output to, each in a file of its name. The keeper removes it
+    /// when the engine is gone.
+    ///
+    /// # Errors
+    /// When it can't be made.
+    pub(super) fn scratch(&self) -> std::io::Result<&Path> {
+        self.scratch.folder()
+    }
+
+    /// Processes of an attempt are going to be started.
+    pub(super) fn begin(&self, attempt: &str) {
+        self.add(attempt.to_owned());
+    }
+
+    /// A process group of an attempt runs.
+    pub(super) fn add_group(&self, group: Pid) {
+        self.add(name(group));
+    }
+
+    fn add(&self, one: String) {
+        let mut state = self.lock();
+        let message = format!("+ {one}\n");
+        state.live.insert(one);
+        if state.process.is_some() {
+            self.tell(&mut state, &message);
+        } else {
+            self.start(&mut state);
+        }
+    }
+
+    /// Nothing of an attempt runs, or what does may go on.
+    pub(super) fn end(&self, attempt: &str, group: Option<Pid>) {
+        let mut state = self.lock();
+        let mut message = String::new();
+        for one in group.map(name).into_iter().chain([attempt.to_owned()]) {
+            state.live.remove(&one);
+            message.push_str(&format!("- {one}\n"));
+        }
+        self.tell(&mut state, &message);
+    }
+
+    /// The lease is confirmed until an instant of the clock's monotonic time.
+    pub(in super::super::super) fn confirm(&self, until_ms: i64, clock: &Clock) {
+        let Some(until_cs) = clock.uptime_cs_at(until_ms) else { return };
+        let mut state = self.lock();
+        state.until_cs = Some(until_cs);
+        if state.has_died() {
+            tracing::warn!("the keeper of the jobs' processes was ended by somebody: starting another");
+            self.replace(&mut state);
+        } else if state.process.is_some() {
+            self.tell(&mut state, &format!("= {until_cs}\n"));
+        } else if !state.live.is_empty() {
+            self.start(&mut state);
+        }
+    }
+
+    /// Ends everything that it knows of, and itself: nobody else here is left to do it.
+    pub(in super::super::super) fn close(&self) {
+        if let Some(mut process) = self.lock().process.take() {
+            drop(process.stdin.take());
+            let _gone = process.wait();
+        }
+    }
+
+    /// One write a message, so that none is torn. The pipe does not block: a keeper that does not read must
+    /// not hold the engine up, and is none. Another one is told everything anew.
+    fn tell(&self, state: &mut State, message: &str) {
+        let Some(pipe) = state.process.as_mut().and_then(|process| process.stdin.as_mut()) else { return };
+        if let Err(error) = pipe.write_all(message.as_bytes()) {
+            tracing::warn!(%error, "the keeper of the jobs' processes does not listen: starting another");
+            self.replace(state);
+        }
+    }
+
+    fn replace(&self, state: &mut State) {
+        state.kill();
+        self.start(state);
+    }
+
+    fn start(&self, state: &mut State) {
+        match self.try_start(state) {
+            Ok(()) => state.is_missing = false,
+            Err(error) => {
+                state.kill();
+                if !std::mem::replace(&mut state.is_missing, true) {
+                    tracing::warn!(%error, "no shell to keep watch: jobs may outlive a killed engine for a while");
+                }
+            }
+        }
+    }
+
+    fn try_start(&self, state: &mut State) -> std::io::Result<()> {
+        let child = spawn(self.scratch.folder()?, self.reach)?;
+        let confirmed = state.until_cs.map(|until_cs| format!("= {until_cs}\n"));
+        let live = state.live.iter().map(|one| format!("+ {one}\n"));
+        let known: String = confirmed.into_iter().chain(live).collect();
+        let child = state.process.insert(child);
+        // A pipe holds 64 KiB, and a worker runs no more than some hundred attempts.
+        child.stdin.as_mut().map_or(Ok(()), |pipe| pipe.write_all(known.as_bytes()))
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(pipe) = state.process.as_mut().and_then(|process| process.stdin.as_mut())
+            && state.live.is_empty()
+        {
+            let _full_or_gone = pipe.write_all(b". .\n");
+        }
+        self.close();
+    }
+}
+
+impl State {
+    /// Kills the keeper before it could do anything, and its timer.
+    fn kill(&mut self) {
+        if let Some(mut process) = self.process.take() {
+            // It is not waited for yet, so nobody else can have its number.
+            let _gone = kill_process_group(Pid::from_child(&process), Signal::KILL);
+            let _gone = process.wait();
+        }
+    }
+
+    fn has_died(&self) -> bool {
+        let Some(process) = &self.process else { return false };
+        let seen = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        !matches!(waitid(WaitId::Pid(Pid::from_child(process)), seen), Ok(None))
+    }
+}
+
+fn name(group: Pid) -> String {
+    group.as_raw_nonzero().to_string()
+}
+
+fn spawn(scratch: &Path, reach: Reach) -> std::io::Result<Child> {
+    if scratch.as_os_str().as_encoded_bytes().contains(&b'\n') {
+        return Err(std::io::Error::other("the folder for temporary files has a line break in its name"));
+    }
+    let mut command = Command::new("/bin/sh");
+    command
+        .args(["-c", &without_comments(SCRIPT), "windlass-keeper"])
+        .arg(scratch)
+        .arg(match reach {
+            Reach::OneKernel => "one-kernel",
+            Reach::ManyHosts => "many-hosts",
+        })
+        // Of a job's environment it must have nothing: it would be swept as a part of that job.
+        .env_clear()
+        .process_group(0)
+        .current_dir("/")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    if let Some(path) = std::env::var_os("PATH") {
+        command.env("PATH", path);
+    }
+    let child = command.spawn()?;
+    if let Some(pipe) = &child.stdin {
+        rustix::io::ioctl_fionbio(pipe, true)?;
+    }
+    Ok(child)
+}
+
+/// Shorter, where lists of processes show it.
+fn without_comments(script: &str) -> String {
+    let lines = script.lines().filter(|line| !line.trim_start().starts_with('#') && !line.is_empty());
+    lines.flat_map(|line| [line, "\n"]).collect()
+}
+
+#[cfg(test)]
+mod tests;

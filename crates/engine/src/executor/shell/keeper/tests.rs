@@ -1,0 +1,215 @@
+#![allow(clippy::unwrap_used)]
+
+use std::time::{Duration, Instant};
+
+use rustix::process::{kill_process, test_kill_process};
+
+use super::*;
+
+/// Long enough for a loaded machine; a test that reaches it has failed.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// A lease that does not end while a test runs.
+const LONG_MS: i64 = 600_000;
+
+/// What stands for a job: a process that leads a group of its own, and is killed at the end.
+struct Job {
+    child: Child,
+    name: String,
+}
+
+impl Job {
+    fn start(keeper: &Keeper, name: &str, program: &[&str]) -> Job {
+        let child = Command::new(program[0])
+            .args(&program[1..])
+            .env("WINDLASS_OUTPUT", keeper.scratch().unwrap().join(name))
+            .process_group(0)
+            .spawn()
+            .unwrap();
+        Job { child, name: name.to_owned() }
+    }
+
+    /// Starts one as an executor does.
+    fn kept(keeper: &Keeper, name: &str) -> Job {
+        keeper.begin(name);
+        let job = Job::start(keeper, name, &["sleep", "600"]);
+        keeper.add_group(job.group());
+        job
+    }
+
+    fn group(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
+    fn runs(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
+    }
+
+    /// Waits for its end, and says when that was.
+    fn wait(&mut self) -> Instant {
+        wait_for("the job's end", || !self.runs());
+        Instant::now()
+    }
+
+    fn end(mut self, keeper: &Keeper) {
+        self.child.kill().unwrap();
+        keeper.end(&self.name, Some(self.group()));
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        let _gone = self.child.kill();
+        let _gone = self.child.wait();
+    }
+}
+
+fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < PATIENCE, "waited too long for {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+fn confirm(keeper: &Keeper, clock: &Clock, for_ms: i64) {
+    keeper.confirm(clock.monotonic_ms() + for_ms, clock);
+}
+
+fn pid(keeper: &Keeper) -> Pid {
+    Pid::from_child(keeper.lock().process.as_ref().unwrap())
+}
+
+#[test]
+fn what_runs_ends_with_the_lease_and_not_before() {
+    let (keeper, clock) = (Keeper::new(Reach::ManyHosts), Clock::system());
+    let mut job = Job::kept(&keeper, "7-1");
+    let mut gone = Job::kept(&keeper, "8-1");
+    keeper.end("8-1", Some(gone.group()));
+    let mut ends_at = Instant::now();
+    for _renewal in 0..5 {
+        ends_at = Instant::now() + Duration::from_millis(400);
+        confirm(&keeper, &clock, 400);
+        std::thread::sleep(Duration::from_millis(150));
+        assert!(job.runs(), "the lease was confirmed");
+    }
+    let ended = job.wait();
+    assert!(ended + Duration::from_millis(20) >= ends_at, "{:?} too early", ends_at - ended);
+    assert!(gone.runs(), "it was told that nothing of it is left");
+    let mut late = Job::kept(&keeper, "9-1");
+    late.wait();
+    confirm(&keeper, &clock, LONG_MS);
+    let mut after = Job::kept(&keeper, "9-2");
+    std::thread::sleep(Duration::from_millis(100));
+    assert!(after.runs(), "it is confirmed again");
+}
+
+#[test]
+fn what_left_its_group_or_was_not_told_of_ends_too_and_nobody_else() {
+    let (keeper, clock) = (Keeper::new(Reach::ManyHosts), Clock::system());
+    keeper.begin("7-1");
+    let mut untold = Job::start(&keeper, "7-1", &["sleep", "600"]);
+    let mut other_attempt = Job::start(&keeper, "7-10", &["sleep", "600"]);
+    let other_keeper = Keeper::new(Reach::ManyHosts);
+    let mut other_engine = Job::start(&other_keeper, "7-1", &["sleep", "600"]);
+    confirm(&keeper, &clock, 200);
+    untold.wait();
+    std::thread::sleep(Duration::from_millis(100));
+    assert!(other_attempt.runs() && other_engine.runs());
+}
+
+#[test]
+fn what_runs_ends_with_the_engine() {
+    let keeper = Keeper::new(Reach::OneKernel);
+    let scratch = keeper.scratch().unwrap().to_owned();
+    confirm(&keeper, &Clock::system(), LONG_MS);
+    let mut job = Job::kept(&keeper, "7-1");
+    keeper.close();
+    job.wait();
+    assert!(!scratch.exists(), "nobody else would remove it");
+}
+
+#[test]
+fn an_engine_that_ends_in_order_leaves_nothing_of_its_keeper() {
+    let keeper = Keeper::new(Reach::OneKernel);
+    let scratch = keeper.scratch().unwrap().to_owned();
+    confirm(&keeper, &Clock::system(), LONG_MS);
+    let job = Job::kept(&keeper, "7-1");
+    let mut free = Job::start(&keeper, "7-1", &["sleep", "600"]);
+    let group = pid(&keeper);
+    job.end(&keeper);
+    drop(keeper);
+    assert!(free.runs(), "it outlived a job that ended as it should");
+    assert!(!scratch.exists());
+    wait_for("the end of the timer", || super::super::group::is_gone(group));
+}
+
+#[test]
+fn a_keeper_that_was_killed_is_replaced() {
+    let (keeper, clock) = (Keeper::new(Reach::OneKernel), Clock::system());
+    confirm(&keeper, &clock, LONG_MS);
+    let mut job = Job::kept(&keeper, "7-1");
+    let first = pid(&keeper);
+    kill_process(first, Signal::KILL).unwrap();
+    wait_for("another keeper", || {
+        confirm(&keeper, &clock, LONG_MS);
+        pid(&keeper) != first
+    });
+    assert!(test_kill_process(first).is_err(), "it was waited for");
+    assert!(job.runs());
+    keeper.close();
+    job.wait();
+}
+
+#[test]
+fn a_keeper_that_does_not_listen_is_replaced_and_holds_nobody_up() {
+    let (keeper, clock) = (Keeper::new(Reach::OneKernel), Clock::system());
+    let mut job = Job::kept(&keeper, "7-1");
+    let first = pid(&keeper);
+    kill_process(first, Signal::STOP).unwrap();
+    let began = Instant::now();
+    while pid(&keeper) == first {
+        assert!(began.elapsed() < PATIENCE, "nobody noticed");
+        confirm(&keeper, &clock, 500);
+    }
+    job.wait();
+}
+
+fn members(group: Pid) -> usize {
+    let of_group = |stat: &str| {
+        let mut fields = stat.rsplit_once(')').map(|(_, rest)| rest.split_whitespace()).into_iter().flatten();
+        fields.nth(2) == Some(&group.as_raw_nonzero().to_string())
+    };
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    entries
+        .filter(|entry| std::fs::read_to_string(entry.path().join("stat")).is_ok_and(|s| of_group(&s)))
+        .count()
+}
+
+/// The keeper's whole group is stopped, timer included: as when the machine sleeps, time passes that it
+/// does not see. The lease was renewed since the timer was set, as it is most of the time.
+fn sleep_through_the_lease(reach: Reach) -> bool {
+    let (keeper, clock) = (Keeper::new(reach), Clock::system());
+    let mut job = Job::kept(&keeper, "7-1");
+    confirm(&keeper, &clock, 800);
+    confirm(&keeper, &clock, 2_500);
+    // The sign that all this was heard: it has set its timer, in the same group.
+    let group = pid(&keeper);
+    wait_for("the timer", || members(group) > 1);
+    kill_process_group(group, Signal::STOP).unwrap();
+    std::thread::sleep(Duration::from_millis(3_500));
+    assert!(job.runs(), "the keeper was stopped");
+    kill_process_group(group, Signal::CONT).unwrap();
+    let woken = Instant::now();
+    wait_for("the keeper's decision", || !job.runs() || woken.elapsed() > Duration::from_millis(600));
+    job.runs()
+}
+
+#[test]
+fn a_machine_that_slept_has_lost_its_lease_to_other_hosts() {
+    assert!(!sleep_through_the_lease(Reach::ManyHosts));
+}
+
+#[test]
+fn under_one_kernel_everybody_slept() {
+    assert!(sleep_through_the_lease(Reach::OneKernel));
+}
