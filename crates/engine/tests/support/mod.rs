@@ -37,16 +37,7 @@ impl Bench {
     }
 
     pub fn worker(&self) -> i64 {
-        let worker = NewWorker {
-            host: "test".to_owned(),
-            pid: 1,
-            process: "test".to_owned(),
-            scope: Scope::Everything,
-            kinds: vec!["noop".to_owned(), "shell".to_owned()],
-            threads: 1,
-            lease_ms: 1_000,
-        };
-        self.store.register_worker(worker).unwrap()
+        self.store.register_worker(new_worker()).unwrap()
     }
 
     pub fn enqueue(&self, job: NewJob) -> i64 {
@@ -77,8 +68,7 @@ impl Bench {
     }
 
     pub fn submit(&self, workflow: Workflow) -> i64 {
-        let run = NewRun { workflow, params: Default::default(), dir: None, run_key: None };
-        self.store.submit(run).unwrap().run_id
+        submit(&self.store, workflow)
     }
 
     pub fn assert_sound(&self) {
@@ -100,6 +90,23 @@ pub fn open(database: &TestDatabase, clock: &Clock) -> Arc<dyn Database> {
             Arc::new(PostgresDatabase::open(&address, &options).unwrap())
         }
     }
+}
+
+pub fn new_worker() -> NewWorker {
+    NewWorker {
+        host: "test".to_owned(),
+        pid: 1,
+        process: "test".to_owned(),
+        scope: Scope::Everything,
+        kinds: vec!["noop".to_owned(), "shell".to_owned()],
+        threads: 1,
+        lease_ms: 1_000,
+    }
+}
+
+pub fn submit(store: &Store, workflow: Workflow) -> i64 {
+    let run = NewRun { workflow, params: Default::default(), dir: None, run_key: None };
+    store.submit(run).unwrap().run_id
 }
 
 /// The end of an attempt, as a dispatcher would write it at the instant 0.

@@ -1,0 +1,230 @@
+//! What is true of PostgreSQL only: how it is connected to, and what a broken connection does.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+#[path = "support/proxy.rs"]
+#[allow(unreachable_pub)]
+mod proxy;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use proxy::{Break, Proxy};
+use windlass_engine::db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
+use windlass_engine::db::{Database, OpenMode};
+use windlass_engine::signal::Hints;
+use windlass_engine::store::{JobFilter, NewJob, Store};
+use windlass_engine::{Clock, Error, Random, Unavailable};
+use windlass_test_server::{PrivateServer, Schema};
+
+fn address(url: &str) -> PostgresAddress {
+    PostgresAddress::parse(url, &|_name| None).unwrap()
+}
+
+fn open(url: &str) -> Store {
+    open_with(url, &Clock::system().led())
+}
+
+fn open_with(url: &str, clock: &Clock) -> Store {
+    let random = Random::from_seed(1);
+    let options =
+        PostgresOptions { clock: clock.clone(), random: random.clone(), ..PostgresOptions::default() };
+    let database = PostgresDatabase::open(&address(url), &options).unwrap();
+    Store::new(Arc::new(database), clock.clone(), random)
+}
+
+fn noop() -> NewJob {
+    NewJob::new("noop", "null")
+}
+
+fn count(store: &Store) -> usize {
+    store.jobs(&JobFilter { limit: 1_000, ..JobFilter::default() }).unwrap().len()
+}
+
+fn wait_for(what: &str, mut look: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !look() {
+        assert!(began.elapsed() < Duration::from_secs(30), "waited too long for {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// The same schema, seen through a network that breaks.
+fn through(proxy: &Proxy, schema: &Schema) -> String {
+    let (before_port, after_port) = port_of(&schema.url());
+    format!("{before_port}{}{after_port}", proxy.port())
+}
+
+/// What is before and after the port in an address on 127.0.0.1.
+fn port_of(url: &str) -> (String, String) {
+    let (host, rest) = url.split_once("127.0.0.1:").unwrap();
+    let end = rest.find(|character: char| !character.is_ascii_digit()).unwrap();
+    (format!("{host}127.0.0.1:"), rest[end..].to_owned())
+}
+
+fn server_port(schema: &Schema) -> u16 {
+    let url = schema.url();
+    let (_, rest) = url.split_once("127.0.0.1:").unwrap();
+    let end = rest.find(|character: char| !character.is_ascii_digit()).unwrap();
+    rest[..end].parse().unwrap()
+}
+
+#[test]
+fn a_commit_whose_answer_was_lost_is_neither_lost_nor_done_twice() {
+    let schema = Schema::new();
+    let proxy = Proxy::before(server_port(&schema));
+    let store = open(&through(&proxy, &schema));
+    for (number, wanted) in [(1, Break::BeforeCommit), (2, Break::AfterCommit)] {
+        proxy.break_once(wanted);
+        let ids = store.enqueue(vec![noop()]).unwrap();
+        assert_eq!(proxy.broken(), number, "{wanted:?}: the connection broke at the commit");
+        assert_eq!(count(&store), number, "{wanted:?}: exactly one row was made");
+        assert!(store.find_job(ids[0]).unwrap().is_some(), "{wanted:?}: it is the one that was answered");
+    }
+}
+
+#[test]
+fn connections_that_died_in_the_pool_are_passed_over() {
+    let server = PrivateServer::new(&[]);
+    let store = open(&server.url());
+    store.enqueue(vec![noop()]).unwrap();
+    assert!(server.kill_backends() > 0);
+    store.enqueue(vec![noop()]).unwrap();
+    server.kill_backends();
+    assert_eq!(count(&store), 2, "a read does the same");
+    server.stop_immediate();
+    server.start();
+    store.enqueue(vec![noop()]).unwrap();
+    assert_eq!(count(&store), 3);
+}
+
+#[test]
+fn a_server_that_is_away_is_told_from_one_that_refuses() {
+    let server = PrivateServer::new(&[]);
+    let store = open(&server.url());
+    server.stop_fast();
+    let error = store.enqueue(vec![noop()]).unwrap_err();
+    assert!(matches!(error, Error::Unavailable { reason: Unavailable::Unreachable(_), .. }), "{error}");
+    assert!(error.is_passing(), "waiting may help");
+    let opened = PostgresDatabase::open(&address(&server.url()), &PostgresOptions::default());
+    let error = opened.err().unwrap();
+    assert!(matches!(error, Error::Unavailable { reason: Unavailable::Unreachable(_), .. }), "{error}");
+    server.start();
+    let nowhere = server.url().replace("/postgres", "/nowhere");
+    let error = PostgresDatabase::open(&address(&nowhere), &PostgresOptions::default()).err().unwrap();
+    assert!(matches!(error, Error::Unavailable { reason: Unavailable::Refused { .. }, .. }), "{error}");
+    assert!(!error.is_passing(), "waiting does not help");
+}
+
+#[test]
+fn a_server_that_takes_no_writes_is_waited_for() {
+    let server = PrivateServer::new(&[]);
+    let store = open(&server.url());
+    let mut client = server.client();
+    client.batch_execute("ALTER SYSTEM SET default_transaction_read_only = on").unwrap();
+    client.batch_execute("SELECT pg_reload_conf()").unwrap();
+    wait_for("the server to take no writes", || store.enqueue(vec![noop()]).is_err());
+    let error = store.enqueue(vec![noop()]).unwrap_err();
+    assert_eq!(error, Error::unavailable("enqueue jobs", Unavailable::Standby));
+    assert!(error.is_passing());
+    client.batch_execute("SET default_transaction_read_only = off").unwrap();
+    client.batch_execute("ALTER SYSTEM RESET default_transaction_read_only").unwrap();
+    client.batch_execute("SELECT pg_reload_conf()").unwrap();
+    wait_for("writes", || store.enqueue(vec![noop()]).is_ok());
+}
+
+#[test]
+fn tables_are_made_once_however_many_open_at_the_same_time() {
+    let schema = Schema::new();
+    let url = schema.url();
+    let missing = PostgresOptions { mode: OpenMode::Existing, ..PostgresOptions::default() };
+    let error = PostgresDatabase::open(&address(&url), &missing).err().unwrap();
+    assert!(matches!(error, Error::Unavailable { reason: Unavailable::NoTables(_), .. }), "{error}");
+    let openers: Vec<_> = (0..6)
+        .map(|_| {
+            let url = url.clone();
+            std::thread::spawn(move || open(&url).instance().unwrap())
+        })
+        .collect();
+    let instances: Vec<String> = openers.into_iter().map(|opener| opener.join().unwrap()).collect();
+    assert!(instances.iter().all(|instance| *instance == instances[0]), "{instances:?}");
+}
+
+#[test]
+fn the_clock_of_a_process_follows_the_server() {
+    let schema = Schema::new();
+    let clock = Clock::system().led();
+    clock.lead(0, clock.monotonic_ms());
+    let store = open_with(&schema.url(), &clock);
+    let row = schema
+        .client()
+        .query_one("SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)", &[])
+        .unwrap();
+    let server_ms: i64 = row.get(0);
+    let apart_ms = (store.clock().now_ms() - server_ms).abs();
+    assert!(apart_ms < 5_000, "{apart_ms} ms apart, and it was set to 1970");
+}
+
+#[test]
+fn other_processes_are_told_of_what_was_committed_and_programs_of_rows_they_inserted() {
+    let schema = Schema::new();
+    let (told, teller) = (open(&schema.url()), open(&schema.url()));
+    told.watch();
+    let pending = told.listen(Hints::PENDING);
+    let long = Duration::from_secs(30);
+    wait_for("the listener to be ready", || {
+        teller.enqueue(vec![noop()]).unwrap();
+        pending.wait(Duration::from_millis(100)).intersects(Hints::PENDING)
+    });
+    while pending.wait(Duration::from_millis(300)).intersects(Hints::PENDING) {}
+    teller.enqueue(vec![noop()]).unwrap();
+    let began = Instant::now();
+    assert!(pending.wait(long).intersects(Hints::PENDING));
+    assert!(began.elapsed() < Duration::from_secs(4), "told, and not found by looking");
+    while pending.wait(Duration::from_millis(300)).intersects(Hints::PENDING) {}
+    let due = told.listen(Hints::DUE);
+    schema.client().batch_execute("INSERT INTO jobs (kind) VALUES ('noop')").unwrap();
+    assert!(due.wait(long).intersects(Hints::DUE), "another program inserted a row");
+}
+
+#[test]
+fn a_character_that_the_server_cannot_keep_is_replaced() {
+    let schema = Schema::new();
+    let store = open(&schema.url());
+    let mut job = NewJob::new("a\0b", r#"{"escaped": "\u0000", "literal": "\\u0000"}"#);
+    job.queue = "q\0".to_owned();
+    let id = store.enqueue(vec![job]).unwrap()[0];
+    let job = store.job(id).unwrap();
+    assert_eq!((job.kind.as_str(), job.queue.as_str()), ("a\u{fffd}b", "q\u{fffd}"));
+    assert_eq!(job.payload, r#"{"escaped": "\u0000", "literal": "\\u0000"}"#, "text that says so is kept");
+}
+
+#[test]
+fn a_circle_of_locks_is_broken_and_nobody_hears_of_it() {
+    let server = PrivateServer::new(&[("deadlock_timeout", "20ms")]);
+    let database = PostgresDatabase::open(&address(&server.url()), &PostgresOptions::default()).unwrap();
+    let database = Arc::new(database);
+    let lock = |database: &PostgresDatabase, names: [&'static str; 2]| {
+        database.write(
+            "lock two rows",
+            Box::new(move |connection| {
+                for name in names {
+                    connection.execute(
+                        "INSERT INTO queues (name) VALUES ($1)
+                         ON CONFLICT (name) DO UPDATE SET paused_at = coalesce(queues.paused_at, 0) + 1",
+                        &[name.into()],
+                    )?;
+                }
+                Ok(())
+            }),
+        )
+    };
+    let other = Arc::clone(&database);
+    const ROUNDS: i64 = 100;
+    let opposite = std::thread::spawn(move || (0..ROUNDS).try_for_each(|_| lock(&other, ["b", "a"])));
+    (0..ROUNDS).try_for_each(|_| lock(&database, ["a", "b"])).unwrap();
+    opposite.join().unwrap().unwrap();
+    let mut client = server.client();
+    let row = client.query_one("SELECT sum(paused_at)::BIGINT FROM windlass.queues", &[]).unwrap();
+    assert_eq!(row.get::<_, i64>(0), 2 * (2 * ROUNDS - 1), "each transaction was kept once");
+    assert!(server.log().contains("deadlock detected"), "there were circles");
+}

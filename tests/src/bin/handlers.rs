@@ -1,0 +1,27 @@
+//! A program that embeds Windlass: a worker whose handlers do nothing, for tests with many jobs.
+//!
+//! The database is that of `WINDLASS_DB`, the lease that of `WINDLASS_LEASE_MS`. SIGTERM drains it.
+
+use std::error::Error;
+
+use signal_hook::consts::SIGTERM;
+use signal_hook::iterator::Signals;
+use windlass::transition::Outcome;
+use windlass::{Attempt, Handlers, Windlass, WorkerOptions};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut signals = Signals::new([SIGTERM])?;
+    let windlass = Windlass::open(std::env::var("WINDLASS_DB")?)?;
+    let mut handlers = Handlers::new();
+    handlers.register("noop", |_: &Attempt| Outcome::Successful { output: None });
+    let mut options = WorkerOptions { threads: 4, ..WorkerOptions::default() };
+    if let Ok(lease_ms) = std::env::var("WINDLASS_LEASE_MS") {
+        options.lease_ms = lease_ms.parse()?;
+    }
+    let engine = windlass.start(handlers, options)?;
+    println!("{}", engine.worker_id());
+    signals.forever().next();
+    engine.drain();
+    engine.join()?;
+    Ok(())
+}
