@@ -10,6 +10,7 @@ use std::time::Duration;
 use support::Bench;
 use windlass::store::NewJob;
 use windlass::{Attempt, Handlers, JobStatus, WorkerOptions, failed_for_good, transition::Outcome, typed};
+use windlass_test_database::Access;
 
 fn quick_retries(kind: &str) -> NewJob {
     NewJob { max_attempts: 3, ..NewJob::new(kind, "null") }
@@ -222,15 +223,19 @@ fn a_fenced_worker_registers_once_and_goes_on() {
 #[test]
 fn a_result_that_the_database_refuses_fails_its_job_and_no_other() {
     let bench = Bench::new();
-    rusqlite::Connection::open(bench.folder.path().join("windlass.db"))
-        .unwrap()
-        .execute_batch(
-            "CREATE TRIGGER refuse BEFORE UPDATE ON jobs WHEN NEW.output = '666'
-             BEGIN SELECT RAISE(ABORT, 'not this one'); END;
-             CREATE TRIGGER never BEFORE UPDATE ON jobs WHEN OLD.payload = '667' AND NEW.status <> 'RUNNING'
-             BEGIN SELECT RAISE(ABORT, 'not at all'); END;",
-        )
-        .unwrap();
+    bench.database.sql(Access::Write).execute_either(
+        "CREATE TRIGGER refuse BEFORE UPDATE ON jobs WHEN NEW.output = '666'
+         BEGIN SELECT RAISE(ABORT, 'not this one'); END;
+         CREATE TRIGGER never BEFORE UPDATE ON jobs WHEN OLD.payload = '667' AND NEW.status <> 'RUNNING'
+         BEGIN SELECT RAISE(ABORT, 'not at all'); END;",
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+         $$ BEGIN RAISE EXCEPTION '%', TG_ARGV[0]; END $$;
+         CREATE TRIGGER refuse BEFORE UPDATE ON jobs FOR EACH ROW WHEN (NEW.output = '666')
+         EXECUTE FUNCTION refuse('not this one');
+         CREATE TRIGGER never BEFORE UPDATE ON jobs FOR EACH ROW
+         WHEN (OLD.payload = '667' AND NEW.status <> 'RUNNING')
+         EXECUTE FUNCTION refuse('not at all');",
+    );
     let mut handlers = Handlers::new();
     handlers.register("echo", typed(|_: &Attempt, number: i64| Ok::<_, String>(number)));
     let jobs = (660..680).map(|number| NewJob::new("echo", number.to_string())).collect();

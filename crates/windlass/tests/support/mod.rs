@@ -5,14 +5,17 @@ use std::time::{Duration, Instant};
 
 use windlass::store::{NewRun, Run};
 use windlass::workflow::{Source, parse};
-use windlass::{JobStatus, Options, Random, Windlass};
+use windlass::{JobStatus, Options, PostgresAddress, Random, Windlass};
+use windlass_test_database::{TestDatabase, Underneath};
 
 /// Long enough for a loaded machine; a test that reaches it has failed.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// The fields are dropped in their order: the database is closed before it is removed.
 pub struct Bench {
-    pub folder: tempfile::TempDir,
     pub windlass: Windlass,
+    pub database: TestDatabase,
+    pub folder: tempfile::TempDir,
 }
 
 impl Bench {
@@ -22,8 +25,9 @@ impl Bench {
 
     pub fn with(options: Options) -> Bench {
         let folder = tempfile::tempdir().unwrap();
-        let windlass = Windlass::open_with(folder.path().join("windlass.db"), options).unwrap();
-        Bench { folder, windlass }
+        let database = TestDatabase::in_folder(folder.path());
+        let windlass = open(&database, options);
+        Bench { windlass, database, folder }
     }
 
     pub fn submit(&self, toml: &str) -> i64 {
@@ -50,6 +54,17 @@ impl Bench {
 
     pub fn assert_sound(&self) {
         assert_eq!(self.windlass.store().check().unwrap(), [], "the invariants hold");
+    }
+}
+
+fn open(database: &TestDatabase, options: Options) -> Windlass {
+    let address = database.address();
+    match database.underneath() {
+        Underneath::Sqlite => Windlass::open_with(address, options).unwrap(),
+        Underneath::Postgres => {
+            let address = PostgresAddress::parse(&address, &|_variable| None).unwrap();
+            Windlass::open_postgres(&address, options).unwrap()
+        }
     }
 }
 
