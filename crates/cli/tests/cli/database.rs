@@ -1,6 +1,7 @@
-//! `db`: backup, check, migrate, prune.
+//! `db`: check, migrate, prune.
 
 use serde_json::json;
+use windlass_test_database::Access;
 
 use crate::support::{Bench, GOOD};
 
@@ -12,26 +13,18 @@ fn bench_with_a_run() -> Bench {
 }
 
 #[test]
-fn a_backup_is_a_database() {
-    let bench = bench_with_a_run();
-    bench.windlass(&["db", "backup", "copy.db"]).code(0).says(&["copy.db", "sound"]);
-    bench.windlass(&["runs", "--db", "copy.db"]).code(0).says(&["good", "SUCCESSFUL"]);
-    bench.windlass(&["db", "backup", "copy.db"]).fails(2, &["copy.db exists already"]);
-    bench.windlass(&["db", "backup", "none/copy.db"]).fails(6, &["none/copy.db"]);
-    bench.windlass(&["db", "backup", "x.db", "--db", "none.db"]).fails(6, &["no database at none.db"]);
-    assert!(!bench.path("x.db").exists());
-}
-
-#[test]
 fn a_check_finds_what_does_not_fit() {
     let bench = bench_with_a_run();
-    bench.windlass(&["db", "check"]).code(0).says(&["windlass.db is sound"]);
+    bench.windlass(&["db", "check"]).code(0).says(&[bench.database.shown_as(), " is sound"]);
     assert_eq!(bench.json(&["db", "check"]), json!({"ok": true, "problems": []}));
-    let connection = rusqlite::Connection::open(bench.path("windlass.db")).unwrap();
-    connection.execute("UPDATE runs SET unfinished_jobs = 5", []).unwrap();
-    drop(connection);
+    bench.database.sql(Access::Write).execute("UPDATE runs SET unfinished_jobs = 5");
     let outcome = bench.windlass(&["db", "check"]);
-    outcome.code(6).says(&["broken:", "run 1 counts 5"]).tells(&["error: windlass.db breaks", "help: "]);
+    outcome.code(6).says(&["broken:", "run 1 counts 5"]).tells(&[
+        "error: ",
+        bench.database.shown_as(),
+        " breaks",
+        "help: ",
+    ]);
     let verdict = bench.json(&["db", "check"]);
     assert_eq!(verdict["ok"], false);
     assert!(verdict["problems"][0]["check"].is_string(), "{verdict:#}");
@@ -41,7 +34,7 @@ fn a_check_finds_what_does_not_fit() {
 #[test]
 fn migrating_makes_the_tables() {
     let bench = Bench::new();
-    bench.windlass(&["db", "migrate"]).code(0).says(&["windlass.db have version"]);
+    bench.windlass(&["db", "migrate"]).code(0).says(&[bench.database.shown_as(), " have version"]);
     bench.windlass(&["runs"]).code(0).tells(&["no runs yet"]);
     assert!(bench.json(&["db", "migrate"])["version"].is_i64());
 }

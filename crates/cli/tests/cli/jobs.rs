@@ -68,7 +68,7 @@ fn wrong_options_of_enqueue_are_refused() {
         let arguments = [&["enqueue", "shell"], options].concat();
         bench.windlass(&arguments).fails(2, &[expected]);
     }
-    assert!(!bench.path("windlass.db").exists());
+    assert!(!bench.database.exists());
 }
 
 #[test]

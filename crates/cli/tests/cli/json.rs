@@ -126,7 +126,7 @@ fn lines_of_output() {
 fn stats_with_a_worker() {
     let bench = Bench::new();
     let mut worker = bench.start(&["worker", "--queue", "a,b", "--threads", "3"]);
-    bench.wait_for("a database", || bench.path("windlass.db").exists().then_some(()));
+    bench.wait_for("a database", || bench.database.exists().then_some(()));
     let stats = bench.wait_for("a worker", || {
         let outcome = bench.windlass(&["stats", "-o", "json"]);
         let stats: Value = serde_json::from_str(&outcome.stdout).ok()?;

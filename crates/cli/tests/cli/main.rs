@@ -9,6 +9,7 @@ mod jobs;
 mod json;
 mod reading;
 mod runs;
+mod sqlite_files;
 mod stopping;
 mod support;
 mod workflows;

@@ -128,7 +128,7 @@ fn parameters_that_do_not_fit_are_all_named() {
         ],
     );
     bench.windlass(&["run", "good.toml", "-p", "day"]).fails(2, &["write day=VALUE"]);
-    assert!(!bench.path("windlass.db").exists());
+    assert!(!bench.database.exists());
 }
 
 #[test]
@@ -227,33 +227,4 @@ fn retry_executes_what_did_not_succeed() {
         .tells(&["1 job of run 1", "windlass watch 1"]);
     bench.windlass(&["retry", "1"]).fails(2, &["run 1 is PENDING, not over", "windlass resume 1"]);
     bench.windlass(&["retry", "9"]).fails(5, &["run 9 does not exist"]);
-}
-
-#[test]
-fn the_next_steps_name_the_database_that_was_named() {
-    let bench = Bench::new();
-    bench.write("good.toml", GOOD);
-    bench
-        .windlass(&["run", "good.toml", "--db", "my jobs.db"])
-        .code(0)
-        .tells(&["windlass inspect 1 --db 'my jobs.db'"]);
-    bench.windlass(&["runs", "--db", "my jobs.db"]).code(0).says(&["good", "SUCCESSFUL"]);
-    assert!(!bench.path("windlass.db").exists());
-}
-
-#[test]
-fn the_database_comes_from_the_flag_then_the_environment() {
-    let bench = Bench::new();
-    bench.write("good.toml", GOOD);
-    let run = |variable: &str, arguments: &[&str]| {
-        let mut command = bench.command();
-        command.env("WINDLASS_DB", variable).args(arguments);
-        Running::start(command).wait()
-    };
-    run("env.db", &["submit", "good.toml"]).code(0).tells(&["`windlass watch 1`"]);
-    assert!(bench.path("env.db").exists());
-    run("env.db", &["submit", "good.toml", "--db", "flag.db"]).code(0);
-    assert!(bench.path("flag.db").exists());
-    run("", &["submit", "good.toml"]).code(0);
-    assert!(bench.path("windlass.db").exists(), "empty is not set");
 }

@@ -8,7 +8,7 @@ fn slow() -> (Bench, Running) {
     let bench = Bench::new();
     bench.write("slow.toml", SLOW);
     let running = bench.start(&["run", "slow.toml"]);
-    bench.wait_for("a database", || bench.path("windlass.db").exists().then_some(()));
+    bench.wait_for("a database", || bench.database.exists().then_some(()));
     bench.wait_for_status("1/wait", "RUNNING");
     (bench, running)
 }
@@ -129,7 +129,7 @@ fn watching_tells_when_nobody_executes_any_more() {
 fn a_worker_stops_when_it_is_asked_to() {
     let bench = Bench::new();
     let worker = bench.start(&["worker"]);
-    bench.wait_for("a database", || bench.path("windlass.db").exists().then_some(()));
+    bench.wait_for("a database", || bench.database.exists().then_some(()));
     bench.wait_for("a worker", || {
         let outcome = bench.windlass(&["stats", "-o", "json"]);
         outcome.stdout.contains("ALIVE").then_some(())

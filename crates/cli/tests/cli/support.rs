@@ -1,7 +1,9 @@
 //! A folder with a database in it, and the binary to use on it.
 
 use std::ffi::OsStr;
+use std::fs::{self, Permissions};
 use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -10,12 +12,14 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tempfile::TempDir;
+use windlass_test_database::{TestDatabase, Underneath};
 
 /// No command of these tests may take longer.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// A folder of its own for a test.
+/// A folder and a database of its own for a test.
 pub(crate) struct Bench {
+    pub(crate) database: TestDatabase,
     folder: TempDir,
 }
 
@@ -42,7 +46,8 @@ struct Stream {
 
 impl Bench {
     pub(crate) fn new() -> Bench {
-        Bench { folder: TempDir::new().unwrap() }
+        let folder = TempDir::new().unwrap();
+        Bench { database: TestDatabase::in_folder(folder.path()), folder }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -70,8 +75,31 @@ impl Bench {
         for name in settings {
             command.env_remove(name);
         }
+        match self.database.underneath() {
+            // Where nothing is said it is the file `windlass.db` of the current folder.
+            Underneath::Sqlite => {}
+            Underneath::Postgres => drop(command.env("WINDLASS_DB", self.database.address())),
+        }
         command.env("TZ", "UTC").current_dir(self.folder()).stdin(Stdio::null());
         command
+    }
+
+    /// `windlass` as a user who is not allowed everything, also when the tests run as root.
+    pub(crate) fn unprivileged(&self, arguments: &[&str]) -> Outcome {
+        if !rustix::process::geteuid().is_root() {
+            return self.windlass(arguments);
+        }
+        // The build folder may be out of reach for others.
+        let program = self.path("windlass-copy");
+        if !program.exists() {
+            fs::copy(env!("CARGO_BIN_EXE_windlass"), &program).unwrap();
+            fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+            fs::set_permissions(self.folder(), Permissions::from_mode(0o755)).unwrap();
+        }
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]);
+        command.arg(program).args(arguments);
+        Running::start(self.prepared(command)).wait()
     }
 
     /// Runs `windlass` with arguments to its end.

@@ -56,7 +56,7 @@ fn an_invalid_file_is_not_run() {
         outcome.code(2).tells(&["wrong.toml:4:", "help: ", "windlass validate wrong.toml"]);
         assert_eq!(outcome.stdout, "");
     }
-    assert!(!bench.path("windlass.db").exists(), "no database is made for nothing");
+    assert!(!bench.database.exists(), "no database is made for nothing");
 }
 
 #[test]

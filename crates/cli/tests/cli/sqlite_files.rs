@@ -1,0 +1,160 @@
+//! The database as a file: one that is none, is not there, is damaged, locked, read-only, or has no room; its
+//! name on the command line; backups of it.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+use crate::support::{Bench, GOOD, Running};
+
+#[test]
+fn a_directory_instead_of_a_database() {
+    let bench = Bench::new();
+    fs::create_dir(bench.path("folder")).unwrap();
+    bench.windlass(&["runs", "--db", "folder"]).fails(6, &["folder is a directory", "--db"]);
+}
+
+#[test]
+fn a_file_that_is_not_a_database() {
+    let bench = Bench::new();
+    bench.write("good.toml", GOOD);
+    let path = bench.write(
+        "notes.db",
+        "these are notes, and more than a hundred bytes of them, so that there is no doubt what they are\n",
+    );
+    let before = fs::read(&path).unwrap();
+    for arguments in [&["runs"][..], &["run", "good.toml"], &["db", "check"], &["worker"]] {
+        bench
+            .windlass(&[arguments, &["--db", "notes.db"]].concat())
+            .fails(6, &["notes.db is not a SQLite database", "not touched"]);
+    }
+    assert_eq!(fs::read(&path).unwrap(), before);
+}
+
+#[test]
+fn a_database_that_is_not_there() {
+    let bench = Bench::new();
+    let reading: [&[&str]; 11] = [
+        &["runs"],
+        &["jobs"],
+        &["stats"],
+        &["inspect", "1"],
+        &["logs", "1"],
+        &["why", "1"],
+        &["watch", "1"],
+        &["cancel", "1"],
+        &["retry", "1"],
+        &["resume"],
+        &["db", "check"],
+    ];
+    for arguments in reading {
+        bench.windlass(arguments).fails(6, &["there is no database at windlass.db", "windlass run FILE"]);
+    }
+    assert!(!bench.path("windlass.db").exists(), "reading makes nothing");
+    bench.write("good.toml", GOOD);
+    let arguments = ["run", "good.toml", "--db", "none/windlass.db"];
+    bench.windlass(&arguments).fails(6, &["the folder none does not exist", "--db"]);
+}
+
+#[test]
+fn a_damaged_database() {
+    let bench = Bench::new();
+    bench.write("good.toml", GOOD);
+    bench.windlass(&["run", "good.toml"]).code(0);
+    let bytes = fs::read(bench.path("windlass.db")).unwrap();
+    let mut damaged = bytes[..4096].to_vec();
+    damaged.resize(bytes.len(), 0xa5);
+    fs::write(bench.path("damaged.db"), damaged).unwrap();
+    bench.windlass(&["runs", "--db", "damaged.db"]).fails(6, &["damaged.db", "damaged", "windlass db check"]);
+}
+
+#[test]
+fn a_read_only_folder() {
+    let bench = Bench::new();
+    bench.write("good.toml", GOOD);
+    let folder = bench.path("frozen");
+    fs::create_dir(&folder).unwrap();
+    bench.windlass(&["run", "good.toml", "--db", "frozen/old.db"]).code(0);
+    fs::set_permissions(folder.join("old.db"), Permissions::from_mode(0o444)).unwrap();
+    fs::set_permissions(&folder, Permissions::from_mode(0o555)).unwrap();
+    let new = bench.unprivileged(&["run", "good.toml", "--db", "frozen/new.db"]);
+    new.fails(6, &["frozen/new.db", "help: "]);
+    let old = bench.unprivileged(&["run", "good.toml", "--db", "frozen/old.db"]);
+    old.fails(6, &["frozen/old.db", "read-only", "help: "]);
+    fs::set_permissions(&folder, Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn a_locked_database() {
+    let bench = Bench::new();
+    bench.write("good.toml", GOOD);
+    bench.windlass(&["submit", "good.toml"]).code(0);
+    let connection = rusqlite::Connection::open(bench.path("windlass.db")).unwrap();
+    connection.execute_batch("BEGIN IMMEDIATE").unwrap();
+    bench.windlass(&["submit", "good.toml"]).fails(6, &["windlass.db is locked", "fuser windlass.db"]);
+    connection.execute_batch("ROLLBACK").unwrap();
+    bench.windlass(&["submit", "good.toml"]).code(0);
+    assert_eq!(bench.json(&["runs"]).as_array().unwrap().len(), 2, "what was refused was not accepted");
+}
+
+#[test]
+fn a_full_disk() {
+    let bench = Bench::new();
+    bench.write("good.toml", GOOD);
+    fs::create_dir(bench.path("small")).unwrap();
+    let allowed = Command::new("unshare").args(["-rm", "true"]).status().is_ok_and(|status| status.success());
+    if !allowed {
+        eprintln!("skipped: this machine does not let its users mount a small disk");
+        return;
+    }
+    let script = "mount -t tmpfs -o size=400k tmpfs small && windlass=$1 && $windlass db migrate --db small/w.db >/dev/null \
+         && dd if=/dev/zero of=small/fill bs=1k 2>/dev/null; $windlass submit good.toml --db small/w.db; \
+         code=$?; rm small/fill; $windlass db check --db small/w.db >&2 && exit $code";
+    let mut command = Command::new("unshare");
+    command.args(["-rm", "sh", "-c", script, "sh", env!("CARGO_BIN_EXE_windlass")]);
+    let outcome = Running::start(bench.prepared(command)).wait();
+    outcome.code(6).tells(&["the disk is full: small/w.db cannot grow", "make room", "small/w.db is sound"]);
+    assert_eq!(outcome.stdout, "");
+}
+
+#[test]
+fn a_backup_is_a_database() {
+    let bench = Bench::new();
+    bench.write("good.toml", GOOD);
+    bench.windlass(&["run", "good.toml"]).code(0);
+    bench.windlass(&["db", "backup", "copy.db"]).code(0).says(&["copy.db", "sound"]);
+    bench.windlass(&["runs", "--db", "copy.db"]).code(0).says(&["good", "SUCCESSFUL"]);
+    bench.windlass(&["db", "backup", "copy.db"]).fails(2, &["copy.db exists already"]);
+    bench.windlass(&["db", "backup", "none/copy.db"]).fails(6, &["none/copy.db"]);
+    bench.windlass(&["db", "backup", "x.db", "--db", "none.db"]).fails(6, &["no database at none.db"]);
+    assert!(!bench.path("x.db").exists());
+}
+
+#[test]
+fn the_next_steps_name_the_database_that_was_named() {
+    let bench = Bench::new();
+    bench.write("good.toml", GOOD);
+    bench
+        .windlass(&["run", "good.toml", "--db", "my jobs.db"])
+        .code(0)
+        .tells(&["windlass inspect 1 --db 'my jobs.db'"]);
+    bench.windlass(&["runs", "--db", "my jobs.db"]).code(0).says(&["good", "SUCCESSFUL"]);
+    assert!(!bench.path("windlass.db").exists());
+}
+
+#[test]
+fn the_database_comes_from_the_flag_then_the_environment() {
+    let bench = Bench::new();
+    bench.write("good.toml", GOOD);
+    let run = |variable: &str, arguments: &[&str]| {
+        let mut command = bench.command();
+        command.env("WINDLASS_DB", variable).args(arguments);
+        Running::start(command).wait()
+    };
+    run("env.db", &["submit", "good.toml"]).code(0).tells(&["`windlass watch 1`"]);
+    assert!(bench.path("env.db").exists());
+    run("env.db", &["submit", "good.toml", "--db", "flag.db"]).code(0);
+    assert!(bench.path("flag.db").exists());
+    run("", &["submit", "good.toml"]).code(0);
+    assert!(bench.path("windlass.db").exists(), "empty is not set");
+}
