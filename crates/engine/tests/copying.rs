@@ -1,0 +1,128 @@
+//! Moving everything from a file to a server and back, in the middle of a run.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+mod support;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use support::{graph, noop, request, success};
+use windlass_engine::db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
+use windlass_engine::db::sqlite::{SqliteDatabase, SqliteOptions};
+use windlass_engine::store::{
+    ClaimedJob, Claims, Job, JobFilter, LogLine, LogPosition, LogStream, NewJob, Scope,
+};
+use windlass_engine::{Clock, Error, Random, RunStatus, Store, WorkerStatus};
+use windlass_test_server::Schema;
+
+fn in_file(folder: &Path, name: &str, clock: &Clock) -> Store {
+    let database = SqliteDatabase::open(&folder.join(name), &SqliteOptions::default()).unwrap();
+    Store::new(Arc::new(database), clock.clone(), Random::from_seed(1))
+}
+
+fn on_server(schema: &Schema, clock: &Clock) -> Store {
+    let address = PostgresAddress::parse(&schema.url(), &|_variable| None).unwrap();
+    let options = PostgresOptions { clock: clock.clone(), ..PostgresOptions::default() };
+    let database = PostgresDatabase::open(&address, &options).unwrap();
+    Store::new(Arc::new(database), clock.clone(), Random::from_seed(1))
+}
+
+fn all_jobs(store: &Store) -> Vec<Job> {
+    store.jobs(&JobFilter { limit: 1_000, ..JobFilter::default() }).unwrap()
+}
+
+/// Registers a worker, ends some jobs of the run successfully, and leaves. The jobs that it ended.
+fn work(store: &Store, run_id: i64, most: usize) -> Vec<ClaimedJob> {
+    let worker_id = store.register_worker(support::new_worker()).unwrap();
+    let mut done = Vec::new();
+    while done.len() < most {
+        let wanted = request(worker_id, Scope::Runs(vec![run_id]), most - done.len());
+        let Claims::Jobs(jobs) = store.claim(wanted).unwrap() else { panic!("fenced") };
+        if jobs.is_empty() {
+            break;
+        }
+        let finishes = jobs.iter().map(|job| support::finish(worker_id, job, success())).collect();
+        store.finish_and_claim(finishes, None).unwrap();
+        done.extend(jobs);
+    }
+    assert!(store.set_worker_status(worker_id, WorkerStatus::Stopped).unwrap());
+    done
+}
+
+#[test]
+fn a_run_that_is_moved_in_the_middle_and_back_ends_as_if_it_had_stayed() {
+    let (folder, schema, clock) = (tempfile::tempdir().unwrap(), Schema::new(), Clock::manual(1_000_000));
+    let first = in_file(folder.path(), "first.db", &clock);
+    let run_id = support::submit(&first, graph(vec![vec![], vec![0], vec![0], vec![1, 2], vec![3]]));
+    let lonely = first
+        .enqueue(vec![
+            NewJob { unique_key: Some("once".to_owned()), execute_after: Some(9_000_000), ..noop() },
+            NewJob {
+                payload: r#"{"text": "ü \u0000 ' \" \\"}"#.to_owned(),
+                queue: "slow".to_owned(),
+                ..noop()
+            },
+        ])
+        .unwrap();
+    first.pause_queue("slow").unwrap();
+    let pruned = first.enqueue(vec![noop()]).unwrap()[0];
+    first.cancel_job(pruned).unwrap();
+    clock.advance_ms(1_000);
+    assert_eq!(first.prune_step(clock.now_ms()).unwrap().jobs, 1);
+    let done = work(&first, run_id, 2);
+    let line = LogLine {
+        job_id: done[0].id,
+        attempt: 1,
+        line: 1,
+        at: 5,
+        stream: LogStream::Stdout,
+        text: "hello".to_owned(),
+    };
+    first.append_logs(Arc::new(vec![line.clone()])).unwrap();
+
+    let second = on_server(&schema, &clock);
+    let copied = first.copy_to(&second).unwrap();
+    assert!(copied.tables.contains(&("jobs", 7)), "{copied:?}");
+    assert_eq!(all_jobs(&second), all_jobs(&first));
+    assert_eq!(second.run(run_id).unwrap(), first.run(run_id).unwrap());
+    assert_eq!(second.dependencies(run_id).unwrap(), first.dependencies(run_id).unwrap());
+    assert_eq!(second.paused_queues().unwrap(), ["slow"]);
+    let from_start = LogPosition { job_id: line.job_id, attempt: 0, line: 0 };
+    assert_eq!(second.logs_after(from_start, 10).unwrap(), [line]);
+    let unique = NewJob { unique_key: Some("once".to_owned()), ..noop() };
+    assert!(matches!(second.enqueue(vec![unique]), Err(Error::Conflict { .. })), "keys are kept");
+    let moved = work(&second, run_id, 2);
+    assert!(moved.iter().all(|job| job.origin == first.instance().unwrap()), "idempotency keys stay");
+
+    let third = in_file(folder.path(), "third.db", &clock);
+    second.copy_to(&third).unwrap();
+    assert_eq!(all_jobs(&third), all_jobs(&second));
+    work(&third, run_id, 10);
+    assert_eq!(third.run(run_id).unwrap().status, RunStatus::Successful);
+    let new = third.enqueue(vec![noop()]).unwrap()[0];
+    assert!(new > pruned && new > lonely[1], "no id is given out twice: {new} after {pruned}");
+    let instances = [&first, &second, &third].map(|store| store.instance().unwrap());
+    assert!(instances[0] != instances[1] && instances[1] != instances[2], "{instances:?}");
+    assert_eq!(third.check().unwrap(), []);
+}
+
+#[test]
+fn a_copy_that_is_refused_leaves_the_target_as_it_was() {
+    let (folder, schema, clock) = (tempfile::tempdir().unwrap(), Schema::new(), Clock::manual(1_000_000));
+    let (source, target) = (in_file(folder.path(), "source.db", &clock), on_server(&schema, &clock));
+    let instance = target.instance().unwrap();
+    source.enqueue(vec![noop()]).unwrap();
+    let worker_id = source.register_worker(support::new_worker()).unwrap();
+    let error = source.copy_to(&target).unwrap_err();
+    assert!(error.to_string().contains("1 workers are alive"), "{error}");
+    source.claim(request(worker_id, Scope::Everything, 1)).unwrap();
+    source.set_worker_status(worker_id, WorkerStatus::Dead).unwrap();
+    let error = source.copy_to(&target).unwrap_err();
+    assert!(error.to_string().contains("1 jobs run in the source"), "{error}");
+    assert_eq!((all_jobs(&target), target.instance().unwrap()), (Vec::new(), instance));
+    source.rescue(Vec::new()).unwrap();
+    source.copy_to(&target).unwrap();
+    let error = source.copy_to(&target).unwrap_err();
+    assert!(error.to_string().contains("the target is not empty"), "{error}");
+    assert_eq!(all_jobs(&target), all_jobs(&source));
+}
