@@ -150,6 +150,17 @@ fn tables_are_made_once_however_many_open_at_the_same_time() {
 }
 
 #[test]
+fn a_role_that_may_not_use_the_schema_makes_no_tables_elsewhere() {
+    let server = PrivateServer::new(&[]);
+    open(&server.url());
+    server.client().batch_execute("CREATE ROLE stranger LOGIN").unwrap();
+    let url = server.url().replace("postgres@", "stranger@");
+    let error = PostgresDatabase::open(&address(&url), &PostgresOptions::default()).err().unwrap();
+    assert!(matches!(error, Error::Unavailable { reason: Unavailable::Forbidden(_), .. }), "{error}");
+    assert!(error.to_string().contains("GRANT USAGE ON SCHEMA windlass TO stranger"), "{error}");
+}
+
+#[test]
 fn the_clock_of_a_process_follows_the_server() {
     let schema = Schema::new();
     let clock = Clock::system().led();

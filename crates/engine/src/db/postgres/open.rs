@@ -26,6 +26,7 @@ pub(super) fn open(address: &PostgresAddress, options: &PostgresOptions) -> Resu
     drop(client);
     let PostgresOptions { durability, mode, clock, random } = options;
     let sessions = Sessions::new(address, clock, random, *durability, is_asynchronous)?;
+    check_schema(&sessions)?;
     match (current_version(&sessions)?, mode) {
         (Some(SCHEMA_VERSION), OpenMode::Create | OpenMode::Existing) => {}
         (None, OpenMode::Existing) => {
@@ -74,6 +75,25 @@ pub(super) fn lead(clock: &Clock, client: &mut postgres::Client) -> Result<()> {
         clock.lead(row.get(0), asked_ms + (answered_ms - asked_ms) / 2);
     }
     Ok(())
+}
+
+/// A schema that the role may not use looks as if it were empty, and tables would be made elsewhere.
+fn check_schema(sessions: &Sessions) -> Result<()> {
+    let schema = sessions.address.schema();
+    let mut session = sessions.connection(OPENING)?;
+    let rows = session.client.query_typed(
+        "SELECT has_schema_privilege(oid, 'USAGE'), CAST(current_user AS TEXT)
+         FROM pg_catalog.pg_namespace WHERE nspname = $1",
+        &[(&schema, postgres::types::Type::TEXT)],
+    );
+    let rows = rows.map_err(|error| from_postgres(OPENING, &error))?;
+    match rows.first().map(|row| (row.get::<_, bool>(0), row.get::<_, String>(1))) {
+        None | Some((true, _)) => Ok(()),
+        Some((false, role)) => {
+            let lacking = format!("GRANT USAGE ON SCHEMA {schema} TO {role}, and on its tables");
+            Err(Error::unavailable(OPENING, Unavailable::Forbidden(lacking)))
+        }
+    }
 }
 
 fn current_version(sessions: &Sessions) -> Result<Option<i64>> {
