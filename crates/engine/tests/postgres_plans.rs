@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use support::{failure, graph, noop, request, success};
 use windlass_engine::db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
-use windlass_engine::db::{Connection, Database, Dialect, Row, Value, WriteOperation};
+use windlass_engine::db::{Connection, Database, Dialect, Reach, Row, Value, WriteOperation};
 use windlass_engine::signal::{Hints, Signals};
 use windlass_engine::store::{Claims, NewJob, Scope};
 use windlass_engine::{Clock, Random, Result, Store};
@@ -98,6 +98,10 @@ impl Database for Explainer {
 
     fn watch(&self) {
         self.inner.watch();
+    }
+
+    fn reach(&self) -> Reach {
+        self.inner.reach()
     }
 }
 
