@@ -10,12 +10,14 @@ pub mod graphs;
 pub mod journal;
 pub mod leftovers;
 pub mod order;
+pub mod partition;
 pub mod process;
 pub mod sandbox;
 pub mod seed;
 pub mod tables;
 pub mod wait;
 
+pub use binary::windlass;
 pub use process::{Engine, Outcome};
 pub use sandbox::Sandbox;
 pub use wait::eventually;

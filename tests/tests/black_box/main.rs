@@ -14,6 +14,7 @@ mod faults_jobs;
 mod fencing;
 mod logs;
 mod order;
+mod postgres_network;
 mod processes;
 mod recovery;
 mod scripts;
