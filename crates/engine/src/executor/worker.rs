@@ -16,8 +16,10 @@ pub const THREADS_MAX: i64 = 1_024;
 
 /// Shorter leases than this are refused: a fifth of it must be enough to end processes.
 const LEASE_MIN_MS: i64 = 100;
-/// A worker that leaves waits so long for a database that does not answer.
+/// A worker that leaves waits so long for a database that does not answer with what it asked last.
 const LAST_ANSWER_MS: i64 = 5_000;
+/// And so long for its other threads, which have nothing to tell any more.
+const LAST_THREAD_MS: i64 = 1_000;
 
 /// How a worker works.
 #[derive(Debug, Clone)]
@@ -127,7 +129,7 @@ impl Worker {
         shared.end();
         let clock = shared.store.clock();
         let began_ms = clock.monotonic_ms();
-        let is_early = || clock.monotonic_ms() - began_ms < LAST_ANSWER_MS;
+        let is_early = || clock.monotonic_ms() - began_ms < LAST_THREAD_MS;
         // Nobody renews the lease any more: after it nothing of theirs runs on.
         self.executors.join_while(|| is_early() || !shared.lease_is_over());
         self.others.join_while(is_early);

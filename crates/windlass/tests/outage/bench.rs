@@ -1,0 +1,188 @@
+//! A database of a test's own, a worker whose way to it can be broken, and one whose can't.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use windlass::store::{Job, NewJob};
+use windlass::transition::Outcome;
+use windlass::{Attempt, Clock, Handlers, JobStatus, Random, StopCause, Store, WorkerOptions};
+use windlass_engine::db::Database;
+use windlass_engine::db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
+use windlass_engine::db::sqlite::{SqliteDatabase, SqliteOptions};
+use windlass_engine::executor::Worker;
+use windlass_scheduler::Scheduler;
+use windlass_test_database::{Access, TestDatabase, Underneath};
+
+use crate::faulty::Faulty;
+
+/// Long enough for a loaded machine; a test that reaches it has failed.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Of the workers here. A fifth of it must be enough for a loaded machine to stop them.
+pub(crate) const LEASE_MS: i64 = 3_000;
+
+/// The fields are dropped in their order: the database is closed before it is removed.
+pub(crate) struct Bench {
+    /// The way to the database that always works.
+    pub(crate) store: Store,
+    broken: Store,
+    pub(crate) faulty: Arc<Faulty>,
+    pub(crate) database: TestDatabase,
+    pub(crate) folder: tempfile::TempDir,
+}
+
+impl Bench {
+    pub(crate) fn new() -> Bench {
+        Bench::with(&Clock::system())
+    }
+
+    pub(crate) fn with(clock: &Clock) -> Bench {
+        let folder = tempfile::tempdir().unwrap();
+        let database = TestDatabase::in_folder(folder.path());
+        let (inner, clock) = open(&database, clock);
+        let store = Store::new(Arc::clone(&inner), clock.clone(), Random::from_seed(seed()));
+        let faulty = Arc::new(Faulty::new(inner));
+        let broken = Store::new(Arc::clone(&faulty) as Arc<dyn Database>, clock, Random::from_seed(seed()));
+        Bench { store, broken, faulty, database, folder }
+    }
+
+    /// A worker whose way to the database can be broken.
+    pub(crate) fn worker(&self, handlers: Handlers, options: WorkerOptions) -> Worker {
+        Worker::start(&self.broken, handlers, options).unwrap()
+    }
+
+    /// Another one, whose way can't, and which looks after the dead.
+    pub(crate) fn other(&self, handlers: Handlers) -> (Worker, Scheduler) {
+        let worker = Worker::start(&self.store, handlers, options()).unwrap();
+        (worker, Scheduler::start(&self.store).unwrap())
+    }
+
+    pub(crate) fn enqueue(&self, kind: &str) -> i64 {
+        self.store.enqueue(vec![NewJob::new(kind, "null")]).unwrap()[0]
+    }
+
+    pub(crate) fn wait_for_job(&self, job_id: i64, status: JobStatus) -> Job {
+        wait_for(status.as_str(), || {
+            let job = self.store.job(job_id).unwrap();
+            (job.status == status).then_some(job)
+        })
+    }
+
+    /// What another program does to the tables.
+    pub(crate) fn sql(&self, sql: &str) {
+        self.database.sql(Access::Write).execute(sql);
+    }
+
+    pub(crate) fn outcomes(&self, job_id: i64) -> Vec<(i64, String)> {
+        let attempts = self.store.attempts(job_id).unwrap();
+        attempts.into_iter().map(|attempt| (attempt.attempt, attempt.outcome)).collect()
+    }
+
+    pub(crate) fn has_log(&self, job_id: i64, text: &str) -> bool {
+        let lines = self.store.last_logs(job_id, 1, 1_000).unwrap();
+        lines.iter().any(|line| line.text.contains(text))
+    }
+
+    pub(crate) fn assert_sound(&self) {
+        assert_eq!(self.store.check().unwrap(), [], "the invariants hold");
+    }
+}
+
+fn open(database: &TestDatabase, clock: &Clock) -> (Arc<dyn Database>, Clock) {
+    let address = database.address();
+    match database.underneath() {
+        Underneath::Sqlite => {
+            let opened = SqliteDatabase::open(address.as_ref(), &SqliteOptions::default()).unwrap();
+            (Arc::new(opened), clock.clone())
+        }
+        Underneath::Postgres => {
+            let address = PostgresAddress::parse(&address, &|_variable| None).unwrap();
+            let clock = clock.led();
+            let options = PostgresOptions { clock: clock.clone(), ..PostgresOptions::default() };
+            (Arc::new(PostgresDatabase::open(&address, &options).unwrap()), clock)
+        }
+    }
+}
+
+pub(crate) fn options() -> WorkerOptions {
+    WorkerOptions { lease_ms: LEASE_MS, threads: 4, ..WorkerOptions::default() }
+}
+
+pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let began = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(began.elapsed() < PATIENCE, "waited too long for {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+fn seed() -> u64 {
+    let seed = std::env::var("WINDLASS_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(7);
+    println!("WINDLASS_SEED={seed}");
+    seed
+}
+
+/// One execution of a job.
+#[derive(Debug, Clone)]
+pub(crate) struct Execution {
+    pub(crate) began_at: Instant,
+    /// And why it was to stop, if it was.
+    pub(crate) ended: Option<(Instant, Option<StopCause>)>,
+}
+
+/// Jobs whose first execution goes on until it is stopped, or the test lets it end. Later ones end at once.
+#[derive(Clone, Default)]
+pub(crate) struct Executions {
+    all: Arc<Mutex<Vec<Execution>>>,
+    may_end: Arc<Mutex<bool>>,
+}
+
+impl Executions {
+    pub(crate) fn handlers(&self) -> Handlers {
+        let mut handlers = Handlers::with_shell();
+        let executions = self.clone();
+        handlers.register("waits", move |attempt: &Attempt| executions.execute(attempt));
+        handlers.register("noop", |_: &Attempt| Outcome::Successful { output: None });
+        handlers
+    }
+
+    fn execute(&self, attempt: &Attempt) -> Outcome {
+        let index = {
+            let mut all = self.all.lock().unwrap();
+            all.push(Execution { began_at: Instant::now(), ended: None });
+            all.len() - 1
+        };
+        let is_first = index == 0;
+        while is_first && !*self.may_end.lock().unwrap() {
+            if attempt.stop().wait(Duration::from_millis(2)).is_some() {
+                break;
+            }
+        }
+        let cause = attempt.stop().cause();
+        self.all.lock().unwrap()[index].ended = Some((Instant::now(), cause));
+        match cause {
+            None => Outcome::Successful { output: None },
+            Some(cause) => windlass::failed(format!("{cause:?}")),
+        }
+    }
+
+    pub(crate) fn let_end(&self) {
+        *self.may_end.lock().unwrap() = true;
+    }
+
+    pub(crate) fn all(&self) -> Vec<Execution> {
+        self.all.lock().unwrap().clone()
+    }
+
+    /// Waits for the beginning of the first.
+    pub(crate) fn wait_for_begin(&self) {
+        wait_for("the first execution", || self.all().first().map(|_execution| ()));
+    }
+
+    /// Waits for the end of the first: when it was, and why it was to stop.
+    pub(crate) fn wait_for_end(&self) -> (Instant, Option<StopCause>) {
+        wait_for("the end of the first execution", || self.all().first()?.ended)
+    }
+}

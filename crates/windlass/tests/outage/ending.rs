@@ -1,0 +1,101 @@
+//! A worker that is told to end while its database can't be used.
+
+use std::time::{Duration, Instant};
+
+use windlass::{Error, JobStatus, Unavailable, WorkerOptions};
+
+use crate::bench::{Bench, Executions, options, wait_for};
+use crate::faulty::{How, Which};
+
+/// Whoever asks a worker to end is not held up by it.
+const AT_ONCE: Duration = Duration::from_secs(1);
+/// A worker that leaves waits so long for a database, and some for a loaded machine.
+const SOON: Duration = Duration::from_secs(12);
+
+fn unreachable() -> How {
+    How::Refuse(Unavailable::Unreachable("the test says so".to_owned()))
+}
+
+#[test]
+fn who_drains_keeps_the_results_until_the_database_is_back() {
+    for how in [How::Hang, unreachable()] {
+        let bench = Bench::new();
+        let executions = Executions::default();
+        let worker = bench.worker(executions.handlers(), options());
+        let id = bench.enqueue("waits");
+        executions.wait_for_begin();
+        bench.faulty.fail(Which::All, how);
+        let asked_at = Instant::now();
+        worker.drain();
+        assert!(asked_at.elapsed() < AT_ONCE);
+        executions.let_end();
+        executions.wait_for_end();
+        std::thread::sleep(Duration::from_millis(200));
+        assert!(!worker.has_ended(), "a result waits");
+        bench.faulty.mend();
+        worker.join().unwrap();
+        let job = bench.store.job(id).unwrap();
+        assert_eq!((job.status, job.attempt), (JobStatus::Successful, 1));
+        assert!(bench.store.live_workers().unwrap().is_empty());
+        bench.assert_sound();
+    }
+}
+
+#[test]
+fn who_leaves_does_not_wait_for_the_database() {
+    for how in [How::Hang, unreachable()] {
+        let bench = Bench::new();
+        let executions = Executions::default();
+        let worker = bench.worker(executions.handlers(), options());
+        let id = bench.enqueue("waits");
+        executions.wait_for_begin();
+        bench.faulty.fail(Which::All, how);
+        worker.drain();
+        let asked_at = Instant::now();
+        worker.leave();
+        assert!(asked_at.elapsed() < AT_ONCE);
+        let left = worker.join();
+        assert!(matches!(left, Err(Error::Unavailable { .. })), "{left:?}");
+        assert!(asked_at.elapsed() < SOON, "{:?}", asked_at.elapsed());
+        assert!(executions.all()[0].ended.is_some(), "what ran was stopped");
+        bench.faulty.mend();
+        let (other, _scheduler) = bench.other(executions.handlers());
+        let job = bench.wait_for_job(id, JobStatus::Successful);
+        assert_eq!((job.attempt, job.worker_id), (2, Some(other.id())));
+        drop(other);
+        bench.assert_sound();
+    }
+}
+
+#[test]
+fn nothing_of_a_job_is_left_when_its_worker_left_a_hanging_database() {
+    let bench = Bench::new();
+    let worker = bench.worker(Executions::default().handlers(), options());
+    let file = bench.folder.path().join("pid");
+    let payload = serde_json::json!({ "run": "echo $$ > $FILE; sleep 600", "env": { "FILE": file } });
+    let job = windlass::store::NewJob::new("shell", payload.to_string());
+    bench.store.enqueue(vec![job]).unwrap();
+    let pid =
+        wait_for("its process", || std::fs::read_to_string(&file).ok().filter(|text| text.ends_with('\n')));
+    bench.faulty.fail(Which::All, How::Hang);
+    worker.leave();
+    worker.join().unwrap_err();
+    assert!(!std::path::Path::new("/proc").join(pid.trim()).exists());
+    bench.faulty.mend();
+}
+
+#[test]
+fn patience_has_an_end() {
+    let bench = Bench::new();
+    let executions = Executions::default();
+    let options = WorkerOptions { patience_ms: Some(300), ..options() };
+    let worker = bench.worker(executions.handlers(), options);
+    bench.enqueue("waits");
+    executions.wait_for_begin();
+    bench.faulty.fail(Which::All, unreachable());
+    let broken_at = Instant::now();
+    executions.let_end();
+    let gave_up = worker.join();
+    assert!(matches!(gave_up, Err(Error::Unavailable { .. })), "{gave_up:?}");
+    assert!(broken_at.elapsed() < SOON, "{:?}", broken_at.elapsed());
+}

@@ -1,0 +1,136 @@
+//! A database that hangs, refuses, is slow, or loses answers, when a test says so.
+
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use windlass::signal::Signals;
+use windlass::{Error, Result, Unavailable};
+use windlass_engine::db::{Connection, Database, Reach, WriteOperation};
+
+/// Stands between an engine and its database.
+pub(crate) struct Faulty {
+    inner: Arc<dyn Database>,
+    faults: Mutex<Vec<Fault>>,
+    changed: Condvar,
+}
+
+/// What goes wrong with some calls.
+#[derive(Clone)]
+pub(crate) struct Fault {
+    what: Which,
+    how: How,
+}
+
+/// Which calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Which {
+    /// All of them.
+    All,
+    /// The writes of this name.
+    Write(&'static str),
+}
+
+/// What happens to them.
+#[derive(Clone)]
+pub(crate) enum How {
+    /// They return when the fault is over, and then do what they should.
+    Hang,
+    /// They do nothing.
+    Refuse(Unavailable),
+    /// They take so long before they begin.
+    Delay(Duration),
+    /// So many of them are done, and say that this is not known.
+    LoseAnswer(usize),
+}
+
+impl Faulty {
+    pub(crate) fn new(inner: Arc<dyn Database>) -> Faulty {
+        Faulty { inner, faults: Mutex::default(), changed: Condvar::new() }
+    }
+
+    /// Adds a fault.
+    pub(crate) fn fail(&self, what: Which, how: How) {
+        self.faults.lock().unwrap_or_else(PoisonError::into_inner).push(Fault { what, how });
+    }
+
+    /// Everything works again.
+    pub(crate) fn mend(&self) {
+        self.faults.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.changed.notify_all();
+    }
+
+    /// No answer is left to be lost.
+    pub(crate) fn has_lost_all(&self) -> bool {
+        let faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
+        !faults.iter().any(|fault| matches!(fault.how, How::LoseAnswer(left) if left > 0))
+    }
+
+    /// What has to happen before the call: `Err` is all that does.
+    fn before(&self, name: Option<&'static str>) -> Result<()> {
+        let mut faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut delay = Duration::ZERO;
+        while let Some(fault) = faults.iter().find(|fault| fault.is_of(name)).cloned() {
+            match fault.how {
+                How::Hang => {
+                    faults = self.changed.wait(faults).unwrap_or_else(PoisonError::into_inner);
+                    continue;
+                }
+                How::Refuse(reason) => return Err(Error::unavailable(name.unwrap_or("read"), reason)),
+                How::Delay(how_long) => delay = how_long,
+                How::LoseAnswer(_) => {}
+            }
+            break;
+        }
+        drop(faults);
+        std::thread::sleep(delay);
+        Ok(())
+    }
+
+    fn loses_answer(&self, name: &'static str) -> bool {
+        let mut faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
+        faults.iter_mut().filter(|fault| fault.is_of(Some(name))).any(|fault| match &mut fault.how {
+            How::LoseAnswer(left) if *left > 0 => {
+                *left -= 1;
+                true
+            }
+            How::LoseAnswer(_) | How::Hang | How::Refuse(_) | How::Delay(_) => false,
+        })
+    }
+}
+
+impl Fault {
+    fn is_of(&self, name: Option<&'static str>) -> bool {
+        match self.what {
+            Which::All => true,
+            Which::Write(wanted) => name == Some(wanted),
+        }
+    }
+}
+
+impl Database for Faulty {
+    fn read(&self, operation: &mut dyn FnMut(&mut dyn Connection) -> Result<()>) -> Result<()> {
+        self.before(None)?;
+        self.inner.read(operation)
+    }
+
+    fn write(&self, name: &'static str, operation: WriteOperation) -> Result<()> {
+        self.before(Some(name))?;
+        self.inner.write(name, operation)?;
+        if self.loses_answer(name) {
+            return Err(Error::unavailable(name, Unavailable::CommitUnknown));
+        }
+        Ok(())
+    }
+
+    fn signals(&self) -> &Signals {
+        self.inner.signals()
+    }
+
+    fn watch(&self) {
+        self.inner.watch();
+    }
+
+    fn reach(&self) -> Reach {
+        self.inner.reach()
+    }
+}
