@@ -4,10 +4,7 @@
 //! each change in the order of its transaction. Nothing the engine does can bypass it, so what two
 //! workers did to one row can be read afterwards, also where the last state looks innocent.
 
-use std::path::Path;
-use std::time::Duration;
-
-use rusqlite::Connection;
+use windlass_test_database::{Access, TestDatabase};
 
 use crate::tables::Tables;
 
@@ -32,23 +29,34 @@ pub struct Change {
 ///
 /// # Panics
 /// When the database cannot be written to.
-pub fn install(database: &Path) {
-    let connection = Connection::open(database).expect("the database can be opened");
-    connection.busy_timeout(Duration::from_secs(20)).expect("a timeout can be set");
-    connection
-        .execute_batch(
-            "CREATE TABLE test_audit (
-                 seq INTEGER PRIMARY KEY AUTOINCREMENT,
-                 job_id INTEGER, before TEXT, after TEXT, attempt INTEGER, worker_id INTEGER);
-             CREATE TRIGGER test_audit_jobs AFTER UPDATE ON jobs
-             WHEN OLD.status <> NEW.status OR OLD.attempt <> NEW.attempt
-                  OR OLD.worker_id IS NOT NEW.worker_id
-             BEGIN
-                 INSERT INTO test_audit (job_id, before, after, attempt, worker_id)
-                 VALUES (NEW.id, OLD.status, NEW.status, NEW.attempt, NEW.worker_id);
-             END;",
-        )
-        .expect("a trigger can be created");
+pub fn install(database: &TestDatabase) {
+    database.sql(Access::Write).execute_either(
+        "CREATE TABLE test_audit (
+             seq INTEGER PRIMARY KEY AUTOINCREMENT,
+             job_id INTEGER, before TEXT, after TEXT, attempt INTEGER, worker_id INTEGER);
+         CREATE TRIGGER test_audit_jobs AFTER UPDATE ON jobs
+         WHEN OLD.status <> NEW.status OR OLD.attempt <> NEW.attempt
+              OR OLD.worker_id IS NOT NEW.worker_id
+         BEGIN
+             INSERT INTO test_audit (job_id, before, after, attempt, worker_id)
+             VALUES (NEW.id, OLD.status, NEW.status, NEW.attempt, NEW.worker_id);
+         END;",
+        // The numbers are given in the order of the changes, not of the commits. That is the same for one
+        // job, whose row is locked, and for a job and its child, which is claimed after the commit.
+        "CREATE TABLE test_audit (
+             seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+             job_id BIGINT, before TEXT, after TEXT, attempt BIGINT, worker_id BIGINT);
+         CREATE FUNCTION test_audit_job() RETURNS trigger LANGUAGE plpgsql AS $$
+         BEGIN
+             INSERT INTO test_audit (job_id, before, after, attempt, worker_id)
+             VALUES (NEW.id, OLD.status, NEW.status, NEW.attempt, NEW.worker_id);
+             RETURN NULL;
+         END $$;
+         CREATE TRIGGER test_audit_jobs AFTER UPDATE ON jobs FOR EACH ROW
+         WHEN (OLD.status <> NEW.status OR OLD.attempt <> NEW.attempt
+               OR OLD.worker_id IS DISTINCT FROM NEW.worker_id)
+         EXECUTE FUNCTION test_audit_job();",
+    );
 }
 
 /// The record so far.

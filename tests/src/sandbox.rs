@@ -1,11 +1,13 @@
 //! A folder and a database of a test's own, and the `windlass` command in it.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::rc::Rc;
 
 use tempfile::TempDir;
+use windlass_test_database::{Access, Sql, TestDatabase};
 
 use crate::binary::windlass;
 use crate::leftovers::{self, Leftover};
@@ -15,12 +17,16 @@ use crate::tables::Tables;
 /// The variable by which a sandbox finds its processes: the engine passes it on to its jobs.
 pub const MARK_VARIABLE: &str = "SANDBOX_MARK";
 
-/// A folder that is removed when the test ends, and with it every process that was started in it.
+/// A folder that is removed when the test ends, and with it every process that was started in it, and its
+/// database.
 #[derive(Debug)]
 pub struct Sandbox {
-    root: TempDir,
+    /// Looks at the tables; a new one for each look would cost a server a process each.
+    reader: RefCell<Option<Rc<Sql>>>,
+    database: TestDatabase,
     mark: String,
     started: Cell<u32>,
+    root: TempDir,
 }
 
 impl Default for Sandbox {
@@ -30,18 +36,28 @@ impl Default for Sandbox {
 }
 
 impl Sandbox {
-    /// An empty folder.
+    /// An empty folder, and the database that the environment chooses.
     ///
     /// # Panics
     /// When the machine's folder for temporary files cannot be written to.
     #[must_use]
     pub fn new() -> Sandbox {
+        Sandbox::with(TestDatabase::in_folder)
+    }
+
+    /// An empty folder, and a database that `make` makes for it.
+    ///
+    /// # Panics
+    /// When the machine's folder for temporary files cannot be written to.
+    #[must_use]
+    pub fn with(make: impl FnOnce(&Path) -> TestDatabase) -> Sandbox {
         let root = tempfile::Builder::new().prefix("windlass-test-").tempdir().expect("a temporary folder");
         let mark = root.path().to_string_lossy().into_owned();
         for folder in ["output", "tmp"] {
             fs::create_dir(root.path().join(folder)).expect("a folder in a temporary folder");
         }
-        Sandbox { root, mark, started: Cell::new(0) }
+        let database = make(root.path());
+        Sandbox { reader: RefCell::new(None), database, mark, started: Cell::new(0), root }
     }
 
     /// A path in the folder.
@@ -52,8 +68,8 @@ impl Sandbox {
 
     /// The database.
     #[must_use]
-    pub fn database(&self) -> PathBuf {
-        self.path("windlass.db")
+    pub fn database(&self) -> &TestDatabase {
+        &self.database
     }
 
     /// Writes a file and gives its path as text, ready to be an argument.
@@ -89,7 +105,7 @@ impl Sandbox {
         command
             .args(arguments)
             .current_dir(self.root.path())
-            .env("WINDLASS_DB", self.database())
+            .env("WINDLASS_DB", self.database.address())
             .env("TMPDIR", self.path("tmp"))
             .env(MARK_VARIABLE, &self.mark);
         command
@@ -115,7 +131,10 @@ impl Sandbox {
     /// The tables, for reading.
     #[must_use]
     pub fn tables(&self) -> Tables {
-        Tables::open(&self.database())
+        let mut reader = self.reader.borrow_mut();
+        let open = reader.take().filter(|sql| !sql.is_closed());
+        let open = open.unwrap_or_else(|| Rc::new(self.database.sql(Access::Read)));
+        Tables::new(Rc::clone(reader.insert(open)))
     }
 
     /// Processes of jobs that were started in this sandbox and are still alive.

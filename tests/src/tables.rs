@@ -2,16 +2,14 @@
 //! only read.
 
 use std::collections::BTreeMap;
-use std::path::Path;
-use std::time::Duration;
+use std::rc::Rc;
 
-use rusqlite::types::FromSql;
-use rusqlite::{Connection, OpenFlags, Row};
+use windlass_test_database::{Field, Result, Row, Sql};
 
 /// A connection that can only read.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Tables {
-    connection: Connection,
+    connection: Rc<Sql>,
 }
 
 /// A row of `jobs`: what the checks need of it.
@@ -78,30 +76,20 @@ pub struct LogLine {
 }
 
 impl Tables {
-    /// Opens a database that exists.
-    ///
-    /// # Panics
-    /// When it cannot be opened, as the methods do when they cannot read.
+    /// The tables behind a connection. The methods panic when they cannot read.
     #[must_use]
-    pub fn open(database: &Path) -> Tables {
-        let connection = Connection::open_with_flags(database, OpenFlags::SQLITE_OPEN_READ_ONLY)
-            .unwrap_or_else(|error| panic!("{}: {error}", database.display()));
-        connection.busy_timeout(Duration::from_secs(20)).expect("a timeout can be set");
+    pub fn new(connection: Rc<Sql>) -> Tables {
         Tables { connection }
     }
 
     /// The first column of the first row.
-    pub fn value<T: FromSql>(&self, sql: &str) -> T {
-        self.connection.query_row(sql, [], |row| row.get(0)).unwrap_or_else(|error| panic!("{sql}: {error}"))
+    pub fn value<T: Field>(&self, sql: &str) -> T {
+        self.connection.value(sql)
     }
 
     /// Every row, made into a value by `make`.
-    pub fn rows<T>(&self, sql: &str, make: impl FnMut(&Row<'_>) -> rusqlite::Result<T>) -> Vec<T> {
-        let read = || -> rusqlite::Result<Vec<T>> {
-            let mut statement = self.connection.prepare(sql)?;
-            statement.query_map([], make)?.collect()
-        };
-        read().unwrap_or_else(|error| panic!("{sql}: {error}"))
+    pub fn rows<T>(&self, sql: &str, make: impl FnMut(&Row) -> Result<T>) -> Vec<T> {
+        self.connection.rows(sql, make)
     }
 
     /// All jobs, in the order of their ids.

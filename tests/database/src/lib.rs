@@ -76,6 +76,12 @@ impl TestDatabase {
         TestDatabase { place }
     }
 
+    /// A schema on the server of an address, such as a private one.
+    #[must_use]
+    pub fn on_server(url: &str) -> TestDatabase {
+        TestDatabase { place: Place::Schema(Schema::on(url)) }
+    }
+
     /// What it is made of.
     #[must_use]
     pub fn underneath(&self) -> Underneath {

@@ -99,6 +99,15 @@ impl Sql {
         Sql { connection: Connection::Schema(RefCell::new(client)) }
     }
 
+    /// It can be used no more: the server ended it, or was stopped.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        match &self.connection {
+            Connection::File(_) => false,
+            Connection::Schema(client) => client.borrow().is_closed(),
+        }
+    }
+
     /// Every row, made into a value by `make`.
     ///
     /// # Panics

@@ -23,7 +23,7 @@ fn two_workers_and_a_run_share_a_database() {
     let work: Vec<u64> = (0..JOBS).map(|_| rng.u64(0..10)).collect();
     let wide = Graph::random(&mut rng, JOBS, 0);
     submit(&sandbox, &probes(&sandbox, "first", &wide, |index| work[index]));
-    audit::install(&sandbox.database());
+    audit::install(sandbox.database());
 
     let mut workers = [0, 1].map(|_| sandbox.spawn(&["worker", "--threads", "4"]));
     eventually("both workers' registration", || {

@@ -4,6 +4,7 @@ use std::io::Read;
 use std::process::Stdio;
 
 use serde_json::Value;
+use windlass_test_database::Access;
 use windlass_tests::{Sandbox, eventually};
 
 use crate::support::{assert_says, job_id, submit, trivial_chain};
@@ -192,15 +193,6 @@ fn watch_ends_with_the_run_and_its_code() {
 }
 
 #[test]
-fn the_flag_wins_over_the_environment() {
-    let sandbox = Sandbox::new();
-    let file = trivial_chain(&sandbox, 1);
-    let other = sandbox.path("other.db");
-    sandbox.run(&["--db", &other.to_string_lossy(), "submit", &file]).exited(0);
-    assert!(other.exists() && !sandbox.database().exists());
-}
-
-#[test]
 fn graphs_and_completions_are_printed() {
     let sandbox = Sandbox::new();
     let file = sandbox.write("fixable.toml", FIXABLE);
@@ -211,25 +203,6 @@ fn graphs_and_completions_are_printed() {
     for shell in ["bash", "zsh", "fish"] {
         assert!(sandbox.run(&["completions", shell]).exited(0).stdout.contains("windlass"));
     }
-}
-
-#[test]
-fn a_backup_is_a_whole_database_also_while_a_run_goes_on() {
-    let sandbox = Sandbox::new();
-    let file = sandbox
-        .write("slow.toml", "name = \"slow\"\n[jobs.a]\nrun = 'until [ -e go ]; do sleep 0.02; done'\n");
-    let mut engine = sandbox.spawn(&["run", &file]);
-    eventually("the run's start", || {
-        let there = sandbox.database().exists() && sandbox.run(&["runs"]).stdout.contains("RUNNING");
-        there.then_some(())
-    });
-    let copy = sandbox.path("copy.db").to_string_lossy().into_owned();
-    sandbox.run(&["db", "backup", &copy]).exited(0);
-    sandbox.write("go", "");
-    engine.wait().exited(0);
-    let of_copy = sandbox.run(&["--db", &copy, "runs", "-o", "json"]).exited(0).json();
-    assert_eq!(of_copy[0]["status"], "RUNNING");
-    sandbox.run(&["--db", &copy, "db", "check"]).exited(0);
 }
 
 #[test]
@@ -245,4 +218,18 @@ fn prune_removes_what_is_old_and_over() {
         (sandbox.tables().value::<i64>("SELECT count(*) FROM runs") == 1).then_some(())
     });
     assert_eq!(sandbox.tables().run_status(2), "PENDING");
+}
+
+#[test]
+fn a_database_from_a_newer_version() {
+    let sandbox = Sandbox::new();
+    let file = trivial_chain(&sandbox, 1);
+    sandbox.run(&["run", &file]).exited(0);
+    let sql = "INSERT INTO schema_migrations (version, name, applied_at) VALUES (9999, 'later', 0)";
+    sandbox.database().sql(Access::Write).execute(sql);
+    for verb in [&["runs"][..], &["run", &file], &["db", "migrate"]] {
+        assert_says(&sandbox.run(verb), 6, &["9999", "newer"]);
+    }
+    let runs: i64 = sandbox.tables().value("SELECT count(*) FROM runs");
+    assert_eq!(runs, 1);
 }

@@ -56,7 +56,7 @@ fn one_round(seed: u64, round: u64) -> Damage {
     let graph = Graph::random(&mut rng, JOBS, EDGES);
     let work: Vec<u64> = (0..JOBS).map(|_| rng.u64(0..=LONGEST_WORK_MS)).collect();
     let run = submit(&sandbox, &probes(&sandbox, "crash", &graph, |index| work[index]));
-    audit::install(&sandbox.database());
+    audit::install(sandbox.database());
 
     let moments: Vec<u64> = (0..rng.u64(1..=MOST_KILLS)).map(|_| rng.u64(0..=LATEST_KILL_MS)).collect();
     println!("round {round}: kill -9 after {moments:?} ms");

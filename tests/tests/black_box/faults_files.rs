@@ -1,9 +1,12 @@
 //! Workflow files and parameters that are wrong: one clear message with the next step, exit code 2, and
 //! nothing in the database.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
 use windlass_tests::Sandbox;
 
-use crate::support::assert_says;
+use crate::support::{as_nobody, assert_says, trivial_chain};
 
 const VALID: &str = "name = \"valid\"\n[params]\nrows = { type = \"integer\", required = true }\n\
                      [jobs.a]\nrun = 'true'\n";
@@ -116,4 +119,13 @@ fn an_unknown_option_or_verb() {
     assert_says(&sandbox.run(&["runn", "x.toml"]), 2, &["runn", "run"]);
     assert_says(&sandbox.run(&["run", "x.toml", "--detatch"]), 2, &["--detatch", "--detach"]);
     assert_says(&sandbox.run(&["enqueue", "shell", "--payload", "{not json"]), 2, &["payload", "json"]);
+}
+
+#[test]
+fn an_unreadable_workflow_file() {
+    let sandbox = Sandbox::new();
+    let file = trivial_chain(&sandbox, 1);
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o000)).expect("it can be closed");
+    let outcome = as_nobody(&sandbox, &["validate", &file]);
+    assert_says(&outcome, 2, &["trivial.json", "permission"]);
 }

@@ -26,7 +26,7 @@ fn a_worker_stopped_past_its_lease_is_fenced() {
          echo by attempt $WINDLASS_ATTEMPT\n'''\n",
     );
     let run = submit(&sandbox, &file);
-    audit::install(&sandbox.database());
+    audit::install(sandbox.database());
 
     let mut stopped = worker(&sandbox);
     let attempts = || sandbox.read("started").lines().count();

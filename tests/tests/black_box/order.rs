@@ -29,7 +29,7 @@ fn run_in_order(graph: &Graph) {
     let sandbox = Sandbox::new();
     let file = sandbox.write("graph.json", no_work(graph, "graph"));
     submit(&sandbox, &file);
-    audit::install(&sandbox.database());
+    audit::install(sandbox.database());
     sandbox.run(&["resume", "--threads", "4"]).exited(0);
     assert_order(&sandbox, graph.edges());
 }
@@ -59,7 +59,7 @@ fn fifty_random_graphs() {
         let name = format!("random-{round}");
         submit(&sandbox, &sandbox.write(&format!("{name}.json"), no_work(&graph, &name)));
     }
-    audit::install(&sandbox.database());
+    audit::install(sandbox.database());
     sandbox.run(&["worker", "--until-idle", "--threads", "4"]).exited(0);
     assert_order(&sandbox, edges);
     let ended: i64 = sandbox.tables().value("SELECT count(*) FROM runs WHERE status = 'SUCCESSFUL'");

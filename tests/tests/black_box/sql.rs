@@ -3,16 +3,27 @@
 use std::process::Command;
 
 use serde_json::json;
+use windlass_test_database::Underneath;
 use windlass_tests::{Sandbox, eventually};
 
 use crate::support::submit;
 
-/// Runs Python code with the database's path as its argument.
-fn python(sandbox: &Sandbox, code: &str) -> String {
-    let database = sandbox.database();
-    let arguments = ["-c", code, &database.to_string_lossy()];
-    let outcome = sandbox.start(sandbox.prepared(Command::new("python3"), &arguments)).wait();
-    outcome.exited(0).stdout
+/// Runs code of another language and gives what it printed: Python with the file's path as its argument, or
+/// SQL by the server's own client.
+fn from_outside(sandbox: &Sandbox, python: &str, sql: &str) -> String {
+    let address = sandbox.database().address();
+    let command = match sandbox.database().underneath() {
+        Underneath::Sqlite => sandbox.prepared(Command::new("python3"), &["-c", python, &address]),
+        Underneath::Postgres => {
+            let (server, schema) = address.split_once("?schema=").expect("a schema of the test's own");
+            let arguments =
+                ["--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--command", sql, server];
+            let mut command = sandbox.prepared(Command::new("psql"), &arguments);
+            command.env("PGOPTIONS", format!("-c search_path={schema}"));
+            command
+        }
+    };
+    sandbox.start(command).wait().exited(0).stdout
 }
 
 #[test]
@@ -20,10 +31,10 @@ fn an_inserted_row_is_executed_by_a_running_worker() {
     let sandbox = Sandbox::new();
     let mut worker = sandbox.spawn(&["worker"]);
     eventually("the worker's registration", || {
-        let there = sandbox.database().exists() && worker_count(&sandbox) == Some(1);
+        let there = sandbox.database().has_table("workers") && worker_count(&sandbox) == 1;
         there.then_some(())
     });
-    python(
+    from_outside(
         &sandbox,
         r#"
 import json, sqlite3, sys
@@ -31,6 +42,9 @@ database = sqlite3.connect(sys.argv[1], timeout=20)
 with database:
     database.execute("INSERT INTO jobs (kind, payload) VALUES (?, ?)",
                      ("shell", json.dumps({"run": "echo by hand", "output": "text"})))
+"#,
+        r#"
+INSERT INTO jobs (kind, payload) VALUES ('shell', '{"run": "echo by hand", "output": "text"}')
 "#,
     );
     let job = eventually("the row's success", || {
@@ -42,11 +56,8 @@ with database:
     assert!(worker.is_running());
 }
 
-/// How many workers are alive, once there is a table of them.
-fn worker_count(sandbox: &Sandbox) -> Option<i64> {
-    let tables = sandbox.tables();
-    let known: i64 = tables.value("SELECT count(*) FROM sqlite_master WHERE name = 'workers'");
-    (known == 1).then(|| tables.value("SELECT count(*) FROM workers WHERE status = 'ALIVE'"))
+fn worker_count(sandbox: &Sandbox) -> i64 {
+    sandbox.tables().value("SELECT count(*) FROM workers WHERE status = 'ALIVE'")
 }
 
 #[test]
@@ -79,7 +90,7 @@ fn views_can_be_read_from_another_language() {
     let file =
         sandbox.write("v.toml", "name = \"v\"\n[jobs.good]\nrun = 'true'\n[jobs.bad]\nrun = 'exit 3'\n");
     sandbox.run(&["run", &file]).exited(1);
-    let said = python(
+    let said = from_outside(
         &sandbox,
         r#"
 import json, sqlite3, sys
@@ -90,6 +101,13 @@ print(json.dumps({
     "runs": database.execute("SELECT workflow, status, started_at FROM runs_readable").fetchall(),
     "jobs": [row[0] for row in database.execute("SELECT name FROM jobs_readable ORDER BY id")],
 }))
+"#,
+        r#"
+SELECT json_build_object(
+    'stats', (SELECT json_object_agg(status, jobs) FROM job_stats),
+    'dead', (SELECT json_agg(name) FROM dead_letters),
+    'runs', (SELECT json_agg(json_build_array(workflow, status, started_at)) FROM runs_readable),
+    'jobs', (SELECT json_agg(name ORDER BY id) FROM jobs_readable))
 "#,
     );
     let said: serde_json::Value = serde_json::from_str(&said).expect("JSON");

@@ -1,14 +1,21 @@
 //! Small things that many of these tests need.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
+use std::process::Command;
 
 use serde_json::{Value, json};
+use windlass_tests::binary::windlass;
 use windlass_tests::graphs::{Graph, job_name};
 use windlass_tests::journal::JOURNAL_VARIABLE;
 use windlass_tests::{Outcome, Sandbox};
 
 /// The program that jobs execute where a test wants to know what they saw.
 pub(crate) const PROBE: &str = env!("CARGO_BIN_EXE_windlass-probe");
+
+/// A user without rights on any Linux machine.
+const NOBODY: &str = "65534";
 
 /// Panics with everything that is wrong.
 #[track_caller]
@@ -65,4 +72,22 @@ pub(crate) fn trivial_chain(sandbox: &Sandbox, jobs: usize) -> String {
     let text = Graph::chain(jobs).workflow("trivial", |_| json!({ "command": ["true"] }));
     assert!(text.contains(&job_name(jobs - 1)));
     sandbox.write("trivial.json", text)
+}
+
+/// `windlass` as a user who may not do everything, also when the tests run as root.
+pub(crate) fn as_nobody(sandbox: &Sandbox, arguments: &[&str]) -> Outcome {
+    if !rustix::process::geteuid().is_root() {
+        return sandbox.run(arguments);
+    }
+    // That user must be able to reach the program and the folder.
+    let program = sandbox.path("windlass");
+    if !program.exists() {
+        fs::copy(windlass(), &program).expect("the program can be copied");
+    }
+    fs::set_permissions(sandbox.root(), fs::Permissions::from_mode(0o755))
+        .expect("a folder can be opened up");
+    let program = program.to_string_lossy().into_owned();
+    let mut all = vec!["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups", &program];
+    all.extend(arguments);
+    sandbox.start(sandbox.prepared(Command::new("setpriv"), &all)).wait()
 }

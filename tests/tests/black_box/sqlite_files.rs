@@ -1,18 +1,14 @@
-//! Databases that cannot be used: exit code 6, a message with the next step, and nothing lost.
+//! The database as a file: one that cannot be used means exit code 6, a message with the next step, and
+//! nothing lost; one that can be named, and backed up while it is used.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::process::Command;
 use std::time::Duration;
 
 use rusqlite::Connection;
-use windlass_tests::binary::windlass;
-use windlass_tests::{Outcome, Sandbox};
+use windlass_tests::{Outcome, Sandbox, eventually};
 
-use crate::support::{assert_says, trivial_chain};
-
-/// A user without rights on any Linux machine.
-const NOBODY: &str = "65534";
+use crate::support::{as_nobody, assert_says, trivial_chain};
 
 fn with_database(sandbox: &Sandbox, database: &str, verb: &[&str]) -> Outcome {
     let mut arguments = vec!["--db", database];
@@ -54,41 +50,6 @@ fn a_folder_and_a_missing_folder() {
 }
 
 #[test]
-fn a_database_from_a_newer_version() {
-    let sandbox = Sandbox::new();
-    let file = trivial_chain(&sandbox, 1);
-    sandbox.run(&["run", &file]).exited(0);
-    let connection = Connection::open(sandbox.database()).expect("it can be opened");
-    connection
-        .execute("INSERT INTO schema_migrations (version, name, applied_at) VALUES (9999, 'later', 0)", [])
-        .expect("a row can be inserted");
-    drop(connection);
-    for verb in [&["runs"][..], &["run", &file], &["db", "migrate"]] {
-        assert_says(&sandbox.run(verb), 6, &["9999", "newer"]);
-    }
-    let runs: i64 = sandbox.tables().value("SELECT count(*) FROM runs");
-    assert_eq!(runs, 1);
-}
-
-/// `windlass` as a user who may not do everything, also when the tests run as root.
-fn as_nobody(sandbox: &Sandbox, arguments: &[&str]) -> Outcome {
-    if !rustix::process::geteuid().is_root() {
-        return sandbox.run(arguments);
-    }
-    // That user must be able to reach the program and the folder.
-    let program = sandbox.path("windlass");
-    if !program.exists() {
-        fs::copy(windlass(), &program).expect("the program can be copied");
-    }
-    fs::set_permissions(sandbox.root(), fs::Permissions::from_mode(0o755))
-        .expect("a folder can be opened up");
-    let program = program.to_string_lossy().into_owned();
-    let mut all = vec!["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups", &program];
-    all.extend(arguments);
-    sandbox.start(sandbox.prepared(Command::new("setpriv"), &all)).wait()
-}
-
-#[test]
 fn a_read_only_folder() {
     let sandbox = Sandbox::new();
     let file = trivial_chain(&sandbox, 1);
@@ -107,17 +68,8 @@ fn a_read_only_database() {
     let file = trivial_chain(&sandbox, 1);
     sandbox.run(&["run", &file]).exited(0);
     let closed = fs::Permissions::from_mode(0o444);
-    fs::set_permissions(sandbox.database(), closed).expect("it can be closed");
+    fs::set_permissions(sandbox.database().address(), closed).expect("it can be closed");
     assert_says(&as_nobody(&sandbox, &["run", &file]), 6, &["windlass.db"]);
-}
-
-#[test]
-fn an_unreadable_workflow_file() {
-    let sandbox = Sandbox::new();
-    let file = trivial_chain(&sandbox, 1);
-    fs::set_permissions(&file, fs::Permissions::from_mode(0o000)).expect("it can be closed");
-    let outcome = as_nobody(&sandbox, &["validate", &file]);
-    assert_says(&outcome, 2, &["trivial.json", "permission"]);
 }
 
 #[test]
@@ -125,7 +77,7 @@ fn a_locked_database_is_waited_for() {
     let sandbox = Sandbox::new();
     let file = trivial_chain(&sandbox, 3);
     sandbox.run(&["run", &file]).exited(0);
-    let locker = Connection::open(sandbox.database()).expect("it can be opened");
+    let locker = Connection::open(sandbox.database().address()).expect("it can be opened");
     locker.busy_timeout(Duration::from_secs(20)).expect("a timeout can be set");
     locker.execute_batch("BEGIN IMMEDIATE").expect("the write lock");
     let mut second = sandbox.spawn(&["run", &file]);
@@ -135,4 +87,32 @@ fn a_locked_database_is_waited_for() {
     locker.execute_batch("COMMIT").expect("an end");
     let outcome = second.wait().exited(0);
     assert!(!outcome.stderr.contains("locked"), "{}", outcome.stderr);
+}
+
+#[test]
+fn the_flag_wins_over_the_environment() {
+    let sandbox = Sandbox::new();
+    let file = trivial_chain(&sandbox, 1);
+    let other = sandbox.path("other.db");
+    sandbox.run(&["--db", &other.to_string_lossy(), "submit", &file]).exited(0);
+    assert!(other.exists() && !sandbox.database().exists());
+}
+
+#[test]
+fn a_backup_is_a_whole_database_also_while_a_run_goes_on() {
+    let sandbox = Sandbox::new();
+    let file = sandbox
+        .write("slow.toml", "name = \"slow\"\n[jobs.a]\nrun = 'until [ -e go ]; do sleep 0.02; done'\n");
+    let mut engine = sandbox.spawn(&["run", &file]);
+    eventually("the run's start", || {
+        let there = sandbox.database().exists() && sandbox.run(&["runs"]).stdout.contains("RUNNING");
+        there.then_some(())
+    });
+    let copy = sandbox.path("copy.db").to_string_lossy().into_owned();
+    sandbox.run(&["db", "backup", &copy]).exited(0);
+    sandbox.write("go", "");
+    engine.wait().exited(0);
+    let of_copy = sandbox.run(&["--db", &copy, "runs", "-o", "json"]).exited(0).json();
+    assert_eq!(of_copy[0]["status"], "RUNNING");
+    sandbox.run(&["--db", &copy, "db", "check"]).exited(0);
 }
