@@ -2,7 +2,6 @@
 //! them. What one verb takes is in its own file under [`crate::commands`].
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 use std::process;
 use std::time::Duration;
 
@@ -13,6 +12,7 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, ValueEnum};
 
 use crate::commands::Command;
 use crate::output::{self, Format};
+use crate::place::Named;
 use crate::time;
 
 /// Durable workflows in one binary and one SQLite file.
@@ -31,10 +31,10 @@ pub(crate) struct Cli {
 /// What every verb understands.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct GlobalOptions {
-    /// The database: one SQLite file, made when it is first needed [env: WINDLASS_DB] [default:
-    /// windlass.db]
-    #[arg(long, global = true, value_name = "PATH", help_heading = "Global options")]
-    db: Option<PathBuf>,
+    /// The database: a SQLite file, made when it is first needed, or postgres://user@host/dbname
+    /// [env: WINDLASS_DB] [default: windlass.db]
+    #[arg(long, global = true, value_name = "PATH|URL", help_heading = "Global options")]
+    db: Option<Named>,
 
     /// How data is written to standard output
     #[arg(short, long, global = true, value_name = "FORMAT", default_value = "text")]
@@ -56,9 +56,15 @@ pub(crate) struct GlobalOptions {
 
 impl GlobalOptions {
     /// The database: what `--db` says, or else `WINDLASS_DB` unless it is empty, or else the default.
-    pub(crate) fn database_path(&self) -> PathBuf {
-        let from_environment = || std::env::var_os("WINDLASS_DB").filter(|path| !path.is_empty());
-        self.db.clone().or_else(|| from_environment().map(PathBuf::from)).unwrap_or_else(|| DEFAULT_DB.into())
+    pub(crate) fn database(&self) -> Named {
+        let from_environment = || std::env::var_os("WINDLASS_DB").filter(|named| !named.is_empty());
+        let named = self.db.clone().or_else(|| from_environment().map(Named::from));
+        named.unwrap_or_else(|| Named::from(OsString::from(DEFAULT_DB)))
+    }
+
+    /// Whether a password stands on the command line, where everybody who lists processes can read it.
+    pub(crate) fn shows_password(&self) -> bool {
+        self.db.as_ref().is_some_and(Named::has_password)
     }
 
     /// The same with another database.
@@ -66,10 +72,11 @@ impl GlobalOptions {
         GlobalOptions { db: Some(database.into()), ..self.clone() }
     }
 
-    /// A command that the user may type next. The database is named again when it came by `--db`.
+    /// A command that the user may type next. The database is named again when it came by `--db`, but never
+    /// with its password.
     pub(crate) fn hint(&self, verb: &str) -> String {
         match &self.db {
-            Some(path) => format!("windlass {verb} --db {}", quoted(&path.to_string_lossy())),
+            Some(named) => format!("windlass {verb} --db {}", quoted(&named.shown())),
             None => format!("windlass {verb}"),
         }
     }

@@ -1,16 +1,18 @@
 //! Opening the database that the command line names, no earlier than it is needed.
 
-use std::path::{Path, PathBuf};
+use std::sync::Once;
 
 use windlass::{Durability, Error, OpenMode, Options, Store, Watchman, Windlass};
 
 use crate::cli::{self, GlobalOptions};
 use crate::error::Failure;
+use crate::output;
+use crate::place::Place;
 
 /// An open database.
 pub(crate) struct Database {
     windlass: Windlass,
-    path: PathBuf,
+    place: Place,
     global: GlobalOptions,
 }
 
@@ -35,34 +37,29 @@ impl Database {
     }
 
     fn open(global: &GlobalOptions, mode: OpenMode) -> Result<Database, Failure> {
-        let path = global.database_path();
+        if global.shows_password() {
+            warn_of_password();
+        }
+        let place = global.database().place()?;
         let durability = match global.durability {
             cli::Durability::Full => Durability::Full,
             cli::Durability::Normal => Durability::Normal,
         };
         let options = Options { durability, mode, ..Options::default() };
-        let opened = match path.to_str().filter(|address| windlass::is_postgres(address)) {
-            None => Windlass::open_with(&path, options),
-            Some(url) => {
-                let address = windlass::PostgresAddress::parse(url, &|name| std::env::var(name).ok())
-                    .map_err(|error| Failure::usage(error.to_string(), "see the guide"))?;
-                Windlass::open_postgres(&address, options)
-            }
+        let opened = match &place {
+            Place::File(path) => Windlass::open_with(path, options),
+            #[cfg(feature = "postgres")]
+            Place::Server { address, .. } => Windlass::open_postgres(address, options),
         };
         match opened {
-            Ok(windlass) => Ok(Database { windlass, path, global: global.clone() }),
-            Err(error) => Err(Failure::from_engine(error, &path, |verb| global.hint(verb))),
+            Ok(windlass) => Ok(Database { windlass, place, global: global.clone() }),
+            Err(error) => Err(Failure::from_engine(error, &place, |verb| global.hint(verb))),
         }
     }
 
-    /// The file as it was named.
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// How people know it.
-    pub(crate) fn name(&self) -> String {
-        self.path.display().to_string()
+    /// Where it is, as people know it.
+    pub(crate) fn place(&self) -> &Place {
+        &self.place
     }
 
     /// The library's handle.
@@ -77,7 +74,7 @@ impl Database {
 
     /// The words for an error of the engine on this database.
     pub(crate) fn failure(&self, error: Error) -> Failure {
-        Failure::from_engine(error, &self.path, |verb| self.hint(verb))
+        Failure::from_engine(error, &self.place, |verb| self.hint(verb))
     }
 
     /// A command that the user may type next, on this database.
@@ -89,4 +86,16 @@ impl Database {
     pub(crate) fn ask<T>(&self, question: impl FnOnce(&Store) -> windlass::Result<T>) -> Result<T, Failure> {
         question(self.store()).map_err(|error| self.failure(error))
     }
+}
+
+/// Says once what a password on the command line means.
+fn warn_of_password() {
+    static SAID: Once = Once::new();
+    SAID.call_once(|| {
+        output::note(
+            "warning: whoever may list the processes of this machine can read the password on the command line\n\
+             \x20 help: put the whole address into WINDLASS_DB; or leave the password out of it, and put it into \
+             PGPASSWORD, ~/.pgpass, or a service in ~/.pg_service.conf\n",
+        );
+    });
 }

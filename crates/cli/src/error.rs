@@ -4,6 +4,9 @@
 //! too: the command did its work, but a script must be able to tell "failed" from "successful".
 
 mod engine;
+mod file;
+#[cfg(feature = "postgres")]
+mod server;
 
 use std::io;
 use std::path::Path;
@@ -169,6 +172,25 @@ impl Failure {
             | Failure::Internal { message, help } => Some((message, help)),
         }
     }
+}
+
+/// The tables of a database are newer than this program.
+fn newer_version(database: &str, found: i64, supported: i64) -> (String, String) {
+    (
+        format!(
+            "{database} was made by a newer windlass: its tables have version {found}, and this program knows \
+             versions up to {supported}"
+        ),
+        format!("use a newer windlass than {}; nothing was changed", env!("CARGO_PKG_VERSION")),
+    )
+}
+
+/// The engine of this process had ended.
+fn closed(database: &str, hint: impl Fn(&str) -> String) -> (String, String) {
+    (
+        format!("the database {database} was closed while it was needed"),
+        format!("`{}` carries on what is unfinished", hint("resume")),
+    )
 }
 
 const ERROR: Style = AnsiColor::Red.on_default().bold();

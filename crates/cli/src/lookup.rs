@@ -74,7 +74,7 @@ pub(crate) fn needs(database: &Database, job: &Job) -> Result<Vec<String>, Failu
 fn job_by_id(database: &Database, job_id: i64) -> Result<Job, Failure> {
     database.ask(|store| store.find_job(job_id))?.ok_or_else(|| {
         Failure::not_found(
-            format!("job j{job_id} does not exist in {}", database.path().display()),
+            format!("job j{job_id} does not exist in {}", database.place()),
             format!(
                 "`{}` lists the newest; a job of a run is also RUN/NAME, for example 3/build",
                 database.hint("jobs")
@@ -90,7 +90,7 @@ fn no_run(database: &Database, message: String) -> Result<Failure, Failure> {
         Some(run) => format!("the newest is run {}; `{}` lists them", run.id, database.hint("runs")),
         None => format!("there are no runs yet; `{}` makes one", database.hint("run FILE")),
     };
-    let message = format!("{message} in {}", database.path().display());
+    let message = format!("{message} in {}", database.place());
     Ok(Failure::NotFound { message, help })
 }
 

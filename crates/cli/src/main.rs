@@ -14,6 +14,7 @@ mod files;
 mod logging;
 mod lookup;
 mod output;
+mod place;
 mod progress;
 mod signals;
 mod status;

@@ -32,8 +32,8 @@ pub use windlass_engine::executor::{
     failed_for_good,
 };
 pub use windlass_engine::{
-    Clock, Error, JobStatus, Random, Result, RunStatus, StopReason, Store, Unavailable, WorkerStatus, signal,
-    store, transition,
+    Clock, Error, JobStatus, Random, Refusal, Result, RunStatus, StopReason, Store, Unavailable,
+    WorkerStatus, signal, store, transition,
 };
 pub use windlass_scheduler::Watchman;
 pub use windlass_workflow as workflow;

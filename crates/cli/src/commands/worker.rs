@@ -48,7 +48,7 @@ pub(crate) fn execute(global: &GlobalOptions, args: &WorkerArgs) -> Result<(), F
     let listener = database.store().listen(wants);
     let mut stops = StopRequests::listen(listener.clone())?;
     let workforce = Workforce::start(global, &database, scope.clone(), &args.threads, None)?;
-    tracing::info!(worker = workforce.worker_id(), database = %database.path().display(), "working");
+    tracing::info!(worker = workforce.worker_id(), database = %database.place(), "working");
     let mut was_stopped = false;
     while !workforce.has_ended() {
         match stops.news() {

@@ -7,6 +7,7 @@ mod faults;
 mod help;
 mod jobs;
 mod json;
+mod postgres_address;
 mod reading;
 mod runs;
 mod sqlite_files;

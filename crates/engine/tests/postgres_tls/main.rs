@@ -71,7 +71,7 @@ fn a_server_proves_who_it_is_as_far_as_sslmode_asks() {
     server.accepts(&format!("{login}&sslmode=verify-full&sslrootcert={right}"));
     server.refuses(&format!("{login}&sslmode=disable"), Refusal::Encryption, "does not bind the login");
     server.refuses("user=with_password&password=wrong", Refusal::Password, "password authentication failed");
-    server.refuses("user=with_password", Refusal::NoPassword, "asks for the password of with_password");
+    server.refuses("user=with_password", Refusal::NoPassword, "asks for the password of `with_password`");
 }
 
 #[test]

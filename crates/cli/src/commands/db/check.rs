@@ -7,6 +7,7 @@ use crate::cli::GlobalOptions;
 use crate::database::Database;
 use crate::error::Failure;
 use crate::output::{self, Output};
+use crate::place::Place;
 use crate::style::{GREEN, RED, paint, printable};
 
 /// Check that the file is whole and its rows agree with each other
@@ -34,29 +35,40 @@ struct ProblemView {
 /// Checks, and prints what is wrong.
 pub(crate) fn execute(global: &GlobalOptions, _args: &CheckArgs) -> Result<(), Failure> {
     let database = Database::as_it_is(global)?;
-    let path = database.path().display();
+    let place = database.place();
     let problems: Vec<ProblemView> = database
         .ask(|store| store.check())?
         .into_iter()
         .map(|problem| ProblemView { check: problem.check, detail: problem.detail })
         .collect();
     let verdict = Verdict { ok: problems.is_empty(), problems };
-    Output { format: global.output }.object(&verdict, |verdict| text(verdict, &path.to_string()))?;
+    Output { format: global.output }.object(&verdict, |verdict| text(verdict, place))?;
     if verdict.ok {
         return Ok(());
     }
     output::note("");
     Err(Failure::DamagedDatabase {
-        message: format!("{path} breaks {} of its rules", verdict.problems.len()),
-        help:
-            "keep a copy of the file before anything else; a backup made by `windlass db backup` restores it"
-                .to_owned(),
+        message: format!("{place} breaks {} of its rules", verdict.problems.len()),
+        help: keep_a_copy(place),
     })
 }
 
-fn text(verdict: &Verdict, path: &str) -> String {
+fn keep_a_copy(place: &Place) -> String {
+    match place {
+        Place::File(_) => {
+            "keep a copy of the file before anything else; a backup made by `windlass db backup` restores it"
+                .to_owned()
+        }
+        #[cfg(feature = "postgres")]
+        Place::Server { .. } => {
+            "keep a dump of it (pg_dump) before anything else; an older dump restores it".to_owned()
+        }
+    }
+}
+
+fn text(verdict: &Verdict, place: &Place) -> String {
     if verdict.ok {
-        return format!("{path} is {}", paint(GREEN, "sound"));
+        return format!("{place} is {}", paint(GREEN, "sound"));
     }
     let line = |problem: &ProblemView| {
         format!("{} {}: {}\n", paint(RED, "broken:"), problem.check, printable(&problem.detail))

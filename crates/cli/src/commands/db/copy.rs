@@ -40,13 +40,14 @@ pub(crate) fn execute(global: &GlobalOptions, args: &CopyArgs) -> Result<(), Fai
     let copied = source.windlass().copy_to(target.windlass()).map_err(|error| source.failure(error))?;
     let tables: Map<String, serde_json::Value> =
         copied.tables.iter().map(|(table, rows)| ((*table).to_owned(), json!(rows))).collect();
-    let view = json!({ "from": source.name(), "to": target.name(), "tables": tables });
+    let view =
+        json!({ "from": source.place().to_string(), "to": target.place().to_string(), "tables": tables });
     Output { format: global.output }.object(&view, |_| {
         let mut table = Table::new(&[Column::Left("TABLE"), Column::Right("ROWS")]);
         for (name, rows) in &copied.tables {
             table.row([(*name).to_owned(), rows.to_string()]);
         }
         let table = table.render(None);
-        format!("{table}\n{} is copied to {}, and the copy is sound", source.name(), target.name())
+        format!("{table}\n{} is copied to {}, and the copy is sound", source.place(), target.place())
     })
 }

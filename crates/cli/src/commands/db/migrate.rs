@@ -24,8 +24,8 @@ Every verb that writes does this by itself; this one is for doing it at a time o
 /// Opening is migrating; this says what came of it.
 pub(crate) fn execute(global: &GlobalOptions, _args: &MigrateArgs) -> Result<(), Failure> {
     let database = Database::existing_or_new(global)?;
-    let path = database.path();
-    let view = json!({ "path": path.to_string_lossy(), "version": SCHEMA_VERSION });
+    let place = database.place();
+    let view = json!({ "path": place.to_string(), "version": SCHEMA_VERSION });
     Output { format: global.output }
-        .object(&view, |_| format!("the tables of {} have version {SCHEMA_VERSION}", path.display()))
+        .object(&view, |_| format!("the tables of {place} have version {SCHEMA_VERSION}"))
 }

@@ -13,7 +13,7 @@ mod open;
 mod session;
 mod transaction;
 
-pub use address::{AddressError, PostgresAddress, has_password, is_postgres, redacted};
+pub use address::{AddressError, PostgresAddress, is_postgres};
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -18,18 +18,23 @@ impl PostgresAddress {
         if let Some(server) = error.as_db_error() {
             return self.said_by_server(server);
         }
+        if is_no_postgres(error) {
+            let why = "what answers there does not speak as PostgreSQL does";
+            return Unavailable::Unreachable(format!("{}: {why}", self.servers()));
+        }
         if let Some(tls) = cause::<rustls::Error>(error) {
-            return refused(Refusal::Certificate, self.about_tls(tls));
+            return self.about_tls(tls);
         }
         if let Some(input_output) = cause::<io::Error>(error) {
             return self.about_network(input_output);
         }
         let detail = error.source().map_or_else(|| error.to_string(), ToString::to_string);
-        // The client has no codes for these.
+        // The client has no codes for its own errors.
         match detail.as_str() {
-            "password missing" => {
-                refused(Refusal::NoPassword, format!("the server asks for the password of {}", self.user()))
-            }
+            "password missing" => refused(
+                Refusal::NoPassword,
+                format!("the server asks for the password of `{}`, and none is given", self.user()),
+            ),
             "server does not support TLS" => {
                 refused(Refusal::Encryption, format!("{} does not offer encryption", self.servers()))
             }
@@ -58,7 +63,10 @@ impl PostgresAddress {
             SqlState::INVALID_CATALOG_NAME => refused(Refusal::NoDatabase, detail),
             SqlState::INSUFFICIENT_PRIVILEGE => Unavailable::Forbidden(detail),
             // It starts, ends, or has no connection left.
-            _ => Unavailable::Unreachable(format!("{}: {detail}", self.servers())),
+            ref code if ["08", "53", "57"].iter().any(|class| code.code().starts_with(class)) => {
+                Unavailable::Unreachable(format!("{}: {detail}", self.servers()))
+            }
+            _ => Unavailable::CannotOpen(detail),
         }
     }
 
@@ -77,7 +85,7 @@ impl PostgresAddress {
         Unavailable::Unreachable(format!("{}: {why}", self.servers()))
     }
 
-    fn about_tls(&self, error: &rustls::Error) -> String {
+    fn about_tls(&self, error: &rustls::Error) -> Unavailable {
         let roots = match &self.trust {
             Trust::Any => "an authority".to_owned(),
             Trust::File(file) => format!("an authority in {}", file.display()),
@@ -85,22 +93,37 @@ impl PostgresAddress {
         };
         let servers = self.servers();
         if let rustls::Error::InvalidCertificate(reason) = error {
-            return format!("the certificate of {servers} {}", about_certificate(reason, &roots));
+            let detail = format!("the certificate of {servers} {}", about_certificate(reason, &roots));
+            return refused(Refusal::Certificate, detail);
         }
         if let rustls::Error::AlertReceived(alert) = error {
-            return format!("{servers} ended the encryption: {alert:?}");
+            return refused(Refusal::Certificate, format!("{servers} ended the encryption: {alert:?}"));
         }
-        format!("encryption with {servers} failed: {error}")
+        refused(Refusal::Encryption, format!("encryption with {servers} failed: {error}"))
     }
 
     /// The servers as people say them.
-    #[must_use]
-    pub fn servers(&self) -> String {
+    fn servers(&self) -> String {
         let servers: Vec<String> = self.servers.iter().map(Server::to_string).collect();
         match servers.as_slice() {
             [one] => one.clone(),
             several => format!("the last of {}", several.join(", ")),
         }
+    }
+}
+
+/// What came back is not of PostgreSQL's protocol.
+fn is_no_postgres(error: &postgres::Error) -> bool {
+    if let Some(tls) = cause::<rustls::Error>(error) {
+        return matches!(tls, rustls::Error::InvalidMessage(_));
+    }
+    match error.to_string().as_str() {
+        "error parsing response from server" | "unexpected message from server" => true,
+        // The client's own words, and neither the system's nor an end that came too early.
+        "error communicating with the server" => cause::<io::Error>(error).is_some_and(|error| {
+            error.raw_os_error().is_none() && error.kind() != io::ErrorKind::UnexpectedEof
+        }),
+        _ => false,
     }
 }
 

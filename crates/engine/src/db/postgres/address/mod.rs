@@ -21,7 +21,7 @@ mod url;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 pub use error::AddressError;
-pub use url::{has_password, is_postgres, redacted};
+pub use url::is_postgres;
 
 use hosts::Server;
 use settings::Settings;
@@ -81,6 +81,25 @@ impl PostgresAddress {
             config.password(password);
         }
         Ok(PostgresAddress { config, connector, trust, servers, user, database, schema, password_source })
+    }
+
+    /// A URL as it may be shown, and typed again: without the password in it. One that is none is returned
+    /// as it is.
+    #[must_use]
+    pub fn redacted(url: &str) -> String {
+        url::redacted(url)
+    }
+
+    /// A URL as PostgreSQL's own programs take it: without the password, and without what is Windlass's.
+    #[must_use]
+    pub fn for_libpq(url: &str) -> String {
+        url::for_libpq(url)
+    }
+
+    /// Whether a URL has a password in it.
+    #[must_use]
+    pub fn has_password(url: &str) -> bool {
+        url::has_password(url)
     }
 
     /// The schema of the tables.

@@ -4,6 +4,7 @@
 //! it that is not percent-encoded shifts all that follows.
 
 use super::AddressError;
+use super::parameters::SCHEMA;
 use super::settings::Settings;
 
 /// What such an address begins with.
@@ -178,14 +179,23 @@ fn decoded(encoded: &str, part: &str) -> Result<String, AddressError> {
 /// An address as it may be shown, and typed again: without what is secret in it.
 ///
 /// What is no address of a server is returned as it is.
-#[must_use]
-pub fn redacted(address: &str) -> String {
+pub(super) fn redacted(address: &str) -> String {
+    without(address, is_secret)
+}
+
+/// An address as PostgreSQL's own programs take it: without what is secret, and without what is ours.
+pub(super) fn for_libpq(address: &str) -> String {
+    without(address, |name| is_secret(name) || decoded(name, "name").is_ok_and(|name| name == SCHEMA))
+}
+
+/// An address without its password and without the parameters whose names are left out.
+fn without(address: &str, is_left_out: impl Fn(&str) -> bool) -> String {
     let Some(rest) = after_scheme(address) else { return address.to_owned() };
     let scheme = &address[..address.len() - rest.len()];
     // Where the password ends can't be told.
     let Ok(parts) = split(address) else { return format!("{scheme}…") };
     let is_shown = |parameter: &&str| {
-        !parameter.is_empty() && !is_secret(parameter.split_once('=').map_or(parameter, |(name, _)| name))
+        !parameter.is_empty() && !is_left_out(parameter.split_once('=').map_or(parameter, |(name, _)| name))
     };
     let parameters: Vec<&str> = parts.query.split('&').filter(is_shown).collect();
     let mut text = scheme.to_owned();
@@ -203,8 +213,7 @@ pub fn redacted(address: &str) -> String {
 }
 
 /// Whether an address has a password in it.
-#[must_use]
-pub fn has_password(address: &str) -> bool {
+pub(super) fn has_password(address: &str) -> bool {
     is_postgres(address)
         && split(address).map_or(true, |parts| {
             parts.password.is_some_and(|password| !password.is_empty())
@@ -325,6 +334,12 @@ mod tests {
             assert_eq!(has_password(address), has, "{address}");
             assert!(!redacted(address).contains("secret"), "{address}");
         }
+    }
+
+    #[test]
+    fn other_programs_are_not_given_what_is_ours() {
+        let address = "postgres://u:secret@h/db?schema=jobs&sslmode=require";
+        assert_eq!(for_libpq(address), "postgres://u@h/db?sslmode=require");
     }
 
     #[test]

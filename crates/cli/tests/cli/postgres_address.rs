@@ -1,0 +1,256 @@
+//! The database on a server: how it is named, what is said when it can't be used, and that no password is ever
+//! shown.
+#![cfg(feature = "postgres")]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use windlass_test_server::PrivateServer;
+
+use crate::support::{BAD, Bench, Outcome, Running};
+
+/// The superuser comes in over the socket only, everybody else by password.
+const HBA: [&str; 2] = ["local all postgres trust", "host all app,viewer 127.0.0.1/32 scram-sha-256"];
+
+/// In every test the right password. It must never be seen.
+const PASSWORD: &str = "r1ght-s3cret";
+
+/// A server with a database `jobs` of the role `app`, and a role `viewer` that may do nothing.
+struct Server {
+    bench: Bench,
+    server: PrivateServer,
+}
+
+impl Server {
+    fn new() -> Server {
+        let server = Server { bench: Bench::new(), server: PrivateServer::new(&[]) };
+        server.bench.write("bad.toml", BAD);
+        for role in ["app", "viewer"] {
+            server.sql("postgres", &format!("CREATE ROLE {role} LOGIN PASSWORD '{PASSWORD}'"));
+        }
+        server.sql("postgres", "CREATE DATABASE jobs OWNER app");
+        let rules = HBA.map(|rule| format!("'{rule}'")).join(", ");
+        server
+            .sql("postgres", &format!("COPY (SELECT unnest(ARRAY[{rules}])) TO PROGRAM 'cat > pg_hba.conf'"));
+        server.sql("postgres", "SELECT pg_reload_conf()");
+        let began = Instant::now();
+        while server.windlass("app", &[], &["runs"]).stderr.contains("no pg_hba.conf entry") {
+            assert!(began.elapsed() < Duration::from_secs(30), "the server does not take its new rules");
+        }
+        server
+    }
+
+    /// As the superuser.
+    fn sql(&self, database: &str, sql: &str) {
+        let mut config = postgres::Config::new();
+        config.host_path(self.server.socket_folder()).port(self.server.port());
+        config.user("postgres").dbname(database);
+        config.connect(postgres::NoTls).unwrap().batch_execute(sql).unwrap();
+    }
+
+    /// The address of the database for a role, without a password.
+    fn url(&self, role: &str) -> String {
+        format!("postgres://{role}@127.0.0.1:{}/jobs", self.server.port())
+    }
+
+    /// `windlass` with these variables and nothing else of PostgreSQL's.
+    fn command(&self, variables: &[(&str, &str)]) -> Command {
+        let mut command = self.bench.command();
+        command.env("HOME", self.bench.folder());
+        for (name, _value) in std::env::vars().filter(|(name, _)| name.starts_with("PG")) {
+            command.env_remove(name);
+        }
+        command.envs(variables.iter().copied());
+        command
+    }
+
+    /// What a command says. The password is in none of it.
+    #[track_caller]
+    fn outcome(&self, mut command: Command, arguments: &[&str]) -> Outcome {
+        command.args(arguments);
+        let outcome = Running::start(command).wait();
+        let said = format!("{}{}", outcome.stdout, outcome.stderr);
+        assert!(!said.contains(PASSWORD), "{arguments:?} shows the password: {outcome:#?}");
+        outcome
+    }
+
+    /// On the database of a role, which `--db` names.
+    #[track_caller]
+    fn windlass(&self, role: &str, variables: &[(&str, &str)], arguments: &[&str]) -> Outcome {
+        let url = self.url(role);
+        self.outcome(self.command(variables), &[arguments, &["--db", &url]].concat())
+    }
+}
+
+#[test]
+fn what_is_wrong_with_an_address_is_said_with_a_next_step() {
+    let server = Server::new();
+    let port = server.server.port();
+    let right = [("PGPASSWORD", PASSWORD)];
+    let fails = |variables: &[(&str, &str)], url: &str, code: i32, parts: &[&str]| {
+        let url = url.replace("PORT", &port.to_string());
+        server.outcome(server.command(variables), &["runs", "--db", &url]).fails(code, parts);
+    };
+    let wrong = [("PGPASSWORD", "wrong")];
+    let refused = "cannot be opened: password authentication failed";
+    fails(&wrong, "postgres://app@127.0.0.1:PORT/jobs", 6, &[refused, "from the variable PGPASSWORD"]);
+    fails(
+        &[],
+        "postgres://app:wrong@127.0.0.1:PORT/jobs",
+        6,
+        &["warning: ", refused, "password in the address"],
+    );
+    fails(&[], "postgres://app@127.0.0.1:PORT/jobs", 6, &["asks for the password of `app`", "~/.pgpass"]);
+    let gone = "no connection to the database server: ";
+    fails(
+        &right,
+        "postgres://app@127.0.0.1:1/jobs",
+        6,
+        &[gone, "127.0.0.1:1: connection refused", "pg_isready"],
+    );
+    fails(&right, "postgres://app@host.invalid/jobs", 6, &[gone, "host.invalid:5432: the host is not known"]);
+    fails(&right, "postgres:///jobs?host=/nowhere", 6, &[gone, "/nowhere/.s.PGSQL.5432: there is no socket"]);
+    fails(
+        &right,
+        "postgres://app@127.0.0.1:PORT/none",
+        6,
+        &["\"none\" does not exist", "CREATE DATABASE none"],
+    );
+    fails(
+        &right,
+        "postgres://nobody@127.0.0.1:PORT/jobs",
+        6,
+        &["no pg_hba.conf entry", "user name `nobody`"],
+    );
+    fails(&right, "postgres://app@127.0.0.1:PORT/jobs?sslmode=require", 6, &["does not offer encryption"]);
+    fails(&right, "postgres://app@127.0.0.1:PORT/jobs?ssl_mode=require", 2, &["`ssl_mode`", "`sslmode`?"]);
+    fails(&right, "postgres://app@127.0.0.1:PORT/jobs?schema=Night", 2, &["`schema`", "lower case"]);
+    fails(&right, "postgres://?service=night", 2, &["no service", "~/.pg_service.conf"]);
+    fails(&right, "postgres://app@127.0.0.1:PORT/jobs", 6, &["nothing of windlass is in schema `windlass`"]);
+    // What was meant to be an address makes no file.
+    let url = format!("postgres:/app:{PASSWORD}@127.0.0.1:{port}/jobs");
+    fails(&[], &url, 2, &["begins with postgres://"]);
+    let mistyped = format!("postgers://app:{PASSWORD}@h/d");
+    let outcome = server.outcome(server.command(&[]), &["run", "bad.toml", "--db", &mistyped]);
+    outcome
+        .fails(2, &["begins with postgres:// and not with `postgers:`", "postgres://user@host:5432/dbname"]);
+    let pairs = format!("host=h password={PASSWORD}");
+    let outcome = server.outcome(server.command(&[("WINDLASS_DB", &pairs)]), &["run", "bad.toml"]);
+    outcome.fails(2, &["not a list of parameters"]);
+    let names: Vec<_> =
+        fs::read_dir(server.bench.folder()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names, ["bad.toml"]);
+}
+
+#[test]
+fn a_password_is_never_shown_and_hints_can_be_followed() {
+    let server = Server::new();
+    let with_password =
+        format!("postgres://app:{PASSWORD}@127.0.0.1:{}/jobs?sslmode=prefer", server.server.port());
+    let without = with_password.replace(&format!(":{PASSWORD}"), "");
+    // On the command line, where others can see it.
+    let outcome = server.outcome(server.command(&[]), &["run", "bad.toml", "--db", &with_password]);
+    outcome.code(1).tells(&[
+        "warning: ",
+        "can read the password",
+        "WINDLASS_DB",
+        "PGPASSWORD",
+        "~/.pgpass",
+        "run 1",
+    ]);
+    assert_eq!(outcome.stderr.matches("warning: ").count(), 1, "{outcome:#?}");
+    let hint = format!("windlass retry 1 --db '{without}'");
+    outcome.tells(&[&hint]);
+    let outcome = server.outcome(server.command(&[]), &["db", "copy", &with_password, "copy.db"]);
+    outcome.code(0).tells(&["can read the password"]).says(&["is copied to copy.db"]);
+    assert_eq!(outcome.stderr.matches("warning: ").count(), 1, "{outcome:#?}");
+    // The hint works as it is, with the password in a better place.
+    let mut shell = server.command(&[("PGPASSWORD", PASSWORD)]);
+    let program = shell.get_program().to_owned();
+    let folder = std::path::Path::new(&program).parent().unwrap().display().to_string();
+    let path = format!("{folder}:{}", std::env::var("PATH").unwrap_or_default());
+    let mut followed = Command::new("sh");
+    followed.args(["-c", &hint]).current_dir(server.bench.folder()).env("PATH", path);
+    followed
+        .envs(shell.env("x", "x").get_envs().filter_map(|(name, value)| value.map(|value| (name, value))));
+    server.outcome(followed, &[]).code(1).tells(&["executing 2 jobs of run 1 again"]);
+    // From the environment nothing is said, and hints name no database.
+    let from_environment = [("WINDLASS_DB", with_password.as_str())];
+    let outcome = server.outcome(server.command(&from_environment), &["inspect", "1"]);
+    outcome.code(0).says(&["`windlass logs 1`"]);
+    assert_eq!(outcome.stderr, "", "{outcome:#?}");
+    let outcome = server.outcome(server.command(&from_environment), &["inspect", "7"]);
+    outcome.fails(5, &["postgres://app@127.0.0.1:", "/jobs", "`windlass runs` lists them"]);
+}
+
+#[test]
+fn a_password_may_be_in_a_file_or_a_service() {
+    let server = Server::new();
+    let port = server.server.port();
+    let passwords = server.bench.write(".pgpass", &format!("127.0.0.1:{port}:*:app:{PASSWORD}\n"));
+    fs::set_permissions(&passwords, fs::Permissions::from_mode(0o644)).unwrap();
+    let outcome = server.windlass("app", &[], &["db", "migrate"]);
+    outcome.code(6).tells(&["is ignored: others may read it", "chmod 600", "asks for the password"]);
+    fs::set_permissions(&passwords, fs::Permissions::from_mode(0o600)).unwrap();
+    server.windlass("app", &[], &["db", "migrate"]).code(0).says(&["/jobs have version"]);
+    fs::write(&passwords, "*:*:*:*:wrong\n").unwrap();
+    server.windlass("app", &[], &["runs"]).fails(6, &["password in the password file", ".pgpass"]);
+    fs::remove_file(&passwords).unwrap();
+    let service =
+        format!("[night]\nhost=127.0.0.1\nport={port}\nuser=app\ndbname=jobs\npassword={PASSWORD}\n");
+    server.bench.write(".pg_service.conf", &service);
+    for (variables, url) in [
+        (&[][..], "postgres://?service=night"),
+        (&[("PGSERVICE", "night")], "postgres://"),
+        (&[("PGSERVICE", "night"), ("PGUSER", "viewer")], "postgres:///jobs"),
+    ] {
+        server.outcome(server.command(variables), &["runs", "--db", url]).code(0).tells(&["no runs yet"]);
+    }
+}
+
+#[test]
+fn a_role_without_rights_is_told_which_it_needs() {
+    let server = Server::new();
+    let right = [("PGPASSWORD", PASSWORD)];
+    let viewer = |arguments: &[&str]| server.windlass("viewer", &right, arguments);
+    let forbidden = "the role `viewer` may not do this";
+    // No right to make the schema: what the message says gives it.
+    viewer(&["run", "bad.toml"])
+        .fails(6, &[forbidden, "permission denied for database jobs", "CREATE SCHEMA"]);
+    server.windlass("app", &right, &["db", "migrate"]).code(0);
+    // No right to look into it. It must not be taken for missing.
+    for arguments in [&["runs"][..], &["run", "bad.toml"], &["db", "migrate"]] {
+        viewer(arguments)
+            .fails(6, &[forbidden, "permission denied for schema windlass", "GRANT USAGE ON SCHEMA"]);
+    }
+    // The second half of what is said is enough for everything but new tables.
+    let said = viewer(&["runs"]).stderr;
+    let (_owner, worker) = said.split_once("that are there:").unwrap();
+    server.sql("jobs", worker);
+    viewer(&["run", "bad.toml"]).code(1).tells(&["run 1"]);
+    viewer(&["worker", "--until-idle"]).code(0);
+    viewer(&["db", "prune", "--older-than", "0s"]).code(0).says(&["deleted 1 run"]);
+    // The first half is enough for the rest.
+    server.sql("jobs", "DROP SCHEMA windlass CASCADE");
+    let said = viewer(&["run", "bad.toml"]).stderr;
+    let (_message, statements) = said.split_once("owner of the database:").unwrap();
+    let (owner, _worker) = statements.split_once("or, for a role").unwrap();
+    server.sql("jobs", owner);
+    viewer(&["run", "bad.toml"]).code(1).tells(&["run 1"]);
+    // A role that may only read.
+    server.sql("jobs", "ALTER ROLE viewer SET default_transaction_read_only = on");
+    viewer(&["runs"]).code(0).says(&["bad"]);
+    viewer(&["run", "bad.toml"]).fails(6, &["takes no writes", "read-only for `viewer`", "name the primary"]);
+}
+
+#[test]
+fn a_backup_of_a_server_is_made_by_its_own_program() {
+    let server = Server::new();
+    let url = format!("{}?schema=night&sslmode=prefer", server.url("app"));
+    let outcome = server.outcome(server.command(&[]), &["db", "backup", "x.db", "--db", &url]);
+    let program =
+        format!("--schema=night --file=windlass.dump --dbname='{}?sslmode=prefer'", server.url("app"));
+    outcome.fails(2, &["is on a server", "pg_dump --format=custom", &program, "pg_restore"]);
+}
