@@ -90,7 +90,10 @@ fn check_schema(sessions: &Sessions) -> Result<()> {
     match rows.first().map(|row| (row.get::<_, bool>(0), row.get::<_, String>(1))) {
         None | Some((true, _)) => Ok(()),
         Some((false, role)) => {
-            let lacking = format!("GRANT USAGE ON SCHEMA {schema} TO {role}, and on its tables");
+            let lacking = format!(
+                "permission denied for schema {schema} (GRANT USAGE ON SCHEMA {schema} TO {role}, and on its \
+                 tables)"
+            );
             Err(Error::unavailable(OPENING, Unavailable::Forbidden(lacking)))
         }
     }
