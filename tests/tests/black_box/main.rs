@@ -12,6 +12,7 @@ mod faults_jobs;
 mod fencing;
 mod logs;
 mod order;
+mod postgres_chaos;
 mod postgres_network;
 mod processes;
 mod recovery;
