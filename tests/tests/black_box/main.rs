@@ -13,6 +13,7 @@ mod fencing;
 mod logs;
 mod order;
 mod postgres_chaos;
+mod postgres_guide;
 mod postgres_network;
 mod processes;
 mod recovery;
