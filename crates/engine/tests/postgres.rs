@@ -14,7 +14,7 @@ use windlass_engine::db::{Database, OpenMode};
 use windlass_engine::signal::Hints;
 use windlass_engine::store::{JobFilter, NewJob, Store};
 use windlass_engine::{Clock, Error, Random, Unavailable};
-use windlass_test_server::{PrivateServer, Schema};
+use windlass_test_server::{Pooler, PrivateServer, Schema};
 
 fn address(url: &str) -> PostgresAddress {
     PostgresAddress::parse(url, &|_name| None).unwrap()
@@ -238,4 +238,33 @@ fn a_circle_of_locks_is_broken_and_nobody_hears_of_it() {
     let row = client.query_one("SELECT sum(paused_at)::BIGINT FROM windlass.queues", &[]).unwrap();
     assert_eq!(row.get::<_, i64>(0), 2 * (2 * ROUNDS - 1), "each transaction was kept once");
     assert!(server.log().contains("deadlock detected"), "there were circles");
+}
+
+/// Connections to the server change hands between transactions, and nobody hears notifications.
+#[test]
+fn everything_works_behind_a_pooler_in_transaction_mode() {
+    let schema = Schema::new();
+    let pooler = Pooler::before(server_port(&schema));
+    let (before, after) = port_of(&schema.url());
+    let url = format!("{before}{}{after}", pooler.port());
+    let store = open(&url);
+    store.watch();
+    let pending = store.listen(Hints::PENDING);
+    let writers: Vec<_> = (0..8)
+        .map(|_| {
+            let store = open(&url);
+            std::thread::spawn(move || {
+                (0..20).for_each(|_| {
+                    store.enqueue(vec![noop(), noop()]).unwrap();
+                    count(&store);
+                });
+            })
+        })
+        .collect();
+    writers.into_iter().for_each(|writer| writer.join().unwrap());
+    assert_eq!(count(&store), 320);
+    assert_eq!(store.check().unwrap(), []);
+    // What is not heard is found by looking.
+    while pending.wait(Duration::from_millis(5)).intersects(Hints::PENDING) {}
+    assert!(pending.wait(Duration::from_secs(30)).intersects(Hints::PENDING));
 }

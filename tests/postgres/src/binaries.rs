@@ -21,7 +21,24 @@ const USER: &str = "postgres";
 /// # Panics
 /// When it is not installed; the message says what to install.
 pub(crate) fn program(name: &str) -> Command {
-    let path = folder().join(name);
+    as_server_user(&folder().join(name))
+}
+
+/// A program of another package that refuses root too, from the caller's path or where Debian keeps it.
+///
+/// # Panics
+/// When it is not installed; the message says what to install.
+pub(crate) fn server_program(name: &str, debian: &str, package: &str) -> Command {
+    let mut folders: Vec<PathBuf> =
+        env::var_os("PATH").map(|path| env::split_paths(&path).collect()).unwrap_or_default();
+    folders.extend(Path::new(debian).parent().map(Path::to_owned));
+    let found = folders.into_iter().map(|folder| folder.join(name)).find(|path| path.exists());
+    as_server_user(&found.unwrap_or_else(|| {
+        panic!("{name} is not installed: install Debian's package `{package}` (scripts/setup does)")
+    }))
+}
+
+fn as_server_user(path: &Path) -> Command {
     let mut command = match server_user() {
         None => Command::new(path),
         Some(user) => {
