@@ -3,12 +3,15 @@
 
 use std::process::Command;
 
+use windlass_test_database::TestDatabase;
+
 #[test]
 fn the_program_charges_each_customer_and_repeats_what_failed() {
     let folder = tempfile::tempdir().unwrap();
+    let database = TestDatabase::in_folder(folder.path());
     let output = Command::new(env!("CARGO"))
         .args(["run", "--quiet", "--package", "windlass", "--example", "embed", "--"])
-        .arg(folder.path().join("embed.db"))
+        .arg(database.address())
         .output()
         .unwrap();
     let text = String::from_utf8(output.stdout).unwrap();

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use windlass::store::{NewRun, Run};
 use windlass::workflow::{Source, parse};
-use windlass::{JobStatus, Options, PostgresAddress, Random, Windlass};
-use windlass_test_database::{TestDatabase, Underneath};
+use windlass::{JobStatus, Options, Random, Windlass};
+use windlass_test_database::TestDatabase;
 
 /// Long enough for a loaded machine; a test that reaches it has failed.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -26,7 +26,7 @@ impl Bench {
     pub fn with(options: Options) -> Bench {
         let folder = tempfile::tempdir().unwrap();
         let database = TestDatabase::in_folder(folder.path());
-        let windlass = open(&database, options);
+        let windlass = Windlass::open_with(database.address(), options).unwrap();
         Bench { windlass, database, folder }
     }
 
@@ -54,17 +54,6 @@ impl Bench {
 
     pub fn assert_sound(&self) {
         assert_eq!(self.windlass.store().check().unwrap(), [], "the invariants hold");
-    }
-}
-
-fn open(database: &TestDatabase, options: Options) -> Windlass {
-    let address = database.address();
-    match database.underneath() {
-        Underneath::Sqlite => Windlass::open_with(address, options).unwrap(),
-        Underneath::Postgres => {
-            let address = PostgresAddress::parse(&address, &|_variable| None).unwrap();
-            Windlass::open_postgres(&address, options).unwrap()
-        }
     }
 }
 
