@@ -121,6 +121,8 @@ fn migrate_tables(sessions: &Sessions) -> Result<()> {
 }
 
 fn make(sessions: &Sessions, connection: &mut PostgresConnection<'_>) -> Result<()> {
+    // An index over a large table takes what it takes.
+    connection.batch("SET LOCAL statement_timeout = 0")?;
     connection.execute("SELECT pg_advisory_xact_lock($1)", &[MIGRATION_LOCK.into()])?;
     let schema = sessions.address.schema();
     let is_there = crate::db::first(

@@ -19,6 +19,9 @@ const CONNECTION_TIMEOUT: Duration = Duration::from_secs(5);
 /// A transaction of a client that says nothing for so long is taken back, and its locks with it: the
 /// client's machine may have lost the network. Ours never wait between statements.
 const SILENCE_MAX_MS: i64 = 10_000;
+/// How long a statement may take: the server does not notice that its client is gone before it is over, and
+/// keeps its locks so long. The longest of ours reads every row of a large database once.
+const STATEMENT_MAX_MS: i64 = 600_000;
 /// How long a statement waits for a lock that somebody else holds.
 const LOCK_WAIT_MAX_MS: i64 = 10_000;
 
@@ -176,6 +179,7 @@ fn settings(schema: &str, durability: Durability, is_asynchronous: IsAsynchronou
         // Compiling a claim costs a hundred times what it does.
         ("jit", "off".to_owned()),
         ("lock_timeout", LOCK_WAIT_MAX_MS.to_string()),
+        ("statement_timeout", STATEMENT_MAX_MS.to_string()),
         // Its commits are announced by this process, and not by the trigger for other programs' rows.
         ("windlass.tells", "itself".to_owned()),
         ("idle_in_transaction_session_timeout", SILENCE_MAX_MS.to_string()),
