@@ -43,7 +43,9 @@ impl Heartbeat {
         let worker_id = shared.worker_id();
         match shared.store.heartbeat(worker_id) {
             Ok(true) => {
-                shared.lease_renewed(sent_at_ms);
+                if shared.lease_renewed(sent_at_ms) {
+                    tracing::warn!(worker_id, "the lease is confirmed again: jobs may start");
+                }
                 true
             }
             Ok(false) => {

@@ -120,7 +120,7 @@ impl Shared {
 
     pub(super) fn become_worker(&self, registration: Registration) {
         self.worker_id.store(registration.worker_id, Ordering::Release);
-        self.lease_renewed(registration.sent_at_ms);
+        let _said_otherwise = self.lease_renewed(registration.sent_at_ms);
     }
 
     /// An identity was fenced. Stops what runs under it, and has the dispatcher register anew if it is
@@ -131,16 +131,16 @@ impl Shared {
     }
 
     /// A renewal was confirmed. `sent_at_ms` was taken before it was sent: the lease can only be longer than
-    /// we think.
-    pub(super) fn lease_renewed(&self, sent_at_ms: i64) {
+    /// we think. Returns whether jobs may start that might not before.
+    pub(super) fn lease_renewed(&self, sent_at_ms: i64) -> bool {
         let clock = self.store.clock();
         let may_start_again = self.running.renewed(sent_at_ms, || clock.monotonic_ms());
         self.keeper.confirm(self.running.lease().keeper_ends_at_ms(), clock);
         if may_start_again {
-            tracing::warn!(worker_id = self.worker_id(), "the lease is confirmed again: jobs may start");
             self.dispatcher.raise(Hints::PENDING);
             self.warden.raise(Hints::EXECUTOR);
         }
+        may_start_again
     }
 
     /// Nothing may be claimed or started: others may have taken the jobs back by now.

@@ -112,6 +112,8 @@ impl Keeper {
     pub(in super::super::super) fn close(&self) {
         if let Some(mut process) = self.lock().process.take() {
             drop(process.stdin.take());
+            // Somebody may have stopped it.
+            let _gone = kill_process_group(Pid::from_child(&process), Signal::CONT);
             let _gone = process.wait();
         }
     }
