@@ -6,11 +6,14 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use super::claim::{ClaimRequest, Claims, claim};
 use super::logs::{LogLine, append};
 use super::{Store, json_ids, json_rows};
-use crate::db::{Connection, all};
-use crate::error::Result;
+use crate::db::{Connection, Reach, all};
+use crate::error::{Error, Result};
 use crate::signal::Hints;
 use crate::status::{JobStatus, RunStatus};
 use crate::transition::Transition;
+
+/// From so many ends and so many claims on they are worth a transaction each.
+const BESIDE_MIN: usize = 200;
 
 /// The end of an attempt, decided and to be written.
 #[derive(Debug, Clone, PartialEq)]
@@ -78,6 +81,12 @@ impl Store {
         finishes: Vec<Finish>,
         request: Option<ClaimRequest>,
     ) -> Result<(Finished, Claims)> {
+        let request = match request {
+            Some(request) if self.has_room_beside(&finishes, &request) => {
+                return self.finish_beside_claim(finishes, request);
+            }
+            Some(_) | None => request,
+        };
         let now_ms = self.clock.now_ms();
         self.write("finish and claim jobs", move |connection| {
             let finished = finish(connection, &finishes, now_ms)?;
@@ -87,6 +96,37 @@ impl Store {
             };
             finished.announce(connection, &claims);
             Ok((finished, claims))
+        })
+    }
+}
+
+impl Store {
+    /// Both are large, and transactions run side by side.
+    fn has_room_beside(&self, finishes: &[Finish], request: &ClaimRequest) -> bool {
+        match self.reach() {
+            Reach::OneKernel => false,
+            Reach::ManyHosts => finishes.len() >= BESIDE_MIN && request.limit >= BESIDE_MIN,
+        }
+    }
+
+    /// The same as two transactions at the same time: a server has more than one core. Where so much is
+    /// claimed it does not matter that what these ends unblock comes with the next claim.
+    ///
+    /// When one of them fails the other may have been done: a result that is offered again is refused as no
+    /// longer owned, and a claim that nobody heard of is found in the tables.
+    fn finish_beside_claim(
+        &self,
+        finishes: Vec<Finish>,
+        request: ClaimRequest,
+    ) -> Result<(Finished, Claims)> {
+        std::thread::scope(|scope| {
+            let claiming = std::thread::Builder::new()
+                .name("windlass-claiming".to_owned())
+                .spawn_scoped(scope, || self.claim(request))
+                .map_err(|error| Error::internal("claim jobs", error.to_string()))?;
+            let finished = self.finish_and_claim(finishes, None);
+            let claims = claiming.join().map_err(|_panic| Error::internal("claim jobs", "it panicked"))?;
+            Ok((finished?.0, claims?))
         })
     }
 }
