@@ -69,16 +69,20 @@ pub(crate) fn make_folder_for_server(path: &Path) {
 }
 
 fn folder() -> &'static Path {
-    static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
-    FOLDER.get_or_init(|| candidates().into_iter().find(|folder| has_all(folder))).as_deref().unwrap_or_else(
-        || {
-            panic!(
-                "PostgreSQL's server is not installed: install Debian's package `postgresql` (scripts/setup \
-                 does), or name a running server in {}",
-                crate::SERVER_VARIABLE
-            )
-        },
-    )
+    static FOLDER: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    let found = FOLDER.get_or_init(|| first_with_all(candidates()));
+    found.as_deref().unwrap_or_else(|missing| panic!("{missing}"))
+}
+
+/// The first of some folders that has all programs, or what to do where there is none.
+fn first_with_all(folders: Vec<PathBuf>) -> Result<PathBuf, String> {
+    folders.into_iter().find(|folder| has_all(folder)).ok_or_else(|| {
+        format!(
+            "PostgreSQL's server is not installed: install Debian's package `postgresql` (scripts/setup does), \
+             or name a running server in {}",
+            crate::SERVER_VARIABLE
+        )
+    })
 }
 
 fn candidates() -> Vec<PathBuf> {
@@ -156,5 +160,13 @@ mod tests {
             fs::write(folder.path().join(program), "").expect("a file");
         }
         assert!(has_all(folder.path()));
+    }
+
+    #[test]
+    fn where_there_is_none_it_is_said_what_to_install() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let missing = first_with_all(vec![folder.path().to_owned()]).expect_err("there is none");
+        assert!(missing.contains("install Debian's package `postgresql`"), "{missing}");
+        assert!(missing.contains(crate::SERVER_VARIABLE), "{missing}");
     }
 }
