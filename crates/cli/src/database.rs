@@ -2,7 +2,7 @@
 
 use std::sync::Once;
 
-use windlass::{Durability, Error, OpenMode, Options, Store, Watchman, Windlass};
+use windlass::{Durability, Error, OpenMode, Options, Store, Unavailable, Watchman, Windlass};
 
 use crate::cli::{self, GlobalOptions};
 use crate::error::Failure;
@@ -22,8 +22,14 @@ impl Database {
     /// What dead workers left is taken back first, so that what is shown is true now.
     pub(crate) fn existing(global: &GlobalOptions) -> Result<Database, Failure> {
         let database = Database::as_it_is(global)?;
-        database.ask(|store| Watchman::default().look(store))?;
-        Ok(database)
+        match Watchman::default().look(database.store()) {
+            Ok(_rescued) => Ok(database),
+            // Who may only look, or looks at a standby, sees the tables as they are.
+            Err(Error::Unavailable { reason: Unavailable::Forbidden(_) | Unavailable::Standby, .. }) => {
+                Ok(database)
+            }
+            Err(error) => Err(database.failure(error)),
+        }
     }
 
     /// The database, and nothing in it is touched.
