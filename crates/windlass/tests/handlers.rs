@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use support::Bench;
+use support::{Bench, wait_for};
 use windlass::store::NewJob;
 use windlass::{Attempt, Handlers, JobStatus, WorkerOptions, failed_for_good, transition::Outcome, typed};
 use windlass_test_database::Access;
@@ -251,4 +251,33 @@ fn a_result_that_the_database_refuses_fails_its_job_and_no_other() {
     let after = bench.windlass.enqueue("echo", &1).unwrap();
     bench.wait_for_job(after, JobStatus::Successful);
     drop(engine);
+}
+
+/// Large sets are claimed while others are finished, where transactions run side by side: what the one can't
+/// write must not lose what the other did.
+#[test]
+fn a_refused_result_among_thousands_loses_no_other_job() {
+    const JOBS: i64 = 4_000;
+    let bench = Bench::new();
+    bench.database.sql(Access::Write).execute_either(
+        "CREATE TRIGGER refuse BEFORE UPDATE ON jobs WHEN NEW.output = '1234'
+         BEGIN SELECT RAISE(ABORT, 'not this one'); END;",
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+         $$ BEGIN RAISE EXCEPTION 'not this one'; END $$;
+         CREATE TRIGGER refuse BEFORE UPDATE ON jobs FOR EACH ROW WHEN (NEW.output = '1234')
+         EXECUTE FUNCTION refuse();",
+    );
+    let mut handlers = Handlers::new();
+    handlers.register("echo", typed(|_: &Attempt, number: i64| Ok::<_, String>(number)));
+    let jobs = (0..JOBS).map(|number| NewJob::new("echo", number.to_string())).collect();
+    bench.windlass.store().enqueue(jobs).unwrap();
+    let engine = bench.windlass.start(handlers, WorkerOptions::default()).unwrap();
+    let ended = || {
+        let stats = bench.windlass.store().stats().unwrap();
+        let of = |status| stats.jobs.of(status);
+        (of(JobStatus::Successful) + of(JobStatus::Failed) == JOBS).then(|| of(JobStatus::Failed))
+    };
+    assert_eq!(wait_for("every job to end", ended), 1, "only the refused one failed");
+    drop(engine);
+    bench.assert_sound();
 }
