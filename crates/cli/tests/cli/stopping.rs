@@ -118,6 +118,7 @@ fn watching_tells_when_nobody_executes_any_more() {
     running.wait();
     bench.write("go", "");
     bench.wait_for_status("1/wait", "PENDING");
+    watch.wait_until_it_tells(&bench, "nobody executes this run now");
     bench.windlass(&["resume", "1"]).code(0);
     watch
         .wait()
