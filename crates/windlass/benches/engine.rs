@@ -97,6 +97,7 @@ fn chain_link(links: usize) -> (f64, f64) {
         timeout_ms: None,
         params: Vec::new(),
         env: Default::default(),
+        schedules: Vec::new(),
         jobs,
     };
     let run = NewRun { workflow, params: Default::default(), dir: None, run_key: None };
@@ -135,6 +136,9 @@ fn link(index: usize) -> Job {
         on_interrupt: OnInterrupt::Rerun,
         max_interruptions: 25,
         output: OutputSource::File,
+        requires: Vec::new(),
+        version: 0,
+        concurrency: None,
     }
 }
 

@@ -29,8 +29,113 @@ pub struct Workflow {
     /// Environment of every job; values may be templates over `params` and `run`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
+    /// When it runs by itself, in the order of the file; each has a name of its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub schedules: Vec<Schedule>,
     /// Jobs in the order of the file. `needs` and `uses` index into this list.
     pub jobs: Vec<Job>,
+}
+
+/// The name of a workflow's only schedule when it has none of its own.
+pub const DEFAULT_SCHEDULE: &str = "default";
+
+/// When a workflow runs by itself.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Schedule {
+    /// Unique within the workflow.
+    pub name: String,
+    /// At which times.
+    #[serde(flatten)]
+    pub rule: Rule,
+    /// The IANA name of the zone whose clock a `cron` rule reads.
+    pub timezone: String,
+    /// What becomes of an occurrence while an earlier run is not over.
+    pub overlap: Overlap,
+    /// What becomes of the occurrences that nobody was there for.
+    pub catchup: Catchup,
+    /// How old a missed occurrence may be to be caught up, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub catchup_window_ms: Option<i64>,
+    /// How many missed occurrences are caught up at most, the newest of them.
+    pub catchup_max: i64,
+    /// No occurrence before this instant, in milliseconds since the Unix epoch. `every` counts from it, or
+    /// from the epoch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_ms: Option<i64>,
+    /// No occurrence from this instant on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end_ms: Option<i64>,
+    /// Each occurrence starts later by chance, by up to this time in milliseconds.
+    pub jitter_ms: i64,
+    /// Values of the workflow's parameters; texts may be templates over `scheduled_for`.
+    #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
+    pub params: serde_json::Map<String, serde_json::Value>,
+}
+
+/// At which times a schedule occurs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Rule {
+    /// A cron expression of five or six fields, or a word like `@daily`.
+    Cron(String),
+    /// A fixed interval in milliseconds, whatever clocks on the wall do.
+    EveryMs(i64),
+}
+
+/// What becomes of an occurrence while an earlier run of its schedule is not over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Overlap {
+    /// It gets no run.
+    #[default]
+    Skip,
+    /// The last such occurrence waits; those before it get no run.
+    QueueOne,
+    /// All of them wait, in order.
+    QueueAll,
+    /// It runs beside.
+    Allow,
+    /// The earlier run is cancelled, jobs get their time to end; then it runs.
+    CancelRunning,
+    /// The earlier run is cancelled and its processes are killed at once; then it runs.
+    TerminateRunning,
+}
+
+/// What becomes of the occurrences that nobody was there for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Catchup {
+    /// They get no run.
+    None,
+    /// The last of them runs.
+    #[default]
+    Last,
+    /// All of them run.
+    All,
+}
+
+/// How many jobs with the same key may run at a time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Concurrency {
+    /// May be a template over `params` and `run`.
+    pub key: String,
+    /// At least 1.
+    pub limit: i64,
+    /// What becomes of a job that finds no room.
+    pub on_full: OnFull,
+}
+
+/// What becomes of a job that finds no room under its concurrency key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnFull {
+    /// It waits.
+    #[default]
+    Wait,
+    /// It is skipped.
+    Skip,
+    /// The oldest that has room is cancelled for it.
+    CancelOldest,
 }
 
 /// One node of the graph.
@@ -74,6 +179,20 @@ pub struct Job {
     pub max_interruptions: i64,
     /// Where its output comes from.
     pub output: OutputSource,
+    /// Capabilities that a worker must have to see it, sorted, without duplicates.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub requires: Vec<String>,
+    /// The lowest version of a worker that may execute it; 0 is any.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub version: i64,
+    /// How many jobs with the same key may run at a time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub concurrency: Option<Concurrency>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn is_zero(number: &i64) -> bool {
+    *number == 0
 }
 
 /// What a job executes.

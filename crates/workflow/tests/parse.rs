@@ -122,6 +122,9 @@ fn a_job_that_says_little_gets_the_defaults() {
         on_interrupt: OnInterrupt::Rerun,
         max_interruptions: model::DEFAULT_MAX_INTERRUPTIONS,
         output: OutputSource::File,
+        requires: Vec::new(),
+        version: 0,
+        concurrency: None,
     };
     assert_eq!(job, expected);
 }

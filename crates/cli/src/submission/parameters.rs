@@ -141,6 +141,7 @@ mod tests {
                 param("count", ParamKind::Integer, Some(json!(3))),
             ],
             env: Default::default(),
+            schedules: Vec::new(),
             jobs: Vec::new(),
         }
     }

@@ -90,6 +90,7 @@ fn sqlite_token(word: &str, argument: &str) -> String {
         "clustered" => "STRICT, WITHOUT ROWID".to_owned(),
         // Other programs insert with the SQLite they have: `unixepoch('subsec')` is NULL before 3.42.
         "now_ms" => "CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER)".to_owned(),
+        "rank" => rank("max", "min"),
         "readable" => format!("strftime('%Y-%m-%d %H:%M:%f', {argument} / 1000.0, 'unixepoch')"),
         // One writer at a time: there is nobody to skip.
         "lock" | "wait" | "share" => String::new(),
@@ -109,6 +110,15 @@ fn sqlite_token(word: &str, argument: &str) -> String {
         "rows" => sqlite_rows(argument),
         unknown => unreachable!("the SQL uses a token that no dialect knows: {unknown}"),
     }
+}
+
+/// The place of a job in the order of claiming, the least first: when it became due, and a minute's head start
+/// for each point of priority. What is out of all bounds counts as the bound, so that nothing overflows.
+fn rank(max: &str, min: &str) -> String {
+    format!(
+        "({max}(-4000000000000000000, {min}(4000000000000000000, execute_after)) \
+          - {max}(-1000000, {min}(1000000, priority)) * 60000)"
+    )
 }
 
 /// `$1: id integer, name text` as a table over `json_each`. SQLite keeps the types of JSON.
@@ -135,6 +145,7 @@ fn postgres_token(word: &str, argument: &str) -> String {
         "strict" | "clustered" => String::new(),
         // Of the moment, not of the transaction's beginning.
         "now_ms" => "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)".to_owned(),
+        "rank" => rank("greatest", "least"),
         "readable" => format!(
             "to_char(to_timestamp({argument} / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS')"
         ),

@@ -11,12 +11,20 @@ struct Migration {
     postgres: &'static str,
 }
 
-const MIGRATIONS: &[Migration] = &[Migration {
-    version: 1,
-    name: "core",
-    sql: include_str!("../../migrations/0001_core.sql"),
-    postgres: include_str!("../../migrations/0001_core.postgres.sql"),
-}];
+const MIGRATIONS: &[Migration] = &[
+    Migration {
+        version: 1,
+        name: "core",
+        sql: include_str!("../../migrations/0001_core.sql"),
+        postgres: include_str!("../../migrations/0001_core.postgres.sql"),
+    },
+    Migration {
+        version: 2,
+        name: "serve",
+        sql: include_str!("../../migrations/0002_serve.sql"),
+        postgres: include_str!("../../migrations/0002_serve.postgres.sql"),
+    },
+];
 
 /// The newest version of the tables that this program knows.
 pub const SCHEMA_VERSION: i64 = MIGRATIONS[MIGRATIONS.len() - 1].version;

@@ -158,6 +158,9 @@ pub fn graph(needs: Vec<Vec<usize>>) -> Workflow {
             on_interrupt: OnInterrupt::Rerun,
             max_interruptions: 25,
             output: OutputSource::File,
+            requires: Vec::new(),
+            version: 0,
+            concurrency: None,
         })
         .collect();
     Workflow {
@@ -166,6 +169,7 @@ pub fn graph(needs: Vec<Vec<usize>>) -> Workflow {
         timeout_ms: None,
         params: Vec::new(),
         env: Default::default(),
+        schedules: Vec::new(),
         jobs,
     }
 }

@@ -111,6 +111,9 @@ fn complete<'t, 's>(
             .or(defaults.max_interruptions)
             .unwrap_or(DEFAULT_MAX_INTERRUPTIONS),
         output: settings.output.or(defaults.output).unwrap_or_default(),
+        requires: Vec::new(),
+        version: 0,
+        concurrency: None,
     };
     Draft { job, needs: parts.needs, templates: parts.templates }
 }

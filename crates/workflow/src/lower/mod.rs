@@ -45,5 +45,5 @@ fn workflow(source: &Source, root: &[Entry<'_>], findings: &mut Findings) -> Opt
     outputs::resolve(&source.text, &top, &mut drafts, &names, graph.as_ref(), findings);
     let Top { description, timeout_ms, params, env, .. } = top;
     let jobs = drafts.into_iter().map(|draft| draft.job).collect();
-    Some(Workflow { name, description, timeout_ms, params, env, jobs })
+    Some(Workflow { name, description, timeout_ms, params, env, schedules: Vec::new(), jobs })
 }

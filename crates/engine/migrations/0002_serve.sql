@@ -1,0 +1,117 @@
+-- What a long-running service needs: registered workflows, schedules, limits of queues and jobs.
+
+-- The version of a workflow that is in force under its name: what `run NAME` starts and schedules fire.
+CREATE TABLE registrations (
+    name         {text} NOT NULL PRIMARY KEY,
+    version      {integer} NOT NULL,
+    workflow_id  {integer} NOT NULL REFERENCES workflows (id),
+    -- Where it was read from, and the folder its jobs' relative paths start from.
+    file         {text},
+    dir          {text},
+    paused_at    {integer},
+    created_at   {integer} NOT NULL DEFAULT ({now_ms}),
+    updated_at   {integer} NOT NULL DEFAULT ({now_ms})
+) {strict};
+
+-- Every version that was ever put in force, counted from 1 for each name; kept when the name is removed.
+CREATE TABLE registration_versions (
+    name         {text} NOT NULL,
+    version      {integer} NOT NULL,
+    workflow_id  {integer} NOT NULL REFERENCES workflows (id),
+    file         {text},
+    applied_at   {integer} NOT NULL,
+    PRIMARY KEY (name, version)
+) {clustered};
+
+CREATE INDEX registration_versions_workflow ON registration_versions (workflow_id);
+CREATE INDEX registrations_workflow ON registrations (workflow_id);
+
+-- A schedule is never deleted, so that one that comes back under its name fires nothing twice.
+ALTER TABLE schedules ADD COLUMN origin {text} NOT NULL DEFAULT 'command'
+    CHECK (origin IN ('file', 'command'));
+-- Whatever was to happen up to here is decided.
+ALTER TABLE schedules ADD COLUMN decided_until {integer};
+ALTER TABLE schedules ADD COLUMN removed_at {integer};
+
+CREATE INDEX schedules_due ON schedules (next_at)
+    WHERE next_at IS NOT NULL AND paused_at IS NULL AND removed_at IS NULL;
+
+-- What started a run that nobody submitted by hand.
+ALTER TABLE runs ADD COLUMN source {text}
+    CHECK (source IN ('schedule', 'catchup', 'backfill', 'trigger'));
+
+-- Runs of a schedule that are not over, for its rule about overlaps.
+CREATE INDEX runs_of_schedule ON runs (schedule_id, id)
+    WHERE schedule_id IS NOT NULL AND status IN ('PENDING', 'RUNNING');
+-- For keeping a number of runs of each workflow.
+CREATE INDEX runs_finished_of_workflow ON runs (workflow, finished_at) WHERE finished_at IS NOT NULL;
+
+-- Occurrences of schedules that have no run: those that wait for theirs, and those that get none.
+CREATE TABLE occurrences (
+    schedule_id    {integer} NOT NULL REFERENCES schedules (id),
+    scheduled_for  {integer} NOT NULL,
+    status         {text} NOT NULL CHECK (status IN ('WAITING', 'SKIPPED')),
+    source         {text} NOT NULL CHECK (source IN ('schedule', 'catchup', 'backfill')),
+    -- Of a backfill: how many of its runs may be unfinished at a time.
+    at_once        {integer} CHECK (at_once >= 1),
+    -- Not before this instant: the nominal time and what jitter added.
+    start_after    {integer} NOT NULL,
+    -- Why it gets no run.
+    reason         {text},
+    created_at     {integer} NOT NULL DEFAULT ({now_ms}),
+    updated_at     {integer} NOT NULL DEFAULT ({now_ms}),
+    PRIMARY KEY (schedule_id, scheduled_for)
+) {clustered};
+
+CREATE INDEX occurrences_waiting ON occurrences (start_after, schedule_id, scheduled_for)
+    WHERE status = 'WAITING';
+CREATE INDEX occurrences_skipped ON occurrences (updated_at) WHERE status = 'SKIPPED';
+
+-- What a worker must have to see the job: all of these capabilities (a sorted JSON list), and this version
+-- or a later one.
+ALTER TABLE jobs ADD COLUMN requires {text} NOT NULL DEFAULT '[]';
+ALTER TABLE jobs ADD COLUMN version {integer} NOT NULL DEFAULT 0;
+-- So many jobs with the same key may be PENDING or RUNNING at a time; the others are WAITING.
+ALTER TABLE jobs ADD COLUMN concurrency_key {text};
+ALTER TABLE jobs ADD COLUMN concurrency_limit {integer} CHECK (concurrency_limit >= 1);
+ALTER TABLE jobs ADD COLUMN on_full {text} NOT NULL DEFAULT 'wait'
+    CHECK (on_full IN ('wait', 'skip', 'cancel_oldest'));
+
+-- The order of claiming: the time a job became due, with a head start for each point of priority. Both
+-- grow old at the same pace, so the order of two jobs never changes and none waits for ever.
+DROP INDEX jobs_claim;
+DROP INDEX jobs_claim_in_run;
+CREATE INDEX jobs_claim ON jobs (queue, kind, requires, version, {rank}, id) WHERE status = 'PENDING';
+CREATE INDEX jobs_claim_in_run ON jobs (run_id, {rank}, id)
+    WHERE status = 'PENDING' AND run_id IS NOT NULL;
+-- Says also how many of a queue's jobs run.
+DROP INDEX jobs_running;
+CREATE INDEX jobs_running ON jobs (worker_id, id, queue) WHERE status = 'RUNNING';
+
+CREATE INDEX jobs_key_taken ON jobs (concurrency_key, id)
+    WHERE concurrency_key IS NOT NULL AND status IN ('PENDING', 'RUNNING');
+CREATE INDEX jobs_key_waiting ON jobs (concurrency_key, {rank}, id)
+    WHERE concurrency_key IS NOT NULL AND status = 'WAITING';
+
+-- Locks of keys, where transactions write side by side.
+CREATE TABLE concurrency_keys (
+    concurrency_key  {text} NOT NULL PRIMARY KEY
+) {strict};
+
+ALTER TABLE workers ADD COLUMN capabilities {text} NOT NULL DEFAULT '[]';
+ALTER TABLE workers ADD COLUMN version {integer} NOT NULL DEFAULT 0;
+
+ALTER TABLE queues ADD COLUMN max_running {integer} CHECK (max_running >= 0);
+ALTER TABLE queues ADD COLUMN rate_jobs {integer} CHECK (rate_jobs >= 1);
+ALTER TABLE queues ADD COLUMN rate_interval_ms {integer} CHECK (rate_interval_ms >= 1);
+ALTER TABLE queues ADD COLUMN fifo {integer} NOT NULL DEFAULT 0 CHECK (fifo IN (0, 1));
+-- Of a queue that keeps the order of arrival: the job whose turn it is, until it is over.
+ALTER TABLE queues ADD COLUMN turn_job_id {integer};
+
+-- Attempts that a queue with a rate began within its interval.
+CREATE TABLE queue_starts (
+    queue  {text} NOT NULL,
+    at     {integer} NOT NULL,
+    jobs   {integer} NOT NULL,
+    PRIMARY KEY (queue, at)
+) {clustered};
