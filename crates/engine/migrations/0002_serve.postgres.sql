@@ -13,6 +13,3 @@ ALTER TABLE queue_starts SET (
 ALTER TABLE occurrences SET (
     autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 1000,
     autovacuum_vacuum_cost_delay = 0);
-ALTER TABLE concurrency_keys SET (
-    autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 1000,
-    autovacuum_vacuum_cost_delay = 0);

@@ -93,11 +93,6 @@ CREATE INDEX jobs_key_taken ON jobs (concurrency_key, id)
 CREATE INDEX jobs_key_waiting ON jobs (concurrency_key, {rank}, id)
     WHERE concurrency_key IS NOT NULL AND status = 'WAITING';
 
--- Locks of keys, where transactions write side by side.
-CREATE TABLE concurrency_keys (
-    concurrency_key  {text} NOT NULL PRIMARY KEY
-) {strict};
-
 ALTER TABLE workers ADD COLUMN capabilities {text} NOT NULL DEFAULT '[]';
 ALTER TABLE workers ADD COLUMN version {integer} NOT NULL DEFAULT 0;
 
@@ -108,10 +103,10 @@ ALTER TABLE queues ADD COLUMN fifo {integer} NOT NULL DEFAULT 0 CHECK (fifo IN (
 -- Of a queue that keeps the order of arrival: the job whose turn it is, until it is over.
 ALTER TABLE queues ADD COLUMN turn_job_id {integer};
 
--- Attempts that a queue with a rate began within its interval.
+-- Attempts that queues with a rate began, until they no longer count.
 CREATE TABLE queue_starts (
-    queue  {text} NOT NULL,
-    at     {integer} NOT NULL,
-    jobs   {integer} NOT NULL,
-    PRIMARY KEY (queue, at)
+    queue       {text} NOT NULL,
+    expires_at  {integer} NOT NULL,
+    jobs        {integer} NOT NULL,
+    PRIMARY KEY (queue, expires_at)
 ) {clustered};

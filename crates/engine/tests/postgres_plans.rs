@@ -203,11 +203,8 @@ fn a_claim_costs_the_same_whatever_waits_on_postgres() {
         ("SET status = 'RUNNING', worker_id", "Index Scan using jobs_pkey on jobs\n"),
         ("SET status = CASE WHEN jobs.cancel_requested_at", "Index Scan using jobs_pkey on jobs\n"),
         ("SET blocked_by = jobs.blocked_by - satisfied.edges", "Index Scan using jobs_pkey on jobs\n"),
-        ("ORDER BY priority DESC, execute_after, id LIMIT $2", "Index Scan using jobs_claim on jobs\n"),
-        (
-            "ORDER BY priority DESC, execute_after, id LIMIT $3",
-            "Index Scan using jobs_claim_in_run on jobs\n",
-        ),
+        ("ORDER BY {rank}, id LIMIT $2", "Index Scan using jobs_claim on jobs\n"),
+        ("ORDER BY {rank}, id LIMIT $6", "Index Scan using jobs_claim_in_run on jobs\n"),
         ("ORDER BY execute_after, id LIMIT $2", "Index Scan using jobs_due on jobs\n"),
         ("SET status = 'PENDING', updated_at = $2", "Index Scan using jobs_pkey on jobs\n"),
     ] {

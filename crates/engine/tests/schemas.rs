@@ -185,6 +185,9 @@ fn sqlite_columns(file: &Sql, table: &str, sql: &str, found: &mut Description) {
     found.insert(format!("key of {table}: {}", key.join(", ")));
 }
 
+/// How a part of an index is called that is no column: it is spelled by the dialect.
+const EXPRESSION: &str = "an expression";
+
 fn sqlite_indexes(file: &Sql, server: &Sql, table: &str, found: &mut Description) {
     let indexes = file.rows(
         &format!(
@@ -196,7 +199,10 @@ fn sqlite_indexes(file: &Sql, server: &Sql, table: &str, found: &mut Description
     for (name, is_unique, origin, sql) in indexes {
         let columns = file.rows(
             &format!("SELECT name, \"desc\" FROM pragma_index_xinfo('{name}') WHERE key = 1 ORDER BY seqno"),
-            |row| Ok(format!("{}{}", row.get::<_, String>(0)?, if row.get(1)? { " DESC" } else { "" })),
+            |row| {
+                let column = row.get::<_, Option<String>>(0)?.unwrap_or_else(|| EXPRESSION.to_owned());
+                Ok(format!("{column}{}", if row.get(1)? { " DESC" } else { "" }))
+            },
         );
         let predicate = sql.as_deref().and_then(|sql| sql.split_once(" WHERE "));
         let predicate = predicate.map(|(_, predicate)| in_words_of_postgres(server, table, predicate));
@@ -303,7 +309,8 @@ fn postgres_columns(server: &Sql, table: &str) -> Vec<ColumnOfPostgres> {
 fn postgres_indexes(server: &Sql, table: &str, found: &mut Description) {
     let indexes = server.rows(&format!(
         "SELECT relname, indisprimary, indisunique, pg_get_expr(indpred, indrelid),
-                (SELECT string_agg(pg_get_indexdef(indexrelid, place, false)
+                (SELECT string_agg(CASE indkey[place - 1] WHEN 0 THEN '{EXPRESSION}'
+                                   ELSE pg_get_indexdef(indexrelid, place, false) END
                         || CASE WHEN pg_index_column_has_property(indexrelid, place, 'desc') THEN ' DESC' ELSE '' END,
                         ', ' ORDER BY place) FROM generate_series(1, indnkeyatts) AS place),
                 EXISTS (SELECT 1 FROM pg_constraint WHERE conindid = indexrelid AND contype IN ('u', 'p'))

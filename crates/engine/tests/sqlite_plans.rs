@@ -158,7 +158,7 @@ fn the_claim_reads_its_index_in_order() {
     let path = folder.path().join("windlass.db");
     let heads: Vec<&str> = record(&path)
         .into_iter()
-        .filter(|statement| statement.contains("ORDER BY priority DESC, execute_after, id LIMIT $"))
+        .filter(|statement| statement.contains("ORDER BY {rank}, id LIMIT $"))
         .collect();
     assert_eq!(heads.len(), 2, "by queue and kind, and by run");
     let raw = rusqlite::Connection::open(&path).unwrap();

@@ -196,7 +196,7 @@ fn wait_for_pending(windlass: &Windlass) {
     let request = windlass::store::ClaimRequest {
         worker_id: 0,
         scope: windlass::store::Scope::Everything,
-        kinds: vec!["noop".to_owned()],
+        abilities: windlass::store::Abilities::of_kinds(vec!["noop".to_owned()]),
         limit: 1,
         idle: 1,
     };

@@ -94,6 +94,7 @@ fn sqlite_token(word: &str, argument: &str) -> String {
         "readable" => format!("strftime('%Y-%m-%d %H:%M:%f', {argument} / 1000.0, 'unixepoch')"),
         // One writer at a time: there is nobody to skip.
         "lock" | "wait" | "share" => String::new(),
+        "try_lock" => "1".to_owned(),
         "tables" => "(SELECT name FROM sqlite_master WHERE type IN ('table', 'view'))".to_owned(),
         "next_id" => {
             format!("(SELECT coalesce((SELECT seq + 1 FROM sqlite_sequence WHERE name = '{argument}'), 1))")
@@ -152,6 +153,12 @@ fn postgres_token(word: &str, argument: &str) -> String {
         "lock" => "FOR UPDATE SKIP LOCKED".to_owned(),
         "wait" => "FOR UPDATE".to_owned(),
         "share" => "FOR SHARE".to_owned(),
+        // A name is the lock of what has no row of its own, until the end of the transaction. It waits for
+        // nobody, so it takes part in no circle of locks.
+        "try_lock" => format!(
+            "CAST(CAST(pg_try_advisory_xact_lock(hashtextextended(current_schema() || ' ' || {argument}, 0))
+                  AS INTEGER) AS BIGINT)"
+        ),
         "tables" => {
             "(SELECT CAST(relname AS TEXT) AS name FROM pg_catalog.pg_class
                        WHERE relnamespace = CAST(current_schema() AS regnamespace) AND relkind IN ('r', 'v'))"

@@ -9,7 +9,7 @@ use super::shared::{Mode, Shared};
 use super::{dispatcher, heartbeat, log_writer, pool, relay, warden};
 use crate::error::{Error, Result, Unavailable};
 use crate::process::ProcessIdentity;
-use crate::store::{NewWorker, Scope, Store};
+use crate::store::{Abilities, NewWorker, Scope, Store};
 
 /// Executor threads of one worker at most.
 pub const THREADS_MAX: i64 = 1_024;
@@ -26,6 +26,10 @@ const LAST_THREAD_MS: i64 = 1_000;
 pub struct WorkerOptions {
     /// Which jobs it takes.
     pub scope: Scope,
+    /// What it has that jobs may require.
+    pub capabilities: Vec<String>,
+    /// The version of its code: jobs that ask for a later one are kept away from it.
+    pub version: i64,
     /// How many jobs it executes at once, 1 to [`THREADS_MAX`].
     pub threads: i64,
     /// How long others leave it its jobs without a sign of life, in milliseconds. When it can't give one, it
@@ -42,6 +46,8 @@ impl Default for WorkerOptions {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         WorkerOptions {
             scope: Scope::Everything,
+            capabilities: Vec::new(),
+            version: 0,
             threads: i64::try_from(cores).unwrap_or(1).clamp(8, THREADS_MAX),
             lease_ms: 30_000,
             grace_ms: 5_000,
@@ -165,6 +171,15 @@ fn check(options: &WorkerOptions) -> Result<()> {
     Ok(())
 }
 
+/// What a worker with these handlers and options can execute.
+pub(super) fn abilities(handlers: &Handlers, options: &WorkerOptions) -> Abilities {
+    Abilities {
+        kinds: handlers.kinds(),
+        capabilities: options.capabilities.clone(),
+        version: options.version,
+    }
+}
+
 /// An identity, and when it was asked for by the monotonic clock: its lease is no older.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Registration {
@@ -180,7 +195,7 @@ pub(super) fn register(store: &Store, handlers: &Handlers, options: &WorkerOptio
         pid,
         process,
         scope: options.scope.clone(),
-        kinds: handlers.kinds(),
+        abilities: abilities(handlers, options),
         threads: options.threads,
         lease_ms: options.lease_ms,
     })?;

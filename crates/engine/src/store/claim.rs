@@ -4,8 +4,10 @@ use std::collections::HashMap;
 
 use windlass_workflow::OnInterrupt;
 
+use super::abilities::Abilities;
 use super::finish::{Finish, finish};
-use super::lanes::{has_places, places};
+use super::lanes::{Claimable, claimable, has_claimable};
+use super::limits;
 use super::{Store, json_ids};
 use crate::db::{Connection, Row, Value, all, first};
 use crate::error::Result;
@@ -34,8 +36,8 @@ pub struct ClaimRequest {
     pub worker_id: i64,
     /// Which jobs.
     pub scope: Scope,
-    /// The kinds it can execute.
-    pub kinds: Vec<String>,
+    /// What it can execute.
+    pub abilities: Abilities,
     /// How many at most.
     pub limit: usize,
     /// How many of these start at once. The others wait in the worker's memory, and would count as
@@ -120,7 +122,8 @@ impl Store {
     /// # Errors
     /// The database's.
     pub fn has_claimable(&self, request: &ClaimRequest) -> Result<bool> {
-        self.read(|connection| has_places(connection, request))
+        let now_ms = self.clock.now_ms();
+        self.read(|connection| has_claimable(connection, request, now_ms))
     }
 }
 
@@ -140,12 +143,15 @@ pub(super) fn claim(connection: &mut dyn Connection, request: &ClaimRequest, now
     if request.limit == 0 {
         return Ok(Claims::Jobs(Vec::new()));
     }
-    let places = places(connection, request)?;
+    let Claimable { places, limited } = claimable(connection, request, now_ms)?;
     if places.is_empty() {
         return Ok(Claims::Jobs(Vec::new()));
     }
     let ids: Vec<i64> = places.iter().map(|place| place.id).collect();
     let taken = take(connection, &ids, request, now_ms)?;
+    for (rules, ids) in &limited {
+        limits::record(connection, rules, ids, now_ms)?;
+    }
     start_runs(connection, &taken, now_ms)?;
     let mut jobs = keep_sound(connection, taken, request.worker_id, now_ms)?;
     // RETURNING promises no order.

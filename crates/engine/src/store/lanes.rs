@@ -1,52 +1,100 @@
 //! What can be claimed, in the order of claiming.
 //!
-//! A *lane* is a part of the claim index that is in claiming order by itself: one queue and kind, or
-//! one run. The heads of all lanes are compared, and lanes are read from the most urgent head on, until
-//! no head is left that could come before what was found. So the most urgent jobs are found in any
-//! number of lanes, and only lanes that give something are read past their head.
+//! A *lane* is a part of the claim index that is in claiming order by itself: the jobs of one queue and kind
+//! that require the same, or one run. The heads of all lanes are compared, and lanes are read from the most
+//! urgent head on, until no head is left that could come before what was found. So the most urgent jobs are
+//! found in any number of lanes, and only lanes that give something are read past their head.
+
+use std::collections::HashMap;
 
 use super::claim::{CLAIM_MAX, ClaimRequest, Scope};
-use super::json_rows;
-use crate::db::{Connection, Row, all, first};
+use super::limits::{Allowance, Counting, QueueRules, allowances};
+use super::{json_ids, json_rows};
+use crate::db::{Connection, Row, all};
 use crate::error::Result;
+use crate::signal::Hints;
+
+/// How often a run's jobs are read on past those of queues that have no room, in one claim.
+const RUN_ROUNDS: usize = 16;
 
 /// A job's place in the order of claiming.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
-    negated_priority: i64,
-    execute_after: i64,
+    rank: i64,
     pub(super) id: i64,
 }
 
+/// The first job of a lane.
+struct Head {
+    place: Place,
+    queue: String,
+    kind: String,
+    requires: String,
+    version: i64,
+}
+
+/// What a claim may take.
+#[derive(Default)]
+pub(super) struct Claimable {
+    /// The most urgent first.
+    pub(super) places: Vec<Place>,
+    /// Queues whose rules have to know what was taken, with the ids among the places.
+    pub(super) limited: Vec<(QueueRules, Vec<i64>)>,
+}
+
 /// The most urgent claimable jobs, kept from other transactions, over all lanes of the request.
-pub(super) fn places(connection: &mut dyn Connection, request: &ClaimRequest) -> Result<Vec<Place>> {
-    let limit = request.limit.min(CLAIM_MAX);
+pub(super) fn claimable(
+    connection: &mut dyn Connection,
+    request: &ClaimRequest,
+    now_ms: i64,
+) -> Result<Claimable> {
+    let mut selection = Selection::new(request, Counting::Locked, now_ms);
     match &request.scope {
-        Scope::Everything => lane_places(connection, None, &request.kinds, limit),
-        Scope::Queues(queues) => lane_places(connection, Some(queues), &request.kinds, limit),
-        Scope::Runs(run_ids) => run_places(connection, run_ids, &request.kinds, limit),
+        Scope::Everything | Scope::Queues(_) => {
+            let heads = lane_heads(connection)?;
+            selection.count(connection, &heads, &heads)?;
+            for head in heads.iter().filter(|head| is_for(request, head)) {
+                if selection.is_full_before(head.place) {
+                    break;
+                }
+                let found = match selection.room(&head.queue) {
+                    Room::Jobs(0) => continue,
+                    Room::Jobs(limit) => read_lane(connection, head, limit)?,
+                    Room::Only(job_id) => lock_jobs(connection, &[job_id])?,
+                };
+                selection.add(&head.queue, found);
+            }
+        }
+        Scope::Runs(run_ids) => {
+            for run_id in run_ids {
+                selection.add_run(connection, *run_id)?;
+            }
+            selection.lock_chosen(connection)?;
+        }
     }
+    Ok(selection.into_claimable())
 }
 
 /// Whether there is anything to claim. Locks nothing.
-pub(super) fn has_places(connection: &mut dyn Connection, request: &ClaimRequest) -> Result<bool> {
+pub(super) fn has_claimable(
+    connection: &mut dyn Connection,
+    request: &ClaimRequest,
+    now_ms: i64,
+) -> Result<bool> {
+    let mut selection = Selection::new(request, Counting::Glance, now_ms);
     match &request.scope {
-        Scope::Everything => Ok(!lane_heads(connection, None, &request.kinds)?.is_empty()),
-        Scope::Queues(queues) => Ok(!lane_heads(connection, Some(queues), &request.kinds)?.is_empty()),
+        Scope::Everything | Scope::Queues(_) => {
+            let heads = lane_heads(connection)?;
+            selection.count(connection, &heads, &heads)?;
+            Ok(heads
+                .iter()
+                .filter(|head| is_for(request, head))
+                .any(|head| selection.room(&head.queue) != Room::Jobs(0)))
+        }
         Scope::Runs(run_ids) => {
-            let kinds = json_rows("look for jobs", &request.kinds)?;
             for run_id in run_ids {
-                let found = first(
-                    connection,
-                    "SELECT 1 FROM jobs
-                     WHERE status = 'PENDING' AND run_id IS NOT NULL AND run_id = $1
-                       AND kind IN (SELECT value FROM {texts $2} AS kinds)
-                       AND queue NOT IN (SELECT name FROM queues WHERE paused_at IS NOT NULL)
-                     ORDER BY priority DESC, execute_after, id LIMIT 1",
-                    &[(*run_id).into(), (&kinds).into()],
-                    |row| row.integer(0),
-                )?;
-                if found.is_some() {
+                selection.add_run(connection, *run_id)?;
+                if !selection.chosen.is_empty() {
                     return Ok(true);
                 }
             }
@@ -55,109 +103,275 @@ pub(super) fn has_places(connection: &mut dyn Connection, request: &ClaimRequest
     }
 }
 
-fn lane_places(
-    connection: &mut dyn Connection,
-    queues: Option<&Vec<String>>,
-    kinds: &[String],
+/// How many of a queue's jobs may still be taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Room {
+    Jobs(usize),
+    /// This one and no other.
+    Only(i64),
+}
+
+/// The jobs chosen so far.
+struct Selection<'r> {
+    request: &'r ClaimRequest,
+    counting: Counting,
+    now_ms: i64,
     limit: usize,
-) -> Result<Vec<Place>> {
-    let mut places: Vec<Place> = Vec::new();
-    for head in lane_heads(connection, queues, kinds)? {
-        if places.len() >= limit && places.last().is_some_and(|last| *last < head) {
-            break;
-        }
-        // The lane is named by its head: its texts need not be read.
-        connection.query(
-            "SELECT id, priority, execute_after FROM jobs
-             WHERE status = 'PENDING' AND queue = (SELECT queue FROM jobs WHERE id = $1)
-               AND kind = (SELECT kind FROM jobs WHERE id = $1)
-             ORDER BY priority DESC, execute_after, id LIMIT $2 {lock}",
-            &[head.id.into(), (limit as i64).into()],
-            &mut |row| {
-                places.push(read_place(row)?);
-                Ok(())
-            },
-        )?;
-        keep_first(&mut places, limit);
+    chosen: Vec<Place>,
+    /// Of queues with rules: what is left of their allowance, and what was chosen.
+    limited: HashMap<String, (QueueRules, Room, Vec<Place>)>,
+}
+
+impl<'r> Selection<'r> {
+    fn new(request: &'r ClaimRequest, counting: Counting, now_ms: i64) -> Selection<'r> {
+        let limit = request.limit.min(CLAIM_MAX);
+        Selection { request, counting, now_ms, limit, chosen: Vec::new(), limited: HashMap::new() }
     }
-    Ok(places)
+
+    /// Counts what the queues of these jobs allow. `lanes` are the heads of all lanes.
+    fn count(&mut self, connection: &mut dyn Connection, heads: &[Head], lanes: &[Head]) -> Result<()> {
+        let mut queues: Vec<&str> = heads
+            .iter()
+            .filter(|head| is_for(self.request, head) && !self.limited.contains_key(&head.queue))
+            .map(|head| head.queue.as_str())
+            .collect();
+        queues.sort_unstable();
+        queues.dedup();
+        if queues.is_empty() {
+            return Ok(());
+        }
+        for (queue, (rules, allowance)) in allowances(connection, &queues, self.counting, self.now_ms)? {
+            let room = match allowance {
+                Allowance::Jobs(jobs) => Room::Jobs(jobs),
+                Allowance::Turn(job_id) => self.only(read_jobs(connection, &[job_id])?.first()),
+                Allowance::Next if lanes.is_empty() => {
+                    let lanes = lane_heads(connection)?;
+                    self.only(first_arrived(&lanes, &queue))
+                }
+                Allowance::Next => self.only(first_arrived(lanes, &queue)),
+            };
+            self.limited.insert(queue, (rules, room, Vec::new()));
+        }
+        Ok(())
+    }
+
+    /// This job, unless it is for others: nobody overtakes it.
+    fn only(&self, next: Option<&Head>) -> Room {
+        match next.filter(|head| is_for(self.request, head)) {
+            Some(head) => Room::Only(head.place.id),
+            None => Room::Jobs(0),
+        }
+    }
+
+    /// Chooses among a run's jobs, past those that are for others or whose queues have no room.
+    fn add_run(&mut self, connection: &mut dyn Connection, run_id: i64) -> Result<()> {
+        let (mut full, mut unfit): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
+        for _round in 0..RUN_ROUNDS {
+            let heads = read_run(connection, self.request, run_id, &full, &unfit, self.limit)?;
+            self.count(connection, &heads, &[])?;
+            let passed = full.len() + unfit.len();
+            for head in &heads {
+                if !is_for(self.request, head) {
+                    unfit.push(head.requires.clone());
+                    continue;
+                }
+                match self.room(&head.queue) {
+                    Room::Only(job_id) if job_id != head.place.id => full.push(head.queue.clone()),
+                    Room::Jobs(0) => full.push(head.queue.clone()),
+                    Room::Only(_) | Room::Jobs(_) => self.add(&head.queue, vec![head.place]),
+                }
+            }
+            let is_new = full.len() + unfit.len() > passed;
+            if heads.len() < self.limit || self.chosen.len() >= self.limit || !is_new {
+                break;
+            }
+            for passed in [&mut full, &mut unfit] {
+                passed.sort_unstable();
+                passed.dedup();
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps what was chosen from other transactions, and leaves out what they have.
+    fn lock_chosen(&mut self, connection: &mut dyn Connection) -> Result<()> {
+        if !connection.dialect().has_many_writers() || self.chosen.is_empty() {
+            return Ok(());
+        }
+        let ids: Vec<i64> = self.chosen.iter().map(|place| place.id).collect();
+        let locked = lock_jobs(connection, &ids)?;
+        if locked.len() < ids.len() {
+            connection.hint(Hints::PENDING);
+        }
+        self.chosen.retain(|place| locked.contains(place));
+        Ok(())
+    }
+
+    fn room(&self, queue: &str) -> Room {
+        match self.limited.get(queue) {
+            Some((_rules, Room::Jobs(jobs), _chosen)) => Room::Jobs((*jobs).min(self.limit)),
+            Some((_rules, only @ Room::Only(_), _chosen)) => *only,
+            None => Room::Jobs(self.limit),
+        }
+    }
+
+    /// Nothing from this place on can be among the chosen.
+    fn is_full_before(&self, place: Place) -> bool {
+        self.chosen.len() >= self.limit && self.chosen.last().is_some_and(|last| *last < place)
+    }
+
+    /// Two sorted stretches become one: the sort that keeps equal items in order merges them.
+    fn add(&mut self, queue: &str, found: Vec<Place>) {
+        if let Some((_rules, room, of_queue)) = self.limited.get_mut(queue) {
+            // Several lanes share the allowance: of all that they gave the most urgent are kept.
+            let allowed = match room {
+                Room::Jobs(jobs) => *jobs,
+                Room::Only(_) => 1,
+            };
+            self.chosen.retain(|place| !of_queue.contains(place));
+            of_queue.extend(found);
+            of_queue.sort();
+            of_queue.dedup();
+            of_queue.truncate(allowed);
+            self.chosen.extend(of_queue.iter().copied());
+        } else {
+            self.chosen.extend(found);
+        }
+        self.chosen.sort();
+        self.chosen.truncate(self.limit);
+    }
+
+    fn into_claimable(self) -> Claimable {
+        let Selection { chosen, limited, .. } = self;
+        let limited = limited
+            .into_values()
+            .map(|(rules, _room, of_queue)| {
+                (
+                    rules,
+                    of_queue.iter().filter(|place| chosen.contains(place)).map(|place| place.id).collect(),
+                )
+            })
+            .filter(|(_rules, ids): &(QueueRules, Vec<i64>)| !ids.is_empty())
+            .collect();
+        Claimable { places: chosen, limited }
+    }
+}
+
+fn is_for(request: &ClaimRequest, head: &Head) -> bool {
+    let takes_queue = match &request.scope {
+        Scope::Everything | Scope::Runs(_) => true,
+        Scope::Queues(queues) => queues.contains(&head.queue),
+    };
+    takes_queue && request.abilities.check(&head.kind, &head.requires, head.version).is_ok()
 }
 
 /// The head of each lane, the most urgent first.
-fn lane_heads(
-    connection: &mut dyn Connection,
-    queues: Option<&Vec<String>>,
-    kinds: &[String],
-) -> Result<Vec<Place>> {
-    let kinds = json_rows("claim jobs", kinds)?;
-    let queues = queues.map(|queues| json_rows("claim jobs", queues)).transpose()?;
-    // Steps from queue to queue by one seek each, never over the rows of a queue.
+fn lane_heads(connection: &mut dyn Connection) -> Result<Vec<Head>> {
+    // Steps from lane to lane by one seek each, never over the rows of a lane.
     let mut heads = all(
         connection,
-        "WITH RECURSIVE waiting (queue) AS (
-             SELECT (SELECT queue FROM jobs WHERE status = 'PENDING' ORDER BY queue LIMIT 1)
+        "WITH RECURSIVE heads (id) AS (
+             SELECT (SELECT id FROM jobs WHERE status = 'PENDING'
+                     ORDER BY queue, kind, requires, version, {rank}, id LIMIT 1)
              UNION ALL
-             SELECT (SELECT jobs.queue FROM jobs
-                     WHERE jobs.status = 'PENDING' AND jobs.queue > waiting.queue
-                     ORDER BY jobs.queue LIMIT 1)
-             FROM waiting WHERE waiting.queue IS NOT NULL
+             SELECT (SELECT next.id FROM jobs AS next
+                     WHERE next.status = 'PENDING'
+                       AND (next.queue, next.kind, next.requires, next.version)
+                           > (head.queue, head.kind, head.requires, head.version)
+                     ORDER BY next.queue, next.kind, next.requires, next.version, {rank}, next.id LIMIT 1)
+             FROM heads JOIN jobs AS head ON head.id = heads.id
          ),
-         heads (id) AS MATERIALIZED (
-             SELECT (SELECT jobs.id FROM jobs
-                     WHERE jobs.status = 'PENDING' AND jobs.queue = waiting.queue
-                       AND jobs.kind = kinds.value
-                     ORDER BY jobs.priority DESC, jobs.execute_after, jobs.id LIMIT 1)
-             FROM waiting CROSS JOIN {texts $1} AS kinds
-             WHERE waiting.queue IS NOT NULL
-               AND waiting.queue NOT IN (SELECT name FROM queues WHERE paused_at IS NOT NULL)
-               AND (CAST($2 AS TEXT) IS NULL OR waiting.queue IN (SELECT value FROM {texts $2} AS wanted))
-         )
-         SELECT heads.id, (SELECT priority FROM jobs WHERE jobs.id = heads.id),
-                (SELECT execute_after FROM jobs WHERE jobs.id = heads.id)
-         FROM heads WHERE heads.id IS NOT NULL",
-        &[(&kinds).into(), (&queues).into()],
-        read_place,
+         found (id) AS MATERIALIZED (SELECT id FROM heads WHERE id IS NOT NULL)
+         SELECT id, {rank}, queue, kind, requires, version FROM jobs WHERE id IN (SELECT id FROM found)",
+        &[],
+        read_head,
     )?;
-    heads.sort_unstable();
+    heads.sort_unstable_by_key(|head| head.place);
     Ok(heads)
 }
 
-fn run_places(
-    connection: &mut dyn Connection,
-    run_ids: &[i64],
-    kinds: &[String],
-    limit: usize,
-) -> Result<Vec<Place>> {
-    let kinds = json_rows("claim jobs", kinds)?;
-    let mut places = Vec::new();
-    for run_id in run_ids {
-        connection.query(
-            "SELECT id, priority, execute_after FROM jobs
-             WHERE status = 'PENDING' AND run_id IS NOT NULL AND run_id = $1
-               AND kind IN (SELECT value FROM {texts $2} AS kinds)
-               AND queue NOT IN (SELECT name FROM queues WHERE paused_at IS NOT NULL)
-             ORDER BY priority DESC, execute_after, id LIMIT $3 {lock}",
-            &[(*run_id).into(), (&kinds).into(), (limit as i64).into()],
-            &mut |row| {
-                places.push(read_place(row)?);
-                Ok(())
-            },
-        )?;
-        keep_first(&mut places, limit);
-    }
-    Ok(places)
+/// Which job of a queue came first, whoever it is for.
+fn first_arrived<'h>(lanes: &'h [Head], queue: &str) -> Option<&'h Head> {
+    lanes.iter().filter(|head| head.queue == queue).min_by_key(|head| head.place)
 }
 
-/// Two sorted stretches become one: the sort that keeps equal items in order merges them.
-fn keep_first(places: &mut Vec<Place>, limit: usize) {
-    places.sort();
-    places.truncate(limit);
+fn read_lane(connection: &mut dyn Connection, head: &Head, limit: usize) -> Result<Vec<Place>> {
+    // The lane is named by its head: texts that are no UTF-8 need not be read.
+    all(
+        connection,
+        "SELECT id, {rank} FROM jobs
+         WHERE status = 'PENDING' AND queue = (SELECT queue FROM jobs WHERE id = $1)
+           AND kind = (SELECT kind FROM jobs WHERE id = $1)
+           AND requires = (SELECT requires FROM jobs WHERE id = $1)
+           AND version = (SELECT version FROM jobs WHERE id = $1)
+         ORDER BY {rank}, id LIMIT $2 {lock}",
+        &[head.place.id.into(), (limit as i64).into()],
+        read_place,
+    )
+}
+
+/// Those of some jobs that can be claimed.
+fn read_jobs(connection: &mut dyn Connection, ids: &[i64]) -> Result<Vec<Head>> {
+    all(
+        connection,
+        "SELECT id, {rank}, queue, kind, requires, version FROM jobs
+         WHERE id {in $1} AND {guard status = 'PENDING'}",
+        &[(&json_ids(ids)).into()],
+        read_head,
+    )
+}
+
+/// Those of some jobs that can be claimed and that no other transaction has.
+fn lock_jobs(connection: &mut dyn Connection, ids: &[i64]) -> Result<Vec<Place>> {
+    all(
+        connection,
+        "SELECT id, {rank} FROM jobs WHERE id {in $1} AND {guard status = 'PENDING'} {lock}",
+        &[(&json_ids(ids)).into()],
+        read_place,
+    )
+}
+
+/// The first jobs of a run that wait in none of the full queues and require nothing unfit.
+fn read_run(
+    connection: &mut dyn Connection,
+    request: &ClaimRequest,
+    run_id: i64,
+    full: &[String],
+    unfit: &[String],
+    limit: usize,
+) -> Result<Vec<Head>> {
+    let texts = |texts: &[String]| json_rows("claim jobs", texts);
+    all(
+        connection,
+        "SELECT id, {rank}, queue, kind, requires, version FROM jobs
+         WHERE status = 'PENDING' AND run_id IS NOT NULL AND run_id = $1
+           AND kind IN (SELECT value FROM {texts $2} AS kinds)
+           AND version <= $3
+           AND queue NOT IN (SELECT value FROM {texts $4} AS full_queues)
+           AND requires NOT IN (SELECT value FROM {texts $5} AS unfit)
+         ORDER BY {rank}, id LIMIT $6",
+        &[
+            run_id.into(),
+            (&texts(&request.abilities.kinds)?).into(),
+            request.abilities.version.into(),
+            (&texts(full)?).into(),
+            (&texts(unfit)?).into(),
+            (limit as i64).into(),
+        ],
+        read_head,
+    )
+}
+
+fn read_head(row: &dyn Row) -> Result<Head> {
+    Ok(Head {
+        place: read_place(row)?,
+        queue: row.lossy_text(2)?.unwrap_or_default(),
+        kind: row.lossy_text(3)?.unwrap_or_default(),
+        requires: row.lossy_text(4)?.unwrap_or_default(),
+        version: row.integer(5)?,
+    })
 }
 
 fn read_place(row: &dyn Row) -> Result<Place> {
-    Ok(Place {
-        negated_priority: row.integer(1)?.saturating_neg(),
-        execute_after: row.integer(2)?,
-        id: row.integer(0)?,
-    })
+    Ok(Place { id: row.integer(0)?, rank: row.integer(1)? })
 }

@@ -1,6 +1,7 @@
 //! All SQL, one file per noun. A transition is a guarded update; zero rows is a conflict that the
 //! caller hears about.
 
+mod abilities;
 mod attempts;
 mod cancel;
 mod check;
@@ -10,6 +11,7 @@ mod enqueue;
 mod finish;
 mod jobs;
 mod lanes;
+mod limits;
 mod logs;
 mod prune;
 mod queues;
@@ -29,6 +31,7 @@ use crate::error::{Error, Result};
 use crate::random::Random;
 use crate::signal::{Hints, Listener, Signals};
 
+pub use abilities::Abilities;
 pub use attempts::Attempt;
 pub use cancel::Cancellation;
 pub use check::Problem;

@@ -3,6 +3,7 @@
 //! Fencing a worker and rescuing its jobs is one transaction. A fenced worker can neither claim, nor
 //! renew its lease, nor record a result, because every one of these is guarded.
 
+use super::abilities::Abilities;
 use super::claim::{Claims, Scope, read_facts};
 use super::finish::{Finish, finish};
 use super::{Store, json_ids, json_rows};
@@ -26,8 +27,8 @@ pub struct NewWorker {
     pub process: String,
     /// What it claims.
     pub scope: Scope,
-    /// The kinds it can execute.
-    pub kinds: Vec<String>,
+    /// What it can execute.
+    pub abilities: Abilities,
     /// How many jobs it executes at once.
     pub threads: i64,
     /// How long it keeps its jobs without a heartbeat, in milliseconds.
@@ -53,6 +54,10 @@ pub struct Worker {
     pub run_ids: Option<String>,
     /// The kinds it can execute, as a JSON list.
     pub kinds: String,
+    /// What it has that jobs may require, as a JSON list.
+    pub capabilities: String,
+    /// The version of its code.
+    pub version: i64,
     /// How many jobs it executes at once.
     pub threads: i64,
     /// How long it keeps its jobs without a heartbeat, in milliseconds.
@@ -93,18 +98,20 @@ impl Store {
             one(
                 connection,
                 "INSERT INTO workers (host, pid, process, queues, run_ids, kinds, threads, lease_ms,
-                                      heartbeat_at, started_at)
-                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9) RETURNING id",
+                                      heartbeat_at, started_at, capabilities, version)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9, $10, $11) RETURNING id",
                 &[
                     (&worker.host).into(),
                     worker.pid.into(),
                     (&worker.process).into(),
                     (&queues).into(),
                     (&run_ids).into(),
-                    (&json_rows("register a worker", &worker.kinds)?).into(),
+                    (&json_rows("register a worker", &worker.abilities.kinds)?).into(),
                     worker.threads.into(),
                     worker.lease_ms.into(),
                     now_ms.into(),
+                    (&json_rows("register a worker", &worker.abilities.capabilities)?).into(),
+                    worker.abilities.version.into(),
                 ],
                 |row| row.integer(0),
             )
@@ -156,7 +163,8 @@ impl Store {
                 "SELECT id, host, pid, process, status, queues, run_ids, kinds, threads, lease_ms,
                         heartbeats, heartbeat_at, started_at,
                         (SELECT count(*) FROM jobs
-                         WHERE jobs.worker_id = workers.id AND jobs.status = 'RUNNING')
+                         WHERE jobs.worker_id = workers.id AND jobs.status = 'RUNNING'),
+                        capabilities, version
                  FROM workers WHERE status IN ('ALIVE', 'DRAINING') ORDER BY id",
                 &[],
                 read_worker,
@@ -272,5 +280,7 @@ fn read_worker(row: &dyn Row) -> Result<Worker> {
         heartbeat_at: row.integer(11)?,
         started_at: row.integer(12)?,
         running: row.integer(13)?,
+        capabilities: row.text(14)?,
+        version: row.integer(15)?,
     })
 }

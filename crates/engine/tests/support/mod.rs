@@ -7,7 +7,7 @@ use windlass_engine::db::Database;
 use windlass_engine::db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
 use windlass_engine::db::sqlite::{SqliteDatabase, SqliteOptions};
 use windlass_engine::store::{
-    ClaimRequest, ClaimedJob, Claims, Finish, Finished, NewJob, NewRun, NewWorker, Scope,
+    Abilities, ClaimRequest, ClaimedJob, Claims, Finish, Finished, NewJob, NewRun, NewWorker, Scope,
 };
 use windlass_engine::transition::{Outcome, Repeat, after_attempt};
 use windlass_engine::{Clock, Random, Store};
@@ -98,7 +98,7 @@ pub fn new_worker() -> NewWorker {
         pid: 1,
         process: "test".to_owned(),
         scope: Scope::Everything,
-        kinds: vec!["noop".to_owned(), "shell".to_owned()],
+        abilities: Abilities::of_kinds(vec!["noop".to_owned(), "shell".to_owned()]),
         threads: 1,
         lease_ms: 1_000,
     }
@@ -122,7 +122,7 @@ pub fn finish(worker_id: i64, job: &ClaimedJob, outcome: Outcome) -> Finish {
 
 pub fn request(worker_id: i64, scope: Scope, limit: usize) -> ClaimRequest {
     let kinds = vec!["noop".to_owned(), "shell".to_owned()];
-    ClaimRequest { worker_id, scope, kinds, limit, idle: limit }
+    ClaimRequest { worker_id, scope, abilities: Abilities::of_kinds(kinds), limit, idle: limit }
 }
 
 pub fn noop() -> NewJob {

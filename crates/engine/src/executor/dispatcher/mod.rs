@@ -11,7 +11,7 @@ use super::outstanding::{Key, Outstanding};
 use super::pace::Pace;
 use super::results::Done;
 use super::shared::{Mode, Shared};
-use super::worker::register;
+use super::worker::{abilities, register};
 use crate::error::Result;
 use crate::signal::Hints;
 use crate::status::WorkerStatus;
@@ -268,7 +268,7 @@ fn request(shared: &Shared, Room { limit, idle }: Room) -> ClaimRequest {
     ClaimRequest {
         worker_id: shared.worker_id(),
         scope: shared.options.scope.clone(),
-        kinds: shared.handlers.kinds(),
+        abilities: abilities(&shared.handlers, &shared.options),
         limit,
         idle,
     }
