@@ -90,6 +90,9 @@ CREATE INDEX jobs_running ON jobs (worker_id, id, queue) WHERE status = 'RUNNING
 
 CREATE INDEX jobs_key_taken ON jobs (concurrency_key, id)
     WHERE concurrency_key IS NOT NULL AND status IN ('PENDING', 'RUNNING');
+-- Those that do not simply wait.
+CREATE INDEX jobs_key_impatient ON jobs (id)
+    WHERE concurrency_key IS NOT NULL AND status = 'WAITING' AND on_full <> 'wait';
 CREATE INDEX jobs_key_waiting ON jobs (concurrency_key, {rank}, id)
     WHERE concurrency_key IS NOT NULL AND status = 'WAITING';
 
@@ -102,6 +105,8 @@ ALTER TABLE queues ADD COLUMN rate_interval_ms {integer} CHECK (rate_interval_ms
 ALTER TABLE queues ADD COLUMN fifo {integer} NOT NULL DEFAULT 0 CHECK (fifo IN (0, 1));
 -- Of a queue that keeps the order of arrival: the job whose turn it is, until it is over.
 ALTER TABLE queues ADD COLUMN turn_job_id {integer};
+-- Queues whose next job may go when one ends.
+CREATE INDEX queues_limited ON queues (name) WHERE max_running IS NOT NULL OR fifo = 1;
 
 -- Attempts that queues with a rate began, until they no longer count.
 CREATE TABLE queue_starts (

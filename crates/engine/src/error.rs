@@ -48,6 +48,14 @@ pub enum Error {
     },
 }
 
+impl Error {
+    /// Somebody else changed it first, or its state does not allow what was tried.
+    #[must_use]
+    pub fn is_conflict(&self) -> bool {
+        matches!(self, Error::Conflict { .. })
+    }
+}
+
 /// Why a database can't be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unavailable {

@@ -131,6 +131,8 @@ fn plans() -> BTreeMap<&'static str, Vec<String>> {
     let worker_id = store.register_worker(support::new_worker()).unwrap();
     let run_id = support::submit(&store, graph(vec![vec![], vec![0], vec![0, 1], vec![]]));
     store.enqueue(vec![noop(); 5_000]).unwrap();
+    support::limit(&store, "narrow");
+    store.enqueue(support::limited_jobs("narrow")).unwrap();
     store.enqueue(vec![NewJob { execute_after: Some(1_000_500), ..noop() }]).unwrap();
     clock.advance_ms(1_000);
     plans.lock().unwrap().clear();
@@ -151,6 +153,7 @@ fn plans() -> BTreeMap<&'static str, Vec<String>> {
     store.cancel_requests(worker_id).unwrap();
     store.next_due().unwrap();
     store.promote_due().unwrap();
+    store.admit_waiting("").unwrap();
     store.live_workers().unwrap();
     store.has_orphans().unwrap();
     store.rescue(vec![(99, 0)]).unwrap();
@@ -203,10 +206,10 @@ fn a_claim_costs_the_same_whatever_waits_on_postgres() {
         ("SET status = 'RUNNING', worker_id", "Index Scan using jobs_pkey on jobs\n"),
         ("SET status = CASE WHEN jobs.cancel_requested_at", "Index Scan using jobs_pkey on jobs\n"),
         ("SET blocked_by = jobs.blocked_by - satisfied.edges", "Index Scan using jobs_pkey on jobs\n"),
-        ("ORDER BY {rank}, id LIMIT $2", "Index Scan using jobs_claim on jobs\n"),
+        ("ORDER BY {rank}, id LIMIT $2 {lock}", "Index Scan using jobs_claim on jobs\n"),
         ("ORDER BY {rank}, id LIMIT $6", "Index Scan using jobs_claim_in_run on jobs\n"),
         ("ORDER BY execute_after, id LIMIT $2", "Index Scan using jobs_due on jobs\n"),
-        ("SET status = 'PENDING', updated_at = $2", "Index Scan using jobs_pkey on jobs\n"),
+        ("SET status = CASE WHEN concurrency_key IS NULL", "Index Scan using jobs_pkey on jobs\n"),
     ] {
         let plan = plan_of(part);
         assert!(plan.contains(index), "{part}\n{plan}");

@@ -102,6 +102,8 @@ fn record(path: &Path) -> BTreeSet<&'static str> {
     let worker = bench.worker();
     let run_id = bench.submit(graph(vec![vec![], vec![0], vec![0, 1], vec![]]));
     bench.enqueue(noop());
+    support::limit(&bench.store, "narrow");
+    bench.store.enqueue(support::limited_jobs("narrow")).unwrap();
     bench.enqueue(NewJob { execute_after: Some(2_000_000), ..noop() });
     statements.lock().unwrap().clear();
 
@@ -119,6 +121,7 @@ fn record(path: &Path) -> BTreeSet<&'static str> {
     bench.store.cancel_requests(worker).unwrap();
     bench.store.next_due().unwrap();
     bench.store.promote_due().unwrap();
+    bench.store.admit_waiting("").unwrap();
     bench.store.live_workers().unwrap();
     bench.store.has_orphans().unwrap();
     bench.store.rescue(vec![(99, 0)]).unwrap();

@@ -53,9 +53,10 @@ impl Drop for Scheduler {
 
 fn serve(store: &Store, inbox: &Listener) {
     let mut watchman = Watchman::default();
+    let mut key_cursor = String::new();
     let mut failing = false;
     loop {
-        let wait = match turn(store, &mut watchman) {
+        let wait = match turn(store, &mut watchman, &mut key_cursor) {
             Ok(wait) => {
                 failing = false;
                 wait
@@ -74,8 +75,9 @@ fn serve(store: &Store, inbox: &Listener) {
 }
 
 /// Does what is due and returns how long nothing will be.
-fn turn(store: &Store, watchman: &mut Watchman) -> Result<Duration> {
+fn turn(store: &Store, watchman: &mut Watchman, key_cursor: &mut String) -> Result<Duration> {
     watchman.look(store)?;
+    *key_cursor = store.admit_waiting(key_cursor)?;
     let next_at = promote(store)?;
     Ok(store.clock().until(next_at, RESCUE_TICK))
 }

@@ -94,7 +94,8 @@ fn sqlite_token(word: &str, argument: &str) -> String {
         "readable" => format!("strftime('%Y-%m-%d %H:%M:%f', {argument} / 1000.0, 'unixepoch')"),
         // One writer at a time: there is nobody to skip.
         "lock" | "wait" | "share" => String::new(),
-        "try_lock" => "1".to_owned(),
+        // One writer at a time has every lock.
+        "try_lock" => format!("({argument}) IS NOT NULL"),
         "tables" => "(SELECT name FROM sqlite_master WHERE type IN ('table', 'view'))".to_owned(),
         "next_id" => {
             format!("(SELECT coalesce((SELECT seq + 1 FROM sqlite_sequence WHERE name = '{argument}'), 1))")

@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use super::workers::Worker;
+
 /// What a worker can execute.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Abilities {
@@ -29,6 +31,16 @@ impl Abilities {
     #[must_use]
     pub fn of_kinds(kinds: Vec<String>) -> Abilities {
         Abilities { kinds, ..Abilities::default() }
+    }
+
+    /// What the row of a worker says of it. A list that can't be read is empty.
+    pub(super) fn of_worker(worker: &Worker) -> Abilities {
+        let list = |json: &str| serde_json::from_str(json).unwrap_or_default();
+        Abilities {
+            kinds: list(&worker.kinds),
+            capabilities: list(&worker.capabilities),
+            version: worker.version,
+        }
     }
 
     /// Whether a job of this kind is for it. `requires` is the job's JSON list; one that can't be read is

@@ -83,7 +83,8 @@ pub(super) fn stop_run(
     )?;
     let delta = RunDelta { finished: cancelled, failed: cancelled };
     count_down(connection, &BTreeMap::from([(run_id, delta)]), now_ms)?;
-    connection.hint(Hints::CANCEL | Hints::PROGRESS);
+    // What ends may free a slot of its concurrency key, or the turn of its schedule.
+    connection.hint(Hints::CANCEL | Hints::PROGRESS | Hints::DUE);
     Ok(Cancellation { cancelled, stopping })
 }
 
@@ -100,7 +101,8 @@ fn why_not_stopped(connection: &mut dyn Connection, run_id: i64) -> Result<Error
     })
 }
 
-fn cancel_job(connection: &mut dyn Connection, job_id: i64, now_ms: i64) -> Result<Cancellation> {
+/// Stops a job inside the caller's transaction.
+pub(super) fn cancel_job(connection: &mut dyn Connection, job_id: i64, now_ms: i64) -> Result<Cancellation> {
     lock_runs_of(connection, &[job_id])?;
     let cancelled = first(
         connection,
@@ -119,7 +121,8 @@ fn cancel_job(connection: &mut dyn Connection, job_id: i64, now_ms: i64) -> Resu
             })
         },
     )?;
-    connection.hint(Hints::CANCEL | Hints::PROGRESS);
+    // What ends may free a slot of its concurrency key, or the turn of its schedule.
+    connection.hint(Hints::CANCEL | Hints::PROGRESS | Hints::DUE);
     if let Some(ended) = cancelled {
         let settled = settle(connection, &[ended], now_ms)?;
         if !settled.claimable.is_empty() {

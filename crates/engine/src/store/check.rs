@@ -71,7 +71,7 @@ const INVARIANTS: &[(&str, &str)] = &[
         "a run is successful exactly when no job that matters failed",
         "SELECT 'run ' || id || ' is ' || status || ' with ' || failed || ' failed jobs' FROM (
              SELECT runs.id, runs.status, (SELECT count(*) FROM jobs WHERE jobs.run_id = runs.id
-                 AND (jobs.status IN ('CANCELLED', 'SKIPPED')
+                 AND (jobs.status = 'CANCELLED'
                       OR (jobs.status = 'FAILED' AND jobs.allow_failure = 0))) AS failed
              FROM runs WHERE runs.stop_reason IS NULL) AS judged
          WHERE (status = 'SUCCESSFUL' AND failed > 0) OR (status = 'FAILED' AND failed = 0)

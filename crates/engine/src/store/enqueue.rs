@@ -1,5 +1,9 @@
 //! Enqueueing jobs that stand alone.
 
+use windlass_workflow::model::Concurrency;
+
+use super::admission::admit;
+use super::submit::on_full;
 use super::{Store, json_rows};
 use crate::db::{Connection, all};
 use crate::error::{Error, Result};
@@ -32,6 +36,12 @@ pub struct NewJob {
     pub timeout_ms: Option<i64>,
     /// No second unfinished job with this key is accepted.
     pub unique_key: Option<String>,
+    /// Capabilities that a worker must have to see it.
+    pub requires: Vec<String>,
+    /// The lowest version of a worker that may execute it.
+    pub version: i64,
+    /// How many jobs with the same key may run at a time. The key is taken as it is.
+    pub concurrency: Option<Concurrency>,
 }
 
 impl NewJob {
@@ -46,6 +56,9 @@ impl NewJob {
             max_attempts: DEFAULT_MAX_ATTEMPTS,
             timeout_ms: None,
             unique_key: None,
+            requires: Vec::new(),
+            version: 0,
+            concurrency: None,
         }
     }
 }
@@ -68,6 +81,12 @@ impl Store {
             for chunk in jobs.chunks(CHUNK) {
                 ids.extend(insert(connection, chunk, now_ms)?);
             }
+            let keys: Vec<String> = jobs
+                .iter()
+                .filter(|job| !is_future(job, now_ms))
+                .filter_map(|job| Some(job.concurrency.as_ref()?.key.clone()))
+                .collect();
+            admit(connection, &keys, now_ms)?;
             connection.hint(Hints::PENDING | Hints::DUE | Hints::PROGRESS);
             Ok(ids)
         })
@@ -82,41 +101,87 @@ fn check(job: &NewJob) -> Result<()> {
     if job.max_attempts < 1 {
         return Err(Error::invalid(operation(), "max_attempts must be at least 1"));
     }
+    if job.concurrency.as_ref().is_some_and(|concurrency| concurrency.limit < 1) {
+        return Err(Error::invalid(operation(), "the limit of its concurrency must be at least 1"));
+    }
     serde_json::from_str::<serde::de::IgnoredAny>(&job.payload)
         .map(|_valid| ())
         .map_err(|error| Error::invalid(operation(), format!("the payload is not JSON: {error}")))
 }
 
+fn is_future(job: &NewJob, now_ms: i64) -> bool {
+    job.execute_after.is_some_and(|at_ms| at_ms > now_ms)
+}
+
 fn insert(connection: &mut dyn Connection, jobs: &[NewJob], now_ms: i64) -> Result<Vec<i64>> {
-    type Row<'a> = (&'a str, &'a str, i64, &'static str, i64, &'a str, i64, Option<i64>, Option<&'a str>);
+    type Limit<'a> = (Option<&'a str>, Option<i64>, &'static str);
+    type Row<'a> = (
+        &'a str,
+        &'a str,
+        i64,
+        &'static str,
+        i64,
+        &'a str,
+        i64,
+        Option<i64>,
+        Option<&'a str>,
+        String,
+        i64,
+        Option<&'a str>,
+        Option<i64>,
+        &'static str,
+    );
     let rows: Vec<Row<'_>> = jobs
         .iter()
         .map(|job| {
-            let execute_after = job.execute_after.unwrap_or(now_ms);
-            let status =
-                if execute_after > now_ms { JobStatus::Scheduled } else { JobStatus::Pending }.as_str();
-            (
+            let (key, limit, on_full): Limit<'_> = match &job.concurrency {
+                Some(concurrency) => {
+                    (Some(&concurrency.key), Some(concurrency.limit), on_full(concurrency.on_full))
+                }
+                None => (None, None, "wait"),
+            };
+            let status = if is_future(job, now_ms) {
+                JobStatus::Scheduled
+            } else if key.is_some() {
+                JobStatus::Waiting
+            } else {
+                JobStatus::Pending
+            };
+            let mut requires = job.requires.clone();
+            requires.sort_unstable();
+            requires.dedup();
+            Ok((
                 job.kind.as_str(),
                 job.queue.as_str(),
                 job.priority,
-                status,
-                execute_after,
+                status.as_str(),
+                job.execute_after.unwrap_or(now_ms),
                 job.payload.as_str(),
                 job.max_attempts,
                 job.timeout_ms,
                 job.unique_key.as_deref(),
-            )
+                json_rows("enqueue jobs", &requires)?,
+                job.version,
+                key,
+                limit,
+                on_full,
+            ))
         })
-        .collect();
+        .collect::<Result<_>>()?;
     // Ids grow in the order of the rows; RETURNING may show them in any order.
     let mut ids = all(
         connection,
         "INSERT INTO jobs (kind, queue, priority, status, execute_after, payload, max_attempts, timeout_ms,
-                           unique_key, created_at, updated_at)
-         SELECT kind, queue, priority, status, execute_after, payload, max_attempts, timeout_ms,
-                unique_key, $2, $2
+                           unique_key, created_at, updated_at, requires, version, concurrency_key,
+                           concurrency_limit, on_full)
+         SELECT kind, queue,
+                CASE WHEN queue IN (SELECT name FROM queues WHERE fifo = 1) THEN 0 ELSE priority END,
+                status, execute_after, payload, max_attempts, timeout_ms,
+                unique_key, $2, $2, requires, version, concurrency_key, concurrency_limit, on_full
          FROM {rows $1: kind text, queue text, priority integer, status text, execute_after integer,
-                        payload text, max_attempts integer, timeout_ms integer, unique_key text} AS news
+                        payload text, max_attempts integer, timeout_ms integer, unique_key text,
+                        requires text, version integer, concurrency_key text, concurrency_limit integer,
+                        on_full text} AS news
          RETURNING id",
         &[(&json_rows("enqueue jobs", &rows)?).into(), now_ms.into()],
         |row| row.integer(0),

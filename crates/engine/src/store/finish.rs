@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use super::admission::admit;
 use super::claim::{ClaimRequest, Claims, claim};
 use super::logs::{LogLine, append};
 use super::{Store, json_ids, json_rows};
@@ -68,6 +69,15 @@ pub(super) struct Ended {
     pub(super) name: Option<String>,
     pub(super) status: JobStatus,
     pub(super) allow_failure: bool,
+}
+
+/// What attempts that ended leave behind.
+struct Written {
+    ended: Vec<Ended>,
+    /// Concurrency keys of which a slot became free.
+    freed_keys: Vec<String>,
+    /// There are queues whose next job may go when another ends.
+    has_limits: bool,
 }
 
 impl Store {
@@ -138,7 +148,7 @@ pub(super) fn finish(connection: &mut dyn Connection, finishes: &[Finish], now_m
     }
     let job_ids: Vec<i64> = finishes.iter().map(|finish| finish.job_id).collect();
     lock_runs_of(connection, &job_ids)?;
-    let ended = write_transitions(connection, finishes, now_ms)?;
+    let Written { ended, freed_keys, has_limits } = write_transitions(connection, finishes, now_ms)?;
     let owned: HashMap<i64, JobStatus> = ended.iter().map(|job| (job.job_id, job.status)).collect();
     let kept: Vec<&Finish> = finishes.iter().filter(|finish| owned.contains_key(&finish.job_id)).collect();
     record_attempts(connection, &kept, now_ms)?;
@@ -146,7 +156,8 @@ pub(super) fn finish(connection: &mut dyn Connection, finishes: &[Finish], now_m
     append(connection, &logs)?;
     let Settled { ended_runs, mut claimable } = settle(connection, &ended, now_ms)?;
     claimable.extend(ended.iter().filter(|job| job.status == JobStatus::Pending).map(|job| job.job_id));
-    connection.hint(Hints::PROGRESS);
+    claimable.extend(admit(connection, &freed_keys, now_ms)?);
+    connection.hint(if has_limits { Hints::PROGRESS | Hints::PENDING } else { Hints::PROGRESS });
     let conflicts =
         finishes.iter().map(|finish| finish.job_id).filter(|job_id| !owned.contains_key(job_id)).collect();
     Ok(Finished { conflicts, ended_runs, claimable })
@@ -169,11 +180,7 @@ pub(super) fn lock_runs_of(connection: &mut dyn Connection, job_ids: &[i64]) -> 
 
 /// The fenced update: only the owner of the attempt changes the row. A job that was asked to stop is
 /// not tried again.
-fn write_transitions(
-    connection: &mut dyn Connection,
-    finishes: &[Finish],
-    now_ms: i64,
-) -> Result<Vec<Ended>> {
+fn write_transitions(connection: &mut dyn Connection, finishes: &[Finish], now_ms: i64) -> Result<Written> {
     type News<'a> = (i64, i64, i64, &'a str, i64, i64, i64, Option<i64>, Option<&'a str>, Option<&'a str>);
     let news: Vec<News<'_>> = finishes
         .iter()
@@ -192,8 +199,8 @@ fn write_transitions(
             )
         })
         .collect();
-    let ended = all(
-        connection,
+    let mut written = Written { ended: Vec::new(), freed_keys: Vec::new(), has_limits: false };
+    connection.query(
         "UPDATE jobs
          SET status = CASE WHEN jobs.cancel_requested_at IS NOT NULL
                             AND news.status IN ('SCHEDULED', 'PENDING')
@@ -213,22 +220,29 @@ fn write_transitions(
                         execute_after integer, last_error text, output text} AS news
          WHERE jobs.id = news.id AND {guard jobs.status = 'RUNNING'} AND jobs.attempt = news.attempt
            AND jobs.worker_id = news.worker_id
-         RETURNING jobs.id, jobs.run_id, jobs.name, jobs.status, jobs.allow_failure",
+         RETURNING jobs.id, jobs.run_id, jobs.name, jobs.status, jobs.allow_failure, jobs.concurrency_key,
+                   (SELECT 1 FROM queues WHERE max_running IS NOT NULL OR fifo = 1 LIMIT 1)",
         &[(&json_rows("finish jobs", &news)?).into(), now_ms.into()],
-        |row| {
-            Ok(Ended {
+        &mut |row| {
+            let status = row.parsed(3, JobStatus::parse)?;
+            if let Some(key) = row.lossy_text(5)?.filter(|_key| status != JobStatus::Pending) {
+                written.freed_keys.push(key);
+            }
+            written.has_limits |= row.optional_integer(6)?.is_some();
+            written.ended.push(Ended {
                 job_id: row.integer(0)?,
                 run_id: row.optional_integer(1)?,
                 name: row.lossy_text(2)?,
-                status: row.parsed(3, JobStatus::parse)?,
+                status,
                 allow_failure: row.integer(4)? != 0,
-            })
+            });
+            Ok(())
         },
     )?;
-    if ended.iter().any(|job| job.status == JobStatus::Scheduled) {
+    if written.ended.iter().any(|job| job.status == JobStatus::Scheduled) {
         connection.hint(Hints::DUE);
     }
-    Ok(ended)
+    Ok(written)
 }
 
 fn record_attempts(connection: &mut dyn Connection, finishes: &[&Finish], now_ms: i64) -> Result<()> {
@@ -273,6 +287,11 @@ pub(super) fn settle(connection: &mut dyn Connection, ended: &[Ended], now_ms: i
                 let skipped = skip_descendants(connection, job.job_id, cause, job.status, now_ms)?;
                 RunDelta { finished: 1 + skipped, failed: 1 }
             }
+            Effect::Skips => {
+                let cause = job.name.as_deref().unwrap_or("a parent");
+                let skipped = skip_descendants(connection, job.job_id, cause, job.status, now_ms)?;
+                RunDelta { finished: 1 + skipped, failed: 0 }
+            }
         };
         counts.entry(run_id).or_default().add(delta);
     }
@@ -288,6 +307,8 @@ enum Effect {
     Satisfies,
     /// They can never run.
     Breaks,
+    /// The same, and nothing went wrong: it was not to run this time.
+    Skips,
 }
 
 fn effect(status: JobStatus, allow_failure: bool) -> Effect {
@@ -299,7 +320,8 @@ fn effect(status: JobStatus, allow_failure: bool) -> Effect {
         | JobStatus::Waiting => Effect::None,
         JobStatus::Successful => Effect::Satisfies,
         JobStatus::Failed if allow_failure => Effect::Satisfies,
-        JobStatus::Failed | JobStatus::Cancelled | JobStatus::Skipped => Effect::Breaks,
+        JobStatus::Failed | JobStatus::Cancelled => Effect::Breaks,
+        JobStatus::Skipped => Effect::Skips,
     }
 }
 
@@ -318,27 +340,35 @@ impl RunDelta {
 
 /// One statement for any number of finished parents and children; O(1) an edge.
 fn promote_children(connection: &mut dyn Connection, parents: &[i64], now_ms: i64) -> Result<Vec<i64>> {
-    let mut claimable = Vec::new();
+    let (mut claimable, mut wanted_keys) = (Vec::new(), Vec::new());
     if parents.is_empty() {
         return Ok(claimable);
     }
     connection.query(
         "UPDATE jobs
          SET blocked_by = jobs.blocked_by - satisfied.edges,
-             status = CASE WHEN jobs.blocked_by > satisfied.edges THEN 'BLOCKED' ELSE 'PENDING' END,
+             status = CASE WHEN jobs.blocked_by > satisfied.edges THEN 'BLOCKED'
+                           WHEN jobs.concurrency_key IS NOT NULL THEN 'WAITING'
+                           ELSE 'PENDING' END,
+             priority = CASE WHEN jobs.queue IN (SELECT name FROM queues WHERE fifo = 1) THEN 0
+                             ELSE jobs.priority END,
              updated_at = $2
          FROM (SELECT child_id, count(*) AS edges FROM job_dependencies
                WHERE parent_id {in $1} GROUP BY child_id) AS satisfied
          WHERE jobs.id = satisfied.child_id AND {guard jobs.status = 'BLOCKED'}
-         RETURNING jobs.id, jobs.status",
+         RETURNING jobs.id, jobs.status, jobs.concurrency_key",
         &[(&json_ids(parents)).into(), now_ms.into()],
         &mut |row| {
-            if row.parsed(1, JobStatus::parse)? == JobStatus::Pending {
+            let status = row.parsed(1, JobStatus::parse)?;
+            if status == JobStatus::Pending {
                 claimable.push(row.integer(0)?);
+            } else if status == JobStatus::Waiting {
+                wanted_keys.extend(row.lossy_text(2)?);
             }
             Ok(())
         },
     )?;
+    claimable.extend(admit(connection, &wanted_keys, now_ms)?);
     Ok(claimable)
 }
 

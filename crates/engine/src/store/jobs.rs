@@ -57,6 +57,14 @@ pub struct Job {
     pub started_at: Option<i64>,
     /// When it was over.
     pub finished_at: Option<i64>,
+    /// Capabilities that a worker must have to see it, as a JSON list.
+    pub requires: String,
+    /// The lowest version of a worker that may execute it.
+    pub version: i64,
+    /// Only so many jobs with this key run at a time.
+    pub concurrency_key: Option<String>,
+    /// How many.
+    pub concurrency_limit: Option<i64>,
 }
 
 impl Job {
@@ -87,7 +95,7 @@ macro_rules! select_jobs {
             "SELECT id, run_id, name, kind, queue, status, priority, execute_after, payload, attempt,
                     max_attempts, failures, interruptions, max_interruptions, allow_failure, last_error,
                     output, blocked_by, worker_id, cancel_requested_at, created_at, updated_at,
-                    started_at, finished_at
+                    started_at, finished_at, requires, version, concurrency_key, concurrency_limit
              FROM jobs ",
             $rest
         )
@@ -135,6 +143,10 @@ fn read_job(row: &dyn Row) -> Result<Job> {
         updated_at: row.integer(21)?,
         started_at: row.optional_integer(22)?,
         finished_at: row.optional_integer(23)?,
+        requires: row.lossy_text(24)?.unwrap_or_default(),
+        version: row.integer(25)?,
+        concurrency_key: row.lossy_text(26)?,
+        concurrency_limit: row.optional_integer(27)?,
     })
 }
 

@@ -175,6 +175,10 @@ impl<'r> Selection<'r> {
                     unfit.push(head.requires.clone());
                     continue;
                 }
+                if self.is_used_up(&head.queue) {
+                    full.push(head.queue.clone());
+                    continue;
+                }
                 match self.room(&head.queue) {
                     Room::Only(job_id) if job_id != head.place.id => full.push(head.queue.clone()),
                     Room::Jobs(0) => full.push(head.queue.clone()),
@@ -213,6 +217,14 @@ impl<'r> Selection<'r> {
             Some((_rules, only @ Room::Only(_), _chosen)) => *only,
             None => Room::Jobs(self.limit),
         }
+    }
+
+    /// All that the queue's rules allow is chosen.
+    fn is_used_up(&self, queue: &str) -> bool {
+        self.limited.get(queue).is_some_and(|(_rules, room, of_queue)| match room {
+            Room::Jobs(jobs) => of_queue.len() >= *jobs,
+            Room::Only(_) => !of_queue.is_empty(),
+        })
     }
 
     /// Nothing from this place on can be among the chosen.

@@ -7,6 +7,8 @@
 use std::collections::HashMap;
 
 use super::json_rows;
+use super::queues::Rate;
+use super::why::Reason;
 use crate::db::{Connection, Row, all, first, one};
 use crate::error::Result;
 use crate::signal::Hints;
@@ -184,6 +186,38 @@ pub(super) fn running(connection: &mut dyn Connection, queue: &str) -> Result<i6
         &[queue.into()],
         |row| row.integer(0),
     )
+}
+
+/// Which limits of its queue hold a job up.
+pub(super) fn obstacles(
+    connection: &mut dyn Connection,
+    queue: &str,
+    job_id: i64,
+    now_ms: i64,
+) -> Result<Vec<Reason>> {
+    let Some(rules) = read_rules(connection, &[queue])?.pop() else { return Ok(Vec::new()) };
+    let counted = count(connection, &rules, now_ms)?;
+    let queue = || rules.name.clone();
+    let mut reasons = Vec::new();
+    if let Some(limit) = rules.max_running.filter(|limit| counted.running >= *limit) {
+        reasons.push(Reason::QueueFull { queue: queue(), limit, running: counted.running });
+    }
+    if let Some((jobs, interval_ms)) = rules.rate.filter(|(jobs, _interval)| counted.started >= *jobs) {
+        let next_at = one(
+            connection,
+            "SELECT min(expires_at) FROM queue_starts WHERE queue = $1 AND expires_at > $2",
+            &[(&rules.name).into(), now_ms.into()],
+            |row| row.optional_integer(0),
+        )?;
+        reasons.push(Reason::QueueRate { queue: queue(), rate: Rate { jobs, interval_ms }, next_at });
+    }
+    if let (true, Some(turn_job_id), Some(status)) = (rules.is_fifo, rules.turn_job_id, counted.turn)
+        && turn_job_id != job_id
+        && !status.is_terminal()
+    {
+        reasons.push(Reason::NotItsTurn { queue: queue(), turn_job_id });
+    }
+    Ok(reasons)
 }
 
 /// Writes down what was claimed, for the limits that are counted from it.

@@ -2,6 +2,7 @@
 //! caller hears about.
 
 mod abilities;
+mod admission;
 mod attempts;
 mod cancel;
 mod check;
@@ -42,6 +43,7 @@ pub use finish::{Finish, Finished};
 pub use jobs::{Job, JobFilter};
 pub use logs::{LogLine, LogPosition, LogStream};
 pub use prune::Pruned;
+pub use queues::{Order, Queue, QueueLimits, RATE_INTERVAL_MAX_MS, Rate, Setting};
 pub use retry::Selection;
 pub use runs::{JobCounts, Run, RunContext, RunFilter};
 pub use stats::Stats;

@@ -59,7 +59,7 @@ fn retry(connection: &mut dyn Connection, run_id: i64, selection: &Selection, no
     }
     unblock(connection, run_id, now_ms)?;
     reopen(connection, run_id, now_ms)?;
-    connection.hint(Hints::PENDING | Hints::PROGRESS);
+    connection.hint(Hints::PENDING | Hints::PROGRESS | Hints::DUE);
     Ok(reset)
 }
 
@@ -138,7 +138,8 @@ fn unblock(connection: &mut dyn Connection, run_id: i64, now_ms: i64) -> Result<
         &[run_id.into()],
     )?;
     connection.execute(
-        "UPDATE jobs SET status = 'PENDING', updated_at = $2
+        "UPDATE jobs
+         SET status = CASE WHEN concurrency_key IS NULL THEN 'PENDING' ELSE 'WAITING' END, updated_at = $2
          WHERE run_id = $1 AND status = 'BLOCKED' AND blocked_by = 0",
         &[run_id.into(), now_ms.into()],
     )?;

@@ -4,8 +4,11 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 use serde_json::{Map, Value as Json, json};
+use windlass_workflow::model::OnFull;
+use windlass_workflow::template::render;
 use windlass_workflow::{Action, Job, OnInterrupt, Workflow};
 
+use super::admission::admit;
 use super::{Store, json_rows};
 use crate::db::{Connection, Value, first, one};
 use crate::error::{Error, Result};
@@ -48,7 +51,7 @@ impl Store {
             let operation = format!("submit workflow `{}`", run.workflow.name);
             return Err(Error::invalid(operation, "it has no jobs"));
         }
-        let prepared = Prepared::of(&run.workflow)?;
+        let prepared = Prepared::of(&run)?;
         self.write("submit a run", move |connection| submit(connection, &run, &prepared, now_ms))
     }
 }
@@ -60,19 +63,28 @@ struct Prepared {
     definition: String,
     /// Rows of `jobs`, a statement's worth each.
     jobs: Vec<String>,
+    /// Concurrency keys of jobs that need no others.
+    wanted_keys: Vec<String>,
 }
 
 impl Prepared {
-    fn of(workflow: &Workflow) -> Result<Prepared> {
+    fn of(run: &NewRun) -> Result<Prepared> {
+        let workflow = &run.workflow;
+        let mut wanted_keys = Vec::new();
         let jobs = workflow
             .jobs
             .chunks(CHUNK)
             .map(|chunk| {
-                let rows = chunk.iter().map(|job| job_row(workflow, job)).collect::<Result<Vec<_>>>()?;
+                let mut rows = Vec::with_capacity(chunk.len());
+                for job in chunk {
+                    let key = concurrency_key(run, job)?;
+                    wanted_keys.extend(key.clone().filter(|_key| job.needs.is_empty()));
+                    rows.push(job_row(workflow, job, key)?);
+                }
                 json_rows("submit jobs", &rows)
             })
             .collect::<Result<Vec<String>>>()?;
-        Ok(Prepared { hash: workflow.hash(), definition: workflow.to_json(), jobs })
+        Ok(Prepared { hash: workflow.hash(), definition: workflow.to_json(), jobs, wanted_keys })
     }
 }
 
@@ -94,6 +106,7 @@ fn submit(
     };
     let ids = insert_jobs(connection, run_id, &run.workflow, prepared, now_ms)?;
     insert_edges(connection, &run.workflow, &ids)?;
+    admit(connection, &prepared.wanted_keys, now_ms)?;
     connection.hint(Hints::PENDING | Hints::PROGRESS);
     Ok(Submitted { run_id, created: true })
 }
@@ -156,8 +169,27 @@ fn insert_run(
     )
 }
 
-type JobRow<'a> =
-    (&'a str, &'a str, i64, String, i64, i64, &'static str, i64, String, Option<i64>, i64, &'static str);
+/// A row of `jobs`, in the order of the columns that the statement names: it becomes a JSON list.
+#[derive(Serialize)]
+struct JobRow<'a>(
+    &'a str,
+    &'a str,
+    i64,
+    String,
+    i64,
+    i64,
+    &'static str,
+    i64,
+    String,
+    Option<i64>,
+    i64,
+    &'static str,
+    String,
+    i64,
+    Option<String>,
+    Option<i64>,
+    &'static str,
+);
 
 fn insert_jobs(
     connection: &mut dyn Connection,
@@ -171,13 +203,19 @@ fn insert_jobs(
         connection.query(
             "INSERT INTO jobs (run_id, kind, name, queue, priority, payload, max_attempts,
                                max_interruptions, on_interrupt, allow_failure, retry, timeout_ms,
-                               blocked_by, status, execute_after, created_at, updated_at)
-             SELECT $2, 'shell', name, queue, priority, payload, max_attempts,
+                               blocked_by, status, execute_after, created_at, updated_at, requires,
+                               version, concurrency_key, concurrency_limit, on_full)
+             SELECT $2, 'shell', name, queue,
+                    CASE WHEN queue IN (SELECT queues.name FROM queues WHERE fifo = 1) THEN 0 ELSE priority END,
+                    payload, max_attempts,
                     max_interruptions, on_interrupt, allow_failure, retry, timeout_ms,
-                    blocked_by, status, $3, $3, $3
+                    blocked_by, status, $3, $3, $3, requires, version, concurrency_key,
+                    concurrency_limit, on_full
              FROM {rows $1: name text, queue text, priority integer, payload text, max_attempts integer,
                             max_interruptions integer, on_interrupt text, allow_failure integer,
-                            retry text, timeout_ms integer, blocked_by integer, status text} AS news
+                            retry text, timeout_ms integer, blocked_by integer, status text,
+                            requires text, version integer, concurrency_key text,
+                            concurrency_limit integer, on_full text} AS news
              RETURNING id, name",
             &[rows.into(), run_id.into(), now_ms.into()],
             &mut |row| {
@@ -198,8 +236,16 @@ fn insert_jobs(
         .collect()
 }
 
-fn job_row<'a>(workflow: &'a Workflow, job: &'a Job) -> Result<JobRow<'a>> {
-    Ok((
+fn job_row<'a>(workflow: &'a Workflow, job: &'a Job, concurrency_key: Option<String>) -> Result<JobRow<'a>> {
+    let status = if !job.needs.is_empty() {
+        "BLOCKED"
+    } else if concurrency_key.is_some() {
+        "WAITING"
+    } else {
+        "PENDING"
+    };
+    let concurrency = job.concurrency.as_ref();
+    Ok(JobRow(
         &job.name,
         &job.queue,
         job.priority,
@@ -214,8 +260,32 @@ fn job_row<'a>(workflow: &'a Workflow, job: &'a Job) -> Result<JobRow<'a>> {
         to_json(&Backoff::from(&job.retry))?,
         job.timeout_ms,
         job.needs.len() as i64,
-        if job.needs.is_empty() { "PENDING" } else { "BLOCKED" },
+        status,
+        to_json(&job.requires)?,
+        job.version,
+        concurrency_key,
+        concurrency.map(|concurrency| concurrency.limit),
+        concurrency.map_or("wait", |concurrency| on_full(concurrency.on_full)),
     ))
+}
+
+/// The key with the values of the run's parameters.
+fn concurrency_key(run: &NewRun, job: &Job) -> Result<Option<String>> {
+    let Some(concurrency) = &job.concurrency else { return Ok(None) };
+    let context = json!({ "params": run.params, "run": { "workflow": run.workflow.name } });
+    render(&concurrency.key, &context).map(Some).map_err(|error| {
+        let operation = format!("submit workflow `{}`", run.workflow.name);
+        Error::invalid(operation, format!("`concurrency.key` of job `{}`: {error}", job.name))
+    })
+}
+
+/// The word of the tables.
+pub(super) fn on_full(on_full: OnFull) -> &'static str {
+    match on_full {
+        OnFull::Wait => "wait",
+        OnFull::Skip => "skip",
+        OnFull::CancelOldest => "cancel_oldest",
+    }
 }
 
 /// What the kind `shell` is told: the same shape as a job enqueued alone.

@@ -1,5 +1,6 @@
 //! What time does to the tables: jobs whose time has come, runs whose time is over.
 
+use super::admission::admit;
 use super::cancel::stop_run;
 use super::{Store, json_ids};
 use crate::db::{Connection, all, one};
@@ -35,9 +36,10 @@ impl Store {
                 "SELECT (SELECT min(execute_after) FROM jobs WHERE status = 'SCHEDULED'),
                         (SELECT min(deadline_at) FROM runs
                          WHERE deadline_at IS NOT NULL AND stop_reason IS NULL
-                           AND status IN ('PENDING', 'RUNNING'))",
+                           AND status IN ('PENDING', 'RUNNING')),
+                        (SELECT min(expires_at) FROM queue_starts)",
                 &[],
-                |row| Ok([row.optional_integer(0)?, row.optional_integer(1)?]),
+                |row| Ok([row.optional_integer(0)?, row.optional_integer(1)?, row.optional_integer(2)?]),
             )?;
             Ok(earliest.into_iter().flatten().min())
         })
@@ -65,13 +67,19 @@ impl Store {
                 stop_run(connection, *run_id, StopReason::TimedOut, now_ms)?;
             }
             let promoted = promote(connection, now_ms)?;
-            if promoted > 0 {
+            let expired_starts = expire_starts(connection, now_ms)?;
+            if promoted > 0 || expired_starts > 0 {
                 connection.hint(Hints::PENDING | Hints::PROGRESS);
             }
             Ok((i64::try_from(promoted).unwrap_or(i64::MAX), late.len() as i64))
         })?;
         Ok(Due { promoted, expired, next_at: self.next_due()? })
     }
+}
+
+/// Takes away starts that no longer count against the rates of their queues, which makes room.
+fn expire_starts(connection: &mut dyn Connection, now_ms: i64) -> Result<u64> {
+    connection.execute("DELETE FROM queue_starts WHERE expires_at <= $1", &[now_ms.into()])
 }
 
 /// Makes the jobs claimable that are due, a batch at most.
@@ -87,9 +95,21 @@ fn promote(connection: &mut dyn Connection, now_ms: i64) -> Result<u64> {
     if due.is_empty() {
         return Ok(0);
     }
-    connection.execute(
-        "UPDATE jobs SET status = 'PENDING', updated_at = $2
-         WHERE id {in $1} AND {guard status = 'SCHEDULED'}",
+    let (mut promoted, mut wanted_keys) = (0, Vec::new());
+    connection.query(
+        "UPDATE jobs
+         SET status = CASE WHEN concurrency_key IS NULL THEN 'PENDING' ELSE 'WAITING' END,
+             priority = CASE WHEN queue IN (SELECT name FROM queues WHERE fifo = 1) THEN 0 ELSE priority END,
+             updated_at = $2
+         WHERE id {in $1} AND {guard status = 'SCHEDULED'}
+         RETURNING concurrency_key",
         &[(&json_ids(&due)).into(), now_ms.into()],
-    )
+        &mut |row| {
+            promoted += 1;
+            wanted_keys.extend(row.lossy_text(0)?);
+            Ok(())
+        },
+    )?;
+    admit(connection, &wanted_keys, now_ms)?;
+    Ok(promoted)
 }

@@ -1,11 +1,18 @@
 //! Why a job is not running: facts from the tables, in the order a person would ask.
 
 use super::Store;
+use super::abilities::{Abilities, Unfit};
+use super::claim::label;
 use super::jobs::Job;
+use super::limits::obstacles;
+use super::queues::Rate;
 use super::workers::Worker;
-use crate::db::one;
+use crate::db::{all, one};
 use crate::error::Result;
 use crate::status::JobStatus;
+
+/// Holders of a concurrency key that are named.
+const HOLDERS_MAX: i64 = 5;
 
 /// A job and why it is where it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,6 +47,52 @@ pub enum Reason {
         queue: String,
         /// How many workers are alive at all.
         alive: i64,
+    },
+    /// Live workers take this kind from this queue, but lack something that it requires.
+    NoCapability {
+        /// What it requires.
+        requires: Vec<String>,
+    },
+    /// Live workers would take it, but their code is too old.
+    WorkersTooOld {
+        /// The version that it asks for.
+        version: i64,
+        /// The newest of those workers.
+        newest: i64,
+    },
+    /// As many jobs of its queue run as may.
+    QueueFull {
+        /// The queue.
+        queue: String,
+        /// How many may.
+        limit: i64,
+        /// How many do.
+        running: i64,
+    },
+    /// As many jobs of its queue began as may within the interval of its rate.
+    QueueRate {
+        /// The queue.
+        queue: String,
+        /// The rate.
+        rate: Rate,
+        /// When the next may begin.
+        next_at: Option<i64>,
+    },
+    /// Its queue goes by arrival, one job at a time, and it is another's turn.
+    NotItsTurn {
+        /// The queue.
+        queue: String,
+        /// The job whose turn it is.
+        turn_job_id: i64,
+    },
+    /// As many jobs with its concurrency key go as may.
+    KeyTaken {
+        /// The key.
+        key: String,
+        /// How many may.
+        limit: i64,
+        /// The jobs that hold the slots, by label.
+        holders: Vec<String>,
     },
     /// The workers that would take it have no thread free.
     WorkersBusy {
@@ -79,7 +132,7 @@ impl Store {
             JobStatus::Scheduled => self.why_scheduled(&job)?,
             JobStatus::Pending => self.why_pending(&job)?,
             JobStatus::Running => self.why_running(&job)?,
-            JobStatus::Waiting => vec![Reason::WaitsForEvent],
+            JobStatus::Waiting => self.why_waiting(&job)?,
             JobStatus::Successful | JobStatus::Failed | JobStatus::Skipped | JobStatus::Cancelled => {
                 vec![Reason::Over(job.last_error.clone())]
             }
@@ -117,6 +170,11 @@ impl Store {
         if takers.is_empty() {
             return Ok(vec![no_worker(job, &alive)]);
         }
+        let now_ms = self.clock.now_ms();
+        let limits = self.read(|connection| obstacles(connection, &job.queue, job.id, now_ms))?;
+        if !limits.is_empty() {
+            return Ok(limits);
+        }
         let threads = takers.iter().map(|worker| worker.threads).sum();
         let running = takers.iter().map(|worker| worker.running).sum();
         let busy = Reason::WorkersBusy { workers: takers.len() as i64, threads, running };
@@ -128,19 +186,36 @@ impl Store {
             one(
                 connection,
                 "SELECT count(*) FROM jobs
-                 WHERE status = 'PENDING' AND queue = $1 AND kind = $2
-                   AND (priority > $3
-                        OR (priority = $3 AND (execute_after < $4 OR (execute_after = $4 AND id < $5))))",
-                &[
-                    (&job.queue).into(),
-                    (&job.kind).into(),
-                    job.priority.into(),
-                    job.execute_after.into(),
-                    job.id.into(),
-                ],
+                 WHERE status = 'PENDING' AND queue = $1
+                   AND ({rank}, id) < (SELECT {rank}, id FROM jobs AS this WHERE this.id = $2)",
+                &[(&job.queue).into(), job.id.into()],
                 |row| row.integer(0),
             )
         })
+    }
+
+    fn why_waiting(&self, job: &Job) -> Result<Vec<Reason>> {
+        let Some(key) = &job.concurrency_key else { return Ok(vec![Reason::WaitsForEvent]) };
+        let holders = self.read(|connection| {
+            all(
+                connection,
+                "SELECT id, run_id, name FROM jobs
+                 WHERE concurrency_key IS NOT NULL AND concurrency_key = $1
+                   AND status IN ('PENDING', 'RUNNING')
+                 ORDER BY id LIMIT $2",
+                &[key.into(), HOLDERS_MAX.into()],
+                |row| {
+                    let name = row.lossy_text(2)?;
+                    Ok(label(row.integer(0)?, row.optional_integer(1)?, name.as_deref()))
+                },
+            )
+        })?;
+        let limit = job.concurrency_limit.unwrap_or(1);
+        let mut reasons = vec![Reason::KeyTaken { key: key.clone(), limit, holders }];
+        if self.live_workers()?.is_empty() {
+            reasons.push(Reason::NobodyKeepsTime);
+        }
+        Ok(reasons)
     }
 
     fn why_running(&self, job: &Job) -> Result<Vec<Reason>> {
@@ -154,16 +229,30 @@ impl Store {
 
 /// Whether a live worker would claim the job.
 fn takes(worker: &Worker, job: &Job) -> bool {
-    let lists = |json: &str, wanted: &str| {
-        serde_json::from_str::<Vec<String>>(json).is_ok_and(|list| list.iter().any(|item| item == wanted))
-    };
+    reaches(worker, job) && Abilities::of_worker(worker).check(&job.kind, &job.requires, job.version).is_ok()
+}
+
+/// Whether the job is in the scope of a worker.
+fn reaches(worker: &Worker, job: &Job) -> bool {
+    let queues = worker.queues.as_deref().map(serde_json::from_str::<Vec<String>>);
     let runs = worker.run_ids.as_deref().map(serde_json::from_str::<Vec<i64>>);
-    lists(&worker.kinds, &job.kind)
-        && worker.queues.as_deref().is_none_or(|queues| lists(queues, &job.queue))
+    queues.is_none_or(|queues| queues.is_ok_and(|queues| queues.contains(&job.queue)))
         && runs
             .is_none_or(|runs| runs.is_ok_and(|runs| job.run_id.is_some_and(|run_id| runs.contains(&run_id))))
 }
 
+/// Why none of the live workers takes the job: what the best of them lacks.
 fn no_worker(job: &Job, alive: &[Worker]) -> Reason {
+    let unfit = |worker: &&Worker, reason: Unfit| {
+        reaches(worker, job)
+            && Abilities::of_worker(worker).check(&job.kind, &job.requires, job.version) == Err(reason)
+    };
+    if alive.iter().any(|worker| unfit(&worker, Unfit::Capabilities)) {
+        return Reason::NoCapability { requires: serde_json::from_str(&job.requires).unwrap_or_default() };
+    }
+    let too_old = alive.iter().filter(|worker| unfit(worker, Unfit::Version));
+    if let Some(newest) = too_old.map(|worker| worker.version).max() {
+        return Reason::WorkersTooOld { version: job.version, newest };
+    }
     Reason::NoWorker { kind: job.kind.clone(), queue: job.queue.clone(), alive: alive.len() as i64 }
 }

@@ -7,11 +7,13 @@ use windlass_engine::db::Database;
 use windlass_engine::db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
 use windlass_engine::db::sqlite::{SqliteDatabase, SqliteOptions};
 use windlass_engine::store::{
-    Abilities, ClaimRequest, ClaimedJob, Claims, Finish, Finished, NewJob, NewRun, NewWorker, Scope,
+    Abilities, ClaimRequest, ClaimedJob, Claims, Finish, Finished, NewJob, NewRun, NewWorker, Order,
+    QueueLimits, Rate, Scope, Setting,
 };
 use windlass_engine::transition::{Outcome, Repeat, after_attempt};
 use windlass_engine::{Clock, Random, Store};
 use windlass_test_database::{Access, Sql, TestDatabase, Underneath};
+use windlass_workflow::model::{Concurrency, OnFull};
 use windlass_workflow::{Action, Job, OnInterrupt, OutputSource, Retry, Workflow};
 
 /// The fields are dropped in their order: the database is closed before it is removed.
@@ -123,6 +125,27 @@ pub fn finish(worker_id: i64, job: &ClaimedJob, outcome: Outcome) -> Finish {
 pub fn request(worker_id: i64, scope: Scope, limit: usize) -> ClaimRequest {
     let kinds = vec!["noop".to_owned(), "shell".to_owned()];
     ClaimRequest { worker_id, scope, abilities: Abilities::of_kinds(kinds), limit, idle: limit }
+}
+
+/// A queue with every limit.
+pub fn limit(store: &Store, queue: &str) {
+    let rate = Rate { jobs: 100, interval_ms: 60_000 };
+    let limits = QueueLimits {
+        max_running: Setting::Set(2),
+        rate: Setting::Set(rate),
+        order: Setting::Set(Order::Arrival),
+    };
+    store.limit_queue(queue, limits).unwrap();
+}
+
+/// Jobs for it, also some that share a concurrency key.
+pub fn limited_jobs(queue: &str) -> Vec<NewJob> {
+    let keyed = |on_full| NewJob {
+        queue: queue.to_owned(),
+        concurrency: Some(Concurrency { key: "key".to_owned(), limit: 1, on_full }),
+        ..noop()
+    };
+    vec![keyed(OnFull::Wait), keyed(OnFull::Wait), keyed(OnFull::Skip), keyed(OnFull::CancelOldest)]
 }
 
 pub fn noop() -> NewJob {

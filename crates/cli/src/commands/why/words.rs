@@ -21,6 +21,12 @@ pub(super) fn kind(reason: &Reason) -> &'static str {
         Reason::NobodyKeepsTime => "nobody_keeps_time",
         Reason::QueuePaused(_) => "queue_paused",
         Reason::NoWorker { .. } => "no_worker",
+        Reason::NoCapability { .. } => "no_capability",
+        Reason::WorkersTooOld { .. } => "workers_too_old",
+        Reason::QueueFull { .. } => "queue_full",
+        Reason::QueueRate { .. } => "queue_rate",
+        Reason::NotItsTurn { .. } => "not_its_turn",
+        Reason::KeyTaken { .. } => "key_taken",
         Reason::WorkersBusy { .. } => "workers_busy",
         Reason::Behind(_) => "behind",
         Reason::Runs { .. } => "runs",
@@ -55,6 +61,41 @@ pub(super) fn sentence(reason: &Reason, job: &Job, now_ms: i64, global: &GlobalO
             printable(kind),
             printable(queue),
             executor(job, global)
+        ),
+        Reason::NoCapability { requires } => format!(
+            "No worker that is alive has all that it requires ({}); start one with --capability.",
+            printable(&requires.join(", "))
+        ),
+        Reason::WorkersTooOld { version, newest } => format!(
+            "It asks for a worker of version {version} or later, and the newest that is alive has {newest}."
+        ),
+        Reason::QueueFull { queue, limit, running } => format!(
+            "Its queue `{}` is full: {running} of its jobs run, and {limit} may at a time.",
+            printable(queue)
+        ),
+        Reason::QueueRate { queue, rate, next_at } => format!(
+            "Its queue `{}` may start {} within {}, and has{}.",
+            printable(queue),
+            if rate.jobs == 1 { "1 job".to_owned() } else { format!("{} jobs", rate.jobs) },
+            time::duration(rate.interval_ms),
+            next_at
+                .map(|at| format!("; the next may start at {}", describe::instant(at, now_ms)))
+                .unwrap_or_default(),
+        ),
+        Reason::NotItsTurn { queue, turn_job_id } => format!(
+            "Its queue `{}` goes by arrival, one job at a time: it is the turn of j{turn_job_id}.",
+            printable(queue)
+        ),
+        Reason::KeyTaken { key, limit, holders } => format!(
+            "{} with its concurrency key `{}` may go at a time, and {} {}.",
+            if *limit == 1 { "One job".to_owned() } else { format!("{limit} jobs") },
+            printable(key),
+            if holders.is_empty() { "the scheduler will let it go".to_owned() } else { holders.join(", ") },
+            match holders.len() {
+                0 => "in a moment",
+                1 => "does",
+                _several => "do",
+            },
         ),
         Reason::WorkersBusy { workers: takers, threads, running } if running >= threads => format!(
             "It could run now, but {} that {} it {} busy: {running} of {threads} threads run other jobs.",

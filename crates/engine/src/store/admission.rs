@@ -1,0 +1,328 @@
+//! Concurrency keys: which of the jobs that share a key may go on.
+//!
+//! A job with a key that becomes ready is WAITING, out of the claim's sight, until a slot of its key is free.
+//! PENDING and RUNNING jobs hold the slots, so a slot is never counted apart from its job and a crash leaks
+//! none. Whoever frees or wants slots admits in the same transaction; what could not be admitted there, because
+//! another transaction had the key's lock, is left to the scheduler.
+
+use super::cancel::cancel_job;
+use super::finish::{Ended, lock_runs_of, settle};
+use super::{Store, json_ids};
+use crate::db::{Connection, all, one};
+use crate::error::Result;
+use crate::signal::Hints;
+use crate::status::JobStatus;
+
+/// Jobs of one key that are looked at in one transaction.
+const LOOK_MAX: i64 = 1_000;
+/// Keys that the scheduler looks at in one turn, of each sort.
+const KEYS_MAX: i64 = 200;
+
+/// A job that holds a slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Holder {
+    id: i64,
+    is_stopping: bool,
+}
+
+/// A job that waits for a slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Candidate {
+    id: i64,
+    limit: i64,
+    on_full: OnFull,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum OnFull {
+    Wait,
+    Skip,
+    CancelOldest,
+}
+
+/// What becomes of the jobs of a key.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct Decision {
+    admit: Vec<i64>,
+    skip: Vec<i64>,
+    cancel: Vec<i64>,
+}
+
+impl Decision {
+    fn is_empty(&self) -> bool {
+        self.admit.is_empty() && self.skip.is_empty() && self.cancel.is_empty()
+    }
+}
+
+/// Decides about the jobs of a key. The holders come oldest first, the candidates in the order of claiming.
+fn decide(holders: &[Holder], candidates: &[Candidate]) -> Decision {
+    let taken = holders.len() as i64;
+    // The first that finds no room holds up those behind it: nobody is overtaken.
+    let fits = |(index, candidate): &(usize, &Candidate)| taken + (*index as i64) < candidate.limit;
+    let admitted = candidates.iter().enumerate().take_while(fits).count();
+    let (admit, left) = candidates.split_at(admitted);
+    let mut decision =
+        Decision { admit: admit.iter().map(|candidate| candidate.id).collect(), ..Decision::default() };
+    decision.skip = ids_of(left, OnFull::Skip);
+    let impatient = ids_of(left, OnFull::CancelOldest);
+    if let Some(newest) = left.iter().rev().find(|candidate| candidate.on_full == OnFull::CancelOldest) {
+        // The newest win. What is stopping makes room already.
+        let staying = holders.iter().filter(|holder| !holder.is_stopping).map(|holder| holder.id);
+        let alive: Vec<i64> =
+            staying.chain(decision.admit.iter().copied()).chain(impatient.iter().copied()).collect();
+        let excess = alive.len().saturating_sub(usize::try_from(newest.limit).unwrap_or(usize::MAX).max(1));
+        decision.cancel = alive[..excess].to_vec();
+        decision.admit.retain(|id| !decision.cancel.contains(id));
+    }
+    decision
+}
+
+fn ids_of(candidates: &[Candidate], on_full: OnFull) -> Vec<i64> {
+    candidates.iter().filter(|candidate| candidate.on_full == on_full).map(|candidate| candidate.id).collect()
+}
+
+/// Gives the free slots of some keys to the jobs that wait for them; returns those that became claimable.
+/// What is to be skipped or cancelled is left to the scheduler, whose transaction holds no other locks.
+pub(super) fn admit(connection: &mut dyn Connection, keys: &[String], now_ms: i64) -> Result<Vec<i64>> {
+    let mut keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    let mut claimable = Vec::new();
+    for key in keys {
+        if !lock(connection, key)? {
+            connection.hint(Hints::DUE);
+            continue;
+        }
+        let decision = look(connection, key)?;
+        claimable.extend(make_pending(connection, &decision.admit, now_ms)?);
+        if !decision.skip.is_empty() || !decision.cancel.is_empty() {
+            connection.hint(Hints::DUE);
+        }
+    }
+    Ok(claimable)
+}
+
+impl Store {
+    /// Gives free slots of concurrency keys to jobs that wait for them, and skips or cancels where a job asks
+    /// for that when there is none: what the transactions that free and want slots had to leave. Looks at the
+    /// keys after `cursor`, a turn's worth; returns the last of them, or an empty text after the last of all.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn admit_waiting(&self, cursor: &str) -> Result<String> {
+        let (keys, next) = self.read(|connection| {
+            let (mut keys, next) = keys_with_room(connection, cursor)?;
+            for key in impatient_keys(connection)? {
+                if !look(connection, &key)?.is_empty() {
+                    keys.push(key);
+                }
+            }
+            Ok((keys, next))
+        })?;
+        let now_ms = self.clock.now_ms();
+        for key in keys {
+            self.write("admit jobs", move |connection| conclude(connection, &key, now_ms))?;
+        }
+        Ok(next)
+    }
+}
+
+/// Does all that is decided about a key, in a transaction of its own.
+fn conclude(connection: &mut dyn Connection, key: &str, now_ms: i64) -> Result<()> {
+    if !lock(connection, key)? {
+        connection.hint(Hints::DUE);
+        return Ok(());
+    }
+    let decision = look(connection, key)?;
+    let ended: Vec<i64> = decision.skip.iter().chain(&decision.cancel).copied().collect();
+    lock_runs_of(connection, &ended)?;
+    skip(connection, &decision.skip, key, now_ms)?;
+    for job_id in &decision.cancel {
+        // One that ended meanwhile has made room by itself.
+        match cancel_job(connection, *job_id, now_ms) {
+            Ok(_cancelled) => {}
+            Err(error) if error.is_conflict() => {}
+            Err(error) => return Err(error),
+        }
+    }
+    if !make_pending(connection, &decision.admit, now_ms)?.is_empty() {
+        connection.hint(Hints::PENDING | Hints::PROGRESS);
+    }
+    Ok(())
+}
+
+fn lock(connection: &mut dyn Connection, key: &str) -> Result<bool> {
+    let taken =
+        one(connection, "SELECT {try_lock 'key ' || CAST($1 AS TEXT)}", &[key.into()], |row| row.integer(0))?;
+    Ok(taken == 1)
+}
+
+fn look(connection: &mut dyn Connection, key: &str) -> Result<Decision> {
+    let holders = all(
+        connection,
+        "SELECT id, cancel_requested_at FROM jobs
+         WHERE concurrency_key IS NOT NULL AND concurrency_key = $1 AND status IN ('PENDING', 'RUNNING')
+         ORDER BY id LIMIT $2",
+        &[key.into(), LOOK_MAX.into()],
+        |row| Ok(Holder { id: row.integer(0)?, is_stopping: row.optional_integer(1)?.is_some() }),
+    )?;
+    let candidates = all(
+        connection,
+        "SELECT id, coalesce(concurrency_limit, 1), on_full, attempt FROM jobs
+         WHERE concurrency_key IS NOT NULL AND concurrency_key = $1 AND status = 'WAITING'
+         ORDER BY {rank}, id LIMIT $2",
+        &[key.into(), LOOK_MAX.into()],
+        |row| {
+            let has_begun = row.integer(3)? > 0;
+            let on_full = row.parsed(2, |text| match text {
+                "wait" => Some(OnFull::Wait),
+                // What was accepted once is carried through.
+                "skip" if has_begun => Some(OnFull::Wait),
+                "skip" => Some(OnFull::Skip),
+                "cancel_oldest" => Some(OnFull::CancelOldest),
+                _ => None,
+            })?;
+            Ok(Candidate { id: row.integer(0)?, limit: row.integer(1)?, on_full })
+        },
+    )?;
+    Ok(decide(&holders, &candidates))
+}
+
+fn make_pending(connection: &mut dyn Connection, ids: &[i64], now_ms: i64) -> Result<Vec<i64>> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    all(
+        connection,
+        "UPDATE jobs SET status = 'PENDING', updated_at = $2
+         WHERE id {in $1} AND {guard status = 'WAITING'} AND concurrency_key IS NOT NULL
+         RETURNING id",
+        &[(&json_ids(ids)).into(), now_ms.into()],
+        |row| row.integer(0),
+    )
+}
+
+fn skip(connection: &mut dyn Connection, ids: &[i64], key: &str, now_ms: i64) -> Result<()> {
+    if ids.is_empty() {
+        return Ok(());
+    }
+    let reason = format!("skipped: its concurrency key `{key}` had no room");
+    let ended = all(
+        connection,
+        "UPDATE jobs SET status = 'SKIPPED', last_error = $2, updated_at = $3, finished_at = $3
+         WHERE id {in $1} AND {guard status = 'WAITING'}
+         RETURNING id, run_id, name, allow_failure",
+        &[(&json_ids(ids)).into(), (&reason).into(), now_ms.into()],
+        |row| {
+            Ok(Ended {
+                job_id: row.integer(0)?,
+                run_id: row.optional_integer(1)?,
+                name: row.lossy_text(2)?,
+                status: JobStatus::Skipped,
+                allow_failure: row.integer(3)? != 0,
+            })
+        },
+    )?;
+    settle(connection, &ended, now_ms)?;
+    connection.hint(Hints::PROGRESS);
+    Ok(())
+}
+
+/// Keys after the cursor that have a job waiting and a slot free; and where to go on.
+fn keys_with_room(connection: &mut dyn Connection, cursor: &str) -> Result<(Vec<String>, String)> {
+    let keys = all(
+        connection,
+        "WITH RECURSIVE keys (name) AS (
+             SELECT (SELECT concurrency_key FROM jobs
+                     WHERE concurrency_key IS NOT NULL AND status = 'WAITING' AND concurrency_key > $1
+                     ORDER BY concurrency_key LIMIT 1)
+             UNION ALL
+             SELECT (SELECT jobs.concurrency_key FROM jobs
+                     WHERE jobs.concurrency_key IS NOT NULL AND jobs.status = 'WAITING'
+                       AND jobs.concurrency_key > keys.name
+                     ORDER BY jobs.concurrency_key LIMIT 1)
+             FROM keys WHERE keys.name IS NOT NULL
+         ),
+         turn (name) AS MATERIALIZED (SELECT name FROM keys WHERE name IS NOT NULL LIMIT $2)
+         SELECT name,
+                (SELECT count(*) FROM jobs
+                 WHERE concurrency_key IS NOT NULL AND concurrency_key = turn.name
+                   AND status IN ('PENDING', 'RUNNING')),
+                (SELECT coalesce(concurrency_limit, 1) FROM jobs
+                 WHERE concurrency_key IS NOT NULL AND concurrency_key = turn.name AND status = 'WAITING'
+                 ORDER BY {rank}, id LIMIT 1)
+         FROM turn ORDER BY name",
+        &[cursor.into(), KEYS_MAX.into()],
+        |row| Ok((row.text(0)?, row.integer(1)?, row.optional_integer(2)?)),
+    )?;
+    let next = match keys.last() {
+        Some((name, _taken, _limit)) if keys.len() as i64 == KEYS_MAX => name.clone(),
+        Some(_) | None => String::new(),
+    };
+    let with_room = keys
+        .into_iter()
+        .filter(|(_name, taken, limit)| limit.is_some_and(|limit| *taken < limit))
+        .map(|(name, _taken, _limit)| name)
+        .collect();
+    Ok((with_room, next))
+}
+
+/// Keys with a job that does not simply wait.
+fn impatient_keys(connection: &mut dyn Connection) -> Result<Vec<String>> {
+    let mut keys = all(
+        connection,
+        "SELECT concurrency_key FROM jobs
+         WHERE concurrency_key IS NOT NULL AND status = 'WAITING' AND on_full <> 'wait'
+         ORDER BY id LIMIT $1",
+        &[KEYS_MAX.into()],
+        |row| row.text(0),
+    )?;
+    keys.sort_unstable();
+    keys.dedup();
+    Ok(keys)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn holders(ids: &[i64], stopping: &[i64]) -> Vec<Holder> {
+        ids.iter().map(|id| Holder { id: *id, is_stopping: stopping.contains(id) }).collect()
+    }
+
+    fn candidates(ids: &[i64], limit: i64, on_full: OnFull) -> Vec<Candidate> {
+        ids.iter().map(|id| Candidate { id: *id, limit, on_full }).collect()
+    }
+
+    fn decision(admit: &[i64], skip: &[i64], cancel: &[i64]) -> Decision {
+        Decision { admit: admit.to_vec(), skip: skip.to_vec(), cancel: cancel.to_vec() }
+    }
+
+    #[test]
+    fn free_slots_are_given_in_order_and_what_is_left_waits_or_goes() {
+        use OnFull::{CancelOldest, Skip, Wait};
+        let cases = [
+            (holders(&[], &[]), candidates(&[4, 5, 6], 2, Wait), decision(&[4, 5], &[], &[])),
+            (holders(&[1], &[]), candidates(&[4, 5], 2, Wait), decision(&[4], &[], &[])),
+            (holders(&[1, 2], &[]), candidates(&[4], 2, Wait), decision(&[], &[], &[])),
+            (holders(&[1, 2, 3], &[]), candidates(&[4], 2, Wait), decision(&[], &[], &[])),
+            (holders(&[1], &[]), candidates(&[4, 5], 1, Skip), decision(&[], &[4, 5], &[])),
+            (holders(&[], &[]), candidates(&[4, 5], 1, Skip), decision(&[4], &[5], &[])),
+            (holders(&[1], &[]), candidates(&[4], 1, CancelOldest), decision(&[], &[], &[1])),
+            (holders(&[1], &[1]), candidates(&[4], 1, CancelOldest), decision(&[], &[], &[])),
+            (holders(&[1], &[1]), candidates(&[4, 5], 1, CancelOldest), decision(&[], &[], &[4])),
+            (holders(&[1, 2], &[]), candidates(&[4], 2, CancelOldest), decision(&[], &[], &[1])),
+            (holders(&[], &[]), candidates(&[4, 5, 6], 1, CancelOldest), decision(&[], &[], &[4, 5])),
+        ];
+        for (holders, candidates, expected) in cases {
+            assert_eq!(decide(&holders, &candidates), expected, "{holders:?} {candidates:?}");
+        }
+    }
+
+    #[test]
+    fn nobody_is_overtaken_by_a_job_with_a_higher_limit() {
+        let mut waiting = candidates(&[4], 1, OnFull::Wait);
+        waiting.extend(candidates(&[5], 9, OnFull::Wait));
+        assert_eq!(decide(&holders(&[1], &[]), &waiting), Decision::default());
+    }
+}
