@@ -215,8 +215,8 @@ fn who_does_not_want_to_wait_is_skipped_and_fails_nothing() {
     let bench = Bench::new();
     let worker = bench.worker();
     let mut workflow = graph(vec![vec![], vec![0]]);
-    let key = |on_full| Some(Concurrency { key: "{{ run.workflow }}".to_owned(), limit: 1, on_full });
-    workflow.jobs[0].concurrency = key(OnFull::Skip);
+    let key = "{{ run.workflow }}".to_owned();
+    workflow.jobs[0].concurrency = Some(Concurrency { key, limit: 1, on_full: OnFull::Skip });
     let (first, second) = (bench.submit(workflow.clone()), bench.submit(workflow));
     let runs = bench.claim(worker, 10);
     assert_eq!(runs.len(), 1);

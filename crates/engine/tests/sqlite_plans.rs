@@ -102,8 +102,6 @@ fn record(path: &Path) -> BTreeSet<&'static str> {
     let worker = bench.worker();
     let run_id = bench.submit(graph(vec![vec![], vec![0], vec![0, 1], vec![]]));
     bench.enqueue(noop());
-    support::limit(&bench.store, "narrow");
-    bench.store.enqueue(support::limited_jobs("narrow")).unwrap();
     bench.enqueue(NewJob { execute_after: Some(2_000_000), ..noop() });
     statements.lock().unwrap().clear();
 
@@ -130,6 +128,12 @@ fn record(path: &Path) -> BTreeSet<&'static str> {
     bench.store.outputs(run_id, &["j0".to_owned()]).unwrap();
     bench.store.find_job_by_name(run_id, "j0").unwrap();
     assert_eq!(bench.store.prune_step(bench.clock.now_ms() + 1).unwrap().jobs, 1);
+    support::limit(&bench.store, "narrow");
+    bench.store.enqueue(support::limited_jobs("narrow")).unwrap();
+    assert!(bench.store.has_claimable(&request(worker, Scope::Everything, 10)).unwrap());
+    let limited = bench.claim(worker, 10);
+    bench.store.admit_waiting("").unwrap();
+    bench.finish(worker, limited.last().unwrap(), success());
     drop(bench);
     std::mem::take(&mut *statements.lock().unwrap())
 }
