@@ -167,9 +167,11 @@ fn the_claim_reads_its_index_in_order() {
         .into_iter()
         .filter(|statement| statement.contains("ORDER BY {rank}, id LIMIT $"))
         .collect();
-    assert_eq!(heads.len(), 2, "by queue and kind, and by run");
+    assert_eq!(heads.len(), 3, "by concurrency key, by lane, and by run");
     let raw = rusqlite::Connection::open(&path).unwrap();
-    for (statement, index) in heads.into_iter().zip(["jobs_claim ", "jobs_claim_in_run "]) {
+    for (statement, index) in
+        heads.into_iter().zip(["jobs_key_waiting ", "jobs_claim ", "jobs_claim_in_run "])
+    {
         let plan = plan(&raw, &Dialect::Sqlite.translate(statement));
         assert!(plan[0].contains(index), "{plan:?}");
     }
