@@ -85,6 +85,8 @@ fn find(connection: &mut dyn Connection, before_ms: i64) -> Result<Old> {
             "SELECT id FROM workflows
              WHERE created_at < $1
                AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.workflow_id = workflows.id)
+               AND NOT EXISTS (SELECT 1 FROM registration_versions AS versions
+                               WHERE versions.workflow_id = workflows.id)
              LIMIT $2",
             before_ms,
             ROWS_MAX,
@@ -134,7 +136,9 @@ fn delete(connection: &mut dyn Connection, old: &Old, before_ms: i64) -> Result<
     delete(
         "DELETE FROM workflows
          WHERE id {in $1} AND created_at < $2
-           AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.workflow_id = workflows.id)",
+           AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.workflow_id = workflows.id)
+           AND NOT EXISTS (SELECT 1 FROM registration_versions AS versions
+                           WHERE versions.workflow_id = workflows.id)",
         &old.workflows,
     )?;
     delete(

@@ -58,17 +58,28 @@ impl Store {
 
 /// What can be made of a workflow before the write lock is taken: of a large one that is most of the
 /// work.
-struct Prepared {
-    hash: String,
-    definition: String,
+pub(super) struct Prepared {
+    content: Content,
     /// Rows of `jobs`, a statement's worth each.
     jobs: Vec<String>,
     /// Concurrency keys of jobs that need no others.
     wanted_keys: Vec<String>,
 }
 
+/// A version of a definition.
+pub(super) struct Content {
+    hash: String,
+    definition: String,
+}
+
+impl Content {
+    pub(super) fn of(workflow: &Workflow) -> Content {
+        Content { hash: workflow.hash(), definition: workflow.to_json() }
+    }
+}
+
 impl Prepared {
-    fn of(run: &NewRun) -> Result<Prepared> {
+    pub(super) fn of(run: &NewRun) -> Result<Prepared> {
         let workflow = &run.workflow;
         let mut wanted_keys = Vec::new();
         let jobs = workflow
@@ -84,7 +95,7 @@ impl Prepared {
                 json_rows("submit jobs", &rows)
             })
             .collect::<Result<Vec<String>>>()?;
-        Ok(Prepared { hash: workflow.hash(), definition: workflow.to_json(), jobs, wanted_keys })
+        Ok(Prepared { content: Content::of(workflow), jobs, wanted_keys })
     }
 }
 
@@ -97,7 +108,7 @@ fn submit(
     if let Some(run_id) = known_run(connection, run)? {
         return Ok(Submitted { run_id, created: false });
     }
-    let workflow_id = keep_version(connection, &run.workflow.name, prepared, now_ms)?;
+    let workflow_id = keep_version(connection, &run.workflow.name, &prepared.content, now_ms)?;
     let Some(run_id) = insert_run(connection, run, workflow_id, now_ms)? else {
         // Where several write at once, another was faster.
         let known = known_run(connection, run)?;
@@ -118,21 +129,21 @@ fn known_run(connection: &mut dyn Connection, run: &NewRun) -> Result<Option<i64
 }
 
 /// The version of the definition with this content, made if it is new.
-fn keep_version(
+pub(super) fn keep_version(
     connection: &mut dyn Connection,
     name: &str,
-    prepared: &Prepared,
+    content: &Content,
     now_ms: i64,
 ) -> Result<i64> {
     connection.execute(
         "INSERT INTO workflows (name, hash, definition, created_at) VALUES ($1, $2, $3, $4)
          ON CONFLICT (name, hash) DO NOTHING",
-        &[name.into(), (&prepared.hash).into(), (&prepared.definition).into(), now_ms.into()],
+        &[name.into(), (&content.hash).into(), (&content.definition).into(), now_ms.into()],
     )?;
     one(
         connection,
         "SELECT id FROM workflows WHERE name = $1 AND hash = $2",
-        &[name.into(), (&prepared.hash).into()],
+        &[name.into(), (&content.hash).into()],
         |row| row.integer(0),
     )
 }
