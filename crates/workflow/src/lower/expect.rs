@@ -9,7 +9,7 @@ use crate::report::{Finding, Findings};
 use crate::tree::{Entry, Node, Value};
 
 /// "`timeout` must be a duration, found an integer". Nothing when the value was reported already.
-pub(super) fn wrong_type(node: &Node<'_>, what: &str, expected: &str, findings: &mut Findings) {
+pub(crate) fn wrong_type(node: &Node<'_>, what: &str, expected: &str, findings: &mut Findings) {
     if !matches!(node.value, Value::Broken) {
         findings.push(wrong_type_finding(node, what, expected));
     }
@@ -39,7 +39,7 @@ pub(super) fn quoted(entry: &Entry<'_>) -> String {
 }
 
 /// A text without NUL (no program could get it) of a length that is sane.
-pub(super) fn text<'t>(node: &'t Node<'_>, what: &str, findings: &mut Findings) -> Option<&'t str> {
+pub(crate) fn text<'t>(node: &'t Node<'_>, what: &str, findings: &mut Findings) -> Option<&'t str> {
     text_up_to(node, what, limits::TEXT_BYTES, findings)
 }
 
@@ -84,7 +84,7 @@ pub(super) fn check_text(
 }
 
 /// A text that is not only white space.
-pub(super) fn filled_text<'t>(node: &'t Node<'_>, what: &str, findings: &mut Findings) -> Option<&'t str> {
+pub(crate) fn filled_text<'t>(node: &'t Node<'_>, what: &str, findings: &mut Findings) -> Option<&'t str> {
     let text = text(node, what, findings)?;
     if text.trim().is_empty() {
         findings.push(Finding::new(node.span.clone(), format!("{what} is empty")));
@@ -101,7 +101,7 @@ pub(super) fn boolean(entry: &Entry<'_>, findings: &mut Findings) -> Option<bool
     Some(boolean)
 }
 
-pub(super) fn integer(
+pub(crate) fn integer(
     entry: &Entry<'_>,
     allowed: RangeInclusive<i64>,
     findings: &mut Findings,
@@ -144,12 +144,12 @@ fn out_of_range(entry: &Entry<'_>, least: impl Display, most: impl Display) -> F
 
 /// What a duration may be at least.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Least {
+pub(crate) enum Least {
     Zero,
     OneMillisecond,
 }
 
-pub(super) fn duration_ms(entry: &Entry<'_>, least: Least, findings: &mut Findings) -> Option<i64> {
+pub(crate) fn duration_ms(entry: &Entry<'_>, least: Least, findings: &mut Findings) -> Option<i64> {
     let what = quoted(entry);
     if let Value::Integer(seconds) = &entry.node.value {
         let help = format!("write \"{seconds}s\" for seconds, \"{seconds}m\" for minutes");
@@ -177,7 +177,7 @@ pub(super) fn duration_ms(entry: &Entry<'_>, least: Least, findings: &mut Findin
     }
 }
 
-pub(super) fn list<'t, 's>(
+pub(crate) fn list<'t, 's>(
     entry: &'t Entry<'s>,
     limit: usize,
     expected: &str,
@@ -190,7 +190,7 @@ pub(super) fn list<'t, 's>(
     within(items.len(), limit, entry, "items", findings).then_some(items)
 }
 
-pub(super) fn table<'t, 's>(
+pub(crate) fn table<'t, 's>(
     entry: &'t Entry<'s>,
     limit: usize,
     expected: &str,
@@ -214,7 +214,7 @@ fn within(length: usize, limit: usize, entry: &Entry<'_>, unit: &str, findings: 
 }
 
 /// One of a few words. The error lists them and suggests the nearest.
-pub(super) fn word<T: Copy>(entry: &Entry<'_>, words: &[(&str, T)], findings: &mut Findings) -> Option<T> {
+pub(crate) fn word<T: Copy>(entry: &Entry<'_>, words: &[(&str, T)], findings: &mut Findings) -> Option<T> {
     let listed = words.iter().map(|(word, _)| format!("\"{word}\"")).collect::<Vec<_>>().join(", ");
     let Value::Text(text) = &entry.node.value else {
         wrong_type(&entry.node, &quoted(entry), &format!("one of {listed}"), findings);

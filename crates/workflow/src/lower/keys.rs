@@ -58,7 +58,7 @@ const ELSEWHERE: [(&str, &str); 24] = [
 
 /// Reports a key that nothing here knows. `place` is where, as in "a job". Returns the key that was
 /// probably meant.
-pub(super) fn unknown<'k>(
+pub(crate) fn unknown<'k>(
     entry: &Entry<'_>,
     place: &str,
     keys: &[&'k str],

@@ -1,9 +1,9 @@
 //! From the tree of a file to the model: one reading for both formats, all errors at once.
 
 mod env;
-mod expect;
+pub(crate) mod expect;
 mod job;
-mod keys;
+pub(crate) mod keys;
 mod name;
 mod needs;
 mod outputs;

@@ -1,0 +1,222 @@
+//! Other files in TOML or JSON, read as strictly as a workflow: every error at once, each with its place, and
+//! keys that nobody asked for are errors.
+
+use std::ops::RangeInclusive;
+
+use crate::lower::expect::{self, Least};
+use crate::lower::keys;
+use crate::report::{Finding, Findings, Report};
+use crate::source::Source;
+use crate::tree::{self, Entry, Value};
+
+/// Items of one list.
+pub const LIST_ITEMS: usize = 1_000;
+
+/// Reads a file. `take` asks for the keys that there are; what it returns counts when the file has no errors.
+///
+/// # Errors
+/// All that is wrong with the file.
+pub fn read<T>(
+    source: &Source,
+    place: &'static str,
+    take: impl FnOnce(&mut Table<'_, '_>) -> T,
+) -> Result<T, Report> {
+    let mut findings = Findings::default();
+    let entries = tree::read(source, &mut findings);
+    let value = entries.as_deref().map(|entries| taken(entries, place, &mut findings, take));
+    match value {
+        Some(value) if findings.is_empty() => Ok(value),
+        Some(_) | None => Err(Report::new(source.path.as_str(), &source.text, findings)),
+    }
+}
+
+/// A table of a file. A key that is not there, or whose value is wrong, gives nothing; the latter is reported.
+pub struct Table<'t, 's> {
+    entries: &'t [Entry<'s>],
+    asked: Vec<&'static str>,
+    findings: &'t mut Findings,
+}
+
+fn taken<T>(
+    entries: &[Entry<'_>],
+    place: &str,
+    findings: &mut Findings,
+    take: impl FnOnce(&mut Table<'_, '_>) -> T,
+) -> T {
+    let mut table = Table { entries, asked: Vec::new(), findings };
+    let value = take(&mut table);
+    let Table { asked, findings, .. } = table;
+    for entry in entries.iter().filter(|entry| !asked.contains(&entry.key.as_ref())) {
+        keys::unknown(entry, place, &asked, findings);
+    }
+    value
+}
+
+impl<'t, 's> Table<'t, 's> {
+    fn entry(&mut self, key: &'static str) -> Option<&'t Entry<'s>> {
+        self.asked.push(key);
+        self.entries.iter().find(|entry| entry.key == key)
+    }
+
+    /// A text that is not empty.
+    pub fn text(&mut self, key: &'static str) -> Option<String> {
+        let entry = self.entry(key)?;
+        expect::filled_text(&entry.node, &format!("`{key}`"), self.findings).map(str::to_owned)
+    }
+
+    /// A text that `parse` can read; else what it says is the reason.
+    pub fn parsed<T>(
+        &mut self,
+        key: &'static str,
+        parse: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Option<T> {
+        let entry = self.entry(key)?;
+        let text = expect::filled_text(&entry.node, &format!("`{key}`"), self.findings)?;
+        match parse(text) {
+            Ok(value) => Some(value),
+            Err(reason) => {
+                let message = format!("`{key}` can't be used");
+                self.findings.push(Finding::new(entry.node.span.clone(), message).label(reason));
+                None
+            }
+        }
+    }
+
+    /// A list of at most [`LIST_ITEMS`] texts, each of which `check` accepts.
+    pub fn texts(
+        &mut self,
+        key: &'static str,
+        check: impl Fn(&str) -> Result<(), String>,
+    ) -> Option<Vec<String>> {
+        let entry = self.entry(key)?;
+        let items = expect::list(entry, LIST_ITEMS, "a list of strings", self.findings)?;
+        let mut texts = Vec::with_capacity(items.len());
+        for item in items {
+            let Some(text) = expect::filled_text(item, &format!("an item of `{key}`"), self.findings) else {
+                continue;
+            };
+            if let Err(reason) = check(text) {
+                let message = format!("an item of `{key}` can't be used");
+                self.findings.push(Finding::new(item.span.clone(), message).label(reason));
+            }
+            texts.push(text.to_owned());
+        }
+        Some(texts)
+    }
+
+    /// A whole number.
+    pub fn integer(&mut self, key: &'static str, allowed: RangeInclusive<i64>) -> Option<i64> {
+        let entry = self.entry(key)?;
+        expect::integer(entry, allowed, self.findings)
+    }
+
+    /// A duration with a unit, in milliseconds, within bounds.
+    pub fn duration_ms(&mut self, key: &'static str, allowed: RangeInclusive<i64>) -> Option<i64> {
+        let entry = self.entry(key)?;
+        let duration_ms = expect::duration_ms(entry, Least::Zero, self.findings)?;
+        if allowed.contains(&duration_ms) {
+            return Some(duration_ms);
+        }
+        let text = crate::duration::to_text;
+        let bounds = format!("must be between {} and {}", text(*allowed.start()), text(*allowed.end()));
+        let message = format!("`{key}` is out of range");
+        self.findings.push(Finding::new(entry.node.span.clone(), message).label(bounds));
+        None
+    }
+
+    /// One of a few words.
+    pub fn word<T: Copy>(&mut self, key: &'static str, words: &[(&str, T)]) -> Option<T> {
+        let entry = self.entry(key)?;
+        expect::word(entry, words, self.findings)
+    }
+
+    /// A table inside this one.
+    pub fn table<T>(&mut self, key: &'static str, take: impl FnOnce(&mut Table<'_, '_>) -> T) -> Option<T> {
+        let entry = self.entry(key)?;
+        let Value::Table(entries) = &entry.node.value else {
+            expect::wrong_type(&entry.node, &format!("`{key}`"), "a table", self.findings);
+            return None;
+        };
+        Some(taken(entries, &format!("`{key}`"), self.findings, take))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[derive(Debug, PartialEq)]
+    struct Pet {
+        name: Option<String>,
+        legs: Option<i64>,
+        sleep_ms: Option<i64>,
+        toys: Option<Vec<String>>,
+        size: Option<u8>,
+        weight: Option<i64>,
+    }
+
+    fn pet(text: &str) -> Result<Pet, String> {
+        let source = Source::new("pet.toml", text.into()).unwrap();
+        read(&source, "a pet", |table| Pet {
+            name: table.text("name"),
+            legs: table.integer("legs", 0..=8),
+            sleep_ms: table.duration_ms("sleep", 1_000..=60_000),
+            toys: table.texts("toys", |toy| match toy {
+                "knife" => Err("it is sharp".to_owned()),
+                _ => Ok(()),
+            }),
+            size: table.word("size", &[("small", 1), ("large", 2)]),
+            weight: table.table("body", |body| body.integer("weight", 1..=100)).flatten(),
+        })
+        .map_err(|report| report.to_string())
+    }
+
+    #[test]
+    fn what_is_right_is_read_and_what_is_missing_is_none() {
+        let text =
+            "name = 'Rex'\nlegs = 4\nsleep = '30s'\ntoys = ['ball']\nsize = 'large'\n[body]\nweight = 9\n";
+        let rex = Pet {
+            name: Some("Rex".to_owned()),
+            legs: Some(4),
+            sleep_ms: Some(30_000),
+            toys: Some(vec!["ball".to_owned()]),
+            size: Some(2),
+            weight: Some(9),
+        };
+        assert_eq!(pet(text), Ok(rex));
+        let nobody = Pet { name: None, legs: None, sleep_ms: None, toys: None, size: None, weight: None };
+        assert_eq!(pet(""), Ok(nobody));
+    }
+
+    #[test]
+    fn every_error_is_reported_at_its_place() {
+        let text =
+            "nmae = 'Rex'\nlegs = 9\nsleep = '2m'\ntoys = ['knife', 3]\nsize = 'larg'\n[body]\nwieght = 1\n";
+        let report = pet(text).unwrap_err();
+        let parts = [
+            "unknown key `nmae` in a pet",
+            "pet.toml:1:1",
+            "did you mean `name`?",
+            "`legs` is out of range",
+            "pet.toml:2:8",
+            "must be between 0 and 8",
+            "`sleep` is out of range",
+            "must be between 1s and 1m",
+            "an item of `toys` can't be used",
+            "it is sharp",
+            "an item of `toys` must be a string",
+            "did you mean \"large\"?",
+            "unknown key `wieght` in `body`",
+            "did you mean `weight`?",
+            "pet.toml: 7 errors",
+        ];
+        let mut rest = report.as_str();
+        for part in parts {
+            let place = rest.find(part).unwrap_or_else(|| panic!("{part:?} is missing in\n{report}"));
+            rest = &rest[place..];
+        }
+        assert!(pet("body = 3").unwrap_err().contains("`body` must be a table"));
+        assert!(pet("legs = ").unwrap_err().contains("not valid TOML"));
+    }
+}
