@@ -73,7 +73,7 @@ impl SubmissionArgs {
         let workflow = load(&self.file).map_err(|error| error.failure())?;
         let params = parameters::bind(&workflow, &self.params, self.params_file.as_deref())?;
         let dir = folder_of(&self.file)?;
-        Ok(NewRun { workflow, params, dir: Some(dir), run_key: self.run_key.clone() })
+        Ok(NewRun { workflow, params, dir: Some(dir), run_key: self.run_key.clone(), occasion: None })
     }
 }
 

@@ -14,5 +14,5 @@ pub mod transition;
 pub use clock::Clock;
 pub use error::{Error, Refusal, Result, Unavailable};
 pub use random::Random;
-pub use status::{JobStatus, RunStatus, StopReason, WorkerStatus};
+pub use status::{JobStatus, RunSource, RunStatus, StopReason, WorkerStatus};
 pub use store::Store;

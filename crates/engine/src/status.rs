@@ -166,6 +166,40 @@ impl StopReason {
     }
 }
 
+/// What a run comes from that nobody submitted by hand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunSource {
+    /// An occurrence of a schedule, on time.
+    Schedule,
+    /// An occurrence that was missed.
+    Catchup,
+    /// An occurrence of the past that a person asked for.
+    Backfill,
+    /// A person fired the schedule out of turn.
+    Trigger,
+}
+
+impl RunSource {
+    /// Its spelling in the tables.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            RunSource::Schedule => "schedule",
+            RunSource::Catchup => "catchup",
+            RunSource::Backfill => "backfill",
+            RunSource::Trigger => "trigger",
+        }
+    }
+
+    /// The source of that spelling.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<RunSource> {
+        [RunSource::Schedule, RunSource::Catchup, RunSource::Backfill, RunSource::Trigger]
+            .into_iter()
+            .find(|source| source.as_str() == text)
+    }
+}
+
 /// The state of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WorkerStatus {

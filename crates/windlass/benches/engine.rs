@@ -100,7 +100,7 @@ fn chain_link(links: usize) -> (f64, f64) {
         schedules: Vec::new(),
         jobs,
     };
-    let run = NewRun { workflow, params: Default::default(), dir: None, run_key: None };
+    let run = NewRun { workflow, params: Default::default(), dir: None, run_key: None, occasion: None };
     let run_id = windlass.submit(run).unwrap().run_id;
     let before = commits(folder.path());
     let began = Instant::now();

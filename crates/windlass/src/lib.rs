@@ -32,7 +32,7 @@ pub use windlass_engine::executor::{
     failed_for_good,
 };
 pub use windlass_engine::{
-    Clock, Error, JobStatus, Random, Refusal, Result, RunStatus, StopReason, Store, Unavailable,
+    Clock, Error, JobStatus, Random, Refusal, Result, RunSource, RunStatus, StopReason, Store, Unavailable,
     WorkerStatus, signal, store, transition,
 };
 pub use windlass_scheduler::Watchman;

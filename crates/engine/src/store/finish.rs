@@ -412,7 +412,7 @@ pub(super) fn count_down(
     }
     let news: Vec<(i64, i64, i64)> =
         counts.iter().map(|(run_id, delta)| (*run_id, delta.finished, delta.failed)).collect();
-    let runs = all(
+    let mut ended = all(
         connection,
         "UPDATE runs
          SET unfinished_jobs = CASE WHEN runs.unfinished_jobs > news.finished
@@ -428,9 +428,14 @@ pub(super) fn count_down(
              updated_at = $2
          FROM {rows $1: id integer, finished integer, failed integer} AS news
          WHERE runs.id = news.id AND {guard runs.status IN ('PENDING', 'RUNNING')}
-         RETURNING runs.id, runs.status",
+         RETURNING runs.id, runs.status, runs.schedule_id",
         &[(&json_rows("count finished jobs", &news)?).into(), now_ms.into()],
-        |row| Ok((row.integer(0)?, row.parsed(1, RunStatus::parse)?)),
+        |row| Ok((row.integer(0)?, row.parsed(1, RunStatus::parse)?, row.optional_integer(2)?)),
     )?;
-    Ok(runs.into_iter().filter(|(_run_id, status)| status.is_terminal()).collect())
+    ended.retain(|(_run_id, status, _schedule_id)| status.is_terminal());
+    if ended.iter().any(|(_run_id, _status, schedule_id)| schedule_id.is_some()) {
+        // An occurrence may wait for it.
+        connection.hint(Hints::DUE);
+    }
+    Ok(ended.into_iter().map(|(run_id, status, _schedule_id)| (run_id, status)).collect())
 }

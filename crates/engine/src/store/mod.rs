@@ -49,7 +49,7 @@ pub use registrations::{Applied, Change, NewRegistration, RegisteredVersion, Reg
 pub use retry::Selection;
 pub use runs::{JobCounts, Run, RunContext, RunFilter};
 pub use stats::Stats;
-pub use submit::{NewRun, Submitted};
+pub use submit::{NewRun, Occasion, Submitted};
 pub use time::Due;
 pub use why::{Reason, Why};
 pub use workers::{NewWorker, Rescued, Worker};

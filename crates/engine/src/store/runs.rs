@@ -3,7 +3,7 @@
 use super::Store;
 use crate::db::{Row, all, first, one};
 use crate::error::{Error, Result};
-use crate::status::{JobStatus, RunStatus, StopReason};
+use crate::status::{JobStatus, RunSource, RunStatus, StopReason};
 
 /// A run, as it is now. Instants are milliseconds since the Unix epoch.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,6 +36,12 @@ pub struct Run {
     pub started_at: Option<i64>,
     /// When its last job was over.
     pub finished_at: Option<i64>,
+    /// The schedule that made it.
+    pub schedule_id: Option<i64>,
+    /// The nominal time of the schedule's occurrence that it is.
+    pub scheduled_for: Option<i64>,
+    /// What it comes from, when none submitted it by hand.
+    pub source: Option<RunSource>,
 }
 
 /// Which runs to list.
@@ -97,7 +103,8 @@ macro_rules! select_runs {
     ($rest:literal) => {
         concat!(
             "SELECT id, workflow, status, stop_reason, params, dir, run_key, total_jobs, unfinished_jobs,
-                    failed_jobs, deadline_at, created_at, started_at, finished_at
+                    failed_jobs, deadline_at, created_at, started_at, finished_at, schedule_id,
+                    scheduled_for, source
              FROM runs ",
             $rest
         )
@@ -120,6 +127,9 @@ fn read_run(row: &dyn Row) -> Result<Run> {
         created_at: row.integer(11)?,
         started_at: row.optional_integer(12)?,
         finished_at: row.optional_integer(13)?,
+        schedule_id: row.optional_integer(14)?,
+        scheduled_for: row.optional_integer(15)?,
+        source: row.optional_text(16)?.as_deref().and_then(RunSource::parse),
     })
 }
 

@@ -13,6 +13,7 @@ use super::{Store, json_rows};
 use crate::db::{Connection, Value, first, one};
 use crate::error::{Error, Result};
 use crate::signal::Hints;
+use crate::status::RunSource;
 use crate::transition::Backoff;
 
 /// Rows in one statement.
@@ -29,6 +30,20 @@ pub struct NewRun {
     pub dir: Option<String>,
     /// The same key twice is the same run.
     pub run_key: Option<String>,
+    /// The schedule that makes it, when none submits it by hand.
+    pub occasion: Option<Occasion>,
+}
+
+/// Why a schedule makes a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Occasion {
+    /// The schedule.
+    pub schedule_id: i64,
+    /// The nominal time, in milliseconds since the Unix epoch: a schedule has one run for each. `None` for a
+    /// run out of turn.
+    pub scheduled_for: Option<i64>,
+    /// What it comes from.
+    pub source: RunSource,
 }
 
 /// What a submission came to.
@@ -36,7 +51,7 @@ pub struct NewRun {
 pub struct Submitted {
     /// The run.
     pub run_id: i64,
-    /// It was made now; else the key named a run that was there.
+    /// It was made now; else the key, or the occurrence, named a run that was there.
     pub created: bool,
 }
 
@@ -99,7 +114,8 @@ impl Prepared {
     }
 }
 
-fn submit(
+/// Makes a run inside the caller's transaction. The caller has looked that the workflow has jobs.
+pub(super) fn submit(
     connection: &mut dyn Connection,
     run: &NewRun,
     prepared: &Prepared,
@@ -112,7 +128,8 @@ fn submit(
     let Some(run_id) = insert_run(connection, run, workflow_id, now_ms)? else {
         // Where several write at once, another was faster.
         let known = known_run(connection, run)?;
-        let run_id = known.ok_or_else(|| Error::internal("submit a run", "its key is taken by no run"))?;
+        let run_id =
+            known.ok_or_else(|| Error::internal("submit a run", "what it is known by is taken by no run"))?;
         return Ok(Submitted { run_id, created: false });
     };
     let ids = insert_jobs(connection, run_id, &run.workflow, prepared, now_ms)?;
@@ -122,10 +139,24 @@ fn submit(
     Ok(Submitted { run_id, created: true })
 }
 
-/// The run that has the key, if there is one.
+/// The run that has the key, or is that of the occurrence, if there is one.
 fn known_run(connection: &mut dyn Connection, run: &NewRun) -> Result<Option<i64>> {
-    let Some(key) = &run.run_key else { return Ok(None) };
-    first(connection, "SELECT id FROM runs WHERE run_key = $1", &[key.into()], |row| row.integer(0))
+    if let Some(key) = &run.run_key {
+        let sql = "SELECT id FROM runs WHERE run_key = $1";
+        let known = first(connection, sql, &[key.into()], |row| row.integer(0))?;
+        if known.is_some() {
+            return Ok(known);
+        }
+    }
+    let Some(Occasion { schedule_id, scheduled_for: Some(at_ms), source: _ }) = run.occasion else {
+        return Ok(None);
+    };
+    first(
+        connection,
+        "SELECT id FROM runs WHERE schedule_id = $1 AND scheduled_for = $2",
+        &[schedule_id.into(), at_ms.into()],
+        |row| row.integer(0),
+    )
 }
 
 /// The version of the definition with this content, made if it is new.
@@ -148,7 +179,7 @@ pub(super) fn keep_version(
     )
 }
 
-/// The id of the run, unless its key was taken.
+/// The id of the run, unless its key was taken or its occurrence has one.
 fn insert_run(
     connection: &mut dyn Connection,
     run: &NewRun,
@@ -161,9 +192,9 @@ fn insert_run(
     first(
         connection,
         "INSERT INTO runs (workflow_id, workflow, params, env, dir, run_key, total_jobs, unfinished_jobs,
-                           timeout_ms, created_at, updated_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $7, $8, $9, $9)
-         ON CONFLICT (run_key) DO NOTHING
+                           timeout_ms, created_at, updated_at, schedule_id, scheduled_for, source)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $7, $8, $9, $9, $10, $11, $12)
+         ON CONFLICT DO NOTHING
          RETURNING id",
         &[
             workflow_id.into(),
@@ -175,6 +206,9 @@ fn insert_run(
             total.into(),
             run.workflow.timeout_ms.into(),
             now_ms.into(),
+            run.occasion.map(|occasion| occasion.schedule_id).into(),
+            run.occasion.and_then(|occasion| occasion.scheduled_for).into(),
+            run.occasion.map(|occasion| occasion.source.as_str()).into(),
         ],
         |row| row.integer(0),
     )

@@ -107,7 +107,7 @@ pub fn new_worker() -> NewWorker {
 }
 
 pub fn submit(store: &Store, workflow: Workflow) -> i64 {
-    let run = NewRun { workflow, params: Default::default(), dir: None, run_key: None };
+    let run = NewRun { workflow, params: Default::default(), dir: None, run_key: None, occasion: None };
     store.submit(run).unwrap().run_id
 }
 

@@ -34,7 +34,7 @@ impl Bench {
         let source = Source::new("test.toml", toml.as_bytes().to_vec()).unwrap();
         let workflow = parse(&source).unwrap_or_else(|report| panic!("{report:?}"));
         let dir = Some(self.folder.path().display().to_string());
-        let run = NewRun { workflow, params: serde_json::Map::new(), dir, run_key: None };
+        let run = NewRun { workflow, params: serde_json::Map::new(), dir, run_key: None, occasion: None };
         self.windlass.submit(run).unwrap().run_id
     }
 
