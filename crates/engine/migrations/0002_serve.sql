@@ -115,3 +115,24 @@ CREATE TABLE queue_starts (
     jobs        {integer} NOT NULL,
     PRIMARY KEY (queue, expires_at)
 ) {clustered};
+
+-- Workers in other languages report an end by the state alone. It counts when Windlass has given it its
+-- consequences (another attempt, children, the run's counters) and its time: then it leaves this index.
+CREATE INDEX jobs_reported ON jobs (id)
+    WHERE finished_at IS NULL AND status IN ('SUCCESSFUL', 'FAILED', 'CANCELLED');
+-- What was reported may still be tried again: it keeps its key.
+DROP INDEX jobs_unique_key;
+CREATE UNIQUE INDEX jobs_unique_key ON jobs (unique_key)
+    WHERE unique_key IS NOT NULL AND finished_at IS NULL;
+
+-- What a worker in another language may claim now, for each queue and kind in the order of `claim_order, id`.
+CREATE VIEW claimable_jobs AS
+    SELECT id, run_id, name, kind, queue, priority, execute_after, payload, attempt, failures, max_attempts,
+           timeout_ms, created_at, {rank} AS claim_order
+    FROM jobs
+    WHERE status = 'PENDING' AND requires = '[]' AND version = 0
+      AND queue NOT IN (
+          SELECT queues.name FROM queues
+          WHERE queues.paused_at IS NOT NULL OR queues.rate_jobs IS NOT NULL OR queues.fifo = 1
+             OR queues.max_running <= (SELECT count(*) FROM jobs AS running
+                                       WHERE running.status = 'RUNNING' AND running.queue = queues.name));

@@ -149,6 +149,9 @@ fn plans() -> BTreeMap<&'static str, Vec<String>> {
     let finishes =
         jobs.iter().zip(outcomes).map(|(job, outcome)| support::finish(worker_id, job, outcome)).collect();
     store.finish_and_claim(finishes, None).unwrap();
+    let reported = claim(Scope::Everything, 10)[0].id;
+    client.batch_execute(&format!("UPDATE jobs SET status = 'SUCCESSFUL' WHERE id = {reported}")).unwrap();
+    assert_eq!(store.settle_reports().unwrap(), 1);
     store.heartbeat(worker_id).unwrap();
     store.cancel_requests(worker_id).unwrap();
     store.next_due().unwrap();

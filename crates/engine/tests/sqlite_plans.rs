@@ -123,11 +123,17 @@ fn record(path: &Path) -> BTreeSet<&'static str> {
     bench.store.live_workers().unwrap();
     bench.store.has_orphans().unwrap();
     bench.store.rescue(vec![(99, 0)]).unwrap();
+    let reported = bench.enqueue(noop());
+    assert!(bench.claim(worker, 10).iter().any(|job| job.id == reported));
+    let raw = rusqlite::Connection::open(path).unwrap();
+    raw.execute("UPDATE jobs SET status = 'SUCCESSFUL' WHERE id = ?1", [reported]).unwrap();
+    drop(raw);
+    assert_eq!(bench.store.settle_reports().unwrap(), 1);
     bench.store.run(run_id).unwrap();
     bench.store.run_context(run_id).unwrap();
     bench.store.outputs(run_id, &["j0".to_owned()]).unwrap();
     bench.store.find_job_by_name(run_id, "j0").unwrap();
-    assert_eq!(bench.store.prune_step(bench.clock.now_ms() + 1).unwrap().jobs, 1);
+    assert_eq!(bench.store.prune_step(bench.clock.now_ms() + 1).unwrap().jobs, 2);
     support::limit(&bench.store, "narrow");
     bench.store.enqueue(support::limited_jobs("narrow")).unwrap();
     assert!(bench.store.has_claimable(&request(worker, Scope::Everything, 10)).unwrap());

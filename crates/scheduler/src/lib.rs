@@ -77,9 +77,20 @@ fn serve(store: &Store, inbox: &Listener) {
 /// Does what is due and returns how long nothing will be.
 fn turn(store: &Store, watchman: &mut Watchman, key_cursor: &mut String) -> Result<Duration> {
     watchman.look(store)?;
+    settle_reports(store)?;
     *key_cursor = store.admit_waiting(key_cursor)?;
     let next_at = promote(store)?;
     Ok(store.clock().until(next_at, RESCUE_TICK))
+}
+
+/// Gives ends that workers in other languages reported their consequences, a turn's worth of batches at most.
+fn settle_reports(store: &Store) -> Result<()> {
+    for _batch in 0..BATCHES_MAX {
+        if store.settle_reports()? == 0 {
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// Makes what is due claimable, a turn's worth of batches at most; returns when the next is due, which

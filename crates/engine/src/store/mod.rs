@@ -17,6 +17,7 @@ mod logs;
 mod prune;
 mod queues;
 mod registrations;
+mod reports;
 mod retry;
 mod runs;
 mod stats;

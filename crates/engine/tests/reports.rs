@@ -1,0 +1,196 @@
+//! Ends that workers in other languages report: one guarded update, and Windlass does what follows.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+mod support;
+
+use support::{Bench, graph, noop};
+use windlass_engine::store::{ClaimedJob, NewJob};
+use windlass_engine::{JobStatus, RunStatus};
+use windlass_workflow::Retry;
+
+/// What such a worker writes at the end of an attempt.
+fn report(bench: &Bench, worker_id: i64, job: &ClaimedJob, what: &str) {
+    bench.raw().execute(&format!(
+        "UPDATE jobs SET {what} WHERE id = {} AND status = 'RUNNING' AND attempt = {} AND worker_id = {worker_id}",
+        job.id, job.facts.attempt
+    ));
+}
+
+fn settle(bench: &Bench) -> i64 {
+    bench.assert_sound();
+    let settled = bench.store.settle_reports().unwrap();
+    bench.assert_sound();
+    settled
+}
+
+#[test]
+fn a_success_gets_its_end_and_keeps_its_output() {
+    let bench = Bench::new();
+    let worker = bench.worker();
+    for (output, kept) in
+        [("'{\"n\": 1}'", Some("{\"n\": 1}")), ("'no JSON'", Some("\"no JSON\"")), ("NULL", None)]
+    {
+        let id = bench.enqueue(noop());
+        let claimed = bench.claim(worker, 1);
+        report(&bench, worker, &claimed[0], &format!("status = 'SUCCESSFUL', output = {output}"));
+        assert_eq!(bench.store.job(id).unwrap().finished_at, None);
+        assert_eq!(settle(&bench), 1);
+        let job = bench.store.job(id).unwrap();
+        assert_eq!((job.status, job.output.as_deref()), (JobStatus::Successful, kept));
+        assert_eq!(job.finished_at, Some(bench.clock.now_ms()));
+        assert_eq!(job.worker_id, Some(worker));
+    }
+    assert_eq!(settle(&bench), 0, "once");
+}
+
+#[test]
+fn a_failure_is_tried_again_as_its_job_says() {
+    let bench = Bench::new();
+    let worker = bench.worker();
+    let id = bench.enqueue(NewJob { max_attempts: 2, unique_key: Some("key".to_owned()), ..noop() });
+    let claimed = bench.claim(worker, 1);
+    report(&bench, worker, &claimed[0], "status = 'FAILED', last_error = 'no luck'");
+    let taken = bench.store.enqueue(vec![NewJob { unique_key: Some("key".to_owned()), ..noop() }]);
+    assert!(taken.is_err(), "the key is its own until it is over");
+    assert_eq!(settle(&bench), 1);
+    let job = bench.store.job(id).unwrap();
+    assert_eq!((job.status, job.failures, job.finished_at), (JobStatus::Scheduled, 1, None));
+    assert!(job.execute_after > bench.clock.now_ms(), "after a pause");
+    bench.clock.advance_ms(3_600_000);
+    bench.store.promote_due().unwrap();
+    let claimed = bench.claim(worker, 1);
+    report(&bench, worker, &claimed[0], "status = 'FAILED', last_error = NULL");
+    assert_eq!(settle(&bench), 1);
+    let job = bench.store.job(id).unwrap();
+    assert_eq!((job.status, job.failures), (JobStatus::Failed, 2));
+    let attempts = bench.store.attempts(id).unwrap();
+    let errors: Vec<&str> =
+        attempts.iter().map(|attempt| attempt.error.as_deref().unwrap_or_default()).collect();
+    assert_eq!(errors, ["no luck", "it failed, and its worker gave no reason"]);
+}
+
+#[test]
+fn a_failure_may_be_said_to_be_final() {
+    let bench = Bench::new();
+    let worker = bench.worker();
+    let id = bench.enqueue(noop());
+    let claimed = bench.claim(worker, 1);
+    report(&bench, worker, &claimed[0], "status = 'FAILED', max_attempts = failures + 1");
+    assert_eq!(settle(&bench), 1);
+    assert_eq!(bench.store.job(id).unwrap().status, JobStatus::Failed);
+}
+
+#[test]
+fn children_and_runs_go_on_after_a_report() {
+    let bench = Bench::new();
+    let worker = bench.worker();
+    let run_id = bench.submit(graph(vec![vec![], vec![0], vec![1]]));
+    for step in 0..3 {
+        let claimed = bench.claim(worker, 10);
+        assert_eq!(claimed.len(), 1, "step {step}: one link at a time");
+        report(&bench, worker, &claimed[0], "status = 'SUCCESSFUL'");
+        assert!(bench.claim(worker, 10).is_empty(), "nothing before the report is settled");
+        assert_eq!(settle(&bench), 1);
+    }
+    let run = bench.store.run(run_id).unwrap();
+    assert_eq!((run.status, run.unfinished_jobs), (RunStatus::Successful, 0));
+}
+
+#[test]
+fn a_reported_failure_skips_what_needs_it() {
+    let bench = Bench::new();
+    let worker = bench.worker();
+    let mut workflow = graph(vec![vec![], vec![0], vec![]]);
+    workflow.jobs[0].retry = Retry { max_attempts: 1, ..Retry::default() };
+    let run_id = bench.submit(workflow);
+    let claimed = bench.claim(worker, 10);
+    report(&bench, worker, &claimed[0], "status = 'FAILED', last_error = 'broken'");
+    report(&bench, worker, &claimed[1], "status = 'CANCELLED'");
+    assert_eq!(settle(&bench), 2);
+    let states: Vec<JobStatus> =
+        bench.store.jobs_of_run(run_id).unwrap().iter().map(|job| job.status).collect();
+    assert_eq!(states, [JobStatus::Failed, JobStatus::Skipped, JobStatus::Cancelled]);
+    assert_eq!(bench.store.run(run_id).unwrap().status, RunStatus::Failed);
+}
+
+#[test]
+fn a_job_that_is_to_stop_is_not_tried_again() {
+    let bench = Bench::new();
+    let worker = bench.worker();
+    let id = bench.enqueue(noop());
+    let claimed = bench.claim(worker, 1);
+    bench.store.cancel_job(id).unwrap();
+    report(&bench, worker, &claimed[0], "status = 'FAILED', last_error = 'stopped'");
+    assert_eq!(settle(&bench), 1);
+    assert_eq!(bench.store.job(id).unwrap().status, JobStatus::Cancelled);
+}
+
+#[test]
+fn a_report_is_never_rescued_and_counts_after_its_worker_died() {
+    let bench = Bench::new();
+    let worker = bench.worker();
+    let id = bench.enqueue(noop());
+    let claimed = bench.claim(worker, 1);
+    report(&bench, worker, &claimed[0], "status = 'SUCCESSFUL'");
+    assert_eq!(bench.store.rescue(vec![(worker, 0)]).unwrap().jobs, 0);
+    assert_eq!(settle(&bench), 1);
+    let job = bench.store.job(id).unwrap();
+    assert_eq!((job.status, job.interruptions), (JobStatus::Successful, 0));
+}
+
+#[test]
+fn a_row_that_was_ended_by_hand_ends() {
+    let bench = Bench::new();
+    let run_id = bench.submit(graph(vec![vec![], vec![0]]));
+    let first = bench.store.jobs_of_run(run_id).unwrap()[0].id;
+    bench.raw().execute(&format!("UPDATE jobs SET status = 'SUCCESSFUL' WHERE id = {first}"));
+    assert_eq!(settle(&bench), 1);
+    assert_eq!(bench.store.jobs_of_run(run_id).unwrap()[1].status, JobStatus::Pending);
+}
+
+#[test]
+fn many_reports_are_settled_in_batches_and_by_any_number_at_once() {
+    let bench = Bench::new();
+    let worker = bench.worker();
+    bench.store.enqueue(vec![noop(); 1_200]).unwrap();
+    bench.claim(worker, 1_000);
+    bench.claim(worker, 1_000);
+    bench.raw().execute("UPDATE jobs SET status = 'SUCCESSFUL'");
+    let settled: i64 = std::thread::scope(|scope| {
+        let settlers: Vec<_> = (0..4)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut settled = 0;
+                    loop {
+                        match bench.store.settle_reports().unwrap() {
+                            0 => return settled,
+                            some => settled += some,
+                        }
+                    }
+                })
+            })
+            .collect();
+        settlers.into_iter().map(|settler| settler.join().unwrap()).sum()
+    });
+    assert_eq!(settled + settle(&bench), 1_200, "each once");
+}
+
+#[test]
+fn whoever_claims_by_the_view_gets_what_windlass_would() {
+    let bench = Bench::new();
+    let of_queue = |queue: &str, priority| NewJob { queue: queue.to_owned(), priority, ..noop() };
+    let ids = bench
+        .store
+        .enqueue(vec![of_queue("a", 0), of_queue("a", 10), of_queue("paused", 0), of_queue("full", 0)])
+        .unwrap();
+    bench.store.pause_queue("paused").unwrap();
+    let raw = bench.raw();
+    raw.execute("INSERT INTO queues (name, max_running) VALUES ('full', 0)");
+    let seen =
+        || raw.rows("SELECT id FROM claimable_jobs ORDER BY claim_order, id", |row| row.get::<_, i64>(0));
+    assert_eq!(seen(), [ids[1], ids[0]]);
+    raw.execute("UPDATE jobs SET requires = '[\"gpu\"]' WHERE queue = 'a' AND priority = 10");
+    assert_eq!(seen(), [ids[0]]);
+    raw.execute("UPDATE queues SET fifo = 1, paused_at = NULL, max_running = NULL");
+    assert_eq!(seen(), [ids[0]], "queues in strict order are not theirs");
+}
