@@ -2,6 +2,7 @@
 
 use clap::Args;
 use serde::Serialize;
+use windlass::store::Problem;
 
 use crate::cli::GlobalOptions;
 use crate::database::Database;
@@ -30,6 +31,7 @@ struct Verdict {
 struct ProblemView {
     check: &'static str,
     detail: String,
+    next_step: &'static str,
 }
 
 /// Checks, and prints what is wrong.
@@ -39,7 +41,7 @@ pub(crate) fn execute(global: &GlobalOptions, _args: &CheckArgs) -> Result<(), F
     let problems: Vec<ProblemView> = database
         .ask(|store| store.check())?
         .into_iter()
-        .map(|problem| ProblemView { check: problem.check, detail: problem.detail })
+        .map(|Problem { check, detail, next_step }| ProblemView { check, detail, next_step })
         .collect();
     let verdict = Verdict { ok: problems.is_empty(), problems };
     Output { format: global.output }.object(&verdict, |verdict| text(verdict, place))?;
@@ -70,8 +72,18 @@ fn text(verdict: &Verdict, place: &Place) -> String {
     if verdict.ok {
         return format!("{place} is {}", paint(GREEN, "sound"));
     }
-    let line = |problem: &ProblemView| {
-        format!("{} {}: {}\n", paint(RED, "broken:"), problem.check, printable(&problem.detail))
-    };
-    verdict.problems.iter().map(line).collect()
+    let mut text = String::new();
+    for (index, problem) in verdict.problems.iter().enumerate() {
+        text.push_str(&format!(
+            "{} {}: {}\n",
+            paint(RED, "broken:"),
+            problem.check,
+            printable(&problem.detail)
+        ));
+        let is_last = verdict.problems.get(index + 1).is_none_or(|next| next.check != problem.check);
+        if is_last {
+            text.push_str(&format!("  next: {}\n", problem.next_step));
+        }
+    }
+    text
 }

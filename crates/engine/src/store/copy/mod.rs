@@ -33,15 +33,16 @@ impl Store {
     pub fn copy_to(&self, target: &Store) -> Result<Copied> {
         let source = Arc::clone(&self.database);
         let instance = uuid::Uuid::now_v7().simple().to_string();
-        target.write(WHAT, move |to| copy(&*source, to, &instance))
+        let now_ms = self.clock.now_ms();
+        target.write(WHAT, move |to| copy(&*source, to, &instance, now_ms))
     }
 }
 
-fn copy(source: &dyn Database, to: &mut dyn Connection, instance: &str) -> Result<Copied> {
+fn copy(source: &dyn Database, to: &mut dyn Connection, instance: &str, now_ms: i64) -> Result<Copied> {
     let mut copied = Copied::default();
     source.read(&mut |from| {
         refuse_what_runs(from, "source")?;
-        refuse_broken(from, "source")?;
+        refuse_broken(from, "source", now_ms)?;
         refuse_rows(to)?;
         copied = Copied::default();
         // Its own name is nobody's yet.
@@ -52,7 +53,7 @@ fn copy(source: &dyn Database, to: &mut dyn Connection, instance: &str) -> Resul
         }
         continue_ids(from, to)?;
         name_anew(to, instance)?;
-        verify(from, to)
+        verify(from, to, now_ms)
     })?;
     Ok(copied)
 }
@@ -73,8 +74,8 @@ fn refuse_what_runs(connection: &mut dyn Connection, which: &str) -> Result<()> 
     Err(Error::conflict(WHAT, reason))
 }
 
-fn refuse_broken(connection: &mut dyn Connection, which: &str) -> Result<()> {
-    let problems = broken_rules(connection)?;
+fn refuse_broken(connection: &mut dyn Connection, which: &str, now_ms: i64) -> Result<()> {
+    let problems = broken_rules(connection, now_ms)?;
     if problems.is_empty() {
         return Ok(());
     }
@@ -136,7 +137,7 @@ fn name_anew(to: &mut dyn Connection, instance: &str) -> Result<()> {
     Ok(())
 }
 
-fn verify(from: &mut dyn Connection, to: &mut dyn Connection) -> Result<()> {
+fn verify(from: &mut dyn Connection, to: &mut dyn Connection, now_ms: i64) -> Result<()> {
     for table in TABLES.iter().filter(|table| table.name != "instances") {
         let (read, written) = (table.count(from)?, table.count(to)?);
         if read != written {
@@ -144,7 +145,7 @@ fn verify(from: &mut dyn Connection, to: &mut dyn Connection) -> Result<()> {
             return Err(Error::internal(WHAT, detail));
         }
     }
-    let problems = broken_rules(to)?;
+    let problems = broken_rules(to, now_ms)?;
     match problems.first() {
         None => Ok(()),
         Some(problem) => Err(Error::internal(WHAT, format!("the copy breaks a rule: {}", problem.detail))),

@@ -1,0 +1,101 @@
+//! Rules of jobs, and of parents and children.
+
+use super::Invariant;
+
+const REPORT: &str = "nothing in Windlass writes that: look for another program that changes `jobs`, and restore \
+                      a backup when the job matters";
+const RECONCILE: &str = "a running `windlass serve` or `windlass worker` repairs the runs that go on; \
+                         `windlass cancel` ends one that does not";
+
+pub(super) const INVARIANTS: &[Invariant] = &[
+    Invariant {
+        rule: "a job that runs has an owner that was registered",
+        sql: "SELECT 'job j' || id || ' is RUNNING, and worker ' || worker_id || ' is unknown' FROM jobs
+              WHERE status = 'RUNNING'
+                AND NOT EXISTS (SELECT 1 FROM workers WHERE workers.id = jobs.worker_id)
+              LIMIT $1",
+        next_step: "`windlass resume`, or any worker, takes it back",
+    },
+    Invariant {
+        rule: "a job of a dead worker is taken back within a minute",
+        sql: "SELECT 'job j' || jobs.id || ' is RUNNING, and its worker ' || workers.id || ' is '
+                     || workers.status
+              FROM jobs JOIN workers ON workers.id = jobs.worker_id
+              WHERE jobs.status = 'RUNNING' AND workers.status IN ('STOPPED', 'DEAD')
+                AND workers.stopped_at < $2 - 60000
+              LIMIT $1",
+        next_step: "`windlass resume`, or any worker, takes it back",
+    },
+    Invariant {
+        rule: "no job has started before its parents were over",
+        sql: "SELECT 'job j' || child.id || ' is ' || child.status || ', and its parent j' || parent.id
+                     || ' is ' || parent.status
+                     || CASE WHEN parent.finished_at IS NULL THEN ', not over' ELSE '' END
+              FROM job_dependencies AS edges
+              JOIN jobs AS parent ON parent.id = edges.parent_id
+              JOIN jobs AS child ON child.id = edges.child_id
+              WHERE child.status IN ('SCHEDULED', 'PENDING', 'RUNNING', 'WAITING', 'SUCCESSFUL', 'FAILED')
+                AND (parent.finished_at IS NULL
+                     OR (parent.status <> 'SUCCESSFUL'
+                         AND NOT (parent.status = 'FAILED' AND parent.allow_failure = 1)))
+              LIMIT $1",
+        next_step: "cancel the child if it is not over: it may work on what is not there",
+    },
+    Invariant {
+        rule: "a blocked job counts its unfinished parents",
+        sql:
+            "SELECT 'job j' || id || ' counts ' || blocked_by || ' unfinished parents, and has ' || unfinished
+              FROM (SELECT jobs.id, jobs.blocked_by,
+                           (SELECT count(*) FROM job_dependencies AS edges
+                            JOIN jobs AS parent ON parent.id = edges.parent_id
+                            WHERE edges.child_id = jobs.id AND parent.finished_at IS NULL) AS unfinished
+                    FROM jobs WHERE jobs.status = 'BLOCKED') AS blocked
+              WHERE blocked_by <> unfinished OR unfinished = 0
+              LIMIT $1",
+        next_step: RECONCILE,
+    },
+    Invariant {
+        rule: "what is over has an end, what is not has none",
+        sql: "SELECT 'job j' || id || ' is ' || status
+                     || CASE WHEN finished_at IS NULL THEN ' without' ELSE ' with' END || ' an end' FROM jobs
+              WHERE (status = 'SKIPPED' AND finished_at IS NULL)
+                 OR (status IN ('BLOCKED', 'SCHEDULED', 'PENDING', 'RUNNING', 'WAITING')
+                     AND finished_at IS NOT NULL)
+              LIMIT $1",
+        next_step: REPORT,
+    },
+    Invariant {
+        rule: "failures and interruptions stay within their bounds",
+        sql: "SELECT 'job j' || id || ' has ' || failures || ' failures of ' || max_attempts || ' and '
+                     || interruptions || ' interruptions of ' || max_interruptions
+              FROM jobs
+              WHERE failures > max_attempts OR interruptions > max_interruptions + 1
+              LIMIT $1",
+        next_step: REPORT,
+    },
+    Invariant {
+        rule: "no more jobs with a concurrency key run or are next than its limit",
+        sql: "SELECT 'key ' || concurrency_key || ' is held by ' || count(*) || ' jobs of at most '
+                     || max(concurrency_limit)
+              FROM jobs
+              WHERE concurrency_key IS NOT NULL AND status IN ('PENDING', 'RUNNING')
+              GROUP BY concurrency_key
+              HAVING count(*) > max(concurrency_limit)
+              LIMIT $1",
+        next_step: "`windlass cancel` stops one of them if they must not run at the same time",
+    },
+    Invariant {
+        rule: "a job waits for its concurrency key only while others hold it",
+        sql:
+            "SELECT 'job j' || id || ' waits for key ' || concurrency_key || ', which nobody holds' FROM jobs
+              WHERE status = 'WAITING' AND concurrency_key IS NOT NULL
+                AND NOT EXISTS (SELECT 1 FROM jobs AS holder
+                                WHERE holder.concurrency_key = jobs.concurrency_key
+                                  AND holder.concurrency_key IS NOT NULL
+                                  AND (holder.status IN ('PENDING', 'RUNNING')
+                                       OR (holder.finished_at IS NULL
+                                           AND holder.status IN ('SUCCESSFUL', 'FAILED', 'CANCELLED'))))
+              LIMIT $1",
+        next_step: "`windlass retry` or `windlass cancel` it",
+    },
+];

@@ -1,0 +1,66 @@
+//! The invariants of the design as queries: each finds rows that break a rule.
+
+mod jobs;
+mod runs;
+mod service;
+
+use super::Store;
+use crate::db::{Connection, all};
+use crate::error::Result;
+
+/// A broken rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// The rule.
+    pub check: &'static str,
+    /// Where it is broken.
+    pub detail: String,
+    /// What to do about it.
+    pub next_step: &'static str,
+}
+
+/// Rows shown for each rule at most.
+const SHOWN_MAX: usize = 20;
+
+/// A rule that rows keep.
+struct Invariant {
+    rule: &'static str,
+    /// Gives a text about each row that breaks it, at most `$1`. `$2` is the present instant.
+    sql: &'static str,
+    next_step: &'static str,
+}
+
+const STORAGE: Invariant = Invariant {
+    rule: "the storage is sound",
+    sql: "SELECT detail FROM {damage} AS damage LIMIT $1",
+    next_step: "stop whatever uses the database, and restore a backup",
+};
+
+impl Store {
+    /// Checks every invariant, on one snapshot. An empty list is a sound database.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn check(&self) -> Result<Vec<Problem>> {
+        let now_ms = self.clock.now_ms();
+        self.read(|connection| broken_rules(connection, now_ms))
+    }
+}
+
+/// Checks every invariant inside the caller's transaction.
+pub(super) fn broken_rules(connection: &mut dyn Connection, now_ms: i64) -> Result<Vec<Problem>> {
+    let mut problems = Vec::new();
+    let invariants = [&STORAGE].into_iter().chain(jobs::INVARIANTS).chain(runs::INVARIANTS);
+    for Invariant { rule: check, sql, next_step } in invariants.chain(service::INVARIANTS) {
+        let parameters = [(SHOWN_MAX as i64 + 1).into(), now_ms.into()];
+        let used = if sql.contains("$2") { 2 } else { 1 };
+        let mut details =
+            all(connection, sql, &parameters[..used], |row| Ok(row.lossy_text(0)?.unwrap_or_default()))?;
+        if details.len() > SHOWN_MAX {
+            details.truncate(SHOWN_MAX);
+            details.push(format!("more than {SHOWN_MAX} rows break this rule; the others are not shown"));
+        }
+        problems.extend(details.into_iter().map(|detail| Problem { check, detail, next_step }));
+    }
+    Ok(problems)
+}

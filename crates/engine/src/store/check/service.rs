@@ -1,0 +1,56 @@
+//! Rules of queues, schedules and registrations.
+
+use super::Invariant;
+
+const LIMIT: &str = "nothing to do when the limit was made smaller while they ran: it holds for the next; else stop \
+                     whatever claims from the queue by a program of its own";
+const APPLY: &str = "`windlass apply` the workflow's file again";
+
+pub(super) const INVARIANTS: &[Invariant] = &[
+    Invariant {
+        rule: "no more jobs of a queue run than its limit",
+        sql: "SELECT 'queue ' || name || ' runs ' || running || ' jobs of at most ' || most
+              FROM (SELECT queues.name,
+                           CASE WHEN queues.fifo = 1 THEN 1 ELSE queues.max_running END AS most,
+                           (SELECT count(*) FROM jobs
+                            WHERE jobs.status = 'RUNNING' AND jobs.queue = queues.name) AS running
+                    FROM queues) AS counted
+              WHERE running > most
+              LIMIT $1",
+        next_step: LIMIT,
+    },
+    Invariant {
+        rule: "an occurrence has a run, or waits, or was skipped: one of them",
+        sql: "SELECT 'schedule ' || schedules.workflow || '/' || schedules.name || ' has run ' || runs.id
+                     || ' for ' || occurrences.scheduled_for || ', and the occurrence is '
+                     || occurrences.status || ' too'
+              FROM occurrences
+              JOIN runs ON runs.schedule_id = occurrences.schedule_id
+                       AND runs.scheduled_for = occurrences.scheduled_for
+              JOIN schedules ON schedules.id = occurrences.schedule_id
+              LIMIT $1",
+        next_step: "nothing is made twice: the run stands for it, and a second one is refused by the tables",
+    },
+    Invariant {
+        rule: "what a schedule does next comes after what is decided",
+        sql: "SELECT 'schedule ' || workflow || '/' || name || ' is next at ' || next_at
+                     || ', and everything up to ' || decided_until || ' is decided'
+              FROM schedules
+              WHERE removed_at IS NULL AND next_at <= decided_until
+              LIMIT $1",
+        next_step: "`windlass schedule pause` and `windlass schedule resume` compute it anew",
+    },
+    Invariant {
+        rule: "a registered workflow is one of its versions",
+        sql: "SELECT 'workflow ' || registrations.name || ' is registered as version '
+                     || registrations.version || ', which is not among its versions'
+              FROM registrations
+              WHERE NOT EXISTS (SELECT 1 FROM registration_versions AS versions
+                                WHERE versions.name = registrations.name
+                                  AND versions.version = registrations.version
+                                  AND versions.workflow_id = registrations.workflow_id)
+                 OR NOT EXISTS (SELECT 1 FROM workflows WHERE workflows.id = registrations.workflow_id)
+              LIMIT $1",
+        next_step: APPLY,
+    },
+];

@@ -1,0 +1,163 @@
+//! Every rule of `check` finds the row that breaks it, and nothing else does.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+mod support;
+
+use std::collections::BTreeSet;
+
+use support::{Bench, graph, noop};
+use windlass_engine::store::Problem;
+
+/// A sound database with something of everything: run 1 (three jobs in a row, the first runs), job 4 alone.
+fn furnished() -> Bench {
+    let bench = Bench::new();
+    bench.submit(graph(vec![vec![], vec![0], vec![1]]));
+    bench.enqueue(noop());
+    let worker = bench.worker();
+    assert_eq!(bench.claim(worker, 1)[0].id, 1);
+    bench.raw().execute(
+        "INSERT INTO schedules (workflow, name, next_at, decided_until) VALUES ('w', 's', 20, 10);
+         INSERT INTO registration_versions (name, version, workflow_id, applied_at) VALUES ('graph', 1, 1, 1);
+         INSERT INTO registrations (name, version, workflow_id) VALUES ('graph', 1, 1);
+         INSERT INTO queues (name, max_running) VALUES ('default', 1);
+         INSERT INTO occurrences (schedule_id, scheduled_for, status, source, start_after)
+             VALUES (1, 10, 'SKIPPED', 'schedule', 10);
+         UPDATE runs SET schedule_id = 1, scheduled_for = 20;",
+    );
+    bench.assert_sound();
+    bench
+}
+
+/// (the rule, what breaks it, what is said)
+const BREAKS: &[(&str, &str, &str)] = &[
+    (
+        "a job that runs has an owner that was registered",
+        "UPDATE jobs SET worker_id = 99 WHERE id = 1",
+        "job j1 is RUNNING, and worker 99 is unknown",
+    ),
+    (
+        "a job of a dead worker is taken back within a minute",
+        "UPDATE workers SET status = 'DEAD', stopped_at = 939999",
+        "job j1 is RUNNING, and its worker 1 is DEAD",
+    ),
+    (
+        "no job has started before its parents were over",
+        "UPDATE jobs SET status = 'PENDING' WHERE id = 2",
+        "job j2 is PENDING, and its parent j1 is RUNNING, not over",
+    ),
+    (
+        "a blocked job counts its unfinished parents",
+        "UPDATE jobs SET blocked_by = 5 WHERE id = 3",
+        "job j3 counts 5 unfinished parents, and has 1",
+    ),
+    (
+        "what is over has an end, what is not has none",
+        "UPDATE jobs SET finished_at = 7 WHERE id = 4",
+        "job j4 is PENDING with an end",
+    ),
+    (
+        "what is over has an end, what is not has none",
+        "UPDATE jobs SET status = 'SKIPPED' WHERE id = 4",
+        "job j4 is SKIPPED without an end",
+    ),
+    (
+        "failures and interruptions stay within their bounds",
+        "UPDATE jobs SET failures = 4 WHERE id = 4",
+        "job j4 has 4 failures of 3 and 0 interruptions of 25",
+    ),
+    (
+        "no more jobs with a concurrency key run or are next than its limit",
+        "UPDATE jobs SET concurrency_key = 'k', concurrency_limit = 1 WHERE id IN (1, 4)",
+        "key k is held by 2 jobs of at most 1",
+    ),
+    (
+        "a job waits for its concurrency key only while others hold it",
+        "UPDATE jobs SET status = 'WAITING', concurrency_key = 'k', concurrency_limit = 1 WHERE id = 4",
+        "job j4 waits for key k, which nobody holds",
+    ),
+    (
+        "a run counts its unfinished jobs",
+        "UPDATE runs SET unfinished_jobs = 2",
+        "run 1 counts 2 unfinished jobs, and has 3",
+    ),
+    (
+        "a run that is not over has all its jobs",
+        "UPDATE runs SET total_jobs = 4",
+        "run 1 counts 4 jobs, and has 3",
+    ),
+    (
+        "a run is over exactly when its last job is",
+        "UPDATE runs SET finished_at = 5",
+        "run 1 is RUNNING with 3 unfinished jobs",
+    ),
+    (
+        "a run is successful exactly when no job that matters failed",
+        "UPDATE jobs SET status = 'CANCELLED', finished_at = 5, blocked_by = 0 WHERE run_id = 1;
+         UPDATE runs SET status = 'SUCCESSFUL', finished_at = 5, unfinished_jobs = 0",
+        "run 1 is SUCCESSFUL with 3 failed jobs",
+    ),
+    (
+        "no more jobs of a queue run than its limit",
+        "UPDATE queues SET max_running = 0",
+        "queue default runs 1 jobs of at most 0",
+    ),
+    (
+        "no more jobs of a queue run than its limit",
+        "UPDATE queues SET max_running = NULL, fifo = 1;
+         UPDATE jobs SET status = 'RUNNING', worker_id = 1 WHERE id = 4",
+        "queue default runs 2 jobs of at most 1",
+    ),
+    (
+        "an occurrence has a run, or waits, or was skipped: one of them",
+        "UPDATE runs SET scheduled_for = 10",
+        "schedule w/s has run 1 for 10, and the occurrence is SKIPPED too",
+    ),
+    (
+        "what a schedule does next comes after what is decided",
+        "UPDATE schedules SET decided_until = 20",
+        "schedule w/s is next at 20, and everything up to 20 is decided",
+    ),
+    (
+        "a registered workflow is one of its versions",
+        "UPDATE registrations SET version = 2",
+        "workflow graph is registered as version 2, which is not among its versions",
+    ),
+];
+
+#[test]
+fn each_rule_finds_the_row_that_breaks_it_and_no_other_rule_does() {
+    for (rule, statement, detail) in BREAKS {
+        let bench = furnished();
+        bench.raw().execute(statement);
+        let problems = bench.store.check().unwrap();
+        let said: Vec<(&str, &str)> =
+            problems.iter().map(|problem| (problem.check, problem.detail.as_str())).collect();
+        assert_eq!(said, [(*rule, *detail)], "{statement}");
+        assert!(problems.iter().all(|Problem { next_step, .. }| !next_step.is_empty()));
+    }
+}
+
+/// The storage's own check is tested with a damaged file.
+#[test]
+fn no_rule_is_without_a_row_that_breaks_it() {
+    let sources = ["jobs", "runs", "service"].map(|name| {
+        std::fs::read_to_string(format!("{}/src/store/check/{name}.rs", env!("CARGO_MANIFEST_DIR"))).unwrap()
+    });
+    let rules: BTreeSet<&str> = sources
+        .iter()
+        .flat_map(|source| source.lines())
+        .filter_map(|line| line.trim().strip_prefix("rule: \"")?.strip_suffix("\","))
+        .collect();
+    assert!(rules.len() >= 15, "{rules:?}");
+    assert_eq!(rules, BREAKS.iter().map(|(rule, _, _)| *rule).collect());
+}
+
+#[test]
+fn what_is_said_is_bounded() {
+    let bench = Bench::new();
+    bench.store.enqueue(vec![noop(); 100]).unwrap();
+    bench.raw().execute("UPDATE jobs SET failures = 9");
+    let problems = bench.store.check().unwrap();
+    assert_eq!(problems.len(), 21);
+    assert_eq!(problems[20].detail, "more than 20 rows break this rule; the others are not shown");
+}
