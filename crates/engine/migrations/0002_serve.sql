@@ -81,7 +81,9 @@ ALTER TABLE jobs ADD COLUMN on_full {text} NOT NULL DEFAULT 'wait'
 -- grow old at the same pace, so the order of two jobs never changes and none waits for ever.
 DROP INDEX jobs_claim;
 DROP INDEX jobs_claim_in_run;
-CREATE INDEX jobs_claim ON jobs (queue, kind, requires, version, {rank}, id) WHERE status = 'PENDING';
+-- Who claims by run does not say `kind > ''`, and so can't be led through the lanes of all others.
+CREATE INDEX jobs_claim ON jobs (queue, kind, requires, version, {rank}, id)
+    WHERE status = 'PENDING' AND kind > '';
 CREATE INDEX jobs_claim_in_run ON jobs (run_id, {rank}, id)
     WHERE status = 'PENDING' AND run_id IS NOT NULL;
 -- Says also how many of a queue's jobs run.
@@ -91,7 +93,7 @@ CREATE INDEX jobs_running ON jobs (worker_id, id, queue) WHERE status = 'RUNNING
 CREATE INDEX jobs_key_taken ON jobs (concurrency_key, id)
     WHERE concurrency_key IS NOT NULL AND status IN ('PENDING', 'RUNNING');
 -- Those that do not simply wait.
-CREATE INDEX jobs_key_impatient ON jobs (id)
+CREATE INDEX jobs_key_impatient ON jobs (concurrency_key, id)
     WHERE concurrency_key IS NOT NULL AND status = 'WAITING' AND on_full <> 'wait';
 CREATE INDEX jobs_key_waiting ON jobs (concurrency_key, {rank}, id)
     WHERE concurrency_key IS NOT NULL AND status = 'WAITING';
@@ -130,7 +132,7 @@ CREATE VIEW claimable_jobs AS
     SELECT id, run_id, name, kind, queue, priority, execute_after, payload, attempt, failures, max_attempts,
            timeout_ms, created_at, {rank} AS claim_order
     FROM jobs
-    WHERE status = 'PENDING' AND requires = '[]' AND version = 0
+    WHERE status = 'PENDING' AND kind > '' AND requires = '[]' AND version = 0
       AND queue NOT IN (
           SELECT queues.name FROM queues
           WHERE queues.paused_at IS NOT NULL OR queues.rate_jobs IS NOT NULL OR queues.fifo = 1

@@ -8,13 +8,16 @@
 use super::cancel::cancel_job;
 use super::finish::{Ended, lock_runs_of, settle};
 use super::{Store, json_ids};
-use crate::db::{Connection, all, one};
+use crate::db::{Connection, Row, all, one};
 use crate::error::Result;
 use crate::signal::Hints;
 use crate::status::JobStatus;
 
-/// Jobs of one key that are looked at in one transaction.
-const LOOK_MAX: i64 = 1_000;
+/// The highest limit of a concurrency key: so many of its jobs are counted whenever one of them ends.
+pub const CONCURRENCY_LIMIT_MAX: i64 = 1_000;
+/// Jobs that wait for a slot of one key, and as many that don't simply wait, that are looked at in one
+/// transaction.
+const LOOK_MAX: i64 = 100;
 /// Keys that the scheduler looks at in one turn, of each sort.
 const KEYS_MAX: i64 = 200;
 
@@ -56,29 +59,40 @@ impl Decision {
 
 /// Decides about the jobs of a key. The holders come oldest first, the candidates in the order of claiming.
 fn decide(holders: &[Holder], candidates: &[Candidate]) -> Decision {
-    let taken = holders.len() as i64;
+    let cancel = too_old(holders, candidates);
+    let staying: Vec<&Candidate> =
+        candidates.iter().filter(|candidate| !cancel.contains(&candidate.id)).collect();
     // The first that finds no room holds up those behind it: nobody is overtaken.
-    let fits = |(index, candidate): &(usize, &Candidate)| taken + (*index as i64) < candidate.limit;
-    let admitted = candidates.iter().enumerate().take_while(fits).count();
-    let (admit, left) = candidates.split_at(admitted);
-    let mut decision =
-        Decision { admit: admit.iter().map(|candidate| candidate.id).collect(), ..Decision::default() };
-    decision.skip = ids_of(left, OnFull::Skip);
-    let impatient = ids_of(left, OnFull::CancelOldest);
-    if let Some(newest) = left.iter().rev().find(|candidate| candidate.on_full == OnFull::CancelOldest) {
-        // The newest win. What is stopping makes room already.
-        let staying = holders.iter().filter(|holder| !holder.is_stopping).map(|holder| holder.id);
-        let alive: Vec<i64> =
-            staying.chain(decision.admit.iter().copied()).chain(impatient.iter().copied()).collect();
-        let excess = alive.len().saturating_sub(usize::try_from(newest.limit).unwrap_or(usize::MAX).max(1));
-        decision.cancel = alive[..excess].to_vec();
-        decision.admit.retain(|id| !decision.cancel.contains(id));
+    let taken = holders.len() as i64;
+    let fits = |(index, candidate): &(usize, &&Candidate)| taken + (*index as i64) < candidate.limit;
+    let admitted = staying.iter().enumerate().take_while(fits).count();
+    let (admit, left) = staying.split_at(admitted);
+    Decision {
+        admit: ids_of(admit, |_any| true),
+        skip: ids_of(left, |on_full| on_full == OnFull::Skip),
+        cancel,
     }
-    decision
 }
 
-fn ids_of(candidates: &[Candidate], on_full: OnFull) -> Vec<i64> {
-    candidates.iter().filter(|candidate| candidate.on_full == on_full).map(|candidate| candidate.id).collect()
+/// Who makes room for those that cancel the oldest: of them and the holders the newest stay, as many as may.
+/// What is stopping makes room already.
+fn too_old(holders: &[Holder], candidates: &[Candidate]) -> Vec<i64> {
+    let candidates: Vec<&Candidate> = candidates.iter().collect();
+    let impatient = ids_of(&candidates, |on_full| on_full == OnFull::CancelOldest);
+    let Some(newest) = candidates.iter().rev().find(|candidate| candidate.on_full == OnFull::CancelOldest)
+    else {
+        return Vec::new();
+    };
+    let mut alive: Vec<i64> =
+        holders.iter().filter(|holder| !holder.is_stopping).map(|holder| holder.id).collect();
+    alive.extend(impatient);
+    let may = usize::try_from(newest.limit).unwrap_or(usize::MAX).max(1);
+    alive.truncate(alive.len().saturating_sub(may));
+    alive
+}
+
+fn ids_of(candidates: &[&Candidate], is_wanted: fn(OnFull) -> bool) -> Vec<i64> {
+    candidates.iter().filter(|candidate| is_wanted(candidate.on_full)).map(|candidate| candidate.id).collect()
 }
 
 /// Gives the free slots of some keys to the jobs that wait for them; returns those that became claimable.
@@ -95,7 +109,8 @@ pub(super) fn admit(connection: &mut dyn Connection, keys: &[String], now_ms: i6
         }
         let decision = look(connection, key)?;
         claimable.extend(make_pending(connection, &decision.admit, now_ms)?);
-        if !decision.skip.is_empty() || !decision.cancel.is_empty() {
+        let is_more = decision.admit.len() as i64 >= LOOK_MAX;
+        if is_more || !decision.skip.is_empty() || !decision.cancel.is_empty() {
             connection.hint(Hints::DUE);
         }
     }
@@ -163,29 +178,45 @@ fn look(connection: &mut dyn Connection, key: &str) -> Result<Decision> {
         "SELECT id, cancel_requested_at FROM jobs
          WHERE concurrency_key IS NOT NULL AND concurrency_key = $1 AND status IN ('PENDING', 'RUNNING')
          ORDER BY id LIMIT $2",
-        &[key.into(), LOOK_MAX.into()],
+        &[key.into(), CONCURRENCY_LIMIT_MAX.into()],
         |row| Ok(Holder { id: row.integer(0)?, is_stopping: row.optional_integer(1)?.is_some() }),
     )?;
-    let candidates = all(
+    let mut candidates = all(
         connection,
-        "SELECT id, coalesce(concurrency_limit, 1), on_full, attempt FROM jobs
+        "SELECT id, {rank}, coalesce(concurrency_limit, 1), on_full, attempt FROM jobs
          WHERE concurrency_key IS NOT NULL AND concurrency_key = $1 AND status = 'WAITING'
          ORDER BY {rank}, id LIMIT $2",
         &[key.into(), LOOK_MAX.into()],
-        |row| {
-            let has_begun = row.integer(3)? > 0;
-            let on_full = row.parsed(2, |text| match text {
-                "wait" => Some(OnFull::Wait),
-                // What was accepted once is carried through.
-                "skip" if has_begun => Some(OnFull::Wait),
-                "skip" => Some(OnFull::Skip),
-                "cancel_oldest" => Some(OnFull::CancelOldest),
-                _ => None,
-            })?;
-            Ok(Candidate { id: row.integer(0)?, limit: row.integer(1)?, on_full })
-        },
+        read_candidate,
     )?;
+    candidates.extend(all(
+        connection,
+        "SELECT id, {rank}, coalesce(concurrency_limit, 1), on_full, attempt FROM jobs
+         WHERE concurrency_key IS NOT NULL AND concurrency_key = $1 AND status = 'WAITING'
+           AND on_full <> 'wait'
+         ORDER BY id LIMIT $2",
+        &[key.into(), LOOK_MAX.into()],
+        read_candidate,
+    )?);
+    candidates.sort_by_key(|(rank, candidate)| (*rank, candidate.id));
+    candidates.dedup();
+    let candidates: Vec<Candidate> = candidates.into_iter().map(|(_rank, candidate)| candidate).collect();
     Ok(decide(&holders, &candidates))
+}
+
+/// With its place in the order of claiming.
+fn read_candidate(row: &dyn Row) -> Result<(i64, Candidate)> {
+    let has_begun = row.integer(4)? > 0;
+    let on_full = row.parsed(3, |text| match text {
+        "wait" => Some(OnFull::Wait),
+        // What was accepted once is carried through.
+        "skip" if has_begun => Some(OnFull::Wait),
+        "skip" => Some(OnFull::Skip),
+        "cancel_oldest" => Some(OnFull::CancelOldest),
+        _ => None,
+    })?;
+    let limit = row.integer(2)?.min(CONCURRENCY_LIMIT_MAX);
+    Ok((row.integer(1)?, Candidate { id: row.integer(0)?, limit, on_full }))
 }
 
 fn make_pending(connection: &mut dyn Connection, ids: &[i64], now_ms: i64) -> Result<Vec<i64>> {
@@ -273,7 +304,7 @@ fn impatient_keys(connection: &mut dyn Connection) -> Result<Vec<String>> {
         connection,
         "SELECT concurrency_key FROM jobs
          WHERE concurrency_key IS NOT NULL AND status = 'WAITING' AND on_full <> 'wait'
-         ORDER BY id LIMIT $1",
+         ORDER BY concurrency_key LIMIT $1",
         &[KEYS_MAX.into()],
         |row| row.text(0),
     )?;
@@ -312,7 +343,7 @@ mod tests {
             (holders(&[1], &[1]), candidates(&[4], 1, CancelOldest), decision(&[], &[], &[])),
             (holders(&[1], &[1]), candidates(&[4, 5], 1, CancelOldest), decision(&[], &[], &[4])),
             (holders(&[1, 2], &[]), candidates(&[4], 2, CancelOldest), decision(&[], &[], &[1])),
-            (holders(&[], &[]), candidates(&[4, 5, 6], 1, CancelOldest), decision(&[], &[], &[4, 5])),
+            (holders(&[], &[]), candidates(&[4, 5, 6], 1, CancelOldest), decision(&[6], &[], &[4, 5])),
         ];
         for (holders, candidates, expected) in cases {
             assert_eq!(decide(&holders, &candidates), expected, "{holders:?} {candidates:?}");

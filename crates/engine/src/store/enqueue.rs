@@ -2,7 +2,7 @@
 
 use windlass_workflow::model::Concurrency;
 
-use super::admission::admit;
+use super::admission::{CONCURRENCY_LIMIT_MAX, admit};
 use super::submit::on_full;
 use super::{Store, json_rows};
 use crate::db::{Connection, all};
@@ -101,8 +101,11 @@ fn check(job: &NewJob) -> Result<()> {
     if job.max_attempts < 1 {
         return Err(Error::invalid(operation(), "max_attempts must be at least 1"));
     }
-    if job.concurrency.as_ref().is_some_and(|concurrency| concurrency.limit < 1) {
-        return Err(Error::invalid(operation(), "the limit of its concurrency must be at least 1"));
+    if let Some(concurrency) = &job.concurrency
+        && !(1..=CONCURRENCY_LIMIT_MAX).contains(&concurrency.limit)
+    {
+        let reason = format!("the limit of its concurrency key must be 1 to {CONCURRENCY_LIMIT_MAX}");
+        return Err(Error::invalid(operation(), reason));
     }
     serde_json::from_str::<serde::de::IgnoredAny>(&job.payload)
         .map(|_valid| ())

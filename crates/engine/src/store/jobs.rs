@@ -334,7 +334,7 @@ impl Store {
         self.read(|connection| {
             one(
                 connection,
-                "SELECT (SELECT count(*) FROM jobs WHERE status = 'PENDING')
+                "SELECT (SELECT count(*) FROM jobs WHERE status = 'PENDING' AND kind > '')
                       + (SELECT count(*) FROM jobs WHERE status = 'SCHEDULED')
                       + (SELECT count(*) FROM jobs WHERE status = 'RUNNING')",
                 &[],

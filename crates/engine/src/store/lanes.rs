@@ -283,11 +283,11 @@ fn lane_heads(connection: &mut dyn Connection) -> Result<Vec<Head>> {
     let mut heads = all(
         connection,
         "WITH RECURSIVE heads (id) AS (
-             SELECT (SELECT id FROM jobs WHERE status = 'PENDING'
+             SELECT (SELECT id FROM jobs WHERE status = 'PENDING' AND kind > ''
                      ORDER BY queue, kind, requires, version, {rank}, id LIMIT 1)
              UNION ALL
              SELECT (SELECT next.id FROM jobs AS next
-                     WHERE next.status = 'PENDING'
+                     WHERE next.status = 'PENDING' AND next.kind > ''
                        AND (next.queue, next.kind, next.requires, next.version)
                            > (head.queue, head.kind, head.requires, head.version)
                      ORDER BY next.queue, next.kind, next.requires, next.version, {rank}, next.id LIMIT 1)
@@ -312,7 +312,7 @@ fn read_lane(connection: &mut dyn Connection, head: &Head, limit: usize) -> Resu
     all(
         connection,
         "SELECT id, {rank} FROM jobs
-         WHERE status = 'PENDING' AND queue = (SELECT queue FROM jobs WHERE id = $1)
+         WHERE status = 'PENDING' AND kind > '' AND queue = (SELECT queue FROM jobs WHERE id = $1)
            AND kind = (SELECT kind FROM jobs WHERE id = $1)
            AND requires = (SELECT requires FROM jobs WHERE id = $1)
            AND version = (SELECT version FROM jobs WHERE id = $1)

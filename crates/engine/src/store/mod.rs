@@ -35,6 +35,7 @@ use crate::random::Random;
 use crate::signal::{Hints, Listener, Signals};
 
 pub use abilities::Abilities;
+pub use admission::CONCURRENCY_LIMIT_MAX;
 pub use attempts::Attempt;
 pub use cancel::Cancellation;
 pub use check::Problem;

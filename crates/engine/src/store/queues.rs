@@ -129,7 +129,7 @@ impl Store {
                 connection.execute(
                     "UPDATE jobs SET priority = 0
                      WHERE id IN (SELECT id FROM jobs
-                                  WHERE status = 'PENDING' AND queue = $1 AND priority <> 0 LIMIT $2)
+                                  WHERE status = 'PENDING' AND kind > '' AND queue = $1 AND priority <> 0 LIMIT $2)
                        AND {guard status = 'PENDING'}",
                     &[(&name).into(), LEVEL_MAX.into()],
                 )
@@ -149,7 +149,7 @@ impl Store {
             all(
                 connection,
                 "WITH counts (queue, pending, running, scheduled) AS (
-                     SELECT queue, count(*), 0, 0 FROM jobs WHERE status = 'PENDING' GROUP BY queue
+                     SELECT queue, count(*), 0, 0 FROM jobs WHERE status = 'PENDING' AND kind > '' GROUP BY queue
                      UNION ALL
                      SELECT queue, 0, count(*), 0 FROM jobs WHERE status = 'RUNNING' GROUP BY queue
                      UNION ALL

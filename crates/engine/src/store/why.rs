@@ -186,7 +186,7 @@ impl Store {
             one(
                 connection,
                 "SELECT count(*) FROM jobs
-                 WHERE status = 'PENDING' AND queue = $1
+                 WHERE status = 'PENDING' AND kind > '' AND queue = $1
                    AND ({rank}, id) < (SELECT {rank}, id FROM jobs AS this WHERE this.id = $2)",
                 &[(&job.queue).into(), job.id.into()],
                 |row| row.integer(0),

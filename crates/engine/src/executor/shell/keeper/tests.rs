@@ -199,8 +199,11 @@ fn sleep_through_the_lease(reach: Reach) -> bool {
     std::thread::sleep(Duration::from_millis(3_500));
     assert!(job.runs(), "the keeper was stopped");
     kill_process_group(group, Signal::CONT).unwrap();
-    let woken = Instant::now();
-    wait_for("the keeper's decision", || !job.runs() || woken.elapsed() > Duration::from_millis(600));
+    match reach {
+        Reach::ManyHosts => wait_for("the end of the job", || !job.runs()),
+        // Nothing is to happen: so long it has for doing it all the same.
+        Reach::OneKernel => std::thread::sleep(Duration::from_millis(600)),
+    }
     job.runs()
 }
 
