@@ -176,7 +176,7 @@ fn the_claim_reads_its_index_in_order() {
     assert_eq!(heads.len(), 3, "by concurrency key, by lane, and by run");
     let raw = rusqlite::Connection::open(&path).unwrap();
     for (statement, index) in
-        heads.into_iter().zip(["jobs_key_waiting ", "jobs_claim ", "jobs_claim_in_run "])
+        heads.into_iter().zip(["jobs_claim ", "jobs_key_waiting ", "jobs_claim_in_run "])
     {
         let plan = plan(&raw, &Dialect::Sqlite.translate(statement));
         assert!(plan[0].contains(index), "{plan:?}");
