@@ -10,6 +10,7 @@ pub(crate) mod lower;
 pub mod model;
 pub mod params;
 pub mod report;
+pub mod schedule;
 pub mod source;
 pub mod strict;
 mod suggest;

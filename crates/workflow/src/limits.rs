@@ -44,6 +44,14 @@ pub const RETRY_FACTOR: f64 = 1_000.0;
 /// The highest priority; the lowest is its negative.
 pub const PRIORITY: i64 = 1_000;
 
+/// Years in which a day of a cron rule must be found: Monday the 29th of February comes every 28 years, and
+/// once in 40 around a year like 2100.
+pub const SCHEDULE_SEARCH_YEARS: i32 = 41;
+/// Occurrences are after this instant, in milliseconds since the Unix epoch: the year 1.
+pub const SCHEDULE_FIRST_MS: i64 = -62_135_596_800_000;
+/// Occurrences are not after this instant: the end of the year 9999.
+pub const SCHEDULE_LAST_MS: i64 = 253_402_300_799_999;
+
 /// Errors that a report shows; it counts the rest.
 pub const ERRORS_SHOWN: usize = 50;
 /// Errors that are kept while a file is read, before the first ones by place are shown.

@@ -1,0 +1,125 @@
+//! When a schedule occurs: pure functions of its rule, its zone and an instant. No clock is read here.
+//!
+//! A `cron` rule speaks of the clock on the wall. [`local`] walks over the times that such a clock can
+//! show, and knows nothing of zones; [`zone`] says at which instant a clock shows a time, and what
+//! becomes of it when the clock is put forward or back; [`occurrences`] joins the two.
+
+mod cron;
+mod instant;
+mod jitter;
+mod local;
+mod occurrences;
+mod params;
+mod zone;
+
+use std::fmt;
+
+use chrono::NaiveDateTime;
+
+pub use instant::{local_text, parse_instant};
+pub use jitter::jitter;
+pub use occurrences::{Backwards, Occurrences};
+pub use params::{ScheduleParamError, render_params};
+
+use crate::model::{Rule, Schedule};
+use cron::Cron;
+use zone::Zone;
+
+/// A schedule's rule, ready to be asked when it occurs.
+#[derive(Debug, Clone)]
+pub struct Timetable {
+    times: Times,
+    /// No occurrence before this instant.
+    start_ms: Option<i64>,
+    /// No occurrence from this instant on.
+    end_ms: Option<i64>,
+}
+
+#[derive(Debug, Clone)]
+enum Times {
+    /// What a clock on the wall shows.
+    Cron(Box<Cron>, Zone),
+    /// Multiples of an interval, counted from `origin_ms`.
+    Every { interval_ms: i64, origin_ms: i64 },
+}
+
+/// One time at which a schedule is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Occurrence {
+    /// The instant, in milliseconds since the Unix epoch.
+    pub at_ms: i64,
+    /// How a change of the clock touches it. Nothing on nearly all days.
+    pub moved: Option<Moved>,
+}
+
+/// What a change of the clock does to an occurrence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moved {
+    /// The clock is put forward over `local`, a time that does not exist that day. The occurrence is at the
+    /// first instant after the gap.
+    GapForward {
+        /// The first time of the rule that is left out.
+        local: NaiveDateTime,
+    },
+    /// The clock is put back, and shows `local` twice. The occurrence is the first time.
+    FoldFirst {
+        /// The time that is there twice.
+        local: NaiveDateTime,
+    },
+}
+
+impl fmt::Display for Moved {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Moved::GapForward { local } => {
+                write!(formatter, "{} does not exist: the clock is put forward", local.format("%F %T"))
+            }
+            Moved::FoldFirst { local } => {
+                write!(formatter, "{} comes twice: the clock is put back", local.format("%F %T"))
+            }
+        }
+    }
+}
+
+/// Why there is no timetable for a schedule: the reason, and what to write instead.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}; {help}")]
+pub struct RuleError {
+    /// What is wrong.
+    pub reason: String,
+    /// What to do about it.
+    pub help: String,
+}
+
+impl RuleError {
+    fn new(reason: impl Into<String>, help: impl Into<String>) -> RuleError {
+        RuleError { reason: reason.into(), help: help.into() }
+    }
+}
+
+impl Timetable {
+    /// Compiles the rule of a schedule.
+    ///
+    /// # Errors
+    /// When the cron expression cannot be read or never matches a day, the interval is too short, or there is
+    /// no such zone.
+    pub fn of(schedule: &Schedule) -> Result<Timetable, RuleError> {
+        let times = match &schedule.rule {
+            Rule::Cron(text) => Times::Cron(Box::new(Cron::parse(text)?), Zone::named(&schedule.timezone)?),
+            Rule::EveryMs(interval_ms) => {
+                Times::Every { interval_ms: (*interval_ms).max(1), origin_ms: schedule.start_ms.unwrap_or(0) }
+            }
+        };
+        Ok(Timetable { times, start_ms: schedule.start_ms, end_ms: schedule.end_ms })
+    }
+
+    /// The occurrences strictly after the instant, the earliest first.
+    pub fn after(&self, instant_ms: i64) -> Occurrences<'_> {
+        Occurrences::new(self, instant_ms)
+    }
+
+    /// The occurrences at or before the instant, the latest first.
+    pub fn until(&self, instant_ms: i64) -> Backwards<'_> {
+        Backwards::new(self, instant_ms)
+    }
+}

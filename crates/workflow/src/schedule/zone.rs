@@ -1,0 +1,152 @@
+//! The clock of a zone: what it shows at an instant, and when it first shows a time.
+//!
+//! Instants are whole seconds since the Unix epoch.
+
+use chrono::{DateTime, MappedLocalTime, NaiveDateTime, Offset, TimeDelta, TimeZone};
+use chrono_tz::Tz;
+
+use super::RuleError;
+
+/// No clock differs from UTC by more, in seconds.
+const WIDEST_OFFSET_S: i64 = 16 * 3_600;
+/// A zone does not change its clock twice within this time, in seconds.
+const BETWEEN_CHANGES_S: i64 = 3_600;
+
+/// A time zone by its IANA name.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Zone(Tz);
+
+/// A change of a clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Change {
+    /// The first instant with the new offset.
+    pub(super) at_s: i64,
+    /// What the clock would show then without the change.
+    pub(super) old_local: NaiveDateTime,
+    /// What it does show.
+    pub(super) new_local: NaiveDateTime,
+}
+
+impl Zone {
+    pub(super) fn named(name: &str) -> Result<Zone, RuleError> {
+        name.parse().map(Zone).map_err(|_| {
+            RuleError::new(
+                format!("there is no time zone `{name}`"),
+                "write an IANA name, like `Europe/Berlin`, or `UTC`",
+            )
+        })
+    }
+
+    pub(super) fn tz(self) -> Tz {
+        self.0
+    }
+
+    /// The difference to UTC in seconds.
+    fn offset_s(self, at_s: i64) -> i64 {
+        let utc = utc(at_s);
+        i64::from(self.0.offset_from_utc_datetime(&utc).fix().local_minus_utc())
+    }
+
+    /// What the clock shows.
+    pub(super) fn local(self, at_s: i64) -> NaiveDateTime {
+        utc(at_s + self.offset_s(at_s))
+    }
+
+    /// The first instant at which the clock shows this time or a later one. That is the first of two
+    /// when the time is there twice, and the end of the gap when it is left out.
+    pub(super) fn first_showing(self, local: NaiveDateTime) -> i64 {
+        let as_utc = seconds(local);
+        match self.0.offset_from_local_datetime(&local) {
+            MappedLocalTime::Single(offset) => as_utc - i64::from(offset.fix().local_minus_utc()),
+            MappedLocalTime::Ambiguous(one, other) => {
+                let offset = one.fix().local_minus_utc().max(other.fix().local_minus_utc());
+                as_utc - i64::from(offset)
+            }
+            MappedLocalTime::None => {
+                let (mut before, mut after) = (as_utc - WIDEST_OFFSET_S, as_utc + WIDEST_OFFSET_S);
+                while after - before > 1 {
+                    let middle = before.midpoint(after);
+                    match self.local(middle) < local {
+                        true => before = middle,
+                        false => after = middle,
+                    }
+                }
+                after
+            }
+        }
+    }
+
+    /// Whether the clock shows this time twice.
+    pub(super) fn shows_twice(self, local: NaiveDateTime) -> bool {
+        matches!(self.0.offset_from_local_datetime(&local), MappedLocalTime::Ambiguous(..))
+    }
+
+    /// The change that happens at this very instant.
+    pub(super) fn change_at(self, at_s: i64) -> Option<Change> {
+        let (old, new) = (self.offset_s(at_s - 1), self.offset_s(at_s));
+        (old != new).then(|| Change { at_s, old_local: utc(at_s + old), new_local: utc(at_s + new) })
+    }
+
+    /// The first change in `after_s < t <= until_s`.
+    pub(super) fn first_change(self, after_s: i64, until_s: i64) -> Option<Change> {
+        let mut from = after_s;
+        while from < until_s {
+            let to = until_s.min(from + BETWEEN_CHANGES_S);
+            if let Some(at_s) = self.change_between(from, to) {
+                return self.change_at(at_s);
+            }
+            from = to;
+        }
+        None
+    }
+
+    /// The last change in `after_s < t <= until_s`.
+    pub(super) fn last_change(self, after_s: i64, until_s: i64) -> Option<Change> {
+        let mut to = until_s;
+        while to > after_s {
+            let from = after_s.max(to - BETWEEN_CHANGES_S);
+            if let Some(at_s) = self.change_between(from, to) {
+                return self.change_at(at_s);
+            }
+            to = from;
+        }
+        None
+    }
+
+    fn change_between(self, from_s: i64, to_s: i64) -> Option<i64> {
+        let old = self.offset_s(from_s);
+        if self.offset_s(to_s) == old {
+            return None;
+        }
+        let (mut before, mut after) = (from_s, to_s);
+        while after - before > 1 {
+            let middle = before.midpoint(after);
+            match self.offset_s(middle) == old {
+                true => before = middle,
+                false => after = middle,
+            }
+        }
+        Some(after)
+    }
+
+    /// The earliest time that the clock has not shown up to and including this instant.
+    pub(super) fn first_unshown(self, at_s: i64) -> NaiveDateTime {
+        let local = self.local(at_s);
+        let first_s = self.first_showing(local);
+        match self.last_change(first_s, at_s) {
+            // Shown for the second time: everything up to the change was shown.
+            Some(change) => change.old_local,
+            None => local + TimeDelta::seconds(1),
+        }
+    }
+}
+
+/// The clock of UTC. Instants that chrono cannot hold are beyond every limit of a schedule.
+pub(super) fn utc(at_s: i64) -> NaiveDateTime {
+    let time = DateTime::from_timestamp(at_s, 0);
+    time.map_or(if at_s < 0 { NaiveDateTime::MIN } else { NaiveDateTime::MAX }, |time| time.naive_utc())
+}
+
+pub(super) fn seconds(local: NaiveDateTime) -> i64 {
+    local.and_utc().timestamp()
+}
