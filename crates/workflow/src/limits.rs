@@ -44,6 +44,10 @@ pub const RETRY_FACTOR: f64 = 1_000.0;
 /// The highest priority; the lowest is its negative.
 pub const PRIORITY: i64 = 1_000;
 
+/// Bytes of a cron expression.
+pub const CRON_BYTES: usize = 500;
+/// The shortest `every`, in milliseconds.
+pub const SCHEDULE_INTERVAL_MS: i64 = 1_000;
 /// Years in which a day of a cron rule must be found: Monday the 29th of February comes every 28 years, and
 /// once in 40 around a year like 2100.
 pub const SCHEDULE_SEARCH_YEARS: i32 = 41;

@@ -1,9 +1,12 @@
 //! The times of a cron rule as a clock on the wall shows them, without zones and changes of the clock.
 
-use chrono::{Datelike, NaiveDate, NaiveDateTime, NaiveTime, Timelike};
+use chrono::{Datelike, Months, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, Timelike};
 use croner::{CronPattern, Weekday};
 
 use crate::limits;
+
+/// Times that are looked at to find the shortest interval. The distances of a cron rule repeat sooner.
+const COMPARED: usize = 100;
 
 /// Which seconds, minutes and hours of a day a rule allows, and which days.
 #[derive(Debug, Clone)]
@@ -28,6 +31,24 @@ impl LocalTimes {
     /// Whether all 24 hours of a day are allowed.
     pub(super) fn every_hour(&self) -> bool {
         self.hours.count_ones() == 24
+    }
+
+    /// Whether there is any day that it allows.
+    pub(super) fn ever(&self) -> bool {
+        self.first_from(some_time()).is_some()
+    }
+
+    /// The shortest time between two of the first [`COMPARED`], in seconds.
+    pub(super) fn shortest_interval_s(&self) -> Option<i64> {
+        let mut shortest: Option<i64> = None;
+        let mut last = self.first_from(some_time())?;
+        for _ in 1..COMPARED {
+            let Some(next) = self.first_from(last + TimeDelta::seconds(1)) else { break };
+            let interval_s = (next - last).num_seconds();
+            shortest = Some(shortest.map_or(interval_s, |shortest| shortest.min(interval_s)));
+            last = next;
+        }
+        shortest
     }
 
     /// The first time of the rule at or after `from`.
@@ -73,7 +94,7 @@ impl LocalTimes {
             day = if self.is_month(day) {
                 day.succ_opt()?
             } else {
-                day.with_day(1)?.checked_add_months(chrono::Months::new(1))?
+                day.with_day(1)?.checked_add_months(Months::new(1))?
             };
         }
         None
@@ -126,11 +147,16 @@ impl LocalTimes {
     }
 }
 
+/// Any time: where a question that is about no time in particular begins.
+fn some_time() -> NaiveDateTime {
+    NaiveDateTime::default() + TimeDelta::days(30 * 365)
+}
+
 /// A time within a second is that second's end for a search forwards.
 fn with_whole_second(time: NaiveDateTime) -> Option<NaiveDateTime> {
     match time.nanosecond() {
         0 => Some(time),
-        _ => time.with_nanosecond(0)?.checked_add_signed(chrono::TimeDelta::seconds(1)),
+        _ => time.with_nanosecond(0)?.checked_add_signed(TimeDelta::seconds(1)),
     }
 }
 

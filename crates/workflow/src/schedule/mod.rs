@@ -5,6 +5,7 @@
 //! becomes of it when the clock is put forward or back; [`occurrences`] joins the two.
 
 mod cron;
+mod field;
 mod instant;
 mod jitter;
 mod local;
@@ -13,6 +14,7 @@ mod params;
 mod zone;
 
 use std::fmt;
+use std::ops::Range;
 
 use chrono::NaiveDateTime;
 
@@ -22,6 +24,7 @@ pub use occurrences::{Backwards, Occurrences};
 pub use params::{ScheduleParamError, render_params};
 
 use crate::model::{Rule, Schedule};
+use crate::{duration, limits};
 use cron::Cron;
 use zone::Zone;
 
@@ -89,11 +92,25 @@ pub struct RuleError {
     pub reason: String,
     /// What to do about it.
     pub help: String,
+    /// Which part of the schedule is wrong.
+    pub(crate) part: Part,
+    /// Where in the text of a cron expression, in bytes, when it is not all of it.
+    pub(crate) range: Option<Range<usize>>,
+}
+
+/// A part of a schedule that an error can be about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// `cron` or `every`.
+    Rule,
+    Timezone,
+    Jitter,
+    End,
 }
 
 impl RuleError {
     fn new(reason: impl Into<String>, help: impl Into<String>) -> RuleError {
-        RuleError { reason: reason.into(), help: help.into() }
+        RuleError { reason: reason.into(), help: help.into(), part: Part::Rule, range: None }
     }
 }
 
@@ -101,16 +118,22 @@ impl Timetable {
     /// Compiles the rule of a schedule.
     ///
     /// # Errors
-    /// When the cron expression cannot be read or never matches a day, the interval is too short, or there is
-    /// no such zone.
+    /// When the cron expression cannot be read or matches no day, there is no such zone, the interval is too
+    /// short, the jitter is longer than the interval, or nothing lies between `start` and `end`.
     pub fn of(schedule: &Schedule) -> Result<Timetable, RuleError> {
+        // Also `every` has a zone: that of its texts.
+        let zone = Zone::named(&schedule.timezone)?;
         let times = match &schedule.rule {
-            Rule::Cron(text) => Times::Cron(Box::new(Cron::parse(text)?), Zone::named(&schedule.timezone)?),
-            Rule::EveryMs(interval_ms) => {
-                Times::Every { interval_ms: (*interval_ms).max(1), origin_ms: schedule.start_ms.unwrap_or(0) }
-            }
+            Rule::Cron(text) => Times::Cron(Box::new(Cron::parse(text)?), zone),
+            Rule::EveryMs(interval_ms) => Times::Every {
+                interval_ms: within_limits(*interval_ms)?,
+                origin_ms: schedule.start_ms.unwrap_or(0),
+            },
         };
-        Ok(Timetable { times, start_ms: schedule.start_ms, end_ms: schedule.end_ms })
+        let timetable = Timetable { times, start_ms: schedule.start_ms, end_ms: schedule.end_ms };
+        timetable.check_jitter(schedule.jitter_ms)?;
+        timetable.check_span()?;
+        Ok(timetable)
     }
 
     /// The occurrences strictly after the instant, the earliest first.
@@ -121,5 +144,52 @@ impl Timetable {
     /// The occurrences at or before the instant, the latest first.
     pub fn until(&self, instant_ms: i64) -> Backwards<'_> {
         Backwards::new(self, instant_ms)
+    }
+
+    fn check_jitter(&self, jitter_ms: i64) -> Result<(), RuleError> {
+        if jitter_ms == 0 {
+            return Ok(());
+        }
+        let shortest_ms = match &self.times {
+            Times::Cron(cron, _) => cron.times.shortest_interval_s().map(|interval_s| interval_s * 1_000),
+            Times::Every { interval_ms, .. } => Some(*interval_ms),
+        };
+        match shortest_ms {
+            Some(shortest_ms) if jitter_ms > shortest_ms => {
+                let (jitter, shortest) = (duration::to_text(jitter_ms), duration::to_text(shortest_ms));
+                let reason =
+                    format!("the jitter of {jitter} is longer than the shortest interval, {shortest}");
+                Err(RuleError { part: Part::Jitter, ..RuleError::new(reason, "write a shorter `jitter`") })
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    fn check_span(&self) -> Result<(), RuleError> {
+        let (Some(start_ms), Some(end_ms)) = (self.start_ms, self.end_ms) else { return Ok(()) };
+        let refuse = |reason: &str| {
+            Err(RuleError {
+                part: Part::End,
+                ..RuleError::new(reason, "write a later `end`, or leave it out")
+            })
+        };
+        if end_ms <= start_ms {
+            return refuse("`end` is not after `start`");
+        }
+        match self.after(i64::MIN).next() {
+            Some(_) => Ok(()),
+            None => refuse("the schedule never occurs between `start` and `end`"),
+        }
+    }
+}
+
+fn within_limits(interval_ms: i64) -> Result<i64, RuleError> {
+    match interval_ms {
+        limits::SCHEDULE_INTERVAL_MS..=limits::DURATION_MS => Ok(interval_ms),
+        _ => {
+            let least = duration::to_text(limits::SCHEDULE_INTERVAL_MS);
+            let reason = format!("the shortest interval is {least}, the longest 10 years");
+            Err(RuleError::new(reason, "write a duration like every = \"90s\""))
+        }
     }
 }

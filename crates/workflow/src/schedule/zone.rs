@@ -3,9 +3,9 @@
 //! Instants are whole seconds since the Unix epoch.
 
 use chrono::{DateTime, MappedLocalTime, NaiveDateTime, Offset, TimeDelta, TimeZone};
-use chrono_tz::Tz;
+use chrono_tz::{TZ_VARIANTS, Tz};
 
-use super::RuleError;
+use super::{Part, RuleError};
 
 /// No clock differs from UTC by more, in seconds.
 const WIDEST_OFFSET_S: i64 = 16 * 3_600;
@@ -30,10 +30,8 @@ pub(super) struct Change {
 impl Zone {
     pub(super) fn named(name: &str) -> Result<Zone, RuleError> {
         name.parse().map(Zone).map_err(|_| {
-            RuleError::new(
-                format!("there is no time zone `{name}`"),
-                "write an IANA name, like `Europe/Berlin`, or `UTC`",
-            )
+            let reason = format!("there is no time zone `{}`", name.escape_debug());
+            RuleError { part: Part::Timezone, ..RuleError::new(reason, help_for(name)) }
         })
     }
 
@@ -138,6 +136,17 @@ impl Zone {
             Some(change) => change.old_local,
             None => local + TimeDelta::seconds(1),
         }
+    }
+}
+
+/// The zone that was probably meant: of that city, or spelled nearly so.
+fn help_for(name: &str) -> String {
+    let names = || TZ_VARIANTS.iter().map(|zone| zone.name());
+    let city = |zone: &&str| zone.rsplit('/').next().is_some_and(|city| city.eq_ignore_ascii_case(name));
+    let mut budget = TZ_VARIANTS.len();
+    match names().find(city).or_else(|| crate::suggest::nearest(name, names(), &mut budget)) {
+        Some(zone) => format!("did you mean `{zone}`?"),
+        None => "write an IANA name, like `Europe/Berlin`, or `UTC`".to_owned(),
     }
 }
 

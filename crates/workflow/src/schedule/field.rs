@@ -1,0 +1,244 @@
+//! One field of a cron expression: checked, and written as the parser of croner takes it.
+//!
+//! croner reads more than cron does (a name of a month in the field of hours, empty items) and says little
+//! about what it refuses. So every item is checked here, names become numbers, and `5/15` a range.
+
+use std::ops::Range;
+
+/// A field, by what its numbers mean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Field {
+    Second,
+    Minute,
+    Hour,
+    DayOfMonth,
+    Month,
+    DayOfWeek,
+}
+
+/// Why a field cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Refused {
+    /// Where, in bytes of the field.
+    pub(super) range: Range<usize>,
+    pub(super) reason: String,
+    pub(super) help: String,
+}
+
+const MONTHS: [&str; 12] =
+    ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"];
+const WEEKDAYS: [&str; 7] = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
+/// Sunday as the end of a week.
+const SUNDAY: u16 = 7;
+
+impl Field {
+    pub(super) fn noun(self) -> &'static str {
+        match self {
+            Field::Second => "second",
+            Field::Minute => "minute",
+            Field::Hour => "hour",
+            Field::DayOfMonth => "day of month",
+            Field::Month => "month",
+            Field::DayOfWeek => "day of week",
+        }
+    }
+
+    fn numbers(self) -> (u16, u16) {
+        match self {
+            Field::Second | Field::Minute => (0, 59),
+            Field::Hour => (0, 23),
+            Field::DayOfMonth => (1, 31),
+            Field::Month => (1, 12),
+            Field::DayOfWeek => (0, SUNDAY),
+        }
+    }
+
+    /// Names of the numbers, from the least on.
+    fn names(self) -> &'static [&'static str] {
+        match self {
+            Field::Month => &MONTHS,
+            Field::DayOfWeek => &WEEKDAYS,
+            Field::Second | Field::Minute | Field::Hour | Field::DayOfMonth => &[],
+        }
+    }
+
+    fn help(self) -> String {
+        let (least, most) = self.numbers();
+        match self {
+            Field::Second | Field::Minute | Field::Hour => {
+                format!(
+                    "write `*`, numbers from {least} to {most}, ranges like `1-5`, steps like `*/5`, or a list of them"
+                )
+            }
+            Field::DayOfMonth => {
+                "write `*`, numbers from 1 to 31, ranges, steps, `L` for the last day, `LW` for the \
+                                  last weekday, `15W` for the weekday nearest to the 15th, or a list of them"
+                    .to_owned()
+            }
+            Field::Month => {
+                "write `*`, numbers from 1 to 12, names from `JAN` to `DEC`, ranges, steps, or a list of them"
+                    .to_owned()
+            }
+            Field::DayOfWeek => {
+                "write `*`, numbers from 0 (Sunday) to 6, names from `SUN` to `SAT`, ranges, steps, \
+                                 `MON#2` for the second Monday, `FRIL` for the last Friday, or a list of them"
+                    .to_owned()
+            }
+        }
+    }
+
+    /// The field as croner takes it.
+    pub(super) fn normalised(self, text: &str) -> Result<String, Refused> {
+        let is_day = matches!(self, Field::DayOfMonth | Field::DayOfWeek);
+        if text == "*" || text == "*/1" || text == "?" && is_day {
+            return Ok("*".to_owned());
+        }
+        let mut items = Vec::new();
+        let mut at = 0;
+        for item in text.split(',') {
+            items.push(self.item(item, at)?);
+            at += item.len() + 1;
+        }
+        if items.iter().any(|item| item == "L") && items.iter().any(|item| item == "LW") {
+            let reason = "`L` and `LW` cannot be in one list".to_owned();
+            return Err(Refused { range: 0..text.len(), reason, help: "write two schedules".to_owned() });
+        }
+        Ok(items.join(","))
+    }
+
+    fn item(self, item: &str, at: usize) -> Result<String, Refused> {
+        let one = Item { field: self, text: item, at };
+        let upper = item.to_ascii_uppercase();
+        match self {
+            Field::DayOfMonth if upper == "L" || upper == "LW" => return Ok(upper),
+            Field::DayOfMonth if upper.ends_with('W') => {
+                return Ok(format!("{}W", one.number(&item[..item.len() - 1])?));
+            }
+            Field::DayOfWeek if upper == "L" => return Err(one.refuse("`L` alone names no day of the week")),
+            Field::DayOfWeek if upper.ends_with('L') => {
+                return Ok(format!("{}L", one.number(&item[..item.len() - 1])?));
+            }
+            Field::DayOfWeek if item.contains('#') => return one.nth_weekday(),
+            Field::Second
+            | Field::Minute
+            | Field::Hour
+            | Field::DayOfMonth
+            | Field::Month
+            | Field::DayOfWeek => (),
+        }
+        one.range_and_step()
+    }
+}
+
+/// An item of a field's list.
+struct Item<'t> {
+    field: Field,
+    text: &'t str,
+    at: usize,
+}
+
+impl Item<'_> {
+    fn refuse(&self, reason: impl Into<String>) -> Refused {
+        self.refuse_with(reason, self.field.help())
+    }
+
+    fn refuse_with(&self, reason: impl Into<String>, help: impl Into<String>) -> Refused {
+        Refused { range: self.at..self.at + self.text.len(), reason: reason.into(), help: help.into() }
+    }
+
+    /// `*`, `3`, `1-5`, each with a step or without.
+    fn range_and_step(&self) -> Result<String, Refused> {
+        let (range, step) = match self.text.split_once('/') {
+            Some((range, step)) => (range, Some(self.step(step)?)),
+            None => (self.text, None),
+        };
+        let (least, most) = self.field.numbers();
+        let (first, last) = if range == "*" {
+            (least, most)
+        } else if let Some((first, last)) = range.split_once('-') {
+            self.range(first, last)?
+        } else {
+            let number = self.number(range)?;
+            (number, if step.is_some() { most } else { number })
+        };
+        Ok(match step {
+            Some(step) => format!("{first}-{last}/{step}"),
+            None if range == "*" => "*".to_owned(),
+            None if first == last => first.to_string(),
+            None => format!("{first}-{last}"),
+        })
+    }
+
+    fn range(&self, first: &str, last: &str) -> Result<(u16, u16), Refused> {
+        let (first, mut last) = (self.number(first)?, self.number(last)?);
+        if self.field == Field::DayOfWeek && last == 0 && first > 0 {
+            last = SUNDAY;
+        }
+        if first > last {
+            let (least, most) = self.field.numbers();
+            let most = if self.field == Field::DayOfWeek { SUNDAY - 1 } else { most };
+            let reason = format!("the range `{}` ends before it begins", self.text);
+            return Err(self.refuse_with(reason, format!("write `{first}-{most},{least}-{last}`")));
+        }
+        Ok((first, last))
+    }
+
+    fn step(&self, step: &str) -> Result<u16, Refused> {
+        let (least, most) = self.field.numbers();
+        match plain_number(step) {
+            Some(0) => Err(self.refuse("a step must be at least 1")),
+            Some(step) if step <= most - least => Ok(step),
+            Some(step) => {
+                let reason =
+                    format!("a step of {step} leads out of the {}s {least} to {most}", self.field.noun());
+                let help = "for an interval of any length write `every`, like every = \"90m\"";
+                Err(self.refuse_with(reason, help))
+            }
+            None => Err(self.refuse(format!("`{step}` is not a step"))),
+        }
+    }
+
+    /// `MON#2`.
+    fn nth_weekday(&self) -> Result<String, Refused> {
+        let (weekday, nth) = self.text.split_once('#').unwrap_or((self.text, ""));
+        let weekday = self.number(weekday)?;
+        match plain_number(nth) {
+            Some(nth @ 1..=5) => Ok(format!("{weekday}#{nth}")),
+            _ => Err(self.refuse(format!("`{nth}` behind `#` must be 1 to 5"))),
+        }
+    }
+
+    fn number(&self, text: &str) -> Result<u16, Refused> {
+        let (least, most) = self.field.numbers();
+        let names = self.field.names();
+        if let Some(index) = names.iter().position(|name| name.eq_ignore_ascii_case(text)) {
+            return Ok(least + u16::try_from(index).unwrap_or(0));
+        }
+        if text.is_empty() {
+            return Err(match self.text.is_empty() {
+                true => self.refuse("there is an empty item"),
+                false => self.refuse(format!("`{}` lacks a number", self.text)),
+            });
+        }
+        match plain_number(text) {
+            Some(number) if (least..=most).contains(&number) => Ok(number),
+            Some(_) => Err(self.refuse(format!("`{text}` is not within {least} to {most}"))),
+            None => {
+                let mut budget = names.len();
+                let first: String = text.chars().take(3).collect();
+                let near = crate::suggest::nearest(&first, names.iter().copied(), &mut budget);
+                let reason = format!("`{}` is not a {}", text.escape_debug(), self.field.noun());
+                Err(match near {
+                    Some(name) => self.refuse_with(reason, format!("did you mean `{name}`?")),
+                    None => self.refuse(reason),
+                })
+            }
+        }
+    }
+}
+
+/// Digits only: `+5` is no number of a cron expression.
+fn plain_number(text: &str) -> Option<u16> {
+    let is_plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    is_plain.then(|| text.parse().unwrap_or(u16::MAX))
+}
