@@ -2,7 +2,9 @@
 //! jobs of dead workers. Any number of schedulers may be alive on one database: every change is a
 //! guarded update, so what one has done the others find done.
 
+mod pulse;
 mod rescue;
+mod retention;
 
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -10,7 +12,10 @@ use std::time::Duration;
 use windlass_engine::signal::{Hints, Listener};
 use windlass_engine::{Error, Result, Store};
 
+use pulse::Pulse;
 pub use rescue::Watchman;
+use retention::PresentRetention;
+pub use retention::Retention;
 
 /// How often the workers are looked at: how fast the death of one is noticed.
 const RESCUE_TICK: Duration = Duration::from_millis(500);
@@ -22,6 +27,8 @@ const RETRY_PAUSE: Duration = Duration::from_secs(1);
 /// A running scheduler. Dropping it ends its thread.
 pub struct Scheduler {
     listener: Listener,
+    pulse: Pulse,
+    retention: PresentRetention,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -30,15 +37,28 @@ impl Scheduler {
     ///
     /// # Errors
     /// When the system has no thread to give.
-    pub fn start(store: &Store) -> Result<Scheduler> {
+    pub fn start(store: &Store, retention: Retention) -> Result<Scheduler> {
         store.watch();
         let listener = store.listen(Hints::DUE | Hints::STOP);
-        let (inbox, store) = (listener.clone(), store.clone());
+        let retention = PresentRetention::new(retention);
+        let pulse = Pulse::new(store.clock());
+        let (inbox, beat, store) = (listener.clone(), pulse.clone(), store.clone());
         let thread = std::thread::Builder::new()
             .name("windlass-scheduler".to_owned())
-            .spawn(move || serve(&store, &inbox))
+            .spawn(move || serve(&store, &inbox, &beat))
             .map_err(|error| Error::internal("start the scheduler", error.to_string()))?;
-        Ok(Scheduler { listener, thread: Some(thread) })
+        Ok(Scheduler { listener, pulse, retention, thread: Some(thread) })
+    }
+
+    /// For how long it has made no progress, in milliseconds; 0 when it has nothing to do.
+    #[must_use]
+    pub fn silent_ms(&self) -> i64 {
+        self.pulse.silent_ms()
+    }
+
+    /// Changes how long what is over is kept, from now on.
+    pub fn set_retention(&self, retention: Retention) {
+        self.retention.set(retention);
     }
 }
 
@@ -51,11 +71,12 @@ impl Drop for Scheduler {
     }
 }
 
-fn serve(store: &Store, inbox: &Listener) {
+fn serve(store: &Store, inbox: &Listener, pulse: &Pulse) {
     let mut watchman = Watchman::default();
     let mut key_cursor = String::new();
     let mut failing = false;
     loop {
+        pulse.beat();
         let wait = match turn(store, &mut watchman, &mut key_cursor) {
             Ok(wait) => {
                 failing = false;
@@ -68,6 +89,7 @@ fn serve(store: &Store, inbox: &Listener) {
                 RETRY_PAUSE
             }
         };
+        pulse.rest();
         if inbox.wait(wait).intersects(Hints::STOP) {
             return;
         }

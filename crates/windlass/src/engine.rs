@@ -2,27 +2,44 @@
 
 use windlass_engine::executor::{Handlers, Worker, WorkerOptions};
 use windlass_engine::{Result, Store};
-use windlass_scheduler::{Scheduler, Watchman};
+use windlass_scheduler::{Retention, Scheduler, Watchman};
 
 /// A running engine. Dropping it leaves: what runs is stopped and can be carried on later.
 pub struct Engine {
     worker: Worker,
-    _scheduler: Scheduler,
+    scheduler: Scheduler,
 }
 
 impl Engine {
-    pub(crate) fn start(store: &Store, handlers: Handlers, options: WorkerOptions) -> Result<Engine> {
+    pub(crate) fn start(
+        store: &Store,
+        handlers: Handlers,
+        options: WorkerOptions,
+        retention: Retention,
+    ) -> Result<Engine> {
         // Before the first claim: what a dead process left is part of what can be claimed.
         Watchman::default().look(store)?;
         let worker = Worker::start(store, handlers, options)?;
-        let scheduler = Scheduler::start(store)?;
-        Ok(Engine { worker, _scheduler: scheduler })
+        let scheduler = Scheduler::start(store, retention)?;
+        Ok(Engine { worker, scheduler })
     }
 
     /// The worker's present id.
     #[must_use]
     pub fn worker_id(&self) -> i64 {
         self.worker.id()
+    }
+
+    /// For how long the threads that claim and schedule have waited for the database, in milliseconds: 0 when
+    /// they have their answers.
+    #[must_use]
+    pub fn unanswered_ms(&self) -> i64 {
+        self.worker.unanswered_ms().max(self.scheduler.silent_ms())
+    }
+
+    /// Changes how long what is over is kept, from now on.
+    pub fn set_retention(&self, retention: Retention) {
+        self.scheduler.set_retention(retention);
     }
 
     /// The worker has ended by itself or was told to.

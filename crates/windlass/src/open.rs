@@ -11,6 +11,7 @@ use windlass_engine::db::{Database, Durability, OpenMode};
 use windlass_engine::executor::{Handlers, WorkerOptions};
 use windlass_engine::store::{Copied, NewJob, NewRun, Submitted};
 use windlass_engine::{Clock, Error, Random, Result, Store};
+use windlass_scheduler::Retention;
 
 use crate::engine::Engine;
 
@@ -137,7 +138,20 @@ impl Windlass {
     /// # Errors
     /// [`Error::Invalid`] for options out of bounds, and the database's.
     pub fn start(&self, handlers: Handlers, options: WorkerOptions) -> Result<Engine> {
-        Engine::start(&self.store, handlers, options)
+        Engine::start(&self.store, handlers, options, Retention::default())
+    }
+
+    /// The same as [`Windlass::start`], and deletes what was over for long enough.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for options out of bounds, and the database's.
+    pub fn start_with_retention(
+        &self,
+        handlers: Handlers,
+        options: WorkerOptions,
+        retention: Retention,
+    ) -> Result<Engine> {
+        Engine::start(&self.store, handlers, options, retention)
     }
 
     /// Copies everything into another database that holds nothing yet, whichever they are. Runs in the

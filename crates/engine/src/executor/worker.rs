@@ -107,6 +107,12 @@ impl Worker {
         self.shared.has_ended()
     }
 
+    /// For how long it has waited for an answer of the database, in milliseconds; 0 when it does not wait.
+    #[must_use]
+    pub fn unanswered_ms(&self) -> i64 {
+        self.shared.has_asked_for_ms()
+    }
+
     /// Finishes what runs, claims nothing, then ends. Waits for nothing. While the database can't be used, it
     /// waits with the results for as long as [`WorkerOptions::patience_ms`] says.
     pub fn drain(&self) {

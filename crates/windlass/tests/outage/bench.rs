@@ -10,7 +10,7 @@ use windlass_engine::db::Database;
 use windlass_engine::db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
 use windlass_engine::db::sqlite::{SqliteDatabase, SqliteOptions};
 use windlass_engine::executor::Worker;
-use windlass_scheduler::Scheduler;
+use windlass_scheduler::{Retention, Scheduler};
 use windlass_test_database::{Access, TestDatabase, Underneath};
 
 use crate::faulty::Faulty;
@@ -53,7 +53,7 @@ impl Bench {
     /// Another one, whose way can't, and which looks after the dead.
     pub(crate) fn other(&self, handlers: Handlers) -> (Worker, Scheduler) {
         let worker = Worker::start(&self.store, handlers, options()).unwrap();
-        (worker, Scheduler::start(&self.store).unwrap())
+        (worker, Scheduler::start(&self.store, Retention::default()).unwrap())
     }
 
     pub(crate) fn enqueue(&self, kind: &str) -> i64 {

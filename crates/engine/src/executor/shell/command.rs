@@ -19,6 +19,9 @@ use crate::transition::Outcome;
 /// The shell of scripts that name none. `-e` ends a script at its first failing command.
 const DEFAULT_SHELL: [&str; 2] = ["/bin/sh", "-e"];
 
+/// What a service manager tells the engine: a job that spoke to it would speak for the engine.
+const OF_THE_SERVICE: [&str; 3] = ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"];
+
 /// Reads of the database before a process starts: tried so often, with a pause between.
 const READ_TRIES_MAX: u32 = 300;
 const READ_PAUSE: Duration = Duration::from_millis(200);
@@ -109,6 +112,9 @@ fn own_environment(command: &mut Command) {
         if name.to_string_lossy().starts_with("WINDLASS_") {
             command.env_remove(name);
         }
+    }
+    for name in OF_THE_SERVICE {
+        command.env_remove(name);
     }
 }
 
