@@ -2,6 +2,7 @@
 //! them. What one verb takes is in its own file under [`crate::commands`].
 
 use std::ffi::OsString;
+use std::fmt;
 use std::process;
 use std::time::Duration;
 
@@ -41,25 +42,62 @@ pub(crate) struct GlobalOptions {
     #[arg(help_heading = "Global options")]
     pub(crate) output: Format,
 
-    /// What a commit survives: `full` a power cut, `normal` the death of this program
+    /// What a commit survives: `full` a power cut, `normal` the death of this program [default: full]
     #[arg(long, global = true, value_name = "MODE", env = "WINDLASS_DURABILITY")]
-    #[arg(default_value = "full", help_heading = "Global options", hide_env_values = true)]
-    #[arg(hide_short_help = true, hide_possible_values = true)]
-    pub(crate) durability: Durability,
-
-    /// How long a worker that is silent keeps its jobs
-    #[arg(long, global = true, value_name = "DURATION", env = "WINDLASS_LEASE")]
-    #[arg(default_value = "30s", value_parser = parse_lease, hide_short_help = true)]
     #[arg(help_heading = "Global options", hide_env_values = true)]
-    pub(crate) lease: Duration,
+    #[arg(hide_short_help = true, hide_possible_values = true)]
+    durability: Option<Durability>,
+
+    /// How long a worker that is silent keeps its jobs [default: 30s]
+    #[arg(long, global = true, value_name = "DURATION", env = "WINDLASS_LEASE")]
+    #[arg(value_parser = parse_lease, hide_short_help = true)]
+    #[arg(help_heading = "Global options", hide_env_values = true)]
+    lease: Option<Duration>,
+
+    /// What a configuration file says: it counts where neither the command line nor the environment does.
+    #[arg(skip)]
+    configured: Configured,
+}
+
+/// Global options from a configuration file.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Configured {
+    pub(crate) database: Option<Named>,
+    pub(crate) durability: Option<Durability>,
+    pub(crate) lease: Option<Duration>,
 }
 
 impl GlobalOptions {
-    /// The database: what `--db` says, or else `WINDLASS_DB` unless it is empty, or else the default.
+    /// The database: what `--db` says, or else `WINDLASS_DB` unless it is empty, or else the configuration, or
+    /// else the default.
     pub(crate) fn database(&self) -> Named {
-        let from_environment = || std::env::var_os("WINDLASS_DB").filter(|named| !named.is_empty());
-        let named = self.db.clone().or_else(|| from_environment().map(Named::from));
+        let named = self.db.clone().or_else(from_environment).or_else(|| self.configured.database.clone());
         named.unwrap_or_else(|| Named::from(OsString::from(DEFAULT_DB)))
+    }
+
+    /// What a commit survives.
+    pub(crate) fn durability(&self) -> Durability {
+        self.durability.or(self.configured.durability).unwrap_or(Durability::Full)
+    }
+
+    /// How long a worker that is silent keeps its jobs.
+    pub(crate) fn lease(&self) -> Duration {
+        self.lease.or(self.configured.lease).unwrap_or(DEFAULT_LEASE)
+    }
+
+    /// What of it another configuration makes different.
+    pub(crate) fn differences(&self, other: &GlobalOptions) -> Vec<&'static str> {
+        let parts = [
+            ("database", self.database().shown() != other.database().shown()),
+            ("durability", self.durability() != other.durability()),
+            ("lease", self.lease() != other.lease()),
+        ];
+        parts.into_iter().filter(|(_name, differs)| *differs).map(|(name, _differs)| name).collect()
+    }
+
+    /// The same with what a configuration file says.
+    pub(crate) fn configured(self, configured: Configured) -> GlobalOptions {
+        GlobalOptions { configured, ..self }
     }
 
     /// Whether a password stands on the command line, where everybody who lists processes can read it.
@@ -72,14 +110,19 @@ impl GlobalOptions {
         GlobalOptions { db: Some(database.into()), ..self.clone() }
     }
 
-    /// A command that the user may type next. The database is named again when it came by `--db`, but never
-    /// with its password.
+    /// A command that the user may type next. The database is named again when it came by `--db` or from a
+    /// configuration file, but never with its password.
     pub(crate) fn hint(&self, verb: &str) -> String {
-        match &self.db {
+        let configured = || self.configured.database.as_ref().filter(|_| from_environment().is_none());
+        match self.db.as_ref().or_else(configured) {
             Some(named) => format!("windlass {verb} --db {}", quoted(&named.shown())),
             None => format!("windlass {verb}"),
         }
     }
+}
+
+fn from_environment() -> Option<Named> {
+    std::env::var_os("WINDLASS_DB").filter(|named| !named.is_empty()).map(Named::from)
 }
 
 /// A lease must leave room for a few heartbeats.
@@ -109,10 +152,21 @@ pub(crate) enum Durability {
     Normal,
 }
 
+impl fmt::Display for Durability {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Durability::Full => "full",
+            Durability::Normal => "normal",
+        })
+    }
+}
+
 /// The shortest lease.
-const MIN_LEASE: Duration = Duration::from_millis(100);
+pub(crate) const MIN_LEASE: Duration = Duration::from_millis(100);
 /// The longest lease.
-const MAX_LEASE: Duration = Duration::from_secs(24 * 3600);
+pub(crate) const MAX_LEASE: Duration = Duration::from_secs(24 * 3600);
+/// The lease when none is said.
+const DEFAULT_LEASE: Duration = Duration::from_secs(30);
 
 /// The database when none is named.
 const DEFAULT_DB: &str = "windlass.db";
@@ -130,10 +184,10 @@ Exit codes:
 
 /// The verbs by what people want to do, in the order of the help.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Run workflows", &["run", "submit", "resume", "worker"]),
+    ("Run workflows", &["run", "submit", "resume", "serve", "worker"]),
     ("See what happens", &["runs", "inspect", "logs", "watch", "why", "jobs", "stats"]),
     ("Step in", &["cancel", "retry", "enqueue"]),
-    ("Write workflows", &["validate", "graph"]),
+    ("Write workflows", &["validate", "graph", "apply", "workflows"]),
     ("Keep house", &["db", "completions"]),
 ];
 

@@ -9,7 +9,8 @@ use crate::error::Failure;
 use crate::output;
 use crate::place::Place;
 
-/// An open database.
+/// An open database. Cheap to clone; all clones are one.
+#[derive(Clone)]
 pub(crate) struct Database {
     windlass: Windlass,
     place: Place,
@@ -42,12 +43,31 @@ impl Database {
         Database::open(global, OpenMode::Create)
     }
 
+    /// The database as it is, or nothing where none is yet.
+    pub(crate) fn if_there(global: &GlobalOptions) -> Result<Option<Database>, Failure> {
+        let (place, opened) = Database::try_open(global, OpenMode::Existing)?;
+        match opened {
+            Err(Error::Unavailable {
+                reason: Unavailable::Missing(_) | Unavailable::NoTables(_), ..
+            }) => Ok(None),
+            opened => Database::opened(global, place, opened).map(Some),
+        }
+    }
+
     fn open(global: &GlobalOptions, mode: OpenMode) -> Result<Database, Failure> {
+        let (place, opened) = Database::try_open(global, mode)?;
+        Database::opened(global, place, opened)
+    }
+
+    fn try_open(
+        global: &GlobalOptions,
+        mode: OpenMode,
+    ) -> Result<(Place, windlass::Result<Windlass>), Failure> {
         if global.shows_password() {
             warn_of_password();
         }
         let place = global.database().place()?;
-        let durability = match global.durability {
+        let durability = match global.durability() {
             cli::Durability::Full => Durability::Full,
             cli::Durability::Normal => Durability::Normal,
         };
@@ -57,6 +77,14 @@ impl Database {
             #[cfg(feature = "postgres")]
             Place::Server { address, .. } => Windlass::open_postgres(address, options),
         };
+        Ok((place, opened))
+    }
+
+    fn opened(
+        global: &GlobalOptions,
+        place: Place,
+        opened: windlass::Result<Windlass>,
+    ) -> Result<Database, Failure> {
         match opened {
             Ok(windlass) => Ok(Database { windlass, place, global: global.clone() }),
             Err(error) => Err(Failure::from_engine(error, &place, |verb| global.hint(verb))),

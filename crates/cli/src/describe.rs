@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 use windlass::store::{Job, JobCounts, Run};
+use windlass::workflow::Workflow;
+use windlass::workflow::model::{Rule, Schedule};
 use windlass::{JobStatus, StopReason};
 
 use crate::status::{job_style, run_style};
@@ -68,6 +70,21 @@ pub(crate) fn counts(counts: &JobCounts) -> String {
     match parts.is_empty() {
         true => "no jobs".to_owned(),
         false => parts.join(", "),
+    }
+}
+
+/// The schedules of a workflow, as `default: 0 3 * * * Europe/Berlin`.
+pub(crate) fn schedules(workflow: &Workflow) -> String {
+    workflow.schedules.iter().map(schedule).collect::<Vec<_>>().join("; ")
+}
+
+/// A schedule by its name and when it occurs.
+pub(crate) fn schedule(schedule: &Schedule) -> String {
+    match &schedule.rule {
+        Rule::Cron(cron) => format!("{}: {cron} {}", schedule.name, schedule.timezone),
+        Rule::EveryMs(every_ms) => {
+            format!("{}: every {}", schedule.name, windlass::workflow::duration::to_text(*every_ms))
+        }
     }
 }
 

@@ -144,6 +144,11 @@ impl Failure {
         }
     }
 
+    /// The text without colours, for a log.
+    pub(crate) fn plain(&self) -> String {
+        anstream::adapter::strip_str(&self.text().unwrap_or_default()).to_string()
+    }
+
     /// Says it on standard error. A closed standard error is no reason to fail differently.
     pub(crate) fn say(&self) {
         if let Some(text) = self.text() {

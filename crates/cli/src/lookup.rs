@@ -1,6 +1,7 @@
 //! From what a person typed to the run or job that is meant.
 
-use windlass::store::{Job, Run, RunFilter};
+use windlass::Store;
+use windlass::store::{Job, Registration, Run, RunFilter};
 
 use crate::address::Address;
 use crate::database::Database;
@@ -92,6 +93,26 @@ fn no_run(database: &Database, message: String) -> Result<Failure, Failure> {
     };
     let message = format!("{message} in {}", database.place());
     Ok(Failure::NotFound { message, help })
+}
+
+/// The registered workflow of a name.
+pub(crate) fn registration(database: &Database, name: &str) -> Result<Registration, Failure> {
+    match database.ask(|store| store.registration(name))? {
+        Some(registration) => Ok(registration),
+        None => Err(no_registration(database, name, "no workflow is registered under the name")?),
+    }
+}
+
+/// What to say when no workflow is registered under a name.
+pub(crate) fn no_registration(database: &Database, name: &str, reason: &str) -> Result<Failure, Failure> {
+    let registrations = database.ask(Store::registrations)?;
+    let near = nearest(name, registrations.iter().map(|registration| registration.name.as_str()));
+    let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+    let help = match registrations.is_empty() {
+        true => format!("none is registered yet; `{}` registers a file", database.hint("apply FILE")),
+        false => format!("`{}` lists them", database.hint("workflows")),
+    };
+    Ok(Failure::not_found(format!("{reason} `{name}` in {}{hint}", database.place()), help))
 }
 
 fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {

@@ -3,6 +3,7 @@
 //! One file per verb in [`commands`]; [`error`] holds every failure and its exit code.
 
 mod address;
+mod changes;
 mod cli;
 mod commands;
 mod database;
@@ -16,6 +17,7 @@ mod lookup;
 mod output;
 mod place;
 mod progress;
+mod service;
 mod signals;
 mod status;
 mod style;
@@ -23,6 +25,7 @@ mod submission;
 mod table;
 mod time;
 mod views;
+mod workflow_files;
 
 use std::process::ExitCode;
 

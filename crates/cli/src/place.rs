@@ -3,7 +3,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 #[cfg(feature = "postgres")]
 use windlass::PostgresAddress;
@@ -42,6 +42,15 @@ impl Named {
     #[cfg(not(feature = "postgres"))]
     pub(crate) fn has_password(&self) -> bool {
         false
+    }
+
+    /// A database that a file in `folder` names: a relative path starts there.
+    pub(crate) fn relative_to(text: &str, folder: &Path) -> Result<Named, String> {
+        match meaning(OsStr::new(text)) {
+            Meaning::File => Ok(Named(folder.join(text).into_os_string())),
+            Meaning::Server(url) => Ok(Named(OsString::from(url))),
+            Meaning::Mistyped(message, _help) => Err(message),
+        }
     }
 
     /// Reads it, completed by what PostgreSQL's users keep in their environment and their home.

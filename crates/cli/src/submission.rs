@@ -2,14 +2,18 @@
 
 mod parameters;
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use windlass::store::NewRun;
 use windlass::workflow::{Colour, Report, Source, Workflow, limits};
 
+use crate::cli::GlobalOptions;
+use crate::database::Database;
 use crate::error::Failure;
-use crate::files;
+use crate::{files, lookup, output};
+pub(crate) use parameters::describe as describe_param;
 
 /// The longest run key, in bytes.
 const MAX_RUN_KEY_BYTES: usize = 500;
@@ -17,9 +21,9 @@ const MAX_RUN_KEY_BYTES: usize = 500;
 /// What `run` and `submit` share.
 #[derive(Debug, Args)]
 pub(crate) struct SubmissionArgs {
-    /// The workflow file, TOML or JSON
-    #[arg(value_name = "FILE")]
-    pub(crate) file: PathBuf,
+    /// A workflow file, TOML or JSON, or the name of a registered workflow
+    #[arg(value_name = "FILE|NAME")]
+    workflow: PathBuf,
 
     /// A parameter of the workflow; may be given many times
     #[arg(short, long = "param", value_name = "KEY=VALUE", value_parser = parameters::parse_pair)]
@@ -68,13 +72,54 @@ pub(crate) fn load(path: &Path) -> Result<Workflow, LoadError> {
 }
 
 impl SubmissionArgs {
-    /// Reads the files and checks everything that can be checked without a database.
-    pub(crate) fn read(&self) -> Result<NewRun, Failure> {
-        let workflow = load(&self.file).map_err(|error| error.failure())?;
+    /// The workflow with everything that a run of it needs: of the file, or else of the registered workflow of
+    /// that name.
+    pub(crate) fn read(&self, global: &GlobalOptions) -> Result<NewRun, Failure> {
+        let (workflow, dir) = if self.workflow.exists() {
+            let workflow = load(&self.workflow).map_err(|error| error.failure())?;
+            (workflow, Some(folder_of(&self.workflow)?))
+        } else {
+            self.registered(global)?
+        };
         let params = parameters::bind(&workflow, &self.params, self.params_file.as_deref())?;
-        let dir = folder_of(&self.file)?;
-        Ok(NewRun { workflow, params, dir: Some(dir), run_key: self.run_key.clone(), occasion: None })
+        Ok(NewRun { workflow, params, dir, run_key: self.run_key.clone(), occasion: None })
     }
+
+    fn registered(&self, global: &GlobalOptions) -> Result<(Workflow, Option<String>), Failure> {
+        let name = self.workflow.to_string_lossy();
+        let is_path = looks_like_a_file(&self.workflow);
+        let no_file = || Failure::unreadable(&self.workflow, &io::ErrorKind::NotFound.into());
+        let database = match Database::if_there(global) {
+            Ok(Some(database)) => database,
+            Ok(None) | Err(_) if is_path => return Err(no_file()),
+            Ok(None) => {
+                return Err(Failure::not_found(
+                    format!("there is no file `{name}`, and no database yet with workflows that have names"),
+                    "check the spelling and the folder you are in, or register a file with `windlass apply FILE`",
+                ));
+            }
+            Err(failure) => return Err(failure),
+        };
+        match database.ask(|store| store.registered_workflow(&name))? {
+            Some((registration, workflow)) => {
+                if registration.paused_at.is_some() {
+                    output::note(&format!("workflow `{name}` is paused: that is for its schedules only"));
+                }
+                Ok((workflow, registration.dir))
+            }
+            None if is_path => Err(no_file()),
+            None => {
+                let reason = "there is no such file, and no workflow is registered under the name";
+                Err(lookup::no_registration(&database, &name, reason)?)
+            }
+        }
+    }
+}
+
+/// Whoever writes this means a file.
+fn looks_like_a_file(path: &Path) -> bool {
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    path.components().count() > 1 || matches!(extension, Some("toml" | "json"))
 }
 
 /// The folder of the file, absolute: relative paths of the jobs start there, whoever executes them.

@@ -1,5 +1,6 @@
 //! The verbs: one file each, with its arguments and what it does.
 
+mod apply;
 mod cancel;
 mod completions;
 mod db;
@@ -12,18 +13,20 @@ mod resume;
 mod retry;
 mod run;
 mod runs;
+mod serve;
 mod stats;
 mod submit;
 mod validate;
 mod watch;
 mod why;
 mod worker;
+mod workflows;
 
 use clap::Subcommand;
 
 use crate::cli::Cli;
 use crate::error::Failure;
-use crate::logging;
+use crate::logging::{self, LogFormat};
 
 /// The verbs.
 #[derive(Debug, Subcommand)]
@@ -31,6 +34,7 @@ pub(crate) enum Command {
     Run(run::RunArgs),
     Submit(submit::SubmitArgs),
     Resume(resume::ResumeArgs),
+    Serve(serve::ServeArgs),
     Worker(worker::WorkerArgs),
     Runs(runs::RunsArgs),
     Inspect(inspect::InspectArgs),
@@ -44,25 +48,30 @@ pub(crate) enum Command {
     Enqueue(enqueue::EnqueueArgs),
     Validate(validate::ValidateArgs),
     Graph(graph::GraphArgs),
+    Apply(apply::ApplyArgs),
+    Workflows(workflows::WorkflowsArgs),
     Db(db::DbArgs),
     Completions(completions::CompletionsArgs),
 }
 
 impl Command {
-    /// What is logged when `RUST_LOG` does not say. The log of a worker is all that it shows.
-    fn log_level(&self) -> &'static str {
-        if matches!(self, Command::Worker(_)) { "info" } else { "warn" }
+    /// The log is all that a worker or a service shows: they start it themselves, as they are told.
+    fn starts_log_itself(&self) -> bool {
+        matches!(self, Command::Worker(_) | Command::Serve(_))
     }
 }
 
 /// Does what the command line asks for.
 pub(crate) fn execute(cli: Cli) -> Result<(), Failure> {
     let global = cli.global;
-    logging::start(cli.command.log_level());
+    if !cli.command.starts_log_itself() {
+        logging::start("warn", LogFormat::Text);
+    }
     match cli.command {
         Command::Run(args) => run::execute(&global, &args),
         Command::Submit(args) => submit::execute(&global, &args),
         Command::Resume(args) => resume::execute(&global, &args),
+        Command::Serve(args) => serve::execute(global, &args),
         Command::Worker(args) => worker::execute(&global, &args),
         Command::Runs(args) => runs::execute(&global, args),
         Command::Inspect(args) => inspect::execute(&global, &args),
@@ -76,6 +85,8 @@ pub(crate) fn execute(cli: Cli) -> Result<(), Failure> {
         Command::Enqueue(args) => enqueue::execute(&global, args),
         Command::Validate(args) => validate::execute(&global, &args),
         Command::Graph(args) => graph::execute(&global, &args),
+        Command::Apply(args) => apply::execute(&global, &args),
+        Command::Workflows(args) => workflows::execute(&global, &args),
         Command::Db(args) => db::execute(&global, &args),
         Command::Completions(args) => completions::execute(&args),
     }

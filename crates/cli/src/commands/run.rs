@@ -12,7 +12,7 @@ use crate::lookup;
 use crate::output;
 use crate::submission::SubmissionArgs;
 
-/// Run a workflow file here, with live progress, until it ends
+/// Run a workflow here, with live progress, until it ends
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RunArgs {
@@ -29,6 +29,7 @@ pub(crate) struct RunArgs {
 const EXAMPLES: &str = "\
 Examples:
   windlass run nightly.toml
+  windlass run nightly                                     # a registered workflow, by its name
   windlass run nightly.toml -p day=2026-11-20 -p dry=true
   windlass run nightly.toml --run-key nightly-2026-11-20   # the same key is the same run
   windlass run nightly.toml -o json > outcome.json         # progress stays on the terminal
@@ -41,7 +42,7 @@ pub(crate) fn execute(global: &GlobalOptions, args: &RunArgs) -> Result<(), Fail
     if args.detach {
         return submit::accept(global, &args.submission);
     }
-    let new_run = args.submission.read()?;
+    let new_run = args.submission.read(global)?;
     let workflow = new_run.workflow.name.clone();
     let database = Database::existing_or_new(global)?;
     let submitted = database.ask(|store| store.submit(new_run))?;

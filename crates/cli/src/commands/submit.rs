@@ -31,7 +31,7 @@ pub(crate) fn execute(global: &GlobalOptions, args: &SubmitArgs) -> Result<(), F
 
 /// Accepts a run for somebody else to execute; `run --detach` is the same.
 pub(super) fn accept(global: &GlobalOptions, submission: &SubmissionArgs) -> Result<(), Failure> {
-    let new_run = submission.read()?;
+    let new_run = submission.read(global)?;
     let workflow = new_run.workflow.name.clone();
     let database = Database::existing_or_new(global)?;
     let submitted = database.ask(|store| store.submit(new_run))?;

@@ -9,7 +9,8 @@ use windlass::store::Scope;
 use crate::cli::GlobalOptions;
 use crate::database::Database;
 use crate::error::Failure;
-use crate::execution::{ThreadOptions, Workforce};
+use crate::execution::{Duties, ThreadOptions, Workforce};
+use crate::logging::{self, LogFormat, LogOptions};
 use crate::signals::{StopRequests, Urgency};
 
 /// Execute submitted runs and enqueued jobs until stopped
@@ -25,6 +26,9 @@ pub(crate) struct WorkerArgs {
     /// Stop when nothing is left to do
     #[arg(long)]
     until_idle: bool,
+
+    #[command(flatten)]
+    log: LogOptions,
 }
 
 const EXAMPLES: &str = "\
@@ -41,13 +45,15 @@ const IDLE_POLL: Duration = Duration::from_secs(1);
 
 /// Executes until stopped, or until nothing is left.
 pub(crate) fn execute(global: &GlobalOptions, args: &WorkerArgs) -> Result<(), Failure> {
+    logging::start("info", args.log.format().unwrap_or(LogFormat::Text));
     let scope = scope(&args.queues)?;
     let database = Database::existing_or_new(global)?;
     // Only who waits for the end of all work wants to hear of every step.
     let wants = if args.until_idle { Hints::PROGRESS | Hints::STOP } else { Hints::STOP };
     let listener = database.store().listen(wants);
     let mut stops = StopRequests::listen(listener.clone())?;
-    let workforce = Workforce::start(global, &database, scope.clone(), &args.threads, None)?;
+    let duties = Duties::executing(scope.clone(), args.threads.threads);
+    let workforce = Workforce::start(global, &database, duties)?;
     tracing::info!(worker = workforce.worker_id(), database = %database.place(), "working");
     let mut was_stopped = false;
     while !workforce.has_ended() {
@@ -74,13 +80,7 @@ pub(crate) fn execute(global: &GlobalOptions, args: &WorkerArgs) -> Result<(), F
         listener.wait(IDLE_POLL);
     }
     workforce.join(&database)?;
-    match was_stopped {
-        false => Ok(()),
-        true => Err(Failure::Interrupted {
-            message: "the worker was stopped; what is unfinished is kept".to_owned(),
-            resume: global.hint("worker"),
-        }),
-    }
+    stops.outcome(|| global.hint("worker"))
 }
 
 fn scope(queues: &[String]) -> Result<Scope, Failure> {

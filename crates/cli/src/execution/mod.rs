@@ -20,7 +20,7 @@ use crate::output::{self, Format, Output};
 use crate::signals::{StopRequests, Urgency};
 use crate::views::InspectedRun;
 use observer::Observer;
-pub(crate) use workforce::Workforce;
+pub(crate) use workforce::{Duties, Workforce};
 
 /// How long a foreground run waits for a database that cannot be used before it gives up.
 const FOREGROUND_PATIENCE: Duration = Duration::from_secs(30);
@@ -55,7 +55,9 @@ pub(crate) fn execute(
     let mut observer = Observer::new(database, run_ids, listener)?;
     observer.open();
     let scope = Scope::Runs(run_ids.to_vec());
-    let workforce = Workforce::start(global, database, scope, threads, Some(FOREGROUND_PATIENCE))?;
+    let patience = Some(FOREGROUND_PATIENCE);
+    let duties = Duties { patience, ..Duties::executing(scope, threads.threads) };
+    let workforce = Workforce::start(global, database, duties)?;
     while !observer.look(database)? && !workforce.has_ended() {
         match stops.news() {
             None => {}

@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use windlass::store::Scope;
-use windlass::{Engine, Handlers, WorkerOptions};
+use windlass::{Engine, Handlers, Retention, WorkerOptions};
 
-use super::ThreadOptions;
 use crate::cli::GlobalOptions;
 use crate::database::Database;
 use crate::error::Failure;
@@ -16,26 +15,57 @@ pub(crate) struct Workforce {
     kinds: Vec<String>,
 }
 
+/// What a process takes upon itself.
+#[derive(Debug, Clone)]
+pub(crate) struct Duties {
+    /// Which jobs it executes.
+    pub(crate) scope: Scope,
+    /// How many at once; by default one for each processor, and 8 at least.
+    pub(crate) threads: Option<i64>,
+    /// What it has that jobs may require.
+    pub(crate) capabilities: Vec<String>,
+    /// The version of its code.
+    pub(crate) version: i64,
+    /// What it deletes when it has been over for long.
+    pub(crate) retention: Retention,
+    /// How long a database that cannot be used is waited for; `None` is for ever.
+    pub(crate) patience: Option<Duration>,
+}
+
+impl Duties {
+    /// Executing jobs, and nothing else.
+    pub(crate) fn executing(scope: Scope, threads: Option<i64>) -> Duties {
+        Duties {
+            scope,
+            threads,
+            capabilities: Vec::new(),
+            version: 0,
+            retention: Retention::default(),
+            patience: None,
+        }
+    }
+}
+
 impl Workforce {
-    /// Starts to execute. `patience` is how long a database that cannot be used is waited for.
+    /// Starts to execute.
     pub(crate) fn start(
         global: &GlobalOptions,
         database: &Database,
-        scope: Scope,
-        threads: &ThreadOptions,
-        patience: Option<Duration>,
+        duties: Duties,
     ) -> Result<Workforce, Failure> {
         let defaults = WorkerOptions::default();
         let options = WorkerOptions {
-            scope,
-            threads: threads.threads.unwrap_or(defaults.threads),
-            lease_ms: milliseconds(global.lease),
-            patience_ms: patience.map(milliseconds),
+            scope: duties.scope,
+            threads: duties.threads.unwrap_or(defaults.threads),
+            capabilities: duties.capabilities,
+            version: duties.version,
+            lease_ms: milliseconds(global.lease()),
+            patience_ms: duties.patience.map(milliseconds),
             ..defaults
         };
         let handlers = Handlers::with_shell();
         let kinds = handlers.kinds();
-        let started = database.windlass().start(handlers, options);
+        let started = database.windlass().start_with_retention(handlers, options, duties.retention);
         let engine = started.map_err(|error| database.failure(error))?;
         Ok(Workforce { engine, kinds })
     }
@@ -48,6 +78,16 @@ impl Workforce {
     /// The kinds of jobs that it can execute.
     pub(crate) fn kinds(&self) -> &[String] {
         &self.kinds
+    }
+
+    /// For how long it has waited for an answer of the database, in milliseconds.
+    pub(crate) fn unanswered_ms(&self) -> i64 {
+        self.engine.unanswered_ms()
+    }
+
+    /// Changes how long what is over is kept.
+    pub(crate) fn set_retention(&self, retention: Retention) {
+        self.engine.set_retention(retention);
     }
 
     /// Jobs that run may finish, no others start.

@@ -60,7 +60,8 @@ fn help(workflow: &Workflow) -> String {
     format!("workflow `{}` takes:{}", workflow.name, lines.concat())
 }
 
-fn describe(param: &Param) -> String {
+/// A parameter as it is typed, with what it may be.
+pub(crate) fn describe(param: &Param) -> String {
     let kind = match param.kind {
         ParamKind::String => "TEXT".to_owned(),
         ParamKind::Integer => "INTEGER".to_owned(),

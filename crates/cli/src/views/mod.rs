@@ -9,6 +9,7 @@ mod log;
 mod run;
 mod stats;
 mod why;
+mod workflow;
 
 pub(crate) use file::{FileError, ValidatedFile};
 pub(crate) use job::{InspectedJob, JobView};
@@ -16,6 +17,7 @@ pub(crate) use log::LogView;
 pub(crate) use run::{InspectedRun, RunView, SubmittedView};
 pub(crate) use stats::StatsView;
 pub(crate) use why::{ReasonView, WhyView};
+pub(crate) use workflow::{AppliedView, DefinitionView, RegistrationView, VersionView};
 
 use serde_json::Value;
 

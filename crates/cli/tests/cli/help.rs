@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 
 use crate::support::{Bench, GOOD};
 
-const VERBS: [&str; 18] = [
+const VERBS: [&str; 21] = [
     "run",
     "submit",
     "resume",
+    "serve",
     "worker",
     "runs",
     "inspect",
@@ -22,6 +23,8 @@ const VERBS: [&str; 18] = [
     "enqueue",
     "validate",
     "graph",
+    "apply",
+    "workflows",
     "db",
     "completions",
 ];

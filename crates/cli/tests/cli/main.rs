@@ -9,6 +9,7 @@ mod jobs;
 mod json;
 mod postgres_address;
 mod reading;
+mod registering;
 mod runs;
 mod sqlite_files;
 mod stopping;

@@ -127,14 +127,15 @@ fn watching_tells_when_nobody_executes_any_more() {
 }
 
 #[test]
-fn a_worker_stops_when_it_is_asked_to() {
-    let bench = Bench::new();
-    let worker = bench.start(&["worker"]);
-    bench.wait_for("a database", || bench.database.exists().then_some(()));
-    bench.wait_for("a worker", || {
-        let outcome = bench.windlass(&["stats", "-o", "json"]);
-        outcome.stdout.contains("ALIVE").then_some(())
-    });
-    worker.signal(Signal::TERM);
-    worker.wait().code(130).tells(&["draining", "the worker was stopped", "resume with: windlass worker"]);
+fn a_worker_that_is_told_to_stop_has_not_failed_and_one_that_is_interrupted_has() {
+    for (signal, code) in [(Signal::TERM, 0), (Signal::INT, 130)] {
+        let bench = Bench::new();
+        let worker = bench.start(&["worker"]);
+        worker.wait_until_it_tells(&bench, "working");
+        worker.signal(signal);
+        let outcome = worker.wait();
+        outcome.code(code).tells(&["draining"]);
+        let hint = "it was stopped; what is unfinished is kept\nresume with: windlass worker";
+        assert_eq!(outcome.stderr.contains(hint), code == 130, "{outcome:#?}");
+    }
 }

@@ -1,0 +1,62 @@
+//! The versions of a workflow.
+
+use clap::Args;
+
+use crate::changes::Changes;
+use crate::cli::GlobalOptions;
+use crate::database::Database;
+use crate::error::Failure;
+use crate::lookup;
+use crate::output::Output;
+use crate::status;
+use crate::style::{GREEN, paint, printable};
+use crate::table::{self, Column, Table};
+use crate::time;
+use crate::views::VersionView;
+
+#[derive(Debug, Args)]
+pub(super) struct HistoryArgs {
+    /// The name of the workflow, also of one that was removed
+    #[arg(value_name = "NAME")]
+    name: String,
+
+    /// At most this many
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = status::list_limit())]
+    limit: u32,
+}
+
+/// Prints the versions, the newest first.
+pub(super) fn execute(global: &GlobalOptions, args: &HistoryArgs) -> Result<(), Failure> {
+    let database = Database::existing(global)?;
+    // One more than is shown: what the oldest changed is told against the one before.
+    let limit = i64::from(args.limit);
+    let versions = database.ask(|store| store.registered_versions(&args.name, limit + 1))?;
+    if versions.is_empty() {
+        let reason = "no workflow was ever registered under the name";
+        return Err(lookup::no_registration(&database, &args.name, reason)?);
+    }
+    let in_force =
+        database.ask(|store| store.registration(&args.name))?.map(|registration| registration.version);
+    let now_ms = time::now_ms();
+    let mut table = Table::new(&[
+        Column::Right("VERSION"),
+        Column::Left("STATE"),
+        Column::Left("APPLIED"),
+        Column::Yielding("CHANGES"),
+        Column::Optional("FILE"),
+    ]);
+    let mut views = Vec::new();
+    for (index, version) in versions.iter().enumerate().take(args.limit as usize) {
+        let before = versions.get(index + 1);
+        let changes = before.map(|before| Changes::between(&before.workflow, &version.workflow).text());
+        table.row([
+            version.version.to_string(),
+            if in_force == Some(version.version) { paint(GREEN, "in force") } else { String::new() },
+            time::relative(version.applied_at, now_ms),
+            printable(&changes.unwrap_or_default()).into_owned(),
+            printable(version.file.as_deref().unwrap_or_default()).into_owned(),
+        ]);
+        views.push(VersionView::new(version, before, in_force));
+    }
+    Output { format: global.output }.list(&views, |_| table.render(table::stdout_width()))
+}

@@ -1,0 +1,58 @@
+//! The registered workflows.
+
+use windlass::Store;
+
+use crate::cli::GlobalOptions;
+use crate::database::Database;
+use crate::describe;
+use crate::error::Failure;
+use crate::output::{self, Format, Output};
+use crate::style::{YELLOW, paint, printable};
+use crate::table::{self, Column, Table};
+use crate::time;
+use crate::views::RegistrationView;
+
+/// Prints them by name.
+pub(super) fn execute(global: &GlobalOptions) -> Result<(), Failure> {
+    let database = Database::existing(global)?;
+    let registrations = database.ask(Store::registrations)?;
+    if registrations.is_empty() && global.output == Format::Text {
+        output::note(&format!(
+            "no workflow is registered yet; `{}` registers a file",
+            database.hint("apply FILE")
+        ));
+        return Ok(());
+    }
+    let mut views = Vec::with_capacity(registrations.len());
+    let now_ms = time::now_ms();
+    let mut table = Table::new(&[
+        Column::Left("WORKFLOW"),
+        Column::Right("VERSION"),
+        Column::Left("STATE"),
+        Column::Left("SCHEDULES"),
+        Column::Left("CHANGED"),
+        Column::Yielding("FILE"),
+    ]);
+    for registration in registrations {
+        // It may have been removed since.
+        let Some((registration, workflow)) =
+            database.ask(|store| store.registered_workflow(&registration.name))?
+        else {
+            continue;
+        };
+        let state = match registration.paused_at {
+            Some(paused_at) => paint(YELLOW, format!("paused {}", time::relative(paused_at, now_ms))),
+            None => String::new(),
+        };
+        table.row([
+            printable(&registration.name).into_owned(),
+            registration.version.to_string(),
+            state,
+            printable(&describe::schedules(&workflow)).into_owned(),
+            time::relative(registration.updated_at, now_ms),
+            printable(registration.file.as_deref().unwrap_or_default()).into_owned(),
+        ]);
+        views.push(RegistrationView::new(&registration, &workflow));
+    }
+    Output { format: global.output }.list(&views, |_| table.render(table::stdout_width()))
+}

@@ -1,0 +1,121 @@
+//! One version of a workflow.
+
+use clap::Args;
+use windlass::store::{RegisteredVersion, Registration};
+use windlass::workflow::{Action, Job, Workflow};
+
+use crate::cli::GlobalOptions;
+use crate::database::Database;
+use crate::describe;
+use crate::error::Failure;
+use crate::lookup;
+use crate::output::Output;
+use crate::style::{BOLD, YELLOW, headline, paint, printable};
+use crate::table::{self, Column, Table};
+use crate::time;
+use crate::views::DefinitionView;
+
+/// Columns of a script or command in a pipe.
+const ACTION_COLUMNS: usize = 200;
+
+#[derive(Debug, Args)]
+pub(super) struct ShowArgs {
+    /// The name of the workflow
+    #[arg(value_name = "NAME")]
+    name: String,
+
+    /// A version that was in force before, instead of the present one
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(1..))]
+    version: Option<i64>,
+}
+
+/// Prints the version in force, or another.
+pub(super) fn execute(global: &GlobalOptions, args: &ShowArgs) -> Result<(), Failure> {
+    let database = Database::existing(global)?;
+    let registration = match args.version {
+        None => Some(lookup::registration(&database, &args.name)?),
+        Some(_) => database.ask(|store| store.registration(&args.name))?,
+    };
+    let wanted = args.version.or(registration.as_ref().map(|registration| registration.version)).unwrap_or(1);
+    let Some(version) = database.ask(|store| store.registered_version(&args.name, wanted))? else {
+        return Err(no_version(&database, &args.name, wanted)?);
+    };
+    let view = DefinitionView::new(&args.name, &version, registration.as_ref());
+    Output { format: global.output }.object(&view, |_| text(&args.name, &version, registration.as_ref()))
+}
+
+fn no_version(database: &Database, name: &str, wanted: i64) -> Result<Failure, Failure> {
+    let newest = database.ask(|store| store.registered_versions(name, 1))?;
+    match newest.first() {
+        Some(newest) => Ok(Failure::not_found(
+            format!("workflow `{name}` has no version {wanted}; the newest is {}", newest.version),
+            format!("`{}` lists them", database.hint(&format!("workflows history {name}"))),
+        )),
+        None => lookup::no_registration(database, name, "no workflow was ever registered under the name"),
+    }
+}
+
+fn text(name: &str, version: &RegisteredVersion, registration: Option<&Registration>) -> String {
+    let workflow = &version.workflow;
+    let now_ms = time::now_ms();
+    let state = match registration {
+        None => paint(YELLOW, "  (removed)"),
+        Some(registration) if registration.version != version.version => {
+            paint(YELLOW, format!("  (version {} is in force)", registration.version))
+        }
+        Some(registration) if registration.paused_at.is_some() => paint(YELLOW, "  (paused)"),
+        Some(_) => String::new(),
+    };
+    let mut text = format!("{}  version {}{state}\n", paint(BOLD, printable(name)), version.version);
+    let mut fact = |what: &str, value: Option<String>| {
+        if let Some(value) = value {
+            text.push_str(&format!("  {what:<12}{}\n", printable(&value)));
+        }
+    };
+    fact("what", workflow.description.as_deref().map(|text| headline(text, ACTION_COLUMNS)));
+    fact("file", version.file.clone());
+    fact(
+        "applied",
+        Some(format!(
+            "{} ({})",
+            time::rfc3339(version.applied_at),
+            time::relative(version.applied_at, now_ms)
+        )),
+    );
+    fact("timeout", workflow.timeout_ms.map(windlass::workflow::duration::to_text));
+    for param in &workflow.params {
+        fact("param", Some(crate::submission::describe_param(param)));
+    }
+    for schedule in &workflow.schedules {
+        fact("schedule", Some(describe::schedule(schedule)));
+    }
+    text.push('\n');
+    text.push_str(&jobs(workflow));
+    text
+}
+
+fn jobs(workflow: &Workflow) -> String {
+    let mut table = Table::new(&[
+        Column::Left("JOB"),
+        Column::Left("NEEDS"),
+        Column::Left("QUEUE"),
+        Column::Yielding("WHAT"),
+    ]);
+    for job in &workflow.jobs {
+        let needs: Vec<&str> = job.needs.iter().map(|index| workflow.jobs[*index].name.as_str()).collect();
+        table.row([
+            printable(&job.name).into_owned(),
+            headline(&needs.join(", "), ACTION_COLUMNS),
+            printable(&job.queue).into_owned(),
+            headline(&action(job), ACTION_COLUMNS),
+        ]);
+    }
+    table.render(table::stdout_width())
+}
+
+fn action(job: &Job) -> String {
+    match &job.action {
+        Action::Run { script, .. } => script.clone(),
+        Action::Command(words) => words.join(" "),
+    }
+}

@@ -1,0 +1,159 @@
+//! The configuration file of `serve`: what it may say, read as strictly as a workflow file.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use windlass::workflow::strict::{self, Table};
+use windlass::workflow::{Colour, Source, limits};
+use windlass::{Retention, THREADS_MAX};
+
+use crate::cli::{Configured, Durability, MAX_LEASE, MIN_LEASE};
+use crate::error::Failure;
+use crate::files;
+use crate::logging::LogFormat;
+use crate::place::Named;
+
+/// Bytes of a configuration file.
+const FILE_BYTES: usize = 1024 * 1024;
+/// The longest time to drain.
+pub(crate) const GRACE_MAX: Duration = Duration::from_secs(24 * 3600);
+/// The levels of the log.
+const LEVELS: [(&str, &str); 5] =
+    [("error", "error"), ("warn", "warn"), ("info", "info"), ("debug", "debug"), ("trace", "trace")];
+
+/// What a configuration file says. `None` where it says nothing.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Config {
+    pub(crate) global: Configured,
+    pub(crate) workflows: Option<PathBuf>,
+    pub(crate) threads: Option<i64>,
+    pub(crate) queues: Option<Vec<String>>,
+    pub(crate) capabilities: Option<Vec<String>>,
+    pub(crate) version: Option<i64>,
+    pub(crate) grace: Option<Duration>,
+    pub(crate) retention: Retention,
+    pub(crate) log_format: Option<LogFormat>,
+    pub(crate) log_level: Option<&'static str>,
+}
+
+/// Reads the file. Relative paths in it start from its folder.
+pub(crate) fn load(path: &Path) -> Result<Config, Failure> {
+    let bytes = files::read(path, FILE_BYTES)?;
+    if bytes.len() > FILE_BYTES {
+        return Err(Failure::usage(
+            format!("the configuration {} is larger than {} KiB", path.display(), FILE_BYTES / 1024),
+            "name another file with --config",
+        ));
+    }
+    let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+    Source::new(path.display().to_string(), bytes)
+        .and_then(|source| strict::read(&source, "the configuration", |table| read(table, &folder)))
+        .map_err(|report| Failure::InvalidWorkflow {
+            report: report.render(Colour::Always),
+            help: format!("correct the file; `windlass serve --check --config {}` checks it", path.display()),
+        })
+}
+
+fn read(table: &mut Table<'_, '_>, folder: &Path) -> Config {
+    let global = Configured {
+        database: table.parsed("database", |text| database(text, folder)),
+        durability: table.word("durability", &[("full", Durability::Full), ("normal", Durability::Normal)]),
+        lease: duration(table, "lease", MIN_LEASE, MAX_LEASE),
+    };
+    Config {
+        global,
+        workflows: table.text("workflows").map(|text| folder.join(text)),
+        threads: table.integer("threads", 1..=THREADS_MAX),
+        queues: table.texts("queues", name),
+        capabilities: table.texts("capabilities", name),
+        version: table.integer("version", 0..=i64::MAX),
+        grace: duration(table, "grace", Duration::ZERO, GRACE_MAX),
+        retention: table.table("retention", retention).unwrap_or_default(),
+        log_format: table.word("log_format", &[("text", LogFormat::Text), ("json", LogFormat::Json)]),
+        log_level: table.word("log_level", &LEVELS),
+    }
+}
+
+fn retention(table: &mut Table<'_, '_>) -> Retention {
+    Retention {
+        max_age_ms: table.duration_ms("max_age", 1..=limits::DURATION_MS),
+        max_runs_per_workflow: table.integer("max_runs_per_workflow", 1..=i64::MAX),
+    }
+}
+
+/// A file by its path, from the folder of the configuration, or the address of a server as it is.
+fn database(text: &str, folder: &Path) -> Result<Named, String> {
+    Named::relative_to(text, folder)
+}
+
+fn name(text: &str) -> Result<(), String> {
+    match text.chars().count() {
+        count if count > limits::NAME_CHARS => {
+            Err(format!("{count} characters; the limit is {}", limits::NAME_CHARS))
+        }
+        _ if text.trim() != text => Err("it begins or ends with a space".to_owned()),
+        _ => Ok(()),
+    }
+}
+
+fn duration(
+    table: &mut Table<'_, '_>,
+    key: &'static str,
+    least: Duration,
+    most: Duration,
+) -> Option<Duration> {
+    let ms = |duration: Duration| i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
+    let duration_ms = table.duration_ms(key, ms(least)..=ms(most))?;
+    Some(Duration::from_millis(duration_ms.unsigned_abs()))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn config(text: &str) -> Result<Config, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("windlass.toml");
+        std::fs::write(&path, text).unwrap();
+        load(&path).map_err(|failure| {
+            let text = format!("{failure:?}").replace("\\n", "\n");
+            anstream::adapter::strip_str(&text.replace("\\u{1b}", "\u{1b}")).to_string()
+        })
+    }
+
+    #[test]
+    fn everything_can_be_said() {
+        let said = config(
+            "database = 'data/w.db'\ndurability = 'normal'\nlease = '10s'\nworkflows = '/etc/w'\nthreads = 3\n\
+             queues = ['mail']\ncapabilities = ['gpu']\nversion = 7\ngrace = '0s'\nlog_format = 'json'\n\
+             log_level = 'debug'\n[retention]\nmax_age = '30d'\nmax_runs_per_workflow = 9\n",
+        )
+        .unwrap();
+        assert!(said.global.database.unwrap().shown().ends_with("/data/w.db"));
+        assert_eq!(said.global.lease, Some(Duration::from_secs(10)));
+        assert_eq!(said.global.durability, Some(Durability::Normal));
+        assert_eq!(said.workflows, Some(PathBuf::from("/etc/w")));
+        assert_eq!((said.threads, said.version, said.grace), (Some(3), Some(7), Some(Duration::ZERO)));
+        assert_eq!(said.queues, Some(vec!["mail".to_owned()]));
+        assert_eq!(said.capabilities, Some(vec!["gpu".to_owned()]));
+        assert_eq!((said.log_format, said.log_level), (Some(LogFormat::Json), Some("debug")));
+        let retention = Retention { max_age_ms: Some(30 * 86_400_000), max_runs_per_workflow: Some(9) };
+        assert_eq!(said.retention, retention);
+    }
+
+    #[test]
+    fn an_empty_file_says_nothing() {
+        let said = config("").unwrap();
+        assert!(said.workflows.is_none() && said.threads.is_none() && said.global.database.is_none());
+        assert_eq!(said.retention, Retention::default());
+    }
+
+    #[test]
+    fn a_server_is_no_path() {
+        let said = config("database = 'postgres://app@db.example/jobs'\n").unwrap();
+        assert_eq!(said.global.database.unwrap().shown(), "postgres://app@db.example/jobs");
+        let report = config("database = 'mysql://app:secret@db/jobs'\n").unwrap_err();
+        assert!(report.contains("is no database that windlass can use"), "{report}");
+    }
+}

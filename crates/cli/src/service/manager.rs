@@ -1,0 +1,130 @@
+//! What the service manager is told (systemd's protocol): ready, reloading, stopping, and that it is alive.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// The service manager, if there is one that listens.
+#[derive(Debug)]
+pub(crate) struct ServiceManager {
+    channel: Option<(UnixDatagram, SocketAddr)>,
+    /// It wants a sign of life at least so often.
+    watchdog: Option<Duration>,
+}
+
+impl ServiceManager {
+    /// As the environment says.
+    pub(crate) fn from_environment() -> ServiceManager {
+        let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+        let channel = variable("NOTIFY_SOCKET").and_then(|address| match connect(&address) {
+            Ok(channel) => Some(channel),
+            Err(error) => {
+                tracing::warn!(%error, address = %address.display(), "the service manager is not told of anything");
+                None
+            }
+        });
+        let watchdog = watchdog(variable("WATCHDOG_USEC"), variable("WATCHDOG_PID"), std::process::id());
+        ServiceManager { channel, watchdog }
+    }
+
+    /// It wants a sign of life at least so often.
+    pub(crate) fn watchdog(&self) -> Option<Duration> {
+        self.watchdog.filter(|_| self.channel.is_some())
+    }
+
+    /// Everything works.
+    pub(crate) fn ready(&self, status: &str) {
+        self.tell(&format!("READY=1\nSTATUS={status}"));
+    }
+
+    /// What is going on, in a line for people.
+    pub(crate) fn status(&self, status: &str) {
+        self.tell(&format!("STATUS={status}"));
+    }
+
+    /// The configuration is read again; [`ServiceManager::ready`] follows.
+    pub(crate) fn reloading(&self) {
+        let now = clock_gettime(ClockId::Monotonic);
+        let microseconds = now.tv_sec * 1_000_000 + now.tv_nsec / 1_000;
+        self.tell(&format!("RELOADING=1\nMONOTONIC_USEC={microseconds}\nSTATUS=reloading"));
+    }
+
+    /// The end has begun.
+    pub(crate) fn stopping(&self, status: &str) {
+        self.tell(&format!("STOPPING=1\nSTATUS={status}"));
+    }
+
+    /// A sign of life.
+    pub(crate) fn alive(&self) {
+        self.tell("WATCHDOG=1");
+    }
+
+    /// Nobody but the manager wants to know: what can't be told is left.
+    fn tell(&self, message: &str) {
+        if let Some((socket, address)) = &self.channel
+            && let Err(error) = socket.send_to_addr(message.as_bytes(), address)
+        {
+            tracing::debug!(%error, "the service manager could not be told");
+        }
+    }
+}
+
+fn connect(address: &OsStr) -> io::Result<(UnixDatagram, SocketAddr)> {
+    let address = match address.as_bytes() {
+        [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,
+        [b'/', ..] => SocketAddr::from_pathname(address)?,
+        _ => return Err(io::Error::other("the address is neither a path nor abstract")),
+    };
+    let socket = UnixDatagram::unbound()?;
+    // A manager that does not read must not hold up the work.
+    socket.set_nonblocking(true)?;
+    Ok((socket, address))
+}
+
+/// The interval of signs of life, if they are wanted of this process.
+fn watchdog(interval: Option<OsString>, pid: Option<OsString>, own: u32) -> Option<Duration> {
+    let is_meant = pid.is_none_or(|pid| pid.to_str() == Some(&own.to_string()));
+    let microseconds: u64 = interval?.to_str()?.parse().ok()?;
+    (is_meant && microseconds > 0).then(|| Duration::from_micros(microseconds))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn the_watchdog_is_for_the_process_that_is_named() {
+        let text = |text: &str| Some(OsString::from(text));
+        let second = Some(Duration::from_secs(1));
+        assert_eq!(watchdog(text("1000000"), None, 7), second);
+        assert_eq!(watchdog(text("1000000"), text("7"), 7), second);
+        assert_eq!(watchdog(text("1000000"), text("8"), 7), None);
+        assert_eq!(watchdog(text("0"), None, 7), None);
+        assert_eq!(watchdog(text("soon"), None, 7), None);
+        assert_eq!(watchdog(None, None, 7), None);
+    }
+
+    #[test]
+    fn abstract_and_plain_sockets_are_reached() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("notify");
+        let name = format!("windlass-test-{}-{}", std::process::id(), folder.path().display());
+        let plain = UnixDatagram::bind(&path).unwrap();
+        let hidden = UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap();
+        let addresses = [(path.into_os_string(), plain), (OsString::from(format!("@{name}")), hidden)];
+        for (address, socket) in addresses {
+            let manager = ServiceManager { channel: Some(connect(&address).unwrap()), watchdog: None };
+            manager.ready("fine");
+            let mut buffer = [0; 100];
+            let length = socket.recv(&mut buffer).unwrap();
+            assert_eq!(&buffer[..length], b"READY=1\nSTATUS=fine");
+        }
+        assert!(connect(OsStr::new("relative")).is_err());
+    }
+}

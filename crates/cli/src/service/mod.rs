@@ -1,0 +1,222 @@
+//! The one process that a company needs: keeps workflows registered, fires their schedules, executes what
+//! waits, and is told by signals and by a service manager what to do.
+
+mod config;
+mod folder;
+mod manager;
+mod settings;
+mod stopping;
+mod watcher;
+
+use std::time::Duration;
+
+use windlass::Store;
+use windlass::signal::{Hints, Listener};
+
+use crate::cli::GlobalOptions;
+use crate::database::Database;
+use crate::error::Failure;
+use crate::execution::{Duties, Workforce};
+use crate::signals::{StopRequests, Urgency};
+use crate::workflow_files;
+use crate::{logging, output};
+use folder::{Look, WorkflowFolder};
+use manager::ServiceManager;
+pub(crate) use settings::{ServiceOptions, Settings};
+use stopping::Deadline;
+use watcher::Watcher;
+
+/// How long the supervising thread sleeps at most; signals wake it at once.
+const TICK: Duration = Duration::from_secs(5);
+/// Signs of life in one interval of the watchdog.
+const SIGNS_IN_INTERVAL: u32 = 3;
+
+/// A running service.
+struct Service<'a> {
+    global: &'a GlobalOptions,
+    options: &'a ServiceOptions,
+    settings: Settings,
+    database: Database,
+    manager: ServiceManager,
+    watcher: Option<Watcher>,
+    workforce: Workforce,
+}
+
+/// Serves until it is told to stop.
+pub(crate) fn serve(
+    global: &GlobalOptions,
+    options: &ServiceOptions,
+    settings: Settings,
+) -> Result<(), Failure> {
+    let manager = ServiceManager::from_environment();
+    let database = Database::existing_or_new(global)?;
+    let listener = database.store().listen(Hints::STOP);
+    let mut requests = StopRequests::listen_with_reload(listener.clone())?;
+    let watcher = settings.workflows.clone().map(|path| watch(path, &database)).transpose()?;
+    let duties = Duties {
+        scope: settings.scope(),
+        threads: Some(settings.threads),
+        capabilities: settings.capabilities.clone(),
+        version: settings.version,
+        retention: settings.retention,
+        patience: None,
+    };
+    let workforce = Workforce::start(global, &database, duties)?;
+    let mut service = Service { global, options, settings, database, manager, watcher, workforce };
+    output::note(&service.greeting()?);
+    service.manager.ready(&service.status());
+    service.supervise(&mut requests, &listener);
+    service.end(&requests)
+}
+
+/// Registers what is in the folder, and goes on doing so.
+fn watch(path: std::path::PathBuf, database: &Database) -> Result<Watcher, Failure> {
+    // A folder that is not there at the start is a mistake; later it may come back.
+    workflow_files::files_below(&path)?;
+    let mut folder = WorkflowFolder::new(path, database.clone());
+    folder.look(Look::Always);
+    Watcher::start(folder).map_err(|error| Failure::Internal {
+        message: format!("the folder of workflows can't be watched: {error}"),
+        help: "the limits of this process may be too low; `ulimit -a` shows them".to_owned(),
+    })
+}
+
+impl Service<'_> {
+    fn supervise(&mut self, requests: &mut StopRequests, listener: &Listener) {
+        let mut deadline = Deadline::None;
+        while !self.workforce.has_ended() {
+            match requests.news() {
+                None => {}
+                Some(Urgency::Drain) => {
+                    deadline = Deadline::after(self.settings.grace);
+                    self.drain();
+                }
+                Some(Urgency::Leave) => self.leave("told again to stop: stopping what runs"),
+            }
+            if deadline.has_passed() {
+                self.leave("the time to drain is over: stopping what runs, others carry it on");
+            }
+            if requests.reload_is_wanted() && !requests.is_stopping() {
+                self.reload();
+            }
+            self.give_sign_of_life();
+            listener.wait(self.tick().min(deadline.left()));
+        }
+    }
+
+    fn tick(&self) -> Duration {
+        self.manager.watchdog().map_or(TICK, |interval| (interval / SIGNS_IN_INTERVAL).min(TICK))
+    }
+
+    /// Only while the threads that claim and schedule get their answers: a service that hangs is better
+    /// started again.
+    fn give_sign_of_life(&self) {
+        let Some(interval) = self.manager.watchdog() else { return };
+        let unanswered_ms = self.workforce.unanswered_ms();
+        if u128::from(unanswered_ms.unsigned_abs()) < interval.as_millis() / 2 {
+            self.manager.alive();
+        } else {
+            self.manager.status(&format!("no answer of the database for {unanswered_ms} ms"));
+        }
+    }
+
+    fn drain(&mut self) {
+        let grace = self.settings.grace;
+        tracing::info!(
+            ?grace,
+            "draining: what runs may finish, nothing new starts (once more stops it at once)"
+        );
+        self.manager.stopping("draining: what runs may finish");
+        self.workforce.drain();
+        if let Some(watcher) = &self.watcher {
+            watcher.stop();
+        }
+    }
+
+    fn leave(&self, why: &str) {
+        tracing::info!("{why}");
+        self.manager.stopping("stopping what runs");
+        self.workforce.leave();
+    }
+
+    fn reload(&mut self) {
+        self.manager.reloading();
+        match Settings::read(self.options) {
+            Ok((settings, configured)) => {
+                self.take_over(settings, &self.global.clone().configured(configured))
+            }
+            Err(failure) => {
+                tracing::error!(
+                    "the configuration can't be used, the present one stays in force:\n{}",
+                    failure.plain()
+                );
+            }
+        }
+        if let Some(watcher) = &self.watcher {
+            watcher.look();
+        }
+        tracing::info!("reloaded");
+        self.manager.ready(&self.status());
+    }
+
+    fn take_over(&mut self, new: Settings, global: &GlobalOptions) {
+        let mut left = self.settings.needs_restart(&new);
+        left.extend(self.global.differences(global));
+        if !left.is_empty() {
+            tracing::warn!("only a restart changes: {}", left.join(", "));
+        }
+        if new.log_level != self.settings.log_level {
+            logging::set_level(new.log_level);
+        }
+        if new.retention != self.settings.retention {
+            self.workforce.set_retention(new.retention);
+            tracing::info!("retention: {}", settings::retention_text(new.retention));
+        }
+        if new.workflows != self.settings.workflows {
+            // The old one ends before the new one begins.
+            self.watcher = None;
+            let watched = new.workflows.clone().map(|path| watch(path, &self.database)).transpose();
+            match watched {
+                Ok(watcher) => self.watcher = watcher,
+                Err(failure) => tracing::error!("no folder of workflows is watched:\n{}", failure.plain()),
+            }
+        }
+        self.settings = Settings {
+            workflows: new.workflows,
+            retention: new.retention,
+            grace: new.grace,
+            log_level: new.log_level,
+            ..self.settings.clone()
+        };
+    }
+
+    fn status(&self) -> String {
+        format!("worker {} of {}", self.workforce.worker_id(), self.database.place())
+    }
+
+    /// What is served, in one line.
+    fn greeting(&self) -> Result<String, Failure> {
+        let workflows = self.database.ask(Store::registrations)?.len();
+        let workflows =
+            if workflows == 1 { "1 workflow".to_owned() } else { format!("{workflows} workflows") };
+        let queues = match self.settings.queues.as_slice() {
+            [] => "all queues".to_owned(),
+            [only] => format!("queue {only}"),
+            queues => format!("queues {}", queues.join(", ")),
+        };
+        Ok(format!(
+            "windlass {} serves {}: worker {}, {} threads, {queues}, {workflows}",
+            env!("CARGO_PKG_VERSION"),
+            self.database.place(),
+            self.workforce.worker_id(),
+            self.settings.threads,
+        ))
+    }
+
+    fn end(self, requests: &StopRequests) -> Result<(), Failure> {
+        let Service { global, database, workforce, watcher, .. } = self;
+        drop(watcher);
+        workforce.join(&database)?;
+        requests.outcome(|| global.hint("serve"))
+    }
+}

@@ -1,0 +1,305 @@
+//! The workflow files that somebody names: single ones, and those of folders. All of them are read and checked,
+//! so that every error is known before anything is done.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use windlass::store::NewRegistration;
+use windlass::workflow::Workflow;
+
+use crate::error::Failure;
+use crate::submission;
+
+/// Workflow files of one collection at most.
+pub(crate) const FILES_MAX: usize = 10_000;
+/// Folders inside each other at most.
+const DEPTH_MAX: usize = 16;
+/// The configuration of `serve`, which may lie beside the workflows.
+pub(crate) const CONFIG_FILE: &str = "windlass.toml";
+
+/// A file that can be used.
+#[derive(Debug, Clone)]
+pub(crate) struct WorkflowFile {
+    /// As it was named, or below the folder that was.
+    pub(crate) path: PathBuf,
+    /// Absolute. A link stays a link: what it leads to may be replaced.
+    pub(crate) absolute: String,
+    /// The folder of `absolute`: relative paths of the jobs start there.
+    pub(crate) dir: String,
+    pub(crate) workflow: Workflow,
+}
+
+impl WorkflowFile {
+    /// What the store takes.
+    pub(crate) fn registration(&self) -> NewRegistration {
+        NewRegistration {
+            workflow: self.workflow.clone(),
+            file: Some(self.absolute.clone()),
+            dir: Some(self.dir.clone()),
+        }
+    }
+}
+
+/// A file that can't.
+#[derive(Debug, Clone)]
+pub(crate) struct BrokenFile {
+    pub(crate) path: PathBuf,
+    /// As [`WorkflowFile::absolute`], when it is known.
+    pub(crate) absolute: Option<String>,
+    /// The name of its workflow, when it is known.
+    pub(crate) name: Option<String>,
+    pub(crate) failure: Failure,
+}
+
+/// What was found.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Collection {
+    /// In the order of the arguments; of a folder by path.
+    pub(crate) good: Vec<WorkflowFile>,
+    pub(crate) broken: Vec<BrokenFile>,
+}
+
+/// Reads and checks the files and those of the folders.
+pub(crate) fn collect(paths: &[PathBuf]) -> Result<Collection, Failure> {
+    let mut files = Vec::new();
+    for path in paths {
+        if path.is_dir() {
+            files.extend(files_below(path)?);
+        } else {
+            files.push(path.clone());
+        }
+        if files.len() > FILES_MAX {
+            return Err(too_many());
+        }
+    }
+    let mut collection = Collection::default();
+    for path in files {
+        match read(&path) {
+            Ok(file) => collection.good.push(file),
+            Err(broken) => collection.broken.push(*broken),
+        }
+    }
+    refuse_equal_names(&mut collection);
+    Ok(collection)
+}
+
+/// Says what is wrong with each file, and what is wrong with several only once.
+pub(crate) fn say(broken: &[BrokenFile]) {
+    for (index, file) in broken.iter().enumerate() {
+        if !broken[..index].iter().any(|before| before.failure == file.failure) {
+            file.failure.say();
+        }
+    }
+}
+
+/// The workflow files of a folder and the folders in it, by path: `*.toml` and `*.json`, without hidden ones and
+/// the configuration.
+pub(crate) fn files_below(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let mut files = Vec::new();
+    walk(folder, &mut |path, kind| {
+        if kind == Kind::WorkflowFile {
+            files.push(path.to_owned());
+        }
+        if files.len() > FILES_MAX { Err(too_many()) } else { Ok(()) }
+    })?;
+    files.sort();
+    Ok(files)
+}
+
+/// The folder itself and the folders in it that may hold workflow files.
+pub(crate) fn folders_below(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let mut folders = vec![folder.to_owned()];
+    walk(folder, &mut |path, kind| {
+        if kind == Kind::Folder {
+            folders.push(path.to_owned());
+        }
+        if folders.len() > FILES_MAX { Err(too_many()) } else { Ok(()) }
+    })?;
+    Ok(folders)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Folder,
+    WorkflowFile,
+}
+
+fn walk(folder: &Path, visit: &mut dyn FnMut(&Path, Kind) -> Result<(), Failure>) -> Result<(), Failure> {
+    let mut waiting = vec![(folder.to_owned(), 0)];
+    while let Some((folder, depth)) = waiting.pop() {
+        let entries = match fs::read_dir(&folder) {
+            // A folder that went away while its parent was read.
+            Err(error) if depth > 0 && error.kind() == std::io::ErrorKind::NotFound => continue,
+            entries => entries.map_err(|error| Failure::unreadable(&folder, &error))?,
+        };
+        for entry in entries {
+            let path = entry.map_err(|error| Failure::unreadable(&folder, &error))?.path();
+            if is_hidden(&path) {
+                continue;
+            }
+            // Links are followed: the volumes of containers are made of them.
+            if path.is_dir() {
+                if depth + 1 > DEPTH_MAX {
+                    return Err(too_deep(&path));
+                }
+                visit(&path, Kind::Folder)?;
+                waiting.push((path, depth + 1));
+            } else if is_workflow_file(&path) {
+                visit(&path, Kind::WorkflowFile)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn is_hidden(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'))
+}
+
+fn is_workflow_file(path: &Path) -> bool {
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    let is_known = extension.is_some_and(|extension| matches!(extension, "toml" | "json"));
+    is_known && path.file_name().is_some_and(|name| name != CONFIG_FILE)
+}
+
+fn read(path: &Path) -> Result<WorkflowFile, Box<BrokenFile>> {
+    let absolute = absolute(path);
+    let broken = |failure| {
+        let absolute = absolute.as_ref().ok().map(|(absolute, _dir)| absolute.clone());
+        Box::new(BrokenFile { path: path.to_owned(), absolute, name: None, failure })
+    };
+    let workflow = submission::load(path).map_err(|error| broken(error.failure()))?;
+    match &absolute {
+        Ok((absolute, dir)) => {
+            Ok(WorkflowFile { path: path.to_owned(), absolute: absolute.clone(), dir: dir.clone(), workflow })
+        }
+        Err(failure) => Err(broken(failure.clone())),
+    }
+}
+
+/// The absolute path and its folder.
+fn absolute(path: &Path) -> Result<(String, String), Failure> {
+    let folder = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        Some(_) | None => Path::new("."),
+    };
+    let folder = folder.canonicalize().map_err(|error| Failure::unreadable(path, &error))?;
+    let absolute = path.file_name().map_or_else(|| folder.clone(), |name| folder.join(name));
+    match (absolute.to_str(), folder.to_str()) {
+        (Some(absolute), Some(folder)) => Ok((absolute.to_owned(), folder.to_owned())),
+        (None, _) | (_, None) => Err(Failure::usage(
+            format!("{} has a name that is not UTF-8", absolute.display()),
+            "rename it, or copy the workflow to another folder",
+        )),
+    }
+}
+
+/// Of files that give their workflows the same name none can be used: which was meant is not known.
+fn refuse_equal_names(collection: &mut Collection) {
+    let mut by_name: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for (index, file) in collection.good.iter().enumerate() {
+        by_name.entry(&file.workflow.name).or_default().push(index);
+    }
+    let mut refused: Vec<(usize, String)> = Vec::new();
+    for (name, indices) in by_name.iter().filter(|(_name, indices)| indices.len() > 1) {
+        let paths: Vec<String> =
+            indices.iter().map(|index| collection.good[*index].path.display().to_string()).collect();
+        let message = format!("{} all define the workflow `{name}`", paths.join(" and "));
+        let message = if paths.len() == 2 { message.replace(" all define", " both define") } else { message };
+        refused.extend(indices.iter().map(|index| (*index, message.clone())));
+    }
+    refused.sort_unstable_by_key(|(index, _message)| std::cmp::Reverse(*index));
+    for (index, message) in refused {
+        let file = collection.good.remove(index);
+        collection.broken.push(BrokenFile {
+            path: file.path,
+            absolute: Some(file.absolute),
+            name: Some(file.workflow.name),
+            failure: Failure::usage(
+                message,
+                "give each workflow a `name` of its own, or remove one of the files",
+            ),
+        });
+    }
+}
+
+fn too_many() -> Failure {
+    Failure::usage(
+        format!("there are more than {FILES_MAX} workflow files"),
+        "name a folder that holds workflows only",
+    )
+}
+
+fn too_deep(path: &Path) -> Failure {
+    Failure::usage(
+        format!("{} lies more than {DEPTH_MAX} folders deep", path.display()),
+        "a link may lead back to a folder above it; name a folder that holds workflows only",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    const JOB: &str = "[jobs.a]\nrun = 'true'\n";
+
+    fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            let path = folder.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        folder
+    }
+
+    #[test]
+    fn a_folder_gives_its_workflows_by_path() {
+        let folder = folder(&[
+            ("b.toml", JOB),
+            ("a/c.json", r#"{"jobs": {"a": {"run": "true"}}}"#),
+            (".hidden.toml", JOB),
+            (".git/x.toml", JOB),
+            ("windlass.toml", "threads = 1"),
+            ("notes.md", "x"),
+        ]);
+        let collection = collect(&[folder.path().to_owned()]).unwrap();
+        let names: Vec<&str> = collection.good.iter().map(|file| file.workflow.name.as_str()).collect();
+        assert_eq!(names, ["c", "b"]);
+        assert_eq!(collection.good[0].dir, folder.path().canonicalize().unwrap().join("a").to_str().unwrap());
+        assert!(collection.broken.is_empty());
+    }
+
+    #[test]
+    fn two_files_with_one_name_are_both_refused() {
+        let named = format!("name = 'same'\n{JOB}");
+        let folder = folder(&[("a.toml", &named), ("b.toml", &named), ("c.toml", JOB)]);
+        let collection = collect(&[folder.path().to_owned()]).unwrap();
+        assert_eq!(collection.good.len(), 1);
+        assert_eq!(collection.broken.len(), 2);
+        for broken in &collection.broken {
+            let (message, _help) = broken.failure.parts().unwrap();
+            assert!(message.contains("a.toml and ") && message.contains("b.toml both define"), "{message}");
+            assert_eq!(broken.name.as_deref(), Some("same"));
+        }
+    }
+
+    #[test]
+    fn a_link_that_leads_back_ends_in_an_error() {
+        let folder = folder(&[("a/b.toml", JOB)]);
+        std::os::unix::fs::symlink(folder.path(), folder.path().join("a/back")).unwrap();
+        let error = collect(&[folder.path().to_owned()]).unwrap_err();
+        assert!(error.parts().unwrap().0.contains("folders deep"), "{error:?}");
+    }
+
+    #[test]
+    fn a_linked_file_stays_where_its_link_is() {
+        let folder = folder(&[("..data/a.toml", JOB)]);
+        std::os::unix::fs::symlink("..data/a.toml", folder.path().join("a.toml")).unwrap();
+        let collection = collect(&[folder.path().to_owned()]).unwrap();
+        let expected = folder.path().canonicalize().unwrap().join("a.toml");
+        assert_eq!(collection.good[0].absolute, expected.to_str().unwrap());
+    }
+}

@@ -1,0 +1,155 @@
+//! Registered workflows: `apply`, `workflows`, and starting them by name.
+
+use std::fs;
+
+use crate::support::{Bench, GOOD};
+
+const NIGHTLY: &str = "\
+name = \"nightly\"
+[params]
+day = { type = \"date\", default = \"2026-11-20\" }
+[jobs.fetch]
+run = \"cat data\"
+[jobs.report]
+needs = [\"fetch\"]
+run = \"echo done\"
+";
+
+fn bench() -> Bench {
+    let bench = Bench::new();
+    fs::create_dir(bench.path("flows")).unwrap();
+    bench.write("flows/nightly.toml", NIGHTLY);
+    bench
+}
+
+#[test]
+fn the_same_content_makes_no_version_and_another_says_what_changed() {
+    let bench = bench();
+    bench.windlass(&["apply", "flows"]).code(0).says(&["nightly: created version 1\n"]);
+    bench.windlass(&["apply", "flows/nightly.toml"]).code(0).says(&["nightly: unchanged, version 1\n"]);
+    let changed = NIGHTLY.replace("cat data", "cat other").replace("[params]", "timeout = \"1h\"\n[params]");
+    bench.write("flows/nightly.toml", &format!("{changed}[jobs.mail]\nrun = \"true\"\n"));
+    let expected = "nightly: version 2: timeout changed; jobs added mail, changed fetch (run)\n";
+    bench
+        .windlass(&["apply", "flows", "--dry-run"])
+        .code(0)
+        .says(&[expected])
+        .tells(&["nothing was registered"]);
+    bench.windlass(&["apply", "flows"]).code(0).says(&[expected]);
+    let versions = bench.json(&["workflows", "history", "nightly"]);
+    assert_eq!((&versions[0]["version"], &versions[0]["in_force"]), (&2.into(), &true.into()));
+    assert_eq!(versions[0]["changes"]["jobs"]["changed"][0]["fields"][0], "run");
+    assert_eq!((&versions[1]["version"], &versions[1]["changes"]), (&1.into(), &().into()));
+}
+
+#[test]
+fn a_dry_run_makes_no_database() {
+    let bench = bench();
+    bench.windlass(&["apply", "flows", "--dry-run"]).code(0).says(&["nightly: created version 1\n"]);
+    let applied = bench.json(&["apply", "flows", "--dry-run"]);
+    assert_eq!((&applied[0]["change"], &applied[0]["version"]), (&"created".into(), &1.into()));
+    assert!(!bench.path("windlass.db").exists());
+}
+
+#[test]
+fn nothing_is_registered_when_one_file_is_broken_and_all_errors_are_shown() {
+    let bench = bench();
+    bench.write("flows/one.toml", "[jobs.a]\nrnu = 'x'\n");
+    bench.write("flows/two.toml", "name = \n");
+    bench.windlass(&["apply", "flows"]).code(2).tells(&[
+        "unknown key `rnu`",
+        "flows/two.toml:1:8",
+        "2 of 3 files cannot be used; nothing was registered",
+    ]);
+    bench.windlass(&["apply", "flows/nightly.toml"]).code(0).says(&["created version 1"]);
+}
+
+#[test]
+fn two_files_with_one_name_are_told_apart_by_the_user() {
+    let bench = bench();
+    bench.write("flows/copy.toml", NIGHTLY);
+    let outcome = bench.windlass(&["apply", "flows"]);
+    let message = "flows/copy.toml and flows/nightly.toml both define the workflow `nightly`";
+    outcome.code(2).tells(&[message, "give each workflow a `name`", "nothing was registered"]);
+    assert_eq!(outcome.stderr.matches(message).count(), 1, "it is said once: {outcome:#?}");
+}
+
+#[test]
+fn a_folder_without_workflows_is_a_mistake() {
+    let bench = Bench::new();
+    fs::create_dir(bench.path("empty")).unwrap();
+    bench.windlass(&["apply", "empty"]).fails(2, &["there are no workflow files", "ends in .toml or .json"]);
+    bench.windlass(&["apply", "missing"]).code(2).tells(&["missing does not exist"]);
+}
+
+#[test]
+fn a_registered_workflow_runs_by_its_name_wherever_one_is() {
+    let bench = bench();
+    bench.write("flows/data", "from the folder of the file");
+    bench.windlass(&["apply", "flows"]).code(0);
+    bench.windlass(&["run", "nightly", "-p", "day=2026-01-02"]).code(0).tells(&["run 1 successful"]);
+    bench.windlass(&["logs", "1", "fetch"]).code(0).says(&["from the folder of the file"]);
+    // What is registered counts, not what the file says by now.
+    bench.write("flows/nightly.toml", "name = \"nightly\"\n[jobs.other]\nrun = \"true\"\n");
+    bench.windlass(&["submit", "nightly"]).code(0).tells(&["run 2 of workflow `nightly`"]);
+    assert_eq!(bench.json(&["inspect", "2"])["jobs"][0]["name"], "fetch");
+}
+
+#[test]
+fn a_file_comes_before_a_name() {
+    let bench = bench();
+    bench.windlass(&["apply", "flows"]).code(0);
+    bench.write("nightly", GOOD);
+    bench.windlass(&["submit", "nightly"]).code(0).tells(&["run 1 of workflow `good`"]);
+}
+
+#[test]
+fn a_name_that_nobody_knows_is_answered_with_both_places_and_the_nearest() {
+    let bench = bench();
+    bench.windlass(&["run", "nigthly"]).fails(5, &["there is no file `nigthly`", "no database yet"]);
+    bench.windlass(&["apply", "flows"]).code(0);
+    bench.windlass(&["run", "nigthly"]).fails(
+        5,
+        &[
+            "there is no such file, and no workflow is registered under the name `nigthly`",
+            "did you mean `nightly`?",
+            "windlass workflows",
+        ],
+    );
+    bench.windlass(&["run", "nigthly.toml"]).fails(2, &["the file nigthly.toml does not exist"]);
+}
+
+#[test]
+fn workflows_are_listed_shown_paused_and_removed() {
+    let bench = bench();
+    bench.windlass(&["apply", "flows"]).code(0);
+    bench.windlass(&["workflows"]).code(0).says(&[
+        "WORKFLOW",
+        "VERSION",
+        "nightly",
+        "1",
+        "flows/nightly.toml",
+    ]);
+    bench.windlass(&["workflows", "show", "nightly"]).code(0).says(&[
+        "nightly  version 1",
+        "flows/nightly.toml",
+        "day=YYYY-MM-DD  (default 2026-11-20)",
+        "fetch",
+        "report  fetch",
+    ]);
+    let shown = bench.json(&["workflows", "show", "nightly"]);
+    assert_eq!(shown["definition"]["jobs"][1]["name"], "report");
+    bench.windlass(&["workflows", "pause", "nightly"]).code(0).tells(&["is paused"]);
+    bench.windlass(&["workflows", "pause", "nightly"]).code(0).tells(&["was paused already"]);
+    assert!(bench.json(&["workflows"])[0]["paused_at"].is_string());
+    bench.windlass(&["workflows", "resume", "nightly"]).code(0).tells(&["goes on"]);
+    bench.windlass(&["workflows", "resume", "nightly"]).code(0).tells(&["was not paused"]);
+    bench.windlass(&["workflows", "remove", "nightly"]).code(0).tells(&["out of force", "windlass apply"]);
+    bench.windlass(&["workflows"]).code(0).tells(&["no workflow is registered yet"]);
+    bench.windlass(&["workflows", "show", "nightly"]).fails(5, &["no workflow is registered"]);
+    bench.windlass(&["workflows", "show", "nightly", "--version", "1"]).code(0).says(&["(removed)"]);
+    bench.windlass(&["workflows", "show", "nightly", "--version", "4"]).fails(5, &["the newest is 1"]);
+    bench.windlass(&["workflows", "history", "nightly"]).code(0).says(&["VERSION", "1"]);
+    bench.windlass(&["workflows", "history", "other"]).fails(5, &["no workflow was ever registered"]);
+    bench.windlass(&["apply", "flows"]).code(0).says(&["nightly: created version 1"]);
+}
