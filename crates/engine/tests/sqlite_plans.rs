@@ -183,6 +183,20 @@ fn the_claim_reads_its_index_in_order() {
     }
 }
 
+/// So does the claim of a worker in another language, as the guide has it.
+#[test]
+fn the_claim_of_the_guide_reads_the_index_in_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("windlass.db");
+    drop(SqliteDatabase::open(&path, &SqliteOptions::default()).unwrap());
+    let page = include_str!("../../../docs/guide/sql.md");
+    let claim = page.split("```sql\n-- claim\n").nth(1).unwrap().split("```").next().unwrap();
+    let plan = plan(&rusqlite::Connection::open(&path).unwrap(), claim);
+    let head = "SEARCH jobs USING INDEX jobs_claim (queue=? AND kind=? AND requires=? AND version=?)";
+    assert!(plan.iter().any(|step| step == head), "{plan:#?}");
+    assert!(!plan.iter().any(|step| step.contains("TEMP B-TREE")), "{plan:#?}");
+}
+
 /// `RETURNING id` of an update from a table that has an `id` too is ambiguous to other databases.
 #[test]
 fn an_update_from_another_table_names_the_table_that_it_returns_from() {
