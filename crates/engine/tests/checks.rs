@@ -71,8 +71,8 @@ const BREAKS: &[(&str, &str, &str)] = &[
         "key k is held by 2 jobs of at most 1",
     ),
     (
-        "a job waits for its concurrency key only while others hold it",
-        "UPDATE jobs SET status = 'WAITING', concurrency_key = 'k', concurrency_limit = 1 WHERE id = 4",
+        "a job waits for its concurrency key only while others hold it, and a minute at most after",
+        "UPDATE jobs SET status = 'WAITING', updated_at = 0, concurrency_key = 'k', concurrency_limit = 1 WHERE id = 4",
         "job j4 waits for key k, which nobody holds",
     ),
     (

@@ -3,6 +3,7 @@
 //! guarded update, so what one has done the others find done.
 
 mod pulse;
+mod reconcile;
 mod rescue;
 mod retention;
 
@@ -13,8 +14,10 @@ use windlass_engine::signal::{Hints, Listener};
 use windlass_engine::{Error, Result, Store};
 
 use pulse::Pulse;
-pub use rescue::Watchman;
+use reconcile::Reconciler;
 use retention::PresentRetention;
+
+pub use rescue::Watchman;
 pub use retention::Retention;
 
 /// How often the workers are looked at: how fast the death of one is noticed.
@@ -72,12 +75,11 @@ impl Drop for Scheduler {
 }
 
 fn serve(store: &Store, inbox: &Listener, pulse: &Pulse) {
-    let mut watchman = Watchman::default();
-    let mut key_cursor = String::new();
+    let mut chores = Chores::default();
     let mut failing = false;
     loop {
         pulse.beat();
-        let wait = match turn(store, &mut watchman, &mut key_cursor) {
+        let wait = match turn(store, &mut chores) {
             Ok(wait) => {
                 failing = false;
                 wait
@@ -96,11 +98,21 @@ fn serve(store: &Store, inbox: &Listener, pulse: &Pulse) {
     }
 }
 
+/// What a scheduler knows from one turn to the next.
+#[derive(Default)]
+struct Chores {
+    watchman: Watchman,
+    reconciler: Reconciler,
+    /// The last concurrency key that was looked at.
+    key_cursor: String,
+}
+
 /// Does what is due and returns how long nothing will be.
-fn turn(store: &Store, watchman: &mut Watchman, key_cursor: &mut String) -> Result<Duration> {
-    watchman.look(store)?;
+fn turn(store: &Store, chores: &mut Chores) -> Result<Duration> {
+    chores.watchman.look(store)?;
     settle_reports(store)?;
-    *key_cursor = store.admit_waiting(key_cursor)?;
+    chores.reconciler.look(store)?;
+    chores.key_cursor = store.admit_waiting(&chores.key_cursor)?;
     let next_at = promote(store)?;
     Ok(store.clock().until(next_at, RESCUE_TICK))
 }
@@ -148,7 +160,7 @@ mod tests {
 
     use super::*;
 
-    fn open(database: &TestDatabase, clock: &Clock) -> Arc<dyn Database> {
+    pub(crate) fn open(database: &TestDatabase, clock: &Clock) -> Arc<dyn Database> {
         let address = database.address();
         match database.underneath() {
             Underneath::Sqlite => {

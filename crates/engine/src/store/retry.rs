@@ -108,7 +108,13 @@ fn reset_from(connection: &mut dyn Connection, run_id: i64, name: &str, now_ms: 
          WHERE id IN (SELECT id FROM again)",
         &[root.into(), now_ms.into()],
     )?;
-    // A job that was reset may also wait for one that is broken and was not: it can't run either.
+    skip_hopeless(connection, run_id, now_ms)?;
+    Ok(i64::try_from(reset).unwrap_or(i64::MAX))
+}
+
+/// Skips what waits for a job that is over and can't satisfy it. A job that was reset may also wait for one that
+/// is broken and was not.
+pub(super) fn skip_hopeless(connection: &mut dyn Connection, run_id: i64, now_ms: i64) -> Result<()> {
     let broken = all(
         connection,
         "SELECT DISTINCT parent.id, parent.name, parent.status FROM jobs AS child
@@ -123,11 +129,11 @@ fn reset_from(connection: &mut dyn Connection, run_id: i64, name: &str, now_ms: 
     for (parent_id, parent_name, status) in broken {
         skip_descendants(connection, parent_id, &parent_name, status, now_ms)?;
     }
-    Ok(i64::try_from(reset).unwrap_or(i64::MAX))
+    Ok(())
 }
 
 /// Counts the unfinished parents anew and makes claimable what has none.
-fn unblock(connection: &mut dyn Connection, run_id: i64, now_ms: i64) -> Result<()> {
+pub(super) fn unblock(connection: &mut dyn Connection, run_id: i64, now_ms: i64) -> Result<()> {
     connection.execute(
         "UPDATE jobs
          SET blocked_by = (SELECT count(*) FROM job_dependencies AS edges

@@ -85,10 +85,10 @@ pub(super) const INVARIANTS: &[Invariant] = &[
         next_step: "`windlass cancel` stops one of them if they must not run at the same time",
     },
     Invariant {
-        rule: "a job waits for its concurrency key only while others hold it",
+        rule: "a job waits for its concurrency key only while others hold it, and a minute at most after",
         sql:
             "SELECT 'job j' || id || ' waits for key ' || concurrency_key || ', which nobody holds' FROM jobs
-              WHERE status = 'WAITING' AND concurrency_key IS NOT NULL
+              WHERE status = 'WAITING' AND concurrency_key IS NOT NULL AND updated_at < $2 - 60000
                 AND NOT EXISTS (SELECT 1 FROM jobs AS holder
                                 WHERE holder.concurrency_key = jobs.concurrency_key
                                   AND holder.concurrency_key IS NOT NULL
@@ -96,6 +96,6 @@ pub(super) const INVARIANTS: &[Invariant] = &[
                                        OR (holder.finished_at IS NULL
                                            AND holder.status IN ('SUCCESSFUL', 'FAILED', 'CANCELLED'))))
               LIMIT $1",
-        next_step: "`windlass retry` or `windlass cancel` it",
+        next_step: "a running `windlass serve` or `windlass worker` admits it",
     },
 ];

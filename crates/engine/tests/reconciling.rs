@@ -1,0 +1,66 @@
+//! Jobs that were ended from outside with everything but their consequences: their runs go on.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+mod support;
+
+use support::{Bench, graph};
+use windlass_engine::store::Reconciled;
+use windlass_engine::{JobStatus, RunStatus};
+
+fn end(bench: &Bench, job_id: i64, status: &str) {
+    bench.raw().execute(&format!("UPDATE jobs SET status = '{status}', finished_at = 1 WHERE id = {job_id}"));
+}
+
+fn states(bench: &Bench, run_id: i64) -> Vec<JobStatus> {
+    bench.store.jobs_of_run(run_id).unwrap().iter().map(|job| job.status).collect()
+}
+
+fn reconcile(bench: &Bench) -> i64 {
+    assert!(!bench.store.check().unwrap().is_empty(), "something is to be done");
+    assert_eq!(bench.store.reconcile_step(0).unwrap(), Reconciled::default(), "what moves is left alone");
+    bench.clock.advance_ms(10_000);
+    let reconciled = bench.store.reconcile_step(0).unwrap();
+    assert_eq!(reconciled.cursor, None);
+    bench.assert_sound();
+    reconciled.repaired
+}
+
+#[test]
+fn children_become_ready_and_the_run_ends() {
+    let bench = Bench::new();
+    let run_id = bench.submit(graph(vec![vec![], vec![], vec![0, 1]]));
+    let ids: Vec<i64> = bench.store.jobs_of_run(run_id).unwrap().iter().map(|job| job.id).collect();
+    end(&bench, ids[0], "SUCCESSFUL");
+    assert_eq!(reconcile(&bench), 1);
+    assert_eq!(states(&bench, run_id)[2], JobStatus::Blocked, "one parent is left");
+    end(&bench, ids[1], "SUCCESSFUL");
+    assert_eq!(reconcile(&bench), 1);
+    assert_eq!(states(&bench, run_id)[2], JobStatus::Pending);
+    end(&bench, ids[2], "SUCCESSFUL");
+    assert_eq!(reconcile(&bench), 1);
+    assert_eq!(bench.store.run(run_id).unwrap().status, RunStatus::Successful);
+}
+
+#[test]
+fn what_can_never_run_is_skipped_and_the_run_fails() {
+    let bench = Bench::new();
+    let run_id = bench.submit(graph(vec![vec![], vec![0], vec![1], vec![]]));
+    let ids: Vec<i64> = bench.store.jobs_of_run(run_id).unwrap().iter().map(|job| job.id).collect();
+    end(&bench, ids[0], "FAILED");
+    assert_eq!(reconcile(&bench), 1);
+    let expected = [JobStatus::Failed, JobStatus::Skipped, JobStatus::Skipped, JobStatus::Pending];
+    assert_eq!(states(&bench, run_id), expected);
+    end(&bench, ids[3], "SUCCESSFUL");
+    assert_eq!(reconcile(&bench), 1);
+    assert_eq!(bench.store.run(run_id).unwrap().status, RunStatus::Failed);
+}
+
+#[test]
+fn a_sound_run_is_not_touched() {
+    let bench = Bench::new();
+    let run_id = bench.submit(graph(vec![vec![], vec![0]]));
+    bench.clock.advance_ms(60_000);
+    let before = bench.store.run(run_id).unwrap();
+    assert_eq!(bench.store.reconcile_step(0).unwrap().repaired, 0);
+    assert_eq!(bench.store.run(run_id).unwrap(), before);
+}
