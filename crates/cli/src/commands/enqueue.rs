@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
-use windlass::store::NewJob;
+use windlass::store::{CONCURRENCY_LIMIT_MAX, NewJob};
 use windlass::workflow::limits;
+use windlass::workflow::model::{self, Concurrency};
 
 use crate::cli::GlobalOptions;
 use crate::database::Database;
@@ -42,9 +43,51 @@ pub(crate) struct EnqueueArgs {
     #[arg(long, value_name = "TIME", value_parser = time::parse_instant)]
     at: Option<i64>,
 
+    /// Only a worker that has all of these sees it, separated by commas, for example gpu
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    requires: Vec<String>,
+
+    /// Only a worker of this version or a later one executes it
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(i64).range(0..))]
+    min_version: i64,
+
+    /// Only so many jobs with the same key run at a time
+    #[arg(long, value_name = "TEXT", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    concurrency_key: Option<String>,
+
+    /// How many [default: 1]
+    #[arg(long, value_name = "N", requires = "concurrency_key")]
+    #[arg(value_parser = clap::value_parser!(i64).range(1..=CONCURRENCY_LIMIT_MAX))]
+    concurrency_limit: Option<i64>,
+
+    /// What becomes of it when they do [default: wait]
+    #[arg(long, value_name = "WHAT", requires = "concurrency_key")]
+    on_full: Option<OnFull>,
+
     /// How many times it may fail in all
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(1..=1_000_000))]
     max_attempts: Option<i64>,
+}
+
+/// What becomes of a job that finds no room under its concurrency key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum OnFull {
+    /// It waits.
+    Wait,
+    /// It is skipped.
+    Skip,
+    /// The oldest is cancelled for it.
+    CancelOldest,
+}
+
+impl From<OnFull> for model::OnFull {
+    fn from(on_full: OnFull) -> model::OnFull {
+        match on_full {
+            OnFull::Wait => model::OnFull::Wait,
+            OnFull::Skip => model::OnFull::Skip,
+            OnFull::CancelOldest => model::OnFull::CancelOldest,
+        }
+    }
 }
 
 const EXAMPLES: &str = "\
@@ -52,6 +95,7 @@ Examples:
   windlass enqueue shell --payload '{\"run\": \"./sync.sh\"}'
   windlass enqueue shell --payload '{\"command\": [\"du\", \"-sh\", \".\"]}' --delay 10m
   windlass enqueue send-mail --payload '{\"to\": 7}' --queue mail --priority high
+  windlass enqueue sync --payload '{\"tenant\": 7}' --concurrency-key tenant-7 --on-full skip
   windlass enqueue shell --payload '{\"run\": \"./report.sh\"}' --at 2026-11-21T06:00:00Z";
 
 /// Accepts the job and prints its number.
@@ -69,6 +113,13 @@ pub(crate) fn execute(global: &GlobalOptions, args: EnqueueArgs) -> Result<(), F
     job.priority = args.priority;
     job.execute_after = execute_after;
     job.max_attempts = args.max_attempts.unwrap_or(job.max_attempts);
+    job.requires = args.requires;
+    job.version = args.min_version;
+    job.concurrency = args.concurrency_key.map(|key| Concurrency {
+        key,
+        limit: args.concurrency_limit.unwrap_or(1),
+        on_full: args.on_full.unwrap_or(OnFull::Wait).into(),
+    });
     let database = Database::existing_or_new(global)?;
     let ids = database.ask(|store| store.enqueue(vec![job]))?;
     for job_id in ids {

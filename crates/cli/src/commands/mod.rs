@@ -9,6 +9,7 @@ mod graph;
 pub(crate) mod inspect;
 mod jobs;
 mod logs;
+mod queue;
 mod resume;
 mod retry;
 mod run;
@@ -46,6 +47,7 @@ pub(crate) enum Command {
     Cancel(cancel::CancelArgs),
     Retry(retry::RetryArgs),
     Enqueue(enqueue::EnqueueArgs),
+    Queue(queue::QueueArgs),
     Validate(validate::ValidateArgs),
     Graph(graph::GraphArgs),
     Apply(apply::ApplyArgs),
@@ -83,6 +85,7 @@ pub(crate) fn execute(cli: Cli) -> Result<(), Failure> {
         Command::Cancel(args) => cancel::execute(&global, &args),
         Command::Retry(args) => retry::execute(&global, &args),
         Command::Enqueue(args) => enqueue::execute(&global, args),
+        Command::Queue(args) => queue::execute(&global, &args),
         Command::Validate(args) => validate::execute(&global, &args),
         Command::Graph(args) => graph::execute(&global, &args),
         Command::Apply(args) => apply::execute(&global, &args),

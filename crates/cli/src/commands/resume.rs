@@ -6,7 +6,7 @@ use crate::address;
 use crate::cli::GlobalOptions;
 use crate::database::Database;
 use crate::error::Failure;
-use crate::execution::{self, Shape, ThreadOptions};
+use crate::execution::{self, Shape, WorkOptions};
 use crate::lookup;
 use crate::output::{self, Output};
 use crate::views::InspectedRun;
@@ -19,7 +19,7 @@ pub(crate) struct ResumeArgs {
     #[arg(value_name = "RUN", value_parser = address::parse_run_id)]
     run: Option<i64>,
     #[command(flatten)]
-    threads: ThreadOptions,
+    work: WorkOptions,
 }
 
 const EXAMPLES: &str = "\
@@ -36,31 +36,26 @@ pub(crate) fn execute(global: &GlobalOptions, args: &ResumeArgs) -> Result<(), F
     // ends its run by that, and this must be told as the outcome, not as "nothing to do".
     let database = Database::as_it_is(global)?;
     match args.run {
-        Some(run_id) => one(global, &database, run_id, &args.threads),
-        None => all(global, &database, &args.threads),
+        Some(run_id) => one(global, &database, run_id, &args.work),
+        None => all(global, &database, &args.work),
     }
 }
 
-fn one(
-    global: &GlobalOptions,
-    database: &Database,
-    run_id: i64,
-    threads: &ThreadOptions,
-) -> Result<(), Failure> {
+fn one(global: &GlobalOptions, database: &Database, run_id: i64, work: &WorkOptions) -> Result<(), Failure> {
     let run = lookup::run(database, run_id)?;
     if run.status.is_terminal() {
         output::note(&format!("run {run_id} is over already; there is nothing to carry on"));
         return execution::conclude(global, database, &[run_id], Shape::One);
     }
-    execution::execute(global, database, &[run_id], threads, Shape::One)
+    execution::execute(global, database, &[run_id], work, Shape::One)
 }
 
-fn all(global: &GlobalOptions, database: &Database, threads: &ThreadOptions) -> Result<(), Failure> {
+fn all(global: &GlobalOptions, database: &Database, work: &WorkOptions) -> Result<(), Failure> {
     let run_ids = database.ask(|store| store.unfinished_runs())?;
     if run_ids.is_empty() {
         output::note("every run is over; there is nothing to carry on");
         let none: [InspectedRun; 0] = [];
         return Output { format: global.output }.list(&none, |_| String::new());
     }
-    execution::execute(global, database, &run_ids, threads, Shape::Many)
+    execution::execute(global, database, &run_ids, work, Shape::Many)
 }

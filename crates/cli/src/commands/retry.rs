@@ -7,7 +7,7 @@ use crate::address;
 use crate::cli::GlobalOptions;
 use crate::database::Database;
 use crate::error::Failure;
-use crate::execution::{self, Shape, ThreadOptions};
+use crate::execution::{self, Shape, WorkOptions};
 use crate::lookup;
 use crate::output::{self, Format, Output};
 use crate::views::RunView;
@@ -32,7 +32,7 @@ pub(crate) struct RetryArgs {
     #[arg(long)]
     detach: bool,
     #[command(flatten)]
-    threads: ThreadOptions,
+    work: WorkOptions,
 }
 
 const EXAMPLES: &str = "\
@@ -60,7 +60,7 @@ pub(crate) fn execute(global: &GlobalOptions, args: &RetryArgs) -> Result<(), Fa
     let jobs = if jobs == 1 { "1 job".to_owned() } else { format!("{jobs} jobs") };
     if !args.detach {
         output::note(&format!("executing {jobs} of run {} again", run.id));
-        return execution::execute(global, &database, &[run.id], &args.threads, Shape::One);
+        return execution::execute(global, &database, &[run.id], &args.work, Shape::One);
     }
     output::note(&format!(
         "{jobs} of run {} will be executed again; `{}` executes them, `{}` shows them",

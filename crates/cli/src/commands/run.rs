@@ -7,7 +7,7 @@ use super::submit;
 use crate::cli::GlobalOptions;
 use crate::database::Database;
 use crate::error::Failure;
-use crate::execution::{self, Shape, ThreadOptions};
+use crate::execution::{self, Shape, WorkOptions};
 use crate::lookup;
 use crate::output;
 use crate::submission::SubmissionArgs;
@@ -19,7 +19,7 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     submission: SubmissionArgs,
     #[command(flatten)]
-    threads: ThreadOptions,
+    work: WorkOptions,
 
     /// Only accept the run; a worker executes it (the same as `submit`)
     #[arg(long)]
@@ -53,7 +53,7 @@ pub(crate) fn execute(global: &GlobalOptions, args: &RunArgs) -> Result<(), Fail
             return execution::conclude(global, &database, &[run.id], Shape::One);
         }
     }
-    execution::execute(global, &database, &[run.id], &args.threads, Shape::One)
+    execution::execute(global, &database, &[run.id], &args.work, Shape::One)
 }
 
 /// What to say when the key named a run that was there.

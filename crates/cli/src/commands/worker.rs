@@ -9,7 +9,7 @@ use windlass::store::Scope;
 use crate::cli::GlobalOptions;
 use crate::database::Database;
 use crate::error::Failure;
-use crate::execution::{Duties, ThreadOptions, Workforce};
+use crate::execution::{Duties, WorkOptions, Workforce};
 use crate::logging::{self, LogFormat, LogOptions};
 use crate::signals::{StopRequests, Urgency};
 
@@ -21,7 +21,7 @@ pub(crate) struct WorkerArgs {
     #[arg(long = "queue", value_name = "QUEUES", value_delimiter = ',')]
     queues: Vec<String>,
     #[command(flatten)]
-    threads: ThreadOptions,
+    work: WorkOptions,
 
     /// Stop when nothing is left to do
     #[arg(long)]
@@ -52,7 +52,7 @@ pub(crate) fn execute(global: &GlobalOptions, args: &WorkerArgs) -> Result<(), F
     let wants = if args.until_idle { Hints::PROGRESS | Hints::STOP } else { Hints::STOP };
     let listener = database.store().listen(wants);
     let mut stops = StopRequests::listen(listener.clone())?;
-    let duties = Duties::executing(scope.clone(), args.threads.threads);
+    let duties = Duties::executing(scope.clone(), &args.work);
     let workforce = Workforce::start(global, &database, duties)?;
     tracing::info!(worker = workforce.worker_id(), database = %database.place(), "working");
     let mut was_stopped = false;
@@ -71,7 +71,8 @@ pub(crate) fn execute(global: &GlobalOptions, args: &WorkerArgs) -> Result<(), F
                 workforce.leave();
             }
         }
-        let is_idle = || database.ask(|store| store.has_work(&scope, workforce.kinds())).map(|work| !work);
+        let is_idle =
+            || database.ask(|store| store.has_work(&scope, workforce.abilities())).map(|work| !work);
         if args.until_idle && !was_stopped && is_idle()? {
             tracing::info!("nothing is left to do");
             workforce.drain();

@@ -25,12 +25,20 @@ pub(crate) use workforce::{Duties, Workforce};
 /// How long a foreground run waits for a database that cannot be used before it gives up.
 const FOREGROUND_PATIENCE: Duration = Duration::from_secs(30);
 
-/// How many jobs are executed at once.
-#[derive(Debug, Args)]
-pub(crate) struct ThreadOptions {
+/// What a process that executes brings along.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct WorkOptions {
     /// How many jobs run at once; by default one for each processor, and 8 at least
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(1..=1024))]
     pub(crate) threads: Option<i64>,
+
+    /// What it has that jobs may require, separated by commas, for example gpu
+    #[arg(long = "capability", value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) capabilities: Option<Vec<String>>,
+
+    /// The version of its code: jobs that ask for a later one are left to others [default: 0]
+    #[arg(long = "code-version", value_name = "N", value_parser = clap::value_parser!(i64).range(0..))]
+    pub(crate) version: Option<i64>,
 }
 
 /// What is shown at the end, beside the summary.
@@ -47,7 +55,7 @@ pub(crate) fn execute(
     global: &GlobalOptions,
     database: &Database,
     run_ids: &[i64],
-    threads: &ThreadOptions,
+    work: &WorkOptions,
     shape: Shape,
 ) -> Result<(), Failure> {
     let listener = database.store().listen(Hints::PROGRESS | Hints::STOP);
@@ -56,7 +64,7 @@ pub(crate) fn execute(
     observer.open();
     let scope = Scope::Runs(run_ids.to_vec());
     let patience = Some(FOREGROUND_PATIENCE);
-    let duties = Duties { patience, ..Duties::executing(scope, threads.threads) };
+    let duties = Duties { patience, ..Duties::executing(scope, work) };
     let workforce = Workforce::start(global, database, duties)?;
     while !observer.look(database)? && !workforce.has_ended() {
         match stops.news() {

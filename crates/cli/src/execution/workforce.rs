@@ -2,17 +2,18 @@
 
 use std::time::Duration;
 
-use windlass::store::Scope;
+use windlass::store::{Abilities, Scope};
 use windlass::{Engine, Handlers, Retention, WorkerOptions};
 
 use crate::cli::GlobalOptions;
 use crate::database::Database;
 use crate::error::Failure;
+use crate::execution::WorkOptions;
 
 /// A running engine.
 pub(crate) struct Workforce {
     engine: Engine,
-    kinds: Vec<String>,
+    abilities: Abilities,
 }
 
 /// What a process takes upon itself.
@@ -34,12 +35,12 @@ pub(crate) struct Duties {
 
 impl Duties {
     /// Executing jobs, and nothing else.
-    pub(crate) fn executing(scope: Scope, threads: Option<i64>) -> Duties {
+    pub(crate) fn executing(scope: Scope, work: &WorkOptions) -> Duties {
         Duties {
             scope,
-            threads,
-            capabilities: Vec::new(),
-            version: 0,
+            threads: work.threads,
+            capabilities: work.capabilities.clone().unwrap_or_default(),
+            version: work.version.unwrap_or(0),
             retention: Retention::default(),
             patience: None,
         }
@@ -64,10 +65,14 @@ impl Workforce {
             ..defaults
         };
         let handlers = Handlers::with_shell();
-        let kinds = handlers.kinds();
+        let abilities = Abilities {
+            kinds: handlers.kinds(),
+            capabilities: options.capabilities.clone(),
+            version: options.version,
+        };
         let started = database.windlass().start_with_retention(handlers, options, duties.retention);
         let engine = started.map_err(|error| database.failure(error))?;
-        Ok(Workforce { engine, kinds })
+        Ok(Workforce { engine, abilities })
     }
 
     /// The number of the worker.
@@ -75,9 +80,9 @@ impl Workforce {
         self.engine.worker_id()
     }
 
-    /// The kinds of jobs that it can execute.
-    pub(crate) fn kinds(&self) -> &[String] {
-        &self.kinds
+    /// What it can execute.
+    pub(crate) fn abilities(&self) -> &Abilities {
+        &self.abilities
     }
 
     /// For how long it has waited for an answer of the database, in milliseconds.

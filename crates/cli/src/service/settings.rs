@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use clap::Args;
 use windlass::store::Scope;
-use windlass::{Retention, THREADS_MAX, WorkerOptions};
+use windlass::{Retention, WorkerOptions};
 
 use super::config::{self, Config, GRACE_MAX};
 use crate::cli::{Configured, GlobalOptions};
 use crate::error::Failure;
+use crate::execution::WorkOptions;
 use crate::logging::{LogFormat, LogOptions};
 use crate::time;
 use crate::workflow_files::CONFIG_FILE;
@@ -35,9 +36,8 @@ pub(crate) struct ServiceOptions {
     #[arg(long = "queue", value_name = "QUEUES", value_delimiter = ',')]
     queues: Option<Vec<String>>,
 
-    /// How many jobs run at once; by default one for each processor, and 8 at least
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(1..=THREADS_MAX))]
-    threads: Option<i64>,
+    #[command(flatten)]
+    work: WorkOptions,
 
     /// How long running jobs may go on after SIGTERM before others take them over [default: 30s]
     #[arg(long, value_name = "DURATION", env = "WINDLASS_GRACE", value_parser = parse_grace)]
@@ -80,9 +80,9 @@ impl Settings {
             config: path,
             workflows: options.workflows.clone().or(config.workflows),
             queues,
-            capabilities: config.capabilities.unwrap_or_default(),
-            version: config.version.unwrap_or(0),
-            threads: options.threads.or(config.threads).unwrap_or(WorkerOptions::default().threads),
+            capabilities: options.work.capabilities.clone().or(config.capabilities).unwrap_or_default(),
+            version: options.work.version.or(config.version).unwrap_or(0),
+            threads: options.work.threads.or(config.threads).unwrap_or(WorkerOptions::default().threads),
             grace: options.grace.or(config.grace).unwrap_or(DEFAULT_GRACE),
             retention: config.retention,
             log_format: options.log.format().or(config.log_format).unwrap_or(LogFormat::Text),

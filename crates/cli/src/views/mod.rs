@@ -6,6 +6,7 @@
 mod file;
 mod job;
 mod log;
+mod queue;
 mod run;
 mod stats;
 mod why;
@@ -14,6 +15,7 @@ mod workflow;
 pub(crate) use file::{FileError, ValidatedFile};
 pub(crate) use job::{InspectedJob, JobView};
 pub(crate) use log::LogView;
+pub(crate) use queue::QueueView;
 pub(crate) use run::{InspectedRun, RunView, SubmittedView};
 pub(crate) use stats::StatsView;
 pub(crate) use why::{ReasonView, WhyView};

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::{Bench, GOOD};
 
-const VERBS: [&str; 21] = [
+const VERBS: [&str; 22] = [
     "run",
     "submit",
     "resume",
@@ -21,6 +21,7 @@ const VERBS: [&str; 21] = [
     "cancel",
     "retry",
     "enqueue",
+    "queue",
     "validate",
     "graph",
     "apply",

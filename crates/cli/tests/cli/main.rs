@@ -8,6 +8,7 @@ mod help;
 mod jobs;
 mod json;
 mod postgres_address;
+mod queues;
 mod reading;
 mod registering;
 mod runs;

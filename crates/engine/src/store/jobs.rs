@@ -1,6 +1,7 @@
 //! Reading jobs.
 
-use super::claim::{Scope, label};
+use super::abilities::Abilities;
+use super::claim::{ClaimRequest, Scope, label};
 use super::{Store, json_ids, json_rows};
 use crate::db::{Row, all, first, one};
 use crate::error::{Error, Result};
@@ -102,16 +103,14 @@ macro_rules! select_jobs {
     };
 }
 
-/// A row when there is a job in a state, of the kinds in $1, the queues in $2 and the runs in $3.
-macro_rules! has_work_in {
-    ($status:literal) => {
+/// The different sorts of jobs in a state, of the runs in $1, outside paused queues.
+macro_rules! sorts_in {
+    ($condition:literal) => {
         concat!(
-            "SELECT 1 FROM jobs WHERE status = '",
-            $status,
-            "' AND kind IN (SELECT value FROM {texts $1} AS kinds)
-               AND (CAST($2 AS TEXT) IS NULL OR queue IN (SELECT value FROM {texts $2} AS queues))
-               AND (CAST($3 AS TEXT) IS NULL OR run_id {in $3})
-             LIMIT 1"
+            "SELECT DISTINCT queue, kind, requires, version FROM jobs WHERE ",
+            $condition,
+            " AND (CAST($1 AS TEXT) IS NULL OR run_id {in $1})
+              AND queue NOT IN (SELECT name FROM queues WHERE paused_at IS NOT NULL)"
         )
     };
 }
@@ -302,23 +301,47 @@ impl Store {
         })
     }
 
-    /// Whether there is work of these kinds in a scope, now or later: a job that is PENDING, SCHEDULED
-    /// or RUNNING.
+    /// Whether there is work in a scope for who has these abilities, now or later: a job that can be claimed,
+    /// runs, or waits for its time, a limit or a slot. What waits in a paused queue does not count.
     ///
     /// # Errors
     /// The database's.
-    pub fn has_work(&self, scope: &Scope, kinds: &[String]) -> Result<bool> {
-        let kinds = json_rows("look for work", kinds)?;
-        let (queues, run_ids) = match scope {
-            Scope::Everything => (None, None),
-            Scope::Queues(queues) => (Some(json_rows("look for work", queues)?), None),
-            Scope::Runs(run_ids) => (None, Some(json_ids(run_ids))),
+    pub fn has_work(&self, scope: &Scope, abilities: &Abilities) -> Result<bool> {
+        let request = ClaimRequest {
+            worker_id: 0,
+            scope: scope.clone(),
+            abilities: abilities.clone(),
+            limit: 1,
+            idle: 1,
         };
+        if self.has_claimable(&request)? {
+            return Ok(true);
+        }
+        let run_ids = match scope {
+            Scope::Everything | Scope::Queues(_) => None,
+            Scope::Runs(run_ids) => Some(json_ids(run_ids)),
+        };
+        let takes_queue = |queue: &String| match scope {
+            Scope::Everything | Scope::Runs(_) => true,
+            Scope::Queues(queues) => queues.contains(queue),
+        };
+        // One status at a time: each has its own small index.
+        let statements = [
+            sorts_in!("status = 'RUNNING'"),
+            sorts_in!("status = 'PENDING' AND kind > ''"),
+            sorts_in!("status = 'SCHEDULED'"),
+            sorts_in!("status = 'WAITING' AND concurrency_key IS NOT NULL"),
+        ];
         self.read(|connection| {
-            // One status at a time: each has its own small index.
-            for sql in [has_work_in!("PENDING"), has_work_in!("RUNNING"), has_work_in!("SCHEDULED")] {
-                let parameters = [(&kinds).into(), (&queues).into(), (&run_ids).into()];
-                if first(connection, sql, &parameters, |row| row.integer(0))?.is_some() {
+            for sql in statements {
+                let sorts = all(connection, sql, &[(&run_ids).into()], |row| {
+                    let text = |column| Ok(row.lossy_text(column)?.unwrap_or_default());
+                    Ok((text(0)?, text(1)?, text(2)?, row.integer(3)?))
+                })?;
+                let is_fit = |(queue, kind, requires, version): &(String, String, String, i64)| {
+                    takes_queue(queue) && abilities.check(kind, requires, *version).is_ok()
+                };
+                if sorts.iter().any(is_fit) {
                     return Ok(true);
                 }
             }

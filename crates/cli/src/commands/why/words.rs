@@ -3,7 +3,7 @@
 use windlass::JobStatus;
 use windlass::store::{Job, Reason};
 
-use crate::cli::GlobalOptions;
+use crate::cli::{GlobalOptions, quoted};
 use crate::describe;
 use crate::style::{headline, printable};
 use crate::time;
@@ -48,8 +48,9 @@ pub(super) fn sentence(reason: &Reason, job: &Job, now_ms: i64, global: &GlobalO
         ),
         Reason::QueuePaused(queue) => {
             format!(
-                "Its queue `{}` is paused: nothing is claimed from it until it is resumed.",
-                printable(queue)
+                "Its queue `{}` is paused: nothing is claimed from it until `{}`.",
+                printable(queue),
+                global.hint(&format!("queue resume {}", quoted(queue)))
             )
         }
         Reason::NoWorker { alive: 0, .. } => {

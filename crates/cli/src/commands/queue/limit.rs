@@ -1,0 +1,88 @@
+//! `windlass queue limit`: how many jobs of a queue run, how fast they start, and in which order.
+
+use clap::Args;
+use windlass::store::{Order, QueueLimits, Rate, Setting};
+
+use super::{list, rate};
+use crate::cli::GlobalOptions;
+use crate::database::Database;
+use crate::error::Failure;
+use crate::output::Output;
+use crate::time;
+use crate::views::QueueView;
+
+/// Limit how many jobs of a queue run and how fast they start, or show its limits
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct LimitArgs {
+    #[arg(value_name = "QUEUE", value_parser = super::parse_name)]
+    queue: String,
+
+    /// So many of its jobs run at a time, over all processes
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(0..=1_000_000))]
+    max_running: Option<i64>,
+
+    /// Any number of its jobs may run at a time
+    #[arg(long, conflicts_with = "max_running")]
+    no_max_running: bool,
+
+    /// So many of its jobs start within any interval of that length, for example 100/1m
+    #[arg(long, value_name = "JOBS/TIME", value_parser = rate::parse)]
+    rate: Option<Rate>,
+
+    /// They start as fast as they can
+    #[arg(long, conflicts_with = "rate")]
+    no_rate: bool,
+
+    /// One job at a time, in the order of arrival, whatever the priorities: the next begins when the one
+    /// before is over, all its attempts included
+    #[arg(long)]
+    fifo: bool,
+
+    /// By priority and age again
+    #[arg(long, conflicts_with = "fifo")]
+    no_fifo: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  windlass queue limit mail --max-running 4
+  windlass queue limit api --rate 100/1m
+  windlass queue limit deploy --fifo
+  windlass queue limit mail --no-max-running
+  windlass queue limit mail                     # shows its limits
+
+Limits count what the tables say, over all processes that use the database; a crash leaks nothing.";
+
+pub(super) fn execute(global: &GlobalOptions, args: &LimitArgs) -> Result<(), Failure> {
+    let limits = QueueLimits {
+        max_running: setting(args.max_running, args.no_max_running),
+        rate: setting(args.rate, args.no_rate),
+        order: setting(args.fifo.then_some(Order::Arrival), args.no_fifo),
+    };
+    let database = if limits == QueueLimits::default() {
+        Database::existing(global)?
+    } else {
+        let database = Database::existing_or_new(global)?;
+        database.ask(|store| store.limit_queue(&args.queue, limits))?;
+        database
+    };
+    let Some(queue) = super::read(&database, &args.queue)? else {
+        return Err(Failure::not_found(
+            format!("the queue `{}` has no jobs and no rules", args.queue),
+            "a queue begins with its first job; `windlass queue list` shows all",
+        ));
+    };
+    Output { format: global.output }.object(&QueueView::new(&queue), |_| {
+        let rules = list::rules(&queue, time::now_ms());
+        format!("{}: {}", queue.name, if rules.is_empty() { "no limits" } else { &rules })
+    })
+}
+
+fn setting<T>(value: Option<T>, is_cleared: bool) -> Setting<T> {
+    match (value, is_cleared) {
+        (Some(value), _) => Setting::Set(value),
+        (None, true) => Setting::Clear,
+        (None, false) => Setting::Keep,
+    }
+}

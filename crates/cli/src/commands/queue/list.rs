@@ -1,0 +1,76 @@
+//! `windlass queue list`: every queue with its rules and its jobs.
+
+use clap::Args;
+use windlass::store::{Order, Queue};
+
+use super::rate;
+use crate::cli::GlobalOptions;
+use crate::database::Database;
+use crate::error::Failure;
+use crate::output::Output;
+use crate::status::job_style;
+use crate::style::{paint, printable};
+use crate::table::{self, Column, Table};
+use crate::time;
+use crate::views::QueueView;
+
+/// List the queues with their rules and how many jobs are in each
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct ListArgs {}
+
+const EXAMPLES: &str = "\
+Examples:
+  windlass queue list
+  windlass queue list -o json | jq '.[] | select(.paused_at)'";
+
+pub(super) fn execute(global: &GlobalOptions, _args: &ListArgs) -> Result<(), Failure> {
+    let database = Database::existing(global)?;
+    let queues = database.ask(|store| store.queues())?;
+    let views: Vec<QueueView> = queues.iter().map(QueueView::new).collect();
+    Output { format: global.output }.list(&views, |_| text(&queues))
+}
+
+fn text(queues: &[Queue]) -> String {
+    if queues.is_empty() {
+        return "no queue has jobs or rules".to_owned();
+    }
+    let now_ms = time::now_ms();
+    let mut table = Table::new(&[
+        Column::Left("QUEUE"),
+        Column::Right("PENDING"),
+        Column::Right("RUNNING"),
+        Column::Right("SCHEDULED"),
+        Column::Yielding("RULES"),
+    ]);
+    for queue in queues {
+        table.row([
+            printable(&queue.name).into_owned(),
+            queue.pending.to_string(),
+            queue.running.to_string(),
+            queue.scheduled.to_string(),
+            rules(queue, now_ms),
+        ]);
+    }
+    table.render(table::stdout_width())
+}
+
+/// What holds for a queue, in words.
+pub(super) fn rules(queue: &Queue, now_ms: i64) -> String {
+    let mut rules = Vec::new();
+    if let Some(paused_at) = queue.paused_at {
+        let since = format!("paused {}", time::relative(paused_at, now_ms));
+        rules.push(paint(job_style(windlass::JobStatus::Waiting), since));
+    }
+    if let Some(jobs) = queue.max_running {
+        rules.push(format!("at most {jobs} at a time"));
+    }
+    if let Some(rate) = queue.rate {
+        rules.push(format!("at most {} within any {}", rate.jobs, rate::interval(rate)));
+    }
+    match queue.order {
+        Order::Arrival => rules.push("one by one, as they arrive".to_owned()),
+        Order::Priority => {}
+    }
+    rules.join(", ")
+}

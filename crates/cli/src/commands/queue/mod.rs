@@ -1,0 +1,68 @@
+//! `windlass queue`: pauses and limits of queues.
+
+mod drain;
+mod limit;
+mod list;
+mod pause;
+mod rate;
+mod resume;
+
+use clap::{Args, Subcommand};
+use windlass::store::Queue;
+use windlass::workflow::limits;
+
+use crate::cli::GlobalOptions;
+use crate::database::Database;
+use crate::error::Failure;
+
+/// List, pause, limit or drain queues
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct QueueArgs {
+    #[command(subcommand)]
+    command: QueueCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum QueueCommand {
+    List(list::ListArgs),
+    Pause(pause::PauseArgs),
+    Resume(resume::ResumeArgs),
+    Limit(limit::LimitArgs),
+    Drain(drain::DrainArgs),
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  windlass queue list
+  windlass queue limit mail --max-running 4 --rate 100/1m
+  windlass queue limit deploy --fifo
+  windlass queue drain mail";
+
+/// Does what the part of the verb asks for.
+pub(crate) fn execute(global: &GlobalOptions, args: &QueueArgs) -> Result<(), Failure> {
+    match &args.command {
+        QueueCommand::List(args) => list::execute(global, args),
+        QueueCommand::Pause(args) => pause::execute(global, args),
+        QueueCommand::Resume(args) => resume::execute(global, args),
+        QueueCommand::Limit(args) => limit::execute(global, args),
+        QueueCommand::Drain(args) => drain::execute(global, args),
+    }
+}
+
+/// A queue's name from the command line. A queue need not exist to have rules.
+fn parse_name(text: &str) -> Result<String, String> {
+    match text.chars().count() {
+        0 => Err("the name of a queue is empty".to_owned()),
+        count if count > limits::NAME_CHARS => {
+            Err(format!("the name of a queue has at most {} characters", limits::NAME_CHARS))
+        }
+        _short_enough => Ok(text.to_owned()),
+    }
+}
+
+/// A queue as it is now; one that nobody has used or limited is empty and without rules.
+fn read(database: &Database, name: &str) -> Result<Option<Queue>, Failure> {
+    let queues = database.ask(|store| store.queues())?;
+    Ok(queues.into_iter().find(|queue| queue.name == name))
+}

@@ -1,0 +1,35 @@
+//! `windlass queue pause`: nothing new starts.
+
+use clap::Args;
+
+use crate::cli::{GlobalOptions, quoted};
+use crate::database::Database;
+use crate::error::Failure;
+use crate::output;
+
+/// Start nothing more from a queue; what runs may finish
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct PauseArgs {
+    #[arg(value_name = "QUEUE", value_parser = super::parse_name)]
+    queue: String,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  windlass queue pause mail
+  windlass queue resume mail";
+
+pub(super) fn execute(global: &GlobalOptions, args: &PauseArgs) -> Result<(), Failure> {
+    let database = Database::existing_or_new(global)?;
+    database.ask(|store| store.pause_queue(&args.queue))?;
+    let running = database.ask(|store| store.running_in_queue(&args.queue))?;
+    let resume = global.hint(&format!("queue resume {}", quoted(&args.queue)));
+    let runs = match running {
+        0 => "nothing of it runs".to_owned(),
+        1 => "1 job of it still runs".to_owned(),
+        jobs => format!("{jobs} jobs of it still run"),
+    };
+    output::note(&format!("the queue `{}` is paused, {runs}; `{resume}` ends the pause", args.queue));
+    Ok(())
+}

@@ -1,0 +1,30 @@
+//! `windlass queue resume`: the end of a pause.
+
+use clap::Args;
+
+use crate::cli::GlobalOptions;
+use crate::database::Database;
+use crate::error::Failure;
+use crate::output;
+
+/// End the pause of a queue
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct ResumeArgs {
+    #[arg(value_name = "QUEUE", value_parser = super::parse_name)]
+    queue: String,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  windlass queue resume mail";
+
+pub(super) fn execute(global: &GlobalOptions, args: &ResumeArgs) -> Result<(), Failure> {
+    let database = Database::existing(global)?;
+    let has_ended = database.ask(|store| store.resume_queue(&args.queue))?;
+    output::note(&match has_ended {
+        true => format!("the pause of the queue `{}` is over", args.queue),
+        false => format!("the queue `{}` was not paused", args.queue),
+    });
+    Ok(())
+}

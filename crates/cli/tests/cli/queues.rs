@@ -1,0 +1,78 @@
+//! `queue`, and what jobs and workers say of each other.
+
+use crate::support::Bench;
+
+#[test]
+fn rules_of_a_queue_are_set_shown_and_cleared() {
+    let bench = Bench::new();
+    let limit = |arguments: &[&str]| bench.windlass(&[&["queue", "limit", "mail"], arguments].concat());
+    limit(&["--max-running", "4", "--rate", "100/1m"])
+        .code(0)
+        .says(&["mail: at most 4 at a time, at most 100 within any 1m"]);
+    limit(&["--fifo", "--no-rate"]).code(0).says(&["mail: at most 4 at a time, one by one, as they arrive"]);
+    let shown = bench.json(&["queue", "limit", "mail"]);
+    assert_eq!(
+        (&shown["max_running"], &shown["rate_jobs"], &shown["fifo"]),
+        (&4.into(), &().into(), &true.into())
+    );
+    limit(&["--no-fifo", "--no-max-running"]).code(0).says(&["mail: no limits"]);
+    limit(&["--max-running", "none"]).fails(2, &["--max-running"]);
+    limit(&["--rate", "fast"]).fails(2, &["write jobs and an interval, for example 100/1m"]);
+    limit(&["--fifo", "--no-fifo"]).fails(2, &["cannot be used with"]);
+    bench
+        .windlass(&["queue", "limit", "absent"])
+        .fails(5, &["`absent` has no jobs and no rules", "queue list"]);
+    bench.windlass(&["queue", "limit", "", "--fifo"]).fails(2, &["the name of a queue is empty"]);
+}
+
+#[test]
+fn a_paused_queue_says_so_and_goes_on_when_it_is_resumed() {
+    let bench = Bench::new();
+    let job = bench.windlass(&["enqueue", "shell", "--payload", r#"{"run": "true"}"#, "--queue", "mail"]);
+    let job = format!("j{}", job.code(0).stdout.trim());
+    bench
+        .windlass(&["queue", "pause", "mail"])
+        .code(0)
+        .tells(&["the queue `mail` is paused, nothing of it runs", "windlass queue resume mail"]);
+    bench.windlass(&["queue", "list"]).code(0).says(&["mail", "paused"]);
+    bench.windlass(&["queue", "drain", "mail"]).code(0).tells(&["nothing of it runs"]);
+    bench.windlass(&["why", &job]).code(0).says(&["Its queue `mail` is paused", "queue resume mail"]);
+    bench.windlass(&["queue", "resume", "mail"]).code(0).tells(&["is over"]);
+    bench.windlass(&["queue", "resume", "mail"]).code(0).tells(&["was not paused"]);
+    bench.windlass(&["worker", "--until-idle"]).code(0);
+    bench.windlass(&["inspect", &job]).code(0).says(&["SUCCESSFUL"]);
+}
+
+#[test]
+fn a_job_waits_for_a_worker_that_has_what_it_requires() {
+    let bench = Bench::new();
+    let enqueue = |arguments: &[&str]| {
+        let job = [&["enqueue", "shell", "--payload", r#"{"run": "true"}"#], arguments].concat();
+        format!("j{}", bench.windlass(&job).code(0).stdout.trim())
+    };
+    let (gpu, new) = (enqueue(&["--requires", "gpu"]), enqueue(&["--min-version", "3"]));
+    bench.windlass(&["worker", "--until-idle", "--code-version", "2"]).code(0);
+    bench.windlass(&["inspect", &gpu]).code(0).says(&["PENDING"]);
+    bench.windlass(&["inspect", &new]).code(0).says(&["PENDING"]);
+    let able = ["worker", "--until-idle", "--code-version", "3", "--capability", "gpu,ssd"];
+    bench.windlass(&able).code(0);
+    bench.windlass(&["inspect", &gpu]).code(0).says(&["SUCCESSFUL"]);
+    bench.windlass(&["inspect", &new]).code(0).says(&["SUCCESSFUL"]);
+    bench.windlass(&["enqueue", "shell", "--on-full", "skip"]).fails(2, &["--concurrency-key"]);
+}
+
+#[test]
+fn who_waits_for_a_concurrency_key_is_told_who_holds_it() {
+    let bench = Bench::new();
+    let enqueue = || {
+        let job = ["enqueue", "shell", "--payload", r#"{"run": "true"}"#, "--concurrency-key", "tenant-7"];
+        format!("j{}", bench.windlass(&job).code(0).stdout.trim())
+    };
+    let (first, second) = (enqueue(), enqueue());
+    bench
+        .windlass(&["why", &second])
+        .code(0)
+        .says(&[&format!("One job with its concurrency key `tenant-7` may go at a time, and {first} does.")]);
+    bench.windlass(&["worker", "--until-idle"]).code(0);
+    bench.windlass(&["inspect", &second]).code(0).says(&["SUCCESSFUL"]);
+}
