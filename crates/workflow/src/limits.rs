@@ -3,6 +3,20 @@
 //! A limit is there so that a file made by mistake (or by an adversary) ends in a clear message and
 //! not in a full memory. Each is far above what people write by hand.
 
+/// Schedules of one workflow.
+pub const SCHEDULES: usize = 100;
+/// Occurrences that one schedule may catch up at a time.
+pub const CATCHUP: i64 = 100_000;
+/// What `catchup_max` is when a schedule does not say.
+pub const CATCHUP_DEFAULT: i64 = 1_000;
+/// Capabilities that one job may require.
+pub const CAPABILITIES: usize = 32;
+/// The largest `version` of a job: the largest integer that every reader of JSON keeps.
+pub const VERSION: i64 = 9_007_199_254_740_991;
+/// The largest `limit` of a `concurrency`.
+pub const CONCURRENCY: i64 = 1_000_000;
+/// Bytes that the key of a `concurrency` may have when its templates are filled in.
+pub const CONCURRENCY_KEY_BYTES: usize = 1_000;
 /// Jobs of one workflow.
 pub const JOBS: usize = 200_000;
 /// Entries of all `needs` lists of one workflow together.

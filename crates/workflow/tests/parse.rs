@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use windlass_workflow::model::{Catchup, Concurrency, DEFAULT_SCHEDULE, OnFull, Overlap, Rule, Schedule};
 use windlass_workflow::{
     Action, Job, OnInterrupt, OutputSource, ParamKind, Retry, Source, Workflow, model, parse,
 };
@@ -195,4 +196,122 @@ fn retry_of_a_job_keeps_what_it_does_not_say_from_defaults() {
 fn windows_line_ends_are_fine() {
     let job = only_job("[jobs.a]\r\nrun = 'x'\r\n");
     assert!(matches!(job.action, Action::Run { script, .. } if script == "x"));
+}
+
+const SCHEDULED: &str = r#"
+[params]
+day = { type = "date" }
+year = { type = "integer", default = 2000 }
+[[schedules]]
+cron = "30 2 * * MON-FRI"
+timezone = "Europe/Berlin"
+overlap = "cancel_running"
+catchup = "last"
+catchup_window = "2d"
+start = 2026-03-01
+end = "2027-01-01T00:00:00+01:00"
+jitter = "5m"
+params = { day = "{{ scheduled_for | date(days=-1) }}", year = "{{ scheduled_for | date('%Y') }}" }
+[[schedules]]
+name = "all"
+every = "90s"
+catchup = "all"
+catchup_max = 50
+start = 2026-03-01 06:30:00
+params = { day = 2026-01-31 }
+[jobs.a]
+run = 'x'
+"#;
+
+#[test]
+fn schedules_with_everything() {
+    let schedules = parsed("a.toml", SCHEDULED).schedules;
+    let template = serde_json::json!({
+        "day": "{{ scheduled_for | date(days=-1) }}", "year": "{{ scheduled_for | date('%Y') }}"
+    });
+    let nightly = Schedule {
+        name: DEFAULT_SCHEDULE.to_owned(),
+        rule: Rule::Cron("30 2 * * MON-FRI".to_owned()),
+        timezone: "Europe/Berlin".to_owned(),
+        overlap: Overlap::CancelRunning,
+        catchup: Catchup::Last,
+        catchup_window_ms: Some(172_800_000),
+        catchup_max: 1_000,
+        start_ms: Some(1_772_319_600_000),
+        end_ms: Some(1_798_758_000_000),
+        jitter_ms: 300_000,
+        params: template.as_object().unwrap().clone(),
+    };
+    assert_eq!(schedules[0], nightly);
+    let all = &schedules[1];
+    assert_eq!((all.name.as_str(), &all.rule, all.timezone.as_str()), ("all", &Rule::EveryMs(90_000), "UTC"));
+    assert_eq!((all.overlap, all.catchup, all.catchup_max), (Overlap::QueueAll, Catchup::All, 50));
+    assert_eq!((all.start_ms, all.end_ms, all.jitter_ms), (Some(1_772_346_600_000), None, 0));
+    assert_eq!(all.params["day"], "2026-01-31");
+}
+
+#[test]
+fn schedules_mean_the_same_in_json_and_when_they_are_stored() {
+    let toml = parsed("a.toml", SCHEDULED);
+    let json = serde_json::json!({
+        "name": "a",
+        "params": { "day": { "type": "date" }, "year": { "type": "integer", "default": 2000 } },
+        "schedules": [
+            {
+                "cron": "30 2 * * MON-FRI", "timezone": "Europe/Berlin", "overlap": "cancel_running",
+                "catchup": "last", "catchup_window": "2d", "start": "2026-03-01",
+                "end": "2027-01-01T00:00:00+01:00", "jitter": "5m",
+                "params": {
+                    "day": "{{ scheduled_for | date(days=-1) }}", "year": "{{ scheduled_for | date('%Y') }}"
+                },
+            },
+            {
+                "name": "all", "every": "90s", "catchup": "all", "catchup_max": 50,
+                "start": "2026-03-01 06:30:00", "params": { "day": "2026-01-31" },
+            },
+        ],
+        "jobs": { "a": { "run": "x" } },
+    });
+    assert_eq!(parsed("a.json", &json.to_string()), toml);
+    assert_eq!(Workflow::from_json(&toml.to_json()).unwrap(), toml);
+}
+
+#[test]
+fn a_schedule_that_says_little_gets_the_defaults() {
+    let schedule =
+        parsed("a.toml", "[[schedules]]\ncron = '@daily'\n[jobs.a]\nrun = 'x'\n").schedules.remove(0);
+    let expected = Schedule {
+        name: DEFAULT_SCHEDULE.to_owned(),
+        rule: Rule::Cron("@daily".to_owned()),
+        timezone: "UTC".to_owned(),
+        overlap: Overlap::Skip,
+        catchup: Catchup::Last,
+        catchup_window_ms: None,
+        catchup_max: 1_000,
+        start_ms: None,
+        end_ms: None,
+        jitter_ms: 0,
+        params: serde_json::Map::new(),
+    };
+    assert_eq!(schedule, expected);
+}
+
+#[test]
+fn a_job_says_which_workers_see_it_and_with_whom_it_shares_a_limit() {
+    let workflow = parsed(
+        "a.toml",
+        "[params]\ntenant = {}\n[defaults]\nrequires = 'gpu'\nversion = 3\nconcurrency = { key = 'all', limit = 5 }\n\
+         [jobs.a]\nrun = 'x'\n\
+         [jobs.b]\nrun = 'x'\nrequires = ['ssd', 'gpu', 'ssd']\nversion = 0\n\
+         concurrency = { key = '{{ run.workflow }}-{{ params.tenant }}', on_full = 'cancel_oldest' }\n\
+         [jobs.c]\nrun = 'x'\nrequires = []\nconcurrency = { key = 'k', limit = 2, on_full = 'skip' }\n",
+    );
+    let concurrency = |key: &str, limit, on_full| Some(Concurrency { key: key.to_owned(), limit, on_full });
+    let [a, b, c] = &workflow.jobs[..] else { panic!("{:?}", workflow.jobs) };
+    assert_eq!((a.requires.as_slice(), a.version), (&["gpu".to_owned()][..], 3));
+    assert_eq!(a.concurrency, concurrency("all", 5, OnFull::Wait));
+    assert_eq!((b.requires.as_slice(), b.version), (&["gpu".to_owned(), "ssd".to_owned()][..], 0));
+    assert_eq!(b.concurrency, concurrency("{{ run.workflow }}-{{ params.tenant }}", 1, OnFull::CancelOldest));
+    assert_eq!((c.requires.as_slice(), c.version), (&[][..], 3));
+    assert_eq!(c.concurrency, concurrency("k", 2, OnFull::Skip));
 }

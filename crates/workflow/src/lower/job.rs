@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use super::expect;
 use super::keys;
+use super::requires::Required;
 use super::settings::{Settings, Taken};
 use super::{env, name};
 use crate::limits;
@@ -18,6 +19,8 @@ use crate::tree::{Entry, Node, Span, Value};
 pub(super) struct Draft<'t, 's> {
     pub(super) job: Job,
     pub(super) needs: &'t [Node<'s>],
+    /// What it requires by itself, not by `defaults`.
+    pub(super) required: Vec<Required>,
     pub(super) templates: Templates<'t>,
 }
 
@@ -111,11 +114,16 @@ fn complete<'t, 's>(
             .or(defaults.max_interruptions)
             .unwrap_or(DEFAULT_MAX_INTERRUPTIONS),
         output: settings.output.or(defaults.output).unwrap_or_default(),
-        requires: Vec::new(),
-        version: 0,
-        concurrency: None,
+        requires: capabilities(settings.requires.as_deref().or(defaults.requires.as_deref())),
+        version: settings.version.or(defaults.version).unwrap_or(0),
+        concurrency: settings.concurrency.or_else(|| defaults.concurrency.clone()),
     };
-    Draft { job, needs: parts.needs, templates: parts.templates }
+    let required = settings.requires.unwrap_or_default();
+    Draft { job, needs: parts.needs, required, templates: parts.templates }
+}
+
+fn capabilities(required: Option<&[Required]>) -> Vec<String> {
+    required.unwrap_or_default().iter().map(|one| one.capability.clone()).collect()
 }
 
 /// `run` or `command`, exactly one of them.

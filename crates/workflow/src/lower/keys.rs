@@ -3,10 +3,10 @@
 use crate::report::{Finding, Findings};
 use crate::tree::Entry;
 
-pub(super) const WORKFLOW: [&str; 7] =
-    ["name", "description", "timeout", "params", "env", "defaults", "jobs"];
+pub(super) const WORKFLOW: [&str; 8] =
+    ["name", "description", "timeout", "params", "env", "schedules", "defaults", "jobs"];
 pub(super) const PARAM: [&str; 5] = ["type", "description", "default", "required", "choices"];
-pub(super) const SETTINGS: [&str; 10] = [
+pub(super) const SETTINGS: [&str; 13] = [
     "shell",
     "dir",
     "retry",
@@ -17,23 +17,41 @@ pub(super) const SETTINGS: [&str; 10] = [
     "on_interrupt",
     "max_interruptions",
     "output",
+    "requires",
+    "version",
+    "concurrency",
 ];
 pub(super) const JOB_ONLY: [&str; 5] = ["run", "command", "needs", "env", "description"];
 pub(super) const RETRY: [&str; 5] = ["max_attempts", "delay", "factor", "max_delay", "jitter"];
+
+pub(super) const CONCURRENCY: [&str; 3] = ["key", "limit", "on_full"];
+pub(super) const SCHEDULE: [&str; 12] = [
+    "name",
+    "cron",
+    "every",
+    "timezone",
+    "overlap",
+    "catchup",
+    "catchup_window",
+    "catchup_max",
+    "start",
+    "end",
+    "jitter",
+    "params",
+];
 
 pub(super) fn of_a_job() -> Vec<&'static str> {
     JOB_ONLY.iter().chain(&SETTINGS).copied().collect()
 }
 
 /// Keys of plans: right, but not here yet.
-const NOT_YET: [&str; 5] = ["schedules", "schedule", "cron", "when", "if"];
+const NOT_YET: [&str; 2] = ["when", "if"];
 
 /// What other tools call our keys.
-const ELSEWHERE: [(&str, &str); 24] = [
+const ELSEWHERE: [(&str, &str); 40] = [
     ("depends_on", "needs"),
     ("depends", "needs"),
     ("dependencies", "needs"),
-    ("requires", "needs"),
     ("after", "needs"),
     ("script", "run"),
     ("shell_command", "run"),
@@ -54,7 +72,27 @@ const ELSEWHERE: [(&str, &str); 24] = [
     ("tasks", "jobs"),
     ("steps", "jobs"),
     ("parameters", "params"),
+    ("schedule", "schedules"),
+    ("schedule", "cron"),
+    ("expression", "cron"),
+    ("interval", "every"),
+    ("tz", "timezone"),
+    ("time_zone", "timezone"),
+    ("zone", "timezone"),
+    ("start_date", "start"),
+    ("start_at", "start"),
+    ("from", "start"),
+    ("end_date", "end"),
+    ("end_at", "end"),
+    ("until", "end"),
+    ("concurrency_policy", "overlap"),
+    ("capabilities", "requires"),
+    ("max", "limit"),
+    ("group", "key"),
 ];
+
+/// Keys of a schedule that people write elsewhere.
+const OF_A_SCHEDULE: [&str; 4] = ["cron", "every", "schedule", "schedules"];
 
 /// Reports a key that nothing here knows. `place` is where, as in "a job". Returns the key that was
 /// probably meant.
@@ -77,7 +115,11 @@ pub(crate) fn unknown<'k>(
         .map(|(_, ours)| *ours);
     let suggestion = known_elsewhere.or_else(|| findings.nearest(key, keys.iter().copied()));
     let finding = Finding::new(entry.key_span.clone(), format!("unknown key `{key}` in {place}"));
+    let is_misplaced = OF_A_SCHEDULE.contains(&folded.as_str()) && !keys.contains(&"cron");
     findings.push(match suggestion {
+        _ if is_misplaced => finding
+            .label("schedules have a list of their own")
+            .help("write [[schedules]] at the top of the file, and below it cron = \"30 2 * * *\""),
         Some(near) => finding.label(format!("did you mean `{near}`?")),
         None => finding.label("not a key of this table").help(format!("the keys are {}", keys.join(", "))),
     });

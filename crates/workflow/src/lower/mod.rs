@@ -1,5 +1,6 @@
 //! From the tree of a file to the model: one reading for both formats, all errors at once.
 
+mod concurrency;
 mod env;
 pub(crate) mod expect;
 mod job;
@@ -8,7 +9,9 @@ mod name;
 mod needs;
 mod outputs;
 mod param;
+mod requires;
 mod retry;
+mod schedule;
 mod settings;
 mod top;
 
@@ -40,10 +43,15 @@ fn workflow(source: &Source, root: &[Entry<'_>], findings: &mut Findings) -> Opt
     let names = JobNames::new(entries.iter().map(|entry| entry.key.as_ref()));
     let mut drafts: Vec<Draft<'_, '_>> =
         entries.iter().map(|entry| job::read(entry, &top.defaults, findings)).collect();
+    requires::check_not_jobs(top.defaults.requires.as_deref().unwrap_or_default(), &names, findings);
+    for draft in &drafts {
+        requires::check_not_jobs(&draft.required, &names, findings);
+    }
     needs::resolve(&mut drafts, &names, findings);
     let graph = needs::check_cycles(&drafts, findings);
     outputs::resolve(&source.text, &top, &mut drafts, &names, graph.as_ref(), findings);
+    let schedules = schedule::read_all(&source.text, &top, &names, findings);
     let Top { description, timeout_ms, params, env, .. } = top;
     let jobs = drafts.into_iter().map(|draft| draft.job).collect();
-    Some(Workflow { name, description, timeout_ms, params, env, schedules: Vec::new(), jobs })
+    Some(Workflow { name, description, timeout_ms, params, env, schedules, jobs })
 }

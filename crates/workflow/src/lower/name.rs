@@ -10,6 +10,8 @@ pub(super) enum Rule {
     Job,
     Param,
     Queue,
+    Capability,
+    Schedule,
     Variable,
 }
 
@@ -19,20 +21,26 @@ impl Rule {
             Rule::Job => "job",
             Rule::Param => "parameter",
             Rule::Queue => "queue",
+            Rule::Capability => "capability",
+            Rule::Schedule => "schedule",
             Rule::Variable => "variable",
         }
     }
 
     fn allows(self, c: char) -> bool {
         match self {
-            Rule::Job | Rule::Queue => c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'),
+            Rule::Job | Rule::Queue | Rule::Capability | Rule::Schedule => {
+                c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.')
+            }
             Rule::Param | Rule::Variable => c.is_ascii_alphanumeric() || c == '_',
         }
     }
 
     fn reason(self) -> &'static str {
         match self {
-            Rule::Job | Rule::Queue => "a letter or `_` first, then letters, digits, `_`, `-` and `.`",
+            Rule::Job | Rule::Queue | Rule::Capability | Rule::Schedule => {
+                "a letter or `_` first, then letters, digits, `_`, `-` and `.`"
+            }
             Rule::Param | Rule::Variable => "a letter or `_` first, then letters, digits and `_`",
         }
     }

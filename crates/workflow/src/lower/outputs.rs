@@ -6,7 +6,7 @@ use crate::graph::Graph;
 use crate::job_names::JobNames;
 use crate::limits;
 use crate::report::{Finding, Findings};
-use crate::template::{self, Outputs, Scope};
+use crate::template::{self, Reader, Scope};
 use crate::tree::Span;
 
 /// One place where a job reads an output of a job that it does not need directly.
@@ -29,9 +29,9 @@ pub(super) fn resolve(
     graph: Option<&Graph>,
     findings: &mut Findings,
 ) {
-    let scope = Scope { text, params: &top.params, names, outputs: Outputs::Unknown };
+    let scope = Scope { text, params: &top.params, names, reader: Reader::Workflow };
     template::check(&top.templates, &scope, findings);
-    let scope = Scope { outputs: Outputs::OfAncestors, ..scope };
+    let scope = Scope { reader: Reader::Job, ..scope };
     let mut indirect = Vec::new();
     for (reader, draft) in drafts.iter_mut().enumerate() {
         for used in template::check(&draft.templates, &scope, findings) {

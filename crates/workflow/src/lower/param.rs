@@ -147,18 +147,23 @@ fn read_choices(entry: &Entry<'_>, findings: &mut Findings) -> Option<Vec<String
     Some(choices)
 }
 
+/// The value, if it is of a kind that parameters have.
+pub(super) fn scalar(node: &Node<'_>) -> Option<serde_json::Value> {
+    match &node.value {
+        Value::Text(text) => Some(serde_json::Value::from(text.as_ref())),
+        Value::Date(text) => Some(serde_json::Value::from(text.as_str())),
+        Value::Integer(integer) => Some(serde_json::Value::from(*integer)),
+        Value::Number(number) => Some(serde_json::Value::from(*number)),
+        Value::Boolean(boolean) => Some(serde_json::Value::from(*boolean)),
+        Value::Null | Value::Broken | Value::List(_) | Value::Table(_) => None,
+    }
+}
+
 /// A default follows the rules of a value that is given.
 fn read_default(node: &Node<'_>, param: &Param, findings: &mut Findings) -> Option<serde_json::Value> {
-    let json = match &node.value {
-        Value::Text(text) => serde_json::Value::from(text.as_ref()),
-        Value::Date(text) => serde_json::Value::from(text.as_str()),
-        Value::Integer(integer) => serde_json::Value::from(*integer),
-        Value::Number(number) => serde_json::Value::from(*number),
-        Value::Boolean(boolean) => serde_json::Value::from(*boolean),
-        Value::Null | Value::Broken | Value::List(_) | Value::Table(_) => {
-            expect::wrong_type(node, "`default`", params::expectation(param.kind), findings);
-            return None;
-        }
+    let Some(json) = scalar(node) else {
+        expect::wrong_type(node, "`default`", params::expectation(param.kind), findings);
+        return None;
     };
     match params::convert(param, Supplied::Json(json)) {
         Ok(value) => Some(value),

@@ -1,10 +1,12 @@
 //! What both a job and `defaults` may say.
 
+use super::concurrency;
 use super::expect::{self, Least};
 use super::name::{self, Rule};
+use super::requires::{self, Required};
 use super::retry::{self, PartialRetry};
 use crate::limits;
-use crate::model::{OnInterrupt, OutputSource};
+use crate::model::{Concurrency, OnInterrupt, OutputSource};
 use crate::report::{Finding, Findings};
 use crate::template::Templates;
 use crate::tree::{Entry, Value};
@@ -24,6 +26,9 @@ pub(super) struct Settings {
     pub(super) on_interrupt: Option<OnInterrupt>,
     pub(super) max_interruptions: Option<i64>,
     pub(super) output: Option<OutputSource>,
+    pub(super) requires: Option<Vec<Required>>,
+    pub(super) version: Option<i64>,
+    pub(super) concurrency: Option<Concurrency>,
 }
 
 /// Whether a key was one of the settings.
@@ -67,6 +72,9 @@ impl Settings {
                 ];
                 self.output = expect::word(entry, &words, findings);
             }
+            "requires" => self.requires = requires::read(entry, findings),
+            "version" => self.version = expect::integer(entry, 0..=limits::VERSION, findings),
+            "concurrency" => self.concurrency = concurrency::read(entry, templates, findings),
             _ => return Taken::No,
         }
         Taken::Yes

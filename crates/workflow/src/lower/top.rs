@@ -25,6 +25,7 @@ pub(super) struct Top<'t, 's> {
     pub(super) defaults: Settings,
     /// Templates that no single job owns: those of `env` and `defaults`.
     pub(super) templates: Templates<'t>,
+    pub(super) schedules: Option<&'t Entry<'s>>,
     jobs: Option<&'t Entry<'s>>,
 }
 
@@ -43,6 +44,7 @@ pub(super) fn read<'t, 's>(root: &'t [Entry<'s>], findings: &mut Findings) -> To
             "params" => top.params = param::read_all(entry, findings),
             "env" => top.env = env::read(entry, &mut top.templates, findings),
             "defaults" => top.defaults = read_defaults(entry, &mut top.templates, findings),
+            "schedules" => top.schedules = Some(entry),
             "jobs" => top.jobs = Some(entry),
             _ => {
                 keys::unknown(entry, "a workflow", &keys::WORKFLOW, findings);

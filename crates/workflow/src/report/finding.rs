@@ -72,6 +72,11 @@ impl Findings {
         self.kept.is_empty()
     }
 
+    /// How many there are so far.
+    pub(crate) fn count(&self) -> usize {
+        self.kept.len() + self.dropped
+    }
+
     /// The nearest right spelling of `wrong`, within the budget of this file.
     pub(crate) fn nearest<'c>(
         &mut self,

@@ -21,7 +21,7 @@ use chrono::NaiveDateTime;
 pub use instant::{local_text, parse_instant};
 pub use jitter::jitter;
 pub use occurrences::{Backwards, Occurrences};
-pub use params::{ScheduleParamError, render_params};
+pub use params::{ScheduleParamError, check_params, render_params, run_params};
 
 use crate::model::{Rule, Schedule};
 use crate::{duration, limits};
@@ -184,12 +184,12 @@ impl Timetable {
 }
 
 fn within_limits(interval_ms: i64) -> Result<i64, RuleError> {
-    match interval_ms {
-        limits::SCHEDULE_INTERVAL_MS..=limits::DURATION_MS => Ok(interval_ms),
-        _ => {
-            let least = duration::to_text(limits::SCHEDULE_INTERVAL_MS);
-            let reason = format!("the shortest interval is {least}, the longest 10 years");
-            Err(RuleError::new(reason, "write a duration like every = \"90s\""))
-        }
+    if (limits::SCHEDULE_INTERVAL_MS..=limits::DURATION_MS).contains(&interval_ms) {
+        return Ok(interval_ms);
     }
+    let (least, most) = (limits::SCHEDULE_INTERVAL_MS, limits::DURATION_MS);
+    let reason = format!("an interval of {} is out of range", duration::to_text(interval_ms));
+    let help =
+        format!("write a duration between {} and {}", duration::to_text(least), duration::to_text(most));
+    Err(RuleError::new(reason, help))
 }

@@ -14,27 +14,40 @@ use crate::tree::{Node, Span, Value};
 /// known.
 #[derive(Debug, Default)]
 pub(crate) struct Templates<'t> {
-    texts: Vec<(&'t str, Span)>,
+    texts: Vec<(&'t str, Span, Option<Reader>)>,
 }
 
 impl<'t> Templates<'t> {
     /// Remembers the node if it is a text with a template in it.
     pub(crate) fn add(&mut self, node: &'t Node<'_>) {
+        self.push(node, None);
+    }
+
+    /// The same for the key of a `concurrency`, which is rendered before its job can read anything.
+    pub(crate) fn add_key(&mut self, node: &'t Node<'_>) {
+        self.push(node, Some(Reader::Key));
+    }
+
+    fn push(&mut self, node: &'t Node<'_>, reader: Option<Reader>) {
         if let Value::Text(text) = &node.value
             && super::is_template(text)
         {
-            self.texts.push((text, node.span.clone()));
+            self.texts.push((text, node.span.clone(), reader));
         }
     }
 }
 
-/// Which outputs a template may read.
+/// Who reads a template. What is known then, and so what the template may look up, follows from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outputs {
-    /// None: it belongs to no single job.
-    Unknown,
-    /// Those of the jobs that its job needs, directly or not.
-    OfAncestors,
+pub(crate) enum Reader {
+    /// All jobs: `params` and `run`, and no outputs, because it belongs to no single job.
+    Workflow,
+    /// A job that starts: `params`, `run`, and outputs of the jobs that it needs, directly or not.
+    Job,
+    /// A run that is submitted, for a key of its jobs: `params`, and the workflow's name.
+    Key,
+    /// A schedule that makes a run: `scheduled_for`.
+    Schedule,
 }
 
 /// What the names in templates can mean.
@@ -44,7 +57,7 @@ pub(crate) struct Scope<'a> {
     pub(crate) text: &'a str,
     pub(crate) params: &'a [Param],
     pub(crate) names: &'a JobNames<'a>,
-    pub(crate) outputs: Outputs,
+    pub(crate) reader: Reader,
 }
 
 /// A place that reads the output of a job.
@@ -57,7 +70,8 @@ pub(crate) struct Used {
 /// Reports what is wrong in the templates, and lists the outputs that they read.
 pub(crate) fn check(templates: &Templates<'_>, scope: &Scope<'_>, findings: &mut Findings) -> Vec<Used> {
     let mut used = Vec::new();
-    for (text, span) in &templates.texts {
+    for (text, span, reader) in &templates.texts {
+        let scope = &Scope { reader: reader.unwrap_or(scope.reader), ..*scope };
         let place = Place { text, span: span.clone(), file: scope.text };
         let pieces = match split(text) {
             Ok(pieces) => pieces,
@@ -120,15 +134,20 @@ impl Place<'_> {
         }
     }
 
-    /// The exact place when the file has the text as it is, without escapes; else all of the text.
     fn span_of(&self, range: &Range<usize>, offset: usize) -> Span {
-        let written = self.file.get(self.span.clone()).unwrap_or_default();
-        match written.find(self.text) {
-            Some(start) => {
-                let base = self.span.start + start + offset;
-                base + range.start..base + range.end
-            }
-            None => self.span.clone(),
+        span_within(self.file, &self.span, self.text, &(offset + range.start..offset + range.end))
+    }
+}
+
+/// The exact place of a part of a text when the file has the text as it is, without escapes; else all of the
+/// text, which is at `span`.
+pub(crate) fn span_within(file: &str, span: &Span, text: &str, range: &Range<usize>) -> Span {
+    let written = file.get(span.clone()).unwrap_or_default();
+    match written.find(text) {
+        Some(start) => {
+            let base = span.start + start;
+            base + range.start..base + range.end
         }
+        None => span.clone(),
     }
 }

@@ -2,14 +2,14 @@
 
 use std::sync::OnceLock;
 
-use minijinja::value::Value;
+use minijinja::value::{Kwargs, Value};
 use minijinja::{Environment, Error, ErrorKind, UndefinedBehavior};
 
 use crate::limits;
 
 /// The filters there are.
-pub(super) const FILTERS: [&str; 10] =
-    ["default", "first", "join", "last", "length", "lower", "replace", "tojson", "trim", "upper"];
+pub(super) const FILTERS: [&str; 11] =
+    ["date", "default", "first", "join", "last", "length", "lower", "replace", "tojson", "trim", "upper"];
 /// The tests there are, as in `x is defined`.
 pub(super) const TESTS: [&str; 3] = ["defined", "none", "undefined"];
 
@@ -20,6 +20,7 @@ pub(super) fn environment() -> &'static Environment<'static> {
         let mut environment = Environment::empty();
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
         environment.set_fuel(Some(limits::TEMPLATE_FUEL));
+        environment.add_filter("date", date);
         environment.add_filter("default", default);
         environment.add_filter("first", minijinja::filters::first);
         environment.add_filter("join", join);
@@ -35,6 +36,13 @@ pub(super) fn environment() -> &'static Environment<'static> {
         environment.add_test("undefined", minijinja::tests::is_undefined);
         environment
     })
+}
+
+/// The day of a date or a time, or what a format makes of it; `days` later.
+fn date(value: Value, format: Option<String>, options: Kwargs) -> Result<String, Error> {
+    let days: Option<i64> = options.get("days")?;
+    options.assert_all_used()?;
+    super::date::format(&text_of(&value)?, format.as_deref(), days.unwrap_or(0)).map_err(invalid)
 }
 
 /// Instead of a missing value or null.

@@ -1,4 +1,5 @@
-//! Templates: `{{ expression }}` inside the items of `command`, values of `env`, and `dir`.
+//! Templates: `{{ expression }}` inside the items of `command`, values of `env`, `dir`, the key of a
+//! `concurrency`, and the params of a schedule.
 //!
 //! Expressions are those of minijinja, cut down to what can neither run for long nor grow without
 //! bound: look-ups, comparisons, sums and a few filters. There are no statements, no loops, no
@@ -10,14 +11,16 @@
 //! [`limits::TEMPLATE_OUTPUT_BYTES`]: crate::limits::TEMPLATE_OUTPUT_BYTES
 
 mod check;
+mod date;
 mod explain;
 mod expression;
 mod filters;
+mod key;
 mod names;
 mod render;
 mod split;
 
-pub(crate) use check::{Outputs, Scope, Templates, check};
+pub(crate) use check::{Reader, Scope, Templates, check, span_within};
 pub use render::{TemplateError, render};
 
 /// Whether the text has anything that the template language would look at.

@@ -2,14 +2,14 @@
 
 use std::ops::Range;
 
-use super::check::{Outputs, Scope};
+use super::check::{Reader, Scope};
 use super::explain::{is_plain, text};
 use super::expression::{Reference, Segment};
 use super::split::Refusal;
 use crate::report::Findings;
 
-/// What a template can look up.
-const ROOTS: [&str; 3] = ["params", "run", "jobs"];
+/// What templates can look up.
+const ROOTS: [&str; 4] = ["params", "run", "jobs", "scheduled_for"];
 /// What is known of a run.
 const RUN: [&str; 4] = ["id", "workflow", "created_at", "key"];
 
@@ -23,6 +23,13 @@ pub(super) fn check(
     let refuse = |message: String| Refusal::new(reference.range.clone(), message);
     let Some(Segment::Name(root)) = reference.path.first() else { return Ok(None) };
     let second = reference.path.get(1);
+    if let Some(help) = not_known_here(root, scope.reader) {
+        let message = match root.as_str() {
+            "jobs" => "no output of a job is known here".to_owned(),
+            _ => format!("`{root}` is not known here"),
+        };
+        return Err(refuse(message).help(help));
+    }
     match root.as_str() {
         "params" => match second {
             Some(Segment::Name(name)) => param(name, scope, &refuse, findings).map(|()| None),
@@ -31,16 +38,40 @@ pub(super) fn check(
             }
         },
         "run" => match second {
-            Some(Segment::Name(name)) if RUN.contains(&name.as_str()) => Ok(None),
+            Some(Segment::Name(name)) if RUN.contains(&name.as_str()) => match scope.reader {
+                Reader::Key if name != "workflow" => Err(refuse(format!("`run.{name}` is not known here"))
+                    .help("a key is made before its run is; there are `params` and `run.workflow`")),
+                Reader::Key | Reader::Workflow | Reader::Job | Reader::Schedule => Ok(None),
+            },
             _ => Err(refuse(format!("`{}` is not known of a run", text(&reference.path)))
                 .help(format!("there are {}", RUN.map(|name| format!("run.{name}")).join(", ")))),
         },
-        "jobs" => match scope.outputs {
-            Outputs::Unknown => Err(refuse("no output of a job is known here".to_owned())
-                .help("here are only `params` and `run`; set it in the `env` of the job that needs it")),
-            Outputs::OfAncestors => job(reference, expression, scope, &refuse, findings).map(Some),
+        "jobs" => job(reference, expression, scope, &refuse, findings).map(Some),
+        "scheduled_for" => match second {
+            None => Ok(None),
+            Some(_) => Err(refuse("`scheduled_for` is a text without fields".to_owned())
+                .help("write {{ scheduled_for | date }} for the day, {{ scheduled_for | date(\"%H\") }} for the hour")),
         },
         _ => Err(unknown_root(root, scope, &refuse, findings)),
+    }
+}
+
+/// Names that templates can look up, but not at this place: what to do about it.
+fn not_known_here(root: &str, reader: Reader) -> Option<&'static str> {
+    match (root, reader) {
+        ("jobs", Reader::Workflow) => {
+            Some("here are only `params` and `run`; set it in the `env` of the job that needs it")
+        }
+        ("jobs", Reader::Key) => {
+            Some("a key is made before any job ran; there are `params` and `run.workflow`")
+        }
+        ("params" | "run" | "jobs", Reader::Schedule) => {
+            Some("a schedule makes the params of a run; here is only `scheduled_for`")
+        }
+        ("scheduled_for", Reader::Workflow | Reader::Job | Reader::Key) => {
+            Some("give it to a parameter, in the `params` of the schedule, and write {{ params.NAME }}")
+        }
+        (_, Reader::Workflow | Reader::Job | Reader::Key | Reader::Schedule) => None,
     }
 }
 
@@ -51,6 +82,9 @@ fn unknown_root(
     findings: &mut Findings,
 ) -> Refusal {
     let refusal = refuse(format!("there is no `{root}` in templates"));
+    if scope.reader == Reader::Schedule {
+        return refusal.help("there is `scheduled_for`, as in {{ scheduled_for | date }}");
+    }
     if scope.params.iter().any(|param| param.name == root) {
         return refusal.help(format!("did you mean {{{{ params.{root} }}}}?"));
     }
@@ -59,7 +93,11 @@ fn unknown_root(
     }
     match findings.nearest(root, ROOTS) {
         Some(near) => refusal.help(format!("did you mean `{near}`?")),
-        None => refusal.help("there are params.NAME, run.id and jobs.NAME.output"),
+        None => refusal.help(match scope.reader {
+            Reader::Workflow => "there are params.NAME and run.id",
+            Reader::Job => "there are params.NAME, run.id and jobs.NAME.output",
+            Reader::Key | Reader::Schedule => "there are params.NAME and run.workflow",
+        }),
     }
 }
 
