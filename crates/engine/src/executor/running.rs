@@ -230,6 +230,7 @@ mod tests {
             kind: "noop".to_owned(),
             payload: "null".to_owned(),
             timeout_ms: None,
+            started_run: None,
             facts,
         };
         Held { job, worker_id }

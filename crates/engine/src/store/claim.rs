@@ -72,6 +72,8 @@ pub struct ClaimedJob {
     pub payload: String,
     /// How long this attempt may take, in milliseconds.
     pub timeout_ms: Option<i64>,
+    /// The name of its workflow, when this claim was the first of its run.
+    pub started_run: Option<String>,
     /// What the end of the attempt is decided by.
     pub facts: Facts,
 }
@@ -152,11 +154,14 @@ pub(super) fn claim(connection: &mut dyn Connection, request: &ClaimRequest, now
     for (rules, ids) in &limited {
         limits::record(connection, rules, ids, now_ms)?;
     }
-    start_runs(connection, &taken, now_ms)?;
+    let mut started = start_runs(connection, &taken, now_ms)?;
     let mut jobs = keep_sound(connection, taken, request.worker_id, now_ms)?;
     // RETURNING promises no order.
     let order: HashMap<i64, usize> = ids.iter().enumerate().map(|(index, id)| (*id, index)).collect();
     jobs.sort_by_key(|job| order.get(&job.id).copied());
+    for job in &mut jobs {
+        job.started_run = job.run_id.and_then(|run_id| started.remove(&run_id));
+    }
     connection.hint(Hints::PROGRESS);
     Ok(Claims::Jobs(jobs))
 }
@@ -242,6 +247,7 @@ fn read_taken(row: &dyn Row) -> Result<Taken> {
             kind: text(3, "kind")?.unwrap_or_default(),
             payload: text(4, "payload")?.unwrap_or_default(),
             timeout_ms,
+            started_run: None,
             facts: facts.clone(),
         })
     };
@@ -249,28 +255,34 @@ fn read_taken(row: &dyn Row) -> Result<Taken> {
     Ok(Taken { id, run_id, facts, job })
 }
 
-/// The first claimed job starts its run, and the run's clock.
-fn start_runs(connection: &mut dyn Connection, taken: &[Taken], now_ms: i64) -> Result<()> {
+/// The first claimed job starts its run, and the run's clock. Returns the runs that started, each with the
+/// name of its workflow.
+fn start_runs(connection: &mut dyn Connection, taken: &[Taken], now_ms: i64) -> Result<HashMap<i64, String>> {
     let mut run_ids: Vec<i64> = taken.iter().filter_map(|job| job.run_id).collect();
     run_ids.sort_unstable();
     run_ids.dedup();
+    let mut started = HashMap::new();
     if run_ids.is_empty() {
-        return Ok(());
+        return Ok(started);
     }
-    let with_deadline = all(
-        connection,
+    let mut has_deadline = false;
+    connection.query(
         "UPDATE runs
          SET status = 'RUNNING', started_at = coalesce(started_at, $2), updated_at = $2,
              deadline_at = $2 + timeout_ms
          WHERE id {in $1} AND {guard status = 'PENDING'}
-         RETURNING deadline_at",
+         RETURNING id, workflow, deadline_at",
         &[(&json_ids(&run_ids)).into(), now_ms.into()],
-        |row| row.optional_integer(0),
+        &mut |row| {
+            started.insert(row.integer(0)?, row.lossy_text(1)?.unwrap_or_default());
+            has_deadline |= row.optional_integer(2)?.is_some();
+            Ok(())
+        },
     )?;
-    if with_deadline.iter().any(Option::is_some) {
+    if has_deadline {
         connection.hint(Hints::DUE);
     }
-    Ok(())
+    Ok(started)
 }
 
 impl ClaimedJob {

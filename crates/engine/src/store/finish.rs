@@ -37,9 +37,22 @@ pub struct Finished {
     /// Jobs that somebody else owns by now: their results were discarded.
     pub conflicts: Vec<i64>,
     /// Runs that ended with these jobs.
-    pub ended_runs: Vec<(i64, RunStatus)>,
+    pub ended_runs: Vec<EndedRun>,
     /// Jobs that became claimable: children, and what was given back.
     pub claimable: Vec<i64>,
+}
+
+/// A run that ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EndedRun {
+    /// Its id.
+    pub run_id: i64,
+    /// The name of its workflow.
+    pub workflow: String,
+    /// How it ended.
+    pub status: RunStatus,
+    /// From the first claim of one of its jobs, in milliseconds.
+    pub took_ms: Option<i64>,
 }
 
 impl Finished {
@@ -58,7 +71,7 @@ impl Finished {
 
 /// What the ends of jobs meant for others.
 pub(super) struct Settled {
-    pub(super) ended_runs: Vec<(i64, RunStatus)>,
+    pub(super) ended_runs: Vec<EndedRun>,
     pub(super) claimable: Vec<i64>,
 }
 
@@ -406,7 +419,7 @@ pub(super) fn count_down(
     connection: &mut dyn Connection,
     counts: &BTreeMap<i64, RunDelta>,
     now_ms: i64,
-) -> Result<Vec<(i64, RunStatus)>> {
+) -> Result<Vec<EndedRun>> {
     if counts.is_empty() {
         return Ok(Vec::new());
     }
@@ -428,14 +441,22 @@ pub(super) fn count_down(
              updated_at = $2
          FROM {rows $1: id integer, finished integer, failed integer} AS news
          WHERE runs.id = news.id AND {guard runs.status IN ('PENDING', 'RUNNING')}
-         RETURNING runs.id, runs.status, runs.schedule_id",
+         RETURNING runs.id, runs.status, runs.schedule_id, runs.workflow, $2 - runs.started_at",
         &[(&json_rows("count finished jobs", &news)?).into(), now_ms.into()],
-        |row| Ok((row.integer(0)?, row.parsed(1, RunStatus::parse)?, row.optional_integer(2)?)),
+        |row| {
+            let ended = EndedRun {
+                run_id: row.integer(0)?,
+                status: row.parsed(1, RunStatus::parse)?,
+                workflow: row.lossy_text(3)?.unwrap_or_default(),
+                took_ms: row.optional_integer(4)?,
+            };
+            Ok((ended, row.optional_integer(2)?))
+        },
     )?;
-    ended.retain(|(_run_id, status, _schedule_id)| status.is_terminal());
-    if ended.iter().any(|(_run_id, _status, schedule_id)| schedule_id.is_some()) {
+    ended.retain(|(run, _schedule_id)| run.status.is_terminal());
+    if ended.iter().any(|(_run, schedule_id)| schedule_id.is_some()) {
         // An occurrence may wait for it.
         connection.hint(Hints::DUE);
     }
-    Ok(ended.into_iter().map(|(run_id, status, _schedule_id)| (run_id, status)).collect())
+    Ok(ended.into_iter().map(|(run, _schedule_id)| run).collect())
 }

@@ -43,7 +43,7 @@ pub use check::Problem;
 pub use claim::{CLAIM_MAX, ClaimRequest, ClaimedJob, Claims, Scope};
 pub use copy::Copied;
 pub use enqueue::{DEFAULT_MAX_ATTEMPTS, ENQUEUE_MAX, NewJob};
-pub use finish::{Finish, Finished};
+pub use finish::{EndedRun, Finish, Finished};
 pub use jobs::{Job, JobFilter};
 pub use logs::{LogLine, LogPosition, LogStream};
 pub use prune::Pruned;

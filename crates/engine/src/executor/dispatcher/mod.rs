@@ -2,6 +2,7 @@
 
 mod comparison;
 mod patience;
+mod telling;
 mod writing;
 
 use std::time::Duration;
@@ -196,13 +197,12 @@ impl Dispatcher<'_> {
                 tracing::warn!(job_id, "another worker owns the job by now: the result was discarded");
             }
         }
-        for (run_id, status) in &finished.ended_runs {
-            tracing::info!(run_id, %status, "run ended");
-        }
+        finished.ended_runs.iter().for_each(telling::run_ended);
     }
 
     fn take_over(&mut self, jobs: Vec<ClaimedJob>) {
         let worker_id = self.shared.worker_id();
+        jobs.iter().for_each(telling::run_started);
         // What runs already is not started a second time: its claim was lost, and now made good.
         let news: Vec<ClaimedJob> = jobs
             .into_iter()
@@ -216,14 +216,7 @@ impl Dispatcher<'_> {
     fn decide(&self, done: Done) -> Finish {
         let Done { held, outcome, logs } = done;
         let finish = self.end_of(held.job.id, held.worker_id, &held.job.facts, outcome);
-        if let Some(error) = &finish.transition.last_error {
-            tracing::info!(
-                job = held.job.label(),
-                attempt = finish.attempt,
-                status = %finish.transition.status,
-                "{error}"
-            );
-        }
+        telling::attempt_ended(&held.job, &finish, self.shared.store.clock().now_ms());
         Finish { logs, ..finish }
     }
 
