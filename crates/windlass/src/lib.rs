@@ -16,10 +16,12 @@
 
 mod engine;
 mod open;
+mod restore;
 mod typed;
 
 pub use engine::Engine;
 pub use open::{Options, Windlass};
+pub use restore::BrokenRules;
 pub use typed::typed;
 
 pub use windlass_engine::db::SCHEMA_VERSION;

@@ -52,3 +52,25 @@ fn pruning_deletes_what_is_long_over() {
     bench.windlass(&["db", "prune"]).fails(2, &["--older-than"]);
     bench.windlass(&["db", "prune", "--older-than", "1M"]).fails(2, &["unclear"]);
 }
+
+#[test]
+fn rows_that_came_back_by_other_means_are_fenced() {
+    let bench = Bench::new();
+    bench.windlass(&["db", "migrate"]).code(0);
+    bench.database.sql(Access::Write).execute(
+        "INSERT INTO workers (id, host, pid, process, lease_ms, heartbeat_at, started_at)
+             VALUES (1, 'elsewhere', 1, 'opaque', 3600000, 1, 1);
+         INSERT INTO jobs (kind, status, worker_id, attempt) VALUES ('shell', 'RUNNING', 1, 1);
+         INSERT INTO schedules (workflow, name) VALUES ('w', 'nightly')",
+    );
+    let fenced = bench.json(&["db", "restore", "--fence"]);
+    for (what, expected) in
+        [("fenced_workers", 1), ("paused_schedules", 1), ("interrupted_jobs", 1), ("pending_jobs", 1)]
+    {
+        assert_eq!(fenced[what], expected, "{what}: {fenced}");
+    }
+    let again = bench.json(&["db", "restore", "--fence"]);
+    assert_eq!((&again["fenced_workers"], &again["interrupted_jobs"]), (&0.into(), &0.into()));
+    bench.windlass(&["db", "check"]).code(0);
+    bench.windlass(&["db", "restore"]).fails(2, &["BACKUP"]);
+}

@@ -13,6 +13,7 @@ mod reading;
 mod registering;
 mod runs;
 mod sqlite_files;
+mod sqlite_restore;
 mod stopping;
 mod support;
 mod workflows;

@@ -5,13 +5,14 @@ mod check;
 mod copy;
 mod migrate;
 mod prune;
+mod restore;
 
 use clap::{Args, Subcommand};
 
 use crate::cli::GlobalOptions;
 use crate::error::Failure;
 
-/// Back up, check, copy, migrate or prune the database
+/// Back up, restore, check, copy, migrate or prune the database
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct DbArgs {
@@ -26,12 +27,14 @@ enum DbCommand {
     Copy(copy::CopyArgs),
     Migrate(migrate::MigrateArgs),
     Prune(prune::PruneArgs),
+    Restore(restore::RestoreArgs),
 }
 
 const EXAMPLES: &str = "\
 Examples:
   windlass db check
   windlass db backup /backups/windlass-$(date +%F).db
+  windlass db restore /backups/windlass-2026-11-20.db
   windlass db prune --older-than 30d";
 
 /// Does what the part of the verb asks for.
@@ -42,5 +45,6 @@ pub(crate) fn execute(global: &GlobalOptions, args: &DbArgs) -> Result<(), Failu
         DbCommand::Copy(args) => copy::execute(global, args),
         DbCommand::Migrate(args) => migrate::execute(global, args),
         DbCommand::Prune(args) => prune::execute(global, args),
+        DbCommand::Restore(args) => restore::execute(global, args),
     }
 }

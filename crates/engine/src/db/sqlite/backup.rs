@@ -20,30 +20,50 @@ const WHAT: &str = "back up the database";
 /// begin the copy anew. Writers go on; the WAL grows meanwhile, as with any long reader.
 pub(super) fn backup(source: &mut Connection, target: &Path) -> Result<()> {
     if target.symlink_metadata().is_ok() {
-        return Err(exists(target));
+        return Err(exists(WHAT, target));
     }
-    let partial = Partial::beside(target)?;
+    let partial = Partial::beside(WHAT, target)?;
     let mut copy = Connection::open(&partial.path).map_err(|error| from_sqlite(WHAT, &error))?;
-    copy_pages(source, &mut copy).map_err(|error| from_sqlite(WHAT, &error))??;
-    let verdict: String = copy
-        .query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))
-        .map_err(|error| from_sqlite(WHAT, &error))?;
-    if verdict != "ok" {
-        return Err(Error::unavailable(WHAT, Unavailable::Corrupt(verdict)));
-    }
+    copy_pages(WHAT, source, &mut copy)?;
+    refuse_damage(WHAT, &copy)?;
     rename_database(&copy).map_err(|error| from_sqlite(WHAT, &error))?;
     copy.close().map_err(|(_copy, error)| from_sqlite(WHAT, &error))?;
-    partial.move_to(target)
+    partial.move_to(WHAT, target)
 }
 
-fn copy_pages(source: &mut Connection, copy: &mut Connection) -> rusqlite::Result<Result<()>> {
+/// Copies everything that a reader of `source` sees into `copy`, as one transaction of it.
+pub(super) fn copy_pages(what: &str, source: &mut Connection, copy: &mut Connection) -> Result<()> {
+    match step_over_all(source, copy) {
+        Ok(StepResult::Done) => Ok(()),
+        Ok(_busy) => Err(Error::unavailable(what, Unavailable::Locked)),
+        Err(error) => Err(from_sqlite(what, &error)),
+    }
+}
+
+fn step_over_all(source: &mut Connection, copy: &mut Connection) -> rusqlite::Result<StepResult> {
+    const ALL_PAGES: i32 = -1;
     let snapshot = source.transaction_with_behavior(TransactionBehavior::Deferred)?;
     // A transaction has its snapshot from its first read on.
     let _tables: i64 = snapshot.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
-    const ALL_PAGES: i32 = -1;
-    let step = Backup::new(&snapshot, copy)?.step(ALL_PAGES)?;
-    let copied = step == StepResult::Done;
-    Ok(if copied { Ok(()) } else { Err(Error::unavailable(WHAT, Unavailable::Locked)) })
+    Backup::new(&snapshot, copy)?.step(ALL_PAGES)
+}
+
+/// The pages of a database fit together, and its rows refer to rows that are there.
+pub(super) fn refuse_damage(what: &str, database: &Connection) -> Result<()> {
+    let failed = |error: rusqlite::Error| from_sqlite(what, &error);
+    let verdict: String =
+        database.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0)).map_err(failed)?;
+    if verdict != "ok" {
+        return Err(Error::unavailable(what, Unavailable::Corrupt(verdict)));
+    }
+    let orphans: i64 = database
+        .query_row("SELECT count(*) FROM pragma_foreign_key_check", [], |row| row.get(0))
+        .map_err(failed)?;
+    if orphans > 0 {
+        let detail = format!("{orphans} rows refer to rows that are missing");
+        return Err(Error::unavailable(what, Unavailable::Corrupt(detail)));
+    }
+    Ok(())
 }
 
 /// From its next job on the copy is a database of its own: two that go on side by side must not give
@@ -59,15 +79,15 @@ fn rename_database(copy: &Connection) -> rusqlite::Result<usize> {
 }
 
 /// The file that becomes the copy. Dropped before that, it vanishes.
-struct Partial {
-    path: PathBuf,
+pub(super) struct Partial {
+    pub(super) path: PathBuf,
 }
 
 impl Partial {
     /// A name of its own in the same folder, so that the last step is a rename.
-    fn beside(target: &Path) -> Result<Partial> {
+    pub(super) fn beside(what: &str, target: &Path) -> Result<Partial> {
         let Some(name) = target.file_name() else {
-            return Err(Error::invalid(WHAT, format!("{} names no file", target.display())));
+            return Err(Error::invalid(what, format!("{} names no file", target.display())));
         };
         let mut partial = OsString::from(".");
         partial.push(name);
@@ -76,7 +96,8 @@ impl Partial {
     }
 
     /// Flushes the file and gives it its name, which stays that of another if somebody was faster.
-    fn move_to(self, target: &Path) -> Result<()> {
+    pub(super) fn move_to(self, what: &str, target: &Path) -> Result<()> {
+        let failed = |error| failed(what, error);
         let folder = match target.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             Some(_) | None => Path::new("."),
@@ -84,7 +105,7 @@ impl Partial {
         File::open(&self.path).and_then(|file| file.sync_all()).map_err(failed)?;
         match renameat_with(CWD, &self.path, CWD, target, RenameFlags::NOREPLACE) {
             Ok(()) => {}
-            Err(Errno::EXIST) => return Err(exists(target)),
+            Err(Errno::EXIST) => return Err(exists(what, target)),
             // Some network file systems know only the plain rename.
             Err(Errno::INVAL | Errno::NOSYS) if !target.exists() => {
                 std::fs::rename(&self.path, target).map_err(failed)?;
@@ -105,12 +126,12 @@ impl Drop for Partial {
     }
 }
 
-fn exists(target: &Path) -> Error {
-    Error::conflict(WHAT, format!("{} exists already", target.display()))
+fn exists(what: &str, target: &Path) -> Error {
+    Error::conflict(what, format!("{} exists already", target.display()))
 }
 
-fn failed(error: std::io::Error) -> Error {
+fn failed(what: &str, error: std::io::Error) -> Error {
     let full = error.kind() == std::io::ErrorKind::StorageFull;
     let reason = if full { Unavailable::DiskFull } else { Unavailable::InputOutput(error.to_string()) };
-    Error::unavailable(WHAT, reason)
+    Error::unavailable(what, reason)
 }

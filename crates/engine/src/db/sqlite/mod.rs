@@ -4,10 +4,12 @@ mod backup;
 mod connection;
 mod error;
 mod open;
+mod restore;
 mod watch;
 mod writer;
 
 pub use open::SqliteOptions;
+pub use restore::Staged;
 
 use std::path::{Path, PathBuf};
 

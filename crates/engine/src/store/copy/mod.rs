@@ -127,7 +127,7 @@ fn continue_ids(from: &mut dyn Connection, to: &mut dyn Connection) -> Result<()
 }
 
 /// From its next job on the target is a database of its own, as a backup is.
-fn name_anew(to: &mut dyn Connection, instance: &str) -> Result<()> {
+pub(super) fn name_anew(to: &mut dyn Connection, instance: &str) -> Result<()> {
     let next_id = one(to, "SELECT {next_id jobs}", &[], |row| row.integer(0))?;
     to.execute(
         "INSERT INTO instances (first_job_id, instance) VALUES ($1, $2)

@@ -1,0 +1,153 @@
+//! `db restore` of a file: refused while something runs, checked before, all at once, with nothing that starts by
+//! itself.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+
+use crate::support::{Bench, GOOD};
+
+/// A database with a run, a backup of it as `backup.db`, and a second run after that.
+fn with_backup() -> Bench {
+    let bench = Bench::new();
+    bench.write("good.toml", GOOD);
+    bench.windlass(&["run", "good.toml"]).code(0);
+    bench.windlass(&["db", "backup", "backup.db"]).code(0);
+    bench.windlass(&["run", "good.toml"]).code(0);
+    bench
+}
+
+fn runs(bench: &Bench) -> usize {
+    bench.json(&["runs"]).as_array().unwrap().len()
+}
+
+fn sql(bench: &Bench, database: &str) -> rusqlite::Connection {
+    rusqlite::Connection::open(bench.path(database)).unwrap()
+}
+
+fn texts(connection: &rusqlite::Connection, query: &str) -> Vec<String> {
+    let mut statement = connection.prepare(query).unwrap();
+    statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+}
+
+/// What ran, waited and was planned when the backup was made.
+const BUSY: &str = "
+    INSERT INTO workers (id, host, pid, process, lease_ms, heartbeat_at, started_at)
+        VALUES (70, 'elsewhere', 1, 'opaque', 30000, 1, 1);
+    INSERT INTO jobs (id, kind, status, worker_id, attempt) VALUES (900, 'shell', 'RUNNING', 70, 4);
+    INSERT INTO jobs (id, kind, status) VALUES (901, 'shell', 'PENDING');
+    INSERT INTO schedules (workflow, name) VALUES ('good', 'nightly');
+    INSERT INTO schedules (workflow, name, paused_at) VALUES ('good', 'weekly', 7);";
+
+#[test]
+fn a_backup_comes_back_with_nothing_that_starts_by_itself() {
+    let bench = with_backup();
+    let names = texts(&sql(&bench, "backup.db"), "SELECT instance FROM instances");
+    sql(&bench, "backup.db").execute_batch(BUSY).unwrap();
+    bench.windlass(&["db", "restore", "backup.db"]).code(0).says(&[
+        "windlass.db is restored from backup.db, which is sound",
+        "may do nothing any more: 1",
+        "schedules that were paused: 1",
+        "jobs that ran at that time: 1 (j900)",
+        "jobs that the next worker may start at once: 2",
+        "windlass schedule resume",
+    ]);
+    assert_eq!(runs(&bench), 1, "the second run came after the backup");
+    let restored = sql(&bench, "windlass.db");
+    let read = |query: &str| texts(&restored, query);
+    assert_eq!(read("SELECT status || attempt || interruptions FROM jobs WHERE id = 900"), ["PENDING41"]);
+    assert_eq!(read("SELECT status FROM workers WHERE id = 70"), ["DEAD"]);
+    assert_eq!(read("SELECT name FROM schedules WHERE paused_at IS NULL"), [""; 0]);
+    assert_eq!(read("SELECT CAST(paused_at AS TEXT) FROM schedules WHERE name = 'weekly'"), ["7"]);
+    let now = read("SELECT instance FROM instances ORDER BY first_job_id");
+    assert_eq!(now[..names.len() - 1], names[..names.len() - 1], "old jobs keep their keys");
+    assert!(!names.contains(now.last().unwrap()), "new jobs get others");
+    bench.windlass(&["db", "check"]).code(0);
+    let leftovers: Vec<_> = fs::read_dir(bench.folder())
+        .unwrap()
+        .filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().contains("partial"))
+        .collect();
+    assert!(leftovers.is_empty(), "{leftovers:?}");
+}
+
+#[test]
+fn a_missing_database_is_made_from_a_backup() {
+    let bench = with_backup();
+    bench.windlass(&["db", "restore", "backup.db", "--db", "new.db"]).code(0).says(&["new.db is restored"]);
+    bench.windlass(&["runs", "--db", "new.db"]).code(0).says(&["good", "SUCCESSFUL"]);
+}
+
+#[test]
+fn nothing_is_replaced_while_a_worker_is_alive() {
+    let bench = with_backup();
+    let mut worker = bench.start(&["worker"]);
+    let is_there =
+        || texts(&sql(&bench, "windlass.db"), "SELECT status FROM workers WHERE status = 'ALIVE'").len() == 1;
+    bench.wait_for("the worker's registration", || is_there().then_some(()));
+    bench
+        .windlass(&["db", "restore", "backup.db"])
+        .fails(2, &["not restored: worker", "is alive", "SIGTERM"]);
+    assert_eq!(runs(&bench), 2);
+    worker.child.kill().unwrap();
+    worker.child.wait().unwrap();
+    bench.windlass(&["db", "restore", "backup.db"]).code(0);
+    assert_eq!(runs(&bench), 1, "a dead one is no reason");
+}
+
+#[test]
+fn who_reads_sees_the_old_database_or_the_new_one() {
+    let bench = with_backup();
+    let reader = sql(&bench, "windlass.db");
+    let count = || texts(&reader, "SELECT CAST(id AS TEXT) FROM runs").len();
+    reader.execute_batch("BEGIN").unwrap();
+    assert_eq!(count(), 2);
+    bench.windlass(&["db", "restore", "backup.db"]).code(0);
+    assert_eq!(count(), 2, "of its own moment");
+    reader.execute_batch("COMMIT").unwrap();
+    assert_eq!(count(), 1);
+}
+
+#[test]
+fn a_backup_that_is_none_changes_nothing() {
+    let bench = with_backup();
+    let bytes = fs::read(bench.path("backup.db")).unwrap();
+    let mut damaged = bytes[..40_000].to_vec();
+    damaged.resize(bytes.len(), 0xa5);
+    fs::write(bench.path("damaged.db"), damaged).unwrap();
+    bench.write("notes.db", &"these are notes\n".repeat(100));
+    bench.windlass(&["db", "restore", "none.db"]).fails(5, &["no backup at none.db"]);
+    bench.windlass(&["db", "restore", "notes.db"]).fails(6, &["notes.db is not a SQLite database"]);
+    bench.windlass(&["db", "restore", "damaged.db"]).fails(6, &["damaged.db", "damaged"]);
+    sql(&bench, "backup.db").execute_batch("UPDATE runs SET unfinished_jobs = 9").unwrap();
+    bench
+        .windlass(&["db", "restore", "backup.db"])
+        .fails(2, &["breaks 2 rules", "run 1 counts 9", "--force"]);
+    assert_eq!(runs(&bench), 2, "none of them");
+    bench.windlass(&["db", "restore", "backup.db", "--force"]).code(0);
+    assert_eq!(runs(&bench), 1);
+}
+
+#[test]
+fn a_database_that_cannot_be_asked_is_not_replaced() {
+    let bench = with_backup();
+    let path = bench.write("notes.db", &"these are notes\n".repeat(100));
+    let before = fs::read(&path).unwrap();
+    let outcome = bench.windlass(&["db", "restore", "backup.db", "--db", "notes.db"]);
+    outcome.fails(6, &["what is to be replaced can't be read", "mv notes.db"]);
+    assert_eq!(fs::read(&path).unwrap(), before);
+}
+
+#[test]
+fn a_backup_may_lie_where_nothing_can_be_written() {
+    let bench = with_backup();
+    let vault = bench.path("vault");
+    fs::create_dir(&vault).unwrap();
+    fs::rename(bench.path("backup.db"), vault.join("backup.db")).unwrap();
+    fs::set_permissions(vault.join("backup.db"), Permissions::from_mode(0o444)).unwrap();
+    fs::set_permissions(&vault, Permissions::from_mode(0o555)).unwrap();
+    let mine = bench.path("mine");
+    fs::create_dir(&mine).unwrap();
+    fs::set_permissions(&mine, Permissions::from_mode(0o777)).unwrap();
+    bench.unprivileged(&["db", "restore", "vault/backup.db", "--db", "mine/new.db"]).code(0);
+    assert_eq!(fs::read_dir(&vault).unwrap().count(), 1, "and nothing was");
+    fs::set_permissions(&vault, Permissions::from_mode(0o755)).unwrap();
+}

@@ -1,0 +1,112 @@
+//! What a database needs that was brought back from the past: nobody acts in the name of a worker of that time,
+//! new jobs get keys of their own, and no schedule starts before somebody has looked.
+
+use super::Store;
+use super::claim::label;
+use super::copy::name_anew;
+use super::workers::Worker;
+use crate::db::{Connection, all, one};
+use crate::error::{Error, Result};
+use crate::signal::Hints;
+
+const WHAT: &str = "restore the database";
+/// Labels of jobs that are told at most.
+const LABELS_MAX: i64 = 20;
+
+/// What was done to a restored database, and what may run again in it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Restored {
+    /// Workers that were alive at that time, and may do nothing any more.
+    pub fenced_workers: i64,
+    /// Schedules that were paused.
+    pub paused_schedules: i64,
+    /// Jobs that ran at that time, by their labels: the first twenty.
+    pub interrupted: Vec<String>,
+    /// How many they are.
+    pub interrupted_jobs: i64,
+    /// Runs that are not over.
+    pub unfinished_runs: i64,
+    /// Jobs that any worker may claim at once.
+    pub pending_jobs: i64,
+    /// Jobs that wait for their time, their parents or a key.
+    pub waiting_jobs: i64,
+}
+
+impl Store {
+    /// Nothing may run in a database that is to be replaced.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] with who is alive, and the database's.
+    pub fn refuse_while_used(&self) -> Result<()> {
+        let alive = self.live_workers()?;
+        let Some(first) = alive.first() else { return Ok(()) };
+        let others = match alive.len() - 1 {
+            0 => String::new(),
+            others => format!(", and {others} more"),
+        };
+        let Worker { id, pid, host, .. } = first;
+        let reason = format!("worker {id} is alive (process {pid} on {host}){others}");
+        Err(Error::conflict(WHAT, reason))
+    }
+
+    /// Fences every worker, takes back what ran, pauses every schedule, and names the database anew for its
+    /// next jobs. Calling it again does nothing more.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn settle_restored(&self) -> Result<Restored> {
+        let now_ms = self.clock.now_ms();
+        let instance = uuid::Uuid::now_v7().simple().to_string();
+        let mut restored = self.write(WHAT, move |connection| {
+            let restored = fence_and_pause(connection, now_ms)?;
+            name_anew(connection, &instance)?;
+            connection.hint(Hints::DUE | Hints::CANCEL | Hints::PROGRESS);
+            Ok(restored)
+        })?;
+        while self.rescue(Vec::new())?.jobs > 0 {}
+        self.read(|connection| count_what_may_run(connection, &mut restored))?;
+        Ok(restored)
+    }
+}
+
+fn fence_and_pause(connection: &mut dyn Connection, now_ms: i64) -> Result<Restored> {
+    let interrupted = all(
+        connection,
+        "SELECT id, run_id, name FROM jobs WHERE status = 'RUNNING' ORDER BY id LIMIT $1",
+        &[LABELS_MAX.into()],
+        |row| Ok(label(row.integer(0)?, row.optional_integer(1)?, row.lossy_text(2)?.as_deref())),
+    )?;
+    let interrupted_jobs =
+        one(connection, "SELECT count(*) FROM jobs WHERE status = 'RUNNING'", &[], |row| row.integer(0))?;
+    let fenced = connection.execute(
+        "UPDATE workers SET status = 'DEAD', stopped_at = $1 WHERE status IN ('ALIVE', 'DRAINING')",
+        &[now_ms.into()],
+    )?;
+    let paused = connection.execute(
+        "UPDATE schedules SET paused_at = $1, updated_at = $1 WHERE paused_at IS NULL AND removed_at IS NULL",
+        &[now_ms.into()],
+    )?;
+    let count = |rows: u64| i64::try_from(rows).unwrap_or(i64::MAX);
+    Ok(Restored {
+        fenced_workers: count(fenced),
+        paused_schedules: count(paused),
+        interrupted,
+        interrupted_jobs,
+        ..Restored::default()
+    })
+}
+
+fn count_what_may_run(connection: &mut dyn Connection, restored: &mut Restored) -> Result<()> {
+    let [runs, pending, waiting] = one(
+        connection,
+        "SELECT (SELECT count(*) FROM runs WHERE status IN ('PENDING', 'RUNNING')),
+                (SELECT count(*) FROM jobs WHERE status = 'PENDING'),
+                (SELECT count(*) FROM jobs WHERE status IN ('BLOCKED', 'SCHEDULED', 'WAITING'))",
+        &[],
+        |row| Ok([row.integer(0)?, row.integer(1)?, row.integer(2)?]),
+    )?;
+    restored.unfinished_runs = runs;
+    restored.pending_jobs = pending;
+    restored.waiting_jobs = waiting;
+    Ok(())
+}

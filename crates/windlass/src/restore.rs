@@ -1,0 +1,66 @@
+//! Bringing a backup back.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use windlass_engine::db::Database;
+use windlass_engine::db::sqlite::Staged;
+use windlass_engine::store::Restored;
+use windlass_engine::{Clock, Error, Random, Result, Store};
+use windlass_scheduler::Watchman;
+
+use crate::OpenMode;
+use crate::open::{Options, Windlass};
+
+const WHAT: &str = "restore the database";
+/// Broken rules that an error shows at most.
+const SHOWN_MAX: usize = 3;
+
+/// What is done with a backup whose rows do not fit together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum BrokenRules {
+    /// It is refused.
+    #[default]
+    Refuse,
+    /// It is restored as it is.
+    Accept,
+}
+
+impl Windlass {
+    /// Replaces a SQLite database by a backup, or makes it from one: checked before, prepared so that nobody acts
+    /// in the name of a worker of that time, and all at once. Schedules are paused.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] when something runs in the database or the backup breaks rules; else the reason why one
+    /// of the two can't be used. The database is as it was then.
+    pub fn restore(
+        backup: impl AsRef<Path>,
+        database: impl AsRef<Path>,
+        broken: BrokenRules,
+    ) -> Result<Restored> {
+        let (backup, database) = (backup.as_ref(), database.as_ref());
+        if database.symlink_metadata().is_ok() {
+            let options = Options { mode: OpenMode::Existing, ..Options::default() };
+            let present = Windlass::open_with(database, options)?;
+            Watchman::default().look(present.store())?;
+            present.store().refuse_while_used()?;
+        }
+        let staged = Staged::copy(backup, database)?;
+        let restored = prepare(&staged, broken)?;
+        staged.put_in_place()?;
+        Ok(restored)
+    }
+}
+
+fn prepare(staged: &Staged, broken: BrokenRules) -> Result<Restored> {
+    let copy: Arc<dyn Database> = Arc::new(staged.open()?);
+    let store = Store::new(copy, Clock::system(), Random::from_entropy());
+    let problems = store.check()?;
+    if broken == BrokenRules::Refuse && !problems.is_empty() {
+        let shown: Vec<&str> =
+            problems.iter().take(SHOWN_MAX).map(|problem| problem.detail.as_str()).collect();
+        let reason = format!("the backup breaks {} rules: {}", problems.len(), shown.join("; "));
+        return Err(Error::conflict(WHAT, reason));
+    }
+    store.settle_restored()
+}
