@@ -14,7 +14,7 @@ pub const CAPABILITIES: usize = 32;
 /// The largest `version` of a job: the largest integer that every reader of JSON keeps.
 pub const VERSION: i64 = 9_007_199_254_740_991;
 /// The largest `limit` of a `concurrency`.
-pub const CONCURRENCY: i64 = 1_000_000;
+pub const CONCURRENCY: i64 = 1_000;
 /// Bytes that the key of a `concurrency` may have when its templates are filled in.
 pub const CONCURRENCY_KEY_BYTES: usize = 1_000;
 /// Jobs of one workflow.

@@ -14,7 +14,7 @@ use crate::signal::Hints;
 use crate::status::JobStatus;
 
 /// The highest limit of a concurrency key: so many of its jobs are counted whenever one of them ends.
-pub const CONCURRENCY_LIMIT_MAX: i64 = 1_000;
+pub const CONCURRENCY_LIMIT_MAX: i64 = windlass_workflow::limits::CONCURRENCY;
 /// Jobs that wait for a slot of one key, and as many that don't simply wait, that are looked at in one
 /// transaction.
 const LOOK_MAX: i64 = 100;

@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use serde::Serialize;
 use serde_json::{Map, Value as Json, json};
 use windlass_workflow::model::OnFull;
-use windlass_workflow::template::render;
 use windlass_workflow::{Action, Job, OnInterrupt, Workflow};
 
 use super::admission::admit;
@@ -317,8 +316,7 @@ fn job_row<'a>(workflow: &'a Workflow, job: &'a Job, concurrency_key: Option<Str
 /// The key with the values of the run's parameters.
 fn concurrency_key(run: &NewRun, job: &Job) -> Result<Option<String>> {
     let Some(concurrency) = &job.concurrency else { return Ok(None) };
-    let context = json!({ "params": run.params, "run": { "workflow": run.workflow.name } });
-    render(&concurrency.key, &context).map(Some).map_err(|error| {
+    concurrency.render(&run.params, &run.workflow.name).map(Some).map_err(|error| {
         let operation = format!("submit workflow `{}`", run.workflow.name);
         Error::invalid(operation, format!("`concurrency.key` of job `{}`: {error}", job.name))
     })
