@@ -20,4 +20,4 @@ pub mod wait;
 pub use binary::windlass;
 pub use process::{Engine, Outcome};
 pub use sandbox::Sandbox;
-pub use wait::eventually;
+pub use wait::{eventually, within};

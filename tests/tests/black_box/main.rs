@@ -10,6 +10,7 @@ mod examples;
 mod faults_files;
 mod faults_jobs;
 mod fencing;
+mod limits;
 mod logs;
 mod order;
 mod postgres_chaos;
