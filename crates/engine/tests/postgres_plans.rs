@@ -218,4 +218,8 @@ fn a_claim_costs_the_same_whatever_waits_on_postgres() {
         assert!(plan.contains(index), "{part}\n{plan}");
         assert!(!plan.contains("Sort"), "{part}\n{plan}");
     }
+    // From lane to lane by one seek: else a claim would read all that waits.
+    let plan = plan_of("heads (id)");
+    let seek = "Index Cond: (ROW(queue, kind, requires, version) > ROW(COALESCE(head.queue";
+    assert!(plan.contains(seek) && !plan.contains("Sort"), "{plan}");
 }

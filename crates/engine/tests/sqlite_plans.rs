@@ -197,6 +197,19 @@ fn the_claim_of_the_guide_reads_the_index_in_order() {
     assert!(!plan.iter().any(|step| step.contains("TEMP B-TREE")), "{plan:#?}");
 }
 
+/// From lane to lane by one seek: else a claim would read all that waits.
+#[test]
+fn the_next_lane_is_found_by_one_seek() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("windlass.db");
+    let statements = record(&path);
+    let heads = statements.iter().find(|statement| statement.contains("heads (id)")).unwrap();
+    let raw = rusqlite::Connection::open(&path).unwrap();
+    let plan = plan(&raw, &Dialect::Sqlite.translate(heads));
+    let seek = "SEARCH next USING INDEX jobs_claim ((queue,kind,requires,version)>(?,?,?,?))";
+    assert!(plan.iter().any(|step| step == seek), "{plan:#?}");
+}
+
 /// `RETURNING id` of an update from a table that has an `id` too is ambiguous to other databases.
 #[test]
 fn an_update_from_another_table_names_the_table_that_it_returns_from() {
