@@ -65,8 +65,13 @@ CREATE TABLE occurrences (
 
 CREATE INDEX occurrences_waiting ON occurrences (start_after, schedule_id, scheduled_for)
     WHERE status = 'WAITING';
+-- The head of what waits of one schedule.
+CREATE INDEX occurrences_of_schedule ON occurrences (schedule_id, source, start_after, scheduled_for)
+    WHERE status = 'WAITING';
 CREATE INDEX occurrences_skipped ON occurrences (updated_at) WHERE status = 'SKIPPED';
 
+-- A job that was asked to stop gets no time to end: its processes are killed.
+ALTER TABLE jobs ADD COLUMN cancel_at_once {integer} NOT NULL DEFAULT 0 CHECK (cancel_at_once IN (0, 1));
 -- What a worker must have to see the job: all of these capabilities (a sorted JSON list), and this version
 -- or a later one.
 ALTER TABLE jobs ADD COLUMN requires {text} NOT NULL DEFAULT '[]';

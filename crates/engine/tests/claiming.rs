@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use support::{Bench, failure, graph, noop, request, success};
 use windlass_engine::signal::Hints;
-use windlass_engine::store::{ClaimRequest, ClaimedJob, Claims, NewJob, Scope};
+use windlass_engine::store::{ClaimRequest, ClaimedJob, Claims, NewJob, Scope, Urgency};
 use windlass_engine::{JobStatus, RunStatus, WorkerStatus};
 use windlass_workflow::OnInterrupt;
 
@@ -225,7 +225,7 @@ fn cancelling_a_run_ends_what_waits_and_asks_what_runs() {
     let running = bench.claim(worker, 1).remove(0);
     let cancellation = bench.store.cancel_run(run_id).unwrap();
     assert_eq!((cancellation.cancelled, cancellation.stopping), (2, 1));
-    assert_eq!(bench.store.cancel_requests(worker).unwrap(), [running.id]);
+    assert_eq!(bench.store.cancel_requests(worker).unwrap(), [(running.id, Urgency::WithGrace)]);
     let job = bench.store.job(running.id).unwrap();
     assert_eq!((job.status, job.last_error, job.finished_at), (JobStatus::Running, None, None));
     bench.finish(worker, &running, failure());

@@ -1,7 +1,8 @@
-//! What time does in Windlass: makes due jobs claimable, stops runs whose time is over, takes back the
-//! jobs of dead workers. Any number of schedulers may be alive on one database: every change is a
-//! guarded update, so what one has done the others find done.
+//! What time does in Windlass: makes due jobs claimable, stops runs whose time is over, fires schedules,
+//! takes back the jobs of dead workers. Any number of schedulers may be alive on one database: every change
+//! is a guarded update, so what one has done the others find done.
 
+mod firing;
 mod pulse;
 mod reconcile;
 mod rescue;
@@ -13,11 +14,11 @@ use std::time::Duration;
 use windlass_engine::signal::{Hints, Listener};
 use windlass_engine::{Error, Result, Store};
 
+use firing::Firing;
 use pulse::Pulse;
 use reconcile::Reconciler;
-use retention::PresentRetention;
-
 pub use rescue::Watchman;
+use retention::PresentRetention;
 pub use retention::Retention;
 
 /// How often the workers are looked at: how fast the death of one is noticed.
@@ -105,6 +106,7 @@ struct Chores {
     reconciler: Reconciler,
     /// The last concurrency key that was looked at.
     key_cursor: String,
+    firing: Firing,
 }
 
 /// Does what is due and returns how long nothing will be.
@@ -113,7 +115,7 @@ fn turn(store: &Store, chores: &mut Chores) -> Result<Duration> {
     settle_reports(store)?;
     chores.reconciler.look(store)?;
     chores.key_cursor = store.admit_waiting(&chores.key_cursor)?;
-    let next_at = promote(store)?;
+    let next_at = [promote(store)?, chores.firing.turn(store)?].into_iter().flatten().min();
     Ok(store.clock().until(next_at, RESCUE_TICK))
 }
 

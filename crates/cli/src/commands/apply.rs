@@ -83,6 +83,7 @@ fn preview(global: &GlobalOptions, file: &WorkflowFile) -> Result<Applied, Failu
             version: 1,
             change: Change::Created,
             before: None,
+            schedules: Vec::new(),
         }),
     }
 }

@@ -112,7 +112,7 @@ fn judge(outcome: Outcome, cause: Option<StopCause>) -> Outcome {
     match cause {
         None if outcome == Outcome::Unstarted => failed(error),
         None => outcome,
-        Some(StopCause::Cancelled) => Outcome::Cancelled { error },
+        Some(StopCause::Cancelled | StopCause::Killed) => Outcome::Cancelled { error },
         Some(StopCause::TimedOut) => Outcome::TimedOut { error },
         Some(StopCause::Leaving | StopCause::Fenced) => Outcome::Interrupted { error },
     }

@@ -16,8 +16,8 @@ pub(super) fn serve(shared: &Shared) {
     let mut is_failing = false;
     while !shared.has_ended() {
         let wait = match shared.store.cancel_requests(shared.worker_id()) {
-            Ok(job_ids) => {
-                shared.running.cancel(job_ids);
+            Ok(requests) => {
+                shared.running.cancel(requests);
                 is_failing = false;
                 LOOK
             }

@@ -3,7 +3,7 @@
 //! A wish may come before its attempt has begun: the job was claimed and waits in memory. So wishes are
 //! kept, and each attempt is told at its beginning; one lock makes that free of gaps.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::held::Held;
@@ -11,7 +11,7 @@ use super::lease::Lease;
 use super::output_log::OutputLog;
 use super::outstanding::Key;
 use super::stop::{Stop, StopCause};
-use crate::store::LogLine;
+use crate::store::{LogLine, Urgency};
 
 /// An attempt that runs.
 pub(super) struct Running {
@@ -37,7 +37,7 @@ struct State {
     lost_worker_id: i64,
     is_leaving: bool,
     /// Jobs of this worker that were asked to stop, as last read.
-    cancelled: HashSet<i64>,
+    cancelled: HashMap<i64, StopCause>,
 }
 
 impl RunningAttempts {
@@ -49,7 +49,7 @@ impl RunningAttempts {
                 has_lapsed: false,
                 lost_worker_id: 0,
                 is_leaving: false,
-                cancelled: HashSet::new(),
+                cancelled: HashMap::new(),
             }),
         }
     }
@@ -64,8 +64,8 @@ impl RunningAttempts {
         let mut state = self.lock();
         if running.worker_id <= state.lost_worker_id || state.lease.is_over(now_ms()) {
             running.stop.request(StopCause::Fenced);
-        } else if state.cancelled.contains(&held.job.id) {
-            running.stop.request(StopCause::Cancelled);
+        } else if let Some(cause) = state.cancelled.get(&held.job.id) {
+            running.stop.request(*cause);
         } else if state.is_leaving {
             running.stop.request(StopCause::Leaving);
         }
@@ -132,13 +132,17 @@ impl RunningAttempts {
     }
 
     /// These jobs, and no others, were asked to stop.
-    pub(super) fn cancel(&self, job_ids: Vec<i64>) {
+    pub(super) fn cancel(&self, requests: Vec<(i64, Urgency)>) {
+        let cause = |urgency| match urgency {
+            Urgency::WithGrace => StopCause::Cancelled,
+            Urgency::AtOnce => StopCause::Killed,
+        };
         let mut state = self.lock();
-        state.cancelled = job_ids.into_iter().collect();
+        state.cancelled = requests.into_iter().map(|(job_id, urgency)| (job_id, cause(urgency))).collect();
         let State { attempts, cancelled, .. } = &*state;
         for ((job_id, _attempt), running) in attempts {
-            if cancelled.contains(job_id) {
-                running.stop.request(StopCause::Cancelled);
+            if let Some(cause) = cancelled.get(job_id) {
+                running.stop.request(*cause);
             }
         }
     }
@@ -253,9 +257,10 @@ mod tests {
     #[test]
     fn a_wish_that_came_before_the_beginning_is_told_at_the_beginning() {
         let attempts = attempts();
-        attempts.cancel(vec![7]);
+        attempts.cancel(vec![(7, Urgency::WithGrace), (6, Urgency::AtOnce)]);
         attempts.lose(2);
         assert_eq!(begin(&attempts, &held(7, 3), 0).cause(), Some(StopCause::Cancelled));
+        assert_eq!(begin(&attempts, &held(6, 3), 0).cause(), Some(StopCause::Killed));
         assert_eq!(begin(&attempts, &held(8, 2), 0).cause(), Some(StopCause::Fenced));
         assert_eq!(begin(&attempts, &held(9, 3), 0).cause(), None, "neither asked to stop nor fenced");
         attempts.leave();
@@ -268,7 +273,7 @@ mod tests {
         let old = begin(&attempts, &held(1, 1), 0);
         let new = begin(&attempts, &held(2, 2), 0);
         attempts.lose(1);
-        attempts.cancel(vec![5]);
+        attempts.cancel(vec![(5, Urgency::WithGrace)]);
         attempts.lose_one((2, 7));
         assert_eq!((old.cause(), new.cause()), (Some(StopCause::Fenced), None));
         assert!(attempts.is_lost(1) && !attempts.is_lost(2));

@@ -18,6 +18,8 @@ pub enum StopCause {
     Leaving,
     /// The worker's lease is over, or it was fenced: somebody else may own the job.
     Fenced,
+    /// It was cancelled, and gets no time to end.
+    Killed,
 }
 
 const NONE: u8 = 0;
@@ -29,11 +31,12 @@ impl StopCause {
             StopCause::TimedOut => 2,
             StopCause::Leaving => 3,
             StopCause::Fenced => 4,
+            StopCause::Killed => 5,
         }
     }
 
     fn from_code(code: u8) -> Option<StopCause> {
-        [StopCause::Cancelled, StopCause::TimedOut, StopCause::Leaving, StopCause::Fenced]
+        [StopCause::Cancelled, StopCause::TimedOut, StopCause::Leaving, StopCause::Fenced, StopCause::Killed]
             .into_iter()
             .find(|cause| cause.code() == code)
     }
@@ -62,7 +65,7 @@ impl Stop {
     pub fn request(&self, cause: StopCause) {
         let fences = match cause {
             StopCause::Fenced => !self.inner.is_fenced.swap(true, Ordering::AcqRel),
-            StopCause::Cancelled | StopCause::TimedOut | StopCause::Leaving => false,
+            StopCause::Cancelled | StopCause::TimedOut | StopCause::Leaving | StopCause::Killed => false,
         };
         let first = self
             .inner

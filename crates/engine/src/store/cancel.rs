@@ -27,7 +27,7 @@ impl Store {
     pub fn cancel_run(&self, run_id: i64) -> Result<Cancellation> {
         let now_ms = self.clock.now_ms();
         self.write("cancel a run", move |connection| {
-            stop_run(connection, run_id, StopReason::Cancelled, now_ms)
+            stop_run(connection, run_id, StopReason::Cancelled, Urgency::WithGrace, now_ms)
         })
     }
 
@@ -41,11 +41,21 @@ impl Store {
     }
 }
 
+/// How much time a job that is asked to stop gets to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Urgency {
+    /// The grace time of its worker.
+    WithGrace,
+    /// None: its processes are killed.
+    AtOnce,
+}
+
 /// Stops a run inside the caller's transaction.
 pub(super) fn stop_run(
     connection: &mut dyn Connection,
     run_id: i64,
     reason: StopReason,
+    urgency: Urgency,
     now_ms: i64,
 ) -> Result<Cancellation> {
     let stopped = connection.execute(
@@ -56,6 +66,10 @@ pub(super) fn stop_run(
     if stopped == 0 {
         return Err(why_not_stopped(connection, run_id)?);
     }
+    let at_once = i64::from(match urgency {
+        Urgency::WithGrace => false,
+        Urgency::AtOnce => true,
+    });
     let error = match reason {
         StopReason::Cancelled => "the run was cancelled",
         StopReason::TimedOut => "the run's time was over",
@@ -66,6 +80,7 @@ pub(super) fn stop_run(
     connection.query(
         "UPDATE jobs
          SET cancel_requested_at = CASE WHEN status = 'RUNNING' THEN $2 ELSE cancel_requested_at END,
+             cancel_at_once = $4,
              last_error = CASE WHEN status = 'RUNNING' THEN last_error ELSE $3 END,
              finished_at = CASE WHEN status = 'RUNNING' THEN finished_at ELSE $2 END,
              updated_at = $2,
@@ -74,7 +89,7 @@ pub(super) fn stop_run(
            AND (status IN ('BLOCKED', 'SCHEDULED', 'PENDING', 'WAITING')
                 OR (status = 'RUNNING' AND cancel_requested_at IS NULL))
          RETURNING status",
-        &[run_id.into(), now_ms.into(), error.into()],
+        &[run_id.into(), now_ms.into(), error.into(), at_once.into()],
         &mut |row| {
             let runs = row.parsed(0, JobStatus::parse)? == JobStatus::Running;
             *(if runs { &mut stopping } else { &mut cancelled }) += 1;

@@ -1,6 +1,7 @@
 //! Reading jobs.
 
 use super::abilities::Abilities;
+use super::cancel::Urgency;
 use super::claim::{ClaimRequest, Scope, label};
 use super::{Store, json_ids, json_rows};
 use crate::db::{Row, all, first, one};
@@ -285,18 +286,21 @@ impl Store {
         })
     }
 
-    /// The running jobs of a worker that were asked to stop.
+    /// The running jobs of a worker that were asked to stop, and how much time they get.
     ///
     /// # Errors
     /// The database's.
-    pub fn cancel_requests(&self, worker_id: i64) -> Result<Vec<i64>> {
+    pub fn cancel_requests(&self, worker_id: i64) -> Result<Vec<(i64, Urgency)>> {
         self.read(|connection| {
             all(
                 connection,
-                "SELECT id FROM jobs
+                "SELECT id, cancel_at_once FROM jobs
                  WHERE worker_id = $1 AND status = 'RUNNING' AND cancel_requested_at IS NOT NULL",
                 &[worker_id.into()],
-                |row| row.integer(0),
+                |row| {
+                    let urgency = if row.integer(1)? == 0 { Urgency::WithGrace } else { Urgency::AtOnce };
+                    Ok((row.integer(0)?, urgency))
+                },
             )
         })
     }

@@ -22,6 +22,7 @@ mod reports;
 mod restore;
 mod retry;
 mod runs;
+mod schedules;
 mod stats;
 mod submit;
 mod time;
@@ -39,7 +40,7 @@ use crate::signal::{Hints, Listener, Signals};
 pub use abilities::Abilities;
 pub use admission::CONCURRENCY_LIMIT_MAX;
 pub use attempts::Attempt;
-pub use cancel::Cancellation;
+pub use cancel::{Cancellation, Urgency};
 pub use check::Problem;
 pub use claim::{CLAIM_MAX, ClaimRequest, ClaimedJob, Claims, Scope};
 pub use copy::Copied;
@@ -54,6 +55,10 @@ pub use registrations::{Applied, Change, NewRegistration, RegisteredVersion, Reg
 pub use restore::Restored;
 pub use retry::Selection;
 pub use runs::{JobCounts, Run, RunContext, RunFilter};
+pub use schedules::{
+    AT_ONCE_MAX, BACKFILL_MAX, Backfill, Backfilling, COUNTED_MAX, Fired, NOTED_MAX, ON_TIME_MS, Occurrence,
+    OccurrenceStatus, Schedule, ScheduleChange, ScheduleOrigin, Synced, WAITING_MAX,
+};
 pub use stats::Stats;
 pub use submit::{NewRun, Occasion, Submitted};
 pub use time::Due;

@@ -4,6 +4,7 @@
 use windlass_workflow::Workflow;
 
 use super::Store;
+use super::schedules::{Synced, begin_anew, preview_sync, sync};
 use super::submit::{Content, keep_version};
 use crate::db::{Connection, Row, all, first};
 use crate::error::{Error, Result};
@@ -34,6 +35,8 @@ pub struct Applied {
     pub change: Change,
     /// The definition that was in force before, when it was another.
     pub before: Option<Workflow>,
+    /// What changed of its schedules.
+    pub schedules: Vec<Synced>,
 }
 
 /// What a registration changed.
@@ -122,7 +125,14 @@ impl Store {
         self.write("register a workflow", move |connection| {
             let workflow_id = keep_version(connection, &new.workflow.name, &content, now_ms)?;
             for _try in 0..TRIES_MAX {
-                if let Some(applied) = apply(connection, &new, workflow_id, now_ms)? {
+                if let Some(mut applied) = apply(connection, &new, workflow_id, now_ms)? {
+                    let Workflow { name, schedules, .. } = &new.workflow;
+                    applied.schedules = sync(connection, name, schedules, now_ms)?;
+                    match applied.change {
+                        // What it missed while it was not there is not caught up.
+                        Change::Created => begin_anew(connection, name, now_ms)?,
+                        Change::Updated | Change::Unchanged => {}
+                    }
                     connection.hint(Hints::DUE);
                     return Ok(applied);
                 }
@@ -149,7 +159,8 @@ impl Store {
             let last = last_version(connection, name)?;
             let (change, version) = decide(present.as_ref().map(Numbers::of), last, own);
             let before = before(connection, change, present.as_ref())?;
-            Ok(Applied { name: name.clone(), version, change, before })
+            let schedules = preview_sync(connection, name, &workflow.schedules)?;
+            Ok(Applied { name: name.clone(), version, change, before, schedules })
         })
     }
 
@@ -208,12 +219,16 @@ impl Store {
     /// # Errors
     /// [`Error::NotFound`] and the database's.
     pub fn remove_registration(&self, name: &str) -> Result<()> {
-        let name = name.to_owned();
+        let (name, now_ms) = (name.to_owned(), self.clock.now_ms());
         self.write("remove a workflow", move |connection| {
             let removed =
                 connection.execute("DELETE FROM registrations WHERE name = $1", &[(&name).into()])?;
+            if removed == 0 {
+                return Err(not_registered(&name));
+            }
+            sync(connection, &name, &[], now_ms)?;
             connection.hint(Hints::DUE);
-            if removed == 0 { Err(not_registered(&name)) } else { Ok(()) }
+            Ok(())
         })
     }
 
@@ -246,7 +261,9 @@ impl Store {
                  WHERE name = $1 AND paused_at IS NOT NULL",
                 &[(&name).into(), now_ms.into()],
             )?;
-            connection.hint(Hints::DUE);
+            if resumed > 0 {
+                begin_anew(connection, &name, now_ms)?;
+            }
             changed_or_missing(connection, &name, resumed)
         })
     }
@@ -288,7 +305,7 @@ fn apply(
     if !is_written {
         return Ok(None);
     }
-    Ok(Some(Applied { name: name.clone(), version, change, before }))
+    Ok(Some(Applied { name: name.clone(), version, change, before, schedules: Vec::new() }))
 }
 
 /// A version and its content.

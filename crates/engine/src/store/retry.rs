@@ -77,6 +77,7 @@ fn reset_failed(connection: &mut dyn Connection, run_id: i64, now_ms: i64) -> Re
     let reset = connection.execute(
         "UPDATE jobs
          SET status = 'BLOCKED', failures = 0, interruptions = 0, cancel_requested_at = NULL,
+             cancel_at_once = 0,
              last_error = NULL, output = NULL, worker_id = NULL, started_at = NULL, finished_at = NULL,
              execute_after = $2, updated_at = $2
          WHERE run_id = $1
@@ -103,6 +104,7 @@ fn reset_from(connection: &mut dyn Connection, run_id: i64, name: &str, now_ms: 
          )
          UPDATE jobs
          SET status = 'BLOCKED', failures = 0, interruptions = 0, cancel_requested_at = NULL,
+             cancel_at_once = 0,
              last_error = NULL, output = NULL, worker_id = NULL, started_at = NULL, finished_at = NULL,
              execute_after = $2, updated_at = $2
          WHERE id IN (SELECT id FROM again)",

@@ -1,7 +1,7 @@
 //! What time does to the tables: jobs whose time has come, runs whose time is over.
 
 use super::admission::admit;
-use super::cancel::stop_run;
+use super::cancel::{Urgency, stop_run};
 use super::{Store, json_ids};
 use crate::db::{Connection, all, one};
 use crate::error::Result;
@@ -64,7 +64,7 @@ impl Store {
                 |row| row.integer(0),
             )?;
             for run_id in &late {
-                stop_run(connection, *run_id, StopReason::TimedOut, now_ms)?;
+                stop_run(connection, *run_id, StopReason::TimedOut, Urgency::WithGrace, now_ms)?;
             }
             let promoted = promote(connection, now_ms)?;
             let expired_starts = expire_starts(connection, now_ms)?;

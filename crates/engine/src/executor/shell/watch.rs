@@ -186,6 +186,7 @@ impl Watch<'_> {
             self.attempt.stop().heard();
         }
         let is_fenced = self.attempt.stop().is_fenced();
+        let is_urgent = is_fenced || self.attempt.stop().cause() == Some(StopCause::Killed);
         if ready.ended && !self.phase.has_ended() {
             // The shell of a script ends at once when it is asked to; its children have the same grace.
             let kill_at_ms = match self.phase {
@@ -194,10 +195,10 @@ impl Watch<'_> {
                     now_ms + LINGER_MS
                 }
             };
-            self.phase = Phase::Lingering { kill_at_ms: if is_fenced { now_ms } else { kill_at_ms } };
+            self.phase = Phase::Lingering { kill_at_ms: if is_urgent { now_ms } else { kill_at_ms } };
             return true;
         }
-        let is_time = is_fenced || self.phase.next_at_ms().is_some_and(|at_ms| at_ms <= now_ms);
+        let is_time = is_urgent || self.phase.next_at_ms().is_some_and(|at_ms| at_ms <= now_ms);
         match self.phase {
             Phase::Running => {
                 if let Some(cause) = self.attempt.stop().cause() {
@@ -237,9 +238,10 @@ impl Watch<'_> {
             },
             StopCause::Leaving => "stopped with its worker".to_owned(),
             StopCause::Fenced => "stopped: its worker lost the lease".to_owned(),
+            StopCause::Killed => "cancelled at once".to_owned(),
         };
-        let (signal, name, phase) = if self.attempt.stop().is_fenced() {
-            // Somebody else may start the job at this moment: no time for grace.
+        let (signal, name, phase) = if cause == StopCause::Killed || self.attempt.stop().is_fenced() {
+            // Of a fenced one somebody else may start the job at this moment: no time for grace.
             (Signal::KILL, "SIGKILL", Phase::Killed)
         } else {
             let kill_at_ms = now_ms + self.attempt.grace_ms;

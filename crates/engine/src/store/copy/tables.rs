@@ -88,7 +88,7 @@ pub(super) const TABLES: &[Table] = &[
         on_interrupt text, allow_failure integer, retry text, timeout_ms integer,
         cancel_requested_at integer, last_error text, output text, blocked_by integer, unique_key text,
         worker_id integer, created_at integer, updated_at integer, started_at integer,
-        finished_at integer, requires text, version integer, concurrency_key text,
+        finished_at integer, cancel_at_once integer, requires text, version integer, concurrency_key text,
         concurrency_limit integer, on_full text),
     table!("job_dependencies", 2: "(parent_id, child_id) > ($1, $2)", "parent_id, child_id",
         parent_id integer, child_id integer),

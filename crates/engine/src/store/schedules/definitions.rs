@@ -1,0 +1,323 @@
+//! Schedules come and go: by the file of their workflow, or one by one. A row is never deleted, so that a
+//! schedule that comes back under its name fires nothing twice.
+
+use windlass_workflow::Workflow;
+use windlass_workflow::model::Schedule as Definition;
+use windlass_workflow::schedule::Timetable;
+
+use super::occurrences::{self, NewOccurrence};
+use super::plan::{Plan, plan};
+use super::trigger::bind;
+use super::{Schedule, ScheduleOrigin, find_by_name, hold, hold_all, key, of_workflow};
+use crate::db::{Connection, one};
+use crate::error::{Error, Result};
+use crate::signal::Hints;
+use crate::status::RunSource;
+use crate::store::Store;
+use crate::store::registrations::registered_workflow;
+
+/// Schedules of one workflow at most.
+const SCHEDULES_MAX: i64 = 1_000;
+
+/// What became of a schedule of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Synced {
+    /// The schedule's name.
+    pub name: String,
+    /// What changed.
+    pub change: ScheduleChange,
+}
+
+/// What a registration changed of a schedule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ScheduleChange {
+    /// It is new, or it came back.
+    Added,
+    /// Its definition is another.
+    Changed,
+    /// The file has it no more.
+    Removed,
+}
+
+impl Store {
+    /// Adds a schedule to a registered workflow. It occurs from now on.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when the workflow is not registered, [`Error::Conflict`] when it has a schedule of that
+    /// name, [`Error::Invalid`] when its rule or its parameters don't fit, and the database's.
+    pub fn add_schedule(&self, workflow: &str, definition: Definition) -> Result<Schedule> {
+        let (name, now_ms) = (workflow.to_owned(), self.clock.now_ms());
+        self.write("add a schedule", move |connection| add(connection, &name, &definition, now_ms))
+    }
+
+    /// Takes a schedule out of force. Its runs go on, what waits is forgotten.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] and the database's.
+    pub fn remove_schedule(&self, schedule_id: i64) -> Result<()> {
+        let now_ms = self.clock.now_ms();
+        self.write("remove a schedule", move |connection| {
+            let schedule = hold(connection, schedule_id)?;
+            remove(connection, &schedule, now_ms)
+        })
+    }
+}
+
+/// Brings the schedules of a workflow in line with its file. Returns what changed.
+pub(in crate::store) fn sync(
+    connection: &mut dyn Connection,
+    workflow: &str,
+    definitions: &[Definition],
+    now_ms: i64,
+) -> Result<Vec<Synced>> {
+    let present = hold_all(connection, workflow)?;
+    let changes = compare(&present, definitions);
+    for Synced { name, change } in &changes {
+        let known = present.iter().find(|schedule| schedule.name == *name);
+        let definition = definitions.iter().find(|definition| definition.name == *name);
+        match (change, known, definition) {
+            (ScheduleChange::Removed, Some(schedule), _) => remove(connection, schedule, now_ms)?,
+            (ScheduleChange::Changed, Some(schedule), Some(definition)) => {
+                replace(connection, schedule, definition, now_ms)?;
+            }
+            (ScheduleChange::Added, Some(removed), Some(definition)) => {
+                revive(connection, removed, definition, ScheduleOrigin::File, now_ms)?;
+            }
+            (ScheduleChange::Added, None, Some(definition)) => {
+                insert(connection, workflow, definition, ScheduleOrigin::File, now_ms)?;
+            }
+            (ScheduleChange::Removed, None, _)
+            | (ScheduleChange::Changed, None, _)
+            | (ScheduleChange::Added | ScheduleChange::Changed, _, None) => {}
+        }
+    }
+    if !changes.is_empty() {
+        connection.hint(Hints::DUE);
+    }
+    Ok(changes)
+}
+
+/// What [`sync`] would change.
+pub(in crate::store) fn preview_sync(
+    connection: &mut dyn Connection,
+    workflow: &str,
+    definitions: &[Definition],
+) -> Result<Vec<Synced>> {
+    Ok(compare(&of_workflow(connection, workflow)?, definitions))
+}
+
+/// What differs between the tables and a file. A schedule of the command line with the name of one of the file
+/// becomes that one.
+fn compare(present: &[Schedule], definitions: &[Definition]) -> Vec<Synced> {
+    let in_force = |schedule: &&Schedule| schedule.removed_at.is_none();
+    let of_file = |schedule: &&Schedule| match schedule.origin {
+        ScheduleOrigin::File => true,
+        ScheduleOrigin::Command => false,
+    };
+    let is_gone =
+        |schedule: &&Schedule| definitions.iter().all(|definition| definition.name != schedule.name);
+    let removed = present.iter().filter(in_force).filter(of_file).filter(is_gone);
+    let mut changes: Vec<Synced> = removed
+        .map(|schedule| Synced { name: schedule.name.clone(), change: ScheduleChange::Removed })
+        .collect();
+    for definition in definitions {
+        let known = present.iter().filter(in_force).find(|schedule| schedule.name == definition.name);
+        let change = match known {
+            Some(schedule) if schedule.definition == *definition && of_file(&schedule) => continue,
+            Some(_other) => ScheduleChange::Changed,
+            None => ScheduleChange::Added,
+        };
+        changes.push(Synced { name: definition.name.clone(), change });
+    }
+    changes
+}
+
+fn add(
+    connection: &mut dyn Connection,
+    workflow: &str,
+    definition: &Definition,
+    now_ms: i64,
+) -> Result<Schedule> {
+    let Some((_registration, registered)) = registered_workflow(connection, workflow)? else {
+        return Err(Error::not_found(format!("registered workflow `{workflow}`")));
+    };
+    let operation = format!("add schedule {}", key(workflow, &definition.name));
+    check_params(&operation, &registered, definition, now_ms)?;
+    let count = one(
+        connection,
+        "SELECT count(*) FROM schedules WHERE workflow = $1 AND removed_at IS NULL",
+        &[workflow.into()],
+        |row| row.integer(0),
+    )?;
+    if count >= SCHEDULES_MAX {
+        let reason = format!("the workflow has {SCHEDULES_MAX} schedules already, the most that it may");
+        return Err(Error::conflict(operation, reason));
+    }
+    let taken = |origin: ScheduleOrigin| match origin {
+        ScheduleOrigin::File => "the workflow's file has a schedule of that name",
+        ScheduleOrigin::Command => "there is a schedule of that name",
+    };
+    match find_by_name(connection, workflow, &definition.name)? {
+        Some(schedule) if schedule.removed_at.is_none() => {
+            return Err(Error::conflict(operation, taken(schedule.origin)));
+        }
+        Some(removed) => revive(connection, &removed, definition, ScheduleOrigin::Command, now_ms)?,
+        None => {
+            if !insert(connection, workflow, definition, ScheduleOrigin::Command, now_ms)? {
+                return Err(Error::conflict(operation, taken(ScheduleOrigin::Command)));
+            }
+        }
+    }
+    connection.hint(Hints::DUE);
+    find_by_name(connection, workflow, &definition.name)?
+        .ok_or_else(|| Error::internal(operation, "it is not there"))
+}
+
+/// Whether the next occurrence would get parameters that the workflow takes.
+fn check_params(operation: &str, workflow: &Workflow, definition: &Definition, now_ms: i64) -> Result<()> {
+    let at_ms = next_after(definition, now_ms)?.unwrap_or(now_ms);
+    bind(workflow, definition, at_ms).map(drop).map_err(|reason| Error::invalid(operation, reason))
+}
+
+/// The nominal time of the first occurrence after an instant.
+pub(super) fn next_after(definition: &Definition, instant_ms: i64) -> Result<Option<i64>> {
+    let timetable = timetable(definition)?;
+    let next = timetable.after(instant_ms).next();
+    Ok(next.map(|occurrence| occurrence.at_ms))
+}
+
+pub(super) fn timetable(definition: &Definition) -> Result<Timetable> {
+    Timetable::of(definition)
+        .map_err(|error| Error::invalid(format!("schedule `{}`", definition.name), error.to_string()))
+}
+
+fn to_json(definition: &Definition) -> Result<String> {
+    serde_json::to_string(definition).map_err(|error| Error::internal("write a schedule", error.to_string()))
+}
+
+/// Returns whether the name was free.
+fn insert(
+    connection: &mut dyn Connection,
+    workflow: &str,
+    definition: &Definition,
+    origin: ScheduleOrigin,
+    now_ms: i64,
+) -> Result<bool> {
+    let inserted = connection.execute(
+        "INSERT INTO schedules (workflow, name, definition, origin, next_at, decided_until, created_at,
+                                updated_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $6, $6)
+         ON CONFLICT (workflow, name) DO NOTHING",
+        &[
+            workflow.into(),
+            (&definition.name).into(),
+            (&to_json(definition)?).into(),
+            origin.as_str().into(),
+            next_after(definition, now_ms)?.into(),
+            now_ms.into(),
+        ],
+    )?;
+    Ok(inserted == 1)
+}
+
+/// Puts a schedule that was removed in force again, from now on.
+fn revive(
+    connection: &mut dyn Connection,
+    removed: &Schedule,
+    definition: &Definition,
+    origin: ScheduleOrigin,
+    now_ms: i64,
+) -> Result<()> {
+    // The cursor never goes back, also when the clock did.
+    let decided_until = removed.decided_until.max(now_ms);
+    connection.execute(
+        "UPDATE schedules
+         SET definition = $2, origin = $3, next_at = $4, decided_until = $5, removed_at = NULL,
+             paused_at = NULL, updated_at = $6
+         WHERE id = $1",
+        &[
+            removed.id.into(),
+            (&to_json(definition)?).into(),
+            origin.as_str().into(),
+            next_after(definition, decided_until)?.into(),
+            decided_until.into(),
+            now_ms.into(),
+        ],
+    )?;
+    Ok(())
+}
+
+/// Puts another definition in force. What was due by the old rule is still decided by it, and the new one
+/// counts from now on.
+fn replace(
+    connection: &mut dyn Connection,
+    schedule: &Schedule,
+    definition: &Definition,
+    now_ms: i64,
+) -> Result<()> {
+    let mut cursor = (schedule.decided_until, schedule.next_at);
+    if !has_same_times(&schedule.definition, definition) {
+        let decided_until = settle_old_rule(connection, schedule, now_ms)?;
+        cursor = (decided_until, next_after(definition, decided_until)?);
+    }
+    connection.execute(
+        "UPDATE schedules
+         SET definition = $2, origin = 'file', decided_until = $3, next_at = $4, updated_at = $5
+         WHERE id = $1",
+        &[
+            schedule.id.into(),
+            (&to_json(definition)?).into(),
+            cursor.0.into(),
+            cursor.1.into(),
+            now_ms.into(),
+        ],
+    )?;
+    Ok(())
+}
+
+fn has_same_times(one: &Definition, other: &Definition) -> bool {
+    let times = |definition: &Definition| {
+        let Definition { rule, timezone, start_ms, end_ms, .. } = definition;
+        (rule.clone(), timezone.clone(), *start_ms, *end_ms)
+    };
+    times(one) == times(other)
+}
+
+/// What a rule has left undecided waits from now on. Returns until when everything is decided.
+fn settle_old_rule(connection: &mut dyn Connection, schedule: &Schedule, now_ms: i64) -> Result<i64> {
+    let mut decided_until = schedule.decided_until;
+    // A rule that can't be read any more has nothing to say; one that fires nothing leaves nothing.
+    if let Ok(timetable) = timetable(&schedule.definition)
+        && schedule.is_active()
+    {
+        while decided_until < now_ms {
+            let plan = plan(&schedule.key(), &schedule.definition, &timetable, decided_until, now_ms);
+            keep(connection, schedule, &plan, now_ms)?;
+            decided_until = plan.decided_until;
+        }
+    }
+    Ok(decided_until.max(now_ms))
+}
+
+fn keep(connection: &mut dyn Connection, schedule: &Schedule, plan: &Plan, now_ms: i64) -> Result<()> {
+    let waiting = plan.due.iter().map(|due| NewOccurrence::waiting(due.at_ms, due.start_after, due.source));
+    let missed = plan
+        .missed
+        .iter()
+        .map(|(at_ms, reason)| NewOccurrence::skipped(*at_ms, *at_ms, RunSource::Schedule, reason));
+    let news: Vec<NewOccurrence<'_>> = waiting.chain(missed).collect();
+    occurrences::write(connection, schedule.id, &news, now_ms)
+}
+
+fn remove(connection: &mut dyn Connection, schedule: &Schedule, now_ms: i64) -> Result<()> {
+    connection.execute(
+        "UPDATE schedules SET removed_at = $2, next_at = NULL, updated_at = $2 WHERE id = $1",
+        &[schedule.id.into(), now_ms.into()],
+    )?;
+    connection.execute(
+        "DELETE FROM occurrences WHERE schedule_id = $1 AND status = 'WAITING'",
+        &[schedule.id.into()],
+    )?;
+    connection.hint(Hints::DUE);
+    Ok(())
+}

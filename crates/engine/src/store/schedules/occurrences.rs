@@ -1,0 +1,254 @@
+//! Occurrences that have no run: those that wait for theirs, and those that get none.
+
+use serde::Serialize;
+
+use super::overlap::{Backfilled, Candidate, Standing};
+use super::plan::NOTED_MAX;
+use crate::db::{Connection, Row, all, one};
+use crate::error::Result;
+use crate::status::RunSource;
+use crate::store::{Store, json_ids, json_rows};
+
+/// Waiting occurrences that one decision looks at.
+const HEAD_MAX: i64 = 1_000;
+
+/// An occurrence without a run. Instants are milliseconds since the Unix epoch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Occurrence {
+    /// The nominal time.
+    pub scheduled_for: i64,
+    /// Whether it will get a run.
+    pub status: OccurrenceStatus,
+    /// What it comes from.
+    pub source: RunSource,
+    /// Not before this instant: the nominal time and what jitter added.
+    pub start_after: i64,
+    /// Why it gets no run.
+    pub reason: Option<String>,
+    /// When that was decided.
+    pub updated_at: i64,
+}
+
+/// Whether an occurrence will get a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OccurrenceStatus {
+    /// It waits for its run.
+    Waiting,
+    /// It gets none.
+    Skipped,
+}
+
+impl OccurrenceStatus {
+    /// Its spelling in the tables.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            OccurrenceStatus::Waiting => "WAITING",
+            OccurrenceStatus::Skipped => "SKIPPED",
+        }
+    }
+
+    /// The state of that spelling.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<OccurrenceStatus> {
+        [OccurrenceStatus::Waiting, OccurrenceStatus::Skipped]
+            .into_iter()
+            .find(|status| status.as_str() == text)
+    }
+}
+
+impl Store {
+    /// The occurrences of a schedule in one state: of the waiting the earliest, of the skipped the latest.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn occurrences(
+        &self,
+        schedule_id: i64,
+        status: OccurrenceStatus,
+        limit: i64,
+    ) -> Result<Vec<Occurrence>> {
+        let sql = match status {
+            OccurrenceStatus::Waiting => {
+                "SELECT scheduled_for, status, source, start_after, reason, updated_at FROM occurrences
+                 WHERE schedule_id = $1 AND status = $2 ORDER BY scheduled_for LIMIT $3"
+            }
+            OccurrenceStatus::Skipped => {
+                "SELECT scheduled_for, status, source, start_after, reason, updated_at FROM occurrences
+                 WHERE schedule_id = $1 AND status = $2 ORDER BY scheduled_for DESC LIMIT $3"
+            }
+        };
+        let parameters = [schedule_id.into(), status.as_str().into(), limit.into()];
+        self.read(|connection| all(connection, sql, &parameters, read))
+    }
+
+    /// How many occurrences of a schedule wait.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn waiting_occurrences(&self, schedule_id: i64) -> Result<i64> {
+        self.read(|connection| count_waiting(connection, schedule_id))
+    }
+}
+
+fn read(row: &dyn Row) -> Result<Occurrence> {
+    Ok(Occurrence {
+        scheduled_for: row.integer(0)?,
+        status: row.parsed(1, OccurrenceStatus::parse)?,
+        source: row.parsed(2, RunSource::parse)?,
+        start_after: row.integer(3)?,
+        reason: row.optional_text(4)?,
+        updated_at: row.integer(5)?,
+    })
+}
+
+pub(super) fn count_waiting(connection: &mut dyn Connection, schedule_id: i64) -> Result<i64> {
+    one(
+        connection,
+        "SELECT count(*) FROM occurrences WHERE schedule_id = $1 AND status = 'WAITING'",
+        &[schedule_id.into()],
+        |row| row.integer(0),
+    )
+}
+
+/// The head of what waits and whose time has come, but for backfills.
+pub(super) fn waiting(
+    connection: &mut dyn Connection,
+    schedule_id: i64,
+    now_ms: i64,
+) -> Result<Vec<Candidate>> {
+    let mut candidates = Vec::new();
+    // One after the other: each is a range of the index.
+    for source in [RunSource::Catchup, RunSource::Schedule] {
+        candidates.extend(all(
+            connection,
+            "SELECT scheduled_for, start_after FROM occurrences
+             WHERE schedule_id = $1 AND status = 'WAITING' AND source = $2 AND start_after <= $3
+             ORDER BY start_after, scheduled_for LIMIT $4",
+            &[schedule_id.into(), source.as_str().into(), now_ms.into(), HEAD_MAX.into()],
+            |row| {
+                let (at_ms, start_after) = (row.integer(0)?, row.integer(1)?);
+                Ok(Candidate { at_ms, start_after, source, standing: Standing::Waits })
+            },
+        )?);
+    }
+    Ok(candidates)
+}
+
+/// The head of what waits of backfills, the earliest first.
+pub(super) fn waiting_backfills(
+    connection: &mut dyn Connection,
+    schedule_id: i64,
+    now_ms: i64,
+) -> Result<Vec<Backfilled>> {
+    all(
+        connection,
+        "SELECT scheduled_for, at_once FROM occurrences
+         WHERE schedule_id = $1 AND status = 'WAITING' AND source = 'backfill' AND start_after <= $2
+         ORDER BY start_after, scheduled_for LIMIT $3",
+        &[schedule_id.into(), now_ms.into(), HEAD_MAX.into()],
+        |row| Ok(Backfilled { at_ms: row.integer(0)?, at_once: row.optional_integer(1)?.unwrap_or(1) }),
+    )
+}
+
+/// A row to be written: nominal time, status, source, the instant not to start before, reason.
+#[derive(Debug, Serialize)]
+pub(super) struct NewOccurrence<'a>(
+    pub(super) i64,
+    pub(super) &'static str,
+    pub(super) &'static str,
+    pub(super) i64,
+    pub(super) Option<&'a str>,
+);
+
+impl<'a> NewOccurrence<'a> {
+    pub(super) fn waiting(at_ms: i64, start_after: i64, source: RunSource) -> NewOccurrence<'a> {
+        NewOccurrence(at_ms, OccurrenceStatus::Waiting.as_str(), source.as_str(), start_after, None)
+    }
+
+    pub(super) fn skipped(
+        at_ms: i64,
+        start_after: i64,
+        source: RunSource,
+        reason: &'a str,
+    ) -> NewOccurrence<'a> {
+        let status = OccurrenceStatus::Skipped.as_str();
+        NewOccurrence(at_ms, status, source.as_str(), start_after, Some(reason))
+    }
+}
+
+/// Writes what was decided of occurrences. What has a run keeps it, and what a backfill asked for waits on.
+pub(super) fn write(
+    connection: &mut dyn Connection,
+    schedule_id: i64,
+    news: &[NewOccurrence<'_>],
+    now_ms: i64,
+) -> Result<()> {
+    if news.is_empty() {
+        return Ok(());
+    }
+    connection.execute(
+        "INSERT INTO occurrences (schedule_id, scheduled_for, status, source, start_after, reason,
+                                  created_at, updated_at)
+         SELECT $2, news.scheduled_for, news.status, news.source, news.start_after, news.reason, $3, $3
+         FROM {rows $1: scheduled_for integer, status text, source text, start_after integer, reason text}
+              AS news
+         WHERE NOT EXISTS (SELECT 1 FROM runs
+                           WHERE runs.schedule_id = $2 AND runs.scheduled_for = news.scheduled_for)
+         ON CONFLICT (schedule_id, scheduled_for) DO UPDATE
+         SET status = excluded.status, reason = excluded.reason, updated_at = excluded.updated_at
+         WHERE occurrences.status = 'WAITING' AND excluded.status = 'SKIPPED'
+           AND occurrences.source <> 'backfill'",
+        &[(&json_rows("write occurrences", news)?).into(), schedule_id.into(), now_ms.into()],
+    )?;
+    if news.iter().any(|new| new.1 == OccurrenceStatus::Skipped.as_str()) {
+        forget_old_skips(connection, schedule_id)?;
+    }
+    Ok(())
+}
+
+/// Keeps the newest notes of a schedule.
+fn forget_old_skips(connection: &mut dyn Connection, schedule_id: i64) -> Result<()> {
+    connection.execute(
+        "DELETE FROM occurrences
+         WHERE schedule_id = $1 AND status = 'SKIPPED'
+           AND scheduled_for < (SELECT scheduled_for FROM occurrences AS kept
+                                WHERE kept.schedule_id = $1 AND kept.status = 'SKIPPED'
+                                ORDER BY scheduled_for DESC LIMIT 1 OFFSET $2)",
+        &[schedule_id.into(), (NOTED_MAX as i64 - 1).into()],
+    )?;
+    Ok(())
+}
+
+/// These have their runs.
+pub(super) fn settled(connection: &mut dyn Connection, schedule_id: i64, at_ms: &[i64]) -> Result<()> {
+    if at_ms.is_empty() {
+        return Ok(());
+    }
+    connection.execute(
+        "DELETE FROM occurrences WHERE schedule_id = $1 AND scheduled_for {in $2}",
+        &[schedule_id.into(), (&json_ids(at_ms)).into()],
+    )?;
+    Ok(())
+}
+
+/// A waiting one can't get a run: also one of a backfill.
+pub(super) fn refuse(
+    connection: &mut dyn Connection,
+    schedule_id: i64,
+    at_ms: i64,
+    source: RunSource,
+    reason: &str,
+    now_ms: i64,
+) -> Result<()> {
+    connection.execute(
+        "INSERT INTO occurrences (schedule_id, scheduled_for, status, source, start_after, reason,
+                                  created_at, updated_at)
+         SELECT $1, CAST($2 AS {integer}), 'SKIPPED', $3, CAST($2 AS {integer}), $4, $5, $5
+         WHERE NOT EXISTS (SELECT 1 FROM runs WHERE runs.schedule_id = $1 AND runs.scheduled_for = $2)
+         ON CONFLICT (schedule_id, scheduled_for) DO UPDATE
+         SET status = 'SKIPPED', reason = excluded.reason, updated_at = excluded.updated_at",
+        &[schedule_id.into(), at_ms.into(), source.as_str().into(), reason.into(), now_ms.into()],
+    )?;
+    forget_old_skips(connection, schedule_id)
+}

@@ -1,0 +1,61 @@
+//! A run of a schedule out of turn, and what its runs are started with.
+
+use serde_json::{Map, Value as Json};
+use windlass_workflow::Workflow;
+use windlass_workflow::model::Schedule as Definition;
+use windlass_workflow::params::{self, Supplied};
+use windlass_workflow::schedule::render_params;
+
+use super::find;
+use crate::error::{Error, Result};
+use crate::status::RunSource;
+use crate::store::Store;
+use crate::store::registrations::registered_workflow;
+use crate::store::submit::{NewRun, Occasion, Prepared, Submitted, submit};
+
+impl Store {
+    /// Starts a run of a schedule now, whatever its rule, a pause or its other runs say.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], also when its workflow is not registered; [`Error::Invalid`] when its parameters don't
+    /// fit the workflow; and the database's.
+    pub fn trigger_schedule(&self, schedule_id: i64) -> Result<Submitted> {
+        let now_ms = self.clock.now_ms();
+        let (schedule, registered) = self.read(|connection| {
+            let schedule = find(connection, schedule_id)?
+                .filter(|schedule| schedule.removed_at.is_none())
+                .ok_or_else(|| Error::not_found(format!("schedule {schedule_id}")))?;
+            let registered = registered_workflow(connection, &schedule.workflow)?;
+            Ok((schedule, registered))
+        })?;
+        let (registration, workflow) = registered
+            .ok_or_else(|| Error::not_found(format!("registered workflow `{}`", schedule.workflow)))?;
+        let params = bind(&workflow, &schedule.definition, now_ms)
+            .map_err(|reason| Error::invalid(format!("trigger schedule {}", schedule.key()), reason))?;
+        let occasion = Occasion { schedule_id, scheduled_for: None, source: RunSource::Trigger };
+        let dir = registration.dir;
+        let run = NewRun { workflow, params, dir, run_key: None, occasion: Some(occasion) };
+        let prepared = Prepared::of(&run)?;
+        self.write("trigger a schedule", move |connection| submit(connection, &run, &prepared, now_ms))
+    }
+}
+
+/// The parameters of the run for a nominal time, or why there can be none.
+pub(super) fn bind(
+    workflow: &Workflow,
+    definition: &Definition,
+    scheduled_for: i64,
+) -> std::result::Result<Map<String, Json>, String> {
+    let rendered = render_params(definition, scheduled_for).map_err(|error| error.to_string())?;
+    let supplied = rendered.into_iter().map(|(name, value)| match value {
+        // What a template gives is text, whatever the parameter is.
+        Json::String(text) => (name, Supplied::Text(text)),
+        value @ (Json::Null | Json::Bool(_) | Json::Number(_) | Json::Array(_) | Json::Object(_)) => {
+            (name, Supplied::Json(value))
+        }
+    });
+    params::bind(&workflow.params, supplied.collect()).map_err(|errors| {
+        let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        texts.join("; ")
+    })
+}

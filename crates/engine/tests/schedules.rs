@@ -1,0 +1,459 @@
+//! Schedules that fire: each occurrence has one run, whatever clocks, pauses and other schedulers do.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+mod support;
+
+use std::sync::{Arc, Barrier};
+use std::thread;
+use std::time::Duration;
+
+use support::{Bench, graph, open, success};
+use windlass_engine::signal::Hints;
+use windlass_engine::store::{
+    Backfill, Fired, NewRegistration, OccurrenceStatus, RunFilter, Schedule, ScheduleChange, Urgency,
+};
+use windlass_engine::{Error, Random, RunSource, RunStatus, Store};
+use windlass_workflow::Workflow;
+use windlass_workflow::model::{Catchup, Overlap, Rule, Schedule as Definition};
+
+const HOUR_MS: i64 = 3_600_000;
+const NONE: [i64; 0] = [];
+/// When the tests begin: a full hour, in the middle of nowhere.
+const BEGIN_MS: i64 = 500_000 * HOUR_MS;
+
+/// Occurs every hour, runs beside itself, and catches everything up.
+fn hourly() -> Definition {
+    Definition {
+        name: "hourly".to_owned(),
+        rule: Rule::EveryMs(HOUR_MS),
+        timezone: "UTC".to_owned(),
+        overlap: Overlap::Allow,
+        catchup: Catchup::All,
+        catchup_window_ms: None,
+        catchup_max: 1_000,
+        start_ms: None,
+        end_ms: None,
+        jitter_ms: 0,
+        params: serde_json::Map::new(),
+    }
+}
+
+fn workflow(schedules: Vec<Definition>) -> Workflow {
+    Workflow { name: "report".to_owned(), schedules, ..graph(vec![vec![]]) }
+}
+
+fn apply(bench: &Bench, schedules: Vec<Definition>) -> Vec<(String, ScheduleChange)> {
+    let new = NewRegistration { workflow: workflow(schedules), file: None, dir: None };
+    let applied = bench.store.apply(new).unwrap();
+    applied.schedules.into_iter().map(|synced| (synced.name, synced.change)).collect()
+}
+
+/// A database with one schedule, an hour before its first occurrence.
+fn bench_with(definition: Definition) -> (Bench, i64) {
+    let bench = Bench::new();
+    bench.clock.advance_ms(BEGIN_MS - bench.clock.now_ms());
+    apply(&bench, vec![definition]);
+    let id = the_schedule(&bench).id;
+    (bench, id)
+}
+
+fn the_schedule(bench: &Bench) -> Schedule {
+    bench.store.schedules().unwrap().pop().unwrap()
+}
+
+/// What a scheduler does: everything that is due.
+fn fire(store: &Store) -> Vec<Fired> {
+    let mut all = Vec::new();
+    for _round in 0..1_000 {
+        let fired: Vec<Fired> =
+            store.schedules_to_fire(100).unwrap().into_iter().map(|id| store.fire(id).unwrap()).collect();
+        let again = fired.iter().any(|fired| fired.again);
+        all.extend(fired);
+        if !again {
+            return all;
+        }
+    }
+    panic!("there is no end of it");
+}
+
+/// Nominal times of the runs in hours since the beginning, with their sources, in the order of their ids.
+fn runs(bench: &Bench) -> Vec<(i64, RunSource)> {
+    let mut runs = bench.store.runs(&RunFilter { limit: 10_000, ..RunFilter::default() }).unwrap();
+    runs.sort_by_key(|run| run.id);
+    let hour = |at_ms: i64| (at_ms - BEGIN_MS) / HOUR_MS;
+    runs.iter().map(|run| (run.scheduled_for.map_or(-1, hour), run.source.unwrap())).collect()
+}
+
+fn hours(bench: &Bench) -> Vec<i64> {
+    runs(bench).into_iter().map(|(hour, _source)| hour).collect()
+}
+
+/// Nominal hours of the occurrences that wait or were skipped.
+fn occurrences(bench: &Bench, status: OccurrenceStatus) -> Vec<i64> {
+    let found = bench.store.occurrences(the_schedule(bench).id, status, 1_000).unwrap();
+    found.iter().map(|occurrence| (occurrence.scheduled_for - BEGIN_MS) / HOUR_MS).collect()
+}
+
+/// Ends the jobs of all runs that are not over.
+fn end_all(bench: &Bench) {
+    let worker = bench.worker();
+    loop {
+        let jobs = bench.claim(worker, 100);
+        if jobs.is_empty() {
+            return;
+        }
+        for job in jobs {
+            bench.finish(worker, &job, success());
+        }
+    }
+}
+
+#[test]
+fn an_occurrence_has_one_run_and_names_it() {
+    let (bench, id) = bench_with(hourly());
+    assert_eq!(fire(&bench.store), [], "nothing is due");
+    assert_eq!(bench.store.next_firing().unwrap(), Some(BEGIN_MS + HOUR_MS));
+    bench.clock.advance_ms(HOUR_MS);
+    let fired = fire(&bench.store);
+    assert_eq!(fired[0].started.len(), 1);
+    assert_eq!(fire(&bench.store), []);
+    let run = bench.store.run(fired[0].started[0].0).unwrap();
+    assert_eq!(
+        (run.workflow.as_str(), run.schedule_id, run.scheduled_for, run.source),
+        ("report", Some(id), Some(BEGIN_MS + HOUR_MS), Some(RunSource::Schedule))
+    );
+    assert_eq!(bench.store.next_firing().unwrap(), Some(BEGIN_MS + 2 * HOUR_MS));
+    bench.assert_sound();
+}
+
+#[test]
+fn what_was_missed_is_caught_up_as_the_schedule_says() {
+    let cases = [
+        (Catchup::None, None, 1_000, vec![5]),
+        (Catchup::Last, None, 1_000, vec![4, 5]),
+        (Catchup::All, None, 1_000, vec![1, 2, 3, 4, 5]),
+        (Catchup::All, None, 2, vec![3, 4, 5]),
+        (Catchup::All, Some(2 * HOUR_MS), 1_000, vec![3, 4, 5]),
+        (Catchup::Last, Some(HOUR_MS / 2), 1_000, vec![5]),
+    ];
+    for (catchup, catchup_window_ms, catchup_max, expected) in cases {
+        let (bench, _id) = bench_with(Definition { catchup, catchup_window_ms, catchup_max, ..hourly() });
+        bench.clock.advance_ms(5 * HOUR_MS);
+        let fired = fire(&bench.store);
+        let name = format!("{catchup:?} {catchup_window_ms:?} {catchup_max}");
+        assert_eq!(hours(&bench), expected, "{name}");
+        let missed = 5 - expected.len();
+        assert_eq!(fired.iter().map(|fired| fired.missed).sum::<usize>(), missed, "{name}");
+        let noted: Vec<i64> = (1..5).rev().filter(|hour| !expected.contains(hour)).collect();
+        assert_eq!(occurrences(&bench, OccurrenceStatus::Skipped), noted, "{name}");
+        let sources: Vec<RunSource> = runs(&bench).into_iter().map(|(_hour, source)| source).collect();
+        let (last, earlier) = sources.split_last().unwrap();
+        assert_eq!(*last, RunSource::Schedule, "{name}");
+        assert!(earlier.iter().all(|source| *source == RunSource::Catchup), "{name}");
+        bench.assert_sound();
+    }
+}
+
+#[test]
+fn a_clock_that_jumps_fires_nothing_twice_and_loses_nothing() {
+    let (bench, _id) = bench_with(hourly());
+    for by_ms in [HOUR_MS, 5 * HOUR_MS, -3 * HOUR_MS, 2 * HOUR_MS, -20 * HOUR_MS, 22 * HOUR_MS, HOUR_MS] {
+        bench.clock.advance_ms(by_ms);
+        fire(&bench.store);
+        let next_at = bench.store.next_firing().unwrap().unwrap();
+        assert!(next_at > bench.clock.now_ms(), "a clock that went back makes nothing due");
+    }
+    assert_eq!(hours(&bench), [1, 2, 3, 4, 5, 6, 7, 8]);
+    bench.assert_sound();
+}
+
+#[test]
+fn many_schedulers_on_one_database_fire_each_occurrence_once() {
+    let (bench, _id) = bench_with(Definition { rule: Rule::EveryMs(1_000), ..hourly() });
+    let (schedulers, rounds) = (6, 40);
+    let barrier = Arc::new(Barrier::new(schedulers + 1));
+    let threads: Vec<_> = (0..schedulers)
+        .map(|seed| {
+            let database = open(&bench.database, &bench.clock);
+            let store = Store::new(database, bench.clock.clone(), Random::from_seed(seed as u64));
+            let barrier = Arc::clone(&barrier);
+            thread::spawn(move || {
+                let mut started = 0;
+                for _round in 0..rounds {
+                    barrier.wait();
+                    while store.next_firing().unwrap().is_some_and(|at| at <= store.clock().now_ms()) {
+                        started += fire(&store).iter().map(|fired| fired.started.len()).sum::<usize>();
+                    }
+                    barrier.wait();
+                }
+                started
+            })
+        })
+        .collect();
+    for round in 0..rounds {
+        bench.clock.advance_ms(if round % 5 == 4 { 30_000 } else { 1_000 });
+        barrier.wait();
+        barrier.wait();
+    }
+    let started: usize = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
+    let seconds = usize::try_from((bench.clock.now_ms() - BEGIN_MS) / 1_000).unwrap();
+    let mut times: Vec<i64> = bench
+        .store
+        .runs(&RunFilter { limit: 10_000, ..RunFilter::default() })
+        .unwrap()
+        .iter()
+        .map(|run| (run.scheduled_for.unwrap() - BEGIN_MS) / 1_000)
+        .collect();
+    times.sort_unstable();
+    assert_eq!(times, (1..=seconds as i64).collect::<Vec<i64>>(), "each once, and none is missing");
+    assert_eq!(started, seconds);
+    bench.assert_sound();
+}
+
+#[test]
+fn what_a_pause_hid_is_not_caught_up() {
+    let (bench, id) = bench_with(hourly());
+    assert!(bench.store.pause_schedule(id).unwrap());
+    assert!(!bench.store.pause_schedule(id).unwrap(), "it is paused already");
+    bench.clock.advance_ms(3 * HOUR_MS);
+    assert_eq!((fire(&bench.store), bench.store.next_firing().unwrap()), (vec![], None));
+    assert!(bench.store.resume_schedule(id).unwrap());
+    assert!(!bench.store.resume_schedule(id).unwrap());
+    bench.clock.advance_ms(HOUR_MS);
+    fire(&bench.store);
+    assert_eq!(hours(&bench), [4]);
+
+    bench.store.pause_registration("report").unwrap();
+    bench.clock.advance_ms(3 * HOUR_MS);
+    assert_eq!((fire(&bench.store), bench.store.next_firing().unwrap()), (vec![], None));
+    bench.store.resume_registration("report").unwrap();
+    bench.clock.advance_ms(HOUR_MS);
+    fire(&bench.store);
+    assert_eq!(hours(&bench), [4, 8]);
+
+    bench.store.remove_registration("report").unwrap();
+    bench.clock.advance_ms(3 * HOUR_MS);
+    assert_eq!((fire(&bench.store), bench.store.next_firing().unwrap()), (vec![], None));
+    assert_eq!(apply(&bench, vec![hourly()]), [("hourly".to_owned(), ScheduleChange::Added)]);
+    bench.clock.advance_ms(HOUR_MS);
+    fire(&bench.store);
+    assert_eq!(hours(&bench), [4, 8, 12], "it came back under its name");
+    bench.assert_sound();
+}
+
+#[test]
+fn a_schedule_that_comes_back_after_the_clock_went_back_fires_nothing_twice() {
+    let (bench, id) = bench_with(hourly());
+    bench.clock.advance_ms(3 * HOUR_MS);
+    fire(&bench.store);
+    bench.store.remove_schedule(id).unwrap();
+    bench.clock.advance_ms(-2 * HOUR_MS);
+    apply(&bench, vec![hourly()]);
+    bench.store.pause_schedule(id).unwrap();
+    bench.store.resume_schedule(id).unwrap();
+    bench.clock.advance_ms(2 * HOUR_MS);
+    assert_eq!(fire(&bench.store), []);
+    bench.clock.advance_ms(HOUR_MS);
+    fire(&bench.store);
+    assert_eq!(hours(&bench), [1, 2, 3, 4]);
+}
+
+#[test]
+fn a_new_rule_counts_from_now_and_the_old_one_loses_nothing() {
+    let (bench, _id) = bench_with(hourly());
+    bench.clock.advance_ms(2 * HOUR_MS + HOUR_MS / 2);
+    let changed = Definition { rule: Rule::EveryMs(HOUR_MS / 4), ..hourly() };
+    assert_eq!(apply(&bench, vec![changed.clone()]), [("hourly".to_owned(), ScheduleChange::Changed)]);
+    assert_eq!(apply(&bench, vec![changed.clone()]), []);
+    fire(&bench.store);
+    assert_eq!(hours(&bench), [1, 2], "due by the old rule");
+    bench.clock.advance_ms(HOUR_MS / 4);
+    fire(&bench.store);
+    assert_eq!(bench.store.next_firing().unwrap(), Some(BEGIN_MS + 3 * HOUR_MS));
+    assert_eq!(runs(&bench).len(), 3);
+    // What does not concern the times leaves the cursor alone.
+    bench.clock.advance_ms(HOUR_MS / 2);
+    apply(&bench, vec![Definition { overlap: Overlap::QueueAll, ..changed }]);
+    fire(&bench.store);
+    assert_eq!(runs(&bench).len() + occurrences(&bench, OccurrenceStatus::Waiting).len(), 5);
+    assert_eq!(apply(&bench, vec![]), [("hourly".to_owned(), ScheduleChange::Removed)]);
+    bench.clock.advance_ms(HOUR_MS);
+    assert_eq!((fire(&bench.store), bench.store.next_firing().unwrap()), (vec![], None));
+    bench.assert_sound();
+}
+
+/// Runs that began, occurrences that wait and those that were skipped after three occurrences during one run,
+/// and the runs after everything had time to end.
+#[test]
+fn overlap_with_real_runs() {
+    let cases = [
+        (Overlap::Skip, vec![1], vec![], vec![3, 2], vec![1]),
+        (Overlap::QueueOne, vec![1], vec![3], vec![2], vec![1, 3]),
+        (Overlap::QueueAll, vec![1], vec![2, 3], vec![], vec![1, 2, 3]),
+        (Overlap::Allow, vec![1, 2, 3], vec![], vec![], vec![1, 2, 3]),
+        (Overlap::CancelRunning, vec![1], vec![3], vec![2], vec![1, 3]),
+        (Overlap::TerminateRunning, vec![1], vec![3], vec![2], vec![1, 3]),
+    ];
+    for (overlap, began, waiting, skipped, in_the_end) in cases {
+        let (bench, _id) = bench_with(Definition { overlap, ..hourly() });
+        let worker = bench.worker();
+        let mut running = Vec::new();
+        for _occurrence in 0..3 {
+            bench.clock.advance_ms(HOUR_MS);
+            fire(&bench.store);
+            running.extend(bench.claim(worker, 10));
+        }
+        assert_eq!(hours(&bench), began, "{overlap:?}");
+        assert_eq!(occurrences(&bench, OccurrenceStatus::Waiting), waiting, "{overlap:?}");
+        assert_eq!(occurrences(&bench, OccurrenceStatus::Skipped), skipped, "{overlap:?}");
+        let asked = bench.store.cancel_requests(worker).unwrap();
+        let urgencies: Vec<Urgency> = asked.into_iter().map(|(_job_id, urgency)| urgency).collect();
+        let expected = match overlap {
+            Overlap::CancelRunning => vec![Urgency::WithGrace],
+            Overlap::TerminateRunning => vec![Urgency::AtOnce],
+            Overlap::Skip | Overlap::QueueOne | Overlap::QueueAll | Overlap::Allow => vec![],
+        };
+        assert_eq!(urgencies, expected, "{overlap:?}");
+        let listener = bench.store.listen(Hints::DUE);
+        for job in running {
+            bench.finish(worker, &job, success());
+        }
+        let heard = listener.wait(Duration::from_secs(10));
+        assert!(heard.intersects(Hints::DUE), "{overlap:?}: the end of a run wakes the scheduler");
+        for _run in 0..3 {
+            fire(&bench.store);
+            end_all(&bench);
+        }
+        assert_eq!(hours(&bench), in_the_end, "{overlap:?}");
+        assert_eq!(occurrences(&bench, OccurrenceStatus::Waiting), NONE, "{overlap:?}");
+        bench.assert_sound();
+    }
+}
+
+#[test]
+fn a_run_that_has_not_begun_is_cancelled_at_once_for_the_next() {
+    let (bench, _id) = bench_with(Definition { overlap: Overlap::CancelRunning, ..hourly() });
+    for _occurrence in 0..3 {
+        bench.clock.advance_ms(HOUR_MS);
+        fire(&bench.store);
+    }
+    assert_eq!(hours(&bench), [1, 2, 3]);
+    let states: Vec<RunStatus> = (1..=3).map(|run_id| bench.store.run(run_id).unwrap().status).collect();
+    assert_eq!(states, [RunStatus::Cancelled, RunStatus::Cancelled, RunStatus::Pending]);
+}
+
+#[test]
+fn many_missed_ones_are_started_in_portions() {
+    let every_second = Definition { rule: Rule::EveryMs(1_000), catchup_max: 20_000, ..hourly() };
+    let (bench, id) = bench_with(Definition { overlap: Overlap::QueueAll, ..every_second.clone() });
+    bench.clock.advance_ms(25_000 * 1_000);
+    let fired = fire(&bench.store);
+    // Those on time are not among the missed that the maximum counts.
+    assert_eq!(bench.store.waiting_occurrences(id).unwrap(), 20_000 + 11 - 1);
+    assert_eq!(fired.iter().map(|fired| fired.missed).sum::<usize>(), 5_000 - 11);
+    assert_eq!(occurrences(&bench, OccurrenceStatus::Skipped).len(), 100, "the newest are noted");
+    let (bench, _id) = bench_with(every_second);
+    bench.clock.advance_ms(350 * 1_000);
+    let portions: Vec<usize> = fire(&bench.store).iter().map(|fired| fired.started.len()).collect();
+    assert_eq!(portions, [100, 100, 100, 50]);
+}
+
+#[test]
+fn what_waits_has_a_limit() {
+    let every_second = Definition { rule: Rule::EveryMs(1_000), overlap: Overlap::QueueAll, ..hourly() };
+    let (bench, schedule_id) = bench_with(every_second);
+    bench.clock.advance_ms(1_000);
+    fire(&bench.store);
+    let range = |seconds: i64| Backfill {
+        schedule_id,
+        from_ms: BEGIN_MS - seconds * 1_000,
+        to_ms: BEGIN_MS,
+        at_once: 1,
+    };
+    let refused = bench.store.backfill(range(100_000)).unwrap_err();
+    assert!(matches!(&refused, Error::Invalid { reason, .. } if reason.contains("100000")), "{refused}");
+    assert_eq!(bench.store.backfill(range(99_999)).unwrap().added, 100_000);
+    let earlier =
+        Backfill { from_ms: BEGIN_MS - 2 * HOUR_MS * 24, to_ms: BEGIN_MS - HOUR_MS * 47, ..range(1) };
+    let refused = bench.store.backfill(earlier).unwrap_err();
+    assert!(matches!(&refused, Error::Conflict { reason, .. } if reason.contains("100000")), "{refused}");
+    bench.clock.advance_ms(1_000);
+    let skipped: Vec<(i64, String)> =
+        fire(&bench.store).into_iter().flat_map(|fired| fired.skipped).collect();
+    assert_eq!(skipped[0].0, BEGIN_MS + 2_000);
+    assert!(skipped[0].1.contains("100000 occurrences of the schedule wait already"), "{skipped:?}");
+}
+
+#[test]
+fn jitter_starts_later_and_says_so() {
+    let (bench, _id) = bench_with(Definition { jitter_ms: HOUR_MS / 2, ..hourly() });
+    bench.clock.advance_ms(HOUR_MS);
+    fire(&bench.store);
+    assert_eq!((hours(&bench), occurrences(&bench, OccurrenceStatus::Waiting)), (vec![], vec![1]));
+    let start_after = bench.store.next_firing().unwrap().unwrap();
+    assert!((1..=HOUR_MS / 2).contains(&(start_after - bench.clock.now_ms())), "{start_after}");
+    bench.clock.advance_ms(start_after - bench.clock.now_ms() - 1);
+    fire(&bench.store);
+    assert_eq!(hours(&bench), NONE);
+    bench.clock.advance_ms(1);
+    fire(&bench.store);
+    assert_eq!(runs(&bench), [(1, RunSource::Schedule)]);
+    assert_eq!(occurrences(&bench, OccurrenceStatus::Waiting), NONE);
+}
+
+#[test]
+fn parameters_that_do_not_fit_cost_the_occurrence_and_nothing_else() {
+    let (bench, id) = bench_with(hourly());
+    let params = [("day".to_owned(), "{{ scheduled_for }}".into())].into_iter().collect();
+    let definition = Definition { name: "unfit".to_owned(), params, ..hourly() };
+    let refused = bench.store.add_schedule("report", definition.clone()).unwrap_err();
+    assert!(matches!(&refused, Error::Invalid { reason, .. } if reason.contains("`day`")), "{refused}");
+    // By way of the file it is taken: the workflow may have been changed by another one.
+    apply(&bench, vec![definition, hourly()]);
+    bench.clock.advance_ms(HOUR_MS);
+    let fired = fire(&bench.store);
+    assert_eq!(hours(&bench), [1], "of the other schedule");
+    let skipped: Vec<&(i64, String)> = fired.iter().flat_map(|fired| &fired.skipped).collect();
+    assert!(skipped[0].1.contains("parameters can't be used"), "{skipped:?}");
+    let unfit = bench.store.schedules().unwrap().into_iter().find(|schedule| schedule.id != id).unwrap();
+    let noted = bench.store.occurrences(unfit.id, OccurrenceStatus::Skipped, 10).unwrap();
+    assert_eq!(noted[0].reason.as_ref(), Some(&skipped[0].1));
+    assert_eq!(fire(&bench.store), []);
+    bench.assert_sound();
+}
+
+#[test]
+fn a_trigger_is_out_of_turn() {
+    let (bench, id) = bench_with(Definition { overlap: Overlap::Skip, ..hourly() });
+    bench.store.pause_schedule(id).unwrap();
+    let first = bench.store.trigger_schedule(id).unwrap();
+    let second = bench.store.trigger_schedule(id).unwrap();
+    assert!(first.created && second.created && first.run_id != second.run_id);
+    let run = bench.store.run(first.run_id).unwrap();
+    assert_eq!((run.schedule_id, run.scheduled_for), (Some(id), None));
+    assert_eq!(run.source, Some(RunSource::Trigger));
+    bench.store.resume_schedule(id).unwrap();
+    bench.clock.advance_ms(HOUR_MS);
+    let fired = fire(&bench.store);
+    assert!(fired[0].skipped[0].1.contains("run 1 was not over"), "{fired:?}");
+}
+
+#[test]
+fn schedules_of_the_command_line_come_and_go() {
+    let (bench, _id) = bench_with(hourly());
+    let daily = Definition { name: "daily".to_owned(), rule: Rule::EveryMs(24 * HOUR_MS), ..hourly() };
+    let nowhere = bench.store.add_schedule("nowhere", daily.clone()).unwrap_err();
+    assert!(matches!(nowhere, Error::NotFound { .. }), "{nowhere}");
+    let added = bench.store.add_schedule("report", daily.clone()).unwrap();
+    assert_eq!(added.key(), "report/daily");
+    for taken in [daily.clone(), hourly()] {
+        let refused = bench.store.add_schedule("report", taken).unwrap_err();
+        assert!(matches!(refused, Error::Conflict { .. }), "{refused}");
+    }
+    assert_eq!(apply(&bench, vec![hourly()]), [], "the file knows nothing of it");
+    assert_eq!(bench.store.schedules().unwrap().len(), 2);
+    bench.store.remove_schedule(added.id).unwrap();
+    let gone = bench.store.remove_schedule(added.id).unwrap_err();
+    assert!(matches!(gone, Error::NotFound { .. }), "{gone}");
+    assert_eq!(bench.store.add_schedule("report", daily).unwrap().id, added.id, "the same row");
+}
