@@ -18,14 +18,41 @@ use crate::workflow_files::{self, BrokenFile, Collection, WorkflowFile};
 pub(crate) struct WorkflowFolder {
     path: PathBuf,
     database: Database,
-    /// What was said of each place that is broken.
-    reported: HashMap<PathBuf, String>,
+    /// What was said of each place that is broken, and how its file was then.
+    reported: HashMap<PathBuf, (String, Option<Stamp>)>,
     /// As the files were when they were read last.
     seen: Option<Fingerprint>,
+    /// All files were applied once.
+    has_applied: bool,
 }
 
 /// How the files of the folder are, as far as can be seen without reading them.
-type Fingerprint = Vec<(PathBuf, Option<(u64, u64, i64, i64)>)>;
+type Fingerprint = HashMap<PathBuf, Option<Stamp>>;
+
+/// What is different when a file was written or replaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    inode: u64,
+    bytes: u64,
+    modified_ns: i64,
+    changed_ns: i64,
+}
+
+impl Stamp {
+    fn of(path: &Path) -> Option<Stamp> {
+        let metadata = fs::metadata(path).ok()?;
+        Some(Stamp {
+            inode: metadata.ino(),
+            bytes: metadata.len(),
+            modified_ns: nanoseconds(metadata.mtime(), metadata.mtime_nsec()),
+            changed_ns: nanoseconds(metadata.ctime(), metadata.ctime_nsec()),
+        })
+    }
+}
+
+fn nanoseconds(seconds: i64, nanoseconds: i64) -> i64 {
+    seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds)
+}
 
 /// When files are read again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,7 +65,7 @@ pub(crate) enum Look {
 
 impl WorkflowFolder {
     pub(crate) fn new(path: PathBuf, database: Database) -> WorkflowFolder {
-        WorkflowFolder { path, database, reported: HashMap::new(), seen: None }
+        WorkflowFolder { path, database, reported: HashMap::new(), seen: None, has_applied: false }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -54,7 +81,7 @@ impl WorkflowFolder {
             Err(failure) => {
                 // Not finished: the next look does it all.
                 self.seen = None;
-                self.report(path, &failure, "what is registered stays as it is");
+                self.report(path, None, &failure, "what is registered stays as it is");
             }
         }
     }
@@ -68,14 +95,32 @@ impl WorkflowFolder {
         let collection = workflow_files::collect(std::slice::from_ref(&self.path))?;
         let registrations = self.database.ask(Store::registrations)?;
         for file in &collection.good {
-            self.apply(file)?;
+            if !self.is_in_force(file, &registrations)? {
+                self.apply(file)?;
+            }
         }
-        self.report_broken(&collection.broken, &registrations);
+        self.report_broken(&collection.broken, &registrations, &fingerprint);
         for registration in gone(&root, &collection, &registrations) {
             self.remove(registration)?;
         }
         self.seen = Some(fingerprint);
+        self.has_applied = true;
         Ok(())
+    }
+
+    /// Whether nothing has to be written for a file that was applied before. It costs a look at the tables only:
+    /// one file of many is different.
+    fn is_in_force(&self, file: &WorkflowFile, registrations: &[Registration]) -> Result<bool, Failure> {
+        let is_same = |registration: &Registration| {
+            registration.name == file.workflow.name
+                && registration.file.as_ref() == Some(&file.absolute)
+                && registration.dir.as_ref() == Some(&file.dir)
+        };
+        if !self.has_applied || self.reported.contains_key(&file.path) || !registrations.iter().any(is_same) {
+            return Ok(false);
+        }
+        let preview = self.database.ask(|store| store.preview(&file.workflow))?;
+        Ok(preview.change == Change::Unchanged)
     }
 
     fn apply(&mut self, file: &WorkflowFile) -> Result<(), Failure> {
@@ -119,9 +164,14 @@ impl WorkflowFolder {
         }
     }
 
-    fn report_broken(&mut self, broken: &[BrokenFile], registrations: &[Registration]) {
+    fn report_broken(
+        &mut self,
+        broken: &[BrokenFile],
+        registrations: &[Registration],
+        fingerprint: &Fingerprint,
+    ) {
         let places: HashSet<&PathBuf> = broken.iter().map(|broken| &broken.path).collect();
-        self.reported.retain(|path, _text| places.contains(path));
+        self.reported.retain(|path, _said| places.contains(path));
         for broken in broken {
             let in_force = registrations.iter().find(|registration| is_of(registration, broken));
             let consequence = match in_force {
@@ -130,17 +180,20 @@ impl WorkflowFolder {
                 }
                 None => "nothing is registered from it".to_owned(),
             };
-            self.report(broken.path.clone(), &broken.failure, &consequence);
+            let stamp = fingerprint.get(&broken.path).copied().flatten();
+            self.report(broken.path.clone(), stamp, &broken.failure, &consequence);
         }
     }
 
-    /// Says what is wrong, unless it was the last thing said of this place.
-    fn report(&mut self, path: PathBuf, failure: &Failure, consequence: &str) {
-        let text = failure.plain();
-        let shown = path.display().to_string();
-        if self.reported.insert(path, text.clone()).as_ref() != Some(&text) {
-            tracing::error!(file = %shown, "{consequence}, because the file can't be used:\n{text}");
+    /// Says what is wrong, unless it was said of this very file.
+    fn report(&mut self, path: PathBuf, stamp: Option<Stamp>, failure: &Failure, consequence: &str) {
+        let news = (failure.plain(), stamp);
+        if self.reported.get(&path) == Some(&news) {
+            return;
         }
+        let report = format_args!("\n{}", news.0);
+        tracing::error!(file = %path.display(), %report, "it can't be used: {consequence}");
+        self.reported.insert(path, news);
     }
 }
 
@@ -168,18 +221,7 @@ fn is_of(registration: &Registration, broken: &BrokenFile) -> bool {
 
 fn fingerprint(folder: &Path) -> Result<Fingerprint, Failure> {
     let files = workflow_files::files_below(folder)?;
-    let fingerprints = files.into_iter().map(|path| {
-        let facts = fs::metadata(&path).ok().map(|metadata| {
-            (
-                metadata.ino(),
-                metadata.len(),
-                metadata.mtime_nsec() + metadata.mtime() * 1_000_000_000,
-                metadata.ctime_nsec() + metadata.ctime() * 1_000_000_000,
-            )
-        });
-        (path, facts)
-    });
-    Ok(fingerprints.collect())
+    Ok(files.into_iter().map(|path| (path.clone(), Stamp::of(&path))).collect())
 }
 
 fn unusable(path: &Path, error: &std::io::Error) -> Failure {

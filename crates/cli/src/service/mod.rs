@@ -27,7 +27,9 @@ use stopping::Deadline;
 use watcher::Watcher;
 
 /// How long the supervising thread sleeps at most; signals wake it at once.
-const TICK: Duration = Duration::from_secs(5);
+const TICK: Duration = Duration::from_secs(1);
+/// The same while the end is waited for.
+const ENDING_TICK: Duration = Duration::from_millis(50);
 /// Signs of life in one interval of the watchdog.
 const SIGNS_IN_INTERVAL: u32 = 3;
 
@@ -100,7 +102,8 @@ impl Service<'_> {
                 self.reload();
             }
             self.give_sign_of_life();
-            listener.wait(self.tick().min(deadline.left()));
+            let tick = if requests.is_stopping() { ENDING_TICK } else { self.tick() };
+            listener.wait(tick.min(deadline.left()));
         }
     }
 

@@ -120,6 +120,12 @@ fn serve(folder: &mut WorkflowFolder, wake: &OwnedFd) {
 /// and are replaced.
 fn watch(folder: &Path) -> io::Result<OwnedFd> {
     let kernel = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
+    if let (false, Some(parent)) = (folder.exists(), folder.parent()) {
+        // It may come back.
+        let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+        inotify::add_watch(&kernel, parent, WatchFlags::CREATE | WatchFlags::MOVED_TO)?;
+        return Ok(kernel);
+    }
     let folders =
         workflow_files::folders_below(folder).map_err(|failure| io::Error::other(failure.plain()))?;
     for folder in folders {

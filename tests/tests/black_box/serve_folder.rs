@@ -1,0 +1,154 @@
+//! `serve` and its folder: what lies in it is registered, a broken file leaves the last good version in
+//! force, what is taken out of it is taken out of force.
+
+use std::fs;
+
+use serde_json::Value;
+use windlass_tests::{Engine, Sandbox, eventually};
+
+fn workflow(script: &str) -> String {
+    format!("[jobs.only]\nrun = '{script}'\n")
+}
+
+/// A service over the folder `flows`, once it serves.
+fn serve(sandbox: &Sandbox) -> Engine {
+    fs::create_dir_all(sandbox.path("flows")).expect("a sandbox can be written to");
+    let mut service = sandbox.spawn(&["serve", "--workflows", "flows"]);
+    await_word(&mut service, " serves ");
+    service
+}
+
+fn await_word(service: &mut Engine, word: &str) {
+    eventually(&format!("{word:?} in the log"), || {
+        assert!(service.is_running(), "the service ended: {}", service.stderr_so_far());
+        service.stderr_so_far().contains(word).then_some(())
+    });
+}
+
+/// What is in force, as name and version.
+fn registered(sandbox: &Sandbox) -> Vec<(String, i64)> {
+    let listed = sandbox.run(&["workflows", "-o", "json"]).exited(0).json();
+    let entry = |entry: &Value| Some((entry["name"].as_str()?.to_owned(), entry["version"].as_i64()?));
+    listed.as_array().expect("a list").iter().map(|found| entry(found).expect("a name and version")).collect()
+}
+
+fn await_registered(sandbox: &Sandbox, expected: &[(&str, i64)]) {
+    eventually(&format!("{expected:?} being registered"), || {
+        let found = registered(sandbox);
+        let found: Vec<(&str, i64)> = found.iter().map(|(name, version)| (name.as_str(), *version)).collect();
+        (found == expected).then_some(())
+    });
+}
+
+#[test]
+fn files_that_come_change_and_go_are_followed() {
+    let sandbox = Sandbox::new();
+    fs::create_dir(sandbox.path("flows")).expect("a sandbox can be written to");
+    sandbox.write("flows/first.toml", workflow("echo 1"));
+    let mut service = serve(&sandbox);
+    await_registered(&sandbox, &[("first", 1)]);
+    sandbox.write("flows/first.toml", workflow("echo 2"));
+    await_registered(&sandbox, &[("first", 2)]);
+    await_word(&mut service, "workflow changed: jobs changed only (run)");
+    // As editors and deployments write: beside, and then in its place; also in a new folder.
+    sandbox.write("prepared", workflow("echo 3"));
+    fs::rename(sandbox.path("prepared"), sandbox.path("flows/first.toml")).expect("a file can be moved");
+    await_registered(&sandbox, &[("first", 3)]);
+    fs::create_dir(sandbox.path("flows/more")).expect("a sandbox can be written to");
+    sandbox.write("flows/more/second.toml", workflow("true"));
+    await_registered(&sandbox, &[("first", 3), ("second", 1)]);
+    fs::remove_file(sandbox.path("flows/first.toml")).expect("a file can be removed");
+    await_registered(&sandbox, &[("second", 1)]);
+    await_word(&mut service, "workflow removed: its file is gone");
+    sandbox.write("flows/first.toml", workflow("echo 4"));
+    await_registered(&sandbox, &[("first", 4), ("second", 1)]);
+}
+
+#[test]
+fn a_broken_file_is_told_once_and_leaves_the_last_good_version_in_force() {
+    let sandbox = Sandbox::new();
+    fs::create_dir(sandbox.path("flows")).expect("a sandbox can be written to");
+    sandbox.write("flows/good.toml", workflow("true"));
+    let mut service = serve(&sandbox);
+    sandbox.write("flows/good.toml", "[jobs.only]\nrnu = 'true'\n");
+    await_word(&mut service, "unknown key `rnu` in a job");
+    await_word(&mut service, "version 1 of `good` stays in force");
+    // Another file changes: the folder is read again, and the broken one is not told of again.
+    sandbox.write("flows/other.toml", workflow("true"));
+    await_registered(&sandbox, &[("good", 1), ("other", 1)]);
+    assert_eq!(service.stderr_so_far().matches("unknown key `rnu`").count(), 1);
+    // It is saved again and still broken: whoever did that wants to hear so.
+    sandbox.write("flows/good.toml", "[jobs.only]\nrnu = 'false'\n");
+    eventually("another word", || {
+        (service.stderr_so_far().matches("unknown key `rnu`").count() == 2).then_some(())
+    });
+    sandbox.write("flows/good.toml", workflow("false"));
+    await_registered(&sandbox, &[("good", 2), ("other", 1)]);
+}
+
+#[test]
+fn two_files_with_one_name_leave_it_as_it_was() {
+    let sandbox = Sandbox::new();
+    fs::create_dir(sandbox.path("flows")).expect("a sandbox can be written to");
+    sandbox.write("flows/one.toml", format!("name = 'same'\n{}", workflow("true")));
+    let mut service = serve(&sandbox);
+    sandbox.write("flows/two.toml", format!("name = 'same'\n{}", workflow("false")));
+    await_word(&mut service, "flows/one.toml and flows/two.toml both define the workflow `same`");
+    await_word(&mut service, "version 1 of `same` stays in force");
+    fs::remove_file(sandbox.path("flows/one.toml")).expect("a file can be removed");
+    await_registered(&sandbox, &[("same", 2)]);
+}
+
+#[test]
+fn a_folder_that_is_away_takes_nothing_out_of_force() {
+    let sandbox = Sandbox::new();
+    fs::create_dir(sandbox.path("flows")).expect("a sandbox can be written to");
+    sandbox.write("flows/kept.toml", workflow("true"));
+    let mut service = serve(&sandbox);
+    fs::rename(sandbox.path("flows"), sandbox.path("away")).expect("a folder can be moved");
+    await_word(&mut service, "can't be read");
+    await_registered(&sandbox, &[("kept", 1)]);
+    sandbox.write("away/kept.toml", workflow("false"));
+    fs::rename(sandbox.path("away"), sandbox.path("flows")).expect("a folder can be moved");
+    await_registered(&sandbox, &[("kept", 2)]);
+}
+
+#[test]
+fn what_changed_while_nobody_served_is_found_at_the_start() {
+    let sandbox = Sandbox::new();
+    fs::create_dir(sandbox.path("flows")).expect("a sandbox can be written to");
+    for name in ["changed", "removed", "kept"] {
+        sandbox.write(&format!("flows/{name}.toml"), workflow("true"));
+    }
+    sandbox.write("elsewhere.toml", workflow("true"));
+    sandbox.run(&["apply", "flows", "elsewhere.toml"]).exited(0);
+    sandbox.write("flows/changed.toml", workflow("false"));
+    fs::remove_file(sandbox.path("flows/removed.toml")).expect("a file can be removed");
+    let _service = serve(&sandbox);
+    await_registered(&sandbox, &[("changed", 2), ("elsewhere", 1), ("kept", 1)]);
+}
+
+#[test]
+fn a_volume_that_is_replaced_by_its_link_is_followed_and_its_jobs_start_in_a_place_that_stays() {
+    let sandbox = Sandbox::new();
+    for (release, script) in [("..first", "echo first; pwd"), ("..second", "echo second; pwd")] {
+        fs::create_dir_all(sandbox.path("flows").join(release)).expect("a sandbox can be written to");
+        sandbox.write(&format!("flows/{release}/linked.toml"), workflow(script));
+    }
+    let link = |target: &str, name: &str| {
+        std::os::unix::fs::symlink(target, sandbox.path("flows").join(name)).expect("a link can be made");
+    };
+    link("..first", "..data");
+    link("..data/linked.toml", "linked.toml");
+    let _service = serve(&sandbox);
+    await_registered(&sandbox, &[("linked", 1)]);
+    link("..second", "..new");
+    fs::rename(sandbox.path("flows/..new"), sandbox.path("flows/..data")).expect("a link can be moved");
+    await_registered(&sandbox, &[("linked", 2)]);
+    fs::remove_dir_all(sandbox.path("flows/..first")).expect("a folder can be removed");
+    let run = sandbox.run(&["submit", "linked"]).exited(0).stdout;
+    sandbox.run(&["watch", run.trim()]).exited(0);
+    let logs = sandbox.run(&["logs", run.trim()]).exited(0).stdout;
+    assert!(logs.contains("second") && logs.contains("/flows"), "{logs}");
+    assert!(!logs.contains(".."), "{logs}");
+}
