@@ -117,8 +117,8 @@ fn the_unit_file_is_sound() {
     let unit = repository().join("contrib/windlass.service");
     let text = fs::read_to_string(&unit).expect("there is a unit file");
     let value = |key: &str| {
-        let lines = text.lines().filter_map(|line| line.strip_prefix(key)?.strip_prefix('='));
-        lines.last().unwrap_or_else(|| panic!("`{key}` is missing")).to_owned()
+        let mut lines = text.lines().filter_map(|line| line.strip_prefix(key)?.strip_prefix('='));
+        lines.next_back().unwrap_or_else(|| panic!("`{key}` is missing")).to_owned()
     };
     assert_eq!(value("Type"), "notify");
     assert_eq!(value("ExecReload"), "/bin/kill -HUP $MAINPID");

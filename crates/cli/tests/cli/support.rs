@@ -71,9 +71,13 @@ impl Bench {
 
     /// Any command, set up in the same way.
     pub(crate) fn prepared(&self, mut command: Command) -> Command {
-        let settings = ["WINDLASS_DB", "WINDLASS_DURABILITY", "WINDLASS_LEASE", "RUST_LOG", "NO_COLOR"];
-        for name in settings {
-            command.env_remove(name);
+        let is_setting = |name: &str| {
+            name.starts_with("WINDLASS_") || ["RUST_LOG", "NO_COLOR", "NOTIFY_SOCKET"].contains(&name)
+        };
+        for (name, _value) in std::env::vars_os() {
+            if name.to_str().is_some_and(is_setting) {
+                command.env_remove(name);
+            }
         }
         match self.database.underneath() {
             // Where nothing is said it is the file `windlass.db` of the current folder.
