@@ -68,7 +68,7 @@ fn a_run_that_is_moved_in_the_middle_and_back_ends_as_if_it_had_stayed() {
     let pruned = first.enqueue(vec![noop()]).unwrap()[0];
     first.cancel_job(pruned).unwrap();
     clock.advance_ms(1_000);
-    assert_eq!(first.prune_step(clock.now_ms()).unwrap().jobs, 1);
+    assert_eq!(first.prune_step(support::older_than(clock.now_ms())).unwrap().jobs, 1);
     let done = work(&first, run_id, 2);
     let line = LogLine {
         job_id: done[0].id,

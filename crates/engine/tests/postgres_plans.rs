@@ -164,7 +164,7 @@ fn plans() -> BTreeMap<&'static str, Vec<String>> {
     store.run_context(run_id).unwrap();
     store.outputs(run_id, &["j0".to_owned()]).unwrap();
     store.find_job_by_name(run_id, "j0").unwrap();
-    store.prune_step(clock.now_ms() - 500).unwrap();
+    store.prune_step(support::older_than(clock.now_ms() - 500)).unwrap();
     std::mem::take(&mut *plans.lock().unwrap())
 }
 

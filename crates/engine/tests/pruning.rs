@@ -4,7 +4,7 @@
 mod support;
 
 use support::{Bench, failure, graph, noop, success};
-use windlass_engine::store::{NewJob, Pruned, Selection};
+use windlass_engine::store::{LogLine, LogStream, NewJob, Prune, Pruned, Selection};
 use windlass_engine::{Error, JobStatus, RunStatus, WorkerStatus};
 
 /// Everything that waits fails for good.
@@ -40,8 +40,14 @@ fn what_is_old_goes_and_what_is_not_stays() {
         bench.finish(worker, &job, success());
     }
     let waiting = bench.enqueue(NewJob { execute_after: Some(before_ms - 10), ..noop() });
-    assert_eq!(bench.store.prune_step(before_ms).unwrap(), Pruned { jobs: 3, runs: 1 });
-    assert_eq!(bench.store.prune_step(before_ms).unwrap(), Pruned::default());
+    assert_eq!(
+        bench.store.prune_step(support::older_than(before_ms)).unwrap(),
+        Pruned { jobs: 3, runs: 1, ..Pruned::default() }
+    );
+    let leftovers = |count| Pruned { leftovers: count, ..Pruned::default() };
+    for expected in [leftovers(201), leftovers(100), leftovers(0)] {
+        assert_eq!(bench.store.prune_step(support::older_than(before_ms)).unwrap(), expected);
+    }
     assert!(bench.store.find_run(old).unwrap().is_none());
     let count = |sql| bench.raw().value::<i64>(sql);
     assert_eq!(count("SELECT count(*) FROM workers WHERE status = 'STOPPED'"), 0);
@@ -59,12 +65,109 @@ fn a_run_that_was_pruned_in_part_is_not_retried() {
         bench.submit(graph((0..700).map(|index| if index == 0 { vec![] } else { vec![0] }).collect()));
     fail_all(&bench);
     bench.clock.advance_ms(1_000);
-    assert_eq!(bench.store.prune_step(bench.clock.now_ms()).unwrap(), Pruned { jobs: 500, runs: 0 });
+    assert_eq!(
+        bench.store.prune_step(support::older_than(bench.clock.now_ms())).unwrap(),
+        Pruned { jobs: 500, ..Pruned::default() }
+    );
     let refused = bench.store.retry_run(run_id, Selection::Failed).unwrap_err();
     assert!(
         matches!(&refused, Error::Conflict { reason, .. } if reason.contains("200 of its 700 jobs")),
         "{refused}"
     );
     assert!(bench.claim(bench.worker(), 10).is_empty(), "no child starts without its parent");
-    assert_eq!(bench.store.prune_step(bench.clock.now_ms()).unwrap(), Pruned { jobs: 200, runs: 1 });
+    assert_eq!(
+        bench.store.prune_step(support::older_than(bench.clock.now_ms())).unwrap(),
+        Pruned { jobs: 200, runs: 1, ..Pruned::default() }
+    );
+}
+
+#[test]
+fn of_each_workflow_the_newest_runs_are_kept() {
+    let bench = Bench::new();
+    let named =
+        |name: &str| windlass_workflow::Workflow { name: name.to_owned(), ..graph(vec![vec![], vec![0]]) };
+    for round in 0..5 {
+        bench.submit(named("a"));
+        if round < 2 {
+            bench.submit(named("b"));
+        }
+        fail_all(&bench);
+    }
+    let alone = bench.enqueue(noop());
+    fail_all(&bench);
+    let waiting = bench.submit(named("a"));
+    let keep = |keep_runs| Prune { before_ms: None, keep_runs: Some(keep_runs) };
+    // All ended at the same instant: the last ones count as newest.
+    assert_eq!(bench.store.prune_step(keep(2)).unwrap(), Pruned { jobs: 6, runs: 3, ..Pruned::default() });
+    assert_eq!(bench.store.prune_step(keep(2)).unwrap(), Pruned::default());
+    let left = |workflow: &str| {
+        let sql = format!("SELECT id FROM runs WHERE workflow = '{workflow}' ORDER BY id");
+        bench.raw().rows(&sql, |row| row.get::<_, i64>(0))
+    };
+    assert_eq!((left("a"), left("b")), (vec![6, 7, waiting], vec![2, 4]));
+    assert!(bench.store.job(alone).is_ok(), "no run of a workflow");
+    assert_eq!(bench.store.prune_step(keep(0)).unwrap().runs, 4);
+    assert_eq!(bench.store.run(waiting).unwrap().status, RunStatus::Pending);
+    bench.assert_sound();
+}
+
+#[test]
+fn a_run_that_lives_again_since_it_was_found_is_left_alone() {
+    let bench = Bench::new();
+    let run_id = bench.submit(graph(vec![vec![]]));
+    fail_all(&bench);
+    bench.store.retry_run(run_id, Selection::Failed).unwrap();
+    let all = Prune { before_ms: Some(i64::MAX), keep_runs: Some(0) };
+    assert_eq!(bench.store.prune_step(all).unwrap(), Pruned::default());
+    assert_eq!(bench.store.run(run_id).unwrap().status, RunStatus::Pending);
+}
+
+#[test]
+fn much_output_goes_in_steps() {
+    let bench = Bench::new();
+    let worker = bench.worker();
+    let id = bench.enqueue(noop());
+    let other = bench.enqueue(noop());
+    let jobs = bench.claim(worker, 2);
+    let line = |job_id: i64, number: i64| LogLine {
+        job_id,
+        attempt: 1,
+        line: number,
+        at: 1,
+        stream: LogStream::Stdout,
+        text: "x".to_owned(),
+    };
+    let lines = (1..=45_000).map(|number| line(id, number)).chain([line(other, 1)]).collect();
+    bench.store.append_logs(std::sync::Arc::new(lines)).unwrap();
+    for job in &jobs {
+        bench.finish(worker, job, success());
+    }
+    let step = || bench.store.prune_step(support::older_than(i64::MAX)).unwrap();
+    let of_lines = |lines| Pruned { lines, ..Pruned::default() };
+    assert_eq!([step(), step()], [of_lines(20_000), of_lines(20_000)]);
+    assert_eq!(step(), Pruned { jobs: 2, ..Pruned::default() });
+    assert_eq!(bench.raw().value::<i64>("SELECT count(*) FROM job_logs"), 0);
+}
+
+#[test]
+fn what_others_leave_behind_goes_and_what_is_named_stays() {
+    let bench = Bench::new();
+    let raw = bench.raw();
+    raw.execute(
+        "INSERT INTO workflows (id, name, hash, definition, created_at)
+             VALUES (1, 'w', 'a', '{}', 1), (2, 'w', 'b', '{}', 1), (3, 'w', 'c', '{}', 1);
+         INSERT INTO registration_versions (name, version, workflow_id, applied_at) VALUES ('w', 1, 2, 1);
+         INSERT INTO workers (id, host, pid, process, status, lease_ms, heartbeat_at, started_at, stopped_at)
+             VALUES (1, 'h', 1, 'x', 'DEAD', 1, 1, 1, 1), (2, 'h', 1, 'x', 'DEAD', 1, 1, 1, 1);
+         INSERT INTO jobs (kind, status, worker_id) VALUES ('noop', 'RUNNING', 2);
+         INSERT INTO schedules (id, workflow, name) VALUES (1, 'w', 's');
+         INSERT INTO occurrences (schedule_id, scheduled_for, status, source, start_after, updated_at)
+             VALUES (1, 1, 'SKIPPED', 'schedule', 1, 1), (1, 2, 'WAITING', 'schedule', 1, 1)",
+    );
+    let pruned = bench.store.prune_step(support::older_than(bench.clock.now_ms())).unwrap();
+    assert_eq!(pruned, Pruned { leftovers: 4, ..Pruned::default() });
+    let ids = |sql: &str| raw.rows(sql, |row| row.get::<_, i64>(0));
+    assert_eq!(ids("SELECT id FROM workflows"), [2]);
+    assert_eq!(ids("SELECT id FROM workers"), [2], "it owns a job");
+    assert_eq!(ids("SELECT scheduled_for FROM occurrences"), [2]);
 }

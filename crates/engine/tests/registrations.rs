@@ -112,7 +112,7 @@ fn pruning_leaves_every_version_its_definition() {
     apply(&bench, 2);
     bench.store.remove_registration("nightly").unwrap();
     bench.clock.advance_ms(1_000);
-    bench.store.prune_step(bench.clock.now_ms()).unwrap();
+    bench.store.prune_step(support::older_than(bench.clock.now_ms())).unwrap();
     assert_eq!(numbers(&bench, "nightly"), [2, 1]);
     bench.assert_sound();
 }

@@ -133,7 +133,7 @@ fn record(path: &Path) -> BTreeSet<&'static str> {
     bench.store.run_context(run_id).unwrap();
     bench.store.outputs(run_id, &["j0".to_owned()]).unwrap();
     bench.store.find_job_by_name(run_id, "j0").unwrap();
-    assert_eq!(bench.store.prune_step(bench.clock.now_ms() + 1).unwrap().jobs, 2);
+    assert_eq!(bench.store.prune_step(support::older_than(bench.clock.now_ms() + 1)).unwrap().jobs, 2);
     support::limit(&bench.store, "narrow");
     bench.store.enqueue(support::limited_jobs("narrow")).unwrap();
     assert!(bench.store.has_claimable(&request(worker, Scope::Everything, 10)).unwrap());

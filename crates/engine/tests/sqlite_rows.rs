@@ -115,5 +115,8 @@ fn a_step_that_finds_nothing_takes_no_write_lock() {
     bench.enqueue(noop());
     let writer = bench.raw();
     writer.execute("BEGIN IMMEDIATE");
-    assert_eq!(bench.store.prune_step(bench.clock.now_ms() + 1).unwrap(), Pruned::default());
+    assert_eq!(
+        bench.store.prune_step(support::older_than(bench.clock.now_ms() + 1)).unwrap(),
+        Pruned::default()
+    );
 }

@@ -7,6 +7,7 @@ mod pulse;
 mod reconcile;
 mod rescue;
 mod retention;
+mod upkeep;
 
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -20,6 +21,7 @@ use reconcile::Reconciler;
 pub use rescue::Watchman;
 use retention::PresentRetention;
 pub use retention::Retention;
+use upkeep::Upkeep;
 
 /// How often the workers are looked at: how fast the death of one is noticed.
 const RESCUE_TICK: Duration = Duration::from_millis(500);
@@ -34,6 +36,7 @@ pub struct Scheduler {
     pulse: Pulse,
     retention: PresentRetention,
     thread: Option<JoinHandle<()>>,
+    _upkeep: Upkeep,
 }
 
 impl Scheduler {
@@ -45,13 +48,14 @@ impl Scheduler {
         store.watch();
         let listener = store.listen(Hints::DUE | Hints::STOP);
         let retention = PresentRetention::new(retention);
+        let upkeep = Upkeep::start(store, retention.clone())?;
         let pulse = Pulse::new(store.clock());
         let (inbox, beat, store) = (listener.clone(), pulse.clone(), store.clone());
         let thread = std::thread::Builder::new()
             .name("windlass-scheduler".to_owned())
             .spawn(move || serve(&store, &inbox, &beat))
             .map_err(|error| Error::internal("start the scheduler", error.to_string()))?;
-        Ok(Scheduler { listener, pulse, retention, thread: Some(thread) })
+        Ok(Scheduler { listener, pulse, retention, thread: Some(thread), _upkeep: upkeep })
     }
 
     /// For how long it has made no progress, in milliseconds; 0 when it has nothing to do.

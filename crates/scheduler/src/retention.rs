@@ -22,6 +22,10 @@ impl PresentRetention {
         PresentRetention { value: Arc::new(Mutex::new(retention)) }
     }
 
+    pub(crate) fn get(&self) -> Retention {
+        *self.value.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(crate) fn set(&self, retention: Retention) {
         *self.value.lock().unwrap_or_else(PoisonError::into_inner) = retention;
     }

@@ -50,6 +50,11 @@ fn pruning_deletes_what_is_long_over() {
     assert_eq!(left[0]["status"], "PENDING", "what is not over stays");
     assert_eq!(left.as_array().unwrap().len(), 1);
     bench.windlass(&["db", "prune"]).fails(2, &["--older-than"]);
+    bench.windlass(&["run", "good.toml"]).code(0);
+    bench.windlass(&["run", "good.toml"]).code(0);
+    bench.windlass(&["db", "prune", "--keep", "1"]).code(0).says(&["deleted 1 run and 2 jobs", "newest 1"]);
+    bench.windlass(&["db", "prune", "--keep", "1"]).code(0).says(&["deleted 0 runs"]);
+    bench.windlass(&["db", "prune", "--keep=-1"]).fails(2, &["--keep"]);
     bench.windlass(&["db", "prune", "--older-than", "1M"]).fails(2, &["unclear"]);
 }
 

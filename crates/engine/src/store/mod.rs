@@ -48,7 +48,7 @@ pub use enqueue::{DEFAULT_MAX_ATTEMPTS, ENQUEUE_MAX, NewJob};
 pub use finish::{EndedRun, Finish, Finished};
 pub use jobs::{Job, JobFilter};
 pub use logs::{LogLine, LogPosition, LogStream};
-pub use prune::Pruned;
+pub use prune::{Prune, Pruned};
 pub use queues::{Order, Queue, QueueLimits, RATE_INTERVAL_MAX_MS, Rate, Setting};
 pub use reconcile::Reconciled;
 pub use registrations::{Applied, Change, NewRegistration, RegisteredVersion, Registration};

@@ -7,7 +7,7 @@ use windlass_engine::db::Database;
 use windlass_engine::db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
 use windlass_engine::db::sqlite::{SqliteDatabase, SqliteOptions};
 use windlass_engine::store::{
-    Abilities, ClaimRequest, ClaimedJob, Claims, Finish, Finished, NewJob, NewRun, NewWorker, Order,
+    Abilities, ClaimRequest, ClaimedJob, Claims, Finish, Finished, NewJob, NewRun, NewWorker, Order, Prune,
     QueueLimits, Rate, Scope, Setting,
 };
 use windlass_engine::transition::{Outcome, Repeat, after_attempt};
@@ -146,6 +146,11 @@ pub fn limited_jobs(queue: &str) -> Vec<NewJob> {
         ..noop()
     };
     vec![keyed(OnFull::Wait), keyed(OnFull::Wait), keyed(OnFull::Skip), keyed(OnFull::CancelOldest)]
+}
+
+/// What was over before an instant.
+pub fn older_than(before_ms: i64) -> Prune {
+    Prune { before_ms: Some(before_ms), keep_runs: None }
 }
 
 pub fn noop() -> NewJob {

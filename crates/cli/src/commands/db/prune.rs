@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
-use windlass::store::Pruned;
+use windlass::store::{Prune, Pruned};
 
 use crate::cli::GlobalOptions;
 use crate::database::Database;
@@ -18,32 +18,50 @@ use crate::time;
 pub(crate) struct PruneArgs {
     /// How long ago they must have ended, for example 30d
     #[arg(long, value_name = "DURATION", value_parser = time::parse_duration)]
-    older_than: Duration,
+    #[arg(required_unless_present = "keep")]
+    older_than: Option<Duration>,
+
+    /// Keep the newest N runs of each workflow that are over, and delete the others
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(0..))]
+    keep: Option<i64>,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   windlass db prune --older-than 30d
-  windlass db prune --older-than 12h";
+  windlass db prune --keep 1000                     # of each workflow
+  windlass db prune --older-than 12h --keep 1000    # what is too old, and what is too much";
 
 /// Deletes batch by batch, so that others are never kept waiting for long.
 pub(crate) fn execute(global: &GlobalOptions, args: &PruneArgs) -> Result<(), Failure> {
     let database = Database::existing(global)?;
-    let age_ms = i64::try_from(args.older_than.as_millis()).unwrap_or(i64::MAX);
-    let before_ms = time::now_ms().saturating_sub(age_ms);
+    let now_ms = time::now_ms();
+    let before_ms = args.older_than.map(|age| {
+        let age_ms = i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
+        now_ms.saturating_sub(age_ms)
+    });
+    let prune = Prune { before_ms, keep_runs: args.keep };
     let mut total = Pruned::default();
     loop {
-        let step = database.ask(|store| store.prune_step(before_ms))?;
+        let step = database.ask(|store| store.prune_step(prune))?;
         if step == Pruned::default() {
             break;
         }
-        total.jobs += step.jobs;
-        total.runs += step.runs;
+        total.add(step);
     }
     let view = json!({ "runs": total.runs, "jobs": total.jobs });
     Output { format: global.output }.object(&view, |_| {
-        let before = time::day_and_clock(before_ms);
-        format!("deleted {} and {}, over before {before}", count(total.runs, "run"), count(total.jobs, "job"))
+        let (runs, jobs) = (count(total.runs, "run"), count(total.jobs, "job"));
+        let what = match (before_ms, args.keep) {
+            (Some(before_ms), None) => format!("over before {}", time::day_and_clock(before_ms)),
+            (None, Some(keep)) => format!("beyond the newest {keep} of each workflow"),
+            (Some(before_ms), Some(keep)) => format!(
+                "over before {}, or beyond the newest {keep} of each workflow",
+                time::day_and_clock(before_ms)
+            ),
+            (None, None) => "of none".to_owned(),
+        };
+        format!("deleted {runs} and {jobs}, {what}")
     })
 }
 
