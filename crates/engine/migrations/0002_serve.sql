@@ -75,7 +75,8 @@ ALTER TABLE jobs ADD COLUMN cancel_at_once {integer} NOT NULL DEFAULT 0 CHECK (c
 -- What a worker must have to see the job: all of these capabilities (a sorted JSON list), and this version
 -- or a later one.
 ALTER TABLE jobs ADD COLUMN requires {text} NOT NULL DEFAULT '[]';
-ALTER TABLE jobs ADD COLUMN version {integer} NOT NULL DEFAULT 0;
+ALTER TABLE jobs ADD COLUMN version {integer} NOT NULL DEFAULT 0
+    CHECK (version >= 0 AND version <= 9007199254740991);
 -- So many jobs with the same key may be PENDING or RUNNING at a time; the others are WAITING.
 ALTER TABLE jobs ADD COLUMN concurrency_key {text};
 ALTER TABLE jobs ADD COLUMN concurrency_limit {integer} CHECK (concurrency_limit >= 1);

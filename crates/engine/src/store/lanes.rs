@@ -280,7 +280,8 @@ fn is_for(request: &ClaimRequest, head: &Head) -> bool {
 /// The head of each lane, the most urgent first.
 fn lane_heads(connection: &mut dyn Connection) -> Result<Vec<Head>> {
     // Steps from lane to lane by one seek each, never over the rows of a lane. SQLite compares lists of columns
-    // by an index only with what has no affinity of its own, hence `coalesce`.
+    // by an index only with what has no affinity of its own, hence `coalesce`; and it begins at what is equal
+    // whatever the operator, hence the next version.
     let mut heads = all(
         connection,
         "WITH RECURSIVE heads (id) AS (
@@ -290,8 +291,8 @@ fn lane_heads(connection: &mut dyn Connection) -> Result<Vec<Head>> {
              SELECT (SELECT next.id FROM jobs AS next
                      WHERE next.status = 'PENDING' AND next.kind > ''
                        AND (next.queue, next.kind, next.requires, next.version)
-                           > (coalesce(head.queue, ''), coalesce(head.kind, ''),
-                              coalesce(head.requires, ''), coalesce(head.version, 0))
+                           >= (coalesce(head.queue, ''), coalesce(head.kind, ''),
+                               coalesce(head.requires, ''), coalesce(head.version, 0) + 1)
                      ORDER BY next.queue, next.kind, next.requires, next.version, {rank}, next.id LIMIT 1)
              FROM heads JOIN jobs AS head ON head.id = heads.id
          ),
