@@ -1,7 +1,8 @@
 //! One field of a cron expression: checked, and written as the parser of croner takes it.
 //!
 //! croner reads more than cron does (a name of a month in the field of hours, empty items) and says little
-//! about what it refuses. So every item is checked here, names become numbers, and `5/15` a range.
+//! about what it refuses. So every item is checked here, and ranges and steps become the numbers they stand
+//! for.
 
 use std::ops::Range;
 
@@ -28,7 +29,7 @@ pub(super) struct Refused {
 const MONTHS: [&str; 12] =
     ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"];
 const WEEKDAYS: [&str; 7] = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
-/// Sunday as the end of a week.
+/// Sunday again, as the end of a week.
 const SUNDAY: u16 = 7;
 
 impl Field {
@@ -50,6 +51,14 @@ impl Field {
             Field::DayOfMonth => (1, 31),
             Field::Month => (1, 12),
             Field::DayOfWeek => (0, SUNDAY),
+        }
+    }
+
+    /// The numbers without the second one for Sunday.
+    fn once_each(self) -> (u16, u16) {
+        match self {
+            Field::DayOfWeek => (0, SUNDAY - 1),
+            Field::Second | Field::Minute | Field::Hour | Field::DayOfMonth | Field::Month => self.numbers(),
         }
     }
 
@@ -146,55 +155,41 @@ impl Item<'_> {
         Refused { range: self.at..self.at + self.text.len(), reason: reason.into(), help: help.into() }
     }
 
-    /// `*`, `3`, `1-5`, each with a step or without.
+    /// `*`, `3`, `1-5`, each with a step or without: the numbers one by one. A range may go over the end, as
+    /// `22-2` and `FRI-MON` do.
     fn range_and_step(&self) -> Result<String, Refused> {
         let (range, step) = match self.text.split_once('/') {
             Some((range, step)) => (range, Some(self.step(step)?)),
             None => (self.text, None),
         };
-        let (least, most) = self.field.numbers();
+        let (least, most) = self.field.once_each();
         let (first, last) = if range == "*" {
             (least, most)
         } else if let Some((first, last)) = range.split_once('-') {
-            self.range(first, last)?
+            (self.number(first)?, self.number(last)?)
         } else {
             let number = self.number(range)?;
-            (number, if step.is_some() { most } else { number })
+            (number, if step.is_some() { number.max(most) } else { number })
         };
-        Ok(match step {
-            Some(step) => format!("{first}-{last}/{step}"),
-            None if range == "*" => "*".to_owned(),
-            None if first == last => first.to_string(),
-            None => format!("{first}-{last}"),
-        })
-    }
-
-    fn range(&self, first: &str, last: &str) -> Result<(u16, u16), Refused> {
-        let (first, mut last) = (self.number(first)?, self.number(last)?);
-        if self.field == Field::DayOfWeek && last == 0 && first > 0 {
-            last = SUNDAY;
-        }
-        if first > last {
-            let (least, most) = self.field.numbers();
-            let most = if self.field == Field::DayOfWeek { SUNDAY - 1 } else { most };
-            let reason = format!("the range `{}` ends before it begins", self.text);
-            return Err(self.refuse_with(reason, format!("write `{first}-{most},{least}-{last}`")));
-        }
-        Ok((first, last))
+        let count = most - least + 1;
+        let last = if last < first { last + count } else { last };
+        let numbers = (first..=last).step_by(usize::from(step.unwrap_or(1)));
+        let numbers: Vec<String> =
+            numbers.map(|number| (least + (number - least) % count).to_string()).collect();
+        Ok(numbers.join(","))
     }
 
     fn step(&self, step: &str) -> Result<u16, Refused> {
-        let (least, most) = self.field.numbers();
+        let (least, most) = self.field.once_each();
         match plain_number(step) {
             Some(0) => Err(self.refuse("a step must be at least 1")),
             Some(step) if step <= most - least => Ok(step),
             Some(step) => {
-                let reason =
-                    format!("a step of {step} leads out of the {}s {least} to {most}", self.field.noun());
+                let reason = format!("a step of {step} leads out of the numbers {least} to {most}");
                 let help = "for an interval of any length write `every`, like every = \"90m\"";
                 Err(self.refuse_with(reason, help))
             }
-            None => Err(self.refuse(format!("`{step}` is not a step"))),
+            None => Err(self.refuse(format!("`{}` is not a step", step.escape_debug()))),
         }
     }
 

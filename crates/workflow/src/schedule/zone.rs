@@ -9,8 +9,9 @@ use super::{Part, RuleError};
 
 /// No clock differs from UTC by more, in seconds.
 const WIDEST_OFFSET_S: i64 = 16 * 3_600;
-/// A zone does not change its clock twice within this time, in seconds.
-const BETWEEN_CHANGES_S: i64 = 3_600;
+/// A zone does not change its clock twice within this time, in seconds. The nearest two changes that there ever
+/// were are some days apart.
+const BETWEEN_CHANGES_S: i64 = 86_400;
 
 /// A time zone by its IANA name.
 #[derive(Debug, Clone, Copy)]
