@@ -44,6 +44,18 @@ impl Field {
         }
     }
 
+    /// The noun with its article.
+    fn one(self) -> &'static str {
+        match self {
+            Field::Second => "a second",
+            Field::Minute => "a minute",
+            Field::Hour => "an hour",
+            Field::DayOfMonth => "a day of month",
+            Field::Month => "a month",
+            Field::DayOfWeek => "a day of week",
+        }
+    }
+
     fn numbers(self) -> (u16, u16) {
         match self {
             Field::Second | Field::Minute => (0, 59),
@@ -222,7 +234,7 @@ impl Item<'_> {
                 let mut budget = names.len();
                 let first: String = text.chars().take(3).collect();
                 let near = crate::suggest::nearest(&first, names.iter().copied(), &mut budget);
-                let reason = format!("`{}` is not a {}", text.escape_debug(), self.field.noun());
+                let reason = format!("`{}` is not {}", text.escape_debug(), self.field.one());
                 Err(match near {
                     Some(name) => self.refuse_with(reason, format!("did you mean `{name}`?")),
                     None => self.refuse(reason),

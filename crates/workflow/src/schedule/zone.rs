@@ -144,7 +144,8 @@ impl Zone {
 fn help_for(name: &str) -> String {
     let names = || TZ_VARIANTS.iter().map(|zone| zone.name());
     let city = |zone: &&str| zone.rsplit('/').next().is_some_and(|city| city.eq_ignore_ascii_case(name));
-    let mut budget = TZ_VARIANTS.len();
+    // Three letters are near to many others and mean none of them.
+    let mut budget = if name.len() > 3 { TZ_VARIANTS.len() } else { 0 };
     match names().find(city).or_else(|| crate::suggest::nearest(name, names(), &mut budget)) {
         Some(zone) => format!("did you mean `{zone}`?"),
         None => "write an IANA name, like `Europe/Berlin`, or `UTC`".to_owned(),
