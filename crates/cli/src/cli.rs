@@ -186,7 +186,7 @@ Exit codes:
 const GROUPS: &[(&str, &[&str])] = &[
     ("Run workflows", &["run", "submit", "resume", "serve", "worker"]),
     ("See what happens", &["runs", "inspect", "logs", "watch", "why", "jobs", "stats"]),
-    ("Step in", &["cancel", "retry", "enqueue", "queue"]),
+    ("Step in", &["cancel", "retry", "enqueue", "queue", "schedule"]),
     ("Write workflows", &["validate", "graph", "apply", "workflows"]),
     ("Keep house", &["db", "completions"]),
 ];

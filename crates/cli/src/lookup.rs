@@ -115,7 +115,8 @@ pub(crate) fn no_registration(database: &Database, name: &str, reason: &str) -> 
     Ok(Failure::not_found(format!("{reason} `{name}` in {}{hint}", database.place()), help))
 }
 
-fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+/// The name that is most like another, if one is like it.
+pub(crate) fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     names
         .map(|candidate| (strsim::jaro_winkler(name, candidate), candidate))
         .filter(|(likeness, _)| *likeness >= MIN_LIKENESS)

@@ -13,7 +13,7 @@ use crate::cli::GlobalOptions;
 use crate::database::Database;
 use crate::error::Failure;
 use crate::{files, lookup, output};
-pub(crate) use parameters::describe as describe_param;
+pub(crate) use parameters::{describe as describe_param, invalid as invalid_params, parse_pair};
 
 /// The longest run key, in bytes.
 const MAX_RUN_KEY_BYTES: usize = 500;

@@ -20,6 +20,14 @@ pub(crate) fn rfc3339(at_ms: i64) -> String {
     }
 }
 
+/// In UTC to the second, `2026-11-20T12:03:04Z`.
+pub(crate) fn utc(at_ms: i64) -> String {
+    match DateTime::<Utc>::from_timestamp_millis(at_ms) {
+        Some(instant) => instant.to_rfc3339_opts(SecondsFormat::AutoSi, true),
+        None => format!("{at_ms} ms"),
+    }
+}
+
 /// The time of day on this machine's clock, `12:03:04`.
 pub(crate) fn clock(at_ms: i64) -> String {
     local(at_ms, "%H:%M:%S")

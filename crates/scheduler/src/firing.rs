@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use windlass_engine::store::{COUNTED_MAX, Fired};
 use windlass_engine::{Error, Result, Store};
+use windlass_workflow::schedule::local_text;
 
 /// Schedules whose next occurrence is due, of one round at most.
 const SCHEDULES_MAX: i64 = 100;
@@ -44,7 +45,7 @@ impl Firing {
         match store.fire(schedule_id) {
             Ok(fired) => {
                 self.failing.remove(&schedule_id);
-                tell(schedule_id, &fired);
+                tell(&fired);
                 Ok(fired.again)
             }
             Err(error @ (Error::Invalid { .. } | Error::NotFound { .. } | Error::Internal { .. })) => {
@@ -62,23 +63,27 @@ impl Firing {
 }
 
 /// The log of what was done.
-fn tell(schedule_id: i64, fired: &Fired) {
-    let Fired { started, skipped, waiting, missed, stopped, again: _ } = fired;
-    for (run_id, scheduled_for) in started {
-        tracing::info!(schedule_id, run_id, scheduled_for, "started the run of a schedule");
+fn tell(fired: &Fired) {
+    let Fired { schedule, started, skipped, waiting, missed, stopped, again: _ } = fired;
+    for (run_id, at_ms) in started {
+        tracing::info!(schedule, run_id, scheduled_for = text(*at_ms), "the schedule starts a run");
     }
-    for (scheduled_for, reason) in skipped {
-        tracing::info!(schedule_id, scheduled_for, reason, "an occurrence gets no run");
+    for (at_ms, reason) in skipped {
+        tracing::info!(schedule, scheduled_for = text(*at_ms), reason, "an occurrence gets no run");
     }
-    for scheduled_for in waiting {
-        tracing::debug!(schedule_id, scheduled_for, "an occurrence waits");
+    for at_ms in waiting {
+        tracing::debug!(schedule, scheduled_for = text(*at_ms), "an occurrence waits");
     }
     for run_id in stopped {
-        tracing::info!(schedule_id, run_id, "asked the run to stop: the next occurrence takes its place");
+        tracing::info!(schedule, run_id, "asked the run to stop: the next occurrence takes its place");
     }
     if *missed >= COUNTED_MAX {
-        tracing::warn!(schedule_id, missed, "so many missed occurrences get no run, or more");
+        tracing::warn!(schedule, missed, "at least so many missed occurrences get no run");
     } else if *missed > 0 {
-        tracing::warn!(schedule_id, missed, "missed occurrences get no run");
+        tracing::warn!(schedule, missed, "missed occurrences get no run");
     }
+}
+
+fn text(at_ms: i64) -> String {
+    local_text(at_ms, "UTC")
 }

@@ -19,7 +19,7 @@ mod tree;
 
 pub use draw::{DrawError, Drawing};
 pub use graph::Graph;
-pub use lower::parse;
+pub use lower::{check_schedule_name, parse};
 pub use model::{Action, Job, OnInterrupt, OutputSource, Param, ParamKind, Retry, Workflow};
 pub use report::{Colour, Diagnostic, Report};
 pub use source::{Format, Source};

@@ -14,6 +14,7 @@ mod resume;
 mod retry;
 mod run;
 mod runs;
+pub(crate) mod schedule;
 mod serve;
 mod stats;
 mod submit;
@@ -37,6 +38,7 @@ pub(crate) enum Command {
     Resume(resume::ResumeArgs),
     Serve(serve::ServeArgs),
     Worker(worker::WorkerArgs),
+    Schedule(schedule::ScheduleArgs),
     Runs(runs::RunsArgs),
     Inspect(inspect::InspectArgs),
     Logs(logs::LogsArgs),
@@ -75,6 +77,7 @@ pub(crate) fn execute(cli: Cli) -> Result<(), Failure> {
         Command::Resume(args) => resume::execute(&global, &args),
         Command::Serve(args) => serve::execute(global, &args),
         Command::Worker(args) => worker::execute(&global, &args),
+        Command::Schedule(args) => schedule::execute(&global, &args),
         Command::Runs(args) => runs::execute(&global, args),
         Command::Inspect(args) => inspect::execute(&global, &args),
         Command::Logs(args) => logs::execute(&global, &args),

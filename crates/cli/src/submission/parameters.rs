@@ -13,7 +13,7 @@ use crate::files;
 const MAX_FILE_BYTES: usize = 16 * 1024 * 1024;
 
 /// Reads `key=value`; for clap.
-pub(super) fn parse_pair(text: &str) -> Result<(String, String), String> {
+pub(crate) fn parse_pair(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.trim().is_empty() => Ok((key.trim().to_owned(), value.to_owned())),
         Some(_) => Err("the name before `=` is missing; write for example day=2026-11-20".to_owned()),
@@ -40,7 +40,8 @@ pub(super) fn bind(
     params::bind(&workflow.params, supplied).map_err(|errors| invalid(workflow, &errors))
 }
 
-fn invalid(workflow: &Workflow, errors: &[ParamError]) -> Failure {
+/// What to say of values that a workflow does not take.
+pub(crate) fn invalid(workflow: &Workflow, errors: &[ParamError]) -> Failure {
     let message = match errors {
         [only] => only.to_string(),
         several => {

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 use windlass::store::{JobCounts, Run, Submitted};
-use windlass::{JobStatus, RunStatus, StopReason};
+use windlass::{JobStatus, RunSource, RunStatus, StopReason};
 
 use crate::database::Database;
 use crate::error::Failure;
@@ -19,6 +19,9 @@ pub(crate) struct RunView {
     stop_reason: Option<&'static str>,
     params: Value,
     run_key: Option<String>,
+    source: Option<&'static str>,
+    schedule_id: Option<i64>,
+    scheduled_for: Option<String>,
     dir: Option<String>,
     created_at: Option<String>,
     started_at: Option<String>,
@@ -44,6 +47,9 @@ impl RunView {
             stop_reason: run.stop_reason.map(StopReason::as_str),
             params: json(&run.params),
             run_key: run.run_key.clone(),
+            source: run.source.map(RunSource::as_str),
+            schedule_id: run.schedule_id,
+            scheduled_for: instant(run.scheduled_for),
             dir: run.dir.clone(),
             created_at: instant(Some(run.created_at)),
             started_at: instant(run.started_at),

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::{Bench, GOOD};
 
-const VERBS: [&str; 22] = [
+const VERBS: [&str; 23] = [
     "run",
     "submit",
     "resume",
@@ -22,6 +22,7 @@ const VERBS: [&str; 22] = [
     "retry",
     "enqueue",
     "queue",
+    "schedule",
     "validate",
     "graph",
     "apply",

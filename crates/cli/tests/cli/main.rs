@@ -12,6 +12,7 @@ mod queues;
 mod reading;
 mod registering;
 mod runs;
+mod schedules;
 mod serving;
 mod sqlite_files;
 mod sqlite_restore;

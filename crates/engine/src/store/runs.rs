@@ -170,6 +170,21 @@ impl Store {
         })
     }
 
+    /// The newest runs of a schedule.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn runs_of_schedule(&self, schedule_id: i64, limit: i64) -> Result<Vec<Run>> {
+        self.read(|connection| {
+            all(
+                connection,
+                select_runs!("WHERE schedule_id = $1 ORDER BY id DESC LIMIT $2"),
+                &[schedule_id.into(), limit.into()],
+                read_run,
+            )
+        })
+    }
+
     /// The ids of all runs that are not over, the oldest first.
     ///
     /// # Errors

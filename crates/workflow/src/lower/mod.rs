@@ -16,6 +16,7 @@ mod settings;
 mod top;
 
 use job::Draft;
+pub use name::check_schedule_name;
 use top::Top;
 
 use crate::job_names::JobNames;

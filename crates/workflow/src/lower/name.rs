@@ -46,6 +46,21 @@ impl Rule {
     }
 }
 
+/// Whether a schedule may have the name.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check_schedule_name(name: &str) -> Result<(), String> {
+    let mut findings = Findings::default();
+    if name.len() > limits::NAME_CHARS {
+        return Err(format!("a name has at most {} characters", limits::NAME_CHARS));
+    }
+    match check(name, &(0..0), Rule::Schedule, &mut findings) {
+        true => Ok(()),
+        false => Err(format!("a name needs {}", Rule::Schedule.reason())),
+    }
+}
+
 /// Whether the name follows its rule; says so if it does not.
 pub(super) fn check(name: &str, span: &Span, rule: Rule, findings: &mut Findings) -> bool {
     let noun = rule.noun();

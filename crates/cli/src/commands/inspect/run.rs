@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
-use windlass::JobStatus;
-use windlass::store::{Job, JobCounts, Run};
+use windlass::store::{Job, JobCounts, Run, Schedule};
+use windlass::workflow::schedule::local_text;
+use windlass::{JobStatus, RunSource};
 
 use crate::cli::GlobalOptions;
 use crate::database::Database;
@@ -24,6 +25,8 @@ pub(crate) struct Facts {
     jobs: Vec<Job>,
     counts: JobCounts,
     interrupted: bool,
+    /// The schedule that made it.
+    schedule: Option<Schedule>,
     /// The names of the jobs that a job needs, by its id.
     needs: HashMap<i64, Vec<String>>,
 }
@@ -33,13 +36,17 @@ impl Facts {
         let jobs = database.ask(|store| store.jobs_of_run(run.id))?;
         let counts = database.ask(|store| store.job_counts(run.id))?;
         let interrupted = database.ask(|store| store.is_interrupted(run.id))?;
+        let schedule = match run.schedule_id {
+            Some(schedule_id) => Some(database.ask(|store| store.schedule(schedule_id))?),
+            None => None,
+        };
         let names: HashMap<i64, String> = jobs.iter().map(|job| (job.id, describe::job_name(job))).collect();
         let mut needs: HashMap<i64, Vec<String>> = HashMap::new();
         for (parent_id, child_id) in database.ask(|store| store.dependencies(run.id))? {
             let parent = names.get(&parent_id).cloned().unwrap_or_else(|| format!("j{parent_id}"));
             needs.entry(child_id).or_default().push(parent);
         }
-        Ok(Facts { run, jobs, counts, interrupted, needs })
+        Ok(Facts { run, jobs, counts, interrupted, schedule, needs })
     }
 
     pub(crate) fn view(&self) -> InspectedRun {
@@ -70,6 +77,7 @@ fn heading(facts: &Facts, now_ms: i64) -> String {
     let took = describe::span(run.started_at, run.finished_at, now_ms);
     let params = describe::params(&run.params);
     let lines = describe::facts(&[
+        ("schedule", facts.schedule.as_ref().map(|schedule| occasion(run, schedule))),
         ("created", Some(describe::instant(run.created_at, now_ms))),
         ("started", run.started_at.map(|at| describe::instant(at, now_ms))),
         ("finished", run.finished_at.map(|at| describe::instant(at, now_ms))),
@@ -88,6 +96,18 @@ fn heading(facts: &Facts, now_ms: i64) -> String {
     ]);
     let state = describe::run_state(run, facts.interrupted);
     format!("{}  {}  {state}\n{lines}", paint(BOLD, title), printable(&run.workflow))
+}
+
+/// The schedule that made a run, and for which time.
+fn occasion(run: &Run, schedule: &Schedule) -> String {
+    let key = printable(&schedule.key()).into_owned();
+    let time = run.scheduled_for.map(|at_ms| local_text(at_ms, &schedule.definition.timezone));
+    match (run.source, time) {
+        (Some(RunSource::Schedule), Some(time)) => format!("{key} for {time}"),
+        (Some(source), Some(time)) => format!("{key} for {time} ({})", source.as_str()),
+        (Some(source), None) => format!("{key} ({})", source.as_str()),
+        (None, _) => key,
+    }
 }
 
 fn jobs_table(facts: &Facts, now_ms: i64) -> String {

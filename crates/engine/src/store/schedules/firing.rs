@@ -18,6 +18,8 @@ use crate::store::submit::submit;
 /// What firing a schedule came to. Nominal times are milliseconds since the Unix epoch.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Fired {
+    /// The schedule, as `WORKFLOW/NAME`; empty when there was nothing to do.
+    pub schedule: String,
     /// Runs that were made, with their nominal times.
     pub started: Vec<(i64, i64)>,
     /// Nominal times of occurrences that get no run, and why.
@@ -143,7 +145,7 @@ fn write(connection: &mut dyn Connection, seen: &Seen, stock: &Stock, now_ms: i6
         // A run has ended meanwhile, or another scheduler was faster.
         return Ok(outdated);
     }
-    let mut fired = Fired { missed: seen.plan.missed_count, ..Fired::default() };
+    let mut fired = Fired { schedule: schedule.key(), missed: seen.plan.missed_count, ..Fired::default() };
     let has_room = stop(connection, schedule, &decision, now_ms, &mut fired)?;
     start(connection, schedule, stock, &decision, now_ms, &mut fired)?;
     let has_refused = !fired.skipped.is_empty();

@@ -1,0 +1,63 @@
+//! `windlass schedule list`: every schedule and when it fires next.
+
+use clap::Args;
+use windlass::Store;
+use windlass::store::Schedule;
+
+use super::words;
+use crate::cli::GlobalOptions;
+use crate::database::Database;
+use crate::error::Failure;
+use crate::output::{self, Format, Output};
+use crate::style::printable;
+use crate::table::{self, Column, Table};
+use crate::time;
+use crate::views::ScheduleView;
+
+/// List the schedules and when each fires next
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct ListArgs {}
+
+const EXAMPLES: &str = "\
+Examples:
+  windlass schedule list
+  windlass schedule list -o json | jq '.[] | select(.paused_at)'";
+
+pub(super) fn execute(global: &GlobalOptions, _args: &ListArgs) -> Result<(), Failure> {
+    let database = Database::existing(global)?;
+    let schedules = database.ask(Store::schedules)?;
+    if schedules.is_empty() && global.output == Format::Text {
+        output::note(&format!(
+            "there are no schedules; write [[schedules]] into a workflow's file and `{}` it",
+            database.hint("apply FILE")
+        ));
+        return Ok(());
+    }
+    let views: Vec<ScheduleView> = schedules.iter().map(ScheduleView::new).collect();
+    Output { format: global.output }.list(&views, |_| text(&schedules))
+}
+
+fn text(schedules: &[Schedule]) -> String {
+    let now_ms = time::now_ms();
+    let mut table = Table::new(&[
+        Column::Left("SCHEDULE"),
+        Column::Yielding("RULE"),
+        Column::Optional("TIMEZONE"),
+        Column::Left("NEXT"),
+        Column::Left("IN"),
+        Column::Left("STATE"),
+    ]);
+    for schedule in schedules {
+        let next_at = schedule.next_at.filter(|_| schedule.is_active());
+        table.row([
+            printable(&schedule.key()).into_owned(),
+            printable(&words::rule(&schedule.definition)).into_owned(),
+            schedule.definition.timezone.clone(),
+            next_at.map(|at_ms| words::local(at_ms, &schedule.definition)).unwrap_or_default(),
+            next_at.map(|at_ms| time::relative(at_ms, now_ms)).unwrap_or_default(),
+            words::state(schedule, now_ms),
+        ]);
+    }
+    table.render(table::stdout_width())
+}

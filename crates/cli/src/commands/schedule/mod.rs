@@ -1,0 +1,65 @@
+//! `windlass schedule`: when registered workflows run by themselves.
+
+mod add;
+mod backfill;
+mod list;
+mod next;
+mod pause;
+mod remove;
+mod resume;
+mod select;
+mod show;
+mod trigger;
+pub(crate) mod words;
+
+use clap::{Args, Subcommand};
+
+use crate::cli::GlobalOptions;
+use crate::error::Failure;
+
+/// Add, list, show, pause, trigger or backfill schedules
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct ScheduleArgs {
+    #[command(subcommand)]
+    command: ScheduleCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum ScheduleCommand {
+    List(list::ListArgs),
+    Show(show::ShowArgs),
+    Next(next::NextArgs),
+    Add(add::AddArgs),
+    Remove(remove::RemoveArgs),
+    Pause(pause::PauseArgs),
+    Resume(resume::ResumeArgs),
+    Trigger(trigger::TriggerArgs),
+    Backfill(backfill::BackfillArgs),
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  windlass schedule list
+  windlass schedule next nightly -n 5
+  windlass schedule add weekly report --cron '0 6 * * mon' --timezone Europe/Berlin
+  windlass schedule trigger nightly
+  windlass schedule backfill nightly --from 2026-11-01 --to 2026-11-08
+
+A schedule is WORKFLOW/NAME. The workflow alone is enough when it has one schedule, and the name alone when
+only one schedule has it. Schedules fire while `windlass serve` or `windlass worker` runs.";
+
+/// Does what the part of the verb asks for.
+pub(crate) fn execute(global: &GlobalOptions, args: &ScheduleArgs) -> Result<(), Failure> {
+    match &args.command {
+        ScheduleCommand::List(args) => list::execute(global, args),
+        ScheduleCommand::Show(args) => show::execute(global, args),
+        ScheduleCommand::Next(args) => next::execute(global, args),
+        ScheduleCommand::Add(args) => add::execute(global, args),
+        ScheduleCommand::Remove(args) => remove::execute(global, args),
+        ScheduleCommand::Pause(args) => pause::execute(global, args),
+        ScheduleCommand::Resume(args) => resume::execute(global, args),
+        ScheduleCommand::Trigger(args) => trigger::execute(global, args),
+        ScheduleCommand::Backfill(args) => backfill::execute(global, args),
+    }
+}

@@ -1,0 +1,45 @@
+//! `windlass schedule resume`: fires again.
+
+use clap::Args;
+
+use super::{select, words};
+use crate::cli::{GlobalOptions, quoted};
+use crate::database::Database;
+use crate::error::Failure;
+use crate::output;
+
+/// Let a schedule fire again, from now on
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct ResumeArgs {
+    /// The schedule
+    #[arg(value_name = "SCHEDULE")]
+    name: String,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  windlass schedule resume nightly
+
+What the pause hid is not caught up; `windlass schedule backfill` makes up for it.";
+
+pub(super) fn execute(global: &GlobalOptions, args: &ResumeArgs) -> Result<(), Failure> {
+    let database = Database::existing(global)?;
+    let schedule = select::find(&database, &args.name)?;
+    let key = schedule.key();
+    if !database.ask(|store| store.resume_schedule(schedule.id))? {
+        output::note(&format!("schedule {key} was not paused"));
+    }
+    let schedule = database.ask(|store| store.schedule(schedule.id))?;
+    output::note(&match (schedule.workflow_paused_at, schedule.next_at) {
+        (Some(_), _) => format!(
+            "schedule {key} fires nothing yet: its workflow is paused; `{}` ends that",
+            global.hint(&format!("workflows resume {}", quoted(&schedule.workflow)))
+        ),
+        (None, Some(next_at)) => {
+            format!("schedule {key} fires next at {}", words::local(next_at, &schedule.definition))
+        }
+        (None, None) => format!("schedule {key} has no more times"),
+    });
+    Ok(())
+}

@@ -1,0 +1,92 @@
+//! Which schedule is meant by a name on the command line.
+
+use windlass::Store;
+use windlass::store::Schedule;
+
+use crate::database::Database;
+use crate::error::Failure;
+use crate::lookup::nearest;
+
+/// Why a name means no schedule.
+#[derive(Debug, PartialEq, Eq)]
+enum Unclear {
+    /// Nothing has the name; the nearest one that something has.
+    Unknown(Option<String>),
+    /// Several are meant.
+    Several(Vec<String>),
+}
+
+/// The schedule of a name, or what to write instead.
+pub(super) fn find(database: &Database, name: &str) -> Result<Schedule, Failure> {
+    let schedules = database.ask(Store::schedules)?;
+    let place = database.place();
+    match select(&schedules, name) {
+        Ok(schedule) => Ok(schedule.clone()),
+        Err(Unclear::Several(keys)) => Err(Failure::usage(
+            format!("`{name}` may be {}", keys.join(" or ")),
+            format!("write one of them, for example {}", keys.first().map_or("", String::as_str)),
+        )),
+        Err(Unclear::Unknown(_)) if schedules.is_empty() => Err(Failure::not_found(
+            format!("there is no schedule in {place}"),
+            format!("write [[schedules]] into a workflow's file and `{}` it", database.hint("apply FILE")),
+        )),
+        Err(Unclear::Unknown(near)) => {
+            let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+            Err(Failure::not_found(
+                format!("there is no schedule `{name}` in {place}{hint}"),
+                format!("`{}` lists them", database.hint("schedule list")),
+            ))
+        }
+    }
+}
+
+/// `WORKFLOW/NAME`; or a workflow that has one schedule; or a name that one schedule has.
+fn select<'a>(schedules: &'a [Schedule], name: &str) -> Result<&'a Schedule, Unclear> {
+    if let Some(schedule) = schedules.iter().find(|schedule| schedule.key() == name) {
+        return Ok(schedule);
+    }
+    let of_workflow: Vec<&Schedule> = schedules.iter().filter(|schedule| schedule.workflow == name).collect();
+    let named: Vec<&Schedule> = schedules.iter().filter(|schedule| schedule.name == name).collect();
+    match (of_workflow.as_slice(), named.as_slice()) {
+        ([only], _) | ([], [only]) => Ok(only),
+        ([], []) => {
+            let keys: Vec<String> = schedules.iter().map(Schedule::key).collect();
+            let names = schedules
+                .iter()
+                .flat_map(|schedule| [schedule.workflow.as_str(), schedule.name.as_str()])
+                .chain(keys.iter().map(String::as_str));
+            Err(Unclear::Unknown(nearest(name, names).map(str::to_owned)))
+        }
+        ([], several) | (several, _) => {
+            Err(Unclear::Several(several.iter().map(|schedule| schedule.key()).collect()))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::schedule::words::tests::schedule;
+
+    #[test]
+    fn a_name_means_one_schedule() {
+        let schedules = [
+            schedule("report", "default"),
+            schedule("billing", "daily"),
+            schedule("billing", "monthly"),
+            schedule("cleanup", "daily"),
+            schedule("monthly", "monthly"),
+        ];
+        let means = |name| select(&schedules, name).map(Schedule::key);
+        let key = |key: &str| Ok(key.to_owned());
+        assert_eq!(means("billing/daily"), key("billing/daily"));
+        assert_eq!(means("report"), key("report/default"));
+        assert_eq!(means("default"), key("report/default"));
+        assert_eq!(means("monthly"), key("monthly/monthly"), "the workflow comes first");
+        let several = |keys: [&str; 2]| Err(Unclear::Several(keys.map(str::to_owned).to_vec()));
+        assert_eq!(means("billing"), several(["billing/daily", "billing/monthly"]));
+        assert_eq!(means("daily"), several(["billing/daily", "cleanup/daily"]));
+        assert_eq!(means("bilings"), Err(Unclear::Unknown(Some("billing".to_owned()))));
+        assert_eq!(means("xyz"), Err(Unclear::Unknown(None)));
+    }
+}
