@@ -18,6 +18,7 @@ mod postgres_guide;
 mod postgres_network;
 mod processes;
 mod recovery;
+mod schedules;
 mod scripts;
 mod serve_folder;
 mod serve_manager;

@@ -121,7 +121,7 @@ fn known(connection: &mut dyn Connection, schedule_id: i64, at_ms: &[i64]) -> Re
         connection,
         "SELECT (SELECT count(*) FROM runs WHERE schedule_id = $1 AND scheduled_for {in $2}),
                 (SELECT count(*) FROM occurrences
-                 WHERE schedule_id = $1 AND scheduled_for {in $2} AND status = 'WAITING')",
+                 WHERE schedule_id = $1 AND scheduled_for {in $2} AND {guard status = 'WAITING'})",
         &[schedule_id.into(), (&json_ids(at_ms)).into()],
         |row| Ok((row.integer(0)?, row.integer(1)?)),
     )
