@@ -211,3 +211,6 @@ fn start_backfills(decision: &mut Decision, situation: &Situation) {
         decision.start.push((backfilled.at_ms, RunSource::Backfill));
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -106,3 +106,6 @@ fn refusal(definition: &Definition, at_ms: i64, now_ms: i64, caught_up: i64) -> 
     }
     None
 }
+
+#[cfg(test)]
+mod tests;
