@@ -122,7 +122,12 @@ fn plans() -> BTreeMap<&'static str, Vec<String>> {
              FROM generate_series(1, 2 * {ROWS}) AS n;
              INSERT INTO runs (workflow, status, finished_at, unfinished_jobs)
              SELECT 'old', 'SUCCESSFUL', 1000000, 0 FROM generate_series(1, 10000);
-             ANALYZE jobs; ANALYZE runs;"
+             INSERT INTO schedules (workflow, name, removed_at)
+             SELECT 'old', CAST(n AS TEXT), 1 FROM generate_series(1, 100) AS n;
+             INSERT INTO occurrences (schedule_id, scheduled_for, status, source, start_after)
+             SELECT 1 + n % 100, n, CASE n % 2 WHEN 0 THEN 'SKIPPED' ELSE 'WAITING' END, 'schedule', n
+             FROM generate_series(1, {ROWS}) AS n;
+             ANALYZE jobs; ANALYZE runs; ANALYZE schedules; ANALYZE occurrences;"
         ))
         .unwrap();
     let plans = Plans::default();
@@ -165,6 +170,7 @@ fn plans() -> BTreeMap<&'static str, Vec<String>> {
     store.outputs(run_id, &["j0".to_owned()]).unwrap();
     store.find_job_by_name(run_id, "j0").unwrap();
     store.prune_step(support::older_than(clock.now_ms() - 500)).unwrap();
+    support::fire_schedules(&store, &clock);
     std::mem::take(&mut *plans.lock().unwrap())
 }
 
@@ -172,7 +178,7 @@ fn plans() -> BTreeMap<&'static str, Vec<String>> {
 fn no_statement_that_runs_all_the_time_reads_a_table_from_end_to_end_on_postgres() {
     let plans = plans();
     assert!(plans.len() >= 25, "{} statements were recorded", plans.len());
-    let tables = ["jobs", "runs", "job_dependencies", "job_attempts", "job_logs"];
+    let tables = ["jobs", "runs", "job_dependencies", "job_attempts", "job_logs", "occurrences"];
     for (statement, plan) in &plans {
         for (step, next) in plan.iter().zip(plan.iter().skip(1).map(String::as_str).chain([""])) {
             // Every job of every run is found by that.

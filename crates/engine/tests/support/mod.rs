@@ -7,12 +7,13 @@ use windlass_engine::db::Database;
 use windlass_engine::db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
 use windlass_engine::db::sqlite::{SqliteDatabase, SqliteOptions};
 use windlass_engine::store::{
-    Abilities, ClaimRequest, ClaimedJob, Claims, Finish, Finished, NewJob, NewRun, NewWorker, Order, Prune,
-    QueueLimits, Rate, Scope, Setting,
+    Abilities, Backfill, ClaimRequest, ClaimedJob, Claims, Finish, Finished, NewJob, NewRegistration, NewRun,
+    NewWorker, Order, Prune, QueueLimits, Rate, Scope, Setting,
 };
 use windlass_engine::transition::{Outcome, Repeat, after_attempt};
 use windlass_engine::{Clock, Random, Store};
 use windlass_test_database::{Access, Sql, TestDatabase, Underneath};
+use windlass_workflow::model::{Catchup, Overlap, Rule, Schedule};
 use windlass_workflow::model::{Concurrency, OnFull};
 use windlass_workflow::{Action, Job, OnInterrupt, OutputSource, Retry, Workflow};
 
@@ -200,4 +201,36 @@ pub fn graph(needs: Vec<Vec<usize>>) -> Workflow {
         schedules: Vec::new(),
         jobs,
     }
+}
+
+/// Fires schedules in every way: what is due, what was missed, what waits, what is stopped for another, and a
+/// backfill.
+pub fn fire_schedules(store: &Store, clock: &Clock) {
+    let overlaps = [Overlap::Skip, Overlap::QueueAll, Overlap::CancelRunning];
+    let schedules = overlaps.map(|overlap| Schedule {
+        name: format!("{overlap:?}"),
+        rule: Rule::EveryMs(1_000),
+        timezone: "UTC".to_owned(),
+        overlap,
+        catchup: Catchup::Last,
+        catchup_window_ms: None,
+        catchup_max: 10,
+        start_ms: None,
+        end_ms: None,
+        jitter_ms: 0,
+        params: Default::default(),
+    });
+    let workflow = Workflow { name: "fired".to_owned(), schedules: schedules.into(), ..graph(vec![vec![]]) };
+    store.apply(NewRegistration { workflow, file: None, dir: None }).unwrap();
+    let schedule_id = store.schedules().unwrap()[0].id;
+    for _turn in 0..3 {
+        clock.advance_ms(15_000);
+        store.next_firing().unwrap();
+        for schedule_id in store.schedules_to_fire(100).unwrap() {
+            store.fire(schedule_id).unwrap();
+        }
+    }
+    let to_ms = clock.now_ms();
+    store.backfill(Backfill { schedule_id, from_ms: to_ms - 5_000, to_ms, at_once: 2 }).unwrap();
+    store.fire(schedule_id).unwrap();
 }

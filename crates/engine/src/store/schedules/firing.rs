@@ -64,7 +64,9 @@ impl Store {
                                AND occurrences.schedule_id > waiting.schedule_id)
                      FROM waiting WHERE waiting.schedule_id IS NOT NULL
                  )
-                 SELECT schedule_id FROM waiting WHERE schedule_id IS NOT NULL",
+                 SELECT waiting.schedule_id FROM waiting
+                 JOIN schedules ON schedules.id = waiting.schedule_id
+                 WHERE {guard schedules.paused_at IS NULL} AND {guard schedules.removed_at IS NULL}",
                 &[],
                 |row| row.integer(0),
             )?;

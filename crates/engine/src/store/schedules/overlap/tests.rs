@@ -119,7 +119,8 @@ fn what_waits_is_bounded_and_the_latest_are_given_up() {
 #[test]
 fn backfills_keep_to_their_own_limit_and_their_order() {
     // (waiting: nominal time and how many at once, unfinished, start)
-    let cases: Vec<(Vec<(i64, i64)>, i64, Vec<i64>)> = vec![
+    type Case = (Vec<(i64, i64)>, i64, Vec<i64>);
+    let cases: Vec<Case> = vec![
         (vec![(1, 1), (2, 1)], 0, vec![1]),
         (vec![(1, 1), (2, 1)], 1, vec![]),
         (vec![(1, 3), (2, 3), (3, 3), (4, 3)], 1, vec![1, 2]),
