@@ -1,7 +1,7 @@
 //! Runs and jobs in words and colours, for all verbs that show them.
 
 use serde_json::Value;
-use windlass::store::{Job, JobCounts, Run};
+use windlass::store::{self, Job, JobCounts, Run};
 use windlass::workflow::Workflow;
 use windlass::workflow::model::{Rule, Schedule};
 use windlass::{JobStatus, StopReason};
@@ -76,6 +76,15 @@ pub(crate) fn counts(counts: &JobCounts) -> String {
 /// The schedules of a workflow, as `default: 0 3 * * * Europe/Berlin`.
 pub(crate) fn schedules(workflow: &Workflow) -> String {
     workflow.schedules.iter().map(schedule).collect::<Vec<_>>().join("; ")
+}
+
+/// The schedule that occurs next, of those that may fire, and when.
+pub(crate) fn next_occurrence<'s>(
+    schedules: impl IntoIterator<Item = &'s store::Schedule>,
+) -> Option<(&'s store::Schedule, i64)> {
+    let active = schedules.into_iter().filter(|schedule| schedule.is_active());
+    let due = active.filter_map(|schedule| Some((schedule, schedule.next_at?)));
+    due.min_by_key(|(_schedule, at_ms)| *at_ms)
 }
 
 /// A schedule by its name and when it occurs.

@@ -8,6 +8,7 @@ use windlass::store::{Applied, Change};
 use crate::changes::Changes;
 use crate::cli::GlobalOptions;
 use crate::database::Database;
+use crate::describe;
 use crate::error::Failure;
 use crate::output::{self, Format, Output};
 use crate::style::{GREEN, YELLOW, paint, printable};
@@ -96,13 +97,26 @@ fn line(file: &WorkflowFile, applied: &Applied) -> String {
 pub(crate) fn summary(file: &WorkflowFile, applied: &Applied) -> String {
     let version = format!("version {}", applied.version);
     match (applied.change, &applied.before) {
-        (Change::Created, _) if applied.version == 1 => paint(GREEN, format!("created {version}")),
-        (Change::Created, _) => paint(GREEN, format!("registered, {version} again")),
+        (Change::Created, _) if applied.version == 1 => {
+            format!("{}{}", paint(GREEN, format!("created {version}")), schedules(file))
+        }
+        (Change::Created, _) => {
+            format!("{}{}", paint(GREEN, format!("registered, {version} again")), schedules(file))
+        }
         (Change::Unchanged, _) => format!("unchanged, {version}"),
         (Change::Updated, None) => paint(YELLOW, version),
         (Change::Updated, Some(before)) => {
             let changes = Changes::between(before, &file.workflow).text();
             format!("{}: {}", paint(YELLOW, version), printable(&changes))
         }
+    }
+}
+
+fn schedules(file: &WorkflowFile) -> String {
+    let texts: Vec<String> = file.workflow.schedules.iter().map(describe::schedule).collect();
+    match texts.len() {
+        0 => String::new(),
+        1 => format!("; schedule {}", printable(&texts[0])),
+        _several => format!("; schedules {}", printable(&texts.join("; "))),
     }
 }

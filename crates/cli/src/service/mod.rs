@@ -15,11 +15,13 @@ use windlass::signal::{Hints, Listener};
 
 use crate::cli::GlobalOptions;
 use crate::database::Database;
+use crate::describe::next_occurrence;
 use crate::error::Failure;
 use crate::execution::{Duties, Workforce};
 use crate::signals::{StopRequests, Urgency};
+use crate::style::printable;
 use crate::workflow_files;
-use crate::{logging, output};
+use crate::{logging, output, time};
 use folder::{Look, WorkflowFolder};
 use manager::ServiceManager;
 pub(crate) use settings::{ServiceOptions, Settings};
@@ -207,8 +209,15 @@ impl Service<'_> {
             [only] => format!("queue {only}"),
             queues => format!("queues {}", queues.join(", ")),
         };
+        let schedules = self.database.ask(Store::schedules)?;
+        let next = match next_occurrence(&schedules) {
+            Some((schedule, at_ms)) => {
+                format!("; next is {} at {}", printable(&schedule.key()), time::day_and_clock(at_ms))
+            }
+            None => String::new(),
+        };
         Ok(format!(
-            "windlass {} serves {}: worker {}, {} threads, {queues}, {workflows}",
+            "windlass {} serves {}: worker {}, {} threads, {queues}, {workflows}{next}",
             env!("CARGO_PKG_VERSION"),
             self.database.place(),
             self.workforce.worker_id(),

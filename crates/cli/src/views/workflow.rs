@@ -3,7 +3,6 @@
 use serde::Serialize;
 use serde_json::Value;
 use windlass::store::{Applied, Change, RegisteredVersion, Registration};
-use windlass::workflow::Workflow;
 
 use super::instant;
 use crate::changes::Changes;
@@ -45,11 +44,16 @@ pub(crate) struct RegistrationView {
     paused_at: Option<String>,
     created_at: Option<String>,
     updated_at: Option<String>,
-    pub(crate) schedules: Vec<String>,
+    schedules: Vec<String>,
+    next_at: Option<String>,
 }
 
 impl RegistrationView {
-    pub(crate) fn new(registration: &Registration, workflow: &Workflow) -> RegistrationView {
+    pub(crate) fn new(
+        registration: &Registration,
+        schedules: Vec<String>,
+        next_at: Option<i64>,
+    ) -> RegistrationView {
         RegistrationView {
             name: registration.name.clone(),
             version: registration.version,
@@ -58,7 +62,8 @@ impl RegistrationView {
             paused_at: instant(registration.paused_at),
             created_at: instant(Some(registration.created_at)),
             updated_at: instant(Some(registration.updated_at)),
-            schedules: workflow.schedules.iter().map(|schedule| schedule.name.clone()).collect(),
+            schedules,
+            next_at: instant(next_at),
         }
     }
 }

@@ -1,10 +1,11 @@
 //! The registered workflows.
 
 use windlass::Store;
+use windlass::store::Schedule;
 
 use crate::cli::GlobalOptions;
 use crate::database::Database;
-use crate::describe;
+use crate::describe::{self, next_occurrence};
 use crate::error::Failure;
 use crate::output::{self, Format, Output};
 use crate::style::{YELLOW, paint, printable};
@@ -23,6 +24,7 @@ pub(super) fn execute(global: &GlobalOptions) -> Result<(), Failure> {
         ));
         return Ok(());
     }
+    let schedules = database.ask(Store::schedules)?;
     let mut views = Vec::with_capacity(registrations.len());
     let now_ms = time::now_ms();
     let mut table = Table::new(&[
@@ -30,16 +32,14 @@ pub(super) fn execute(global: &GlobalOptions) -> Result<(), Failure> {
         Column::Right("VERSION"),
         Column::Left("STATE"),
         Column::Left("SCHEDULES"),
+        Column::Left("NEXT RUN"),
         Column::Left("CHANGED"),
         Column::Yielding("FILE"),
     ]);
     for registration in registrations {
-        // It may have been removed since.
-        let Some((registration, workflow)) =
-            database.ask(|store| store.registered_workflow(&registration.name))?
-        else {
-            continue;
-        };
+        let own: Vec<&Schedule> =
+            schedules.iter().filter(|schedule| schedule.workflow == registration.name).collect();
+        let next_at = next_occurrence(own.iter().copied()).map(|(_schedule, at_ms)| at_ms);
         let state = match registration.paused_at {
             Some(paused_at) => paint(YELLOW, format!("paused {}", time::relative(paused_at, now_ms))),
             None => String::new(),
@@ -48,11 +48,16 @@ pub(super) fn execute(global: &GlobalOptions) -> Result<(), Failure> {
             printable(&registration.name).into_owned(),
             registration.version.to_string(),
             state,
-            printable(&describe::schedules(&workflow)).into_owned(),
+            printable(
+                &own.iter().map(|own| describe::schedule(&own.definition)).collect::<Vec<_>>().join("; "),
+            )
+            .into_owned(),
+            next_at.map(|at_ms| time::relative(at_ms, now_ms)).unwrap_or_default(),
             time::relative(registration.updated_at, now_ms),
             printable(registration.file.as_deref().unwrap_or_default()).into_owned(),
         ]);
-        views.push(RegistrationView::new(&registration, &workflow));
+        let names = own.iter().map(|schedule| schedule.name.clone()).collect();
+        views.push(RegistrationView::new(&registration, names, next_at));
     }
     Output { format: global.output }.list(&views, |_| table.render(table::stdout_width()))
 }
