@@ -16,6 +16,7 @@ mod order;
 mod postgres_chaos;
 mod postgres_guide;
 mod postgres_network;
+mod postgres_serve;
 mod processes;
 mod recovery;
 mod schedules;

@@ -13,13 +13,13 @@ use windlass_tests::{Engine, Sandbox, eventually};
 use crate::support::assert_says;
 
 /// A manager that listens.
-struct Manager {
+pub(crate) struct Manager {
     socket: UnixDatagram,
-    heard: Vec<String>,
+    pub(crate) heard: Vec<String>,
 }
 
 impl Manager {
-    fn in_sandbox(sandbox: &Sandbox) -> Manager {
+    pub(crate) fn in_sandbox(sandbox: &Sandbox) -> Manager {
         let socket = UnixDatagram::bind(sandbox.path("notify")).expect("a socket can be bound");
         socket.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
         Manager { socket, heard: Vec::new() }
@@ -27,14 +27,23 @@ impl Manager {
 
     /// Starts a service that knows of it, with a watchdog.
     fn start(&self, sandbox: &Sandbox, watchdog: Duration) -> Engine {
-        let mut command = sandbox.command(&["serve"]);
+        self.start_command(sandbox, sandbox.command(&["serve"]), watchdog)
+    }
+
+    /// The same for a command that was prepared.
+    pub(crate) fn start_command(
+        &self,
+        sandbox: &Sandbox,
+        mut command: Command,
+        watchdog: Duration,
+    ) -> Engine {
         command.env("NOTIFY_SOCKET", sandbox.path("notify"));
         command.env("WATCHDOG_USEC", watchdog.as_micros().to_string());
         sandbox.start(command)
     }
 
     /// Listens until a message has this line.
-    fn hear(&mut self, line: &str) -> String {
+    pub(crate) fn hear(&mut self, line: &str) -> String {
         loop {
             let mut buffer = [0; 4096];
             let length = self.socket.recv(&mut buffer).unwrap_or_else(|error| {

@@ -4,10 +4,12 @@
 mod config;
 mod folder;
 mod manager;
+mod reload;
 mod settings;
 mod stopping;
 mod watcher;
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use windlass::Store;
@@ -18,10 +20,11 @@ use crate::database::Database;
 use crate::describe::next_occurrence;
 use crate::error::Failure;
 use crate::execution::{Duties, Workforce};
+use crate::logging::LogFormat;
 use crate::signals::{StopRequests, Urgency};
 use crate::style::printable;
 use crate::workflow_files;
-use crate::{logging, output, time};
+use crate::{output, time};
 use folder::{Look, WorkflowFolder};
 use manager::ServiceManager;
 pub(crate) use settings::{ServiceOptions, Settings};
@@ -67,14 +70,14 @@ pub(crate) fn serve(
     };
     let workforce = Workforce::start(global, &database, duties)?;
     let mut service = Service { global, options, settings, database, manager, watcher, workforce };
-    output::note(&service.greeting()?);
+    service.greet()?;
     service.manager.ready(&service.status());
     service.supervise(&mut requests, &listener);
     service.end(&requests)
 }
 
 /// Registers what is in the folder, and goes on doing so.
-fn watch(path: std::path::PathBuf, database: &Database) -> Result<Watcher, Failure> {
+fn watch(path: PathBuf, database: &Database) -> Result<Watcher, Failure> {
     // A folder that is not there at the start is a mistake; later it may come back.
     workflow_files::files_below(&path)?;
     let mut folder = WorkflowFolder::new(path, database.clone());
@@ -144,59 +147,19 @@ impl Service<'_> {
         self.workforce.leave();
     }
 
-    fn reload(&mut self) {
-        self.manager.reloading();
-        match Settings::read(self.options) {
-            Ok((settings, configured)) => {
-                self.take_over(settings, &self.global.clone().configured(configured))
-            }
-            Err(failure) => {
-                tracing::error!(
-                    "the configuration can't be used, the present one stays in force:\n{}",
-                    failure.plain()
-                );
-            }
-        }
-        if let Some(watcher) = &self.watcher {
-            watcher.look();
-        }
-        tracing::info!("reloaded");
-        self.manager.ready(&self.status());
-    }
-
-    fn take_over(&mut self, new: Settings, global: &GlobalOptions) {
-        let mut left = self.settings.needs_restart(&new);
-        left.extend(self.global.differences(global));
-        if !left.is_empty() {
-            tracing::warn!("only a restart changes: {}", left.join(", "));
-        }
-        if new.log_level != self.settings.log_level {
-            logging::set_level(new.log_level);
-        }
-        if new.retention != self.settings.retention {
-            self.workforce.set_retention(new.retention);
-            tracing::info!("retention: {}", settings::retention_text(new.retention));
-        }
-        if new.workflows != self.settings.workflows {
-            // The old one ends before the new one begins.
-            self.watcher = None;
-            let watched = new.workflows.clone().map(|path| watch(path, &self.database)).transpose();
-            match watched {
-                Ok(watcher) => self.watcher = watcher,
-                Err(failure) => tracing::error!("no folder of workflows is watched:\n{}", failure.plain()),
-            }
-        }
-        self.settings = Settings {
-            workflows: new.workflows,
-            retention: new.retention,
-            grace: new.grace,
-            log_level: new.log_level,
-            ..self.settings.clone()
-        };
-    }
-
     fn status(&self) -> String {
         format!("worker {} of {}", self.workforce.worker_id(), self.database.place())
+    }
+
+    /// Says what is served, whatever the level of the log.
+    fn greet(&self) -> Result<(), Failure> {
+        let greeting = self.greeting()?;
+        match self.settings.log_format {
+            LogFormat::Text => output::note(&greeting),
+            // Nothing else comes between the objects.
+            LogFormat::Json => tracing::info!("{greeting}"),
+        }
+        Ok(())
     }
 
     /// What is served, in one line.
