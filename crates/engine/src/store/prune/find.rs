@@ -1,7 +1,7 @@
 //! What a step of pruning deletes, found in a snapshot.
 
-use super::{JOBS_MAX, LEFTOVERS_MS, LINES_MAX, Prune, ROWS_MAX};
-use crate::db::{Connection, all, one};
+use super::{JOBS_MAX, LEFTOVERS_MS, Prune, ROWS_MAX};
+use crate::db::{Connection, all};
 use crate::error::Result;
 use crate::store::json_ids;
 
@@ -15,11 +15,9 @@ pub(super) struct Old {
     pub(super) before_ms: i64,
     /// (run, when it was over)
     pub(super) runs: Vec<(i64, i64)>,
-    /// Of these runs.
-    pub(super) jobs: Vec<i64>,
+    /// (job, its run), of these runs.
+    pub(super) jobs: Vec<(i64, i64)>,
     pub(super) jobs_alone: Vec<i64>,
-    /// A job with so much output that a part of that is all that is deleted, and its run.
-    pub(super) talker: Option<(i64, Option<i64>)>,
     pub(super) workflows: Vec<i64>,
     pub(super) workers: Vec<i64>,
     /// (schedule, instant)
@@ -28,11 +26,9 @@ pub(super) struct Old {
 
 impl Old {
     pub(super) fn is_empty(&self) -> bool {
-        let Old { before_ms: _, runs, jobs, jobs_alone, talker, workflows, workers, occurrences } = self;
-        [jobs, jobs_alone, workflows, workers].iter().all(|ids| ids.is_empty())
-            && runs.is_empty()
-            && occurrences.is_empty()
-            && talker.is_none()
+        let Old { before_ms: _, runs, jobs, jobs_alone, workflows, workers, occurrences } = self;
+        [jobs_alone, workflows, workers].iter().all(|ids| ids.is_empty())
+            && [runs, jobs, occurrences].iter().all(|pairs| pairs.is_empty())
     }
 }
 
@@ -53,57 +49,27 @@ pub(super) fn find(connection: &mut dyn Connection, prune: Prune, now_ms: i64) -
         old.runs = beyond_number(connection, keep.max(0))?;
     }
     let run_ids: Vec<i64> = old.runs.iter().map(|(id, _finished_at)| *id).collect();
-    let mut jobs = all(
+    old.jobs = all(
         connection,
         "SELECT id, run_id FROM jobs WHERE run_id {in $1} LIMIT $2",
         &[(&json_ids(&run_ids)).into(), (JOBS_MAX as i64).into()],
-        |row| Ok((row.integer(0)?, row.optional_integer(1)?)),
+        |row| Ok((row.integer(0)?, row.integer(1)?)),
     )?;
     if let Some(before_ms) = prune.before_ms {
-        jobs.extend(all(
+        old.jobs_alone = all(
             connection,
             "SELECT id FROM jobs
              WHERE run_id IS NULL AND finished_at IS NOT NULL AND finished_at < $1
                AND status IN ('SUCCESSFUL', 'FAILED', 'SKIPPED', 'CANCELLED')
              ORDER BY finished_at LIMIT $2",
-            &[before_ms.into(), ((JOBS_MAX - jobs.len()) as i64).into()],
-            |row| Ok((row.integer(0)?, None)),
-        )?);
+            &[before_ms.into(), ((JOBS_MAX - old.jobs.len()) as i64).into()],
+            |row| row.integer(0),
+        )?;
     }
-    keep_within_lines(connection, &mut old, &jobs)?;
     if old.is_empty() {
         find_leftovers(connection, &mut old, prune)?;
     }
     Ok(old)
-}
-
-/// Takes jobs until their output is enough for one step.
-fn keep_within_lines(
-    connection: &mut dyn Connection,
-    old: &mut Old,
-    jobs: &[(i64, Option<i64>)],
-) -> Result<()> {
-    let mut lines = 0;
-    for (job_id, run_id) in jobs {
-        lines += one(
-            connection,
-            "SELECT count(*) FROM (SELECT 1 FROM job_logs WHERE job_id = $1
-                                   ORDER BY attempt, line LIMIT $2) AS lines",
-            &[(*job_id).into(), (LINES_MAX + 1).into()],
-            |row| row.integer(0),
-        )?;
-        if lines > LINES_MAX {
-            if old.jobs.is_empty() && old.jobs_alone.is_empty() {
-                old.talker = Some((*job_id, *run_id));
-            }
-            return Ok(());
-        }
-        match run_id {
-            Some(_) => old.jobs.push(*job_id),
-            None => old.jobs_alone.push(*job_id),
-        }
-    }
-    Ok(())
 }
 
 /// Runs that are over beyond the newest so many of their workflow; (run, when it was over).

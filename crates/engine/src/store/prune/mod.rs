@@ -5,10 +5,10 @@
 
 mod find;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::{Store, json_ids, json_rows};
-use crate::db::{Connection, all};
+use crate::db::{Connection, Value, all};
 use crate::error::Result;
 use find::{Old, find};
 
@@ -38,7 +38,7 @@ pub struct Pruned {
     pub jobs: i64,
     /// Runs.
     pub runs: i64,
-    /// Lines of output of jobs that have too much of it for one step.
+    /// Lines of output, where that was all there was room for.
     pub lines: i64,
     /// Definitions that no run has, workers that are gone, notes of skipped occurrences.
     pub leftovers: i64,
@@ -86,68 +86,69 @@ fn delete(connection: &mut dyn Connection, old: &Old) -> Result<Pruned> {
         .filter(|(id, finished_at)| ended.get(id).copied() == *finished_at)
         .map(|(id, _finished_at)| id)
         .collect();
-    let mut execute = |sql: &'static str, ids: &[i64]| -> Result<i64> {
-        if ids.is_empty() {
-            return Ok(0);
-        }
-        let deleted = connection.execute(sql, &[(&json_ids(ids)).into(), old.before_ms.into()])?;
-        Ok(i64::try_from(deleted).unwrap_or(i64::MAX))
-    };
-    let jobs = execute(
-        "DELETE FROM jobs WHERE id {in $1} AND {guard run_id IS NULL} AND {guard finished_at < $2}",
-        &old.jobs_alone,
+    let jobs = jobs_to_delete(connection, old, &runs)?;
+    let lines = delete_lines(connection, &jobs)?;
+    if lines >= LINES_MAX {
+        return Ok(Pruned { lines, ..Pruned::default() });
+    }
+    let leftovers = delete_leftovers(connection, old)?;
+    let jobs = execute(connection, "DELETE FROM jobs WHERE id {in $1}", &[(&json_ids(&jobs)).into()])?;
+    let runs = execute(
+        connection,
+        "DELETE FROM runs WHERE id {in $1} AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.run_id = runs.id)",
+        &[(&json_ids(&runs)).into()],
     )?;
-    let leftovers = execute(
+    Ok(Pruned { jobs, runs, lines: 0, leftovers })
+}
+
+fn execute(connection: &mut dyn Connection, sql: &'static str, parameters: &[Value<'_>]) -> Result<i64> {
+    Ok(i64::try_from(connection.execute(sql, parameters)?).unwrap_or(i64::MAX))
+}
+
+/// Jobs of the runs that are still what they were, and jobs that stand alone and still are over.
+fn jobs_to_delete(connection: &mut dyn Connection, old: &Old, runs: &[i64]) -> Result<Vec<i64>> {
+    let runs: HashSet<i64> = runs.iter().copied().collect();
+    let mut jobs = all(
+        connection,
+        "SELECT id FROM jobs
+         WHERE id {in $1} AND {guard run_id IS NULL} AND {guard finished_at < $2}
+           AND {guard status IN ('SUCCESSFUL', 'FAILED', 'SKIPPED', 'CANCELLED')} {lock}",
+        &[(&json_ids(&old.jobs_alone)).into(), old.before_ms.into()],
+        |row| row.integer(0),
+    )?;
+    jobs.extend(old.jobs.iter().filter(|(_job, run)| runs.contains(run)).map(|(job, _run)| *job));
+    Ok(jobs)
+}
+
+/// Output goes before its jobs, a bounded part of it at a time.
+fn delete_lines(connection: &mut dyn Connection, jobs: &[i64]) -> Result<i64> {
+    execute(
+        connection,
+        "DELETE FROM job_logs
+         WHERE (job_id, attempt, line) IN (
+             SELECT job_id, attempt, line FROM job_logs WHERE job_id {in $1}
+             ORDER BY job_id, attempt, line LIMIT $2)",
+        &[(&json_ids(jobs)).into(), LINES_MAX.into()],
+    )
+}
+
+fn delete_leftovers(connection: &mut dyn Connection, old: &Old) -> Result<i64> {
+    let workflows = execute(
+        connection,
         "DELETE FROM workflows
          WHERE id {in $1} AND {guard created_at < $2}
            AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.workflow_id = workflows.id)
            AND NOT EXISTS (SELECT 1 FROM registration_versions AS versions
                            WHERE versions.workflow_id = workflows.id)
            AND NOT EXISTS (SELECT 1 FROM registrations WHERE registrations.workflow_id = workflows.id)",
-        &old.workflows,
-    )? + execute(
+        &[(&json_ids(&old.workflows)).into(), old.before_ms.into()],
+    )?;
+    let workers = execute(
+        connection,
         "DELETE FROM workers WHERE id {in $1} AND {guard stopped_at < $2 AND status IN ('STOPPED', 'DEAD')}",
-        &old.workers,
-    )? + delete_occurrences(connection, &old.occurrences)?;
-    let lines = delete_lines(connection, &runs, old)?;
-    let (of_runs, runs) = delete_runs(connection, &runs, &old.jobs)?;
-    Ok(Pruned { jobs: jobs + of_runs, runs, lines, leftovers })
-}
-
-/// Jobs of runs, and the runs of which none is left; (jobs, runs).
-fn delete_runs(connection: &mut dyn Connection, runs: &[i64], jobs: &[i64]) -> Result<(i64, i64)> {
-    if runs.is_empty() {
-        return Ok((0, 0));
-    }
-    let runs = json_ids(runs);
-    let jobs = connection.execute(
-        "DELETE FROM jobs
-         WHERE id {in $1}
-           AND (EXISTS (SELECT 1 FROM runs WHERE runs.id = jobs.run_id AND runs.id {in $2})) IS TRUE",
-        &[(&json_ids(jobs)).into(), (&runs).into()],
+        &[(&json_ids(&old.workers)).into(), old.before_ms.into()],
     )?;
-    let runs = connection.execute(
-        "DELETE FROM runs WHERE id {in $1} AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.run_id = runs.id)",
-        &[(&runs).into()],
-    )?;
-    Ok((i64::try_from(jobs).unwrap_or(i64::MAX), i64::try_from(runs).unwrap_or(i64::MAX)))
-}
-
-/// Output of a job that has more of it than goes in one step: the first lines by their keys.
-fn delete_lines(connection: &mut dyn Connection, runs: &[i64], old: &Old) -> Result<i64> {
-    let Some((job_id, run_id)) = old.talker else { return Ok(0) };
-    if run_id.is_some_and(|run_id| !runs.contains(&run_id)) {
-        return Ok(0);
-    }
-    let deleted = connection.execute(
-        "DELETE FROM job_logs
-         WHERE job_id = $1
-           AND (attempt, line) IN (SELECT attempt, line FROM job_logs WHERE job_id = $1
-                                   ORDER BY attempt, line LIMIT $2)
-           AND EXISTS (SELECT 1 FROM jobs WHERE jobs.id = $1 AND jobs.finished_at IS NOT NULL)",
-        &[job_id.into(), LINES_MAX.into()],
-    )?;
-    Ok(i64::try_from(deleted).unwrap_or(i64::MAX))
+    Ok(workflows + workers + delete_occurrences(connection, &old.occurrences)?)
 }
 
 fn delete_occurrences(connection: &mut dyn Connection, occurrences: &[(i64, i64)]) -> Result<i64> {
