@@ -38,6 +38,8 @@ pub(crate) enum Failure {
     DamagedDatabase { message: String, help: String },
     /// A run or a job ended FAILED; the summary was printed already.
     RunFailed,
+    /// `doctor` found problems; they were printed already.
+    ProblemsFound,
     /// A run or a job ended CANCELLED; the summary was printed already.
     RunCancelled,
     /// A run reached its timeout; the summary was printed already.
@@ -106,7 +108,10 @@ impl Failure {
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Failure::ClosedPipe => 0,
-            Failure::RunFailed | Failure::Output { .. } | Failure::Internal { .. } => 1,
+            Failure::RunFailed
+            | Failure::ProblemsFound
+            | Failure::Output { .. }
+            | Failure::Internal { .. } => 1,
             Failure::Usage { .. }
             | Failure::InvalidWorkflow { .. }
             | Failure::InvalidFiles { .. }
@@ -124,7 +129,11 @@ impl Failure {
     /// The text for standard error, or nothing when all was said before.
     fn text(&self) -> Option<String> {
         match self {
-            Failure::ClosedPipe | Failure::RunFailed | Failure::RunCancelled | Failure::RunTimedOut => None,
+            Failure::ClosedPipe
+            | Failure::RunFailed
+            | Failure::ProblemsFound
+            | Failure::RunCancelled
+            | Failure::RunTimedOut => None,
             Failure::InvalidFiles { message } => message.as_deref().map(labelled_error),
             Failure::InvalidWorkflow { report, help } => {
                 Some(format!("{}\n\n{}", report.trim_end(), labelled_help(help)))
@@ -161,6 +170,7 @@ impl Failure {
         match self {
             Failure::ClosedPipe
             | Failure::RunFailed
+            | Failure::ProblemsFound
             | Failure::RunCancelled
             | Failure::RunTimedOut
             | Failure::InvalidFiles { .. } => None,

@@ -27,6 +27,7 @@ pub use typed::typed;
 pub use windlass_engine::db::SCHEMA_VERSION;
 #[cfg(feature = "postgres")]
 pub use windlass_engine::db::postgres::{AddressError, PostgresAddress, is_postgres};
+pub use windlass_engine::db::sqlite::{FileSize, SqliteDatabase};
 pub use windlass_engine::db::{Durability, OpenMode};
 pub use windlass_engine::executor::Handlers;
 pub use windlass_engine::executor::{

@@ -164,6 +164,16 @@ impl Windlass {
         self.store.copy_to(&target.store)
     }
 
+    /// The file, unless the database is on a server: its size, and giving space back.
+    #[must_use]
+    pub fn file(&self) -> Option<&SqliteDatabase> {
+        match &self.place {
+            Place::File(database) => Some(database),
+            #[cfg(feature = "postgres")]
+            Place::Server => None,
+        }
+    }
+
     /// Copies a SQLite database into a new file while it is used.
     ///
     /// # Errors

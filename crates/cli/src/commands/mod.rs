@@ -4,6 +4,7 @@ mod apply;
 mod cancel;
 mod completions;
 mod db;
+mod doctor;
 mod enqueue;
 mod graph;
 pub(crate) mod inspect;
@@ -54,6 +55,7 @@ pub(crate) enum Command {
     Graph(graph::GraphArgs),
     Apply(apply::ApplyArgs),
     Workflows(workflows::WorkflowsArgs),
+    Doctor(doctor::DoctorArgs),
     Db(db::DbArgs),
     Completions(completions::CompletionsArgs),
 }
@@ -93,6 +95,7 @@ pub(crate) fn execute(cli: Cli) -> Result<(), Failure> {
         Command::Graph(args) => graph::execute(&global, &args),
         Command::Apply(args) => apply::execute(&global, &args),
         Command::Workflows(args) => workflows::execute(&global, &args),
+        Command::Doctor(args) => doctor::execute(&global, &args),
         Command::Db(args) => db::execute(&global, &args),
         Command::Completions(args) => completions::execute(&args),
     }

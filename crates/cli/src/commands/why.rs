@@ -14,7 +14,7 @@ use crate::style::{BOLD, paint};
 use crate::time;
 use crate::views::{JobView, ReasonView, WhyView};
 
-mod words;
+pub(crate) mod words;
 
 /// Explain why a job is not running, or why it ended as it did
 #[derive(Debug, Args)]

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod database;
+mod doctor;
 mod faults;
 mod help;
 mod jobs;

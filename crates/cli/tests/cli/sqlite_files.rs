@@ -155,3 +155,28 @@ fn the_database_comes_from_the_flag_then_the_environment() {
     run("", &["submit", "good.toml"]).code(0);
     assert!(bench.path("windlass.db").exists(), "empty is not set");
 }
+
+#[test]
+fn space_is_given_back() {
+    let bench = Bench::new();
+    bench.write("good.toml", GOOD);
+    bench.windlass(&["run", "good.toml"]).code(0);
+    let connection = rusqlite::Connection::open(bench.path("windlass.db")).unwrap();
+    let size = || fs::metadata(bench.path("windlass.db")).unwrap().len();
+    let fill = "INSERT INTO jobs (kind, payload) SELECT 'x', hex(zeroblob(2000000)); DELETE FROM jobs WHERE kind = 'x'";
+    connection.execute_batch(fill).unwrap();
+    bench.windlass(&["db", "vacuum"]).code(0).says(&["windlass.db has", "it had"]);
+    assert!(size() < 1_000_000, "{}", size());
+    connection.execute_batch("PRAGMA auto_vacuum = NONE; VACUUM").unwrap();
+    bench.windlass(&["db", "vacuum"]).fails(2, &["in steps", "db vacuum --full"]);
+    bench.windlass(&["db", "vacuum", "--full"]).code(0);
+    bench.windlass(&["db", "vacuum"]).code(0);
+    connection
+        .execute_batch(
+            "INSERT INTO workers (host, pid, process, lease_ms, heartbeat_at, started_at)
+             VALUES ('elsewhere', 1, 'opaque', 30000, 1, 1)",
+        )
+        .unwrap();
+    bench.windlass(&["db", "vacuum", "--full"]).fails(2, &["worker 2 is alive"]);
+    bench.windlass(&["db", "check"]).code(0);
+}

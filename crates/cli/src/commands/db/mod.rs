@@ -6,13 +6,14 @@ mod copy;
 mod migrate;
 mod prune;
 mod restore;
+mod vacuum;
 
 use clap::{Args, Subcommand};
 
 use crate::cli::GlobalOptions;
 use crate::error::Failure;
 
-/// Back up, restore, check, copy, migrate or prune the database
+/// Look after the database: back up, restore, check, copy, prune
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct DbArgs {
@@ -28,6 +29,7 @@ enum DbCommand {
     Migrate(migrate::MigrateArgs),
     Prune(prune::PruneArgs),
     Restore(restore::RestoreArgs),
+    Vacuum(vacuum::VacuumArgs),
 }
 
 const EXAMPLES: &str = "\
@@ -46,5 +48,6 @@ pub(crate) fn execute(global: &GlobalOptions, args: &DbArgs) -> Result<(), Failu
         DbCommand::Migrate(args) => migrate::execute(global, args),
         DbCommand::Prune(args) => prune::execute(global, args),
         DbCommand::Restore(args) => restore::execute(global, args),
+        DbCommand::Vacuum(args) => vacuum::execute(global, args),
     }
 }

@@ -36,7 +36,7 @@ pub(super) fn kind(reason: &Reason) -> &'static str {
 }
 
 /// The reason as a sentence for people.
-pub(super) fn sentence(reason: &Reason, job: &Job, now_ms: i64, global: &GlobalOptions) -> String {
+pub(crate) fn sentence(reason: &Reason, job: &Job, now_ms: i64, global: &GlobalOptions) -> String {
     match reason {
         Reason::WaitsForParents(parents) => waits_for_parents(parents),
         Reason::WaitsForTime { execute_after, failures } => {

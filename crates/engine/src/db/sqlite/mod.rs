@@ -5,11 +5,13 @@ mod connection;
 mod error;
 mod open;
 mod restore;
+mod upkeep;
 mod watch;
 mod writer;
 
 pub use open::SqliteOptions;
 pub use restore::Staged;
+pub use upkeep::FileSize;
 
 use std::path::{Path, PathBuf};
 

@@ -81,6 +81,14 @@ pub(super) fn open_readers(path: &Path, most: u32) -> Result<r2d2::Pool<SqliteCo
         .map_err(|error| Error::unavailable(OPENING, Unavailable::CannotOpen(error.to_string())))
 }
 
+/// A connection for what can't be done inside a transaction of the writer.
+pub(super) fn open_beside(path: &Path) -> Result<rusqlite::Connection> {
+    let connection = rusqlite::Connection::open_with_flags(path, flags(OpenMode::Existing))
+        .map_err(|error| from_sqlite(OPENING, &error))?;
+    connection.busy_handler(Some(wait_while_busy)).map_err(|error| from_sqlite(OPENING, &error))?;
+    Ok(connection)
+}
+
 fn flags(mode: OpenMode) -> OpenFlags {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     match mode {
@@ -134,7 +142,7 @@ fn configure(connection: &rusqlite::Connection) -> Result<()> {
 }
 
 /// A flat millisecond: SQLite's own handler sleeps up to 100 ms while the lock is long free again.
-fn wait_while_busy(tries: i32) -> bool {
+pub(super) fn wait_while_busy(tries: i32) -> bool {
     std::thread::sleep(Duration::from_millis(1));
     tries < BUSY_TRIES_MAX
 }

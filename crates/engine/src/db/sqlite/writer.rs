@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use super::connection::{SqliteConnection, Statements};
 use super::error::from_sqlite;
+use super::open::wait_while_busy;
 use super::watch::Watcher;
 use crate::clock::Clock;
 use crate::db::WriteOperation;
@@ -31,6 +32,16 @@ const GROUP_MAX_MS: i64 = 50;
 const WATCH_TICK_MS: u64 = 1_000;
 /// The same where the kernel tells nothing.
 const BLIND_TICK_MS: u64 = 10;
+
+/// A WAL of this size is moved into the file with a wait for those who read it: SQLite's own checkpoints never wait,
+/// and with readers that overlap for ever they would let it grow for ever.
+const WAL_LARGE_BYTES: u64 = 16 * 1024 * 1024;
+/// How often that is looked at and tried.
+const WAL_TICK_MS: i64 = 250;
+/// It is waited so long for readers, a millisecond at a time. Writers wait as well.
+const WAL_TRIES_MAX: i32 = 50;
+/// From this size on a reader that does not end is told of.
+const WAL_HUGE_BYTES: u64 = 256 * 1024 * 1024;
 
 /// What the writer is told.
 enum Message {
@@ -71,6 +82,9 @@ impl Writer {
             clock: Clock::system(),
             data_version: 0,
             commits: Arc::clone(&commits),
+            wal: wal_of(path),
+            wal_looked_ms: 0,
+            wal_is_huge: false,
         };
         let tick = Arc::clone(&tick_ms);
         let thread = std::thread::Builder::new()
@@ -153,7 +167,7 @@ impl Message {
 }
 
 /// The name that SQLite gives to the WAL of a database: beside the file itself, not beside a link to it.
-fn wal_of(path: &Path) -> PathBuf {
+pub(super) fn wal_of(path: &Path) -> PathBuf {
     let mut name = std::fs::canonicalize(path).unwrap_or_else(|_unknown| path.to_owned()).into_os_string();
     name.push("-wal");
     PathBuf::from(name)
@@ -166,9 +180,44 @@ struct State {
     clock: Clock,
     data_version: i64,
     commits: Arc<AtomicU64>,
+    wal: PathBuf,
+    wal_looked_ms: i64,
+    wal_is_huge: bool,
 }
 
 impl State {
+    /// Moves a WAL that has grown large into the file and cuts it off.
+    fn keep_wal_small(&mut self) {
+        let now_ms = self.clock.monotonic_ms();
+        if now_ms - self.wal_looked_ms < WAL_TICK_MS {
+            return;
+        }
+        self.wal_looked_ms = now_ms;
+        let size = |wal: &Path| std::fs::metadata(wal).map_or(0, |metadata| metadata.len());
+        if size(&self.wal) < WAL_LARGE_BYTES {
+            return;
+        }
+        let _ignored = self.connection.busy_handler(Some(wait_for_readers));
+        let emptied = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0));
+        let _ignored = self.connection.busy_handler(Some(wait_while_busy));
+        match emptied {
+            Ok(0_i64) => self.wal_is_huge = false,
+            Ok(_busy) => self.tell_of_huge_wal(size(&self.wal)),
+            Err(error) => tracing::debug!(%error, "the write-ahead log was not moved into the file"),
+        }
+    }
+
+    /// Once each time it becomes so large.
+    fn tell_of_huge_wal(&mut self, bytes: u64) {
+        if bytes >= WAL_HUGE_BYTES && !std::mem::replace(&mut self.wal_is_huge, true) {
+            tracing::warn!(
+                megabytes = bytes / (1024 * 1024),
+                "the write-ahead log grows: a program reads the database in a transaction that does not end; \
+                 `windlass doctor` tells which programs have it open"
+            );
+        }
+    }
+
     fn serve(&mut self, inbox: &Receiver<Message>, tick_ms: &AtomicU64) {
         loop {
             let first = match tick_ms.load(Ordering::Relaxed) {
@@ -182,6 +231,7 @@ impl State {
                         std::iter::once(first).chain(waiting).filter_map(Message::request).collect();
                     while !group.is_empty() {
                         group = self.commit_group(group);
+                        self.keep_wal_small();
                     }
                 }
                 Err(RecvTimeoutError::Timeout) => {}
@@ -278,6 +328,11 @@ impl State {
         }
         Ok((results, session.hints()))
     }
+}
+
+fn wait_for_readers(tries: i32) -> bool {
+    std::thread::sleep(Duration::from_millis(1));
+    tries < WAL_TRIES_MAX
 }
 
 fn run_operation(request: &mut Request, session: &mut SqliteConnection<'_>) -> Result<()> {

@@ -1,0 +1,107 @@
+//! `windlass doctor`: in some ten lines, whether anything is wrong, and what to do about it.
+
+mod findings;
+mod machine;
+
+use std::path::Path;
+
+use clap::Args;
+use serde::Serialize;
+use windlass::store::Why;
+
+use crate::cli::GlobalOptions;
+use crate::commands::why::words;
+use crate::database::Database;
+use crate::error::Failure;
+use crate::output::Output;
+use crate::place::Place;
+use crate::style::{GREEN, RED, YELLOW, paint, printable};
+use crate::time;
+use findings::{Finding, Severity, Stuck};
+
+/// Say whether anything is wrong, and what to do about it
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct DoctorArgs {}
+
+const EXAMPLES: &str = "\
+Examples:
+  windlass doctor
+  windlass doctor -o json | jq '.findings[] | select(.state != \"ok\")'
+
+It only looks, and takes nothing back from the dead. It exits with 1 when there is a problem; a
+warning is none. `windlass db check` reads every row and finds what does not fit together.";
+
+#[derive(Debug, Serialize)]
+struct Report {
+    ok: bool,
+    findings: Vec<Finding>,
+}
+
+/// Looks at everything that may be wrong.
+pub(crate) fn execute(global: &GlobalOptions, _args: &DoctorArgs) -> Result<(), Failure> {
+    let database = Database::as_it_is(global)?;
+    let health = database.ask(|store| store.health())?;
+    let now_ms = time::now_ms();
+    let stuck = stuck_jobs(global, &database, &health.old_pending, now_ms)?;
+    let mut findings = vec![
+        findings::version(&health),
+        findings::durability(global.durability()),
+        findings::clock(&health, now_ms, matches!(database.place(), Place::File(_))),
+        findings::workers(&health, |verb| global.hint(verb)),
+        findings::waiting(&health, &stuck, |verb| global.hint(verb)),
+        findings::reports(&health, |verb| global.hint(verb)),
+        findings::schedules(&health, now_ms, |verb| global.hint(verb)),
+        findings::queues(&health, |verb| global.hint(verb)),
+    ];
+    if let (Some(file), Place::File(path)) = (database.windlass().file(), database.place()) {
+        let size = file.file_size().map_err(|error| database.failure(error))?;
+        findings.push(findings::disk(machine::disk(path), size));
+        findings.push(findings::file(size, |verb| global.hint(verb)));
+        findings.push(findings::wal(size, &openers(path, size.wal_bytes)));
+    }
+    findings.push(findings::backup(matches!(database.place(), Place::File(_)), |verb| global.hint(verb)));
+    let ok = findings.iter().all(|finding| finding.state != Severity::Problem);
+    let report = Report { ok, findings };
+    Output { format: global.output }.object(&report, text)?;
+    if ok { Ok(()) } else { Err(Failure::ProblemsFound) }
+}
+
+/// Who has the file open matters only when the WAL does not shrink.
+fn openers(path: &Path, wal_bytes: i64) -> Vec<(i32, String)> {
+    if wal_bytes >= findings::WAL_LARGE_BYTES { machine::openers(path) } else { Vec::new() }
+}
+
+/// Why jobs that can be claimed for long are not.
+fn stuck_jobs(
+    global: &GlobalOptions,
+    database: &Database,
+    old: &[(i64, i64)],
+    now_ms: i64,
+) -> Result<Vec<Stuck>, Failure> {
+    let mut stuck = Vec::new();
+    for (job_id, jobs) in old {
+        // It may be claimed or deleted meanwhile.
+        let Ok(Why { job, reasons }) = database.store().why(*job_id) else { continue };
+        let Some(reason) = reasons.first() else { continue };
+        let words = words::sentence(reason, &job, now_ms, global);
+        stuck.push(Stuck { label: job.label(), jobs: *jobs, reason: reason.clone(), words });
+    }
+    Ok(stuck)
+}
+
+fn text(report: &Report) -> String {
+    let mut text = String::new();
+    for Finding { about, state, words, next_step } in &report.findings {
+        let state = match state {
+            Severity::Ok => paint(GREEN, format!("{:<8}", "ok")),
+            Severity::Warning => paint(YELLOW, format!("{:<8}", "warning")),
+            Severity::Problem => paint(RED, format!("{:<8}", "problem")),
+        };
+        text.push_str(&format!("{state} {about:<11} {}\n", printable(words)));
+        if let Some(next_step) = next_step {
+            text.push_str(&format!("{:21}next: {}\n", "", printable(next_step)));
+        }
+    }
+    text
+}

@@ -1,0 +1,103 @@
+//! `doctor`: one line for each thing that may be wrong, and an exit code.
+
+use serde_json::Value;
+use windlass_test_database::{Access, Underneath};
+
+use crate::support::{Bench, GOOD};
+
+fn bench() -> Bench {
+    let bench = Bench::new();
+    bench.write("good.toml", GOOD);
+    bench.windlass(&["run", "good.toml"]).code(0);
+    bench
+}
+
+fn finding(bench: &Bench, about: &str) -> Value {
+    let report = bench.json(&["doctor"]);
+    let findings = report["findings"].as_array().unwrap();
+    findings.iter().find(|finding| finding["about"] == about).cloned().unwrap_or_else(|| panic!("{report}"))
+}
+
+#[test]
+fn nothing_is_wrong_with_a_new_database() {
+    let bench = bench();
+    let outcome = bench.windlass(&["doctor"]);
+    outcome.code(0).says(&["version", "durability", "clock", "workers", "jobs", "schedules", "backup"]);
+    let lines = outcome.stdout.lines().count();
+    assert!((9..=12).contains(&lines), "{}", outcome.stdout);
+    assert!(outcome.stdout.lines().all(|line| line.starts_with("ok")), "{}", outcome.stdout);
+    let product = match bench.database.underneath() {
+        Underneath::Sqlite => "SQLite 3.",
+        Underneath::Postgres => "PostgreSQL 1",
+    };
+    outcome.says(&[product]);
+    assert_eq!(bench.json(&["doctor"])["ok"], true);
+}
+
+#[test]
+fn each_problem_is_named_with_a_next_step_and_an_exit_code() {
+    let now = "(SELECT CAST(1000 AS BIGINT) * 1700000000)";
+    let ahead = "4102444800000";
+    let worker = format!(
+        "INSERT INTO workers (id, host, pid, process, kinds, lease_ms, heartbeat_at, started_at)
+         VALUES (77, 'elsewhere', 1, 'opaque', '[\"other\"]', 30000, {now}, {now});"
+    );
+    let cases = [
+        (
+            "workers",
+            "INSERT INTO jobs (kind, status) VALUES ('shell', 'PENDING')".to_owned(),
+            "1 jobs are due",
+        ),
+        (
+            "workers",
+            "INSERT INTO jobs (kind, status, worker_id) VALUES ('shell', 'RUNNING', 9)".to_owned(),
+            "1 jobs run under dead ones",
+        ),
+        (
+            "jobs",
+            format!(
+                "{worker} INSERT INTO jobs (kind, status, execute_after, updated_at)
+                     VALUES ('shell', 'PENDING', {now}, {now})"
+            ),
+            "1 wait for more than a minute for a worker that there is not",
+        ),
+        (
+            "jobs",
+            format!("{worker} INSERT INTO jobs (kind, execute_after) VALUES ('shell', {now})"),
+            "1 are due for more than ten seconds",
+        ),
+        (
+            "reports",
+            format!("INSERT INTO jobs (kind, status, updated_at) VALUES ('x', 'FAILED', {now})"),
+            "1 ends were reported",
+        ),
+        (
+            "schedules",
+            format!("INSERT INTO schedules (workflow, name, next_at) VALUES ('w', 'nightly', {now})"),
+            "w/nightly was due",
+        ),
+        ("clock", format!("UPDATE jobs SET updated_at = {ahead}"), "in the future"),
+    ];
+    for (about, statement, words) in cases {
+        let bench = bench();
+        bench.database.sql(Access::Write).execute(&statement);
+        let found = finding(&bench, about);
+        assert_eq!(found["state"], "problem", "{statement}: {found}");
+        assert!(found["words"].as_str().unwrap().contains(words), "{statement}: {found}");
+        assert!(!found["next_step"].as_str().unwrap().is_empty());
+        bench.windlass(&["doctor"]).code(1).says(&["problem", words, "next: "]);
+    }
+}
+
+#[test]
+fn a_warning_is_no_problem() {
+    let bench = bench();
+    bench.database.sql(Access::Write).execute(
+        "INSERT INTO queues (name, paused_at) VALUES ('reports', 1);
+         INSERT INTO workers (id, host, pid, process, lease_ms, heartbeat_at, started_at)
+         VALUES (77, 'elsewhere', 1, 'opaque', 30000, 1, 1)",
+    );
+    assert_eq!(finding(&bench, "queues")["state"], "warning");
+    assert_eq!(finding(&bench, "workers")["state"], "warning", "it is silent");
+    bench.windlass(&["doctor", "--durability", "normal"]).code(0).says(&["warning", "power cut"]);
+}

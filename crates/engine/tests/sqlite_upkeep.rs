@@ -1,0 +1,125 @@
+//! The size of a SQLite file: space that was freed goes back, and the write-ahead log stays small.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use windlass_engine::db::Database;
+use windlass_engine::db::sqlite::{SqliteDatabase, SqliteOptions};
+use windlass_engine::store::NewJob;
+use windlass_engine::{Clock, Random, Store};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+const MEGABYTE: i64 = 1024 * 1024;
+
+fn open(path: &Path) -> (Arc<SqliteDatabase>, Store) {
+    let database = Arc::new(SqliteDatabase::open(path, &SqliteOptions::default()).unwrap());
+    let store = Store::new(Arc::clone(&database) as Arc<dyn Database>, Clock::system(), Random::from_seed(1));
+    (database, store)
+}
+
+fn large(bytes: usize) -> NewJob {
+    NewJob::new("noop", format!("\"{}\"", "x".repeat(bytes)))
+}
+
+#[test]
+fn freed_pages_go_back_in_steps_and_by_writing_the_file_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("windlass.db");
+    let (database, store) = open(&path);
+    store.enqueue(vec![large(100_000); 100]).unwrap();
+    let raw = rusqlite::Connection::open(&path).unwrap();
+    raw.execute("DELETE FROM jobs WHERE id > 1", []).unwrap();
+    let full = database.file_size().unwrap();
+    assert!(full.is_incremental && full.free_bytes > 9 * MEGABYTE, "{full:?}");
+    database.vacuum_step().unwrap();
+    let less = database.file_size().unwrap();
+    let given_back = full.bytes - less.bytes;
+    assert!((1..=MEGABYTE + 8_192).contains(&given_back), "a bounded part of it: {given_back}");
+    while database.file_size().unwrap().free_bytes > 0 {
+        database.vacuum_step().unwrap();
+    }
+    assert!(database.file_size().unwrap().bytes < MEGABYTE);
+    assert_eq!(store.jobs_in_all(), 1);
+
+    raw.execute_batch("PRAGMA auto_vacuum = NONE; VACUUM").unwrap();
+    assert!(!database.file_size().unwrap().is_incremental, "as a file that another program made");
+    database.vacuum_whole().unwrap();
+    assert!(database.file_size().unwrap().is_incremental);
+    assert!(database.empty_wal().unwrap());
+    assert_eq!(database.file_size().unwrap().wal_bytes, 0);
+    assert_eq!(store.check().unwrap(), []);
+}
+
+trait Counts {
+    fn jobs_in_all(&self) -> i64;
+}
+
+impl Counts for Store {
+    fn jobs_in_all(&self) -> i64 {
+        self.stats().unwrap().jobs.total()
+    }
+}
+
+/// A transaction that reads, from now on.
+fn begin_to_read(path: &Path) -> rusqlite::Connection {
+    let raw = rusqlite::Connection::open(path).unwrap();
+    raw.execute_batch("BEGIN").unwrap();
+    raw.query_row("SELECT count(*) FROM queues", [], |_row| Ok(())).unwrap();
+    raw
+}
+
+/// Readers of which one always reads: SQLite's own checkpoints would never cut the log off.
+#[test]
+fn the_log_is_cut_off_also_when_somebody_always_reads() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("windlass.db");
+    let (database, store) = open(&path);
+    let over = AtomicBool::new(false);
+    let largest = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut reader = begin_to_read(&path);
+            while !over.load(Ordering::Relaxed) {
+                // The next one begins before this one ends.
+                let next = begin_to_read(&path);
+                drop(std::mem::replace(&mut reader, next));
+            }
+        });
+        let (mut largest, began) = (0, Instant::now());
+        loop {
+            store.enqueue(vec![large(100_000); 10]).unwrap();
+            let wal_bytes = database.file_size().unwrap().wal_bytes;
+            let is_cut = wal_bytes < largest;
+            if is_cut || began.elapsed() > PATIENCE {
+                over.store(true, Ordering::Relaxed);
+                assert!(is_cut, "it has grown to {largest}");
+                return largest;
+            }
+            largest = wal_bytes;
+        }
+    });
+    let megabytes = largest / MEGABYTE;
+    assert!((16..60).contains(&megabytes), "when it is large, and long before a lucky moment: {megabytes}");
+    assert_eq!(store.check().unwrap(), []);
+}
+
+/// One transaction that does not end holds it up, and its end is enough.
+#[test]
+fn the_log_is_cut_off_when_the_last_reader_has_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("windlass.db");
+    let (database, store) = open(&path);
+    let reader = begin_to_read(&path);
+    let wal_bytes = || database.file_size().unwrap().wal_bytes;
+    while wal_bytes() < 20 * MEGABYTE {
+        store.enqueue(vec![large(100_000); 10]).unwrap();
+    }
+    drop(reader);
+    let (began, large_bytes) = (Instant::now(), wal_bytes());
+    while wal_bytes() >= large_bytes {
+        assert!(began.elapsed() < PATIENCE, "it stays at {}", wal_bytes());
+        store.enqueue(vec![NewJob::new("noop", "null")]).unwrap();
+    }
+}
