@@ -43,6 +43,7 @@ fn every_example_is_valid_and_tested_here() {
     let sandbox = Sandbox::new();
     let tested = [
         "chain.toml",
+        "daily-digest.toml",
         "etl.toml",
         "failing-branch.toml",
         "flaky.toml",
@@ -206,6 +207,15 @@ fn chain_gives_the_right_hash() {
     let sandbox = Sandbox::new();
     run(&sandbox, "chain.toml", &["-p", "pause=0", "-p", "seed=a seed"], 0);
     assert_eq!(output(&sandbox, "link_40"), hash_of_40(&sandbox, "a seed"));
+}
+
+#[test]
+fn daily_digest_counts_the_lines_of_a_day() {
+    let sandbox = Sandbox::new();
+    run(&sandbox, "daily-digest.toml", &["-p", "day=2026-03-29"], 0);
+    let expected = ["Digest of 2026-03-29", "3 INFO", "1 ERROR", "1 WARN"];
+    assert_eq!(output_lines(&sandbox, "digest"), expected);
+    assert_clean(&sandbox);
 }
 
 #[test]

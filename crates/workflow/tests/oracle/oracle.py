@@ -95,7 +95,7 @@ RULES = [
     ("0 3 * * *", LONG, None),
     ("10,50 0-3 * * *", DECADE, None),
     ("*/20 2 * * *", DECADE, None),
-    ("0 */2 * * *", YEAR, None),
+    ("0 */2 * * *", DECADE, None),
     ("30 */6 * * *", LONG, None),
     ("0 22-2 * * *", DECADE, None),
     ("* 2 * * *", YEAR, None),
@@ -142,7 +142,7 @@ RULES = [
     ("*/20 59 1 * * *", LONG, None),
     ("0,30 0 2 * * 0", LONG, None),
     ("0 0 0 1 1 *", LONG, None),
-    ("30 15 */4 * * MON-FRI", YEAR, None),
+    ("30 15 */4 * * MON-FRI", DECADE, None),
 ]
 
 
