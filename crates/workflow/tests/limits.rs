@@ -86,6 +86,44 @@ fn numbers_of_entries() {
     assert_limit(choices, limits::CHOICES, "1001; the limit is 1000");
 }
 
+fn schedule_with(lines: &str) -> String {
+    format!("[[schedules]]\n{lines}\n{}", job_with(""))
+}
+
+#[test]
+fn schedules() {
+    let schedules = |count: usize| {
+        let all = table(count, |at| format!("[[schedules]]\nname = 's{at}'\nevery = '1h'\n"));
+        format!("{all}{}", job_with(""))
+    };
+    assert_limit(schedules, limits::SCHEDULES, "101; the limit is 100");
+    let cron = |length: usize| {
+        let fields = "0 0 * * *";
+        schedule_with(&format!("cron = '{fields}{}'", " ".repeat(length - fields.len())))
+    };
+    assert_limit(cron, limits::CRON_BYTES, "501 bytes; the limit is 500");
+    let catchup =
+        |most: usize| schedule_with(&format!("every = '1h'\ncatchup = 'all'\ncatchup_max = {most}"));
+    assert_limit(catchup, usize::try_from(limits::CATCHUP).unwrap(), "between 1 and 100000");
+    let name = |length: usize| schedule_with(&format!("every = '1h'\nname = '{}'", "x".repeat(length)));
+    assert_limit(name, limits::NAME_CHARS, "the limit is 200");
+    let days = usize::try_from(limits::DURATION_MS).unwrap() / 86_400_000;
+    assert_limit(|days| schedule_with(&format!("every = '{days}d'")), days, "the longest duration is 3650d");
+}
+
+#[test]
+fn what_jobs_share() {
+    let requires =
+        |count: usize| job_with(&format!("requires = [{}]", table(count, |at| format!("'c{at}',"))));
+    assert_limit(requires, limits::CAPABILITIES, "33; the limit is 32");
+    let capability = |length: usize| job_with(&format!("requires = '{}'", "x".repeat(length)));
+    assert_limit(capability, limits::NAME_CHARS, "the limit is 200");
+    let version = |version: usize| job_with(&format!("version = {version}"));
+    assert_limit(version, usize::try_from(limits::VERSION).unwrap(), "between 0 and 9007199254740991");
+    let limit = |limit: usize| job_with(&format!("concurrency = {{ key = 'k', limit = {limit} }}"));
+    assert_limit(limit, usize::try_from(limits::CONCURRENCY).unwrap(), "between 1 and 1000");
+}
+
 #[test]
 fn texts() {
     let script = |length: usize| format!("[jobs.a]\nrun = '{}'\n", "x".repeat(length));
