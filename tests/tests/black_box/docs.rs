@@ -56,7 +56,8 @@ fn commands_on_the_pages_exist_with_their_options() {
             let words: Vec<&str> = command.split_whitespace().collect();
             // Global options may come first, each with its value.
             let from_verb = if words[0].starts_with('-') { &words[2..] } else { &words[..] };
-            let verb = if from_verb[0] == "db" { &from_verb[..2] } else { &from_verb[..1] };
+            let has_parts = matches!(from_verb[0], "db" | "queue" | "schedule");
+            let verb = if has_parts { &from_verb[..2] } else { &from_verb[..1] };
             let help = sandbox.run(&[verb, &["--help"]].concat());
             assert_eq!(help.code, Some(0), "{}: `windlass {command}`: {}", path.display(), help.stderr);
             for option in words.iter().filter(|word| word.starts_with("--")) {
