@@ -44,7 +44,9 @@ impl Manager {
 
     /// Listens until a message has this line.
     pub(crate) fn hear(&mut self, line: &str) -> String {
+        let began = Instant::now();
         loop {
+            assert!(began.elapsed() < PATIENCE, "waited in vain for {line:?}; heard {:?}", self.heard.last());
             let mut buffer = [0; 4096];
             let length = self.socket.recv(&mut buffer).unwrap_or_else(|error| {
                 panic!("waited in vain for {line:?}: {error}; heard {:?}", self.heard)
