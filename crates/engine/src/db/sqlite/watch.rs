@@ -91,6 +91,10 @@ impl Watch {
             if stopped {
                 return;
             }
+            if !is_foreign {
+                // All changes of one's own commits up to here are seen: the next change is nobody's yet.
+                own_before = self.own.load(Ordering::Relaxed);
+            }
         }
     }
 
@@ -154,6 +158,7 @@ impl Watch {
 #[cfg(test)]
 mod tests {
     use std::io::Write;
+    use std::sync::atomic::AtomicBool;
     use std::sync::mpsc::{Receiver, channel};
 
     use super::*;
@@ -192,6 +197,29 @@ mod tests {
         looks.recv_timeout(SOON).expect("a look");
         drop(watcher);
         assert!(looks.recv().is_err(), "one look, and the thread is gone");
+    }
+
+    #[test]
+    fn a_foreign_change_is_looked_at_often_also_after_several_of_ones_own() {
+        let mut file = tempfile::NamedTempFile::new().expect("a file");
+        let (sender, looks) = channel();
+        let own = Arc::new(AtomicU64::new(0));
+        let (committed, is_first) = (Arc::clone(&own), AtomicBool::new(true));
+        let look = move || {
+            // Another commit of one's own, whose changes were seen together with the first one's.
+            if is_first.swap(false, Ordering::Relaxed) {
+                committed.fetch_add(1, Ordering::Relaxed);
+            }
+            let _gone = sender.send(());
+        };
+        let _watcher = Watcher::start(file.path(), Arc::clone(&own), look).expect("the kernel watches");
+        own.fetch_add(1, Ordering::Relaxed);
+        file.write_all(b"x").expect("it is written");
+        looks.recv_timeout(SOON).expect("a look");
+        file.write_all(b"x").expect("it is written");
+        for _ in LOOKS_MS {
+            looks.recv_timeout(Duration::from_secs(5)).expect("a look at a change of somebody else");
+        }
     }
 
     #[test]
