@@ -70,7 +70,7 @@ fn spans() -> Vec<Span<'static>> {
 fn summary(found: &[i64]) -> String {
     let mut text = String::with_capacity(found.len() * 11);
     for at_s in found {
-        write!(text, "{at_s}\n").unwrap();
+        writeln!(text, "{at_s}").unwrap();
     }
     let digest = Sha256::digest(text.trim_end().as_bytes());
     let hash: String = digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
