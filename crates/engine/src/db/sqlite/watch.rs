@@ -45,9 +45,11 @@ impl Watcher {
         inotify::add_watch(&changes, file, WatchFlags::MODIFY)?;
         let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
         let stopped = Arc::clone(&stop);
+        // Here and not in the thread, which may run late: a commit in between is one's own.
+        let own_before = own.load(Ordering::Relaxed);
         let thread = std::thread::Builder::new()
             .name("windlass-watcher".to_owned())
-            .spawn(move || Watch { changes, stop: stopped, own }.serve(look))?;
+            .spawn(move || Watch { changes, stop: stopped, own }.serve(own_before, look))?;
         Ok(Watcher { stop, thread: Some(thread) })
     }
 }
@@ -76,8 +78,7 @@ enum Waited {
 }
 
 impl Watch {
-    fn serve(&self, look: impl Fn()) {
-        let mut own_before = self.own.load(Ordering::Relaxed);
+    fn serve(&self, mut own_before: u64, look: impl Fn()) {
         loop {
             match self.wait(None) {
                 Waited::Changed => {}
