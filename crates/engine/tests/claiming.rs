@@ -3,12 +3,14 @@
 
 mod support;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use support::{Bench, failure, graph, noop, request, success};
-use windlass_engine::signal::Hints;
+use windlass_engine::db::{Connection, Database, Reach, WriteOperation};
+use windlass_engine::signal::{Hints, Signals};
 use windlass_engine::store::{ClaimRequest, ClaimedJob, Claims, NewJob, Scope, Urgency};
-use windlass_engine::{JobStatus, RunStatus, WorkerStatus};
+use windlass_engine::{Clock, JobStatus, Random, Result, RunStatus, Store, WorkerStatus};
 use windlass_workflow::OnInterrupt;
 
 #[test]
@@ -289,4 +291,54 @@ fn only_what_is_left_claimable_wakes_who_claims() {
     next(second);
     let heard = listener.wait(Duration::from_secs(60));
     assert!(heard.intersects(Hints::PENDING), "one of two children is left");
+}
+
+/// A database whose transactions wait for others before they begin, by the clock of the test.
+struct Busy {
+    database: Arc<dyn Database>,
+    clock: Clock,
+}
+
+const WAIT_MS: i64 = 500;
+
+impl Database for Busy {
+    fn read(&self, operation: &mut dyn FnMut(&mut dyn Connection) -> Result<()>) -> Result<()> {
+        self.database.read(operation)
+    }
+
+    fn write(&self, name: &'static str, operation: WriteOperation) -> Result<()> {
+        self.clock.advance_ms(WAIT_MS);
+        self.database.write(name, operation)
+    }
+
+    fn signals(&self) -> &Signals {
+        self.database.signals()
+    }
+
+    fn watch(&self) {
+        self.database.watch();
+    }
+
+    fn reach(&self) -> Reach {
+        self.database.reach()
+    }
+}
+
+/// Else a job that starts when another has ended could be dated before that, and a limit would seem broken.
+#[test]
+fn starts_and_ends_are_dated_when_their_transaction_has_its_turn() {
+    let bench = Bench::new();
+    let worker = bench.worker();
+    let (first, second) = (bench.enqueue(noop()), bench.enqueue(noop()));
+    let database =
+        Arc::new(Busy { database: support::open(&bench.database, &bench.clock), clock: bench.clock.clone() });
+    let store = Store::new(database, bench.clock.clone(), Random::from_seed(1));
+    let ask = || request(worker, Scope::Everything, 1);
+    let Claims::Jobs(jobs) = store.claim(ask()).unwrap() else { panic!("fenced") };
+    assert_eq!(store.job(first).unwrap().started_at, Some(bench.clock.now_ms()));
+    let finish = support::finish(worker, &jobs[0], success());
+    store.finish_and_claim(vec![finish], Some(ask())).unwrap();
+    let now_ms = Some(bench.clock.now_ms());
+    assert_eq!(store.job(first).unwrap().finished_at, now_ms);
+    assert_eq!(store.job(second).unwrap().started_at, now_ms);
 }

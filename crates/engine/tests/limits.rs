@@ -11,6 +11,7 @@ use windlass_engine::store::{
     Abilities, ClaimRequest, ClaimedJob, Claims, NewJob, Order, QueueLimits, Rate, Reason, Scope, Setting,
 };
 use windlass_engine::{JobStatus, RunStatus};
+use windlass_workflow::OnInterrupt;
 use windlass_workflow::model::{Concurrency, OnFull};
 
 const MAX_RUNNING: fn(i64) -> QueueLimits =
@@ -123,6 +124,23 @@ fn so_many_jobs_of_a_queue_start_within_an_interval() {
     // A clock that is set back by hours stops the queue for no longer than an interval.
     bench.clock.advance_ms(-7_200_000);
     assert_eq!(bench.claim(worker, 10).len(), 3);
+}
+
+/// A job that must not be interrupted is not taken while no thread is free for it: it has not started.
+#[test]
+fn what_was_looked_at_and_not_taken_does_not_count_against_the_rate() {
+    let bench = Bench::new();
+    let worker = bench.worker();
+    let rate = Setting::Set(Rate { jobs: 3, interval_ms: 60_000 });
+    bench.store.limit_queue("default", QueueLimits { rate, ..QueueLimits::default() }).unwrap();
+    let mut workflow = graph(vec![vec![]; 3]);
+    workflow.jobs.iter_mut().for_each(|job| job.on_interrupt = OnInterrupt::Fail);
+    bench.submit(workflow);
+    for _thread in 0..3 {
+        let ask = ClaimRequest { idle: 1, ..request(worker, Scope::Everything, 3) };
+        let Claims::Jobs(jobs) = bench.store.claim(ask).unwrap() else { panic!("fenced") };
+        assert_eq!(jobs.len(), 1, "one at a time, and all three within the minute");
+    }
 }
 
 #[test]

@@ -153,7 +153,7 @@ fn assert_limits(sandbox: &Sandbox) {
         "SELECT started_at FROM jobs WHERE queue = 'slow' AND attempt = 1 ORDER BY started_at",
         |row| row.get("started_at"),
     );
-    // A start is dated before its transaction, so by a little too early; the rate counts it from then on.
+    // Clocks of processes that follow a server's differ by a little.
     let fastest = starts.windows(RATE.0 + 1).map(|window| window[RATE.0] - window[0]).min();
     assert!(
         fastest.is_some_and(|fastest| fastest >= RATE.1 - 20),

@@ -1,6 +1,6 @@
 //! Claiming: who takes which jobs. One statement claims; it never cleans, sweeps or counts.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use windlass_workflow::OnInterrupt;
 
@@ -9,6 +9,7 @@ use super::finish::{Finish, finish};
 use super::lanes::{Claimable, claimable, has_claimable};
 use super::limits;
 use super::{Store, json_ids};
+use crate::clock::Clock;
 use crate::db::{Connection, Row, Value, all, first};
 use crate::error::Result;
 use crate::signal::Hints;
@@ -115,8 +116,8 @@ impl Store {
     /// # Errors
     /// The database's.
     pub fn claim(&self, request: ClaimRequest) -> Result<Claims> {
-        let now_ms = self.clock.now_ms();
-        self.write("claim jobs", move |connection| claim(connection, &request, now_ms))
+        let clock = self.clock.clone();
+        self.write("claim jobs", move |connection| claim(connection, &request, &clock))
     }
 
     /// Whether a claim would find anything, without taking the write lock.
@@ -130,7 +131,11 @@ impl Store {
 }
 
 /// Claims inside the caller's transaction.
-pub(super) fn claim(connection: &mut dyn Connection, request: &ClaimRequest, now_ms: i64) -> Result<Claims> {
+pub(super) fn claim(
+    connection: &mut dyn Connection,
+    request: &ClaimRequest,
+    clock: &Clock,
+) -> Result<Claims> {
     // Whoever wants to fence this worker waits until the claim is committed, and then finds its jobs.
     let status = first(
         connection,
@@ -145,14 +150,18 @@ pub(super) fn claim(connection: &mut dyn Connection, request: &ClaimRequest, now
     if request.limit == 0 {
         return Ok(Claims::Jobs(Vec::new()));
     }
-    let Claimable { places, limited } = claimable(connection, request, now_ms)?;
+    let Claimable { places, limited } = claimable(connection, request, clock.now_ms())?;
     if places.is_empty() {
         return Ok(Claims::Jobs(Vec::new()));
     }
+    // Dated after what it was counted against: no start seems earlier than the end that made room for it.
+    let now_ms = clock.now_ms();
     let ids: Vec<i64> = places.iter().map(|place| place.id).collect();
     let taken = take(connection, &ids, request, now_ms)?;
-    for (rules, ids) in &limited {
-        limits::record(connection, rules, ids, now_ms)?;
+    let taken_ids: HashSet<i64> = taken.iter().map(|job| job.id).collect();
+    for (rules, ids) in limited {
+        let ids: Vec<i64> = ids.into_iter().filter(|id| taken_ids.contains(id)).collect();
+        limits::record(connection, &rules, &ids, now_ms)?;
     }
     let mut started = start_runs(connection, &taken, now_ms)?;
     let mut jobs = keep_sound(connection, taken, request.worker_id, now_ms)?;

@@ -110,11 +110,11 @@ impl Store {
             }
             Some(_) | None => request,
         };
-        let now_ms = self.clock.now_ms();
+        let clock = self.clock.clone();
         self.write("finish and claim jobs", move |connection| {
-            let finished = finish(connection, &finishes, now_ms)?;
+            let finished = finish(connection, &finishes, clock.now_ms())?;
             let claims = match &request {
-                Some(request) => claim(connection, request, now_ms)?,
+                Some(request) => claim(connection, request, &clock)?,
                 None => Claims::Jobs(Vec::new()),
             };
             finished.announce(connection, &claims);
