@@ -457,3 +457,34 @@ fn schedules_of_the_command_line_come_and_go() {
     assert!(matches!(gone, Error::NotFound { .. }), "{gone}");
     assert_eq!(bench.store.add_schedule("report", daily).unwrap().id, added.id, "the same row");
 }
+
+#[test]
+fn what_passed_while_a_workflow_was_removed_is_not_caught_up_when_its_file_takes_a_schedule_over() {
+    let (bench, _id) = bench_with(Definition { name: "other".to_owned(), ..hourly() });
+    bench.store.add_schedule("report", hourly()).unwrap();
+    bench.store.remove_registration("report").unwrap();
+    bench.clock.advance_ms(5 * HOUR_MS);
+    let rule = Rule::EveryMs(2 * HOUR_MS);
+    let expected = [("hourly".to_owned(), ScheduleChange::Changed)];
+    assert_eq!(apply(&bench, vec![Definition { rule, ..hourly() }]), expected);
+    fire(&bench.store);
+    assert_eq!(hours(&bench), NONE);
+    bench.assert_sound();
+}
+
+#[test]
+fn a_schedule_of_a_removed_workflow_is_not_late() {
+    let (bench, _id) = bench_with(hourly());
+    bench.store.add_schedule("report", Definition { name: "more".to_owned(), ..hourly() }).unwrap();
+    let health = |bench: &Bench| {
+        let health = bench.store.health().unwrap();
+        (health.schedules, health.late_schedules.len())
+    };
+    assert_eq!(health(&bench), (2, 0));
+    bench.clock.advance_ms(2 * HOUR_MS);
+    assert_eq!(health(&bench), (2, 2));
+    bench.store.pause_registration("report").unwrap();
+    assert_eq!(health(&bench), (0, 0), "it fires nothing");
+    bench.store.remove_registration("report").unwrap();
+    assert_eq!(health(&bench), (0, 0), "nor does one of a workflow that is gone");
+}

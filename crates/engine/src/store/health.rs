@@ -78,7 +78,10 @@ fn health(connection: &mut dyn Connection, now_ms: i64) -> Result<Health> {
     let running = count("SELECT count(*) FROM jobs WHERE status = 'RUNNING'")?;
     let pending = count("SELECT count(*) FROM jobs WHERE status = 'PENDING'")?;
     let waiting = count("SELECT count(*) FROM jobs WHERE status = 'WAITING'")?;
-    let schedules = count("SELECT count(*) FROM schedules WHERE paused_at IS NULL AND removed_at IS NULL")?;
+    let schedules = count(
+        "SELECT count(*) FROM schedules WHERE paused_at IS NULL AND removed_at IS NULL
+           AND workflow IN (SELECT name FROM registrations WHERE paused_at IS NULL)",
+    )?;
     let mut count_late = |sql: &'static str| one(connection, sql, &[late_ms.into()], |row| row.integer(0));
     let overdue = count_late("SELECT count(*) FROM jobs WHERE status = 'SCHEDULED' AND execute_after < $1")?;
     let reported = count_late(
@@ -117,7 +120,7 @@ fn health(connection: &mut dyn Connection, now_ms: i64) -> Result<Health> {
             connection,
             "SELECT workflow || '/' || name, next_at FROM schedules
              WHERE next_at < $1 AND paused_at IS NULL AND removed_at IS NULL
-               AND workflow NOT IN (SELECT name FROM registrations WHERE paused_at IS NOT NULL)
+               AND workflow IN (SELECT name FROM registrations WHERE paused_at IS NULL)
              ORDER BY next_at LIMIT $2",
             &[late_ms.into(), SCHEDULES_MAX.into()],
             |row| Ok((row.text(0)?, row.integer(1)?)),

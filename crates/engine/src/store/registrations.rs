@@ -127,12 +127,13 @@ impl Store {
             for _try in 0..TRIES_MAX {
                 if let Some(mut applied) = apply(connection, &new, workflow_id, now_ms)? {
                     let Workflow { name, schedules, .. } = &new.workflow;
-                    applied.schedules = sync(connection, name, schedules, now_ms)?;
                     match applied.change {
-                        // What it missed while it was not there is not caught up.
+                        // What it missed while it was not there is not caught up, also not by a rule that
+                        // is about to be replaced.
                         Change::Created => begin_anew(connection, name, now_ms)?,
                         Change::Updated | Change::Unchanged => {}
                     }
+                    applied.schedules = sync(connection, name, schedules, now_ms)?;
                     connection.hint(Hints::DUE);
                     return Ok(applied);
                 }
