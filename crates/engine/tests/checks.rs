@@ -6,7 +6,8 @@ mod support;
 use std::collections::BTreeSet;
 
 use support::{Bench, graph, noop};
-use windlass_engine::store::Problem;
+use windlass_engine::store::{NewJob, Problem};
+use windlass_workflow::model::{Concurrency, OnFull};
 
 /// A sound database with something of everything: run 1 (three jobs in a row, the first runs), job 4 alone.
 fn furnished() -> Bench {
@@ -160,4 +161,20 @@ fn what_is_said_is_bounded() {
     let problems = bench.store.check().unwrap();
     assert_eq!(problems.len(), 21);
     assert_eq!(problems[20].detail, "more than 20 rows break this rule; the others are not shown");
+}
+
+/// Who freed a slot while nothing ran leaves it to the next process; and a slot is given on within a moment.
+#[test]
+fn a_slot_that_nobody_could_give_on_yet_breaks_no_rule() {
+    let bench = Bench::new();
+    let concurrency = Some(Concurrency { key: "k".to_owned(), limit: 1, on_full: OnFull::Wait });
+    let jobs = bench.store.enqueue(vec![NewJob { concurrency, ..noop() }; 2]).unwrap();
+    bench.clock.advance_ms(120_000);
+    bench.worker();
+    bench.store.cancel_job(jobs[0]).unwrap();
+    bench.assert_sound();
+    bench.clock.advance_ms(60_001);
+    assert_eq!(bench.store.check().unwrap().len(), 1);
+    bench.raw().execute("UPDATE workers SET status = 'STOPPED', stopped_at = 0");
+    bench.assert_sound();
 }

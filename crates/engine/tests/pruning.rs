@@ -171,3 +171,19 @@ fn what_others_leave_behind_goes_and_what_is_named_stays() {
     assert_eq!(ids("SELECT id FROM workers"), [2], "it owns a job");
     assert_eq!(ids("SELECT scheduled_for FROM occurrences"), [2]);
 }
+
+#[test]
+fn a_run_that_is_pruned_in_part_is_sound() {
+    let bench = Bench::new();
+    let worker = bench.worker();
+    bench.submit(graph(vec![vec![]; 501]));
+    for (index, mut job) in bench.claim(worker, 1_000).into_iter().enumerate() {
+        job.facts.max_attempts = 1;
+        bench.finish(worker, &job, if index == 0 { failure() } else { success() });
+    }
+    bench.clock.advance_ms(1_000);
+    let old = support::older_than(bench.clock.now_ms());
+    assert_eq!(bench.store.prune_step(old).unwrap(), Pruned { jobs: 500, ..Pruned::default() });
+    bench.assert_sound();
+    assert_eq!(bench.store.prune_step(old).unwrap(), Pruned { jobs: 1, runs: 1, ..Pruned::default() });
+}

@@ -95,6 +95,12 @@ pub(super) const INVARIANTS: &[Invariant] = &[
                                   AND (holder.status IN ('PENDING', 'RUNNING')
                                        OR (holder.finished_at IS NULL
                                            AND holder.status IN ('SUCCESSFUL', 'FAILED', 'CANCELLED'))))
+                -- The slot may have been free for a moment only.
+                AND concurrency_key NOT IN (SELECT ended.concurrency_key FROM jobs AS ended
+                                            WHERE ended.concurrency_key IS NOT NULL
+                                              AND ended.finished_at >= $2 - 60000)
+                -- While nobody works, nobody admits.
+                AND EXISTS (SELECT 1 FROM workers WHERE status IN ('ALIVE', 'DRAINING'))
               LIMIT $1",
         next_step: "a running `windlass serve` or `windlass worker` admits it",
     },

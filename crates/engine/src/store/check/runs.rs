@@ -39,11 +39,15 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     Invariant {
         rule: "a run is successful exactly when no job that matters failed",
         sql: "SELECT 'run ' || id || ' is ' || status || ' with ' || failed || ' failed jobs' FROM (
-                  SELECT runs.id, runs.status, (SELECT count(*) FROM jobs WHERE jobs.run_id = runs.id
-                      AND (jobs.status = 'CANCELLED'
-                           OR (jobs.status = 'FAILED' AND jobs.allow_failure = 0))) AS failed
+                  SELECT runs.id, runs.status, runs.total_jobs,
+                         (SELECT count(*) FROM jobs WHERE jobs.run_id = runs.id
+                          AND (jobs.status = 'CANCELLED'
+                               OR (jobs.status = 'FAILED' AND jobs.allow_failure = 0))) AS failed
                   FROM runs WHERE runs.stop_reason IS NULL) AS judged
-              WHERE (status = 'SUCCESSFUL' AND failed > 0) OR (status = 'FAILED' AND failed = 0)
+              WHERE (status = 'SUCCESSFUL' AND failed > 0)
+                 -- Of one that is pruned in part, the jobs that failed may be gone.
+                 OR (status = 'FAILED' AND failed = 0
+                     AND total_jobs <= (SELECT count(*) FROM jobs WHERE jobs.run_id = judged.id))
               LIMIT $1",
         next_step: "look at its jobs with `windlass inspect`; their states are what happened",
     },
