@@ -11,6 +11,7 @@ use windlass_engine::db::{Connection, Database, Reach, WriteOperation};
 use windlass_engine::signal::{Hints, Signals};
 use windlass_engine::store::{ClaimRequest, ClaimedJob, Claims, NewJob, Scope, Urgency};
 use windlass_engine::{Clock, JobStatus, Random, Result, RunStatus, Store, WorkerStatus};
+use windlass_test_database::Underneath;
 use windlass_workflow::OnInterrupt;
 
 #[test]
@@ -291,6 +292,24 @@ fn only_what_is_left_claimable_wakes_who_claims() {
     next(second);
     let heard = listener.wait(Duration::from_secs(60));
     assert!(heard.intersects(Hints::PENDING), "one of two children is left");
+}
+
+/// On a server the heads of all lanes are locked, also what is left then: others have passed it over.
+#[test]
+fn what_a_claim_locked_and_left_is_told_to_others() {
+    let bench = Bench::new();
+    let worker = bench.worker();
+    let other = NewJob { queue: "other".to_owned(), ..noop() };
+    bench.store.enqueue(vec![noop(), other.clone(), noop(), other]).unwrap();
+    // Their announcement is over when the next transaction is.
+    bench.store.heartbeat(worker).unwrap();
+    let listener = bench.store.listen(Hints::PENDING);
+    assert_eq!(bench.claim(worker, 3).len(), 3);
+    let is_told = match bench.database.underneath() {
+        Underneath::Sqlite => false,
+        Underneath::Postgres => true,
+    };
+    assert_eq!(listener.wait(Duration::ZERO).intersects(Hints::PENDING), is_told);
 }
 
 /// A database whose transactions wait for others before they begin, by the clock of the test.

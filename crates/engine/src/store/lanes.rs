@@ -53,6 +53,7 @@ pub(super) fn claimable(
         Scope::Everything | Scope::Queues(_) => {
             let heads = lane_heads(connection)?;
             selection.count(connection, &heads, &heads)?;
+            let mut locked = 0;
             for head in heads.iter().filter(|head| is_for(request, head)) {
                 if selection.is_full_before(head.place) {
                     break;
@@ -62,7 +63,12 @@ pub(super) fn claimable(
                     Room::Jobs(limit) => read_lane(connection, head, limit)?,
                     Room::Only(job_id) => lock_jobs(connection, &[job_id])?,
                 };
+                locked += found.len();
                 selection.add(&head.queue, found);
+            }
+            if connection.dialect().has_many_writers() && locked > selection.chosen.len() {
+                // Others pass over what is locked here, also what is left in the end.
+                connection.hint(Hints::PENDING);
             }
         }
         Scope::Runs(run_ids) => {
