@@ -64,3 +64,28 @@ fn a_sound_run_is_not_touched() {
     assert_eq!(bench.store.reconcile_step(0).unwrap().repaired, 0);
     assert_eq!(bench.store.run(run_id).unwrap(), before);
 }
+
+/// A report that is not settled yet is no end: what it comes to is not known.
+#[test]
+fn a_parent_whose_end_is_only_reported_is_waited_for() {
+    for (report, expected) in [
+        ("SUCCESSFUL", JobStatus::Blocked),
+        ("FAILED", JobStatus::Blocked),
+        ("CANCELLED", JobStatus::Skipped),
+    ] {
+        let bench = Bench::new();
+        let worker = bench.worker();
+        let mut workflow = graph(vec![vec![], vec![], vec![0, 1], vec![]]);
+        workflow.jobs[0].retry.max_attempts = 2;
+        let run_id = bench.submit(workflow);
+        let ids: Vec<i64> = bench.store.jobs_of_run(run_id).unwrap().iter().map(|job| job.id).collect();
+        assert_eq!(bench.claim(worker, 1)[0].id, ids[0]);
+        bench.raw().execute(&format!("UPDATE jobs SET status = '{report}' WHERE id = {}", ids[0]));
+        end(&bench, ids[3], "SUCCESSFUL");
+        assert_eq!(reconcile(&bench), 1);
+        assert_eq!(states(&bench, run_id)[2], JobStatus::Blocked, "{report}");
+        assert_eq!(bench.store.settle_reports().unwrap(), 1);
+        assert_eq!(states(&bench, run_id)[2], expected, "{report}");
+        bench.assert_sound();
+    }
+}

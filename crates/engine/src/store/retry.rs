@@ -122,7 +122,7 @@ pub(super) fn skip_hopeless(connection: &mut dyn Connection, run_id: i64, now_ms
         "SELECT DISTINCT parent.id, parent.name, parent.status FROM jobs AS child
          JOIN job_dependencies AS edges ON edges.child_id = child.id
          JOIN jobs AS parent ON parent.id = edges.parent_id
-         WHERE child.run_id = $1 AND child.status = 'BLOCKED'
+         WHERE child.run_id = $1 AND child.status = 'BLOCKED' AND parent.finished_at IS NOT NULL
            AND (parent.status IN ('CANCELLED', 'SKIPPED')
                 OR (parent.status = 'FAILED' AND parent.allow_failure = 0))",
         &[run_id.into()],
@@ -134,20 +134,22 @@ pub(super) fn skip_hopeless(connection: &mut dyn Connection, run_id: i64, now_ms
     Ok(())
 }
 
-/// Counts the unfinished parents anew and makes claimable what has none.
+/// Counts the unfinished parents anew and makes claimable what has none. A parent whose end is only reported is
+/// not over.
 pub(super) fn unblock(connection: &mut dyn Connection, run_id: i64, now_ms: i64) -> Result<()> {
     connection.execute(
         "UPDATE jobs
          SET blocked_by = (SELECT count(*) FROM job_dependencies AS edges
                            JOIN jobs AS parent ON parent.id = edges.parent_id
-                           WHERE edges.child_id = jobs.id
-                             AND parent.status IN ('BLOCKED', 'SCHEDULED', 'PENDING', 'RUNNING', 'WAITING'))
+                           WHERE edges.child_id = jobs.id AND parent.finished_at IS NULL)
          WHERE run_id = $1 AND status = 'BLOCKED'",
         &[run_id.into()],
     )?;
     connection.execute(
         "UPDATE jobs
-         SET status = CASE WHEN concurrency_key IS NULL THEN 'PENDING' ELSE 'WAITING' END, updated_at = $2
+         SET status = CASE WHEN concurrency_key IS NULL THEN 'PENDING' ELSE 'WAITING' END,
+             priority = CASE WHEN queue IN (SELECT name FROM queues WHERE fifo = 1) THEN 0 ELSE priority END,
+             updated_at = $2
          WHERE run_id = $1 AND status = 'BLOCKED' AND blocked_by = 0",
         &[run_id.into(), now_ms.into()],
     )?;
