@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use support::{Bench, failure, graph, noop, request, success};
 use windlass_engine::store::{
-    Abilities, ClaimRequest, ClaimedJob, Claims, NewJob, Order, QueueLimits, Rate, Reason, Scope, Setting,
+    Abilities, ClaimRequest, ClaimedJob, Claims, JobFilter, NewJob, Order, QueueLimits, Rate, Reason, Scope,
+    Selection, Setting,
 };
 use windlass_engine::{JobStatus, RunStatus};
 use windlass_workflow::OnInterrupt;
@@ -191,6 +192,48 @@ fn by_arrival_a_job_that_this_worker_can_not_execute_is_not_overtaken() {
 }
 
 #[test]
+fn who_asks_again_for_the_order_of_arrival_takes_nobodys_turn() {
+    let bench = Bench::new();
+    let worker = bench.worker();
+    let limits = QueueLimits { order: Setting::Set(Order::Arrival), ..QueueLimits::default() };
+    bench.store.limit_queue("line", limits).unwrap();
+    bench.in_queue("line", 2);
+    let jobs = bench.claim(worker, 10);
+    bench.finish(worker, &jobs[0], failure());
+    bench.store.limit_queue("line", limits).unwrap();
+    assert!(bench.claim(worker, 10).is_empty(), "the first is to be tried again");
+    let by_priority = QueueLimits { order: Setting::Clear, ..QueueLimits::default() };
+    bench.store.limit_queue("line", by_priority).unwrap();
+    assert_eq!(bench.claim(worker, 10).len(), 1);
+}
+
+#[test]
+fn by_arrival_priorities_count_for_nothing_however_a_job_becomes_claimable() {
+    let bench = Bench::new();
+    let urgent = |needs: Vec<Vec<usize>>| {
+        let mut workflow = graph(needs);
+        for job in &mut workflow.jobs {
+            (job.queue, job.priority) = ("line".to_owned(), 20);
+        }
+        workflow
+    };
+    let waiting = bench
+        .store
+        .enqueue(vec![NewJob { queue: "line".to_owned(), priority: 20, ..keyed("k", 1, OnFull::Wait) }; 2])
+        .unwrap();
+    let retried = bench.submit(urgent(vec![vec![]]));
+    bench.store.cancel_run(retried).unwrap();
+    let limits = QueueLimits { order: Setting::Set(Order::Arrival), ..QueueLimits::default() };
+    bench.store.limit_queue("line", limits).unwrap();
+    bench.store.cancel_job(waiting[0]).unwrap();
+    bench.admit();
+    bench.store.retry_run(retried, Selection::Failed).unwrap();
+    for job in bench.store.jobs(&JobFilter { limit: 100, ..JobFilter::default() }).unwrap() {
+        assert!(job.status == JobStatus::Cancelled || job.priority == 0, "{job:?}");
+    }
+}
+
+#[test]
 fn jobs_that_share_a_key_wait_for_a_slot_out_of_the_claims_sight() {
     let bench = Bench::new();
     let worker = bench.worker();
@@ -299,6 +342,23 @@ fn a_job_is_kept_away_from_code_that_is_too_old_for_it() {
     let too_old = Reason::WorkersTooOld { version: 7, newest: 0 };
     assert_eq!(bench.store.why(new).unwrap().reasons, [too_old]);
     assert_eq!(bench.claim_as(worker, at(7)), [new]);
+}
+
+#[test]
+fn no_key_is_kept_from_its_turn_by_the_many_that_wait_for_another() {
+    let bench = Bench::new();
+    let worker = bench.worker();
+    bench.store.enqueue(vec![keyed("a", 1, OnFull::Skip), keyed("b", 1, OnFull::Skip)]).unwrap();
+    bench.claim(worker, 2);
+    let late = bench.enqueue(keyed("b", 1, OnFull::Skip));
+    // They have begun, so they wait.
+    bench.raw().execute(
+        "INSERT INTO jobs (kind, status, concurrency_key, concurrency_limit, on_full, attempt)
+         WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 300)
+         SELECT 'noop', 'WAITING', 'a', 1, 'skip', 1 FROM numbers",
+    );
+    bench.admit();
+    assert_eq!(bench.status(late), JobStatus::Skipped);
 }
 
 /// A point of priority is a head start of a minute: so nothing starves.

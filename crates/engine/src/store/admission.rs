@@ -127,7 +127,7 @@ impl Store {
     pub fn admit_waiting(&self, cursor: &str) -> Result<String> {
         let (keys, next) = self.read(|connection| {
             let (mut keys, next) = keys_with_room(connection, cursor)?;
-            for key in impatient_keys(connection)? {
+            for key in impatient_keys(connection, cursor)? {
                 if !look(connection, &key)?.is_empty() {
                     keys.push(key);
                 }
@@ -225,7 +225,9 @@ fn make_pending(connection: &mut dyn Connection, ids: &[i64], now_ms: i64) -> Re
     }
     all(
         connection,
-        "UPDATE jobs SET status = 'PENDING', updated_at = $2
+        "UPDATE jobs
+         SET status = 'PENDING', updated_at = $2,
+             priority = CASE WHEN queue IN (SELECT name FROM queues WHERE fifo = 1) THEN 0 ELSE priority END
          WHERE id {in $1} AND {guard status = 'WAITING'} AND concurrency_key IS NOT NULL
          RETURNING id",
         &[(&json_ids(ids)).into(), now_ms.into()],
@@ -298,16 +300,34 @@ fn keys_with_room(connection: &mut dyn Connection, cursor: &str) -> Result<(Vec<
     Ok((with_room, next))
 }
 
-/// Keys with a job that does not simply wait.
-fn impatient_keys(connection: &mut dyn Connection) -> Result<Vec<String>> {
-    let mut keys = all(
-        connection,
-        "SELECT concurrency_key FROM jobs
-         WHERE concurrency_key IS NOT NULL AND status = 'WAITING' AND on_full <> 'wait'
-         ORDER BY concurrency_key LIMIT $1",
-        &[KEYS_MAX.into()],
-        |row| row.text(0),
-    )?;
+/// Keys with a job that does not simply wait: the first of all, which mostly are all, and the first after the
+/// cursor, so that each has its turn.
+fn impatient_keys(connection: &mut dyn Connection, cursor: &str) -> Result<Vec<String>> {
+    let mut keys = Vec::new();
+    for after in ["", cursor] {
+        // From key to key by one seek: many jobs of one may wait.
+        keys.extend(all(
+            connection,
+            "WITH RECURSIVE keys (name) AS (
+                 SELECT (SELECT concurrency_key FROM jobs
+                         WHERE concurrency_key IS NOT NULL AND status = 'WAITING' AND on_full <> 'wait'
+                           AND concurrency_key > $1
+                         ORDER BY concurrency_key LIMIT 1)
+                 UNION ALL
+                 SELECT (SELECT jobs.concurrency_key FROM jobs
+                         WHERE jobs.concurrency_key IS NOT NULL AND jobs.status = 'WAITING'
+                           AND jobs.on_full <> 'wait' AND jobs.concurrency_key > keys.name
+                         ORDER BY jobs.concurrency_key LIMIT 1)
+                 FROM keys WHERE keys.name IS NOT NULL
+             )
+             SELECT name FROM keys WHERE name IS NOT NULL LIMIT $2",
+            &[after.into(), KEYS_MAX.into()],
+            |row| row.text(0),
+        )?);
+        if cursor.is_empty() {
+            break;
+        }
+    }
     keys.sort_unstable();
     keys.dedup();
     Ok(keys)

@@ -218,7 +218,7 @@ fn write_limits(connection: &mut dyn Connection, name: &str, limits: QueueLimits
              rate_jobs = CASE WHEN $4 = 1 THEN rate_jobs ELSE CAST($5 AS {integer}) END,
              rate_interval_ms = CASE WHEN $4 = 1 THEN rate_interval_ms ELSE CAST($6 AS {integer}) END,
              fifo = CASE WHEN $7 = 1 THEN fifo ELSE CAST($8 AS {integer}) END,
-             turn_job_id = CASE WHEN $7 = 1 THEN turn_job_id END
+             turn_job_id = CASE WHEN $7 = 1 OR fifo = CAST($8 AS {integer}) THEN turn_job_id END
          WHERE name = $1",
         &[
             name.into(),
