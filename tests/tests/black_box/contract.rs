@@ -26,13 +26,16 @@ fn keys(value: &Value) -> Vec<&str> {
     value.as_object().map(|object| object.keys().map(String::as_str).collect()).unwrap_or_default()
 }
 
-const RUN_KEYS: [&str; 14] = [
+const RUN_KEYS: [&str; 17] = [
     "id",
     "workflow",
     "status",
     "stop_reason",
     "params",
     "run_key",
+    "source",
+    "schedule_id",
+    "scheduled_for",
     "dir",
     "created_at",
     "started_at",
@@ -93,7 +96,7 @@ fn json_has_the_documented_fields() {
     assert!(started.len() == "2026-11-20T23:05:28.123Z".len() && started.ends_with('Z'), "{started:?}");
 
     let runs = sandbox.run(&["runs", "-o", "json"]).exited(0).json();
-    assert_eq!(keys(&runs[0]), RUN_KEYS[..13]);
+    assert_eq!(keys(&runs[0]), RUN_KEYS[..16]);
     let jobs = sandbox.run(&["jobs", "--run", "1", "-o", "jsonl"]).exited(0).stdout;
     assert_eq!(jobs.lines().count(), 3);
     let stats = sandbox.run(&["stats", "-o", "json"]).exited(0).json();

@@ -4,13 +4,16 @@ use serde_json::Value;
 
 use crate::support::{BAD, Bench, GOOD};
 
-const RUN: [&str; 13] = [
+const RUN: [&str; 16] = [
     "id",
     "workflow",
     "status",
     "stop_reason",
     "params",
     "run_key",
+    "source",
+    "schedule_id",
+    "scheduled_for",
     "dir",
     "created_at",
     "started_at",
@@ -88,6 +91,30 @@ fn runs_and_jobs() {
     assert_eq!(bench.json(&["inspect", "1"]), run, "the same as `inspect`");
     assert_fields(&bench.json(&["runs"])[0], &RUN);
     assert_fields(&bench.json(&["jobs"])[0], &JOB);
+}
+
+#[test]
+fn a_run_says_which_schedule_made_it() {
+    let bench = Bench::new();
+    bench.write("good.toml", &format!("{GOOD}[[schedules]]\nevery = \"1s\"\n"));
+    bench.windlass(&["run", "good.toml"]).code(0);
+    bench.windlass(&["apply", "good.toml"]).code(0);
+    bench.windlass(&["schedule", "trigger", "good"]).code(0);
+    let by_hand = bench.json(&["inspect", "1"]);
+    for field in ["source", "schedule_id", "scheduled_for"] {
+        assert!(by_hand[field].is_null(), "{field}: {by_hand:#}");
+    }
+    let triggered = bench.json(&["inspect", "2"]);
+    assert_eq!((&triggered["source"], &triggered["schedule_id"]), (&"trigger".into(), &1.into()));
+    assert!(triggered["scheduled_for"].is_null(), "{triggered:#}");
+    let mut worker = bench.start(&["worker"]);
+    let fired = bench.wait_for("an occurrence", || {
+        bench.json(&["runs"]).as_array()?.iter().find(|run| run["source"] == "schedule").cloned()
+    });
+    worker.child.kill().unwrap();
+    worker.wait();
+    assert_eq!(fired["schedule_id"], 1);
+    assert!(is_instant(&fired["scheduled_for"]), "{fired:#}");
 }
 
 #[test]

@@ -47,46 +47,79 @@ pub(super) fn of_a_job() -> Vec<&'static str> {
 /// Keys of plans: right, but not here yet.
 const NOT_YET: [&str; 2] = ["when", "if"];
 
-/// What other tools call our keys.
-const ELSEWHERE: [(&str, &str); 40] = [
-    ("depends_on", "needs"),
+/// What other tools call our keys, without `_` and `-`, in small letters. The first whose key is allowed counts.
+const ELSEWHERE: &[(&str, &str)] = &[
+    ("dependson", "needs"),
     ("depends", "needs"),
     ("dependencies", "needs"),
     ("after", "needs"),
+    ("upstream", "needs"),
     ("script", "run"),
-    ("shell_command", "run"),
+    ("shellcommand", "run"),
+    ("bashcommand", "run"),
+    ("execstart", "run"),
     ("exec", "command"),
     ("cmd", "command"),
     ("args", "command"),
+    ("entrypoint", "command"),
     ("cwd", "dir"),
     ("workdir", "dir"),
-    ("working_directory", "dir"),
-    ("working_dir", "dir"),
+    ("workingdirectory", "dir"),
+    ("workingdir", "dir"),
     ("directory", "dir"),
     ("environment", "env"),
     ("variables", "env"),
+    ("vars", "env"),
     ("retries", "retry"),
+    ("retrypolicy", "retry"),
+    ("retrydelay", "retry"),
+    ("maxretries", "retry"),
+    ("maxattempts", "retry"),
+    ("attempts", "retry"),
     ("attempts", "max_attempts"),
+    ("retries", "max_attempts"),
+    ("maxretries", "max_attempts"),
     ("backoff", "delay"),
-    ("continue_on_error", "allow_failure"),
+    ("retrydelay", "delay"),
+    ("intervalsec", "delay"),
+    ("timeoutsec", "timeout"),
+    ("timeoutminutes", "timeout"),
+    ("executiontimeout", "timeout"),
+    ("deadline", "timeout"),
+    ("pool", "queue"),
+    ("priorityweight", "priority"),
+    ("weight", "priority"),
+    ("continueonerror", "allow_failure"),
+    ("continueon", "allow_failure"),
+    ("ignoreerrors", "allow_failure"),
     ("tasks", "jobs"),
     ("steps", "jobs"),
     ("parameters", "params"),
+    ("inputs", "params"),
     ("schedule", "schedules"),
+    ("scheduleinterval", "schedules"),
     ("schedule", "cron"),
+    ("scheduleinterval", "cron"),
+    ("oncalendar", "cron"),
     ("expression", "cron"),
     ("interval", "every"),
     ("tz", "timezone"),
-    ("time_zone", "timezone"),
     ("zone", "timezone"),
-    ("start_date", "start"),
-    ("start_at", "start"),
+    ("startdate", "start"),
+    ("startat", "start"),
     ("from", "start"),
-    ("end_date", "end"),
-    ("end_at", "end"),
+    ("enddate", "end"),
+    ("endat", "end"),
     ("until", "end"),
-    ("concurrency_policy", "overlap"),
+    ("to", "end"),
+    ("randomizeddelaysec", "jitter"),
+    ("concurrencypolicy", "overlap"),
+    ("overlappolicy", "overlap"),
+    ("maxactiveruns", "overlap"),
+    ("persistent", "catchup"),
     ("capabilities", "requires"),
+    ("runson", "requires"),
+    ("labels", "requires"),
     ("max", "limit"),
     ("group", "key"),
 ];
@@ -108,14 +141,9 @@ pub(crate) fn unknown<'k>(
         findings.push(Finding::new(entry.key_span.clone(), message).label("remove it"));
         return None;
     }
-    let folded = key.to_ascii_lowercase().replace('-', "_");
-    let known_elsewhere = ELSEWHERE
-        .iter()
-        .find(|(foreign, ours)| *foreign == folded && keys.contains(ours))
-        .map(|(_, ours)| *ours);
-    let suggestion = known_elsewhere.or_else(|| findings.nearest(key, keys.iter().copied()));
+    let suggestion = meant(key, keys, findings);
     let finding = Finding::new(entry.key_span.clone(), format!("unknown key `{key}` in {place}"));
-    let is_misplaced = OF_A_SCHEDULE.contains(&folded.as_str()) && !keys.contains(&"cron");
+    let is_misplaced = OF_A_SCHEDULE.contains(&key.to_ascii_lowercase().as_str()) && !keys.contains(&"cron");
     findings.push(match suggestion {
         _ if is_misplaced => finding
             .label("schedules have a list of their own")
@@ -124,4 +152,88 @@ pub(crate) fn unknown<'k>(
         None => finding.label("not a key of this table").help(format!("the keys are {}", keys.join(", "))),
     });
     suggestion
+}
+
+/// The key that a person most likely meant: what another tool's word stands for, or what is spelled nearly so. An
+/// error in another tool's word counts too: `retires` is nearer to `retries` than to `requires`.
+fn meant<'k>(key: &str, keys: &[&'k str], findings: &mut Findings) -> Option<&'k str> {
+    let ours = |ours: &str| keys.iter().copied().find(|key| *key == ours);
+    let folded = key.to_ascii_lowercase().replace(['-', '_'], "");
+    let same = |(foreign, own): &(&str, &str)| if *foreign == folded { ours(own) } else { None };
+    if let Some(own) = ELSEWHERE.iter().find_map(same) {
+        return Some(own);
+    }
+    let foreign = ELSEWHERE.iter().filter(|(_, own)| ours(own).is_some()).map(|(foreign, _)| *foreign);
+    let near = findings.nearest(key, keys.iter().copied().chain(foreign))?;
+    ours(near)
+        .or_else(|| ELSEWHERE.iter().filter(|(foreign, _)| *foreign == near).find_map(|(_, own)| ours(own)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_other_tools_and_typing_errors_lead_to_our_keys() {
+        let job = of_a_job();
+        let cases = [
+            (&job[..], "retries", Some("retry")),
+            (&job, "retires", Some("retry")),
+            (&job, "max_retries", Some("retry")),
+            (&job, "maxRetries", Some("retry")),
+            (&job, "max_attempts", Some("retry")),
+            (&job, "retry_delay", Some("retry")),
+            (&job, "retryPolicy", Some("retry")),
+            (&job, "depends_on", Some("needs")),
+            (&job, "depends", Some("needs")),
+            (&job, "dependsOn", Some("needs")),
+            (&job, "depnds", Some("needs")),
+            (&job, "need", Some("needs")),
+            (&job, "require", Some("requires")),
+            (&job, "runs-on", Some("requires")),
+            (&job, "cmd", Some("command")),
+            (&job, "comand", Some("command")),
+            (&job, "script", Some("run")),
+            (&job, "bash_command", Some("run")),
+            (&job, "ExecStart", Some("run")),
+            (&job, "WorkingDirectory", Some("dir")),
+            (&job, "timeout-minutes", Some("timeout")),
+            (&job, "timeoutSec", Some("timeout")),
+            (&job, "execution_timeout", Some("timeout")),
+            (&job, "pool", Some("queue")),
+            (&job, "colour", None),
+            (&WORKFLOW, "tasks", Some("jobs")),
+            (&WORKFLOW, "steps", Some("jobs")),
+            (&WORKFLOW, "schedule", Some("schedules")),
+            (&WORKFLOW, "retries", None),
+            (&SCHEDULE, "schedule", Some("cron")),
+            (&SCHEDULE, "OnCalendar", Some("cron")),
+            (&SCHEDULE, "interval", Some("every")),
+            (&SCHEDULE, "tz", Some("timezone")),
+            (&SCHEDULE, "time_zone", Some("timezone")),
+            (&SCHEDULE, "start_date", Some("start")),
+            (&SCHEDULE, "max_active_runs", Some("overlap")),
+            (&SCHEDULE, "catchUpWindow", Some("catchup_window")),
+            (&RETRY, "retries", Some("max_attempts")),
+            (&RETRY, "retry_delay", Some("delay")),
+            (&RETRY, "maxAttempts", Some("max_attempts")),
+            (&CONCURRENCY, "max", Some("limit")),
+        ];
+        for (keys, written, expected) in cases {
+            assert_eq!(meant(written, keys, &mut Findings::default()), expected, "{written}");
+        }
+    }
+
+    #[test]
+    fn every_word_of_another_tool_stands_for_a_key_and_is_none_itself() {
+        let groups = [&of_a_job()[..], &WORKFLOW, &PARAM, &RETRY, &CONCURRENCY, &SCHEDULE];
+        for (foreign, own) in ELSEWHERE {
+            assert!(groups.iter().any(|keys| keys.contains(own)), "{own}");
+            assert!(
+                groups.iter().all(|keys| !keys.contains(own) || !keys.contains(foreign)),
+                "{foreign} is a key beside {own}"
+            );
+            assert!(!foreign.contains(['-', '_']), "{foreign}");
+        }
+    }
 }
