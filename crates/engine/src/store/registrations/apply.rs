@@ -1,0 +1,237 @@
+//! A definition is put in force under its name: as the next version, or as the one that it is already.
+
+use windlass_workflow::Workflow;
+
+use super::versions::{Numbers, definition, insert_version, last_version};
+use super::{Registration, find, read, select_registrations};
+use crate::db::{Connection, first};
+use crate::error::{Error, Result};
+use crate::signal::Hints;
+use crate::store::Store;
+use crate::store::schedules::{Synced, begin_anew, preview_sync, sync};
+use crate::store::submit::{Content, keep_version};
+
+/// How often a registration is begun anew when others register the same name at the same moment.
+const TRIES_MAX: usize = 16;
+
+/// A workflow to be put in force under its name.
+#[derive(Debug, Clone)]
+pub struct NewRegistration {
+    /// The definition.
+    pub workflow: Workflow,
+    /// Where it was read from.
+    pub file: Option<String>,
+    /// The folder that relative paths of its jobs start from.
+    pub dir: Option<String>,
+}
+
+/// What a registration came to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Applied {
+    /// The name of the workflow.
+    pub name: String,
+    /// The version that is in force now.
+    pub version: i64,
+    /// What became of it.
+    pub change: Change,
+    /// The definition that was in force before, when it was another.
+    pub before: Option<Workflow>,
+    /// What changed of its schedules.
+    pub schedules: Vec<Synced>,
+}
+
+/// What a registration changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// The name was not registered. Its version is above 1 when it had been there before and was removed.
+    Created,
+    /// Another content is in force, under the next version.
+    Updated,
+    /// The same content was in force already. The file may be another.
+    Unchanged,
+}
+
+impl Store {
+    /// Puts a definition in force under its name. The content that is in force already makes no new version.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] when the workflow has no jobs, and the database's.
+    pub fn apply(&self, new: NewRegistration) -> Result<Applied> {
+        if new.workflow.jobs.is_empty() {
+            let operation = format!("register workflow `{}`", new.workflow.name);
+            return Err(Error::invalid(operation, "it has no jobs"));
+        }
+        let now_ms = self.clock.now_ms();
+        let content = Content::of(&new.workflow);
+        self.write("register a workflow", move |connection| {
+            let workflow_id = keep_version(connection, &new.workflow.name, &content, now_ms)?;
+            for _try in 0..TRIES_MAX {
+                if let Some(mut applied) = apply(connection, &new, workflow_id, now_ms)? {
+                    let Workflow { name, schedules, .. } = &new.workflow;
+                    match applied.change {
+                        // What it missed while it was not there is not caught up, also not by a rule that
+                        // is about to be replaced.
+                        Change::Created => begin_anew(connection, name, now_ms)?,
+                        Change::Updated | Change::Unchanged => {}
+                    }
+                    applied.schedules = sync(connection, name, schedules, now_ms)?;
+                    connection.hint(Hints::DUE);
+                    return Ok(applied);
+                }
+            }
+            let operation = format!("register workflow `{}`", new.workflow.name);
+            Err(Error::conflict(operation, "others register and remove it all the time"))
+        })
+    }
+
+    /// What [`Store::apply`] would come to; nothing changes.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn preview(&self, workflow: &Workflow) -> Result<Applied> {
+        let (name, hash) = (&workflow.name, workflow.hash());
+        self.read(|connection| {
+            let own = first(
+                connection,
+                "SELECT id FROM workflows WHERE name = $1 AND hash = $2",
+                &[name.into(), (&hash).into()],
+                |row| row.integer(0),
+            )?;
+            let present = find(connection, name)?;
+            let last = last_version(connection, name)?;
+            let (change, version) = decide(present.as_ref().map(Numbers::of), last, own);
+            let before = before(connection, change, present.as_ref())?;
+            let schedules = preview_sync(connection, name, &workflow.schedules)?;
+            Ok(Applied { name: name.clone(), version, change, before, schedules })
+        })
+    }
+}
+
+/// Returns nothing when another transaction registered the name meanwhile.
+fn apply(
+    connection: &mut dyn Connection,
+    new: &NewRegistration,
+    workflow_id: i64,
+    now_ms: i64,
+) -> Result<Option<Applied>> {
+    let name = &new.workflow.name;
+    // Its row is the lock of its name; without one, whoever inserts it first is.
+    let present = first(connection, select_registrations!("WHERE name = $1 {wait}"), &[name.into()], read)?;
+    let last = last_version(connection, name)?;
+    let (change, version) = decide(present.as_ref().map(Numbers::of), last, Some(workflow_id));
+    let before = before(connection, change, present.as_ref())?;
+    if last.is_none_or(|last| last.version < version)
+        && !insert_version(connection, new, version, workflow_id, now_ms)?
+    {
+        return Ok(None);
+    }
+    let is_written = match (change, &present) {
+        (Change::Unchanged, Some(present)) if present.file == new.file && present.dir == new.dir => true,
+        (Change::Created, _) => insert(connection, new, version, workflow_id, now_ms)?,
+        (Change::Updated | Change::Unchanged, _) => update(connection, new, version, workflow_id, now_ms)?,
+    };
+    if !is_written {
+        return Ok(None);
+    }
+    Ok(Some(Applied { name: name.clone(), version, change, before, schedules: Vec::new() }))
+}
+
+/// What putting the content `own` in force comes to, and under which version. A content that was never seen
+/// has no number.
+fn decide(in_force: Option<Numbers>, last: Option<Numbers>, own: Option<i64>) -> (Change, i64) {
+    let has_content = |numbers: &Numbers| Some(numbers.workflow_id) == own;
+    if let Some(same) = in_force.filter(has_content) {
+        return (Change::Unchanged, same.version);
+    }
+    let change = if in_force.is_some() { Change::Updated } else { Change::Created };
+    // A file that was away for a while has not changed by that.
+    let version = match last {
+        Some(last) if has_content(&last) && in_force.is_none_or(|numbers| numbers.version < last.version) => {
+            last.version
+        }
+        Some(last) => last.version + 1,
+        None => 1,
+    };
+    (change, version)
+}
+
+/// Returns whether the name was free.
+fn insert(
+    connection: &mut dyn Connection,
+    new: &NewRegistration,
+    version: i64,
+    workflow_id: i64,
+    now_ms: i64,
+) -> Result<bool> {
+    let inserted = connection.execute(
+        "INSERT INTO registrations (name, version, workflow_id, file, dir, created_at, updated_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $6)
+         ON CONFLICT (name) DO NOTHING",
+        &[
+            (&new.workflow.name).into(),
+            version.into(),
+            workflow_id.into(),
+            (&new.file).into(),
+            (&new.dir).into(),
+            now_ms.into(),
+        ],
+    )?;
+    Ok(inserted == 1)
+}
+
+fn update(
+    connection: &mut dyn Connection,
+    new: &NewRegistration,
+    version: i64,
+    workflow_id: i64,
+    now_ms: i64,
+) -> Result<bool> {
+    let updated = connection.execute(
+        "UPDATE registrations SET version = $2, workflow_id = $3, file = $4, dir = $5, updated_at = $6
+         WHERE name = $1",
+        &[
+            (&new.workflow.name).into(),
+            version.into(),
+            workflow_id.into(),
+            (&new.file).into(),
+            (&new.dir).into(),
+            now_ms.into(),
+        ],
+    )?;
+    Ok(updated == 1)
+}
+
+/// The definition that is not in force any more.
+fn before(
+    connection: &mut dyn Connection,
+    change: Change,
+    present: Option<&Registration>,
+) -> Result<Option<Workflow>> {
+    match (change, present) {
+        (Change::Updated, Some(present)) => definition(connection, present.workflow_id).map(Some),
+        (Change::Updated, None) | (Change::Created | Change::Unchanged, _) => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_content_is_no_new_version_and_numbers_go_on() {
+        let at = |version, workflow_id| Some(Numbers { version, workflow_id });
+        let cases = [
+            ("new", None, None, Some(7), (Change::Created, 1)),
+            ("never seen", None, None, None, (Change::Created, 1)),
+            ("the same", at(3, 7), at(3, 7), Some(7), (Change::Unchanged, 3)),
+            ("another", at(3, 7), at(3, 7), Some(8), (Change::Updated, 4)),
+            ("another that was never seen", at(3, 7), at(3, 7), None, (Change::Updated, 4)),
+            ("back as it was", None, at(3, 7), Some(7), (Change::Created, 3)),
+            ("back as another", None, at(3, 7), Some(5), (Change::Created, 4)),
+            ("numbered, and another came between", at(3, 7), at(4, 5), Some(5), (Change::Updated, 4)),
+        ];
+        for (name, in_force, last, own, expected) in cases {
+            assert_eq!(decide(in_force, last, own), expected, "{name}");
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! What becomes of a name that is registered: its schedules pause and go on, and it is taken out of force.
+
+use super::find;
+use crate::db::Connection;
+use crate::error::{Error, Result};
+use crate::signal::Hints;
+use crate::store::Store;
+use crate::store::schedules::{begin_anew, sync};
+
+impl Store {
+    /// Takes a name out of force. Its versions are kept, its runs go on.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] and the database's.
+    pub fn remove_registration(&self, name: &str) -> Result<()> {
+        let (name, now_ms) = (name.to_owned(), self.clock.now_ms());
+        self.write("remove a workflow", move |connection| {
+            let removed =
+                connection.execute("DELETE FROM registrations WHERE name = $1", &[(&name).into()])?;
+            if removed == 0 {
+                return Err(not_registered(&name));
+            }
+            sync(connection, &name, &[], now_ms)?;
+            connection.hint(Hints::DUE);
+            Ok(())
+        })
+    }
+
+    /// Lets the schedules of a workflow fire nothing. Returns whether they did before.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] and the database's.
+    pub fn pause_registration(&self, name: &str) -> Result<bool> {
+        let (name, now_ms) = (name.to_owned(), self.clock.now_ms());
+        self.write("pause a workflow", move |connection| {
+            let paused = connection.execute(
+                "UPDATE registrations SET paused_at = $2, updated_at = $2
+                 WHERE name = $1 AND paused_at IS NULL",
+                &[(&name).into(), now_ms.into()],
+            )?;
+            connection.hint(Hints::DUE);
+            changed_or_missing(connection, &name, paused)
+        })
+    }
+
+    /// Lets the schedules of a workflow fire again, from now on. Returns whether they did not before.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] and the database's.
+    pub fn resume_registration(&self, name: &str) -> Result<bool> {
+        let (name, now_ms) = (name.to_owned(), self.clock.now_ms());
+        self.write("resume a workflow", move |connection| {
+            let resumed = connection.execute(
+                "UPDATE registrations SET paused_at = NULL, updated_at = $2
+                 WHERE name = $1 AND paused_at IS NOT NULL",
+                &[(&name).into(), now_ms.into()],
+            )?;
+            if resumed > 0 {
+                begin_anew(connection, &name, now_ms)?;
+            }
+            changed_or_missing(connection, &name, resumed)
+        })
+    }
+}
+
+fn changed_or_missing(connection: &mut dyn Connection, name: &str, changed: u64) -> Result<bool> {
+    if changed == 0 && find(connection, name)?.is_none() {
+        return Err(not_registered(name));
+    }
+    Ok(changed > 0)
+}
+
+fn not_registered(name: &str) -> Error {
+    Error::not_found(format!("registered workflow `{name}`"))
+}

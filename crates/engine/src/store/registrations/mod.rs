@@ -1,0 +1,102 @@
+//! Registered workflows: which version of a definition is in force under its name. A version never changes;
+//! its content is the row of `workflows` that it names.
+
+mod apply;
+mod change;
+mod versions;
+
+use windlass_workflow::Workflow;
+
+pub use apply::{Applied, Change, NewRegistration};
+pub use versions::RegisteredVersion;
+
+use super::Store;
+use crate::db::{Connection, Row, all, first};
+use crate::error::Result;
+
+/// A name and what is in force under it. Instants are milliseconds since the Unix epoch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Registration {
+    /// The name of the workflow.
+    pub name: String,
+    /// The version in force, counted from 1.
+    pub version: i64,
+    /// The row of `workflows` with its definition.
+    pub workflow_id: i64,
+    /// Where it was read from.
+    pub file: Option<String>,
+    /// The folder that relative paths of its jobs start from.
+    pub dir: Option<String>,
+    /// Since when its schedules fire nothing.
+    pub paused_at: Option<i64>,
+    /// When the name was registered.
+    pub created_at: i64,
+    /// When anything of this changed.
+    pub updated_at: i64,
+}
+
+/// `SELECT` of every column that [`read`] reads, in its order.
+macro_rules! select_registrations {
+    ($rest:literal) => {
+        concat!(
+            "SELECT name, version, workflow_id, file, dir, paused_at, created_at, updated_at
+             FROM registrations ",
+            $rest
+        )
+    };
+}
+
+use select_registrations;
+
+impl Store {
+    /// What is in force under a name.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn registration(&self, name: &str) -> Result<Option<Registration>> {
+        self.read(|connection| find(connection, name))
+    }
+
+    /// All registered workflows by name.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn registrations(&self) -> Result<Vec<Registration>> {
+        self.read(|connection| all(connection, select_registrations!("ORDER BY name"), &[], read))
+    }
+
+    /// The definition that is in force under a name, and its registration.
+    ///
+    /// # Errors
+    /// The database's, or [`Error::Internal`] when another program wrote a definition that is none.
+    pub fn registered_workflow(&self, name: &str) -> Result<Option<(Registration, Workflow)>> {
+        self.read(|connection| registered_workflow(connection, name))
+    }
+}
+
+/// The definition that is in force under a name, inside a transaction.
+pub(super) fn registered_workflow(
+    connection: &mut dyn Connection,
+    name: &str,
+) -> Result<Option<(Registration, Workflow)>> {
+    let Some(registration) = find(connection, name)? else { return Ok(None) };
+    let workflow = versions::definition(connection, registration.workflow_id)?;
+    Ok(Some((registration, workflow)))
+}
+
+fn find(connection: &mut dyn Connection, name: &str) -> Result<Option<Registration>> {
+    first(connection, select_registrations!("WHERE name = $1"), &[name.into()], read)
+}
+
+fn read(row: &dyn Row) -> Result<Registration> {
+    Ok(Registration {
+        name: row.text(0)?,
+        version: row.integer(1)?,
+        workflow_id: row.integer(2)?,
+        file: row.optional_text(3)?,
+        dir: row.optional_text(4)?,
+        paused_at: row.optional_integer(5)?,
+        created_at: row.integer(6)?,
+        updated_at: row.integer(7)?,
+    })
+}

@@ -1,0 +1,128 @@
+//! The versions of a name: which there were, their definitions, and their numbers.
+
+use windlass_workflow::Workflow;
+
+use super::{NewRegistration, Registration};
+use crate::db::{Connection, Row, all, first};
+use crate::error::{Error, Result};
+use crate::store::Store;
+
+/// A version that was put in force.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RegisteredVersion {
+    /// Its number.
+    pub version: i64,
+    /// The row of `workflows` with its definition.
+    pub workflow_id: i64,
+    /// Where it was read from.
+    pub file: Option<String>,
+    /// When it was put in force, in milliseconds since the Unix epoch.
+    pub applied_at: i64,
+    /// Its definition.
+    pub workflow: Workflow,
+}
+
+/// `SELECT` of every column that [`read_version`] reads, in its order.
+macro_rules! select_versions {
+    ($rest:literal) => {
+        concat!(
+            "SELECT versions.version, versions.workflow_id, versions.file, versions.applied_at,
+                    workflows.definition
+             FROM registration_versions AS versions
+             JOIN workflows ON workflows.id = versions.workflow_id ",
+            $rest
+        )
+    };
+}
+
+impl Store {
+    /// The versions that were put in force under a name, the newest first; also of one that was removed.
+    ///
+    /// # Errors
+    /// The database's, or [`Error::Internal`] when another program wrote a definition that is none.
+    pub fn registered_versions(&self, name: &str, limit: i64) -> Result<Vec<RegisteredVersion>> {
+        self.read(|connection| {
+            all(
+                connection,
+                select_versions!("WHERE versions.name = $1 ORDER BY versions.version DESC LIMIT $2"),
+                &[name.into(), limit.into()],
+                read_version,
+            )
+        })
+    }
+
+    /// One version of a name; also of one that was removed.
+    ///
+    /// # Errors
+    /// The database's, or [`Error::Internal`] when another program wrote a definition that is none.
+    pub fn registered_version(&self, name: &str, version: i64) -> Result<Option<RegisteredVersion>> {
+        self.read(|connection| {
+            let sql = select_versions!("WHERE versions.name = $1 AND versions.version = $2");
+            first(connection, sql, &[name.into(), version.into()], read_version)
+        })
+    }
+}
+
+/// A version and its content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Numbers {
+    pub(super) version: i64,
+    pub(super) workflow_id: i64,
+}
+
+impl Numbers {
+    pub(super) fn of(registration: &Registration) -> Numbers {
+        Numbers { version: registration.version, workflow_id: registration.workflow_id }
+    }
+}
+
+/// Returns whether the number was free.
+pub(super) fn insert_version(
+    connection: &mut dyn Connection,
+    new: &NewRegistration,
+    version: i64,
+    workflow_id: i64,
+    now_ms: i64,
+) -> Result<bool> {
+    let inserted = connection.execute(
+        "INSERT INTO registration_versions (name, version, workflow_id, file, applied_at)
+         VALUES ($1, $2, $3, $4, $5)
+         ON CONFLICT (name, version) DO NOTHING",
+        &[(&new.workflow.name).into(), version.into(), workflow_id.into(), (&new.file).into(), now_ms.into()],
+    )?;
+    Ok(inserted == 1)
+}
+
+pub(super) fn last_version(connection: &mut dyn Connection, name: &str) -> Result<Option<Numbers>> {
+    first(
+        connection,
+        "SELECT version, workflow_id FROM registration_versions WHERE name = $1
+         ORDER BY version DESC LIMIT 1",
+        &[name.into()],
+        |row| Ok(Numbers { version: row.integer(0)?, workflow_id: row.integer(1)? }),
+    )
+}
+
+pub(super) fn definition(connection: &mut dyn Connection, workflow_id: i64) -> Result<Workflow> {
+    let definition =
+        first(connection, "SELECT definition FROM workflows WHERE id = $1", &[workflow_id.into()], |row| {
+            row.text(0)
+        })?;
+    parse(workflow_id, &definition.ok_or_else(|| Error::not_found(format!("definition {workflow_id}")))?)
+}
+
+fn parse(workflow_id: i64, definition: &str) -> Result<Workflow> {
+    Workflow::from_json(definition)
+        .map_err(|error| Error::internal(format!("read definition {workflow_id}"), error.to_string()))
+}
+
+fn read_version(row: &dyn Row) -> Result<RegisteredVersion> {
+    let workflow_id = row.integer(1)?;
+    Ok(RegisteredVersion {
+        version: row.integer(0)?,
+        workflow_id,
+        file: row.optional_text(2)?,
+        applied_at: row.integer(3)?,
+        workflow: parse(workflow_id, &row.text(4)?)?,
+    })
+}
