@@ -37,18 +37,18 @@ fn retry(connection: &mut dyn Connection, run_id: i64, selection: &Selection, no
         connection,
         "UPDATE runs SET updated_at = $2
          WHERE id = $1 AND status IN ('SUCCESSFUL', 'FAILED', 'CANCELLED')
-         RETURNING total_jobs, (SELECT count(*) FROM jobs WHERE jobs.run_id = runs.id)",
+         RETURNING total_jobs",
         &[run_id.into(), now_ms.into()],
-        |row| Ok((row.integer(0)?, row.integer(1)?)),
+        |row| row.integer(0),
     )?;
-    match over {
-        None => return Err(why_not_over(connection, run_id)?),
-        Some((total, left)) if left != total => {
-            let reason =
-                format!("{left} of its {total} jobs are left, the others were pruned; submit it anew");
-            return Err(Error::conflict(operation(), reason));
-        }
-        Some(_whole) => {}
+    let Some(total) = over else { return Err(why_not_over(connection, run_id)?) };
+    // Within the statement above it would be counted as it was before the lock was waited for.
+    let left = one(connection, "SELECT count(*) FROM jobs WHERE run_id = $1", &[run_id.into()], |row| {
+        row.integer(0)
+    })?;
+    if left != total {
+        let reason = format!("{left} of its {total} jobs are left, the others were pruned; submit it anew");
+        return Err(Error::conflict(operation(), reason));
     }
     let reset = match selection {
         Selection::Failed => reset_failed(connection, run_id, now_ms)?,

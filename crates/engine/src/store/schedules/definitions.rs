@@ -18,6 +18,8 @@ use crate::store::registrations::registered_workflow;
 
 /// Schedules of one workflow at most.
 const SCHEDULES_MAX: i64 = 1_000;
+/// How often schedules are compared with their file again when others add some at the same moment.
+const TRIES_MAX: usize = 16;
 
 /// What became of a schedule of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,31 +72,55 @@ pub(in crate::store) fn sync(
     definitions: &[Definition],
     now_ms: i64,
 ) -> Result<Vec<Synced>> {
-    let present = hold_all(connection, workflow)?;
-    let changes = compare(&present, definitions);
-    for Synced { name, change } in &changes {
-        let known = present.iter().find(|schedule| schedule.name == *name);
-        let definition = definitions.iter().find(|definition| definition.name == *name);
-        match (change, known, definition) {
-            (ScheduleChange::Removed, Some(schedule), _) => remove(connection, schedule, now_ms)?,
-            (ScheduleChange::Changed, Some(schedule), Some(definition)) => {
-                replace(connection, schedule, definition, now_ms)?;
+    let mut done = Vec::new();
+    for _try in 0..TRIES_MAX {
+        let present = hold_all(connection, workflow)?;
+        let mut is_taken = false;
+        for synced in compare(&present, definitions) {
+            let definition = definitions.iter().find(|definition| definition.name == synced.name);
+            if put(connection, workflow, &present, &synced, definition, now_ms)? {
+                done.push(synced);
+            } else {
+                is_taken = true;
             }
-            (ScheduleChange::Added, Some(removed), Some(definition)) => {
-                revive(connection, removed, definition, ScheduleOrigin::File, now_ms)?;
+        }
+        if !is_taken {
+            if !done.is_empty() {
+                connection.hint(Hints::DUE);
             }
-            (ScheduleChange::Added, None, Some(definition)) => {
-                insert(connection, workflow, definition, ScheduleOrigin::File, now_ms)?;
-            }
-            (ScheduleChange::Removed, None, _)
-            | (ScheduleChange::Changed, None, _)
-            | (ScheduleChange::Added | ScheduleChange::Changed, _, None) => {}
+            return Ok(done);
         }
     }
-    if !changes.is_empty() {
-        connection.hint(Hints::DUE);
+    let operation = format!("change the schedules of workflow `{workflow}`");
+    Err(Error::conflict(operation, "others add and remove them all the time"))
+}
+
+/// Makes one change. Returns `false` when somebody added a schedule of that name meanwhile.
+fn put(
+    connection: &mut dyn Connection,
+    workflow: &str,
+    present: &[Schedule],
+    Synced { name, change }: &Synced,
+    definition: Option<&Definition>,
+    now_ms: i64,
+) -> Result<bool> {
+    let known = present.iter().find(|schedule| schedule.name == *name);
+    match (change, known, definition) {
+        (ScheduleChange::Removed, Some(schedule), _) => remove(connection, schedule, now_ms)?,
+        (ScheduleChange::Changed, Some(schedule), Some(definition)) => {
+            replace(connection, schedule, definition, now_ms)?;
+        }
+        (ScheduleChange::Added, Some(removed), Some(definition)) => {
+            return revive(connection, removed, definition, ScheduleOrigin::File, now_ms);
+        }
+        (ScheduleChange::Added, None, Some(definition)) => {
+            return insert(connection, workflow, definition, ScheduleOrigin::File, now_ms);
+        }
+        (ScheduleChange::Removed, None, _)
+        | (ScheduleChange::Changed, None, _)
+        | (ScheduleChange::Added | ScheduleChange::Changed, _, None) => {}
     }
-    Ok(changes)
+    Ok(true)
 }
 
 /// What [`sync`] would change.
@@ -157,16 +183,16 @@ fn add(
         ScheduleOrigin::File => "the workflow's file has a schedule of that name",
         ScheduleOrigin::Command => "there is a schedule of that name",
     };
-    match find_by_name(connection, workflow, &definition.name)? {
+    let is_ours = match find_by_name(connection, workflow, &definition.name)? {
         Some(schedule) if schedule.removed_at.is_none() => {
             return Err(Error::conflict(operation, taken(schedule.origin)));
         }
+        // Another may be faster with either.
         Some(removed) => revive(connection, &removed, definition, ScheduleOrigin::Command, now_ms)?,
-        None => {
-            if !insert(connection, workflow, definition, ScheduleOrigin::Command, now_ms)? {
-                return Err(Error::conflict(operation, taken(ScheduleOrigin::Command)));
-            }
-        }
+        None => insert(connection, workflow, definition, ScheduleOrigin::Command, now_ms)?,
+    };
+    if !is_ours {
+        return Err(Error::conflict(operation, taken(ScheduleOrigin::Command)));
     }
     connection.hint(Hints::DUE);
     find_by_name(connection, workflow, &definition.name)?
@@ -220,21 +246,21 @@ fn insert(
     Ok(inserted == 1)
 }
 
-/// Puts a schedule that was removed in force again, from now on.
+/// Puts a schedule that was removed in force again, from now on. Returns whether nobody has done so meanwhile.
 fn revive(
     connection: &mut dyn Connection,
     removed: &Schedule,
     definition: &Definition,
     origin: ScheduleOrigin,
     now_ms: i64,
-) -> Result<()> {
+) -> Result<bool> {
     // The cursor never goes back, also when the clock did.
     let decided_until = removed.decided_until.max(now_ms);
-    connection.execute(
+    let revived = connection.execute(
         "UPDATE schedules
          SET definition = $2, origin = $3, next_at = $4, decided_until = $5, removed_at = NULL,
              paused_at = NULL, updated_at = $6
-         WHERE id = $1",
+         WHERE id = $1 AND removed_at IS NOT NULL",
         &[
             removed.id.into(),
             (&to_json(definition)?).into(),
@@ -244,7 +270,7 @@ fn revive(
             now_ms.into(),
         ],
     )?;
-    Ok(())
+    Ok(revived == 1)
 }
 
 /// Puts another definition in force. What was due by the old rule is still decided by it, and the new one
