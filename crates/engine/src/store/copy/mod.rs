@@ -2,6 +2,9 @@
 //!
 //! One snapshot of the source becomes one transaction of the target: a copy that dies leaves nothing behind
 //! and is simply made again. Ids stay what they are, so that links, keys and people's notes stay right.
+//!
+//! The rules are checked before and after the two transactions stand open together: a server ends a transaction
+//! that says nothing for some seconds, and to read a large database as a whole takes longer.
 
 mod tables;
 
@@ -34,17 +37,24 @@ impl Store {
         let source = Arc::clone(&self.database);
         let instance = uuid::Uuid::now_v7().simple().to_string();
         let now_ms = self.clock.now_ms();
-        target.write(WHAT, move |to| copy(&*source, to, &instance, now_ms))
+        self.read(|from| refuse_broken(from, "source", now_ms))?;
+        target.write(WHAT, move |to| {
+            let copied = copy(&*source, to, &instance)?;
+            verify(to, &copied, now_ms)?;
+            Ok(copied)
+        })
     }
 }
 
-fn copy(source: &dyn Database, to: &mut dyn Connection, instance: &str, now_ms: i64) -> Result<Copied> {
+fn copy(source: &dyn Database, to: &mut dyn Connection, instance: &str) -> Result<Copied> {
+    refuse_rows(to)?;
     let mut copied = Copied::default();
+    let mut has_begun = false;
     source.read(&mut |from| {
+        if std::mem::replace(&mut has_begun, true) {
+            return Err(Error::conflict(WHAT, "the source was lost on the way; copy again"));
+        }
         refuse_what_runs(from, "source")?;
-        refuse_broken(from, "source", now_ms)?;
-        refuse_rows(to)?;
-        copied = Copied::default();
         // Its own name is nobody's yet.
         to.execute("DELETE FROM instances", &[])?;
         for table in TABLES {
@@ -52,8 +62,7 @@ fn copy(source: &dyn Database, to: &mut dyn Connection, instance: &str, now_ms: 
             copied.tables.push((table.name, rows));
         }
         continue_ids(from, to)?;
-        name_anew(to, instance)?;
-        verify(from, to, now_ms)
+        name_anew(to, instance)
     })?;
     Ok(copied)
 }
@@ -75,6 +84,7 @@ fn refuse_what_runs(connection: &mut dyn Connection, which: &str) -> Result<()> 
 }
 
 fn refuse_broken(connection: &mut dyn Connection, which: &str, now_ms: i64) -> Result<()> {
+    refuse_what_runs(connection, which)?;
     let problems = broken_rules(connection, now_ms)?;
     if problems.is_empty() {
         return Ok(());
@@ -102,7 +112,12 @@ fn copy_table(table: &Table, from: &mut dyn Connection, to: &mut dyn Connection)
         let rows = table.rows_after(from, &key)?;
         let Some(last) = rows.last() else { return Ok(copied) };
         key = table.key_of(last);
-        copied += i64::try_from(table.write(to, &rows)?).unwrap_or(i64::MAX);
+        let written = table.write(to, &rows)?;
+        if written != rows.len() as u64 {
+            let detail = format!("of {} rows of {} {written} were written", rows.len(), table.name);
+            return Err(Error::internal(WHAT, detail));
+        }
+        copied += rows.len() as i64;
         if rows.len() < CHUNK {
             return Ok(copied);
         }
@@ -137,11 +152,13 @@ pub(super) fn name_anew(to: &mut dyn Connection, instance: &str) -> Result<()> {
     Ok(())
 }
 
-fn verify(from: &mut dyn Connection, to: &mut dyn Connection, now_ms: i64) -> Result<()> {
-    for table in TABLES.iter().filter(|table| table.name != "instances") {
-        let (read, written) = (table.count(from)?, table.count(to)?);
-        if read != written {
-            let detail = format!("{} has {read} rows in the source and {written} in the target", table.name);
+fn verify(to: &mut dyn Connection, copied: &Copied, now_ms: i64) -> Result<()> {
+    // The target has a name of its own beside those of the source.
+    let tables = TABLES.iter().zip(&copied.tables).filter(|(table, _rows)| table.name != "instances");
+    for (table, (name, read)) in tables {
+        let written = table.count(to)?;
+        if written != *read {
+            let detail = format!("{name} has {read} rows in the source and {written} in the target");
             return Err(Error::internal(WHAT, detail));
         }
     }
