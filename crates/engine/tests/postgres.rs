@@ -247,8 +247,10 @@ fn everything_works_behind_a_pooler_in_transaction_mode() {
     let pooler = Pooler::before(server_port(&schema));
     let (before, after) = port_of(&schema.url());
     let url = format!("{before}{}{after}", pooler.port());
-    let store = open(&url);
+    let clock = Clock::system().led();
+    let store = open_with(&url, &clock);
     store.watch();
+    clock.lead(0, 0);
     let pending = store.listen(Hints::PENDING);
     let writers: Vec<_> = (0..8)
         .map(|_| {
@@ -267,4 +269,5 @@ fn everything_works_behind_a_pooler_in_transaction_mode() {
     // What is not heard is found by looking.
     while pending.wait(Duration::from_millis(5)).intersects(Hints::PENDING) {}
     assert!(pending.wait(Duration::from_secs(30)).intersects(Hints::PENDING));
+    wait_for("the server's time", || clock.now_ms() > 1_000_000_000_000);
 }

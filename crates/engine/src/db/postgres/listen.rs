@@ -61,7 +61,7 @@ fn serve(sessions: &Sessions, signals: &Signals, ended: &Receiver<()>) {
                     "notifications do not come through, as behind a pooler in transaction mode: \
                      looking for changes twice a second instead"
                 );
-                look(signals, ended);
+                look(sessions, signals, ended);
                 return;
             }
             Err(error) => {
@@ -78,10 +78,22 @@ fn serve(sessions: &Sessions, signals: &Signals, ended: &Receiver<()>) {
     }
 }
 
-/// Has everybody look from time to time, to the end.
-fn look(signals: &Signals, ended: &Receiver<()>) {
+/// Has everybody look from time to time, to the end, and goes on asking for the time.
+fn look(sessions: &Sessions, signals: &Signals, ended: &Receiver<()>) {
+    let mut asked_ms = None;
     while matches!(ended.recv_timeout(BLIND_TICK), Err(RecvTimeoutError::Timeout)) {
         signals.publish(Hints::FOREIGN);
+        let now_ms = sessions.clock.monotonic_ms();
+        if asked_ms.is_none_or(|asked_ms| now_ms - asked_ms >= CLOCK_TICK_MS) {
+            asked_ms = Some(now_ms);
+            let operation = "read the database's clock";
+            let told = sessions.connection(operation).and_then(|mut session| {
+                lead(&sessions.clock, &mut session.client).inspect_err(|_error| session.discard())
+            });
+            if let Err(error) = told {
+                tracing::debug!(%error, "the clock goes on by itself");
+            }
+        }
     }
 }
 
