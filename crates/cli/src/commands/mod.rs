@@ -21,7 +21,7 @@ mod stats;
 mod submit;
 mod validate;
 mod watch;
-mod why;
+pub(crate) mod why;
 mod worker;
 mod workflows;
 

@@ -1,6 +1,7 @@
 //! Runs that are executed here, in the foreground, or watched while others execute them.
 
 mod observer;
+mod stall;
 mod summary;
 mod workforce;
 
@@ -20,6 +21,7 @@ use crate::output::{self, Format, Output};
 use crate::signals::{StopRequests, Urgency};
 use crate::views::InspectedRun;
 use observer::Observer;
+use stall::{Activity, Stall};
 pub(crate) use workforce::{Duties, Workforce};
 
 /// How long a foreground run waits for a database that cannot be used before it gives up.
@@ -66,7 +68,11 @@ pub(crate) fn execute(
     let patience = Some(FOREGROUND_PATIENCE);
     let duties = Duties { patience, ..Duties::executing(scope, work) };
     let workforce = Workforce::start(global, database, duties)?;
+    let mut stall = Stall::default();
     while !observer.look(database)? && !workforce.has_ended() {
+        if let Some(why) = stall.look(observer.activity(), run_ids, database, global)? {
+            observer.say(&why);
+        }
         match stops.news() {
             None => {}
             Some(Urgency::Drain) => {
@@ -99,6 +105,7 @@ pub(crate) fn watch(global: &GlobalOptions, database: &Database, run_id: i64) ->
     observer.open();
     let mut watchman = Watchman::default();
     let mut is_alone = false;
+    let mut stall = Stall::default();
     while !observer.look(database)? {
         // A worker that dies tells nobody; whoever looks finds out.
         database.ask(|store| watchman.look(store))?;
@@ -107,6 +114,10 @@ pub(crate) fn watch(global: &GlobalOptions, database: &Database, run_id: i64) ->
         if is_alone && !was_alone {
             let resume = global.hint(&format!("resume {run_id}"));
             observer.say(&format!("nobody executes this run now; `{resume}` does"));
+        }
+        let activity = if is_alone { Activity::Some } else { observer.activity() };
+        if let Some(why) = stall.look(activity, &[run_id], database, global)? {
+            observer.say(&why);
         }
         observer.wait();
     }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use windlass::signal::Listener;
 use windlass::store::{Job, Run};
 
+use super::stall::Activity;
 use super::summary;
 use crate::database::Database;
 use crate::describe;
@@ -112,6 +113,14 @@ impl Observer {
         // Many small changes make one look: what is shown costs less than what is done.
         thread::sleep(self.spacing.saturating_sub(self.looked_at.elapsed()));
         self.listener.wait(self.display.tick());
+    }
+
+    /// Whether any job of the runs went on at the last look.
+    pub(super) fn activity(&self) -> Activity {
+        match self.tracker.is_idle() {
+            true => Activity::None,
+            false => Activity::Some,
+        }
     }
 
     /// Says something beside the progress.

@@ -117,6 +117,11 @@ impl Tracker {
         }
     }
 
+    /// No job runs, and none waits for the time of its next attempt.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.active.is_empty()
+    }
+
     /// The jobs that run, longest first.
     pub(crate) fn running(&self) -> Vec<&JobState> {
         let mut running: Vec<&JobState> =

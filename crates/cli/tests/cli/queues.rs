@@ -76,3 +76,37 @@ fn who_waits_for_a_concurrency_key_is_told_who_holds_it() {
     bench.windlass(&["worker", "--until-idle"]).code(0);
     bench.windlass(&["inspect", &second]).code(0).says(&["SUCCESSFUL"]);
 }
+
+#[test]
+fn a_run_that_waits_says_once_why_and_goes_on_waiting() {
+    let bench = Bench::new();
+    bench.write(
+        "train.toml",
+        "name = \"train\"\n[jobs.fit]\nrun = \"true\"\nrequires = [\"gpu\"]\nversion = 3\n",
+    );
+    let run = bench.start(&["run", "train.toml", "--code-version", "3"]);
+    run.wait_until_it_tells(&bench, "nothing of run 1 runs now; it waits for job `fit`: ");
+    bench
+        .windlass(&["why", "1/fit"])
+        .code(0)
+        .says(&["has all that it requires (gpu)", "`windlass resume 1 --capability gpu --code-version 3`"]);
+    let watch = bench.start(&["watch", "1"]);
+    watch.wait_until_it_tells(&bench, "nothing of run 1 runs now; it waits for job `fit`: ");
+    bench.windlass(&["worker", "--until-idle", "--capability", "gpu", "--code-version", "3"]).code(0);
+    let outcome = run.wait();
+    outcome.code(0).tells(&["has all that it requires (gpu)", "resume 1 --capability gpu --code-version 3"]);
+    assert_eq!(outcome.stderr.matches("nothing of run 1").count(), 1, "{outcome:#?}");
+    watch.wait().code(0);
+
+    bench.write("mail.toml", "name = \"mail\"\n[jobs.send]\nrun = \"true\"\nqueue = \"mail\"\n");
+    bench.windlass(&["queue", "limit", "mail", "--max-running", "0"]).code(0);
+    let run = bench.start(&["run", "mail.toml"]);
+    run.wait_until_it_tells(&bench, "lets no job run: its limit is 0");
+    bench.windlass(&["queue", "pause", "mail"]).code(0);
+    bench.windlass(&["queue", "limit", "mail", "--no-max-running"]).code(0);
+    let stopped = bench.start(&["run", "mail.toml"]);
+    stopped.wait_until_it_tells(&bench, "Its queue `mail` is paused");
+    bench.windlass(&["queue", "resume", "mail"]).code(0);
+    run.wait().code(0);
+    stopped.wait().code(0);
+}

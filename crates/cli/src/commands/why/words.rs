@@ -64,11 +64,18 @@ pub(crate) fn sentence(reason: &Reason, job: &Job, now_ms: i64, global: &GlobalO
             executor(job, global)
         ),
         Reason::NoCapability { requires } => format!(
-            "No worker that is alive has all that it requires ({}); start one with --capability.",
-            printable(&requires.join(", "))
+            "No worker that is alive has all that it requires ({}); {} executes it.",
+            printable(&requires.join(", ")),
+            executor(job, global)
         ),
         Reason::WorkersTooOld { version, newest } => format!(
-            "It asks for a worker of version {version} or later, and the newest that is alive has {newest}."
+            "It asks for a worker of version {version} or later, and the newest that is alive has {newest}; {} executes it.",
+            executor(job, global)
+        ),
+        Reason::QueueFull { queue, limit: 0, .. } => format!(
+            "Its queue `{}` lets no job run: its limit is 0, and `{}` lifts it.",
+            printable(queue),
+            global.hint(&format!("queue limit {} --no-max-running", quoted(queue)))
         ),
         Reason::QueueFull { queue, limit, running } => format!(
             "Its queue `{}` is full: {running} of its jobs run, and {limit} may at a time.",
@@ -190,16 +197,28 @@ fn over(job: &Job, error: Option<&str>, global: &GlobalOptions) -> String {
 
 /// What would execute the job, as a command.
 fn executor(job: &Job, global: &GlobalOptions) -> String {
-    match job.run_id {
-        Some(run_id) => format!("`{}`", global.hint(&format!("resume {run_id}"))),
-        None if job.kind != "shell" => {
-            format!("a program that registers a handler for the kind `{}`", printable(&job.kind))
-        }
-        None if job.queue == windlass::workflow::model::DEFAULT_QUEUE => {
-            format!("`{}`", global.hint("worker"))
-        }
-        None => format!("`{}`", global.hint(&format!("worker --queue {}", printable(&job.queue)))),
+    if job.kind != "shell" {
+        return format!("a program that registers a handler for the kind `{}`", printable(&job.kind));
     }
+    let scope = match job.run_id {
+        Some(run_id) => format!("resume {run_id}"),
+        None if job.queue == windlass::workflow::model::DEFAULT_QUEUE => "worker".to_owned(),
+        None => format!("worker --queue {}", quoted(&job.queue)),
+    };
+    format!("`{}`", global.hint(&format!("{scope}{}", abilities(job))))
+}
+
+/// The options of a worker that may execute the job.
+fn abilities(job: &Job) -> String {
+    let requires: Vec<String> = serde_json::from_str(&job.requires).unwrap_or_default();
+    let mut options = String::new();
+    if !requires.is_empty() {
+        options.push_str(&format!(" --capability {}", quoted(&requires.join(","))));
+    }
+    if job.version > 0 {
+        options.push_str(&format!(" --code-version {}", job.version));
+    }
+    options
 }
 
 fn workers(count: i64) -> String {
