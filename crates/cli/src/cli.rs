@@ -188,7 +188,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("See what happens", &["runs", "inspect", "logs", "watch", "why", "jobs", "stats"]),
     ("Step in", &["cancel", "retry", "enqueue", "queue", "schedule"]),
     ("Write workflows", &["validate", "graph", "apply", "workflows"]),
-    ("Keep house", &["doctor", "db", "completions"]),
+    ("Keep house", &["doctor", "bench", "db", "completions"]),
 ];
 
 const HEADING: Style = Style::new().bold();

@@ -32,6 +32,12 @@ impl Named {
         redacted(&self.0.to_string_lossy())
     }
 
+    /// As it was named, with a password that may be in it: for a process that uses the same database.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn with_password(&self) -> String {
+        self.0.to_string_lossy().into_owned()
+    }
+
     /// Whether it has a password in it.
     #[cfg(feature = "postgres")]
     pub(crate) fn has_password(&self) -> bool {

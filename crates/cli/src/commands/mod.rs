@@ -1,6 +1,7 @@
 //! The verbs: one file each, with its arguments and what it does.
 
 mod apply;
+mod bench;
 mod cancel;
 mod completions;
 mod db;
@@ -55,6 +56,7 @@ pub(crate) enum Command {
     Graph(graph::GraphArgs),
     Apply(apply::ApplyArgs),
     Workflows(workflows::WorkflowsArgs),
+    Bench(bench::BenchArgs),
     Doctor(doctor::DoctorArgs),
     Db(db::DbArgs),
     Completions(completions::CompletionsArgs),
@@ -95,6 +97,7 @@ pub(crate) fn execute(cli: Cli) -> Result<(), Failure> {
         Command::Graph(args) => graph::execute(&global, &args),
         Command::Apply(args) => apply::execute(&global, &args),
         Command::Workflows(args) => workflows::execute(&global, &args),
+        Command::Bench(args) => bench::execute(&global, &args),
         Command::Doctor(args) => doctor::execute(&global, &args),
         Command::Db(args) => db::execute(&global, &args),
         Command::Completions(args) => completions::execute(&args),

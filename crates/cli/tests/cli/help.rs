@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use crate::support::{Bench, GOOD};
 
-const VERBS: [&str; 23] = [
+const VERBS: [&str; 24] = [
+    "bench",
     "run",
     "submit",
     "resume",

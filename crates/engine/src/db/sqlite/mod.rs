@@ -2,6 +2,7 @@
 
 mod backup;
 mod connection;
+mod costs;
 mod error;
 mod open;
 mod restore;
@@ -9,11 +10,13 @@ mod upkeep;
 mod watch;
 mod writer;
 
+pub use costs::Costs;
 pub use open::SqliteOptions;
 pub use restore::Staged;
 pub use upkeep::FileSize;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use r2d2_sqlite::SqliteConnectionManager;
 
@@ -41,7 +44,28 @@ impl SqliteDatabase {
     /// # Errors
     /// [`Error::Unavailable`] with the reason, when the file can't be used.
     pub fn open(path: &Path, options: &SqliteOptions) -> Result<SqliteDatabase> {
+        SqliteDatabase::over(open::open_writer(path, options)?, path)
+    }
+
+    /// The same, and counts what the writer's statements cost. That costs something itself: it is for tests.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] with the reason, when the file can't be used.
+    pub fn open_counted(path: &Path, options: &SqliteOptions) -> Result<(SqliteDatabase, Arc<Costs>)> {
         let connection = open::open_writer(path, options)?;
+        costs::trace(&connection);
+        let database = SqliteDatabase::over(connection, path)?;
+        let counted = Arc::new(Costs::default());
+        let begin = Arc::clone(&counted);
+        let begin = move |_: &mut dyn Connection| {
+            costs::count_on_this_thread(Arc::clone(&begin));
+            Ok(())
+        };
+        database.write("begin to count", Box::new(begin))?;
+        Ok((database, counted))
+    }
+
+    fn over(connection: rusqlite::Connection, path: &Path) -> Result<SqliteDatabase> {
         let signals = Signals::default();
         let readers = open::open_readers(path, READERS_MAX)?;
         let writer = Writer::start(connection, path, signals.clone())?;
@@ -58,6 +82,12 @@ impl SqliteDatabase {
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.writer.waiting()
+    }
+
+    /// Transactions that the writer has begun to commit. At full durability each of them is one flush of the log.
+    #[must_use]
+    pub fn commits(&self) -> u64 {
+        self.writer.commits()
     }
 
     /// Copies the database into a new file while others read and write, through SQLite.

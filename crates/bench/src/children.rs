@@ -1,0 +1,220 @@
+//! Processes of their own: where memory is measured, or what another process does.
+//!
+//! The program starts itself with `bench --child TASK`. The database comes by the environment, so that no
+//! password stands in a list of processes.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use windlass::store::NewJob;
+use windlass::{Durability, Windlass};
+
+use crate::error::BenchError;
+use crate::machine::{field, kilobytes};
+use crate::noop::{self, NOOP, monotonic_ns};
+use crate::place::{Scratch, Underneath};
+use crate::plan::Plan;
+use crate::workflows;
+
+/// The variable that names the database to a child.
+const DATABASE: &str = "WINDLASS_DB";
+/// The variable that says what its commits survive.
+const DURABILITY: &str = "WINDLASS_DURABILITY";
+
+/// What a child does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChildTask {
+    /// Enqueues a job for each line that it reads, and writes when it was acknowledged.
+    Enqueue,
+    /// Executes so many jobs that wait.
+    Drain(usize),
+    /// Submits and executes a graph of about so many jobs.
+    Graph(usize),
+}
+
+impl FromStr for ChildTask {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<ChildTask, String> {
+        let (name, count) = text.split_once(':').unwrap_or((text, "0"));
+        let count = count.parse().map_err(|error| format!("`{count}` is no number: {error}"))?;
+        match name {
+            "enqueue" => Ok(ChildTask::Enqueue),
+            "drain" => Ok(ChildTask::Drain(count)),
+            "graph" => Ok(ChildTask::Graph(count)),
+            other => Err(format!("`{other}` is no task")),
+        }
+    }
+}
+
+impl std::fmt::Display for ChildTask {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            ChildTask::Enqueue => formatter.write_str("enqueue"),
+            ChildTask::Drain(jobs) => write!(formatter, "drain:{jobs}"),
+            ChildTask::Graph(jobs) => write!(formatter, "graph:{jobs}"),
+        }
+    }
+}
+
+/// What a child that was measured says of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ChildReport {
+    /// The most memory it has held, in bytes.
+    pub(crate) peak_bytes: u64,
+    /// To accept the run, in seconds.
+    pub(crate) submit_s: f64,
+    /// To execute it, in seconds.
+    pub(crate) execute_s: f64,
+}
+
+/// Does what a child is there for, on the database that it is given.
+///
+/// # Errors
+/// Whatever the database refuses.
+pub fn execute_child(task: ChildTask, windlass: &Windlass) -> Result<(), BenchError> {
+    // Its parent ends it when it is interrupted.
+    let plan = Plan {
+        parts: Vec::new(),
+        underneath: Underneath::Folder(Default::default()),
+        durability: Durability::Full,
+        rounds: 1,
+        jobs: 1,
+        program: Default::default(),
+        interrupted: Default::default(),
+    };
+    match task {
+        ChildTask::Enqueue => enqueue(windlass),
+        ChildTask::Drain(jobs) => {
+            let execute = noop::drain(windlass, jobs, &plan)?;
+            say(0.0, execute.as_secs_f64())
+        }
+        ChildTask::Graph(jobs) => {
+            let times = noop::run(windlass, graph(jobs), &plan)?;
+            say(times.submit.as_secs_f64(), times.run.as_secs_f64())
+        }
+    }
+}
+
+/// Layers of a hundred jobs, or of fewer in a small one.
+fn graph(jobs: usize) -> windlass::workflow::Workflow {
+    let width = jobs.isqrt().clamp(1, 100);
+    workflows::layers(jobs / width, width)
+}
+
+fn enqueue(windlass: &Windlass) -> Result<(), BenchError> {
+    for line in std::io::stdin().lock().lines() {
+        line.map_err(BenchError::machine("read what to do"))?;
+        windlass.store().enqueue(vec![NewJob::new(NOOP, "null")])?;
+        let acknowledged_ns = monotonic_ns();
+        write_line(&acknowledged_ns.to_string())?;
+    }
+    Ok(())
+}
+
+fn say(submit_s: f64, execute_s: f64) -> Result<(), BenchError> {
+    let peak_bytes = field("/proc/self/status", "VmHWM").and_then(|text| kilobytes(&text)).unwrap_or(0);
+    let report = ChildReport { peak_bytes, submit_s, execute_s };
+    write_line(&serde_json::to_string(&report).map_err(|error| BenchError::Child(error.to_string()))?)
+}
+
+fn write_line(line: &str) -> Result<(), BenchError> {
+    let mut stdout = std::io::stdout().lock();
+    writeln!(stdout, "{line}").and_then(|()| stdout.flush()).map_err(BenchError::machine("say what it did"))
+}
+
+/// A child of this process; it is killed when it is dropped.
+pub(crate) struct Started {
+    pub(crate) child: Child,
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _gone = self.child.kill();
+        let _status = self.child.wait();
+    }
+}
+
+/// The program on a database, in a folder in which there is nothing else.
+pub(crate) fn command(scratch: &Scratch<'_>, address: &Path, arguments: &[&str]) -> Command {
+    let durability = match scratch.plan.durability {
+        Durability::Full => "full",
+        Durability::Normal => "normal",
+    };
+    let mut command = Command::new(&scratch.plan.program);
+    command.args(arguments).env(DATABASE, address).env(DURABILITY, durability);
+    // A service takes the configuration of its folder. Ctrl-C is for the parent, which ends its children.
+    command.current_dir(scratch.folder()).process_group(0);
+    command
+}
+
+/// Starts the program for a task, waits for its end, and gives what it says of itself.
+pub(crate) fn measure(
+    scratch: &Scratch<'_>,
+    address: &Path,
+    task: ChildTask,
+) -> Result<ChildReport, BenchError> {
+    let mut command = command(scratch, address, &["bench", "--child", &task.to_string()]);
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut started = Started { child: command.spawn().map_err(BenchError::machine("start a process"))? };
+    let mut output = started.child.stdout.take();
+    noop::wait_until(scratch.plan, "a process", || {
+        let status = started.child.try_wait().map_err(BenchError::machine("wait for a process"))?;
+        match status {
+            None => Ok(false),
+            Some(status) if status.success() => Ok(true),
+            Some(status) => Err(BenchError::Child(format!("it ended with {status}"))),
+        }
+    })?;
+    // It is one line, which fits into the pipe.
+    let line = output.take().map(BufReader::new).and_then(|output| output.lines().next());
+    let line = line.transpose().map_err(BenchError::machine("read from a process"))?.unwrap_or_default();
+    serde_json::from_str(&line).map_err(|error| BenchError::Child(format!("it said `{line}`: {error}")))
+}
+
+/// Another process that enqueues a job whenever it is told to.
+pub(crate) struct Producer {
+    requests: ChildStdin,
+    answers: BufReader<ChildStdout>,
+    _started: Started,
+}
+
+impl Producer {
+    pub(crate) fn start(scratch: &Scratch<'_>, address: &Path) -> Result<Producer, BenchError> {
+        let mut command = command(scratch, address, &["bench", "--child", &ChildTask::Enqueue.to_string()]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut started = Started { child: command.spawn().map_err(BenchError::machine("start a process"))? };
+        let pipes = started.child.stdin.take().zip(started.child.stdout.take());
+        let (requests, answers) = pipes.ok_or_else(|| BenchError::Child("it has no pipes".to_owned()))?;
+        Ok(Producer { requests, answers: BufReader::new(answers), _started: started })
+    }
+
+    /// Has it enqueue a job, and gives when that was acknowledged to it.
+    pub(crate) fn enqueue(&mut self) -> Result<i64, BenchError> {
+        let asked = self.requests.write_all(b"\n").and_then(|()| self.requests.flush());
+        asked.map_err(BenchError::machine("ask a process"))?;
+        let mut line = String::new();
+        self.answers.read_line(&mut line).map_err(BenchError::machine("read from a process"))?;
+        line.trim().parse().map_err(|_error| BenchError::Child(format!("it said `{line}`")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tasks_are_read_as_they_are_written() {
+        for task in [ChildTask::Enqueue, ChildTask::Drain(7), ChildTask::Graph(8)] {
+            assert_eq!(task.to_string().parse(), Ok(task));
+        }
+        for text in ["", "dance", "drain:x"] {
+            assert!(text.parse::<ChildTask>().is_err(), "{text}");
+        }
+    }
+}

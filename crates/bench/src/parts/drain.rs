@@ -1,0 +1,74 @@
+//! No-op jobs that were enqueued before, to SUCCESSFUL: by durability, beside raw rows through the same library.
+
+use windlass::Durability;
+use windlass::store::{ENQUEUE_MAX, NewJob};
+
+use super::{name_of, per_second};
+use crate::error::BenchError;
+use crate::noop::{self, NOOP};
+use crate::place::Scratch;
+use crate::record::Record;
+use crate::report::Unit::PerSecond;
+
+/// Rows of one transaction of the references.
+const GROUPS: [usize; 2] = [100, 1_000];
+
+pub(crate) fn measure(scratch: &Scratch<'_>, record: &mut Record) -> Result<(), BenchError> {
+    for _round in 0..scratch.plan.rounds {
+        for durability in [Durability::Full, Durability::Normal] {
+            let name = name_of(durability);
+            record.windlass(
+                format!("drain_{name}"),
+                format!("no-op jobs executed, at durability {name}"),
+                PerSecond,
+                rate(scratch, durability)?,
+            );
+            for group in GROUPS {
+                raw(scratch, record, durability, group)?;
+            }
+        }
+    }
+    for name in [Durability::Full, Durability::Normal].map(name_of) {
+        for group in GROUPS.into_iter().rev() {
+            record.compare(format!("drain_{name}"), format!("raw_{name}_{group}_without_insert"));
+            record.compare(format!("drain_{name}"), format!("raw_{name}_{group}"));
+        }
+    }
+    Ok(())
+}
+
+/// Jobs a second, from the start of the worker until the last end is committed.
+fn rate(scratch: &Scratch<'_>, durability: Durability) -> Result<f64, BenchError> {
+    let jobs = scratch.sizes().drain;
+    let fresh = scratch.fresh()?;
+    let windlass = fresh.open(durability)?;
+    for first in (0..jobs).step_by(ENQUEUE_MAX) {
+        windlass.store().enqueue(vec![NewJob::new(NOOP, "null"); ENQUEUE_MAX.min(jobs - first)])?;
+    }
+    Ok(per_second(jobs, noop::drain(&windlass, jobs, scratch.plan)?))
+}
+
+fn raw(
+    scratch: &Scratch<'_>,
+    record: &mut Record,
+    durability: Durability,
+    group: usize,
+) -> Result<(), BenchError> {
+    let name = name_of(durability);
+    let fresh = scratch.fresh()?;
+    let times = fresh.raw(durability)?.rows(scratch.sizes().drain, group, scratch.plan)?;
+    let about = format!("raw rows in transactions of {group}, at durability {name}");
+    record.machine(
+        format!("raw_{name}_{group}_without_insert"),
+        format!("{about}: claim, finish"),
+        PerSecond,
+        times.without_insert(),
+    );
+    record.machine(
+        format!("raw_{name}_{group}"),
+        format!("{about}: insert, claim, finish"),
+        PerSecond,
+        times.with_insert(),
+    );
+    Ok(())
+}

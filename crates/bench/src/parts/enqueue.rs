@@ -1,0 +1,84 @@
+//! Jobs that are accepted, each acknowledged: by one thread and by eight, and as one batch.
+
+use std::time::{Duration, Instant};
+
+use windlass::Windlass;
+use windlass::store::NewJob;
+
+use super::per_second;
+use crate::error::BenchError;
+use crate::noop::NOOP;
+use crate::place::Scratch;
+use crate::record::Record;
+use crate::report::Unit::PerSecond;
+
+/// Threads that enqueue together.
+const THREADS: usize = 8;
+/// Rows of one transaction of the reference of a batch.
+const GROUP: usize = 1_000;
+
+pub(crate) fn measure(scratch: &Scratch<'_>, record: &mut Record) -> Result<(), BenchError> {
+    let (sizes, durability) = (scratch.sizes(), scratch.plan.durability);
+    for _round in 0..scratch.plan.rounds {
+        let fresh = scratch.fresh()?;
+        let commits = fresh.raw(durability)?.commits(sizes.enqueue_one)?;
+        record.machine(
+            "raw_commits",
+            "single commits, each of one row",
+            PerSecond,
+            per_second(sizes.enqueue_one, commits),
+        );
+        for (name, threads, jobs) in
+            [("enqueue_1_thread", 1, sizes.enqueue_one), ("enqueue_8_threads", THREADS, sizes.enqueue_eight)]
+        {
+            let fresh = scratch.fresh()?;
+            let windlass = fresh.open(durability)?;
+            let time = one_by_one(&windlass, threads, jobs / threads)?;
+            let about = match threads {
+                1 => "jobs accepted one by one".to_owned(),
+                threads => format!("jobs accepted one by one from each of {threads} threads"),
+            };
+            record.windlass(name, about, PerSecond, per_second(jobs / threads * threads, time));
+        }
+        let fresh = scratch.fresh()?;
+        let times = fresh.raw(durability)?.rows(sizes.batch, GROUP, scratch.plan)?;
+        record.machine(
+            "raw_inserts_1000",
+            format!("raw rows inserted in transactions of {GROUP}"),
+            PerSecond,
+            times.inserts(),
+        );
+        let fresh = scratch.fresh()?;
+        let windlass = fresh.open(durability)?;
+        let jobs = vec![NewJob::new(NOOP, "null"); sizes.batch];
+        let began = Instant::now();
+        windlass.store().enqueue(jobs)?;
+        record.windlass(
+            "enqueue_batch",
+            "jobs accepted as one batch",
+            PerSecond,
+            per_second(sizes.batch, began.elapsed()),
+        );
+    }
+    record.compare("enqueue_1_thread", "raw_commits");
+    record.compare("enqueue_8_threads", "raw_commits");
+    record.compare("enqueue_batch", "raw_inserts_1000");
+    Ok(())
+}
+
+/// From several threads, each of which waits for the answer before it goes on.
+fn one_by_one(windlass: &Windlass, threads: usize, jobs_each: usize) -> Result<Duration, BenchError> {
+    let enqueue = || -> Result<(), BenchError> {
+        for _job in 0..jobs_each {
+            windlass.store().enqueue(vec![NewJob::new(NOOP, "null")])?;
+        }
+        Ok(())
+    };
+    let began = Instant::now();
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads).map(|_thread| scope.spawn(enqueue)).collect();
+        let panicked = |_panic| BenchError::Child("a thread that enqueues panicked".to_owned());
+        threads.into_iter().try_for_each(|thread| thread.join().map_err(panicked)?)
+    })?;
+    Ok(began.elapsed())
+}

@@ -1,0 +1,54 @@
+//! 1 job, then many, then 1; and layers, each job of which needs three of the layer before: what a job costs,
+//! beside what it costs in a drain of the same size.
+
+use std::time::Duration;
+
+use windlass::store::NewJob;
+use windlass::workflow::Workflow;
+
+use super::us_each;
+use crate::error::BenchError;
+use crate::noop::{self, NOOP};
+use crate::place::Scratch;
+use crate::record::Record;
+use crate::report::Unit::Microseconds;
+use crate::workflows;
+
+pub(crate) fn measure(scratch: &Scratch<'_>, record: &mut Record) -> Result<(), BenchError> {
+    let sizes = scratch.sizes();
+    for _round in 0..scratch.plan.rounds {
+        let jobs = sizes.fan;
+        record.windlass(
+            "drain_job",
+            "a job of a drain of as many",
+            Microseconds,
+            us_each(drain(scratch, jobs)?, jobs),
+        );
+        let time = run(scratch, workflows::fan(jobs))?;
+        record.windlass("fan_job", format!("a job of 1, {jobs}, 1"), Microseconds, us_each(time, jobs + 2));
+        let side = sizes.layers;
+        let time = run(scratch, workflows::layers(side, side))?;
+        record.windlass(
+            "layers_job",
+            format!("a job of {side} layers of {side}"),
+            Microseconds,
+            us_each(time, side * side),
+        );
+    }
+    record.compare("fan_job", "drain_job");
+    record.compare("layers_job", "drain_job");
+    Ok(())
+}
+
+fn drain(scratch: &Scratch<'_>, jobs: usize) -> Result<Duration, BenchError> {
+    let fresh = scratch.fresh()?;
+    let windlass = fresh.open(scratch.plan.durability)?;
+    windlass.store().enqueue(vec![NewJob::new(NOOP, "null"); jobs])?;
+    noop::drain(&windlass, jobs, scratch.plan)
+}
+
+fn run(scratch: &Scratch<'_>, workflow: Workflow) -> Result<Duration, BenchError> {
+    let fresh = scratch.fresh()?;
+    let windlass = fresh.open(scratch.plan.durability)?;
+    Ok(noop::run(&windlass, workflow, scratch.plan)?.run)
+}

@@ -1,0 +1,64 @@
+//! Jobs that start `true`, with their output captured: one after the other, and side by side; beside the same
+//! processes without Windlass.
+
+use std::time::Duration;
+
+use windlass::workflow::Workflow;
+use windlass::{Handlers, WorkerOptions};
+
+use super::{ms_each, per_second};
+use crate::error::BenchError;
+use crate::noop;
+use crate::place::Scratch;
+use crate::raw::{spawn_chain, spawn_fan};
+use crate::record::Record;
+use crate::report::Unit::{Milliseconds, PerSecond};
+use crate::workflows;
+
+/// Processes side by side.
+const THREADS: usize = 8;
+/// Commits that a link of a chain of processes may take beside its process.
+const COMMITS: f64 = 1.5;
+
+pub(crate) fn measure(scratch: &Scratch<'_>, record: &mut Record) -> Result<(), BenchError> {
+    let (links, jobs) = (scratch.sizes().process_chain, scratch.sizes().process_fan);
+    for _round in 0..scratch.plan.rounds {
+        let spawn_ms = ms_each(spawn_chain(links, scratch.plan)?, links);
+        record.machine("raw_spawn", "start `true` and wait for its end", Milliseconds, spawn_ms);
+        let fresh = scratch.fresh()?;
+        let commit_ms = ms_each(fresh.raw(scratch.plan.durability)?.commits(links)?, links);
+        record.machine(
+            "raw_spawn_and_commits",
+            "the same, and one and a half single commits",
+            Milliseconds,
+            spawn_ms + COMMITS * commit_ms,
+        );
+        let link_ms = ms_each(run(scratch, workflows::chain(links), 1)?, links);
+        record.windlass("process_link", "a link of a chain of processes", Milliseconds, link_ms);
+        let rate = per_second(jobs, spawn_fan(jobs, THREADS, scratch.plan)?);
+        let about = format!("processes `true` from {THREADS} threads");
+        record.machine("raw_spawns", about, PerSecond, rate);
+        let rate = per_second(jobs, run(scratch, workflows::wide(jobs), THREADS)?);
+        let about = format!("jobs that are processes, on {THREADS} threads");
+        record.windlass("process_fan", about, PerSecond, rate);
+    }
+    record.compare("process_link", "raw_spawn");
+    record.compare("process_link", "raw_spawn_and_commits");
+    record.compare("process_fan", "raw_spawns");
+    Ok(())
+}
+
+/// From the start of the worker until the end of the run is committed.
+fn run(scratch: &Scratch<'_>, workflow: Workflow, threads: usize) -> Result<Duration, BenchError> {
+    let fresh = scratch.fresh()?;
+    let windlass = fresh.open(scratch.plan.durability)?;
+    let run_id = windlass.submit(noop::new_run(workflow))?.run_id;
+    let threads = i64::try_from(threads).unwrap_or(windlass::THREADS_MAX);
+    let _engine =
+        windlass.start(Handlers::with_shell(), WorkerOptions { threads, ..WorkerOptions::default() })?;
+    noop::wait_for_run(&windlass, run_id, scratch.plan)?;
+    // By the tables' own clock: looking at them takes time itself.
+    let run = windlass.store().run(run_id)?;
+    let (began, ended) = (run.started_at.unwrap_or_default(), run.finished_at.unwrap_or_default());
+    Ok(Duration::from_millis(u64::try_from(ended - began).unwrap_or(0)))
+}

@@ -1,0 +1,194 @@
+//! What is to be measured, and how large.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde::Serialize;
+use windlass::Durability;
+
+use crate::error::BenchError;
+use crate::place::Underneath;
+
+/// A part of what is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    /// Jobs that wait are executed.
+    Drain,
+    /// Jobs are accepted.
+    Enqueue,
+    /// Jobs one after the other.
+    Chain,
+    /// Wide graphs.
+    Fan,
+    /// Jobs that are processes.
+    Process,
+    /// How soon a job starts.
+    Latency,
+    /// What many rows change.
+    Scale,
+    /// What it holds, and what it does when there is nothing to do.
+    Memory,
+}
+
+impl Part {
+    /// All of them, in the order they are measured.
+    pub const ALL: [Part; 8] = [
+        Part::Drain,
+        Part::Enqueue,
+        Part::Chain,
+        Part::Fan,
+        Part::Process,
+        Part::Latency,
+        Part::Scale,
+        Part::Memory,
+    ];
+
+    /// As it is named on the command line and in JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Part::Drain => "drain",
+            Part::Enqueue => "enqueue",
+            Part::Chain => "chain",
+            Part::Fan => "fan",
+            Part::Process => "process",
+            Part::Latency => "latency",
+            Part::Scale => "scale",
+            Part::Memory => "memory",
+        }
+    }
+
+    /// In words.
+    #[must_use]
+    pub fn about(self) -> &'static str {
+        match self {
+            Part::Drain => "drain: jobs that wait are executed",
+            Part::Enqueue => "enqueue: jobs are accepted",
+            Part::Chain => "chain: jobs one after the other",
+            Part::Fan => "fan: one job, many, one; and layers",
+            Part::Process => "process: jobs that are processes",
+            Part::Latency => "latency: how soon a job starts",
+            Part::Scale => "scale: many rows that are not for now",
+            Part::Memory => "memory: what it holds, and what it does when there is nothing to do",
+        }
+    }
+}
+
+/// What is to be measured.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// In this order.
+    pub parts: Vec<Part>,
+    /// Beside which database.
+    pub underneath: Underneath,
+    /// What a commit survives, where a part does not measure both.
+    pub durability: Durability,
+    /// Rounds of each figure, at least 1.
+    pub rounds: usize,
+    /// What the sizes of all measurements follow from, at least 1.
+    pub jobs: usize,
+    /// The program that is started where a process of its own is measured: it must hand `bench --child TASK` to
+    /// [`crate::execute_child`], and know `serve`.
+    pub program: PathBuf,
+    /// Raised by who wants it to end.
+    pub interrupted: Arc<AtomicBool>,
+}
+
+impl Plan {
+    /// # Errors
+    /// [`BenchError::Interrupted`] when somebody wants it to end.
+    pub(crate) fn go_on(&self) -> Result<(), BenchError> {
+        if self.interrupted.load(Ordering::Relaxed) { Err(BenchError::Interrupted) } else { Ok(()) }
+    }
+
+    /// How large each measurement is.
+    #[must_use]
+    pub fn sizes(&self) -> Sizes {
+        Sizes::of(self.jobs)
+    }
+}
+
+/// How large each measurement is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sizes {
+    /// Jobs that are drained, and rows of the raw reference.
+    pub drain: usize,
+    /// Jobs that one thread enqueues, one by one.
+    pub enqueue_one: usize,
+    /// Jobs that eight threads enqueue together, one by one.
+    pub enqueue_eight: usize,
+    /// Jobs of one batch.
+    pub batch: usize,
+    /// Links of a chain of handlers.
+    pub chain: usize,
+    /// Jobs between the first and the last of a fan.
+    pub fan: usize,
+    /// Layers, and jobs of each.
+    pub layers: usize,
+    /// Links of a chain of processes.
+    pub process_chain: usize,
+    /// Processes side by side.
+    pub process_fan: usize,
+    /// Jobs that start one at a time while nothing else is to be done.
+    pub latency: usize,
+    /// Rows behind, when they are few.
+    pub rows_few: usize,
+    /// Rows behind, when they are many.
+    pub rows_many: usize,
+    /// Jobs that are executed before them.
+    pub before_rows: usize,
+    /// Jobs that are drained while memory is looked at.
+    pub memory_drain: usize,
+    /// Jobs of a graph while memory is looked at.
+    pub memory_graph: usize,
+}
+
+impl Sizes {
+    /// The sizes that follow from one number; with 20,000 they are those of the documentation.
+    #[must_use]
+    pub fn of(jobs: usize) -> Sizes {
+        Sizes {
+            drain: jobs.max(2),
+            enqueue_one: (jobs / 40).max(2),
+            enqueue_eight: (jobs / 5).max(8),
+            batch: jobs.clamp(2, windlass::store::ENQUEUE_MAX),
+            chain: (jobs / 20).max(3),
+            fan: (jobs / 2).clamp(2, 100_000),
+            layers: (jobs / 2).isqrt().clamp(3, 300),
+            process_chain: (jobs / 200).max(3),
+            process_fan: (jobs / 20).max(8),
+            latency: (jobs / 200).max(2),
+            rows_few: (jobs / 20).max(4),
+            rows_many: (jobs * 50).max(4),
+            before_rows: (jobs / 2).max(2),
+            memory_drain: (jobs * 50).max(2),
+            memory_graph: (jobs * 5).clamp(20, windlass::workflow::limits::JOBS),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_sizes_are_those_of_the_documentation() {
+        let sizes = Sizes::of(20_000);
+        assert_eq!((sizes.drain, sizes.chain, sizes.fan, sizes.layers), (20_000, 1_000, 10_000, 100));
+        assert_eq!((sizes.rows_few, sizes.rows_many), (1_000, 1_000_000));
+        assert_eq!((sizes.memory_drain, sizes.memory_graph), (1_000_000, 100_000));
+    }
+
+    #[test]
+    fn the_smallest_and_the_largest_can_be_measured() {
+        for jobs in [1, 2, 50, 1_000_000] {
+            let sizes = Sizes::of(jobs);
+            assert!(sizes.chain >= 2 && sizes.fan >= 1 && sizes.latency >= 1, "{sizes:?}");
+            assert!(sizes.batch <= windlass::store::ENQUEUE_MAX, "{sizes:?}");
+            let edges = sizes.layers * sizes.layers * 3 + sizes.memory_graph * 3;
+            assert!(edges <= windlass::workflow::limits::EDGES, "{sizes:?}");
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! What the machine can do at all, through the same library: the references that the ratios are taken to. All SQL
+//! of this crate is here.
+//!
+//! A reference is a table of the few columns that a queue needs, with one partial index for claiming; the same
+//! durability and prepared statements as Windlass has. Inserting, claiming and finishing are timed apart, each in
+//! transactions of a group of rows. On SQLite a claim selects the lowest ids that are pending and updates each by
+//! its id, and a finish updates each by its id. On PostgreSQL each of the three is one statement for a whole
+//! group.
+
+#[cfg(feature = "postgres")]
+pub(crate) mod postgres;
+mod spawn;
+pub(crate) mod sqlite;
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use windlass::Durability;
+
+use crate::error::BenchError;
+use crate::plan::Plan;
+
+pub(crate) use spawn::{spawn_chain, spawn_fan};
+
+/// A database with the table of the references.
+pub(crate) enum Raw {
+    Sqlite(sqlite::RawSqlite),
+    #[cfg(feature = "postgres")]
+    Postgres(Box<postgres::RawPostgres>),
+}
+
+/// How long rows took, of which each transaction had a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RawTimes {
+    pub(crate) rows: usize,
+    pub(crate) insert: Duration,
+    pub(crate) claim: Duration,
+    pub(crate) finish: Duration,
+}
+
+/// Rows of Windlass's own table that are written without it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rows {
+    /// A quarter each of finished, blocked, delayed ones, and of pending ones of a kind that nobody executes.
+    Behind(usize),
+    /// No-op jobs that can be claimed.
+    Pending(usize),
+}
+
+impl Raw {
+    pub(crate) fn file(path: &Path, durability: Durability) -> Result<Raw, BenchError> {
+        Ok(Raw::Sqlite(sqlite::RawSqlite::open(path, durability)?))
+    }
+
+    #[cfg(feature = "postgres")]
+    pub(crate) fn server(url: &str, schema: &str, durability: Durability) -> Result<Raw, BenchError> {
+        Ok(Raw::Postgres(Box::new(postgres::RawPostgres::open(url, schema, durability)?)))
+    }
+
+    /// The database and its version; and why its commits would not survive a power cut, if they would not.
+    pub(crate) fn describe(&mut self) -> Result<(String, Option<String>), BenchError> {
+        match self {
+            Raw::Sqlite(_) => Ok((format!("SQLite {}", rusqlite::version()), None)),
+            #[cfg(feature = "postgres")]
+            Raw::Postgres(raw) => raw.describe(),
+        }
+    }
+
+    /// Inserts, claims and finishes `rows` rows in transactions of `group`.
+    pub(crate) fn rows(&mut self, rows: usize, group: usize, plan: &Plan) -> Result<RawTimes, BenchError> {
+        let mut times =
+            RawTimes { rows, insert: Duration::ZERO, claim: Duration::ZERO, finish: Duration::ZERO };
+        for first in (0..rows).step_by(group) {
+            plan.go_on()?;
+            let began = Instant::now();
+            self.insert(group.min(rows - first))?;
+            times.insert += began.elapsed();
+        }
+        for first in (0..rows).step_by(group) {
+            plan.go_on()?;
+            let began = Instant::now();
+            let claimed = self.claim(group.min(rows - first))?;
+            times.claim += began.elapsed();
+            let began = Instant::now();
+            self.finish(&claimed)?;
+            times.finish += began.elapsed();
+        }
+        Ok(times)
+    }
+
+    /// Inserts one row a transaction.
+    pub(crate) fn commits(&mut self, commits: usize) -> Result<Duration, BenchError> {
+        let began = Instant::now();
+        for _commit in 0..commits {
+            self.insert(1)?;
+        }
+        Ok(began.elapsed())
+    }
+
+    fn insert(&mut self, rows: usize) -> Result<(), BenchError> {
+        match self {
+            Raw::Sqlite(raw) => raw.insert(rows),
+            #[cfg(feature = "postgres")]
+            Raw::Postgres(raw) => raw.insert(rows),
+        }
+    }
+
+    fn claim(&mut self, rows: usize) -> Result<Vec<i64>, BenchError> {
+        match self {
+            Raw::Sqlite(raw) => raw.claim(rows),
+            #[cfg(feature = "postgres")]
+            Raw::Postgres(raw) => raw.claim(rows),
+        }
+    }
+
+    fn finish(&mut self, ids: &[i64]) -> Result<(), BenchError> {
+        match self {
+            Raw::Sqlite(raw) => raw.finish(ids),
+            #[cfg(feature = "postgres")]
+            Raw::Postgres(raw) => raw.finish(ids),
+        }
+    }
+}
+
+impl RawTimes {
+    /// Rows a second through claim and finish.
+    pub(crate) fn without_insert(self) -> f64 {
+        self.rate(self.claim + self.finish)
+    }
+
+    /// Rows a second through insert, claim and finish.
+    pub(crate) fn with_insert(self) -> f64 {
+        self.rate(self.insert + self.claim + self.finish)
+    }
+
+    /// Rows a second that are inserted.
+    pub(crate) fn inserts(self) -> f64 {
+        self.rate(self.insert)
+    }
+
+    fn rate(self, time: Duration) -> f64 {
+        self.rows as f64 / time.as_secs_f64()
+    }
+}

@@ -1,0 +1,90 @@
+//! The graphs that are measured.
+
+use windlass::workflow::{Action, Job, OnInterrupt, OutputSource, Retry, Workflow};
+
+/// Each job needs the one before.
+pub(crate) fn chain(links: usize) -> Workflow {
+    workflow("chain", (0..links).map(|link| link.checked_sub(1).into_iter().collect()))
+}
+
+/// One job, then `width` of them, then one that needs all of these.
+pub(crate) fn fan(width: usize) -> Workflow {
+    let first = std::iter::once(Vec::new());
+    let middle = (0..width).map(|_job| vec![0]);
+    let last = std::iter::once((1..=width).collect());
+    workflow("fan", first.chain(middle).chain(last))
+}
+
+/// Layers of `width` jobs, each of which needs three of the layer before, or as many as it has.
+pub(crate) fn layers(layers: usize, width: usize) -> Workflow {
+    let needs = (0..layers).flat_map(|layer| {
+        (0..width).map(move |place| {
+            let Some(before) = layer.checked_sub(1) else { return Vec::new() };
+            let mut needs: Vec<usize> =
+                (0..width.min(3)).map(|step| before * width + (place + step) % width).collect();
+            needs.sort_unstable();
+            needs
+        })
+    });
+    workflow("layers", needs)
+}
+
+/// Jobs that need nothing.
+pub(crate) fn wide(jobs: usize) -> Workflow {
+    workflow("wide", (0..jobs).map(|_job| Vec::new()))
+}
+
+fn workflow(name: &str, needs: impl Iterator<Item = Vec<usize>>) -> Workflow {
+    Workflow {
+        name: name.to_owned(),
+        description: None,
+        timeout_ms: None,
+        params: Vec::new(),
+        env: Default::default(),
+        schedules: Vec::new(),
+        jobs: needs.enumerate().map(|(index, needs)| job(index, needs)).collect(),
+    }
+}
+
+fn job(index: usize, needs: Vec<usize>) -> Job {
+    Job {
+        name: format!("job{index}"),
+        description: None,
+        action: Action::Command(vec!["true".to_owned()]),
+        needs,
+        uses: Vec::new(),
+        env: Default::default(),
+        dir: None,
+        retry: Retry::default(),
+        timeout_ms: None,
+        queue: "default".to_owned(),
+        priority: 0,
+        allow_failure: false,
+        on_interrupt: OnInterrupt::Rerun,
+        max_interruptions: 25,
+        output: OutputSource::File,
+        requires: Vec::new(),
+        version: 0,
+        concurrency: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn needs(workflow: &Workflow) -> Vec<Vec<usize>> {
+        workflow.jobs.iter().map(|job| job.needs.clone()).collect()
+    }
+
+    #[test]
+    fn graphs_are_what_they_are_called() {
+        assert_eq!(needs(&chain(3)), [vec![], vec![0], vec![1]]);
+        assert_eq!(needs(&fan(2)), [vec![], vec![0], vec![0], vec![1, 2]]);
+        assert_eq!(needs(&wide(2)), [vec![0; 0], vec![]]);
+        let three = layers(2, 4);
+        assert_eq!(needs(&three)[..4], vec![Vec::<usize>::new(); 4]);
+        assert_eq!(needs(&three)[4..], [vec![0, 1, 2], vec![1, 2, 3], vec![0, 2, 3], vec![0, 1, 3]]);
+        assert_eq!(needs(&layers(2, 2))[2..], [vec![0, 1], vec![0, 1]], "no more than there are");
+    }
+}
