@@ -55,8 +55,8 @@ impl<'p> Scratch<'p> {
             Underneath::Folder(_) => Root::Folder,
             #[cfg(feature = "postgres")]
             Underneath::Server(url) => {
-                let chance = windlass::Random::from_entropy().share().to_bits();
-                Root::Server { url: url.clone(), prefix: format!("windlass_bench_{chance:016x}") }
+                let prefix = crate::raw::postgres::schema_prefix(url)?;
+                Root::Server { url: url.clone(), prefix }
             }
         };
         Ok(Scratch { plan, folder, root, made: Cell::new(0) })

@@ -9,6 +9,8 @@ use crate::plan::Plan;
 
 /// Rows that are written before somebody is asked whether to go on.
 const CHUNK: usize = 100_000;
+/// Of the schema that the URL names, what is kept in the names of those that are made.
+const NAMED_MAX_BYTES: usize = 21;
 
 /// A schema with the table of the references.
 pub(crate) struct RawPostgres {
@@ -92,9 +94,23 @@ pub(crate) fn with_schema(url: &str, schema: &str) -> String {
     format!("{base}?{}", pairs.join("&"))
 }
 
+/// What the schemas of one run of measurements begin with: the name of the one that the URL names, and chance.
+pub(crate) fn schema_prefix(url: &str) -> Result<String, BenchError> {
+    let address = address(url)?;
+    let named = address.schema();
+    // It is plain letters, digits and `_`, and what follows has its place within PostgreSQL's limit.
+    let named = &named[..named.len().min(NAMED_MAX_BYTES)];
+    let chance = (windlass::Random::from_entropy().share() * f64::from(1 << 24)) as u32;
+    Ok(format!("{named}_bench_{chance:06x}"))
+}
+
+fn address(url: &str) -> Result<PostgresAddress, BenchError> {
+    let read = PostgresAddress::parse(url, &|name| std::env::var(name).ok());
+    Ok(read.map_err(|error| windlass::Error::invalid("read the database's address", error.to_string()))?)
+}
+
 fn connect(url: &str, schema: &str) -> Result<Client, BenchError> {
-    let address = PostgresAddress::parse(url, &|name| std::env::var(name).ok())
-        .map_err(|error| windlass::Error::invalid("read the database's address", error.to_string()))?;
+    let address = address(url)?;
     let mut client = address.config().connect(address.tls())?;
     client.batch_execute(&format!("SET search_path = {schema}; SET jit = off; SET lock_timeout = '10s'"))?;
     Ok(client)

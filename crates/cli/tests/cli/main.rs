@@ -8,6 +8,7 @@ mod faults;
 mod help;
 mod jobs;
 mod json;
+mod measuring;
 mod postgres_address;
 mod queues;
 mod reading;

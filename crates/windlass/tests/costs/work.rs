@@ -1,0 +1,150 @@
+//! What is measured: the same on both databases.
+
+use std::time::{Duration, Instant};
+
+use windlass::store::{NewJob, NewRun};
+use windlass::transition::Outcome;
+use windlass::workflow::{Action, Job, OnInterrupt, OutputSource, Retry, Workflow};
+use windlass::{Attempt, Handlers, Store, WorkerOptions};
+use windlass_engine::executor::Worker;
+
+/// Long enough for a loaded machine; a test that reaches it has failed.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Work of which each job costs about the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Work {
+    /// Jobs are enqueued one by one.
+    EnqueueOne,
+    /// Jobs are enqueued as one batch.
+    EnqueueBatch,
+    /// Jobs that wait are executed.
+    Drain,
+    /// A run of jobs one after the other is executed.
+    Chain,
+    /// A run of one job, many, one is executed.
+    Fan,
+}
+
+impl Work {
+    /// How many jobs it is.
+    pub(crate) fn jobs(self) -> usize {
+        match self {
+            Work::EnqueueOne | Work::Chain => 200,
+            Work::EnqueueBatch | Work::Drain => 4_000,
+            Work::Fan => 2_002,
+        }
+    }
+
+    /// Does what comes before, then `begin`, then the work itself. `observer` is a way to the same database
+    /// on which nothing is counted.
+    pub(crate) fn perform(self, store: &Store, observer: &Store, begin: impl FnOnce()) {
+        let jobs = self.jobs();
+        match self {
+            Work::EnqueueOne => {
+                begin();
+                for _job in 0..jobs {
+                    store.enqueue(vec![noop()]).unwrap();
+                }
+            }
+            Work::EnqueueBatch => {
+                begin();
+                store.enqueue(vec![noop(); jobs]).unwrap();
+            }
+            Work::Drain => {
+                store.enqueue(vec![noop(); jobs]).unwrap();
+                begin();
+                execute(store, observer, jobs);
+            }
+            Work::Chain => {
+                submit(store, (0..jobs).map(|link| link.checked_sub(1).into_iter().collect()));
+                begin();
+                execute(store, observer, jobs);
+            }
+            Work::Fan => {
+                let middle = jobs - 2;
+                let needs = std::iter::once(Vec::new())
+                    .chain((0..middle).map(|_job| vec![0]))
+                    .chain(std::iter::once((1..=middle).collect()));
+                submit(store, needs);
+                begin();
+                execute(store, observer, jobs);
+            }
+        }
+    }
+}
+
+fn noop() -> NewJob {
+    NewJob::new("noop", "null")
+}
+
+/// A worker, and nothing else, until all jobs are SUCCESSFUL.
+fn execute(store: &Store, observer: &Store, jobs: usize) {
+    let mut handlers = Handlers::new();
+    for kind in ["noop", "shell"] {
+        handlers.register(kind, |_: &Attempt| Outcome::Successful { output: None });
+    }
+    let _worker = Worker::start(store, handlers, WorkerOptions { threads: 8, ..WorkerOptions::default() });
+    let began = Instant::now();
+    let successful = || observer.stats().unwrap().jobs.of(windlass::JobStatus::Successful);
+    while successful() < i64::try_from(jobs).unwrap() {
+        assert!(began.elapsed() < PATIENCE, "{} of {jobs} jobs are SUCCESSFUL", successful());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn submit(store: &Store, needs: impl Iterator<Item = Vec<usize>>) {
+    let workflow = Workflow {
+        name: "graph".to_owned(),
+        description: None,
+        timeout_ms: None,
+        params: Vec::new(),
+        env: Default::default(),
+        schedules: Vec::new(),
+        jobs: needs.enumerate().map(|(index, needs)| job(index, needs)).collect(),
+    };
+    let run = NewRun { workflow, params: Default::default(), dir: None, run_key: None, occasion: None };
+    store.submit(run).unwrap();
+}
+
+fn job(index: usize, needs: Vec<usize>) -> Job {
+    Job {
+        name: format!("job{index}"),
+        description: None,
+        action: Action::Command(vec!["true".to_owned()]),
+        needs,
+        uses: Vec::new(),
+        env: Default::default(),
+        dir: None,
+        retry: Retry::default(),
+        timeout_ms: None,
+        queue: "default".to_owned(),
+        priority: 0,
+        allow_failure: false,
+        on_interrupt: OnInterrupt::Rerun,
+        max_interruptions: 25,
+        output: OutputSource::File,
+        requires: Vec::new(),
+        version: 0,
+        concurrency: None,
+    }
+}
+
+/// What was counted for all jobs of a work, and what one of them may cost.
+pub(crate) struct Cost {
+    pub(crate) unit: &'static str,
+    pub(crate) counted: u64,
+    pub(crate) ceiling: f64,
+}
+
+/// Prints what a job costs, and holds it against its ceilings.
+#[track_caller]
+pub(crate) fn hold(work: Work, costs: &[Cost]) {
+    let each = |cost: &Cost| cost.counted as f64 / work.jobs() as f64;
+    for cost in costs {
+        println!("{work:?}: {:.4} {} a job, ceiling {}", each(cost), cost.unit, cost.ceiling);
+    }
+    for cost in costs {
+        assert!(each(cost) <= cost.ceiling, "{work:?}: a job costs more {} than its ceiling", cost.unit);
+    }
+}
