@@ -191,6 +191,31 @@ fn by_arrival_a_job_that_this_worker_can_not_execute_is_not_overtaken() {
     assert_eq!(bench.claim_as(worker, Abilities::of_kinds(vec!["foreign".to_owned()])), [foreign]);
 }
 
+/// Its next attempt is due after those that came later, and it is still its turn.
+#[test]
+fn by_arrival_a_run_of_its_own_finds_the_job_that_is_tried_again() {
+    let bench = Bench::new();
+    let worker = bench.worker();
+    let limits = QueueLimits { order: Setting::Set(Order::Arrival), ..QueueLimits::default() };
+    bench.store.limit_queue("default", limits).unwrap();
+    let mut workflow = graph(vec![vec![]; 5]);
+    workflow.jobs[0].retry.max_attempts = 2;
+    let run_id = bench.submit(workflow);
+    let ask = || request(worker, Scope::Runs(vec![run_id]), 2);
+    let claim = || {
+        let Claims::Jobs(jobs) = bench.store.claim(ask()).unwrap() else { panic!("fenced") };
+        assert_eq!(jobs.len(), 1, "one at a time");
+        jobs.into_iter().next().unwrap()
+    };
+    let first = claim();
+    bench.finish(worker, &first, failure());
+    assert!(!bench.store.has_claimable(&ask()).unwrap());
+    bench.clock.advance_ms(600_000);
+    bench.store.promote_due().unwrap();
+    assert!(bench.store.has_claimable(&ask()).unwrap());
+    assert_eq!(claim().id, first.id);
+}
+
 #[test]
 fn who_asks_again_for_the_order_of_arrival_takes_nobodys_turn() {
     let bench = Bench::new();

@@ -172,6 +172,7 @@ impl<'r> Selection<'r> {
     /// Chooses among a run's jobs, past those that are for others or whose queues have no room.
     fn add_run(&mut self, connection: &mut dyn Connection, run_id: i64) -> Result<()> {
         let (mut full, mut unfit): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
+        let mut turns = Vec::new();
         for _round in 0..RUN_ROUNDS {
             let heads = read_run(connection, self.request, run_id, &full, &unfit, self.limit)?;
             self.count(connection, &heads, &[])?;
@@ -186,7 +187,10 @@ impl<'r> Selection<'r> {
                     continue;
                 }
                 match self.room(&head.queue) {
-                    Room::Only(job_id) if job_id != head.place.id => full.push(head.queue.clone()),
+                    Room::Only(job_id) if job_id != head.place.id => {
+                        turns.push(job_id);
+                        full.push(head.queue.clone());
+                    }
                     Room::Jobs(0) => full.push(head.queue.clone()),
                     Room::Only(_) | Room::Jobs(_) => self.add(&head.queue, vec![head.place]),
                 }
@@ -199,6 +203,10 @@ impl<'r> Selection<'r> {
                 passed.sort_unstable();
                 passed.dedup();
             }
+        }
+        // A job that is tried again has its turn, and is due after those that were passed.
+        for head in read_jobs_of_run(connection, run_id, &turns)? {
+            self.add(&head.queue, vec![head.place]);
         }
         Ok(())
     }
@@ -338,6 +346,20 @@ fn read_jobs(connection: &mut dyn Connection, ids: &[i64]) -> Result<Vec<Head>> 
         "SELECT id, {rank}, queue, kind, requires, version FROM jobs
          WHERE id {in $1} AND {guard status = 'PENDING'}",
         &[(&json_ids(ids)).into()],
+        read_head,
+    )
+}
+
+/// The same, and only those of a run.
+fn read_jobs_of_run(connection: &mut dyn Connection, run_id: i64, ids: &[i64]) -> Result<Vec<Head>> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    all(
+        connection,
+        "SELECT id, {rank}, queue, kind, requires, version FROM jobs
+         WHERE id {in $2} AND {guard run_id = $1} AND {guard status = 'PENDING'}",
+        &[run_id.into(), (&json_ids(ids)).into()],
         read_head,
     )
 }
