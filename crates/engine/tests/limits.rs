@@ -11,6 +11,7 @@ use windlass_engine::store::{
     Abilities, ClaimRequest, ClaimedJob, Claims, JobFilter, NewJob, Order, QueueLimits, Rate, Reason, Scope,
     Selection, Setting,
 };
+use windlass_engine::transition::Outcome;
 use windlass_engine::{JobStatus, RunStatus};
 use windlass_workflow::OnInterrupt;
 use windlass_workflow::model::{Concurrency, OnFull};
@@ -214,6 +215,37 @@ fn by_arrival_a_run_of_its_own_finds_the_job_that_is_tried_again() {
     bench.store.promote_due().unwrap();
     assert!(bench.store.has_claimable(&ask()).unwrap());
     assert_eq!(claim().id, first.id);
+}
+
+#[test]
+fn by_arrival_a_job_that_waits_for_another_of_its_queue_gives_its_turn_up() {
+    let bench = Bench::new();
+    let worker = bench.worker();
+    let limits = QueueLimits { order: Setting::Set(Order::Arrival), ..QueueLimits::default() };
+    bench.store.limit_queue("default", limits).unwrap();
+    let next = || ids(&bench.claim(worker, 10));
+    let end = |outcome: Outcome| {
+        let jobs = bench.claim(worker, 10);
+        bench.finish(worker, &jobs[0], outcome);
+        jobs[0].id
+    };
+    // For its parent, which gets another life with it.
+    let run_id = bench.submit(graph(vec![vec![], vec![0]]));
+    let (parent, child) = (end(success()), end(failure()));
+    bench.store.retry_run(run_id, Selection::From("j0".to_owned())).unwrap();
+    assert_eq!([end(success()), end(success())], [parent, child]);
+    // For a slot of its key, which the one behind it got while it could not go on.
+    let keyed = bench.store.enqueue(vec![keyed("k", 1, OnFull::Wait); 2]).unwrap();
+    assert_eq!(end(failure()), keyed[0]);
+    assert_eq!(bench.status(keyed[1]), JobStatus::Pending);
+    bench.clock.advance_ms(600_000);
+    bench.store.promote_due().unwrap();
+    assert_eq!(bench.status(keyed[0]), JobStatus::Waiting);
+    let why = bench.store.why(keyed[1]).unwrap().reasons;
+    assert!(!why.iter().any(|reason| matches!(reason, Reason::NotItsTurn { .. })), "{why:?}");
+    assert_eq!([end(success()), end(success())], [keyed[1], keyed[0]]);
+    assert!(next().is_empty());
+    bench.assert_sound();
 }
 
 #[test]

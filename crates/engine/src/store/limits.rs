@@ -102,14 +102,19 @@ fn allowance(rules: &QueueRules, counted: Counted) -> Allowance {
     match (rules.turn_job_id, counted.turn) {
         (Some(job_id), Some(JobStatus::Pending)) => Allowance::Turn(job_id),
         // It runs, or waits for its next attempt: nobody overtakes it.
-        (
-            Some(_),
-            Some(JobStatus::Blocked | JobStatus::Scheduled | JobStatus::Running | JobStatus::Waiting),
-        ) => NOTHING,
-        // What was claimed before the order was asked for ends first.
+        (Some(_), Some(JobStatus::Scheduled | JobStatus::Running)) => NOTHING,
+        // It is over, or waits for parents in another life or for a slot of its key: whoever it waits for may
+        // be behind it. And what was claimed before the order was asked for ends first.
         (
             Some(_) | None,
-            Some(JobStatus::Successful | JobStatus::Failed | JobStatus::Skipped | JobStatus::Cancelled)
+            Some(
+                JobStatus::Successful
+                | JobStatus::Failed
+                | JobStatus::Skipped
+                | JobStatus::Cancelled
+                | JobStatus::Blocked
+                | JobStatus::Waiting,
+            )
             | None,
         )
         | (None, Some(_)) => {
@@ -211,9 +216,9 @@ pub(super) fn obstacles(
         )?;
         reasons.push(Reason::QueueRate { queue: queue(), rate: Rate { jobs, interval_ms }, next_at });
     }
-    if let (true, Some(turn_job_id), Some(status)) = (rules.is_fifo, rules.turn_job_id, counted.turn)
+    if let (true, Some(turn_job_id), Some(JobStatus::Pending | JobStatus::Scheduled | JobStatus::Running)) =
+        (rules.is_fifo, rules.turn_job_id, counted.turn)
         && turn_job_id != job_id
-        && !status.is_terminal()
     {
         reasons.push(Reason::NotItsTurn { queue: queue(), turn_job_id });
     }
@@ -289,13 +294,16 @@ mod tests {
     fn in_order_of_arrival_one_job_has_its_turn_until_it_is_over() {
         let fifo = |turn_job_id| QueueRules { is_fifo: true, turn_job_id, ..rules() };
         let counted = |turn, running| Counted { running, turn, ..Counted::default() };
-        use JobStatus::{Cancelled, Failed, Pending, Running, Scheduled, Successful};
+        use JobStatus::{Blocked, Cancelled, Failed, Pending, Running, Scheduled, Successful, Waiting};
         let cases = [
             (None, None, 0, Allowance::Next),
             (None, None, 1, NOTHING),
             (Some(7), Some(Pending), 0, Allowance::Turn(7)),
             (Some(7), Some(Running), 1, NOTHING),
             (Some(7), Some(Scheduled), 0, NOTHING),
+            (Some(7), Some(Blocked), 0, Allowance::Next),
+            (Some(7), Some(Waiting), 0, Allowance::Next),
+            (Some(7), Some(Waiting), 1, NOTHING),
             (Some(7), Some(Successful), 0, Allowance::Next),
             (Some(7), Some(Failed), 0, Allowance::Next),
             (Some(7), Some(Cancelled), 0, Allowance::Next),
