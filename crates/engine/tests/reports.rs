@@ -194,3 +194,25 @@ fn whoever_claims_by_the_view_gets_what_windlass_would() {
     raw.execute("UPDATE queues SET fifo = 1, paused_at = NULL, max_running = NULL");
     assert_eq!(seen(), [ids[0]], "queues in strict order are not theirs");
 }
+
+#[test]
+fn a_reported_failure_of_a_run_that_is_stopped_is_not_tried_again() {
+    let bench = Bench::new();
+    let worker = bench.worker();
+    let retry = Retry { max_attempts: 5, ..Retry::default() };
+    let mut workflow = graph(vec![vec![], vec![0]]);
+    workflow.jobs[0].retry = retry;
+    let run_id = bench.submit(workflow);
+    report(&bench, worker, &bench.claim(worker, 1)[0], "status = 'FAILED'");
+    let cancelled = bench.store.cancel_run(run_id).unwrap();
+    assert_eq!((cancelled.cancelled, cancelled.stopping), (1, 1));
+    assert_eq!(settle(&bench), 1);
+    assert_eq!(bench.store.run(run_id).unwrap().status, RunStatus::Cancelled);
+
+    let alone = bench.enqueue(NewJob { max_attempts: 5, ..noop() });
+    report(&bench, worker, &bench.claim(worker, 1)[0], "status = 'FAILED'");
+    assert_eq!(bench.store.cancel_job(alone).unwrap().stopping, 1);
+    assert!(bench.store.cancel_job(alone).is_err(), "once");
+    assert_eq!(settle(&bench), 1);
+    assert_eq!(bench.store.job(alone).unwrap().status, JobStatus::Cancelled);
+}

@@ -75,24 +75,27 @@ pub(super) fn stop_run(
         StopReason::TimedOut => "the run's time was over",
     };
     // One statement for what waits and what runs: between two, a claim of another connection could take
-    // a job from the one to the other, and it would be seen by neither.
+    // a job from the one to the other, and it would be seen by neither. What is reported to have failed would be
+    // tried again: it is asked to stop, too.
     let (mut cancelled, mut stopping) = (0, 0);
     connection.query(
         "UPDATE jobs
-         SET cancel_requested_at = CASE WHEN status = 'RUNNING' THEN $2 ELSE cancel_requested_at END,
+         SET cancel_requested_at = CASE WHEN status IN ('RUNNING', 'FAILED') THEN $2
+                                        ELSE cancel_requested_at END,
              cancel_at_once = $4,
-             last_error = CASE WHEN status = 'RUNNING' THEN last_error ELSE $3 END,
-             finished_at = CASE WHEN status = 'RUNNING' THEN finished_at ELSE $2 END,
+             last_error = CASE WHEN status IN ('RUNNING', 'FAILED') THEN last_error ELSE $3 END,
+             finished_at = CASE WHEN status IN ('RUNNING', 'FAILED') THEN finished_at ELSE $2 END,
              updated_at = $2,
-             status = CASE WHEN status = 'RUNNING' THEN status ELSE 'CANCELLED' END
+             status = CASE WHEN status IN ('RUNNING', 'FAILED') THEN status ELSE 'CANCELLED' END
          WHERE run_id = $1
            AND (status IN ('BLOCKED', 'SCHEDULED', 'PENDING', 'WAITING')
-                OR (status = 'RUNNING' AND cancel_requested_at IS NULL))
+                OR ((status = 'RUNNING' OR (status = 'FAILED' AND finished_at IS NULL))
+                    AND cancel_requested_at IS NULL))
          RETURNING status",
         &[run_id.into(), now_ms.into(), error.into(), at_once.into()],
         &mut |row| {
-            let runs = row.parsed(0, JobStatus::parse)? == JobStatus::Running;
-            *(if runs { &mut stopping } else { &mut cancelled }) += 1;
+            let is_over = row.parsed(0, JobStatus::parse)? == JobStatus::Cancelled;
+            *(if is_over { &mut cancelled } else { &mut stopping }) += 1;
             Ok(())
         },
     )?;
@@ -147,7 +150,8 @@ pub(super) fn cancel_job(connection: &mut dyn Connection, job_id: i64, now_ms: i
     }
     let asked = connection.execute(
         "UPDATE jobs SET cancel_requested_at = $2, updated_at = $2
-         WHERE id = $1 AND status = 'RUNNING' AND cancel_requested_at IS NULL",
+         WHERE id = $1 AND (status = 'RUNNING' OR (status = 'FAILED' AND finished_at IS NULL))
+           AND cancel_requested_at IS NULL",
         &[job_id.into(), now_ms.into()],
     )?;
     if asked == 1 {
