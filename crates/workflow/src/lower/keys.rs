@@ -124,8 +124,8 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("group", "key"),
 ];
 
-/// Keys of a schedule that people write elsewhere.
-const OF_A_SCHEDULE: [&str; 4] = ["cron", "every", "schedule", "schedules"];
+/// What people write elsewhere when they mean a schedule.
+const A_SCHEDULE: [&str; 5] = ["cron", "every", "schedule", "schedules", "schedule_interval"];
 
 /// Reports a key that nothing here knows. `place` is where, as in "a job". Returns the key that was
 /// probably meant.
@@ -141,32 +141,58 @@ pub(crate) fn unknown<'k>(
         findings.push(Finding::new(entry.key_span.clone(), message).label("remove it"));
         return None;
     }
-    let suggestion = meant(key, keys, findings);
+    let misplaced = misplaced(key, keys);
+    let suggestion = if misplaced.is_some() { None } else { meant(key, keys, findings) };
     let finding = Finding::new(entry.key_span.clone(), format!("unknown key `{key}` in {place}"));
-    let is_misplaced = OF_A_SCHEDULE.contains(&key.to_ascii_lowercase().as_str()) && !keys.contains(&"cron");
-    findings.push(match suggestion {
-        _ if is_misplaced => finding
-            .label("schedules have a list of their own")
-            .help("write [[schedules]] at the top of the file, and below it cron = \"30 2 * * *\""),
-        Some(near) => finding.label(format!("did you mean `{near}`?")),
-        None => finding.label("not a key of this table").help(format!("the keys are {}", keys.join(", "))),
+    findings.push(match (misplaced, suggestion) {
+        (Some((label, help)), _) => finding.label(label).help(help),
+        (None, Some(near)) => finding.label(format!("did you mean `{near}`?")),
+        (None, None) => {
+            finding.label("not a key of this table").help(format!("the keys are {}", keys.join(", ")))
+        }
     });
     suggestion
+}
+
+/// Where a key belongs that is right in another table of a workflow file, and how to write it there.
+fn misplaced(key: &str, keys: &[&str]) -> Option<(&'static str, String)> {
+    let (at_top, in_job) = (keys == WORKFLOW, keys == of_a_job());
+    let folded = key.to_ascii_lowercase().replace('-', "_");
+    if (at_top || in_job || keys == SETTINGS) && A_SCHEDULE.contains(&folded.as_str()) {
+        let help = "write [[schedules]] at the top of the file, and below it cron = \"30 2 * * *\"";
+        return Some(("schedules have a list of their own", help.to_owned()));
+    }
+    let own = |table: &[&'static str]| {
+        table.iter().copied().find(|own| *own == folded).or_else(|| foreign(&folded, table))
+    };
+    if !at_top || keys.contains(&folded.as_str()) || foreign(&folded, keys).is_some() {
+        return None;
+    }
+    if let Some(own) = own(&SETTINGS) {
+        let help = format!("write `{own}` into a job, or into [defaults] for all jobs");
+        return Some(("a key of jobs", help));
+    }
+    let own = own(&SCHEDULE).filter(|own| !["name", "params"].contains(own))?;
+    Some(("a key of schedules", format!("write `{own}` below [[schedules]]")))
 }
 
 /// The key that a person most likely meant: what another tool's word stands for, or what is spelled nearly so. An
 /// error in another tool's word counts too: `retires` is nearer to `retries` than to `requires`.
 fn meant<'k>(key: &str, keys: &[&'k str], findings: &mut Findings) -> Option<&'k str> {
-    let ours = |ours: &str| keys.iter().copied().find(|key| *key == ours);
-    let folded = key.to_ascii_lowercase().replace(['-', '_'], "");
-    let same = |(foreign, own): &(&str, &str)| if *foreign == folded { ours(own) } else { None };
-    if let Some(own) = ELSEWHERE.iter().find_map(same) {
+    if let Some(own) = foreign(key, keys) {
         return Some(own);
     }
-    let foreign = ELSEWHERE.iter().filter(|(_, own)| ours(own).is_some()).map(|(foreign, _)| *foreign);
-    let near = findings.nearest(key, keys.iter().copied().chain(foreign))?;
-    ours(near)
-        .or_else(|| ELSEWHERE.iter().filter(|(foreign, _)| *foreign == near).find_map(|(_, own)| ours(own)))
+    let ours = |ours: &str| keys.iter().copied().find(|key| *key == ours);
+    let words = ELSEWHERE.iter().filter(|(_, own)| ours(own).is_some()).map(|(word, _)| *word);
+    let near = findings.nearest(key, keys.iter().copied().chain(words))?;
+    ours(near).or_else(|| foreign(near, keys))
+}
+
+/// The key of this table that another tool's word stands for.
+fn foreign<'k>(word: &str, keys: &[&'k str]) -> Option<&'k str> {
+    let folded = word.to_ascii_lowercase().replace(['-', '_'], "");
+    let same = ELSEWHERE.iter().filter(|(foreign, _)| *foreign == folded);
+    same.filter_map(|(_, own)| keys.iter().copied().find(|key| key == own)).next()
 }
 
 #[cfg(test)]
@@ -222,6 +248,28 @@ mod tests {
         for (keys, written, expected) in cases {
             assert_eq!(meant(written, keys, &mut Findings::default()), expected, "{written}");
         }
+    }
+
+    #[test]
+    fn keys_of_jobs_and_schedules_at_the_top_are_sent_to_their_place() {
+        let cases = [
+            ("retry", Some("write `retry` into a job, or into [defaults] for all jobs")),
+            ("retries", Some("write `retry` into a job, or into [defaults] for all jobs")),
+            ("queue", Some("write `queue` into a job, or into [defaults] for all jobs")),
+            ("timezone", Some("write `timezone` below [[schedules]]")),
+            ("tz", Some("write `timezone` below [[schedules]]")),
+            ("catchup", Some("write `catchup` below [[schedules]]")),
+            ("max_active_runs", Some("write `overlap` below [[schedules]]")),
+            ("steps", None),
+            ("colour", None),
+        ];
+        for (key, expected) in cases {
+            assert_eq!(misplaced(key, &WORKFLOW).map(|(_, help)| help).as_deref(), expected, "{key}");
+        }
+        for keys in [&WORKFLOW[..], &of_a_job(), &SETTINGS] {
+            assert!(misplaced("cron", keys).is_some_and(|(_, help)| help.contains("[[schedules]]")));
+        }
+        assert_eq!(misplaced("cron", &["database", "workflows"]), None, "the configuration has no schedules");
     }
 
     #[test]
