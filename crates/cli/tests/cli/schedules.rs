@@ -107,11 +107,18 @@ fn what_makes_no_sense_is_refused() {
     bench
         .windlass(&["schedule", "add", "x", "nihtly", "--every", "1h"])
         .fails(5, &["no workflow is registered", "did you mean `nightly`"]);
+    bench
+        .windlass(&["schedule", "add", "nightly", "x", "--every", "1h"])
+        .fails(2, &["`nightly` is a workflow, and `x` is none", "windlass schedule add x nightly"]);
+    bench
+        .windlass(&["schedule", "next", "nightly", "--from", "soon"])
+        .fails(2, &["--from soon is not an instant"]);
     bench.windlass(&["schedule", "show", "nihtly"]).fails(5, &["did you mean `nightly`"]);
     let backfill =
         |from, to| bench.windlass(&["schedule", "backfill", "nightly", "--from", from, "--to", to]);
     backfill("2026-01-02", "2026-01-01").fails(2, &["ends before it begins"]);
-    backfill("2026-01-01", "2126-01-01").fails(2, &["ends in the future"]);
+    backfill("2026-01-01", "2126-01-01")
+        .fails(2, &["--to 2126-01-01 is in the future", "now; end at that or before"]);
     backfill("soon", "2026-01-01").fails(2, &["--from soon is not an instant"]);
     bench.windlass(&["schedule", "add", "tick", "nightly", "--every", "1s"]).code(0);
     bench
@@ -121,10 +128,27 @@ fn what_makes_no_sense_is_refused() {
 }
 
 #[test]
+fn the_times_around_a_change_of_the_clock_are_shown_when_asked_for() {
+    let bench = bench();
+    bench.windlass(&["schedule", "next", "nightly", "-n", "2", "--from", "2027-03-27T02:30"]).code(0).says(
+        &[
+            "2027-03-27T02:30:00+01:00",
+            "2027-03-28T03:00:00+02:00",
+            "does not exist: the clock is put forward",
+        ],
+    );
+}
+
+#[test]
 fn a_trigger_and_a_backfill_run() {
     let bench = bench();
     let trigger = bench.windlass(&["schedule", "trigger", "nightly"]);
-    trigger.code(0).says(&["1"]).tells(&["run 1 of schedule nightly/default is accepted"]);
+    trigger.code(0).says(&["1"]).tells(&[
+        "run 1 of schedule nightly/default is accepted",
+        "windlass worker",
+        "windlass watch 1",
+    ]);
+    bench.windlass(&["runs"]).code(0).says(&["PENDING (no worker)"]);
     let range = ["schedule", "backfill", "nightly", "--from", "2026-03-27", "--to", "2026-03-30"];
     let dry = bench.windlass(&[&range[..], &["--dry-run"]].concat());
     dry.code(0)

@@ -84,7 +84,7 @@ Examples:
   windlass schedule add weekly report --cron '0 6 * * mon' --timezone Europe/Berlin
   windlass schedule add poll inbox --every 90s --overlap skip
   windlass schedule add hourly import --cron @hourly --catchup all --catchup-window 2d
-  windlass schedule add nightly report --cron '30 2 * * *' -p 'day={{ scheduled_for[:10] }}'
+  windlass schedule add nightly report --cron '30 2 * * *' -p 'day={{ scheduled_for | date }}'
 
 Instants are days or times on the clock of the zone, or have their offset: 2026-11-21T02:30:00Z.
 A schedule that belongs to the workflow is better written into its file, as [[schedules]].";
@@ -94,6 +94,7 @@ pub(super) fn execute(global: &GlobalOptions, args: &AddArgs) -> Result<(), Fail
     let database = Database::existing(global)?;
     let Some((registration, workflow)) = database.ask(|store| store.registered_workflow(&args.workflow))?
     else {
+        refuse_swapped_names(&database, global, args)?;
         let reason = "no workflow is registered under the name";
         return Err(lookup::no_registration(&database, &args.workflow, reason)?);
     };
@@ -112,6 +113,18 @@ pub(super) fn execute(global: &GlobalOptions, args: &AddArgs) -> Result<(), Fail
     let coming = next::coming(&schedule, SHOWN)?;
     Output { format: global.output }
         .object(&ScheduleView::new(&schedule), |_| next::table(&schedule, &coming))
+}
+
+/// Schedules are called WORKFLOW/NAME, so that the workflow is easily written first.
+fn refuse_swapped_names(database: &Database, global: &GlobalOptions, args: &AddArgs) -> Result<(), Failure> {
+    if database.ask(|store| store.registration(&args.name))?.is_none() {
+        return Ok(());
+    }
+    let right = format!("schedule add {} {}", quoted(&args.workflow), quoted(&args.name));
+    Err(Failure::usage(
+        format!("`{}` is a workflow, and `{}` is none", args.name, args.workflow),
+        format!("the name of the schedule comes first: `{} …`", global.hint(&right)),
+    ))
 }
 
 fn refuse_a_taken_name(database: &Database, global: &GlobalOptions, args: &AddArgs) -> Result<(), Failure> {

@@ -9,6 +9,7 @@ use crate::database::Database;
 use crate::error::Failure;
 use crate::lookup;
 use crate::output::{self, Output};
+use crate::time;
 use crate::views::BackfillView;
 
 /// Occurrences shown by a dry run.
@@ -46,9 +47,9 @@ Examples:
   windlass schedule backfill nightly --from 2026-11-01 --to 2026-11-08
   windlass schedule backfill import --from 2026-11-20T06:00 --to 2026-11-20T18:00 --limit 4
 
-Occurrences that have a run are left out, so it may be repeated, also when it was stopped half-way. The runs
-start as `windlass serve` or `windlass worker` gets to them, the earliest first, beside those that are due.
-Both ends belong to the range; a day is its first instant.";
+Occurrences that have a run are left out, so it may be repeated, also when it was stopped
+half-way. The runs start as `windlass serve` or `windlass worker` gets to them, the earliest
+first, beside those that are due. Both ends belong to the range; a day is its first instant.";
 
 pub(super) fn execute(global: &GlobalOptions, args: &BackfillArgs) -> Result<(), Failure> {
     let database = Database::existing(global)?;
@@ -56,12 +57,14 @@ pub(super) fn execute(global: &GlobalOptions, args: &BackfillArgs) -> Result<(),
     lookup::registration(&database, &schedule.workflow)?;
     let zone = schedule.definition.timezone.as_str();
     let end = |option, text| add::instant(option, Some(text), zone).map(Option::unwrap_or_default);
-    let backfill = Backfill {
-        schedule_id: schedule.id,
-        from_ms: end("--from", &args.from)?,
-        to_ms: end("--to", &args.to)?,
-        at_once: args.at_once,
-    };
+    let (from_ms, to_ms, now_ms) = (end("--from", &args.from)?, end("--to", &args.to)?, time::now_ms());
+    if to_ms > now_ms {
+        return Err(Failure::usage(
+            format!("--to {} is in the future: the schedule does that by itself", args.to),
+            format!("it is {} now; end at that or before", words::local(now_ms, &schedule.definition)),
+        ));
+    }
+    let backfill = Backfill { schedule_id: schedule.id, from_ms, to_ms, at_once: args.at_once };
     let result = database.ask(|store| match args.dry_run {
         true => store.preview_backfill(backfill),
         false => store.backfill(backfill),
@@ -69,7 +72,11 @@ pub(super) fn execute(global: &GlobalOptions, args: &BackfillArgs) -> Result<(),
     output::note(&summary(&schedule, args, &result));
     match args.dry_run {
         true => output::note("this was a dry run: nothing was changed"),
-        false => say_what_holds_it_up(global, &schedule),
+        false => {
+            say_what_holds_it_up(global, &schedule);
+            let show = global.hint(&format!("schedule show {}", quoted(&schedule.key())));
+            output::note(&format!("services and workers start them; `{show}` shows how it stands"));
+        }
     }
     let view = BackfillView::new(&schedule, &result);
     Output { format: global.output }.object(&view, |_| match args.dry_run {

@@ -46,8 +46,9 @@ Examples:
   windlass schedule trigger nightly
   windlass schedule backfill nightly --from 2026-11-01 --to 2026-11-08
 
-A schedule is WORKFLOW/NAME. The workflow alone is enough when it has one schedule, and the name alone when
-only one schedule has it. Schedules fire while `windlass serve` or `windlass worker` runs.";
+A schedule is WORKFLOW/NAME. The workflow alone is enough when it has one schedule, and the name
+alone when only one schedule has it. Schedules fire while `windlass serve` or `windlass worker`
+runs.";
 
 /// Does what the part of the verb asks for.
 pub(crate) fn execute(global: &GlobalOptions, args: &ScheduleArgs) -> Result<(), Failure> {

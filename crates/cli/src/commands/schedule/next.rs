@@ -4,7 +4,7 @@ use clap::Args;
 use windlass::store::Schedule;
 use windlass::workflow::schedule::{Occurrence, Timetable};
 
-use super::{select, words};
+use super::{add, select, words};
 use crate::cli::GlobalOptions;
 use crate::database::Database;
 use crate::error::Failure;
@@ -29,20 +29,31 @@ pub(super) struct NextArgs {
     #[arg(short = 'n', long = "count", value_name = "N", default_value_t = 10)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=MAX_SHOWN))]
     count: u64,
+
+    /// From this instant on instead of from now, on the clock of the schedule's zone
+    #[arg(long, value_name = "INSTANT")]
+    from: Option<String>,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   windlass schedule next nightly
   windlass schedule next report/weekly -n 52 -o json
+  windlass schedule next nightly --from 2027-03-26    # around a change of the clock
 
-A time that a change of the clock touches is marked. Jitter is not shown: it makes each start a bit later.";
+A time that a change of the clock touches is marked. Jitter is not shown: it makes each start a
+bit later.";
 
 pub(super) fn execute(global: &GlobalOptions, args: &NextArgs) -> Result<(), Failure> {
     let database = Database::existing(global)?;
     let schedule = select::find(&database, &args.name)?;
     let count = usize::try_from(args.count).unwrap_or(usize::MAX);
-    let occurrences = coming(&schedule, count)?;
+    let from_ms = add::instant("--from", args.from.as_deref(), &schedule.definition.timezone)?;
+    let occurrences = match from_ms {
+        // The instant itself belongs to what was asked for.
+        Some(from_ms) => after(&schedule, from_ms.saturating_sub(1), count)?,
+        None => coming(&schedule, count)?,
+    };
     let views: Vec<OccurrenceView> =
         occurrences.iter().map(|occurrence| OccurrenceView::new(occurrence, &schedule)).collect();
     Output { format: global.output }.list(&views, |_| text(&schedule, &occurrences))
@@ -50,13 +61,17 @@ pub(super) fn execute(global: &GlobalOptions, args: &NextArgs) -> Result<(), Fai
 
 /// The next times from now on.
 pub(super) fn coming(schedule: &Schedule, count: usize) -> Result<Vec<Occurrence>, Failure> {
+    after(schedule, time::now_ms().max(schedule.decided_until), count)
+}
+
+fn after(schedule: &Schedule, instant_ms: i64, count: usize) -> Result<Vec<Occurrence>, Failure> {
     let timetable = Timetable::of(&schedule.definition).map_err(|error| {
         Failure::usage(
             format!("the rule of schedule {} cannot be read: {}", schedule.key(), error.reason),
             error.help,
         )
     })?;
-    Ok(timetable.after(time::now_ms().max(schedule.decided_until)).take(count).collect())
+    Ok(timetable.after(instant_ms).take(count).collect())
 }
 
 fn text(schedule: &Schedule, occurrences: &[Occurrence]) -> String {

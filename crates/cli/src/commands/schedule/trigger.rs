@@ -24,8 +24,8 @@ const EXAMPLES: &str = "\
 Examples:
   windlass schedule trigger nightly
 
-The run has the schedule's parameters, with the present time as `scheduled_for`. It starts at once, also when
-the schedule is paused or another of its runs is not over.";
+The run has the schedule's parameters, with the present time as `scheduled_for`. It starts at
+once, also when the schedule is paused or another of its runs is not over.";
 
 pub(super) fn execute(global: &GlobalOptions, args: &TriggerArgs) -> Result<(), Failure> {
     let database = Database::existing(global)?;
@@ -35,8 +35,9 @@ pub(super) fn execute(global: &GlobalOptions, args: &TriggerArgs) -> Result<(), 
     let run_id = submitted.run_id;
     if global.output == Format::Text {
         output::note(&format!(
-            "run {run_id} of schedule {} is accepted; `{}` follows it",
+            "run {run_id} of schedule {} is accepted; `{}` executes it, `{}` shows it",
             schedule.key(),
+            global.hint("worker"),
             global.hint(&format!("watch {run_id}"))
         ));
         return output::write_text(&run_id.to_string());
