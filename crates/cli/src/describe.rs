@@ -4,7 +4,7 @@ use serde_json::Value;
 use windlass::store::{self, Job, JobCounts, Run};
 use windlass::workflow::Workflow;
 use windlass::workflow::model::{Rule, Schedule};
-use windlass::{JobStatus, StopReason};
+use windlass::{JobStatus, RunStatus, StopReason};
 
 use crate::status::{job_style, run_style};
 use crate::style::{DIM, YELLOW, headline, paint, printable};
@@ -13,6 +13,11 @@ use crate::time;
 /// Columns that a value may take in a line of facts.
 const VALUE_COLUMNS: usize = 400;
 
+/// So many of something, in the words for one and for several: `1 job is due`, `2 jobs are due`.
+pub(crate) fn counted(count: i64, one: &str, several: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { several })
+}
+
 /// The state of a run, with what makes it special.
 pub(crate) fn run_state(run: &Run, interrupted: bool) -> String {
     let state = paint(run_style(run.status), run.status);
@@ -20,6 +25,8 @@ pub(crate) fn run_state(run: &Run, interrupted: bool) -> String {
         (Some(StopReason::TimedOut), true) => "timed out",
         (Some(StopReason::TimedOut), false) => "timed out, stopping",
         (Some(StopReason::Cancelled), false) => "stopping",
+        // Nothing of it began, so nothing was interrupted.
+        (None, false) if interrupted && run.status == RunStatus::Pending => "no worker",
         (None, false) if interrupted => "interrupted",
         (Some(StopReason::Cancelled) | None, _) => return state,
     };

@@ -131,7 +131,7 @@ fn walk(folder: &Path, visit: &mut dyn FnMut(&Path, Kind) -> Result<(), Failure>
         let entries = match fs::read_dir(&folder) {
             // A folder that went away while its parent was read.
             Err(error) if depth > 0 && error.kind() == std::io::ErrorKind::NotFound => continue,
-            entries => entries.map_err(|error| Failure::unreadable(&folder, &error))?,
+            entries => entries.map_err(|error| unreadable_folder(&folder, &error))?,
         };
         for entry in entries {
             let path = entry.map_err(|error| Failure::unreadable(&folder, &error))?.path();
@@ -151,6 +151,20 @@ fn walk(folder: &Path, visit: &mut dyn FnMut(&Path, Kind) -> Result<(), Failure>
         }
     }
     Ok(())
+}
+
+fn unreadable_folder(folder: &Path, error: &std::io::Error) -> Failure {
+    let shown = folder.display();
+    let (message, help) = if error.kind() == std::io::ErrorKind::NotFound {
+        let help = format!("check the spelling, or make it: `mkdir -p {shown}`");
+        (format!("the folder {shown} does not exist"), help)
+    } else if error.kind() == std::io::ErrorKind::NotADirectory {
+        let help = "name the folder that it is in; `windlass apply FILE` registers a single file";
+        (format!("{shown} is a file, not a folder"), help.to_owned())
+    } else {
+        return Failure::unreadable(folder, error);
+    };
+    Failure::File { message, help }
 }
 
 fn is_hidden(path: &Path) -> bool {

@@ -6,6 +6,7 @@ use clap::Args;
 use windlass::workflow::{Colour, Report, Workflow};
 
 use crate::cli::GlobalOptions;
+use crate::describe::counted;
 use crate::error::Failure;
 use crate::output::{self, Format, Output};
 use crate::style::{GREEN, paint};
@@ -56,12 +57,16 @@ fn praise(path: &Path, workflow: &Workflow) -> String {
     let jobs = workflow.jobs.len();
     let edges: usize = workflow.jobs.iter().map(|job| job.needs.len()).sum();
     let ok = paint(GREEN, "valid");
-    let jobs_word = if jobs == 1 { "job" } else { "jobs" };
-    let edges_word = if edges == 1 { "dependency" } else { "dependencies" };
+    let schedules = match workflow.schedules.len() as i64 {
+        0 => String::new(),
+        schedules => format!(", {}", counted(schedules, "schedule", "schedules")),
+    };
     format!(
-        "{}: {ok}, workflow `{}` with {jobs} {jobs_word} and {edges} {edges_word}",
+        "{}: {ok}, workflow `{}` with {} and {}{schedules}",
         path.display(),
-        workflow.name
+        workflow.name,
+        counted(jobs as i64, "job", "jobs"),
+        counted(edges as i64, "dependency", "dependencies"),
     )
 }
 

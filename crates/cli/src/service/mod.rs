@@ -192,6 +192,7 @@ impl Service<'_> {
         let Service { global, database, workforce, watcher, .. } = self;
         drop(watcher);
         workforce.join(&database)?;
+        tracing::info!("stopped");
         requests.outcome(|| global.hint("serve"))
     }
 }

@@ -43,15 +43,11 @@ fn each_problem_is_named_with_a_next_step_and_an_exit_code() {
          VALUES (77, 'elsewhere', 1, 'opaque', '[\"other\"]', 30000, {now}, {now});"
     );
     let cases = [
-        (
-            "workers",
-            "INSERT INTO jobs (kind, status) VALUES ('shell', 'PENDING')".to_owned(),
-            "1 jobs are due",
-        ),
+        ("workers", "INSERT INTO jobs (kind, status) VALUES ('shell', 'PENDING')".to_owned(), "1 job is due"),
         (
             "workers",
             "INSERT INTO jobs (kind, status, worker_id) VALUES ('shell', 'RUNNING', 9)".to_owned(),
-            "1 jobs run under dead ones",
+            "1 job runs under dead ones",
         ),
         (
             "jobs",
@@ -59,17 +55,17 @@ fn each_problem_is_named_with_a_next_step_and_an_exit_code() {
                 "{worker} INSERT INTO jobs (kind, status, execute_after, updated_at)
                      VALUES ('shell', 'PENDING', {now}, {now})"
             ),
-            "1 wait for more than a minute for a worker that there is not",
+            "1 waits for more than a minute for a worker that there is not",
         ),
         (
             "jobs",
             format!("{worker} INSERT INTO jobs (kind, execute_after) VALUES ('shell', {now})"),
-            "1 are due for more than ten seconds",
+            "1 is due for more than ten seconds",
         ),
         (
             "reports",
             format!("INSERT INTO jobs (kind, status, updated_at) VALUES ('x', 'FAILED', {now})"),
-            "1 ends were reported",
+            "1 end was reported",
         ),
         (
             "schedules",

@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 
 use crate::support::{Bench, GOOD};
 
-const VERBS: [&str; 24] = [
+const VERBS: [&str; 25] = [
     "bench",
+    "doctor",
     "run",
     "submit",
     "resume",
@@ -57,6 +58,63 @@ fn every_verb_has_a_help_with_examples() {
     bench.windlass(&["--help"]).code(0).says(&["Exit codes:", "130"]);
     let left = std::fs::read_dir(bench.folder()).unwrap().count();
     assert_eq!(left, 0, "help touches nothing");
+}
+
+/// The verbs that a verb has, by its help.
+fn parts(help: &str) -> Vec<String> {
+    let listed = help.split("Commands:\n").nth(1).and_then(|rest| rest.split("\n\n").next());
+    let names =
+        listed.unwrap_or_default().lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    names
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|name| *name != "help")
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn every_part_of_a_verb_has_a_help_that_explains_each_argument() {
+    let bench = Bench::new();
+    let mut seen = 0;
+    for verb in ["queue", "schedule", "workflows", "db"] {
+        for part in parts(&bench.windlass(&[verb, "--help"]).code(0).stdout) {
+            let outcome = bench.windlass(&[verb, &part, "--help"]);
+            let help = &outcome.code(0).stdout;
+            let lines: Vec<&str> = help.lines().collect();
+            for pair in lines.windows(2) {
+                let is_argument = pair[0].starts_with("  <") || pair[0].trim_start().starts_with("--");
+                assert!(!is_argument || !pair[1].trim().is_empty(), "{verb} {part}: {}", pair[0]);
+            }
+            assert!(lines.iter().all(|line| line.chars().count() <= 100), "{help}");
+            seen += 1;
+        }
+    }
+    assert!(seen >= 25, "{seen}");
+}
+
+/// The terminal cuts longer lines somewhere in the middle.
+#[test]
+fn what_follows_the_options_is_wrapped_where_it_was_written() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut waiting = vec![folder];
+    let mut seen = 0;
+    while let Some(folder) = waiting.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                waiting.push(path);
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).unwrap();
+            let examples =
+                text.split("const EXAMPLES: &str = \"").nth(1).and_then(|rest| rest.split("\";").next());
+            for line in examples.unwrap_or_default().lines() {
+                assert!(line.chars().count() <= 100, "{}: {line}", path.display());
+                seen += 1;
+            }
+        }
+    }
+    assert!(seen > 100, "{seen}");
 }
 
 #[test]

@@ -26,6 +26,22 @@ fn rules_of_a_queue_are_set_shown_and_cleared() {
 }
 
 #[test]
+fn a_queue_that_is_new_is_told_of_and_the_nearest_is_named() {
+    let bench = Bench::new();
+    bench
+        .windlass(&["queue", "limit", "mail", "--fifo"])
+        .code(0)
+        .tells(&["`mail` is new: no job was in it yet"]);
+    let known = bench.windlass(&["queue", "pause", "mail"]);
+    assert!(!known.code(0).stderr.contains("is new"), "{known:#?}");
+    bench.windlass(&["queue", "pause", "mial"]).code(0).tells(&[
+        "the queue `mial` is new",
+        "did you mean `mail`?",
+        "is paused",
+    ]);
+}
+
+#[test]
 fn a_paused_queue_says_so_and_goes_on_when_it_is_resumed() {
     let bench = Bench::new();
     let job = bench.windlass(&["enqueue", "shell", "--payload", r#"{"run": "true"}"#, "--queue", "mail"]);

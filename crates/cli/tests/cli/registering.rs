@@ -26,6 +26,8 @@ fn bench() -> Bench {
 fn the_same_content_makes_no_version_and_another_says_what_changed() {
     let bench = bench();
     bench.windlass(&["apply", "flows"]).code(0).says(&["nightly: created version 1\n"]);
+    let listed = bench.windlass(&["workflows"]).code(0).stdout.clone();
+    assert_eq!(bench.windlass(&["workflows", "list"]).code(0).stdout, listed);
     bench.windlass(&["apply", "flows/nightly.toml"]).code(0).says(&["nightly: unchanged, version 1\n"]);
     let changed = NIGHTLY.replace("cat data", "cat other").replace("[params]", "timeout = \"1h\"\n[params]");
     bench.write("flows/nightly.toml", &format!("{changed}[jobs.mail]\nrun = \"true\"\n"));

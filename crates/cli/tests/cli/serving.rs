@@ -200,7 +200,13 @@ fn a_check_shows_what_is_wrong_with_the_workflows() {
     let outcome = check(&bench, &["--workflows", "flows"], &[]);
     outcome.code(2).says(&["flows/good.toml: valid, workflow `good`", "0 3 * * *"]);
     outcome.tells(&["unknown key `rnu`", "1 of 2 files cannot be used"]);
-    check(&bench, &["--workflows", "missing"], &[]).code(2).tells(&["missing does not exist"]);
+    check(&bench, &["--workflows", "missing"], &[])
+        .code(2)
+        .tells(&["the folder missing does not exist", "mkdir -p missing"]);
+    let file = bench.write("one.toml", crate::support::GOOD);
+    check(&bench, &["--workflows", &file.to_string_lossy()], &[])
+        .code(2)
+        .tells(&["one.toml is a file, not a folder"]);
     check(&bench, &["--config", "missing.toml"], &[]).code(2).tells(&["missing.toml does not exist"]);
 }
 

@@ -36,6 +36,13 @@ pub(crate) fn execute(global: &GlobalOptions, args: &BackupArgs) -> Result<(), F
             help: "choose a name that does not exist, or remove the file first".to_owned(),
         });
     }
+    let folder = args.path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+        return Err(Failure::Database {
+            message: format!("{target} can't be written: there is no folder {}", folder.display()),
+            help: "choose a folder that exists, or make it with `mkdir -p`".to_owned(),
+        });
+    }
     let target_place = match global.database().place()? {
         Place::File(_) => Place::File(args.path.clone()),
         #[cfg(feature = "postgres")]

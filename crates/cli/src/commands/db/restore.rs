@@ -153,7 +153,7 @@ fn text(global: &GlobalOptions, place: &Place, backup: Option<&PathBuf>, restore
         restored.pending_jobs, restored.waiting_jobs
     ));
     line("\nnext, before any worker starts:".to_owned());
-    line(format!("  {:<40} what is not over", global.hint("runs --status RUNNING")));
+    line(format!("  {:<38}   what is not over", global.hint("runs --status RUNNING")));
     line(format!("  {:<40} what must not go on", global.hint("cancel RUN")));
     if restored.paused_schedules > 0 {
         line(format!("  {:<40} each that may start again", global.hint("schedule resume NAME")));

@@ -6,6 +6,7 @@ use windlass::store::{Health, Reason};
 
 use super::machine::Disk;
 use crate::cli::Durability;
+use crate::describe::counted;
 use crate::time;
 
 const MEGABYTE: i64 = 1024 * 1024;
@@ -109,14 +110,18 @@ pub(super) fn workers(health: &Health, hint: impl Fn(&str) -> String) -> Finding
     if health.live_workers == 0 && health.orphans > 0 {
         return problem(
             "workers",
-            format!("none is alive, and {} jobs run under dead ones", health.orphans),
+            format!("none is alive, and {} under dead ones", counted(health.orphans, "job runs", "jobs run")),
             format!("`{}` carries on, or `{}` for good", hint("resume"), hint("serve")),
         );
     }
     if health.live_workers == 0 && (work > 0 || health.schedules > 0) {
         return problem(
             "workers",
-            format!("none is alive; {work} jobs are due, and {} schedules are to fire", health.schedules),
+            format!(
+                "none is alive; {}, and {} to fire",
+                counted(work, "job is due", "jobs are due"),
+                counted(health.schedules, "schedule is", "schedules are")
+            ),
             format!("start one: `{}`", hint("serve")),
         );
     }
@@ -126,7 +131,11 @@ pub(super) fn workers(health: &Health, hint: impl Fn(&str) -> String) -> Finding
     if health.orphans > 0 {
         return warning(
             "workers",
-            format!("{} are alive; {} jobs run under dead ones", health.live_workers, health.orphans),
+            format!(
+                "{} alive; {} under dead ones",
+                counted(health.live_workers, "is", "are"),
+                counted(health.orphans, "job runs", "jobs run")
+            ),
             "look again in a few seconds: they are taken back by those that live",
         );
     }
@@ -136,14 +145,21 @@ pub(super) fn workers(health: &Health, hint: impl Fn(&str) -> String) -> Finding
         return warning(
             "workers",
             format!(
-                "{} are alive; silent for longer than their lease: {}",
-                health.live_workers,
+                "{} alive; silent for longer than their lease: {}",
+                counted(health.live_workers, "is", "are"),
                 ids.join(", ")
             ),
             "if they are stopped or gone, the others take their jobs; `windlass stats` shows where they run",
         );
     }
-    ok("workers", format!("{} are alive and run {} jobs", health.live_workers, health.running))
+    ok(
+        "workers",
+        format!(
+            "{} {}",
+            counted(health.live_workers, "is alive and runs", "are alive and run"),
+            counted(health.running, "job", "jobs")
+        ),
+    )
 }
 
 /// Reasons that nothing but a person changes.
@@ -174,7 +190,11 @@ pub(super) fn waiting(health: &Health, stuck: &[Stuck], hint: impl Fn(&str) -> S
         let jobs: i64 = bad.iter().map(|stuck| stuck.jobs).sum();
         return problem(
             "jobs",
-            format!("{jobs} wait for more than a minute for a worker that there is not: {}", first.words),
+            format!(
+                "{} for more than a minute for a worker that there is not: {}",
+                counted(jobs, "waits", "wait"),
+                first.words
+            ),
             format!(
                 "start one that takes them; `{}` tells about the first",
                 hint(&format!("why {}", first.label))
@@ -184,7 +204,10 @@ pub(super) fn waiting(health: &Health, stuck: &[Stuck], hint: impl Fn(&str) -> S
     if health.overdue > 0 {
         return problem(
             "jobs",
-            format!("{} are due for more than ten seconds, and nobody made them claimable", health.overdue),
+            format!(
+                "{} due for more than ten seconds, and nobody made them claimable",
+                counted(health.overdue, "is", "are")
+            ),
             format!(
                 "a worker or `{}` keeps time; one that is alive is held up: look at its log",
                 hint("serve")
@@ -205,8 +228,10 @@ pub(super) fn waiting(health: &Health, stuck: &[Stuck], hint: impl Fn(&str) -> S
     ok(
         "jobs",
         format!(
-            "{} run, {} can be claimed, {} wait for a concurrency key",
-            health.running, health.pending, health.waiting
+            "{}, {} can be claimed, {} for a concurrency key",
+            counted(health.running, "runs", "run"),
+            health.pending,
+            counted(health.waiting, "waits", "wait")
         ),
     )
 }
@@ -216,7 +241,10 @@ pub(super) fn reports(health: &Health, hint: impl Fn(&str) -> String) -> Finding
         0 => ok("reports", "every end that a worker in another language reported is taken up"),
         reported => problem(
             "reports",
-            format!("{reported} ends were reported by workers in other languages, and nobody took them up"),
+            format!(
+                "{} reported by workers in other languages, and nobody took that up",
+                counted(reported, "end was", "ends were")
+            ),
             format!("a worker of Windlass or `{}` must run beside them", hint("serve")),
         ),
     }
@@ -238,7 +266,11 @@ pub(super) fn queues(health: &Health, hint: impl Fn(&str) -> String) -> Finding 
         None => ok("queues", "none is paused"),
         Some(first) => warning(
             "queues",
-            format!("{} are paused: {}", health.paused_queues.len(), health.paused_queues.join(", ")),
+            format!(
+                "{} paused: {}",
+                counted(health.paused_queues.len() as i64, "is", "are"),
+                health.paused_queues.join(", ")
+            ),
             format!("`{}` ends a pause", hint(&format!("queue resume {first}"))),
         ),
     }

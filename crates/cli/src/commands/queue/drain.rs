@@ -15,6 +15,7 @@ use crate::signals::StopRequests;
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct DrainArgs {
+    /// The queue
     #[arg(value_name = "QUEUE", value_parser = super::parse_name)]
     queue: String,
 }

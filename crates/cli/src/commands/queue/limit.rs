@@ -15,6 +15,7 @@ use crate::views::QueueView;
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct LimitArgs {
+    /// The queue
     #[arg(value_name = "QUEUE", value_parser = super::parse_name)]
     queue: String,
 
@@ -64,6 +65,7 @@ pub(super) fn execute(global: &GlobalOptions, args: &LimitArgs) -> Result<(), Fa
         Database::existing(global)?
     } else {
         let database = Database::existing_or_new(global)?;
+        super::warn_of_a_new_name(&database, &args.queue)?;
         database.ask(|store| store.limit_queue(&args.queue, limits))?;
         database
     };

@@ -14,6 +14,8 @@ use windlass::workflow::limits;
 use crate::cli::GlobalOptions;
 use crate::database::Database;
 use crate::error::Failure;
+use crate::lookup::nearest;
+use crate::output;
 
 /// List, pause, limit or drain queues
 #[derive(Debug, Args)]
@@ -59,6 +61,18 @@ fn parse_name(text: &str) -> Result<String, String> {
         }
         _short_enough => Ok(text.to_owned()),
     }
+}
+
+/// A queue begins with its first job and may have rules before; a name that is new here may also be mistyped.
+fn warn_of_a_new_name(database: &Database, name: &str) -> Result<(), Failure> {
+    let queues = database.ask(|store| store.queues())?;
+    if queues.iter().any(|queue| queue.name == name) {
+        return Ok(());
+    }
+    let near = nearest(name, queues.iter().map(|queue| queue.name.as_str()));
+    let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+    output::note(&format!("the queue `{name}` is new: no job was in it yet{hint}"));
+    Ok(())
 }
 
 /// A queue as it is now; one that nobody has used or limited is empty and without rules.

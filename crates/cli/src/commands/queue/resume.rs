@@ -11,6 +11,7 @@ use crate::output;
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct ResumeArgs {
+    /// The queue
     #[arg(value_name = "QUEUE", value_parser = super::parse_name)]
     queue: String,
 }

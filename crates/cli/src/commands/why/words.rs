@@ -42,6 +42,9 @@ pub(crate) fn sentence(reason: &Reason, job: &Job, now_ms: i64, global: &GlobalO
         Reason::WaitsForTime { execute_after, failures } => {
             waits_for_time(*execute_after, *failures, job.max_attempts, now_ms)
         }
+        Reason::NobodyKeepsTime if job.status == JobStatus::Waiting => {
+            format!("No worker is alive to let it go then; {} does, and executes it.", executor(job, global))
+        }
         Reason::NobodyKeepsTime => format!(
             "Its time has come, but no worker is alive to notice; {} executes it.",
             executor(job, global)

@@ -21,6 +21,8 @@ pub(crate) struct WorkflowsArgs {
 
 #[derive(Debug, Subcommand)]
 enum Action {
+    /// List what is registered; the same as `workflows` alone
+    List,
     /// Print a definition, its schedules and jobs
     Show(show::ShowArgs),
     /// List the versions of a workflow and what each changed
@@ -53,7 +55,7 @@ Examples:
 /// Lists, shows or changes.
 pub(crate) fn execute(global: &GlobalOptions, args: &WorkflowsArgs) -> Result<(), Failure> {
     match &args.action {
-        None => list::execute(global),
+        None | Some(Action::List) => list::execute(global),
         Some(Action::Show(args)) => show::execute(global, args),
         Some(Action::History(args)) => history::execute(global, args),
         Some(Action::Remove(args)) => remove(global, &args.name),
