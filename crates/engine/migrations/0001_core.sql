@@ -1,5 +1,8 @@
 -- The core tables. One text for every database; what differs is a token in braces of the dialect.
 -- Instants are milliseconds since the Unix epoch, UTC. JSON is text. Flags are 0 and 1.
+--
+-- Where rows come by the thousand, a choice of more than two texts is written with OR, the frequent ones first:
+-- for `IN` with a list SQLite would make a table of the list for each row that it writes.
 
 -- The globally unique names of this database: of each, the first job that was made under it. A copy gets
 -- a new one, so it has those of what it was copied from too; the last one is its own.
@@ -35,7 +38,8 @@ CREATE TABLE runs (
     workflow_id      {integer} REFERENCES workflows (id),
     workflow         {text} NOT NULL,
     status           {text} NOT NULL DEFAULT 'PENDING'
-                     CHECK (status IN ('PENDING', 'RUNNING', 'SUCCESSFUL', 'FAILED', 'CANCELLED')),
+                     CHECK (status = 'PENDING' OR status = 'RUNNING' OR status = 'SUCCESSFUL'
+                            OR status = 'FAILED' OR status = 'CANCELLED'),
     -- Why a run ends other than by its jobs.
     stop_reason      {text} CHECK (stop_reason IN ('cancelled', 'timed_out')),
     params           {text} NOT NULL DEFAULT '{}',
@@ -74,8 +78,9 @@ CREATE TABLE jobs (
     -- A row inserted from outside waits for its time, which is now unless it says otherwise: the
     -- scheduler makes it PENDING. Producers need to know nothing of the claim.
     status               {text} NOT NULL DEFAULT 'SCHEDULED'
-                         CHECK (status IN ('BLOCKED', 'SCHEDULED', 'PENDING', 'RUNNING', 'WAITING',
-                                           'SUCCESSFUL', 'FAILED', 'SKIPPED', 'CANCELLED')),
+                         CHECK (status = 'PENDING' OR status = 'RUNNING' OR status = 'SUCCESSFUL'
+                                OR status = 'BLOCKED' OR status = 'SCHEDULED' OR status = 'WAITING'
+                                OR status = 'FAILED' OR status = 'SKIPPED' OR status = 'CANCELLED'),
     priority             {integer} NOT NULL DEFAULT 0,
     execute_after        {integer} NOT NULL DEFAULT ({now_ms}),
     payload              {text} NOT NULL DEFAULT '{}',
@@ -148,7 +153,7 @@ CREATE TABLE job_logs (
     attempt  {integer} NOT NULL,
     line     {integer} NOT NULL,
     at       {integer} NOT NULL,
-    stream   {text} NOT NULL CHECK (stream IN ('stdout', 'stderr', 'engine')),
+    stream   {text} NOT NULL CHECK (stream = 'stdout' OR stream = 'stderr' OR stream = 'engine'),
     text     {text} NOT NULL,
     PRIMARY KEY (job_id, attempt, line)
 ) {clustered};

@@ -81,7 +81,7 @@ ALTER TABLE jobs ADD COLUMN version {integer} NOT NULL DEFAULT 0
 ALTER TABLE jobs ADD COLUMN concurrency_key {text};
 ALTER TABLE jobs ADD COLUMN concurrency_limit {integer} CHECK (concurrency_limit >= 1);
 ALTER TABLE jobs ADD COLUMN on_full {text} NOT NULL DEFAULT 'wait'
-    CHECK (on_full IN ('wait', 'skip', 'cancel_oldest'));
+    CHECK (on_full = 'wait' OR on_full = 'skip' OR on_full = 'cancel_oldest');
 
 -- The order of claiming: the time a job became due, with a head start for each point of priority. Both
 -- grow old at the same pace, so the order of two jobs never changes and none waits for ever.
@@ -127,7 +127,7 @@ CREATE TABLE queue_starts (
 -- Workers in other languages report an end by the state alone. It counts when Windlass has given it its
 -- consequences (another attempt, children, the run's counters) and its time: then it leaves this index.
 CREATE INDEX jobs_reported ON jobs (id)
-    WHERE finished_at IS NULL AND status IN ('SUCCESSFUL', 'FAILED', 'CANCELLED');
+    WHERE finished_at IS NULL AND (status = 'SUCCESSFUL' OR status = 'FAILED' OR status = 'CANCELLED');
 -- What was reported may still be tried again: it keeps its key.
 DROP INDEX jobs_unique_key;
 CREATE UNIQUE INDEX jobs_unique_key ON jobs (unique_key)

@@ -5,7 +5,7 @@
 //! | `{in $1}` | is one of the integers of the JSON list in parameter 1 |
 //! | `{guard condition}` | a condition that is checked on the rows that were found, not one to find them by |
 //! | `{texts $1}` | the texts of the JSON list in parameter 1, as a table with the column `value` |
-//! | `{rows $1: a integer, b text}` | a JSON list of lists in parameter 1 as a table with these columns |
+//! | `{rows $1: a integer, b text}` | the [`Value::Rows`](super::Value) of parameter 1 as a table with these columns |
 //! | `{lock}` | keep the rows for this transaction; those that another one holds are skipped |
 //! | `{wait}` | keep the rows for this transaction, after those that hold them now |
 //! | `{share}` | no other transaction may change the rows before this one ends |
@@ -29,6 +29,12 @@ impl Dialect {
     /// Replaces every token of `sql`. A brace that no lower-case letter follows is left alone.
     #[must_use]
     pub fn translate(self, sql: &str) -> String {
+        self.translate_for(sql, 1)
+    }
+
+    /// The same, with room for a number of rows where they are parameters one by one.
+    #[must_use]
+    pub(super) fn translate_for(self, sql: &str, rows: usize) -> String {
         let mut translated = String::with_capacity(sql.len() + 64);
         let mut rest = sql;
         while let Some(start) = rest.find('{') {
@@ -37,7 +43,7 @@ impl Dialect {
             let starts_token = token[1..].starts_with(|character: char| character.is_ascii_lowercase());
             match (starts_token, token.find('}')) {
                 (true, Some(end)) => {
-                    translated.push_str(&self.token(&token[1..end]));
+                    translated.push_str(&self.token(&token[1..end], rows));
                     rest = &token[end + 1..];
                 }
                 (true, None) | (false, _) => {
@@ -50,10 +56,10 @@ impl Dialect {
         translated
     }
 
-    fn token(self, token: &str) -> String {
+    fn token(self, token: &str, rows: usize) -> String {
         let (word, argument) = token.split_once(' ').unwrap_or((token, ""));
         match self {
-            Dialect::Sqlite => sqlite_token(word, argument),
+            Dialect::Sqlite => sqlite_token(word, argument, rows),
             Dialect::Postgres => postgres_token(word, argument),
         }
     }
@@ -80,7 +86,7 @@ impl Dialect {
     }
 }
 
-fn sqlite_token(word: &str, argument: &str) -> String {
+fn sqlite_token(word: &str, argument: &str, rows: usize) -> String {
     match word {
         // No id is ever given out twice, also after pruning: idempotency keys are made of them.
         "id" => "INTEGER PRIMARY KEY AUTOINCREMENT".to_owned(),
@@ -109,7 +115,7 @@ fn sqlite_token(word: &str, argument: &str) -> String {
         "in" => format!("IN (SELECT value FROM json_each({argument}))"),
         "guard" => argument.to_owned(),
         "texts" => format!("json_each({argument})"),
-        "rows" => sqlite_rows(argument),
+        "rows" => sqlite_rows(argument, rows),
         unknown => unreachable!("the SQL uses a token that no dialect knows: {unknown}"),
     }
 }
@@ -123,18 +129,24 @@ fn rank(max: &str, min: &str) -> String {
     )
 }
 
-/// `$1: id integer, name text` as a table over `json_each`. SQLite keeps the types of JSON.
-fn sqlite_rows(argument: &str) -> String {
+/// The name of the first parameter of a set of rows; the others follow it without a name.
+pub(super) const FIRST_OF_ROWS: &str = "$rows";
+
+/// `$1: id integer, name text` as a table of parameters, of which there are as many rows as `$1` says. A list in
+/// JSON would be written and parsed for it, which costs more than what is done with the rows.
+fn sqlite_rows(argument: &str, rows: usize) -> String {
     let (parameter, columns) = argument.split_once(':').unwrap_or((argument, ""));
-    let columns: Vec<String> = columns
+    let names: Vec<String> = columns
         .split(',')
         .enumerate()
         .map(|(index, column)| {
             let name = column.split_whitespace().next().unwrap_or_default();
-            format!("value ->> {index} AS {name}")
+            format!("column{} AS {name}", index + 1)
         })
         .collect();
-    format!("(SELECT {} FROM json_each({parameter}))", columns.join(", "))
+    let row = vec!["?"; names.len()].join(", ");
+    let values = vec![format!("({row})"); rows].join(", ").replacen('?', FIRST_OF_ROWS, 1);
+    format!("(SELECT {} FROM (VALUES {values}) LIMIT {parameter})", names.join(", "))
 }
 
 fn postgres_token(word: &str, argument: &str) -> String {
@@ -218,8 +230,10 @@ mod tests {
         let translated = Dialect::Sqlite.translate("FROM {rows $2: id integer, status text} AS news");
         assert_eq!(
             translated,
-            "FROM (SELECT value ->> 0 AS id, value ->> 1 AS status FROM json_each($2)) AS news"
+            "FROM (SELECT column1 AS id, column2 AS status FROM (VALUES ($rows, ?)) LIMIT $2) AS news"
         );
+        let translated = Dialect::Sqlite.translate_for("{rows $1: id integer}", 3);
+        assert_eq!(translated, "(SELECT column1 AS id FROM (VALUES ($rows), (?), (?)) LIMIT $1)");
         let translated = Dialect::Postgres.translate("FROM {rows $2: id integer, status text} AS news");
         assert_eq!(
             translated,

@@ -1,5 +1,7 @@
 //! Values that go into statements and come out of rows, and the three ways to read rows.
 
+use serde_json::Value as Json;
+
 use crate::db::Connection;
 use crate::error::{Error, Result};
 
@@ -14,6 +16,40 @@ pub enum Value<'a> {
     Real(f64),
     /// Text, also JSON.
     Text(&'a str),
+    /// Only a parameter: a set of rows of `width` values each, one after the other, for `{rows $1: …}`.
+    Rows {
+        /// The values of all rows.
+        values: &'a [Value<'a>],
+        /// How many of them are a row.
+        width: usize,
+    },
+}
+
+impl<'a> Value<'a> {
+    /// A set of rows. A statement with one treats each row by itself: where that is better, it is run for a part
+    /// of them after the other.
+    #[must_use]
+    pub fn rows<const WIDTH: usize>(rows: &'a [[Value<'a>; WIDTH]]) -> Value<'a> {
+        Value::Rows { values: rows.as_flattened(), width: WIDTH }
+    }
+
+    /// A set of rows as a JSON list of lists.
+    #[must_use]
+    pub(super) fn rows_to_json(values: &[Value<'_>], width: usize) -> String {
+        let rows: Vec<Vec<Json>> =
+            values.chunks(width.max(1)).map(|row| row.iter().map(Value::to_json).collect()).collect();
+        Json::from(rows).to_string()
+    }
+
+    fn to_json(&self) -> Json {
+        match self {
+            Value::Null => Json::Null,
+            Value::Integer(value) => Json::from(*value),
+            Value::Real(value) => Json::from(*value),
+            Value::Text(text) => Json::from(*text),
+            Value::Rows { values, width } => Json::from(Value::rows_to_json(values, *width)),
+        }
+    }
 }
 
 impl From<i64> for Value<'_> {
@@ -87,6 +123,7 @@ impl dyn Row + '_ {
             Value::Integer(value) => Ok(Some(value)),
             Value::Real(_) => Err(unexpected(column, "a fraction")),
             Value::Text(_) => Err(unexpected(column, "text")),
+            Value::Rows { .. } => Err(unexpected(column, "rows")),
         }
     }
 
@@ -107,6 +144,7 @@ impl dyn Row + '_ {
             Value::Null => Ok(None),
             Value::Text(value) => Ok(Some(value.to_owned())),
             Value::Integer(_) | Value::Real(_) => Err(unexpected(column, "a number")),
+            Value::Rows { .. } => Err(unexpected(column, "rows")),
         }
     }
 
@@ -117,7 +155,9 @@ impl dyn Row + '_ {
     pub fn parsed<T>(&self, column: usize, parse: impl Fn(&str) -> Option<T>) -> Result<T> {
         match self.value(column)? {
             Value::Text(value) => parse(value).ok_or_else(|| unexpected(column, value)),
-            Value::Null | Value::Integer(_) | Value::Real(_) => Err(unexpected(column, "no text")),
+            Value::Null | Value::Integer(_) | Value::Real(_) | Value::Rows { .. } => {
+                Err(unexpected(column, "no text"))
+            }
         }
     }
 }

@@ -93,7 +93,9 @@ pub(super) fn read_facts(row: &dyn Row, from: usize) -> Result<Facts> {
     let backoff = match row.value(from + 6) {
         Ok(Value::Text(json)) => serde_json::from_str(json).unwrap_or_default(),
         // Rows may come from outside: what can't be read means the default, not a stuck job.
-        Ok(Value::Null | Value::Integer(_) | Value::Real(_)) | Err(_) => Backoff::default(),
+        Ok(Value::Null | Value::Integer(_) | Value::Real(_) | Value::Rows { .. }) | Err(_) => {
+            Backoff::default()
+        }
     };
     Ok(Facts {
         attempt: row.integer(from)?,

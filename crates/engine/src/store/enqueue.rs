@@ -1,11 +1,13 @@
 //! Enqueueing jobs that stand alone.
 
+use std::borrow::Cow;
+
 use windlass_workflow::model::Concurrency;
 
 use super::admission::{CONCURRENCY_LIMIT_MAX, admit};
 use super::submit::on_full;
-use super::{Store, json_rows};
-use crate::db::{Connection, all};
+use super::{Store, json_list};
+use crate::db::{Connection, Value, all};
 use crate::error::{Error, Result};
 use crate::signal::Hints;
 use crate::status::JobStatus;
@@ -117,60 +119,9 @@ fn is_future(job: &NewJob, now_ms: i64) -> bool {
 }
 
 fn insert(connection: &mut dyn Connection, jobs: &[NewJob], now_ms: i64) -> Result<Vec<i64>> {
-    type Limit<'a> = (Option<&'a str>, Option<i64>, &'static str);
-    type Row<'a> = (
-        &'a str,
-        &'a str,
-        i64,
-        &'static str,
-        i64,
-        &'a str,
-        i64,
-        Option<i64>,
-        Option<&'a str>,
-        String,
-        i64,
-        Option<&'a str>,
-        Option<i64>,
-        &'static str,
-    );
-    let rows: Vec<Row<'_>> = jobs
-        .iter()
-        .map(|job| {
-            let (key, limit, on_full): Limit<'_> = match &job.concurrency {
-                Some(concurrency) => {
-                    (Some(&concurrency.key), Some(concurrency.limit), on_full(concurrency.on_full))
-                }
-                None => (None, None, "wait"),
-            };
-            let status = if is_future(job, now_ms) {
-                JobStatus::Scheduled
-            } else if key.is_some() {
-                JobStatus::Waiting
-            } else {
-                JobStatus::Pending
-            };
-            let mut requires = job.requires.clone();
-            requires.sort_unstable();
-            requires.dedup();
-            Ok((
-                job.kind.as_str(),
-                job.queue.as_str(),
-                job.priority,
-                status.as_str(),
-                job.execute_after.unwrap_or(now_ms),
-                job.payload.as_str(),
-                job.max_attempts,
-                job.timeout_ms,
-                job.unique_key.as_deref(),
-                json_rows("enqueue jobs", &requires)?,
-                job.version,
-                key,
-                limit,
-                on_full,
-            ))
-        })
-        .collect::<Result<_>>()?;
+    let requirements: Vec<Cow<'static, str>> = jobs.iter().map(requirements).collect::<Result<_>>()?;
+    let rows: Vec<[Value<'_>; 14]> =
+        jobs.iter().zip(&requirements).map(|(job, requires)| row(job, requires, now_ms)).collect();
     // Ids grow in the order of the rows; RETURNING may show them in any order.
     let mut ids = all(
         connection,
@@ -186,9 +137,48 @@ fn insert(connection: &mut dyn Connection, jobs: &[NewJob], now_ms: i64) -> Resu
                         requires text, version integer, concurrency_key text, concurrency_limit integer,
                         on_full text} AS news
          RETURNING id",
-        &[(&json_rows("enqueue jobs", &rows)?).into(), now_ms.into()],
+        &[Value::rows(&rows), now_ms.into()],
         |row| row.integer(0),
     )?;
     ids.sort_unstable();
     Ok(ids)
+}
+
+/// What a job requires, as a sorted JSON list.
+fn requirements(job: &NewJob) -> Result<Cow<'static, str>> {
+    if job.requires.is_empty() {
+        return Ok(Cow::Borrowed("[]"));
+    }
+    let mut requires = job.requires.clone();
+    requires.sort_unstable();
+    requires.dedup();
+    json_list("enqueue jobs", &requires).map(Cow::Owned)
+}
+
+/// The values of a row of `jobs`, in the order in which the statement names the columns.
+fn row<'a>(job: &'a NewJob, requires: &'a str, now_ms: i64) -> [Value<'a>; 14] {
+    let concurrency = job.concurrency.as_ref();
+    let status = if is_future(job, now_ms) {
+        JobStatus::Scheduled
+    } else if concurrency.is_some() {
+        JobStatus::Waiting
+    } else {
+        JobStatus::Pending
+    };
+    [
+        (&job.kind).into(),
+        (&job.queue).into(),
+        job.priority.into(),
+        status.as_str().into(),
+        job.execute_after.unwrap_or(now_ms).into(),
+        (&job.payload).into(),
+        job.max_attempts.into(),
+        job.timeout_ms.into(),
+        (&job.unique_key).into(),
+        requires.into(),
+        job.version.into(),
+        concurrency.map(|concurrency| concurrency.key.as_str()).into(),
+        concurrency.map(|concurrency| concurrency.limit).into(),
+        concurrency.map_or("wait", |concurrency| on_full(concurrency.on_full)).into(),
+    ]
 }

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use super::admission::admit;
 use super::claim::{ClaimRequest, Claims, claim};
 use super::logs::{LogLine, append};
-use super::{Store, json_ids, json_rows};
-use crate::db::{Connection, Reach, all};
+use super::{Store, json_ids};
+use crate::db::{Connection, Reach, Value, all};
 use crate::error::{Error, Result};
 use crate::signal::Hints;
 use crate::status::{JobStatus, RunStatus};
@@ -194,22 +194,21 @@ pub(super) fn lock_runs_of(connection: &mut dyn Connection, job_ids: &[i64]) -> 
 /// The fenced update: only the owner of the attempt changes the row. A job that was asked to stop is
 /// not tried again.
 fn write_transitions(connection: &mut dyn Connection, finishes: &[Finish], now_ms: i64) -> Result<Written> {
-    type News<'a> = (i64, i64, i64, &'a str, i64, i64, i64, Option<i64>, Option<&'a str>, Option<&'a str>);
-    let news: Vec<News<'_>> = finishes
+    let news: Vec<[Value<'_>; 10]> = finishes
         .iter()
         .map(|Finish { job_id, attempt, worker_id, transition, .. }| {
-            (
-                *job_id,
-                *attempt,
-                *worker_id,
-                transition.status.as_str(),
-                transition.attempt,
-                transition.failures,
-                transition.interruptions,
-                transition.execute_after,
-                transition.last_error.as_deref(),
-                transition.output.as_deref(),
-            )
+            [
+                (*job_id).into(),
+                (*attempt).into(),
+                (*worker_id).into(),
+                transition.status.as_str().into(),
+                transition.attempt.into(),
+                transition.failures.into(),
+                transition.interruptions.into(),
+                transition.execute_after.into(),
+                (&transition.last_error).into(),
+                (&transition.output).into(),
+            ]
         })
         .collect();
     let mut written = Written { ended: Vec::new(), freed_keys: Vec::new(), has_limits: false };
@@ -235,7 +234,7 @@ fn write_transitions(connection: &mut dyn Connection, finishes: &[Finish], now_m
            AND jobs.worker_id = news.worker_id
          RETURNING jobs.id, jobs.run_id, jobs.name, jobs.status, jobs.allow_failure, jobs.concurrency_key,
                    (SELECT 1 FROM queues WHERE max_running IS NOT NULL OR fifo = 1 LIMIT 1)",
-        &[(&json_rows("finish jobs", &news)?).into(), now_ms.into()],
+        &[Value::rows(&news), now_ms.into()],
         &mut |row| {
             let status = row.parsed(3, JobStatus::parse)?;
             if let Some(key) = row.lossy_text(5)?.filter(|_key| status != JobStatus::Pending) {
@@ -259,12 +258,17 @@ fn write_transitions(connection: &mut dyn Connection, finishes: &[Finish], now_m
 }
 
 fn record_attempts(connection: &mut dyn Connection, finishes: &[&Finish], now_ms: i64) -> Result<()> {
-    let records: Vec<(i64, i64, i64, &str, Option<&str>)> = finishes
+    let records: Vec<[Value<'_>; 5]> = finishes
         .iter()
         .filter_map(|finish| {
             let outcome = finish.transition.record?;
-            let error = finish.transition.last_error.as_deref();
-            Some((finish.job_id, finish.attempt, finish.worker_id, outcome.as_str(), error))
+            Some([
+                finish.job_id.into(),
+                finish.attempt.into(),
+                finish.worker_id.into(),
+                outcome.as_str().into(),
+                (&finish.transition.last_error).into(),
+            ])
         })
         .collect();
     if records.is_empty() {
@@ -278,7 +282,7 @@ fn record_attempts(connection: &mut dyn Connection, finishes: &[&Finish], now_ms
          JOIN jobs ON jobs.id = news.job_id
          WHERE true
          ON CONFLICT (job_id, attempt) DO NOTHING",
-        &[(&json_rows("record attempts", &records)?).into(), now_ms.into()],
+        &[Value::rows(&records), now_ms.into()],
     )?;
     Ok(())
 }
@@ -423,8 +427,10 @@ pub(super) fn count_down(
     if counts.is_empty() {
         return Ok(Vec::new());
     }
-    let news: Vec<(i64, i64, i64)> =
-        counts.iter().map(|(run_id, delta)| (*run_id, delta.finished, delta.failed)).collect();
+    let news: Vec<[Value<'_>; 3]> = counts
+        .iter()
+        .map(|(run_id, delta)| [(*run_id).into(), delta.finished.into(), delta.failed.into()])
+        .collect();
     let mut ended = all(
         connection,
         "UPDATE runs
@@ -442,7 +448,7 @@ pub(super) fn count_down(
          FROM {rows $1: id integer, finished integer, failed integer} AS news
          WHERE runs.id = news.id AND {guard runs.status IN ('PENDING', 'RUNNING')}
          RETURNING runs.id, runs.status, runs.schedule_id, runs.workflow, $2 - runs.started_at",
-        &[(&json_rows("count finished jobs", &news)?).into(), now_ms.into()],
+        &[Value::rows(&news), now_ms.into()],
         |row| {
             let ended = EndedRun {
                 run_id: row.integer(0)?,

@@ -86,7 +86,7 @@ fn health(connection: &mut dyn Connection, now_ms: i64) -> Result<Health> {
     let overdue = count_late("SELECT count(*) FROM jobs WHERE status = 'SCHEDULED' AND execute_after < $1")?;
     let reported = count_late(
         "SELECT count(*) FROM jobs
-         WHERE finished_at IS NULL AND status IN ('SUCCESSFUL', 'FAILED', 'CANCELLED') AND updated_at < $1",
+         WHERE finished_at IS NULL AND (status = 'SUCCESSFUL' OR status = 'FAILED' OR status = 'CANCELLED') AND updated_at < $1",
     )?;
     Ok(Health {
         version: one(connection, version, &[], |row| row.text(0))?,

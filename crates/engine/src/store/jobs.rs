@@ -3,7 +3,7 @@
 use super::abilities::Abilities;
 use super::cancel::Urgency;
 use super::claim::{ClaimRequest, Scope, label};
-use super::{Store, json_ids, json_rows};
+use super::{Store, json_ids, json_list};
 use crate::db::{Row, all, first, one};
 use crate::error::{Error, Result};
 use crate::status::JobStatus;
@@ -274,7 +274,7 @@ impl Store {
     /// # Errors
     /// The database's.
     pub fn outputs(&self, run_id: i64, names: &[String]) -> Result<Vec<(String, Option<String>)>> {
-        let names = json_rows("read outputs", names)?;
+        let names = json_list("read outputs", names)?;
         self.read(|connection| {
             all(
                 connection,

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use super::claim::{CLAIM_MAX, ClaimRequest, Scope};
 use super::limits::{Allowance, Counting, QueueRules, allowances};
-use super::{json_ids, json_rows};
+use super::{json_ids, json_list};
 use crate::db::{Connection, Row, all};
 use crate::error::Result;
 use crate::signal::Hints;
@@ -383,7 +383,7 @@ fn read_run(
     unfit: &[String],
     limit: usize,
 ) -> Result<Vec<Head>> {
-    let texts = |texts: &[String]| json_rows("claim jobs", texts);
+    let texts = |texts: &[String]| json_list("claim jobs", texts);
     all(
         connection,
         "SELECT id, {rank}, queue, kind, requires, version FROM jobs

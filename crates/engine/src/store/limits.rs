@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use super::json_rows;
+use super::json_list;
 use super::queues::Rate;
 use super::why::Reason;
 use crate::db::{Connection, Row, all, first, one};
@@ -134,7 +134,7 @@ fn read_rules(connection: &mut dyn Connection, queues: &[&str]) -> Result<Vec<Qu
          FROM queues
          WHERE name IN (SELECT value FROM {texts $1} AS wanted)
            AND (paused_at IS NOT NULL OR max_running IS NOT NULL OR rate_jobs IS NOT NULL OR fifo = 1)",
-        &[(&json_rows("read queues", queues)?).into()],
+        &[(&json_list("read queues", queues)?).into()],
         read_queue,
     )
 }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{Store, json_rows};
-use crate::db::{Connection, all};
+use super::Store;
+use crate::db::{Connection, Value, all};
 use crate::error::Result;
 use crate::signal::Hints;
 
@@ -138,9 +138,19 @@ pub(super) fn append(connection: &mut dyn Connection, lines: &[&LogLine]) -> Res
     if lines.is_empty() {
         return Ok(());
     }
-    let rows: Vec<(i64, i64, i64, i64, &str, &str)> = lines
+    let rows: Vec<[Value<'_>; 6]> = lines
         .iter()
-        .map(|line| (line.job_id, line.attempt, line.line, line.at, line.stream.as_str(), line.text.as_str()))
+        .map(|line| {
+            let LogLine { job_id, attempt, line, at, stream, text } = line;
+            [
+                (*job_id).into(),
+                (*attempt).into(),
+                (*line).into(),
+                (*at).into(),
+                stream.as_str().into(),
+                text.into(),
+            ]
+        })
         .collect();
     // A job that was pruned meanwhile takes its output with it.
     connection.execute(
@@ -150,7 +160,7 @@ pub(super) fn append(connection: &mut dyn Connection, lines: &[&LogLine]) -> Res
               AS news
          WHERE EXISTS (SELECT 1 FROM jobs WHERE jobs.id = news.job_id)
          ON CONFLICT (job_id, attempt, line) DO NOTHING",
-        &[(&json_rows("write logs", &rows)?).into()],
+        &[Value::rows(&rows)],
     )?;
     Ok(())
 }

@@ -174,7 +174,7 @@ fn json_ids(ids: &[i64]) -> String {
     json
 }
 
-/// Rows as the JSON list of lists that `{rows $n: …}` reads.
-fn json_rows<T: serde::Serialize>(operation: &'static str, rows: &[T]) -> Result<String> {
+/// A list as JSON: of texts for `{texts $n}`, or to be kept.
+fn json_list<T: serde::Serialize>(operation: &'static str, rows: &[T]) -> Result<String> {
     serde_json::to_string(rows).map_err(|error| Error::internal(operation, error.to_string()))
 }

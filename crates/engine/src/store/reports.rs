@@ -34,7 +34,7 @@ impl Store {
             all(
                 connection,
                 "SELECT id FROM jobs
-                 WHERE finished_at IS NULL AND status IN ('SUCCESSFUL', 'FAILED', 'CANCELLED')
+                 WHERE finished_at IS NULL AND (status = 'SUCCESSFUL' OR status = 'FAILED' OR status = 'CANCELLED')
                  ORDER BY id LIMIT $1",
                 &[REPORTS_MAX.into()],
                 |row| row.integer(0),
@@ -63,7 +63,7 @@ fn settle_reports(
         "SELECT id, worker_id, status, output, last_error,
                 attempt, failures, max_attempts, interruptions, max_interruptions, on_interrupt, retry
          FROM jobs
-         WHERE id {in $1} AND {guard finished_at IS NULL AND status IN ('SUCCESSFUL', 'FAILED', 'CANCELLED')}
+         WHERE id {in $1} AND {guard finished_at IS NULL AND (status = 'SUCCESSFUL' OR status = 'FAILED' OR status = 'CANCELLED')}
          ORDER BY id {lock}",
         &[(&json_ids(job_ids)).into()],
         read_report,

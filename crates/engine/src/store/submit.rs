@@ -7,8 +7,8 @@ use serde_json::{Map, Value as Json, json};
 use windlass_workflow::model::OnFull;
 use windlass_workflow::{Action, Job, OnInterrupt, Workflow};
 
+use super::Store;
 use super::admission::admit;
-use super::{Store, json_rows};
 use crate::db::{Connection, Value, first, one};
 use crate::error::{Error, Result};
 use crate::signal::Hints;
@@ -74,10 +74,17 @@ impl Store {
 /// work.
 pub(super) struct Prepared {
     content: Content,
-    /// Rows of `jobs`, a statement's worth each.
-    jobs: Vec<String>,
+    jobs: Vec<PreparedJob>,
     /// Concurrency keys of jobs that need no others.
     wanted_keys: Vec<String>,
+}
+
+/// The texts of a row of `jobs` that are made for it.
+struct PreparedJob {
+    payload: String,
+    retry: String,
+    requires: String,
+    concurrency_key: Option<String>,
 }
 
 /// A version of a definition.
@@ -96,19 +103,17 @@ impl Prepared {
     pub(super) fn of(run: &NewRun) -> Result<Prepared> {
         let workflow = &run.workflow;
         let mut wanted_keys = Vec::new();
-        let jobs = workflow
-            .jobs
-            .chunks(CHUNK)
-            .map(|chunk| {
-                let mut rows = Vec::with_capacity(chunk.len());
-                for job in chunk {
-                    let key = concurrency_key(run, job)?;
-                    wanted_keys.extend(key.clone().filter(|_key| job.needs.is_empty()));
-                    rows.push(job_row(workflow, job, key)?);
-                }
-                json_rows("submit jobs", &rows)
-            })
-            .collect::<Result<Vec<String>>>()?;
+        let mut jobs = Vec::with_capacity(workflow.jobs.len());
+        for job in &workflow.jobs {
+            let concurrency_key = concurrency_key(run, job)?;
+            wanted_keys.extend(concurrency_key.clone().filter(|_key| job.needs.is_empty()));
+            jobs.push(PreparedJob {
+                payload: payload(workflow, job)?,
+                retry: to_json(&Backoff::from(&job.retry))?,
+                requires: to_json(&job.requires)?,
+                concurrency_key,
+            });
+        }
         Ok(Prepared { content: Content::of(workflow), jobs, wanted_keys })
     }
 }
@@ -213,28 +218,6 @@ fn insert_run(
     )
 }
 
-/// A row of `jobs`, in the order of the columns that the statement names: it becomes a JSON list.
-#[derive(Serialize)]
-struct JobRow<'a>(
-    &'a str,
-    &'a str,
-    i64,
-    String,
-    i64,
-    i64,
-    &'static str,
-    i64,
-    String,
-    Option<i64>,
-    i64,
-    &'static str,
-    String,
-    i64,
-    Option<String>,
-    Option<i64>,
-    &'static str,
-);
-
 fn insert_jobs(
     connection: &mut dyn Connection,
     run_id: i64,
@@ -243,7 +226,9 @@ fn insert_jobs(
     now_ms: i64,
 ) -> Result<Vec<i64>> {
     let mut ids_by_name: HashMap<String, i64> = HashMap::with_capacity(workflow.jobs.len());
-    for rows in &prepared.jobs {
+    let rows: Vec<[Value<'_>; 17]> =
+        workflow.jobs.iter().zip(&prepared.jobs).map(|(job, prepared)| job_row(job, prepared)).collect();
+    for rows in rows.chunks(CHUNK) {
         connection.query(
             "INSERT INTO jobs (run_id, kind, name, queue, priority, payload, max_attempts,
                                max_interruptions, on_interrupt, allow_failure, retry, timeout_ms,
@@ -261,7 +246,7 @@ fn insert_jobs(
                             requires text, version integer, concurrency_key text,
                             concurrency_limit integer, on_full text} AS news
              RETURNING id, name",
-            &[rows.into(), run_id.into(), now_ms.into()],
+            &[Value::rows(rows), run_id.into(), now_ms.into()],
             &mut |row| {
                 ids_by_name.insert(row.text(1)?, row.integer(0)?);
                 Ok(())
@@ -280,7 +265,9 @@ fn insert_jobs(
         .collect()
 }
 
-fn job_row<'a>(workflow: &'a Workflow, job: &'a Job, concurrency_key: Option<String>) -> Result<JobRow<'a>> {
+/// The values of a row of `jobs`, in the order in which the statement names the columns.
+fn job_row<'a>(job: &'a Job, prepared: &'a PreparedJob) -> [Value<'a>; 17] {
+    let PreparedJob { payload, retry, requires, concurrency_key } = prepared;
     let status = if !job.needs.is_empty() {
         "BLOCKED"
     } else if concurrency_key.is_some() {
@@ -288,29 +275,30 @@ fn job_row<'a>(workflow: &'a Workflow, job: &'a Job, concurrency_key: Option<Str
     } else {
         "PENDING"
     };
+    let on_interrupt = match job.on_interrupt {
+        OnInterrupt::Rerun => "rerun",
+        OnInterrupt::Fail => "fail",
+    };
     let concurrency = job.concurrency.as_ref();
-    Ok(JobRow(
-        &job.name,
-        &job.queue,
-        job.priority,
-        payload(workflow, job)?,
-        job.retry.max_attempts,
-        job.max_interruptions,
-        match job.on_interrupt {
-            OnInterrupt::Rerun => "rerun",
-            OnInterrupt::Fail => "fail",
-        },
-        i64::from(job.allow_failure),
-        to_json(&Backoff::from(&job.retry))?,
-        job.timeout_ms,
-        job.needs.len() as i64,
-        status,
-        to_json(&job.requires)?,
-        job.version,
-        concurrency_key,
-        concurrency.map(|concurrency| concurrency.limit),
-        concurrency.map_or("wait", |concurrency| on_full(concurrency.on_full)),
-    ))
+    [
+        (&job.name).into(),
+        (&job.queue).into(),
+        job.priority.into(),
+        payload.into(),
+        job.retry.max_attempts.into(),
+        job.max_interruptions.into(),
+        on_interrupt.into(),
+        i64::from(job.allow_failure).into(),
+        retry.into(),
+        job.timeout_ms.into(),
+        (job.needs.len() as i64).into(),
+        status.into(),
+        requires.into(),
+        job.version.into(),
+        concurrency_key.into(),
+        concurrency.map(|concurrency| concurrency.limit).into(),
+        concurrency.map_or("wait", |concurrency| on_full(concurrency.on_full)).into(),
+    ]
 }
 
 /// The key with the values of the run's parameters.
@@ -360,17 +348,17 @@ fn payload(workflow: &Workflow, job: &Job) -> Result<String> {
 }
 
 fn insert_edges(connection: &mut dyn Connection, workflow: &Workflow, ids: &[i64]) -> Result<()> {
-    let edges: Vec<(i64, i64)> = workflow
+    let edges: Vec<[Value<'_>; 2]> = workflow
         .jobs
         .iter()
         .zip(ids)
-        .flat_map(|(job, child_id)| job.needs.iter().map(|parent| (ids[*parent], *child_id)))
+        .flat_map(|(job, child_id)| job.needs.iter().map(|parent| [ids[*parent].into(), (*child_id).into()]))
         .collect();
     for chunk in edges.chunks(CHUNK) {
         connection.execute(
             "INSERT INTO job_dependencies (parent_id, child_id)
              SELECT parent_id, child_id FROM {rows $1: parent_id integer, child_id integer} AS news",
-            &[Value::Text(&json_rows("submit dependencies", chunk)?)],
+            &[Value::rows(chunk)],
         )?;
     }
     Ok(())

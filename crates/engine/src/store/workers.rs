@@ -6,8 +6,8 @@
 use super::abilities::Abilities;
 use super::claim::{Claims, Scope, read_facts};
 use super::finish::{Finish, finish};
-use super::{Store, json_ids, json_rows};
-use crate::db::{Connection, Row, all, one};
+use super::{Store, json_ids, json_list};
+use crate::db::{Connection, Row, Value, all, one};
 use crate::error::Result;
 use crate::signal::Hints;
 use crate::status::WorkerStatus;
@@ -91,7 +91,7 @@ impl Store {
         self.write("register a worker", move |connection| {
             let (queues, run_ids) = match &worker.scope {
                 Scope::Everything => (None, None),
-                Scope::Queues(queues) => (Some(json_rows("register a worker", queues)?), None),
+                Scope::Queues(queues) => (Some(json_list("register a worker", queues)?), None),
                 Scope::Runs(run_ids) => (None, Some(json_ids(run_ids))),
             };
             connection.hint(Hints::PROGRESS);
@@ -106,11 +106,11 @@ impl Store {
                     (&worker.process).into(),
                     (&queues).into(),
                     (&run_ids).into(),
-                    (&json_rows("register a worker", &worker.abilities.kinds)?).into(),
+                    (&json_list("register a worker", &worker.abilities.kinds)?).into(),
                     worker.threads.into(),
                     worker.lease_ms.into(),
                     now_ms.into(),
-                    (&json_rows("register a worker", &worker.abilities.capabilities)?).into(),
+                    (&json_list("register a worker", &worker.abilities.capabilities)?).into(),
                     worker.abilities.version.into(),
                 ],
                 |row| row.integer(0),
@@ -239,12 +239,14 @@ fn fence(connection: &mut dyn Connection, dead: &[(i64, i64)], now_ms: i64) -> R
     if dead.is_empty() {
         return Ok(0);
     }
+    let seen: Vec<[Value<'_>; 2]> =
+        dead.iter().map(|(id, heartbeats)| [(*id).into(), (*heartbeats).into()]).collect();
     let fenced = connection.execute(
         "UPDATE workers SET status = 'DEAD', stopped_at = $2
          FROM {rows $1: id integer, heartbeats integer} AS seen
          WHERE workers.id = seen.id AND workers.heartbeats = seen.heartbeats
            AND workers.status IN ('ALIVE', 'DRAINING')",
-        &[(&json_rows("fence workers", dead)?).into(), now_ms.into()],
+        &[Value::rows(&seen), now_ms.into()],
     )?;
     Ok(i64::try_from(fenced).unwrap_or(i64::MAX))
 }

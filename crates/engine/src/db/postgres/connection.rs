@@ -140,6 +140,11 @@ fn bind<'a>(sql: &str, parameters: &[Value<'a>]) -> Vec<(Bound<'a>, Type)> {
                 };
                 (Bound::Text(text), Type::TEXT)
             }
+            Value::Rows { values, width } => {
+                let json = Value::rows_to_json(values, *width);
+                let json = if json.contains("\\u0000") { without_escaped_nul(&json) } else { json };
+                (Bound::Text(Cow::Owned(json)), Type::TEXT)
+            }
         })
         .collect()
 }
@@ -227,7 +232,7 @@ impl Row for PostgresRow<'_> {
         match self.value(column)? {
             Value::Null => Ok(None),
             Value::Text(text) => Ok(Some(text.to_owned())),
-            Value::Integer(_) | Value::Real(_) => Err(unexpected(column, "no text")),
+            Value::Integer(_) | Value::Real(_) | Value::Rows { .. } => Err(unexpected(column, "no text")),
         }
     }
 }

@@ -6,6 +6,7 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{CachedStatement, ToSql};
 
 use super::error::from_sqlite;
+use crate::db::dialect::FIRST_OF_ROWS;
 use crate::db::value::unexpected;
 use crate::db::{Connection, Dialect, Row, Value};
 use crate::error::{Error, Result};
@@ -18,10 +19,14 @@ const PARAMETER_NAMES: [&str; 32] = [
     "$32",
 ];
 
-/// Translated statements of one connection, kept between transactions where it pays.
+/// A set of rows is bound in parts of these sizes, the last one to less than it has room for: a statement is
+/// compiled once for each size that occurs.
+const PART_SIZES: [usize; 5] = [1, 8, 32, 128, 512];
+
+/// Translated statements of one connection, kept between transactions where it pays; by text and rows.
 #[derive(Default)]
 pub(super) struct Statements {
-    translated: HashMap<&'static str, String>,
+    translated: HashMap<(&'static str, usize), String>,
 }
 
 /// Runs statements inside a transaction that somebody else began and will end.
@@ -29,6 +34,13 @@ pub(super) struct SqliteConnection<'a> {
     raw: &'a rusqlite::Connection,
     statements: &'a mut Statements,
     hints: Hints,
+}
+
+/// A part of a set of rows, as the values of its rows.
+#[derive(Debug, Clone, Copy)]
+struct Part<'p> {
+    values: &'p [Value<'p>],
+    width: usize,
 }
 
 impl<'a> SqliteConnection<'a> {
@@ -41,23 +53,64 @@ impl<'a> SqliteConnection<'a> {
         self.hints
     }
 
-    fn prepare(&mut self, sql: &'static str, parameters: &[Value<'_>]) -> Result<CachedStatement<'a>> {
-        let translated =
-            self.statements.translated.entry(sql).or_insert_with(|| Dialect::Sqlite.translate(sql));
-        let mut statement =
-            self.raw.prepare_cached(translated).map_err(|error| from_sqlite(summary(sql), &error))?;
+    /// Calls `run` with the statement and its parameters bound: once, or for each part of the rows.
+    fn each_part(
+        &mut self,
+        sql: &'static str,
+        parameters: &[Value<'_>],
+        mut run: impl FnMut(&mut CachedStatement<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let rows = parameters.iter().find_map(|parameter| match parameter {
+            Value::Rows { values, width } => Some((*values, (*width).max(1))),
+            Value::Null | Value::Integer(_) | Value::Real(_) | Value::Text(_) => None,
+        });
+        let Some((values, width)) = rows else {
+            return run(&mut self.prepare(sql, 1, parameters, None)?);
+        };
+        let largest = PART_SIZES[PART_SIZES.len() - 1];
+        for values in values.chunks(largest * width) {
+            let count = values.len() / width;
+            let room = PART_SIZES.into_iter().find(|size| *size >= count).unwrap_or(largest);
+            run(&mut self.prepare(sql, room, parameters, Some(Part { values, width }))?)?;
+        }
+        Ok(())
+    }
+
+    fn prepare(
+        &mut self,
+        sql: &'static str,
+        room: usize,
+        parameters: &[Value<'_>],
+        part: Option<Part<'_>>,
+    ) -> Result<CachedStatement<'a>> {
+        let translated = self
+            .statements
+            .translated
+            .entry((sql, room))
+            .or_insert_with(|| Dialect::Sqlite.translate_for(sql, room));
+        let failed = |error: rusqlite::Error| from_sqlite(summary(sql), &error);
+        let mut statement = self.raw.prepare_cached(translated).map_err(failed)?;
         for (name, value) in PARAMETER_NAMES.iter().zip(parameters) {
-            let index =
+            let index = index_of(&statement, sql, name)?;
+            statement.raw_bind_parameter(index, Bound { value: *value, part }).map_err(failed)?;
+        }
+        if let Some(Part { values, .. }) = part {
+            let first = index_of(&statement, sql, FIRST_OF_ROWS)?;
+            for (offset, value) in values.iter().enumerate() {
                 statement
-                    .parameter_index(name)
-                    .map_err(|error| from_sqlite(summary(sql), &error))?
-                    .ok_or_else(|| Error::internal(summary(sql), format!("it has no parameter {name}")))?;
-            statement
-                .raw_bind_parameter(index, Bound(*value))
-                .map_err(|error| from_sqlite(summary(sql), &error))?;
+                    .raw_bind_parameter(first + offset, Bound { value: *value, part: None })
+                    .map_err(failed)?;
+            }
         }
         Ok(statement)
     }
+}
+
+fn index_of(statement: &CachedStatement<'_>, sql: &str, name: &str) -> Result<usize> {
+    statement
+        .parameter_index(name)
+        .map_err(|error| from_sqlite(summary(sql), &error))?
+        .ok_or_else(|| Error::internal(summary(sql), format!("it has no parameter {name}")))
 }
 
 impl Connection for SqliteConnection<'_> {
@@ -67,17 +120,21 @@ impl Connection for SqliteConnection<'_> {
         parameters: &[Value<'_>],
         on_row: &mut dyn FnMut(&dyn Row) -> Result<()>,
     ) -> Result<()> {
-        let mut statement = self.prepare(sql, parameters)?;
-        let mut rows = statement.raw_query();
-        while let Some(row) = rows.next().map_err(|error| from_sqlite(summary(sql), &error))? {
-            on_row(&SqliteRow { row })?;
-        }
-        Ok(())
+        self.each_part(sql, parameters, |statement| {
+            let mut rows = statement.raw_query();
+            while let Some(row) = rows.next().map_err(|error| from_sqlite(summary(sql), &error))? {
+                on_row(&SqliteRow { row })?;
+            }
+            Ok(())
+        })
     }
 
     fn execute(&mut self, sql: &'static str, parameters: &[Value<'_>]) -> Result<u64> {
-        let mut statement = self.prepare(sql, parameters)?;
-        let changed = statement.raw_execute().map_err(|error| from_sqlite(summary(sql), &error))?;
+        let mut changed = 0;
+        self.each_part(sql, parameters, |statement| {
+            changed += statement.raw_execute().map_err(|error| from_sqlite(summary(sql), &error))?;
+            Ok(())
+        })?;
         Ok(changed as u64)
     }
 
@@ -100,15 +157,23 @@ fn summary(sql: &str) -> &str {
     sql[..end].split('\n').next().unwrap_or_default().trim_end()
 }
 
-struct Bound<'a>(Value<'a>);
+/// A value to be bound; in place of a set of rows stands how many the part has.
+struct Bound<'a> {
+    value: Value<'a>,
+    part: Option<Part<'a>>,
+}
 
 impl ToSql for Bound<'_> {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        Ok(ToSqlOutput::Borrowed(match self.0 {
+        Ok(ToSqlOutput::Borrowed(match self.value {
             Value::Null => ValueRef::Null,
             Value::Integer(value) => ValueRef::Integer(value),
             Value::Real(value) => ValueRef::Real(value),
             Value::Text(value) => ValueRef::Text(value.as_bytes()),
+            Value::Rows { .. } => {
+                let count = self.part.map_or(0, |part| part.values.len() / part.width);
+                ValueRef::Integer(i64::try_from(count).unwrap_or(i64::MAX))
+            }
         }))
     }
 }

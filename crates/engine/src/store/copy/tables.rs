@@ -4,7 +4,6 @@ use serde_json::Value as Json;
 
 use crate::db::{Connection, Row, Value, all};
 use crate::error::Result;
-use crate::store::json_rows;
 
 /// Rows in one statement; written out in the statements too.
 pub(super) const CHUNK: usize = 1_000;
@@ -122,13 +121,7 @@ impl Table {
 
     /// The rows after a key, in order, [`CHUNK`] at most.
     pub(super) fn rows_after(&self, connection: &mut dyn Connection, key: &[Json]) -> Result<Vec<Vec<Json>>> {
-        let parameters: Vec<Value<'_>> = key
-            .iter()
-            .map(|value| match value.as_str() {
-                Some(text) => Value::Text(text),
-                None => value.as_i64().into(),
-            })
-            .collect();
+        let parameters: Vec<Value<'_>> = key.iter().map(value_of).collect();
         all(connection, self.select, &parameters, |row| self.read(row))
     }
 
@@ -146,7 +139,16 @@ impl Table {
     }
 
     pub(super) fn write(&self, connection: &mut dyn Connection, rows: &[Vec<Json>]) -> Result<u64> {
-        connection.execute(self.insert, &[(&json_rows("copy a database", rows)?).into()])
+        let values: Vec<Value<'_>> = rows.iter().flatten().map(value_of).collect();
+        connection.execute(self.insert, &[Value::Rows { values: &values, width: self.columns.len() }])
+    }
+}
+
+/// A text or a whole number, or nothing.
+fn value_of(json: &Json) -> Value<'_> {
+    match json.as_str() {
+        Some(text) => Value::Text(text),
+        None => json.as_i64().into(),
     }
 }
 

@@ -7,7 +7,7 @@ mod find;
 
 use std::collections::{HashMap, HashSet};
 
-use super::{Store, json_ids, json_rows};
+use super::{Store, json_ids};
 use crate::db::{Connection, Value, all};
 use crate::error::Result;
 use find::{Old, find};
@@ -155,13 +155,17 @@ fn delete_occurrences(connection: &mut dyn Connection, occurrences: &[(i64, i64)
     if occurrences.is_empty() {
         return Ok(0);
     }
+    let old: Vec<[Value<'_>; 2]> = occurrences
+        .iter()
+        .map(|(schedule_id, scheduled_for)| [(*schedule_id).into(), (*scheduled_for).into()])
+        .collect();
     let deleted = connection.execute(
         "DELETE FROM occurrences
          WHERE (schedule_id, scheduled_for) IN
                (SELECT schedule_id, scheduled_for
                 FROM {rows $1: schedule_id integer, scheduled_for integer} AS old)
            AND {guard status = 'SKIPPED'}",
-        &[(&json_rows("prune", occurrences)?).into()],
+        &[Value::rows(&old)],
     )?;
     Ok(i64::try_from(deleted).unwrap_or(i64::MAX))
 }

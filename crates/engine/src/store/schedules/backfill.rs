@@ -5,10 +5,10 @@ use super::definitions::timetable;
 use super::occurrences::count_waiting;
 use super::overlap::WAITING_MAX;
 use super::{Schedule, hold};
-use crate::db::{Connection, one};
+use crate::db::{Connection, Value, one};
 use crate::error::{Error, Result};
 use crate::signal::Hints;
-use crate::store::{Store, json_ids, json_rows};
+use crate::store::{Store, json_ids};
 
 /// Occurrences of one backfill at most.
 pub const BACKFILL_MAX: usize = 100_000;
@@ -136,7 +136,7 @@ fn write(
 ) -> Result<(i64, i64, i64)> {
     let schedule = hold(connection, backfill.schedule_id)?;
     let (with_run, waiting) = known(connection, schedule.id, at_ms)?;
-    let news: Vec<(i64,)> = at_ms.iter().map(|at_ms| (*at_ms,)).collect();
+    let news: Vec<[Value<'_>; 1]> = at_ms.iter().map(|at_ms| [(*at_ms).into()]).collect();
     let added = connection.execute(
         "INSERT INTO occurrences (schedule_id, scheduled_for, status, source, at_once, start_after,
                                   created_at, updated_at)
@@ -148,12 +148,7 @@ fn write(
          SET status = excluded.status, source = excluded.source, at_once = excluded.at_once,
              start_after = excluded.start_after, reason = NULL, updated_at = excluded.updated_at
          WHERE occurrences.status = 'SKIPPED'",
-        &[
-            (&json_rows("backfill a schedule", &news)?).into(),
-            schedule.id.into(),
-            backfill.at_once.into(),
-            now_ms.into(),
-        ],
+        &[Value::rows(&news), schedule.id.into(), backfill.at_once.into(), now_ms.into()],
     )?;
     if count_waiting(connection, schedule.id)? > WAITING_MAX {
         let reason =

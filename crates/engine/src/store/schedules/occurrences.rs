@@ -1,13 +1,11 @@
 //! Occurrences that have no run: those that wait for theirs, and those that get none.
 
-use serde::Serialize;
-
 use super::overlap::{Backfilled, Candidate, Standing};
 use super::plan::NOTED_MAX;
-use crate::db::{Connection, Row, all, one};
+use crate::db::{Connection, Row, Value, all, one};
 use crate::error::Result;
 use crate::status::RunSource;
-use crate::store::{Store, json_ids, json_rows};
+use crate::store::{Store, json_ids};
 
 /// Waiting occurrences that one decision looks at.
 const HEAD_MAX: i64 = 1_000;
@@ -152,7 +150,7 @@ pub(super) fn waiting_backfills(
 }
 
 /// A row to be written: nominal time, status, source, the instant not to start before, reason.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub(super) struct NewOccurrence<'a>(
     pub(super) i64,
     pub(super) &'static str,
@@ -187,6 +185,12 @@ pub(super) fn write(
     if news.is_empty() {
         return Ok(());
     }
+    let rows: Vec<[Value<'_>; 5]> = news
+        .iter()
+        .map(|NewOccurrence(at_ms, status, source, start_after, reason)| {
+            [(*at_ms).into(), (*status).into(), (*source).into(), (*start_after).into(), (*reason).into()]
+        })
+        .collect();
     connection.execute(
         "INSERT INTO occurrences (schedule_id, scheduled_for, status, source, start_after, reason,
                                   created_at, updated_at)
@@ -199,7 +203,7 @@ pub(super) fn write(
          SET status = excluded.status, reason = excluded.reason, updated_at = excluded.updated_at
          WHERE occurrences.status = 'WAITING' AND excluded.status = 'SKIPPED'
            AND occurrences.source <> 'backfill'",
-        &[(&json_rows("write occurrences", news)?).into(), schedule_id.into(), now_ms.into()],
+        &[Value::rows(&rows), schedule_id.into(), now_ms.into()],
     )?;
     if news.iter().any(|new| new.1 == OccurrenceStatus::Skipped.as_str()) {
         forget_old_skips(connection, schedule_id)?;
