@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use support::{Bench, failure, graph, noop, request, success};
+use windlass_engine::signal::Hints;
 use windlass_engine::store::{
     Abilities, ClaimRequest, ClaimedJob, Claims, JobFilter, NewJob, Order, QueueLimits, Rate, Reason, Scope,
     Selection, Setting,
@@ -246,6 +247,30 @@ fn by_arrival_a_job_that_waits_for_another_of_its_queue_gives_its_turn_up() {
     assert_eq!([end(success()), end(success())], [keyed[1], keyed[0]]);
     assert!(next().is_empty());
     bench.assert_sound();
+}
+
+#[test]
+fn by_arrival_the_next_is_called_when_the_job_whose_turn_it_is_is_cancelled() {
+    let bench = Bench::new();
+    let worker = bench.worker();
+    let limits = QueueLimits { order: Setting::Set(Order::Arrival), ..QueueLimits::default() };
+    bench.store.limit_queue("line", limits).unwrap();
+    let mut workflow = graph(vec![vec![]]);
+    (workflow.jobs[0].queue, workflow.jobs[0].retry.max_attempts) = ("line".to_owned(), 9);
+    let run_id = bench.submit(workflow);
+    let jobs = [bench.in_queue("line", 1), bench.in_queue("line", 1)].concat();
+    let is_called_by = |cancel: &dyn Fn()| {
+        let first = bench.claim(worker, 10);
+        bench.finish(worker, &first[0], failure());
+        // The announcement of that is over with the next transaction.
+        bench.store.heartbeat(worker).unwrap();
+        let listener = bench.store.listen(Hints::PENDING);
+        cancel();
+        assert!(listener.wait(Duration::from_secs(30)).intersects(Hints::PENDING));
+    };
+    is_called_by(&|| assert_eq!(bench.store.cancel_run(run_id).unwrap().cancelled, 1));
+    is_called_by(&|| assert_eq!(bench.store.cancel_job(jobs[0]).unwrap().cancelled, 1));
+    assert_eq!(ids(&bench.claim(worker, 10)), jobs[1..]);
 }
 
 #[test]

@@ -166,6 +166,7 @@ impl World {
             assert!(broken.is_empty(), "{broken:?}");
         };
         while !self.is_over.load(Ordering::SeqCst) {
+            self.bench.assert_sound();
             check(&format!(
                 "SELECT queue || ' ' || count(*) FROM jobs WHERE status = 'RUNNING' GROUP BY queue
                  HAVING (queue = 'narrow' AND count(*) > {MAX_RUNNING}) OR (queue = 'line' AND count(*) > 1)"

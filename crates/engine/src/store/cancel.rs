@@ -101,8 +101,7 @@ pub(super) fn stop_run(
     )?;
     let delta = RunDelta { finished: cancelled, failed: cancelled };
     count_down(connection, &BTreeMap::from([(run_id, delta)]), now_ms)?;
-    // What ends may free a slot of its concurrency key, or the turn of its schedule.
-    connection.hint(Hints::CANCEL | Hints::PROGRESS | Hints::DUE);
+    tell(connection);
     Ok(Cancellation { cancelled, stopping })
 }
 
@@ -139,13 +138,9 @@ pub(super) fn cancel_job(connection: &mut dyn Connection, job_id: i64, now_ms: i
             })
         },
     )?;
-    // What ends may free a slot of its concurrency key, or the turn of its schedule.
-    connection.hint(Hints::CANCEL | Hints::PROGRESS | Hints::DUE);
+    tell(connection);
     if let Some(ended) = cancelled {
-        let settled = settle(connection, &[ended], now_ms)?;
-        if !settled.claimable.is_empty() {
-            connection.hint(Hints::PENDING);
-        }
+        settle(connection, &[ended], now_ms)?;
         return Ok(Cancellation { cancelled: 1, stopping: 0 });
     }
     let asked = connection.execute(
@@ -173,4 +168,9 @@ pub(super) fn cancel_job(connection: &mut dyn Connection, job_id: i64, now_ms: i
             Error::conflict(format!("cancel job {label}"), format!("it is {status} already"))
         }
     })
+}
+
+/// What ends may free a slot of its concurrency key, and the turn of its schedule or of its queue.
+fn tell(connection: &mut dyn Connection) {
+    connection.hint(Hints::CANCEL | Hints::PROGRESS | Hints::DUE | Hints::PENDING);
 }
