@@ -86,6 +86,28 @@ fn a_queue_whose_name_is_no_text_is_a_queue() {
     assert_eq!(claimed, [id, sound]);
 }
 
+#[test]
+fn a_worker_whose_name_is_no_text_is_a_worker() {
+    let bench = Bench::new();
+    bench.worker();
+    bench.raw().execute("UPDATE workers SET host = CAST(x'ff' AS TEXT), queues = CAST(x'ff' AS TEXT)");
+    assert_eq!(bench.store.live_workers().unwrap().len(), 1);
+}
+
+#[test]
+fn a_concurrency_key_that_is_no_text_holds_up_no_other() {
+    let bench = Bench::new();
+    let spoilt = "INSERT INTO jobs (kind, execute_after, concurrency_key, on_full)
+                  VALUES ('noop', 0, CAST(x'ff' AS TEXT), 'skip')";
+    bench.raw().execute(spoilt);
+    bench
+        .raw()
+        .execute("INSERT INTO jobs (kind, execute_after, concurrency_key) VALUES ('noop', 0, 'sound')");
+    bench.store.promote_due().unwrap();
+    bench.store.admit_waiting("").unwrap();
+    assert_eq!(bench.claim(bench.worker(), 10).len(), 1);
+}
+
 /// What was accepted before the copy is the same job in both; what comes after is not.
 #[test]
 fn a_copy_is_another_database_with_the_same_jobs() {

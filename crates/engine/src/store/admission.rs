@@ -286,7 +286,7 @@ fn keys_with_room(connection: &mut dyn Connection, cursor: &str) -> Result<(Vec<
                  ORDER BY {rank}, id LIMIT 1)
          FROM turn ORDER BY name",
         &[cursor.into(), KEYS_MAX.into()],
-        |row| Ok((row.text(0)?, row.integer(1)?, row.optional_integer(2)?)),
+        |row| Ok((row.lossy_text(0)?.unwrap_or_default(), row.integer(1)?, row.optional_integer(2)?)),
     )?;
     let next = match keys.last() {
         Some((name, _taken, _limit)) if keys.len() as i64 == KEYS_MAX => name.clone(),
@@ -322,7 +322,7 @@ fn impatient_keys(connection: &mut dyn Connection, cursor: &str) -> Result<Vec<S
              )
              SELECT name FROM keys WHERE name IS NOT NULL LIMIT $2",
             &[after.into(), KEYS_MAX.into()],
-            |row| row.text(0),
+            |row| Ok(row.lossy_text(0)?.unwrap_or_default()),
         )?);
         if cursor.is_empty() {
             break;

@@ -266,23 +266,25 @@ fn orphans(connection: &mut dyn Connection) -> Result<Vec<Orphan>> {
     )
 }
 
+/// Other programs register too: one row that is no text must not keep everybody from looking at all.
 fn read_worker(row: &dyn Row) -> Result<Worker> {
+    let text = |column| Ok(row.lossy_text(column)?.unwrap_or_default());
     Ok(Worker {
         id: row.integer(0)?,
-        host: row.text(1)?,
+        host: text(1)?,
         pid: row.integer(2)?,
-        process: row.text(3)?,
+        process: text(3)?,
         status: row.parsed(4, WorkerStatus::parse)?,
-        queues: row.optional_text(5)?,
-        run_ids: row.optional_text(6)?,
-        kinds: row.text(7)?,
+        queues: row.lossy_text(5)?,
+        run_ids: row.lossy_text(6)?,
+        kinds: text(7)?,
         threads: row.integer(8)?,
         lease_ms: row.integer(9)?,
         heartbeats: row.integer(10)?,
         heartbeat_at: row.integer(11)?,
         started_at: row.integer(12)?,
         running: row.integer(13)?,
-        capabilities: row.text(14)?,
+        capabilities: text(14)?,
         version: row.integer(15)?,
     })
 }
