@@ -65,8 +65,12 @@ fn the_schedule(bench: &Bench) -> Schedule {
 fn fire(store: &Store) -> Vec<Fired> {
     let mut all = Vec::new();
     for _round in 0..1_000 {
-        let fired: Vec<Fired> =
-            store.schedules_to_fire(100).unwrap().into_iter().map(|id| store.fire(id).unwrap()).collect();
+        let fired: Vec<Fired> = store
+            .schedules_to_fire(100, &[])
+            .unwrap()
+            .into_iter()
+            .map(|id| store.fire(id).unwrap())
+            .collect();
         let again = fired.iter().any(|fired| fired.again);
         all.extend(fired);
         if !again {
@@ -112,7 +116,7 @@ fn end_all(bench: &Bench) {
 fn an_occurrence_has_one_run_and_names_it() {
     let (bench, id) = bench_with(hourly());
     assert_eq!(fire(&bench.store), [], "nothing is due");
-    assert_eq!(bench.store.next_firing().unwrap(), Some(BEGIN_MS + HOUR_MS));
+    assert_eq!(bench.store.next_firing(&[]).unwrap(), Some(BEGIN_MS + HOUR_MS));
     bench.clock.advance_ms(HOUR_MS);
     let fired = fire(&bench.store);
     assert_eq!(fired[0].started.len(), 1);
@@ -122,7 +126,7 @@ fn an_occurrence_has_one_run_and_names_it() {
         (run.workflow.as_str(), run.schedule_id, run.scheduled_for, run.source),
         ("report", Some(id), Some(BEGIN_MS + HOUR_MS), Some(RunSource::Schedule))
     );
-    assert_eq!(bench.store.next_firing().unwrap(), Some(BEGIN_MS + 2 * HOUR_MS));
+    assert_eq!(bench.store.next_firing(&[]).unwrap(), Some(BEGIN_MS + 2 * HOUR_MS));
     bench.assert_sound();
 }
 
@@ -160,7 +164,7 @@ fn a_clock_that_jumps_fires_nothing_twice_and_loses_nothing() {
     for by_ms in [HOUR_MS, 5 * HOUR_MS, -3 * HOUR_MS, 2 * HOUR_MS, -20 * HOUR_MS, 22 * HOUR_MS, HOUR_MS] {
         bench.clock.advance_ms(by_ms);
         fire(&bench.store);
-        let next_at = bench.store.next_firing().unwrap().unwrap();
+        let next_at = bench.store.next_firing(&[]).unwrap().unwrap();
         assert!(next_at > bench.clock.now_ms(), "a clock that went back makes nothing due");
     }
     assert_eq!(hours(&bench), [1, 2, 3, 4, 5, 6, 7, 8]);
@@ -181,7 +185,7 @@ fn many_schedulers_on_one_database_fire_each_occurrence_once() {
                 let mut started = 0;
                 for _round in 0..rounds {
                     barrier.wait();
-                    while store.next_firing().unwrap().is_some_and(|at| at <= store.clock().now_ms()) {
+                    while store.next_firing(&[]).unwrap().is_some_and(|at| at <= store.clock().now_ms()) {
                         started += fire(&store).iter().map(|fired| fired.started.len()).sum::<usize>();
                     }
                     barrier.wait();
@@ -216,7 +220,7 @@ fn what_a_pause_hid_is_not_caught_up() {
     assert!(bench.store.pause_schedule(id).unwrap());
     assert!(!bench.store.pause_schedule(id).unwrap(), "it is paused already");
     bench.clock.advance_ms(3 * HOUR_MS);
-    assert_eq!((fire(&bench.store), bench.store.next_firing().unwrap()), (vec![], None));
+    assert_eq!((fire(&bench.store), bench.store.next_firing(&[]).unwrap()), (vec![], None));
     assert!(bench.store.resume_schedule(id).unwrap());
     assert!(!bench.store.resume_schedule(id).unwrap());
     bench.clock.advance_ms(HOUR_MS);
@@ -225,7 +229,7 @@ fn what_a_pause_hid_is_not_caught_up() {
 
     bench.store.pause_registration("report").unwrap();
     bench.clock.advance_ms(3 * HOUR_MS);
-    assert_eq!((fire(&bench.store), bench.store.next_firing().unwrap()), (vec![], None));
+    assert_eq!((fire(&bench.store), bench.store.next_firing(&[]).unwrap()), (vec![], None));
     bench.store.resume_registration("report").unwrap();
     bench.clock.advance_ms(HOUR_MS);
     fire(&bench.store);
@@ -233,7 +237,7 @@ fn what_a_pause_hid_is_not_caught_up() {
 
     bench.store.remove_registration("report").unwrap();
     bench.clock.advance_ms(3 * HOUR_MS);
-    assert_eq!((fire(&bench.store), bench.store.next_firing().unwrap()), (vec![], None));
+    assert_eq!((fire(&bench.store), bench.store.next_firing(&[]).unwrap()), (vec![], None));
     assert_eq!(apply(&bench, vec![hourly()]), [("hourly".to_owned(), ScheduleChange::Added)]);
     bench.clock.advance_ms(HOUR_MS);
     fire(&bench.store);
@@ -269,7 +273,7 @@ fn a_new_rule_counts_from_now_and_the_old_one_loses_nothing() {
     assert_eq!(hours(&bench), [1, 2], "due by the old rule");
     bench.clock.advance_ms(HOUR_MS / 4);
     fire(&bench.store);
-    assert_eq!(bench.store.next_firing().unwrap(), Some(BEGIN_MS + 3 * HOUR_MS));
+    assert_eq!(bench.store.next_firing(&[]).unwrap(), Some(BEGIN_MS + 3 * HOUR_MS));
     assert_eq!(runs(&bench).len(), 3);
     // What does not concern the times leaves the cursor alone.
     bench.clock.advance_ms(HOUR_MS / 2);
@@ -278,7 +282,7 @@ fn a_new_rule_counts_from_now_and_the_old_one_loses_nothing() {
     assert_eq!(runs(&bench).len() + occurrences(&bench, OccurrenceStatus::Waiting).len(), 5);
     assert_eq!(apply(&bench, vec![]), [("hourly".to_owned(), ScheduleChange::Removed)]);
     bench.clock.advance_ms(HOUR_MS);
-    assert_eq!((fire(&bench.store), bench.store.next_firing().unwrap()), (vec![], None));
+    assert_eq!((fire(&bench.store), bench.store.next_firing(&[]).unwrap()), (vec![], None));
     bench.assert_sound();
 }
 
@@ -390,7 +394,7 @@ fn jitter_starts_later_and_says_so() {
     bench.clock.advance_ms(HOUR_MS);
     fire(&bench.store);
     assert_eq!((hours(&bench), occurrences(&bench, OccurrenceStatus::Waiting)), (vec![], vec![1]));
-    let start_after = bench.store.next_firing().unwrap().unwrap();
+    let start_after = bench.store.next_firing(&[]).unwrap().unwrap();
     assert!((1..=HOUR_MS / 2).contains(&(start_after - bench.clock.now_ms())), "{start_after}");
     bench.clock.advance_ms(start_after - bench.clock.now_ms() - 1);
     fire(&bench.store);

@@ -149,7 +149,7 @@ impl World {
             store.settle_reports().unwrap();
             store.reconcile_step(0).unwrap();
             cursor = store.admit_waiting(&cursor).unwrap();
-            for id in store.schedules_to_fire(100).unwrap() {
+            for id in store.schedules_to_fire(100, &[]).unwrap() {
                 allowed(store.fire(id));
             }
             store.rescue(Vec::new()).unwrap();

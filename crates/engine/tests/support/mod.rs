@@ -225,8 +225,8 @@ pub fn fire_schedules(store: &Store, clock: &Clock) {
     let schedule_id = store.schedules().unwrap()[0].id;
     for _turn in 0..3 {
         clock.advance_ms(15_000);
-        store.next_firing().unwrap();
-        for schedule_id in store.schedules_to_fire(100).unwrap() {
+        store.next_firing(&[]).unwrap();
+        for schedule_id in store.schedules_to_fire(100, &[]).unwrap() {
             store.fire(schedule_id).unwrap();
         }
     }

@@ -35,12 +35,14 @@ pub struct Fired {
 }
 
 impl Store {
-    /// The schedules whose next occurrence is due, a number at most, and all that have something waiting.
+    /// The schedules whose next occurrence is due, a number at most, and all that have something waiting, but for
+    /// some of them.
     ///
     /// # Errors
     /// The database's.
-    pub fn schedules_to_fire(&self, limit: i64) -> Result<Vec<i64>> {
+    pub fn schedules_to_fire(&self, limit: usize, except: &[i64]) -> Result<Vec<i64>> {
         let now_ms = self.clock.now_ms();
+        let limit = (limit + except.len()) as i64;
         self.read(|connection| {
             let mut ids = all(
                 connection,
@@ -71,34 +73,40 @@ impl Store {
                 |row| row.integer(0),
             )?;
             ids.extend(waiting);
+            ids.retain(|id| !except.contains(id));
             ids.sort_unstable();
             ids.dedup();
             Ok(ids)
         })
     }
 
-    /// The next instant at which a schedule has something to do, if there is one: not those that wait for the
-    /// end of a run.
+    /// The next instant at which a schedule but for some of them has something to do, if there is one: not those
+    /// that wait for the end of a run.
     ///
     /// # Errors
     /// The database's.
-    pub fn next_firing(&self) -> Result<Option<i64>> {
+    pub fn next_firing(&self, except: &[i64]) -> Result<Option<i64>> {
         let now_ms = self.clock.now_ms();
         self.read(|connection| {
-            let earliest = one(
+            let occurs = all(
                 connection,
-                "SELECT (SELECT schedules.next_at FROM schedules
-                         JOIN registrations ON registrations.name = schedules.workflow
-                         WHERE schedules.next_at IS NOT NULL
-                           AND schedules.paused_at IS NULL AND schedules.removed_at IS NULL
-                           AND registrations.paused_at IS NULL
-                         ORDER BY schedules.next_at LIMIT 1),
-                        (SELECT min(start_after) FROM occurrences
-                         WHERE status = 'WAITING' AND start_after > $1)",
-                &[now_ms.into()],
-                |row| Ok([row.optional_integer(0)?, row.optional_integer(1)?]),
+                "SELECT schedules.id, schedules.next_at FROM schedules
+                 JOIN registrations ON registrations.name = schedules.workflow
+                 WHERE schedules.next_at IS NOT NULL
+                   AND schedules.paused_at IS NULL AND schedules.removed_at IS NULL
+                   AND registrations.paused_at IS NULL
+                 ORDER BY schedules.next_at LIMIT $1",
+                &[(except.len() as i64 + 1).into()],
+                |row| Ok((row.integer(0)?, row.integer(1)?)),
             )?;
-            Ok(earliest.into_iter().flatten().min())
+            let waits = one(
+                connection,
+                "SELECT min(start_after) FROM occurrences WHERE status = 'WAITING' AND start_after > $1",
+                &[now_ms.into()],
+                |row| row.optional_integer(0),
+            )?;
+            let occurs = occurs.into_iter().find(|(id, _next_at)| !except.contains(id));
+            Ok(occurs.map(|(_id, next_at)| next_at).into_iter().chain(waits).min())
         })
     }
 
@@ -113,20 +121,6 @@ impl Store {
         };
         let stock = Stock::make(&seen.schedule, wanted)?;
         self.write("fire a schedule", move |connection| write(connection, &seen, &stock, now_ms))
-    }
-
-    /// Lets a schedule that can't be fired rest until an instant.
-    ///
-    /// # Errors
-    /// The database's.
-    pub fn postpone_schedule(&self, schedule_id: i64, until_ms: i64) -> Result<()> {
-        self.write("postpone a schedule", move |connection| {
-            connection.execute(
-                "UPDATE schedules SET next_at = $2 WHERE id = $1 AND next_at < $2",
-                &[schedule_id.into(), until_ms.into()],
-            )?;
-            Ok(())
-        })
     }
 }
 
