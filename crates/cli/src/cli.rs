@@ -10,6 +10,7 @@ use anstyle::{AnsiColor, Style};
 use clap::builder::StyledStr;
 use clap::builder::styling::Styles;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, ValueEnum};
+use windlass::workflow::limits;
 
 use crate::commands::Command;
 use crate::output::{self, Format};
@@ -132,6 +133,23 @@ fn parse_lease(text: &str) -> Result<Duration, String> {
         return Ok(lease);
     }
     Err("a lease lasts from 100ms to 1day".to_owned())
+}
+
+/// Whether a queue or a capability may be called so.
+pub(crate) fn check_name(text: &str) -> Result<(), String> {
+    match text.chars().count() {
+        0 => Err("a name is empty; write names separated by commas".to_owned()),
+        count if count > limits::NAME_CHARS => {
+            Err(format!("{count} characters; the limit is {}", limits::NAME_CHARS))
+        }
+        _ if text.trim() != text => Err("it begins or ends with a space".to_owned()),
+        _ => Ok(()),
+    }
+}
+
+/// A name from the command line.
+pub(crate) fn parse_name(text: &str) -> Result<String, String> {
+    check_name(text).map(|()| text.to_owned())
 }
 
 /// A word as a shell takes it.

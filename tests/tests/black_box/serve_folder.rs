@@ -62,6 +62,9 @@ fn files_that_come_change_and_go_are_followed() {
     await_word(&mut service, "workflow removed: its file is gone");
     sandbox.write("flows/first.toml", workflow("echo 4"));
     await_registered(&sandbox, &[("first", 4), ("second", 1)]);
+    sandbox.write("flows/first.toml", format!("name = \"other\"\n{}", workflow("echo 4")));
+    await_registered(&sandbox, &[("other", 1), ("second", 1)]);
+    await_word(&mut service, "workflow removed: its file says another name now");
 }
 
 #[test]

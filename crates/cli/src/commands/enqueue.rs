@@ -8,7 +8,7 @@ use windlass::store::{CONCURRENCY_LIMIT_MAX, NewJob};
 use windlass::workflow::limits;
 use windlass::workflow::model::{self, Concurrency};
 
-use crate::cli::GlobalOptions;
+use crate::cli::{GlobalOptions, parse_name};
 use crate::database::Database;
 use crate::error::Failure;
 use crate::output::{self, Output};
@@ -44,7 +44,7 @@ pub(crate) struct EnqueueArgs {
     at: Option<i64>,
 
     /// Only a worker that has all of these sees it, separated by commas, for example gpu
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = parse_name)]
     requires: Vec<String>,
 
     /// Only a worker of this version or a later one executes it

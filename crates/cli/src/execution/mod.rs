@@ -12,7 +12,7 @@ use windlass::signal::Hints;
 use windlass::store::{Run, Scope};
 use windlass::{RunStatus, StopReason, Watchman};
 
-use crate::cli::GlobalOptions;
+use crate::cli::{GlobalOptions, parse_name};
 use crate::commands::inspect;
 use crate::database::Database;
 use crate::error::Failure;
@@ -35,7 +35,7 @@ pub(crate) struct WorkOptions {
     pub(crate) threads: Option<i64>,
 
     /// What it has that jobs may require, separated by commas, for example gpu
-    #[arg(long = "capability", value_name = "NAMES", value_delimiter = ',')]
+    #[arg(long = "capability", value_name = "NAMES", value_delimiter = ',', value_parser = parse_name)]
     pub(crate) capabilities: Option<Vec<String>>,
 
     /// The version of its code: jobs that ask for a later one are left to others [default: 0]

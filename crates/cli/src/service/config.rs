@@ -7,7 +7,7 @@ use windlass::workflow::strict::{self, Table};
 use windlass::workflow::{Colour, Source, limits};
 use windlass::{Retention, THREADS_MAX};
 
-use crate::cli::{Configured, Durability, MAX_LEASE, MIN_LEASE};
+use crate::cli::{Configured, Durability, MAX_LEASE, MIN_LEASE, check_name};
 use crate::error::Failure;
 use crate::files;
 use crate::logging::LogFormat;
@@ -64,8 +64,8 @@ fn read(table: &mut Table<'_, '_>, folder: &Path) -> Config {
         global,
         workflows: table.text("workflows").map(|text| folder.join(text)),
         threads: table.integer("threads", 1..=THREADS_MAX),
-        queues: table.texts("queues", name),
-        capabilities: table.texts("capabilities", name),
+        queues: table.texts("queues", check_name),
+        capabilities: table.texts("capabilities", check_name),
         version: table.integer("version", 0..=i64::MAX),
         grace: duration(table, "grace", Duration::ZERO, GRACE_MAX),
         retention: table.table("retention", retention).unwrap_or_default(),
@@ -84,16 +84,6 @@ fn retention(table: &mut Table<'_, '_>) -> Retention {
 /// A file by its path, from the folder of the configuration, or the address of a server as it is.
 fn database(text: &str, folder: &Path) -> Result<Named, String> {
     Named::relative_to(text, folder)
-}
-
-fn name(text: &str) -> Result<(), String> {
-    match text.chars().count() {
-        count if count > limits::NAME_CHARS => {
-            Err(format!("{count} characters; the limit is {}", limits::NAME_CHARS))
-        }
-        _ if text.trim() != text => Err("it begins or ends with a space".to_owned()),
-        _ => Ok(()),
-    }
 }
 
 fn duration(

@@ -150,11 +150,15 @@ impl WorkflowFolder {
         match self.database.store().remove_registration(&registration.name) {
             Ok(()) => {
                 let file = registration.file.as_deref().unwrap_or_default();
+                let why = match Path::new(file).exists() {
+                    true => "its file says another name now",
+                    false => "its file is gone",
+                };
                 tracing::info!(
                     workflow = %registration.name,
                     version = registration.version,
                     file,
-                    "workflow removed: its file is gone"
+                    "workflow removed: {why}"
                 );
                 Ok(())
             }

@@ -1,7 +1,6 @@
 //! `windlass bench`: its JSON, its text, and that it leaves nothing behind.
 
 use std::fs;
-use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::Value;

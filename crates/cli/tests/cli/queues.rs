@@ -74,6 +74,10 @@ fn a_job_waits_for_a_worker_that_has_what_it_requires() {
     bench.windlass(&able).code(0);
     bench.windlass(&["inspect", &gpu]).code(0).says(&["SUCCESSFUL"]);
     bench.windlass(&["inspect", &new]).code(0).says(&["SUCCESSFUL"]);
+    for empty in ["", "gpu,", " gpu"] {
+        bench.windlass(&["worker", "--until-idle", "--capability", empty]).fails(2, &["--capability"]);
+    }
+    bench.windlass(&["enqueue", "shell", "--requires", ""]).fails(2, &["--requires", "a name is empty"]);
     bench.windlass(&["enqueue", "shell", "--on-full", "skip"]).fails(2, &["--concurrency-key"]);
 }
 

@@ -45,9 +45,9 @@ Examples:
   windlass bench --db /var/lib/windlass/windlass.db -o json > here.json
   windlass bench --db postgres://bench@db.example/bench
 
-It works in a temporary folder beside the database that --db names, so on the same disk, or in a schema
-of its own on the server; the database itself is not touched, and nothing is left behind. Let the
-machine do nothing else meanwhile. It takes some two minutes.";
+It works in a temporary folder beside the database that --db names, so on the same disk, or in a
+schema of its own on the server; the database itself is not touched, and nothing is left behind.
+Let the machine do nothing else meanwhile. It takes some two minutes.";
 
 /// Rounds of each figure at most.
 const ROUNDS_MAX: u64 = 1_000;
