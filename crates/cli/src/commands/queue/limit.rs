@@ -65,7 +65,7 @@ pub(super) fn execute(global: &GlobalOptions, args: &LimitArgs) -> Result<(), Fa
         Database::existing(global)?
     } else {
         let database = Database::existing_or_new(global)?;
-        super::warn_of_a_new_name(&database, &args.queue)?;
+        super::note_a_new_name(&database, &args.queue)?;
         database.ask(|store| store.limit_queue(&args.queue, limits))?;
         database
     };

@@ -10,6 +10,7 @@ mod resume;
 use clap::{Args, Subcommand};
 use windlass::store::Queue;
 use windlass::workflow::limits;
+use windlass::workflow::model::DEFAULT_QUEUE;
 
 use crate::cli::GlobalOptions;
 use crate::database::Database;
@@ -64,14 +65,14 @@ fn parse_name(text: &str) -> Result<String, String> {
 }
 
 /// A queue begins with its first job and may have rules before; a name that is new here may also be mistyped.
-fn warn_of_a_new_name(database: &Database, name: &str) -> Result<(), Failure> {
+fn note_a_new_name(database: &Database, name: &str) -> Result<(), Failure> {
     let queues = database.ask(|store| store.queues())?;
-    if queues.iter().any(|queue| queue.name == name) {
+    if name == DEFAULT_QUEUE || queues.iter().any(|queue| queue.name == name) {
         return Ok(());
     }
     let near = nearest(name, queues.iter().map(|queue| queue.name.as_str()));
     let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-    output::note(&format!("the queue `{name}` is new: no job was in it yet{hint}"));
+    output::note(&format!("the queue `{name}` has no rules yet, and no job waits in it now{hint}"));
     Ok(())
 }
 

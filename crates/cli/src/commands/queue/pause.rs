@@ -23,7 +23,7 @@ Examples:
 
 pub(super) fn execute(global: &GlobalOptions, args: &PauseArgs) -> Result<(), Failure> {
     let database = Database::existing_or_new(global)?;
-    super::warn_of_a_new_name(&database, &args.queue)?;
+    super::note_a_new_name(&database, &args.queue)?;
     database.ask(|store| store.pause_queue(&args.queue))?;
     let running = database.ask(|store| store.running_in_queue(&args.queue))?;
     let resume = global.hint(&format!("queue resume {}", quoted(&args.queue)));
