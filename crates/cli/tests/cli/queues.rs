@@ -26,16 +26,18 @@ fn rules_of_a_queue_are_set_shown_and_cleared() {
 }
 
 #[test]
-fn a_queue_that_is_new_is_told_of_and_the_nearest_is_named() {
+fn a_queue_that_nothing_is_known_of_is_told_and_the_nearest_is_named() {
     let bench = Bench::new();
     bench
         .windlass(&["queue", "limit", "mail", "--fifo"])
         .code(0)
-        .tells(&["`mail` is new: no job was in it yet"]);
-    let known = bench.windlass(&["queue", "pause", "mail"]);
-    assert!(!known.code(0).stderr.contains("is new"), "{known:#?}");
+        .tells(&["the queue `mail` has no rules yet, and no job waits in it now"]);
+    for known in ["mail", "default"] {
+        let paused = bench.windlass(&["queue", "pause", known]);
+        assert!(!paused.code(0).stderr.contains("no rules yet"), "{paused:#?}");
+    }
     bench.windlass(&["queue", "pause", "mial"]).code(0).tells(&[
-        "the queue `mial` is new",
+        "the queue `mial` has no rules yet",
         "did you mean `mail`?",
         "is paused",
     ]);
