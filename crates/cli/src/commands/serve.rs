@@ -5,7 +5,7 @@ use windlass::workflow::Workflow;
 
 use crate::cli::GlobalOptions;
 use crate::error::Failure;
-use crate::output;
+use crate::output::{self, Format};
 use crate::service::{self, ServiceOptions, Settings};
 use crate::style::{GREEN, paint};
 use crate::workflow_files::{self, Collection};
@@ -38,6 +38,12 @@ pub(crate) fn execute(global: GlobalOptions, args: &ServeArgs) -> Result<(), Fai
     let (settings, configured) = Settings::read(&args.options)?;
     let global = global.configured(configured);
     logging::start(settings.log_level, settings.log_format);
+    if global.output != Format::Text {
+        return Err(Failure::usage(
+            "a service prints no data, so -o does not apply",
+            "--log-format json makes its log one object a line",
+        ));
+    }
     if args.check { check(&global, &settings) } else { service::serve(&global, &args.options, settings) }
 }
 

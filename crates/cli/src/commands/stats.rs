@@ -86,11 +86,18 @@ fn workers_text(global: &GlobalOptions, workers: &[Worker]) -> String {
     table.render(table::stdout_width())
 }
 
-/// Which jobs it claims.
+/// Which jobs it claims, and what it has that they may require.
 fn takes(worker: &Worker) -> String {
-    match (&worker.queues, &worker.run_ids) {
+    let mut takes = match (&worker.queues, &worker.run_ids) {
         (Some(queues), _) => format!("queues {}", printable(queues)),
         (None, Some(runs)) => format!("runs {}", printable(runs)),
         (None, None) => "everything".to_owned(),
+    };
+    if worker.capabilities != "[]" {
+        takes.push_str(&format!(", has {}", printable(&worker.capabilities)));
     }
+    if worker.version > 0 {
+        takes.push_str(&format!(", version {}", worker.version));
+    }
+    takes
 }

@@ -12,6 +12,8 @@ use crate::commands::schedule::words;
 /// A schedule.
 #[derive(Debug, Serialize)]
 pub(crate) struct ScheduleView {
+    /// What runs name as `schedule_id`.
+    id: i64,
     workflow: String,
     name: String,
     cron: Option<String>,
@@ -42,6 +44,7 @@ impl ScheduleView {
             Rule::EveryMs(every_ms) => (None, Some(*every_ms)),
         };
         ScheduleView {
+            id: schedule.id,
             workflow: schedule.workflow.clone(),
             name: schedule.name.clone(),
             cron,

@@ -39,6 +39,8 @@ pub(crate) struct WorkerView {
     threads: i64,
     /// `null` is every queue.
     queues: Option<Value>,
+    capabilities: Value,
+    version: i64,
     running: i64,
 }
 
@@ -52,6 +54,8 @@ impl WorkerView {
             heartbeat_at: time::rfc3339(worker.heartbeat_at),
             threads: worker.threads,
             queues: worker.queues.as_deref().map(json),
+            capabilities: json(&worker.capabilities),
+            version: worker.version,
             running: worker.running,
         }
     }

@@ -113,7 +113,8 @@ fn a_run_says_which_schedule_made_it() {
     });
     worker.child.kill().unwrap();
     worker.wait();
-    assert_eq!(fired["schedule_id"], 1);
+    let schedule = &bench.json(&["schedule", "list"])[0];
+    assert_eq!(fired["schedule_id"], schedule["id"]);
     assert!(is_instant(&fired["scheduled_for"]), "{fired:#}");
 }
 
@@ -152,18 +153,33 @@ fn lines_of_output() {
 #[test]
 fn stats_with_a_worker() {
     let bench = Bench::new();
-    let mut worker = bench.start(&["worker", "--queue", "a,b", "--threads", "3"]);
+    let abilities = ["--capability", "gpu", "--code-version", "7"];
+    let mut worker = bench.start(&[&["worker", "--queue", "a,b", "--threads", "3"], &abilities[..]].concat());
     bench.wait_for("a database", || bench.database.exists().then_some(()));
     let stats = bench.wait_for("a worker", || {
         let outcome = bench.windlass(&["stats", "-o", "json"]);
         let stats: Value = serde_json::from_str(&outcome.stdout).ok()?;
         stats["workers"][0].is_object().then_some(stats)
     });
+    bench.windlass(&["stats"]).code(0).says(&["queues [\"a\",\"b\"], has [\"gpu\"], version 7"]);
     worker.child.kill().unwrap();
     worker.wait();
     assert_fields(&stats, &["jobs", "runs", "workers"]);
     let worker = &stats["workers"][0];
-    assert_fields(worker, &["id", "host", "pid", "status", "heartbeat_at", "threads", "queues", "running"]);
+    let fields = [
+        "id",
+        "host",
+        "pid",
+        "status",
+        "heartbeat_at",
+        "threads",
+        "queues",
+        "capabilities",
+        "version",
+        "running",
+    ];
+    assert_fields(worker, &fields);
+    assert_eq!((&worker["capabilities"], &worker["version"]), (&serde_json::json!(["gpu"]), &7.into()));
     assert_eq!(worker["queues"], serde_json::json!(["a", "b"]));
     assert_eq!(worker["threads"], 3);
     assert_eq!(worker["status"], "ALIVE");
@@ -178,4 +194,59 @@ fn reasons() {
     assert_fields(&why["job"], &JOB);
     assert_fields(&why["reasons"][0], &["kind", "text"]);
     assert_eq!(why["reasons"][0]["kind"], "no_worker");
+}
+
+/// The fields that the guide's table gives to a verb, the outermost ones.
+fn documented(verb: &str) -> Vec<String> {
+    let guide = include_str!("../../../../docs/guide/command-line.md");
+    let row = guide.lines().find(|line| line.starts_with(&format!("| `{verb}` | `")));
+    let shape = row.unwrap_or_else(|| panic!("{verb} is not in the table")).split('`').nth(3).unwrap();
+    let outer = if shape.starts_with('[') { 2 } else { 1 };
+    let (mut fields, mut depth, mut before) = (Vec::new(), 0, "");
+    for (place, piece) in shape.split('"').enumerate() {
+        if place % 2 == 0 {
+            depth += piece.matches(['[', '{']).count();
+            depth -= piece.matches([']', '}']).count();
+            before = piece;
+        } else if depth == outer && !before.trim_end().ends_with(':') {
+            fields.push(piece.to_owned());
+        }
+    }
+    fields
+}
+
+#[test]
+fn the_table_of_the_guide_has_the_fields_of_each_verb() {
+    let bench = Bench::new();
+    bench.write("good.toml", &format!("{GOOD}[[schedules]]\ncron = \"@daily\"\n"));
+    let cases: [(&str, &[&str]); 19] = [
+        ("apply", &["apply", "good.toml"]),
+        ("workflows", &["workflows"]),
+        ("workflows show", &["workflows", "show", "good"]),
+        ("workflows history", &["workflows", "history", "good"]),
+        ("schedule list", &["schedule", "list"]),
+        ("schedule next", &["schedule", "next", "good"]),
+        (
+            "schedule backfill",
+            &["schedule", "backfill", "good", "--from", "2026-01-01", "--to", "2026-01-02"],
+        ),
+        ("queue limit", &["queue", "limit", "mail", "--max-running", "2"]),
+        ("queue list", &["queue", "list"]),
+        ("enqueue", &["enqueue", "shell", "--queue", "mail", "--payload", "{\"run\": \"true\"}"]),
+        ("submit", &["submit", "good"]),
+        ("why", &["why", "1"]),
+        ("stats", &["stats"]),
+        ("validate", &["validate", "good.toml"]),
+        ("db check", &["db", "check"]),
+        ("db migrate", &["db", "migrate"]),
+        ("db prune", &["db", "prune", "--older-than", "1d"]),
+        ("db vacuum", &["db", "vacuum"]),
+        ("schedule trigger", &["schedule", "trigger", "good"]),
+    ];
+    for (verb, arguments) in cases {
+        let printed = bench.json(arguments);
+        let object = if printed.is_array() { &printed[0] } else { &printed };
+        let found: Vec<&str> = object.as_object().unwrap().keys().map(String::as_str).collect();
+        assert_eq!(found, documented(verb), "{verb}: {printed:#}");
+    }
 }
