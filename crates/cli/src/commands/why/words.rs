@@ -176,7 +176,8 @@ fn runs(
 
 fn over(job: &Job, error: Option<&str>, global: &GlobalOptions) -> String {
     let took = describe::span(job.started_at, job.finished_at, 0);
-    let error = error.map(|error| error.strip_prefix("skipped: ").unwrap_or(error));
+    let prefix = if job.status == JobStatus::Cancelled { "cancelled: " } else { "skipped: " };
+    let error = error.map(|error| error.strip_prefix(prefix).unwrap_or(error));
     let reason = error.map(|error| headline(error, ERROR_COLUMNS)).filter(|error| !error.is_empty());
     let because = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
     let logs = global.hint(&format!("logs j{}", job.id));
@@ -189,6 +190,10 @@ fn over(job: &Job, error: Option<&str>, global: &GlobalOptions) -> String {
             format!("It failed{times}{because}. `{logs}` shows what it wrote.{again}")
         }
         JobStatus::Skipped => format!("It can never run{because}.{again}"),
+        // "cancelled at once: …" says it itself.
+        JobStatus::Cancelled if because.starts_with(": cancelled") => {
+            format!("It was {}.{again}", because.trim_start_matches(": "))
+        }
         JobStatus::Cancelled => format!("It was cancelled{because}.{again}"),
         JobStatus::Blocked
         | JobStatus::Scheduled
