@@ -69,7 +69,10 @@ fn each_problem_is_named_with_a_next_step_and_an_exit_code() {
         ),
         (
             "schedules",
-            format!("INSERT INTO schedules (workflow, name, next_at) VALUES ('w', 'nightly', {now})"),
+            format!(
+                "INSERT INTO registrations (name, version, workflow_id) SELECT 'w', 1, min(id) FROM workflows;
+                 INSERT INTO schedules (workflow, name, next_at) VALUES ('w', 'nightly', {now})"
+            ),
             "w/nightly was due",
         ),
         ("clock", format!("UPDATE jobs SET updated_at = {ahead}"), "in the future"),

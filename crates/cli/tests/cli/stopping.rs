@@ -20,7 +20,10 @@ fn a_cancelled_run_ends_with_its_own_exit_code() {
     running.wait().code(3).tells(&["run 1 cancelled in ", "windlass retry 1"]);
     bench.windlass(&["cancel", "1"]).code(0).tells(&["CANCELLED already"]);
     bench.windlass(&["cancel", "1/wait"]).code(0).tells(&["CANCELLED already"]);
-    bench.windlass(&["why", "1/wait"]).code(0).says(&["It was cancelled: sent SIGTERM", "`windlass retry 1`"]);
+    bench
+        .windlass(&["why", "1/wait"])
+        .code(0)
+        .says(&["It was cancelled: sent SIGTERM", "`windlass retry 1`"]);
     bench.windlass(&["cancel", "8"]).fails(5, &["no run 8 and no job 8"]);
     bench.windlass(&["cancel", "1/wiat"]).fails(5, &["no job `wiat`", "`wait`"]);
 }
