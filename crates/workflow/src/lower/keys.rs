@@ -127,6 +127,10 @@ const ELSEWHERE: &[(&str, &str)] = &[
 /// What people write elsewhere when they mean a schedule.
 const A_SCHEDULE: [&str; 5] = ["cron", "every", "schedule", "schedules", "schedule_interval"];
 
+/// What other tools call how many jobs run at once. Here no file says that: the process and the queue do.
+const PARALLELISM: [&str; 5] =
+    ["max_parallel", "parallelism", "max_concurrency", "max_active_tasks", "max_active_steps"];
+
 /// Reports a key that nothing here knows. `place` is where, as in "a job". Returns the key that was
 /// probably meant.
 pub(crate) fn unknown<'k>(
@@ -161,6 +165,12 @@ fn misplaced(key: &str, keys: &[&str]) -> Option<(&'static str, String)> {
     if (at_top || in_job || keys == SETTINGS) && A_SCHEDULE.contains(&folded.as_str()) {
         let help = "write [[schedules]] at the top of the file, and below it cron = \"30 2 * * *\"";
         return Some(("schedules have a list of their own", help.to_owned()));
+    }
+    let is_parallelism = |key: &&str| key.replace('_', "") == folded.replace('_', "");
+    if at_top && PARALLELISM.iter().any(is_parallelism) {
+        let help =
+            "take `--threads N` for a process, `windlass queue limit QUEUE --max-running N` for all of them";
+        return Some(("no file says how many jobs run at once", help.to_owned()));
     }
     let own = |table: &[&'static str]| {
         table.iter().copied().find(|own| *own == folded).or_else(|| foreign(&folded, table))
@@ -260,6 +270,12 @@ mod tests {
             ("tz", Some("write `timezone` below [[schedules]]")),
             ("catchup", Some("write `catchup` below [[schedules]]")),
             ("max_active_runs", Some("write `overlap` below [[schedules]]")),
+            (
+                "maxParallel",
+                Some(
+                    "take `--threads N` for a process, `windlass queue limit QUEUE --max-running N` for all of them",
+                ),
+            ),
             ("steps", None),
             ("colour", None),
         ];
