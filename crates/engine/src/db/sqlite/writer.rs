@@ -1,8 +1,10 @@
-//! The one thread of a process that writes to SQLite, with group commit.
+//! The one connection of a process that writes to SQLite, with group commit.
 //!
-//! Callers hand it operations; it runs those that are waiting inside one `BEGIN IMMEDIATE`, each in a
-//! savepoint so that one that fails hurts no other, commits once, and answers everybody. While a
-//! commit waits for the disk the next group gathers: the slower the disk, the larger the groups.
+//! When nobody else writes, an operation is run and committed in its caller's own thread: handing it over and
+//! back costs as much as a commit on a fast disk. Otherwise it waits for the writer's thread, which runs those
+//! that are waiting inside one `BEGIN IMMEDIATE`, each in a savepoint so that one that fails hurts no other,
+//! commits once, and answers everybody. While a commit waits for the disk the next group gathers: the slower
+//! the disk, the larger the groups.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -58,6 +60,8 @@ struct Request {
 
 /// The handle of the writer thread. Dropping it ends the thread after what is queued.
 pub(super) struct Writer {
+    /// Who holds it writes.
+    state: Arc<Mutex<State>>,
     requests: Mutex<Option<SyncSender<Message>>>,
     /// The WAL file.
     wal: PathBuf,
@@ -75,23 +79,26 @@ impl Writer {
         let (requests, inbox) = sync_channel(QUEUE_MAX);
         let tick_ms = Arc::new(AtomicU64::new(0));
         let commits = Arc::new(AtomicU64::new(0));
-        let mut state = State {
+        let state = State {
             connection,
             statements: Statements::default(),
             signals,
             clock: Clock::system(),
             data_version: 0,
+            tick_ms: Arc::clone(&tick_ms),
             commits: Arc::clone(&commits),
             wal: wal_of(path),
             wal_looked_ms: 0,
             wal_is_huge: false,
         };
-        let tick = Arc::clone(&tick_ms);
+        let state = Arc::new(Mutex::new(state));
+        let (served, tick) = (Arc::clone(&state), Arc::clone(&tick_ms));
         let thread = std::thread::Builder::new()
             .name("windlass-writer".to_owned())
-            .spawn(move || state.serve(&inbox, &tick))
+            .spawn(move || serve(&served, &inbox, &tick))
             .map_err(|error| Error::internal("start the writer", error.to_string()))?;
         Ok(Writer {
+            state,
             requests: Mutex::new(Some(requests)),
             wal: wal_of(path),
             watcher: Mutex::default(),
@@ -106,10 +113,19 @@ impl Writer {
         let closed = || Error::unavailable(name, Unavailable::Closed);
         let (answer, answered) = sync_channel(1);
         let requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let requests = requests.ok_or_else(closed)?;
         let request = Request { name, operation, answer };
-        requests.ok_or_else(closed)?.send(Message::Write(request)).map_err(|_gone| closed())?;
-        self.waiting.fetch_add(1, Ordering::Relaxed);
-        let result = answered.recv().map_err(|_gone| closed());
+        let is_alone = self.waiting.fetch_add(1, Ordering::Relaxed) == 0;
+        let free = if is_alone { self.state.try_lock().ok() } else { None };
+        let handed = match free {
+            Some(mut state) => {
+                state.commit(vec![request]);
+                Ok(())
+            }
+            None => requests.send(Message::Write(request)),
+        };
+        let result =
+            handed.map_err(|_gone| closed()).and_then(|()| answered.recv().map_err(|_gone| closed()));
         self.waiting.fetch_sub(1, Ordering::Relaxed);
         result?
     }
@@ -177,12 +193,32 @@ pub(super) fn wal_of(path: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
+/// What the writer's thread does until its handle is dropped.
+fn serve(state: &Mutex<State>, inbox: &Receiver<Message>, tick_ms: &AtomicU64) {
+    loop {
+        let first = match tick_ms.load(Ordering::Relaxed) {
+            0 => inbox.recv().map_err(|_closed| RecvTimeoutError::Disconnected),
+            tick_ms => inbox.recv_timeout(Duration::from_millis(tick_ms)),
+        };
+        let first = match first {
+            Ok(message) => Some(message),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => return,
+        };
+        // While another thread commits, the group gathers.
+        let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+        let waiting = inbox.try_iter().take(GROUP_MAX - 1);
+        state.commit(first.into_iter().chain(waiting).filter_map(Message::request).collect());
+    }
+}
+
 struct State {
     connection: rusqlite::Connection,
     statements: Statements,
     signals: Signals,
     clock: Clock,
     data_version: i64,
+    tick_ms: Arc<AtomicU64>,
     commits: Arc<AtomicU64>,
     wal: PathBuf,
     wal_looked_ms: i64,
@@ -222,33 +258,20 @@ impl State {
         }
     }
 
-    fn serve(&mut self, inbox: &Receiver<Message>, tick_ms: &AtomicU64) {
-        loop {
-            let first = match tick_ms.load(Ordering::Relaxed) {
-                0 => inbox.recv().map_err(|_closed| RecvTimeoutError::Disconnected),
-                tick_ms => inbox.recv_timeout(Duration::from_millis(tick_ms)),
-            };
-            match first {
-                Ok(first) => {
-                    let waiting = inbox.try_iter().take(GROUP_MAX - 1);
-                    let mut group: Vec<Request> =
-                        std::iter::once(first).chain(waiting).filter_map(Message::request).collect();
-                    while !group.is_empty() {
-                        group = self.commit_group(group);
-                        self.keep_wal_small();
-                    }
-                }
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return,
-            }
-            if tick_ms.load(Ordering::Relaxed) > 0 {
-                self.notice_foreign_commits();
-            }
+    /// Commits all of these, and looks after what has to be looked after when something was.
+    fn commit(&mut self, mut group: Vec<Request>) {
+        while !group.is_empty() {
+            group = self.commit_group(group);
+            self.keep_wal_small();
         }
+        self.notice_foreign_commits();
     }
 
     /// `data_version` moves only for commits of other connections: the truth about other processes.
     fn notice_foreign_commits(&mut self) {
+        if self.tick_ms.load(Ordering::Relaxed) == 0 {
+            return;
+        }
         let version = self
             .connection
             .prepare_cached("PRAGMA data_version")
