@@ -3,9 +3,13 @@
 
 mod support;
 
+use std::sync::{Arc, Mutex};
+use std::thread::ThreadId;
+
 use support::Bench;
 use windlass::store::{Job, LogPosition, Selection};
-use windlass::{Engine, Handlers, JobStatus, RunStatus, StopReason, WorkerOptions};
+use windlass::transition::Outcome;
+use windlass::{Attempt, Engine, Handlers, JobStatus, RunStatus, StopReason, WorkerOptions};
 
 fn start(bench: &Bench) -> Engine {
     let options = WorkerOptions { grace_ms: 500, ..WorkerOptions::default() };
@@ -14,6 +18,14 @@ fn start(bench: &Bench) -> Engine {
 
 fn job(bench: &Bench, run_id: i64, name: &str) -> Job {
     bench.windlass.store().find_job_by_name(run_id, name).unwrap().unwrap()
+}
+
+/// A chain of this many jobs.
+fn chain(links: usize) -> String {
+    let needs = |link: usize| link.checked_sub(1).map(|before| format!("needs = [\"link{before}\"]"));
+    let link =
+        |link| format!("[jobs.link{link}]\ncommand = [\"true\"]\n{}\n", needs(link).unwrap_or_default());
+    format!("name = \"chain\"\n{}", (0..links).map(link).collect::<String>())
 }
 
 fn statuses(bench: &Bench, run_id: i64) -> Vec<(String, JobStatus)> {
@@ -25,6 +37,29 @@ fn log(bench: &Bench, job: &Job) -> Vec<(String, String)> {
     let start = LogPosition { job_id: job.id, attempt: 0, line: 0 };
     let lines = bench.windlass.store().logs_after(start, 100_000).unwrap();
     lines.into_iter().map(|line| (line.stream.as_str().to_owned(), line.text)).collect()
+}
+
+#[test]
+fn a_chain_goes_on_in_the_thread_that_ended_the_link_before() {
+    const LINKS: usize = 100;
+    let bench = Bench::new();
+    let threads: Arc<Mutex<Vec<ThreadId>>> = Arc::default();
+    let mut handlers = Handlers::new();
+    let seen = Arc::clone(&threads);
+    handlers.register("shell", move |_: &Attempt| {
+        seen.lock().unwrap().push(std::thread::current().id());
+        Outcome::Successful { output: None }
+    });
+    let engine = bench.windlass.start(handlers, WorkerOptions::default()).unwrap();
+    let run_id = bench.submit(&chain(LINKS));
+    assert_eq!(bench.wait_for_run(run_id).status, RunStatus::Successful);
+    let threads = threads.lock().unwrap();
+    assert_eq!(threads.len(), LINKS);
+    let hand_overs = threads.windows(2).filter(|pair| pair[0] != pair[1]).count();
+    // The dispatcher looks by itself now and then.
+    assert!(hand_overs <= LINKS / 5, "{hand_overs} of {LINKS} links were handed over");
+    drop(engine);
+    bench.assert_sound();
 }
 
 #[test]

@@ -18,6 +18,14 @@ impl Held {
     }
 }
 
+/// Whose thread adds jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AddedBy {
+    Dispatcher,
+    /// It takes the first of them itself.
+    Executor,
+}
+
 #[derive(Default)]
 pub(super) struct HeldJobs {
     state: Mutex<State>,
@@ -37,18 +45,21 @@ impl HeldJobs {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn add(&self, jobs: Vec<ClaimedJob>, worker_id: i64, now_ms: i64) {
-        let count = jobs.len();
+    pub(super) fn add(&self, jobs: Vec<ClaimedJob>, worker_id: i64, now_ms: i64, by: AddedBy) {
+        let for_others = match by {
+            AddedBy::Dispatcher => jobs.len(),
+            AddedBy::Executor => jobs.len().saturating_sub(1),
+        };
         let mut state = self.lock();
         if state.jobs.is_empty() {
             state.moved_at_ms = now_ms;
         }
         state.jobs.extend(jobs.into_iter().map(|job| Held { job, worker_id }));
         drop(state);
-        if count == 1 {
-            self.changed.notify_one();
-        } else {
-            self.changed.notify_all();
+        match for_others {
+            0 => {}
+            1 => self.changed.notify_one(),
+            _ => self.changed.notify_all(),
         }
     }
 
@@ -87,8 +98,12 @@ impl HeldJobs {
         state.jobs.drain(..).collect()
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.lock().jobs.len()
+    }
+
     pub(super) fn is_empty(&self) -> bool {
-        self.lock().jobs.is_empty()
+        self.len() == 0
     }
 
     /// Nothing is executed any more.

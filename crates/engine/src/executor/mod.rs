@@ -1,14 +1,16 @@
 //! Claim, execute, finish: a worker and its threads.
 //!
-//! - The *dispatcher* is the only thread that claims and finishes; each of its transactions does both.
-//! - *Executors* take claimed jobs from memory, run their handlers and hand the results back.
+//! - The *dispatcher* claims and finishes, one thread at a time; each of its transactions does both.
+//! - *Executors* take claimed jobs from memory, run their handlers and hand the results back. One that finds
+//!   nothing else to execute is the dispatcher for one transaction.
 //! - The *warden* tells attempts to stop: deadlines, and the end of the lease. It never touches the database.
 //! - The *relay* reads stop requests.
 //! - The *heartbeat* renews the lease.
 //! - The *log writer* writes output that is still coming.
 //!
 //! A call into the database may block for minutes. Each of these can, without holding up another: that is
-//! why they are several, and why none of them waits for the other.
+//! why they are several, and why none of them waits for the other. Only the dispatcher's own thread waits for
+//! an executor that has its role.
 
 mod attempt;
 mod crew;

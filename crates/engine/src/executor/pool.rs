@@ -4,6 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use super::attempt::Attempt;
+use super::dispatcher;
 use super::handler::{failed, failed_for_good};
 use super::held::Held;
 use super::output_log::OutputLog;
@@ -21,7 +22,11 @@ pub(super) fn serve(shared: &Shared) {
     while let Some(held) = shared.held.next(|| clock.monotonic_ms()) {
         let started_us = clock.monotonic_us();
         let (outcome, logs) = execute(shared, &held);
-        shared.hand_back(Done { held, outcome, logs }, clock.monotonic_us() - started_us);
+        let is_first = shared.results.add(Done { held, outcome, logs }, clock.monotonic_us() - started_us);
+        // Who takes the turn writes all results that wait; who can't, wakes somebody for the first.
+        if !dispatcher::take_turn(shared) && is_first {
+            shared.dispatcher.raise(Hints::EXECUTOR);
+        }
     }
 }
 

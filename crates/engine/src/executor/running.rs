@@ -102,6 +102,11 @@ impl RunningAttempts {
         self.lock().lapse(now_ms)
     }
 
+    /// An attempt runs.
+    pub(super) fn is_any(&self) -> bool {
+        !self.lock().attempts.is_empty()
+    }
+
     /// Somebody else may own this attempt.
     pub(super) fn lose_one(&self, key: Key) {
         if let Some(running) = self.lock().attempts.get(&key) {

@@ -1,13 +1,14 @@
 //! What the threads of one worker share.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
+use std::sync::{Arc, Mutex};
 
+use super::dispatcher::Desk;
 use super::handler::Handlers;
-use super::held::HeldJobs;
+use super::held::{AddedBy, HeldJobs};
 use super::latch::Latch;
 use super::lease::Lease;
-use super::results::{Done, Results};
+use super::results::Results;
 use super::running::RunningAttempts;
 use super::shell::Keeper;
 use super::worker::{Registration, WorkerOptions};
@@ -32,6 +33,8 @@ pub(super) struct Shared {
     pub(super) instance: Arc<str>,
     pub(super) held: HeldJobs,
     pub(super) results: Results,
+    /// Who holds it claims and finishes.
+    pub(super) desk: Mutex<Desk>,
     pub(super) running: RunningAttempts,
     pub(super) keeper: Arc<Keeper>,
     /// Each wakes the thread of its name.
@@ -66,6 +69,7 @@ impl Shared {
         let heartbeat = store.listen(Hints::STOP);
         let log_writer = store.listen(Hints::EXECUTOR | Hints::STOP);
         let lease = Lease::confirmed(options.lease_ms, registration.sent_at_ms);
+        let desk = Mutex::new(Desk::empty(store.clock().monotonic_ms()));
         let keeper = Arc::new(Keeper::new(store.reach()));
         keeper.confirm(lease.keeper_ends_at_ms(), store.clock());
         Shared {
@@ -75,6 +79,7 @@ impl Shared {
             instance,
             held: HeldJobs::default(),
             results: Results::default(),
+            desk,
             running: RunningAttempts::new(lease),
             keeper,
             dispatcher,
@@ -148,14 +153,8 @@ impl Shared {
         self.running.lease().is_over(self.store.clock().monotonic_ms())
     }
 
-    pub(super) fn hold(&self, jobs: Vec<ClaimedJob>) {
-        self.held.add(jobs, self.worker_id(), self.store.clock().monotonic_ms());
-    }
-
-    pub(super) fn hand_back(&self, done: Done, elapsed_us: i64) {
-        if self.results.add(done, elapsed_us) {
-            self.dispatcher.raise(Hints::EXECUTOR);
-        }
+    pub(super) fn hold(&self, jobs: Vec<ClaimedJob>, by: AddedBy) {
+        self.held.add(jobs, self.worker_id(), self.store.clock().monotonic_ms(), by);
     }
 
     /// The dispatcher asks the database for something, or has its answer.

@@ -142,8 +142,9 @@ impl Worker {
         let clock = shared.store.clock();
         let began_ms = clock.monotonic_ms();
         let is_early = || clock.monotonic_ms() - began_ms < LAST_THREAD_MS;
-        // Nobody renews the lease any more: after it nothing of theirs runs on.
-        self.executors.join_while(|| is_early() || !shared.lease_is_over());
+        // Nobody renews the lease any more: after it nothing of theirs runs on. Who only has a result to write
+        // runs nothing.
+        self.executors.join_while(|| is_early() || (shared.running.is_any() && !shared.lease_is_over()));
         self.others.join_while(is_early);
         if !has_concluded {
             let reason = Unavailable::InputOutput(format!("no answer within {LAST_ANSWER_MS} ms"));

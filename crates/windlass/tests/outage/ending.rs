@@ -68,6 +68,25 @@ fn who_leaves_does_not_wait_for_the_database() {
 }
 
 #[test]
+fn an_executor_that_waits_for_the_database_with_its_result_does_not_hold_up_the_end() {
+    let bench = Bench::new();
+    let executions = Executions::default();
+    // Nobody takes the job back while the test runs, and so nobody has to wait for that.
+    let worker = bench.worker(executions.handlers(), WorkerOptions { lease_ms: 600_000, ..options() });
+    bench.enqueue("waits");
+    executions.wait_for_begin();
+    bench.faulty.fail(Which::All, How::Hang);
+    executions.let_end();
+    executions.wait_for_end();
+    wait_for("the question", || (worker.unanswered_ms() > 0).then_some(()));
+    let asked_at = Instant::now();
+    worker.leave();
+    assert!(matches!(worker.join(), Err(Error::Unavailable { .. })));
+    assert!(asked_at.elapsed() < SOON, "{:?}", asked_at.elapsed());
+    bench.faulty.mend();
+}
+
+#[test]
 fn nothing_of_a_job_is_left_when_its_worker_left_a_hanging_database() {
     let bench = Bench::new();
     let worker = bench.worker(Executions::default().handlers(), options());

@@ -19,11 +19,11 @@ pub(super) const INTERVAL_MS: i64 = 30_000;
 impl Dispatcher<'_> {
     pub(super) fn compare_if_due(&mut self) -> Result<()> {
         let now_ms = self.shared.store.clock().monotonic_ms();
-        if now_ms < self.compare_at_ms {
+        if now_ms < self.desk.compare_at_ms {
             return Ok(());
         }
         let compared = self.compare();
-        self.compare_at_ms = now_ms + INTERVAL_MS;
+        self.desk.compare_at_ms = now_ms + INTERVAL_MS;
         match compared {
             Err(error @ Error::Unavailable { .. }) => Err(error),
             Err(error) => {
@@ -41,7 +41,7 @@ impl Dispatcher<'_> {
         let in_tables: HashMap<Key, Facts> =
             rows.into_iter().map(|(job_id, facts)| ((job_id, facts.attempt), facts)).collect();
         let keys: HashSet<Key> = in_tables.keys().copied().collect();
-        let Difference { unstarted, unended, lost } = self.outstanding.compare(worker_id, &keys);
+        let Difference { unstarted, unended, lost } = self.desk.outstanding.compare(worker_id, &keys);
         for (job_id, attempt) in lost {
             tracing::warn!(job_id, attempt, "the job is not this worker's any more: stopping it");
             self.give_up((job_id, attempt));
@@ -69,7 +69,7 @@ impl Dispatcher<'_> {
     /// refused.
     fn give_up(&mut self, key: Key) {
         match self.shared.held.take_one(key) {
-            Some(_held) => self.outstanding.drop(key),
+            Some(_held) => self.desk.outstanding.drop(key),
             None => self.shared.running.lose_one(key),
         }
     }

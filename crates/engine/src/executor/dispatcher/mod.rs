@@ -1,19 +1,24 @@
-//! The dispatcher: the one thread of a worker that claims and finishes, both in one transaction.
+//! The dispatcher: claims and finishes, both in one transaction. It is a role, and one thread at a time has it.
+//!
+//! An executor that has ended its attempt and has nothing else to do takes the role for one turn: it writes
+//! its result and executes what the same transaction claimed, so a chain of jobs needs no other thread. Whatever
+//! else there is to do is done by the dispatcher's own thread: it hears of new jobs, waits, and ends the worker.
 
 mod comparison;
 mod patience;
 mod telling;
 mod writing;
 
+use std::sync::{MutexGuard, TryLockError};
 use std::time::Duration;
 
-use super::held::Held;
+use super::held::{AddedBy, Held};
 use super::outstanding::{Key, Outstanding};
 use super::pace::Pace;
 use super::results::Done;
 use super::shared::{Mode, Shared};
 use super::worker::{abilities, register};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::signal::Hints;
 use crate::status::WorkerStatus;
 use crate::store::{CLAIM_MAX, ClaimRequest, ClaimedJob, Claims, Finish, Finished};
@@ -28,21 +33,60 @@ const HELD_TICK: Duration = Duration::from_millis(50);
 pub(super) fn serve(shared: &Shared) -> Result<()> {
     // Also after a panic: without a dispatcher nobody may renew the lease or execute.
     let _end = EndGuard { shared };
-    let mut dispatcher = Dispatcher {
-        shared,
-        pace: Pace::unknown(),
-        outstanding: Outstanding::default(),
-        look: Look::Now,
-        compare_at_ms: shared.store.clock().monotonic_ms() + comparison::INTERVAL_MS,
-        is_repeat: false,
-    };
-    let served = dispatcher.work();
+    let served = work(shared);
     if let Err(error) = &served {
         tracing::error!(worker_id = shared.worker_id(), %error, "the worker gives up");
     }
     served
 }
 
+fn work(shared: &Shared) -> Result<()> {
+    let mut hints = Hints::NONE;
+    loop {
+        // An executor that has the role ends its turn first.
+        let desk = shared.desk.lock().map_err(|_poisoned| panicked())?;
+        let mut dispatcher = Dispatcher { shared, desk, by: AddedBy::Dispatcher };
+        if let Some(failure) = dispatcher.desk.failure.take() {
+            return Err(failure);
+        }
+        dispatcher.heed(hints)?;
+        while dispatcher.turn()? == Turn::Again {}
+        if dispatcher.has_ended()? {
+            return Ok(());
+        }
+        drop(dispatcher);
+        hints = shared.dispatcher.wait(if shared.held.is_empty() { POLL } else { HELD_TICK });
+    }
+}
+
+/// Takes the role for one turn in an executor's thread, when nobody has it and nothing waits to be executed.
+/// Returns whether the results that waited are written.
+pub(super) fn take_turn(shared: &Shared) -> bool {
+    if shared.mode() != Mode::Working || !shared.held.is_empty() {
+        return false;
+    }
+    let desk = match shared.desk.try_lock() {
+        Ok(desk) if desk.failure.is_none() => desk,
+        Ok(_) | Err(TryLockError::WouldBlock | TryLockError::Poisoned(_)) => return false,
+    };
+    let _end = PanicGuard { shared };
+    let mut dispatcher = Dispatcher { shared, desk, by: AddedBy::Executor };
+    let turned = dispatcher.turn();
+    let is_left = shared.held.len() > 1 || dispatcher.may_claim_more();
+    let has_failed = turned.is_err();
+    dispatcher.desk.failure = turned.err();
+    drop(dispatcher);
+    if is_left || has_failed {
+        shared.dispatcher.raise(Hints::EXECUTOR);
+    }
+    true
+}
+
+fn panicked() -> Error {
+    Error::internal("run a worker", "the dispatcher panicked")
+}
+
+/// Ends the worker with its dispatcher.
 struct EndGuard<'a> {
     shared: &'a Shared,
 }
@@ -51,6 +95,19 @@ impl Drop for EndGuard<'_> {
     fn drop(&mut self) {
         self.shared.advance_mode(Mode::Leaving);
         self.shared.end();
+    }
+}
+
+/// Ends the worker when an executor panics that has the dispatcher's role.
+struct PanicGuard<'a> {
+    shared: &'a Shared,
+}
+
+impl Drop for PanicGuard<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.shared.advance_mode(Mode::Leaving);
+        }
     }
 }
 
@@ -63,8 +120,8 @@ enum Look {
     Not,
 }
 
-struct Dispatcher<'a> {
-    shared: &'a Shared,
+/// What the dispatcher knows. Who holds it has the role.
+pub(super) struct Desk {
     pace: Pace,
     /// Attempts claimed and not finished: held, running, or done and not written.
     outstanding: Outstanding,
@@ -73,38 +130,78 @@ struct Dispatcher<'a> {
     compare_at_ms: i64,
     /// The last thing asked of the database was asked more than once: an earlier try may have been heard.
     is_repeat: bool,
+    /// Why an executor had to give the role up: the worker ends with it.
+    failure: Option<Error>,
+}
+
+impl Desk {
+    /// Nothing is claimed. `now_ms` is of the monotonic clock.
+    pub(super) fn empty(now_ms: i64) -> Desk {
+        Desk {
+            pace: Pace::unknown(),
+            outstanding: Outstanding::default(),
+            look: Look::Now,
+            compare_at_ms: now_ms + comparison::INTERVAL_MS,
+            is_repeat: false,
+            failure: None,
+        }
+    }
+}
+
+/// What a turn came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    /// Something was done, and more may be left.
+    Again,
+    /// There was nothing to do.
+    Rest,
+}
+
+struct Dispatcher<'a> {
+    shared: &'a Shared,
+    desk: MutexGuard<'a, Desk>,
+    /// Whose thread has the role.
+    by: AddedBy,
 }
 
 impl Dispatcher<'_> {
-    fn work(&mut self) -> Result<()> {
-        loop {
-            self.compare_if_due()?;
-            let mode = self.shared.mode();
-            let mut done = self.collect();
-            if mode != Mode::Working {
-                done.extend(self.shared.held.take_all().into_iter().map(unstarted));
-            }
-            // What is done makes room in the transaction that finishes it.
-            let room = self.room(mode, self.outstanding.count() - done.len() as i64);
-            if !done.is_empty() || (room.limit > 0 && self.may_find(room)?) {
-                self.finish_and_claim(done, room)?;
-                continue;
-            }
-            if mode != Mode::Working && self.outstanding.count() == 0 {
-                return self.retrying("end a worker", |shared| {
-                    shared
-                        .store
-                        .set_worker_status(shared.worker_id(), WorkerStatus::Stopped)
-                        .map(|_marked| ())
-                });
-            }
-            self.wait()?;
+    /// Writes what is done and claims, both at once.
+    fn turn(&mut self) -> Result<Turn> {
+        self.compare_if_due()?;
+        let mode = self.shared.mode();
+        let mut done = self.collect();
+        if mode != Mode::Working {
+            done.extend(self.shared.held.take_all().into_iter().map(unstarted));
         }
+        // What is done makes room in the transaction that finishes it.
+        let room = self.room(mode, self.desk.outstanding.count() - done.len() as i64);
+        if done.is_empty() && (room.limit == 0 || !self.may_find(room)?) {
+            return Ok(Turn::Rest);
+        }
+        self.finish_and_claim(done, room)?;
+        Ok(Turn::Again)
+    }
+
+    /// The worker was told to end, and nothing is left: says so in the tables.
+    fn has_ended(&mut self) -> Result<bool> {
+        if self.shared.mode() == Mode::Working || self.desk.outstanding.count() > 0 {
+            return Ok(false);
+        }
+        self.retrying("end a worker", |shared| {
+            shared.store.set_worker_status(shared.worker_id(), WorkerStatus::Stopped)
+        })?;
+        Ok(true)
+    }
+
+    /// The last claim was full, and there is room.
+    fn may_claim_more(&self) -> bool {
+        let room = self.room(self.shared.mode(), self.desk.outstanding.count());
+        self.desk.look == Look::Now && room.limit > 0
     }
 
     fn collect(&mut self) -> Vec<Done> {
         let batch = self.shared.results.take();
-        self.pace.observe(batch.executed, batch.total_us);
+        self.desk.pace.observe(batch.executed, batch.total_us);
         batch.done
     }
 
@@ -116,7 +213,7 @@ impl Dispatcher<'_> {
             Mode::Working if self.shared.lease_is_over() => Room { limit: 0, idle: 0 },
             Mode::Working => {
                 let threads = self.shared.options.threads;
-                let limit = count(threads + self.pace.held(threads) - outstanding);
+                let limit = count(threads + self.desk.pace.held(threads) - outstanding);
                 Room { limit, idle: count(threads - outstanding) }
             }
             Mode::Draining | Mode::Leaving => Room { limit: 0, idle: 0 },
@@ -125,12 +222,12 @@ impl Dispatcher<'_> {
 
     /// Looking costs no write lock: several idle workers wake for one job.
     fn may_find(&mut self, room: Room) -> Result<bool> {
-        match self.look {
+        match self.desk.look {
             Look::Now => {
                 let found = self
                     .retrying("look for jobs", |shared| shared.store.has_claimable(&request(shared, room)))?;
                 if !found {
-                    self.look = Look::Not;
+                    self.desk.look = Look::Not;
                 }
                 Ok(found)
             }
@@ -138,15 +235,14 @@ impl Dispatcher<'_> {
         }
     }
 
-    fn wait(&mut self) -> Result<()> {
-        let longest = if self.shared.held.is_empty() { POLL } else { HELD_TICK };
-        let hints = self.shared.dispatcher.wait(longest);
+    /// Takes in what was heard. Nothing heard is the poll.
+    fn heed(&mut self, hints: Hints) -> Result<()> {
         if hints.intersects(Hints::FENCED) && self.shared.running.is_lost(self.shared.worker_id()) {
             return self.register_anew();
         }
         self.give_back_stuck();
         if hints.intersects(Hints::PENDING) || hints.is_empty() {
-            self.look = Look::Now;
+            self.desk.look = Look::Now;
         }
         Ok(())
     }
@@ -156,10 +252,10 @@ impl Dispatcher<'_> {
         let now_ms = self.shared.store.clock().monotonic_ms();
         let stuck = self.shared.held.take_stuck(now_ms, HELD_TICK.as_millis() as i64);
         if !stuck.is_empty() {
-            self.pace.slow_down();
+            self.desk.pace.slow_down();
         }
         for held in stuck {
-            self.shared.hand_back(unstarted(held), 0);
+            let _heard_here = self.shared.results.add(unstarted(held), 0);
         }
     }
 
@@ -170,16 +266,17 @@ impl Dispatcher<'_> {
         let (finished, claims) = self.write(finishes, room)?;
         for (key, has_begun) in keys {
             if has_begun {
-                self.outstanding.end(key);
+                self.desk.outstanding.end(key);
             } else {
-                self.outstanding.drop(key);
+                self.desk.outstanding.drop(key);
             }
         }
         self.report(&finished);
         match claims {
             Claims::Fenced => self.register_anew(),
             Claims::Jobs(jobs) => {
-                self.look = if room.limit > 0 && jobs.len() < room.limit { Look::Not } else { Look::Now };
+                self.desk.look =
+                    if room.limit > 0 && jobs.len() < room.limit { Look::Not } else { Look::Now };
                 self.take_over(jobs);
                 Ok(())
             }
@@ -188,7 +285,7 @@ impl Dispatcher<'_> {
 
     fn report(&self, finished: &Finished) {
         for job_id in &finished.conflicts {
-            if self.is_repeat {
+            if self.desk.is_repeat {
                 tracing::info!(
                     job_id,
                     "the result was recorded by an earlier try, or somebody else owns the job"
@@ -206,10 +303,10 @@ impl Dispatcher<'_> {
         // What runs already is not started a second time: its claim was lost, and now made good.
         let news: Vec<ClaimedJob> = jobs
             .into_iter()
-            .filter(|job| self.outstanding.add((job.id, job.facts.attempt), worker_id))
+            .filter(|job| self.desk.outstanding.add((job.id, job.facts.attempt), worker_id))
             .collect();
         if !news.is_empty() {
-            self.shared.hold(news);
+            self.shared.hold(news, self.by);
         }
     }
 
@@ -231,13 +328,13 @@ impl Dispatcher<'_> {
         let lost = self.shared.worker_id();
         self.shared.running.lose(lost);
         for held in self.shared.held.take_all() {
-            self.outstanding.drop(held.key());
+            self.desk.outstanding.drop(held.key());
         }
         let registration = self.retrying("register a worker", |shared| {
             register(&shared.store, &shared.handlers, &shared.options)
         })?;
         self.shared.become_worker(registration);
-        self.look = Look::Now;
+        self.desk.look = Look::Now;
         let worker_id = registration.worker_id;
         tracing::warn!(lost, worker_id, "the lease was lost: registered as a new worker");
         Ok(())

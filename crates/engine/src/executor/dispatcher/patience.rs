@@ -21,14 +21,14 @@ impl Dispatcher<'_> {
         let clock = self.shared.store.clock();
         let began_ms = clock.monotonic_ms();
         let mut pause = RETRY_MIN;
-        self.is_repeat = false;
+        self.desk.is_repeat = false;
         loop {
             self.shared.set_asking(Asking::Begins);
             let answer = operation(self.shared);
             self.shared.set_asking(Asking::Ends);
             let error = match answer {
                 Ok(value) => {
-                    if self.is_repeat {
+                    if self.desk.is_repeat {
                         tracing::warn!("the database can be used again");
                     }
                     return Ok(value);
@@ -36,13 +36,13 @@ impl Dispatcher<'_> {
                 Err(error) => error,
             };
             // It may have been heard all the same.
-            self.compare_at_ms = began_ms;
+            self.desk.compare_at_ms = began_ms;
             let waited_ms = clock.monotonic_ms() - began_ms;
             let patience_over = self.shared.options.patience_ms.is_some_and(|most_ms| waited_ms >= most_ms);
             if !error.is_passing() || patience_over || self.shared.mode() == Mode::Leaving {
                 return Err(error);
             }
-            if !std::mem::replace(&mut self.is_repeat, true) {
+            if !std::mem::replace(&mut self.desk.is_repeat, true) {
                 tracing::warn!(%error, "{what}: waiting for the database; results are kept");
             }
             self.shared.leaving.wait_for(pause);
