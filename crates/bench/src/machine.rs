@@ -44,12 +44,17 @@ impl Machine {
                 .unwrap_or_else(|| std::env::consts::ARCH.to_owned()),
             cores: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
             memory_bytes: field("/proc/meminfo", "MemTotal").and_then(|text| kilobytes(&text)).unwrap_or(0),
-            kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
+            kernel: version(&rustix::system::uname().release().to_string_lossy()),
             database,
             file_system,
             warning: warning.or(settings),
         })
     }
+}
+
+/// The numbers of a version, without what somebody put behind them.
+fn version(release: &str) -> String {
+    release.chars().take_while(|character| character.is_ascii_digit() || *character == '.').collect()
 }
 
 /// The value of the first line `name : value` of a file of the kernel.
@@ -103,6 +108,15 @@ mod tests {
         assert_eq!(kilobytes("2048"), None);
         assert!(kilobytes(&field("/proc/meminfo", "MemTotal").unwrap()).unwrap() > 0);
         assert_eq!(field("/proc/meminfo", "Nothing"), None);
+    }
+
+    #[test]
+    fn a_kernel_is_told_by_its_numbers() {
+        for (release, expected) in
+            [("6.12.43+deb13-amd64", "6.12.43"), ("6.1.0", "6.1.0"), ("6.6-rc1", "6.6")]
+        {
+            assert_eq!(version(release), expected);
+        }
     }
 
     #[test]

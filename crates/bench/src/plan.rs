@@ -106,7 +106,11 @@ impl Plan {
     /// How large each measurement is.
     #[must_use]
     pub fn sizes(&self) -> Sizes {
-        Sizes::of(self.jobs)
+        match &self.underneath {
+            Underneath::Folder(_) => Sizes::of(self.jobs),
+            #[cfg(feature = "postgres")]
+            Underneath::Server(_) => Sizes::on_server(self.jobs),
+        }
     }
 }
 
@@ -131,8 +135,10 @@ pub struct Sizes {
     pub process_chain: usize,
     /// Processes side by side.
     pub process_fan: usize,
-    /// Jobs that start one at a time while nothing else is to be done.
-    pub latency: usize,
+    /// Jobs that start one at a time on a worker that has been idle for a while.
+    pub starts_idle: usize,
+    /// Jobs that start one at a time on a worker that has just executed another.
+    pub starts_soon: usize,
     /// Rows behind, when they are few.
     pub rows_few: usize,
     /// Rows behind, when they are many.
@@ -159,12 +165,32 @@ impl Sizes {
             layers: (jobs / 2).isqrt().clamp(3, 300),
             process_chain: (jobs / 200).max(3),
             process_fan: (jobs / 20).max(8),
-            latency: (jobs / 200).max(2),
+            starts_idle: (jobs / 1_000).max(2),
+            starts_soon: (jobs / 400).max(2),
             rows_few: (jobs / 20).max(4),
             rows_many: (jobs * 50).max(4),
             before_rows: (jobs / 2).max(2),
             memory_drain: (jobs * 50).max(2),
             memory_graph: (jobs * 5).clamp(20, windlass::workflow::limits::JOBS),
+        }
+    }
+
+    /// The same on a server, where what is asked for one by one takes longer, and so does filling tables.
+    #[must_use]
+    pub fn on_server(jobs: usize) -> Sizes {
+        Sizes {
+            enqueue_eight: (jobs / 10).max(8),
+            chain: (jobs / 40).max(3),
+            fan: (jobs / 4).clamp(2, 100_000),
+            layers: (jobs / 4).isqrt().clamp(3, 300),
+            process_fan: (jobs / 40).max(8),
+            starts_idle: (jobs / 500).max(2),
+            starts_soon: (jobs / 200).max(2),
+            rows_few: (jobs / 10).max(4),
+            rows_many: (jobs * 25).max(4),
+            memory_drain: (jobs * 10).max(2),
+            memory_graph: jobs.clamp(20, windlass::workflow::limits::JOBS),
+            ..Sizes::of(jobs)
         }
     }
 }
@@ -184,11 +210,12 @@ mod tests {
     #[test]
     fn the_smallest_and_the_largest_can_be_measured() {
         for jobs in [1, 2, 50, 1_000_000] {
-            let sizes = Sizes::of(jobs);
-            assert!(sizes.chain >= 2 && sizes.fan >= 1 && sizes.latency >= 1, "{sizes:?}");
-            assert!(sizes.batch <= windlass::store::ENQUEUE_MAX, "{sizes:?}");
-            let edges = sizes.layers * sizes.layers * 3 + sizes.memory_graph * 3;
-            assert!(edges <= windlass::workflow::limits::EDGES, "{sizes:?}");
+            for sizes in [Sizes::of(jobs), Sizes::on_server(jobs)] {
+                assert!(sizes.chain >= 2 && sizes.fan >= 1 && sizes.starts_idle >= 1, "{sizes:?}");
+                assert!(sizes.batch <= windlass::store::ENQUEUE_MAX, "{sizes:?}");
+                let edges = sizes.layers * sizes.layers * 3 + sizes.memory_graph * 3;
+                assert!(edges <= windlass::workflow::limits::EDGES, "{sizes:?}");
+            }
         }
     }
 }

@@ -21,8 +21,9 @@ pub(crate) fn measure(scratch: &Scratch<'_>, record: &mut Record) -> Result<(), 
     let links = scratch.sizes().chain;
     for _round in 0..scratch.plan.rounds {
         let fresh = scratch.fresh()?;
-        let commits = fresh.raw(scratch.plan.durability)?.commits(links)?;
-        record.machine("raw_commit", "a single commit of one row", Milliseconds, ms_each(commits, links));
+        let rows = scratch.sizes().enqueue_one;
+        let time = fresh.raw(scratch.plan.durability)?.commits(rows)?;
+        record.machine("raw_commit", "a single commit of one row", Milliseconds, ms_each(time, rows));
         let Link { ms, commits } = link(scratch, links)?;
         record.windlass("chain_link", "a link of a chain of no-op jobs", Milliseconds, ms);
         record.windlass("chain_commits", "commits a link", Count, commits);

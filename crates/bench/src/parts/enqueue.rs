@@ -41,12 +41,12 @@ pub(crate) fn measure(scratch: &Scratch<'_>, record: &mut Record) -> Result<(), 
             record.windlass(name, about, PerSecond, per_second(jobs / threads * threads, time));
         }
         let fresh = scratch.fresh()?;
-        let times = fresh.raw(durability)?.rows(sizes.batch, GROUP, scratch.plan)?;
+        let time = fresh.raw(durability)?.inserts(sizes.batch, GROUP, scratch.plan)?;
         record.machine(
             "raw_inserts_1000",
             format!("raw rows inserted in transactions of {GROUP}"),
             PerSecond,
-            times.inserts(),
+            per_second(sizes.batch, time),
         );
         let fresh = scratch.fresh()?;
         let windlass = fresh.open(durability)?;

@@ -68,14 +68,8 @@ impl Raw {
 
     /// Inserts, claims and finishes `rows` rows in transactions of `group`.
     pub(crate) fn rows(&mut self, rows: usize, group: usize, plan: &Plan) -> Result<RawTimes, BenchError> {
-        let mut times =
-            RawTimes { rows, insert: Duration::ZERO, claim: Duration::ZERO, finish: Duration::ZERO };
-        for first in (0..rows).step_by(group) {
-            plan.go_on()?;
-            let began = Instant::now();
-            self.insert(group.min(rows - first))?;
-            times.insert += began.elapsed();
-        }
+        let insert = self.inserts(rows, group, plan)?;
+        let mut times = RawTimes { rows, insert, claim: Duration::ZERO, finish: Duration::ZERO };
         for first in (0..rows).step_by(group) {
             plan.go_on()?;
             let began = Instant::now();
@@ -86,6 +80,16 @@ impl Raw {
             times.finish += began.elapsed();
         }
         Ok(times)
+    }
+
+    /// Inserts `rows` rows in transactions of `group`.
+    pub(crate) fn inserts(&mut self, rows: usize, group: usize, plan: &Plan) -> Result<Duration, BenchError> {
+        let began = Instant::now();
+        for first in (0..rows).step_by(group) {
+            plan.go_on()?;
+            self.insert(group.min(rows - first))?;
+        }
+        Ok(began.elapsed())
     }
 
     /// Inserts one row a transaction.
@@ -131,11 +135,6 @@ impl RawTimes {
     /// Rows a second through insert, claim and finish.
     pub(crate) fn with_insert(self) -> f64 {
         self.rate(self.insert + self.claim + self.finish)
-    }
-
-    /// Rows a second that are inserted.
-    pub(crate) fn inserts(self) -> f64 {
-        self.rate(self.insert)
     }
 
     fn rate(self, time: Duration) -> f64 {

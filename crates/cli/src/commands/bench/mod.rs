@@ -17,7 +17,7 @@ use crate::error::Failure;
 use crate::output::{self, Output};
 use crate::place::Place;
 
-/// Measure what it does on this machine, beside what the machine can do at all
+/// Measure what it does here, beside what the machine can do at all
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct BenchArgs {
@@ -26,10 +26,11 @@ pub(crate) struct BenchArgs {
     parts: Vec<PartName>,
 
     /// How often each figure is taken; the median is shown, with the lowest and the highest
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = rounds())]
-    rounds: u64,
+    /// [default: 5, on a server 3]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=ROUNDS_MAX))]
+    rounds: Option<u64>,
 
-    /// How large: jobs of a drain, from which all other sizes follow [default: 20000, on a server 5000]
+    /// How large: jobs of a drain, from which all other sizes follow [default: 20000, on a server 10000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=JOBS_MAX))]
     jobs: Option<u64>,
 
@@ -53,14 +54,10 @@ Let the machine do nothing else meanwhile. It takes some two minutes.";
 const ROUNDS_MAX: u64 = 1_000;
 /// The largest size that can be asked for: a graph of it stays below the limits of a workflow.
 const JOBS_MAX: u64 = 1_000_000;
-/// The size of a default run, which takes about two minutes.
-const FILE_JOBS: u64 = 20_000;
+/// Rounds and jobs of a default run, which takes about two minutes.
+const ON_FILE: (u64, u64) = (5, 20_000);
 /// The same on a server, where each job takes longer.
-const SERVER_JOBS: u64 = 5_000;
-
-fn rounds() -> clap::builder::RangedU64ValueParser {
-    clap::value_parser!(u64).range(1..=ROUNDS_MAX)
-}
+const ON_SERVER: (u64, u64) = (3, 10_000);
 
 /// The parts by the names of [`Part`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -116,13 +113,13 @@ pub(crate) fn execute(global: &GlobalOptions, args: &BenchArgs) -> Result<(), Fa
 }
 
 fn plan(global: &GlobalOptions, args: &BenchArgs, place: &Place) -> Result<Plan, Failure> {
-    let (underneath, jobs) = match place {
+    let (underneath, (rounds, jobs)) = match place {
         Place::File(path) => {
             let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-            (Underneath::Folder(folder.unwrap_or(Path::new(".")).to_owned()), FILE_JOBS)
+            (Underneath::Folder(folder.unwrap_or(Path::new(".")).to_owned()), ON_FILE)
         }
         #[cfg(feature = "postgres")]
-        Place::Server { .. } => (Underneath::Server(global.database().with_password()), SERVER_JOBS),
+        Place::Server { .. } => (Underneath::Server(global.database().with_password()), ON_SERVER),
     };
     let mut parts: Vec<Part> = Vec::new();
     for part in args.parts.iter().map(|name| Part::from(*name)) {
@@ -145,7 +142,7 @@ fn plan(global: &GlobalOptions, args: &BenchArgs, place: &Place) -> Result<Plan,
             cli::Durability::Full => Durability::Full,
             cli::Durability::Normal => Durability::Normal,
         },
-        rounds: usize::try_from(args.rounds).unwrap_or(1),
+        rounds: usize::try_from(args.rounds.unwrap_or(rounds)).unwrap_or(1),
         jobs: usize::try_from(args.jobs.unwrap_or(jobs)).unwrap_or(1),
         program: std::env::current_exe()
             .map_err(|error| internal(format!("this program cannot be found: {error}")))?,
