@@ -216,3 +216,22 @@ fn a_reported_failure_of_a_run_that_is_stopped_is_not_tried_again() {
     assert_eq!(settle(&bench), 1);
     assert_eq!(bench.store.job(alone).unwrap().status, JobStatus::Cancelled);
 }
+
+/// The tables refuse what follows from a report when its child has lost count of its parents.
+#[test]
+fn one_report_that_can_not_be_settled_holds_up_no_other() {
+    let bench = Bench::new();
+    let worker = bench.worker();
+    let run_id = bench.submit(graph(vec![vec![], vec![0]]));
+    let sound = bench.enqueue(noop());
+    for job in bench.claim(worker, 10) {
+        report(&bench, worker, &job, "status = 'SUCCESSFUL'");
+    }
+    bench.raw().execute("UPDATE jobs SET blocked_by = 0 WHERE status = 'BLOCKED'");
+    assert_eq!(bench.store.settle_reports().unwrap(), 1);
+    assert!(bench.store.job(sound).unwrap().finished_at.is_some());
+    assert!(bench.store.settle_reports().is_err(), "it is said");
+    bench.raw().execute("UPDATE jobs SET blocked_by = 1 WHERE status = 'BLOCKED'");
+    assert_eq!(bench.store.settle_reports().unwrap(), 1);
+    assert_eq!(bench.store.jobs_of_run(run_id).unwrap()[1].status, JobStatus::Pending);
+}

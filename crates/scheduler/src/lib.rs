@@ -9,6 +9,7 @@ mod rescue;
 mod retention;
 mod upkeep;
 
+use std::collections::HashSet;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -111,15 +112,45 @@ struct Chores {
     /// The last concurrency key that was looked at.
     key_cursor: String,
     firing: Firing,
+    /// What could not be done when it was tried last.
+    refused: HashSet<&'static str>,
+}
+
+impl Chores {
+    /// Goes on without what the database refuses: one row that another program spoilt must not keep everything
+    /// else from being done. One that can't be reached refuses all.
+    fn heed<T>(&mut self, what: &'static str, result: Result<T>) -> Result<Option<T>> {
+        match result {
+            Ok(value) => {
+                self.refused.remove(what);
+                Ok(Some(value))
+            }
+            Err(error @ Error::Unavailable { .. }) => Err(error),
+            Err(error) => {
+                if self.refused.insert(what) {
+                    tracing::error!(%error, "the scheduler can't {what}; it tries on, and does the rest");
+                }
+                Ok(None)
+            }
+        }
+    }
 }
 
 /// Does what is due and returns how long nothing will be.
 fn turn(store: &Store, chores: &mut Chores) -> Result<Duration> {
-    chores.watchman.look(store)?;
-    settle_reports(store)?;
-    chores.reconciler.look(store)?;
-    chores.key_cursor = store.admit_waiting(&chores.key_cursor)?;
-    let next_at = [promote(store)?, chores.firing.turn(store)?].into_iter().flatten().min();
+    let rescued = chores.watchman.look(store);
+    chores.heed("take back the jobs of dead workers", rescued)?;
+    chores.heed("do what follows from reported ends", settle_reports(store))?;
+    let reconciled = chores.reconciler.look(store);
+    chores.heed("count runs anew", reconciled)?;
+    let cursor = store.admit_waiting(&chores.key_cursor);
+    if let Some(cursor) = chores.heed("admit jobs to their concurrency keys", cursor)? {
+        chores.key_cursor = cursor;
+    }
+    let due = chores.heed("make due jobs claimable", promote(store))?;
+    let fired = chores.firing.turn(store);
+    let fired = chores.heed("fire schedules", fired)?;
+    let next_at = [due, fired].into_iter().flatten().flatten().min();
     Ok(store.clock().until(next_at, RESCUE_TICK))
 }
 
@@ -162,7 +193,7 @@ mod tests {
     use windlass_engine::db::sqlite::{SqliteDatabase, SqliteOptions};
     use windlass_engine::store::NewJob;
     use windlass_engine::{Clock, JobStatus, Random};
-    use windlass_test_database::{TestDatabase, Underneath};
+    use windlass_test_database::{Access, TestDatabase, Underneath};
 
     use super::*;
 
@@ -178,6 +209,31 @@ mod tests {
                 Arc::new(PostgresDatabase::open(&address, &options).unwrap())
             }
         }
+    }
+
+    /// A job reported as done whose child has lost count of its parents: the tables refuse what follows.
+    const SPOILT: &str = "
+        INSERT INTO runs (id, workflow, total_jobs, unfinished_jobs) VALUES (1, 'w', 2, 2);
+        INSERT INTO jobs (id, run_id, kind, name, status, blocked_by)
+            VALUES (-2, 1, 'noop', 'a', 'SUCCESSFUL', 0), (-1, 1, 'noop', 'b', 'BLOCKED', 0);
+        INSERT INTO job_dependencies (parent_id, child_id) VALUES (-2, -1)";
+
+    #[test]
+    fn what_can_not_be_done_keeps_from_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = TestDatabase::in_folder(folder.path());
+        let clock = Clock::manual(1_000);
+        let store = Store::new(open(&database, &clock), clock.clone(), Random::from_seed(1));
+        database.sql(Access::Write).execute(SPOILT);
+        assert!(store.settle_reports().is_err());
+        let later = NewJob { execute_after: Some(2_000), ..NewJob::new("noop", "null") };
+        store.enqueue(vec![later]).unwrap();
+        clock.advance_ms(5_000);
+        let mut chores = Chores::default();
+        for _turn in 0..2 {
+            turn(&store, &mut chores).unwrap();
+        }
+        assert_eq!(store.stats().unwrap().jobs.of(JobStatus::Pending), 1);
     }
 
     #[test]

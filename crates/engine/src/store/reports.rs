@@ -8,7 +8,7 @@ use super::claim::{Claims, read_facts};
 use super::finish::{Finish, finish, lock_runs_of};
 use super::{Store, json_ids};
 use crate::db::{Connection, Row, all};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::status::JobStatus;
 use crate::transition::{Facts, Outcome, Repeat, after_attempt};
 
@@ -43,11 +43,37 @@ impl Store {
         if reported.is_empty() {
             return Ok(0);
         }
+        match self.settle(reported.clone()) {
+            // One of them can't be settled: the others are not to wait for it.
+            Err(error) if reported.len() > 1 && !matches!(error, Error::Unavailable { .. }) => {
+                self.settle_each(reported)
+            }
+            settled => settled,
+        }
+    }
+
+    fn settle(&self, reported: Vec<i64>) -> Result<i64> {
         let now_ms = self.clock.now_ms();
         let random = self.random.clone();
         self.write("settle reported ends", move |connection| {
             settle_reports(connection, &reported, now_ms, &mut || random.share())
         })
+    }
+
+    /// An error only when none could be settled.
+    fn settle_each(&self, reported: Vec<i64>) -> Result<i64> {
+        let (mut settled, mut refused) = (0, None);
+        for job_id in reported {
+            match self.settle(vec![job_id]) {
+                Ok(count) => settled += count,
+                Err(error @ Error::Unavailable { .. }) => return Err(error),
+                Err(error) => refused = Some(error),
+            }
+        }
+        match refused {
+            Some(error) if settled == 0 => Err(error),
+            Some(_) | None => Ok(settled),
+        }
     }
 }
 
