@@ -19,7 +19,7 @@ use windlass_engine::{Error, Result, Store};
 use firing::Firing;
 use pulse::Pulse;
 use reconcile::Reconciler;
-pub use rescue::Watchman;
+pub use rescue::{Watchman, gone_workers};
 use retention::PresentRetention;
 pub use retention::Retention;
 use upkeep::Upkeep;

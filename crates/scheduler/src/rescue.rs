@@ -76,6 +76,17 @@ impl Watchman {
     }
 }
 
+/// The workers that count as alive although their processes on this machine are gone: nobody has looked yet. Changes
+/// nothing.
+///
+/// # Errors
+/// The database's.
+pub fn gone_workers(store: &Store) -> Result<Vec<i64>> {
+    let workers = store.live_workers()?;
+    let is_gone = |worker: &&Worker| fate(worker.pid, &worker.process, store.reach()) == Fate::Gone;
+    Ok(workers.iter().filter(is_gone).map(|worker| worker.id).collect())
+}
+
 fn is_dead(fate: Fate, silent_ms: i64, lease_ms: i64) -> bool {
     match fate {
         Fate::Gone => true,

@@ -89,6 +89,24 @@ fn each_problem_is_named_with_a_next_step_and_an_exit_code() {
 }
 
 #[test]
+fn a_worker_that_was_killed_is_not_alive_and_nothing_is_touched() {
+    let bench = bench();
+    let registered = || {
+        let sql = "SELECT count(*) FROM workers WHERE status = 'ALIVE'";
+        bench.database.exists().then(|| bench.database.sql(Access::Read).value::<i64>(sql))
+    };
+    let mut worker = bench.start(&["worker"]);
+    bench.wait_for("a worker", || (registered() == Some(1)).then_some(()));
+    worker.child.kill().unwrap();
+    worker.wait();
+    bench.windlass(&["enqueue", "shell", "--payload", "{}"]).code(0);
+    let found = finding(&bench, "workers");
+    assert_eq!(found["state"], "problem", "{found}");
+    assert!(found["words"].as_str().unwrap().starts_with("none is alive; 1 job is due"), "{found}");
+    assert_eq!(registered(), Some(1), "a doctor only looks");
+}
+
+#[test]
 fn a_warning_is_no_problem() {
     let bench = bench();
     bench.database.sql(Access::Write).execute(

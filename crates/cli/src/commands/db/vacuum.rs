@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
-use windlass::{FileSize, SqliteDatabase};
+use windlass::{Error, FileSize, SqliteDatabase};
 
 use crate::cli::GlobalOptions;
 use crate::database::Database;
@@ -45,7 +45,7 @@ pub(crate) fn execute(global: &GlobalOptions, args: &VacuumArgs) -> Result<(), F
     let failed = |error| database.failure(error);
     let before = file.file_size().map_err(failed)?;
     if args.full {
-        database.ask(|store| store.refuse_while_used())?;
+        database.store().refuse_while_used().map_err(|error| in_use(&database, &path, error))?;
         refuse_without_room(&path, before)?;
         file.vacuum_whole().map_err(failed)?;
     } else if before.is_incremental {
@@ -66,6 +66,15 @@ pub(crate) fn execute(global: &GlobalOptions, args: &VacuumArgs) -> Result<(), F
         let rest = if is_wal_empty { "" } else { "; somebody reads: the write-ahead log shrinks later" };
         format!("{} has {} bytes; it had {}{rest}", path.display(), after.bytes, before.bytes)
     })
+}
+
+fn in_use(database: &Database, path: &Path, error: Error) -> Failure {
+    let Error::Conflict { reason, .. } = &error else { return database.failure(error) };
+    Failure::Conflict {
+        message: format!("{} can't be written anew: {reason}", path.display()),
+        help: "end it (Ctrl-C or SIGTERM) and try again; without --full the vacuum works beside it"
+            .to_owned(),
+    }
 }
 
 /// Until nothing is free, or others make free as fast.

@@ -69,6 +69,18 @@ fn megabytes(bytes: i64) -> String {
     }
 }
 
+/// Workers whose processes are gone from this machine are not alive, although nobody has taken back their jobs.
+pub(super) fn take_out(health: &mut Health, gone: &[i64]) {
+    if gone.is_empty() {
+        return;
+    }
+    health.live_workers -= gone.len() as i64;
+    health.silent_workers.retain(|id| !gone.contains(id));
+    if health.live_workers == 0 {
+        health.orphans = health.running;
+    }
+}
+
 pub(super) fn version(health: &Health) -> Finding {
     ok("version", format!("{}, tables of version {}", health.version, health.schema_version))
 }

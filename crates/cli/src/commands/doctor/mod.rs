@@ -7,6 +7,7 @@ use std::path::Path;
 
 use clap::Args;
 use serde::Serialize;
+use windlass::gone_workers;
 use windlass::store::Why;
 
 use crate::cli::GlobalOptions;
@@ -41,7 +42,9 @@ struct Report {
 /// Looks at everything that may be wrong.
 pub(crate) fn execute(global: &GlobalOptions, _args: &DoctorArgs) -> Result<(), Failure> {
     let database = Database::as_it_is(global)?;
-    let health = database.ask(|store| store.health())?;
+    let mut health = database.ask(|store| store.health())?;
+    let gone = database.ask(gone_workers)?;
+    findings::take_out(&mut health, &gone);
     let now_ms = time::now_ms();
     let stuck = stuck_jobs(global, &database, &health.old_pending, now_ms)?;
     let mut findings = vec![
