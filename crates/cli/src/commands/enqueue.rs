@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
+use windlass::check_shell_payload;
 use windlass::store::{CONCURRENCY_LIMIT_MAX, NewJob};
 use windlass::workflow::limits;
 use windlass::workflow::model::{self, Concurrency};
 
 use crate::cli::{GlobalOptions, parse_name};
+use crate::commands::why::words;
 use crate::database::Database;
 use crate::error::Failure;
 use crate::output::{self, Output};
@@ -105,10 +107,16 @@ pub(crate) fn execute(global: &GlobalOptions, args: EnqueueArgs) -> Result<(), F
         (None, at) => at,
     };
     let executor = match args.kind == "shell" {
-        true => format!("`{}` executes it", global.hint("worker")),
+        true => {
+            let worker = format!("worker{}", words::abilities(&args.requires, args.min_version));
+            format!("`{}` executes it", global.hint(&worker))
+        }
         false => format!("a program that registers a handler for `{}` executes it", args.kind),
     };
-    let mut job = NewJob::new(args.kind, args.payload.to_string());
+    let payload = args.payload.to_string();
+    // Accepted all the same: what a kind takes is the business of who executes it.
+    let trouble = if args.kind == "shell" { check_shell_payload(&payload).err() } else { None };
+    let mut job = NewJob::new(args.kind, payload);
     job.queue = args.queue;
     job.priority = args.priority;
     job.execute_after = execute_after;
@@ -127,6 +135,10 @@ pub(crate) fn execute(global: &GlobalOptions, args: EnqueueArgs) -> Result<(), F
         Output { format: global.output }.object(&view, |_| job_id.to_string())?;
         let why = global.hint(&format!("why j{job_id}"));
         output::note(&format!("job j{job_id} is accepted; {executor}, `{why}` tells how it stands"));
+        if let Some(trouble) = &trouble {
+            let cancel = global.hint(&format!("cancel j{job_id}"));
+            output::note(&format!("warning: it will fail: {trouble}; `{cancel}` takes it back"));
+        }
     }
     Ok(())
 }

@@ -5,11 +5,25 @@ use serde_json::json;
 use crate::support::Bench;
 
 #[test]
+fn a_payload_that_no_shell_can_execute_is_warned_of() {
+    let bench = Bench::new();
+    let wrong = ["enqueue", "shell", "--payload", r#"{"rnu": "echo hello"}"#, "--requires", "gpu"];
+    bench.windlass(&wrong).code(0).says(&["1\n"]).tells(&[
+        "`windlass worker --capability gpu` executes it",
+        "warning: it will fail: the payload of kind `shell`: unknown field `rnu`, expected one of `run`",
+        "`windlass cancel j1` takes it back",
+    ]);
+    let other = bench.windlass(&["enqueue", "mail", "--payload", r#"{"rnu": 7}"#]);
+    assert!(!other.code(0).stderr.contains("warning"), "{other:#?}");
+}
+
+#[test]
 fn an_enqueued_job_is_executed_by_a_worker() {
     let bench = Bench::new();
     let outcome = bench.windlass(&["enqueue", "shell", "--payload", r#"{"run": "echo hello"}"#]);
     assert_eq!(outcome.code(0).stdout, "1\n");
     outcome.tells(&["job j1 is accepted", "windlass worker", "windlass why j1"]);
+    assert!(!outcome.stderr.contains("warning"), "{outcome:#?}");
     bench.windlass(&["why", "j1"]).code(0).says(&[
         "job j1 is PENDING",
         "No worker is alive",

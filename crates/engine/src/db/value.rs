@@ -37,11 +37,11 @@ impl<'a> Value<'a> {
     #[must_use]
     pub(super) fn rows_to_json(values: &[Value<'_>], width: usize) -> String {
         let rows: Vec<Vec<Json>> =
-            values.chunks(width.max(1)).map(|row| row.iter().map(Value::to_json).collect()).collect();
+            values.chunks(width.max(1)).map(|row| row.iter().map(Value::as_json).collect()).collect();
         Json::from(rows).to_string()
     }
 
-    fn to_json(&self) -> Json {
+    fn as_json(&self) -> Json {
         match self {
             Value::Null => Json::Null,
             Value::Integer(value) => Json::from(*value),

@@ -213,18 +213,18 @@ fn executor(job: &Job, global: &GlobalOptions) -> String {
         None if job.queue == windlass::workflow::model::DEFAULT_QUEUE => "worker".to_owned(),
         None => format!("worker --queue {}", quoted(&job.queue)),
     };
-    format!("`{}`", global.hint(&format!("{scope}{}", abilities(job))))
+    let requires: Vec<String> = serde_json::from_str(&job.requires).unwrap_or_default();
+    format!("`{}`", global.hint(&format!("{scope}{}", abilities(&requires, job.version))))
 }
 
 /// The options of a worker that may execute the job.
-fn abilities(job: &Job) -> String {
-    let requires: Vec<String> = serde_json::from_str(&job.requires).unwrap_or_default();
+pub(crate) fn abilities(requires: &[String], version: i64) -> String {
     let mut options = String::new();
     if !requires.is_empty() {
         options.push_str(&format!(" --capability {}", quoted(&requires.join(","))));
     }
-    if job.version > 0 {
-        options.push_str(&format!(" --code-version {}", job.version));
+    if version > 0 {
+        options.push_str(&format!(" --code-version {version}"));
     }
     options
 }

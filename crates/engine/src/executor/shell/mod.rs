@@ -21,6 +21,14 @@ use kill::Attempts;
 use payload::Payload;
 use watch::Watched;
 
+/// Whether a payload is one that the kind `shell` can execute.
+///
+/// # Errors
+/// What is wrong with it, for people.
+pub fn check_shell_payload(json: &str) -> Result<(), String> {
+    Payload::parse(json).map(|_payload| ())
+}
+
 /// Executes scripts and programs as processes of their own group.
 #[derive(Debug, Default)]
 pub struct Shell;
