@@ -82,7 +82,8 @@ pub struct ClaimedJob {
 /// A row that was taken, with the job that it holds or what is wrong with it.
 struct Taken {
     id: i64,
-    run_id: Option<i64>,
+    /// Its run, when no other job of it has started yet.
+    new_run_id: Option<i64>,
     facts: Facts,
     job: std::result::Result<ClaimedJob, String>,
 }
@@ -230,7 +231,8 @@ fn take(
          RETURNING id, run_id, name, kind, payload, timeout_ms,
                    attempt, failures, max_attempts, interruptions, max_interruptions, on_interrupt, retry,
                    (SELECT instance FROM instances WHERE first_job_id <= jobs.id
-                    ORDER BY first_job_id DESC LIMIT 1)",
+                    ORDER BY first_job_id DESC LIMIT 1),
+                   (SELECT runs.id FROM runs WHERE runs.id = jobs.run_id AND {guard runs.status = 'PENDING'})",
         &[(&json_ids(ids)).into(), request.worker_id.into(), now_ms.into(), (&json_ids(at_once)).into()],
         read_taken,
     )
@@ -238,7 +240,7 @@ fn take(
 
 fn read_taken(row: &dyn Row) -> Result<Taken> {
     let (id, run_id, timeout_ms) = (row.integer(0)?, row.optional_integer(1)?, row.optional_integer(5)?);
-    let (facts, origin) = (read_facts(row, 6)?, row.text(13)?);
+    let (facts, origin, new_run_id) = (read_facts(row, 6)?, row.text(13)?, row.optional_integer(14)?);
     let text = |column: usize, what: &str| {
         row.optional_text(column)
             .map_err(|_no_text| format!("the row can't be read: its {what} is no UTF-8 text"))
@@ -263,13 +265,13 @@ fn read_taken(row: &dyn Row) -> Result<Taken> {
         })
     };
     let job = job();
-    Ok(Taken { id, run_id, facts, job })
+    Ok(Taken { id, new_run_id, facts, job })
 }
 
 /// The first claimed job starts its run, and the run's clock. Returns the runs that started, each with the
 /// name of its workflow.
 fn start_runs(connection: &mut dyn Connection, taken: &[Taken], now_ms: i64) -> Result<HashMap<i64, String>> {
-    let mut run_ids: Vec<i64> = taken.iter().filter_map(|job| job.run_id).collect();
+    let mut run_ids: Vec<i64> = taken.iter().filter_map(|job| job.new_run_id).collect();
     run_ids.sort_unstable();
     run_ids.dedup();
     let mut started = HashMap::new();

@@ -431,38 +431,59 @@ pub(super) fn count_down(
         .iter()
         .map(|(run_id, delta)| [(*run_id).into(), delta.finished.into(), delta.failed.into()])
         .collect();
-    let mut ended = all(
-        connection,
+    let mut over = Vec::new();
+    connection.query(
         "UPDATE runs
          SET unfinished_jobs = CASE WHEN runs.unfinished_jobs > news.finished
                                     THEN runs.unfinished_jobs - news.finished ELSE 0 END,
              failed_jobs = runs.failed_jobs + news.failed,
-             status = CASE
-                 WHEN runs.unfinished_jobs > news.finished THEN runs.status
-                 WHEN runs.stop_reason = 'cancelled' THEN 'CANCELLED'
-                 WHEN runs.stop_reason = 'timed_out' THEN 'FAILED'
-                 WHEN runs.failed_jobs + news.failed > 0 THEN 'FAILED'
-                 ELSE 'SUCCESSFUL' END,
-             finished_at = CASE WHEN runs.unfinished_jobs > news.finished THEN NULL ELSE $2 END,
              updated_at = $2
          FROM {rows $1: id integer, finished integer, failed integer} AS news
          WHERE runs.id = news.id AND {guard runs.status IN ('PENDING', 'RUNNING')}
-         RETURNING runs.id, runs.status, runs.schedule_id, runs.workflow, $2 - runs.started_at",
+         RETURNING runs.id, runs.unfinished_jobs",
         &[Value::rows(&news), now_ms.into()],
+        &mut |row| {
+            if row.integer(1)? == 0 {
+                over.push(row.integer(0)?);
+            }
+            Ok(())
+        },
+    )?;
+    decide_runs(connection, &over, now_ms)
+}
+
+/// Decides runs whose last job is finished. Apart from counting: the state is in the condition of several indexes,
+/// which would be written anew with each job that ends.
+fn decide_runs(connection: &mut dyn Connection, run_ids: &[i64], now_ms: i64) -> Result<Vec<EndedRun>> {
+    if run_ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut has_schedule = false;
+    let ended = all(
+        connection,
+        "UPDATE runs
+         SET status = CASE
+                 WHEN stop_reason = 'cancelled' THEN 'CANCELLED'
+                 WHEN stop_reason = 'timed_out' THEN 'FAILED'
+                 WHEN failed_jobs > 0 THEN 'FAILED'
+                 ELSE 'SUCCESSFUL' END,
+             finished_at = $2
+         WHERE id {in $1} AND {guard status IN ('PENDING', 'RUNNING')}
+         RETURNING id, status, schedule_id, workflow, $2 - started_at",
+        &[(&json_ids(run_ids)).into(), now_ms.into()],
         |row| {
-            let ended = EndedRun {
+            has_schedule |= row.optional_integer(2)?.is_some();
+            Ok(EndedRun {
                 run_id: row.integer(0)?,
                 status: row.parsed(1, RunStatus::parse)?,
                 workflow: row.lossy_text(3)?.unwrap_or_default(),
                 took_ms: row.optional_integer(4)?,
-            };
-            Ok((ended, row.optional_integer(2)?))
+            })
         },
     )?;
-    ended.retain(|(run, _schedule_id)| run.status.is_terminal());
-    if ended.iter().any(|(_run, schedule_id)| schedule_id.is_some()) {
+    if has_schedule {
         // An occurrence may wait for it.
         connection.hint(Hints::DUE);
     }
-    Ok(ended.into_iter().map(|(run, _schedule_id)| run).collect())
+    Ok(ended)
 }
