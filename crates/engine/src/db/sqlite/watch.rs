@@ -7,8 +7,12 @@
 //! word comes too early. So after a change it is looked several times, at growing distances. A change
 //! that may be this process's own is looked at later, every 50 ms: after its own commits the writer looks
 //! anyway.
+//!
+//! Who commits through this library says so at the right moment: it gives the WAL file a new time, of which the
+//! kernel tells as well, and apart from changes. Other programs do not, and theirs are found by looking.
 
 use std::io;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +21,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
-use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
+use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
+use rustix::fs::{AtFlags, CWD, Timestamps, UTIME_NOW, utimensat};
 
 /// Milliseconds between the looks after a change by somebody else, until nothing more is expected.
 const LOOKS_MS: [i64; 8] = [1, 1, 2, 4, 8, 16, 32, 64];
@@ -27,6 +32,38 @@ const AGAIN: usize = 3;
 /// Changes that may be this process's own are looked at after this time.
 const OWN_MS: i64 = 50;
 
+/// The commits of this process.
+#[derive(Debug, Default)]
+pub(super) struct OwnCommits {
+    begun: AtomicU64,
+    told: AtomicU64,
+}
+
+impl OwnCommits {
+    /// One begins: what changes from now on may be its.
+    pub(super) fn begin(&self) {
+        self.begun.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many have begun.
+    pub(super) fn begun(&self) -> u64 {
+        self.begun.load(Ordering::Relaxed)
+    }
+
+    /// Tells others that one can be seen.
+    pub(super) fn tell(&self, wal: &Path) {
+        self.told.fetch_add(1, Ordering::Relaxed);
+        let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
+        let times = Timestamps { last_access: now, last_modification: now };
+        // A hint that is lost costs others some milliseconds.
+        let _lost = utimensat(CWD, wal, &times, AtFlags::empty());
+    }
+
+    fn told(&self) -> u64 {
+        self.told.load(Ordering::Relaxed)
+    }
+}
+
 /// A thread that calls back when a file changes. Dropping it ends the thread.
 pub(super) struct Watcher {
     stop: Arc<OwnedFd>,
@@ -34,19 +71,18 @@ pub(super) struct Watcher {
 }
 
 impl Watcher {
-    /// Begins to watch a file that exists. `own` counts the commits that this process has
-    /// begun.
+    /// Begins to watch a file that exists.
     pub(super) fn start(
         file: &Path,
-        own: Arc<AtomicU64>,
+        own: Arc<OwnCommits>,
         look: impl Fn() + Send + 'static,
     ) -> io::Result<Watcher> {
         let changes = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
-        inotify::add_watch(&changes, file, WatchFlags::MODIFY)?;
+        inotify::add_watch(&changes, file, WatchFlags::MODIFY | WatchFlags::ATTRIB)?;
         let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
         let stopped = Arc::clone(&stop);
         // Here and not in the thread, which may run late: a commit in between is one's own.
-        let own_before = own.load(Ordering::Relaxed);
+        let own_before = own.begun();
         let thread = std::thread::Builder::new()
             .name("windlass-watcher".to_owned())
             .spawn(move || Watch { changes, stop: stopped, own }.serve(own_before, look))?;
@@ -66,13 +102,15 @@ impl Drop for Watcher {
 struct Watch {
     changes: OwnedFd,
     stop: Arc<OwnedFd>,
-    own: Arc<AtomicU64>,
+    own: Arc<OwnCommits>,
 }
 
 /// What a wait ended with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Waited {
     Changed,
+    /// Somebody told that a commit can be seen.
+    Committed,
     Quiet,
     Stopped,
 }
@@ -80,21 +118,25 @@ enum Waited {
 impl Watch {
     fn serve(&self, mut own_before: u64, look: impl Fn()) {
         loop {
-            match self.wait(None) {
-                Waited::Changed => {}
+            let waited = self.wait(None);
+            match waited {
+                Waited::Changed | Waited::Committed => {}
                 Waited::Quiet => continue,
                 // Also when the kernel fails: the slow poll of the writer is the net.
                 Waited::Stopped => return,
             }
-            let own_now = self.own.load(Ordering::Relaxed);
+            let own_now = self.own.begun();
             let is_foreign = own_now == std::mem::replace(&mut own_before, own_now);
+            if is_foreign && waited == Waited::Committed {
+                look();
+            }
             let stopped = if is_foreign { self.look_often(&look) } else { self.look_later(&look) };
             if stopped {
                 return;
             }
             if !is_foreign {
                 // All changes of one's own commits up to here are seen: the next change is nobody's yet.
-                own_before = self.own.load(Ordering::Relaxed);
+                own_before = self.own.begun();
             }
         }
     }
@@ -106,8 +148,8 @@ impl Watch {
             next = match self.wait(Some(*wait_ms)) {
                 Waited::Stopped => return true,
                 Waited::Quiet => next + 1,
-                Waited::Changed if next < AGAIN => next + 1,
-                Waited::Changed => AGAIN,
+                Waited::Changed | Waited::Committed if next < AGAIN => next + 1,
+                Waited::Changed | Waited::Committed => AGAIN,
             };
             look();
         }
@@ -119,12 +161,21 @@ impl Watch {
         // Somebody else's change may be among one's own and be seen only after its flush: look again
         // until nothing changes any more.
         let mut is_changing = true;
+        let mut told_before = self.own.told();
         while std::mem::take(&mut is_changing) {
             for _ in 0..OWN_MS / LOOKS_MS[AGAIN] {
                 std::thread::sleep(Duration::from_millis(LOOKS_MS[AGAIN].unsigned_abs()));
                 match self.wait(Some(0)) {
                     Waited::Stopped => return true,
                     Waited::Changed => is_changing = true,
+                    Waited::Committed => {
+                        is_changing = true;
+                        let told = self.own.told();
+                        if told == std::mem::replace(&mut told_before, told) {
+                            // It was not this process that told.
+                            look();
+                        }
+                    }
                     Waited::Quiet => {}
                 }
             }
@@ -150,9 +201,16 @@ impl Watch {
         if files[1].revents().is_empty() {
             return Waited::Quiet;
         }
-        let mut events = [0; 4_096];
-        while rustix::io::read(&self.changes, &mut events).is_ok_and(|read| read > 0) {}
-        Waited::Changed
+        let mut buffer = [const { MaybeUninit::uninit() }; 4_096];
+        let mut events = inotify::Reader::new(&self.changes, &mut buffer);
+        let mut waited = Waited::Changed;
+        // Until nothing is left to be read.
+        while let Ok(event) = events.next() {
+            if event.events().contains(ReadFlags::ATTRIB) {
+                waited = Waited::Committed;
+            }
+        }
+        waited
     }
 }
 
@@ -166,10 +224,10 @@ mod tests {
 
     const SOON: Duration = Duration::from_secs(60);
 
-    fn watched() -> (tempfile::NamedTempFile, Arc<AtomicU64>, Watcher, Receiver<()>) {
+    fn watched() -> (tempfile::NamedTempFile, Arc<OwnCommits>, Watcher, Receiver<()>) {
         let file = tempfile::NamedTempFile::new().expect("a file");
         let (sender, looks) = channel();
-        let own = Arc::new(AtomicU64::new(0));
+        let own = Arc::new(OwnCommits::default());
         let look = move || {
             let _gone = sender.send(());
         };
@@ -193,7 +251,7 @@ mod tests {
     #[test]
     fn a_change_of_ones_own_is_looked_at_once() {
         let (mut file, own, watcher, looks) = watched();
-        own.fetch_add(1, Ordering::Relaxed);
+        own.begin();
         file.write_all(b"x").expect("it is written");
         looks.recv_timeout(SOON).expect("a look");
         drop(watcher);
@@ -204,17 +262,17 @@ mod tests {
     fn a_foreign_change_is_looked_at_often_also_after_several_of_ones_own() {
         let mut file = tempfile::NamedTempFile::new().expect("a file");
         let (sender, looks) = channel();
-        let own = Arc::new(AtomicU64::new(0));
+        let own = Arc::new(OwnCommits::default());
         let (committed, is_first) = (Arc::clone(&own), AtomicBool::new(true));
         let look = move || {
             // Another commit of one's own, whose changes were seen together with the first one's.
             if is_first.swap(false, Ordering::Relaxed) {
-                committed.fetch_add(1, Ordering::Relaxed);
+                committed.begin();
             }
             let _gone = sender.send(());
         };
         let _watcher = Watcher::start(file.path(), Arc::clone(&own), look).expect("the kernel watches");
-        own.fetch_add(1, Ordering::Relaxed);
+        own.begin();
         file.write_all(b"x").expect("it is written");
         looks.recv_timeout(SOON).expect("a look");
         file.write_all(b"x").expect("it is written");
@@ -224,8 +282,38 @@ mod tests {
     }
 
     #[test]
+    fn what_others_tell_of_is_looked_at_at_once() {
+        let (file, _own, _watcher, looks) = watched();
+        OwnCommits::default().tell(file.path());
+        for _ in 0..=LOOKS_MS.len() {
+            looks.recv_timeout(SOON).expect("one more than after a change");
+        }
+    }
+
+    #[test]
+    fn what_others_tell_of_is_looked_at_soon_also_after_ones_own() {
+        const TOLD: i64 = 10;
+        let (mut file, own, _watcher, looks) = watched();
+        let round = || {
+            own.begin();
+            own.tell(file.path());
+            let began = std::time::Instant::now();
+            for _ in 0..TOLD {
+                OwnCommits::default().tell(file.path());
+                looks.recv_timeout(SOON).expect("a look");
+            }
+            began.elapsed()
+        };
+        // At the ends of times that belong to one's own it would take longer; and so may a loaded machine.
+        let at_ends = Duration::from_millis((TOLD * OWN_MS / 2).unsigned_abs());
+        assert!((0..20).any(|_| round() < at_ends), "each waited for its end");
+        file.write_all(b"x").expect("it is written");
+        looks.recv_timeout(SOON).expect("a look at a change");
+    }
+
+    #[test]
     fn a_missing_file_is_an_error() {
-        let own = Arc::new(AtomicU64::new(0));
+        let own = Arc::new(OwnCommits::default());
         assert!(Watcher::start(Path::new("/nonexistent/wal"), own, || {}).is_err());
     }
 }

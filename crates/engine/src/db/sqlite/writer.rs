@@ -17,7 +17,7 @@ use std::time::Duration;
 use super::connection::{SqliteConnection, Statements};
 use super::error::from_sqlite;
 use super::open::wait_while_busy;
-use super::watch::Watcher;
+use super::watch::{OwnCommits, Watcher};
 use crate::clock::Clock;
 use crate::db::WriteOperation;
 use crate::error::{Error, Result, Unavailable};
@@ -48,8 +48,8 @@ const WAL_HUGE_BYTES: u64 = 256 * 1024 * 1024;
 /// What the writer is told.
 enum Message {
     Write(Request),
-    /// The WAL changed: another process may have committed.
-    Look,
+    /// Nothing: the writer is to look by itself from now on.
+    Wake,
 }
 
 struct Request {
@@ -69,7 +69,7 @@ pub(super) struct Writer {
     /// How often it looks for foreign commits by itself; 0 is never.
     tick_ms: Arc<AtomicU64>,
     /// Groups that this writer has begun to commit.
-    commits: Arc<AtomicU64>,
+    commits: Arc<OwnCommits>,
     waiting: AtomicUsize,
     thread: Option<JoinHandle<()>>,
 }
@@ -78,7 +78,7 @@ impl Writer {
     pub(super) fn start(connection: rusqlite::Connection, path: &Path, signals: Signals) -> Result<Writer> {
         let (requests, inbox) = sync_channel(QUEUE_MAX);
         let tick_ms = Arc::new(AtomicU64::new(0));
-        let commits = Arc::new(AtomicU64::new(0));
+        let commits = Arc::new(OwnCommits::default());
         let state = State {
             connection,
             statements: Statements::default(),
@@ -131,7 +131,7 @@ impl Writer {
     }
 
     pub(super) fn commits(&self) -> u64 {
-        self.commits.load(Ordering::Relaxed)
+        self.commits.begun()
     }
 
     pub(super) fn waiting(&self) -> usize {
@@ -146,9 +146,13 @@ impl Writer {
         let requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let Some(requests) = requests else { return };
         let started = Watcher::start(&self.wal, Arc::clone(&self.commits), {
-            let requests = requests.clone();
-            // A full queue means that the writer is awake, and it looks after each group.
-            move || drop(requests.try_send(Message::Look))
+            let state = Arc::clone(&self.state);
+            move || {
+                // Who writes now looks afterwards.
+                if let Ok(mut state) = state.try_lock() {
+                    state.notice_foreign_commits();
+                }
+            }
         });
         let tick_ms = match started {
             Ok(started) => {
@@ -162,13 +166,12 @@ impl Writer {
         };
         self.tick_ms.store(tick_ms, Ordering::Relaxed);
         // Wakes a writer that sleeps without a tick.
-        let _full_or_gone = requests.try_send(Message::Look);
+        let _full_or_gone = requests.try_send(Message::Wake);
     }
 }
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        // The watcher holds an end of the queue.
         drop(self.watcher.lock().unwrap_or_else(PoisonError::into_inner).take());
         drop(self.requests.lock().unwrap_or_else(PoisonError::into_inner).take());
         if let Some(thread) = self.thread.take() {
@@ -181,7 +184,7 @@ impl Message {
     fn request(self) -> Option<Request> {
         match self {
             Message::Write(request) => Some(request),
-            Message::Look => None,
+            Message::Wake => None,
         }
     }
 }
@@ -219,7 +222,7 @@ struct State {
     clock: Clock,
     data_version: i64,
     tick_ms: Arc<AtomicU64>,
-    commits: Arc<AtomicU64>,
+    commits: Arc<OwnCommits>,
     wal: PathBuf,
     wal_looked_ms: i64,
     wal_is_huge: bool,
@@ -287,11 +290,14 @@ impl State {
     /// Commits what can be done in one group's time and answers it; returns the rest.
     fn commit_group(&mut self, mut group: Vec<Request>) -> Vec<Request> {
         // Before anything is written: who watches the WAL must know whose change it sees.
-        self.commits.fetch_add(1, Ordering::Relaxed);
+        self.commits.begin();
         let (results, hints) = match self.run_group(&mut group) {
             Ok((results, hints)) => (results, hints),
             Err(error) => (vec![Err(error); group.len()], Hints::NONE),
         };
+        if hints.intersects(Hints::PENDING | Hints::DUE | Hints::CANCEL) {
+            self.commits.tell(&self.wal);
+        }
         let rest = group.split_off(results.len());
         for (request, result) in group.into_iter().zip(results) {
             // A caller that gave up waiting is no reason to stop.
