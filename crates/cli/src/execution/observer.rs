@@ -23,7 +23,8 @@ const OVERLAP_MS: i64 = 2_000;
 const MIN_SPACING: Duration = Duration::from_millis(40);
 /// The longest time that the cost of looking may put between two looks.
 const MAX_SPACING: Duration = Duration::from_millis(500);
-/// Looking may take one part in so many of the time.
+/// Looking may take one part in so many of the time. Reading the jobs of a large run takes longer than the longest
+/// spacing allows for: they are read less often then.
 const COST_SHARE: u32 = 10;
 /// Failures that are shown with their output; of later ones the reason must do.
 const MAX_TAILS: usize = 20;
@@ -43,6 +44,8 @@ pub(super) struct Observer {
 struct Watched {
     run: Run,
     newest_change_ms: i64,
+    /// When its jobs are read again. The run itself is read in every look: its end is seen at once.
+    jobs_due_at: Instant,
 }
 
 /// How jobs are called.
@@ -67,7 +70,7 @@ impl Observer {
             total += jobs.len();
             let newest_change_ms = jobs.iter().map(|job| job.updated_at).max().unwrap_or(0);
             states.extend(jobs.iter().map(|job| names.state(job)));
-            watched.push(Watched { run, newest_change_ms });
+            watched.push(Watched { run, newest_change_ms, jobs_due_at: Instant::now() });
         }
         let longest = states.iter().map(|state| console::measure_text_width(&state.name)).max();
         let display = Display::for_stderr(time::now_ms(), total, longest.unwrap_or(0));
@@ -154,13 +157,18 @@ impl Watched {
         }
         // The run is read before its jobs: when it is over, so are they.
         self.run = lookup::run(database, self.run.id)?;
+        let began = Instant::now();
         let jobs = if self.run.status.is_terminal() {
             // All of them once more: a clock that was set back could have hidden a change.
             database.ask(|store| store.jobs_of_run(self.run.id))?
+        } else if began < self.jobs_due_at {
+            return Ok(Vec::new());
         } else {
             let since_ms = self.newest_change_ms - OVERLAP_MS;
             database.ask(|store| store.changed_jobs(self.run.id, since_ms))?
         };
+        // Of a large run this takes long, and those who execute it need the processor.
+        self.jobs_due_at = began + began.elapsed() * COST_SHARE;
         let newest = jobs.iter().map(|job| job.updated_at).max();
         self.newest_change_ms = newest.unwrap_or(0).max(self.newest_change_ms);
         Ok(jobs)
