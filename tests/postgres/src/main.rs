@@ -1,7 +1,7 @@
 //! A server to try things on: prints its address, and lets it go when standard input ends (Ctrl-D).
 //!
-//! Usage: `windlass-test-server [shared|private]`: the one that the tests share (default), or one of its
-//! own.
+//! Usage: `windlass-test-server [shared|private|durable]`: the one that the tests share (default), one of its
+//! own, or one of its own that flushes each commit to the disk, for measuring.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -13,8 +13,9 @@ fn main() -> io::Result<ExitCode> {
     match which.as_str() {
         "shared" => serve(SharedServer::get().url())?,
         "private" => serve(&PrivateServer::new(&[]).url())?,
+        "durable" => serve(&PrivateServer::new(&[("fsync", "on"), ("full_page_writes", "on")]).url())?,
         _neither => {
-            eprintln!("usage: windlass-test-server [shared|private]");
+            eprintln!("usage: windlass-test-server [shared|private|durable]");
             return Ok(ExitCode::from(2));
         }
     }

@@ -11,7 +11,8 @@ use windlass_tests::binary::repository;
 fn pages() -> Vec<(PathBuf, String)> {
     let root = repository();
     let guide = fs::read_dir(root.join("docs/guide")).expect("there is a guide").flatten();
-    let mut paths: Vec<PathBuf> = guide.map(|entry| entry.path()).collect();
+    let is_page = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "md");
+    let mut paths: Vec<PathBuf> = guide.map(|entry| entry.path()).filter(is_page).collect();
     paths.extend(["README.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(|name| root.join(name)));
     paths.sort();
     let read = |path: PathBuf| {

@@ -22,3 +22,50 @@ fn the_soak_wants_a_seed_and_rounds() {
     let outcome = sandbox.start(command).wait().exited(2);
     assert!(outcome.stderr.contains("usage"), "{outcome:?}");
 }
+
+#[test]
+fn the_guide_to_performance_says_what_the_record_says() {
+    let sandbox = Sandbox::new();
+    let script = repository().join("scripts/draw_performance.py");
+    let mut check = Command::new("python3");
+    check.arg(&script);
+    let outcome = sandbox.start(sandbox.prepared(check, &["--check"])).wait().exited(0);
+    assert_eq!(outcome.stderr, "", "{outcome:?}");
+}
+
+/// On a copy of what it reads, so that a figure can be changed.
+#[test]
+fn a_guide_that_says_something_else_is_found() {
+    let sandbox = Sandbox::new();
+    let copy = sandbox.path("copy");
+    for file in [
+        "scripts/draw_performance.py",
+        "docs/guide/performance.md",
+        "docs/guide/performance/sqlite.json",
+        "docs/guide/performance/postgres.json",
+        "docs/guide/performance/drain.svg",
+        "docs/guide/performance/enqueue.svg",
+        "docs/guide/performance/times.svg",
+    ] {
+        std::fs::create_dir_all(copy.join(file).parent().unwrap()).unwrap();
+        std::fs::copy(repository().join(file), copy.join(file)).unwrap();
+    }
+    let page = copy.join("docs/guide/performance.md");
+    let text = std::fs::read_to_string(&page).unwrap();
+    let cases = [
+        (text.replace("| median |", "| mean |"), "not what the record says: docs/guide/performance.md"),
+        (
+            text.replace("## What was measured", "It does 7,000 jobs a second."),
+            "in no table: 7,000 jobs a second",
+        ),
+        (text.replace("<!-- end: sqlite -->", ""), "must have"),
+    ];
+    for (changed, expected) in cases {
+        assert_ne!(changed, text, "{expected}");
+        std::fs::write(&page, changed).unwrap();
+        let mut check = Command::new("python3");
+        check.arg(copy.join("scripts/draw_performance.py"));
+        let outcome = sandbox.start(sandbox.prepared(check, &["--check"])).wait().exited(1);
+        assert!(outcome.stderr.contains(expected), "{outcome:?}");
+    }
+}
