@@ -18,12 +18,12 @@ pub(crate) struct OnFile {
 }
 
 pub(crate) const ON_FILE: [OnFile; 5] = [
-    OnFile { work: Work::EnqueueOne, commits: 1.0, statements: 3.0, steps: 400.0 },
-    OnFile { work: Work::EnqueueBatch, commits: 0.0003, statements: 0.0015, steps: 280.0 },
-    OnFile { work: Work::Drain, commits: 0.006, statements: 0.05, steps: 620.0 },
+    OnFile { work: Work::EnqueueOne, commits: 1.0, statements: 3.0, steps: 325.0 },
+    OnFile { work: Work::EnqueueBatch, commits: 0.0003, statements: 0.005, steps: 205.0 },
+    OnFile { work: Work::Drain, commits: 0.006, statements: 0.05, steps: 535.0 },
     // Registering the worker is two commits more, and a heartbeat may fall into it.
-    OnFile { work: Work::Chain, commits: 1.03, statements: 13.0, steps: 1_740.0 },
-    OnFile { work: Work::Fan, commits: 0.01, statements: 0.1, steps: 970.0 },
+    OnFile { work: Work::Chain, commits: 1.03, statements: 13.0, steps: 1_600.0 },
+    OnFile { work: Work::Fan, commits: 0.01, statements: 0.1, steps: 835.0 },
 ];
 
 /// How often a server is asked and answers for one job at most.
