@@ -1,6 +1,6 @@
 //! On a file: what the only writer does. What is read beside it waits for nobody and is not counted.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use windlass::{Clock, Random, Store};
 use windlass_engine::db::Database;
@@ -8,6 +8,9 @@ use windlass_engine::db::sqlite::{SqliteDatabase, SqliteOptions};
 
 use crate::ceilings::ON_FILE;
 use crate::work::{Cost, Work, hold};
+
+/// One database of a process is counted at a time.
+static COUNTED: Mutex<()> = Mutex::new(());
 
 #[test]
 fn enqueueing_one_by_one_costs_no_more() {
@@ -36,6 +39,7 @@ fn a_fan_costs_no_more() {
 
 #[track_caller]
 fn stays_below(work: Work) {
+    let _alone = COUNTED.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("windlass.db");
     let (database, costs) = SqliteDatabase::open_counted(&path, &SqliteOptions::default()).unwrap();

@@ -1,12 +1,11 @@
 //! What the writer's statements cost, in units that do not depend on the machine: for tests that hold ceilings.
 //!
-//! SQLite calls a plain function whenever a statement of a traced connection ends. Only the writer's thread uses
-//! the writer's connection, so what is counted lies in a variable of that thread.
+//! SQLite calls a plain function whenever a statement of a traced connection ends, which knows nothing of where it is
+//! called for. So one database of a process is counted at a time: the one that was opened last for it.
 
-use std::cell::RefCell;
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rusqlite::StatementStatus;
 use rusqlite::trace::{TraceEvent, TraceEventCodes};
@@ -39,29 +38,25 @@ struct Counting {
     steps_before: HashMap<String, i32>,
 }
 
-thread_local! {
-    static COUNTING: RefCell<Option<Counting>> = const { RefCell::new(None) };
-}
+static COUNTING: Mutex<Option<Counting>> = Mutex::new(None);
 
-/// Has the connection tell of every statement that ends.
-pub(super) fn trace(connection: &rusqlite::Connection) {
+/// Counts what the statements of a connection cost from now on, and of no other one any more.
+pub(super) fn count(connection: &rusqlite::Connection) -> Arc<Costs> {
+    let counting = Counting::default();
+    let costs = Arc::clone(&counting.costs);
+    *COUNTING.lock().unwrap_or_else(PoisonError::into_inner) = Some(counting);
     connection.trace_v2(TraceEventCodes::SQLITE_TRACE_PROFILE, Some(note));
-}
-
-/// Counts what connections of this thread tell from now on.
-pub(super) fn count_on_this_thread(costs: Arc<Costs>) {
-    COUNTING.set(Some(Counting { costs, steps_before: HashMap::new() }));
+    costs
 }
 
 fn note(event: TraceEvent<'_>) {
     let TraceEvent::Profile(statement, _duration) = event else { return };
-    COUNTING.with_borrow_mut(|counting| {
-        let Some(Counting { costs, steps_before }) = counting else { return };
-        let steps = statement.get_status(StatementStatus::VmStep);
-        let before = steps_before.insert(statement.sql().into_owned(), steps).unwrap_or(0);
-        // Fewer than before: it was prepared anew.
-        let new = if steps >= before { steps - before } else { steps };
-        costs.statements.fetch_add(1, Ordering::Relaxed);
-        costs.vm_steps.fetch_add(u64::try_from(new).unwrap_or(0), Ordering::Relaxed);
-    });
+    let mut counting = COUNTING.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(Counting { costs, steps_before }) = &mut *counting else { return };
+    let steps = statement.get_status(StatementStatus::VmStep);
+    let before = steps_before.insert(statement.sql().into_owned(), steps).unwrap_or(0);
+    // Fewer than before: it was prepared anew.
+    let new = if steps >= before { steps - before } else { steps };
+    costs.statements.fetch_add(1, Ordering::Relaxed);
+    costs.vm_steps.fetch_add(u64::try_from(new).unwrap_or(0), Ordering::Relaxed);
 }

@@ -47,22 +47,15 @@ impl SqliteDatabase {
         SqliteDatabase::over(open::open_writer(path, options)?, path)
     }
 
-    /// The same, and counts what the writer's statements cost. That costs something itself: it is for tests.
+    /// The same, and counts what the writer's statements cost: of one database of a process at a time, the one that was
+    /// opened last in this way. That costs something itself: it is for tests.
     ///
     /// # Errors
     /// [`Error::Unavailable`] with the reason, when the file can't be used.
     pub fn open_counted(path: &Path, options: &SqliteOptions) -> Result<(SqliteDatabase, Arc<Costs>)> {
         let connection = open::open_writer(path, options)?;
-        costs::trace(&connection);
-        let database = SqliteDatabase::over(connection, path)?;
-        let counted = Arc::new(Costs::default());
-        let begin = Arc::clone(&counted);
-        let begin = move |_: &mut dyn Connection| {
-            costs::count_on_this_thread(Arc::clone(&begin));
-            Ok(())
-        };
-        database.write("begin to count", Box::new(begin))?;
-        Ok((database, counted))
+        let costs = costs::count(&connection);
+        Ok((SqliteDatabase::over(connection, path)?, costs))
     }
 
     fn over(connection: rusqlite::Connection, path: &Path) -> Result<SqliteDatabase> {
