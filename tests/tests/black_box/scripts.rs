@@ -47,11 +47,11 @@ fn a_guide_that_says_something_else_is_found() {
         "docs/guide/performance/enqueue.svg",
         "docs/guide/performance/times.svg",
     ] {
-        std::fs::create_dir_all(copy.join(file).parent().unwrap()).unwrap();
-        std::fs::copy(repository().join(file), copy.join(file)).unwrap();
+        std::fs::create_dir_all(copy.join(file).parent().expect("a folder")).expect("a folder for the copy");
+        std::fs::copy(repository().join(file), copy.join(file)).expect("a copy of the file");
     }
     let page = copy.join("docs/guide/performance.md");
-    let text = std::fs::read_to_string(&page).unwrap();
+    let text = std::fs::read_to_string(&page).expect("the page");
     let cases = [
         (text.replace("| median |", "| mean |"), "not what the record says: docs/guide/performance.md"),
         (
@@ -62,7 +62,7 @@ fn a_guide_that_says_something_else_is_found() {
     ];
     for (changed, expected) in cases {
         assert_ne!(changed, text, "{expected}");
-        std::fs::write(&page, changed).unwrap();
+        std::fs::write(&page, changed).expect("the changed page");
         let mut check = Command::new("python3");
         check.arg(copy.join("scripts/draw_performance.py"));
         let outcome = sandbox.start(sandbox.prepared(check, &["--check"])).wait().exited(1);
