@@ -46,18 +46,26 @@ impl Stall {
         database: &Database,
         global: &GlobalOptions,
     ) -> Result<Option<String>, Failure> {
-        if activity == Activity::Some {
-            *self = Stall::default();
+        if !self.is_due(activity, Instant::now()) {
             return Ok(None);
         }
-        let idle_since = *self.idle_since.get_or_insert_with(Instant::now);
-        if self.is_told || idle_since.elapsed() < PATIENCE {
-            return Ok(None);
-        }
-        self.idle_since = None;
         let told = explain(run_ids, database, global)?;
         self.is_told = told.is_some();
         Ok(told)
+    }
+
+    /// Whether it is time to ask why.
+    fn is_due(&mut self, activity: Activity, now: Instant) -> bool {
+        if activity == Activity::Some {
+            *self = Stall::default();
+            return false;
+        }
+        let idle_since = *self.idle_since.get_or_insert(now);
+        if self.is_told || now.duration_since(idle_since) < PATIENCE {
+            return false;
+        }
+        self.idle_since = Some(now);
+        true
     }
 }
 
@@ -106,5 +114,36 @@ fn is_obstacle(reason: &Reason) -> bool {
         | Reason::Runs { .. }
         | Reason::WaitsForEvent
         | Reason::Over(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_asked_now_and_then_until_it_is_told_and_anew_after_something_went_on() {
+        let began = Instant::now();
+        let mut stall = Stall::default();
+        let steps = [
+            (0, Activity::None, false),
+            (1, Activity::None, false),
+            (2, Activity::None, true),
+            (3, Activity::None, false),
+            (4, Activity::None, true),
+        ];
+        for (second, activity, expected) in steps {
+            assert_eq!(stall.is_due(activity, began + Duration::from_secs(second)), expected, "{second}");
+        }
+        stall.is_told = true;
+        let later = [
+            (60, Activity::None, false),
+            (61, Activity::Some, false),
+            (62, Activity::None, false),
+            (64, Activity::None, true),
+        ];
+        for (second, activity, expected) in later {
+            assert_eq!(stall.is_due(activity, began + Duration::from_secs(second)), expected, "{second}");
+        }
     }
 }
