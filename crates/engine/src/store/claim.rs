@@ -1,5 +1,6 @@
 //! Claiming: who takes which jobs. One statement claims; it never cleans, sweeps or counts.
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
 use windlass_workflow::OnInterrupt;
@@ -10,7 +11,7 @@ use super::lanes::{Claimable, claimable, has_claimable};
 use super::limits;
 use super::{Store, json_ids};
 use crate::clock::Clock;
-use crate::db::{Connection, Row, Value, all, first};
+use crate::db::{Connection, Row, Value, all};
 use crate::error::Result;
 use crate::signal::Hints;
 use crate::status::WorkerStatus;
@@ -139,17 +140,9 @@ pub(super) fn claim(
     request: &ClaimRequest,
     clock: &Clock,
 ) -> Result<Claims> {
-    // Whoever wants to fence this worker waits until the claim is committed, and then finds its jobs.
-    let status = first(
-        connection,
-        "SELECT status FROM workers WHERE id = $1 {share}",
-        &[request.worker_id.into()],
-        |row| row.parsed(0, WorkerStatus::parse),
-    )?;
-    match status {
-        Some(WorkerStatus::Alive | WorkerStatus::Draining) => {}
-        Some(WorkerStatus::Stopped | WorkerStatus::Dead) | None => return Ok(Claims::Fenced),
-    }
+    let Some(instances) = instances_if_alive(connection, request.worker_id)? else {
+        return Ok(Claims::Fenced);
+    };
     if request.limit == 0 {
         return Ok(Claims::Jobs(Vec::new()));
     }
@@ -160,11 +153,13 @@ pub(super) fn claim(
     // Dated after what it was counted against: no start seems earlier than the end that made room for it.
     let now_ms = clock.now_ms();
     let ids: Vec<i64> = places.iter().map(|place| place.id).collect();
-    let taken = take(connection, &ids, request, now_ms)?;
-    let taken_ids: HashSet<i64> = taken.iter().map(|job| job.id).collect();
-    for (rules, ids) in limited {
-        let ids: Vec<i64> = ids.into_iter().filter(|id| taken_ids.contains(id)).collect();
-        limits::record(connection, &rules, &ids, now_ms)?;
+    let taken = take(connection, &ids, &instances, request, now_ms)?;
+    if !limited.is_empty() {
+        let taken_ids: HashSet<i64> = taken.iter().map(|job| job.id).collect();
+        for (rules, ids) in limited {
+            let ids: Vec<i64> = ids.into_iter().filter(|id| taken_ids.contains(id)).collect();
+            limits::record(connection, &rules, &ids, now_ms)?;
+        }
     }
     let mut started = start_runs(connection, &taken, now_ms)?;
     let mut jobs = keep_sound(connection, taken, request.worker_id, now_ms)?;
@@ -176,6 +171,36 @@ pub(super) fn claim(
     }
     connection.hint(Hints::PROGRESS);
     Ok(Claims::Jobs(jobs))
+}
+
+/// A globally unique name of this database: of each, the first job that was made under it.
+struct Instance {
+    first_job_id: i64,
+    name: String,
+}
+
+/// The names of this database, the last one first; `None` when the worker is fenced.
+fn instances_if_alive(connection: &mut dyn Connection, worker_id: i64) -> Result<Option<Vec<Instance>>> {
+    // Whoever wants to fence this worker waits until the claim is committed, and then finds its jobs.
+    let rows = all(
+        connection,
+        "SELECT worker.status, instances.first_job_id, instances.instance
+         FROM (SELECT status FROM workers WHERE id = $1 {share}) AS worker CROSS JOIN instances",
+        &[worker_id.into()],
+        |row| {
+            let instance = Instance { first_job_id: row.integer(1)?, name: row.text(2)? };
+            Ok((row.parsed(0, WorkerStatus::parse)?, instance))
+        },
+    )?;
+    let status = rows.first().map(|(status, _instance)| *status);
+    Ok(match status {
+        Some(WorkerStatus::Alive | WorkerStatus::Draining) => {
+            let mut instances: Vec<Instance> = rows.into_iter().map(|(_status, instance)| instance).collect();
+            instances.sort_unstable_by_key(|instance| Reverse(instance.first_job_id));
+            Some(instances)
+        }
+        Some(WorkerStatus::Stopped | WorkerStatus::Dead) | None => None,
+    })
 }
 
 /// Fails the jobs whose rows no executor can take, in the transaction that took them; returns the
@@ -215,32 +240,37 @@ fn keep_sound(
 fn take(
     connection: &mut dyn Connection,
     ids: &[i64],
+    instances: &[Instance],
     request: &ClaimRequest,
     now_ms: i64,
 ) -> Result<Vec<Taken>> {
-    let at_once = &ids[..request.idle.min(ids.len())];
+    let chosen: Vec<[Value<'_>; 2]> = ids
+        .iter()
+        .enumerate()
+        .map(|(place, id)| [(*id).into(), i64::from(place < request.idle).into()])
+        .collect();
     // The largest number has no successor: `read_taken` refuses it.
     all(
         connection,
         "UPDATE jobs
          SET status = 'RUNNING', worker_id = $2,
-             attempt = CASE WHEN attempt < 9223372036854775807 THEN attempt + 1 ELSE attempt END,
+             attempt = CASE WHEN jobs.attempt < 9223372036854775807 THEN jobs.attempt + 1 ELSE jobs.attempt END,
              started_at = $3, updated_at = $3, finished_at = NULL
-         WHERE id {in $1} AND {guard status = 'PENDING'}
-           AND (on_interrupt = 'rerun' OR id {in $4})
-         RETURNING id, run_id, name, kind, payload, timeout_ms,
-                   attempt, failures, max_attempts, interruptions, max_interruptions, on_interrupt, retry,
-                   (SELECT instance FROM instances WHERE first_job_id <= jobs.id
-                    ORDER BY first_job_id DESC LIMIT 1),
+         FROM {rows $1: id integer, at_once integer} AS chosen
+         WHERE jobs.id = chosen.id AND {guard jobs.status = 'PENDING'}
+           AND (jobs.on_interrupt = 'rerun' OR chosen.at_once = 1)
+         RETURNING jobs.id, jobs.run_id, jobs.name, jobs.kind, jobs.payload, jobs.timeout_ms, jobs.attempt,
+                   jobs.failures, jobs.max_attempts, jobs.interruptions, jobs.max_interruptions,
+                   jobs.on_interrupt, jobs.retry,
                    (SELECT runs.id FROM runs WHERE runs.id = jobs.run_id AND {guard runs.status = 'PENDING'})",
-        &[(&json_ids(ids)).into(), request.worker_id.into(), now_ms.into(), (&json_ids(at_once)).into()],
-        read_taken,
+        &[Value::rows(&chosen), request.worker_id.into(), now_ms.into()],
+        |row| read_taken(row, instances),
     )
 }
 
-fn read_taken(row: &dyn Row) -> Result<Taken> {
+fn read_taken(row: &dyn Row, instances: &[Instance]) -> Result<Taken> {
     let (id, run_id, timeout_ms) = (row.integer(0)?, row.optional_integer(1)?, row.optional_integer(5)?);
-    let (facts, origin, new_run_id) = (read_facts(row, 6)?, row.text(13)?, row.optional_integer(14)?);
+    let (facts, new_run_id) = (read_facts(row, 6)?, row.optional_integer(13)?);
     let text = |column: usize, what: &str| {
         row.optional_text(column)
             .map_err(|_no_text| format!("the row can't be read: its {what} is no UTF-8 text"))
@@ -252,9 +282,10 @@ fn read_taken(row: &dyn Row) -> Result<Taken> {
                 i64::MAX
             ));
         }
+        let origin = instances.iter().find(|instance| instance.first_job_id <= id);
         Ok(ClaimedJob {
             id,
-            origin: origin.clone(),
+            origin: origin.map(|instance| instance.name.clone()).unwrap_or_default(),
             run_id,
             name: text(2, "name")?,
             kind: text(3, "kind")?.unwrap_or_default(),

@@ -244,7 +244,8 @@ fn write_transitions(connection: &mut dyn Connection, finishes: &[Finish], now_m
             written.ended.push(Ended {
                 job_id: row.integer(0)?,
                 run_id: row.optional_integer(1)?,
-                name: row.lossy_text(2)?,
+                // Others are told the name of what was no success.
+                name: if status == JobStatus::Successful { None } else { row.lossy_text(2)? },
                 status,
                 allow_failure: row.integer(4)? != 0,
             });
