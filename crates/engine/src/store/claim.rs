@@ -165,7 +165,7 @@ pub(super) fn claim(
     let mut jobs = keep_sound(connection, taken, request.worker_id, now_ms)?;
     // RETURNING promises no order.
     let order: HashMap<i64, usize> = ids.iter().enumerate().map(|(index, id)| (*id, index)).collect();
-    jobs.sort_by_key(|job| order.get(&job.id).copied());
+    jobs.sort_by_cached_key(|job| order.get(&job.id).copied());
     for job in &mut jobs {
         job.started_run = job.run_id.and_then(|run_id| started.remove(&run_id));
     }

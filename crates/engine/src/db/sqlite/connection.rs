@@ -96,7 +96,9 @@ impl<'a> SqliteConnection<'a> {
         }
         if let Some(Part { values, .. }) = part {
             let first = index_of(&statement, sql, FIRST_OF_ROWS)?;
-            for (offset, value) in values.iter().enumerate() {
+            // What is not bound is NULL.
+            for (offset, value) in values.iter().enumerate().filter(|(_offset, value)| **value != Value::Null)
+            {
                 statement
                     .raw_bind_parameter(first + offset, Bound { value: *value, part: None })
                     .map_err(failed)?;
