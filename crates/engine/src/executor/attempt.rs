@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value as Json};
 
+use super::contexts::RunContexts;
 use super::output_log::OutputLog;
 use super::shell::Keeper;
 use super::stop::Stop;
@@ -15,6 +16,7 @@ use crate::store::{ClaimedJob, LogStream, RunContext, Store};
 pub struct Attempt {
     pub(super) job: ClaimedJob,
     pub(super) store: Store,
+    pub(super) contexts: Arc<RunContexts>,
     pub(super) instance: Arc<str>,
     pub(super) stop: Stop,
     pub(super) log: Arc<OutputLog>,
@@ -72,8 +74,8 @@ impl Attempt {
     ///
     /// # Errors
     /// The database's.
-    pub fn run(&self) -> Result<Option<RunContext>> {
-        self.job.run_id.map(|run_id| self.store.run_context(run_id)).transpose()
+    pub fn run(&self) -> Result<Option<Arc<RunContext>>> {
+        self.job.run_id.map(|run_id| self.contexts.of(&self.store, run_id)).transpose()
     }
 
     /// The outputs of some jobs of the run, as `{"name": {"output": …}}`.

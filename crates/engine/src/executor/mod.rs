@@ -13,6 +13,7 @@
 //! an executor that has its role.
 
 mod attempt;
+mod contexts;
 mod crew;
 mod dispatcher;
 mod handler;

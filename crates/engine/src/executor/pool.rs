@@ -58,6 +58,7 @@ fn attempt(shared: &Shared, held: &Held, stop: &Stop, log: &Arc<OutputLog>) -> A
     Attempt {
         job: held.job.clone(),
         store: shared.store.clone(),
+        contexts: Arc::clone(&shared.contexts),
         instance: Arc::clone(&shared.instance),
         stop: stop.clone(),
         log: Arc::clone(log),

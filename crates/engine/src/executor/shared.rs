@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex};
 
+use super::contexts::RunContexts;
 use super::dispatcher::Desk;
 use super::handler::Handlers;
 use super::held::{AddedBy, HeldJobs};
@@ -29,6 +30,7 @@ pub(super) enum Mode {
 pub(super) struct Shared {
     pub(super) store: Store,
     pub(super) handlers: Handlers,
+    pub(super) contexts: Arc<RunContexts>,
     pub(super) options: WorkerOptions,
     pub(super) instance: Arc<str>,
     pub(super) held: HeldJobs,
@@ -75,6 +77,7 @@ impl Shared {
         Shared {
             store,
             handlers,
+            contexts: Arc::default(),
             options,
             instance,
             held: HeldJobs::default(),
@@ -124,6 +127,7 @@ impl Shared {
     }
 
     pub(super) fn become_worker(&self, registration: Registration) {
+        self.contexts.forget();
         self.worker_id.store(registration.worker_id, Ordering::Release);
         let _said_otherwise = self.lease_renewed(registration.sent_at_ms);
     }

@@ -34,15 +34,16 @@ pub(super) const ATTEMPT_VARIABLE: &str = "WINDLASS_ATTEMPT";
 
 pub(super) fn build(attempt: &Attempt, payload: &Payload, output_file: &Path) -> Result<Command, Outcome> {
     let run = patiently(attempt, || attempt.run())?;
-    let context = context(attempt, run.as_ref(), &payload.uses)?;
+    let run = run.as_deref();
+    let context = context(attempt, run, &payload.uses)?;
     let mut command = program(payload, &context)?;
     own_environment(&mut command);
-    add_run_environment(&mut command, run.as_ref(), &context)?;
+    add_run_environment(&mut command, run, &context)?;
     for (name, value) in &payload.env {
         command.env(name, render(value, &context, &format!("env.{name}"))?);
     }
     add_job_environment(&mut command, attempt, output_file);
-    if let Some(dir) = folder(payload, run.as_ref(), &context)? {
+    if let Some(dir) = folder(payload, run, &context)? {
         command.current_dir(dir);
     }
     {

@@ -3,7 +3,7 @@
 #
 #   + NAME     an attempt begins: its processes write their output to the file of that name, as 12-3
 #   + GROUP    one of their process groups, as 4711
-#   - ONE      it is gone
+#   - ONE …    these are gone
 #   = INSTANT  the lease is confirmed until then, in hundredths of a second as /proc/uptime counts them
 #   ? .        the lease may be over: from the timer below
 #   . .        the engine ends in order, and nothing runs
@@ -51,7 +51,7 @@ end_everything() {
     [ $# -gt 0 ] || return 0
     for round in 1 2 3 4 5; do
         found=
-        for environment in $(grep -lsxzF "$@" /proc/[0-9]*/environ); do
+        for environment in $(grep -lsxzF "$@" /proc/[0-9]*/environ </dev/null); do
             process=${environment#/proc/}
             kill -9 "${process%/environ}" && found=1
         done 2>/dev/null
@@ -59,7 +59,8 @@ end_everything() {
     done
 }
 
-while [ -z "$bye" ] && read -r change value <&3; do
+# A shell reads a pipe byte by byte, and to redirect it for each message would cost as much again.
+while [ -z "$bye" ] && read -r change value; do
     case $change in
         +)
             live="$live $value"
@@ -67,7 +68,9 @@ while [ -z "$bye" ] && read -r change value <&3; do
             ;;
         -)
             rest=
-            for one in $live; do [ "$one" = "$value" ] || rest="$rest $one"; done
+            for one in $live; do
+                case " $value " in *" $one "*) ;; *) rest="$rest $one" ;; esac
+            done
             live=$rest
             ;;
         =)

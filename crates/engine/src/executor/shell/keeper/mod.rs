@@ -85,12 +85,11 @@ impl Keeper {
     /// Nothing of an attempt runs, or what does may go on.
     pub(super) fn end(&self, attempt: &str, group: Option<Pid>) {
         let mut state = self.lock();
-        let mut message = String::new();
-        for one in group.map(name).into_iter().chain([attempt.to_owned()]) {
-            state.live.remove(&one);
-            message.push_str(&format!("- {one}\n"));
+        let gone: Vec<String> = group.map(name).into_iter().chain([attempt.to_owned()]).collect();
+        for one in &gone {
+            state.live.remove(one);
         }
-        self.tell(&mut state, &message);
+        self.tell(&mut state, &format!("- {}\n", gone.join(" ")));
     }
 
     /// The lease is confirmed until an instant of the clock's monotonic time.
