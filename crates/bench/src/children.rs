@@ -14,10 +14,10 @@ use windlass::store::NewJob;
 use windlass::{Durability, Windlass};
 
 use crate::error::BenchError;
+use crate::interruption::Interruption;
 use crate::machine::{field, kilobytes};
 use crate::noop::{self, NOOP, monotonic_ns};
-use crate::place::{Scratch, Underneath};
-use crate::plan::Plan;
+use crate::place::Scratch;
 use crate::workflows;
 
 /// The variable that names the database to a child.
@@ -77,24 +77,16 @@ pub(crate) struct ChildReport {
 /// # Errors
 /// Whatever the database refuses.
 pub fn execute_child(task: ChildTask, windlass: &Windlass) -> Result<(), BenchError> {
-    // Its parent ends it when it is interrupted.
-    let plan = Plan {
-        parts: Vec::new(),
-        underneath: Underneath::Folder(Default::default()),
-        durability: Durability::Full,
-        rounds: 1,
-        jobs: 1,
-        program: Default::default(),
-        interrupted: Default::default(),
-    };
+    // Its parent ends it.
+    let never = Interruption::default();
     match task {
         ChildTask::Enqueue => enqueue(windlass),
         ChildTask::Drain(jobs) => {
-            let execute = noop::drain(windlass, jobs, &plan)?;
+            let execute = noop::drain(windlass, jobs, &never)?;
             say(0.0, execute.as_secs_f64())
         }
         ChildTask::Graph(jobs) => {
-            let times = noop::run(windlass, graph(jobs), &plan)?;
+            let times = noop::run(windlass, graph(jobs), &never)?;
             say(times.submit.as_secs_f64(), times.run.as_secs_f64())
         }
     }
@@ -163,7 +155,7 @@ pub(crate) fn measure(
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     let mut started = Started { child: command.spawn().map_err(BenchError::machine("start a process"))? };
     let mut output = started.child.stdout.take();
-    noop::wait_until(scratch.plan, "a process", || {
+    noop::wait_until(&scratch.plan.interruption, "a process", || {
         let status = started.child.try_wait().map_err(BenchError::machine("wait for a process"))?;
         match status {
             None => Ok(false),

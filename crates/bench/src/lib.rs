@@ -6,6 +6,7 @@
 mod children;
 mod error;
 mod idle;
+mod interruption;
 mod machine;
 mod noop;
 mod parts;
@@ -19,6 +20,7 @@ mod workflows;
 
 pub use children::{ChildTask, execute_child};
 pub use error::BenchError;
+pub use interruption::Interruption;
 pub use machine::Machine;
 pub use place::Underneath;
 pub use plan::{Part, Plan, Sizes};
@@ -35,7 +37,7 @@ pub const REPORT_VERSION: u32 = 1;
 /// interrupted.
 ///
 /// # Errors
-/// [`BenchError::Interrupted`] when the plan's flag was raised, and whatever the database or the machine refuses.
+/// [`BenchError::Interrupted`] when the plan's flag is raised, and whatever the database or the machine refuses.
 pub fn measure(plan: &Plan, tell: &mut dyn FnMut(&str)) -> Result<Report, BenchError> {
     let scratch = Scratch::new(plan)?;
     let machine = Machine::look(&scratch)?;

@@ -10,7 +10,7 @@ use windlass::workflow::Workflow;
 use windlass::{Attempt, Engine, Handlers, RunStatus, Windlass, WorkerOptions};
 
 use crate::error::BenchError;
-use crate::plan::Plan;
+use crate::interruption::Interruption;
 
 /// The kind of the jobs that stand alone.
 pub(crate) const NOOP: &str = "noop";
@@ -54,12 +54,16 @@ impl Noops {
 }
 
 /// Executes so many jobs that wait, from the start of the worker until the last one's end is committed.
-pub(crate) fn drain(windlass: &Windlass, jobs: usize, plan: &Plan) -> Result<Duration, BenchError> {
+pub(crate) fn drain(
+    windlass: &Windlass,
+    jobs: usize,
+    interruption: &Interruption,
+) -> Result<Duration, BenchError> {
     let noops = Noops::default();
     let began = Instant::now();
     let engine = windlass.start(noops.handlers(), WorkerOptions::default())?;
-    wait_until(plan, "the drain", || Ok(noops.entered() >= jobs))?;
-    wait_until(plan, "the drain", || has_nothing(windlass, &engine))?;
+    wait_until(interruption, "the drain", || Ok(noops.entered() >= jobs))?;
+    wait_until(interruption, "the drain", || has_nothing(windlass, &engine))?;
     Ok(began.elapsed())
 }
 
@@ -77,7 +81,11 @@ pub(crate) struct RunTimes {
 }
 
 /// Submits a workflow, then executes it with handlers that do nothing.
-pub(crate) fn run(windlass: &Windlass, workflow: Workflow, plan: &Plan) -> Result<RunTimes, BenchError> {
+pub(crate) fn run(
+    windlass: &Windlass,
+    workflow: Workflow,
+    interruption: &Interruption,
+) -> Result<RunTimes, BenchError> {
     let jobs = workflow.jobs.len();
     let began = Instant::now();
     let run_id = windlass.submit(new_run(workflow))?.run_id;
@@ -85,8 +93,8 @@ pub(crate) fn run(windlass: &Windlass, workflow: Workflow, plan: &Plan) -> Resul
     let noops = Noops::default();
     let began = Instant::now();
     let _engine = windlass.start(noops.handlers(), WorkerOptions::default())?;
-    wait_until(plan, "the run", || Ok(noops.entered() >= jobs))?;
-    wait_for_run(windlass, run_id, plan)?;
+    wait_until(interruption, "the run", || Ok(noops.entered() >= jobs))?;
+    wait_for_run(windlass, run_id, interruption)?;
     Ok(RunTimes { submit, run: began.elapsed() })
 }
 
@@ -96,9 +104,13 @@ pub(crate) fn new_run(workflow: Workflow) -> NewRun {
 }
 
 /// Waits for the end of a run, which must be a success.
-pub(crate) fn wait_for_run(windlass: &Windlass, run_id: i64, plan: &Plan) -> Result<(), BenchError> {
+pub(crate) fn wait_for_run(
+    windlass: &Windlass,
+    run_id: i64,
+    interruption: &Interruption,
+) -> Result<(), BenchError> {
     let status = || Ok::<_, BenchError>(windlass.store().run(run_id)?.status);
-    wait_until(plan, "the run", || Ok(status()?.is_terminal()))?;
+    wait_until(interruption, "the run", || Ok(status()?.is_terminal()))?;
     match status()? {
         RunStatus::Successful => Ok(()),
         other @ (RunStatus::Pending | RunStatus::Running | RunStatus::Failed | RunStatus::Cancelled) => {
@@ -109,13 +121,13 @@ pub(crate) fn wait_for_run(windlass: &Windlass, run_id: i64, plan: &Plan) -> Res
 
 /// Looks every millisecond whether something is so.
 pub(crate) fn wait_until(
-    plan: &Plan,
+    interruption: &Interruption,
     what: &str,
     mut is_so: impl FnMut() -> Result<bool, BenchError>,
 ) -> Result<(), BenchError> {
     let began = Instant::now();
     while !is_so()? {
-        plan.go_on()?;
+        interruption.go_on()?;
         if began.elapsed() > LIMIT {
             return Err(BenchError::TooLong { what: what.to_owned(), limit_s: LIMIT.as_secs() });
         }

@@ -8,8 +8,9 @@ use tempfile::TempDir;
 use windlass::{Durability, Options, Windlass};
 
 use crate::error::BenchError;
+use crate::interruption::Interruption;
 use crate::plan::{Plan, Sizes};
-use crate::raw::Raw;
+use crate::raw::{Raw, Rows};
 
 /// What lies under the databases that are measured.
 #[derive(Debug, Clone)]
@@ -82,7 +83,7 @@ impl<'p> Scratch<'p> {
 
     /// Another database: an address at first.
     pub(crate) fn fresh(&self) -> Result<Fresh, BenchError> {
-        self.plan.go_on()?;
+        self.plan.interruption.go_on()?;
         let number = self.made.get() + 1;
         self.made.set(number);
         Ok(match &self.root {
@@ -136,11 +137,11 @@ impl Fresh {
     }
 
     /// Rows that are not for now, written by SQL because they are many.
-    pub(crate) fn fill(&self, rows: crate::raw::Rows, plan: &Plan) -> Result<(), BenchError> {
+    pub(crate) fn fill(&self, rows: Rows, interruption: &Interruption) -> Result<(), BenchError> {
         match self {
-            Fresh::Folder(_) => crate::raw::sqlite::fill(&self.address(), rows, plan),
+            Fresh::Folder(_) => crate::raw::sqlite::fill(&self.address(), rows, interruption),
             #[cfg(feature = "postgres")]
-            Fresh::Schema { url, schema } => crate::raw::postgres::fill(url, schema, rows, plan),
+            Fresh::Schema { url, schema } => crate::raw::postgres::fill(url, schema, rows, interruption),
         }
     }
 }

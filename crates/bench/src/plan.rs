@@ -1,13 +1,11 @@
 //! What is to be measured, and how large.
 
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Serialize;
 use windlass::Durability;
 
-use crate::error::BenchError;
+use crate::interruption::Interruption;
 use crate::place::Underneath;
 
 /// A part of what is measured.
@@ -93,16 +91,10 @@ pub struct Plan {
     /// [`crate::execute_child`], and know `serve`.
     pub program: PathBuf,
     /// Raised by who wants it to end.
-    pub interrupted: Arc<AtomicBool>,
+    pub interruption: Interruption,
 }
 
 impl Plan {
-    /// # Errors
-    /// [`BenchError::Interrupted`] when somebody wants it to end.
-    pub(crate) fn go_on(&self) -> Result<(), BenchError> {
-        if self.interrupted.load(Ordering::Relaxed) { Err(BenchError::Interrupted) } else { Ok(()) }
-    }
-
     /// How large each measurement is.
     #[must_use]
     pub fn sizes(&self) -> Sizes {

@@ -45,7 +45,7 @@ fn rate(scratch: &Scratch<'_>, durability: Durability) -> Result<f64, BenchError
     for first in (0..jobs).step_by(ENQUEUE_MAX) {
         windlass.store().enqueue(vec![NewJob::new(NOOP, "null"); ENQUEUE_MAX.min(jobs - first)])?;
     }
-    Ok(per_second(jobs, noop::drain(&windlass, jobs, scratch.plan)?))
+    Ok(per_second(jobs, noop::drain(&windlass, jobs, &scratch.plan.interruption)?))
 }
 
 fn raw(
@@ -56,7 +56,7 @@ fn raw(
 ) -> Result<(), BenchError> {
     let name = name_of(durability);
     let fresh = scratch.fresh()?;
-    let times = fresh.raw(durability)?.rows(scratch.sizes().drain, group, scratch.plan)?;
+    let times = fresh.raw(durability)?.rows(scratch.sizes().drain, group, &scratch.plan.interruption)?;
     let about = format!("raw rows in transactions of {group}, at durability {name}");
     record.machine(
         format!("raw_{name}_{group}_without_insert"),

@@ -41,7 +41,7 @@ pub(crate) fn measure(scratch: &Scratch<'_>, record: &mut Record) -> Result<(), 
             record.windlass(name, about, PerSecond, per_second(jobs / threads * threads, time));
         }
         let fresh = scratch.fresh()?;
-        let time = fresh.raw(durability)?.inserts(sizes.batch, GROUP, scratch.plan)?;
+        let time = fresh.raw(durability)?.inserts(sizes.batch, GROUP, &scratch.plan.interruption)?;
         record.machine(
             "raw_inserts_1000",
             format!("raw rows inserted in transactions of {GROUP}"),

@@ -44,11 +44,11 @@ fn drain(scratch: &Scratch<'_>, jobs: usize) -> Result<Duration, BenchError> {
     let fresh = scratch.fresh()?;
     let windlass = fresh.open(scratch.plan.durability)?;
     windlass.store().enqueue(vec![NewJob::new(NOOP, "null"); jobs])?;
-    noop::drain(&windlass, jobs, scratch.plan)
+    noop::drain(&windlass, jobs, &scratch.plan.interruption)
 }
 
 fn run(scratch: &Scratch<'_>, workflow: Workflow) -> Result<Duration, BenchError> {
     let fresh = scratch.fresh()?;
     let windlass = fresh.open(scratch.plan.durability)?;
-    Ok(noop::run(&windlass, workflow, scratch.plan)?.run)
+    Ok(noop::run(&windlass, workflow, &scratch.plan.interruption)?.run)
 }

@@ -113,7 +113,7 @@ fn starts(
     for sample in 0..=samples {
         std::thread::sleep(rest.pause);
         let acknowledged_ns = enqueue()?;
-        noop::wait_until(scratch.plan, "the start of a job", || Ok(noops.entered() > sample))?;
+        noop::wait_until(&scratch.plan.interruption, "the start of a job", || Ok(noops.entered() > sample))?;
         if sample > 0 {
             // The handler may be entered before the answer has come back.
             let start_ns = (noops.entered_ns() - acknowledged_ns).max(0);

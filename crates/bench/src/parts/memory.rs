@@ -29,7 +29,7 @@ fn drain(scratch: &Scratch<'_>, record: &mut Record) -> Result<(), BenchError> {
     let jobs = scratch.sizes().memory_drain;
     let fresh = scratch.fresh()?;
     drop(fresh.open(scratch.plan.durability)?);
-    fresh.fill(Rows::Pending(jobs), scratch.plan)?;
+    fresh.fill(Rows::Pending(jobs), &scratch.plan.interruption)?;
     let report = children::measure(scratch, &fresh.address(), ChildTask::Drain(jobs))?;
     let about = format!("most memory held while {jobs} jobs are drained");
     record.windlass("drain_peak", about, Bytes, report.peak_bytes as f64);
@@ -56,7 +56,7 @@ fn idle(scratch: &Scratch<'_>, record: &mut Record) -> Result<(), BenchError> {
     let mut command = children::command(scratch, &fresh.address(), &["serve"]);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut started = Started { child: command.spawn().map_err(BenchError::machine("start a process"))? };
-    noop::wait_until(scratch.plan, "the start of `serve`", || {
+    noop::wait_until(&scratch.plan.interruption, "the start of `serve`", || {
         match started.child.try_wait().map_err(BenchError::machine("wait for a process"))? {
             Some(status) => Err(BenchError::Child(format!("`serve` ended with {status}"))),
             None => Ok(!windlass.store().live_workers()?.is_empty()),
@@ -80,5 +80,5 @@ fn idle(scratch: &Scratch<'_>, record: &mut Record) -> Result<(), BenchError> {
 
 fn pause(scratch: &Scratch<'_>, how_long: Duration) -> Result<(), BenchError> {
     let began = Instant::now();
-    noop::wait_until(scratch.plan, "a pause", || Ok(began.elapsed() >= how_long))
+    noop::wait_until(&scratch.plan.interruption, "a pause", || Ok(began.elapsed() >= how_long))
 }

@@ -23,7 +23,7 @@ const COMMITS: f64 = 1.5;
 pub(crate) fn measure(scratch: &Scratch<'_>, record: &mut Record) -> Result<(), BenchError> {
     let (links, jobs) = (scratch.sizes().process_chain, scratch.sizes().process_fan);
     for _round in 0..scratch.plan.rounds {
-        let spawn_ms = ms_each(spawn_chain(links, scratch.plan)?, links);
+        let spawn_ms = ms_each(spawn_chain(links, &scratch.plan.interruption)?, links);
         record.machine("raw_spawn", "start `true` and wait for its end", Milliseconds, spawn_ms);
         let fresh = scratch.fresh()?;
         let commit_ms = ms_each(fresh.raw(scratch.plan.durability)?.commits(links)?, links);
@@ -35,7 +35,7 @@ pub(crate) fn measure(scratch: &Scratch<'_>, record: &mut Record) -> Result<(), 
         );
         let link_ms = ms_each(run(scratch, workflows::chain(links), 1)?, links);
         record.windlass("process_link", "a link of a chain of processes", Milliseconds, link_ms);
-        let rate = per_second(jobs, spawn_fan(jobs, THREADS, scratch.plan)?);
+        let rate = per_second(jobs, spawn_fan(jobs, THREADS, &scratch.plan.interruption)?);
         let about = format!("processes `true` from {THREADS} threads");
         record.machine("raw_spawns", about, PerSecond, rate);
         let rate = per_second(jobs, run(scratch, workflows::wide(jobs), THREADS)?);
@@ -56,7 +56,7 @@ fn run(scratch: &Scratch<'_>, workflow: Workflow, threads: usize) -> Result<Dura
     let threads = i64::try_from(threads).unwrap_or(windlass::THREADS_MAX);
     let _engine =
         windlass.start(Handlers::with_shell(), WorkerOptions { threads, ..WorkerOptions::default() })?;
-    noop::wait_for_run(&windlass, run_id, scratch.plan)?;
+    noop::wait_for_run(&windlass, run_id, &scratch.plan.interruption)?;
     // By the tables' own clock: looking at them takes time itself.
     let run = windlass.store().run(run_id)?;
     let (began, ended) = (run.started_at.unwrap_or_default(), run.finished_at.unwrap_or_default());

@@ -46,7 +46,7 @@ impl Filled {
     fn with(scratch: &Scratch<'_>, rows: usize) -> Result<Filled, BenchError> {
         let fresh = scratch.fresh()?;
         let windlass = fresh.open(scratch.plan.durability)?;
-        fresh.fill(Rows::Behind(rows), scratch.plan)?;
+        fresh.fill(Rows::Behind(rows), &scratch.plan.interruption)?;
         Ok(Filled { windlass, fresh })
     }
 
@@ -60,14 +60,14 @@ impl Filled {
     /// Jobs a second, from the start of the worker until the last end is committed.
     fn rate(&mut self, scratch: &Scratch<'_>, jobs: usize) -> Result<f64, BenchError> {
         self.enqueue(jobs)?;
-        Ok(per_second(jobs, noop::drain(&self.windlass, jobs, scratch.plan)?))
+        Ok(per_second(jobs, noop::drain(&self.windlass, jobs, &scratch.plan.interruption)?))
     }
 
     /// What it grows by for one more job that is enqueued and executed.
     fn bytes_a_job(&mut self, scratch: &Scratch<'_>, jobs: usize) -> Result<f64, BenchError> {
         let before = self.bytes()?;
         self.enqueue(jobs)?;
-        noop::drain(&self.windlass, jobs, scratch.plan)?;
+        noop::drain(&self.windlass, jobs, &scratch.plan.interruption)?;
         Ok((self.bytes()? - before) as f64 / jobs as f64)
     }
 

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use windlass::Durability;
 
 use crate::error::BenchError;
-use crate::plan::Plan;
+use crate::interruption::Interruption;
 
 pub(crate) use spawn::{spawn_chain, spawn_fan};
 
@@ -67,11 +67,16 @@ impl Raw {
     }
 
     /// Inserts, claims and finishes `rows` rows in transactions of `group`.
-    pub(crate) fn rows(&mut self, rows: usize, group: usize, plan: &Plan) -> Result<RawTimes, BenchError> {
-        let insert = self.inserts(rows, group, plan)?;
+    pub(crate) fn rows(
+        &mut self,
+        rows: usize,
+        group: usize,
+        interruption: &Interruption,
+    ) -> Result<RawTimes, BenchError> {
+        let insert = self.inserts(rows, group, interruption)?;
         let mut times = RawTimes { rows, insert, claim: Duration::ZERO, finish: Duration::ZERO };
         for first in (0..rows).step_by(group) {
-            plan.go_on()?;
+            interruption.go_on()?;
             let began = Instant::now();
             let claimed = self.claim(group.min(rows - first))?;
             times.claim += began.elapsed();
@@ -83,10 +88,15 @@ impl Raw {
     }
 
     /// Inserts `rows` rows in transactions of `group`.
-    pub(crate) fn inserts(&mut self, rows: usize, group: usize, plan: &Plan) -> Result<Duration, BenchError> {
+    pub(crate) fn inserts(
+        &mut self,
+        rows: usize,
+        group: usize,
+        interruption: &Interruption,
+    ) -> Result<Duration, BenchError> {
         let began = Instant::now();
         for first in (0..rows).step_by(group) {
-            plan.go_on()?;
+            interruption.go_on()?;
             self.insert(group.min(rows - first))?;
         }
         Ok(began.elapsed())

@@ -5,7 +5,7 @@ use windlass::{Durability, PostgresAddress};
 
 use super::Rows;
 use crate::error::BenchError;
-use crate::plan::Plan;
+use crate::interruption::Interruption;
 
 /// Rows that are written before somebody is asked whether to go on.
 const CHUNK: usize = 100_000;
@@ -135,7 +135,12 @@ pub(crate) fn jobs_bytes(url: &str, schema: &str) -> Result<i64, BenchError> {
 }
 
 /// Writes rows into the tables of Windlass.
-pub(crate) fn fill(url: &str, schema: &str, rows: Rows, plan: &Plan) -> Result<(), BenchError> {
+pub(crate) fn fill(
+    url: &str,
+    schema: &str,
+    rows: Rows,
+    interruption: &Interruption,
+) -> Result<(), BenchError> {
     let mut client = connect(url, schema)?;
     // They are there before anything is measured. Nobody needs to be told of each row.
     client.batch_execute("SET synchronous_commit = off; SET windlass.tells = 'itself'")?;
@@ -144,7 +149,7 @@ pub(crate) fn fill(url: &str, schema: &str, rows: Rows, plan: &Plan) -> Result<(
         Rows::Pending(count) => (count, PENDING),
     };
     for first in (0..count).step_by(CHUNK) {
-        plan.go_on()?;
+        interruption.go_on()?;
         let last = (first + CHUNK).min(count) - 1;
         client.batch_execute(&format!("{columns} FROM generate_series({first}, {last}) AS numbers (n)"))?;
     }

@@ -6,26 +6,31 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::error::BenchError;
-use crate::plan::Plan;
+use crate::interruption::Interruption;
 
 /// Starts `true` and waits for its end, so many times one after the other.
-pub(crate) fn spawn_chain(processes: usize, plan: &Plan) -> Result<Duration, BenchError> {
+pub(crate) fn spawn_chain(processes: usize, interruption: &Interruption) -> Result<Duration, BenchError> {
     let began = Instant::now();
     for _process in 0..processes {
-        plan.go_on()?;
+        interruption.go_on()?;
         spawn()?;
     }
     Ok(began.elapsed())
 }
 
 /// The same on several threads, each with its share.
-pub(crate) fn spawn_fan(processes: usize, threads: usize, plan: &Plan) -> Result<Duration, BenchError> {
+pub(crate) fn spawn_fan(
+    processes: usize,
+    threads: usize,
+    interruption: &Interruption,
+) -> Result<Duration, BenchError> {
     let began = Instant::now();
     std::thread::scope(|scope| {
         let shares =
             (0..threads).map(|thread| processes / threads + usize::from(thread < processes % threads));
-        let threads: Vec<_> =
-            shares.map(|share| scope.spawn(move || spawn_chain(share, plan).map(|_time| ()))).collect();
+        let threads: Vec<_> = shares
+            .map(|share| scope.spawn(move || spawn_chain(share, interruption).map(|_time| ())))
+            .collect();
         let panicked = |_panic| BenchError::Child("a thread that starts processes panicked".to_owned());
         threads.into_iter().try_for_each(|thread| thread.join().map_err(panicked)?)
     })?;

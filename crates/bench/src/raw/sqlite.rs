@@ -7,7 +7,7 @@ use windlass::Durability;
 
 use super::Rows;
 use crate::error::BenchError;
-use crate::plan::Plan;
+use crate::interruption::Interruption;
 
 /// Rows that are written before somebody is asked whether to go on.
 const CHUNK: usize = 100_000;
@@ -90,7 +90,7 @@ impl RawSqlite {
 }
 
 /// Writes rows into the tables of Windlass.
-pub(crate) fn fill(path: &Path, rows: Rows, plan: &Plan) -> Result<(), BenchError> {
+pub(crate) fn fill(path: &Path, rows: Rows, interruption: &Interruption) -> Result<(), BenchError> {
     let connection = Connection::open(path)?;
     connection.busy_timeout(PATIENCE)?;
     // They are there before anything is measured.
@@ -100,7 +100,7 @@ pub(crate) fn fill(path: &Path, rows: Rows, plan: &Plan) -> Result<(), BenchErro
         Rows::Pending(count) => (count, PENDING),
     };
     for first in (0..count).step_by(CHUNK) {
-        plan.go_on()?;
+        interruption.go_on()?;
         let last = (first + CHUNK).min(count) - 1;
         connection.execute_batch(&format!(
             "WITH RECURSIVE numbers (n) AS (SELECT {first} UNION ALL SELECT n + 1 FROM numbers WHERE n < {last})

@@ -3,13 +3,11 @@
 mod text;
 
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use clap::{Args, ValueEnum};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use windlass::Durability;
-use windlass_bench::{BenchError, ChildTask, Part, Plan, Underneath};
+use windlass_bench::{BenchError, ChildTask, Interruption, Part, Plan, Underneath};
 
 use crate::cli::{self, GlobalOptions};
 use crate::database::Database;
@@ -57,6 +55,7 @@ const JOBS_MAX: u64 = 1_000_000;
 /// Rounds and jobs of a default run, which takes about two minutes.
 const ON_FILE: (u64, u64) = (5, 20_000);
 /// The same on a server, where each job takes longer.
+#[cfg(feature = "postgres")]
 const ON_SERVER: (u64, u64) = (3, 10_000);
 
 /// The parts by the names of [`Part`].
@@ -130,9 +129,9 @@ fn plan(global: &GlobalOptions, args: &BenchArgs, place: &Place) -> Result<Plan,
     if parts.is_empty() {
         parts.extend(Part::ALL);
     }
-    let interrupted = Arc::new(AtomicBool::new(false));
+    let interruption = Interruption::default();
     for signal in [SIGINT, SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(&interrupted))
+        signal_hook::flag::register(signal, interruption.flag())
             .map_err(|error| internal(format!("signals cannot be handled: {error}")))?;
     }
     Ok(Plan {
@@ -146,7 +145,7 @@ fn plan(global: &GlobalOptions, args: &BenchArgs, place: &Place) -> Result<Plan,
         jobs: usize::try_from(args.jobs.unwrap_or(jobs)).unwrap_or(1),
         program: std::env::current_exe()
             .map_err(|error| internal(format!("this program cannot be found: {error}")))?,
-        interrupted,
+        interruption,
     })
 }
 
