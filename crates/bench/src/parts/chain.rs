@@ -1,7 +1,7 @@
 //! A run of no-op jobs one after the other: time and commits a link, beside single commits.
 //!
 //! On SQLite the commits of Windlass's only writer are counted: at full durability each is one flush
-//! (`fdatasync`) of the log. The flushes of checkpoints, up to three every thousand pages, are not among them. On
+//! of the log to the disk. The flushes of checkpoints, up to three every thousand pages, are not among them. On
 //! PostgreSQL the transactions are counted that wrote on the whole server meanwhile.
 
 use std::sync::{Arc, Mutex, PoisonError};
