@@ -98,7 +98,7 @@ def row(about, figure, ratio):
 
 # ---------------------------------------------------------------------------------------------------- graphs
 
-WIDTH, LABELS, VALUES, BAR, GAP, GROUP_GAP = 860, 330, 130, 18, 4, 16
+WIDTH, LABELS, VALUES, BAR, GAP, GROUP_GAP = 920, 390, 110, 18, 4, 16
 
 STYLE = """
     text { font: 13px system-ui, sans-serif; fill: #1f2328 }
@@ -146,7 +146,7 @@ def graph(title, groups):
     return "\n".join([head, f"<style>{STYLE}</style>", caption, *body, "</svg>"]) + "\n"
 
 
-def short(text, most=46):
+def short(text, most=60):
     return text if len(text) <= most else text[: most - 1] + "…"
 
 

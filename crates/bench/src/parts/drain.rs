@@ -19,7 +19,7 @@ pub(crate) fn measure(scratch: &Scratch<'_>, record: &mut Record) -> Result<(), 
             let name = name_of(durability);
             record.windlass(
                 format!("drain_{name}"),
-                format!("no-op jobs executed, at durability {name}"),
+                format!("no-op jobs executed, {name}"),
                 PerSecond,
                 rate(scratch, durability)?,
             );
@@ -57,16 +57,15 @@ fn raw(
     let name = name_of(durability);
     let fresh = scratch.fresh()?;
     let times = fresh.raw(durability)?.rows(scratch.sizes().drain, group, &scratch.plan.interruption)?;
-    let about = format!("raw rows in transactions of {group}, at durability {name}");
     record.machine(
         format!("raw_{name}_{group}_without_insert"),
-        format!("{about}: claim, finish"),
+        format!("raw claim and finish, {group} a transaction, {name}"),
         PerSecond,
         times.without_insert(),
     );
     record.machine(
         format!("raw_{name}_{group}"),
-        format!("{about}: insert, claim, finish"),
+        format!("raw insert, claim and finish, {group} a transaction, {name}"),
         PerSecond,
         times.with_insert(),
     );

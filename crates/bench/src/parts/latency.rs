@@ -25,7 +25,7 @@ struct Rest {
 }
 
 /// Longer than whatever a worker still does after its last commit. Odd, so that it falls into step with no clock.
-const IDLE: Rest = Rest { name: "idle", about: "on an idle worker", pause: Duration::from_micros(131_700) };
+const IDLE: Rest = Rest { name: "idle", about: "worker idle", pause: Duration::from_micros(131_700) };
 /// Right after another job.
 const SOON: Rest = Rest { name: "soon", about: "right after another", pause: Duration::from_micros(7_300) };
 /// What is told of the starts of a round.
@@ -70,7 +70,7 @@ pub(crate) fn measure(scratch: &Scratch<'_>, record: &mut Record) -> Result<(), 
 
 fn note(record: &mut Record, starts: &mut Vec<Starts>, name: &str, whose: &str, rest: Rest, ms: Vec<f64>) {
     let name = format!("{name}_{}", rest.name);
-    let about = format!("the start of a job {whose}, {}", rest.about);
+    let about = format!("a job {whose} starts, {}", rest.about);
     for (percent, percentile_name) in PERCENTILES {
         let value = percentile(&ms, percent).unwrap_or(f64::NAN);
         let about = format!("{about}: {percentile_name} of {}", ms.len());

@@ -29,7 +29,7 @@ pub(crate) fn measure(scratch: &Scratch<'_>, record: &mut Record) -> Result<(), 
         let commit_ms = ms_each(fresh.raw(scratch.plan.durability)?.commits(links)?, links);
         record.machine(
             "raw_spawn_and_commits",
-            "the same, and one and a half single commits",
+            "`true`, and one and a half single commits",
             Milliseconds,
             spawn_ms + COMMITS * commit_ms,
         );
