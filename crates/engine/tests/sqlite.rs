@@ -326,3 +326,34 @@ fn nothing_is_left_of_a_backup_that_failed() {
     assert!(matches!(failure, Error::Unavailable { reason: Unavailable::Corrupt(_), .. }), "{failure}");
     assert_eq!(names(folder.path()), ["windlass.db", "windlass.db-shm", "windlass.db-wal"]);
 }
+
+/// They are bound in parts, most of which have more room than rows.
+#[test]
+fn a_set_of_any_number_of_rows_is_written_whole_and_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = open(&folder.path().join("windlass.db")).unwrap();
+    for count in [0, 1, 2, 8, 9, 32, 33, 500, 512, 513, 1_030] {
+        let write = move |connection: &mut dyn Connection| {
+            let names: Vec<String> = (0..count).map(|number| format!("queue {number}")).collect();
+            // Every third has a limit: NULL beside numbers and texts.
+            let rows: Vec<[Value<'_>; 2]> = (0_i64..)
+                .zip(&names)
+                .map(|(number, name)| [name.into(), Some(number).filter(|number| number % 3 == 0).into()])
+                .collect();
+            let sql = "INSERT INTO queues (name, max_running)
+                       SELECT name, most FROM {rows $1: name text, most integer} AS news WHERE $2 = 7
+                       RETURNING name";
+            let returned = all(connection, sql, &[Value::rows(&rows), 7.into()], |row| row.text(0))?;
+            assert_eq!(returned, names);
+            let limits = one(connection, "SELECT count(max_running) FROM queues", &[], |row| row.integer(0))?;
+            assert_eq!(limits, (i64::from(count) + 2) / 3);
+            let removed = connection.execute(
+                "DELETE FROM queues WHERE name IN (SELECT name FROM {rows $1: name text, most integer} AS old)",
+                &[Value::rows(&rows)],
+            )?;
+            assert_eq!(removed, names.len() as u64);
+            Ok(())
+        };
+        assert_eq!(database.write("write a set", Box::new(write)), Ok(()), "{count} rows");
+    }
+}

@@ -1,6 +1,6 @@
 //! Values that go into statements and come out of rows, and the three ways to read rows.
 
-use serde_json::Value as Json;
+use serde::{Serialize, Serializer};
 
 use crate::db::Connection;
 use crate::error::{Error, Result};
@@ -32,22 +32,17 @@ impl<'a> Value<'a> {
     pub fn rows<const WIDTH: usize>(rows: &'a [[Value<'a>; WIDTH]]) -> Value<'a> {
         Value::Rows { values: rows.as_flattened(), width: WIDTH }
     }
+}
 
-    /// A set of rows as a JSON list of lists.
-    #[must_use]
-    pub(super) fn rows_to_json(values: &[Value<'_>], width: usize) -> String {
-        let rows: Vec<Vec<Json>> =
-            values.chunks(width.max(1)).map(|row| row.iter().map(Value::as_json).collect()).collect();
-        Json::from(rows).to_string()
-    }
-
-    fn as_json(&self) -> Json {
+/// As JSON; a set of rows is a list of lists.
+impl Serialize for Value<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
         match self {
-            Value::Null => Json::Null,
-            Value::Integer(value) => Json::from(*value),
-            Value::Real(value) => Json::from(*value),
-            Value::Text(text) => Json::from(*text),
-            Value::Rows { values, width } => Json::from(Value::rows_to_json(values, *width)),
+            Value::Null => serializer.serialize_unit(),
+            Value::Integer(value) => serializer.serialize_i64(*value),
+            Value::Real(value) => serializer.serialize_f64(*value),
+            Value::Text(text) => serializer.serialize_str(text),
+            Value::Rows { values, width } => serializer.collect_seq(values.chunks((*width).max(1))),
         }
     }
 }

@@ -140,8 +140,10 @@ fn bind<'a>(sql: &str, parameters: &[Value<'a>]) -> Vec<(Bound<'a>, Type)> {
                 };
                 (Bound::Text(text), Type::TEXT)
             }
-            Value::Rows { values, width } => {
-                let json = Value::rows_to_json(values, *width);
+            Value::Rows { .. } => {
+                let json = serde_json::to_string(value).unwrap_or_else(|error| {
+                    unreachable!("numbers and texts can always be written as JSON: {error}")
+                });
                 let json = if json.contains("\\u0000") { without_escaped_nul(&json) } else { json };
                 (Bound::Text(Cow::Owned(json)), Type::TEXT)
             }
