@@ -20,7 +20,7 @@ use crate::time;
 /// have been committed later.
 const OVERLAP_MS: i64 = 2_000;
 /// The shortest time between two looks.
-const MIN_SPACING: Duration = Duration::from_millis(40);
+const MIN_SPACING: Duration = Duration::from_millis(10);
 /// The longest time that the cost of looking may put between two looks.
 const MAX_SPACING: Duration = Duration::from_millis(500);
 /// Looking may take one part in so many of the time. Reading the jobs of a large run takes longer than the longest
