@@ -249,6 +249,31 @@ fn another_process_is_heard_of() {
 }
 
 #[test]
+fn other_processes_are_told_of_what_they_wait_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("windlass.db");
+    let database = open(&path).unwrap();
+    database.write("insert", insert("first")).unwrap();
+    let wal = path.with_extension("db-wal");
+    let is_told = |name, hints| {
+        // By another process: opening the file in this one would drop SQLite's locks on it.
+        let touched = std::process::Command::new("touch").args(["-a", "-d", "@1000"]).arg(&wal).status();
+        assert!(touched.unwrap().success());
+        let mut insert = insert(name);
+        let insert_and_hint: WriteOperation = Box::new(move |connection| {
+            connection.hint(hints);
+            insert(connection)
+        });
+        database.write("insert", insert_and_hint).unwrap();
+        let accessed = std::fs::metadata(&wal).unwrap().accessed().unwrap();
+        accessed.duration_since(std::time::UNIX_EPOCH).unwrap() > Duration::from_secs(1_000)
+    };
+    assert!(is_told("a", Hints::PENDING) && is_told("b", Hints::DUE) && is_told("c", Hints::CANCEL));
+    // A chain would tell others of each link; those who show it find it by themselves.
+    assert!(!is_told("d", Hints::PROGRESS));
+}
+
+#[test]
 fn a_backup_is_whole_and_replaces_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let database = open(&folder.path().join("windlass.db")).unwrap();
