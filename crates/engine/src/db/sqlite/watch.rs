@@ -292,23 +292,22 @@ mod tests {
 
     #[test]
     fn what_others_tell_of_is_looked_at_soon_also_after_ones_own() {
-        const TOLD: i64 = 10;
-        let (mut file, own, _watcher, looks) = watched();
-        let round = || {
-            own.begin();
-            own.tell(file.path());
-            let began = std::time::Instant::now();
-            for _ in 0..TOLD {
-                OwnCommits::default().tell(file.path());
-                looks.recv_timeout(SOON).expect("a look");
-            }
-            began.elapsed()
+        let mut file = tempfile::NamedTempFile::new().expect("a file");
+        let changes =
+            inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).expect("the kernel watches");
+        inotify::add_watch(&changes, file.path(), WatchFlags::MODIFY | WatchFlags::ATTRIB).expect("the file");
+        let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).expect("an event"));
+        let watch = Watch { changes, stop, own: Arc::default() };
+        let looks = |watch: &Watch| {
+            let looks = std::cell::Cell::new(0);
+            assert!(!watch.look_later(&|| looks.set(looks.get() + 1)));
+            looks.get()
         };
-        // At the ends of times that belong to one's own it would take longer; and so may a loaded machine.
-        let at_ends = Duration::from_millis((TOLD * OWN_MS / 2).unsigned_abs());
-        assert!((0..20).any(|_| round() < at_ends), "each waited for its end");
+        assert_eq!(looks(&watch), 1, "at the end");
         file.write_all(b"x").expect("it is written");
-        looks.recv_timeout(SOON).expect("a look at a change");
+        assert_eq!(looks(&watch), 2, "once more after a change");
+        OwnCommits::default().tell(file.path());
+        assert_eq!(looks(&watch), 3, "and at once when somebody else tells");
     }
 
     #[test]
