@@ -56,8 +56,9 @@ fn a_chain_goes_on_in_the_thread_that_ended_the_link_before() {
     let threads = threads.lock().unwrap();
     assert_eq!(threads.len(), LINKS);
     let hand_overs = threads.windows(2).filter(|pair| pair[0] != pair[1]).count();
-    // The dispatcher looks by itself now and then.
-    assert!(hand_overs <= LINKS / 5, "{hand_overs} of {LINKS} links were handed over");
+    // The dispatcher looks by itself now and then, the more often the slower a commit is. If it did all the
+    // finishing, any of eight threads or more would go on: about 87 of 100 links would be handed over.
+    assert!(hand_overs <= LINKS * 3 / 5, "{hand_overs} of {LINKS} links were handed over");
     drop(engine);
     bench.assert_sound();
 }
