@@ -30,6 +30,10 @@ const GROUP_MAX: usize = 256;
 /// After this time no operation joins a transaction any more: those done in it wait for its commit, and
 /// so do other processes. One operation may take longer.
 const GROUP_MAX_MS: i64 = 50;
+/// A group waits for as many as the last one had, this part of the time that the last one took, …
+const GATHER_PART: i64 = 2;
+/// … and no longer than this.
+const GATHER_MAX_US: i64 = 1_000;
 /// How often an idle writer looks whether another process committed: the net under the kernel's word.
 const WATCH_TICK_MS: u64 = 1_000;
 /// The same where the kernel tells nothing.
@@ -198,20 +202,50 @@ pub(super) fn wal_of(path: &Path) -> PathBuf {
 
 /// What the writer's thread does until its handle is dropped.
 fn serve(state: &Mutex<State>, inbox: &Receiver<Message>, tick_ms: &AtomicU64) {
+    let clock = Clock::system();
+    let mut last = Group { writes: 0, took_us: 0 };
     loop {
         let first = match tick_ms.load(Ordering::Relaxed) {
             0 => inbox.recv().map_err(|_closed| RecvTimeoutError::Disconnected),
             tick_ms => inbox.recv_timeout(Duration::from_millis(tick_ms)),
         };
-        let first = match first {
-            Ok(message) => Some(message),
-            Err(RecvTimeoutError::Timeout) => None,
+        let mut group: Vec<Request> = match first {
+            Ok(message) => message.request().into_iter().collect(),
+            Err(RecvTimeoutError::Timeout) => Vec::new(),
             Err(RecvTimeoutError::Disconnected) => return,
         };
+        if !group.is_empty() {
+            gather(&mut group, inbox, last, &clock);
+        }
         // While another thread commits, the group gathers.
         let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
-        let waiting = inbox.try_iter().take(GROUP_MAX - 1);
-        state.commit(first.into_iter().chain(waiting).filter_map(Message::request).collect());
+        group.extend(inbox.try_iter().take(GROUP_MAX - group.len()).filter_map(Message::request));
+        let (writes, began_us) = (group.len(), clock.monotonic_us());
+        state.commit(group);
+        if writes > 0 {
+            last = Group { writes, took_us: clock.monotonic_us() - began_us };
+        }
+    }
+}
+
+/// What the last group was.
+#[derive(Clone, Copy)]
+struct Group {
+    writes: usize,
+    took_us: i64,
+}
+
+/// Who was answered together writes again at the same time: the first of them waits a moment for the others, or
+/// it would have a commit of its own, and all others the next one.
+fn gather(group: &mut Vec<Request>, inbox: &Receiver<Message>, last: Group, clock: &Clock) {
+    let until_us = clock.monotonic_us() + (last.took_us / GATHER_PART).min(GATHER_MAX_US);
+    while group.len() < last.writes.min(GROUP_MAX) {
+        let left_us = until_us - clock.monotonic_us();
+        let Ok(left_us @ 1..) = u64::try_from(left_us) else { return };
+        match inbox.recv_timeout(Duration::from_micros(left_us)) {
+            Ok(message) => group.extend(message.request()),
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return,
+        }
     }
 }
 
@@ -380,6 +414,31 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
+
+    fn gathered(already: usize, waiting: usize, last: Group) -> usize {
+        let (requests, inbox) = sync_channel(QUEUE_MAX);
+        let request = || {
+            let (answer, _answered) = sync_channel(1);
+            Request { name: "nothing", operation: Box::new(|_connection| Ok(())), answer }
+        };
+        for _ in 0..waiting {
+            requests.send(Message::Wake).unwrap();
+            requests.send(Message::Write(request())).unwrap();
+        }
+        let mut group: Vec<Request> = (0..already).map(|_| request()).collect();
+        gather(&mut group, &inbox, last, &Clock::system());
+        group.len()
+    }
+
+    #[test]
+    fn a_group_waits_for_as_many_as_the_last_one_had() {
+        let long = i64::MAX;
+        assert_eq!(gathered(1, 5, Group { writes: 1, took_us: long }), 1, "who wrote alone waits for nobody");
+        assert_eq!(gathered(1, 5, Group { writes: 4, took_us: long }), 4);
+        assert_eq!(gathered(1, 5, Group { writes: 4, took_us: 0 }), 1, "no longer than the last one took");
+        assert_eq!(gathered(1, 2, Group { writes: 9, took_us: long }), 3, "and not for ever");
+        assert_eq!(gathered(1, GROUP_MAX, Group { writes: 2 * GROUP_MAX, took_us: long }), GROUP_MAX);
+    }
 
     #[test]
     fn a_transaction_that_could_not_be_taken_back_is_taken_back_later() {
