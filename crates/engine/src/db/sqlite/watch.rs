@@ -45,7 +45,13 @@ impl OwnCommits {
         self.begun.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many have begun.
+    /// The one that began last changed nothing: the kernel tells of none of its changes. If it counted, the next
+    /// change of somebody else would be taken for it.
+    pub(super) fn was_empty(&self) {
+        self.begun.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// How many have begun, without those that were empty.
     pub(super) fn begun(&self) -> u64 {
         self.begun.load(Ordering::Relaxed)
     }
@@ -256,6 +262,17 @@ mod tests {
         looks.recv_timeout(SOON).expect("a look");
         drop(watcher);
         assert!(looks.recv().is_err(), "one look, and the thread is gone");
+    }
+
+    #[test]
+    fn a_commit_of_ones_own_that_changed_nothing_hides_no_change_of_others() {
+        let (mut file, own, _watcher, looks) = watched();
+        own.begin();
+        own.was_empty();
+        file.write_all(b"x").expect("it is written");
+        for _ in LOOKS_MS {
+            looks.recv_timeout(Duration::from_secs(5)).expect("a look at a change of somebody else");
+        }
     }
 
     #[test]

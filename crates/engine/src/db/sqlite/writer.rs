@@ -325,10 +325,14 @@ impl State {
     fn commit_group(&mut self, mut group: Vec<Request>) -> Vec<Request> {
         // Before anything is written: who watches the WAL must know whose change it sees.
         self.commits.begin();
+        let changes_before = self.connection.total_changes();
         let (results, hints) = match self.run_group(&mut group) {
             Ok((results, hints)) => (results, hints),
             Err(error) => (vec![Err(error); group.len()], Hints::NONE),
         };
+        if self.connection.total_changes() == changes_before {
+            self.commits.was_empty();
+        }
         if hints.intersects(Hints::PENDING | Hints::DUE | Hints::CANCEL) {
             self.commits.tell(&self.wal);
         }
