@@ -4,9 +4,8 @@
 //! times a second. Watching a file takes no handle of it, so SQLite's locks are not touched.
 //!
 //! The pages of a commit are written before it is flushed, and only then it can be seen: the kernel's
-//! word comes too early. So after a change it is looked several times, at growing distances. A change
-//! that may be this process's own is looked at later, every 50 ms: after its own commits the writer looks
-//! anyway.
+//! word comes too early. So after a change it is looked several times, at growing distances. After a change
+//! that may be this process's own it is looked every 8 ms: the writer looks after its own commits anyway.
 //!
 //! Who commits through this library says so at the right moment: it gives the WAL file a new time, of which the
 //! kernel tells as well, and apart from changes. Other programs do not, and theirs are found by looking.
@@ -29,8 +28,12 @@ const LOOKS_MS: [i64; 8] = [1, 1, 2, 4, 8, 16, 32, 64];
 /// From here the looks begin again when more changes come: a stream of them is looked at every few
 /// milliseconds.
 const AGAIN: usize = 3;
-/// Changes that may be this process's own are looked at after this time.
+/// After changes that may be this process's own it is looked until nothing has changed for this time, …
 const OWN_MS: i64 = 50;
+/// … and meanwhile at this distance, …
+const LOOK_MS: i64 = 8;
+/// … at which others' word is heard: each of one's own would wake this thread for nothing.
+const STEP_MS: i64 = 1;
 
 /// The commits of this process.
 #[derive(Debug, Default)]
@@ -164,28 +167,32 @@ impl Watch {
 
     /// Returns whether it was stopped.
     fn look_later(&self, look: &impl Fn()) -> bool {
-        // Somebody else's change may be among one's own and be seen only after its flush: look again
-        // until nothing changes any more.
-        let mut is_changing = true;
+        // Somebody else's change may be among one's own, and be seen only after its flush: it is looked again
+        // until nothing has changed for a while.
+        let (mut quiet_ms, mut unseen_ms) = (0, 0);
         let mut told_before = self.own.told();
-        while std::mem::take(&mut is_changing) {
-            for _ in 0..OWN_MS / LOOKS_MS[AGAIN] {
-                std::thread::sleep(Duration::from_millis(LOOKS_MS[AGAIN].unsigned_abs()));
-                match self.wait(Some(0)) {
-                    Waited::Stopped => return true,
-                    Waited::Changed => is_changing = true,
-                    Waited::Committed => {
-                        is_changing = true;
-                        let told = self.own.told();
-                        if told == std::mem::replace(&mut told_before, told) {
-                            // It was not this process that told.
-                            look();
-                        }
+        while quiet_ms < OWN_MS {
+            std::thread::sleep(Duration::from_millis(STEP_MS.unsigned_abs()));
+            (quiet_ms, unseen_ms) = (quiet_ms + STEP_MS, unseen_ms + STEP_MS);
+            match self.wait(Some(0)) {
+                Waited::Stopped => return true,
+                Waited::Quiet => {}
+                Waited::Changed => quiet_ms = 0,
+                Waited::Committed => {
+                    quiet_ms = 0;
+                    let told = self.own.told();
+                    if told == std::mem::replace(&mut told_before, told) {
+                        // It was not this process that told.
+                        unseen_ms = LOOK_MS;
                     }
-                    Waited::Quiet => {}
                 }
             }
-            look();
+            // While it changes; twice after the last change, which may have been on its way; and at the end.
+            let is_due = unseen_ms >= LOOK_MS && quiet_ms <= 2 * LOOK_MS;
+            if is_due || quiet_ms >= OWN_MS {
+                look();
+                unseen_ms = 0;
+            }
         }
         false
     }
@@ -229,6 +236,8 @@ mod tests {
     use super::*;
 
     const SOON: Duration = Duration::from_secs(60);
+    /// Twice on its way and once at the end.
+    const LOOKS_AT_OWN: i32 = 3;
 
     fn watched() -> (tempfile::NamedTempFile, Arc<OwnCommits>, Watcher, Receiver<()>) {
         let file = tempfile::NamedTempFile::new().expect("a file");
@@ -255,13 +264,15 @@ mod tests {
     }
 
     #[test]
-    fn a_change_of_ones_own_is_looked_at_once() {
+    fn a_change_of_ones_own_is_looked_at_seldom() {
         let (mut file, own, watcher, looks) = watched();
         own.begin();
         file.write_all(b"x").expect("it is written");
-        looks.recv_timeout(SOON).expect("a look");
+        for _ in 0..LOOKS_AT_OWN {
+            looks.recv_timeout(SOON).expect("a look");
+        }
         drop(watcher);
-        assert!(looks.recv().is_err(), "one look, and the thread is gone");
+        assert!(looks.recv().is_err(), "no further look, and the thread is gone");
     }
 
     #[test]
@@ -291,7 +302,9 @@ mod tests {
         let _watcher = Watcher::start(file.path(), Arc::clone(&own), look).expect("the kernel watches");
         own.begin();
         file.write_all(b"x").expect("it is written");
-        looks.recv_timeout(SOON).expect("a look");
+        for _ in 0..LOOKS_AT_OWN {
+            looks.recv_timeout(SOON).expect("a look");
+        }
         file.write_all(b"x").expect("it is written");
         for _ in LOOKS_MS {
             looks.recv_timeout(Duration::from_secs(5)).expect("a look at a change of somebody else");
@@ -320,11 +333,31 @@ mod tests {
             assert!(!watch.look_later(&|| looks.set(looks.get() + 1)));
             looks.get()
         };
-        assert_eq!(looks(&watch), 1, "at the end");
         file.write_all(b"x").expect("it is written");
-        assert_eq!(looks(&watch), 2, "once more after a change");
+        assert_eq!(looks(&watch), LOOKS_AT_OWN, "as after a change of one's own");
         OwnCommits::default().tell(file.path());
-        assert_eq!(looks(&watch), 3, "and at once when somebody else tells");
+        assert_eq!(looks(&watch), LOOKS_AT_OWN + 1, "and at once when somebody else tells");
+    }
+
+    #[test]
+    fn while_ones_own_changes_go_on_it_is_looked_at_again_and_again() {
+        let mut file = tempfile::NamedTempFile::new().expect("a file");
+        let changes =
+            inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).expect("the kernel watches");
+        inotify::add_watch(&changes, file.path(), WatchFlags::MODIFY | WatchFlags::ATTRIB).expect("the file");
+        let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).expect("an event"));
+        let watch = Watch { changes, stop, own: Arc::default() };
+        file.write_all(b"x").expect("it is written");
+        let (looks, file) = (std::cell::Cell::new(0), std::cell::RefCell::new(file));
+        // Each of the first looks is followed by another change.
+        let changes = 5;
+        watch.look_later(&|| {
+            looks.set(looks.get() + 1);
+            if looks.get() <= changes {
+                file.borrow_mut().write_all(b"x").expect("it is written");
+            }
+        });
+        assert_eq!(looks.get(), changes + LOOKS_AT_OWN);
     }
 
     #[test]
