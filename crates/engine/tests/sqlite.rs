@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
+use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use windlass_engine::db::sqlite::{SqliteDatabase, SqliteOptions};
 use windlass_engine::db::{Connection, Database, Value, WriteOperation, all, one};
 use windlass_engine::db::{Durability, OpenMode};
@@ -109,6 +110,21 @@ fn many_may_open_a_new_file_at_once() {
     for thread in threads {
         assert_eq!(thread.join().unwrap(), Ok(()));
     }
+}
+
+#[test]
+fn a_new_file_is_begun_without_a_journal_beside_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let watch = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).unwrap();
+    inotify::add_watch(&watch, folder.path(), WatchFlags::CREATE).unwrap();
+    drop(open(&folder.path().join("windlass.db")).unwrap());
+    let mut buffer = [std::mem::MaybeUninit::uninit(); 4096];
+    let mut made = inotify::Reader::new(&watch, &mut buffer);
+    let mut names = Vec::new();
+    while let Ok(event) = made.next() {
+        names.push(event.file_name().unwrap().to_str().unwrap().to_owned());
+    }
+    assert_eq!(names, ["windlass.db", "windlass.db-wal", "windlass.db-shm"]);
 }
 
 #[test]

@@ -34,8 +34,9 @@ const READERS_MAX: u32 = 8;
 pub struct SqliteDatabase {
     path: PathBuf,
     signals: Signals,
-    writer: Writer,
+    // Dropped before the writer: who closes the file last flushes the log, and only the writer has done so before.
     readers: r2d2::Pool<SqliteConnectionManager>,
+    writer: Writer,
 }
 
 impl SqliteDatabase {
@@ -62,7 +63,7 @@ impl SqliteDatabase {
         let signals = Signals::default();
         let readers = open::open_readers(path, READERS_MAX)?;
         let writer = Writer::start(connection, path, signals.clone())?;
-        Ok(SqliteDatabase { path: path.to_owned(), signals, writer, readers })
+        Ok(SqliteDatabase { path: path.to_owned(), signals, readers, writer })
     }
 
     /// The file.

@@ -136,13 +136,21 @@ fn configure(connection: &rusqlite::Connection) -> Result<()> {
         .query_row("PRAGMA page_count", [], |row| row.get(0))
         .map_err(|error| from_sqlite(OPENING, &error))?;
     if pages == 0 {
-        // Can only be chosen before the first table: lets pruning give space back in small steps.
-        connection
-            .pragma_update(None, "auto_vacuum", "INCREMENTAL")
-            .map_err(|error| from_sqlite(OPENING, &error))?;
+        begin_file(connection).map_err(|error| from_sqlite(OPENING, &error))?;
     }
     set_pragma(connection, "foreign_keys", 1)?;
     set_pragma(connection, "temp_store", 2)
+}
+
+/// Writes the first page of a new file. Nobody has been promised anything of it, so it needs neither a journal
+/// beside it nor a flush of its own: with both, a new file would cost eight flushes before its first table. The
+/// switch to WAL flushes the page. Where another process has made the file meanwhile, nothing of this is done to it.
+fn begin_file(connection: &rusqlite::Connection) -> rusqlite::Result<()> {
+    connection.pragma_update_and_check(None, "journal_mode", "MEMORY", |_mode| Ok(()))?;
+    connection.pragma_update(None, "synchronous", "OFF")?;
+    // Can only be chosen before the first table: lets pruning give space back in small steps.
+    connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
+    connection.pragma_update(None, "synchronous", "FULL")
 }
 
 /// A flat millisecond: SQLite's own handler sleeps up to 100 ms while the lock is long free again.
