@@ -17,6 +17,7 @@ mod suggest;
 pub mod template;
 mod tree;
 
+pub use canonical::hash_of_stored;
 pub use draw::{DrawError, Drawing};
 pub use graph::Graph;
 pub use lower::{check_schedule_name, parse};

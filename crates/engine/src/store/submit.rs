@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde::Serialize;
 use serde_json::{Map, Value as Json, json};
 use windlass_workflow::model::OnFull;
-use windlass_workflow::{Action, Job, OnInterrupt, Workflow};
+use windlass_workflow::{Action, Job, OnInterrupt, Workflow, hash_of_stored};
 
 use super::Store;
 use super::admission::admit;
@@ -95,7 +95,8 @@ pub(super) struct Content {
 
 impl Content {
     pub(super) fn of(workflow: &Workflow) -> Content {
-        Content { hash: workflow.hash(), definition: workflow.to_json() }
+        let definition = workflow.to_json();
+        Content { hash: hash_of_stored(&definition), definition }
     }
 }
 
