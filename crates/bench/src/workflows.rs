@@ -1,10 +1,10 @@
 //! The graphs that are measured.
 
-use windlass::workflow::{Action, Job, OnInterrupt, OutputSource, Retry, Workflow};
+use windlass::workflow::Workflow;
 
 /// Each job needs the one before.
 pub(crate) fn chain(links: usize) -> Workflow {
-    workflow("chain", (0..links).map(|link| link.checked_sub(1).into_iter().collect()))
+    Workflow::graph("chain", (0..links).map(|link| link.checked_sub(1).into_iter().collect()))
 }
 
 /// One job, then `width` of them, then one that needs all of these.
@@ -12,7 +12,7 @@ pub(crate) fn fan(width: usize) -> Workflow {
     let first = std::iter::once(Vec::new());
     let middle = (0..width).map(|_job| vec![0]);
     let last = std::iter::once((1..=width).collect());
-    workflow("fan", first.chain(middle).chain(last))
+    Workflow::graph("fan", first.chain(middle).chain(last))
 }
 
 /// Layers of `width` jobs, each of which needs three of the layer before, or as many as it has.
@@ -26,47 +26,12 @@ pub(crate) fn layers(layers: usize, width: usize) -> Workflow {
             needs
         })
     });
-    workflow("layers", needs)
+    Workflow::graph("layers", needs)
 }
 
 /// Jobs that need nothing.
 pub(crate) fn wide(jobs: usize) -> Workflow {
-    workflow("wide", (0..jobs).map(|_job| Vec::new()))
-}
-
-fn workflow(name: &str, needs: impl Iterator<Item = Vec<usize>>) -> Workflow {
-    Workflow {
-        name: name.to_owned(),
-        description: None,
-        timeout_ms: None,
-        params: Vec::new(),
-        env: Default::default(),
-        schedules: Vec::new(),
-        jobs: needs.enumerate().map(|(index, needs)| job(index, needs)).collect(),
-    }
-}
-
-fn job(index: usize, needs: Vec<usize>) -> Job {
-    Job {
-        name: format!("job{index}"),
-        description: None,
-        action: Action::Command(vec!["true".to_owned()]),
-        needs,
-        uses: Vec::new(),
-        env: Default::default(),
-        dir: None,
-        retry: Retry::default(),
-        timeout_ms: None,
-        queue: "default".to_owned(),
-        priority: 0,
-        allow_failure: false,
-        on_interrupt: OnInterrupt::Rerun,
-        max_interruptions: 25,
-        output: OutputSource::File,
-        requires: Vec::new(),
-        version: 0,
-        concurrency: None,
-    }
+    Workflow::graph("wide", (0..jobs).map(|_job| Vec::new()))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The definition of a workflow: parse, check, plan. Pure: no I/O, no clock.
 
+mod build;
 mod canonical;
 pub mod draw;
 pub mod duration;

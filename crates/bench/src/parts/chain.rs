@@ -69,7 +69,7 @@ fn link(scratch: &Scratch<'_>, links: usize) -> Result<Link, BenchError> {
 /// No-op jobs of which the first and the last look. What a look takes is in neither link.
 fn looking(counter: Counter, links: usize, looks: Arc<Mutex<Vec<Result<Look, BenchError>>>>) -> Handlers {
     let mut handlers = Handlers::new();
-    let (first, last) = ("job0".to_owned(), format!("job{}", links - 1));
+    let (first, last) = ("j0".to_owned(), format!("j{}", links - 1));
     handlers.register("shell", move |attempt: &Attempt| {
         let name = attempt.job().name.as_deref();
         let is_first = name == Some(first.as_str());

@@ -13,9 +13,9 @@ use windlass_engine::store::{
 use windlass_engine::transition::{Outcome, Repeat, after_attempt};
 use windlass_engine::{Clock, Random, Store};
 use windlass_test_database::{Access, Sql, TestDatabase, Underneath};
+use windlass_workflow::Workflow;
 use windlass_workflow::model::{Catchup, Overlap, Rule, Schedule};
 use windlass_workflow::model::{Concurrency, OnFull};
-use windlass_workflow::{Action, Job, OnInterrupt, OutputSource, Retry, Workflow};
 
 /// The fields are dropped in their order: the database is closed before it is removed.
 pub struct Bench {
@@ -168,39 +168,7 @@ pub fn failure() -> Outcome {
 
 /// Jobs `0..n`; `needs[i]` are the parents of job `i`.
 pub fn graph(needs: Vec<Vec<usize>>) -> Workflow {
-    let jobs = needs
-        .into_iter()
-        .enumerate()
-        .map(|(index, needs)| Job {
-            name: format!("j{index}"),
-            description: None,
-            action: Action::Command(vec!["true".to_owned()]),
-            needs,
-            uses: Vec::new(),
-            env: Default::default(),
-            dir: None,
-            retry: Retry::default(),
-            timeout_ms: None,
-            queue: "default".to_owned(),
-            priority: 0,
-            allow_failure: false,
-            on_interrupt: OnInterrupt::Rerun,
-            max_interruptions: 25,
-            output: OutputSource::File,
-            requires: Vec::new(),
-            version: 0,
-            concurrency: None,
-        })
-        .collect();
-    Workflow {
-        name: "graph".to_owned(),
-        description: None,
-        timeout_ms: None,
-        params: Vec::new(),
-        env: Default::default(),
-        schedules: Vec::new(),
-        jobs,
-    }
+    Workflow::graph("graph", needs)
 }
 
 /// Fires schedules in every way: what is due, what was missed, what waits, what is stopped for another, and a

@@ -6,47 +6,25 @@ use windlass::{Clock, Random, Store};
 use windlass_engine::db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
 use windlass_test_database::{TestDatabase, Underneath};
 
-use crate::ceilings::ON_SERVER;
+use crate::ceilings::{ON_SERVER, OnServer};
 use crate::proxy::Proxy;
-use crate::work::{Cost, Work, hold};
+use crate::work::{Cost, hold};
 
 #[test]
-fn enqueueing_one_by_one_costs_no_more() {
-    stays_below(Work::EnqueueOne);
+fn a_job_costs_no_more_than_its_ceilings() {
+    hold(ON_SERVER.iter().map(cost).collect());
 }
 
-#[test]
-fn enqueueing_a_batch_costs_no_more() {
-    stays_below(Work::EnqueueBatch);
-}
-
-#[test]
-fn a_drain_costs_no_more() {
-    stays_below(Work::Drain);
-}
-
-#[test]
-fn a_chain_costs_no_more() {
-    stays_below(Work::Chain);
-}
-
-#[test]
-fn a_fan_costs_no_more() {
-    stays_below(Work::Fan);
-}
-
-#[track_caller]
-fn stays_below(work: Work) {
+fn cost(most: &OnServer) -> Cost {
     let folder = tempfile::tempdir().unwrap();
     let database = TestDatabase::made_of(Underneath::Postgres, folder.path());
     let proxy = Proxy::to(&database.address());
     let observer = open(&database.address());
     let store = open(&proxy.address());
     let mut before = 0;
-    work.perform(&store, &observer, || before = proxy.answers());
+    most.work.perform(&store, &observer, || before = proxy.answers());
     let round_trips = proxy.answers() - before;
-    let ceiling = ON_SERVER.iter().find(|ceiling| ceiling.work == work).unwrap();
-    hold(work, &[Cost { unit: "round trips", counted: round_trips, ceiling: ceiling.round_trips }]);
+    Cost { work: most.work, unit: "round trips", counted: round_trips, ceiling: most.round_trips }
 }
 
 fn open(url: &str) -> Store {
