@@ -7,15 +7,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use support::tapped::{Tap, Tapped};
 use support::{graph, noop, request, success};
 use windlass_engine::db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
 use windlass_engine::db::sqlite::{SqliteDatabase, SqliteOptions};
-use windlass_engine::db::{Connection, Database, Dialect, Reach, Row, Value, WriteOperation};
-use windlass_engine::signal::{Hints, Signals};
 use windlass_engine::store::{
     ClaimedJob, Claims, Job, JobFilter, LogLine, LogPosition, LogStream, NewJob, Scope,
 };
-use windlass_engine::{Clock, Error, Random, Result, RunStatus, Store, WorkerStatus};
+use windlass_engine::{Clock, Error, Random, RunStatus, Store, WorkerStatus};
 use windlass_test_server::Schema;
 
 fn in_file(folder: &Path, name: &str, clock: &Clock) -> Store {
@@ -130,93 +129,21 @@ fn a_copy_that_is_refused_leaves_the_target_as_it_was() {
     assert_eq!(all_jobs(&target), all_jobs(&source));
 }
 
-/// A database that counts the transactions which stand open, over all clones.
-#[derive(Clone)]
-struct Watched {
-    database: Arc<SqliteDatabase>,
-    open: Arc<AtomicUsize>,
-}
-
-/// Whoever reads everything at once must be alone: a server ends a transaction that waits so long.
-struct Watching<'a> {
-    connection: &'a mut dyn Connection,
-    open: &'a AtomicUsize,
-}
-
-impl Watching<'_> {
-    fn of(
-        connection: &mut dyn Connection,
-        open: &AtomicUsize,
-        operation: &mut dyn FnMut(&mut dyn Connection) -> Result<()>,
-    ) -> Result<()> {
-        open.fetch_add(1, Ordering::SeqCst);
-        let result = operation(&mut Watching { connection, open });
-        open.fetch_sub(1, Ordering::SeqCst);
-        result
-    }
-}
-
-impl Connection for Watching<'_> {
-    fn query(
-        &mut self,
-        sql: &'static str,
-        parameters: &[Value<'_>],
-        on_row: &mut dyn FnMut(&dyn Row) -> Result<()>,
-    ) -> Result<()> {
-        let reads_everything = sql.contains("{damage}") || sql == "SELECT count(*) FROM job_logs";
-        assert!(!reads_everything || self.open.load(Ordering::SeqCst) == 1, "another one waits for: {sql}");
-        self.connection.query(sql, parameters, on_row)
-    }
-
-    fn execute(&mut self, sql: &'static str, parameters: &[Value<'_>]) -> Result<u64> {
-        self.connection.execute(sql, parameters)
-    }
-
-    fn batch(&mut self, sql: &str) -> Result<()> {
-        self.connection.batch(sql)
-    }
-
-    fn dialect(&self) -> Dialect {
-        self.connection.dialect()
-    }
-
-    fn hint(&mut self, hints: Hints) {
-        self.connection.hint(hints);
-    }
-}
-
-impl Database for Watched {
-    fn read(&self, operation: &mut dyn FnMut(&mut dyn Connection) -> Result<()>) -> Result<()> {
-        self.database.read(&mut |connection| Watching::of(connection, &self.open, operation))
-    }
-
-    fn write(&self, name: &'static str, mut operation: WriteOperation) -> Result<()> {
-        let open = Arc::clone(&self.open);
-        let watched = move |connection: &mut dyn Connection| Watching::of(connection, &open, &mut *operation);
-        self.database.write(name, Box::new(watched))
-    }
-
-    fn signals(&self) -> &Signals {
-        self.database.signals()
-    }
-
-    fn watch(&self) {
-        self.database.watch();
-    }
-
-    fn reach(&self) -> Reach {
-        self.database.reach()
-    }
-}
-
 #[test]
 fn no_transaction_waits_while_the_other_database_is_read_as_a_whole() {
-    let (folder, clock, open) =
-        (tempfile::tempdir().unwrap(), Clock::manual(1_000_000), Arc::new(AtomicUsize::new(0)));
+    let (folder, clock) = (tempfile::tempdir().unwrap(), Clock::manual(1_000_000));
+    let open = Arc::new(AtomicUsize::new(0));
+    let standing = Arc::clone(&open);
+    // Whoever reads everything at once must be alone: a server ends a transaction that waits so long.
+    let tap: Tap = Arc::new(move |_connection, sql, _parameters| {
+        let reads_everything = sql.contains("{damage}") || sql == "SELECT count(*) FROM job_logs";
+        assert!(!reads_everything || standing.load(Ordering::SeqCst) == 1, "another one waits for: {sql}");
+        Ok(())
+    });
     let [source, target] = ["source.db", "target.db"].map(|name| {
         let database = SqliteDatabase::open(&folder.path().join(name), &SqliteOptions::default()).unwrap();
-        let watched = Watched { database: Arc::new(database), open: Arc::clone(&open) };
-        Store::new(Arc::new(watched), clock.clone(), Random::from_seed(1))
+        let tapped = Tapped { inner: database, tap: Arc::clone(&tap), open: Arc::clone(&open) };
+        Store::new(Arc::new(tapped), clock.clone(), Random::from_seed(1))
     });
     source.enqueue(vec![noop()]).unwrap();
     source.copy_to(&target).unwrap();

@@ -7,10 +7,10 @@ mod support;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use support::tapped::{Tap, Tapped};
 use support::{failure, graph, noop, request, success};
 use windlass_engine::db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
-use windlass_engine::db::{Connection, Database, Dialect, Reach, Row, Value, WriteOperation};
-use windlass_engine::signal::{Hints, Signals};
+use windlass_engine::db::{Connection, Value};
 use windlass_engine::store::{Claims, NewJob, Scope};
 use windlass_engine::{Clock, Random, Result, Store};
 use windlass_test_server::Schema;
@@ -21,88 +21,21 @@ const ROWS: i64 = 100_000;
 /// Statements with the plans they had.
 type Plans = Arc<Mutex<BTreeMap<&'static str, Vec<String>>>>;
 
-/// A database that asks for the plan of each statement before it runs it.
-struct Explainer {
-    inner: PostgresDatabase,
-    plans: Plans,
-}
-
-struct ExplainerConnection<'a> {
-    inner: &'a mut dyn Connection,
-    plans: Plans,
-}
-
-impl ExplainerConnection<'_> {
-    fn explain(&mut self, sql: &'static str, parameters: &[Value<'_>]) -> Result<()> {
-        let explain: &'static str = Box::leak(format!("EXPLAIN (COSTS OFF) {sql}").into_boxed_str());
-        let mut plan = Vec::new();
-        self.inner.query(explain, parameters, &mut |row| {
-            plan.push(row.text(0)?);
-            Ok(())
-        })?;
-        self.plans.lock().unwrap().insert(sql, plan);
+/// Asks for the plan of a statement that is about to run.
+fn explain(
+    connection: &mut dyn Connection,
+    sql: &'static str,
+    parameters: &[Value<'_>],
+    plans: &Plans,
+) -> Result<()> {
+    let explain: &'static str = Box::leak(format!("EXPLAIN (COSTS OFF) {sql}").into_boxed_str());
+    let mut plan = Vec::new();
+    connection.query(explain, parameters, &mut |row| {
+        plan.push(row.text(0)?);
         Ok(())
-    }
-}
-
-impl Connection for ExplainerConnection<'_> {
-    fn query(
-        &mut self,
-        sql: &'static str,
-        parameters: &[Value<'_>],
-        on_row: &mut dyn FnMut(&dyn Row) -> Result<()>,
-    ) -> Result<()> {
-        self.explain(sql, parameters)?;
-        self.inner.query(sql, parameters, on_row)
-    }
-
-    fn execute(&mut self, sql: &'static str, parameters: &[Value<'_>]) -> Result<u64> {
-        self.explain(sql, parameters)?;
-        self.inner.execute(sql, parameters)
-    }
-
-    fn batch(&mut self, sql: &str) -> Result<()> {
-        self.inner.batch(sql)
-    }
-
-    fn dialect(&self) -> Dialect {
-        self.inner.dialect()
-    }
-
-    fn hint(&mut self, hints: Hints) {
-        self.inner.hint(hints);
-    }
-}
-
-impl Database for Explainer {
-    fn read(&self, operation: &mut dyn FnMut(&mut dyn Connection) -> Result<()>) -> Result<()> {
-        let plans = Arc::clone(&self.plans);
-        self.inner.read(&mut |connection| {
-            operation(&mut ExplainerConnection { inner: connection, plans: Arc::clone(&plans) })
-        })
-    }
-
-    fn write(&self, name: &'static str, mut operation: WriteOperation) -> Result<()> {
-        let plans = Arc::clone(&self.plans);
-        self.inner.write(
-            name,
-            Box::new(move |connection| {
-                operation(&mut ExplainerConnection { inner: connection, plans: Arc::clone(&plans) })
-            }),
-        )
-    }
-
-    fn signals(&self) -> &Signals {
-        self.inner.signals()
-    }
-
-    fn watch(&self) {
-        self.inner.watch();
-    }
-
-    fn reach(&self) -> Reach {
-        self.inner.reach()
-    }
+    })?;
+    plans.lock().unwrap().insert(sql, plan);
+    Ok(())
 }
 
 /// Everything a worker and a scheduler do all the time, in a large database.
@@ -131,7 +64,9 @@ fn plans() -> BTreeMap<&'static str, Vec<String>> {
         ))
         .unwrap();
     let plans = Plans::default();
-    let database = Arc::new(Explainer { inner, plans: Arc::clone(&plans) });
+    let kept = Arc::clone(&plans);
+    let tap: Tap = Arc::new(move |connection, sql, parameters| explain(connection, sql, parameters, &kept));
+    let database = Arc::new(Tapped::new(inner, tap));
     let store = Store::new(database, clock.clone(), Random::from_seed(1));
     let worker_id = store.register_worker(support::new_worker()).unwrap();
     let run_id = support::submit(&store, graph(vec![vec![], vec![0], vec![0, 1], vec![]]));

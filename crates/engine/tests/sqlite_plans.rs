@@ -8,93 +8,27 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
+use support::tapped::{Tap, Tapped};
 use support::{failure, graph, noop, request, success};
+use windlass_engine::db::Dialect;
 use windlass_engine::db::sqlite::{SqliteDatabase, SqliteOptions};
-use windlass_engine::db::{Connection, Database, Dialect, Reach, Row, Value, WriteOperation};
-use windlass_engine::signal::{Hints, Signals};
 use windlass_engine::store::{Claims, NewJob, Scope};
-use windlass_engine::{Clock, Random, Result, Store};
+use windlass_engine::{Clock, Random, Store};
 use windlass_test_database::TestDatabase;
 
 type Statements = Arc<Mutex<BTreeSet<&'static str>>>;
-
-/// A database that remembers the statements that ran.
-struct Recorder {
-    inner: SqliteDatabase,
-    statements: Statements,
-}
-
-struct RecorderConnection<'a> {
-    inner: &'a mut dyn Connection,
-    statements: Statements,
-}
-
-impl Connection for RecorderConnection<'_> {
-    fn query(
-        &mut self,
-        sql: &'static str,
-        parameters: &[Value<'_>],
-        on_row: &mut dyn FnMut(&dyn Row) -> Result<()>,
-    ) -> Result<()> {
-        self.statements.lock().unwrap().insert(sql);
-        self.inner.query(sql, parameters, on_row)
-    }
-
-    fn execute(&mut self, sql: &'static str, parameters: &[Value<'_>]) -> Result<u64> {
-        self.statements.lock().unwrap().insert(sql);
-        self.inner.execute(sql, parameters)
-    }
-
-    fn batch(&mut self, sql: &str) -> Result<()> {
-        self.inner.batch(sql)
-    }
-
-    fn dialect(&self) -> Dialect {
-        self.inner.dialect()
-    }
-
-    fn hint(&mut self, hints: Hints) {
-        self.inner.hint(hints);
-    }
-}
-
-impl Database for Recorder {
-    fn read(&self, operation: &mut dyn FnMut(&mut dyn Connection) -> Result<()>) -> Result<()> {
-        let statements = Arc::clone(&self.statements);
-        self.inner.read(&mut |connection| {
-            operation(&mut RecorderConnection { inner: connection, statements: Arc::clone(&statements) })
-        })
-    }
-
-    fn write(&self, name: &'static str, mut operation: WriteOperation) -> Result<()> {
-        let statements = Arc::clone(&self.statements);
-        self.inner.write(
-            name,
-            Box::new(move |connection| {
-                operation(&mut RecorderConnection { inner: connection, statements: Arc::clone(&statements) })
-            }),
-        )
-    }
-
-    fn signals(&self) -> &Signals {
-        self.inner.signals()
-    }
-
-    fn watch(&self) {
-        self.inner.watch();
-    }
-
-    fn reach(&self) -> Reach {
-        self.inner.reach()
-    }
-}
 
 /// Everything a worker and a scheduler do all the time.
 fn record(path: &Path) -> BTreeSet<&'static str> {
     let inner = SqliteDatabase::open(path, &SqliteOptions::default()).unwrap();
     let statements = Statements::default();
     let clock = Clock::manual(1_000_000);
-    let database = Arc::new(Recorder { inner, statements: Arc::clone(&statements) });
+    let noted = Arc::clone(&statements);
+    let tap: Tap = Arc::new(move |_connection, sql, _parameters| {
+        noted.lock().unwrap().insert(sql);
+        Ok(())
+    });
+    let database = Arc::new(Tapped::new(inner, tap));
     let store = Store::new(database, clock.clone(), Random::from_seed(1));
     let folder = tempfile::tempdir().unwrap();
     let database = TestDatabase::in_folder(folder.path());

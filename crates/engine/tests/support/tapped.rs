@@ -1,0 +1,95 @@
+//! A database that shows each statement to a test before it runs.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use windlass_engine::Result;
+use windlass_engine::db::{Connection, Database, Dialect, Reach, Row, Value, WriteOperation};
+use windlass_engine::signal::{Hints, Signals};
+
+/// What a test sees, inside the transaction: the statement and its parameters.
+pub type Tap = Arc<dyn Fn(&mut dyn Connection, &'static str, &[Value<'_>]) -> Result<()> + Send + Sync>;
+
+/// A database with a tap.
+pub struct Tapped<D> {
+    pub inner: D,
+    pub tap: Tap,
+    /// Transactions that stand open now, over all databases that share it.
+    pub open: Arc<AtomicUsize>,
+}
+
+impl<D: Database> Tapped<D> {
+    pub fn new(inner: D, tap: Tap) -> Tapped<D> {
+        Tapped { inner, tap, open: Arc::default() }
+    }
+}
+
+/// A connection inside one of its transactions.
+struct TappedConnection<'a> {
+    inner: &'a mut dyn Connection,
+    tap: &'a Tap,
+}
+
+impl Connection for TappedConnection<'_> {
+    fn query(
+        &mut self,
+        sql: &'static str,
+        parameters: &[Value<'_>],
+        on_row: &mut dyn FnMut(&dyn Row) -> Result<()>,
+    ) -> Result<()> {
+        (self.tap)(self.inner, sql, parameters)?;
+        self.inner.query(sql, parameters, on_row)
+    }
+
+    fn execute(&mut self, sql: &'static str, parameters: &[Value<'_>]) -> Result<u64> {
+        (self.tap)(self.inner, sql, parameters)?;
+        self.inner.execute(sql, parameters)
+    }
+
+    fn batch(&mut self, sql: &str) -> Result<()> {
+        self.inner.batch(sql)
+    }
+
+    fn dialect(&self) -> Dialect {
+        self.inner.dialect()
+    }
+
+    fn hint(&mut self, hints: Hints) {
+        self.inner.hint(hints);
+    }
+}
+
+fn within(
+    inner: &mut dyn Connection,
+    tap: &Tap,
+    open: &AtomicUsize,
+    operation: &mut dyn FnMut(&mut dyn Connection) -> Result<()>,
+) -> Result<()> {
+    open.fetch_add(1, Ordering::SeqCst);
+    let result = operation(&mut TappedConnection { inner, tap });
+    open.fetch_sub(1, Ordering::SeqCst);
+    result
+}
+
+impl<D: Database> Database for Tapped<D> {
+    fn read(&self, operation: &mut dyn FnMut(&mut dyn Connection) -> Result<()>) -> Result<()> {
+        self.inner.read(&mut |inner| within(inner, &self.tap, &self.open, operation))
+    }
+
+    fn write(&self, name: &'static str, mut operation: WriteOperation) -> Result<()> {
+        let (tap, open) = (Arc::clone(&self.tap), Arc::clone(&self.open));
+        self.inner.write(name, Box::new(move |inner| within(inner, &tap, &open, &mut *operation)))
+    }
+
+    fn signals(&self) -> &Signals {
+        self.inner.signals()
+    }
+
+    fn watch(&self) {
+        self.inner.watch();
+    }
+
+    fn reach(&self) -> Reach {
+        self.inner.reach()
+    }
+}
