@@ -9,6 +9,7 @@ use std::time::Duration;
 use anstyle::{AnsiColor, Style};
 use clap::builder::StyledStr;
 use clap::builder::styling::Styles;
+use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, ValueEnum};
 use windlass::workflow::limits;
 
@@ -224,8 +225,33 @@ pub(crate) fn parse() -> Cli {
         };
         process::exit(code);
     }
-    let mut matches = command.get_matches();
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let mut matches = command
+        .try_get_matches_from_mut(&arguments)
+        .unwrap_or_else(|error| blame_variable(error, &command, &arguments).exit());
     Cli::from_arg_matches_mut(&mut matches).unwrap_or_else(|error| error.exit())
+}
+
+/// A bad value that came from the environment is blamed on its variable, not on an option that nobody wrote.
+fn blame_variable(mut error: clap::Error, command: &clap::Command, arguments: &[OsString]) -> clap::Error {
+    let Some(ContextValue::String(blamed)) = error.get(ContextKind::InvalidArg) else { return error };
+    let option = blamed.split_whitespace().next().unwrap_or_default().to_owned();
+    let is_written = arguments.iter().any(|argument| {
+        let rest = argument.to_str().and_then(|argument| argument.strip_prefix(&option));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+    });
+    if let (false, Some(variable)) = (is_written, variable_of(&option, command)) {
+        error.insert(ContextKind::InvalidArg, ContextValue::String(variable));
+    }
+    error
+}
+
+/// The variable that sets an option, when there is one.
+fn variable_of(option: &str, command: &clap::Command) -> Option<String> {
+    let name = option.strip_prefix("--")?;
+    let own = command.get_arguments().find(|argument| argument.get_long() == Some(name));
+    own.and_then(|argument| Some(argument.get_env()?.to_str()?.to_owned()))
+        .or_else(|| command.get_subcommands().find_map(|verb| variable_of(option, verb)))
 }
 
 /// The clap command with the grouped help; also what `completions` describes.

@@ -6,6 +6,7 @@ use std::io::{self, IsTerminal};
 use std::sync::OnceLock;
 
 use clap::{Args, ValueEnum};
+use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, Registry, fmt as lines, reload};
@@ -67,6 +68,9 @@ pub(crate) fn start(level: &str, format: LogFormat) {
     // Only a second start could fail, and there is none.
     debug_assert!(started.is_ok());
     let _first = FILTER.set(handle);
+    if let Some(Err(reason)) = from_environment() {
+        tracing::error!(reason, "RUST_LOG is not used");
+    }
 }
 
 /// Shows another level from now on, unless `RUST_LOG` asks for something.
@@ -76,6 +80,46 @@ pub(crate) fn set_level(level: &str) {
 }
 
 fn filter(level: &str) -> EnvFilter {
-    let wanted = std::env::var(EnvFilter::DEFAULT_ENV).ok().filter(|wanted| !wanted.trim().is_empty());
-    wanted.and_then(|wanted| EnvFilter::try_new(wanted).ok()).unwrap_or_else(|| EnvFilter::new(level))
+    match from_environment() {
+        Some(Ok(wanted)) => wanted,
+        Some(Err(_)) | None => EnvFilter::new(level),
+    }
+}
+
+/// What `RUST_LOG` asks for, or why that can't be.
+fn from_environment() -> Option<Result<EnvFilter, String>> {
+    let wanted = std::env::var_os(EnvFilter::DEFAULT_ENV)?.to_string_lossy().into_owned();
+    (!wanted.trim().is_empty()).then(|| parse(&wanted))
+}
+
+/// A word alone that is no level would be taken for the part of a program of which all is shown, and nothing else: the
+/// log would be silent.
+fn parse(wanted: &str) -> Result<EnvFilter, String> {
+    let is_known = |word: &str| {
+        word.contains(['=', '[']) || word.starts_with("windlass") || word.parse::<LevelFilter>().is_ok()
+    };
+    let words: Vec<&str> = wanted.split(',').map(str::trim).filter(|word| !word.is_empty()).collect();
+    match words.iter().find(|word| !is_known(word)) {
+        Some(word) => {
+            Err(format!("`{word}` is no level: write error, warn, info, debug, trace or off, or PART=LEVEL"))
+        }
+        None => EnvFilter::try_new(words.join(",")).map_err(|error| format!("`{wanted}`: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_level_is_refused() {
+        for wanted in
+            ["warn", "DEBUG", "off", "3", "windlass_engine", "info,rustls=trace", " info , ", "[a{b=1}]"]
+        {
+            assert!(parse(wanted).is_ok(), "{wanted}");
+        }
+        for wanted in ["verbose", "info,verbose", "windlass=loud", "rustls"] {
+            assert!(parse(wanted).is_err(), "{wanted}");
+        }
+    }
 }

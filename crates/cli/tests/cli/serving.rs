@@ -113,6 +113,27 @@ fn the_command_line_wins_over_the_environment_and_that_over_the_file() {
 }
 
 #[test]
+fn a_bad_value_of_a_variable_is_blamed_on_the_variable() {
+    let bench = Bench::new();
+    let cases = [
+        ("WINDLASS_GRACE", "--grace"),
+        ("WINDLASS_LEASE", "--lease"),
+        ("WINDLASS_DURABILITY", "--durability"),
+        ("WINDLASS_LOG_FORMAT", "--log-format"),
+    ];
+    for (variable, option) in cases {
+        let blamed = check(&bench, &[], &[(variable, "bad")]);
+        blamed.fails(2, &["invalid value 'bad'", &format!("'{variable}'")]);
+        assert!(!blamed.stderr.contains(option), "{blamed:#?}");
+        for written in [vec![option, "worse"], vec![&*format!("{option}=worse")]] {
+            let blamed = check(&bench, &written, &[(variable, "bad")]);
+            blamed.fails(2, &["invalid value 'worse'", option]);
+            assert!(!blamed.stderr.contains(variable), "{blamed:#?}");
+        }
+    }
+}
+
+#[test]
 fn every_mistake_of_a_configuration_is_shown_with_its_place() {
     let bench = Bench::new();
     let broken = "\
@@ -247,6 +268,15 @@ fn the_log_is_lines_or_json_and_its_level_is_chosen() {
     let quiet = Running::start(command).wait();
     quiet.code(0).tells(&[" WARN job failed ", "2/only"]);
     assert!(!quiet.stderr.contains("run started"), "{quiet:#?}");
+
+    bench.windlass(&["submit", "bad.toml"]).code(0);
+    let mut command = bench.command();
+    command.args(["worker", "--until-idle"]).env("RUST_LOG", "verbose");
+    Running::start(command).wait().code(0).tells(&[
+        "ERROR RUST_LOG is not used",
+        "`verbose` is no level: write error, warn, info",
+        " INFO run started",
+    ]);
 }
 
 #[test]
