@@ -43,7 +43,7 @@ fn a_backup_comes_back_with_nothing_that_starts_by_itself() {
     let bench = with_backup();
     let names = texts(&sql(&bench, "backup.db"), "SELECT instance FROM instances");
     sql(&bench, "backup.db").execute_batch(BUSY).unwrap();
-    bench.windlass(&["db", "restore", "backup.db"]).code(0).says(&[
+    bench.windlass(&["db", "restore", "backup.db", "--replace"]).code(0).says(&[
         "windlass.db is restored from backup.db, which is sound",
         "may do nothing any more: 1",
         "schedules that were paused: 1",
@@ -77,6 +77,28 @@ fn a_missing_database_is_made_from_a_backup() {
 }
 
 #[test]
+fn what_has_runs_or_jobs_is_replaced_only_when_that_is_said() {
+    let bench = with_backup();
+    bench.windlass(&["db", "restore", "backup.db"]).fails(
+        2,
+        &[
+            "windlass.db is not restored: it has runs (2) and jobs (4)",
+            "windlass db backup COPY",
+            "windlass db restore backup.db --replace",
+        ],
+    );
+    assert_eq!(runs(&bench), 2);
+    bench.windlass(&["db", "restore", "backup.db", "--replace"]).code(0);
+    assert_eq!(runs(&bench), 1);
+    bench.windlass(&["worker", "--until-idle", "--db", "fresh.db"]).code(0);
+    bench
+        .windlass(&["db", "restore", "backup.db", "--db", "fresh.db"])
+        .code(0)
+        .says(&["fresh.db is restored"]);
+    bench.windlass(&["db", "restore", "--fence", "--replace"]).fails(2, &["cannot be used with"]);
+}
+
+#[test]
 fn nothing_is_replaced_while_a_worker_is_alive() {
     let bench = with_backup();
     let mut worker = bench.start(&["worker"]);
@@ -84,12 +106,12 @@ fn nothing_is_replaced_while_a_worker_is_alive() {
         || texts(&sql(&bench, "windlass.db"), "SELECT status FROM workers WHERE status = 'ALIVE'").len() == 1;
     bench.wait_for("the worker's registration", || is_there().then_some(()));
     bench
-        .windlass(&["db", "restore", "backup.db"])
+        .windlass(&["db", "restore", "backup.db", "--replace"])
         .fails(2, &["not restored: worker", "is alive", "SIGTERM"]);
     assert_eq!(runs(&bench), 2);
     worker.child.kill().unwrap();
     worker.child.wait().unwrap();
-    bench.windlass(&["db", "restore", "backup.db"]).code(0);
+    bench.windlass(&["db", "restore", "backup.db", "--replace"]).code(0);
     assert_eq!(runs(&bench), 1, "a dead one is no reason");
 }
 
@@ -100,7 +122,7 @@ fn who_reads_sees_the_old_database_or_the_new_one() {
     let count = || texts(&reader, "SELECT CAST(id AS TEXT) FROM runs").len();
     reader.execute_batch("BEGIN").unwrap();
     assert_eq!(count(), 2);
-    bench.windlass(&["db", "restore", "backup.db"]).code(0);
+    bench.windlass(&["db", "restore", "backup.db", "--replace"]).code(0);
     assert_eq!(count(), 2, "of its own moment");
     reader.execute_batch("COMMIT").unwrap();
     assert_eq!(count(), 1);
@@ -114,15 +136,17 @@ fn a_backup_that_is_none_changes_nothing() {
     damaged.resize(bytes.len(), 0xa5);
     fs::write(bench.path("damaged.db"), damaged).unwrap();
     bench.write("notes.db", &"these are notes\n".repeat(100));
-    bench.windlass(&["db", "restore", "none.db"]).fails(5, &["no backup at none.db"]);
-    bench.windlass(&["db", "restore", "notes.db"]).fails(6, &["notes.db is not a SQLite database"]);
-    bench.windlass(&["db", "restore", "damaged.db"]).fails(6, &["damaged.db", "damaged"]);
+    bench.windlass(&["db", "restore", "none.db", "--replace"]).fails(5, &["no backup at none.db"]);
+    bench
+        .windlass(&["db", "restore", "notes.db", "--replace"])
+        .fails(6, &["notes.db is not a SQLite database"]);
+    bench.windlass(&["db", "restore", "damaged.db", "--replace"]).fails(6, &["damaged.db", "damaged"]);
     sql(&bench, "backup.db").execute_batch("UPDATE runs SET unfinished_jobs = 9").unwrap();
     bench
-        .windlass(&["db", "restore", "backup.db"])
+        .windlass(&["db", "restore", "backup.db", "--replace"])
         .fails(2, &["breaks 2 rules", "run 1 counts 9", "--force"]);
     assert_eq!(runs(&bench), 2, "none of them");
-    bench.windlass(&["db", "restore", "backup.db", "--force"]).code(0);
+    bench.windlass(&["db", "restore", "backup.db", "--force", "--replace"]).code(0);
     assert_eq!(runs(&bench), 1);
 }
 

@@ -36,7 +36,7 @@ const EXAMPLES: &str = "\
 Examples:
   windlass db check
   windlass db backup /backups/windlass-$(date +%F).db
-  windlass db restore /backups/windlass-2026-11-20.db
+  windlass db restore /backups/windlass-2026-11-20.db --replace
   windlass db prune --older-than 30d";
 
 /// Does what the part of the verb asks for.

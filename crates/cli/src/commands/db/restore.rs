@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::{Value, json};
 use windlass::store::Restored;
-use windlass::{BrokenRules, Error, Unavailable, Windlass};
+use windlass::{BrokenRules, Error, Store, Unavailable, Windlass};
 
 use crate::cli::{GlobalOptions, quoted};
 use crate::database::Database;
@@ -23,8 +23,12 @@ pub(crate) struct RestoreArgs {
 
     /// The rows were brought back by other means (pg_restore): only fence the workers of that time and pause
     /// the schedules
-    #[arg(long, conflicts_with_all = ["backup", "force"])]
+    #[arg(long, conflicts_with_all = ["backup", "force", "replace"])]
     fence: bool,
+
+    /// Replace a database that has runs or jobs: they are gone then
+    #[arg(long)]
+    replace: bool,
 
     /// Restore also a backup whose rows do not fit together, as `windlass db check` finds them
     #[arg(long)]
@@ -33,7 +37,7 @@ pub(crate) struct RestoreArgs {
 
 const EXAMPLES: &str = "\
 Examples:
-  windlass db restore windlass-2026-11-20.db
+  windlass db restore windlass-2026-11-20.db --replace
   windlass --db /var/lib/windlass/jobs.db db restore /backups/jobs.db
   windlass db restore --fence        # after pg_restore
 
@@ -45,14 +49,19 @@ idempotency keys. New jobs get keys of their own. Schedules are paused.";
 pub(crate) fn execute(global: &GlobalOptions, args: &RestoreArgs) -> Result<(), Failure> {
     let place = global.database().place()?;
     let (restored, from) = match &args.backup {
-        Some(backup) => (from_file(global, &place, backup, args.force)?, Some(backup)),
+        Some(backup) => (from_file(global, &place, backup, args)?, Some(backup)),
         None => (Database::as_it_is(global)?.ask(|store| store.settle_restored())?, None),
     };
     let view = view(&place, from.map(PathBuf::as_path), &restored);
     Output { format: global.output }.object(&view, |_| text(global, &place, from, &restored))
 }
 
-fn from_file(global: &GlobalOptions, place: &Place, backup: &Path, force: bool) -> Result<Restored, Failure> {
+fn from_file(
+    global: &GlobalOptions,
+    place: &Place,
+    backup: &Path,
+    args: &RestoreArgs,
+) -> Result<Restored, Failure> {
     let path = match place {
         Place::File(path) => path,
         #[cfg(feature = "postgres")]
@@ -60,10 +69,35 @@ fn from_file(global: &GlobalOptions, place: &Place, backup: &Path, force: bool) 
     };
     if path.symlink_metadata().is_ok() {
         let present = Database::as_it_is(global).map_err(|failure| about_target(path, failure))?;
+        if !args.replace {
+            refuse_to_replace(global, &present, path, backup)?;
+        }
         drop(present);
     }
-    let broken = if force { BrokenRules::Accept } else { BrokenRules::Refuse };
+    let broken = if args.force { BrokenRules::Accept } else { BrokenRules::Refuse };
     Windlass::restore(backup, path, broken).map_err(|error| failure(global, path, backup, error))
+}
+
+/// What nobody has a copy of is not deleted for a word that may have been mistyped.
+fn refuse_to_replace(
+    global: &GlobalOptions,
+    present: &Database,
+    path: &Path,
+    backup: &Path,
+) -> Result<(), Failure> {
+    let stats = present.ask(Store::stats)?;
+    let (runs, jobs) = (stats.runs.iter().map(|(_status, runs)| runs).sum::<i64>(), stats.jobs.total());
+    if runs == 0 && jobs == 0 {
+        return Ok(());
+    }
+    let restore = global.hint(&format!("db restore {} --replace", quoted(&backup.to_string_lossy())));
+    Err(Failure::Conflict {
+        message: format!(
+            "{} is not restored: it has runs ({runs}) and jobs ({jobs}), and they would be gone",
+            path.display()
+        ),
+        help: format!("`{}` keeps a copy of it, `{restore}` replaces it", global.hint("db backup COPY")),
+    })
 }
 
 fn failure(global: &GlobalOptions, path: &Path, backup: &Path, error: Error) -> Failure {
