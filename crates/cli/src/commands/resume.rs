@@ -45,7 +45,7 @@ fn one(global: &GlobalOptions, database: &Database, run_id: i64, work: &WorkOpti
     let run = lookup::run(database, run_id)?;
     if run.status.is_terminal() {
         output::note(&format!("run {run_id} is over already; there is nothing to carry on"));
-        return execution::conclude(global, database, &[run_id], Shape::One);
+        return execution::conclude(global, database, &[run_id], work, Shape::One);
     }
     execution::execute(global, database, &[run_id], work, Shape::One)
 }

@@ -65,7 +65,7 @@ pub(crate) fn execute(global: &GlobalOptions, args: &RetryArgs) -> Result<(), Fa
     output::note(&format!(
         "{jobs} of run {} will be executed again; `{}` executes them, `{}` shows them",
         run.id,
-        global.hint("worker"),
+        args.work.hint(global, "worker"),
         global.hint(&format!("watch {}", run.id))
     ));
     if global.output == Format::Text {
@@ -83,7 +83,7 @@ fn check(global: &GlobalOptions, run: &Run, args: &RetryArgs) -> Result<(), Fail
             message: format!("run {id} is {}, not over: only what is over can be retried", run.status),
             help: format!(
                 "`{}` carries it on, `{}` stops it first",
-                global.hint(&format!("resume {id}")),
+                args.work.hint(global, &format!("resume {id}")),
                 global.hint(&format!("cancel {id}"))
             ),
         });
@@ -93,7 +93,7 @@ fn check(global: &GlobalOptions, run: &Run, args: &RetryArgs) -> Result<(), Fail
             message: format!("run {id} is SUCCESSFUL: nothing in it failed"),
             help: format!(
                 "`{}` executes a job and everything after it again",
-                global.hint(&format!("retry {id} --from JOB"))
+                args.work.hint(global, &format!("retry {id} --from JOB"))
             ),
         });
     }

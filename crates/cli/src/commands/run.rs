@@ -50,7 +50,7 @@ pub(crate) fn execute(global: &GlobalOptions, args: &RunArgs) -> Result<(), Fail
     if !submitted.created {
         output::note(&known_key(&run, &workflow));
         if run.status.is_terminal() {
-            return execution::conclude(global, &database, &[run.id], Shape::One);
+            return execution::conclude(global, &database, &[run.id], &args.work, Shape::One);
         }
     }
     execution::execute(global, &database, &[run.id], &args.work, Shape::One)

@@ -12,7 +12,7 @@ use windlass::signal::Hints;
 use windlass::store::{Run, Scope};
 use windlass::{RunStatus, StopReason, Watchman};
 
-use crate::cli::{GlobalOptions, parse_name};
+use crate::cli::{GlobalOptions, parse_name, quoted};
 use crate::commands::inspect;
 use crate::database::Database;
 use crate::error::Failure;
@@ -28,7 +28,7 @@ pub(crate) use workforce::{Duties, Workforce};
 const FOREGROUND_PATIENCE: Duration = Duration::from_secs(30);
 
 /// What a process that executes brings along.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub(crate) struct WorkOptions {
     /// How many jobs run at once; by default one for each processor, and 8 at least
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(1..=1024))]
@@ -41,6 +41,20 @@ pub(crate) struct WorkOptions {
     /// The version of its code: jobs that ask for a later one are left to others [default: 0]
     #[arg(long = "code-version", value_name = "N", value_parser = clap::value_parser!(i64).range(0..))]
     pub(crate) version: Option<i64>,
+}
+
+impl WorkOptions {
+    /// A command that executes jobs and that the user may type next, with what this process brought along.
+    pub(crate) fn hint(&self, global: &GlobalOptions, verb: &str) -> String {
+        let mut verb = verb.to_owned();
+        if let Some(capabilities) = &self.capabilities {
+            verb.push_str(&format!(" --capability {}", quoted(&capabilities.join(","))));
+        }
+        if let Some(version) = self.version {
+            verb.push_str(&format!(" --code-version {version}"));
+        }
+        global.hint(&verb)
+    }
 }
 
 /// What is shown at the end, beside the summary.
@@ -90,7 +104,7 @@ pub(crate) fn execute(
     drop(observer);
     workforce.drain();
     let left = workforce.join(database);
-    match (conclude(global, database, run_ids, shape), left) {
+    match (conclude(global, database, run_ids, work, shape), left) {
         // Nobody interrupted it: it gave up, and for that it has a reason.
         (Err(Failure::Interrupted { .. }), Err(reason)) => Err(reason),
         (concluded, _) => concluded,
@@ -122,7 +136,7 @@ pub(crate) fn watch(global: &GlobalOptions, database: &Database, run_id: i64) ->
         observer.wait();
     }
     drop(observer);
-    conclude(global, database, &[run_id], Shape::One)
+    conclude(global, database, &[run_id], &WorkOptions::default(), Shape::One)
 }
 
 /// Says what came of the runs, prints them as data, and gives the exit code.
@@ -130,12 +144,13 @@ pub(crate) fn conclude(
     global: &GlobalOptions,
     database: &Database,
     run_ids: &[i64],
+    work: &WorkOptions,
     shape: Shape,
 ) -> Result<(), Failure> {
     let runs: Vec<Run> =
         run_ids.iter().map(|run_id| lookup::run(database, *run_id)).collect::<Result<_, Failure>>()?;
     for run in runs.iter().filter(|run| run.status.is_terminal()) {
-        output::note(&summary::closing(database, run, global)?);
+        output::note(&summary::closing(database, run, work, global)?);
     }
     print(global, database, &runs, shape)?;
     let unfinished: Vec<&Run> = runs.iter().filter(|run| !run.status.is_terminal()).collect();
@@ -148,11 +163,11 @@ pub(crate) fn conclude(
                 only.total_jobs - only.unfinished_jobs,
                 only.total_jobs
             ),
-            resume: global.hint(&format!("resume {}", only.id)),
+            resume: work.hint(global, &format!("resume {}", only.id)),
         }),
         several => Err(Failure::Interrupted {
             message: format!("{} runs are interrupted", several.len()),
-            resume: global.hint("resume"),
+            resume: work.hint(global, "resume"),
         }),
     }
 }

@@ -3,6 +3,7 @@
 use windlass::store::{Job, JobCounts, Run};
 use windlass::{JobStatus, RunStatus, StopReason};
 
+use super::WorkOptions;
 use crate::cli::GlobalOptions;
 use crate::database::Database;
 use crate::describe;
@@ -29,7 +30,12 @@ pub(super) fn opening(run: &Run) -> String {
 }
 
 /// The words at the end of a run that is over.
-pub(super) fn closing(database: &Database, run: &Run, global: &GlobalOptions) -> Result<String, Failure> {
+pub(super) fn closing(
+    database: &Database,
+    run: &Run,
+    work: &WorkOptions,
+    global: &GlobalOptions,
+) -> Result<String, Failure> {
     let counts = database.ask(|store| store.job_counts(run.id))?;
     let jobs = match run.status {
         RunStatus::Successful => Vec::new(),
@@ -41,7 +47,7 @@ pub(super) fn closing(database: &Database, run: &Run, global: &GlobalOptions) ->
         jobs.iter().filter(|job| job.status == JobStatus::Failed && !job.allow_failure).collect();
     let mut text = failures::text(database, &failed, CLOSING_TAIL_LINES)?;
     text.push_str(&format!("\n{}", outcome(run, &counts)));
-    let steps = next_steps(run, &failed, global);
+    let steps = next_steps(run, &failed, work, global);
     let width = steps.iter().map(|(command, _)| command.len()).max().unwrap_or(0);
     for (command, what) in steps {
         text.push_str(&format!("\n  {command:width$}  {}", paint(DIM, what)));
@@ -66,10 +72,15 @@ fn outcome(run: &Run, counts: &JobCounts) -> String {
 }
 
 /// Commands to type next, and what each does.
-fn next_steps(run: &Run, failed: &[&Job], global: &GlobalOptions) -> Vec<(String, &'static str)> {
+fn next_steps(
+    run: &Run,
+    failed: &[&Job],
+    work: &WorkOptions,
+    global: &GlobalOptions,
+) -> Vec<(String, &'static str)> {
     let id = run.id;
     let inspect = (global.hint(&format!("inspect {id}")), "timings and outputs");
-    let retry = (global.hint(&format!("retry {id}")), "executes again what did not succeed");
+    let retry = (work.hint(global, &format!("retry {id}")), "executes again what did not succeed");
     match run.status {
         RunStatus::Successful => vec![inspect],
         RunStatus::Failed => {
