@@ -17,6 +17,7 @@ pub(crate) struct QueueView {
     pending: i64,
     running: i64,
     scheduled: i64,
+    waiting: i64,
 }
 
 impl QueueView {
@@ -31,6 +32,7 @@ impl QueueView {
             pending: queue.pending,
             running: queue.running,
             scheduled: queue.scheduled,
+            waiting: queue.waiting,
         }
     }
 }

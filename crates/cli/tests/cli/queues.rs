@@ -9,7 +9,10 @@ fn rules_of_a_queue_are_set_shown_and_cleared() {
     limit(&["--max-running", "4", "--rate", "100/1m"])
         .code(0)
         .says(&["mail: at most 4 at a time, at most 100 within any 1m"]);
-    limit(&["--fifo", "--no-rate"]).code(0).says(&["mail: at most 4 at a time, one by one, as they arrive"]);
+    limit(&["--fifo", "--no-rate"])
+        .code(0)
+        .says(&["mail: at most 4 at a time, one by one, as they arrive"])
+        .tells(&["one job at a time is what holds, not 4", "windlass queue limit mail --no-max-running"]);
     let shown = bench.json(&["queue", "limit", "mail"]);
     assert_eq!(
         (&shown["max_running"], &shown["rate_jobs"], &shown["fifo"]),
@@ -19,6 +22,7 @@ fn rules_of_a_queue_are_set_shown_and_cleared() {
     limit(&["--max-running", "none"]).fails(2, &["--max-running"]);
     limit(&["--rate", "fast"]).fails(2, &["write jobs and an interval, for example 100/1m"]);
     limit(&["--fifo", "--no-fifo"]).fails(2, &["cannot be used with"]);
+    limit(&["--fifo", "--max-running", "4"]).fails(2, &["cannot be used with"]);
     bench
         .windlass(&["queue", "limit", "absent"])
         .fails(5, &["`absent` has no jobs and no rules", "queue list"]);
@@ -41,6 +45,28 @@ fn a_queue_that_nothing_is_known_of_is_told_and_the_nearest_is_named() {
         "did you mean `mail`?",
         "is paused",
     ]);
+}
+
+#[test]
+fn queue_alone_lists_what_is_in_each() {
+    let bench = Bench::new();
+    bench.windlass(&["worker", "--until-idle"]).code(0);
+    let nothing = bench.windlass(&["queue"]);
+    nothing.code(0).tells(&["no queue has jobs or rules"]);
+    assert_eq!(nothing.stdout, "");
+    let one_at_a_time = |key: &str| {
+        let payload = r#"{"run": "true"}"#;
+        let options = ["--queue", "mail", "--concurrency-key", key, "--concurrency-limit", "1"];
+        bench.windlass(&[&["enqueue", "shell", "--payload", payload], options.as_slice()].concat()).code(0);
+    };
+    one_at_a_time("a");
+    one_at_a_time("a");
+    one_at_a_time("a");
+    let listed = &bench.json(&["queue", "list"])[0];
+    assert_eq!((&listed["pending"], &listed["waiting"]), (&1.into(), &2.into()), "{listed:#}");
+    let list = bench.windlass(&["queue", "list"]);
+    list.code(0).says(&["PENDING", "WAITING", "mail", "1", "2"]);
+    assert_eq!(bench.windlass(&["queue"]).code(0).stdout, list.stdout);
 }
 
 #[test]

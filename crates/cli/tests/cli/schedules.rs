@@ -30,6 +30,7 @@ fn a_schedule_is_listed_shown_and_told_ahead() {
         "Europe/Berlin",
         "T02:30:00+0",
     ]);
+    assert!(bench.windlass(&["schedule"]).code(0).stdout.starts_with("SCHEDULE "), "alone it lists");
     let list = bench.json(&["schedule", "list"]);
     assert_eq!(list[0]["cron"], "30 2 * * *");
     assert_eq!((&list[0]["overlap"], &list[0]["catchup"]), (&"skip".into(), &"last".into()));

@@ -72,6 +72,8 @@ pub struct Queue {
     pub running: i64,
     /// Jobs whose time has not come.
     pub scheduled: i64,
+    /// Jobs that wait for a slot of their concurrency key.
+    pub waiting: i64,
 }
 
 impl Store {
@@ -148,18 +150,22 @@ impl Store {
         self.read(|connection| {
             all(
                 connection,
-                "WITH counts (queue, pending, running, scheduled) AS (
-                     SELECT queue, count(*), 0, 0 FROM jobs WHERE status = 'PENDING' AND kind > '' GROUP BY queue
+                "WITH counts (queue, pending, running, scheduled, waiting) AS (
+                     SELECT queue, count(*), 0, 0, 0 FROM jobs WHERE status = 'PENDING' AND kind > '' GROUP BY queue
                      UNION ALL
-                     SELECT queue, 0, count(*), 0 FROM jobs WHERE status = 'RUNNING' GROUP BY queue
+                     SELECT queue, 0, count(*), 0, 0 FROM jobs WHERE status = 'RUNNING' GROUP BY queue
                      UNION ALL
-                     SELECT queue, 0, 0, count(*) FROM jobs WHERE status = 'SCHEDULED' GROUP BY queue
+                     SELECT queue, 0, 0, count(*), 0 FROM jobs WHERE status = 'SCHEDULED' GROUP BY queue
                      UNION ALL
-                     SELECT name, 0, 0, 0 FROM queues
+                     SELECT queue, 0, 0, 0, count(*) FROM jobs
+                     WHERE concurrency_key IS NOT NULL AND status = 'WAITING' GROUP BY queue
+                     UNION ALL
+                     SELECT name, 0, 0, 0, 0 FROM queues
                  )
                  SELECT counts.queue, max(paused_at), max(max_running), max(rate_jobs), max(rate_interval_ms),
                         CAST(coalesce(max(fifo), 0) AS {integer}), CAST(sum(pending) AS {integer}),
-                        CAST(sum(running) AS {integer}), CAST(sum(scheduled) AS {integer})
+                        CAST(sum(running) AS {integer}), CAST(sum(scheduled) AS {integer}),
+                        CAST(sum(waiting) AS {integer})
                  FROM counts LEFT JOIN queues ON queues.name = counts.queue
                  GROUP BY counts.queue ORDER BY counts.queue LIMIT $1",
                 &[LIST_MAX.into()],
@@ -258,5 +264,6 @@ fn read_queue(row: &dyn Row) -> Result<Queue> {
         pending: row.integer(6)?,
         running: row.integer(7)?,
         scheduled: row.integer(8)?,
+        waiting: row.integer(9)?,
     })
 }

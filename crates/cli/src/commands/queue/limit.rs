@@ -4,10 +4,10 @@ use clap::Args;
 use windlass::store::{Order, QueueLimits, Rate, Setting};
 
 use super::{list, rate};
-use crate::cli::GlobalOptions;
+use crate::cli::{GlobalOptions, quoted};
 use crate::database::Database;
 use crate::error::Failure;
-use crate::output::Output;
+use crate::output::{self, Output};
 use crate::time;
 use crate::views::QueueView;
 
@@ -37,7 +37,7 @@ pub(super) struct LimitArgs {
 
     /// One job at a time, in the order of arrival, whatever the priorities: the next begins when the one
     /// before is over, all its attempts included
-    #[arg(long)]
+    #[arg(long, conflicts_with = "max_running")]
     fifo: bool,
 
     /// By priority and age again
@@ -75,6 +75,13 @@ pub(super) fn execute(global: &GlobalOptions, args: &LimitArgs) -> Result<(), Fa
             "a queue begins with its first job; `windlass queue list` shows all",
         ));
     };
+    if let (Order::Arrival, Some(jobs @ 1..)) = (queue.order, queue.max_running) {
+        let clear = global.hint(&format!("queue limit {} --no-max-running", quoted(&args.queue)));
+        output::note(&format!(
+            "one job at a time is what holds, not {jobs}: the queue keeps the order of arrival; `{clear}` takes the \
+             other limit away"
+        ));
+    }
     Output { format: global.output }.object(&QueueView::new(&queue), |_| {
         let rules = list::rules(&queue, time::now_ms());
         format!("{}: {}", queue.name, if rules.is_empty() { "no limits" } else { &rules })

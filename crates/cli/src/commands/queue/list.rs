@@ -7,7 +7,7 @@ use super::rate;
 use crate::cli::GlobalOptions;
 use crate::database::Database;
 use crate::error::Failure;
-use crate::output::Output;
+use crate::output::{self, Format, Output};
 use crate::status::job_style;
 use crate::style::{paint, printable};
 use crate::table::{self, Column, Table};
@@ -24,23 +24,25 @@ Examples:
   windlass queue list
   windlass queue list -o json | jq '.[] | select(.paused_at)'";
 
-pub(super) fn execute(global: &GlobalOptions, _args: &ListArgs) -> Result<(), Failure> {
+pub(super) fn execute(global: &GlobalOptions) -> Result<(), Failure> {
     let database = Database::existing(global)?;
     let queues = database.ask(|store| store.queues())?;
+    if queues.is_empty() && global.output == Format::Text {
+        output::note("no queue has jobs or rules");
+        return Ok(());
+    }
     let views: Vec<QueueView> = queues.iter().map(QueueView::new).collect();
     Output { format: global.output }.list(&views, |_| text(&queues))
 }
 
 fn text(queues: &[Queue]) -> String {
-    if queues.is_empty() {
-        return "no queue has jobs or rules".to_owned();
-    }
     let now_ms = time::now_ms();
     let mut table = Table::new(&[
         Column::Left("QUEUE"),
         Column::Right("PENDING"),
         Column::Right("RUNNING"),
         Column::Right("SCHEDULED"),
+        Column::Right("WAITING"),
         Column::Yielding("RULES"),
     ]);
     for queue in queues {
@@ -49,6 +51,7 @@ fn text(queues: &[Queue]) -> String {
             queue.pending.to_string(),
             queue.running.to_string(),
             queue.scheduled.to_string(),
+            queue.waiting.to_string(),
             rules(queue, now_ms),
         ]);
     }

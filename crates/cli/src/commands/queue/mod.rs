@@ -22,8 +22,9 @@ use crate::output;
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct QueueArgs {
+    /// What to do; `list` when nothing is said
     #[command(subcommand)]
-    command: QueueCommand,
+    command: Option<QueueCommand>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -44,8 +45,9 @@ Examples:
 
 /// Does what the part of the verb asks for.
 pub(crate) fn execute(global: &GlobalOptions, args: &QueueArgs) -> Result<(), Failure> {
-    match &args.command {
-        QueueCommand::List(args) => list::execute(global, args),
+    let Some(command) = &args.command else { return list::execute(global) };
+    match command {
+        QueueCommand::List(list::ListArgs {}) => list::execute(global),
         QueueCommand::Pause(args) => pause::execute(global, args),
         QueueCommand::Resume(args) => resume::execute(global, args),
         QueueCommand::Limit(args) => limit::execute(global, args),

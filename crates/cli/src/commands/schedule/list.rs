@@ -24,7 +24,7 @@ Examples:
   windlass schedule list
   windlass schedule list -o json | jq '.[] | select(.paused_at)'";
 
-pub(super) fn execute(global: &GlobalOptions, _args: &ListArgs) -> Result<(), Failure> {
+pub(super) fn execute(global: &GlobalOptions) -> Result<(), Failure> {
     let database = Database::existing(global)?;
     let schedules = database.ask(Store::schedules)?;
     if schedules.is_empty() && global.output == Format::Text {

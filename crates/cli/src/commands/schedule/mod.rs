@@ -21,8 +21,9 @@ use crate::error::Failure;
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ScheduleArgs {
+    /// What to do; `list` when nothing is said
     #[command(subcommand)]
-    command: ScheduleCommand,
+    command: Option<ScheduleCommand>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -52,8 +53,9 @@ runs.";
 
 /// Does what the part of the verb asks for.
 pub(crate) fn execute(global: &GlobalOptions, args: &ScheduleArgs) -> Result<(), Failure> {
-    match &args.command {
-        ScheduleCommand::List(args) => list::execute(global, args),
+    let Some(command) = &args.command else { return list::execute(global) };
+    match command {
+        ScheduleCommand::List(list::ListArgs {}) => list::execute(global),
         ScheduleCommand::Show(args) => show::execute(global, args),
         ScheduleCommand::Next(args) => next::execute(global, args),
         ScheduleCommand::Add(args) => add::execute(global, args),
