@@ -98,7 +98,7 @@ fn plans() -> BTreeMap<&'static str, Vec<String>> {
     store.promote_due().unwrap();
     store.admit_waiting("").unwrap();
     store.live_workers().unwrap();
-    store.has_orphans().unwrap();
+    store.has_orphans(&[]).unwrap();
     store.rescue(vec![(99, 0)]).unwrap();
     store.run(run_id).unwrap();
     store.run_context(run_id).unwrap();

@@ -55,7 +55,7 @@ fn record(path: &Path) -> BTreeSet<&'static str> {
     bench.store.promote_due().unwrap();
     bench.store.admit_waiting("").unwrap();
     bench.store.live_workers().unwrap();
-    bench.store.has_orphans().unwrap();
+    bench.store.has_orphans(&[]).unwrap();
     bench.store.rescue(vec![(99, 0)]).unwrap();
     let reported = bench.enqueue(noop());
     assert!(bench.claim(worker, 10).iter().any(|job| job.id == reported));

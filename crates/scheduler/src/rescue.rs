@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 
 use windlass_engine::process::{Fate, fate};
-use windlass_engine::store::{Rescued, Worker};
+use windlass_engine::store::{Rescued, StuckJob, Worker};
 use windlass_engine::{Result, Store};
 
 /// Remembers what was seen of each worker.
@@ -17,6 +17,8 @@ pub struct Watchman {
     seen: HashMap<i64, Sighting>,
     /// When it looked last, by its monotonic clock.
     looked_at_ms: Option<i64>,
+    /// Jobs of dead workers that could not be taken back, and when they are tried again by that clock.
+    stuck: HashMap<i64, i64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +31,8 @@ struct Sighting {
 /// Silence that one look may add, whatever time has passed since the last: an observer that was
 /// stopped itself, or could not read, has not seen that anybody was silent.
 const CREDIT_MAX_MS: i64 = 600;
+/// A job that could not be taken back is tried again so much later.
+const STUCK_MS: i64 = 60_000;
 
 impl Watchman {
     /// Looks at every worker once; fences the dead and takes their jobs back.
@@ -48,11 +52,21 @@ impl Watchman {
             })
             .map(|worker| (worker.id, worker.heartbeats))
             .collect();
-        if dead.is_empty() && !store.has_orphans()? {
+        self.stuck.retain(|_job_id, retry_at_ms| now_ms < *retry_at_ms);
+        let stuck: Vec<i64> = self.stuck.keys().copied().collect();
+        if dead.is_empty() && !store.has_orphans(&stuck)? {
             return Ok(Rescued::default());
         }
-        let rescued = store.rescue(dead)?;
-        if rescued != Rescued::default() {
+        let rescued = store.rescue_all_but(dead, &stuck)?;
+        for StuckJob { job_id, label, error } in &rescued.stuck {
+            self.stuck.insert(*job_id, now_ms + STUCK_MS);
+            tracing::error!(
+                job = label,
+                %error,
+                "a job of a dead worker can't be taken back; it is tried again every minute"
+            );
+        }
+        if rescued.fenced + rescued.jobs > 0 {
             tracing::info!(
                 workers = rescued.fenced,
                 jobs = rescued.jobs,
@@ -96,7 +110,40 @@ fn is_dead(fate: Fate, silent_ms: i64, lease_ms: i64) -> bool {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use windlass_engine::{Clock, Random};
+    use windlass_test_database::{Access, TestDatabase};
+
     use super::*;
+
+    #[test]
+    fn a_stuck_job_is_told_and_tried_again_after_a_minute() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = TestDatabase::in_folder(folder.path());
+        let clock = Clock::manual(100_000);
+        let store = Store::new(crate::tests::open(&database, &clock), clock.clone(), Random::from_seed(1));
+        // The end of the parent would take one from a child that waits for none.
+        database.sql(Access::Write).execute(
+            "INSERT INTO runs (id, workflow, total_jobs, unfinished_jobs) VALUES (1, 'w', 2, 2);
+             INSERT INTO jobs (id, run_id, name, kind, status, attempt, worker_id, on_interrupt, allow_failure)
+                 VALUES (1, 1, 'a', 'noop', 'RUNNING', 1, 9, 'fail', 1);
+             INSERT INTO jobs (id, run_id, name, kind, status) VALUES (2, 1, 'b', 'noop', 'BLOCKED');
+             INSERT INTO job_dependencies (parent_id, child_id) VALUES (1, 2);
+             INSERT INTO jobs (id, kind, status, attempt, worker_id) VALUES (3, 'noop', 'RUNNING', 1, 9);",
+        );
+        let mut watchman = Watchman::default();
+        let mut look = || {
+            let rescued = watchman.look(&store).unwrap();
+            (rescued.jobs, rescued.stuck.into_iter().map(|stuck| stuck.label).collect::<Vec<_>>())
+        };
+        let stuck = vec!["1/a".to_owned()];
+        assert_eq!(look(), (1, stuck.clone()));
+        clock.advance_ms(STUCK_MS - 1);
+        assert_eq!(look(), (0, Vec::new()), "not yet");
+        clock.advance_ms(1);
+        assert_eq!(look(), (0, stuck));
+    }
 
     #[test]
     fn dead_is_who_is_gone_or_silent_for_a_lease() {

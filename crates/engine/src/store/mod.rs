@@ -20,6 +20,7 @@ mod queues;
 mod reconcile;
 mod registrations;
 mod reports;
+mod rescue;
 mod restore;
 mod retry;
 mod runs;
@@ -54,6 +55,7 @@ pub use prune::{Prune, Pruned};
 pub use queues::{Order, Queue, QueueLimits, RATE_INTERVAL_MAX_MS, Rate, Setting};
 pub use reconcile::Reconciled;
 pub use registrations::{Applied, Change, NewRegistration, RegisteredVersion, Registration};
+pub use rescue::{Rescued, StuckJob};
 pub use restore::Restored;
 pub use retry::Selection;
 pub use runs::{JobCounts, Run, RunContext, RunFilter};
@@ -65,7 +67,7 @@ pub use stats::Stats;
 pub use submit::{NewRun, Occasion, Submitted};
 pub use time::Due;
 pub use why::{Reason, Why};
-pub use workers::{NewWorker, Rescued, Worker};
+pub use workers::{NewWorker, Worker};
 
 /// The tables and everything that may be done to them. Cheap to clone.
 #[derive(Clone)]

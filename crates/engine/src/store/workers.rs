@@ -1,20 +1,13 @@
-//! Workers: who is alive, and what becomes of the jobs of those who are not.
-//!
-//! Fencing a worker and rescuing its jobs is one transaction. A fenced worker can neither claim, nor
-//! renew its lease, nor record a result, because every one of these is guarded.
+//! Workers: who there is, and who counts as alive.
 
 use super::abilities::Abilities;
-use super::claim::{Claims, Scope, read_facts};
-use super::finish::{Finish, finish};
+use super::claim::{Scope, read_facts};
 use super::{Store, json_ids, json_list};
-use crate::db::{Connection, Row, Value, all, one};
+use crate::db::{Row, all, one};
 use crate::error::Result;
 use crate::signal::Hints;
 use crate::status::WorkerStatus;
-use crate::transition::{Facts, Outcome, after_attempt};
-
-/// Jobs rescued in one transaction at most.
-const RESCUE_MAX: i64 = 1_000;
+use crate::transition::Facts;
 
 /// A worker to be registered.
 #[derive(Debug, Clone)]
@@ -70,15 +63,6 @@ pub struct Worker {
     pub started_at: i64,
     /// Jobs it owns.
     pub running: i64,
-}
-
-/// What a rescue did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Rescued {
-    /// Workers that were fenced.
-    pub fenced: i64,
-    /// Jobs that were taken back.
-    pub jobs: i64,
 }
 
 impl Store {
@@ -172,36 +156,6 @@ impl Store {
         })
     }
 
-    /// Fences workers found dead, as (id, heartbeats seen), and takes back the jobs of every worker
-    /// that is not alive. A worker that renewed its lease since it was looked at is left alone.
-    ///
-    /// # Errors
-    /// The database's.
-    pub fn rescue(&self, dead: Vec<(i64, i64)>) -> Result<Rescued> {
-        let now_ms = self.clock.now_ms();
-        let random = self.random.clone();
-        self.write("rescue jobs", move |connection| {
-            let fenced = fence(connection, &dead, now_ms)?;
-            let orphans = orphans(connection)?;
-            let finishes: Vec<Finish> = orphans
-                .iter()
-                .map(|orphan| {
-                    let error = format!("worker {} is gone", orphan.worker_id);
-                    let outcome = Outcome::Interrupted { error };
-                    Finish {
-                        job_id: orphan.job_id,
-                        attempt: orphan.facts.attempt,
-                        worker_id: orphan.worker_id,
-                        transition: after_attempt(&orphan.facts, outcome, now_ms, random.share()),
-                        logs: Vec::new(),
-                    }
-                })
-                .collect();
-            finish(connection, &finishes, now_ms)?.announce(connection, &Claims::Jobs(Vec::new()));
-            Ok(Rescued { fenced, jobs: finishes.len() as i64 })
-        })
-    }
-
     /// The attempts that run under a worker by the tables, as (job, what its end is decided by). Read where
     /// it is written: a standby that lags would show too little.
     ///
@@ -219,51 +173,6 @@ impl Store {
             )
         })
     }
-
-    /// Whether a rescue would find jobs to take back, without taking the write lock.
-    ///
-    /// # Errors
-    /// The database's.
-    pub fn has_orphans(&self) -> Result<bool> {
-        self.read(|connection| Ok(!orphans(connection)?.is_empty()))
-    }
-}
-
-struct Orphan {
-    job_id: i64,
-    worker_id: i64,
-    facts: Facts,
-}
-
-fn fence(connection: &mut dyn Connection, dead: &[(i64, i64)], now_ms: i64) -> Result<i64> {
-    if dead.is_empty() {
-        return Ok(0);
-    }
-    let seen: Vec<[Value<'_>; 2]> =
-        dead.iter().map(|(id, heartbeats)| [(*id).into(), (*heartbeats).into()]).collect();
-    let fenced = connection.execute(
-        "UPDATE workers SET status = 'DEAD', stopped_at = $2
-         FROM {rows $1: id integer, heartbeats integer} AS seen
-         WHERE workers.id = seen.id AND workers.heartbeats = seen.heartbeats
-           AND workers.status IN ('ALIVE', 'DRAINING')",
-        &[Value::rows(&seen), now_ms.into()],
-    )?;
-    Ok(i64::try_from(fenced).unwrap_or(i64::MAX))
-}
-
-/// RUNNING jobs whose owner is not alive: few rows, through the index of running jobs.
-fn orphans(connection: &mut dyn Connection) -> Result<Vec<Orphan>> {
-    all(
-        connection,
-        "SELECT id, worker_id, attempt, failures, max_attempts, interruptions, max_interruptions,
-                on_interrupt, retry
-         FROM jobs
-         WHERE status = 'RUNNING'
-           AND worker_id NOT IN (SELECT id FROM workers WHERE status IN ('ALIVE', 'DRAINING'))
-         LIMIT $1",
-        &[RESCUE_MAX.into()],
-        |row| Ok(Orphan { job_id: row.integer(0)?, worker_id: row.integer(1)?, facts: read_facts(row, 2)? }),
-    )
 }
 
 /// Other programs register too: one row that is no text must not keep everybody from looking at all.
