@@ -228,8 +228,8 @@ fn make_pending(connection: &mut dyn Connection, ids: &[i64], now_ms: i64) -> Re
         "UPDATE jobs
          SET status = 'PENDING', updated_at = $2,
              priority = CASE WHEN queue IN (SELECT name FROM queues WHERE fifo = 1) THEN 0 ELSE priority END
-         WHERE id {in $1} AND {guard status = 'WAITING'} AND concurrency_key IS NOT NULL
-         RETURNING id",
+         {where} id {in $1} AND {guard status = 'WAITING'} AND concurrency_key IS NOT NULL
+         {returning} id",
         &[(&json_ids(ids)).into(), now_ms.into()],
         |row| row.integer(0),
     )
@@ -243,8 +243,8 @@ fn skip(connection: &mut dyn Connection, ids: &[i64], key: &str, now_ms: i64) ->
     let ended = all(
         connection,
         "UPDATE jobs SET status = 'SKIPPED', last_error = $2, updated_at = $3, finished_at = $3
-         WHERE id {in $1} AND {guard status = 'WAITING'}
-         RETURNING id, run_id, name, allow_failure",
+         {where} id {in $1} AND {guard status = 'WAITING'}
+         {returning} id, run_id, name, allow_failure",
         &[(&json_ids(ids)).into(), (&reason).into(), now_ms.into()],
         |row| {
             Ok(Ended {

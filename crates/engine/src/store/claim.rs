@@ -256,10 +256,12 @@ fn take(
          SET status = 'RUNNING', worker_id = $2,
              attempt = CASE WHEN jobs.attempt < 9223372036854775807 THEN jobs.attempt + 1 ELSE jobs.attempt END,
              started_at = $3, updated_at = $3, finished_at = NULL
-         FROM {rows $1: id integer, at_once integer} AS chosen
-         WHERE jobs.id = chosen.id AND {guard jobs.status = 'PENDING'}
+         {from} {rows $1: id integer, at_once integer} AS chosen
+         {where} jobs.id = chosen.id AND {guard jobs.status = 'PENDING'}
            AND (jobs.on_interrupt = 'rerun' OR chosen.at_once = 1)
-         RETURNING jobs.id, jobs.run_id, jobs.name, jobs.kind, jobs.payload, jobs.timeout_ms, jobs.attempt,
+         {returning} jobs.id, jobs.run_id, jobs.name, jobs.kind, jobs.payload, jobs.timeout_ms,
+                   {after jobs.attempt: CASE WHEN jobs.attempt < 9223372036854775807 THEN jobs.attempt + 1
+                                             ELSE jobs.attempt END},
                    jobs.failures, jobs.max_attempts, jobs.interruptions, jobs.max_interruptions,
                    jobs.on_interrupt, jobs.retry,
                    (SELECT runs.id FROM runs WHERE runs.id = jobs.run_id AND {guard runs.status = 'PENDING'})",
@@ -314,8 +316,8 @@ fn start_runs(connection: &mut dyn Connection, taken: &[Taken], now_ms: i64) -> 
         "UPDATE runs
          SET status = 'RUNNING', started_at = coalesce(started_at, $2), updated_at = $2,
              deadline_at = $2 + timeout_ms
-         WHERE id {in $1} AND {guard status = 'PENDING'}
-         RETURNING id, workflow, deadline_at",
+         {where} id {in $1} AND {guard status = 'PENDING'}
+         {returning} id, workflow, {after deadline_at: $2 + timeout_ms}",
         &[(&json_ids(&run_ids)).into(), now_ms.into()],
         &mut |row| {
             started.insert(row.integer(0)?, row.lossy_text(1)?.unwrap_or_default());

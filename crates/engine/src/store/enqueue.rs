@@ -136,7 +136,7 @@ fn insert(connection: &mut dyn Connection, jobs: &[NewJob], now_ms: i64) -> Resu
                         payload text, max_attempts integer, timeout_ms integer, unique_key text,
                         requires text, version integer, concurrency_key text, concurrency_limit integer,
                         on_full text} AS news
-         RETURNING id",
+         {returning} id",
         &[Value::rows(&rows), now_ms.into()],
         |row| row.integer(0),
     )?;

@@ -227,12 +227,16 @@ fn write_transitions(connection: &mut dyn Connection, finishes: &[Finish], now_m
              finished_at = CASE WHEN news.status IN ('SCHEDULED', 'PENDING')
                                  AND jobs.cancel_requested_at IS NULL
                                 THEN NULL ELSE $2 END
-         FROM {rows $1: id integer, attempt integer, worker_id integer, status text,
+         {from} {rows $1: id integer, attempt integer, worker_id integer, status text,
                         attempt_after integer, failures integer, interruptions integer,
                         execute_after integer, last_error text, output text} AS news
-         WHERE jobs.id = news.id AND {guard jobs.status = 'RUNNING'} AND jobs.attempt = news.attempt
+         {where} jobs.id = news.id AND {guard jobs.status = 'RUNNING'} AND jobs.attempt = news.attempt
            AND jobs.worker_id = news.worker_id
-         RETURNING jobs.id, jobs.run_id, jobs.name, jobs.status, jobs.allow_failure, jobs.concurrency_key,
+         {returning} jobs.id, jobs.run_id, jobs.name,
+                   {after jobs.status: CASE WHEN jobs.cancel_requested_at IS NOT NULL
+                                             AND news.status IN ('SCHEDULED', 'PENDING')
+                                            THEN 'CANCELLED' ELSE news.status END},
+                   jobs.allow_failure, jobs.concurrency_key,
                    (SELECT 1 FROM queues WHERE max_running IS NOT NULL OR fifo = 1 LIMIT 1)",
         &[Value::rows(&news), now_ms.into()],
         &mut |row| {
@@ -371,10 +375,14 @@ fn promote_children(connection: &mut dyn Connection, parents: &[i64], now_ms: i6
              priority = CASE WHEN jobs.queue IN (SELECT name FROM queues WHERE fifo = 1) THEN 0
                              ELSE jobs.priority END,
              updated_at = $2
-         FROM (SELECT child_id, count(*) AS edges FROM job_dependencies
+         {from} (SELECT child_id, count(*) AS edges FROM job_dependencies
                WHERE parent_id {in $1} GROUP BY child_id) AS satisfied
-         WHERE jobs.id = satisfied.child_id AND {guard jobs.status = 'BLOCKED'}
-         RETURNING jobs.id, jobs.status, jobs.concurrency_key",
+         {where} jobs.id = satisfied.child_id AND {guard jobs.status = 'BLOCKED'}
+         {returning} jobs.id,
+                   {after jobs.status: CASE WHEN jobs.blocked_by > satisfied.edges THEN 'BLOCKED'
+                                            WHEN jobs.concurrency_key IS NOT NULL THEN 'WAITING'
+                                            ELSE 'PENDING' END},
+                   jobs.concurrency_key",
         &[(&json_ids(parents)).into(), now_ms.into()],
         &mut |row| {
             let status = row.parsed(1, JobStatus::parse)?;
@@ -439,9 +447,11 @@ pub(super) fn count_down(
                                     THEN runs.unfinished_jobs - news.finished ELSE 0 END,
              failed_jobs = runs.failed_jobs + news.failed,
              updated_at = $2
-         FROM {rows $1: id integer, finished integer, failed integer} AS news
-         WHERE runs.id = news.id AND {guard runs.status IN ('PENDING', 'RUNNING')}
-         RETURNING runs.id, runs.unfinished_jobs",
+         {from} {rows $1: id integer, finished integer, failed integer} AS news
+         {where} runs.id = news.id AND {guard runs.status IN ('PENDING', 'RUNNING')}
+         {returning} runs.id,
+                   {after runs.unfinished_jobs: CASE WHEN runs.unfinished_jobs > news.finished
+                                                     THEN runs.unfinished_jobs - news.finished ELSE 0 END}",
         &[Value::rows(&news), now_ms.into()],
         &mut |row| {
             if row.integer(1)? == 0 {
@@ -469,8 +479,14 @@ fn decide_runs(connection: &mut dyn Connection, run_ids: &[i64], now_ms: i64) ->
                  WHEN failed_jobs > 0 THEN 'FAILED'
                  ELSE 'SUCCESSFUL' END,
              finished_at = $2
-         WHERE id {in $1} AND {guard status IN ('PENDING', 'RUNNING')}
-         RETURNING id, status, schedule_id, workflow, $2 - started_at",
+         {where} id {in $1} AND {guard status IN ('PENDING', 'RUNNING')}
+         {returning} id,
+                   {after status: CASE
+                       WHEN stop_reason = 'cancelled' THEN 'CANCELLED'
+                       WHEN stop_reason = 'timed_out' THEN 'FAILED'
+                       WHEN failed_jobs > 0 THEN 'FAILED'
+                       ELSE 'SUCCESSFUL' END},
+                   schedule_id, workflow, $2 - started_at",
         &[(&json_ids(run_ids)).into(), now_ms.into()],
         |row| {
             has_schedule |= row.optional_integer(2)?.is_some();

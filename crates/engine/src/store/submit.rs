@@ -1,7 +1,5 @@
 //! Submitting a workflow: the definition's version, the run, its jobs and edges, in one transaction.
 
-use std::collections::HashMap;
-
 use serde::Serialize;
 use serde_json::{Map, Value as Json, json};
 use windlass_workflow::model::OnFull;
@@ -200,7 +198,7 @@ fn insert_run(
                            timeout_ms, created_at, updated_at, schedule_id, scheduled_for, source)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $7, $8, $9, $9, $10, $11, $12)
          ON CONFLICT DO NOTHING
-         RETURNING id",
+         {returning} id",
         &[
             workflow_id.into(),
             (&run.workflow.name).into(),
@@ -226,7 +224,7 @@ fn insert_jobs(
     prepared: &Prepared,
     now_ms: i64,
 ) -> Result<Vec<i64>> {
-    let mut ids_by_name: HashMap<String, i64> = HashMap::with_capacity(workflow.jobs.len());
+    let mut ids = Vec::with_capacity(workflow.jobs.len());
     let rows: Vec<[Value<'_>; 17]> =
         workflow.jobs.iter().zip(&prepared.jobs).map(|(job, prepared)| job_row(job, prepared)).collect();
     for rows in rows.chunks(CHUNK) {
@@ -246,24 +244,17 @@ fn insert_jobs(
                             retry text, timeout_ms integer, blocked_by integer, status text,
                             requires text, version integer, concurrency_key text,
                             concurrency_limit integer, on_full text} AS news
-             RETURNING id, name",
+             {returning} id",
             &[Value::rows(rows), run_id.into(), now_ms.into()],
             &mut |row| {
-                ids_by_name.insert(row.text(1)?, row.integer(0)?);
+                ids.push(row.integer(0)?);
                 Ok(())
             },
         )?;
     }
-    workflow
-        .jobs
-        .iter()
-        .map(|job| {
-            ids_by_name
-                .get(&job.name)
-                .copied()
-                .ok_or_else(|| Error::internal("submit jobs", format!("`{}` got no id", job.name)))
-        })
-        .collect()
+    // Ids grow in the order of the rows; RETURNING may show them in any order.
+    ids.sort_unstable();
+    Ok(ids)
 }
 
 /// The values of a row of `jobs`, in the order in which the statement names the columns.

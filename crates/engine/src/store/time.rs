@@ -101,8 +101,8 @@ fn promote(connection: &mut dyn Connection, now_ms: i64) -> Result<u64> {
          SET status = CASE WHEN concurrency_key IS NULL THEN 'PENDING' ELSE 'WAITING' END,
              priority = CASE WHEN queue IN (SELECT name FROM queues WHERE fifo = 1) THEN 0 ELSE priority END,
              updated_at = $2
-         WHERE id {in $1} AND {guard status = 'SCHEDULED'}
-         RETURNING concurrency_key",
+         {where} id {in $1} AND {guard status = 'SCHEDULED'}
+         {returning} concurrency_key",
         &[(&json_ids(&due)).into(), now_ms.into()],
         &mut |row| {
             promoted += 1;

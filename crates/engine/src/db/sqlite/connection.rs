@@ -1,11 +1,10 @@
 //! A SQLite connection inside a transaction, as the seam sees it.
 
-use std::collections::HashMap;
-
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{CachedStatement, ToSql};
 
 use super::error::from_sqlite;
+use super::statements::{Statements, Steps};
 use crate::db::dialect::FIRST_OF_ROWS;
 use crate::db::value::unexpected;
 use crate::db::{Connection, Dialect, Row, Value};
@@ -22,12 +21,6 @@ const PARAMETER_NAMES: [&str; 32] = [
 /// A set of rows is bound in parts of these sizes, the last one to less than it has room for: a statement is
 /// compiled once for each size that occurs.
 const PART_SIZES: [usize; 5] = [1, 8, 32, 128, 512];
-
-/// Translated statements of one connection, kept between transactions where it pays; by text and rows.
-#[derive(Default)]
-pub(super) struct Statements {
-    translated: HashMap<(&'static str, usize), String>,
-}
 
 /// Runs statements inside a transaction that somebody else began and will end.
 pub(super) struct SqliteConnection<'a> {
@@ -52,67 +45,96 @@ impl<'a> SqliteConnection<'a> {
     pub(super) fn hints(&self) -> Hints {
         self.hints
     }
+}
 
-    /// Calls `run` with the statement and its parameters bound: once, or for each part of the rows.
-    fn each_part(
-        &mut self,
-        sql: &'static str,
-        parameters: &[Value<'_>],
-        mut run: impl FnMut(&mut CachedStatement<'_>) -> Result<()>,
-    ) -> Result<()> {
-        let rows = parameters.iter().find_map(|parameter| match parameter {
-            Value::Rows { values, width } => Some((*values, (*width).max(1))),
-            Value::Null | Value::Integer(_) | Value::Real(_) | Value::Text(_) => None,
-        });
-        let Some((values, width)) = rows else {
-            return run(&mut self.prepare(sql, 1, parameters, None)?);
-        };
-        let largest = PART_SIZES[PART_SIZES.len() - 1];
-        for values in values.chunks(largest * width) {
-            let count = values.len() / width;
-            let room = PART_SIZES.into_iter().find(|size| *size >= count).unwrap_or(largest);
-            run(&mut self.prepare(sql, room, parameters, Some(Part { values, width }))?)?;
-        }
-        Ok(())
-    }
+/// What a statement is called with.
+#[derive(Clone, Copy)]
+struct Call<'c> {
+    raw: &'c rusqlite::Connection,
+    sql: &'static str,
+    parameters: &'c [Value<'c>],
+    part: Option<Part<'c>>,
+}
 
-    fn prepare(
-        &mut self,
-        sql: &'static str,
-        room: usize,
-        parameters: &[Value<'_>],
-        part: Option<Part<'_>>,
-    ) -> Result<CachedStatement<'a>> {
-        let translated = self
-            .statements
-            .translated
-            .entry((sql, room))
-            .or_insert_with(|| Dialect::Sqlite.translate_for(sql, room));
-        let failed = |error: rusqlite::Error| from_sqlite(summary(sql), &error);
-        let mut statement = self.raw.prepare_cached(translated).map_err(failed)?;
-        for (name, value) in PARAMETER_NAMES.iter().zip(parameters) {
-            let index = index_of(&statement, sql, name)?;
-            statement.raw_bind_parameter(index, Bound { value: *value, part }).map_err(failed)?;
-        }
-        if let Some(Part { values, .. }) = part {
-            let first = index_of(&statement, sql, FIRST_OF_ROWS)?;
-            // What is not bound is NULL.
-            for (offset, value) in values.iter().enumerate().filter(|(_offset, value)| **value != Value::Null)
-            {
-                statement
-                    .raw_bind_parameter(first + offset, Bound { value: *value, part: None })
-                    .map_err(failed)?;
+impl<'c> Call<'c> {
+    /// The statement with its parameters bound.
+    fn prepare(self, text: &str) -> Result<CachedStatement<'c>> {
+        let failed = |error: rusqlite::Error| from_sqlite(summary(self.sql), &error);
+        let mut statement = self.raw.prepare_cached(text).map_err(failed)?;
+        let index_of = |statement: &CachedStatement<'_>, name: &str| statement.parameter_index(name);
+        for (name, value) in PARAMETER_NAMES.iter().zip(self.parameters) {
+            // A step need not take every parameter of its statement.
+            if let Some(index) = index_of(&statement, name).map_err(failed)? {
+                let bound = Bound { value: *value, part: self.part };
+                statement.raw_bind_parameter(index, bound).map_err(failed)?;
             }
+        }
+        let Some(Part { values, .. }) = self.part else { return Ok(statement) };
+        let first = index_of(&statement, FIRST_OF_ROWS).map_err(failed)?;
+        let first =
+            first.ok_or_else(|| Error::internal(summary(self.sql), "it has no place for its rows"))?;
+        // What is not bound is NULL.
+        for (offset, value) in values.iter().enumerate().filter(|(_offset, value)| **value != Value::Null) {
+            let bound = Bound { value: *value, part: None };
+            statement.raw_bind_parameter(first + offset, bound).map_err(failed)?;
         }
         Ok(statement)
     }
+
+    /// Hands each row to `on_row`; returns how many there were.
+    fn query(self, text: &str, on_row: &mut dyn FnMut(&dyn Row) -> Result<()>) -> Result<usize> {
+        let mut statement = self.prepare(text)?;
+        let mut rows = statement.raw_query();
+        let mut found = 0;
+        while let Some(row) = rows.next().map_err(|error| from_sqlite(summary(self.sql), &error))? {
+            on_row(&SqliteRow { row })?;
+            found += 1;
+        }
+        Ok(found)
+    }
+
+    fn execute(self, text: &str) -> Result<usize> {
+        self.prepare(text)?.raw_execute().map_err(|error| from_sqlite(summary(self.sql), &error))
+    }
+
+    /// The same, and tells of the rows that it reads or writes.
+    fn run(self, steps: &Steps, on_row: &mut dyn FnMut(&dyn Row) -> Result<()>) -> Result<()> {
+        match steps {
+            Steps::One(text) => self.query(text, on_row).map(|_found| ()),
+            Steps::ReadThenChange { read, change } => {
+                let found = self.query(read, on_row)?;
+                let changed = if found > 0 { self.execute(change)? } else { 0 };
+                if changed == found {
+                    return Ok(());
+                }
+                let reason = format!("{found} rows were found, and {changed} were changed");
+                Err(Error::internal(summary(self.sql), reason))
+            }
+            Steps::Insert(text) => {
+                let inserted = i64::try_from(self.execute(text)?).unwrap_or(i64::MAX);
+                let last = self.raw.last_insert_rowid();
+                (last - inserted + 1..=last).try_for_each(|id| on_row(&NewId(id)))
+            }
+        }
+    }
 }
 
-fn index_of(statement: &CachedStatement<'_>, sql: &str, name: &str) -> Result<usize> {
-    statement
-        .parameter_index(name)
-        .map_err(|error| from_sqlite(summary(sql), &error))?
-        .ok_or_else(|| Error::internal(summary(sql), format!("it has no parameter {name}")))
+/// The rows of a call in parts, each with the number that its statement has room for.
+fn parts<'p>(parameters: &'p [Value<'p>]) -> Vec<(usize, Option<Part<'p>>)> {
+    let rows = parameters.iter().find_map(|parameter| match parameter {
+        Value::Rows { values, width } => Some((*values, (*width).max(1))),
+        Value::Null | Value::Integer(_) | Value::Real(_) | Value::Text(_) => None,
+    });
+    let Some((values, width)) = rows else { return vec![(1, None)] };
+    let largest = PART_SIZES[PART_SIZES.len() - 1];
+    values
+        .chunks(largest * width)
+        .map(|values| {
+            let count = values.len() / width;
+            let room = PART_SIZES.into_iter().find(|size| *size >= count).unwrap_or(largest);
+            (room, Some(Part { values, width }))
+        })
+        .collect()
 }
 
 impl Connection for SqliteConnection<'_> {
@@ -122,21 +144,23 @@ impl Connection for SqliteConnection<'_> {
         parameters: &[Value<'_>],
         on_row: &mut dyn FnMut(&dyn Row) -> Result<()>,
     ) -> Result<()> {
-        self.each_part(sql, parameters, |statement| {
-            let mut rows = statement.raw_query();
-            while let Some(row) = rows.next().map_err(|error| from_sqlite(summary(sql), &error))? {
-                on_row(&SqliteRow { row })?;
-            }
-            Ok(())
-        })
+        for (room, part) in parts(parameters) {
+            let call = Call { raw: self.raw, sql, parameters, part };
+            call.run(self.statements.steps(sql, room), on_row)?;
+        }
+        Ok(())
     }
 
     fn execute(&mut self, sql: &'static str, parameters: &[Value<'_>]) -> Result<u64> {
         let mut changed = 0;
-        self.each_part(sql, parameters, |statement| {
-            changed += statement.raw_execute().map_err(|error| from_sqlite(summary(sql), &error))?;
-            Ok(())
-        })?;
+        for (room, part) in parts(parameters) {
+            let call = Call { raw: self.raw, sql, parameters, part };
+            changed += match self.statements.steps(sql, room) {
+                Steps::One(text) | Steps::ReadThenChange { change: text, .. } | Steps::Insert(text) => {
+                    call.execute(text)?
+                }
+            };
+        }
         Ok(changed as u64)
     }
 
@@ -177,6 +201,22 @@ impl ToSql for Bound<'_> {
                 ValueRef::Integer(i64::try_from(count).unwrap_or(i64::MAX))
             }
         }))
+    }
+}
+
+/// The id that a new row got.
+struct NewId(i64);
+
+impl Row for NewId {
+    fn value(&self, column: usize) -> Result<Value<'_>> {
+        match column {
+            0 => Ok(Value::Integer(self.0)),
+            _ => Err(unexpected(column, "nothing: of a new row the id is told")),
+        }
+    }
+
+    fn lossy_text(&self, column: usize) -> Result<Option<String>> {
+        Err(unexpected(column, "no text"))
     }
 }
 

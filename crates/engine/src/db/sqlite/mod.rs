@@ -6,6 +6,7 @@ mod costs;
 mod error;
 mod open;
 mod restore;
+mod statements;
 mod upkeep;
 mod watch;
 mod writer;
@@ -13,6 +14,7 @@ mod writer;
 pub use costs::Costs;
 pub use open::SqliteOptions;
 pub use restore::Staged;
+pub use statements::texts;
 pub use upkeep::FileSize;
 
 use std::path::{Path, PathBuf};
@@ -23,8 +25,9 @@ use r2d2_sqlite::SqliteConnectionManager;
 use crate::db::{Connection, Database, Reach, WriteOperation};
 use crate::error::{Error, Result, Unavailable};
 use crate::signal::Signals;
-use connection::{SqliteConnection, Statements};
+use connection::SqliteConnection;
 use error::from_sqlite;
+use statements::Statements;
 use writer::Writer;
 
 /// Connections for reading, made when they are first needed.

@@ -7,8 +7,9 @@ use r2d2_sqlite::SqliteConnectionManager;
 use rusqlite::config::DbConfig;
 use rusqlite::{OpenFlags, TransactionBehavior};
 
-use super::connection::{SqliteConnection, Statements};
+use super::connection::SqliteConnection;
 use super::error::from_sqlite;
+use super::statements::Statements;
 use crate::clock::Clock;
 use crate::db::{Durability, OpenMode, SCHEMA_VERSION, migrate, version};
 use crate::error::{Error, Result, Unavailable};

@@ -14,9 +14,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::connection::{SqliteConnection, Statements};
+use super::connection::SqliteConnection;
 use super::error::from_sqlite;
 use super::open::wait_while_busy;
+use super::statements::Statements;
 use super::watch::{OwnCommits, Watcher};
 use crate::clock::Clock;
 use crate::db::WriteOperation;
