@@ -74,7 +74,9 @@ pub(super) fn find(connection: &mut dyn Connection, prune: Prune, now_ms: i64) -
 
 /// Runs that are over beyond the newest so many of their workflow; (run, when it was over).
 fn beyond_number(connection: &mut dyn Connection, keep: i64) -> Result<Vec<(i64, i64)>> {
-    // Steps from workflow to workflow by one seek each, and counts along an index.
+    // Steps from workflow to workflow by one seek each, and counts along an index: 0.2 microseconds for each run that
+    // is kept, once a round where nothing is to be deleted. A count of each workflow's runs would be a row that the end
+    // of every run has to change.
     let workflows = all(
         connection,
         "WITH RECURSIVE names (workflow) AS (
