@@ -6,7 +6,8 @@
 //! another transaction had the key's lock, is left to the scheduler.
 
 use super::cancel::cancel_job;
-use super::finish::{Ended, lock_runs_of, settle};
+use super::finish::lock_runs_of;
+use super::settle::{Ended, settle};
 use super::{Store, json_ids};
 use crate::db::{Connection, Row, all, one};
 use crate::error::Result;

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use super::Store;
 use super::claim::label;
-use super::finish::{Ended, RunDelta, count_down, lock_runs_of, settle};
+use super::finish::lock_runs_of;
+use super::settle::{Ended, RunDelta, count_down, settle};
 use crate::db::{Connection, first};
 use crate::error::{Error, Result};
 use crate::signal::Hints;

@@ -1,16 +1,17 @@
-//! Ending attempts: results, retries, promotion of children, skips and the outcome of runs, all in one
-//! transaction, and the next claim with them. A chain costs one commit a link.
+//! Ending attempts: results, retries and what follows for others, all in one transaction, and the next claim with
+//! them. A chain costs one commit a link.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 use super::admission::admit;
 use super::claim::{ClaimRequest, Claims, claim};
 use super::logs::{LogLine, append};
+use super::settle::{Ended, EndedRun, Settled, settle};
 use super::{Store, json_ids};
-use crate::db::{Connection, Reach, Value, all};
+use crate::db::{Connection, Reach, Value};
 use crate::error::{Error, Result};
 use crate::signal::Hints;
-use crate::status::{JobStatus, RunStatus};
+use crate::status::JobStatus;
 use crate::transition::Transition;
 
 /// From so many ends and so many claims on they are worth a transaction each.
@@ -42,19 +43,6 @@ pub struct Finished {
     pub claimable: Vec<i64>,
 }
 
-/// A run that ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EndedRun {
-    /// Its id.
-    pub run_id: i64,
-    /// The name of its workflow.
-    pub workflow: String,
-    /// How it ended.
-    pub status: RunStatus,
-    /// From the first claim of one of its jobs, in milliseconds.
-    pub took_ms: Option<i64>,
-}
-
 impl Finished {
     /// Wakes whoever claims, unless the same transaction has claimed everything that it made claimable:
     /// a chain would wake its worker for nothing at each link.
@@ -67,21 +55,6 @@ impl Finished {
             connection.hint(Hints::PENDING);
         }
     }
-}
-
-/// What the ends of jobs meant for others.
-pub(super) struct Settled {
-    pub(super) ended_runs: Vec<EndedRun>,
-    pub(super) claimable: Vec<i64>,
-}
-
-/// A job that left RUNNING or never got there, as its parents and children see it.
-pub(super) struct Ended {
-    pub(super) job_id: i64,
-    pub(super) run_id: Option<i64>,
-    pub(super) name: Option<String>,
-    pub(super) status: JobStatus,
-    pub(super) allow_failure: bool,
 }
 
 /// What attempts that ended leave behind.
@@ -290,217 +263,4 @@ fn record_attempts(connection: &mut dyn Connection, finishes: &[&Finish], now_ms
         &[Value::rows(&records), now_ms.into()],
     )?;
     Ok(())
-}
-
-/// What the ends of jobs mean for their children and runs: promotes, skips, counts, and decides runs.
-pub(super) fn settle(connection: &mut dyn Connection, ended: &[Ended], now_ms: i64) -> Result<Settled> {
-    let mut satisfied = Vec::new();
-    let mut counts: BTreeMap<i64, RunDelta> = BTreeMap::new();
-    for job in ended {
-        let Some(run_id) = job.run_id else { continue };
-        let delta = match effect(job.status, job.allow_failure) {
-            Effect::None => continue,
-            Effect::Satisfies => {
-                satisfied.push(job.job_id);
-                RunDelta { finished: 1, failed: 0 }
-            }
-            Effect::Breaks => {
-                let cause = job.name.as_deref().unwrap_or("a parent");
-                let skipped = skip_descendants(connection, job.job_id, cause, job.status, now_ms)?;
-                RunDelta { finished: 1 + skipped, failed: 1 }
-            }
-            Effect::Skips => {
-                let cause = job.name.as_deref().unwrap_or("a parent");
-                let skipped = skip_descendants(connection, job.job_id, cause, job.status, now_ms)?;
-                RunDelta { finished: 1 + skipped, failed: 0 }
-            }
-        };
-        counts.entry(run_id).or_default().add(delta);
-    }
-    let claimable = promote_children(connection, &satisfied, now_ms)?;
-    Ok(Settled { ended_runs: count_down(connection, &counts, now_ms)?, claimable })
-}
-
-/// What the end of a job means for its children.
-enum Effect {
-    /// It is not over.
-    None,
-    /// They have one parent less to wait for.
-    Satisfies,
-    /// They can never run.
-    Breaks,
-    /// The same, and nothing went wrong: it was not to run this time.
-    Skips,
-}
-
-fn effect(status: JobStatus, allow_failure: bool) -> Effect {
-    match status {
-        JobStatus::Blocked
-        | JobStatus::Scheduled
-        | JobStatus::Pending
-        | JobStatus::Running
-        | JobStatus::Waiting => Effect::None,
-        JobStatus::Successful => Effect::Satisfies,
-        JobStatus::Failed if allow_failure => Effect::Satisfies,
-        JobStatus::Failed | JobStatus::Cancelled => Effect::Breaks,
-        JobStatus::Skipped => Effect::Skips,
-    }
-}
-
-#[derive(Default, Clone, Copy)]
-pub(super) struct RunDelta {
-    pub(super) finished: i64,
-    pub(super) failed: i64,
-}
-
-impl RunDelta {
-    fn add(&mut self, other: RunDelta) {
-        self.finished += other.finished;
-        self.failed += other.failed;
-    }
-}
-
-/// One statement for any number of finished parents and children; O(1) an edge.
-fn promote_children(connection: &mut dyn Connection, parents: &[i64], now_ms: i64) -> Result<Vec<i64>> {
-    let (mut claimable, mut wanted_keys) = (Vec::new(), Vec::new());
-    if parents.is_empty() {
-        return Ok(claimable);
-    }
-    connection.query(
-        "UPDATE jobs
-         SET blocked_by = jobs.blocked_by - satisfied.edges,
-             status = CASE WHEN jobs.blocked_by > satisfied.edges THEN 'BLOCKED'
-                           WHEN jobs.concurrency_key IS NOT NULL THEN 'WAITING'
-                           ELSE 'PENDING' END,
-             priority = CASE WHEN jobs.queue IN (SELECT name FROM queues WHERE fifo = 1) THEN 0
-                             ELSE jobs.priority END,
-             updated_at = $2
-         {from} (SELECT child_id, count(*) AS edges FROM job_dependencies
-               WHERE parent_id {in $1} GROUP BY child_id) AS satisfied
-         {where} jobs.id = satisfied.child_id AND {guard jobs.status = 'BLOCKED'}
-         {returning} jobs.id,
-                   {after jobs.status: CASE WHEN jobs.blocked_by > satisfied.edges THEN 'BLOCKED'
-                                            WHEN jobs.concurrency_key IS NOT NULL THEN 'WAITING'
-                                            ELSE 'PENDING' END},
-                   jobs.concurrency_key",
-        &[(&json_ids(parents)).into(), now_ms.into()],
-        &mut |row| {
-            let status = row.parsed(1, JobStatus::parse)?;
-            if status == JobStatus::Pending {
-                claimable.push(row.integer(0)?);
-            } else if status == JobStatus::Waiting {
-                wanted_keys.extend(row.lossy_text(2)?);
-            }
-            Ok(())
-        },
-    )?;
-    claimable.extend(admit(connection, &wanted_keys, now_ms)?);
-    Ok(claimable)
-}
-
-/// Skips everything that waits for `parent_id`, directly or not, in one statement for graphs of any
-/// depth. Stops at jobs that are no longer blocked, so repeated calls never visit a job twice.
-pub(super) fn skip_descendants(
-    connection: &mut dyn Connection,
-    parent_id: i64,
-    parent_name: &str,
-    parent_status: JobStatus,
-    now_ms: i64,
-) -> Result<i64> {
-    let reason = format!("skipped: `{parent_name}` is {parent_status}");
-    let skipped = connection.execute(
-        "WITH RECURSIVE doomed (id) AS (
-             SELECT edges.child_id FROM job_dependencies AS edges
-             JOIN jobs AS child ON child.id = edges.child_id
-             WHERE edges.parent_id = $1 AND child.status = 'BLOCKED'
-             UNION
-             SELECT edges.child_id FROM doomed
-             JOIN job_dependencies AS edges ON edges.parent_id = doomed.id
-             JOIN jobs AS child ON child.id = edges.child_id
-             WHERE child.status = 'BLOCKED'
-         )
-         UPDATE jobs
-         SET status = 'SKIPPED', last_error = $2, updated_at = $3, finished_at = $3
-         WHERE id IN (SELECT id FROM doomed) AND status = 'BLOCKED'",
-        &[parent_id.into(), (&reason).into(), now_ms.into()],
-    )?;
-    Ok(i64::try_from(skipped).unwrap_or(i64::MAX))
-}
-
-/// Counts finished jobs off their runs, and decides the runs whose last job is finished.
-pub(super) fn count_down(
-    connection: &mut dyn Connection,
-    counts: &BTreeMap<i64, RunDelta>,
-    now_ms: i64,
-) -> Result<Vec<EndedRun>> {
-    if counts.is_empty() {
-        return Ok(Vec::new());
-    }
-    let news: Vec<[Value<'_>; 3]> = counts
-        .iter()
-        .map(|(run_id, delta)| [(*run_id).into(), delta.finished.into(), delta.failed.into()])
-        .collect();
-    let mut over = Vec::new();
-    connection.query(
-        "UPDATE runs
-         SET unfinished_jobs = CASE WHEN runs.unfinished_jobs > news.finished
-                                    THEN runs.unfinished_jobs - news.finished ELSE 0 END,
-             failed_jobs = runs.failed_jobs + news.failed,
-             updated_at = $2
-         {from} {rows $1: id integer, finished integer, failed integer} AS news
-         {where} runs.id = news.id AND {guard runs.status IN ('PENDING', 'RUNNING')}
-         {returning} runs.id,
-                   {after runs.unfinished_jobs: CASE WHEN runs.unfinished_jobs > news.finished
-                                                     THEN runs.unfinished_jobs - news.finished ELSE 0 END}",
-        &[Value::rows(&news), now_ms.into()],
-        &mut |row| {
-            if row.integer(1)? == 0 {
-                over.push(row.integer(0)?);
-            }
-            Ok(())
-        },
-    )?;
-    decide_runs(connection, &over, now_ms)
-}
-
-/// Decides runs whose last job is finished. Apart from counting: the state is in the condition of several indexes,
-/// which would be written anew with each job that ends.
-fn decide_runs(connection: &mut dyn Connection, run_ids: &[i64], now_ms: i64) -> Result<Vec<EndedRun>> {
-    if run_ids.is_empty() {
-        return Ok(Vec::new());
-    }
-    let mut has_schedule = false;
-    let ended = all(
-        connection,
-        "UPDATE runs
-         SET status = CASE
-                 WHEN stop_reason = 'cancelled' THEN 'CANCELLED'
-                 WHEN stop_reason = 'timed_out' THEN 'FAILED'
-                 WHEN failed_jobs > 0 THEN 'FAILED'
-                 ELSE 'SUCCESSFUL' END,
-             finished_at = $2
-         {where} id {in $1} AND {guard status IN ('PENDING', 'RUNNING')}
-         {returning} id,
-                   {after status: CASE
-                       WHEN stop_reason = 'cancelled' THEN 'CANCELLED'
-                       WHEN stop_reason = 'timed_out' THEN 'FAILED'
-                       WHEN failed_jobs > 0 THEN 'FAILED'
-                       ELSE 'SUCCESSFUL' END},
-                   schedule_id, workflow, $2 - started_at",
-        &[(&json_ids(run_ids)).into(), now_ms.into()],
-        |row| {
-            has_schedule |= row.optional_integer(2)?.is_some();
-            Ok(EndedRun {
-                run_id: row.integer(0)?,
-                status: row.parsed(1, RunStatus::parse)?,
-                workflow: row.lossy_text(3)?.unwrap_or_default(),
-                took_ms: row.optional_integer(4)?,
-            })
-        },
-    )?;
-    if has_schedule {
-        // An occurrence may wait for it.
-        connection.hint(Hints::DUE);
-    }
-    Ok(ended)
 }

@@ -25,6 +25,7 @@ mod restore;
 mod retry;
 mod runs;
 mod schedules;
+mod settle;
 mod stats;
 mod submit;
 mod time;
@@ -47,7 +48,7 @@ pub use check::Problem;
 pub use claim::{CLAIM_MAX, ClaimRequest, ClaimedJob, Claims, Scope};
 pub use copy::Copied;
 pub use enqueue::{DEFAULT_MAX_ATTEMPTS, ENQUEUE_MAX, NewJob};
-pub use finish::{EndedRun, Finish, Finished};
+pub use finish::{Finish, Finished};
 pub use health::Health;
 pub use jobs::{Job, JobFilter};
 pub use logs::{LogLine, LogPosition, LogStream};
@@ -63,6 +64,7 @@ pub use schedules::{
     AT_ONCE_MAX, BACKFILL_MAX, Backfill, Backfilling, COUNTED_MAX, Fired, NOTED_MAX, ON_TIME_MS, Occurrence,
     OccurrenceStatus, Schedule, ScheduleChange, ScheduleOrigin, Synced, WAITING_MAX,
 };
+pub use settle::EndedRun;
 pub use stats::Stats;
 pub use submit::{NewRun, Occasion, Submitted};
 pub use time::Due;
