@@ -166,8 +166,9 @@ fn switch_to_wal(connection: &rusqlite::Connection) -> Result<()> {
             connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0));
         match mode {
             Ok(mode) if mode == "wal" => return Ok(()),
-            Ok(mode) => {
-                let detail = format!("the file system allows journal mode `{mode}` only; WAL is needed");
+            Ok(_other) => {
+                let detail =
+                    "its file system does not allow the journal mode WAL, which is needed".to_owned();
                 return Err(Error::unavailable(OPENING, Unavailable::CannotOpen(detail)));
             }
             Err(error) => {

@@ -4,7 +4,7 @@ use windlass_workflow::Workflow;
 
 use super::versions::{Numbers, definition, insert_version, last_version};
 use super::{Registration, find, read, select_registrations};
-use crate::db::{Connection, first};
+use crate::db::{Connection, Value, first};
 use crate::error::{Error, Result};
 use crate::signal::Hints;
 use crate::store::Store;
@@ -155,6 +155,18 @@ fn decide(in_force: Option<Numbers>, last: Option<Numbers>, own: Option<i64>) ->
     (change, version)
 }
 
+/// The values of a row of `registrations`.
+fn row(new: &NewRegistration, version: i64, workflow_id: i64, now_ms: i64) -> [Value<'_>; 6] {
+    [
+        (&new.workflow.name).into(),
+        version.into(),
+        workflow_id.into(),
+        (&new.file).into(),
+        (&new.dir).into(),
+        now_ms.into(),
+    ]
+}
+
 /// Returns whether the name was free.
 fn insert(
     connection: &mut dyn Connection,
@@ -167,14 +179,7 @@ fn insert(
         "INSERT INTO registrations (name, version, workflow_id, file, dir, created_at, updated_at)
          VALUES ($1, $2, $3, $4, $5, $6, $6)
          ON CONFLICT (name) DO NOTHING",
-        &[
-            (&new.workflow.name).into(),
-            version.into(),
-            workflow_id.into(),
-            (&new.file).into(),
-            (&new.dir).into(),
-            now_ms.into(),
-        ],
+        &row(new, version, workflow_id, now_ms),
     )?;
     Ok(inserted == 1)
 }
@@ -189,14 +194,7 @@ fn update(
     let updated = connection.execute(
         "UPDATE registrations SET version = $2, workflow_id = $3, file = $4, dir = $5, updated_at = $6
          WHERE name = $1",
-        &[
-            (&new.workflow.name).into(),
-            version.into(),
-            workflow_id.into(),
-            (&new.file).into(),
-            (&new.dir).into(),
-            now_ms.into(),
-        ],
+        &row(new, version, workflow_id, now_ms),
     )?;
     Ok(updated == 1)
 }
