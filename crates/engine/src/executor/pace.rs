@@ -1,25 +1,32 @@
 //! How many jobs to hold in memory beyond those that run: a pure decision from how long jobs take.
 //!
-//! Holding some means that short jobs need no commit each. Holding more than starts within a few
-//! milliseconds would keep them from other workers.
+//! Holding some means that short jobs need no commit each, and that nobody waits for one. Holding more than
+//! starts within a few milliseconds would keep them from other workers.
 
-/// Jobs held in memory are to start within this time.
+/// Jobs held in memory are to start within this time,
 const HORIZON_US: i64 = 5_000;
+/// or before so many more claims could have been written:
+const HORIZON_WRITES: i64 = 2;
+/// but within this time in any case. It is half of that after which they go back.
+const HORIZON_MAX_US: i64 = 25_000;
 /// Jobs held in memory beyond those that run, at most.
 const HELD_MAX: i64 = 1_000;
 /// Weight of the newest measurement, as a divisor.
 const SMOOTHING: i64 = 8;
 
-/// A moving average of how long jobs take.
+/// Moving averages: how long jobs take, and how long it takes to write their ends and claim others. Where
+/// jobs keep the processors busy, that is many times what it takes on an idle machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Pace {
-    average_us: i64,
+    /// `None` while nothing is known: then jobs are taken to be long.
+    average_us: Option<i64>,
+    write_us: i64,
 }
 
 impl Pace {
-    /// Nothing is known: jobs are taken to be long.
+    /// Nothing is known.
     pub(super) fn unknown() -> Pace {
-        Pace { average_us: HORIZON_US * 200 }
+        Pace { average_us: None, write_us: 0 }
     }
 
     /// Takes a batch of measurements in.
@@ -27,20 +34,29 @@ impl Pace {
         if jobs > 0 {
             let newest = total_us / jobs;
             // One batch of many is as telling as many single measurements.
-            let weight = jobs.min(SMOOTHING);
-            self.average_us += (newest - self.average_us) * weight / SMOOTHING;
+            self.average_us = Some(approach(self.average_us.unwrap_or(newest), newest, jobs.min(SMOOTHING)));
         }
+    }
+
+    /// Ends were written, and others claimed.
+    pub(super) fn observe_write(&mut self, took_us: i64) {
+        self.write_us = approach(self.write_us, took_us, 1);
     }
 
     /// Held jobs did not start in time: something long runs now.
     pub(super) fn slow_down(&mut self) {
-        *self = Pace::unknown();
+        self.average_us = None;
     }
 
     /// Jobs to hold beyond those that `threads` run.
     pub(super) fn held(self, threads: i64) -> i64 {
-        (threads * HORIZON_US / self.average_us.max(1)).min(HELD_MAX)
+        let horizon_us = (HORIZON_WRITES * self.write_us).clamp(HORIZON_US, HORIZON_MAX_US);
+        self.average_us.map_or(0, |average_us| (threads * horizon_us / average_us.max(1)).min(HELD_MAX))
     }
+}
+
+fn approach(average: i64, newest: i64, weight: i64) -> i64 {
+    average + (newest - average) * weight / SMOOTHING
 }
 
 #[cfg(test)]
@@ -64,5 +80,29 @@ mod tests {
         assert_eq!(pace.held(8), HELD_MAX);
         pace.slow_down();
         assert_eq!(pace.held(8), 0);
+    }
+
+    #[test]
+    fn the_first_measurement_counts_and_a_long_job_among_short_ones_weighs_most() {
+        let mut pace = Pace::unknown();
+        pace.observe(1, 4_000);
+        assert_eq!(pace.held(8), 10);
+        pace.observe(1, 1_000_000);
+        assert_eq!(pace.held(8), 0);
+    }
+
+    #[test]
+    fn where_claims_take_long_more_is_held_up_to_the_limit() {
+        let mut pace = Pace::unknown();
+        pace.observe(8, 8 * 4_000);
+        for (took_us, held) in [(300, 10), (5_000, 20), (1_000_000, 50)] {
+            for _ in 0..100 {
+                pace.observe_write(took_us);
+            }
+            let found = pace.held(8);
+            assert!((held - 1..=held).contains(&found), "{took_us} us: {found}");
+        }
+        pace.observe(1, 100_000);
+        assert!(pace.held(8) < 15, "longer jobs: {}", pace.held(8));
     }
 }

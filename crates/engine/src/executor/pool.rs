@@ -22,9 +22,10 @@ pub(super) fn serve(shared: &Shared) {
     while let Some(held) = shared.held.next(|| clock.monotonic_ms()) {
         let started_us = clock.monotonic_us();
         let (outcome, logs) = execute(shared, &held);
-        let is_first = shared.results.add(Done { held, outcome, logs }, clock.monotonic_us() - started_us);
-        // Who takes the turn writes all results that wait; who can't, wakes somebody for the first.
-        if !dispatcher::take_turn(shared) && is_first {
+        let ended_us = clock.monotonic_us();
+        let waiting = shared.results.add(Done { held, outcome, logs }, ended_us - started_us, ended_us);
+        // Who takes the turn writes all results that wait; who can't, wakes somebody.
+        if !dispatcher::take_turn(shared) && dispatcher::is_to_be_told(waiting) {
             shared.dispatcher.raise(Hints::EXECUTOR);
         }
     }

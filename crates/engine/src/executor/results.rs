@@ -17,6 +17,8 @@ pub(super) struct Done {
 #[derive(Default)]
 pub(super) struct Batch {
     pub(super) done: Vec<Done>,
+    /// When the first of them came, by the monotonic clock.
+    since_us: i64,
     /// Attempts that were executed, not only given back.
     pub(super) executed: i64,
     pub(super) total_us: i64,
@@ -28,15 +30,24 @@ pub(super) struct Results {
 }
 
 impl Results {
-    /// Adds an end; returns whether it is the first that waits.
-    pub(super) fn add(&self, done: Done, elapsed_us: i64) -> bool {
+    /// Adds an end; returns how many wait now.
+    pub(super) fn add(&self, done: Done, elapsed_us: i64, now_us: i64) -> usize {
         let mut batch = self.batch.lock().unwrap_or_else(PoisonError::into_inner);
+        if batch.done.is_empty() {
+            batch.since_us = now_us;
+        }
         if done.outcome != Outcome::Unstarted {
             batch.executed += 1;
             batch.total_us += elapsed_us;
         }
         batch.done.push(done);
-        batch.done.len() == 1
+        batch.done.len()
+    }
+
+    /// How many wait, and since when the first of them does.
+    pub(super) fn waiting(&self) -> (usize, i64) {
+        let batch = self.batch.lock().unwrap_or_else(PoisonError::into_inner);
+        (batch.done.len(), batch.since_us)
     }
 
     pub(super) fn take(&self) -> Batch {

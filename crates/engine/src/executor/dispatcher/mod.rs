@@ -5,12 +5,15 @@
 //! else there is to do is done by the dispatcher's own thread: it hears of new jobs, waits, and ends the worker.
 
 mod comparison;
+mod gathering;
 mod patience;
 mod telling;
 mod writing;
 
 use std::sync::{MutexGuard, TryLockError};
 use std::time::Duration;
+
+pub(super) use gathering::is_to_be_told;
 
 use super::held::{AddedBy, Held};
 use super::outstanding::{Key, Outstanding};
@@ -56,6 +59,7 @@ fn work(shared: &Shared) -> Result<()> {
         }
         drop(dispatcher);
         hints = shared.dispatcher.wait(if shared.held.is_empty() { POLL } else { HELD_TICK });
+        hints = gathering::wait(shared, hints);
     }
 }
 
@@ -255,7 +259,8 @@ impl Dispatcher<'_> {
             self.desk.pace.slow_down();
         }
         for held in stuck {
-            let _heard_here = self.shared.results.add(unstarted(held), 0);
+            let now_us = self.shared.store.clock().monotonic_us();
+            let _heard_here = self.shared.results.add(unstarted(held), 0, now_us);
         }
     }
 
@@ -263,7 +268,9 @@ impl Dispatcher<'_> {
         let keys: Vec<(Key, bool)> =
             done.iter().map(|done| (done.held.key(), done.outcome != Outcome::Unstarted)).collect();
         let finishes: Vec<Finish> = done.into_iter().map(|done| self.decide(done)).collect();
+        let began_us = self.shared.store.clock().monotonic_us();
         let (finished, claims) = self.write(finishes, room)?;
+        self.desk.pace.observe_write(self.shared.store.clock().monotonic_us() - began_us);
         for (key, has_begun) in keys {
             if has_begun {
                 self.desk.outstanding.end(key);
