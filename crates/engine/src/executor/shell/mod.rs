@@ -17,6 +17,7 @@ use super::attempt::Attempt;
 use super::handler::{Handler, failed, failed_for_good};
 use crate::transition::Outcome;
 pub(super) use keeper::Keeper;
+use keeper::Kept;
 use kill::Attempts;
 use payload::Payload;
 use watch::Watched;
@@ -56,12 +57,18 @@ fn start(attempt: &Attempt) -> Result<Outcome, Outcome> {
     if attempt.stop().cause().is_some() {
         return Err(Outcome::Unstarted);
     }
-    attempt.keeper.begin(&name);
-    let child = command.spawn().map_err(|error| {
-        attempt.keeper.end(&name, None);
-        cannot_start(&command, &error)
-    })?;
-    let watched = supervise(attempt, &name, child, payload.output)?;
+    let kept = attempt
+        .keeper
+        .begin(&name)
+        .map_err(|error| failed(format!("its processes could not be noted for the keeper: {error}")))?;
+    let child = match command.spawn() {
+        Ok(child) => child,
+        Err(error) => {
+            kept.end();
+            return Err(cannot_start(&command, &error));
+        }
+    };
+    let watched = supervise(attempt, kept, child, payload.output)?;
     let outcome = judge(attempt, &payload, &output_file, watched);
     let _never_written = std::fs::remove_file(&output_file);
     Ok(outcome)
@@ -69,12 +76,12 @@ fn start(attempt: &Attempt) -> Result<Outcome, Outcome> {
 
 fn supervise(
     attempt: &Attempt,
-    name: &str,
+    kept: Kept<'_>,
     mut child: Child,
     source: windlass_workflow::OutputSource,
 ) -> Result<Watched, Outcome> {
     let group = rustix::process::Pid::from_child(&child);
-    attempt.keeper.add_group(group);
+    kept.add_group(group, attempt.store.clock());
     let watched = watch::watch(attempt, &mut child, source);
     // The leader is not waited for yet, so nobody else can have its group's number.
     kill::group(group, rustix::process::Signal::KILL);
@@ -82,7 +89,7 @@ fn supervise(
         // A child in a session of its own escapes its group.
         let _said_below = kill::sweep(&attempt.mark(), Attempts::Only(attempt.number()));
     }
-    attempt.keeper.end(name, Some(group));
+    kept.end();
     let status = child.wait();
     let mut watched = watched.map_err(|error| failed(format!("its output could not be read: {error}")))?;
     watched.status = Some(status.map_err(|error| failed(format!("its end could not be seen: {error}")))?);

@@ -1,10 +1,14 @@
 # Beside an engine: ends its jobs' processes when it dies, or when its lease is over and it does not do so
-# itself. It hears on standard input, one message a line:
+# itself. What there is to end stands on the board, a file that it has as its standard output. It is read only then;
+# each of its words stands there twice:
 #
-#   + NAME     an attempt begins: its processes write their output to the file of that name, as 12-3
-#   + GROUP    one of their process groups, as 4711
-#   - ONE …    these are gone
+#   NAME:NAME     an attempt: its processes write their output to the file of that name, as 12-3
+#   GROUP:GROUP   its process group, as 4711
+#
+# It hears on standard input, one message a line:
+#
 #   = INSTANT  the lease is confirmed until then, in hundredths of a second as /proc/uptime counts them
+#   ! .        a group was noted when the lease was nearly over
 #   ? .        the lease may be over: from the timer below
 #   . .        the engine ends in order, and nothing runs
 #
@@ -15,8 +19,8 @@
 # lease's end.
 
 trap '' HUP INT TERM
-exec 3<&0
-live= until= timer= over= bye=
+exec 3<&0 4<&1 >/dev/null
+until= timer= over= bye=
 
 # Sets `now` in hundredths: 12.08 is 1208. The 1 keeps 08 from being read as octal.
 look_at_clock() {
@@ -41,13 +45,15 @@ set_timer() {
 end_everything() {
     folder=$1
     set --
-    for one in $live; do
+    for word in $(cat </proc/self/fd/4); do
+        one=${word%%:*}
+        # Another one is just being written.
+        [ "$word" = "$one:$one" ] || continue
         case $one in
             *-*) set -- "$@" -e "WINDLASS_OUTPUT=$folder/$one" ;;
             *) kill -9 "-$one" ;;
         esac
     done 2>/dev/null
-    live=
     [ $# -gt 0 ] || return 0
     for round in 1 2 3 4 5; do
         found=
@@ -59,24 +65,13 @@ end_everything() {
     done
 }
 
-# A shell reads a pipe byte by byte, and to redirect it for each message would cost as much again.
 while [ -z "$bye" ] && read -r change value; do
     case $change in
-        +)
-            live="$live $value"
-            [ -z "$over" ] || end_everything "$1"
-            ;;
-        -)
-            rest=
-            for one in $live; do
-                case " $value " in *" $one "*) ;; *) rest="$rest $one" ;; esac
-            done
-            live=$rest
-            ;;
         =)
             until=$value over=
             [ "$timer" ] || { look_at_clock && set_timer; }
             ;;
+        '!') [ -z "$over" ] || end_everything "$1" ;;
         '?')
             wait "$timer"
             timer=

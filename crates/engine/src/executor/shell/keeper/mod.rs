@@ -1,26 +1,32 @@
 //! The keeper: a tiny process beside the engine that kills the engine's jobs when the engine dies, or when it
 //! is stopped for longer than its lease.
 //!
-//! Even `kill -9` closes the pipe between them; the keeper then kills every group it was told of and
+//! Even `kill -9` closes the pipe between them; the keeper then kills every group that it finds on the board and
 //! ends. And it is told how long the lease is confirmed: a process that is stopped (by SIGSTOP, a debugger,
 //! a frozen cgroup) can't stop what it runs, and on another host nobody else can. It is a shell, so nothing
 //! has to be installed or found. Where no shell is, on one machine nothing is lost but time: the next
 //! attempt of a job sweeps what an earlier one left.
 
-use std::collections::BTreeSet;
+mod board;
+
+use std::fs::File;
 use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
+use self::board::Board;
 use super::scratch::Scratch;
 use crate::clock::Clock;
 use crate::db::Reach;
 
 const SCRIPT: &str = include_str!("keeper.sh");
+/// So long before the lease's end the keeper is told of every group: by its own clock the lease may be over, and
+/// then it looks at the board only when it is told to.
+const TELL_BEFORE_MS: i64 = 1_000;
 
 /// What the keeper has to know. Its process is started with the first one that it keeps.
 #[derive(Debug)]
@@ -28,24 +34,56 @@ pub(in super::super::super) struct Keeper {
     /// Its name is in the environment of every process of a job.
     scratch: Scratch,
     reach: Reach,
+    /// Made with the first attempt that it keeps.
+    board: OnceLock<Board>,
     state: Mutex<State>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     process: Option<Child>,
-    /// Names of attempts, and process groups.
-    live: BTreeSet<String>,
-    /// Until when the lease is confirmed, as `/proc/uptime` counts.
-    until_cs: Option<i64>,
+    /// Until when the lease is confirmed: by the clock's monotonic time, and as `/proc/uptime` counts.
+    until: Option<Until>,
     /// It could not be started, and that was said.
     is_missing: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Until {
+    monotonic_ms: i64,
+    uptime_cs: i64,
+}
+
+/// An attempt that the keeper ends when it has to, until [`Kept::end`]. One that is dropped before stays so: who
+/// panics has not seen what it ran end.
+#[must_use]
+pub(super) struct Kept<'a> {
+    keeper: &'a Keeper,
+    board: &'a Board,
+    line: usize,
+}
+
+impl Kept<'_> {
+    /// A process group of the attempt runs.
+    pub(super) fn add_group(&self, group: Pid, clock: &Clock) {
+        // It can't fail: the line is there already.
+        let _written = self.board.add_group(self.line, group);
+        let mut state = self.keeper.lock();
+        if state.until.is_some_and(|until| clock.monotonic_ms() + TELL_BEFORE_MS >= until.monotonic_ms) {
+            self.keeper.tell(&mut state, "! .\n");
+        }
+    }
+
+    /// Nothing of the attempt runs, or what does may go on.
+    pub(super) fn end(self) {
+        let _written = self.board.clear(self.line);
+    }
 }
 
 impl Keeper {
     /// `reach` says where the others are that wait for the end of the lease.
     pub(in super::super::super) fn new(reach: Reach) -> Keeper {
-        Keeper { scratch: Scratch::default(), reach, state: Mutex::default() }
+        Keeper { scratch: Scratch::default(), reach, board: OnceLock::new(), state: Mutex::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -62,48 +100,39 @@ impl Keeper {
     }
 
     /// Processes of an attempt are going to be started.
-    pub(super) fn begin(&self, attempt: &str) {
-        self.add(attempt.to_owned());
-    }
-
-    /// A process group of an attempt runs.
-    pub(super) fn add_group(&self, group: Pid) {
-        self.add(name(group));
-    }
-
-    fn add(&self, one: String) {
+    ///
+    /// # Errors
+    /// When it can't be noted, for want of memory.
+    pub(super) fn begin(&self, attempt: &str) -> std::io::Result<Kept<'_>> {
+        let board = self.board()?;
+        let line = board.add(attempt)?;
         let mut state = self.lock();
-        let message = format!("+ {one}\n");
-        state.live.insert(one);
-        if state.process.is_some() {
-            self.tell(&mut state, &message);
-        } else {
-            self.start(&mut state);
+        if state.process.is_none() {
+            self.start(&mut state, board);
         }
+        Ok(Kept { keeper: self, board, line })
     }
 
-    /// Nothing of an attempt runs, or what does may go on.
-    pub(super) fn end(&self, attempt: &str, group: Option<Pid>) {
-        let mut state = self.lock();
-        let gone: Vec<String> = group.map(name).into_iter().chain([attempt.to_owned()]).collect();
-        for one in &gone {
-            state.live.remove(one);
+    fn board(&self) -> std::io::Result<&Board> {
+        if self.board.get().is_none() {
+            let _made_meanwhile = self.board.set(Board::new()?);
         }
-        self.tell(&mut state, &format!("- {}\n", gone.join(" ")));
+        self.board.get().ok_or_else(|| std::io::Error::other("no board"))
     }
 
     /// The lease is confirmed until an instant of the clock's monotonic time.
     pub(in super::super::super) fn confirm(&self, until_ms: i64, clock: &Clock) {
-        let Some(until_cs) = clock.uptime_cs_at(until_ms) else { return };
+        let Some(uptime_cs) = clock.uptime_cs_at(until_ms) else { return };
         let mut state = self.lock();
-        state.until_cs = Some(until_cs);
+        state.until = Some(Until { monotonic_ms: until_ms, uptime_cs });
+        let Some(board) = self.board.get() else { return };
         if state.has_died() {
             tracing::warn!("the keeper of the jobs' processes was ended by somebody: starting another");
-            self.replace(&mut state);
+            self.replace(&mut state, board);
         } else if state.process.is_some() {
-            self.tell(&mut state, &format!("= {until_cs}\n"));
-        } else if !state.live.is_empty() {
-            self.start(&mut state);
+            self.tell(&mut state, &format!("= {uptime_cs}\n"));
+        } else if !board.is_blank() {
+            self.start(&mut state, board);
         }
     }
 
@@ -118,22 +147,24 @@ impl Keeper {
     }
 
     /// One write a message, so that none is torn. The pipe does not block: a keeper that does not read must
-    /// not hold the engine up, and is none. Another one is told everything anew.
+    /// not hold the engine up, and is none. Another one finds everything on the board.
     fn tell(&self, state: &mut State, message: &str) {
         let Some(pipe) = state.process.as_mut().and_then(|process| process.stdin.as_mut()) else { return };
-        if let Err(error) = pipe.write_all(message.as_bytes()) {
+        if let Err(error) = pipe.write_all(message.as_bytes())
+            && let Some(board) = self.board.get()
+        {
             tracing::warn!(%error, "the keeper of the jobs' processes does not listen: starting another");
-            self.replace(state);
+            self.replace(state, board);
         }
     }
 
-    fn replace(&self, state: &mut State) {
+    fn replace(&self, state: &mut State, board: &Board) {
         state.kill();
-        self.start(state);
+        self.start(state, board);
     }
 
-    fn start(&self, state: &mut State) {
-        match self.try_start(state) {
+    fn start(&self, state: &mut State, board: &Board) {
+        match self.try_start(state, board) {
             Ok(()) => state.is_missing = false,
             Err(error) => {
                 state.kill();
@@ -144,14 +175,11 @@ impl Keeper {
         }
     }
 
-    fn try_start(&self, state: &mut State) -> std::io::Result<()> {
-        let child = spawn(self.scratch.folder()?, self.reach)?;
-        let confirmed = state.until_cs.map(|until_cs| format!("= {until_cs}\n"));
-        let live = state.live.iter().map(|one| format!("+ {one}\n"));
-        let known: String = confirmed.into_iter().chain(live).collect();
+    fn try_start(&self, state: &mut State, board: &Board) -> std::io::Result<()> {
+        let child = spawn(self.scratch.folder()?, self.reach, board.file()?)?;
+        let confirmed = state.until.map(|until| format!("= {}\n", until.uptime_cs)).unwrap_or_default();
         let child = state.process.insert(child);
-        // A pipe holds 64 KiB, and a worker runs no more than some hundred attempts.
-        child.stdin.as_mut().map_or(Ok(()), |pipe| pipe.write_all(known.as_bytes()))
+        child.stdin.as_mut().map_or(Ok(()), |pipe| pipe.write_all(confirmed.as_bytes()))
     }
 }
 
@@ -159,7 +187,7 @@ impl Drop for Keeper {
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         if let Some(pipe) = state.process.as_mut().and_then(|process| process.stdin.as_mut())
-            && state.live.is_empty()
+            && self.board.get().is_none_or(Board::is_blank)
         {
             let _full_or_gone = pipe.write_all(b". .\n");
         }
@@ -184,11 +212,7 @@ impl State {
     }
 }
 
-fn name(group: Pid) -> String {
-    group.as_raw_nonzero().to_string()
-}
-
-fn spawn(scratch: &Path, reach: Reach) -> std::io::Result<Child> {
+fn spawn(scratch: &Path, reach: Reach, board: File) -> std::io::Result<Child> {
     if scratch.as_os_str().as_encoded_bytes().contains(&b'\n') {
         return Err(std::io::Error::other("the folder for temporary files has a line break in its name"));
     }
@@ -205,7 +229,7 @@ fn spawn(scratch: &Path, reach: Reach) -> std::io::Result<Child> {
         .process_group(0)
         .current_dir("/")
         .stdin(Stdio::piped())
-        .stdout(Stdio::null())
+        .stdout(board)
         .stderr(Stdio::null());
     if let Some(path) = std::env::var_os("PATH") {
         command.env("PATH", path);

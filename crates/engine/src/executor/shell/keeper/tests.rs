@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used)]
 
+use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
 use rustix::process::{kill_process, test_kill_process};
@@ -12,27 +13,28 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const LONG_MS: i64 = 600_000;
 
 /// What stands for a job: a process that leads a group of its own, and is killed at the end.
-struct Job {
+struct Job<'a> {
     child: Child,
-    name: String,
+    kept: Option<Kept<'a>>,
 }
 
-impl Job {
-    fn start(keeper: &Keeper, name: &str, program: &[&str]) -> Job {
+impl<'a> Job<'a> {
+    fn start(keeper: &Keeper, name: &str, program: &[&str]) -> Job<'a> {
         let child = Command::new(program[0])
             .args(&program[1..])
             .env("WINDLASS_OUTPUT", keeper.scratch().unwrap().join(name))
             .process_group(0)
             .spawn()
             .unwrap();
-        Job { child, name: name.to_owned() }
+        Job { child, kept: None }
     }
 
     /// Starts one as an executor does.
-    fn kept(keeper: &Keeper, name: &str) -> Job {
-        keeper.begin(name);
-        let job = Job::start(keeper, name, &["sleep", "600"]);
-        keeper.add_group(job.group());
+    fn kept(keeper: &'a Keeper, clock: &Clock, name: &str) -> Job<'a> {
+        let kept = keeper.begin(name).unwrap();
+        let mut job = Job::start(keeper, name, &["sleep", "600"]);
+        kept.add_group(job.group(), clock);
+        job.kept = Some(kept);
         job
     }
 
@@ -50,13 +52,13 @@ impl Job {
         Instant::now()
     }
 
-    fn end(mut self, keeper: &Keeper) {
-        self.child.kill().unwrap();
-        keeper.end(&self.name, Some(self.group()));
+    /// As if nothing of it ran.
+    fn forget(&mut self) {
+        self.kept.take().unwrap().end();
     }
 }
 
-impl Drop for Job {
+impl Drop for Job<'_> {
     fn drop(&mut self) {
         let _gone = self.child.kill();
         let _gone = self.child.wait();
@@ -82,9 +84,9 @@ fn pid(keeper: &Keeper) -> Pid {
 #[test]
 fn what_runs_ends_with_the_lease_and_not_before() {
     let (keeper, clock) = (Keeper::new(Reach::ManyHosts), Clock::system());
-    let mut job = Job::kept(&keeper, "7-1");
-    let mut gone = Job::kept(&keeper, "8-1");
-    keeper.end("8-1", Some(gone.group()));
+    let mut job = Job::kept(&keeper, &clock, "7-1");
+    let mut gone = Job::kept(&keeper, &clock, "8-1");
+    gone.forget();
     let mut ends_at = Instant::now();
     for _renewal in 0..5 {
         ends_at = Instant::now() + Duration::from_millis(400);
@@ -95,10 +97,10 @@ fn what_runs_ends_with_the_lease_and_not_before() {
     let ended = job.wait();
     assert!(ended + Duration::from_millis(20) >= ends_at, "{:?} too early", ends_at - ended);
     assert!(gone.runs(), "it was told that nothing of it is left");
-    let mut late = Job::kept(&keeper, "9-1");
+    let mut late = Job::kept(&keeper, &clock, "9-1");
     late.wait();
     confirm(&keeper, &clock, LONG_MS);
-    let mut after = Job::kept(&keeper, "9-2");
+    let mut after = Job::kept(&keeper, &clock, "9-2");
     std::thread::sleep(Duration::from_millis(100));
     assert!(after.runs(), "it is confirmed again");
 }
@@ -106,7 +108,7 @@ fn what_runs_ends_with_the_lease_and_not_before() {
 #[test]
 fn what_left_its_group_or_was_not_told_of_ends_too_and_nobody_else() {
     let (keeper, clock) = (Keeper::new(Reach::ManyHosts), Clock::system());
-    keeper.begin("7-1");
+    let _kept = keeper.begin("7-1").unwrap();
     let mut untold = Job::start(&keeper, "7-1", &["sleep", "600"]);
     let mut other_attempt = Job::start(&keeper, "7-10", &["sleep", "600"]);
     let other_keeper = Keeper::new(Reach::ManyHosts);
@@ -119,24 +121,40 @@ fn what_left_its_group_or_was_not_told_of_ends_too_and_nobody_else() {
 
 #[test]
 fn what_runs_ends_with_the_engine() {
-    let keeper = Keeper::new(Reach::OneKernel);
+    let (keeper, clock) = (Keeper::new(Reach::OneKernel), Clock::system());
     let scratch = keeper.scratch().unwrap().to_owned();
-    confirm(&keeper, &Clock::system(), LONG_MS);
-    let mut job = Job::kept(&keeper, "7-1");
+    confirm(&keeper, &clock, LONG_MS);
+    let mut job = Job::kept(&keeper, &clock, "7-1");
     keeper.close();
     job.wait();
     assert!(!scratch.exists(), "nobody else would remove it");
 }
 
 #[test]
+fn a_word_that_is_half_written_names_nobody() {
+    let (keeper, clock) = (Keeper::new(Reach::OneKernel), Clock::system());
+    confirm(&keeper, &clock, LONG_MS);
+    let mut job = Job::kept(&keeper, &clock, "7-1");
+    let mut other = Job::start(&keeper, "8-1", &["sleep", "600"]);
+    let group = other.group().as_raw_nonzero();
+    // On the second line of the board, as it looks while other words take the place of these or these of others.
+    let torn = format!("8-1:8- 8-1 :8-1 {group}:{group}1 {group} :{group} {group}:");
+    keeper.board().unwrap().file().unwrap().write_all_at(torn.as_bytes(), 128).unwrap();
+    keeper.close();
+    job.wait();
+    assert!(other.runs());
+}
+
+#[test]
 fn an_engine_that_ends_in_order_leaves_nothing_of_its_keeper() {
-    let keeper = Keeper::new(Reach::OneKernel);
+    let (keeper, clock) = (Keeper::new(Reach::OneKernel), Clock::system());
     let scratch = keeper.scratch().unwrap().to_owned();
-    confirm(&keeper, &Clock::system(), LONG_MS);
-    let job = Job::kept(&keeper, "7-1");
+    confirm(&keeper, &clock, LONG_MS);
+    let mut job = Job::kept(&keeper, &clock, "7-1");
     let mut free = Job::start(&keeper, "7-1", &["sleep", "600"]);
     let group = pid(&keeper);
-    job.end(&keeper);
+    job.forget();
+    drop(job);
     drop(keeper);
     assert!(free.runs(), "it outlived a job that ended as it should");
     assert!(!scratch.exists());
@@ -147,7 +165,7 @@ fn an_engine_that_ends_in_order_leaves_nothing_of_its_keeper() {
 fn a_keeper_that_was_killed_is_replaced() {
     let (keeper, clock) = (Keeper::new(Reach::OneKernel), Clock::system());
     confirm(&keeper, &clock, LONG_MS);
-    let mut job = Job::kept(&keeper, "7-1");
+    let mut job = Job::kept(&keeper, &clock, "7-1");
     let first = pid(&keeper);
     kill_process(first, Signal::KILL).unwrap();
     wait_for("another keeper", || {
@@ -163,7 +181,7 @@ fn a_keeper_that_was_killed_is_replaced() {
 #[test]
 fn a_keeper_that_does_not_listen_is_replaced_and_holds_nobody_up() {
     let (keeper, clock) = (Keeper::new(Reach::OneKernel), Clock::system());
-    let mut job = Job::kept(&keeper, "7-1");
+    let mut job = Job::kept(&keeper, &clock, "7-1");
     let first = pid(&keeper);
     kill_process(first, Signal::STOP).unwrap();
     let began = Instant::now();
@@ -189,7 +207,7 @@ fn members(group: Pid) -> usize {
 /// does not see. The lease was renewed since the timer was set, as it is most of the time.
 fn sleep_through_the_lease(reach: Reach) -> bool {
     let (keeper, clock) = (Keeper::new(reach), Clock::system());
-    let mut job = Job::kept(&keeper, "7-1");
+    let mut job = Job::kept(&keeper, &clock, "7-1");
     confirm(&keeper, &clock, 800);
     confirm(&keeper, &clock, 2_500);
     // The sign that all this was heard: it has set its timer, in the same group.
