@@ -11,7 +11,7 @@ use super::output_log::OutputLog;
 use super::results::Done;
 use super::running::Running;
 use super::shared::Shared;
-use super::stop::{Stop, StopCause};
+use super::stop::{Bell, Stop, StopCause};
 use crate::signal::Hints;
 use crate::store::LogLine;
 use crate::transition::Outcome;
@@ -19,9 +19,10 @@ use crate::transition::Outcome;
 /// What each executor thread does until the worker ends.
 pub(super) fn serve(shared: &Shared) {
     let clock = shared.store.clock();
+    let bell = Arc::new(Bell::default());
     while let Some(held) = shared.held.next(|| clock.monotonic_ms()) {
         let started_us = clock.monotonic_us();
-        let (outcome, logs) = execute(shared, &held);
+        let (outcome, logs) = execute(shared, &held, &bell);
         let ended_us = clock.monotonic_us();
         let waiting = shared.results.add(Done { held, outcome, logs }, ended_us - started_us, ended_us);
         // Who takes the turn writes all results that wait; who can't, wakes somebody.
@@ -31,10 +32,10 @@ pub(super) fn serve(shared: &Shared) {
     }
 }
 
-fn execute(shared: &Shared, held: &Held) -> (Outcome, Vec<LogLine>) {
+fn execute(shared: &Shared, held: &Held, bell: &Arc<Bell>) -> (Outcome, Vec<LogLine>) {
     let clock = shared.store.clock();
     let log = Arc::new(OutputLog::new(held.job.id, held.job.facts.attempt));
-    let stop = Stop::default();
+    let stop = Stop::with_bell(bell);
     let deadline_ms = held.job.timeout_ms.map(|timeout_ms| clock.monotonic_ms().saturating_add(timeout_ms));
     let worker_id = held.worker_id;
     let running = Running { stop: stop.clone(), log: Arc::clone(&log), deadline_ms, worker_id };

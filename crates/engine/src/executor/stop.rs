@@ -55,11 +55,23 @@ struct Inner {
     is_fenced: AtomicBool,
     waiting: Mutex<()>,
     requested: Condvar,
-    /// Becomes readable when a stop is requested; only attempts that poll files make one.
-    wake: OnceLock<OwnedFd>,
+    bell: Arc<Bell>,
+}
+
+/// A file that becomes readable when a stop is requested. It is made when an attempt polls files, and an
+/// executor's attempts have the same one after each other: a late ring for one that is over wakes the next for
+/// nothing, and does no more.
+#[derive(Debug, Default)]
+pub(super) struct Bell {
+    file: OnceLock<OwnedFd>,
 }
 
 impl Stop {
+    /// One that nobody has asked to stop, with the bell of its executor.
+    pub(super) fn with_bell(bell: &Arc<Bell>) -> Stop {
+        Stop { inner: Arc::new(Inner { bell: Arc::clone(bell), ..Inner::default() }) }
+    }
+
     /// Asks for a stop. Only the first cause counts, but [`StopCause::Fenced`] takes away the time that
     /// another cause gives.
     pub fn request(&self, cause: StopCause) {
@@ -75,7 +87,7 @@ impl Stop {
         if first || fences {
             let _waiting = self.inner.waiting.lock().unwrap_or_else(PoisonError::into_inner);
             self.inner.requested.notify_all();
-            self.ring();
+            self.inner.bell.ring();
         }
     }
 
@@ -114,25 +126,27 @@ impl Stop {
     /// # Errors
     /// When the system has no file to give.
     pub(super) fn wake_file(&self) -> std::io::Result<BorrowedFd<'_>> {
-        if self.inner.wake.get().is_none() {
+        if self.inner.bell.file.get().is_none() {
             let file = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-            let _made_meanwhile = self.inner.wake.set(file);
+            let _made_meanwhile = self.inner.bell.file.set(file);
             if self.cause().is_some() {
-                self.ring();
+                self.inner.bell.ring();
             }
         }
-        self.inner.wake.get().map(AsFd::as_fd).ok_or_else(|| std::io::Error::other("no event file"))
+        self.inner.bell.file.get().map(AsFd::as_fd).ok_or_else(|| std::io::Error::other("no event file"))
     }
 
     /// The file was heard: it is readable again at the next request.
     pub(super) fn heard(&self) {
-        if let Some(file) = self.inner.wake.get() {
+        if let Some(file) = self.inner.bell.file.get() {
             let _empty_already = rustix::io::read(file, &mut [0; 8]);
         }
     }
+}
 
+impl Bell {
     fn ring(&self) {
-        if let Some(file) = self.inner.wake.get() {
+        if let Some(file) = self.file.get() {
             // Only a full counter makes this fail, and then it is readable anyway.
             let _full = rustix::io::write(file, &1u64.to_ne_bytes());
         }
@@ -153,24 +167,38 @@ mod tests {
         assert_eq!((stop.cause(), stop.is_fenced()), (Some(StopCause::Cancelled), true));
     }
 
+    fn is_ringing(stop: &Stop) -> bool {
+        let file = stop.wake_file().expect("the system has one");
+        let mut files = [rustix::event::PollFd::new(&file, rustix::event::PollFlags::IN)];
+        rustix::event::poll(&mut files, Some(&rustix::event::Timespec::default())).expect("it can be polled")
+            == 1
+    }
+
     #[test]
     fn each_new_request_is_heard_once() {
         let stop = Stop::default();
         stop.request(StopCause::Leaving);
-        let is_ringing = || {
-            let file = stop.wake_file().expect("the system has one");
-            let mut files = [rustix::event::PollFd::new(&file, rustix::event::PollFlags::IN)];
-            rustix::event::poll(&mut files, Some(&rustix::event::Timespec::default()))
-                .expect("it can be polled")
-                == 1
-        };
-        assert!(is_ringing(), "asked before anybody listened");
+        assert!(is_ringing(&stop), "asked before anybody listened");
         stop.heard();
-        assert!(!is_ringing());
+        assert!(!is_ringing(&stop));
         stop.request(StopCause::Fenced);
-        assert!(is_ringing(), "more urgent by now");
+        assert!(is_ringing(&stop), "more urgent by now");
         stop.heard();
         stop.request(StopCause::Fenced);
-        assert!(!is_ringing(), "nothing new");
+        assert!(!is_ringing(&stop), "nothing new");
+    }
+
+    #[test]
+    fn the_next_attempt_with_a_bell_hears_its_own_requests_only_as_causes() {
+        let bell = Arc::new(Bell::default());
+        let (first, second) = (Stop::with_bell(&bell), Stop::with_bell(&bell));
+        assert!(!is_ringing(&first));
+        first.request(StopCause::Leaving);
+        assert!(is_ringing(&second), "for nothing");
+        assert_eq!(second.cause(), None);
+        second.heard();
+        second.request(StopCause::TimedOut);
+        assert!(is_ringing(&second));
+        assert_eq!(second.cause(), Some(StopCause::TimedOut));
     }
 }

@@ -50,7 +50,7 @@ pub(super) fn build(attempt: &Attempt, payload: &Payload, output_file: &Path) ->
         use std::os::unix::process::CommandExt;
         command.process_group(0);
     }
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.stdin(Stdio::null());
     Ok(command)
 }
 

@@ -8,10 +8,11 @@ mod lines;
 mod output;
 mod payload;
 mod scratch;
+mod stream;
 mod watch;
 
 use std::path::Path;
-use std::process::{Child, ExitStatus};
+use std::process::{Child, Command, ExitStatus};
 
 use super::attempt::Attempt;
 use super::handler::{Handler, failed, failed_for_good};
@@ -20,6 +21,7 @@ pub(super) use keeper::Keeper;
 use keeper::Kept;
 use kill::Attempts;
 use payload::Payload;
+use stream::Streams;
 use watch::Watched;
 
 /// Whether a payload is one that the kind `shell` can execute.
@@ -57,6 +59,7 @@ fn start(attempt: &Attempt) -> Result<Outcome, Outcome> {
     if attempt.stop().cause().is_some() {
         return Err(Outcome::Unstarted);
     }
+    let streams = Streams::of(&mut command).map_err(|error| cannot_start(&command, &error))?;
     let kept = attempt
         .keeper
         .begin(&name)
@@ -68,21 +71,27 @@ fn start(attempt: &Attempt) -> Result<Outcome, Outcome> {
             return Err(cannot_start(&command, &error));
         }
     };
-    let watched = supervise(attempt, kept, child, payload.output)?;
-    let outcome = judge(attempt, &payload, &output_file, watched);
-    let _never_written = std::fs::remove_file(&output_file);
-    Ok(outcome)
+    let watched = supervise(attempt, kept, Started { command, child, streams }, payload.output)?;
+    Ok(judge(attempt, &payload, &output_file, watched))
+}
+
+/// A process, and what it was started with.
+struct Started {
+    command: Command,
+    child: Child,
+    streams: Streams,
 }
 
 fn supervise(
     attempt: &Attempt,
     kept: Kept<'_>,
-    mut child: Child,
+    started: Started,
     source: windlass_workflow::OutputSource,
 ) -> Result<Watched, Outcome> {
+    let Started { command, mut child, streams } = started;
     let group = rustix::process::Pid::from_child(&child);
     kept.add_group(group, attempt.store.clock());
-    let watched = watch::watch(attempt, &mut child, source);
+    let watched = watch::watch(attempt, &child, streams, command, source);
     // The leader is not waited for yet, so nobody else can have its group's number.
     kill::group(group, rustix::process::Signal::KILL);
     if attempt.stop().cause().is_some() {
@@ -99,11 +108,12 @@ fn supervise(
 fn judge(attempt: &Attempt, payload: &Payload, output_file: &Path, watched: Watched) -> Outcome {
     let Some(status) = watched.status else { return failed("its end was not seen") };
     if status.success() {
-        return match output::collect(payload.output, &watched.stdout, output_file) {
+        return match output::take(payload.output, &watched.stdout, output_file) {
             Ok(output) => Outcome::Successful { output },
             Err(error) => failed(error),
         };
     }
+    output::discard(output_file);
     let how = describe(status);
     if let Some(stopped) = watched.stopped {
         return failed(format!("{stopped}; {how}"));
@@ -138,7 +148,7 @@ fn signal_name(signal: i32) -> &'static str {
 }
 
 /// Says which of program and folder is missing: the system's error is the same for both.
-fn cannot_start(command: &std::process::Command, error: &std::io::Error) -> Outcome {
+fn cannot_start(command: &Command, error: &std::io::Error) -> Outcome {
     let program = command.get_program().to_string_lossy().into_owned();
     if let Some(dir) = command.get_current_dir()
         && !dir.is_dir()

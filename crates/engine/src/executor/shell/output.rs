@@ -10,15 +10,17 @@ use windlass_workflow::OutputSource;
 /// An output may have so many bytes; larger values belong in files of the job's own.
 pub(super) const OUTPUT_MAX_BYTES: usize = 1024 * 1024;
 
-/// The output of a job as JSON, if it has one. The error is for people.
-pub(super) fn collect(source: OutputSource, stdout: &[u8], file: &Path) -> Result<Option<String>, String> {
+/// The output of a job as JSON, if it has one. Its file is gone afterwards. The error is for people.
+pub(super) fn take(source: OutputSource, stdout: &[u8], file: &Path) -> Result<Option<String>, String> {
     match source {
-        OutputSource::File => read_file(file),
+        OutputSource::File => take_file(file),
         OutputSource::Text => {
+            discard(file);
             within_limit(stdout.len(), "its standard output")?;
             Ok(Some(as_text(stdout)))
         }
         OutputSource::Json => {
+            discard(file);
             within_limit(stdout.len(), "its standard output")?;
             let value: Json = serde_json::from_slice(stdout).map_err(|error| {
                 format!("`output = \"json\"`, and its standard output is not JSON: {error}")
@@ -28,14 +30,23 @@ pub(super) fn collect(source: OutputSource, stdout: &[u8], file: &Path) -> Resul
     }
 }
 
-fn read_file(file: &Path) -> Result<Option<String>, String> {
+/// Removes the file of a job that hands nothing on by it.
+pub(super) fn discard(file: &Path) {
+    let _never_written = std::fs::remove_file(file);
+}
+
+fn take_file(file: &Path) -> Result<Option<String>, String> {
     let unreadable = |error| format!("the file WINDLASS_OUTPUT could not be read: {error}");
     let opened = match File::open(file) {
         Ok(opened) => opened,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         // Without it the job would seem to hand nothing on.
-        Err(error) => return Err(unreadable(error)),
+        Err(error) => {
+            discard(file);
+            return Err(unreadable(error));
+        }
     };
+    discard(file);
     let mut bytes = Vec::new();
     opened.take(OUTPUT_MAX_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     within_limit(bytes.len(), "the file WINDLASS_OUTPUT")?;
@@ -68,13 +79,26 @@ mod tests {
     #[test]
     fn standard_output_as_text_or_json() {
         let nowhere = Path::new("/nonexistent/output");
-        let text = collect(OutputSource::Text, b"a\nb\n\n", nowhere);
+        let text = take(OutputSource::Text, b"a\nb\n\n", nowhere);
         assert_eq!(text, Ok(Some("\"a\\nb\"".to_owned())));
-        assert_eq!(collect(OutputSource::Json, b" {\"a\": 1}\n", nowhere), Ok(Some("{\"a\":1}".to_owned())));
-        assert!(collect(OutputSource::Json, b"no json", nowhere).is_err());
-        assert_eq!(collect(OutputSource::File, b"ignored", nowhere), Ok(None));
-        assert!(collect(OutputSource::File, b"", Path::new("/dev/null/output")).is_err(), "not absent");
+        assert_eq!(take(OutputSource::Json, b" {\"a\": 1}\n", nowhere), Ok(Some("{\"a\":1}".to_owned())));
+        assert!(take(OutputSource::Json, b"no json", nowhere).is_err());
+        assert_eq!(take(OutputSource::File, b"ignored", nowhere), Ok(None));
+        assert!(take(OutputSource::File, b"", Path::new("/dev/null/output")).is_err(), "not absent");
         let large = vec![b'x'; OUTPUT_MAX_BYTES + 1];
-        assert!(collect(OutputSource::Text, &large, nowhere).is_err());
+        assert!(take(OutputSource::Text, &large, nowhere).is_err());
+    }
+
+    #[test]
+    fn whatever_the_output_is_its_file_is_gone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("7-1");
+        for (source, output) in
+            [(OutputSource::File, "\"written\""), (OutputSource::Text, "\"1\""), (OutputSource::Json, "1")]
+        {
+            std::fs::write(&file, "written\n").expect("it can be written");
+            assert_eq!(take(source, b"1", &file), Ok(Some(output.to_owned())));
+            assert!(!file.exists(), "{source:?}");
+        }
     }
 }

@@ -1,9 +1,11 @@
 //! Watches one process: reads both pipes as they fill, hears of its end and of stop requests, all in
 //! one `poll` on the executor's own thread.
+//!
+//! The write ends of the pipes stay open here until the process has ended. So the end of a process that says
+//! nothing wakes this thread once, and not once more for each pipe that it closes.
 
-use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::process::{Child, ChildStderr, ChildStdout, ExitStatus};
+use std::process::{Child, Command, ExitStatus};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -12,8 +14,8 @@ use windlass_workflow::OutputSource;
 
 use super::super::attempt::Attempt;
 use super::super::stop::StopCause;
-use super::lines::Lines;
 use super::output::OUTPUT_MAX_BYTES;
+use super::stream::{Said, Stream, Streams};
 use super::{group, kill};
 use crate::store::LogStream;
 
@@ -24,7 +26,8 @@ const LINGER_MS: i64 = 100;
 const DRAIN_MS: i64 = 500;
 /// How often a group that was asked to end is looked at.
 const GROUP_TICK_MS: i64 = 20;
-const CHUNK_BYTES: usize = 64 * 1024;
+/// Read at once, onto the stack: most processes write less, and many nothing.
+const CHUNK_BYTES: usize = 16 * 1024;
 
 /// What was seen of a process.
 #[derive(Debug, Default)]
@@ -72,17 +75,11 @@ impl Phase {
     }
 }
 
-struct Stream<R> {
-    pipe: Option<R>,
-    lines: Lines,
-    stream: LogStream,
-}
-
 /// Which files have something to say.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 struct Ready {
-    stdout: bool,
-    stderr: bool,
+    stdout: Said,
+    stderr: Said,
     ended: bool,
     stop: bool,
 }
@@ -90,22 +87,32 @@ struct Ready {
 struct Watch<'a> {
     attempt: &'a Attempt,
     group: Pid,
-    stdout: Stream<ChildStdout>,
-    stderr: Stream<ChildStderr>,
+    stdout: Stream,
+    stderr: Stream,
+    /// The command that started the process has them, until the process ends.
+    write_ends: Option<Command>,
     phase: Phase,
     stopped: Option<String>,
 }
 
 /// Watches until the process has ended and its pipes are read out. It is not waited for: until then
 /// its group's number stays its own.
-pub(super) fn watch(attempt: &Attempt, child: &mut Child, source: OutputSource) -> std::io::Result<Watched> {
+pub(super) fn watch(
+    attempt: &Attempt,
+    child: &Child,
+    streams: Streams,
+    write_ends: Command,
+    source: OutputSource,
+) -> std::io::Result<Watched> {
     let group = Pid::from_child(child);
     let ended = pidfd_open(group, PidfdFlags::empty())?;
+    let Streams { stdout, stderr } = streams;
     let mut watch = Watch {
         attempt,
         group,
-        stdout: Stream::new(child.stdout.take(), LogStream::Stdout),
-        stderr: Stream::new(child.stderr.take(), LogStream::Stderr),
+        stdout,
+        stderr,
+        write_ends: Some(write_ends),
         phase: Phase::Running,
         stopped: None,
     };
@@ -114,17 +121,13 @@ pub(super) fn watch(attempt: &Attempt, child: &mut Child, source: OutputSource) 
         OutputSource::Text | OutputSource::Json => OUTPUT_MAX_BYTES + 1,
     };
     let mut kept = Vec::new();
-    let mut buffer = vec![0; CHUNK_BYTES];
+    let mut buffer = [0; CHUNK_BYTES];
     while !watch.is_over() {
         let ready = watch.wait(&ended)?;
-        if ready.stdout {
-            let read = watch.stdout.read(attempt, &mut buffer);
-            let room = keep - kept.len();
-            kept.extend_from_slice(&buffer[..read.min(room)]);
-        }
-        if ready.stderr {
-            watch.stderr.read(attempt, &mut buffer);
-        }
+        let read = watch.stdout.hear(ready.stdout, attempt, &mut buffer);
+        let room = keep - kept.len();
+        kept.extend_from_slice(&buffer[..read.min(room)]);
+        watch.stderr.hear(ready.stderr, attempt, &mut buffer);
         if !watch.step(ready) {
             break;
         }
@@ -138,7 +141,7 @@ impl Watch<'_> {
     /// The process has ended, its pipes are read out, and of a group that was asked to end nobody is
     /// left.
     fn is_over(&self) -> bool {
-        let is_read_out = self.stdout.pipe.is_none() && self.stderr.pipe.is_none();
+        let is_read_out = self.stdout.has_ended() && self.stderr.has_ended();
         match self.phase {
             Phase::Running | Phase::Terminating { .. } | Phase::Killed => false,
             Phase::Lingering { .. } => is_read_out && (self.stopped.is_none() || group::is_gone(self.group)),
@@ -150,20 +153,20 @@ impl Watch<'_> {
         let stop = self.attempt.stop().wake_file()?;
         let mut files = Vec::with_capacity(4);
         // A closed place in the list would be reported as an error at once: leave it out.
-        let stdout = add(&mut files, self.stdout.pipe.as_ref().map(AsFd::as_fd));
-        let stderr = add(&mut files, self.stderr.pipe.as_ref().map(AsFd::as_fd));
+        let stdout = add(&mut files, self.stdout.file());
+        let stderr = add(&mut files, self.stderr.file());
         let end = add(&mut files, (!self.phase.has_ended()).then(|| ended.as_fd()));
         let stop = add(&mut files, Some(stop));
         match poll(&mut files, self.timeout().as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
-        let is_ready = |place: Option<usize>| place.is_some_and(|place| !files[place].revents().is_empty());
+        let of = |place: Option<usize>| place.map_or(PollFlags::empty(), |place| files[place].revents());
         Ok(Ready {
-            stdout: is_ready(stdout),
-            stderr: is_ready(stderr),
-            ended: is_ready(end),
-            stop: is_ready(stop),
+            stdout: Said::of(of(stdout)),
+            stderr: Said::of(of(stderr)),
+            ended: !of(end).is_empty(),
+            stop: !of(stop).is_empty(),
         })
     }
 
@@ -195,6 +198,7 @@ impl Watch<'_> {
                     now_ms + LINGER_MS
                 }
             };
+            drop(self.write_ends.take());
             self.phase = Phase::Lingering { kill_at_ms: if is_urgent { now_ms } else { kill_at_ms } };
             return true;
         }
@@ -266,31 +270,4 @@ fn add<'a>(files: &mut Vec<PollFd<'a>>, file: Option<BorrowedFd<'a>>) -> Option<
 
 fn seconds(duration_ms: i64) -> String {
     if duration_ms % 1_000 == 0 { format!("{} s", duration_ms / 1_000) } else { format!("{duration_ms} ms") }
-}
-
-impl<R: Read> Stream<R> {
-    fn new(pipe: Option<R>, stream: LogStream) -> Stream<R> {
-        Stream { pipe, lines: Lines::default(), stream }
-    }
-
-    /// Reads once what is there; returns how much. The end closes the pipe.
-    fn read(&mut self, attempt: &Attempt, buffer: &mut [u8]) -> usize {
-        let Some(pipe) = self.pipe.as_mut() else { return 0 };
-        match pipe.read(buffer) {
-            Ok(0) | Err(_) => {
-                self.pipe = None;
-                0
-            }
-            Ok(read) => {
-                let stream = self.stream;
-                self.lines.push(&buffer[..read], &mut |line| attempt.log(stream, line));
-                read
-            }
-        }
-    }
-
-    fn finish(&mut self, attempt: &Attempt) {
-        let stream = self.stream;
-        self.lines.finish(&mut |line| attempt.log(stream, line));
-    }
 }

@@ -1,0 +1,110 @@
+//! The two streams of a process: a pipe each, whose bytes become lines of the attempt's output.
+
+use std::io::{PipeReader, Read};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::process::Command;
+
+use rustix::event::PollFlags;
+
+use super::super::attempt::Attempt;
+use super::lines::Lines;
+use crate::store::LogStream;
+
+/// Both streams.
+pub(super) struct Streams {
+    pub(super) stdout: Stream,
+    pub(super) stderr: Stream,
+}
+
+impl Streams {
+    /// Has a command write into pipes. It keeps their write ends for as long as it lives itself.
+    ///
+    /// # Errors
+    /// When the system has no pipe to give.
+    pub(super) fn of(command: &mut Command) -> std::io::Result<Streams> {
+        let (stdout, into_stdout) = std::io::pipe()?;
+        let (stderr, into_stderr) = std::io::pipe()?;
+        command.stdout(into_stdout).stderr(into_stderr);
+        Ok(Streams {
+            stdout: Stream::new(stdout, LogStream::Stdout),
+            stderr: Stream::new(stderr, LogStream::Stderr),
+        })
+    }
+}
+
+/// One stream, until its end.
+pub(super) struct Stream {
+    pipe: Option<PipeReader>,
+    lines: Lines,
+    stream: LogStream,
+}
+
+/// What a pipe has to say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Said {
+    Nothing,
+    Bytes,
+    /// Nobody can write any more, and everything is read.
+    End,
+}
+
+impl Said {
+    /// As `poll` found it.
+    pub(super) fn of(events: PollFlags) -> Said {
+        if events.is_empty() {
+            Said::Nothing
+        } else if events.contains(PollFlags::IN) {
+            Said::Bytes
+        } else {
+            Said::End
+        }
+    }
+}
+
+impl Stream {
+    fn new(pipe: PipeReader, stream: LogStream) -> Stream {
+        Stream { pipe: Some(pipe), lines: Lines::default(), stream }
+    }
+
+    /// What to poll, until the end.
+    pub(super) fn file(&self) -> Option<BorrowedFd<'_>> {
+        self.pipe.as_ref().map(AsFd::as_fd)
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.pipe.is_none()
+    }
+
+    /// Reads once what is there; returns how much. The end closes the pipe.
+    pub(super) fn hear(&mut self, said: Said, attempt: &Attempt, buffer: &mut [u8]) -> usize {
+        match said {
+            Said::Nothing => 0,
+            Said::Bytes => self.read(attempt, buffer),
+            Said::End => {
+                self.pipe = None;
+                0
+            }
+        }
+    }
+
+    fn read(&mut self, attempt: &Attempt, buffer: &mut [u8]) -> usize {
+        let Some(pipe) = self.pipe.as_mut() else { return 0 };
+        match pipe.read(buffer) {
+            Ok(0) | Err(_) => {
+                self.pipe = None;
+                0
+            }
+            Ok(read) => {
+                let stream = self.stream;
+                self.lines.push(&buffer[..read], &mut |line| attempt.log(stream, line));
+                read
+            }
+        }
+    }
+
+    /// Hands out a last line that has no end.
+    pub(super) fn finish(&mut self, attempt: &Attempt) {
+        let stream = self.stream;
+        self.lines.finish(&mut |line| attempt.log(stream, line));
+    }
+}
