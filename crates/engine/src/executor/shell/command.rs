@@ -1,8 +1,10 @@
 //! From a payload to the process to start: templates filled in, environment and folder chosen.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use chrono::{DateTime, SecondsFormat, Utc};
@@ -109,14 +111,19 @@ fn program(payload: &Payload, context: &Json) -> Result<Command, Outcome> {
 
 /// A job sees the engine's environment, without what is meant for the engine itself.
 fn own_environment(command: &mut Command) {
-    for (name, _value) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("WINDLASS_") {
-            command.env_remove(name);
-        }
-    }
-    for name in OF_THE_SERVICE {
+    /// Looked up once: a process with threads does not change its environment.
+    static NOT_FOR_JOBS: OnceLock<Vec<OsString>> = OnceLock::new();
+    for name in NOT_FOR_JOBS.get_or_init(not_for_jobs) {
         command.env_remove(name);
     }
+}
+
+fn not_for_jobs() -> Vec<OsString> {
+    let is_for_the_engine = |name: &str| name.starts_with("WINDLASS_") || OF_THE_SERVICE.contains(&name);
+    std::env::vars_os()
+        .map(|(name, _value)| name)
+        .filter(|name| is_for_the_engine(&name.to_string_lossy()))
+        .collect()
 }
 
 fn add_run_environment(
