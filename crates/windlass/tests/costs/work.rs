@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use windlass::store::{NewJob, NewRun};
 use windlass::transition::Outcome;
-use windlass::workflow::Workflow;
+use windlass::workflow::{Action, Workflow};
 use windlass::{Attempt, Handlers, Store, WorkerOptions};
 use windlass_engine::executor::Worker;
 
@@ -24,13 +24,15 @@ pub(crate) enum Work {
     Chain,
     /// A run of one job, many, one is executed.
     Fan,
+    /// A run of jobs that are processes and write a line each is executed.
+    Processes,
 }
 
 impl Work {
     /// How many jobs it is.
     pub(crate) fn jobs(self) -> usize {
         match self {
-            Work::EnqueueOne | Work::Chain => 200,
+            Work::EnqueueOne | Work::Chain | Work::Processes => 200,
             Work::EnqueueBatch | Work::Drain => 4_000,
             Work::Fan => 2_002,
         }
@@ -54,21 +56,30 @@ impl Work {
             Work::Drain => {
                 store.enqueue(vec![noop(); jobs]).unwrap();
                 begin();
-                execute(store, observer, jobs);
+                execute(store, observer, noops(), jobs);
             }
             Work::Chain => {
-                submit(store, (0..jobs).map(|link| link.checked_sub(1).into_iter().collect()));
+                submit(store, graph((0..jobs).map(|link| link.checked_sub(1).into_iter().collect())));
                 begin();
-                execute(store, observer, jobs);
+                execute(store, observer, noops(), jobs);
             }
             Work::Fan => {
                 let middle = jobs - 2;
                 let needs = std::iter::once(Vec::new())
                     .chain((0..middle).map(|_job| vec![0]))
                     .chain(std::iter::once((1..=middle).collect()));
-                submit(store, needs);
+                submit(store, graph(needs));
                 begin();
-                execute(store, observer, jobs);
+                execute(store, observer, noops(), jobs);
+            }
+            Work::Processes => {
+                let mut workflow = graph((0..jobs).map(|_job| Vec::new()));
+                for job in &mut workflow.jobs {
+                    job.action = Action::Command(vec!["echo".to_owned(), "done".to_owned()]);
+                }
+                submit(store, workflow);
+                begin();
+                execute(store, observer, Handlers::with_shell(), jobs);
             }
         }
     }
@@ -78,12 +89,17 @@ fn noop() -> NewJob {
     NewJob::new("noop", "null")
 }
 
-/// A worker, and nothing else, until all jobs are SUCCESSFUL.
-fn execute(store: &Store, observer: &Store, jobs: usize) {
+/// Handlers that do nothing, also in place of processes.
+fn noops() -> Handlers {
     let mut handlers = Handlers::new();
     for kind in ["noop", "shell"] {
         handlers.register(kind, |_: &Attempt| Outcome::Successful { output: None });
     }
+    handlers
+}
+
+/// A worker, and nothing else, until all jobs are SUCCESSFUL.
+fn execute(store: &Store, observer: &Store, handlers: Handlers, jobs: usize) {
     let _worker = Worker::start(store, handlers, WorkerOptions { threads: 8, ..WorkerOptions::default() });
     let began = Instant::now();
     let successful = || observer.stats().unwrap().jobs.of(windlass::JobStatus::Successful);
@@ -93,8 +109,11 @@ fn execute(store: &Store, observer: &Store, jobs: usize) {
     }
 }
 
-fn submit(store: &Store, needs: impl Iterator<Item = Vec<usize>>) {
-    let workflow = Workflow::graph("graph", needs);
+fn graph(needs: impl Iterator<Item = Vec<usize>>) -> Workflow {
+    Workflow::graph("graph", needs)
+}
+
+fn submit(store: &Store, workflow: Workflow) {
     let run = NewRun { workflow, params: Default::default(), dir: None, run_key: None, occasion: None };
     store.submit(run).unwrap();
 }
