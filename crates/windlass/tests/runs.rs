@@ -64,6 +64,23 @@ fn a_chain_goes_on_in_the_thread_that_ended_the_link_before() {
 }
 
 #[test]
+fn the_end_of_a_process_is_seen_at_once() {
+    const LINKS: usize = 30;
+    /// A process whose pipes stay open is waited for as long as this, and longer.
+    const LINGER_MS: i64 = 100;
+    let bench = Bench::new();
+    let engine = start(&bench);
+    let run_id = bench.submit(&chain(LINKS));
+    assert_eq!(bench.wait_for_run(run_id).status, RunStatus::Successful);
+    let took = bench.windlass.store().jobs_of_run(run_id).unwrap().into_iter();
+    let took = took.map(|job| job.finished_at.unwrap() - job.started_at.unwrap());
+    // The shortest: a loaded machine makes others longer.
+    let shortest_ms = took.min().unwrap();
+    assert!(shortest_ms < LINGER_MS, "all of {LINKS} took {shortest_ms} ms or more");
+    drop(engine);
+}
+
+#[test]
 fn jobs_run_in_order_and_hand_values_on() {
     let bench = Bench::new();
     let engine = start(&bench);
