@@ -6,7 +6,7 @@
 /// Jobs held in memory are to start within this time,
 const HORIZON_US: i64 = 5_000;
 /// or before so many more claims could have been written:
-const HORIZON_WRITES: i64 = 2;
+const HORIZON_WRITES: i64 = 4;
 /// but within this time in any case. It is half of that after which they go back.
 const HORIZON_MAX_US: i64 = 25_000;
 /// Jobs held in memory beyond those that run, at most.
@@ -95,7 +95,7 @@ mod tests {
     fn where_claims_take_long_more_is_held_up_to_the_limit() {
         let mut pace = Pace::unknown();
         pace.observe(8, 8 * 4_000);
-        for (took_us, held) in [(300, 10), (5_000, 20), (1_000_000, 50)] {
+        for (took_us, held) in [(300, 10), (5_000, 40), (1_000_000, 50)] {
             for _ in 0..100 {
                 pace.observe_write(took_us);
             }

@@ -24,6 +24,7 @@ pub(crate) use check::{Reader, Scope, Templates, check, span_within};
 pub use render::{TemplateError, render};
 
 /// Whether the text has anything that the template language would look at.
-pub(crate) fn is_template(text: &str) -> bool {
+#[must_use]
+pub fn is_template(text: &str) -> bool {
     text.contains("{{") || text.contains("{%") || text.contains("{#")
 }

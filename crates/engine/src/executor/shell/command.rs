@@ -5,16 +5,13 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
-use std::time::Duration;
 
-use chrono::{DateTime, SecondsFormat, Utc};
-use serde_json::{Value as Json, json};
-use windlass_workflow::{params, template};
+use windlass_workflow::params;
 
 use super::super::attempt::Attempt;
 use super::super::handler::failed_for_good;
 use super::payload::Payload;
-use crate::error::Error;
+use super::values::{Values, patiently};
 use crate::store::RunContext;
 use crate::transition::Outcome;
 
@@ -23,10 +20,6 @@ const DEFAULT_SHELL: [&str; 2] = ["/bin/sh", "-e"];
 
 /// What a service manager tells the engine: a job that spoke to it would speak for the engine.
 const OF_THE_SERVICE: [&str; 3] = ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"];
-
-/// Reads of the database before a process starts: tried so often, with a pause between.
-const READ_TRIES_MAX: u32 = 300;
-const READ_PAUSE: Duration = Duration::from_millis(200);
 
 /// What every process of a job is told, beside what its workflow says.
 const KEY_VARIABLE: &str = "WINDLASS_IDEMPOTENCY_KEY";
@@ -37,15 +30,15 @@ pub(super) const ATTEMPT_VARIABLE: &str = "WINDLASS_ATTEMPT";
 pub(super) fn build(attempt: &Attempt, payload: &Payload, output_file: &Path) -> Result<Command, Outcome> {
     let run = patiently(attempt, || attempt.run())?;
     let run = run.as_deref();
-    let context = context(attempt, run, &payload.uses)?;
-    let mut command = program(payload, &context)?;
+    let values = Values::of(attempt, run, &payload.uses)?;
+    let mut command = program(payload, &values)?;
     own_environment(&mut command);
-    add_run_environment(&mut command, run, &context)?;
+    add_run_environment(&mut command, run, &values)?;
     for (name, value) in &payload.env {
-        command.env(name, render(value, &context, &format!("env.{name}"))?);
+        command.env(name, values.render(value, || format!("env.{name}"))?);
     }
     add_job_environment(&mut command, attempt, output_file);
-    if let Some(dir) = folder(payload, run, &context)? {
+    if let Some(dir) = folder(payload, run, &values)? {
         command.current_dir(dir);
     }
     {
@@ -56,38 +49,7 @@ pub(super) fn build(attempt: &Attempt, payload: &Payload, output_file: &Path) ->
     Ok(command)
 }
 
-/// A database that can't be read for now is no failure of the job.
-fn patiently<T>(attempt: &Attempt, read: impl Fn() -> Result<T, Error>) -> Result<T, Outcome> {
-    for _ in 0..READ_TRIES_MAX {
-        match read() {
-            Ok(value) => return Ok(value),
-            Err(error) if !error.is_passing() => return Err(failed_for_good(error.to_string())),
-            Err(_passing) => {
-                if attempt.stop().wait(READ_PAUSE).is_some() {
-                    return Err(Outcome::Unstarted);
-                }
-            }
-        }
-    }
-    Err(Outcome::Interrupted { error: "the database could not be read before it started".to_owned() })
-}
-
-/// What templates may name.
-fn context(attempt: &Attempt, run: Option<&RunContext>, uses: &[String]) -> Result<Json, Outcome> {
-    let Some(run) = run else { return Ok(json!({ "params": {}, "run": {}, "jobs": {} })) };
-    let params: Json = serde_json::from_str(&run.params)
-        .map_err(|error| failed_for_good(format!("the run's params are not JSON: {error}")))?;
-    let jobs = patiently(attempt, || attempt.outputs(uses))?;
-    let created_at = DateTime::<Utc>::from_timestamp_millis(run.created_at)
-        .map(|instant| instant.to_rfc3339_opts(SecondsFormat::Millis, true));
-    Ok(json!({
-        "params": params,
-        "run": { "id": run.id, "workflow": run.workflow, "created_at": created_at, "key": run.run_key },
-        "jobs": jobs,
-    }))
-}
-
-fn program(payload: &Payload, context: &Json) -> Result<Command, Outcome> {
+fn program(payload: &Payload, values: &Values<'_>) -> Result<Command, Outcome> {
     if let Some(script) = &payload.run {
         let mut words = payload.shell.iter().map(String::as_str).collect::<Vec<_>>();
         if words.is_empty() {
@@ -101,7 +63,7 @@ fn program(payload: &Payload, context: &Json) -> Result<Command, Outcome> {
     let items = payload.command.as_deref().unwrap_or_default();
     let mut words = Vec::with_capacity(items.len());
     for (index, item) in items.iter().enumerate() {
-        words.push(render(item, context, &format!("command[{index}]"))?);
+        words.push(values.render(item, || format!("command[{index}]"))?);
     }
     let (program, arguments) = words.split_first().ok_or_else(|| failed_for_good("`command` is empty"))?;
     let mut command = Command::new(program);
@@ -129,19 +91,17 @@ fn not_for_jobs() -> Vec<OsString> {
 fn add_run_environment(
     command: &mut Command,
     run: Option<&RunContext>,
-    context: &Json,
+    values: &Values<'_>,
 ) -> Result<(), Outcome> {
     let Some(run) = run else { return Ok(()) };
     let env: BTreeMap<String, String> = serde_json::from_str(&run.env)
         .map_err(|error| failed_for_good(format!("the run's env is not JSON: {error}")))?;
     for (name, value) in &env {
-        command.env(name, render(value, context, &format!("env.{name}"))?);
+        command.env(name, values.render(value, || format!("env.{name}"))?);
     }
-    if let Some(params) = context["params"].as_object() {
-        for (name, value) in params {
-            if let Some(value) = params::env_value(value) {
-                command.env(params::env_name(name), value);
-            }
+    for (name, value) in values.params() {
+        if let Some(value) = params::env_value(value) {
+            command.env(params::env_name(name), value);
         }
     }
     command.env("WINDLASS_RUN_ID", run.id.to_string());
@@ -161,13 +121,13 @@ fn add_job_environment(command: &mut Command, attempt: &Attempt, output_file: &P
 }
 
 /// `dir`, relative to the folder of the run.
-fn folder(payload: &Payload, run: Option<&RunContext>, context: &Json) -> Result<Option<PathBuf>, Outcome> {
+fn folder(
+    payload: &Payload,
+    run: Option<&RunContext>,
+    values: &Values<'_>,
+) -> Result<Option<PathBuf>, Outcome> {
     let base = run.and_then(|run| run.dir.as_deref()).map(PathBuf::from);
     let Some(dir) = &payload.dir else { return Ok(base) };
-    let dir = render(dir, context, "dir")?;
+    let dir = values.render(dir, || "dir".to_owned())?;
     Ok(Some(base.unwrap_or_default().join(dir)))
-}
-
-fn render(source: &str, context: &Json, place: &str) -> Result<String, Outcome> {
-    template::render(source, context).map_err(|error| failed_for_good(format!("`{place}`: {error}")))
 }

@@ -9,6 +9,7 @@ mod output;
 mod payload;
 mod scratch;
 mod stream;
+mod values;
 mod watch;
 
 use std::path::Path;

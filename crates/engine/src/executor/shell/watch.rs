@@ -26,7 +26,7 @@ const LINGER_MS: i64 = 100;
 const DRAIN_MS: i64 = 500;
 /// How often a group that was asked to end is looked at.
 const GROUP_TICK_MS: i64 = 20;
-/// Read at once, onto the stack: most processes write less, and many nothing.
+/// Read at once.
 const CHUNK_BYTES: usize = 16 * 1024;
 
 /// What was seen of a process.
@@ -121,9 +121,13 @@ pub(super) fn watch(
         OutputSource::Text | OutputSource::Json => OUTPUT_MAX_BYTES + 1,
     };
     let mut kept = Vec::new();
-    let mut buffer = [0; CHUNK_BYTES];
+    // Many processes write nothing.
+    let mut buffer = Vec::new();
     while !watch.is_over() {
         let ready = watch.wait(&ended)?;
+        if buffer.is_empty() && [ready.stdout, ready.stderr].contains(&Said::Bytes) {
+            buffer.resize(CHUNK_BYTES, 0);
+        }
         let read = watch.stdout.hear(ready.stdout, attempt, &mut buffer);
         let room = keep - kept.len();
         kept.extend_from_slice(&buffer[..read.min(room)]);
