@@ -1,5 +1,6 @@
 //! The plans of the statements that run all the time, on PostgreSQL: each finds its rows by an index, in a
-//! database whose statistics are from a time when nothing waited and nothing ran.
+//! database whose statistics are from a time when nothing waited and nothing ran. What changes rows has one plan for
+//! all values, and that is the one that is looked at, also where it was made for a few rows.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod support;
@@ -10,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use support::tapped::{Tap, Tapped};
 use support::{failure, graph, noop, request, success};
 use windlass_engine::db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
-use windlass_engine::db::{Connection, Value};
+use windlass_engine::db::{Connection, Dialect, Value, all, one};
 use windlass_engine::store::{Claims, NewJob, Scope};
 use windlass_engine::{Clock, Random, Result, Store};
 use windlass_test_server::Schema;
@@ -19,58 +20,93 @@ use windlass_test_server::Schema;
 const ROWS: i64 = 100_000;
 
 /// Statements with the plans they had.
-type Plans = Arc<Mutex<BTreeMap<&'static str, Vec<String>>>>;
+type Plans = BTreeMap<(&'static str, Planned), Vec<String>>;
+
+/// How a statement is planned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Planned {
+    /// For its values, as all that only reads.
+    ForValues,
+    /// Once for all values, as all that writes.
+    ForAll,
+}
+
+/// What is in the tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Tables {
+    Small,
+    Large,
+}
 
 /// Asks for the plan of a statement that is about to run.
 fn explain(
     connection: &mut dyn Connection,
     sql: &'static str,
     parameters: &[Value<'_>],
-    plans: &Plans,
+    plans: &Mutex<Plans>,
 ) -> Result<()> {
-    let explain: &'static str = Box::leak(format!("EXPLAIN (COSTS OFF) {sql}").into_boxed_str());
-    let mut plan = Vec::new();
-    connection.query(explain, parameters, &mut |row| {
-        plan.push(row.text(0)?);
-        Ok(())
-    })?;
-    plans.lock().unwrap().insert(sql, plan);
+    let mode = one(connection, "SELECT current_setting('plan_cache_mode')", &[], |row| row.text(0))?;
+    let (planned, plan) = match mode.as_str() {
+        "force_generic_plan" => (Planned::ForAll, plan_for_all(connection, sql, parameters)?),
+        "force_custom_plan" => {
+            let explain = format!("EXPLAIN (COSTS OFF) {sql}");
+            (Planned::ForValues, all(connection, explain.leak(), parameters, |row| row.text(0))?)
+        }
+        other => panic!("a transaction leaves to the server how it plans: {other}"),
+    };
+    plans.lock().unwrap().insert((sql, planned), plan);
     Ok(())
 }
 
-/// Everything a worker and a scheduler do all the time, in a large database.
-fn plans() -> BTreeMap<&'static str, Vec<String>> {
+fn plan_for_all(
+    connection: &mut dyn Connection,
+    sql: &'static str,
+    parameters: &[Value<'_>],
+) -> Result<Vec<String>> {
+    let in_brackets =
+        |list: Vec<&str>| if list.is_empty() { String::new() } else { format!("({})", list.join(", ")) };
+    let types = in_brackets(parameters.iter().map(type_of).collect());
+    // The plan is for all values, so these are no matter.
+    let values = in_brackets(vec!["NULL"; parameters.len()]);
+    connection.batch(&format!("PREPARE explained {types} AS {}", Dialect::Postgres.translate(sql)))?;
+    let explain = format!("EXPLAIN (COSTS OFF) EXECUTE explained {values}");
+    let plan = all(connection, explain.leak(), &[], |row| row.text(0))?;
+    connection.batch("DEALLOCATE explained")?;
+    Ok(plan)
+}
+
+fn type_of(value: &Value<'_>) -> &'static str {
+    match value {
+        Value::Null => "unknown",
+        Value::Integer(_) => "bigint",
+        Value::Real(_) => "double precision",
+        Value::Text(_) | Value::Rows { .. } => "text",
+    }
+}
+
+/// Everything a worker and a scheduler do all the time.
+fn plans(tables: Tables) -> Plans {
     let schema = Schema::new();
     let address = PostgresAddress::parse(&schema.url(), &|_name| None).unwrap();
     let clock = Clock::manual(1_000_000);
     let options = PostgresOptions { clock: clock.clone(), ..PostgresOptions::default() };
     let inner = PostgresDatabase::open(&address, &options).unwrap();
     let mut client = schema.client();
-    client
-        .batch_execute(&format!(
-            "ALTER TABLE jobs SET (autovacuum_enabled = false);
-             INSERT INTO jobs (kind, status, execute_after, finished_at)
-             SELECT 'noop', CASE n % 2 WHEN 0 THEN 'SUCCESSFUL' ELSE 'SCHEDULED' END, 4102444800000,
-                    CASE n % 2 WHEN 0 THEN 1000000 END
-             FROM generate_series(1, 2 * {ROWS}) AS n;
-             INSERT INTO runs (workflow, status, finished_at, unfinished_jobs)
-             SELECT 'old', 'SUCCESSFUL', 1000000, 0 FROM generate_series(1, 10000);
-             INSERT INTO schedules (workflow, name, removed_at)
-             SELECT 'old', CAST(n AS TEXT), 1 FROM generate_series(1, 100) AS n;
-             INSERT INTO occurrences (schedule_id, scheduled_for, status, source, start_after)
-             SELECT 1 + n % 100, n, CASE n % 2 WHEN 0 THEN 'SKIPPED' ELSE 'WAITING' END, 'schedule', n
-             FROM generate_series(1, {ROWS}) AS n;
-             ANALYZE jobs; ANALYZE runs; ANALYZE schedules; ANALYZE occurrences;"
-        ))
-        .unwrap();
-    let plans = Plans::default();
+    let waiting = match tables {
+        Tables::Small => 20,
+        Tables::Large => {
+            fill(&mut client);
+            5_000
+        }
+    };
+    let plans = Arc::new(Mutex::new(Plans::new()));
     let kept = Arc::clone(&plans);
     let tap: Tap = Arc::new(move |connection, sql, parameters| explain(connection, sql, parameters, &kept));
     let database = Arc::new(Tapped::new(inner, tap));
     let store = Store::new(database, clock.clone(), Random::from_seed(1));
     let worker_id = store.register_worker(support::new_worker()).unwrap();
     let run_id = support::submit(&store, graph(vec![vec![], vec![0], vec![0, 1], vec![]]));
-    store.enqueue(vec![noop(); 5_000]).unwrap();
+    store.enqueue(vec![noop(); waiting]).unwrap();
     support::limit(&store, "narrow");
     store.enqueue(support::limited_jobs("narrow")).unwrap();
     store.enqueue(vec![NewJob { execute_after: Some(1_000_500), ..noop() }]).unwrap();
@@ -109,42 +145,82 @@ fn plans() -> BTreeMap<&'static str, Vec<String>> {
     std::mem::take(&mut *plans.lock().unwrap())
 }
 
+fn fill(client: &mut postgres::Client) {
+    client
+        .batch_execute(&format!(
+            "ALTER TABLE jobs SET (autovacuum_enabled = false);
+             INSERT INTO jobs (kind, status, execute_after, finished_at)
+             SELECT 'noop', CASE n % 2 WHEN 0 THEN 'SUCCESSFUL' ELSE 'SCHEDULED' END, 4102444800000,
+                    CASE n % 2 WHEN 0 THEN 1000000 END
+             FROM generate_series(1, 2 * {ROWS}) AS n;
+             INSERT INTO runs (workflow, status, finished_at, unfinished_jobs)
+             SELECT 'old', 'SUCCESSFUL', 1000000, 0 FROM generate_series(1, 10000);
+             INSERT INTO schedules (workflow, name, removed_at)
+             SELECT 'old' || n % 2000, CAST(n AS TEXT), 1 FROM generate_series(1, 10000) AS n;
+             INSERT INTO occurrences (schedule_id, scheduled_for, status, source, start_after)
+             SELECT 1 + n % 100, n, CASE n % 2 WHEN 0 THEN 'SKIPPED' ELSE 'WAITING' END, 'schedule', n
+             FROM generate_series(1, {ROWS}) AS n;
+             ANALYZE jobs; ANALYZE runs; ANALYZE schedules; ANALYZE occurrences;"
+        ))
+        .unwrap();
+}
+
 #[test]
 fn no_statement_that_runs_all_the_time_reads_a_table_from_end_to_end_on_postgres() {
-    let plans = plans();
+    reads_no_table_from_end_to_end(&plans(Tables::Large));
+}
+
+/// Their plans stay when the tables grow, for a while.
+#[test]
+fn nothing_that_changes_rows_reads_a_small_table_from_end_to_end_on_postgres() {
+    let mut plans = plans(Tables::Small);
+    plans.retain(|(_statement, planned), _plan| *planned == Planned::ForAll);
+    reads_no_table_from_end_to_end(&plans);
+}
+
+fn reads_no_table_from_end_to_end(plans: &Plans) {
     assert!(plans.len() >= 25, "{} statements were recorded", plans.len());
+    let wrong: Vec<String> = plans
+        .iter()
+        .flat_map(|((statement, _planned), plan)| {
+            let nexts = plan.iter().skip(1).map(String::as_str).chain([""]);
+            plan.iter()
+                .zip(nexts)
+                .filter(|(step, next)| is_wrong(statement, step, next))
+                .map(move |(step, _next)| format!("{step}, in: {statement}\n{}", plan.join("\n")))
+        })
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+/// `next` is the line of the plan after the step's own.
+fn is_wrong(statement: &str, step: &str, next: &str) -> bool {
     let tables = ["jobs", "runs", "job_dependencies", "job_attempts", "job_logs", "occurrences"];
-    for (statement, plan) in &plans {
-        for (step, next) in plan.iter().zip(plan.iter().skip(1).map(String::as_str).chain([""])) {
-            // Every job of every run is found by that.
-            assert!(!step.ends_with("Index Cond: (run_id IS NOT NULL)"), "{step}, in: {statement}");
-            // Within a statement the choice of rows to lock would be made anew for each row.
-            let locks_again = step.contains("LockRows") && statement.contains("UPDATE jobs");
-            assert!(!locks_again, "{step}, in: {statement}");
-            // The indexes of what waits, runs and lives are small. Others are never read as a whole.
-            let whole = ["pkey", "jobs_name", "jobs_finished_alone", "jobs_failed", "runs_finished"].iter();
-            let reads_an_index = step.contains("Index")
-                && step.contains(" using ")
-                && !next.contains("Index Cond")
-                && whole.clone().any(|index| step.contains(index));
-            assert!(!reads_an_index, "{step}, in: {statement}\n{}", plan.join("\n"));
-            let reads_a_table = tables.iter().any(|table| {
-                ["Seq Scan", "Bitmap Heap Scan"]
-                    .iter()
-                    .any(|scan| step.contains(&format!("{scan} on {table}")))
-            });
-            assert!(!reads_a_table, "{step}, in: {statement}\n{}", plan.join("\n"));
-        }
-    }
+    // Every job of every run is found by that.
+    let finds_all_of_all_runs = step.ends_with("Index Cond: (run_id IS NOT NULL)");
+    // Within a statement the choice of rows to lock would be made anew for each row.
+    let locks_again = step.contains("LockRows") && statement.contains("UPDATE jobs");
+    // The indexes of what waits, runs and lives are small. Others are never read as a whole.
+    let whole = ["pkey", "jobs_name", "jobs_finished_alone", "jobs_failed", "runs_finished"];
+    let reads_an_index = step.contains("Index")
+        && step.contains(" using ")
+        && !next.contains("Index Cond")
+        && whole.iter().any(|index| step.contains(index));
+    let reads_a_table = tables.iter().any(|table| {
+        ["Seq Scan", "Bitmap Heap Scan"].iter().any(|scan| step.contains(&format!("{scan} on {table}")))
+    });
+    finds_all_of_all_runs || locks_again || reads_an_index || reads_a_table
 }
 
 /// What is claimed and finished is found by ids; the head of the queue by its index, without sorting.
 #[test]
 fn a_claim_costs_the_same_whatever_waits_on_postgres() {
-    let plans = plans();
-    let plan_of = |part: &str| {
-        let found = plans.iter().find(|(statement, _plan)| statement.contains(part));
-        found.unwrap_or_else(|| panic!("no statement with {part:?}")).1.join("\n")
+    let plans = plans(Tables::Large);
+    let plans_of = |part: &str| {
+        let all = plans.iter().filter(|((statement, _planned), _plan)| statement.contains(part));
+        let found: Vec<String> = all.map(|(_statement, plan)| plan.join("\n")).collect();
+        assert!(!found.is_empty(), "no statement with {part:?}");
+        found
     };
     for (part, index) in [
         ("SET status = 'RUNNING', worker_id", "Index Scan using jobs_pkey on jobs\n"),
@@ -155,12 +231,14 @@ fn a_claim_costs_the_same_whatever_waits_on_postgres() {
         ("ORDER BY execute_after, id LIMIT $2", "Index Scan using jobs_due on jobs\n"),
         ("SET status = CASE WHEN concurrency_key IS NULL", "Index Scan using jobs_pkey on jobs\n"),
     ] {
-        let plan = plan_of(part);
-        assert!(plan.contains(index), "{part}\n{plan}");
-        assert!(!plan.contains("Sort"), "{part}\n{plan}");
+        for plan in plans_of(part) {
+            assert!(plan.contains(index), "{part}\n{plan}");
+            assert!(!plan.contains("Sort"), "{part}\n{plan}");
+        }
     }
     // From lane to lane by one seek: else a claim would read all that waits.
-    let plan = plan_of("heads (id)");
     let seek = "Index Cond: (ROW(queue, kind, requires, version) >= ROW(COALESCE(head.queue";
-    assert!(plan.contains(seek) && !plan.contains("Sort"), "{plan}");
+    for plan in plans_of("heads (id)") {
+        assert!(plan.contains(seek) && !plan.contains("Sort"), "{plan}");
+    }
 }

@@ -4,11 +4,14 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use postgres::Statement;
 use postgres::fallible_iterator::FallibleIterator;
 use postgres::types::private::BytesMut;
 use postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 
 use super::error::{Failure, from_postgres};
+use super::prepared::{Naming, Prepared};
+use super::session::Session;
 use crate::db::value::unexpected;
 use crate::db::{Connection, Dialect, Row, Value};
 use crate::error::{Error, Result};
@@ -30,6 +33,8 @@ impl Statements {
 /// Runs statements inside a transaction that somebody else began and will end.
 pub(super) struct PostgresConnection<'a> {
     client: &'a mut postgres::Client,
+    prepared: &'a mut Prepared,
+    naming: Naming,
     statements: &'a Statements,
     hints: Hints,
     /// The first error of the server or the network: after one the transaction is lost.
@@ -37,8 +42,9 @@ pub(super) struct PostgresConnection<'a> {
 }
 
 impl<'a> PostgresConnection<'a> {
-    pub(super) fn new(client: &'a mut postgres::Client, statements: &'a Statements) -> Self {
-        PostgresConnection { client, statements, hints: Hints::NONE, failure: None }
+    pub(super) fn new(session: &'a mut Session, naming: Naming, statements: &'a Statements) -> Self {
+        let Session { client, prepared, .. } = session;
+        PostgresConnection { client, prepared, naming, statements, hints: Hints::NONE, failure: None }
     }
 
     /// What the operation so far changed.
@@ -56,25 +62,70 @@ impl<'a> PostgresConnection<'a> {
         self.failure.get_or_insert(failure);
         from_postgres(summary(sql), error)
     }
+
+    /// The statement of a text where it has a name.
+    fn prepare(
+        &mut self,
+        sql: &'static str,
+        text: &str,
+        bound: &[(Bound<'_>, Type)],
+    ) -> std::result::Result<Option<Statement>, postgres::Error> {
+        match self.naming {
+            Naming::Named => {
+                let types: Vec<Type> = bound.iter().map(|(_value, kind)| kind.clone()).collect();
+                self.prepared.statement(self.client, sql, text, &types)
+            }
+            Naming::Unnamed => Ok(None),
+        }
+    }
+
+    fn each_row(
+        &mut self,
+        sql: &'static str,
+        parameters: &[Value<'_>],
+        on_row: &mut dyn FnMut(&dyn Row) -> Result<()>,
+    ) -> std::result::Result<(), Met> {
+        let text = self.statements.translate(sql);
+        let bound = bind(&text, parameters);
+        let mut rows = match self.prepare(sql, &text, &bound).map_err(Met::Database)? {
+            Some(statement) => {
+                self.client.query_raw(&statement, bound.into_iter().map(|(value, _kind)| value))
+            }
+            None => self.client.query_typed_raw(&text, bound),
+        }
+        .map_err(Met::Database)?;
+        while let Some(row) = rows.next().map_err(Met::Database)? {
+            on_row(&PostgresRow { row: &row }).map_err(Met::Reader)?;
+        }
+        Ok(())
+    }
+
+    fn count(
+        &mut self,
+        sql: &'static str,
+        parameters: &[Value<'_>],
+    ) -> std::result::Result<u64, postgres::Error> {
+        let text = self.statements.translate(sql);
+        let bound = bind(&text, parameters);
+        match self.prepare(sql, &text, &bound)? {
+            Some(statement) => {
+                let values: Vec<&(dyn ToSql + Sync)> =
+                    bound.iter().map(|(value, _kind)| value as &(dyn ToSql + Sync)).collect();
+                self.client.execute(&statement, &values)
+            }
+            None => {
+                let typed: Vec<(&(dyn ToSql + Sync), Type)> =
+                    bound.iter().map(|(value, kind)| (value as &(dyn ToSql + Sync), kind.clone())).collect();
+                self.client.execute_typed(&text, &typed)
+            }
+        }
+    }
 }
 
 /// Who stopped the reading of rows.
 enum Met {
     Database(postgres::Error),
     Reader(Error),
-}
-
-fn each_row(
-    client: &mut postgres::Client,
-    sql: &str,
-    bound: Vec<(Bound<'_>, Type)>,
-    on_row: &mut dyn FnMut(&dyn Row) -> Result<()>,
-) -> std::result::Result<(), Met> {
-    let mut rows = client.query_typed_raw(sql, bound).map_err(Met::Database)?;
-    while let Some(row) = rows.next().map_err(Met::Database)? {
-        on_row(&PostgresRow { row: &row }).map_err(Met::Reader)?;
-    }
-    Ok(())
 }
 
 impl Connection for PostgresConnection<'_> {
@@ -84,10 +135,7 @@ impl Connection for PostgresConnection<'_> {
         parameters: &[Value<'_>],
         on_row: &mut dyn FnMut(&dyn Row) -> Result<()>,
     ) -> Result<()> {
-        let text = self.statements.translate(sql);
-        let bound: Vec<(Bound<'_>, Type)> = bind(&text, parameters);
-        let met = each_row(self.client, &text, bound, on_row);
-        match met {
+        match self.each_row(sql, parameters, on_row) {
             Ok(()) => Ok(()),
             Err(Met::Database(error)) => Err(self.fail(sql, &error)),
             Err(Met::Reader(error)) => Err(error),
@@ -95,11 +143,7 @@ impl Connection for PostgresConnection<'_> {
     }
 
     fn execute(&mut self, sql: &'static str, parameters: &[Value<'_>]) -> Result<u64> {
-        let text = self.statements.translate(sql);
-        let bound: Vec<(Bound<'_>, Type)> = bind(&text, parameters);
-        let borrowed: Vec<(&(dyn ToSql + Sync), Type)> =
-            bound.iter().map(|(value, kind)| (value as &(dyn ToSql + Sync), kind.clone())).collect();
-        self.client.execute_typed(&text, &borrowed).map_err(|error| self.fail(sql, &error))
+        self.count(sql, parameters).map_err(|error| self.fail(sql, &error))
     }
 
     fn batch(&mut self, sql: &str) -> Result<()> {

@@ -13,6 +13,12 @@ pub(super) enum Failure {
     ConnectionLost,
     /// This server takes no writes: another connection may lead to one that does.
     Standby,
+    /// The session does not know a prepared statement, or knows another of its name: it is not the one that
+    /// prepared it. Repeating it without names helps.
+    StatementLost,
+    /// A prepared statement returned other columns when it was prepared: the tables have changed. Repeating it
+    /// without names helps.
+    StatementOutdated,
     /// Repeating it would give the same.
     Refused,
 }
@@ -33,6 +39,11 @@ impl Failure {
             // What a row refers to was deleted at the same moment, or is being deleted.
             | SqlState::FOREIGN_KEY_VIOLATION => Failure::Collision,
             SqlState::READ_ONLY_SQL_TRANSACTION => Failure::Standby,
+            SqlState::INVALID_SQL_STATEMENT_NAME | SqlState::DUPLICATE_PSTATEMENT => {
+                Failure::StatementLost
+            }
+            // "cached plan must not change result type".
+            SqlState::FEATURE_NOT_SUPPORTED => Failure::StatementOutdated,
             ref code if means_lost(code) => Failure::ConnectionLost,
             _ => Failure::Refused,
         }
@@ -57,7 +68,11 @@ pub(super) fn from_postgres(operation: &str, error: &postgres::Error) -> Error {
         let detail = chain(error);
         return match Failure::of(error) {
             Failure::ConnectionLost => Error::unavailable(operation, Unavailable::Unreachable(detail)),
-            Failure::Collision | Failure::Standby | Failure::Refused => Error::internal(operation, detail),
+            Failure::Collision
+            | Failure::Standby
+            | Failure::StatementLost
+            | Failure::StatementOutdated
+            | Failure::Refused => Error::internal(operation, detail),
         };
     };
     let detail = match server.detail() {

@@ -1,8 +1,8 @@
-//! PostgreSQL behind the seam: a pool of connections, each transaction on its own, nothing kept in a session.
+//! PostgreSQL behind the seam: a pool of connections, each transaction on its own.
 //!
-//! Because no session keeps anything, a pooler that hands a connection from transaction to transaction
-//! changes nothing: statements are unnamed, settings hold for one transaction, locks are rows. The one
-//! exception is LISTEN, and where it does not come through the tables are looked at instead.
+//! Settings hold for one transaction, and locks are rows, so a pooler that hands a session from transaction to
+//! transaction changes nothing. Two things need a session: prepared statements, which are used only while it is
+//! known to be the connection's own, and LISTEN, and where that does not come through the tables are looked at instead.
 
 mod address;
 mod announce;
@@ -10,7 +10,9 @@ mod connection;
 mod error;
 mod listen;
 mod open;
+mod prepared;
 mod session;
+mod sizes;
 mod transaction;
 
 pub use address::{AddressError, PostgresAddress, is_postgres};

@@ -2,7 +2,8 @@
 
 use super::connection::PostgresConnection;
 use super::error::from_postgres;
-use super::session::{IsAsynchronous, Purpose, Sessions};
+use super::prepared::Naming;
+use super::session::{Begun, IsAsynchronous, Purpose, Sessions};
 use super::{PostgresAddress, PostgresOptions};
 use crate::clock::Clock;
 use crate::db::{Connection, OpenMode, SCHEMA_VERSION, migrate, version};
@@ -100,8 +101,8 @@ fn check_schema(sessions: &Sessions) -> Result<()> {
 }
 
 fn current_version(sessions: &Sessions) -> Result<Option<i64>> {
-    let (mut session, _number) = sessions.begin(OPENING, Purpose::Read)?;
-    let found = version(&mut PostgresConnection::new(&mut session.client, &sessions.statements));
+    let Begun { mut session, naming, .. } = sessions.begin(OPENING, Purpose::Read, Naming::Unnamed)?;
+    let found = version(&mut PostgresConnection::new(&mut session, naming, &sessions.statements));
     if session.client.batch_execute("ROLLBACK").is_err() {
         session.discard();
     }
@@ -110,8 +111,8 @@ fn current_version(sessions: &Sessions) -> Result<Option<i64>> {
 
 /// Makes the schema and its tables, or what is missing of them, all or nothing.
 fn migrate_tables(sessions: &Sessions) -> Result<()> {
-    let (mut session, _number) = sessions.begin(OPENING, Purpose::Write)?;
-    let migrated = make(sessions, &mut PostgresConnection::new(&mut session.client, &sessions.statements));
+    let Begun { mut session, naming, .. } = sessions.begin(OPENING, Purpose::Write, Naming::Unnamed)?;
+    let migrated = make(sessions, &mut PostgresConnection::new(&mut session, naming, &sessions.statements));
     let end = if migrated.is_ok() { "COMMIT" } else { "ROLLBACK" };
     let ended = session.client.batch_execute(end).map_err(|error| from_postgres(OPENING, &error));
     if ended.is_err() {

@@ -1,12 +1,15 @@
 //! Connections to one server, and the settings that each transaction begins with.
 
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use postgres::SimpleQueryMessage;
+use postgres::{SimpleQueryMessage, SimpleQueryRow};
 
 use super::PostgresAddress;
 use super::connection::Statements;
 use super::error::{Failure, from_postgres};
+use super::prepared::{Naming, Prepared};
+use super::sizes::Sizes;
 use crate::clock::Clock;
 use crate::db::Durability;
 use crate::error::{Error, Result, Unavailable};
@@ -25,11 +28,19 @@ const STATEMENT_MAX_MS: i64 = 600_000;
 /// How long a statement waits for a lock that somebody else holds.
 const LOCK_WAIT_MAX_MS: i64 = 10_000;
 
+/// The setting of a server's session that says whose it is.
+const MARK: &str = "windlass.session";
+
 /// What changes rows finds them by their ids, or at the head of an index that is made for it. The planner
-/// would sometimes rather read all rows of a state, by statistics from a time when they were few.
+/// would sometimes rather read all rows of a state, by statistics from a time when they were few. So the values
+/// change nothing, and one plan for all of them does, until the tables have grown: see [`Sizes`].
 const BY_INDEX: &str =
     "set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true),
-    set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)";
+    set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
+    set_config('plan_cache_mode', 'force_generic_plan', true)";
+
+/// What only reads is planned freely, for its values and for the tables as they are.
+const AS_IT_IS: &str = "set_config('plan_cache_mode', 'force_custom_plan', true)";
 
 /// A connection of the pool.
 pub(super) type Pooled = r2d2::PooledConnection<Connector>;
@@ -37,12 +48,29 @@ pub(super) type Pooled = r2d2::PooledConnection<Connector>;
 /// Makes connections for the pool.
 pub(super) struct Connector {
     address: PostgresAddress,
+    /// The process's name among all.
+    sender: String,
+    /// Connections so far.
+    connections: AtomicU64,
 }
 
-/// A connection, and whether it may be used again.
+/// A connection, its statements, and whether it may be used again.
 pub(super) struct Session {
+    /// Closed before its statements go: they would else be closed one by one, behind a pooler in a session of
+    /// somebody else.
     pub(super) client: postgres::Client,
+    pub(super) prepared: Prepared,
+    /// What this connection alone has written into the server's session when it was made.
+    mark: String,
     is_spent: bool,
+}
+
+/// A connection with a transaction begun in it.
+pub(super) struct Begun {
+    pub(super) session: Pooled,
+    /// Of a transaction that writes.
+    pub(super) number: Option<String>,
+    pub(super) naming: Naming,
 }
 
 impl Session {
@@ -57,8 +85,10 @@ impl r2d2::ManageConnection for Connector {
     type Error = postgres::Error;
 
     fn connect(&self) -> std::result::Result<Session, postgres::Error> {
-        let client = self.address.config().connect(self.address.tls())?;
-        Ok(Session { client, is_spent: false })
+        let mut client = self.address.config().connect(self.address.tls())?;
+        let mark = format!("{}-{}", self.sender, self.connections.fetch_add(1, Ordering::Relaxed));
+        client.batch_execute(&format!("SELECT set_config('{MARK}', '{mark}', false)"))?;
+        Ok(Session { client, prepared: Prepared::default(), mark, is_spent: false })
     }
 
     fn is_valid(&self, _session: &mut Session) -> std::result::Result<(), postgres::Error> {
@@ -79,8 +109,11 @@ pub(super) struct Sessions {
     pub(super) statements: Statements,
     /// By which a process knows its own notifications.
     pub(super) sender: String,
+    /// Sessions of the server change hands.
+    has_pooler: AtomicBool,
     pool: r2d2::Pool<Connector>,
     settings: String,
+    sizes: String,
 }
 
 /// What a transaction is for.
@@ -101,13 +134,16 @@ impl Sessions {
         durability: Durability,
         is_asynchronous: IsAsynchronous,
     ) -> Result<Sessions> {
+        let sender = format!("{:x}", uuid::Uuid::new_v4());
+        let connector =
+            Connector { address: address.clone(), sender: sender.clone(), connections: AtomicU64::new(0) };
         let pool = r2d2::Pool::builder()
             .max_size(CONNECTIONS_MAX)
             .min_idle(Some(0))
             .test_on_check_out(false)
             .connection_timeout(CONNECTION_TIMEOUT)
             .error_handler(Box::new(r2d2::NopErrorHandler))
-            .build(Connector { address: address.clone() })
+            .build(connector)
             .map_err(|error| {
                 Error::unavailable("open the database", Unavailable::Unreachable(error.to_string()))
             })?;
@@ -116,9 +152,11 @@ impl Sessions {
             clock: clock.clone(),
             random: random.clone(),
             statements: Statements::default(),
-            sender: format!("{:x}", uuid::Uuid::new_v4()),
+            sender,
+            has_pooler: AtomicBool::new(false),
             pool,
             settings: settings(address.schema(), durability, is_asynchronous),
+            sizes: Sizes::question(address.schema()),
         })
     }
 
@@ -129,13 +167,17 @@ impl Sessions {
             .map_err(|error| Error::unavailable(operation, Unavailable::Unreachable(error.to_string())))
     }
 
-    /// A connection with a transaction begun in it, and the transaction's number when it writes. Dead
-    /// connections of the pool are passed over.
-    pub(super) fn begin(&self, operation: &str, purpose: Purpose) -> Result<(Pooled, Option<String>)> {
+    /// A connection with a transaction begun in it. Dead connections of the pool are passed over.
+    pub(super) fn begin(&self, operation: &str, purpose: Purpose, wanted: Naming) -> Result<Begun> {
         let begin = match purpose {
-            Purpose::Read => format!("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {}", self.settings),
+            Purpose::Read => {
+                format!("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {}, {AS_IT_IS}", self.settings)
+            }
             Purpose::Write => {
-                format!("BEGIN; {}, {BY_INDEX}, CAST(pg_current_xact_id() AS TEXT)", self.settings)
+                format!(
+                    "BEGIN; {}, {BY_INDEX}, {} AS sizes, CAST(pg_current_xact_id() AS TEXT) AS number",
+                    self.settings, self.sizes
+                )
             }
         };
         let mut tries_left = CONNECTIONS_MAX + 1;
@@ -143,7 +185,15 @@ impl Sessions {
             let mut session = self.connection(operation)?;
             tries_left -= 1;
             match session.client.simple_query(&begin) {
-                Ok(messages) => return Ok((session, last_column(&messages))),
+                Ok(messages) => {
+                    let answer = answer(&messages);
+                    let column = |name| answer.and_then(|row| row.try_get(name).ok().flatten());
+                    let naming = self.naming(&mut session, wanted, column("session"));
+                    if let (Naming::Named, Some(sizes)) = (naming, column("sizes")) {
+                        session.prepared.look_at(Sizes::read(sizes));
+                    }
+                    return Ok(Begun { session, number: column("number").map(str::to_owned), naming });
+                }
                 Err(error) => {
                     session.discard();
                     // It broke while it lay in the pool.
@@ -153,6 +203,31 @@ impl Sessions {
                     }
                 }
             }
+        }
+    }
+
+    /// Whether a transaction may use names, by the mark that it reads in its session.
+    fn naming(&self, session: &mut Session, wanted: Naming, mark: Option<&str>) -> Naming {
+        if mark != Some(session.mark.as_str()) {
+            self.meet_pooler();
+        }
+        if !self.has_pooler.load(Ordering::Relaxed) {
+            return wanted;
+        }
+        if !session.prepared.is_empty() {
+            // What it prepared is somewhere. The pooler may clean up after a connection that ends.
+            session.discard();
+        }
+        Naming::Unnamed
+    }
+
+    /// Sessions change hands: from now on this process prepares nothing.
+    pub(super) fn meet_pooler(&self) {
+        if !self.has_pooler.swap(true, Ordering::Relaxed) {
+            tracing::info!(
+                "another connection has used this server session, as behind a pooler in transaction mode: \
+                 statements are planned each time"
+            );
         }
     }
 
@@ -192,12 +267,13 @@ fn settings(schema: &str, durability: Durability, is_asynchronous: IsAsynchronou
     }
     let calls: Vec<String> =
         settings.iter().map(|(name, value)| format!("set_config('{name}', '{value}', true)")).collect();
-    format!("SELECT {}", calls.join(", "))
+    format!("SELECT current_setting('{MARK}', true) AS session, {}", calls.join(", "))
 }
 
-fn last_column(messages: &[SimpleQueryMessage]) -> Option<String> {
-    messages.iter().find_map(|message| {
-        let SimpleQueryMessage::Row(row) = message else { return None };
-        row.get(row.len().checked_sub(1)?).map(str::to_owned)
+/// The row with which a transaction begins.
+fn answer(messages: &[SimpleQueryMessage]) -> Option<&SimpleQueryRow> {
+    messages.iter().find_map(|message| match message {
+        SimpleQueryMessage::Row(row) => Some(row),
+        _other => None,
     })
 }

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use super::connection::PostgresConnection;
 use super::error::{Failure, from_postgres};
-use super::session::{Pooled, Purpose, Sessions};
+use super::prepared::Naming;
+use super::session::{Begun, Pooled, Purpose, Sessions};
 use crate::db::Connection;
 use crate::error::{Error, Result, Unavailable};
 use crate::signal::Hints;
@@ -32,38 +33,50 @@ struct Broken {
 
 /// Runs an operation on one snapshot.
 pub(super) fn read(sessions: &Sessions, operation: &mut Operation<'_>) -> Result<()> {
-    repeat(sessions, "read from the database", |sessions| {
-        run(sessions, "read from the database", Purpose::Read, operation).map(|_hints| ())
-    })
+    const NAME: &str = "read from the database";
+    repeat(sessions, NAME, |naming| run(sessions, NAME, Purpose::Read, naming, operation).map(|_hints| ()))
 }
 
 /// Runs an operation in a transaction; returns what it changed once that is durable.
 pub(super) fn write(sessions: &Sessions, name: &'static str, operation: &mut Operation<'_>) -> Result<Hints> {
-    repeat(sessions, name, |sessions| run(sessions, name, Purpose::Write, operation))
+    repeat(sessions, name, |naming| run(sessions, name, Purpose::Write, naming, operation))
 }
 
 /// Runs a transaction again while that may help.
 fn repeat<T>(
     sessions: &Sessions,
     name: &str,
-    mut run: impl FnMut(&Sessions) -> std::result::Result<T, Broken>,
+    mut run: impl FnMut(Naming) -> std::result::Result<T, Broken>,
 ) -> Result<T> {
+    let mut naming = Naming::Named;
     let mut pause_ms = PAUSE_MIN_MS;
     let mut runs = 0;
     loop {
         runs += 1;
-        let Broken { error, failure } = match run(sessions) {
+        let Broken { error, failure } = match run(naming) {
             Ok(value) => return Ok(value),
             Err(broken) => broken,
         };
-        let may_help = match failure {
-            Some(Failure::Collision | Failure::ConnectionLost) => runs < RUNS_MAX,
-            Some(Failure::Standby | Failure::Refused) | None => false,
-        };
-        if !may_help {
-            return Err(error);
+        match failure {
+            Some(Failure::StatementLost | Failure::StatementOutdated) if naming == Naming::Named => {
+                // Nobody stands in the way: at once, and what was wrong can't be so again.
+                tracing::debug!(%error, runs, "{name}: once more, without prepared statements");
+                naming = Naming::Unnamed;
+                continue;
+            }
+            Some(Failure::Collision | Failure::ConnectionLost) if runs < RUNS_MAX => {
+                tracing::debug!(%error, runs, "{name}: once more");
+            }
+            Some(
+                Failure::Collision
+                | Failure::ConnectionLost
+                | Failure::StatementLost
+                | Failure::StatementOutdated
+                | Failure::Standby
+                | Failure::Refused,
+            )
+            | None => return Err(error),
         }
-        tracing::debug!(%error, runs, "{name}: once more");
         let wait_ms = pause_ms * (0.5 + sessions.random.share());
         std::thread::sleep(Duration::from_secs_f64(wait_ms / 1_000.0));
         pause_ms = (pause_ms * 2.0).min(PAUSE_MAX_MS);
@@ -74,12 +87,13 @@ fn run(
     sessions: &Sessions,
     name: &str,
     purpose: Purpose,
+    naming: Naming,
     operation: &mut Operation<'_>,
 ) -> std::result::Result<Hints, Broken> {
     // Not begun is not broken: waiting for the server is the caller's to decide.
-    let (mut session, number) =
-        sessions.begin(name, purpose).map_err(|error| Broken { error, failure: None })?;
-    let mut connection = PostgresConnection::new(&mut session.client, &sessions.statements);
+    let Begun { mut session, number, naming } =
+        sessions.begin(name, purpose, naming).map_err(|error| Broken { error, failure: None })?;
+    let mut connection = PostgresConnection::new(&mut session, naming, &sessions.statements);
     let result = catch_unwind(AssertUnwindSafe(|| operation(&mut connection)));
     let (hints, failure) = (connection.hints(), connection.failure());
     let error = match (result, failure) {
@@ -92,7 +106,15 @@ fn run(
         (Err(_panic), _) => Error::internal(name, "the operation panicked"),
     };
     let undone = session.client.batch_execute("ROLLBACK");
-    if undone.is_err() || failure == Some(Failure::Standby) {
+    match failure {
+        Some(Failure::StatementLost) => {
+            sessions.meet_pooler();
+            session.discard();
+        }
+        Some(Failure::StatementOutdated | Failure::Standby) => session.discard(),
+        Some(Failure::Collision | Failure::ConnectionLost | Failure::Refused) | None => {}
+    }
+    if undone.is_err() {
         session.discard();
     }
     Err(Broken { error, failure })

@@ -1,0 +1,182 @@
+//! Prepared statements: used where a connection has its session for itself, never run in another one's, bounded,
+//! and given up where the server does not know them.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use windlass_engine::db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
+use windlass_engine::db::{Connection, Database, all, one};
+use windlass_test_server::Schema;
+
+/// What these tests run again and again.
+const QUEUES: &str = "SELECT count(*) FROM queues";
+/// The statements that the server keeps for this session, with the plans made for all values and for some.
+const KEPT: &str = "SELECT statement, generic_plans, custom_plans FROM pg_prepared_statements";
+/// More than names that the client has given in a process of tests.
+const NAMES_MAX: usize = 2_000;
+
+fn open(schema: &Schema) -> PostgresDatabase {
+    let address = PostgresAddress::parse(&schema.url(), &|_name| None).unwrap();
+    PostgresDatabase::open(&address, &PostgresOptions::default()).unwrap()
+}
+
+/// Statements kept by the session of a transaction that writes: plans for all values, and for some.
+fn kept(database: &PostgresDatabase) -> BTreeMap<String, (i64, i64)> {
+    let kept = Arc::new(std::sync::Mutex::new(BTreeMap::new()));
+    let found = Arc::clone(&kept);
+    let read = move |connection: &mut dyn Connection| {
+        let rows = all(connection, KEPT, &[], |row| Ok((row.text(0)?, (row.integer(1)?, row.integer(2)?))))?;
+        *found.lock().unwrap() = rows.into_iter().collect();
+        Ok(())
+    };
+    database.write("look", Box::new(read)).unwrap();
+    let kept = kept.lock().unwrap().clone();
+    kept
+}
+
+/// Runs a transaction that writes; returns how many queues it saw, and how often it was run.
+fn write(database: &PostgresDatabase) -> (i64, usize) {
+    let seen = Arc::new(std::sync::Mutex::new((0, 0)));
+    let noted = Arc::clone(&seen);
+    let operation = move |connection: &mut dyn Connection| {
+        noted.lock().unwrap().1 += 1;
+        let queues = one(connection, QUEUES, &[], |row| row.integer(0))?;
+        noted.lock().unwrap().0 = queues;
+        Ok(())
+    };
+    database.write("count", Box::new(operation)).unwrap();
+    let seen = *seen.lock().unwrap();
+    seen
+}
+
+fn batch(database: &PostgresDatabase, sql: String) {
+    database.write("prepare the test", Box::new(move |connection| connection.batch(&sql))).unwrap();
+}
+
+/// What another process does that meets the same session: its names are the same, its statements are not.
+fn others_names() -> String {
+    (0..NAMES_MAX).map(|number| format!("PREPARE s{number} AS SELECT CAST(666 AS BIGINT);")).collect()
+}
+
+#[test]
+fn a_statement_that_is_used_again_is_prepared_and_planned_once_for_all_values() {
+    let schema = Schema::new();
+    let database = open(&schema);
+    write(&database);
+    assert!(!kept(&database).contains_key(QUEUES), "what is used once is not kept");
+    (0..10).for_each(|_| assert_eq!(write(&database), (0, 1)));
+    let (generic, custom) = kept(&database)[QUEUES];
+    assert_eq!((generic, custom), (10, 0));
+}
+
+/// A plan that was made when a table was small is no good when it has grown, and reads are planned freely.
+#[test]
+fn what_only_reads_is_planned_for_the_tables_as_they_are() {
+    let schema = Schema::new();
+    let database = open(&schema);
+    let read_again = |parameter: i64| {
+        let mut read = |connection: &mut dyn Connection| {
+            const SQL: &str = "SELECT count(*) FROM jobs WHERE id = $1";
+            one(connection, SQL, &[parameter.into()], |row| row.integer(0)).map(|_none| ())
+        };
+        database.read(&mut read).unwrap();
+    };
+    (0..20).for_each(read_again);
+    let kept = kept(&database);
+    assert_eq!(kept["SELECT count(*) FROM jobs WHERE id = $1"], (0, 19));
+}
+
+#[test]
+fn the_server_keeps_a_bounded_number_of_statements() {
+    let schema = Schema::new();
+    let database = open(&schema);
+    let texts: Vec<&'static str> =
+        (0..300).map(|number| &*format!("SELECT CAST({number} AS BIGINT)").leak()).collect();
+    for (number, sql) in texts.iter().copied().enumerate() {
+        let mut read = |connection: &mut dyn Connection| {
+            for _use in 0..3 {
+                assert_eq!(one(connection, sql, &[], |row| row.integer(0))?, number as i64);
+            }
+            Ok(())
+        };
+        database.read(&mut read).unwrap();
+    }
+    let kept = kept(&database);
+    assert!((100..=128).contains(&kept.len()), "{} are kept", kept.len());
+    assert!(kept.contains_key(texts[299]) && !kept.contains_key(texts[0]));
+}
+
+#[test]
+fn a_statement_of_another_process_with_the_same_name_is_never_run() {
+    let schema = Schema::new();
+    let database = open(&schema);
+    (0..3).for_each(|_| assert_eq!(write(&database), (0, 1)));
+    // The pooler gives this session to another process, which makes its connection in it, and back.
+    batch(
+        &database,
+        format!("DEALLOCATE ALL; {} SELECT set_config('windlass.session', 'another', false)", others_names()),
+    );
+    (0..3).for_each(|_| assert_eq!(write(&database), (0, 1), "as if nothing had happened"));
+    assert_eq!(kept(&database), BTreeMap::new(), "nothing is prepared any more");
+}
+
+#[test]
+fn a_name_that_the_server_does_not_know_leads_to_one_repetition_and_no_more_names() {
+    let schema = Schema::new();
+    let database = open(&schema);
+    (0..3).for_each(|_| assert_eq!(write(&database), (0, 1)));
+    batch(&database, "DEALLOCATE ALL".to_owned());
+    assert_eq!(write(&database), (0, 2), "run again, from its start");
+    (0..3).for_each(|_| assert_eq!(write(&database), (0, 1)));
+    assert_eq!(kept(&database), BTreeMap::new(), "nothing is prepared any more");
+}
+
+#[test]
+fn a_name_that_is_taken_leads_to_one_repetition_and_no_more_names() {
+    let schema = Schema::new();
+    let database = open(&schema);
+    assert_eq!(write(&database), (0, 1));
+    batch(&database, others_names());
+    assert_eq!(write(&database), (0, 2), "run again, from its start");
+    (0..3).for_each(|_| assert_eq!(write(&database), (0, 1)));
+    assert_eq!(kept(&database), BTreeMap::new(), "nothing is prepared any more");
+}
+
+#[test]
+fn tables_that_change_lead_to_one_repetition_and_names_go_on() {
+    const SQL: &str = "SELECT * FROM changing";
+    let schema = Schema::new();
+    let database = open(&schema);
+    let mut client = schema.client();
+    client.batch_execute("CREATE TABLE changing (id BIGINT); INSERT INTO changing VALUES (7)").unwrap();
+    let runs = AtomicUsize::new(0);
+    let read = || {
+        let mut read = |connection: &mut dyn Connection| {
+            runs.fetch_add(1, Ordering::Relaxed);
+            assert_eq!(one(connection, SQL, &[], |row| row.integer(0))?, 7);
+            Ok(())
+        };
+        database.read(&mut read).unwrap();
+        runs.swap(0, Ordering::Relaxed)
+    };
+    assert_eq!((read(), read(), read()), (1, 1, 1));
+    client.batch_execute("ALTER TABLE changing ADD COLUMN more BIGINT").unwrap();
+    assert_eq!(read(), 2, "run again, from its start");
+    assert_eq!((read(), read(), read()), (1, 1, 1));
+    assert!(kept(&database).contains_key(SQL));
+}
+
+/// What was planned for a few rows may read them all.
+#[test]
+fn plans_are_made_anew_when_the_tables_have_grown() {
+    let schema = Schema::new();
+    let database = open(&schema);
+    (0..5).for_each(|_| assert_eq!(write(&database), (0, 1)));
+    assert_eq!(kept(&database)[QUEUES], (4, 0));
+    let insert = "INSERT INTO jobs (kind) SELECT 'noop' FROM generate_series(1, 5000)";
+    schema.client().batch_execute(insert).unwrap();
+    (0..3).for_each(|_| assert_eq!(write(&database), (0, 1)));
+    assert_eq!(kept(&database)[QUEUES], (3, 0), "prepared anew");
+}
