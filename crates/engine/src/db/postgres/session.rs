@@ -272,8 +272,8 @@ fn settings(schema: &str, durability: Durability, is_asynchronous: IsAsynchronou
 
 /// The row with which a transaction begins.
 fn answer(messages: &[SimpleQueryMessage]) -> Option<&SimpleQueryRow> {
-    messages.iter().find_map(|message| match message {
-        SimpleQueryMessage::Row(row) => Some(row),
-        _other => None,
+    messages.iter().find_map(|message| {
+        let SimpleQueryMessage::Row(row) = message else { return None };
+        Some(row)
     })
 }
