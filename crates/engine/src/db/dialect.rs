@@ -3,6 +3,7 @@
 //! | token | meaning |
 //! | --- | --- |
 //! | `{in $1}` | is one of the integers of the JSON list in parameter 1 |
+//! | `{by a = b}` | the same number, and the row of `a` is found by it, one by one |
 //! | `{guard condition}` | a condition that is checked on the rows that were found, not one to find them by |
 //! | `{texts $1}` | the texts of the JSON list in parameter 1, as a table with the column `value` |
 //! | `{rows $1: a integer, b text}` | the [`Value::Rows`](super::Value) of parameter 1 as a table with these columns |
@@ -115,7 +116,7 @@ fn sqlite_token(word: &str, argument: &str, rows: usize) -> String {
                       FROM pragma_foreign_key_check)"
             .to_owned(),
         "in" => format!("IN (SELECT value FROM json_each({argument}))"),
-        "guard" => argument.to_owned(),
+        "by" | "guard" => argument.to_owned(),
         "from" | "where" | "returning" => word.to_uppercase(),
         // Read before it is written: see `InTwo`.
         "after" => argument.split_once(':').map_or(argument, |(_column, expression)| expression).to_owned(),
@@ -193,6 +194,12 @@ fn postgres_token(word: &str, argument: &str) -> String {
         "in" => format!(
             "= ANY (ARRAY(SELECT CAST(value AS BIGINT) FROM jsonb_array_elements_text(CAST({argument} AS jsonb))))"
         ),
+        // Two columns that are equal could also be brought together by reading a table in the order of the first,
+        // which is done while the table is small, and goes on while it grows.
+        "by" => {
+            let (found, by) = argument.split_once(" = ").unwrap_or((argument, argument));
+            format!("{found} = ANY (ARRAY[{by}])")
+        }
         // It takes the condition of a partial index only as it is written there. Otherwise it would read all
         // rows of a state when its statistics are from a time at which they were few.
         "guard" => format!("({argument}) IS TRUE"),
@@ -230,6 +237,13 @@ mod tests {
     fn tokens_are_replaced_and_json_is_left_alone() {
         let translated = Dialect::Sqlite.translate("SELECT '{}' WHERE id {in $1}{lock} -- {");
         assert_eq!(translated, "SELECT '{}' WHERE id IN (SELECT value FROM json_each($1)) -- {");
+    }
+
+    #[test]
+    fn rows_are_found_one_by_one() {
+        let sql = "{by jobs.id = news.id}";
+        assert_eq!(Dialect::Sqlite.translate(sql), "jobs.id = news.id");
+        assert_eq!(Dialect::Postgres.translate(sql), "jobs.id = ANY (ARRAY[news.id])");
     }
 
     #[test]

@@ -257,7 +257,7 @@ fn take(
              attempt = CASE WHEN jobs.attempt < 9223372036854775807 THEN jobs.attempt + 1 ELSE jobs.attempt END,
              started_at = $3, updated_at = $3, finished_at = NULL
          {from} {rows $1: id integer, at_once integer} AS chosen
-         {where} jobs.id = chosen.id AND {guard jobs.status = 'PENDING'}
+         {where} {by jobs.id = chosen.id} AND {guard jobs.status = 'PENDING'}
            AND (jobs.on_interrupt = 'rerun' OR chosen.at_once = 1)
          {returning} jobs.id, jobs.run_id, jobs.name, jobs.kind, jobs.payload, jobs.timeout_ms,
                    {after jobs.attempt: CASE WHEN jobs.attempt < 9223372036854775807 THEN jobs.attempt + 1

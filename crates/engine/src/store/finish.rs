@@ -203,7 +203,7 @@ fn write_transitions(connection: &mut dyn Connection, finishes: &[Finish], now_m
          {from} {rows $1: id integer, attempt integer, worker_id integer, status text,
                         attempt_after integer, failures integer, interruptions integer,
                         execute_after integer, last_error text, output text} AS news
-         {where} jobs.id = news.id AND {guard jobs.status = 'RUNNING'} AND jobs.attempt = news.attempt
+         {where} {by jobs.id = news.id} AND {guard jobs.status = 'RUNNING'} AND jobs.attempt = news.attempt
            AND jobs.worker_id = news.worker_id
          {returning} jobs.id, jobs.run_id, jobs.name,
                    {after jobs.status: CASE WHEN jobs.cancel_requested_at IS NOT NULL
@@ -257,7 +257,7 @@ fn record_attempts(connection: &mut dyn Connection, finishes: &[&Finish], now_ms
          SELECT news.job_id, news.attempt, news.worker_id, news.outcome, news.error, jobs.started_at, $2
          FROM {rows $1: job_id integer, attempt integer, worker_id integer, outcome text, error text}
               AS news
-         JOIN jobs ON jobs.id = news.job_id
+         JOIN jobs ON {by jobs.id = news.job_id}
          WHERE true
          ON CONFLICT (job_id, attempt) DO NOTHING",
         &[Value::rows(&records), now_ms.into()],

@@ -123,7 +123,7 @@ fn promote_children(connection: &mut dyn Connection, parents: &[i64], now_ms: i6
              updated_at = $2
          {from} (SELECT child_id, count(*) AS edges FROM job_dependencies
                WHERE parent_id {in $1} GROUP BY child_id) AS satisfied
-         {where} jobs.id = satisfied.child_id AND {guard jobs.status = 'BLOCKED'}
+         {where} {by jobs.id = satisfied.child_id} AND {guard jobs.status = 'BLOCKED'}
          {returning} jobs.id,
                    {after jobs.status: CASE WHEN jobs.blocked_by > satisfied.edges THEN 'BLOCKED'
                                             WHEN jobs.concurrency_key IS NOT NULL THEN 'WAITING'
@@ -157,12 +157,12 @@ pub(super) fn skip_descendants(
     let skipped = connection.execute(
         "WITH RECURSIVE doomed (id) AS (
              SELECT edges.child_id FROM job_dependencies AS edges
-             JOIN jobs AS child ON child.id = edges.child_id
+             JOIN jobs AS child ON {by child.id = edges.child_id}
              WHERE edges.parent_id = $1 AND child.status = 'BLOCKED'
              UNION
              SELECT edges.child_id FROM doomed
              JOIN job_dependencies AS edges ON edges.parent_id = doomed.id
-             JOIN jobs AS child ON child.id = edges.child_id
+             JOIN jobs AS child ON {by child.id = edges.child_id}
              WHERE child.status = 'BLOCKED'
          )
          UPDATE jobs
@@ -194,7 +194,7 @@ pub(super) fn count_down(
              failed_jobs = runs.failed_jobs + news.failed,
              updated_at = $2
          {from} {rows $1: id integer, finished integer, failed integer} AS news
-         {where} runs.id = news.id AND {guard runs.status IN ('PENDING', 'RUNNING')}
+         {where} {by runs.id = news.id} AND {guard runs.status IN ('PENDING', 'RUNNING')}
          {returning} runs.id,
                    {after runs.unfinished_jobs: CASE WHEN runs.unfinished_jobs > news.finished
                                                      THEN runs.unfinished_jobs - news.finished ELSE 0 END}",
