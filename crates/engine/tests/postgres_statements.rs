@@ -3,12 +3,15 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use windlass_engine::db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
 use windlass_engine::db::{Connection, Database, all, one};
-use windlass_test_server::Schema;
+use windlass_test_server::{Pooler, Schema, SharedServer};
 
 /// What these tests run again and again.
 const QUEUES: &str = "SELECT count(*) FROM queues";
@@ -18,7 +21,11 @@ const KEPT: &str = "SELECT statement, generic_plans, custom_plans FROM pg_prepar
 const NAMES_MAX: usize = 2_000;
 
 fn open(schema: &Schema) -> PostgresDatabase {
-    let address = PostgresAddress::parse(&schema.url(), &|_name| None).unwrap();
+    open_at(&schema.url())
+}
+
+fn open_at(url: &str) -> PostgresDatabase {
+    let address = PostgresAddress::parse(url, &|_name| None).unwrap();
     PostgresDatabase::open(&address, &PostgresOptions::default()).unwrap()
 }
 
@@ -32,8 +39,7 @@ fn kept(database: &PostgresDatabase) -> BTreeMap<String, (i64, i64)> {
         Ok(())
     };
     database.write("look", Box::new(read)).unwrap();
-    let kept = kept.lock().unwrap().clone();
-    kept
+    kept.lock().unwrap().clone()
 }
 
 /// Runs a transaction that writes; returns how many queues it saw, and how often it was run.
@@ -47,8 +53,7 @@ fn write(database: &PostgresDatabase) -> (i64, usize) {
         Ok(())
     };
     database.write("count", Box::new(operation)).unwrap();
-    let seen = *seen.lock().unwrap();
-    seen
+    *seen.lock().unwrap()
 }
 
 fn batch(database: &PostgresDatabase, sql: String) {
@@ -179,4 +184,68 @@ fn plans_are_made_anew_when_the_tables_have_grown() {
     schema.client().batch_execute(insert).unwrap();
     (0..3).for_each(|_| assert_eq!(write(&database), (0, 1)));
     assert_eq!(kept(&database)[QUEUES], (3, 0), "prepared anew");
+}
+
+/// Says to a test process which of the two it is, where they find each other, and where the pooler is.
+const ONE_OF_TWO: &str = "WINDLASS_TEST_ONE_OF_TWO";
+
+/// They give the same names to other statements, and the pooler hands sessions from one to the other.
+#[test]
+fn two_processes_behind_a_pooler_get_their_own_answers() {
+    let schema = Schema::new();
+    let server: postgres::Config = SharedServer::get().url().parse().unwrap();
+    let port = server.get_ports()[0];
+    let pooler = Pooler::before(port);
+    let url = schema.url().replace(&format!(":{port}/"), &format!(":{}/", pooler.port()));
+    open_at(&url);
+    let folder = tempfile::tempdir().unwrap();
+    let processes = [1, 2].map(|number| {
+        Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "as_one_of_two_processes", "--ignored", "--nocapture"])
+            .env(ONE_OF_TWO, format!("{number} {} {url}", folder.path().display()))
+            .spawn()
+            .unwrap()
+    });
+    for mut process in processes {
+        assert!(process.wait().unwrap().success(), "it got an answer that was not its own");
+    }
+}
+
+#[test]
+#[ignore = "a process that another test starts"]
+fn as_one_of_two_processes() {
+    let told = std::env::var(ONE_OF_TWO).unwrap();
+    let [number, folder, url] = told.split(' ').collect::<Vec<_>>().try_into().unwrap();
+    let database = open_at(url);
+    let texts: Vec<(i64, &'static str)> = (0..20)
+        .map(|text| format!("{number}{text:02}"))
+        .map(|answer| (answer.parse().unwrap(), &*format!("SELECT CAST({answer} AS BIGINT)").leak()))
+        .collect();
+    // Each prepares all in one session while the other is in another one.
+    let mut prepare = |connection: &mut dyn Connection| {
+        for (answer, sql) in texts.iter().chain(&texts).chain(&texts) {
+            assert_eq!(one(connection, sql, &[], |row| row.integer(0))?, *answer);
+        }
+        std::fs::write(Path::new(folder).join(number), "").unwrap();
+        let began = Instant::now();
+        while std::fs::read_dir(folder).unwrap().count() < 2 {
+            assert!(began.elapsed() < Duration::from_secs(30), "the other process does not come");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(())
+    };
+    database.read(&mut prepare).unwrap();
+    std::thread::scope(|scope| {
+        for _thread in 0..4 {
+            scope.spawn(|| {
+                for (answer, sql) in texts.iter().cycle().take(500) {
+                    let mut read = |connection: &mut dyn Connection| {
+                        assert_eq!(one(connection, sql, &[], |row| row.integer(0))?, *answer);
+                        Ok(())
+                    };
+                    database.read(&mut read).unwrap();
+                }
+            });
+        }
+    });
 }
