@@ -1,5 +1,8 @@
-//! `windlass enqueue`: add one job that belongs to no run.
+//! `windlass enqueue`: add jobs that belong to no run.
 
+mod payloads;
+
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -13,10 +16,10 @@ use crate::cli::{GlobalOptions, parse_name};
 use crate::commands::why::words;
 use crate::database::Database;
 use crate::error::Failure;
-use crate::output::{self, Output};
+use crate::output::{self, Format, Output};
 use crate::time;
 
-/// Add one job that belongs to no run, and print its number
+/// Add a job that belongs to no run, or many, and print their numbers
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct EnqueueArgs {
@@ -27,6 +30,11 @@ pub(crate) struct EnqueueArgs {
     /// What it works on: a JSON value
     #[arg(long, value_name = "JSON", default_value = "{}", value_parser = parse_json)]
     payload: Value,
+
+    /// Many jobs: a JSON value a line of this file, `-` is standard input. A job's number is printed as soon as it is
+    /// accepted
+    #[arg(long, value_name = "FILE", conflicts_with = "payload")]
+    payloads: Option<PathBuf>,
 
     /// The queue it waits in
     #[arg(long, value_name = "NAME", default_value = "default")]
@@ -97,6 +105,7 @@ Examples:
   windlass enqueue shell --payload '{\"run\": \"./sync.sh\"}'
   windlass enqueue shell --payload '{\"command\": [\"du\", \"-sh\", \".\"]}' --delay 10m
   windlass enqueue send-mail --payload '{\"to\": 7}' --queue mail --priority high
+  windlass enqueue send-mail --payloads mails.jsonl --queue mail
   windlass enqueue sync --payload '{\"tenant\": 7}' --concurrency-key tenant-7 --on-full skip
   windlass enqueue shell --payload '{\"run\": \"./report.sh\"}' --at 2026-11-21T06:00:00Z";
 
@@ -113,10 +122,7 @@ pub(crate) fn execute(global: &GlobalOptions, args: EnqueueArgs) -> Result<(), F
         }
         false => format!("a program that registers a handler for `{}` executes it", args.kind),
     };
-    let payload = args.payload.to_string();
-    // Accepted all the same: what a kind takes is the business of who executes it.
-    let trouble = if args.kind == "shell" { check_shell_payload(&payload).err() } else { None };
-    let mut job = NewJob::new(args.kind, payload);
+    let mut job = NewJob::new(args.kind, args.payload.to_string());
     job.queue = args.queue;
     job.priority = args.priority;
     job.execute_after = execute_after;
@@ -128,9 +134,16 @@ pub(crate) fn execute(global: &GlobalOptions, args: EnqueueArgs) -> Result<(), F
         limit: args.concurrency_limit.unwrap_or(1),
         on_full: args.on_full.unwrap_or(OnFull::Wait).into(),
     });
+    match args.payloads {
+        None => enqueue_one(global, job, &executor),
+        Some(path) => enqueue_many(global, &job, &path, &executor),
+    }
+}
+
+fn enqueue_one(global: &GlobalOptions, job: NewJob, executor: &str) -> Result<(), Failure> {
+    let trouble = trouble(&job);
     let database = Database::existing_or_new(global)?;
-    let ids = database.ask(|store| store.enqueue(vec![job]))?;
-    for job_id in ids {
+    for job_id in database.ask(|store| store.enqueue(vec![job]))? {
         let view = json!({ "job_id": job_id });
         Output { format: global.output }.object(&view, |_| job_id.to_string())?;
         let why = global.hint(&format!("why j{job_id}"));
@@ -141,6 +154,50 @@ pub(crate) fn execute(global: &GlobalOptions, args: EnqueueArgs) -> Result<(), F
         }
     }
     Ok(())
+}
+
+/// What will go wrong with a job. It is accepted all the same: what a kind takes is the business of who executes it.
+fn trouble(job: &NewJob) -> Option<String> {
+    if job.kind == "shell" { check_shell_payload(&job.payload).err() } else { None }
+}
+
+/// A job for each payload. Numbers are written group by group, or as one document at the end.
+fn enqueue_many(global: &GlobalOptions, like: &NewJob, path: &Path, executor: &str) -> Result<(), Failure> {
+    let mut lines = payloads::open(path)?;
+    let database = Database::existing_or_new(global)?;
+    let output = Output { format: global.output };
+    let (mut accepted, mut doomed, mut of_document) = (0, 0, Vec::new());
+    while let Some(group) = lines.next_group() {
+        let jobs: Vec<NewJob> =
+            group.payloads.into_iter().map(|payload| NewJob { payload, ..like.clone() }).collect();
+        doomed += jobs.iter().filter(|job| trouble(job).is_some()).count();
+        let ids = if jobs.is_empty() { Vec::new() } else { database.ask(|store| store.enqueue(jobs))? };
+        accepted += ids.len();
+        let views = ids.iter().map(|job_id| json!({ "job_id": job_id }));
+        match global.output {
+            Format::Json => of_document.extend(views),
+            Format::Text | Format::Jsonl => output.list(&views.collect::<Vec<_>>(), |_| numbers(&ids))?,
+        }
+        if let Some(broken) = group.broken {
+            output::note(&format!("{accepted} jobs are accepted"));
+            return Err(broken);
+        }
+    }
+    if global.output == Format::Json {
+        output.list(&of_document, |_| String::new())?;
+    }
+    output::note(&format!("{accepted} jobs are accepted; {executor}"));
+    if doomed > 0 {
+        let list = global.hint("jobs");
+        output::note(&format!(
+            "warning: {doomed} of them will fail: their payload is not what `shell` takes; see `{list}`"
+        ));
+    }
+    Ok(())
+}
+
+fn numbers(ids: &[i64]) -> String {
+    ids.iter().map(i64::to_string).collect::<Vec<_>>().join("\n")
 }
 
 fn milliseconds(duration: Duration) -> i64 {

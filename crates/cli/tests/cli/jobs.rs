@@ -1,5 +1,7 @@
 //! Jobs that stand alone: `enqueue`, `jobs`, `why`, and the worker that executes them.
 
+use std::process::Stdio;
+
 use serde_json::json;
 
 use crate::support::Bench;
@@ -66,6 +68,62 @@ fn options_of_enqueue_reach_the_job() {
         .says(&["Its time comes at 2099-01-01 00:00:00", "handler for the kind `mail`"]);
     bench.windlass(&["enqueue", "shell", "--delay", "1h"]).code(0);
     assert_eq!(bench.json(&["inspect", "j2"])["status"], "SCHEDULED");
+}
+
+#[test]
+fn a_file_of_payloads_becomes_a_job_a_line() {
+    let bench = Bench::new();
+    let text: String = (0..2_500).map(|number| format!("{{\"n\": {number}}}\n")).collect();
+    bench.write("payloads.jsonl", &text);
+    let outcome = bench.windlass(&[
+        "enqueue",
+        "mail",
+        "--payloads",
+        "payloads.jsonl",
+        "--queue",
+        "a",
+        "--priority",
+        "high",
+    ]);
+    let numbers: String = (1..=2_500).map(|number| format!("{number}\n")).collect();
+    assert_eq!(outcome.code(0).stdout, numbers);
+    outcome.tells(&["2500 jobs are accepted"]);
+    let job = bench.json(&["inspect", "j2500"]);
+    assert_eq!(
+        (&job["payload"], &job["queue"], &job["priority"]),
+        (&json!({"n": 2499}), &json!("a"), &json!(10))
+    );
+    bench.write("two.jsonl", "{\"run\": \"true\"}\n{\"rnu\": 1}\n");
+    let ids = bench.json(&["enqueue", "shell", "--payloads", "two.jsonl"]);
+    assert_eq!(ids, json!([{ "job_id": 2501 }, { "job_id": 2502 }]));
+    bench.windlass(&["enqueue", "shell", "--payloads", "two.jsonl"]).code(0).tells(&["1 of them will fail"]);
+}
+
+#[test]
+fn a_pipe_of_payloads_is_accepted_line_by_line_until_one_is_broken() {
+    use std::io::{BufRead, BufReader, Write};
+
+    let bench = Bench::new();
+    let mut command = bench.command();
+    command.args(["enqueue", "mail", "--payloads", "-"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("it starts");
+    let mut input = child.stdin.take().expect("a pipe");
+    let mut numbers = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+    for expected in ["1", "2"] {
+        writeln!(input, "7").expect("it reads");
+        // Each is acknowledged before the next is written.
+        assert_eq!(numbers.next().expect("a number").expect("text"), expected);
+    }
+    writeln!(input, "8\n{{x").expect("it reads");
+    assert_eq!(numbers.next().expect("a number").expect("text"), "3");
+    drop(input);
+    let outcome = child.wait_with_output().expect("it ends");
+    assert_eq!(outcome.status.code(), Some(2));
+    let told = String::from_utf8_lossy(&outcome.stderr).into_owned();
+    for part in ["line 4 of standard input is not JSON", "3 jobs are accepted", "tail -n +4"] {
+        assert!(told.contains(part), "{part} is missing in {told}");
+    }
 }
 
 #[test]

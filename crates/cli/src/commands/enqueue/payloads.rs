@@ -1,0 +1,152 @@
+//! Payloads from a file or a pipe, one JSON value a line: those that have arrived together share a commit.
+
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use crate::error::Failure;
+
+/// Jobs in one commit at most.
+const GROUP_MAX: usize = 1_000;
+/// A line may be so long.
+const LINE_MAX_BYTES: usize = 16 * 1024 * 1024;
+/// What is read ahead, and so what can share a commit.
+const BUFFER_BYTES: usize = 256 * 1024;
+
+/// Lines that are read as they come.
+pub(super) struct Payloads<R> {
+    input: BufReader<R>,
+    source: String,
+    /// The line that was read last, from 1.
+    line: usize,
+}
+
+/// What arrived together.
+pub(super) struct Group {
+    /// Each is valid JSON.
+    pub(super) payloads: Vec<String>,
+    /// Why nothing can be read after them.
+    pub(super) broken: Option<Failure>,
+}
+
+/// Opens a file, or standard input for `-`.
+pub(super) fn open(path: &Path) -> Result<Payloads<Box<dyn Read>>, Failure> {
+    if path == Path::new("-") {
+        return Ok(Payloads::new(Box::new(io::stdin()), "standard input".to_owned()));
+    }
+    let file = std::fs::File::open(path).map_err(|error| Failure::unreadable(path, &error))?;
+    Ok(Payloads::new(Box::new(file), PathBuf::from(path).display().to_string()))
+}
+
+impl<R: Read> Payloads<R> {
+    fn new(input: R, source: String) -> Payloads<R> {
+        Payloads { input: BufReader::with_capacity(BUFFER_BYTES, input), source, line: 0 }
+    }
+
+    /// Waits for a line, and takes with it those that are there already; `None` at the end.
+    pub(super) fn next_group(&mut self) -> Option<Group> {
+        let mut group = Group { payloads: Vec::new(), broken: None };
+        while group.payloads.len() < GROUP_MAX && (group.payloads.is_empty() || self.has_line()) {
+            match self.next_line() {
+                Ok(Some(payload)) => group.payloads.push(payload),
+                Ok(None) => break,
+                Err(failure) => {
+                    group.broken = Some(failure);
+                    break;
+                }
+            }
+        }
+        let is_over = group.payloads.is_empty() && group.broken.is_none();
+        (!is_over).then_some(group)
+    }
+
+    fn has_line(&self) -> bool {
+        self.input.buffer().contains(&b'\n')
+    }
+
+    /// The next line that is not empty.
+    fn next_line(&mut self) -> Result<Option<String>, Failure> {
+        let mut bytes = Vec::new();
+        loop {
+            bytes.clear();
+            self.line += 1;
+            let mut limited = self.input.by_ref().take(LINE_MAX_BYTES as u64 + 1);
+            let read = limited
+                .read_until(b'\n', &mut bytes)
+                .map_err(|error| self.broken(&format!("cannot be read: {error}")))?;
+            if read == 0 {
+                return Ok(None);
+            }
+            if read > LINE_MAX_BYTES {
+                let mebibytes = LINE_MAX_BYTES / (1024 * 1024);
+                return Err(self.broken(&format!("is longer than {mebibytes} MiB")));
+            }
+            if !bytes.trim_ascii().is_empty() {
+                break;
+            }
+        }
+        let text = bytes.trim_ascii();
+        serde_json::from_slice::<serde::de::IgnoredAny>(text)
+            .map_err(|error| self.broken(&format!("is not JSON: {error}")))?;
+        match std::str::from_utf8(text) {
+            Ok(payload) => Ok(Some(payload.to_owned())),
+            Err(error) => Err(self.broken(&format!("is not UTF-8: {error}"))),
+        }
+    }
+
+    fn broken(&self, reason: &str) -> Failure {
+        let line = self.line;
+        Failure::usage(
+            format!("line {line} of {} {reason}", self.source),
+            format!(
+                "the lines before it are accepted; mend it, and give what begins there, for example with \
+                 `tail -n +{line} FILE`"
+            ),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn payloads(text: &str) -> Payloads<&[u8]> {
+        Payloads::new(text.as_bytes(), "a file".to_owned())
+    }
+
+    #[test]
+    fn lines_that_are_there_come_together_and_empty_ones_do_not_count() {
+        let mut lines = payloads("{\"a\": 1}\n\n  [2]  \n3");
+        let group = lines.next_group().expect("a group");
+        assert_eq!(group.payloads, ["{\"a\": 1}", "[2]"]);
+        // What has no end yet may go on.
+        assert_eq!(lines.next_group().expect("the last line").payloads, ["3"]);
+        assert!(lines.next_group().is_none());
+    }
+
+    #[test]
+    fn a_group_has_a_limit() {
+        let text = "1\n".repeat(GROUP_MAX + 1);
+        let mut lines = payloads(&text);
+        assert_eq!(lines.next_group().expect("a group").payloads.len(), GROUP_MAX);
+        assert_eq!(lines.next_group().expect("the rest").payloads.len(), 1);
+        assert!(lines.next_group().is_none());
+    }
+
+    #[test]
+    fn a_line_that_can_not_be_taken_is_named_and_those_before_it_are_kept() {
+        let long = format!("1\n\"{}\"\n", "x".repeat(LINE_MAX_BYTES));
+        for (text, reason) in
+            [("1\n\n{x}\n2\n", "line 3 of a file is not JSON"), (&long, "longer than 16 MiB")]
+        {
+            let mut lines = payloads(text);
+            let mut group = lines.next_group().expect("a group");
+            assert_eq!(group.payloads, ["1"]);
+            if group.broken.is_none() {
+                group = lines.next_group().expect("what is broken");
+            }
+            let Some(Failure::Usage { message, help }) = group.broken else { panic!("{:?}", group.broken) };
+            assert!(message.contains(reason), "{message}");
+            assert!(help.contains("the lines before it are accepted"), "{help}");
+        }
+    }
+}
