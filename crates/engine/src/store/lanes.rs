@@ -31,6 +31,8 @@ struct Head {
     kind: String,
     requires: String,
     version: i64,
+    /// Its queue has to be asked for limits.
+    may_have_rules: bool,
 }
 
 /// What a claim may take.
@@ -138,7 +140,8 @@ impl<'r> Selection<'r> {
     fn count(&mut self, connection: &mut dyn Connection, heads: &[Head], lanes: &[Head]) -> Result<()> {
         let mut queues: Vec<&str> = heads
             .iter()
-            .filter(|head| is_for(self.request, head) && !self.limited.contains_key(&head.queue))
+            .filter(|head| head.may_have_rules && is_for(self.request, head))
+            .filter(|head| !self.limited.contains_key(&head.queue))
             .map(|head| head.queue.as_str())
             .collect();
         queues.sort_unstable();
@@ -311,7 +314,11 @@ fn lane_heads(connection: &mut dyn Connection) -> Result<Vec<Head>> {
              FROM heads JOIN jobs AS head ON head.id = heads.id
          ),
          found (id) AS MATERIALIZED (SELECT id FROM heads WHERE id IS NOT NULL)
-         SELECT id, {rank}, queue, kind, requires, version FROM jobs WHERE id IN (SELECT id FROM found)",
+         SELECT id, {rank}, queue, kind, requires, version,
+                (SELECT count(*) FROM queues
+                 WHERE name = jobs.queue
+                   AND (paused_at IS NOT NULL OR max_running IS NOT NULL OR rate_jobs IS NOT NULL OR fifo = 1))
+         FROM jobs WHERE id IN (SELECT id FROM found)",
         &[],
         read_head,
     )?;
@@ -343,7 +350,7 @@ fn read_lane(connection: &mut dyn Connection, head: &Head, limit: usize) -> Resu
 fn read_jobs(connection: &mut dyn Connection, ids: &[i64]) -> Result<Vec<Head>> {
     all(
         connection,
-        "SELECT id, {rank}, queue, kind, requires, version FROM jobs
+        "SELECT id, {rank}, queue, kind, requires, version, 1 FROM jobs
          WHERE id {in $1} AND {guard status = 'PENDING'}",
         &[(&json_ids(ids)).into()],
         read_head,
@@ -357,7 +364,7 @@ fn read_jobs_of_run(connection: &mut dyn Connection, run_id: i64, ids: &[i64]) -
     }
     all(
         connection,
-        "SELECT id, {rank}, queue, kind, requires, version FROM jobs
+        "SELECT id, {rank}, queue, kind, requires, version, 1 FROM jobs
          WHERE id {in $2} AND {guard run_id = $1} AND {guard status = 'PENDING'}",
         &[run_id.into(), (&json_ids(ids)).into()],
         read_head,
@@ -386,7 +393,7 @@ fn read_run(
     let texts = |texts: &[String]| json_list("claim jobs", texts);
     all(
         connection,
-        "SELECT id, {rank}, queue, kind, requires, version FROM jobs
+        "SELECT id, {rank}, queue, kind, requires, version, 1 FROM jobs
          WHERE status = 'PENDING' AND run_id IS NOT NULL AND run_id = $1
            AND kind IN (SELECT value FROM {texts $2} AS kinds)
            AND version <= $3
@@ -412,6 +419,7 @@ fn read_head(row: &dyn Row) -> Result<Head> {
         kind: row.lossy_text(3)?.unwrap_or_default(),
         requires: row.lossy_text(4)?.unwrap_or_default(),
         version: row.integer(5)?,
+        may_have_rules: row.integer(6)? > 0,
     })
 }
 

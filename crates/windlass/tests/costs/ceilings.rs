@@ -23,7 +23,7 @@ pub(crate) const ON_FILE: [OnFile; 6] = [
     OnFile { work: Work::Drain, commits: 0.006, statements: 0.05, steps: 505.0 },
     // Registering the worker is two commits more, and a heartbeat may fall into it. Rows that are told of are read
     // before they are changed: two statements, and cheaper than one with RETURNING.
-    OnFile { work: Work::Chain, commits: 1.03, statements: 16.6, steps: 1_500.0 },
+    OnFile { work: Work::Chain, commits: 1.03, statements: 15.6, steps: 1_500.0 },
     OnFile { work: Work::Fan, commits: 0.01, statements: 0.1, steps: 825.0 },
     // One commit for the end, the output and the next claim, or less where several end together: on a quiet machine
     // a seventh. That a process begins is not written.
@@ -42,7 +42,7 @@ pub(crate) const ON_SERVER: [OnServer; 6] = [
     OnServer { work: Work::EnqueueOne, round_trips: 4.1 },
     OnServer { work: Work::EnqueueBatch, round_trips: 0.002 },
     OnServer { work: Work::Drain, round_trips: 0.06 },
-    OnServer { work: Work::Chain, round_trips: 13.2 },
+    OnServer { work: Work::Chain, round_trips: 11.8 },
     OnServer { work: Work::Fan, round_trips: 0.12 },
     OnServer { work: Work::Processes, round_trips: 14.0 },
 ];

@@ -85,8 +85,9 @@ impl<R: Read> Payloads<R> {
             }
         }
         let text = bytes.trim_ascii();
-        serde_json::from_slice::<serde::de::IgnoredAny>(text)
-            .map_err(|error| self.broken(&format!("is not JSON: {error}")))?;
+        serde_json::from_slice::<serde::de::IgnoredAny>(text).map_err(|error| {
+            self.broken(&format!("is not JSON, at column {}: {}", error.column(), reason(&error)))
+        })?;
         match std::str::from_utf8(text) {
             Ok(payload) => Ok(Some(payload.to_owned())),
             Err(error) => Err(self.broken(&format!("is not UTF-8: {error}"))),
@@ -103,6 +104,12 @@ impl<R: Read> Payloads<R> {
             ),
         )
     }
+}
+
+/// Without the place, whose line would be counted within the line.
+fn reason(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    text.split_once(" at line ").map_or(text.clone(), |(reason, _place)| reason.to_owned())
 }
 
 #[cfg(test)]
