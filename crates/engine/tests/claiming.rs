@@ -62,6 +62,27 @@ fn nothing_is_claimed_from_a_paused_queue() {
     assert_eq!(bench.claim(worker, 10).len(), 1);
 }
 
+/// The jobs of a run are looked through again past those that can't go: what was chosen before is found again.
+#[test]
+fn a_job_that_is_found_twice_is_claimed_once() {
+    let bench = Bench::new();
+    let worker = bench.worker();
+    let mut workflow = graph(vec![vec![]; 7]);
+    for job in &mut workflow.jobs[2..4] {
+        job.queue = "paused".to_owned();
+    }
+    let run_id = bench.submit(workflow);
+    bench.store.pause_queue("paused").unwrap();
+    let take = |run_ids: Vec<i64>| match bench.store.claim(request(worker, Scope::Runs(run_ids), 4)).unwrap()
+    {
+        Claims::Jobs(jobs) => jobs.into_iter().filter_map(|job| job.name).collect::<Vec<_>>(),
+        Claims::Fenced => panic!("fenced"),
+    };
+    assert_eq!(take(vec![run_id]), ["j0", "j1", "j4", "j5"]);
+    assert_eq!(take(vec![run_id, run_id]), ["j6"], "a run that is named twice");
+    bench.assert_sound();
+}
+
 #[test]
 fn only_the_owner_of_the_attempt_ends_it() {
     let bench = Bench::new();

@@ -267,6 +267,8 @@ impl<'r> Selection<'r> {
             self.chosen.extend(found);
         }
         self.chosen.sort();
+        // A run is looked through several times, and a request may name it twice.
+        self.chosen.dedup();
         self.chosen.truncate(self.limit);
     }
 
