@@ -127,6 +127,49 @@ fn a_new_file_is_begun_without_a_journal_beside_it() {
     assert_eq!(names, ["windlass.db", "windlass.db-wal", "windlass.db-shm"]);
 }
 
+/// Every write of a new file may be the last one of a process that is killed: the first page before the switch to
+/// WAL and after it, and each frame of the transaction that makes the tables, whole or in part.
+#[test]
+fn a_file_whose_making_was_cut_short_is_opened_again() {
+    const HEADER_BYTES: usize = 32;
+    const FRAME_BYTES: usize = 24 + 4096;
+    const VERSIONS: std::ops::Range<usize> = 18..20;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("made.db");
+    let made = open(&path).unwrap();
+    let first_page = std::fs::read(&path).unwrap();
+    let wal = std::fs::read(folder.path().join("made.db-wal")).unwrap();
+    drop(made);
+    assert_eq!(
+        (first_page.len(), &first_page[VERSIONS]),
+        (4096, [2, 2].as_slice()),
+        "the switch to WAL is done"
+    );
+    let mut before_wal = first_page.clone();
+    before_wal[VERSIONS].fill(1);
+    let frames = (wal.len() - HEADER_BYTES) / FRAME_BYTES;
+    assert!(frames > 10, "{frames} frames make the tables");
+    let cuts = (0..=frames).flat_map(|frame| [0, FRAME_BYTES / 2].map(|more| frame * FRAME_BYTES + more));
+    let wals = cuts.map(|cut| &wal[..wal.len().min(HEADER_BYTES + cut)]);
+    let states = [(&[][..], &[][..]), (&before_wal, &[]), (&first_page, &[]), (&first_page, &wal[..16])];
+    for (number, (file, wal)) in states.into_iter().chain(wals.map(|wal| (&first_page[..], wal))).enumerate()
+    {
+        let path = folder.path().join(format!("{number}.db"));
+        std::fs::write(&path, file).unwrap();
+        std::fs::write(folder.path().join(format!("{number}.db-wal")), wal).unwrap();
+        let options = SqliteOptions { durability: Durability::Normal, mode: OpenMode::Create };
+        let database = SqliteDatabase::open(&path, &options).unwrap();
+        database.write("insert", insert("mail")).unwrap();
+        assert_eq!(queues(&database), ["mail"], "state {number}");
+        drop(database);
+        let raw = rusqlite::Connection::open(&path).unwrap();
+        let vacuum: i64 = raw.query_row("PRAGMA auto_vacuum", [], |row| row.get(0)).unwrap();
+        assert_eq!(vacuum, 2, "space is given back in small steps, state {number}");
+        drop(raw);
+        std::fs::remove_file(&path).unwrap();
+    }
+}
+
 #[test]
 fn durability_is_what_was_asked_for() {
     let synchronous = |durability| {

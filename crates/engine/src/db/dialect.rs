@@ -118,7 +118,7 @@ fn sqlite_token(word: &str, argument: &str, rows: usize) -> String {
         "in" => format!("IN (SELECT value FROM json_each({argument}))"),
         "by" | "guard" => argument.to_owned(),
         "from" | "where" | "returning" => word.to_uppercase(),
-        // Read before it is written: see `InTwo`.
+        // Rows are read before they are changed: see `db/sqlite/statements.rs`.
         "after" => argument.split_once(':').map_or(argument, |(_column, expression)| expression).to_owned(),
         "texts" => format!("json_each({argument})"),
         "rows" => sqlite_rows(argument, rows),

@@ -99,4 +99,72 @@ mod tests {
             Steps::Insert("INSERT INTO jobs (n) VALUES ($1) ".to_owned())
         );
     }
+
+    /// The statements of the store that change rows and tell of them, each with its place.
+    fn of_the_store() -> Vec<(String, String)> {
+        let mut found = Vec::new();
+        let mut folders = vec![std::path::PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/src/store"))];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).expect("the folder") {
+                let path = entry.expect("an entry").path();
+                if path.is_dir() {
+                    folders.push(path);
+                    continue;
+                }
+                let source = std::fs::read_to_string(&path).expect("the source");
+                let texts = source.split('"').filter(|text| text.contains(WHERE) && text.contains(RETURNING));
+                found.extend(texts.map(|text| (path.display().to_string(), text.to_owned())));
+            }
+        }
+        found
+    }
+
+    /// The parts between the commas that stand in no brackets.
+    fn listed(text: &str) -> Vec<String> {
+        let (mut depth, mut parts) = (0, vec![String::new()]);
+        for character in text.chars() {
+            match character {
+                '(' | '{' => depth += 1,
+                ')' | '}' => depth -= 1,
+                ',' if depth == 0 => parts.push(String::new()),
+                _ => {}
+            }
+            if depth > 0 || character != ',' {
+                parts.last_mut().expect("a part").push(character);
+            }
+        }
+        parts.iter().map(|part| part.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+    }
+
+    #[test]
+    fn what_is_told_of_a_row_is_what_it_becomes() {
+        let statements = of_the_store();
+        assert!(statements.len() >= 9, "{} statements", statements.len());
+        for (place, sql) in statements {
+            let (statement, told) = sql.split_once(RETURNING).expect("it tells of rows");
+            let change = statement.split(FROM).next().and_then(|text| text.split(WHERE).next());
+            let (table, set) = change.and_then(|change| change.split_once("SET ")).expect("it sets columns");
+            let table = format!("{}.", table.split_whitespace().nth(1).expect("a table"));
+            let bare = |column: &str| column.strip_prefix(&table).unwrap_or(column).to_owned();
+            let set: HashMap<String, String> = listed(set)
+                .iter()
+                .filter_map(|part| part.split_once(" = "))
+                .map(|(column, expression)| (column.to_owned(), expression.to_owned()))
+                .collect();
+            for told in listed(told) {
+                let Some(after) = told.strip_prefix("{after ").and_then(|after| after.strip_suffix('}'))
+                else {
+                    let mut words = told.split(|character: char| {
+                        !character.is_ascii_alphanumeric() && character != '_' && character != '.'
+                    });
+                    let changed = words.find(|word| set.contains_key(&bare(word)));
+                    assert_eq!(changed, None, "told as it was before, in {place}: {told}");
+                    continue;
+                };
+                let (column, expression) = after.split_once(": ").expect("a column and what it becomes");
+                let becomes = set.get(&bare(column)).map(String::as_str);
+                assert_eq!(becomes, Some(expression), "{column}, in {place}");
+            }
+        }
+    }
 }
