@@ -108,6 +108,31 @@ fn a_concurrency_key_that_is_no_text_holds_up_no_other() {
     assert_eq!(bench.claim(bench.worker(), 10).len(), 1);
 }
 
+/// The ids of new rows follow each other: a trigger that inserts jobs too would mix its own with them.
+#[test]
+fn a_trigger_that_inserts_jobs_is_never_taken_for_a_job_of_ours() {
+    let bench = Bench::new();
+    bench.raw().execute("CREATE TABLE journal (job_id INTEGER)");
+    let journal = "CREATE TRIGGER noted AFTER INSERT ON jobs BEGIN INSERT INTO journal VALUES (new.id); END";
+    bench.raw().execute(journal);
+    let ids = bench.store.enqueue(vec![noop(); 3]).unwrap();
+    assert_eq!(ids.len(), 3);
+    assert!(
+        ids.windows(2).all(|pair| pair[1] == pair[0] + 1),
+        "what is written elsewhere is no matter: {ids:?}"
+    );
+    bench.raw().execute(
+        "CREATE TRIGGER doubled AFTER INSERT ON jobs WHEN new.kind = 'noop'
+         BEGIN INSERT INTO jobs (kind) VALUES ('audit'); END",
+    );
+    let error = bench.store.enqueue(vec![noop(); 3]).unwrap_err().to_string();
+    assert!(error.contains("`doubled` inserts into jobs"), "{error}");
+    let id = bench.enqueue(noop());
+    assert_eq!(bench.store.job(id).unwrap().kind, "noop", "one row's id is known");
+    let kept = JobFilter { limit: 10, ..JobFilter::default() };
+    assert_eq!(bench.store.jobs(&kept).unwrap().len(), 5, "nothing of what was refused stays");
+}
+
 /// What was accepted before the copy is the same job in both; what comes after is not.
 #[test]
 fn a_copy_is_another_database_with_the_same_jobs() {

@@ -111,12 +111,45 @@ impl<'c> Call<'c> {
                 Err(Error::internal(summary(self.sql), reason))
             }
             Steps::Insert(text) => {
-                let inserted = i64::try_from(self.execute(text)?).unwrap_or(i64::MAX);
+                let changes_before = self.raw.total_changes();
+                let inserted = self.execute(text)?;
+                if inserted > 1 && self.raw.total_changes() - changes_before > inserted as u64 {
+                    self.check_triggers(text)?;
+                }
+                let inserted = i64::try_from(inserted).unwrap_or(i64::MAX);
                 let last = self.raw.last_insert_rowid();
                 (last - inserted + 1..=last).try_for_each(|id| on_row(&NewId(id)))
             }
         }
     }
+
+    /// A trigger wrote rows beside those of an insert. When it inserts into the same table, its rows lie between them,
+    /// and the ids of the new rows do not follow each other.
+    fn check_triggers(self, insert: &str) -> Result<()> {
+        let table = insert.split_whitespace().nth(2).unwrap_or_default();
+        let triggers = "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'";
+        Call { parameters: &[], part: None, ..self }.query(triggers, &mut |row| {
+            if !inserts_into(&row.lossy_text(1)?.unwrap_or_default(), table) {
+                return Ok(());
+            }
+            let name = row.lossy_text(0)?.unwrap_or_default();
+            let reason = format!(
+                "the trigger `{name}` inserts into {table} too, so which new rows are whose can't be told: \
+                 drop it, or let it write elsewhere"
+            );
+            Err(Error::invalid(summary(self.sql), reason))
+        })
+        .map(|_triggers| ())
+    }
+}
+
+/// Whether a trigger's text has an insert into a table.
+fn inserts_into(trigger: &str, table: &str) -> bool {
+    let words: Vec<&str> = trigger
+        .split(|character: char| !character.is_alphanumeric() && character != '_')
+        .filter(|word| !word.is_empty())
+        .collect();
+    words.windows(2).any(|pair| pair[0].eq_ignore_ascii_case("into") && pair[1].eq_ignore_ascii_case(table))
 }
 
 /// The rows of a call in parts, each with the number that its statement has room for.
