@@ -25,7 +25,7 @@ const WAL_SIZE_MAX_BYTES: i64 = 64 * 1024 * 1024;
 /// The WAL is moved into the file when it has so many pages: 12 MB. At SQLite's own 1,000 the pages that every
 /// transaction changes would be moved, and two flushes waited for, many times a second.
 const CHECKPOINT_PAGES: i64 = 3_000;
-const STATEMENTS_CACHED: usize = 128;
+const STATEMENTS_CACHED: usize = 256;
 const OPENING: &str = "open the database";
 
 /// How to open a SQLite file.
