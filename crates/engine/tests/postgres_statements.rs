@@ -2,6 +2,8 @@
 //! and given up where the server does not know them.
 #![allow(clippy::unwrap_used, missing_docs)]
 
+mod support;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
@@ -11,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use windlass_engine::db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
 use windlass_engine::db::{Connection, Database, all, one};
+use windlass_engine::{Clock, Random, Store};
 use windlass_test_server::{Pooler, Schema, SharedServer};
 
 /// What these tests run again and again.
@@ -176,14 +179,40 @@ fn tables_that_change_lead_to_one_repetition_and_names_go_on() {
 /// What was planned for a few rows may read them all.
 #[test]
 fn plans_are_made_anew_when_the_tables_have_grown() {
+    const SQL: &str = "SELECT count(*) FROM jobs";
     let schema = Schema::new();
-    let database = open(&schema);
-    (0..5).for_each(|_| assert_eq!(write(&database), (0, 1)));
-    assert_eq!(kept(&database)[QUEUES], (4, 0));
+    let clock = Clock::manual(1_000_000);
+    let address = PostgresAddress::parse(&schema.url(), &|_name| None).unwrap();
+    let options = PostgresOptions { clock: clock.clone(), ..PostgresOptions::default() };
+    let database = PostgresDatabase::open(&address, &options).unwrap();
+    let count = |jobs: i64| {
+        let operation = move |connection: &mut dyn Connection| {
+            assert_eq!(one(connection, SQL, &[], |row| row.integer(0))?, jobs);
+            Ok(())
+        };
+        database.write("count", Box::new(operation)).unwrap();
+    };
+    (0..5).for_each(|_| count(0));
+    assert_eq!(kept(&database)[SQL], (4, 0));
     let insert = "INSERT INTO jobs (kind) SELECT 'noop' FROM generate_series(1, 5000)";
     schema.client().batch_execute(insert).unwrap();
-    (0..3).for_each(|_| assert_eq!(write(&database), (0, 1)));
-    assert_eq!(kept(&database)[QUEUES], (3, 0), "prepared anew");
+    clock.advance_ms(1_000);
+    (0..3).for_each(|_| count(5_000));
+    assert_eq!(kept(&database)[SQL], (3, 0), "prepared anew");
+}
+
+/// As a migration does that takes long: the leases of those who run go on.
+#[test]
+fn a_lease_is_renewed_while_somebody_has_locked_the_jobs() {
+    let schema = Schema::new();
+    let store = Store::new(Arc::new(open(&schema)), Clock::system(), Random::from_seed(1));
+    let worker_id = store.register_worker(support::new_worker()).unwrap();
+    (0..3).for_each(|_| assert!(store.heartbeat(worker_id).unwrap()));
+    let mut client = schema.client();
+    let locked = "BEGIN; LOCK TABLE jobs, runs, job_dependencies, schedules IN ACCESS EXCLUSIVE MODE";
+    client.batch_execute(locked).unwrap();
+    (0..3).for_each(|_| assert!(store.heartbeat(worker_id).unwrap()));
+    client.batch_execute("ROLLBACK").unwrap();
 }
 
 /// Says to a test process which of the two it is, where they find each other, and where the pooler is.

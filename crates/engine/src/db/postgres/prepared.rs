@@ -9,10 +9,14 @@ use std::collections::HashMap;
 use postgres::Statement;
 use postgres::types::Type;
 
+use super::session::Purpose;
 use super::sizes::Sizes;
 
 /// Texts a connection knows at most. Above that the one that was not used for longest is forgotten.
 pub(super) const TEXTS_MAX: usize = 128;
+
+/// Between two questions how large the tables are, of one connection.
+pub(super) const LOOK_TICK_MS: i64 = 1_000;
 
 /// Whether the statements of a transaction may have names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,13 +28,18 @@ pub(super) enum Naming {
 }
 
 /// What a connection knows of its statements.
-#[derive(Default)]
 pub(super) struct Prepared {
     texts: HashMap<&'static str, Known>,
     /// Counts uses, to tell which was the last.
     uses: u64,
     /// What plans were made for.
     sizes: Sizes,
+    /// How the server is asked for them.
+    question: String,
+    /// When it was asked last.
+    looked_ms: Option<i64>,
+    /// When this transaction began, if it is to ask before it uses the tables.
+    look_due_ms: Option<i64>,
 }
 
 struct Known {
@@ -40,6 +49,25 @@ struct Known {
 }
 
 impl Prepared {
+    /// None yet, for the tables of a schema.
+    pub(super) fn new(schema: &str) -> Prepared {
+        Prepared {
+            texts: HashMap::new(),
+            uses: 0,
+            sizes: Sizes::default(),
+            question: Sizes::question(schema),
+            looked_ms: None,
+            look_due_ms: None,
+        }
+    }
+
+    /// To be called where a transaction has begun in which names may be used. What only reads is planned for the
+    /// tables as they are.
+    pub(super) fn begin(&mut self, purpose: Purpose, now_ms: i64) {
+        let is_due = self.looked_ms.is_none_or(|looked_ms| now_ms - looked_ms >= LOOK_TICK_MS);
+        self.look_due_ms = (purpose == Purpose::Write && is_due).then_some(now_ms);
+    }
+
     /// The statement of a text, which is prepared when it is used for the second time. `None`: it is to be run
     /// without a name. Forgotten statements are closed on the server, before anything else of this transaction.
     ///
@@ -52,6 +80,7 @@ impl Prepared {
         translated: &str,
         types: &[Type],
     ) -> Result<Option<Statement>, postgres::Error> {
+        self.look(client, sql)?;
         let Some(known) = self.note(sql) else { return Ok(None) };
         match &known.statement {
             Some(statement) if fits(statement.params(), types) => {}
@@ -61,13 +90,23 @@ impl Prepared {
         Ok(known.statement.clone())
     }
 
-    /// Forgets what was planned for much smaller tables: it is prepared anew when it is used. To be called where
-    /// a transaction has begun, in the session that prepared it.
-    pub(super) fn look_at(&mut self, now: Sizes) {
+    /// Forgets what was planned for much smaller tables: it is prepared anew when it is used.
+    fn look(&mut self, client: &mut postgres::Client, sql: &str) -> Result<(), postgres::Error> {
+        let Some(now_ms) = self.look_due_ms.filter(|_now_ms| Sizes::concern(sql)) else { return Ok(()) };
+        let now = Sizes::ask(client, &self.question)?;
         if self.sizes.have_grown(now) {
-            self.texts.values_mut().for_each(|known| known.statement = None);
+            self.forget();
         }
         self.sizes = now;
+        self.looked_ms = Some(now_ms);
+        self.look_due_ms = None;
+        Ok(())
+    }
+
+    /// Closes every statement on the server, before anything else of this transaction. To be called only in the
+    /// session that prepared them.
+    pub(super) fn forget(&mut self) {
+        self.texts.values_mut().for_each(|known| known.statement = None);
     }
 
     /// Whether the server keeps statements for this connection.
@@ -124,7 +163,7 @@ mod tests {
 
     #[test]
     fn the_texts_of_a_connection_are_bounded_and_the_oldest_goes() {
-        let mut prepared = Prepared::default();
+        let mut prepared = Prepared::new("windlass");
         let texts: Vec<&'static str> =
             (0..=TEXTS_MAX).map(|number| &*format!("SELECT {number}").leak()).collect();
         for sql in &texts[..TEXTS_MAX] {

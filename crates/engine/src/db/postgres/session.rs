@@ -9,7 +9,6 @@ use super::PostgresAddress;
 use super::connection::Statements;
 use super::error::{Failure, from_postgres};
 use super::prepared::{Naming, Prepared};
-use super::sizes::Sizes;
 use crate::clock::Clock;
 use crate::db::Durability;
 use crate::error::{Error, Result, Unavailable};
@@ -33,7 +32,7 @@ const MARK: &str = "windlass.session";
 
 /// What changes rows finds them by their ids, or at the head of an index that is made for it. The planner
 /// would sometimes rather read all rows of a state, by statistics from a time when they were few. So the values
-/// change nothing, and one plan for all of them does, until the tables have grown: see [`Sizes`].
+/// change nothing, and one plan for all of them does, until the tables have grown: see [`super::sizes`].
 const BY_INDEX: &str =
     "set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true),
     set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
@@ -88,7 +87,7 @@ impl r2d2::ManageConnection for Connector {
         let mut client = self.address.config().connect(self.address.tls())?;
         let mark = format!("{}-{}", self.sender, self.connections.fetch_add(1, Ordering::Relaxed));
         client.batch_execute(&format!("SELECT set_config('{MARK}', '{mark}', false)"))?;
-        Ok(Session { client, prepared: Prepared::default(), mark, is_spent: false })
+        Ok(Session { client, prepared: Prepared::new(self.address.schema()), mark, is_spent: false })
     }
 
     fn is_valid(&self, _session: &mut Session) -> std::result::Result<(), postgres::Error> {
@@ -113,7 +112,6 @@ pub(super) struct Sessions {
     has_pooler: AtomicBool,
     pool: r2d2::Pool<Connector>,
     settings: String,
-    sizes: String,
 }
 
 /// What a transaction is for.
@@ -156,7 +154,6 @@ impl Sessions {
             has_pooler: AtomicBool::new(false),
             pool,
             settings: settings(address.schema(), durability, is_asynchronous),
-            sizes: Sizes::question(address.schema()),
         })
     }
 
@@ -174,10 +171,7 @@ impl Sessions {
                 format!("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {}, {AS_IT_IS}", self.settings)
             }
             Purpose::Write => {
-                format!(
-                    "BEGIN; {}, {BY_INDEX}, {} AS sizes, CAST(pg_current_xact_id() AS TEXT) AS number",
-                    self.settings, self.sizes
-                )
+                format!("BEGIN; {}, {BY_INDEX}, CAST(pg_current_xact_id() AS TEXT) AS number", self.settings)
             }
         };
         let mut tries_left = CONNECTIONS_MAX + 1;
@@ -189,9 +183,7 @@ impl Sessions {
                     let answer = answer(&messages);
                     let column = |name| answer.and_then(|row| row.try_get(name).ok().flatten());
                     let naming = self.naming(&mut session, wanted, column("session"));
-                    if let (Naming::Named, Some(sizes)) = (naming, column("sizes")) {
-                        session.prepared.look_at(Sizes::read(sizes));
-                    }
+                    session.prepared.begin(purpose, self.clock.monotonic_ms());
                     return Ok(Begun { session, number: column("number").map(str::to_owned), naming });
                 }
                 Err(error) => {

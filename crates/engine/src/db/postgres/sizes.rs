@@ -1,8 +1,9 @@
 //! How large the tables are, as far as it matters for a plan.
 //!
 //! The server keeps a plan until a table's statistics are made anew. A plan for ten rows may read them all, and
-//! would go on doing so when there are a million. So each transaction that writes asks how large the files of the
-//! tables are, which costs the server next to nothing, and plans are made anew when one has doubled.
+//! would go on doing so when there are a million. So the server is asked from time to time how large the files of
+//! the tables are, and plans are made anew when one has doubled. The answer waits for whoever has locked one of the
+//! tables, so it is asked for only by what is about to use them: a lease is renewed while a migration takes long.
 
 /// Tables that grow with the work.
 const TABLES: [&str; 4] = ["jobs", "runs", "job_dependencies", "schedules"];
@@ -16,16 +17,30 @@ const BLOCK_BYTES: u64 = 8_192;
 pub(super) struct Sizes([u32; TABLES.len()]);
 
 impl Sizes {
-    /// What the server is asked, as a column. The schema's name needs no quotes within.
+    /// What the server is asked. The schema's name needs no quotes within.
     pub(super) fn question(schema: &str) -> String {
         let sizes = TABLES
             .map(|table| format!("coalesce(pg_relation_size(to_regclass('\"{schema}\".{table}')), 0)"))
             .join(", ");
-        format!("concat_ws(' ', {sizes})")
+        format!("SELECT concat_ws(' ', {sizes})")
+    }
+
+    /// Whether a statement uses one of the tables, as far as its text tells.
+    pub(super) fn concern(sql: &str) -> bool {
+        TABLES.iter().any(|table| sql.contains(table))
+    }
+
+    /// Asks the server.
+    ///
+    /// # Errors
+    /// The server's.
+    pub(super) fn ask(client: &mut postgres::Client, question: &str) -> Result<Sizes, postgres::Error> {
+        let rows = client.query_typed(question, &[])?;
+        rows.first().map_or(Ok(Sizes::default()), |row| row.try_get(0).map(Sizes::read))
     }
 
     /// The server's answer.
-    pub(super) fn read(answer: &str) -> Sizes {
+    fn read(answer: &str) -> Sizes {
         let mut sizes = Sizes::default();
         for (size, bytes) in sizes.0.iter_mut().zip(answer.split(' ')) {
             let blocks = bytes.parse().unwrap_or(0_u64) / BLOCK_BYTES;
@@ -43,6 +58,12 @@ impl Sizes {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_concern_what_uses_a_table_that_grows() {
+        assert!(Sizes::concern("UPDATE jobs SET priority = 0"));
+        assert!(!Sizes::concern("UPDATE workers SET heartbeats = heartbeats + 1"));
+    }
 
     #[test]
     fn a_table_has_grown_when_its_size_has_doubled() {
