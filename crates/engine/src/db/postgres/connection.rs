@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use postgres::Statement;
@@ -218,12 +219,23 @@ fn without_escaped_nul(json: &str) -> String {
 }
 
 /// A value on its way to the server.
-#[derive(Debug)]
 enum Bound<'a> {
     Null,
     Integer(i64),
     Real(f64),
     Text(Cow<'a, str>),
+}
+
+/// The client logs the values of a statement that has a name. Those of a job are nobody else's to read.
+impl fmt::Debug for Bound<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Bound::Null => formatter.write_str("NULL"),
+            Bound::Integer(value) => value.fmt(formatter),
+            Bound::Real(value) => value.fmt(formatter),
+            Bound::Text(text) => write!(formatter, "a text of {} bytes", text.len()),
+        }
+    }
 }
 
 impl ToSql for Bound<'_> {
@@ -299,6 +311,13 @@ mod tests {
         ] {
             assert_eq!(without_escaped_nul(json), expected, "{json}");
         }
+    }
+
+    #[test]
+    fn what_is_logged_of_a_value_holds_no_text() {
+        let bound = bind("", &[Value::Text("secret"), Value::Integer(7), Value::Null]);
+        let values: Vec<String> = bound.iter().map(|(value, _kind)| format!("{value:?}")).collect();
+        assert_eq!(values, ["a text of 6 bytes", "7", "NULL"]);
     }
 
     #[test]
