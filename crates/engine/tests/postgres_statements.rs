@@ -215,6 +215,45 @@ fn a_lease_is_renewed_while_somebody_has_locked_the_jobs() {
     client.batch_execute("ROLLBACK").unwrap();
 }
 
+/// A pooler before the server of a schema, and the schema's address there.
+fn behind_a_pooler(schema: &Schema) -> (Pooler, String) {
+    let server: postgres::Config = SharedServer::get().url().parse().unwrap();
+    let port = server.get_ports()[0];
+    let pooler = Pooler::before(port);
+    let url = schema.url().replace(&format!(":{port}/"), &format!(":{}/", pooler.port()));
+    (pooler, url)
+}
+
+/// Nothing has to go wrong first: a transaction that can't be run twice, such as that of a copy, is not.
+#[test]
+fn a_session_that_another_process_has_marked_is_known_when_a_connection_is_made() {
+    let schema = Schema::new();
+    open(&schema);
+    let (_pooler, url) = behind_a_pooler(&schema);
+    let (at_pooler, _schema) = url.split_once('?').unwrap();
+    let mut other = postgres::Client::connect(at_pooler, postgres::NoTls).unwrap();
+    let marked = format!("{} SELECT set_config('windlass.session', 'another', false)", others_names());
+    other.batch_execute(&marked).unwrap();
+    let database = open_at(&url);
+    (0..4).for_each(|_| assert_eq!(write(&database), (0, 1), "not run again"));
+    assert!(kept(&database).values().all(|plans| *plans == (0, 0)), "another's, and none was run");
+}
+
+/// Other programs that give such names to theirs would be refused.
+#[test]
+fn the_names_of_a_session_are_free_again_when_another_connection_has_met_a_pooler() {
+    let schema = Schema::new();
+    let database = open(&schema);
+    let mut hold = |connection: &mut dyn Connection| {
+        (0..3).try_for_each(|_| one(connection, QUEUES, &[], |row| row.integer(0)).map(drop))?;
+        batch(&database, "SELECT set_config('windlass.session', 'another', false)".to_owned());
+        assert_eq!(write(&database), (0, 1), "in the session of the other connection");
+        Ok(())
+    };
+    database.read(&mut hold).unwrap();
+    assert_eq!(kept(&database), BTreeMap::new());
+}
+
 /// Says to a test process which of the two it is, where they find each other, and where the pooler is.
 const ONE_OF_TWO: &str = "WINDLASS_TEST_ONE_OF_TWO";
 
@@ -222,10 +261,7 @@ const ONE_OF_TWO: &str = "WINDLASS_TEST_ONE_OF_TWO";
 #[test]
 fn two_processes_behind_a_pooler_get_their_own_answers() {
     let schema = Schema::new();
-    let server: postgres::Config = SharedServer::get().url().parse().unwrap();
-    let port = server.get_ports()[0];
-    let pooler = Pooler::before(port);
-    let url = schema.url().replace(&format!(":{port}/"), &format!(":{}/", pooler.port()));
+    let (_pooler, url) = behind_a_pooler(&schema);
     open_at(&url);
     let folder = tempfile::tempdir().unwrap();
     let processes = [1, 2].map(|number| {

@@ -1,5 +1,6 @@
 //! Connections to one server, and the settings that each transaction begins with.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -44,9 +45,30 @@ const AS_IT_IS: &str = "set_config('plan_cache_mode', 'force_custom_plan', true)
 /// A connection of the pool.
 pub(super) type Pooled = r2d2::PooledConnection<Connector>;
 
+/// Whether sessions of the server change hands, as all connections of a process know it once one has met it.
+#[derive(Clone, Default)]
+struct PoolerMet(Arc<AtomicBool>);
+
+impl PoolerMet {
+    fn is_met(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// From now on this process prepares nothing.
+    fn meet(&self) {
+        if !self.0.swap(true, Ordering::Relaxed) {
+            tracing::info!(
+                "another connection has used this server session, as behind a pooler in transaction mode: \
+                 statements are planned each time"
+            );
+        }
+    }
+}
+
 /// Makes connections for the pool.
 pub(super) struct Connector {
     address: PostgresAddress,
+    pooler: PoolerMet,
     /// The process's name among all.
     sender: String,
     /// Connections so far.
@@ -86,7 +108,15 @@ impl r2d2::ManageConnection for Connector {
     fn connect(&self) -> std::result::Result<Session, postgres::Error> {
         let mut client = self.address.config().connect(self.address.tls())?;
         let mark = format!("{}-{}", self.sender, self.connections.fetch_add(1, Ordering::Relaxed));
-        client.batch_execute(&format!("SELECT set_config('{MARK}', '{mark}', false)"))?;
+        let exchange = format!(
+            "SELECT current_setting('{MARK}', true) AS session; SELECT set_config('{MARK}', '{mark}', false)"
+        );
+        let messages = client.simple_query(&exchange)?;
+        // A new session has no mark, and one that was cleaned for the next an empty one.
+        let older = answer(&messages).and_then(|row| row.try_get("session").ok().flatten());
+        if older.is_some_and(|older| !older.is_empty()) {
+            self.pooler.meet();
+        }
         Ok(Session { client, prepared: Prepared::new(self.address.schema()), mark, is_spent: false })
     }
 
@@ -108,8 +138,7 @@ pub(super) struct Sessions {
     pub(super) statements: Statements,
     /// By which a process knows its own notifications.
     pub(super) sender: String,
-    /// Sessions of the server change hands.
-    has_pooler: AtomicBool,
+    pooler: PoolerMet,
     pool: r2d2::Pool<Connector>,
     settings: String,
 }
@@ -133,8 +162,13 @@ impl Sessions {
         is_asynchronous: IsAsynchronous,
     ) -> Result<Sessions> {
         let sender = format!("{:x}", uuid::Uuid::new_v4());
-        let connector =
-            Connector { address: address.clone(), sender: sender.clone(), connections: AtomicU64::new(0) };
+        let pooler = PoolerMet::default();
+        let connector = Connector {
+            address: address.clone(),
+            pooler: pooler.clone(),
+            sender: sender.clone(),
+            connections: AtomicU64::new(0),
+        };
         let pool = r2d2::Pool::builder()
             .max_size(CONNECTIONS_MAX)
             .min_idle(Some(0))
@@ -151,7 +185,7 @@ impl Sessions {
             random: random.clone(),
             statements: Statements::default(),
             sender,
-            has_pooler: AtomicBool::new(false),
+            pooler,
             pool,
             settings: settings(address.schema(), durability, is_asynchronous),
         })
@@ -200,27 +234,26 @@ impl Sessions {
 
     /// Whether a transaction may use names, by the mark that it reads in its session.
     fn naming(&self, session: &mut Session, wanted: Naming, mark: Option<&str>) -> Naming {
-        if mark != Some(session.mark.as_str()) {
-            self.meet_pooler();
+        let is_own = mark == Some(session.mark.as_str());
+        if !is_own {
+            self.pooler.meet();
         }
-        if !self.has_pooler.load(Ordering::Relaxed) {
+        if !self.pooler.is_met() {
             return wanted;
         }
-        if !session.prepared.is_empty() {
+        if is_own {
+            // It is where it prepared them, perhaps for the last time: their names are free for other programs.
+            session.prepared.forget();
+        } else if !session.prepared.is_empty() {
             // What it prepared is somewhere. The pooler may clean up after a connection that ends.
             session.discard();
         }
         Naming::Unnamed
     }
 
-    /// Sessions change hands: from now on this process prepares nothing.
+    /// A statement was lost, so sessions change hands: from now on this process prepares nothing.
     pub(super) fn meet_pooler(&self) {
-        if !self.has_pooler.swap(true, Ordering::Relaxed) {
-            tracing::info!(
-                "another connection has used this server session, as behind a pooler in transaction mode: \
-                 statements are planned each time"
-            );
-        }
+        self.pooler.meet();
     }
 
     /// The channel on which processes tell each other of changes.
