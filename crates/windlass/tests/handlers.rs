@@ -281,3 +281,36 @@ fn a_refused_result_among_thousands_loses_no_other_job() {
     drop(engine);
     bench.assert_sound();
 }
+
+/// A job that must not be interrupted waits in no worker's memory: so it is claimed only when a thread is free, and
+/// what other jobs a worker holds must not put that off.
+#[test]
+fn a_job_that_is_never_held_comes_in_its_turn_among_many_short_ones() {
+    const EACH: usize = 3_000;
+    let bench = Bench::new();
+    let executed = Arc::new(AtomicI64::new(0));
+    let before = Arc::new(AtomicI64::new(-1));
+    let mut handlers = Handlers::new();
+    let count = Arc::clone(&executed);
+    handlers.register("short", move |_: &Attempt| {
+        std::thread::sleep(Duration::from_micros(200));
+        count.fetch_add(1, Ordering::Relaxed);
+        Outcome::Successful { output: None }
+    });
+    let (seen, count) = (Arc::clone(&before), Arc::clone(&executed));
+    handlers.register("careful", move |_: &Attempt| {
+        seen.store(count.load(Ordering::Relaxed), Ordering::Relaxed);
+        Outcome::Successful { output: None }
+    });
+    let of = |kind: &str, priority: i64| NewJob { priority, ..NewJob::new(kind, "null") };
+    let jobs = [vec![of("short", 2); EACH], vec![of("careful", 1)], vec![of("short", 0); EACH]].concat();
+    bench.windlass.store().enqueue(jobs).unwrap();
+    bench.database.sql(Access::Write).execute("UPDATE jobs SET on_interrupt = 'fail' WHERE kind = 'careful'");
+    let options = WorkerOptions { threads: 2, ..WorkerOptions::default() };
+    let engine = bench.windlass.start(handlers, options).unwrap();
+    wait_for("the queue to drain", || (bench.windlass.store().active_jobs().unwrap() == 0).then_some(()));
+    let before = before.load(Ordering::Relaxed);
+    assert!(before < (EACH + EACH / 2) as i64, "{before} others were executed before it");
+    drop(engine);
+    bench.assert_sound();
+}

@@ -240,6 +240,7 @@ mod tests {
             payload: "null".to_owned(),
             timeout_ms: None,
             started_run: None,
+            has_overtaken: false,
             facts,
         };
         Held { job, worker_id }

@@ -76,6 +76,8 @@ pub struct ClaimedJob {
     pub timeout_ms: Option<i64>,
     /// The name of its workflow, when this claim was the first of its run.
     pub started_run: Option<String>,
+    /// It waits in memory, and a more urgent job was left that must not: that one waits for it to start.
+    pub has_overtaken: bool,
     /// What the end of the attempt is decided by.
     pub facts: Facts,
 }
@@ -162,15 +164,27 @@ pub(super) fn claim(
         }
     }
     let mut started = start_runs(connection, &taken, now_ms)?;
+    let first_left = first_left(&ids, &taken);
     let mut jobs = keep_sound(connection, taken, request.worker_id, now_ms)?;
     // RETURNING promises no order.
     let order: HashMap<i64, usize> = ids.iter().enumerate().map(|(index, id)| (*id, index)).collect();
-    jobs.sort_by_cached_key(|job| order.get(&job.id).copied());
+    let place_of = |job: &ClaimedJob| order.get(&job.id).copied();
+    jobs.sort_by_cached_key(place_of);
     for job in &mut jobs {
         job.started_run = job.run_id.and_then(|run_id| started.remove(&run_id));
+        job.has_overtaken = first_left.is_some() && place_of(job) > first_left;
     }
     connection.hint(Hints::PROGRESS);
     Ok(Claims::Jobs(jobs))
+}
+
+/// The place of the first chosen job that was not taken: one that must not wait in memory.
+fn first_left(ids: &[i64], taken: &[Taken]) -> Option<usize> {
+    if taken.len() == ids.len() {
+        return None;
+    }
+    let taken: HashSet<i64> = taken.iter().map(|job| job.id).collect();
+    ids.iter().position(|id| !taken.contains(id))
 }
 
 /// A globally unique name of this database: of each, the first job that was made under it.
@@ -294,6 +308,7 @@ fn read_taken(row: &dyn Row, instances: &[Instance]) -> Result<Taken> {
             payload: text(4, "payload")?.unwrap_or_default(),
             timeout_ms,
             started_run: None,
+            has_overtaken: false,
             facts: facts.clone(),
         })
     };

@@ -124,12 +124,22 @@ enum Look {
     Not,
 }
 
+/// Whether jobs are claimed beyond those that start at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Holding {
+    /// As many as the pace says.
+    ByPace,
+    /// None, until a thread is free for a job that may not be held: others overtook it.
+    Nothing,
+}
+
 /// What the dispatcher knows. Who holds it has the role.
 pub(super) struct Desk {
     pace: Pace,
     /// Attempts claimed and not finished: held, running, or done and not written.
     outstanding: Outstanding,
     look: Look,
+    holding: Holding,
     /// When to compare them with the tables.
     compare_at_ms: i64,
     /// The last thing asked of the database was asked more than once: an earlier try may have been heard.
@@ -145,6 +155,7 @@ impl Desk {
             pace: Pace::unknown(),
             outstanding: Outstanding::default(),
             look: Look::Now,
+            holding: Holding::ByPace,
             compare_at_ms: now_ms + comparison::INTERVAL_MS,
             is_repeat: false,
             failure: None,
@@ -217,7 +228,11 @@ impl Dispatcher<'_> {
             Mode::Working if self.shared.lease_is_over() => Room { limit: 0, idle: 0 },
             Mode::Working => {
                 let threads = self.shared.options.threads;
-                let limit = count(threads + self.desk.pace.held(threads) - outstanding);
+                let held = match self.desk.holding {
+                    Holding::ByPace => self.desk.pace.held(threads),
+                    Holding::Nothing => 0,
+                };
+                let limit = count(threads + held - outstanding);
                 Room { limit, idle: count(threads - outstanding) }
             }
             Mode::Draining | Mode::Leaving => Room { limit: 0, idle: 0 },
@@ -284,6 +299,11 @@ impl Dispatcher<'_> {
             Claims::Jobs(jobs) => {
                 self.desk.look =
                     if room.limit > 0 && jobs.len() < room.limit { Look::Not } else { Look::Now };
+                if jobs.iter().any(|job| job.has_overtaken) {
+                    self.desk.holding = Holding::Nothing;
+                } else if room.idle > 0 {
+                    self.desk.holding = Holding::ByPace;
+                }
                 self.take_over(jobs);
                 Ok(())
             }
