@@ -45,15 +45,19 @@ set_timer() {
 end_everything() {
     folder=$1
     set --
-    for word in $(cat </proc/self/fd/4); do
-        one=${word%%:*}
-        # Another one is just being written.
-        [ "$word" = "$one:$one" ] || continue
-        case $one in
-            *-*) set -- "$@" -e "WINDLASS_OUTPUT=$folder/$one" ;;
-            *) kill -9 "-$one" ;;
-        esac
-    done 2>/dev/null
+    # Read by the shell itself: when the jobs have used up what processes there may be, no program starts before
+    # their groups are gone.
+    while read -r line || [ "$line" ]; do
+        for word in $line; do
+            one=${word%%:*}
+            # Another one is just being written.
+            [ "$word" = "$one:$one" ] || continue
+            case $one in
+                *-*) set -- "$@" -e "WINDLASS_OUTPUT=$folder/$one" ;;
+                *) kill -9 "-$one" ;;
+            esac
+        done
+    done 2>/dev/null </proc/self/fd/4
     [ $# -gt 0 ] || return 0
     for round in 1 2 3 4 5; do
         found=

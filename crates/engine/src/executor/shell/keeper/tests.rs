@@ -145,6 +145,31 @@ fn a_word_that_is_half_written_names_nobody() {
     assert!(other.runs());
 }
 
+/// As where the jobs use up all processes that there may be: the keeper can start no other.
+#[test]
+fn groups_end_also_where_no_program_can_be_started() {
+    for shell in ["/bin/sh", "/bin/bash"].into_iter().filter(|shell| Path::new(shell).exists()) {
+        let (keeper, clock) = (Keeper::new(Reach::OneKernel), Clock::system());
+        let mut job = Job::kept(&keeper, &clock, "7-1");
+        // The second line is not written yet, and the third is.
+        let second = keeper.board().unwrap().add("8-1").unwrap();
+        keeper.board().unwrap().file().unwrap().write_all_at(&[0; 128], second as u64 * 128).unwrap();
+        let mut last = Job::kept(&keeper, &clock, "9-1");
+        let script = without_comments(SCRIPT);
+        let ended = Command::new(shell)
+            .args(["-c", &script, "keeper", "/nonexistent", "one-kernel"])
+            .env("PATH", "/nonexistent")
+            .process_group(0)
+            .stdin(Stdio::null())
+            .stdout(keeper.board().unwrap().file().unwrap())
+            .status()
+            .unwrap();
+        assert_eq!(ended.code(), Some(127), "{shell}: not even the folder could be removed");
+        job.wait();
+        last.wait();
+    }
+}
+
 #[test]
 fn an_engine_that_ends_in_order_leaves_nothing_of_its_keeper() {
     let (keeper, clock) = (Keeper::new(Reach::OneKernel), Clock::system());
