@@ -1,5 +1,7 @@
 //! Jobs are processes: what they are given, and that nothing of them stays behind.
 
+use std::process::Command;
+
 use windlass_tests::Sandbox;
 
 /// Runs one job and gives the sandbox; the run must end with `code`.
@@ -165,4 +167,25 @@ output = "text"
     let output: serde_json::Value =
         serde_json::from_str(sandbox.tables().jobs()[0].output.as_deref().unwrap_or("null")).expect("JSON");
     assert_eq!(output, format!("{evil}|{evil}"));
+}
+
+#[test]
+fn a_job_needs_no_more_than_four_files_where_files_are_scarce() {
+    const JOBS: usize = 40;
+    /// Beside those of the jobs: of the engine itself.
+    const FILES: usize = 4 * JOBS + 80;
+    let sandbox = Sandbox::new();
+    // Each waits until all run.
+    let job = format!(
+        "run = '''\n: >\"begun-$WINDLASS_JOB_ID\"\nuntil set -- begun-* && [ $# -ge {JOBS} ]; do sleep 0.1; done\n'''\n"
+    );
+    let jobs: String =
+        (0..JOBS).map(|number| format!("[jobs.j{number}]\ntimeout = \"60s\"\n{job}")).collect();
+    let file = sandbox.write("many.toml", format!("name = \"many\"\n{jobs}"));
+    let limited = format!("ulimit -n {FILES} && exec \"$@\"");
+    let program = windlass_tests::binary::windlass().display().to_string();
+    let threads = JOBS.to_string();
+    let arguments = ["-c", &limited, "sh", &program, "run", &file, "--threads", &threads];
+    sandbox.start(sandbox.prepared(Command::new("sh"), &arguments)).wait().exited(0);
+    assert_nothing_left(&sandbox);
 }

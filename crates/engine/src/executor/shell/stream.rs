@@ -1,19 +1,42 @@
 //! The two streams of a process: a pipe each, whose bytes become lines of the attempt's output.
 
 use std::io::{PipeReader, Read};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::process::Command;
 
 use rustix::event::PollFlags;
+use rustix::process::{Resource, getrlimit};
 
 use super::super::attempt::Attempt;
 use super::lines::Lines;
 use crate::store::LogStream;
 
+/// Write ends stay open while file numbers are within this part of what this process may have: a quarter. Where many
+/// jobs run at once, two files for each of them are better spent on more jobs.
+const SPARE_PART: u64 = 4;
+
 /// Both streams.
 pub(super) struct Streams {
     pub(super) stdout: Stream,
     pub(super) stderr: Stream,
+    pub(super) write_ends: WriteEnds,
+}
+
+/// What becomes of the write ends here, once the process has its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum WriteEnds {
+    /// They stay open until the process has ended.
+    Stay,
+    /// They are closed at once: files are scarce.
+    Go,
+}
+
+impl WriteEnds {
+    /// `number` is that of the last file, and lower ones are used first; `limit` is of how many there may be.
+    fn of(number: i32, limit: Option<u64>) -> WriteEnds {
+        let is_spare = |limit: u64| u64::try_from(number).is_ok_and(|number| number < limit / SPARE_PART);
+        if limit.is_none_or(is_spare) { WriteEnds::Stay } else { WriteEnds::Go }
+    }
 }
 
 impl Streams {
@@ -24,8 +47,10 @@ impl Streams {
     pub(super) fn of(command: &mut Command) -> std::io::Result<Streams> {
         let (stdout, into_stdout) = std::io::pipe()?;
         let (stderr, into_stderr) = std::io::pipe()?;
+        let write_ends = WriteEnds::of(into_stderr.as_raw_fd(), getrlimit(Resource::Nofile).current);
         command.stdout(into_stdout).stderr(into_stderr);
         Ok(Streams {
+            write_ends,
             stdout: Stream::new(stdout, LogStream::Stdout),
             stderr: Stream::new(stderr, LogStream::Stderr),
         })
@@ -106,5 +131,23 @@ impl Stream {
     pub(super) fn finish(&mut self, attempt: &Attempt) {
         let stream = self.stream;
         self.lines.finish(&mut |line| attempt.log(stream, line));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn write_ends_stay_where_there_are_files_to_spare() {
+        for (number, limit, write_ends) in [
+            (30, Some(1_024), WriteEnds::Stay),
+            (255, Some(1_024), WriteEnds::Stay),
+            (256, Some(1_024), WriteEnds::Go),
+            (9, Some(0), WriteEnds::Go),
+            (100_000, None, WriteEnds::Stay),
+        ] {
+            assert_eq!(WriteEnds::of(number, limit), write_ends, "{number} of {limit:?}");
+        }
     }
 }

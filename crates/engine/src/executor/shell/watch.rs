@@ -2,7 +2,8 @@
 //! one `poll` on the executor's own thread.
 //!
 //! The write ends of the pipes stay open here until the process has ended. So the end of a process that says
-//! nothing wakes this thread once, and not once more for each pipe that it closes.
+//! nothing wakes this thread once, and not once more for each pipe that it closes. Where files are scarce they are
+//! closed at once.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::process::{Child, Command, ExitStatus};
@@ -15,7 +16,7 @@ use windlass_workflow::OutputSource;
 use super::super::attempt::Attempt;
 use super::super::stop::StopCause;
 use super::output::OUTPUT_MAX_BYTES;
-use super::stream::{Said, Stream, Streams};
+use super::stream::{Said, Stream, Streams, WriteEnds};
 use super::{group, kill};
 use crate::store::LogStream;
 
@@ -101,18 +102,24 @@ pub(super) fn watch(
     attempt: &Attempt,
     child: &Child,
     streams: Streams,
-    write_ends: Command,
+    command: Command,
     source: OutputSource,
 ) -> std::io::Result<Watched> {
     let group = Pid::from_child(child);
     let ended = pidfd_open(group, PidfdFlags::empty())?;
-    let Streams { stdout, stderr } = streams;
+    let Streams { stdout, stderr, write_ends: kept_here } = streams;
     let mut watch = Watch {
         attempt,
         group,
         stdout,
         stderr,
-        write_ends: Some(write_ends),
+        write_ends: match kept_here {
+            WriteEnds::Stay => Some(command),
+            WriteEnds::Go => {
+                drop(command);
+                None
+            }
+        },
         phase: Phase::Running,
         stopped: None,
     };
