@@ -197,7 +197,9 @@ fn postgres_token(word: &str, argument: &str) -> String {
         // Two columns that are equal could also be brought together by reading a table in the order of the first,
         // which is done while the table is small, and goes on while it grows.
         "by" => {
-            let (found, by) = argument.split_once(" = ").unwrap_or((argument, argument));
+            let Some((found, by)) = argument.split_once(" = ") else {
+                unreachable!("the SQL finds rows by what is no comparison: {argument}")
+            };
             format!("{found} = ANY (ARRAY[{by}])")
         }
         // It takes the condition of a partial index only as it is written there. Otherwise it would read all
