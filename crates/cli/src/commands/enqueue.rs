@@ -19,7 +19,7 @@ use crate::error::Failure;
 use crate::output::{self, Format, Output};
 use crate::time;
 
-/// Add a job that belongs to no run, or many, and print their numbers
+/// Add jobs that belong to no run, and print their numbers
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct EnqueueArgs {
