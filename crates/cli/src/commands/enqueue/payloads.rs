@@ -1,7 +1,7 @@
 //! Payloads from a file or a pipe, one JSON value a line: those that have arrived together share a commit.
 
 use std::io::{self, BufRead, BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::error::Failure;
 
@@ -34,7 +34,7 @@ pub(super) fn open(path: &Path) -> Result<Payloads<Box<dyn Read>>, Failure> {
         return Ok(Payloads::new(Box::new(io::stdin()), "standard input".to_owned()));
     }
     let file = std::fs::File::open(path).map_err(|error| Failure::unreadable(path, &error))?;
-    Ok(Payloads::new(Box::new(file), PathBuf::from(path).display().to_string()))
+    Ok(Payloads::new(Box::new(file), path.display().to_string()))
 }
 
 impl<R: Read> Payloads<R> {

@@ -61,16 +61,15 @@ impl<'c> Call<'c> {
     fn prepare(self, text: &str) -> Result<CachedStatement<'c>> {
         let failed = |error: rusqlite::Error| from_sqlite(summary(self.sql), &error);
         let mut statement = self.raw.prepare_cached(text).map_err(failed)?;
-        let index_of = |statement: &CachedStatement<'_>, name: &str| statement.parameter_index(name);
         for (name, value) in PARAMETER_NAMES.iter().zip(self.parameters) {
             // A step need not take every parameter of its statement.
-            if let Some(index) = index_of(&statement, name).map_err(failed)? {
+            if let Some(index) = statement.parameter_index(name).map_err(failed)? {
                 let bound = Bound { value: *value, part: self.part };
                 statement.raw_bind_parameter(index, bound).map_err(failed)?;
             }
         }
         let Some(Part { values, .. }) = self.part else { return Ok(statement) };
-        let first = index_of(&statement, FIRST_OF_ROWS).map_err(failed)?;
+        let first = statement.parameter_index(FIRST_OF_ROWS).map_err(failed)?;
         let first =
             first.ok_or_else(|| Error::internal(summary(self.sql), "it has no place for its rows"))?;
         // What is not bound is NULL.

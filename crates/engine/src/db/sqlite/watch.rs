@@ -86,15 +86,13 @@ impl Watcher {
         own: Arc<OwnCommits>,
         look: impl Fn() + Send + 'static,
     ) -> io::Result<Watcher> {
-        let changes = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
-        inotify::add_watch(&changes, file, WatchFlags::MODIFY | WatchFlags::ATTRIB)?;
-        let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
-        let stopped = Arc::clone(&stop);
+        let watch = Watch::of(file, own)?;
+        let stop = Arc::clone(&watch.stop);
         // Here and not in the thread, which may run late: a commit in between is one's own.
-        let own_before = own.begun();
+        let own_before = watch.own.begun();
         let thread = std::thread::Builder::new()
             .name("windlass-watcher".to_owned())
-            .spawn(move || Watch { changes, stop: stopped, own }.serve(own_before, look))?;
+            .spawn(move || watch.serve(own_before, look))?;
         Ok(Watcher { stop, thread: Some(thread) })
     }
 }
@@ -125,6 +123,13 @@ enum Waited {
 }
 
 impl Watch {
+    fn of(file: &Path, own: Arc<OwnCommits>) -> io::Result<Watch> {
+        let changes = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
+        inotify::add_watch(&changes, file, WatchFlags::MODIFY | WatchFlags::ATTRIB)?;
+        let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
+        Ok(Watch { changes, stop, own })
+    }
+
     fn serve(&self, mut own_before: u64, look: impl Fn()) {
         loop {
             let waited = self.wait(None);
@@ -323,11 +328,7 @@ mod tests {
     #[test]
     fn what_others_tell_of_is_looked_at_soon_also_after_ones_own() {
         let mut file = tempfile::NamedTempFile::new().expect("a file");
-        let changes =
-            inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).expect("the kernel watches");
-        inotify::add_watch(&changes, file.path(), WatchFlags::MODIFY | WatchFlags::ATTRIB).expect("the file");
-        let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).expect("an event"));
-        let watch = Watch { changes, stop, own: Arc::default() };
+        let watch = Watch::of(file.path(), Arc::default()).expect("the kernel watches");
         let looks = |watch: &Watch| {
             let looks = std::cell::Cell::new(0);
             assert!(!watch.look_later(&|| looks.set(looks.get() + 1)));
@@ -342,11 +343,7 @@ mod tests {
     #[test]
     fn while_ones_own_changes_go_on_it_is_looked_at_again_and_again() {
         let mut file = tempfile::NamedTempFile::new().expect("a file");
-        let changes =
-            inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).expect("the kernel watches");
-        inotify::add_watch(&changes, file.path(), WatchFlags::MODIFY | WatchFlags::ATTRIB).expect("the file");
-        let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).expect("an event"));
-        let watch = Watch { changes, stop, own: Arc::default() };
+        let watch = Watch::of(file.path(), Arc::default()).expect("the kernel watches");
         file.write_all(b"x").expect("it is written");
         let (looks, file) = (std::cell::Cell::new(0), std::cell::RefCell::new(file));
         // Each of the first looks is followed by another change.
