@@ -1,4 +1,7 @@
 //! Claimed jobs that wait in memory for a free executor.
+//!
+//! One waiting executor is woken, and each that takes a job while others are left wakes the next: many executors
+//! that all wake for jobs which one of them has done meanwhile cost more than the jobs.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -36,6 +39,10 @@ pub(super) struct HeldJobs {
 struct State {
     jobs: VecDeque<Held>,
     closed: bool,
+    /// Executors that wait for a job,
+    waiting: usize,
+    /// and whether one of these was woken and has not come yet.
+    is_one_coming: bool,
     /// When the oldest began to wait at the head, by the monotonic clock.
     moved_at_ms: i64,
 }
@@ -55,11 +62,16 @@ impl HeldJobs {
             state.moved_at_ms = now_ms;
         }
         state.jobs.extend(jobs.into_iter().map(|job| Held { job, worker_id }));
+        self.wake_one(state, for_others);
+    }
+
+    /// Wakes an executor for so many jobs, unless one is on its way who will wake the next.
+    fn wake_one(&self, mut state: MutexGuard<'_, State>, for_others: usize) {
+        let wakes = for_others > 0 && !state.is_one_coming && state.waiting > 0;
+        state.is_one_coming |= wakes;
         drop(state);
-        match for_others {
-            0 => {}
-            1 => self.changed.notify_one(),
-            _ => self.changed.notify_all(),
+        if wakes {
+            self.changed.notify_one();
         }
     }
 
@@ -72,9 +84,14 @@ impl HeldJobs {
             }
             if let Some(held) = state.jobs.pop_front() {
                 state.moved_at_ms = now_ms();
+                let left = state.jobs.len();
+                self.wake_one(state, left);
                 return Some(held);
             }
+            state.waiting += 1;
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.waiting -= 1;
+            state.is_one_coming = false;
         }
     }
 
@@ -110,5 +127,60 @@ impl HeldJobs {
     pub(super) fn close(&self) {
         self.lock().closed = true;
         self.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+
+    use windlass_workflow::OnInterrupt;
+
+    use super::*;
+    use crate::transition::{Backoff, Facts};
+
+    fn job(id: i64) -> ClaimedJob {
+        let facts = Facts {
+            attempt: 1,
+            failures: 0,
+            max_attempts: 1,
+            interruptions: 0,
+            max_interruptions: 1,
+            on_interrupt: OnInterrupt::Rerun,
+            backoff: Backoff::default(),
+        };
+        ClaimedJob {
+            id,
+            origin: String::new(),
+            run_id: None,
+            name: None,
+            kind: "noop".to_owned(),
+            payload: "null".to_owned(),
+            timeout_ms: None,
+            started_run: None,
+            has_overtaken: false,
+            facts,
+        }
+    }
+
+    /// Each of the executors holds its job until all have one: it hangs where some are left asleep.
+    #[test]
+    fn as_many_executors_wake_as_there_are_jobs() {
+        const EXECUTORS: usize = 8;
+        let (held, all_busy) = (HeldJobs::default(), Barrier::new(EXECUTORS));
+        std::thread::scope(|scope| {
+            for _executor in 0..EXECUTORS {
+                scope.spawn(|| {
+                    for _round in 0..100 {
+                        assert!(held.next(|| 0).is_some());
+                        if all_busy.wait().is_leader() {
+                            held.add((0..EXECUTORS as i64).map(job).collect(), 1, 0, AddedBy::Executor);
+                        }
+                    }
+                });
+            }
+            held.add((0..EXECUTORS as i64).map(job).collect(), 1, 0, AddedBy::Dispatcher);
+        });
+        assert_eq!(held.len(), EXECUTORS, "the last leader's jobs");
     }
 }
