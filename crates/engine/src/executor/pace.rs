@@ -48,6 +48,12 @@ impl Pace {
         self.average_us = None;
     }
 
+    /// Whether so many jobs are over in less than half the time that it takes to write their ends: then waiting for
+    /// all of them costs less than another transaction.
+    pub(super) fn is_over_soon(self, jobs: i64, threads: i64) -> bool {
+        self.average_us.is_some_and(|average_us| jobs * average_us / threads.max(1) <= self.write_us / 2)
+    }
+
     /// Jobs to hold beyond those that `threads` run.
     pub(super) fn held(self, threads: i64) -> i64 {
         let horizon_us = (HORIZON_WRITES * self.write_us).clamp(HORIZON_US, HORIZON_MAX_US);
@@ -89,6 +95,18 @@ mod tests {
         assert_eq!(pace.held(8), 10);
         pace.observe(1, 1_000_000);
         assert_eq!(pace.held(8), 0);
+    }
+
+    #[test]
+    fn what_is_over_before_it_could_be_written_is_worth_waiting_for() {
+        let mut pace = Pace::unknown();
+        assert!(!pace.is_over_soon(0, 8), "nothing is known");
+        pace.observe(100, 100 * 20);
+        (0..100).for_each(|_write| pace.observe_write(1_000));
+        assert!(pace.is_over_soon(100, 8));
+        assert!(!pace.is_over_soon(1_000, 8), "they take longer than a write");
+        pace.observe(1, 20_000);
+        assert!(!pace.is_over_soon(100, 8), "they are long now");
     }
 
     #[test]

@@ -53,13 +53,17 @@ fn work(shared: &Shared) -> Result<()> {
             return Err(failure);
         }
         dispatcher.heed(hints)?;
-        while dispatcher.turn()? == Turn::Again {}
+        let turn = dispatcher.turn()?;
         if dispatcher.has_ended()? {
             return Ok(());
         }
+        let pace = dispatcher.desk.pace;
         drop(dispatcher);
-        hints = shared.dispatcher.wait(if shared.held.is_empty() { POLL } else { HELD_TICK });
-        hints = gathering::wait(shared, hints);
+        hints = match turn {
+            Turn::Again => Hints::EXECUTOR,
+            Turn::Rest => shared.dispatcher.wait(if shared.held.is_empty() { POLL } else { HELD_TICK }),
+        };
+        hints = gathering::wait(shared, pace, hints);
     }
 }
 
