@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use super::admission::admit;
 use super::json_ids;
+use super::promotion::promote_children;
 use crate::db::{Connection, Value, all};
 use crate::error::Result;
 use crate::signal::Hints;
@@ -104,44 +104,6 @@ impl RunDelta {
         self.finished += other.finished;
         self.failed += other.failed;
     }
-}
-
-/// One statement for any number of finished parents and children; O(1) an edge.
-fn promote_children(connection: &mut dyn Connection, parents: &[i64], now_ms: i64) -> Result<Vec<i64>> {
-    let (mut claimable, mut wanted_keys) = (Vec::new(), Vec::new());
-    if parents.is_empty() {
-        return Ok(claimable);
-    }
-    connection.query(
-        "UPDATE jobs
-         SET blocked_by = jobs.blocked_by - satisfied.edges,
-             status = CASE WHEN jobs.blocked_by > satisfied.edges THEN 'BLOCKED'
-                           WHEN jobs.concurrency_key IS NOT NULL THEN 'WAITING'
-                           ELSE 'PENDING' END,
-             priority = CASE WHEN jobs.queue IN (SELECT name FROM queues WHERE fifo = 1) THEN 0
-                             ELSE jobs.priority END,
-             updated_at = $2
-         {from} (SELECT child_id, count(*) AS edges FROM job_dependencies
-               WHERE parent_id {in $1} GROUP BY child_id) AS satisfied
-         {where} {by jobs.id = satisfied.child_id} AND {guard jobs.status = 'BLOCKED'}
-         {returning} jobs.id,
-                   {after jobs.status: CASE WHEN jobs.blocked_by > satisfied.edges THEN 'BLOCKED'
-                                            WHEN jobs.concurrency_key IS NOT NULL THEN 'WAITING'
-                                            ELSE 'PENDING' END},
-                   jobs.concurrency_key",
-        &[(&json_ids(parents)).into(), now_ms.into()],
-        &mut |row| {
-            let status = row.parsed(1, JobStatus::parse)?;
-            if status == JobStatus::Pending {
-                claimable.push(row.integer(0)?);
-            } else if status == JobStatus::Waiting {
-                wanted_keys.extend(row.lossy_text(2)?);
-            }
-            Ok(())
-        },
-    )?;
-    claimable.extend(admit(connection, &wanted_keys, now_ms)?);
-    Ok(claimable)
 }
 
 /// Skips everything that waits for `parent_id`, directly or not, in one statement for graphs of any
