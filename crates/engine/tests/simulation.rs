@@ -7,7 +7,7 @@ mod support;
 use std::collections::HashMap;
 
 use support::{Bench, graph, noop, request};
-use windlass_engine::store::{ClaimedJob, Claims, NewJob, Scope, Selection};
+use windlass_engine::store::{ClaimRequest, ClaimedJob, Claims, NewJob, Scope, Selection};
 use windlass_engine::transition::{Outcome, Repeat};
 use windlass_workflow::OnInterrupt;
 
@@ -98,7 +98,12 @@ impl World {
     fn claim(&mut self) {
         let Some(worker_id) = self.chance.choice(&self.workers).copied() else { return };
         let limit = self.chance.usize(1..6);
-        match self.bench.store.claim(request(worker_id, Scope::Everything, limit)).unwrap() {
+        let claims = self.bench.store.claim(request(worker_id, Scope::Everything, limit)).unwrap();
+        self.take_over(worker_id, claims);
+    }
+
+    fn take_over(&mut self, worker_id: i64, claims: Claims) {
+        match claims {
             Claims::Fenced => self.workers.retain(|id| *id != worker_id),
             Claims::Jobs(jobs) => {
                 for job in jobs {
@@ -107,6 +112,17 @@ impl World {
                 }
             }
         }
+    }
+
+    /// What a worker asks for with the results that it hands in: of any runs, and not always to start it at once.
+    fn any_request(&mut self) -> Option<(i64, ClaimRequest)> {
+        let worker_id = self.chance.choice(&self.workers).copied()?;
+        let scope = match self.chance.u8(0..3) {
+            0 => Scope::Runs(self.runs.iter().copied().filter(|_run_id| self.chance.bool()).collect()),
+            _ => Scope::Everything,
+        };
+        let asked = request(worker_id, scope, self.chance.usize(0..6));
+        Some((worker_id, ClaimRequest { idle: self.chance.usize(0..=asked.limit), ..asked }))
     }
 
     fn take_one(&mut self) -> Option<(i64, ClaimedJob)> {
@@ -137,7 +153,17 @@ impl World {
                 ends.push((worker_id, job, outcome));
             }
         }
-        assert!(self.bench.finish_all(&ends).conflicts.is_empty(), "the owner is believed");
+        let asked = self.any_request();
+        let request = asked.as_ref().map(|(_worker_id, request)| request.clone());
+        let (finished, claims) = self.bench.finish_all_and_claim(&ends, request);
+        assert!(finished.conflicts.is_empty(), "the owner is believed");
+        if let Some((worker_id, _request)) = asked {
+            self.take_over(worker_id, claims);
+        }
+        // What never started and was claimed anew is the same attempt.
+        ends.retain(|(_worker_id, job, _outcome)| {
+            self.held.get(&job.id).is_none_or(|(_owner, held)| held.facts.attempt != job.facts.attempt)
+        });
         let repeated = self.bench.finish_all(&ends);
         assert_eq!(repeated.conflicts.len(), ends.len(), "and only once");
     }

@@ -7,14 +7,15 @@ use windlass_workflow::OnInterrupt;
 
 use super::abilities::Abilities;
 use super::finish::{Finish, finish};
-use super::lanes::{Claimable, claimable, has_claimable};
+use super::lanes::{Claimable, Place, claimable, has_claimable, is_for};
 use super::limits;
+use super::promotion::{Ready, release};
 use super::{Store, json_ids};
 use crate::clock::Clock;
 use crate::db::{Connection, Row, Value, all};
 use crate::error::Result;
 use crate::signal::Hints;
-use crate::status::WorkerStatus;
+use crate::status::{JobStatus, WorkerStatus};
 use crate::transition::{Backoff, Facts, Outcome, Repeat, after_attempt};
 
 /// Jobs in one claim at most.
@@ -123,7 +124,7 @@ impl Store {
     /// The database's.
     pub fn claim(&self, request: ClaimRequest) -> Result<Claims> {
         let clock = self.clock.clone();
-        self.write("claim jobs", move |connection| claim(connection, &request, &clock))
+        self.write("claim jobs", move |connection| claim(connection, &request, Vec::new(), &clock))
     }
 
     /// Whether a claim would find anything, without taking the write lock.
@@ -136,10 +137,43 @@ impl Store {
     }
 }
 
-/// Claims inside the caller's transaction.
+/// Claims inside the caller's transaction, also of what became ready in it; what it does not take of that is
+/// released.
 pub(super) fn claim(
     connection: &mut dyn Connection,
     request: &ClaimRequest,
+    ready: Vec<Ready>,
+    clock: &Clock,
+) -> Result<Claims> {
+    let (in_hand, others): (Vec<Ready>, Vec<Ready>) =
+        ready.into_iter().partition(|ready| may_take_at_once(request, ready));
+    // First: limits are counted from rows, and who waits in a queue that has some is found there.
+    release(connection, &others, clock.now_ms())?;
+    let places: Vec<Place> = in_hand.iter().map(|ready| ready.head.place).collect();
+    let claims = claim_among(connection, request, &places, clock)?;
+    let taken: HashSet<i64> = match &claims {
+        Claims::Jobs(jobs) => jobs.iter().map(|job| job.id).collect(),
+        Claims::Fenced => HashSet::new(),
+    };
+    let left: Vec<Ready> =
+        in_hand.into_iter().filter(|ready| !taken.contains(&ready.head.place.id)).collect();
+    release(connection, &left, clock.now_ms())?;
+    Ok(claims)
+}
+
+/// Whether nothing but the order of claiming stands between a request and what became ready.
+fn may_take_at_once(request: &ClaimRequest, ready: &Ready) -> bool {
+    let is_in_scope = match &request.scope {
+        Scope::Everything | Scope::Queues(_) => true,
+        Scope::Runs(run_ids) => ready.run_id.is_some_and(|run_id| run_ids.contains(&run_id)),
+    };
+    is_in_scope && !ready.head.may_have_rules && is_for(request, &ready.head)
+}
+
+fn claim_among(
+    connection: &mut dyn Connection,
+    request: &ClaimRequest,
+    in_hand: &[Place],
     clock: &Clock,
 ) -> Result<Claims> {
     let Some(instances) = instances_if_alive(connection, request.worker_id)? else {
@@ -148,14 +182,15 @@ pub(super) fn claim(
     if request.limit == 0 {
         return Ok(Claims::Jobs(Vec::new()));
     }
-    let Claimable { places, limited } = claimable(connection, request, clock.now_ms())?;
+    let Claimable { places, limited } = claimable(connection, request, in_hand, clock.now_ms())?;
     if places.is_empty() {
         return Ok(Claims::Jobs(Vec::new()));
     }
     // Dated after what it was counted against: no start seems earlier than the end that made room for it.
     let now_ms = clock.now_ms();
     let ids: Vec<i64> = places.iter().map(|place| place.id).collect();
-    let taken = take(connection, &ids, &instances, request, now_ms)?;
+    let in_hand: HashSet<i64> = in_hand.iter().map(|place| place.id).collect();
+    let taken = take(connection, &ids, &in_hand, &instances, request, now_ms)?;
     if !limited.is_empty() {
         let taken_ids: HashSet<i64> = taken.iter().map(|job| job.id).collect();
         for (rules, ids) in limited {
@@ -244,7 +279,7 @@ fn keep_sound(
         }
     }
     if !spoilt.is_empty() {
-        finish(connection, &spoilt, now_ms)?.announce(connection, &Claims::Jobs(Vec::new()));
+        finish(connection, &spoilt, now_ms)?;
         // What waits behind them was not looked at.
         connection.hint(Hints::PENDING);
     }
@@ -254,24 +289,28 @@ fn keep_sound(
 fn take(
     connection: &mut dyn Connection,
     ids: &[i64],
+    in_hand: &HashSet<i64>,
     instances: &[Instance],
     request: &ClaimRequest,
     now_ms: i64,
 ) -> Result<Vec<Taken>> {
-    let chosen: Vec<[Value<'_>; 2]> = ids
+    let status_of = |id| if in_hand.contains(id) { JobStatus::Blocked } else { JobStatus::Pending };
+    let chosen: Vec<[Value<'_>; 3]> = ids
         .iter()
         .enumerate()
-        .map(|(place, id)| [(*id).into(), i64::from(place < request.idle).into()])
+        .map(|(place, id)| {
+            [(*id).into(), status_of(id).as_str().into(), i64::from(place < request.idle).into()]
+        })
         .collect();
     // The largest number has no successor: `read_taken` refuses it.
     all(
         connection,
         "UPDATE jobs
-         SET status = 'RUNNING', worker_id = $2,
+         SET status = 'RUNNING', worker_id = $2, blocked_by = 0,
              attempt = CASE WHEN jobs.attempt < 9223372036854775807 THEN jobs.attempt + 1 ELSE jobs.attempt END,
              started_at = $3, updated_at = $3, finished_at = NULL
-         {from} {rows $1: id integer, at_once integer} AS chosen
-         {where} {by jobs.id = chosen.id} AND {guard jobs.status = 'PENDING'}
+         {from} {rows $1: id integer, status text, at_once integer} AS chosen
+         {where} {by jobs.id = chosen.id} AND jobs.status = chosen.status
            AND (jobs.on_interrupt = 'rerun' OR chosen.at_once = 1)
          {returning} jobs.id, jobs.run_id, jobs.name, jobs.kind, jobs.payload, jobs.timeout_ms,
                    {after jobs.attempt: CASE WHEN jobs.attempt < 9223372036854775807 THEN jobs.attempt + 1

@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet};
 use super::admission::admit;
 use super::claim::{ClaimRequest, Claims, claim};
 use super::logs::{LogLine, append};
+use super::promotion::{Promoted, Ready, release};
 use super::settle::{Ended, EndedRun, Settled, settle};
 use super::{Store, json_ids};
 use crate::db::{Connection, Reach, Value};
@@ -46,7 +47,7 @@ pub struct Finished {
 impl Finished {
     /// Wakes whoever claims, unless the same transaction has claimed everything that it made claimable:
     /// a chain would wake its worker for nothing at each link.
-    pub(super) fn announce(&self, connection: &mut dyn Connection, claims: &Claims) {
+    fn announce(&self, connection: &mut dyn Connection, claims: &Claims) {
         let claimed: HashSet<i64> = match claims {
             Claims::Jobs(jobs) => jobs.iter().map(|job| job.id).collect(),
             Claims::Fenced => HashSet::new(),
@@ -85,10 +86,14 @@ impl Store {
         };
         let clock = self.clock.clone();
         self.write("finish and claim jobs", move |connection| {
-            let finished = finish(connection, &finishes, clock.now_ms())?;
+            let now_ms = clock.now_ms();
+            let (finished, ready) = end(connection, &finishes, now_ms)?;
             let claims = match &request {
-                Some(request) => claim(connection, request, &clock)?,
-                None => Claims::Jobs(Vec::new()),
+                Some(request) => claim(connection, request, ready, &clock)?,
+                None => {
+                    release(connection, &ready, now_ms)?;
+                    Claims::Jobs(Vec::new())
+                }
             };
             finished.announce(connection, &claims);
             Ok((finished, claims))
@@ -127,10 +132,18 @@ impl Store {
     }
 }
 
-/// Ends attempts inside the caller's transaction. The caller announces what became claimable.
-pub(super) fn finish(connection: &mut dyn Connection, finishes: &[Finish], now_ms: i64) -> Result<Finished> {
+/// Ends attempts inside the caller's transaction, which claims nothing. What follows from them is for anybody.
+pub(super) fn finish(connection: &mut dyn Connection, finishes: &[Finish], now_ms: i64) -> Result<()> {
+    let (finished, ready) = end(connection, finishes, now_ms)?;
+    release(connection, &ready, now_ms)?;
+    finished.announce(connection, &Claims::Jobs(Vec::new()));
+    Ok(())
+}
+
+/// Ends attempts. The caller claims or releases what is ready, and announces what became claimable.
+fn end(connection: &mut dyn Connection, finishes: &[Finish], now_ms: i64) -> Result<(Finished, Vec<Ready>)> {
     if finishes.is_empty() {
-        return Ok(Finished::default());
+        return Ok((Finished::default(), Vec::new()));
     }
     let job_ids: Vec<i64> = finishes.iter().map(|finish| finish.job_id).collect();
     lock_runs_of(connection, &job_ids)?;
@@ -140,13 +153,15 @@ pub(super) fn finish(connection: &mut dyn Connection, finishes: &[Finish], now_m
     record_attempts(connection, &kept, now_ms)?;
     let logs: Vec<&LogLine> = kept.iter().flat_map(|finish| &finish.logs).collect();
     append(connection, &logs)?;
-    let Settled { ended_runs, mut claimable } = settle(connection, &ended, now_ms)?;
+    let Settled { ended_runs, promoted } = settle(connection, &ended, now_ms)?;
+    let Promoted { mut claimable, ready } = promoted;
+    claimable.extend(ready.iter().map(|ready| ready.head.place.id));
     claimable.extend(ended.iter().filter(|job| job.status == JobStatus::Pending).map(|job| job.job_id));
     claimable.extend(admit(connection, &freed_keys, now_ms)?);
     connection.hint(if has_limits { Hints::PROGRESS | Hints::PENDING } else { Hints::PROGRESS });
     let conflicts =
         finishes.iter().map(|finish| finish.job_id).filter(|job_id| !owned.contains_key(job_id)).collect();
-    Ok(Finished { conflicts, ended_runs, claimable })
+    Ok((Finished { conflicts, ended_runs, claimable }, ready))
 }
 
 /// Takes the locks of the runs of some jobs, where several transactions write side by side. A run's row is

@@ -5,7 +5,7 @@
 //! urgent head on, until no head is left that could come before what was found. So the most urgent jobs are
 //! found in any number of lanes, and only lanes that give something are read past their head.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::claim::{CLAIM_MAX, ClaimRequest, Scope};
 use super::limits::{Allowance, Counting, QueueRules, allowances};
@@ -18,21 +18,22 @@ use crate::signal::Hints;
 const RUN_ROUNDS: usize = 16;
 
 /// A job's place in the order of claiming.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Place {
-    rank: i64,
+    pub(super) rank: i64,
     pub(super) id: i64,
 }
 
-/// The first job of a lane.
-struct Head {
-    place: Place,
-    queue: String,
-    kind: String,
-    requires: String,
-    version: i64,
+/// The first job of a lane, or one that is in none yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Head {
+    pub(super) place: Place,
+    pub(super) queue: String,
+    pub(super) kind: String,
+    pub(super) requires: String,
+    pub(super) version: i64,
     /// Its queue has to be asked for limits.
-    may_have_rules: bool,
+    pub(super) may_have_rules: bool,
 }
 
 /// What a claim may take.
@@ -44,18 +45,21 @@ pub(super) struct Claimable {
     pub(super) limited: Vec<(QueueRules, Vec<i64>)>,
 }
 
-/// The most urgent claimable jobs, kept from other transactions, over all lanes of the request.
+/// The most urgent claimable jobs, kept from other transactions, over all lanes of the request and what this
+/// transaction has `in_hand`: jobs of queues without rules that are for the request.
 pub(super) fn claimable(
     connection: &mut dyn Connection,
     request: &ClaimRequest,
+    in_hand: &[Place],
     now_ms: i64,
 ) -> Result<Claimable> {
     let mut selection = Selection::new(request, Counting::Locked, now_ms);
+    selection.choose(in_hand);
     match &request.scope {
         Scope::Everything | Scope::Queues(_) => {
             let heads = lane_heads(connection)?;
             selection.count(connection, &heads, &heads)?;
-            let mut locked = 0;
+            let mut locked = in_hand.len();
             for head in heads.iter().filter(|head| is_for(request, head)) {
                 if selection.is_full_before(head.place) {
                     break;
@@ -77,7 +81,7 @@ pub(super) fn claimable(
             for run_id in run_ids {
                 selection.add_run(connection, *run_id)?;
             }
-            selection.lock_chosen(connection)?;
+            selection.lock_chosen(connection, in_hand)?;
         }
     }
     Ok(selection.into_claimable())
@@ -180,6 +184,7 @@ impl<'r> Selection<'r> {
             let heads = read_run(connection, self.request, run_id, &full, &unfit, self.limit)?;
             self.count(connection, &heads, &[])?;
             let passed = full.len() + unfit.len();
+            let mut unlimited = Vec::with_capacity(heads.len());
             for head in &heads {
                 if !is_for(self.request, head) {
                     unfit.push(head.requires.clone());
@@ -195,9 +200,11 @@ impl<'r> Selection<'r> {
                         full.push(head.queue.clone());
                     }
                     Room::Jobs(0) => full.push(head.queue.clone()),
+                    Room::Jobs(_) if !self.limited.contains_key(&head.queue) => unlimited.push(head.place),
                     Room::Only(_) | Room::Jobs(_) => self.add(&head.queue, vec![head.place]),
                 }
             }
+            self.choose(&unlimited);
             let is_new = full.len() + unfit.len() > passed;
             if heads.len() < self.limit || self.chosen.len() >= self.limit || !is_new {
                 break;
@@ -215,16 +222,18 @@ impl<'r> Selection<'r> {
     }
 
     /// Keeps what was chosen from other transactions, and leaves out what they have.
-    fn lock_chosen(&mut self, connection: &mut dyn Connection) -> Result<()> {
-        if !connection.dialect().has_many_writers() || self.chosen.is_empty() {
+    fn lock_chosen(&mut self, connection: &mut dyn Connection, in_hand: &[Place]) -> Result<()> {
+        let in_hand: HashSet<Place> = in_hand.iter().copied().collect();
+        let ids: Vec<i64> =
+            self.chosen.iter().filter(|place| !in_hand.contains(place)).map(|place| place.id).collect();
+        if !connection.dialect().has_many_writers() || ids.is_empty() {
             return Ok(());
         }
-        let ids: Vec<i64> = self.chosen.iter().map(|place| place.id).collect();
-        let locked = lock_jobs(connection, &ids)?;
+        let locked: HashSet<Place> = lock_jobs(connection, &ids)?.into_iter().collect();
         if locked.len() < ids.len() {
             connection.hint(Hints::PENDING);
         }
-        self.chosen.retain(|place| locked.contains(place));
+        self.chosen.retain(|place| in_hand.contains(place) || locked.contains(place));
         Ok(())
     }
 
@@ -249,7 +258,6 @@ impl<'r> Selection<'r> {
         self.chosen.len() >= self.limit && self.chosen.last().is_some_and(|last| *last < place)
     }
 
-    /// Two sorted stretches become one: the sort that keeps equal items in order merges them.
     fn add(&mut self, queue: &str, found: Vec<Place>) {
         if let Some((_rules, room, of_queue)) = self.limited.get_mut(queue) {
             // Several lanes share the allowance: of all that they gave the most urgent are kept.
@@ -262,10 +270,16 @@ impl<'r> Selection<'r> {
             of_queue.sort();
             of_queue.dedup();
             of_queue.truncate(allowed);
-            self.chosen.extend(of_queue.iter().copied());
+            let of_queue = of_queue.clone();
+            self.choose(&of_queue);
         } else {
-            self.chosen.extend(found);
+            self.choose(&found);
         }
+    }
+
+    /// Two sorted stretches become one: the sort that keeps equal items in order merges them.
+    fn choose(&mut self, found: &[Place]) {
+        self.chosen.extend(found);
         self.chosen.sort();
         // A run is looked through several times, and a request may name it twice.
         self.chosen.dedup();
@@ -288,7 +302,8 @@ impl<'r> Selection<'r> {
     }
 }
 
-fn is_for(request: &ClaimRequest, head: &Head) -> bool {
+/// Whether whoever asks takes jobs of this queue, and can execute this one.
+pub(super) fn is_for(request: &ClaimRequest, head: &Head) -> bool {
     let takes_queue = match &request.scope {
         Scope::Everything | Scope::Runs(_) => true,
         Scope::Queues(queues) => queues.contains(&head.queue),
@@ -414,7 +429,8 @@ fn read_run(
     )
 }
 
-fn read_head(row: &dyn Row) -> Result<Head> {
+/// Reads a [`Head`] from the first seven columns.
+pub(super) fn read_head(row: &dyn Row) -> Result<Head> {
     Ok(Head {
         place: read_place(row)?,
         queue: row.lossy_text(2)?.unwrap_or_default(),

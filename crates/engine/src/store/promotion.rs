@@ -4,13 +4,33 @@
 //! condition of every index that says who may be claimed, so naming it costs three times as much, and on a server a
 //! new entry in the indexes that hold the row. Whoever promotes holds the run's lock, so what is read here is what
 //! is changed; a child that another program has taken out of BLOCKED meanwhile is left to it.
+//!
+//! A child that is ready is handed to the claim that follows in the same transaction. What this one takes goes from
+//! BLOCKED to RUNNING in one change, and PENDING, where nobody could have seen it, is left out.
 
 use std::collections::BTreeMap;
 
 use super::admission::admit;
 use super::json_ids;
+use super::lanes::{Head, read_head};
 use crate::db::{Connection, Value};
 use crate::error::Result;
+
+/// A child that waits for nobody any more, and is BLOCKED until it is taken or released.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Ready {
+    pub(super) run_id: Option<i64>,
+    pub(super) head: Head,
+}
+
+/// What is ready after some parents ended.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Promoted {
+    /// May be claimed by anybody.
+    pub(super) claimable: Vec<i64>,
+    /// May be claimed at once by this transaction, which releases what it does not take.
+    pub(super) ready: Vec<Ready>,
+}
 
 /// A child that waits for parents, some of which ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,41 +40,51 @@ struct Child {
     /// Parents that ended.
     ended: i64,
     concurrency_key: Option<String>,
+    run_id: Option<i64>,
+    head: Head,
 }
 
-/// What becomes of children, by their ids.
+/// What becomes of children.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-struct Promotion {
+struct Decision {
     /// They wait for others, by how many fewer.
     blocked: Vec<(i64, i64)>,
-    /// They wait for nobody.
-    ready: Vec<i64>,
-    /// Those among these that may be claimed,
-    claimable: Vec<i64>,
-    /// and the concurrency keys that the others want a slot of.
+    /// They wait for nobody, but for a slot of these keys.
+    waiting: Vec<i64>,
     wanted_keys: Vec<String>,
+    /// They wait for nobody.
+    ready: Vec<Ready>,
 }
 
-/// Counts ended parents off their children; returns those that may be claimed by now. O(1) an edge.
+/// Counts ended parents off their children. O(1) an edge.
 pub(super) fn promote_children(
     connection: &mut dyn Connection,
     parents: &[i64],
     now_ms: i64,
-) -> Result<Vec<i64>> {
+) -> Result<Promoted> {
     if parents.is_empty() {
-        return Ok(Vec::new());
+        return Ok(Promoted::default());
     }
-    let Promotion { blocked, ready, mut claimable, wanted_keys } = decide(children_of(connection, parents)?);
+    let Decision { blocked, waiting, wanted_keys, ready } = decide(children_of(connection, parents)?);
     count_off(connection, &blocked, now_ms)?;
-    release(connection, &ready, now_ms)?;
-    claimable.extend(admit(connection, &wanted_keys, now_ms)?);
-    Ok(claimable)
+    unblock(connection, &waiting, now_ms)?;
+    Ok(Promoted { claimable: admit(connection, &wanted_keys, now_ms)?, ready })
+}
+
+/// Lets anybody claim what is ready. What was taken meanwhile is no longer BLOCKED, and stays as it is.
+pub(super) fn release(connection: &mut dyn Connection, ready: &[Ready], now_ms: i64) -> Result<()> {
+    let ids: Vec<i64> = ready.iter().map(|ready| ready.head.place.id).collect();
+    unblock(connection, &ids, now_ms)
 }
 
 fn children_of(connection: &mut dyn Connection, parents: &[i64]) -> Result<BTreeMap<i64, Child>> {
     let mut children: BTreeMap<i64, Child> = BTreeMap::new();
     connection.query(
-        "SELECT edges.child_id, jobs.blocked_by, jobs.concurrency_key
+        "SELECT jobs.id, {rank}, jobs.queue, jobs.kind, jobs.requires, jobs.version,
+                CASE WHEN jobs.queue IN (SELECT name FROM queues
+                                         WHERE paused_at IS NOT NULL OR max_running IS NOT NULL
+                                            OR rate_jobs IS NOT NULL OR fifo = 1) THEN 1 ELSE 0 END,
+                jobs.blocked_by, jobs.concurrency_key, jobs.run_id
          FROM job_dependencies AS edges CROSS JOIN jobs
          WHERE edges.parent_id {in $1} AND {by jobs.id = edges.child_id} AND {guard jobs.status = 'BLOCKED'}",
         &[(&json_ids(parents)).into()],
@@ -64,7 +94,13 @@ fn children_of(connection: &mut dyn Connection, parents: &[i64]) -> Result<BTree
                 child.ended += 1;
                 return Ok(());
             }
-            let child = Child { blocked_by: row.integer(1)?, ended: 1, concurrency_key: row.lossy_text(2)? };
+            let child = Child {
+                blocked_by: row.integer(7)?,
+                ended: 1,
+                concurrency_key: row.lossy_text(8)?,
+                run_id: row.optional_integer(9)?,
+                head: read_head(row)?,
+            };
             children.insert(child_id, child);
             Ok(())
         },
@@ -72,21 +108,20 @@ fn children_of(connection: &mut dyn Connection, parents: &[i64]) -> Result<BTree
     Ok(children)
 }
 
-fn decide(children: BTreeMap<i64, Child>) -> Promotion {
-    let mut promotion = Promotion::default();
-    for (child_id, child) in children {
+fn decide(children: BTreeMap<i64, Child>) -> Decision {
+    let mut decision = Decision::default();
+    for (child_id, Child { blocked_by, ended, concurrency_key, run_id, head }) in children {
         // What has lost count of its parents as well: the table refuses to count below nothing.
-        if child.blocked_by != child.ended {
-            promotion.blocked.push((child_id, child.ended));
-            continue;
-        }
-        promotion.ready.push(child_id);
-        match child.concurrency_key {
-            Some(key) => promotion.wanted_keys.push(key),
-            None => promotion.claimable.push(child_id),
+        if blocked_by != ended {
+            decision.blocked.push((child_id, ended));
+        } else if let Some(key) = concurrency_key {
+            decision.waiting.push(child_id);
+            decision.wanted_keys.push(key);
+        } else {
+            decision.ready.push(Ready { run_id, head });
         }
     }
-    promotion
+    decision
 }
 
 fn count_off(connection: &mut dyn Connection, blocked: &[(i64, i64)], now_ms: i64) -> Result<()> {
@@ -104,8 +139,8 @@ fn count_off(connection: &mut dyn Connection, blocked: &[(i64, i64)], now_ms: i6
     Ok(())
 }
 
-fn release(connection: &mut dyn Connection, ready: &[i64], now_ms: i64) -> Result<()> {
-    if ready.is_empty() {
+fn unblock(connection: &mut dyn Connection, ids: &[i64], now_ms: i64) -> Result<()> {
+    if ids.is_empty() {
         return Ok(());
     }
     connection.execute(
@@ -115,7 +150,7 @@ fn release(connection: &mut dyn Connection, ready: &[i64], now_ms: i64) -> Resul
              priority = CASE WHEN queue IN (SELECT name FROM queues WHERE fifo = 1) THEN 0 ELSE priority END,
              updated_at = $2
          WHERE id {in $1} AND {guard status = 'BLOCKED'}",
-        &[(&json_ids(ready)).into(), now_ms.into()],
+        &[(&json_ids(ids)).into(), now_ms.into()],
     )?;
     Ok(())
 }
@@ -123,28 +158,36 @@ fn release(connection: &mut dyn Connection, ready: &[i64], now_ms: i64) -> Resul
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::lanes::Place;
 
     #[test]
     fn a_child_goes_on_when_it_waits_for_nobody() {
-        let child = |blocked_by, ended, key: Option<&str>| Child {
-            blocked_by,
-            ended,
-            concurrency_key: key.map(str::to_owned),
+        let head = |id| Head {
+            place: Place { id, rank: 0 },
+            queue: "default".to_owned(),
+            kind: "noop".to_owned(),
+            requires: "[]".to_owned(),
+            version: 0,
+            may_have_rules: false,
+        };
+        let child = |id, blocked_by, ended, key: Option<&str>| {
+            let concurrency_key = key.map(str::to_owned);
+            (id, Child { blocked_by, ended, concurrency_key, run_id: Some(1), head: head(id) })
         };
         let children = BTreeMap::from([
-            (1, child(3, 2, None)),
-            (2, child(3, 3, None)),
-            (3, child(1, 1, Some("k"))),
-            (4, child(2, 1, Some("k"))),
-            (5, child(0, 1, None)),
+            child(1, 3, 2, None),
+            child(2, 3, 3, None),
+            child(3, 1, 1, Some("k")),
+            child(4, 2, 1, Some("k")),
+            child(5, 0, 1, None),
         ]);
         assert_eq!(
             decide(children),
-            Promotion {
+            Decision {
                 blocked: vec![(1, 2), (4, 1), (5, 1)],
-                ready: vec![2, 3],
-                claimable: vec![2],
+                waiting: vec![3],
                 wanted_keys: vec!["k".to_owned()],
+                ready: vec![Ready { run_id: Some(1), head: head(2) }],
             }
         );
     }

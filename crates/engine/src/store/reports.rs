@@ -4,7 +4,7 @@
 //! limits. The row is told from one that is over by its missing time. What follows is done here by the same
 //! functions as for Windlass's own workers: the claim is taken up again, and ended.
 
-use super::claim::{Claims, read_facts};
+use super::claim::read_facts;
 use super::finish::{Finish, finish, lock_runs_of};
 use super::{Store, json_ids};
 use crate::db::{Connection, Row, all};
@@ -109,7 +109,7 @@ fn settle_reports(
             logs: Vec::new(),
         })
         .collect();
-    finish(connection, &finishes, now_ms)?.announce(connection, &Claims::Jobs(Vec::new()));
+    finish(connection, &finishes, now_ms)?;
     Ok(finishes.len() as i64)
 }
 

@@ -3,7 +3,7 @@
 //! Fencing a worker and rescuing its jobs is one transaction. A fenced worker can neither claim, nor
 //! renew its lease, nor record a result, because every one of these is guarded.
 
-use super::claim::{Claims, label, read_facts};
+use super::claim::{label, read_facts};
 use super::finish::{Finish, finish};
 use super::{Store, json_ids};
 use crate::db::{Connection, Value, all};
@@ -179,6 +179,6 @@ fn take_back(
             }
         })
         .collect();
-    finish(connection, &finishes, now_ms)?.announce(connection, &Claims::Jobs(Vec::new()));
+    finish(connection, &finishes, now_ms)?;
     Ok(finishes.len() as i64)
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::json_ids;
-use super::promotion::promote_children;
+use super::promotion::{Promoted, promote_children};
 use crate::db::{Connection, Value, all};
 use crate::error::Result;
 use crate::signal::Hints;
@@ -26,7 +26,8 @@ pub struct EndedRun {
 /// What the ends of jobs meant for others.
 pub(super) struct Settled {
     pub(super) ended_runs: Vec<EndedRun>,
-    pub(super) claimable: Vec<i64>,
+    /// Whoever settles what may have ended well hands what is ready to a claim, or releases it.
+    pub(super) promoted: Promoted,
 }
 
 /// A job that left RUNNING or never got there, as its parents and children see it.
@@ -63,8 +64,8 @@ pub(super) fn settle(connection: &mut dyn Connection, ended: &[Ended], now_ms: i
         };
         counts.entry(run_id).or_default().add(delta);
     }
-    let claimable = promote_children(connection, &satisfied, now_ms)?;
-    Ok(Settled { ended_runs: count_down(connection, &counts, now_ms)?, claimable })
+    let promoted = promote_children(connection, &satisfied, now_ms)?;
+    Ok(Settled { ended_runs: count_down(connection, &counts, now_ms)?, promoted })
 }
 
 /// What the end of a job means for its children.

@@ -62,6 +62,15 @@ impl Bench {
 
     /// Ends several attempts in one transaction.
     pub fn finish_all(&self, ends: &[(i64, ClaimedJob, Outcome)]) -> Finished {
+        self.finish_all_and_claim(ends, None).0
+    }
+
+    /// The same, and claims.
+    pub fn finish_all_and_claim(
+        &self,
+        ends: &[(i64, ClaimedJob, Outcome)],
+        request: Option<ClaimRequest>,
+    ) -> (Finished, Claims) {
         let finishes = ends
             .iter()
             .map(|(worker_id, job, outcome)| {
@@ -69,7 +78,7 @@ impl Bench {
                 Finish { transition, ..finish(*worker_id, job, outcome.clone()) }
             })
             .collect();
-        self.store.finish_and_claim(finishes, None).unwrap().0
+        self.store.finish_and_claim(finishes, request).unwrap()
     }
 
     pub fn submit(&self, workflow: Workflow) -> i64 {

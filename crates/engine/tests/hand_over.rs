@@ -1,0 +1,118 @@
+//! What becomes ready is taken by the transaction that ends its last parent, in the order of claiming, or is left
+//! to everybody.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+mod support;
+
+use support::{Bench, graph, noop, request, success};
+use windlass_engine::JobStatus;
+use windlass_engine::store::{ClaimRequest, ClaimedJob, Claims, NewJob, Scope};
+use windlass_workflow::model::{Concurrency, OnFull};
+use windlass_workflow::{OnInterrupt, Workflow};
+
+/// What a worker asks for, by its id and that of the run.
+type Ask = fn(i64, i64) -> ClaimRequest;
+
+/// Ends the first job of a run, and claims by the request.
+fn hand_over(
+    bench: &Bench,
+    workflow: Workflow,
+    ask: impl Fn(i64, i64) -> ClaimRequest,
+) -> (i64, Vec<String>) {
+    let worker = bench.worker();
+    let run_id = bench.submit(workflow);
+    let Claims::Jobs(first) = bench.store.claim(request(worker, Scope::Runs(vec![run_id]), 1)).unwrap()
+    else {
+        panic!("fenced");
+    };
+    let ends: Vec<_> = first.into_iter().map(|job| (worker, job, success())).collect();
+    let Claims::Jobs(jobs) = bench.finish_all_and_claim(&ends, Some(ask(worker, run_id))).1 else {
+        panic!("fenced");
+    };
+    bench.assert_sound();
+    (run_id, jobs.iter().map(ClaimedJob::label).collect())
+}
+
+fn everything(worker: i64, limit: usize) -> ClaimRequest {
+    request(worker, Scope::Everything, limit)
+}
+
+fn statuses(bench: &Bench, run_id: i64) -> Vec<JobStatus> {
+    bench.store.jobs_of_run(run_id).unwrap().into_iter().map(|job| job.status).collect()
+}
+
+#[test]
+fn the_most_urgent_are_taken_whether_they_became_ready_or_waited() {
+    let bench = Bench::new();
+    let mut workflow = graph(vec![vec![], vec![0], vec![0], vec![0]]);
+    workflow.jobs[2].priority = 2;
+    workflow.jobs[3].priority = -1;
+    let alone = bench.enqueue(NewJob { priority: 1, ..noop() });
+    let (run_id, taken) = hand_over(&bench, workflow, |worker, _run_id| everything(worker, 3));
+    let name = |job: &str| format!("{run_id}/{job}");
+    assert_eq!(taken, [name("j2"), format!("j{alone}"), name("j1")]);
+    use JobStatus::{Pending, Running, Successful};
+    assert_eq!(
+        statuses(&bench, run_id),
+        [Successful, Running, Running, Pending],
+        "what is left is for anybody"
+    );
+    let worker = bench.worker();
+    assert_eq!(bench.claim(worker, 10)[0].label(), name("j3"));
+}
+
+#[test]
+fn what_is_not_for_who_claims_is_left_to_others() {
+    use JobStatus::{Pending, Running, Successful, Waiting};
+    let any: Ask = |worker, _run| everything(worker, 1);
+    let one_child = || graph(vec![vec![], vec![0]]);
+    let cases: Vec<(&str, Workflow, Ask, JobStatus)> = vec![
+        ("it is taken", one_child(), any, Running),
+        ("also by run", one_child(), |worker, run| request(worker, Scope::Runs(vec![run]), 1), Running),
+        ("of another run", one_child(), |worker, _run| request(worker, Scope::Runs(vec![99]), 1), Pending),
+        (
+            "of another queue",
+            one_child(),
+            |worker, _run| request(worker, Scope::Queues(vec!["other".to_owned()]), 1),
+            Pending,
+        ),
+        ("no room", one_child(), |worker, _run| everything(worker, 0), Pending),
+        ("it requires more", with(one_child(), |job| job.requires = vec!["gpu".to_owned()]), any, Pending),
+        ("its queue is paused", with(one_child(), |job| job.queue = "paused".to_owned()), any, Pending),
+        (
+            "it would wait in memory and must not",
+            with(one_child(), |job| job.on_interrupt = OnInterrupt::Fail),
+            |worker, _run| ClaimRequest { idle: 0, ..everything(worker, 1) },
+            Pending,
+        ),
+        ("a slot is free", with(one_child(), |job| job.concurrency = Some(one_at_a_time("k"))), any, Running),
+        (
+            "no slot is free",
+            with(one_child(), |job| job.concurrency = Some(one_at_a_time("taken"))),
+            any,
+            Waiting,
+        ),
+    ];
+    for (what, workflow, ask, status) in cases {
+        let bench = Bench::new();
+        bench.store.pause_queue("paused").unwrap();
+        bench.enqueue(NewJob {
+            concurrency: Some(one_at_a_time("taken")),
+            kind: "other".to_owned(),
+            ..noop()
+        });
+        let (run_id, taken) = hand_over(&bench, workflow, ask);
+        assert_eq!(statuses(&bench, run_id), [Successful, status], "{what}");
+        assert_eq!(taken.len(), usize::from(status == Running), "{what}");
+    }
+}
+
+fn one_at_a_time(key: &str) -> Concurrency {
+    Concurrency { key: key.to_owned(), limit: 1, on_full: OnFull::Wait }
+}
+
+/// The child of the first job, changed.
+fn with(mut workflow: Workflow, change: impl FnOnce(&mut windlass_workflow::Job)) -> Workflow {
+    change(&mut workflow.jobs[1]);
+    workflow
+}
