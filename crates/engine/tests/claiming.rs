@@ -10,6 +10,7 @@ use support::{Bench, failure, graph, noop, request, success};
 use windlass_engine::db::{Connection, Database, Reach, WriteOperation};
 use windlass_engine::signal::{Hints, Signals};
 use windlass_engine::store::{ClaimRequest, ClaimedJob, Claims, NewJob, Scope, Urgency};
+use windlass_engine::transition::Outcome;
 use windlass_engine::{Clock, JobStatus, Random, Result, RunStatus, Store, WorkerStatus};
 use windlass_test_database::Underneath;
 use windlass_workflow::OnInterrupt;
@@ -408,4 +409,49 @@ fn starts_and_ends_are_dated_when_their_transaction_has_its_turn() {
     let now_ms = Some(bench.clock.now_ms());
     assert_eq!(store.job(first).unwrap().finished_at, now_ms);
     assert_eq!(store.job(second).unwrap().started_at, now_ms);
+}
+
+/// Many rows are written together, and what is the same in all of them is handed over once: each still gets its own.
+#[test]
+fn each_of_many_jobs_gets_its_own_values_and_those_that_all_share() {
+    let bench = Bench::new();
+    let worker = bench.worker();
+    let job = |index: i64| NewJob { payload: index.to_string(), ..noop() };
+    type Shape = fn(i64, NewJob) -> NewJob;
+    let shapes: [(&str, Shape); 5] = [
+        ("nothing but the payload differs", |_index, job| job),
+        ("all have a limit of time", |_index, job| NewJob { timeout_ms: Some(7_000), ..job }),
+        ("the last differs", |index, job| NewJob { timeout_ms: (index == 599).then_some(7_000), ..job }),
+        ("the first differs", |index, job| NewJob { max_attempts: if index == 0 { 1 } else { 2 }, ..job }),
+        ("every third is urgent", |index, job| NewJob { priority: i64::from(index % 3 == 0), ..job }),
+    ];
+    for (what, shape) in shapes {
+        let jobs: Vec<NewJob> = (0..600).map(|index| shape(index, job(index))).collect();
+        let ids = bench.store.enqueue(jobs.clone()).unwrap();
+        let mut claimed = bench.claim(worker, 1_000);
+        claimed.sort_unstable_by_key(|claimed| claimed.id);
+        assert_eq!(claimed.iter().map(|claimed| claimed.id).collect::<Vec<_>>(), ids, "{what}");
+        for (claimed, job) in claimed.iter().zip(&jobs) {
+            assert_eq!(claimed.payload, job.payload, "{what}");
+            assert_eq!(
+                (claimed.timeout_ms, claimed.facts.max_attempts),
+                (job.timeout_ms, job.max_attempts),
+                "{what}"
+            );
+            assert_eq!(claimed.facts.attempt, 1, "{what}");
+        }
+        // Their ends differ as well.
+        let output_of = |index: usize| (index % 7 != 0).then(|| format!("\"{index}\""));
+        let end_of = |index: usize| match output_of(index) {
+            Some(output) => Outcome::Successful { output: Some(output) },
+            None => failure(),
+        };
+        let ends: Vec<_> =
+            claimed.into_iter().enumerate().map(|(index, job)| (worker, job, end_of(index))).collect();
+        assert!(bench.finish_all(&ends).conflicts.is_empty(), "{what}");
+        for (index, (_worker, job, _outcome)) in ends.iter().enumerate() {
+            assert_eq!(bench.store.job(job.id).unwrap().output, output_of(index), "{what}: {index}");
+        }
+        bench.raw().execute("DELETE FROM jobs");
+    }
 }

@@ -32,12 +32,12 @@ impl Dialect {
     /// Replaces every token of `sql`. A brace that no lower-case letter follows is left alone.
     #[must_use]
     pub fn translate(self, sql: &str) -> String {
-        self.translate_for(sql, 1)
+        self.translate_for(sql, Room::of(1))
     }
 
     /// The same, with room for a number of rows where they are parameters one by one.
     #[must_use]
-    pub(super) fn translate_for(self, sql: &str, rows: usize) -> String {
+    pub(super) fn translate_for(self, sql: &str, room: Room) -> String {
         let mut translated = String::with_capacity(sql.len() + 64);
         let mut rest = sql;
         while let Some(start) = rest.find('{') {
@@ -46,7 +46,7 @@ impl Dialect {
             let starts_token = token[1..].starts_with(|character: char| character.is_ascii_lowercase());
             match (starts_token, token.find('}')) {
                 (true, Some(end)) => {
-                    translated.push_str(&self.token(&token[1..end], rows));
+                    translated.push_str(&self.token(&token[1..end], room));
                     rest = &token[end + 1..];
                 }
                 (true, None) | (false, _) => {
@@ -59,10 +59,10 @@ impl Dialect {
         translated
     }
 
-    fn token(self, token: &str, rows: usize) -> String {
+    fn token(self, token: &str, room: Room) -> String {
         let (word, argument) = token.split_once(' ').unwrap_or((token, ""));
         match self {
-            Dialect::Sqlite => sqlite_token(word, argument, rows),
+            Dialect::Sqlite => sqlite_token(word, argument, room),
             Dialect::Postgres => postgres_token(word, argument),
         }
     }
@@ -89,7 +89,7 @@ impl Dialect {
     }
 }
 
-fn sqlite_token(word: &str, argument: &str, rows: usize) -> String {
+fn sqlite_token(word: &str, argument: &str, room: Room) -> String {
     match word {
         // No id is ever given out twice, also after pruning: idempotency keys are made of them.
         "id" => "INTEGER PRIMARY KEY AUTOINCREMENT".to_owned(),
@@ -121,7 +121,7 @@ fn sqlite_token(word: &str, argument: &str, rows: usize) -> String {
         // Rows are read before they are changed: see `db/sqlite/statements.rs`.
         "after" => argument.split_once(':').map_or(argument, |(_column, expression)| expression).to_owned(),
         "texts" => format!("json_each({argument})"),
-        "rows" => sqlite_rows(argument, rows),
+        "rows" => sqlite_rows(argument, room),
         unknown => unreachable!("the SQL uses a token that no dialect knows: {unknown}"),
     }
 }
@@ -135,23 +135,53 @@ fn rank(max: &str, min: &str) -> String {
     )
 }
 
+/// What a statement has room for where rows are parameters one by one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Room {
+    pub(super) rows: usize,
+    /// The columns that have the same value in all rows, a bit for each: that value is one parameter.
+    pub(super) same: u64,
+}
+
+impl Room {
+    /// For so many rows that may differ in each column.
+    pub(super) fn of(rows: usize) -> Room {
+        Room { rows, same: 0 }
+    }
+
+    /// Whether a column, counted from 0, has the same value in all rows.
+    pub(super) fn is_same(self, column: usize) -> bool {
+        column < u64::BITS as usize && self.same & (1 << column) != 0
+    }
+}
+
 /// The name of the first parameter of a set of rows; the others follow it without a name.
 pub(super) const FIRST_OF_ROWS: &str = "$rows";
 
+/// The name of the parameter of a column, counted from 0, that has the same value in all rows.
+pub(super) fn same_of_rows(column: usize) -> String {
+    format!("$same{column}")
+}
+
 /// `$1: id integer, name text` as a table of parameters, of which there are as many rows as `$1` says. A list in
 /// JSON would be written and parsed for it, which costs more than what is done with the rows.
-fn sqlite_rows(argument: &str, rows: usize) -> String {
+fn sqlite_rows(argument: &str, room: Room) -> String {
     let (parameter, columns) = argument.split_once(':').unwrap_or((argument, ""));
+    let mut width = 0;
     let names: Vec<String> = columns
         .split(',')
         .enumerate()
         .map(|(index, column)| {
             let name = column.split_whitespace().next().unwrap_or_default();
-            format!("column{} AS {name}", index + 1)
+            if room.is_same(index) {
+                return format!("{} AS {name}", same_of_rows(index));
+            }
+            width += 1;
+            format!("column{width} AS {name}")
         })
         .collect();
-    let row = vec!["?"; names.len()].join(", ");
-    let values = vec![format!("({row})"); rows].join(", ").replacen('?', FIRST_OF_ROWS, 1);
+    let row = vec!["?"; width].join(", ");
+    let values = vec![format!("({row})"); room.rows].join(", ").replacen('?', FIRST_OF_ROWS, 1);
     format!("(SELECT {} FROM (VALUES {values}) LIMIT {parameter})", names.join(", "))
 }
 
@@ -255,8 +285,13 @@ mod tests {
             translated,
             "FROM (SELECT column1 AS id, column2 AS status FROM (VALUES ($rows, ?)) LIMIT $2) AS news"
         );
-        let translated = Dialect::Sqlite.translate_for("{rows $1: id integer}", 3);
+        let translated = Dialect::Sqlite.translate_for("{rows $1: id integer}", Room::of(3));
         assert_eq!(translated, "(SELECT column1 AS id FROM (VALUES ($rows), (?), (?)) LIMIT $1)");
+        let room = Room { rows: 2, same: 0b101 };
+        assert_eq!(
+            Dialect::Sqlite.translate_for("{rows $1: a integer, id integer, b text}", room),
+            "(SELECT $same0 AS a, column1 AS id, $same2 AS b FROM (VALUES ($rows), (?)) LIMIT $1)"
+        );
         let translated = Dialect::Postgres.translate("FROM {rows $2: id integer, status text} AS news");
         assert_eq!(
             translated,

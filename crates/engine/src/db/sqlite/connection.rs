@@ -5,7 +5,7 @@ use rusqlite::{CachedStatement, ToSql};
 
 use super::error::from_sqlite;
 use super::statements::{Statements, Steps};
-use crate::db::dialect::FIRST_OF_ROWS;
+use crate::db::dialect::{FIRST_OF_ROWS, Room, same_of_rows};
 use crate::db::value::unexpected;
 use crate::db::{Connection, Dialect, Row, Value};
 use crate::error::{Error, Result};
@@ -29,11 +29,34 @@ pub(super) struct SqliteConnection<'a> {
     hints: Hints,
 }
 
-/// A part of a set of rows, as the values of its rows.
+/// From so many rows on it is worth a statement of its own which columns are the same in all of them.
+const SAME_MIN: usize = 32;
+
+/// A part of a set of rows, as the values of its rows, and the room that its statement has.
 #[derive(Debug, Clone, Copy)]
 struct Part<'p> {
     values: &'p [Value<'p>],
     width: usize,
+    room: Room,
+}
+
+impl<'p> Part<'p> {
+    fn new(values: &'p [Value<'p>], width: usize) -> Part<'p> {
+        let rows = values.len() / width;
+        let largest = PART_SIZES[PART_SIZES.len() - 1];
+        let room = PART_SIZES.into_iter().find(|size| *size >= rows).unwrap_or(largest);
+        let same = if rows >= SAME_MIN { same_columns(values, width) } else { 0 };
+        Part { values, width, room: Room { rows: room, same } }
+    }
+}
+
+/// The columns that have the same value in all rows, a bit for each; never all of them.
+fn same_columns(values: &[Value<'_>], width: usize) -> u64 {
+    let (first, others) = values.split_at(width);
+    // The first column is what tells rows from each other, if anything does.
+    (1..width.min(u64::BITS as usize))
+        .filter(|column| others.chunks_exact(width).all(|row| row[*column] == first[*column]))
+        .fold(0, |same, column| same | 1 << column)
 }
 
 impl<'a> SqliteConnection<'a> {
@@ -57,6 +80,10 @@ struct Call<'c> {
 }
 
 impl<'c> Call<'c> {
+    fn room(self) -> Room {
+        self.part.map_or(Room::of(1), |part| part.room)
+    }
+
     /// The statement with its parameters bound.
     fn prepare(self, text: &str) -> Result<CachedStatement<'c>> {
         let failed = |error: rusqlite::Error| from_sqlite(summary(self.sql), &error);
@@ -68,14 +95,24 @@ impl<'c> Call<'c> {
                 statement.raw_bind_parameter(index, bound).map_err(failed)?;
             }
         }
-        let Some(Part { values, .. }) = self.part else { return Ok(statement) };
+        let Some(Part { values, width, room }) = self.part else { return Ok(statement) };
+        for (column, value) in
+            values[..width].iter().enumerate().filter(|(column, _value)| room.is_same(*column))
+        {
+            if let Some(index) = statement.parameter_index(&same_of_rows(column)).map_err(failed)? {
+                let bound = Bound { value: *value, part: None };
+                statement.raw_bind_parameter(index, bound).map_err(failed)?;
+            }
+        }
         let first = statement.parameter_index(FIRST_OF_ROWS).map_err(failed)?;
         let first =
             first.ok_or_else(|| Error::internal(summary(self.sql), "it has no place for its rows"))?;
+        let differing = (0..width).filter(|column| !room.is_same(*column));
+        let differing: Vec<usize> = differing.collect();
+        let values = values.chunks_exact(width).flat_map(|row| differing.iter().map(|column| row[*column]));
         // What is not bound is NULL.
-        for (offset, value) in values.iter().enumerate().filter(|(_offset, value)| **value != Value::Null) {
-            let bound = Bound { value: *value, part: None };
-            statement.raw_bind_parameter(first + offset, bound).map_err(failed)?;
+        for (offset, value) in values.enumerate().filter(|(_offset, value)| *value != Value::Null) {
+            statement.raw_bind_parameter(first + offset, Bound { value, part: None }).map_err(failed)?;
         }
         Ok(statement)
     }
@@ -151,22 +188,15 @@ fn inserts_into(trigger: &str, table: &str) -> bool {
     words.windows(2).any(|pair| pair[0].eq_ignore_ascii_case("into") && pair[1].eq_ignore_ascii_case(table))
 }
 
-/// The rows of a call in parts, each with the number that its statement has room for.
-fn parts<'p>(parameters: &'p [Value<'p>]) -> Vec<(usize, Option<Part<'p>>)> {
+/// The rows of a call in parts, each with a statement of its own; `None` for a call without rows.
+fn parts<'p>(parameters: &'p [Value<'p>]) -> Vec<Option<Part<'p>>> {
     let rows = parameters.iter().find_map(|parameter| match parameter {
         Value::Rows { values, width } => Some((*values, (*width).max(1))),
         Value::Null | Value::Integer(_) | Value::Real(_) | Value::Text(_) => None,
     });
-    let Some((values, width)) = rows else { return vec![(1, None)] };
+    let Some((values, width)) = rows else { return vec![None] };
     let largest = PART_SIZES[PART_SIZES.len() - 1];
-    values
-        .chunks(largest * width)
-        .map(|values| {
-            let count = values.len() / width;
-            let room = PART_SIZES.into_iter().find(|size| *size >= count).unwrap_or(largest);
-            (room, Some(Part { values, width }))
-        })
-        .collect()
+    values.chunks(largest * width).map(|values| Some(Part::new(values, width))).collect()
 }
 
 impl Connection for SqliteConnection<'_> {
@@ -176,18 +206,18 @@ impl Connection for SqliteConnection<'_> {
         parameters: &[Value<'_>],
         on_row: &mut dyn FnMut(&dyn Row) -> Result<()>,
     ) -> Result<()> {
-        for (room, part) in parts(parameters) {
+        for part in parts(parameters) {
             let call = Call { raw: self.raw, sql, parameters, part };
-            call.run(self.statements.steps(sql, room), on_row)?;
+            call.run(self.statements.steps(sql, call.room()), on_row)?;
         }
         Ok(())
     }
 
     fn execute(&mut self, sql: &'static str, parameters: &[Value<'_>]) -> Result<u64> {
         let mut changed = 0;
-        for (room, part) in parts(parameters) {
+        for part in parts(parameters) {
             let call = Call { raw: self.raw, sql, parameters, part };
-            changed += match self.statements.steps(sql, room) {
+            changed += match self.statements.steps(sql, call.room()) {
                 Steps::One(text) | Steps::ReadThenChange { change: text, .. } | Steps::Insert(text) => {
                     call.execute(text)?
                 }

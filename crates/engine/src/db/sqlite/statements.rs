@@ -7,16 +7,20 @@
 use std::collections::HashMap;
 
 use crate::db::Dialect;
+use crate::db::dialect::Room;
 
 /// Where the parts of a statement begin that changes rows and tells of them.
 const FROM: &str = "{from}";
 const WHERE: &str = "{where}";
 const RETURNING: &str = "{returning}";
 
-/// Translated statements, kept between transactions where it pays; by text and rows.
+/// Translated statements that are kept; then all are forgotten.
+const KEPT_MAX: usize = 512;
+
+/// Translated statements, kept between transactions where it pays; by text and room.
 #[derive(Default)]
 pub(super) struct Statements {
-    translated: HashMap<(&'static str, usize), Steps>,
+    translated: HashMap<(&'static str, Room), Steps>,
 }
 
 /// What is run for a statement.
@@ -31,8 +35,11 @@ pub(super) enum Steps {
 }
 
 impl Statements {
-    /// The steps of a statement with room for so many rows.
-    pub(super) fn steps(&mut self, sql: &'static str, room: usize) -> &Steps {
+    /// The steps of a statement with this room.
+    pub(super) fn steps(&mut self, sql: &'static str, room: Room) -> &Steps {
+        if self.translated.len() >= KEPT_MAX && !self.translated.contains_key(&(sql, room)) {
+            self.translated.clear();
+        }
         self.translated.entry((sql, room)).or_insert_with(|| steps(sql, room))
     }
 }
@@ -40,13 +47,13 @@ impl Statements {
 /// The texts that are run for a statement, for whoever asks how SQLite finds its rows.
 #[must_use]
 pub fn texts(sql: &str) -> Vec<String> {
-    match steps(sql, 1) {
+    match steps(sql, Room::of(1)) {
         Steps::One(text) | Steps::Insert(text) => vec![text],
         Steps::ReadThenChange { read, change } => vec![read, change],
     }
 }
 
-fn steps(sql: &str, room: usize) -> Steps {
+fn steps(sql: &str, room: Room) -> Steps {
     let translate = |sql: &str| Dialect::Sqlite.translate_for(sql, room);
     let Some((statement, told)) = sql.split_once(RETURNING) else { return Steps::One(translate(sql)) };
     let Some((before, condition)) = statement.split_once(WHERE) else {
@@ -74,7 +81,7 @@ mod tests {
         let sql = "UPDATE jobs SET n = jobs.n + 1 {from} {rows $1: id integer} AS news \
                    {where} jobs.id = news.id {returning} jobs.id, {after jobs.n: jobs.n + 1}";
         let source = "(SELECT column1 AS id FROM (VALUES ($rows), (?)) LIMIT $1) AS news";
-        let Steps::ReadThenChange { read, change } = steps(sql, 2) else { panic!("two steps") };
+        let Steps::ReadThenChange { read, change } = steps(sql, Room::of(2)) else { panic!("two steps") };
         let words = |sql: &str| sql.split_whitespace().collect::<Vec<_>>().join(" ");
         assert_eq!(
             words(&read),
@@ -85,7 +92,7 @@ mod tests {
             format!("UPDATE jobs SET n = jobs.n + 1 FROM {source} WHERE jobs.id = news.id")
         );
         let sql = "UPDATE runs SET n = 1 {where} id = $1 {returning} id";
-        let Steps::ReadThenChange { read, change } = steps(sql, 1) else { panic!("two steps") };
+        let Steps::ReadThenChange { read, change } = steps(sql, Room::of(1)) else { panic!("two steps") };
         assert_eq!(words(&read), "SELECT id FROM runs WHERE id = $1");
         assert_eq!(words(&change), "UPDATE runs SET n = 1 WHERE id = $1");
     }
@@ -93,9 +100,9 @@ mod tests {
     #[test]
     fn what_tells_of_nothing_is_run_as_it_is() {
         let sql = "UPDATE jobs SET n = 1 WHERE id = $1";
-        assert_eq!(steps(sql, 1), Steps::One(sql.to_owned()));
+        assert_eq!(steps(sql, Room::of(1)), Steps::One(sql.to_owned()));
         assert_eq!(
-            steps("INSERT INTO jobs (n) VALUES ($1) {returning} id", 1),
+            steps("INSERT INTO jobs (n) VALUES ($1) {returning} id", Room::of(1)),
             Steps::Insert("INSERT INTO jobs (n) VALUES ($1) ".to_owned())
         );
     }
