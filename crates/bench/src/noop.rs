@@ -16,8 +16,10 @@ use crate::interruption::Interruption;
 pub(crate) const NOOP: &str = "noop";
 /// No measurement takes so long unless something is wrong.
 const LIMIT: Duration = Duration::from_secs(900);
-/// How often it is looked whether something is over.
+/// How often it is looked whether something is over, where that moment is measured.
 const TICK: Duration = Duration::from_millis(1);
+/// How often where it is not: each look wakes a thread, asks the database, and holds up what is measured.
+pub(crate) const SELDOM: Duration = Duration::from_millis(20);
 
 /// Handlers that do nothing but count.
 #[derive(Clone, Default)]
@@ -94,7 +96,7 @@ pub(crate) fn run(
     let began = Instant::now();
     let _engine = windlass.start(noops.handlers(), WorkerOptions::default())?;
     wait_until(interruption, "the run", || Ok(noops.entered() >= jobs))?;
-    wait_for_run(windlass, run_id, interruption)?;
+    wait_for_run(windlass, run_id, TICK, interruption)?;
     Ok(RunTimes { submit, run: began.elapsed() })
 }
 
@@ -103,14 +105,15 @@ pub(crate) fn new_run(workflow: Workflow) -> NewRun {
     NewRun { workflow, params: Default::default(), dir: None, run_key: None, occasion: None }
 }
 
-/// Waits for the end of a run, which must be a success.
+/// Waits for the end of a run, which must be a success, and looks every `tick`.
 pub(crate) fn wait_for_run(
     windlass: &Windlass,
     run_id: i64,
+    tick: Duration,
     interruption: &Interruption,
 ) -> Result<(), BenchError> {
     let status = || Ok::<_, BenchError>(windlass.store().run(run_id)?.status);
-    wait_until(interruption, "the run", || Ok(status()?.is_terminal()))?;
+    look_until(interruption, "the run", tick, || Ok(status()?.is_terminal()))?;
     match status()? {
         RunStatus::Successful => Ok(()),
         other @ (RunStatus::Pending | RunStatus::Running | RunStatus::Failed | RunStatus::Cancelled) => {
@@ -123,6 +126,15 @@ pub(crate) fn wait_for_run(
 pub(crate) fn wait_until(
     interruption: &Interruption,
     what: &str,
+    is_so: impl FnMut() -> Result<bool, BenchError>,
+) -> Result<(), BenchError> {
+    look_until(interruption, what, TICK, is_so)
+}
+
+fn look_until(
+    interruption: &Interruption,
+    what: &str,
+    tick: Duration,
     mut is_so: impl FnMut() -> Result<bool, BenchError>,
 ) -> Result<(), BenchError> {
     let began = Instant::now();
@@ -131,7 +143,7 @@ pub(crate) fn wait_until(
         if began.elapsed() > LIMIT {
             return Err(BenchError::TooLong { what: what.to_owned(), limit_s: LIMIT.as_secs() });
         }
-        std::thread::sleep(TICK);
+        std::thread::sleep(tick);
     }
     Ok(())
 }

@@ -53,7 +53,7 @@ fn link(scratch: &Scratch<'_>, links: usize) -> Result<Link, BenchError> {
     let looks = Arc::new(Mutex::new(Vec::new()));
     let handlers = looking(Counter::of(&fresh, &windlass), links, Arc::clone(&looks));
     let _engine = windlass.start(handlers, WorkerOptions::default())?;
-    noop::wait_for_run(&windlass, run_id, &scratch.plan.interruption)?;
+    noop::wait_for_run(&windlass, run_id, noop::SELDOM, &scratch.plan.interruption)?;
     let looks = std::mem::take(&mut *looks.lock().unwrap_or_else(PoisonError::into_inner));
     let looks = looks.into_iter().collect::<Result<Vec<Look>, BenchError>>()?;
     let [first, last] = looks.as_slice() else {
