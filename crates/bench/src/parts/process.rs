@@ -33,6 +33,15 @@ pub(crate) fn measure(scratch: &Scratch<'_>, record: &mut Record) -> Result<(), 
             Milliseconds,
             spawn_ms + COMMITS * commit_ms,
         );
+        let fresh = scratch.fresh()?;
+        let turns =
+            fresh.raw(scratch.plan.durability)?.processes_and_commits(links, &scratch.plan.interruption)?;
+        record.machine(
+            "raw_spawn_and_commits_by_turns",
+            "`true`, and one and a half single commits, by turns",
+            Milliseconds,
+            ms_each(turns, links),
+        );
         let link_ms = ms_each(run(scratch, workflows::chain(links), 1)?, links);
         record.windlass("process_link", "a link of a chain of processes", Milliseconds, link_ms);
         let rate = per_second(jobs, spawn_fan(jobs, THREADS, &scratch.plan.interruption)?);
@@ -44,6 +53,7 @@ pub(crate) fn measure(scratch: &Scratch<'_>, record: &mut Record) -> Result<(), 
     }
     record.compare("process_link", "raw_spawn");
     record.compare("process_link", "raw_spawn_and_commits");
+    record.compare("process_link", "raw_spawn_and_commits_by_turns");
     record.compare("process_fan", "raw_spawns");
     Ok(())
 }

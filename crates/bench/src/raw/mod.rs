@@ -20,6 +20,7 @@ use windlass::Durability;
 use crate::error::BenchError;
 use crate::interruption::Interruption;
 
+use spawn::spawn;
 pub(crate) use spawn::{spawn_chain, spawn_fan};
 
 /// A database with the table of the references.
@@ -107,6 +108,25 @@ impl Raw {
         let began = Instant::now();
         for _commit in 0..commits {
             self.insert(1)?;
+        }
+        Ok(began.elapsed())
+    }
+
+    /// Starts `true`, waits for its end and inserts one row a transaction, by turns; a second row after every second
+    /// process. So each process starts after a flush, as it does in a chain.
+    pub(crate) fn processes_and_commits(
+        &mut self,
+        processes: usize,
+        interruption: &Interruption,
+    ) -> Result<Duration, BenchError> {
+        let began = Instant::now();
+        for process in 0..processes {
+            interruption.go_on()?;
+            spawn()?;
+            self.insert(1)?;
+            if process % 2 == 1 {
+                self.insert(1)?;
+            }
         }
         Ok(began.elapsed())
     }

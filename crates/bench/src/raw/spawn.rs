@@ -37,7 +37,7 @@ pub(crate) fn spawn_fan(
     Ok(began.elapsed())
 }
 
-fn spawn() -> Result<(), BenchError> {
+pub(super) fn spawn() -> Result<(), BenchError> {
     let mut command = Command::new("true");
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
     let status = command.status().map_err(BenchError::machine("start `true`"))?;

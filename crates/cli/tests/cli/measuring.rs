@@ -31,7 +31,17 @@ const FIGURES: [(&str, &[&str]); 8] = [
     ),
     ("chain", &["chain_commits", "chain_link", "raw_commit"]),
     ("fan", &["drain_job", "fan_job", "layers_job"]),
-    ("process", &["process_fan", "process_link", "raw_spawn", "raw_spawn_and_commits", "raw_spawns"]),
+    (
+        "process",
+        &[
+            "process_fan",
+            "process_link",
+            "raw_spawn",
+            "raw_spawn_and_commits",
+            "raw_spawn_and_commits_by_turns",
+            "raw_spawns",
+        ],
+    ),
     (
         "latency",
         &[
