@@ -441,7 +441,7 @@ fn each_of_many_jobs_gets_its_own_values_and_those_that_all_share() {
             assert_eq!(claimed.facts.attempt, 1, "{what}");
         }
         // Their ends differ as well.
-        let output_of = |index: usize| (index % 7 != 0).then(|| format!("\"{index}\""));
+        let output_of = |index: usize| (!index.is_multiple_of(7)).then(|| format!("\"{index}\""));
         let end_of = |index: usize| match output_of(index) {
             Some(output) => Outcome::Successful { output: Some(output) },
             None => failure(),
