@@ -23,6 +23,8 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use rustix::fs::{AtFlags, CWD, Timestamps, UTIME_NOW, utimensat};
 
+use crate::clock::Clock;
+
 /// Milliseconds between the looks after a change by somebody else, until nothing more is expected.
 const LOOKS_MS: [i64; 8] = [1, 1, 2, 4, 8, 16, 32, 64];
 /// From here the looks begin again when more changes come: a stream of them is looked at every few
@@ -32,7 +34,7 @@ const AGAIN: usize = 3;
 const OWN_MS: i64 = 50;
 /// … and meanwhile at this distance, …
 const LOOK_MS: i64 = 8;
-/// … at which others' word is heard: each of one's own would wake this thread for nothing.
+/// … while others' word is heard at once, and one's own this long after another at the soonest.
 const STEP_MS: i64 = 1;
 
 /// The commits of this process.
@@ -108,6 +110,8 @@ impl Drop for Watcher {
 
 struct Watch {
     changes: OwnedFd,
+    /// What is told, apart from the changes: these may come by the thousand, and all be one's own.
+    words: OwnedFd,
     stop: Arc<OwnedFd>,
     own: Arc<OwnCommits>,
 }
@@ -124,10 +128,10 @@ enum Waited {
 
 impl Watch {
     fn of(file: &Path, own: Arc<OwnCommits>) -> io::Result<Watch> {
-        let changes = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
-        inotify::add_watch(&changes, file, WatchFlags::MODIFY | WatchFlags::ATTRIB)?;
+        let changes = events_of(file, WatchFlags::MODIFY)?;
+        let words = events_of(file, WatchFlags::ATTRIB)?;
         let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
-        Ok(Watch { changes, stop, own })
+        Ok(Watch { changes, words, stop, own })
     }
 
     fn serve(&self, mut own_before: u64, look: impl Fn()) {
@@ -174,41 +178,46 @@ impl Watch {
     fn look_later(&self, look: &impl Fn()) -> bool {
         // Somebody else's change may be among one's own, and be seen only after its flush: it is looked again
         // until nothing has changed for a while.
-        let (mut quiet_ms, mut unseen_ms) = (0, 0);
+        let clock = Clock::system();
+        let (mut quiet_ms, mut looked_ms) = (0, clock.monotonic_ms());
         let mut told_before = self.own.told();
         while quiet_ms < OWN_MS {
-            std::thread::sleep(Duration::from_millis(STEP_MS.unsigned_abs()));
-            (quiet_ms, unseen_ms) = (quiet_ms + STEP_MS, unseen_ms + STEP_MS);
-            match self.wait(Some(0)) {
+            let mut is_told = false;
+            match self.wait_for(Some(LOOK_MS), &[&self.words]) {
                 Waited::Stopped => return true,
-                Waited::Quiet => {}
-                Waited::Changed => quiet_ms = 0,
+                Waited::Quiet | Waited::Changed => quiet_ms += LOOK_MS,
                 Waited::Committed => {
                     quiet_ms = 0;
                     let told = self.own.told();
-                    if told == std::mem::replace(&mut told_before, told) {
-                        // It was not this process that told.
-                        unseen_ms = LOOK_MS;
+                    is_told = told == std::mem::replace(&mut told_before, told);
+                    if !is_told {
+                        // The next of one's own may follow at once, and wake this thread for nothing.
+                        std::thread::sleep(Duration::from_millis(STEP_MS.unsigned_abs()));
                     }
                 }
             }
+            if self.heard(&self.changes).is_some() {
+                quiet_ms = 0;
+            }
             // While it changes; twice after the last change, which may have been on its way; and at the end.
-            let is_due = unseen_ms >= LOOK_MS && quiet_ms <= 2 * LOOK_MS;
-            if is_due || quiet_ms >= OWN_MS {
+            let is_due = clock.monotonic_ms() - looked_ms >= LOOK_MS && quiet_ms <= 2 * LOOK_MS;
+            if is_told || is_due || quiet_ms >= OWN_MS {
                 look();
-                unseen_ms = 0;
+                looked_ms = clock.monotonic_ms();
             }
         }
         false
     }
 
-    /// Waits for a change, for ever or so many milliseconds. What the changes are does not matter.
+    /// Waits for a change or a word, for ever or so many milliseconds. What the changes are does not matter.
     fn wait(&self, longest_ms: Option<i64>) -> Waited {
+        self.wait_for(longest_ms, &[&self.words, &self.changes])
+    }
+
+    fn wait_for(&self, longest_ms: Option<i64>, of: &[&OwnedFd]) -> Waited {
         let timeout = longest_ms.map(|longest_ms| Timespec { tv_sec: 0, tv_nsec: longest_ms * 1_000_000 });
-        let mut files = [
-            PollFd::from_borrowed_fd(self.stop.as_fd(), PollFlags::IN),
-            PollFd::from_borrowed_fd(self.changes.as_fd(), PollFlags::IN),
-        ];
+        let mut files = vec![PollFd::from_borrowed_fd(self.stop.as_fd(), PollFlags::IN)];
+        files.extend(of.iter().map(|file| PollFd::from_borrowed_fd(file.as_fd(), PollFlags::IN)));
         match poll(&mut files, timeout.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(_broken) => return Waited::Stopped,
@@ -216,20 +225,30 @@ impl Watch {
         if !files[0].revents().is_empty() {
             return Waited::Stopped;
         }
-        if files[1].revents().is_empty() {
-            return Waited::Quiet;
-        }
-        let mut buffer = [const { MaybeUninit::uninit() }; 4_096];
-        let mut events = inotify::Reader::new(&self.changes, &mut buffer);
-        let mut waited = Waited::Changed;
-        // Until nothing is left to be read.
-        while let Ok(event) = events.next() {
-            if event.events().contains(ReadFlags::ATTRIB) {
-                waited = Waited::Committed;
-            }
-        }
-        waited
+        // Both are read, whatever is said first.
+        let heard: Vec<Waited> = of.iter().filter_map(|file| self.heard(file)).collect();
+        heard.first().copied().unwrap_or(Waited::Quiet)
     }
+
+    /// Reads all that one of both files says, and tells what it was.
+    fn heard(&self, file: &OwnedFd) -> Option<Waited> {
+        let mut buffer = [const { MaybeUninit::uninit() }; 4_096];
+        let mut events = inotify::Reader::new(file, &mut buffer);
+        let mut heard = None;
+        while let Ok(event) = events.next() {
+            heard = Some(match event.events().contains(ReadFlags::ATTRIB) {
+                true => Waited::Committed,
+                false => Waited::Changed,
+            });
+        }
+        heard
+    }
+}
+
+fn events_of(file: &Path, what: WatchFlags) -> io::Result<OwnedFd> {
+    let events = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
+    inotify::add_watch(&events, file, what)?;
+    Ok(events)
 }
 
 #[cfg(test)]
@@ -335,7 +354,7 @@ mod tests {
             looks.get()
         };
         file.write_all(b"x").expect("it is written");
-        assert_eq!(looks(&watch), LOOKS_AT_OWN, "as after a change of one's own");
+        assert_eq!(looks(&watch), 1 + LOOKS_AT_OWN, "with the change, and as after one");
         OwnCommits::default().tell(file.path());
         assert_eq!(looks(&watch), LOOKS_AT_OWN + 1, "and at once when somebody else tells");
     }
@@ -354,7 +373,8 @@ mod tests {
                 file.borrow_mut().write_all(b"x").expect("it is written");
             }
         });
-        assert_eq!(looks.get(), changes + LOOKS_AT_OWN);
+        // One look with each of them, the first included.
+        assert_eq!(looks.get(), 1 + changes + LOOKS_AT_OWN);
     }
 
     #[test]
