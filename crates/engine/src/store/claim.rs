@@ -86,6 +86,7 @@ pub struct ClaimedJob {
 /// A row that was taken, with the job that it holds or what is wrong with it.
 struct Taken {
     id: i64,
+    run_id: Option<i64>,
     /// Its run, when no other job of it has started yet.
     new_run_id: Option<i64>,
     facts: Facts,
@@ -261,11 +262,12 @@ fn keep_sound(
     now_ms: i64,
 ) -> Result<Vec<ClaimedJob>> {
     let (mut sound, mut spoilt) = (Vec::with_capacity(taken.len()), Vec::new());
-    for Taken { id, facts, job, .. } in taken {
+    for Taken { id, run_id, facts, job, .. } in taken {
         match job {
             Ok(job) => sound.push(job),
             Err(error) => spoilt.push(Finish {
                 job_id: id,
+                run_id,
                 attempt: facts.attempt,
                 worker_id,
                 transition: after_attempt(
@@ -352,7 +354,7 @@ fn read_taken(row: &dyn Row, instances: &[Instance]) -> Result<Taken> {
         })
     };
     let job = job();
-    Ok(Taken { id, new_run_id, facts, job })
+    Ok(Taken { id, run_id, new_run_id, facts, job })
 }
 
 /// The first claimed job starts its run, and the run's clock. Returns the runs that started, each with the

@@ -23,6 +23,8 @@ const BESIDE_MIN: usize = 200;
 pub struct Finish {
     /// The job.
     pub job_id: i64,
+    /// Its run, unless it stands alone.
+    pub run_id: Option<i64>,
     /// The attempt that ended: only its owner may end it.
     pub attempt: i64,
     /// The owner.
@@ -145,8 +147,7 @@ fn end(connection: &mut dyn Connection, finishes: &[Finish], now_ms: i64) -> Res
     if finishes.is_empty() {
         return Ok((Finished::default(), Vec::new()));
     }
-    let job_ids: Vec<i64> = finishes.iter().map(|finish| finish.job_id).collect();
-    lock_runs_of(connection, &job_ids)?;
+    lock_runs(connection, finishes.iter().filter_map(|finish| finish.run_id).collect())?;
     let Written { ended, freed_keys, has_limits } = write_transitions(connection, finishes, now_ms)?;
     let owned: HashMap<i64, JobStatus> = ended.iter().map(|job| (job.job_id, job.status)).collect();
     let kept: Vec<&Finish> = finishes.iter().filter(|finish| owned.contains_key(&finish.job_id)).collect();
@@ -164,9 +165,22 @@ fn end(connection: &mut dyn Connection, finishes: &[Finish], now_ms: i64) -> Res
     Ok((Finished { conflicts, ended_runs, claimable }, ready))
 }
 
-/// Takes the locks of the runs of some jobs, where several transactions write side by side. A run's row is
-/// the lock of its jobs: who changes several of them, or counts them, holds it. So none waits for
-/// another in a circle.
+/// Takes the locks of runs, where several transactions write side by side. A run's row is the lock of its jobs:
+/// who changes several of them, or counts them, holds it. So none waits for another in a circle.
+fn lock_runs(connection: &mut dyn Connection, mut run_ids: Vec<i64>) -> Result<()> {
+    run_ids.sort_unstable();
+    run_ids.dedup();
+    if !connection.dialect().has_many_writers() || run_ids.is_empty() {
+        return Ok(());
+    }
+    connection.execute(
+        "SELECT id FROM runs WHERE id {in $1} ORDER BY id {wait}",
+        &[(&json_ids(&run_ids)).into()],
+    )?;
+    Ok(())
+}
+
+/// The same for the runs of some jobs of which nothing else is known.
 pub(super) fn lock_runs_of(connection: &mut dyn Connection, job_ids: &[i64]) -> Result<()> {
     if !connection.dialect().has_many_writers() {
         return Ok(());

@@ -19,6 +19,7 @@ const NOBODY: i64 = 0;
 
 struct Report {
     job_id: i64,
+    run_id: Option<i64>,
     worker_id: Option<i64>,
     facts: Facts,
     outcome: Outcome,
@@ -87,7 +88,7 @@ fn settle_reports(
     let reports = all(
         connection,
         "SELECT id, worker_id, status, output, last_error,
-                attempt, failures, max_attempts, interruptions, max_interruptions, on_interrupt, retry
+                attempt, failures, max_attempts, interruptions, max_interruptions, on_interrupt, retry, run_id
          FROM jobs
          WHERE id {in $1} AND {guard finished_at IS NULL AND (status = 'SUCCESSFUL' OR status = 'FAILED' OR status = 'CANCELLED')}
          ORDER BY id {lock}",
@@ -101,8 +102,9 @@ fn settle_reports(
     )?;
     let finishes: Vec<Finish> = reports
         .into_iter()
-        .map(|Report { job_id, worker_id, facts, outcome }| Finish {
+        .map(|Report { job_id, run_id, worker_id, facts, outcome }| Finish {
             job_id,
+            run_id,
             attempt: facts.attempt,
             worker_id: worker_id.unwrap_or(NOBODY),
             transition: after_attempt(&facts, outcome, now_ms, chance()),
@@ -136,6 +138,7 @@ fn read_report(row: &dyn Row) -> Result<Report> {
         job_id: row.integer(0)?,
         worker_id: row.optional_integer(1)?,
         facts: read_facts(row, 5)?,
+        run_id: row.optional_integer(12)?,
         outcome,
     })
 }

@@ -40,6 +40,7 @@ pub struct StuckJob {
 #[derive(Debug, Clone)]
 struct Orphan {
     job_id: i64,
+    run_id: Option<i64>,
     label: String,
     worker_id: i64,
     facts: Facts,
@@ -152,8 +153,9 @@ fn orphans(connection: &mut dyn Connection, stuck: &str) -> Result<Vec<Orphan>> 
         &[RESCUE_MAX.into(), stuck.into()],
         |row| {
             let job_id = row.integer(0)?;
-            let label = label(job_id, row.optional_integer(9)?, row.lossy_text(10)?.as_deref());
-            Ok(Orphan { job_id, label, worker_id: row.integer(1)?, facts: read_facts(row, 2)? })
+            let run_id = row.optional_integer(9)?;
+            let label = label(job_id, run_id, row.lossy_text(10)?.as_deref());
+            Ok(Orphan { job_id, run_id, label, worker_id: row.integer(1)?, facts: read_facts(row, 2)? })
         },
     )
 }
@@ -172,6 +174,7 @@ fn take_back(
             let outcome = Outcome::Interrupted { error };
             Finish {
                 job_id: orphan.job_id,
+                run_id: orphan.run_id,
                 attempt: orphan.facts.attempt,
                 worker_id: orphan.worker_id,
                 transition: after_attempt(&orphan.facts, outcome, now_ms, random.share()),

@@ -156,20 +156,20 @@ impl Store {
         })
     }
 
-    /// The attempts that run under a worker by the tables, as (job, what its end is decided by). Read where
-    /// it is written: a standby that lags would show too little.
+    /// The attempts that run under a worker by the tables, as (job, run, what its end is decided by). Read
+    /// where it is written: a standby that lags would show too little.
     ///
     /// # Errors
     /// The database's.
-    pub fn claimed_by(&self, worker_id: i64) -> Result<Vec<(i64, Facts)>> {
+    pub fn claimed_by(&self, worker_id: i64) -> Result<Vec<(i64, Option<i64>, Facts)>> {
         self.write("look at what a worker runs", move |connection| {
             all(
                 connection,
                 "SELECT id, attempt, failures, max_attempts, interruptions, max_interruptions, on_interrupt,
-                        retry
+                        retry, run_id
                  FROM jobs WHERE worker_id = $1 AND status = 'RUNNING'",
                 &[worker_id.into()],
-                |row| Ok((row.integer(0)?, read_facts(row, 1)?)),
+                |row| Ok((row.integer(0)?, row.optional_integer(8)?, read_facts(row, 1)?)),
             )
         })
     }

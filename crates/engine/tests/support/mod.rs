@@ -127,6 +127,7 @@ pub fn submit(store: &Store, workflow: Workflow) -> i64 {
 pub fn finish(worker_id: i64, job: &ClaimedJob, outcome: Outcome) -> Finish {
     Finish {
         job_id: job.id,
+        run_id: job.run_id,
         attempt: job.facts.attempt,
         worker_id,
         transition: after_attempt(&job.facts, outcome, 0, 0.5),

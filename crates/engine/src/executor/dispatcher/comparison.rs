@@ -38,8 +38,10 @@ impl Dispatcher<'_> {
     fn compare(&mut self) -> Result<()> {
         let worker_id = self.shared.worker_id();
         let rows = self.retrying("look at what runs here", |shared| shared.store.claimed_by(worker_id))?;
-        let in_tables: HashMap<Key, Facts> =
-            rows.into_iter().map(|(job_id, facts)| ((job_id, facts.attempt), facts)).collect();
+        let in_tables: HashMap<Key, (Option<i64>, Facts)> = rows
+            .into_iter()
+            .map(|(job_id, run_id, facts)| ((job_id, facts.attempt), (run_id, facts)))
+            .collect();
         let keys: HashSet<Key> = in_tables.keys().copied().collect();
         let Difference { unstarted, unended, lost } = self.desk.outstanding.compare(worker_id, &keys);
         for (job_id, attempt) in lost {
@@ -49,13 +51,13 @@ impl Dispatcher<'_> {
         let unstarted = unstarted.into_iter().map(|key| (key, Outcome::Unstarted));
         let unended = unended.into_iter().map(|key| (key, ended()));
         let finishes = unstarted.chain(unended).filter_map(|(key, outcome)| {
-            let facts = in_tables.get(&key)?;
+            let (run_id, facts) = in_tables.get(&key)?;
             tracing::warn!(
                 job_id = key.0,
                 attempt = key.1,
                 "claimed by this worker and not known to it: given back"
             );
-            Some(self.end_of(key.0, worker_id, facts, outcome))
+            Some(self.end_of((key.0, *run_id), worker_id, facts, outcome))
         });
         let finishes: Vec<Finish> = finishes.collect();
         if finishes.is_empty() {

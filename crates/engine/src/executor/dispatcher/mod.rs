@@ -343,15 +343,23 @@ impl Dispatcher<'_> {
 
     fn decide(&self, done: Done) -> Finish {
         let Done { held, outcome, logs } = done;
-        let finish = self.end_of(held.job.id, held.worker_id, &held.job.facts, outcome);
+        let job = (held.job.id, held.job.run_id);
+        let finish = self.end_of(job, held.worker_id, &held.job.facts, outcome);
         telling::attempt_ended(&held.job, &finish, self.shared.store.clock().now_ms());
         Finish { logs, ..finish }
     }
 
-    fn end_of(&self, job_id: i64, worker_id: i64, facts: &Facts, outcome: Outcome) -> Finish {
+    /// How an attempt at a job, known by its id and its run, ends.
+    fn end_of(
+        &self,
+        (job_id, run_id): (i64, Option<i64>),
+        worker_id: i64,
+        facts: &Facts,
+        outcome: Outcome,
+    ) -> Finish {
         let store = &self.shared.store;
         let transition = after_attempt(facts, outcome, store.clock().now_ms(), store.random().share());
-        Finish { job_id, attempt: facts.attempt, worker_id, transition, logs: Vec::new() }
+        Finish { job_id, run_id, attempt: facts.attempt, worker_id, transition, logs: Vec::new() }
     }
 
     /// This worker lost its jobs: stop what still runs, drop what did not start, begin as a new worker.
