@@ -66,8 +66,8 @@ fn plan_for_all(
     let in_brackets =
         |list: Vec<&str>| if list.is_empty() { String::new() } else { format!("({})", list.join(", ")) };
     let types = in_brackets(parameters.iter().map(type_of).collect());
-    // The plan is for all values, so these are no matter.
-    let values = in_brackets(vec!["NULL"; parameters.len()]);
+    // The plan is for all values, so these are no matter. Each column of a set of rows is one.
+    let values = in_brackets(vec!["NULL"; parameters.iter().map(width_of).sum()]);
     connection.batch(&format!("PREPARE explained {types} AS {}", Dialect::Postgres.translate(sql)))?;
     let explain = format!("EXPLAIN (COSTS OFF) EXECUTE explained {values}");
     let plan = all(connection, explain.leak(), &[], |row| row.text(0))?;
@@ -77,10 +77,18 @@ fn plan_for_all(
 
 fn type_of(value: &Value<'_>) -> &'static str {
     match value {
-        Value::Null => "unknown",
+        // The statement says what the columns of a set are.
+        Value::Null | Value::Rows { .. } => "unknown",
         Value::Integer(_) => "bigint",
         Value::Real(_) => "double precision",
-        Value::Text(_) | Value::Rows { .. } => "text",
+        Value::Text(_) => "text",
+    }
+}
+
+fn width_of(value: &Value<'_>) -> usize {
+    match value {
+        Value::Rows { width, .. } => *width,
+        Value::Null | Value::Integer(_) | Value::Real(_) | Value::Text(_) => 1,
     }
 }
 

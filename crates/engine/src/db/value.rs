@@ -1,7 +1,5 @@
 //! Values that go into statements and come out of rows, and the three ways to read rows.
 
-use serde::{Serialize, Serializer};
-
 use crate::db::Connection;
 use crate::error::{Error, Result};
 
@@ -31,19 +29,6 @@ impl<'a> Value<'a> {
     #[must_use]
     pub fn rows<const WIDTH: usize>(rows: &'a [[Value<'a>; WIDTH]]) -> Value<'a> {
         Value::Rows { values: rows.as_flattened(), width: WIDTH }
-    }
-}
-
-/// As JSON; a set of rows is a list of lists.
-impl Serialize for Value<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-        match self {
-            Value::Null => serializer.serialize_unit(),
-            Value::Integer(value) => serializer.serialize_i64(*value),
-            Value::Real(value) => serializer.serialize_f64(*value),
-            Value::Text(text) => serializer.serialize_str(text),
-            Value::Rows { values, width } => serializer.collect_seq(values.chunks((*width).max(1))),
-        }
     }
 }
 

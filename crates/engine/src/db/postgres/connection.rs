@@ -13,6 +13,7 @@ use postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 use super::error::{Failure, from_postgres};
 use super::prepared::{Naming, Prepared};
 use super::session::Session;
+use crate::db::dialect::column_cast;
 use crate::db::value::unexpected;
 use crate::db::{Connection, Dialect, Row, Value};
 use crate::error::{Error, Result};
@@ -167,7 +168,7 @@ fn summary(sql: &str) -> &str {
 }
 
 fn bind<'a>(sql: &str, parameters: &[Value<'a>]) -> Vec<(Bound<'a>, Type)> {
-    parameters
+    let mut bound: Vec<(Bound<'a>, Type)> = parameters
         .iter()
         .enumerate()
         .map(|(index, value)| match value {
@@ -185,15 +186,51 @@ fn bind<'a>(sql: &str, parameters: &[Value<'a>]) -> Vec<(Bound<'a>, Type)> {
                 };
                 (Bound::Text(text), Type::TEXT)
             }
-            Value::Rows { .. } => {
-                let json = serde_json::to_string(value).unwrap_or_else(|error| {
-                    unreachable!("numbers and texts can always be written as JSON: {error}")
-                });
-                let json = if json.contains("\\u0000") { without_escaped_nul(&json) } else { json };
-                (Bound::Text(Cow::Owned(json)), Type::TEXT)
-            }
+            Value::Rows { values, width } => column(sql, index + 1, values.iter().step_by((*width).max(1))),
         })
-        .collect()
+        .collect();
+    for value in parameters {
+        let Value::Rows { values, width } = value else { continue };
+        // The first column has the number of the set, the others follow all other parameters.
+        for place in 1..*width {
+            let number = bound.len() + 1;
+            bound.push(column(sql, number, values.iter().skip(place).step_by(*width)));
+        }
+    }
+    bound
+}
+
+/// A column of a set of rows, as the array that the statement says it is.
+fn column<'v, 'a: 'v>(
+    sql: &str,
+    number: usize,
+    values: impl Iterator<Item = &'v Value<'a>>,
+) -> (Bound<'a>, Type) {
+    if sql.contains(&column_cast(number, "BIGINT")) {
+        (Bound::Integers(values.map(integer).collect()), Type::INT8_ARRAY)
+    } else {
+        (Bound::Texts(values.map(text).collect()), Type::TEXT_ARRAY)
+    }
+}
+
+fn integer(value: &Value<'_>) -> Option<i64> {
+    match value {
+        Value::Integer(value) => Some(*value),
+        Value::Null => None,
+        Value::Real(_) | Value::Text(_) | Value::Rows { .. } => {
+            unreachable!("a column of whole numbers was given {value:?}")
+        }
+    }
+}
+
+fn text<'a>(value: &Value<'a>) -> Option<Cow<'a, str>> {
+    match value {
+        Value::Text(text) => Some(without_nul(text)),
+        Value::Null => None,
+        Value::Integer(_) | Value::Real(_) | Value::Rows { .. } => {
+            unreachable!("a column of texts was given {value:?}")
+        }
+    }
 }
 
 /// PostgreSQL keeps every character but one: NUL becomes U+FFFD, as what is no UTF-8 does.
@@ -224,6 +261,8 @@ enum Bound<'a> {
     Integer(i64),
     Real(f64),
     Text(Cow<'a, str>),
+    Integers(Vec<Option<i64>>),
+    Texts(Vec<Option<Cow<'a, str>>>),
 }
 
 /// The client logs the values of a statement that has a name. Those of a job are nobody else's to read.
@@ -234,6 +273,8 @@ impl fmt::Debug for Bound<'_> {
             Bound::Integer(value) => value.fmt(formatter),
             Bound::Real(value) => value.fmt(formatter),
             Bound::Text(text) => write!(formatter, "a text of {} bytes", text.len()),
+            Bound::Integers(values) => values.fmt(formatter),
+            Bound::Texts(values) => write!(formatter, "{} texts", values.len()),
         }
     }
 }
@@ -249,6 +290,8 @@ impl ToSql for Bound<'_> {
             Bound::Integer(value) => value.to_sql(kind, out),
             Bound::Real(value) => value.to_sql(kind, out),
             Bound::Text(value) => value.as_ref().to_sql(kind, out),
+            Bound::Integers(values) => values.to_sql(kind, out),
+            Bound::Texts(values) => values.to_sql(kind, out),
         }
     }
 
