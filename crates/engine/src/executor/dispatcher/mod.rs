@@ -194,7 +194,9 @@ impl Dispatcher<'_> {
         }
         // What is done makes room in the transaction that finishes it.
         let room = self.room(mode, self.desk.outstanding.count() - done.len() as i64);
-        if done.is_empty() && (room.limit == 0 || !self.may_find(room)?) {
+        // A few more would be claimed with the next results, beside those that wait in memory for an executor.
+        let is_provided = self.shared.held.len() > room.limit;
+        if done.is_empty() && (room.limit == 0 || is_provided || !self.may_find(room)?) {
             return Ok(Turn::Rest);
         }
         self.finish_and_claim(done, room)?;
