@@ -2,7 +2,8 @@
 //!
 //! A NOTIFY inside the transactions themselves would make their commits wait for each other, because the
 //! server writes notifications in one order. So it is sent after the commit, by a thread of its own, at
-//! once when none was sent lately and else together with what comes meanwhile. When the process dies
+//! once when none was sent lately and else together with what comes meanwhile: soon when it is something to be done,
+//! and later when it only says how far something is. When the process dies
 //! in between, the others find the change by looking.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -16,8 +17,11 @@ use super::session::Sessions;
 use crate::error::{Error, Result};
 use crate::signal::Hints;
 
-/// Between two notifications of a process at least.
-const PAUSE: Duration = Duration::from_millis(20);
+/// Between two notifications of a process at least. Each wakes whoever is idle, on every host, and costs the server a
+/// transaction.
+const PAUSE: Duration = Duration::from_millis(5);
+/// The same while nobody is told of anything to do: a chain of short jobs would notify as often as it commits.
+const PAUSE_OF_PROGRESS: Duration = Duration::from_millis(20);
 
 /// The handle of the thread. Dropping it sends what is left and ends it.
 pub(super) struct Announcer {
@@ -37,6 +41,13 @@ struct State {
     is_ending: bool,
 }
 
+impl State {
+    /// Somebody may have to do something.
+    fn is_to_be_done(&self) -> bool {
+        self.hints.intersects(Hints::PENDING | Hints::DUE | Hints::CANCEL)
+    }
+}
+
 impl Announcer {
     pub(super) fn start(sessions: Arc<Sessions>) -> Result<Announcer> {
         let shared = Arc::new(Shared::default());
@@ -54,9 +65,14 @@ impl Announcer {
             return;
         }
         let mut state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = (state.hints.is_empty(), state.is_to_be_done());
         state.hints = state.hints | hints;
+        let is_news = before != (state.hints.is_empty(), state.is_to_be_done());
         drop(state);
-        self.shared.changed.notify_one();
+        // More of the same goes with what waits already.
+        if is_news {
+            self.shared.changed.notify_one();
+        }
     }
 }
 
@@ -78,9 +94,15 @@ fn serve(sessions: &Sessions, shared: &Shared) {
             // They look by themselves before long.
             tracing::debug!(%error, "other processes could not be told of a change");
         }
-        let state = shared.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let _ending_or_over = shared.changed.wait_timeout_while(state, PAUSE, |state| !state.is_ending);
+        rest(shared, PAUSE, |state| !state.is_ending);
+        rest(shared, PAUSE_OF_PROGRESS - PAUSE, |state| !state.is_ending && !state.is_to_be_done());
     }
+}
+
+/// Waits for so long, or until it is over.
+fn rest(shared: &Shared, pause: Duration, goes_on: impl Fn(&State) -> bool) {
+    let state = shared.state.lock().unwrap_or_else(PoisonError::into_inner);
+    let _over = shared.changed.wait_timeout_while(state, pause, |state| goes_on(state));
 }
 
 /// Waits for something to tell; `None` at the end.
@@ -100,7 +122,8 @@ pub(super) fn notify(sessions: &Sessions, payload: &str) -> Result<()> {
     const WHAT: &str = "tell other processes of a change";
     let mut session = sessions.connection(WHAT)?;
     let sent = session.client.query_typed(
-        "SELECT pg_notify($1, $2)",
+        // What it tells of is durable, and it is a hint itself: nobody waits for the disk again.
+        "SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, $2)",
         &[(&sessions.channel(), Type::TEXT), (&payload, Type::TEXT)],
     );
     if sent.is_err() {
