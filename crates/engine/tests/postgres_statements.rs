@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use windlass_engine::db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
-use windlass_engine::db::{Connection, Database, all, one};
+use windlass_engine::db::{Connection, Database, Question, Value, all, one};
 use windlass_engine::{Clock, Random, Store};
 use windlass_test_server::{Pooler, Schema, SharedServer};
 
@@ -313,4 +313,73 @@ fn as_one_of_two_processes() {
             });
         }
     });
+}
+
+#[test]
+fn statements_that_are_sent_together_are_run_in_their_order() {
+    let schema = Schema::new();
+    let database = open(&schema);
+    // The second time they have names.
+    for round in 0..2_i64 {
+        let found = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let kept = Arc::clone(&found);
+        let operation = move |connection: &mut dyn Connection| {
+            let news = [[Value::Text("a"), Value::Integer(1)], [Value::Text("b\0"), Value::Null]];
+            connection.execute_with_next(
+                "INSERT INTO queues (name, max_running)
+                 SELECT name || $2, max_running FROM {rows $1: name text, max_running integer} AS news",
+                &[Value::rows(&news), Value::Text(if round == 0 { "0" } else { "1" })],
+            )?;
+            let (mut first, mut second) = (Vec::new(), Vec::new());
+            let names = "SELECT name || coalesce(CAST(max_running AS TEXT), '-') FROM queues ORDER BY name";
+            let read = Question {
+                sql: names,
+                parameters: &[],
+                on_row: &mut |row| {
+                    first.push(row.text(0)?);
+                    Ok(())
+                },
+            };
+            let change = Question {
+                sql: "UPDATE queues SET max_running = $1 WHERE name = 'a0' RETURNING max_running",
+                parameters: &[round.into()],
+                on_row: &mut |row| {
+                    second.push(row.integer(0)?.to_string());
+                    Ok(())
+                },
+            };
+            connection.query_all(&mut [read, change])?;
+            first.extend(second);
+            *kept.lock().unwrap() = first;
+            Ok(())
+        };
+        database.write("send together", Box::new(operation)).unwrap();
+        let expected: &[&str] = match round {
+            0 => &["a01", "b\u{fffd}0-", "0"],
+            _ => &["a00", "a11", "b\u{fffd}0-", "b\u{fffd}1-", "1"],
+        };
+        assert_eq!(*found.lock().unwrap(), expected);
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_statement_that_waits_for_the_next_is_told() {
+    let schema = Schema::new();
+    let database = open(&schema);
+    let twice = "INSERT INTO queues (name) VALUES ('a'), ('a')";
+    let alone = |connection: &mut dyn Connection| connection.execute_with_next(twice, &[]);
+    let with_next = |connection: &mut dyn Connection| {
+        connection.execute_with_next(twice, &[])?;
+        connection.execute("UPDATE queues SET fifo = 1", &[]).map(|_rows| ())
+    };
+    for (place, error) in [
+        database.write("insert", Box::new(alone)).unwrap_err(),
+        database.write("insert", Box::new(with_next)).unwrap_err(),
+    ]
+    .iter()
+    .enumerate()
+    {
+        assert!(error.is_conflict(), "{place}: {error}");
+    }
+    assert_eq!(write(&database).0, 0, "nothing of it is kept");
 }

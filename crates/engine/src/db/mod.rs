@@ -17,6 +17,16 @@ pub use value::{Row, Value, all, first, one};
 use crate::error::Result;
 use crate::signal::{Hints, Signals};
 
+/// A statement, and who reads its rows.
+pub struct Question<'q> {
+    /// Its text.
+    pub sql: &'static str,
+    /// `$1` is the first of them.
+    pub parameters: &'q [Value<'q>],
+    /// Gets each row.
+    pub on_row: &'q mut dyn FnMut(&dyn Row) -> Result<()>,
+}
+
 /// A connection inside a transaction.
 pub trait Connection {
     /// Runs a statement and hands each row to `on_row`. `$1` is the first of `parameters`.
@@ -29,6 +39,27 @@ pub trait Connection {
         parameters: &[Value<'_>],
         on_row: &mut dyn FnMut(&dyn Row) -> Result<()>,
     ) -> Result<()>;
+
+    /// Runs statements whose answers do not depend on each other, in this order. On a server they cost one round
+    /// trip.
+    ///
+    /// # Errors
+    /// As for [`Connection::query`], of the first that fails.
+    fn query_all(&mut self, questions: &mut [Question<'_>]) -> Result<()> {
+        for Question { sql, parameters, on_row } in questions {
+            self.query(sql, parameters, on_row)?;
+        }
+        Ok(())
+    }
+
+    /// Runs a statement whose answer nobody needs: on a server it is sent together with the next one, and what is
+    /// wrong with it is told there.
+    ///
+    /// # Errors
+    /// The database's.
+    fn execute_with_next(&mut self, sql: &'static str, parameters: &[Value<'_>]) -> Result<()> {
+        self.execute(sql, parameters).map(|_rows| ())
+    }
 
     /// Runs a statement and returns how many rows it changed.
     ///

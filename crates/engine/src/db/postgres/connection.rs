@@ -6,16 +6,16 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use postgres::Statement;
-use postgres::fallible_iterator::FallibleIterator;
 use postgres::types::private::BytesMut;
 use postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 
+use super::client::{Asked, Client};
 use super::error::{Failure, from_postgres};
 use super::prepared::{Naming, Prepared};
 use super::session::Session;
 use crate::db::dialect::column_cast;
 use crate::db::value::unexpected;
-use crate::db::{Connection, Dialect, Row, Value};
+use crate::db::{Connection, Dialect, Question, Row, Value};
 use crate::error::{Error, Result};
 use crate::signal::Hints;
 
@@ -32,13 +32,22 @@ impl Statements {
     }
 }
 
+/// A statement that is to be sent together with others.
+struct Waiting<'a> {
+    sql: &'static str,
+    text: Arc<str>,
+    bound: Vec<(Bound<'a>, Type)>,
+}
+
 /// Runs statements inside a transaction that somebody else began and will end.
 pub(super) struct PostgresConnection<'a> {
-    client: &'a mut postgres::Client,
+    client: &'a mut Client,
     prepared: &'a mut Prepared,
     naming: Naming,
     statements: &'a Statements,
     hints: Hints,
+    /// What is sent together with the next statement.
+    waiting: Vec<Waiting<'static>>,
     /// The first error of the server or the network: after one the transaction is lost.
     failure: Option<Failure>,
 }
@@ -46,7 +55,15 @@ pub(super) struct PostgresConnection<'a> {
 impl<'a> PostgresConnection<'a> {
     pub(super) fn new(session: &'a mut Session, naming: Naming, statements: &'a Statements) -> Self {
         let Session { client, prepared, .. } = session;
-        PostgresConnection { client, prepared, naming, statements, hints: Hints::NONE, failure: None }
+        PostgresConnection {
+            client,
+            prepared,
+            naming,
+            statements,
+            hints: Hints::NONE,
+            waiting: Vec::new(),
+            failure: None,
+        }
     }
 
     /// What the operation so far changed.
@@ -81,6 +98,28 @@ impl<'a> PostgresConnection<'a> {
         }
     }
 
+    /// Sends what waits for a next statement where there is none.
+    ///
+    /// # Errors
+    /// The server's.
+    pub(super) fn flush(&mut self) -> Result<()> {
+        if self.waiting.is_empty() { Ok(()) } else { self.query_all(&mut []) }
+    }
+
+    /// Sends statements together; returns the rows of each.
+    fn ask_all(&mut self, batch: &[Waiting<'_>]) -> Result<Vec<Vec<postgres::Row>>> {
+        let mut asked = Vec::with_capacity(batch.len());
+        for Waiting { sql, text, bound } in batch {
+            let statement = self.prepare(sql, text, bound).map_err(|error| self.fail(sql, &error))?;
+            let bound: Vec<(&Bound<'_>, Type)> =
+                bound.iter().map(|(value, kind)| (value, kind.clone())).collect();
+            asked.push(Asked { text, statement, bound });
+        }
+        self.client
+            .ask_all(asked)
+            .map_err(|(place, error)| self.fail(batch.get(place).map_or("", |failed| failed.sql), &error))
+    }
+
     fn each_row(
         &mut self,
         sql: &'static str,
@@ -89,14 +128,9 @@ impl<'a> PostgresConnection<'a> {
     ) -> std::result::Result<(), Met> {
         let text = self.statements.translate(sql);
         let bound = bind(&text, parameters);
-        let mut rows = match self.prepare(sql, &text, &bound).map_err(Met::Database)? {
-            Some(statement) => {
-                self.client.query_raw(&statement, bound.into_iter().map(|(value, _kind)| value))
-            }
-            None => self.client.query_typed_raw(&text, bound),
-        }
-        .map_err(Met::Database)?;
-        while let Some(row) = rows.next().map_err(Met::Database)? {
+        let statement = self.prepare(sql, &text, &bound).map_err(Met::Database)?;
+        let mut rows = self.client.ask(Asked { text: &text, statement, bound }).map_err(Met::Database)?;
+        while let Some(row) = self.client.next(&mut rows).map_err(Met::Database)? {
             on_row(&PostgresRow { row: &row }).map_err(Met::Reader)?;
         }
         Ok(())
@@ -137,6 +171,9 @@ impl Connection for PostgresConnection<'_> {
         parameters: &[Value<'_>],
         on_row: &mut dyn FnMut(&dyn Row) -> Result<()>,
     ) -> Result<()> {
+        if !self.waiting.is_empty() {
+            return self.query_all(&mut [Question { sql, parameters, on_row }]);
+        }
         match self.each_row(sql, parameters, on_row) {
             Ok(()) => Ok(()),
             Err(Met::Database(error)) => Err(self.fail(sql, &error)),
@@ -144,11 +181,37 @@ impl Connection for PostgresConnection<'_> {
         }
     }
 
+    fn query_all(&mut self, questions: &mut [Question<'_>]) -> Result<()> {
+        let mut batch: Vec<Waiting<'_>> = std::mem::take(&mut self.waiting);
+        let before = batch.len();
+        for Question { sql, parameters, .. } in &*questions {
+            let text = self.statements.translate(sql);
+            let bound = bind(&text, parameters);
+            batch.push(Waiting { sql, text, bound });
+        }
+        let answers = self.ask_all(&batch)?;
+        for (question, rows) in questions.iter_mut().zip(answers.iter().skip(before)) {
+            for row in rows {
+                (question.on_row)(&PostgresRow { row })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn execute_with_next(&mut self, sql: &'static str, parameters: &[Value<'_>]) -> Result<()> {
+        let text = self.statements.translate(sql);
+        let bound = bind(&text, parameters).into_iter().map(|(value, kind)| (value.into_owned(), kind));
+        self.waiting.push(Waiting { sql, bound: bound.collect(), text });
+        Ok(())
+    }
+
     fn execute(&mut self, sql: &'static str, parameters: &[Value<'_>]) -> Result<u64> {
+        self.flush()?;
         self.count(sql, parameters).map_err(|error| self.fail(sql, &error))
     }
 
     fn batch(&mut self, sql: &str) -> Result<()> {
+        self.flush()?;
         self.client.batch_execute(sql).map_err(|error| self.fail(sql, &error))
     }
 
@@ -275,6 +338,20 @@ impl fmt::Debug for Bound<'_> {
             Bound::Text(text) => write!(formatter, "a text of {} bytes", text.len()),
             Bound::Integers(values) => values.fmt(formatter),
             Bound::Texts(values) => write!(formatter, "{} texts", values.len()),
+        }
+    }
+}
+
+impl Bound<'_> {
+    fn into_owned(self) -> Bound<'static> {
+        let owned = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
+        match self {
+            Bound::Null => Bound::Null,
+            Bound::Integer(value) => Bound::Integer(value),
+            Bound::Real(value) => Bound::Real(value),
+            Bound::Text(text) => Bound::Text(owned(text)),
+            Bound::Integers(values) => Bound::Integers(values),
+            Bound::Texts(values) => Bound::Texts(values.into_iter().map(|text| text.map(owned)).collect()),
         }
     }
 }

@@ -88,7 +88,8 @@ fn look(sessions: &Sessions, signals: &Signals, ended: &Receiver<()>) {
             asked_ms = Some(now_ms);
             let operation = "read the database's clock";
             let told = sessions.connection(operation).and_then(|mut session| {
-                lead(&sessions.clock, &mut session.client).inspect_err(|_error| session.discard())
+                lead(&sessions.clock, |question| session.client.query_typed(question, &[]))
+                    .inspect_err(|_error| session.discard())
             });
             if let Err(error) = told {
                 tracing::debug!(%error, "the clock goes on by itself");
@@ -133,7 +134,7 @@ fn listen(
         }
         if now_ms - asked_ms >= CLOCK_TICK_MS {
             asked_ms = now_ms;
-            lead(&sessions.clock, &mut client)?;
+            lead(&sessions.clock, |question| client.query_typed(question, &[]))?;
         }
     }
 }

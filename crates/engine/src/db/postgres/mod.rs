@@ -6,6 +6,7 @@
 
 mod address;
 mod announce;
+mod client;
 mod connection;
 mod error;
 mod listen;

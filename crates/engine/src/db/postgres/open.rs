@@ -1,5 +1,6 @@
 //! Opens a database on a server: what it is, what it allows, and its tables.
 
+use super::client::{Client, Unconnected};
 use super::connection::PostgresConnection;
 use super::error::from_postgres;
 use super::prepared::Naming;
@@ -18,12 +19,14 @@ const MIGRATION_LOCK: i64 = 0x0077_696e_646c_6173;
 /// Connects, checks the server, and brings the tables to the version that this program knows.
 pub(super) fn open(address: &PostgresAddress, options: &PostgresOptions) -> Result<Sessions> {
     // The pool would only say that it waited in vain: the first connection is made by hand.
-    let mut client = address
-        .config()
-        .connect(address.tls())
-        .map_err(|error| Error::unavailable(OPENING, address.explain(&error)))?;
+    let mut client = Client::connect(address).map_err(|error| match error {
+        Unconnected::Server(error) => Error::unavailable(OPENING, address.explain(&error)),
+        Unconnected::Machine(error) => {
+            Error::unavailable(OPENING, Unavailable::CannotOpen(error.to_string()))
+        }
+    })?;
     let is_asynchronous = check_server(&mut client)?;
-    lead(&options.clock, &mut client)?;
+    lead(&options.clock, |question| client.query_typed(question, &[]))?;
     drop(client);
     let PostgresOptions { durability, mode, clock, random } = options;
     let sessions = Sessions::new(address, clock, random, *durability, is_asynchronous)?;
@@ -41,7 +44,7 @@ pub(super) fn open(address: &PostgresAddress, options: &PostgresOptions) -> Resu
     Ok(sessions)
 }
 
-fn check_server(client: &mut postgres::Client) -> Result<IsAsynchronous> {
+fn check_server(client: &mut Client) -> Result<IsAsynchronous> {
     let row = client
         .query_typed(
             "SELECT CAST(current_setting('server_version_num') AS BIGINT), current_setting('server_version'),
@@ -66,10 +69,12 @@ fn check_server(client: &mut postgres::Client) -> Result<IsAsynchronous> {
 }
 
 /// Sets a led clock by the server's. The answer was on its way for half of the time at most.
-pub(super) fn lead(clock: &Clock, client: &mut postgres::Client) -> Result<()> {
+pub(super) fn lead(
+    clock: &Clock,
+    ask: impl FnOnce(&str) -> std::result::Result<Vec<postgres::Row>, postgres::Error>,
+) -> Result<()> {
     let asked_ms = clock.monotonic_ms();
-    let rows = client
-        .query_typed("SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)", &[])
+    let rows = ask("SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)")
         .map_err(|error| from_postgres("read the database's clock", &error))?;
     let answered_ms = clock.monotonic_ms();
     if let Some(row) = rows.first() {

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use postgres::Statement;
 use postgres::types::Type;
 
+use super::client::Client;
 use super::session::Purpose;
 use super::sizes::Sizes;
 
@@ -75,7 +76,7 @@ impl Prepared {
     /// The server's.
     pub(super) fn statement(
         &mut self,
-        client: &mut postgres::Client,
+        client: &mut Client,
         sql: &'static str,
         translated: &str,
         types: &[Type],
@@ -91,7 +92,7 @@ impl Prepared {
     }
 
     /// Forgets what was planned for much smaller tables: it is prepared anew when it is used.
-    fn look(&mut self, client: &mut postgres::Client, sql: &str) -> Result<(), postgres::Error> {
+    fn look(&mut self, client: &mut Client, sql: &str) -> Result<(), postgres::Error> {
         let Some(now_ms) = self.look_due_ms.filter(|_now_ms| Sizes::concern(sql)) else { return Ok(()) };
         let now = Sizes::ask(client, &self.question)?;
         if self.sizes.have_grown(now) {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use postgres::{SimpleQueryMessage, SimpleQueryRow};
 
 use super::PostgresAddress;
+use super::client::{Client, Unconnected};
 use super::connection::Statements;
 use super::error::{Failure, from_postgres};
 use super::prepared::{Naming, Prepared};
@@ -79,7 +80,7 @@ pub(super) struct Connector {
 pub(super) struct Session {
     /// Closed before its statements go: they would else be closed one by one, behind a pooler in a session of
     /// somebody else.
-    pub(super) client: postgres::Client,
+    pub(super) client: Client,
     pub(super) prepared: Prepared,
     /// What this connection alone has written into the server's session when it was made.
     mark: String,
@@ -103,10 +104,10 @@ impl Session {
 
 impl r2d2::ManageConnection for Connector {
     type Connection = Session;
-    type Error = postgres::Error;
+    type Error = Unconnected;
 
-    fn connect(&self) -> std::result::Result<Session, postgres::Error> {
-        let mut client = self.address.config().connect(self.address.tls())?;
+    fn connect(&self) -> std::result::Result<Session, Unconnected> {
+        let mut client = Client::connect(&self.address)?;
         let mark = format!("{}-{}", self.sender, self.connections.fetch_add(1, Ordering::Relaxed));
         let exchange = format!(
             "SELECT current_setting('{MARK}', true) AS session; SELECT set_config('{MARK}', '{mark}', false)"
@@ -120,7 +121,7 @@ impl r2d2::ManageConnection for Connector {
         Ok(Session { client, prepared: Prepared::new(self.address.schema()), mark, is_spent: false })
     }
 
-    fn is_valid(&self, _session: &mut Session) -> std::result::Result<(), postgres::Error> {
+    fn is_valid(&self, _session: &mut Session) -> std::result::Result<(), Unconnected> {
         // Not asked: beginning a transaction tells.
         Ok(())
     }

@@ -5,6 +5,8 @@
 //! the tables are, and plans are made anew when one has doubled. The answer waits for whoever has locked one of the
 //! tables, so it is asked for only by what is about to use them: a lease is renewed while a migration takes long.
 
+use super::client::Client;
+
 /// Tables that grow with the work.
 const TABLES: [&str; 4] = ["jobs", "runs", "job_dependencies", "schedules"];
 /// Below that all sizes are one.
@@ -34,7 +36,7 @@ impl Sizes {
     ///
     /// # Errors
     /// The server's.
-    pub(super) fn ask(client: &mut postgres::Client, question: &str) -> Result<Sizes, postgres::Error> {
+    pub(super) fn ask(client: &mut Client, question: &str) -> Result<Sizes, postgres::Error> {
         let rows = client.query_typed(question, &[])?;
         rows.first().map_or(Ok(Sizes::default()), |row| row.try_get(0).map(Sizes::read))
     }

@@ -94,7 +94,8 @@ fn run(
     let Begun { mut session, number, naming } =
         sessions.begin(name, purpose, naming).map_err(|error| Broken { error, failure: None })?;
     let mut connection = PostgresConnection::new(&mut session, naming, &sessions.statements);
-    let result = catch_unwind(AssertUnwindSafe(|| operation(&mut connection)));
+    let result =
+        catch_unwind(AssertUnwindSafe(|| operation(&mut connection).and_then(|()| connection.flush())));
     let (hints, failure) = (connection.hints(), connection.failure());
     let error = match (result, failure) {
         (Ok(Ok(())), None) => return commit(sessions, session, name, number).map(|()| hints),

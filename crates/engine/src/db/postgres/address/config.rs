@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use postgres::Config;
-use postgres::config::{ChannelBinding, SslMode, TargetSessionAttrs};
+use tokio_postgres::Config;
+use tokio_postgres::config::{ChannelBinding, SslMode, TargetSessionAttrs};
 
 use super::AddressError;
 use super::hosts::{Place, Server};

@@ -35,7 +35,7 @@ const SCHEMA_MAX_BYTES: usize = 40;
 /// A database on a server, as a user names it. Shown, it has no password.
 #[derive(Clone)]
 pub struct PostgresAddress {
-    config: postgres::Config,
+    config: tokio_postgres::Config,
     connector: MakeRustlsConnect,
     trust: Trust,
     servers: Vec<Server>,
@@ -129,7 +129,12 @@ impl PostgresAddress {
     /// How to connect, complete.
     #[must_use]
     pub fn config(&self) -> postgres::Config {
-        self.config.clone()
+        self.config.clone().into()
+    }
+
+    /// The same for the asynchronous client.
+    pub(super) fn client_config(&self) -> &tokio_postgres::Config {
+        &self.config
     }
 
     /// How to encrypt. A clone for each connection costs next to nothing.

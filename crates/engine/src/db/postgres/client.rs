@@ -1,0 +1,186 @@
+//! A connection to a server on a thread that waits: the asynchronous client, and the small runtime that drives it.
+//!
+//! The client that waits by itself sends one statement after the other's answer. This one can send several whose
+//! answers do not depend on each other, so that they cost one round trip.
+
+use std::cell::Cell;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+
+use futures_util::TryStreamExt;
+use futures_util::future::try_join_all;
+use postgres::types::{BorrowToSql, ToSql, Type};
+use postgres::{Error, Row, SimpleQueryMessage, Statement};
+use tokio::runtime::{Builder, Runtime};
+use tokio_postgres::{AsyncMessage, RowStream};
+
+use super::PostgresAddress;
+
+/// Why there is no connection.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Unconnected {
+    /// The operating system's: no more files, for example.
+    #[error(transparent)]
+    Machine(#[from] std::io::Error),
+    #[error(transparent)]
+    Server(#[from] Error),
+}
+
+/// What the server sends, piece by piece.
+type Messages = Box<dyn FnMut(&mut Context<'_>) -> Poll<Option<Result<AsyncMessage, Error>>> + Send>;
+
+/// A connection. Its methods return when the server has answered.
+pub(super) struct Client {
+    /// Dropped first: then the wire says goodbye.
+    inner: tokio_postgres::Client,
+    wire: Wire,
+}
+
+/// A statement that is sent together with others.
+pub(super) struct Asked<'a, P> {
+    pub(super) text: &'a str,
+    /// Where it has a name.
+    pub(super) statement: Option<Statement>,
+    pub(super) bound: Vec<(P, Type)>,
+}
+
+impl Client {
+    /// Connects.
+    ///
+    /// # Errors
+    /// The machine's or the server's.
+    pub(super) fn connect(address: &PostgresAddress) -> Result<Client, Unconnected> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let (inner, mut connection) = runtime.block_on(address.client_config().connect(address.tls()))?;
+        let messages: Messages = Box::new(move |context| connection.poll_message(context));
+        Ok(Client { inner, wire: Wire { runtime, messages } })
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.inner.is_closed()
+    }
+
+    pub(super) fn simple_query(&mut self, text: &str) -> Result<Vec<SimpleQueryMessage>, Error> {
+        self.wire.run(self.inner.simple_query(text))
+    }
+
+    pub(super) fn batch_execute(&mut self, text: &str) -> Result<(), Error> {
+        self.wire.run(self.inner.batch_execute(text))
+    }
+
+    pub(super) fn prepare_typed(&mut self, text: &str, types: &[Type]) -> Result<Statement, Error> {
+        self.wire.run(self.inner.prepare_typed(text, types))
+    }
+
+    pub(super) fn query_typed(
+        &mut self,
+        text: &str,
+        parameters: &[(&(dyn ToSql + Sync), Type)],
+    ) -> Result<Vec<Row>, Error> {
+        self.wire.run(self.inner.query_typed(text, parameters))
+    }
+
+    pub(super) fn execute(
+        &mut self,
+        statement: &Statement,
+        parameters: &[&(dyn ToSql + Sync)],
+    ) -> Result<u64, Error> {
+        self.wire.run(self.inner.execute(statement, parameters))
+    }
+
+    pub(super) fn execute_typed(
+        &mut self,
+        text: &str,
+        parameters: &[(&(dyn ToSql + Sync), Type)],
+    ) -> Result<u64, Error> {
+        self.wire.run(self.inner.execute_typed(text, parameters))
+    }
+
+    /// Sends a statement, whose rows are then read with [`Client::next`].
+    pub(super) fn ask<P: BorrowToSql>(&mut self, asked: Asked<'_, P>) -> Result<Rows, Error> {
+        self.wire.run(send(&self.inner, asked)).map(|stream| Rows(Box::pin(stream)))
+    }
+
+    pub(super) fn next(&mut self, rows: &mut Rows) -> Result<Option<Row>, Error> {
+        self.wire.run(rows.0.try_next())
+    }
+
+    /// Sends statements together, and returns the rows of each. They are executed in this order.
+    ///
+    /// # Errors
+    /// That of the first that failed, with its place.
+    pub(super) fn ask_all<P: BorrowToSql>(
+        &mut self,
+        asked: Vec<Asked<'_, P>>,
+    ) -> Result<Vec<Vec<Row>>, (usize, Error)> {
+        let failed = Cell::new(0);
+        let inner = &self.inner;
+        let works = asked.into_iter().enumerate().map(|(place, asked)| {
+            let failed = &failed;
+            async move {
+                let rows = async { send(inner, asked).await?.try_collect().await };
+                rows.await.inspect_err(|_error| failed.set(place))
+            }
+        });
+        self.wire.run(try_join_all(works)).map_err(|error| (failed.get(), error))
+    }
+}
+
+/// The rows of an answer that is still coming.
+pub(super) struct Rows(Pin<Box<RowStream>>);
+
+async fn send<P: BorrowToSql>(
+    client: &tokio_postgres::Client,
+    Asked { text, statement, bound }: Asked<'_, P>,
+) -> Result<RowStream, Error> {
+    match statement {
+        Some(statement) => client.query_raw(&statement, bound.into_iter().map(|(value, _kind)| value)).await,
+        None => client.query_typed_raw(text, bound).await,
+    }
+}
+
+struct Wire {
+    runtime: Runtime,
+    messages: Messages,
+}
+
+impl Wire {
+    /// Carries messages both ways until a work is done.
+    fn run<T>(&mut self, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        let Wire { runtime, messages } = self;
+        let mut work = pin!(work);
+        runtime.block_on(poll_fn(|context| {
+            while let Poll::Ready(Some(message)) = messages(context) {
+                match message {
+                    Ok(message) => log(&message),
+                    // What is waited for will not come.
+                    Err(error) => return Poll::Ready(Err(error)),
+                }
+            }
+            work.as_mut().poll(context)
+        }))
+    }
+}
+
+impl Drop for Wire {
+    /// Nobody sends any more: the server is told so.
+    fn drop(&mut self) {
+        let Wire { runtime, messages } = self;
+        runtime.block_on(poll_fn(|context| {
+            loop {
+                match messages(context) {
+                    Poll::Ready(Some(Ok(_message))) => {}
+                    Poll::Ready(Some(Err(_)) | None) => return Poll::Ready(()),
+                    Poll::Pending => return Poll::Pending,
+                }
+            }
+        }));
+    }
+}
+
+fn log(message: &AsyncMessage) {
+    if let AsyncMessage::Notice(notice) = message {
+        tracing::debug!("{}: {}", notice.severity(), notice.message());
+    }
+}
