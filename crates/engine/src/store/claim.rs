@@ -7,12 +7,12 @@ use windlass_workflow::OnInterrupt;
 
 use super::abilities::Abilities;
 use super::finish::{Finish, finish};
-use super::lanes::{Claimable, Place, claimable, has_claimable, is_for};
+use super::lanes::{Claimable, LANE_HEADS, Place, claimable, has_claimable, is_for, read_head};
 use super::limits;
 use super::promotion::{Ready, release};
 use super::{Store, json_ids};
 use crate::clock::Clock;
-use crate::db::{Connection, Row, Value, all};
+use crate::db::{Connection, Question, Row, Value, all};
 use crate::error::Result;
 use crate::signal::Hints;
 use crate::status::{JobStatus, WorkerStatus};
@@ -177,13 +177,28 @@ fn claim_among(
     in_hand: &[Place],
     clock: &Clock,
 ) -> Result<Claims> {
-    let Some(instances) = instances_if_alive(connection, request.worker_id)? else {
-        return Ok(Claims::Fenced);
+    let (mut owner, mut heads) = (Owner::default(), Vec::new());
+    let look =
+        Question { sql: OWNER, parameters: &[request.worker_id.into()], on_row: &mut |row| owner.read(row) };
+    let find = Question {
+        sql: LANE_HEADS,
+        parameters: &[],
+        on_row: &mut |row| {
+            heads.push(read_head(row)?);
+            Ok(())
+        },
     };
+    match &request.scope {
+        Scope::Everything | Scope::Queues(_) if request.limit > 0 => {
+            connection.query_all(&mut [look, find])?;
+        }
+        Scope::Everything | Scope::Queues(_) | Scope::Runs(_) => connection.query_all(&mut [look])?,
+    }
+    let Some(instances) = owner.instances_if_alive() else { return Ok(Claims::Fenced) };
     if request.limit == 0 {
         return Ok(Claims::Jobs(Vec::new()));
     }
-    let Claimable { places, limited } = claimable(connection, request, in_hand, clock.now_ms())?;
+    let Claimable { places, limited } = claimable(connection, request, in_hand, heads, clock.now_ms())?;
     if places.is_empty() {
         return Ok(Claims::Jobs(Vec::new()));
     }
@@ -229,28 +244,35 @@ struct Instance {
     name: String,
 }
 
-/// The names of this database, the last one first; `None` when the worker is fenced.
-fn instances_if_alive(connection: &mut dyn Connection, worker_id: i64) -> Result<Option<Vec<Instance>>> {
-    // Whoever wants to fence this worker waits until the claim is committed, and then finds its jobs.
-    let rows = all(
-        connection,
-        "SELECT worker.status, instances.first_job_id, instances.instance
-         FROM (SELECT status FROM workers WHERE id = $1 {share}) AS worker CROSS JOIN instances",
-        &[worker_id.into()],
-        |row| {
-            let instance = Instance { first_job_id: row.integer(1)?, name: row.text(2)? };
-            Ok((row.parsed(0, WorkerStatus::parse)?, instance))
-        },
-    )?;
-    let status = rows.first().map(|(status, _instance)| *status);
-    Ok(match status {
-        Some(WorkerStatus::Alive | WorkerStatus::Draining) => {
-            let mut instances: Vec<Instance> = rows.into_iter().map(|(_status, instance)| instance).collect();
-            instances.sort_unstable_by_key(|instance| Reverse(instance.first_job_id));
-            Some(instances)
+/// Reads who claims, and keeps others from fencing it: whoever wants to waits until the claim is committed, and then
+/// finds its jobs.
+const OWNER: &str = "SELECT worker.status, instances.first_job_id, instances.instance
+     FROM (SELECT status FROM workers WHERE id = $1 {share}) AS worker CROSS JOIN instances";
+
+/// Who claims, and the names of the database in which it does.
+#[derive(Default)]
+struct Owner {
+    status: Option<WorkerStatus>,
+    instances: Vec<Instance>,
+}
+
+impl Owner {
+    fn read(&mut self, row: &dyn Row) -> Result<()> {
+        self.status = Some(row.parsed(0, WorkerStatus::parse)?);
+        self.instances.push(Instance { first_job_id: row.integer(1)?, name: row.text(2)? });
+        Ok(())
+    }
+
+    /// The names, the last one first; `None` when the worker is fenced.
+    fn instances_if_alive(mut self) -> Option<Vec<Instance>> {
+        match self.status {
+            Some(WorkerStatus::Alive | WorkerStatus::Draining) => {
+                self.instances.sort_unstable_by_key(|instance| Reverse(instance.first_job_id));
+                Some(self.instances)
+            }
+            Some(WorkerStatus::Stopped | WorkerStatus::Dead) | None => None,
         }
-        Some(WorkerStatus::Stopped | WorkerStatus::Dead) | None => None,
-    })
+    }
 }
 
 /// Fails the jobs whose rows no executor can take, in the transaction that took them; returns the

@@ -173,11 +173,10 @@ fn lock_runs(connection: &mut dyn Connection, mut run_ids: Vec<i64>) -> Result<(
     if !connection.dialect().has_many_writers() || run_ids.is_empty() {
         return Ok(());
     }
-    connection.execute(
+    connection.execute_with_next(
         "SELECT id FROM runs WHERE id {in $1} ORDER BY id {wait}",
         &[(&json_ids(&run_ids)).into()],
-    )?;
-    Ok(())
+    )
 }
 
 /// The same for the runs of some jobs of which nothing else is known.

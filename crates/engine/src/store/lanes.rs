@@ -46,18 +46,20 @@ pub(super) struct Claimable {
 }
 
 /// The most urgent claimable jobs, kept from other transactions, over all lanes of the request and what this
-/// transaction has `in_hand`: jobs of queues without rules that are for the request.
+/// transaction has `in_hand`: jobs of queues without rules that are for the request. `heads` are those of all lanes,
+/// unless it names runs.
 pub(super) fn claimable(
     connection: &mut dyn Connection,
     request: &ClaimRequest,
     in_hand: &[Place],
+    mut heads: Vec<Head>,
     now_ms: i64,
 ) -> Result<Claimable> {
     let mut selection = Selection::new(request, Counting::Locked, now_ms);
     selection.choose(in_hand);
     match &request.scope {
         Scope::Everything | Scope::Queues(_) => {
-            let heads = lane_heads(connection)?;
+            heads.sort_unstable_by_key(|head| head.place);
             selection.count(connection, &heads, &heads)?;
             let mut locked = in_hand.len();
             for head in heads.iter().filter(|head| is_for(request, head)) {
@@ -311,14 +313,10 @@ pub(super) fn is_for(request: &ClaimRequest, head: &Head) -> bool {
     takes_queue && request.abilities.check(&head.kind, &head.requires, head.version).is_ok()
 }
 
-/// The head of each lane, the most urgent first.
-fn lane_heads(connection: &mut dyn Connection) -> Result<Vec<Head>> {
-    // Steps from lane to lane by one seek each, never over the rows of a lane. SQLite compares lists of columns
-    // by an index only with what has no affinity of its own, hence `coalesce`; and it begins at what is equal
-    // whatever the operator, hence the next version.
-    let mut heads = all(
-        connection,
-        "WITH RECURSIVE heads (id) AS (
+/// Finds the head of each lane, which [`read_head`] reads. It steps from lane to lane by one seek each, never over the
+/// rows of a lane. SQLite compares lists of columns by an index only with what has no affinity of its own, hence
+/// `coalesce`; and it begins at what is equal whatever the operator, hence the next version.
+pub(super) const LANE_HEADS: &str = "WITH RECURSIVE heads (id) AS (
              SELECT (SELECT id FROM jobs WHERE status = 'PENDING' AND kind > ''
                      ORDER BY queue, kind, requires, version, {rank}, id LIMIT 1)
              UNION ALL
@@ -335,10 +333,11 @@ fn lane_heads(connection: &mut dyn Connection) -> Result<Vec<Head>> {
                 (SELECT count(*) FROM queues
                  WHERE name = jobs.queue
                    AND (paused_at IS NOT NULL OR max_running IS NOT NULL OR rate_jobs IS NOT NULL OR fifo = 1))
-         FROM jobs WHERE id IN (SELECT id FROM found)",
-        &[],
-        read_head,
-    )?;
+         FROM jobs WHERE id IN (SELECT id FROM found)";
+
+/// The head of each lane, the most urgent first.
+fn lane_heads(connection: &mut dyn Connection) -> Result<Vec<Head>> {
+    let mut heads = all(connection, LANE_HEADS, &[], read_head)?;
     heads.sort_unstable_by_key(|head| head.place);
     Ok(heads)
 }

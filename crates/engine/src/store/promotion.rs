@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use super::admission::admit;
 use super::json_ids;
 use super::lanes::{Head, read_head};
-use crate::db::{Connection, Value};
+use crate::db::{Connection, Row, Value};
 use crate::error::Result;
 
 /// A child that waits for nobody any more, and is BLOCKED until it is taken or released.
@@ -56,16 +56,43 @@ struct Decision {
     ready: Vec<Ready>,
 }
 
-/// Counts ended parents off their children. O(1) an edge.
-pub(super) fn promote_children(
-    connection: &mut dyn Connection,
-    parents: &[i64],
-    now_ms: i64,
-) -> Result<Promoted> {
-    if parents.is_empty() {
-        return Ok(Promoted::default());
+/// Finds the children of parents that ended, which [`Children`] reads.
+pub(super) const CHILDREN: &str =
+    "SELECT jobs.id, {rank}, jobs.queue, jobs.kind, jobs.requires, jobs.version,
+                CASE WHEN jobs.queue IN (SELECT name FROM queues
+                                         WHERE paused_at IS NOT NULL OR max_running IS NOT NULL
+                                            OR rate_jobs IS NOT NULL OR fifo = 1) THEN 1 ELSE 0 END,
+                jobs.blocked_by, jobs.concurrency_key, jobs.run_id
+         FROM job_dependencies AS edges CROSS JOIN jobs
+         WHERE edges.parent_id {in $1} AND {by jobs.id = edges.child_id} AND {guard jobs.status = 'BLOCKED'}";
+
+/// The children of parents that ended, by their ids.
+#[derive(Default)]
+pub(super) struct Children(BTreeMap<i64, Child>);
+
+impl Children {
+    /// Reads an edge to one of them.
+    pub(super) fn read(&mut self, row: &dyn Row) -> Result<()> {
+        let child_id = row.integer(0)?;
+        if let Some(child) = self.0.get_mut(&child_id) {
+            child.ended += 1;
+            return Ok(());
+        }
+        let child = Child {
+            blocked_by: row.integer(7)?,
+            ended: 1,
+            concurrency_key: row.lossy_text(8)?,
+            run_id: row.optional_integer(9)?,
+            head: read_head(row)?,
+        };
+        self.0.insert(child_id, child);
+        Ok(())
     }
-    let Decision { blocked, waiting, wanted_keys, ready } = decide(children_of(connection, parents)?);
+}
+
+/// Counts ended parents off their children. O(1) an edge.
+pub(super) fn promote(connection: &mut dyn Connection, children: Children, now_ms: i64) -> Result<Promoted> {
+    let Decision { blocked, waiting, wanted_keys, ready } = decide(children.0);
     count_off(connection, &blocked, now_ms)?;
     unblock(connection, &waiting, now_ms)?;
     Ok(Promoted { claimable: admit(connection, &wanted_keys, now_ms)?, ready })
@@ -75,37 +102,6 @@ pub(super) fn promote_children(
 pub(super) fn release(connection: &mut dyn Connection, ready: &[Ready], now_ms: i64) -> Result<()> {
     let ids: Vec<i64> = ready.iter().map(|ready| ready.head.place.id).collect();
     unblock(connection, &ids, now_ms)
-}
-
-fn children_of(connection: &mut dyn Connection, parents: &[i64]) -> Result<BTreeMap<i64, Child>> {
-    let mut children: BTreeMap<i64, Child> = BTreeMap::new();
-    connection.query(
-        "SELECT jobs.id, {rank}, jobs.queue, jobs.kind, jobs.requires, jobs.version,
-                CASE WHEN jobs.queue IN (SELECT name FROM queues
-                                         WHERE paused_at IS NOT NULL OR max_running IS NOT NULL
-                                            OR rate_jobs IS NOT NULL OR fifo = 1) THEN 1 ELSE 0 END,
-                jobs.blocked_by, jobs.concurrency_key, jobs.run_id
-         FROM job_dependencies AS edges CROSS JOIN jobs
-         WHERE edges.parent_id {in $1} AND {by jobs.id = edges.child_id} AND {guard jobs.status = 'BLOCKED'}",
-        &[(&json_ids(parents)).into()],
-        &mut |row| {
-            let child_id = row.integer(0)?;
-            if let Some(child) = children.get_mut(&child_id) {
-                child.ended += 1;
-                return Ok(());
-            }
-            let child = Child {
-                blocked_by: row.integer(7)?,
-                ended: 1,
-                concurrency_key: row.lossy_text(8)?,
-                run_id: row.optional_integer(9)?,
-                head: read_head(row)?,
-            };
-            children.insert(child_id, child);
-            Ok(())
-        },
-    )?;
-    Ok(children)
 }
 
 fn decide(children: BTreeMap<i64, Child>) -> Decision {
@@ -130,20 +126,19 @@ fn count_off(connection: &mut dyn Connection, blocked: &[(i64, i64)], now_ms: i6
     }
     let news: Vec<[Value<'_>; 2]> =
         blocked.iter().map(|(child_id, ended)| [(*child_id).into(), (*ended).into()]).collect();
-    connection.execute(
+    connection.execute_with_next(
         "UPDATE jobs SET blocked_by = jobs.blocked_by - news.ended, updated_at = $2
          FROM {rows $1: id integer, ended integer} AS news
          WHERE {by jobs.id = news.id} AND {guard jobs.status = 'BLOCKED'}",
         &[Value::rows(&news), now_ms.into()],
-    )?;
-    Ok(())
+    )
 }
 
 fn unblock(connection: &mut dyn Connection, ids: &[i64], now_ms: i64) -> Result<()> {
     if ids.is_empty() {
         return Ok(());
     }
-    connection.execute(
+    connection.execute_with_next(
         "UPDATE jobs
          SET blocked_by = 0,
              status = CASE WHEN concurrency_key IS NOT NULL THEN 'WAITING' ELSE 'PENDING' END,
@@ -151,8 +146,7 @@ fn unblock(connection: &mut dyn Connection, ids: &[i64], now_ms: i64) -> Result<
              updated_at = $2
          WHERE id {in $1} AND {guard status = 'BLOCKED'}",
         &[(&json_ids(ids)).into(), now_ms.into()],
-    )?;
-    Ok(())
+    )
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use super::json_ids;
-use super::promotion::{Promoted, promote_children};
-use crate::db::{Connection, Value, all};
+use super::promotion::{CHILDREN, Children, Promoted, promote};
+use crate::db::{Connection, Question, Row, Value, all};
 use crate::error::Result;
 use crate::signal::Hints;
 use crate::status::{JobStatus, RunStatus};
@@ -64,8 +64,23 @@ pub(super) fn settle(connection: &mut dyn Connection, ended: &[Ended], now_ms: i
         };
         counts.entry(run_id).or_default().add(delta);
     }
-    let promoted = promote_children(connection, &satisfied, now_ms)?;
-    Ok(Settled { ended_runs: count_down(connection, &counts, now_ms)?, promoted })
+    let (mut children, mut over) = (Children::default(), Vec::new());
+    let (parents, news) = (json_ids(&satisfied), news_of(&counts));
+    let find =
+        Question { sql: CHILDREN, parameters: &[(&parents).into()], on_row: &mut |row| children.read(row) };
+    let count = Question {
+        sql: COUNT_DOWN,
+        parameters: &[Value::rows(&news), now_ms.into()],
+        on_row: &mut |row| read_over(row, &mut over),
+    };
+    match (satisfied.is_empty(), counts.is_empty()) {
+        (false, false) => connection.query_all(&mut [find, count])?,
+        (false, true) => connection.query_all(&mut [find])?,
+        (true, false) => connection.query_all(&mut [count])?,
+        (true, true) => {}
+    }
+    let ended_runs = decide_runs(connection, &over, now_ms)?;
+    Ok(Settled { ended_runs, promoted: promote(connection, children, now_ms)? })
 }
 
 /// What the end of a job means for its children.
@@ -136,6 +151,33 @@ pub(super) fn skip_descendants(
     Ok(i64::try_from(skipped).unwrap_or(i64::MAX))
 }
 
+/// Counts finished jobs off their runs.
+const COUNT_DOWN: &str = "UPDATE runs
+         SET unfinished_jobs = CASE WHEN runs.unfinished_jobs > news.finished
+                                    THEN runs.unfinished_jobs - news.finished ELSE 0 END,
+             failed_jobs = runs.failed_jobs + news.failed,
+             updated_at = $2
+         {from} {rows $1: id integer, finished integer, failed integer} AS news
+         {where} {by runs.id = news.id} AND {guard runs.status IN ('PENDING', 'RUNNING')}
+         {returning} runs.id,
+                   {after runs.unfinished_jobs: CASE WHEN runs.unfinished_jobs > news.finished
+                                                     THEN runs.unfinished_jobs - news.finished ELSE 0 END}";
+
+fn news_of(counts: &BTreeMap<i64, RunDelta>) -> Vec<[Value<'static>; 3]> {
+    counts
+        .iter()
+        .map(|(run_id, delta)| [(*run_id).into(), delta.finished.into(), delta.failed.into()])
+        .collect()
+}
+
+/// Notes a run whose last job is finished.
+fn read_over(row: &dyn Row, over: &mut Vec<i64>) -> Result<()> {
+    if row.integer(1)? == 0 {
+        over.push(row.integer(0)?);
+    }
+    Ok(())
+}
+
 /// Counts finished jobs off their runs, and decides the runs whose last job is finished.
 pub(super) fn count_down(
     connection: &mut dyn Connection,
@@ -145,30 +187,9 @@ pub(super) fn count_down(
     if counts.is_empty() {
         return Ok(Vec::new());
     }
-    let news: Vec<[Value<'_>; 3]> = counts
-        .iter()
-        .map(|(run_id, delta)| [(*run_id).into(), delta.finished.into(), delta.failed.into()])
-        .collect();
-    let mut over = Vec::new();
-    connection.query(
-        "UPDATE runs
-         SET unfinished_jobs = CASE WHEN runs.unfinished_jobs > news.finished
-                                    THEN runs.unfinished_jobs - news.finished ELSE 0 END,
-             failed_jobs = runs.failed_jobs + news.failed,
-             updated_at = $2
-         {from} {rows $1: id integer, finished integer, failed integer} AS news
-         {where} {by runs.id = news.id} AND {guard runs.status IN ('PENDING', 'RUNNING')}
-         {returning} runs.id,
-                   {after runs.unfinished_jobs: CASE WHEN runs.unfinished_jobs > news.finished
-                                                     THEN runs.unfinished_jobs - news.finished ELSE 0 END}",
-        &[Value::rows(&news), now_ms.into()],
-        &mut |row| {
-            if row.integer(1)? == 0 {
-                over.push(row.integer(0)?);
-            }
-            Ok(())
-        },
-    )?;
+    let (news, mut over) = (news_of(counts), Vec::new());
+    connection
+        .query(COUNT_DOWN, &[Value::rows(&news), now_ms.into()], &mut |row| read_over(row, &mut over))?;
     decide_runs(connection, &over, now_ms)
 }
 

@@ -1,9 +1,10 @@
-//! Stands before a PostgreSQL server and counts how often it says that it has answered.
+//! Stands before a PostgreSQL server and counts round trips: how often it answers what it was asked since its last
+//! answer. Statements that are sent together are one.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use postgres::config::Host;
@@ -52,7 +53,7 @@ impl Proxy {
         self.address.clone()
     }
 
-    /// How often the server has answered so far.
+    /// How often the server was waited for so far.
     pub(crate) fn answers(&self) -> u64 {
         self.answers.load(Ordering::SeqCst)
     }
@@ -62,21 +63,41 @@ fn connect(client: TcpStream, server: TcpStream, answers: &Arc<AtomicU64>) -> io
     client.set_nodelay(true)?;
     server.set_nodelay(true)?;
     let (mut from_client, mut to_server) = (client.try_clone()?, server.try_clone()?);
+    let is_asked = Arc::new(AtomicBool::new(false));
+    let asking = Arc::clone(&is_asked);
     thread::spawn(move || {
         // A connection that ends does so on both sides.
-        let _ended = io::copy(&mut from_client, &mut to_server);
+        let _ended = pass_on(&mut from_client, &mut to_server, &asking);
         let _gone = to_server.shutdown(Shutdown::Both);
     });
     let answers = Arc::clone(answers);
     thread::spawn(move || {
-        let _ended = forward(&server, &client, &answers);
+        let _ended = forward(&server, &client, &is_asked, &answers);
         let _gone = client.shutdown(Shutdown::Both);
     });
     Ok(())
 }
 
+/// As the bytes come: what is sent together comes together.
+fn pass_on(client: &mut TcpStream, server: &mut TcpStream, is_asked: &AtomicBool) -> io::Result<()> {
+    let mut buffer = vec![0; 1 << 20];
+    loop {
+        let count = client.read(&mut buffer)?;
+        if count == 0 {
+            return Ok(());
+        }
+        is_asked.store(true, Ordering::SeqCst);
+        server.write_all(&buffer[..count])?;
+    }
+}
+
 /// Message by message: a byte that says what it is, four that say how long it is with these four, the rest.
-fn forward(mut server: &TcpStream, mut client: &TcpStream, answers: &AtomicU64) -> io::Result<()> {
+fn forward(
+    mut server: &TcpStream,
+    mut client: &TcpStream,
+    is_asked: &AtomicBool,
+    answers: &AtomicU64,
+) -> io::Result<()> {
     let mut buffered = io::BufReader::new(&mut server);
     loop {
         let mut head = [0; 5];
@@ -85,7 +106,7 @@ fn forward(mut server: &TcpStream, mut client: &TcpStream, answers: &AtomicU64) 
         let mut message = head.to_vec();
         message.resize(1 + length as usize, 0);
         buffered.read_exact(&mut message[5..])?;
-        if head[0] == READY {
+        if head[0] == READY && is_asked.swap(false, Ordering::SeqCst) {
             answers.fetch_add(1, Ordering::SeqCst);
         }
         client.write_all(&message)?;
