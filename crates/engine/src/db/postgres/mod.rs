@@ -6,6 +6,7 @@
 
 mod address;
 mod announce;
+mod bound;
 mod client;
 mod connection;
 mod error;
