@@ -41,9 +41,9 @@ pub(crate) const ON_SERVER: [OnServer; 6] = [
     // Beginning, inserting, committing; and telling other processes, of several at once where it falls so.
     OnServer { work: Work::EnqueueOne, round_trips: 4.1 },
     OnServer { work: Work::EnqueueBatch, round_trips: 0.002 },
-    OnServer { work: Work::Drain, round_trips: 0.06 },
-    // Seven for a link: beginning, ending, what follows, promoting and looking, choosing, claiming, committing.
-    OnServer { work: Work::Chain, round_trips: 8.4 },
+    OnServer { work: Work::Drain, round_trips: 0.055 },
+    // Six for a link: beginning, ending, what follows for others, looking, claiming, committing.
+    OnServer { work: Work::Chain, round_trips: 7.4 },
     OnServer { work: Work::Fan, round_trips: 0.12 },
     OnServer { work: Work::Processes, round_trips: 6.5 },
 ];
