@@ -116,3 +116,18 @@ fn with(mut workflow: Workflow, change: impl FnOnce(&mut windlass_workflow::Job)
     change(&mut workflow.jobs[1]);
     workflow
 }
+
+/// Others of the run that come first are found also past those that may not go.
+#[test]
+fn what_became_ready_does_not_overtake_what_waits_behind_jobs_that_may_not_go() {
+    let bench = Bench::new();
+    let mut workflow = graph(vec![vec![], vec![0], vec![], vec![]]);
+    workflow.jobs[0].priority = 9;
+    workflow.jobs[2].priority = 3;
+    workflow.jobs[2].requires = vec!["gpu".to_owned()];
+    workflow.jobs[3].priority = 2;
+    let of_run: Ask = |worker, run| request(worker, Scope::Runs(vec![run]), 1);
+    let (run_id, taken) = hand_over(&bench, workflow, of_run);
+    assert_eq!(taken, [format!("{run_id}/j3")]);
+    assert_eq!(statuses(&bench, run_id)[1], JobStatus::Pending);
+}

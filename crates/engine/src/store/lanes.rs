@@ -208,7 +208,8 @@ impl<'r> Selection<'r> {
             }
             self.choose(&unlimited);
             let is_new = full.len() + unfit.len() > passed;
-            if heads.len() < self.limit || self.chosen.len() >= self.limit || !is_new {
+            let is_full = heads.last().is_none_or(|last| self.is_full_before(last.place));
+            if heads.len() < self.limit || is_full || !is_new {
                 break;
             }
             for passed in [&mut full, &mut unfit] {
@@ -255,9 +256,9 @@ impl<'r> Selection<'r> {
         })
     }
 
-    /// Nothing from this place on can be among the chosen.
+    /// Nothing from this place on can be added to the chosen.
     fn is_full_before(&self, place: Place) -> bool {
-        self.chosen.len() >= self.limit && self.chosen.last().is_some_and(|last| *last < place)
+        self.chosen.len() >= self.limit && self.chosen.last().is_some_and(|last| *last <= place)
     }
 
     fn add(&mut self, queue: &str, found: Vec<Place>) {
