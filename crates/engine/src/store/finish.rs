@@ -185,8 +185,9 @@ pub(super) fn lock_runs_of(connection: &mut dyn Connection, job_ids: &[i64]) -> 
         return Ok(());
     }
     connection.execute(
-        "WITH named AS MATERIALIZED (SELECT run_id FROM jobs WHERE id {in $1})
-         SELECT id FROM runs WHERE id IN (SELECT run_id FROM named) ORDER BY id {wait}",
+        "WITH named AS MATERIALIZED (SELECT DISTINCT run_id FROM jobs WHERE id {in $1})
+         SELECT runs.id FROM named CROSS JOIN runs WHERE {by runs.id = named.run_id}
+         ORDER BY named.run_id {wait}",
         &[(&json_ids(job_ids)).into()],
     )?;
     Ok(())

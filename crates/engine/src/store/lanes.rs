@@ -327,14 +327,14 @@ pub(super) const LANE_HEADS: &str = "WITH RECURSIVE heads (id) AS (
                            >= (coalesce(head.queue, ''), coalesce(head.kind, ''),
                                coalesce(head.requires, ''), coalesce(head.version, 0) + 1)
                      ORDER BY next.queue, next.kind, next.requires, next.version, {rank}, next.id LIMIT 1)
-             FROM heads JOIN jobs AS head ON head.id = heads.id
+             FROM heads JOIN jobs AS head ON {by head.id = heads.id}
          ),
          found (id) AS MATERIALIZED (SELECT id FROM heads WHERE id IS NOT NULL)
-         SELECT id, {rank}, queue, kind, requires, version,
+         SELECT jobs.id, {rank}, queue, kind, requires, version,
                 (SELECT count(*) FROM queues
                  WHERE name = jobs.queue
                    AND (paused_at IS NOT NULL OR max_running IS NOT NULL OR rate_jobs IS NOT NULL OR fifo = 1))
-         FROM jobs WHERE id IN (SELECT id FROM found)";
+         FROM found CROSS JOIN jobs WHERE {by jobs.id = found.id}";
 
 /// The head of each lane, the most urgent first.
 fn lane_heads(connection: &mut dyn Connection) -> Result<Vec<Head>> {

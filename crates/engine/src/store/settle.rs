@@ -122,7 +122,7 @@ impl RunDelta {
     }
 }
 
-/// Skips everything that waits for `parent_id`, directly or not, in one statement for graphs of any
+/// Skips everything that waits for `parent_id`, directly or not, in two statements for graphs of any
 /// depth. Stops at jobs that are no longer blocked, so repeated calls never visit a job twice.
 pub(super) fn skip_descendants(
     connection: &mut dyn Connection,
@@ -131,22 +131,31 @@ pub(super) fn skip_descendants(
     parent_status: JobStatus,
     now_ms: i64,
 ) -> Result<i64> {
-    let reason = format!("skipped: `{parent_name}` is {parent_status}");
-    let skipped = connection.execute(
+    let doomed = all(
+        connection,
         "WITH RECURSIVE doomed (id) AS (
              SELECT edges.child_id FROM job_dependencies AS edges
              JOIN jobs AS child ON {by child.id = edges.child_id}
              WHERE edges.parent_id = $1 AND child.status = 'BLOCKED'
              UNION
              SELECT edges.child_id FROM doomed
-             JOIN job_dependencies AS edges ON edges.parent_id = doomed.id
+             JOIN job_dependencies AS edges ON {by edges.parent_id = doomed.id}
              JOIN jobs AS child ON {by child.id = edges.child_id}
              WHERE child.status = 'BLOCKED'
          )
-         UPDATE jobs
+         SELECT id FROM doomed",
+        &[parent_id.into()],
+        |row| row.integer(0),
+    )?;
+    if doomed.is_empty() {
+        return Ok(0);
+    }
+    let reason = format!("skipped: `{parent_name}` is {parent_status}");
+    let skipped = connection.execute(
+        "UPDATE jobs
          SET status = 'SKIPPED', last_error = $2, updated_at = $3, finished_at = $3
-         WHERE id IN (SELECT id FROM doomed) AND status = 'BLOCKED'",
-        &[parent_id.into(), (&reason).into(), now_ms.into()],
+         WHERE id {in $1} AND {guard status = 'BLOCKED'}",
+        &[(&json_ids(&doomed)).into(), (&reason).into(), now_ms.into()],
     )?;
     Ok(i64::try_from(skipped).unwrap_or(i64::MAX))
 }
