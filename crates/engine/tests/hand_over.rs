@@ -131,3 +131,30 @@ fn what_became_ready_does_not_overtake_what_waits_behind_jobs_that_may_not_go() 
     assert_eq!(taken, [format!("{run_id}/j3")]);
     assert_eq!(statuses(&bench, run_id)[1], JobStatus::Pending);
 }
+
+/// It fails in the transaction that takes it, while others that became ready are still in hand.
+#[test]
+fn a_child_that_can_not_be_read_fails_alone_and_what_follows_goes_on() {
+    for (limit, allow_failure) in [(1, true), (2, true), (9, true), (1, false), (9, false)] {
+        let bench = Bench::new();
+        let mut workflow = graph(vec![vec![], vec![0], vec![0, 1], vec![1], vec![0]]);
+        workflow.jobs[1].allow_failure = allow_failure;
+        workflow.jobs[1].priority = 1;
+        let spoil = "UPDATE jobs SET attempt = 9223372036854775807 WHERE name = 'j1'";
+        let (run_id, _taken) = hand_over(&bench, workflow, |worker, _run_id| {
+            bench.raw().execute(spoil);
+            everything(worker, limit)
+        });
+        use JobStatus::{Failed, Skipped, Successful};
+        let worker = bench.worker();
+        for _round in 0..5 {
+            bench.raw().execute("UPDATE jobs SET status = 'SUCCESSFUL' WHERE status = 'RUNNING'");
+            bench.store.settle_reports().unwrap();
+            bench.claim(worker, 9);
+        }
+        let after_it = if allow_failure { Successful } else { Skipped };
+        let expected = [Successful, Failed, after_it, after_it, Successful];
+        assert_eq!(statuses(&bench, run_id), expected, "{limit} {allow_failure}");
+        bench.assert_sound();
+    }
+}
