@@ -194,9 +194,8 @@ impl Dispatcher<'_> {
         }
         // What is done makes room in the transaction that finishes it.
         let room = self.room(mode, self.desk.outstanding.count() - done.len() as i64);
-        // A few more would be claimed with the next results, beside those that wait in memory for an executor.
-        let is_provided = self.shared.held.len() > room.limit;
-        if done.is_empty() && (room.limit == 0 || is_provided || !self.may_find(room)?) {
+        let can_wait = room.can_wait(self.shared.held.len());
+        if done.is_empty() && (can_wait || !self.may_find(room)?) {
             return Ok(Turn::Rest);
         }
         self.finish_and_claim(done, room)?;
@@ -393,6 +392,14 @@ struct Room {
     idle: usize,
 }
 
+impl Room {
+    /// Whether claiming can wait for the next results while so many jobs wait in memory for an executor: the few more
+    /// are then claimed with them. Not while a thread is idle: no result may come for long, and nobody would look.
+    fn can_wait(self, held: usize) -> bool {
+        self.limit == 0 || (self.idle == 0 && held > self.limit)
+    }
+}
+
 fn request(shared: &Shared, Room { limit, idle }: Room) -> ClaimRequest {
     // It may have been waited for the database since there was room.
     let limit = if shared.lease_is_over() { 0 } else { limit };
@@ -402,5 +409,25 @@ fn request(shared: &Shared, Room { limit, idle }: Room) -> ClaimRequest {
         abilities: abilities(&shared.handlers, &shared.options),
         limit,
         idle,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_jobs_are_not_claimed_while_many_wait_unless_a_thread_is_idle() {
+        for (limit, idle, held, expected) in [
+            (0, 0, 0, true),
+            (8, 0, 1_000, true),
+            (8, 0, 8, false),
+            (8, 0, 0, false),
+            // Claimed a moment ago, they are about to start, and other threads have nothing to do.
+            (2, 2, 6, false),
+            (9, 1, 1_000, false),
+        ] {
+            assert_eq!(Room { limit, idle }.can_wait(held), expected, "{limit} {idle} {held}");
+        }
     }
 }
