@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use support::{graph, request, success};
 use windlass_engine::db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
-use windlass_engine::store::{Claims, NewRegistration, ScheduleOrigin, Scope, Selection};
+use windlass_engine::store::{ClaimedJob, Claims, NewRegistration, ScheduleOrigin, Scope, Selection};
 use windlass_engine::{Clock, Error, Random, Store};
 use windlass_test_server::Schema;
 use windlass_workflow::Workflow;
@@ -23,6 +23,13 @@ fn open(schema: &Schema) -> Store {
     let options =
         PostgresOptions { clock: clock.clone(), random: random.clone(), ..PostgresOptions::default() };
     Store::new(Arc::new(PostgresDatabase::open(&address, &options).unwrap()), clock, random)
+}
+
+fn claim(store: &Store, worker: i64, limit: usize) -> Vec<ClaimedJob> {
+    match store.claim(request(worker, Scope::Everything, limit)).unwrap() {
+        Claims::Jobs(jobs) => jobs,
+        Claims::Fenced => panic!("fenced"),
+    }
 }
 
 /// Holds a transaction with these statements open until `action` waits for it, and commits it then.
@@ -71,9 +78,7 @@ fn a_run_of_which_a_part_is_pruned_meanwhile_is_not_retried() {
     let run_id = support::submit(&store, graph(vec![vec![], vec![0]]));
     let worker = store.register_worker(support::new_worker()).unwrap();
     for _job in 0..2 {
-        let Claims::Jobs(jobs) = store.claim(request(worker, Scope::Everything, 1)).unwrap() else {
-            panic!("fenced")
-        };
+        let jobs = claim(&store, worker, 1);
         store.finish_and_claim(vec![support::finish(worker, &jobs[0], success())], None).unwrap();
     }
     let prunes = format!(
@@ -111,4 +116,57 @@ fn a_file_takes_over_a_schedule_that_is_added_while_it_is_applied() {
     assert_eq!(schedules.len(), 1);
     assert_eq!((schedules[0].origin, &schedules[0].definition), (ScheduleOrigin::File, &hourly("s", 1)));
     assert!(schedules[0].next_at.is_some());
+}
+
+/// Locking and what it is for are sent together: what follows has to see what was committed while it waited.
+#[test]
+fn an_end_that_waits_for_its_run_counts_what_another_end_has_changed_meanwhile() {
+    let schema = Schema::new();
+    let store = open(&schema);
+    let run_id = support::submit(&store, graph(vec![vec![], vec![], vec![0, 1]]));
+    let worker = store.register_worker(support::new_worker()).unwrap();
+    let claimed = claim(&store, worker, 2);
+    let ends = format!(
+        "SELECT id FROM runs WHERE id = {run_id} FOR UPDATE;
+         UPDATE jobs SET status = 'SUCCESSFUL', finished_at = 1000000 WHERE id = {first};
+         UPDATE jobs SET blocked_by = blocked_by - 1 WHERE run_id = {run_id} AND status = 'BLOCKED';
+         UPDATE runs SET unfinished_jobs = unfinished_jobs - 1 WHERE id = {run_id}",
+        first = claimed[0].id,
+    );
+    let request = request(worker, Scope::Everything, 8);
+    let end = vec![support::finish(worker, &claimed[1], success())];
+    let (_finished, claims) =
+        meanwhile(&schema, &ends, || store.finish_and_claim(end, Some(request))).unwrap();
+    let Claims::Jobs(children) = claims else { panic!("fenced") };
+    let [child] = children.as_slice() else { panic!("claimed: {children:?}") };
+    let last = vec![support::finish(worker, child, success())];
+    let (finished, _claims) = store.finish_and_claim(last, None).unwrap();
+    assert_eq!(finished.ended_runs.len(), 1, "the run is over with its last job");
+}
+
+#[test]
+fn a_claim_that_waits_for_its_worker_finds_what_came_meanwhile() {
+    let schema = Schema::new();
+    let store = open(&schema);
+    let worker = store.register_worker(support::new_worker()).unwrap();
+    let comes = format!(
+        "UPDATE workers SET heartbeats = heartbeats + 1 WHERE id = {worker};
+         INSERT INTO jobs (kind, status) VALUES ('noop', 'PENDING')"
+    );
+    let claims = meanwhile(&schema, &comes, || store.claim(request(worker, Scope::Everything, 1)));
+    let Claims::Jobs(jobs) = claims.unwrap() else { panic!("fenced") };
+    assert_eq!(jobs.len(), 1);
+}
+
+#[test]
+fn a_worker_that_is_fenced_while_it_claims_gets_nothing() {
+    let schema = Schema::new();
+    let store = open(&schema);
+    store.enqueue(vec![support::noop()]).unwrap();
+    let worker = store.register_worker(support::new_worker()).unwrap();
+    let fences = format!("UPDATE workers SET status = 'DEAD' WHERE id = {worker}");
+    let claims = meanwhile(&schema, &fences, || store.claim(request(worker, Scope::Everything, 1)));
+    assert_eq!(claims.unwrap(), Claims::Fenced);
+    let other = store.register_worker(support::new_worker()).unwrap();
+    assert_eq!(claim(&store, other, 1).len(), 1, "it is left to others");
 }

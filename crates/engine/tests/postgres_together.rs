@@ -1,0 +1,212 @@
+//! Statements that are sent together: large ones pass each other, and whatever stops one in the middle leaves no
+//! answer to the next.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+
+use windlass_engine::Error;
+use windlass_engine::db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
+use windlass_engine::db::{Connection, Database, Question, Row, Value, one};
+use windlass_engine::error::Result;
+use windlass_test_server::Schema;
+
+/// More than the buffers of both sockets.
+const LARGE_BYTES: usize = 12_000_000;
+const BACK: &str = "SELECT $1 || 'x'";
+const SEVEN: &str = "SELECT CAST(7 AS BIGINT)";
+const SESSION: &str = "SELECT CAST(pg_backend_pid() AS BIGINT)";
+const ROWS: &str = "SELECT number FROM generate_series(1, 100000) AS number";
+const BROKEN_AT_LAST: &str = "SELECT 1 / (100000 - number) FROM generate_series(1, 100000) AS number";
+
+fn open(schema: &Schema) -> PostgresDatabase {
+    let address = PostgresAddress::parse(&schema.url(), &|_name| None).unwrap();
+    PostgresDatabase::open(&address, &PostgresOptions::default()).unwrap()
+}
+
+fn write(
+    database: &PostgresDatabase,
+    operation: impl FnMut(&mut dyn Connection) -> Result<()> + Send + 'static,
+) -> Result<()> {
+    database.write("send together", Box::new(operation))
+}
+
+/// A question of which only the number of rows matters.
+fn counted<'q>(sql: &'static str, on_row: &'q mut dyn FnMut(&dyn Row) -> Result<()>) -> Question<'q> {
+    Question { sql, parameters: &[], on_row }
+}
+
+/// The server's session, whose statements are answered in their order.
+fn session_in_step(database: &PostgresDatabase) -> i64 {
+    let session = Arc::new(AtomicI64::new(0));
+    let found = Arc::clone(&session);
+    write(database, move |connection| {
+        assert_eq!(one(connection, SEVEN, &[], |row| row.integer(0))?, 7);
+        found.store(one(connection, SESSION, &[], |row| row.integer(0))?, Ordering::Relaxed);
+        Ok(())
+    })
+    .unwrap();
+    session.load(Ordering::Relaxed)
+}
+
+#[test]
+fn large_statements_and_large_answers_pass_each_other() {
+    let schema = Schema::new();
+    let database = open(&schema);
+    // The second time they have names.
+    for _round in 0..2 {
+        write(&database, |connection| {
+            let large = "a".repeat(LARGE_BYTES);
+            let [mut first, mut second] = [0, 0];
+            connection.execute_with_next("SELECT $1 || 'y'", &[Value::Text(&large)])?;
+            let parameters = [Value::Text(&large)];
+            let mut read_first = |row: &dyn Row| {
+                first += row.text(0)?.len();
+                Ok(())
+            };
+            let mut read_second = |row: &dyn Row| {
+                second += row.text(0)?.len();
+                Ok(())
+            };
+            connection.query_all(&mut [
+                Question { sql: BACK, parameters: &parameters, on_row: &mut read_first },
+                Question { sql: BACK, parameters: &parameters, on_row: &mut read_second },
+            ])?;
+            assert_eq!([first, second], [LARGE_BYTES + 1; 2]);
+            Ok(())
+        })
+        .unwrap();
+    }
+}
+
+#[test]
+fn many_statements_are_run_in_their_order() {
+    let schema = Schema::new();
+    let database = open(&schema);
+    schema.client().batch_execute("CREATE TABLE steps (id SERIAL, step BIGINT)").unwrap();
+    for _round in 0..2 {
+        write(&database, |connection| {
+            connection.execute("TRUNCATE steps RESTART IDENTITY", &[])?;
+            for step in 1..=100 {
+                connection
+                    .execute_with_next("INSERT INTO steps (step) VALUES ($1)", &[Value::Integer(step)])?;
+            }
+            let sql = "SELECT count(*) FROM steps WHERE id = step";
+            assert_eq!(one(connection, sql, &[], |row| row.integer(0))?, 100);
+            Ok(())
+        })
+        .unwrap();
+    }
+}
+
+#[test]
+fn what_fails_in_the_middle_is_told_and_leaves_no_answer_to_the_next() {
+    let schema = Schema::new();
+    let database = open(&schema);
+    let before = session_in_step(&database);
+    for _round in 0..3 {
+        let failed = write(&database, |connection| {
+            connection.query_all(&mut [
+                counted(ROWS, &mut |_row| Ok(())),
+                counted(BROKEN_AT_LAST, &mut |_row| Ok(())),
+                counted(ROWS, &mut |_row| Ok(())),
+            ])
+        });
+        let error = failed.unwrap_err().to_string();
+        assert!(error.contains("division by zero"), "{error}");
+        assert_eq!(session_in_step(&database), before);
+    }
+}
+
+#[test]
+fn a_reader_that_refuses_or_panics_leaves_no_answer_to_the_next() {
+    let schema = Schema::new();
+    let database = open(&schema);
+    let before = session_in_step(&database);
+    let refuse = |_row: &dyn Row| Err(Error::conflict("read", "refused"));
+    let panic = |_row: &dyn Row| -> Result<()> { panic!("a reader panics, as it should in this test") };
+    for alone in [true, false] {
+        for mut on_row in [Box::new(refuse) as Box<dyn FnMut(&dyn Row) -> Result<()> + Send>, Box::new(panic)]
+        {
+            write(&database, move |connection| match alone {
+                true => connection.query(ROWS, &[], &mut on_row),
+                false => {
+                    connection.query_all(&mut [counted(ROWS, &mut on_row), counted(ROWS, &mut |_row| Ok(()))])
+                }
+            })
+            .unwrap_err();
+            assert_eq!(session_in_step(&database), before);
+        }
+    }
+}
+
+#[test]
+fn a_connection_that_ends_in_the_middle_is_given_up_and_all_is_run_again() {
+    let schema = Schema::new();
+    let database = open(&schema);
+    let before = session_in_step(&database);
+    let runs = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&runs);
+    write(&database, move |connection| {
+        let is_first = counter.fetch_add(1, Ordering::Relaxed) == 0;
+        connection.execute_with_next("INSERT INTO queues (name) VALUES ('a')", &[])?;
+        let end = match is_first {
+            true => "SELECT pg_terminate_backend(pg_backend_pid())",
+            false => "SELECT true",
+        };
+        connection.query_all(&mut [counted(end, &mut |_row| Ok(())), counted(ROWS, &mut |_row| Ok(()))])?;
+        assert_eq!(one(connection, "SELECT count(*) FROM queues", &[], |row| row.integer(0))?, 1);
+        Ok(())
+    })
+    .unwrap();
+    assert_eq!(runs.load(Ordering::Relaxed), 2);
+    assert_ne!(session_in_step(&database), before);
+}
+
+#[test]
+fn a_name_that_is_lost_in_the_middle_leads_to_one_repetition() {
+    let schema = Schema::new();
+    let database = open(&schema);
+    let runs = Arc::new(AtomicUsize::new(0));
+    let send = || {
+        let counter = Arc::clone(&runs);
+        write(&database, move |connection| {
+            counter.fetch_add(1, Ordering::Relaxed);
+            connection.execute_with_next("INSERT INTO queues (name) SELECT 'a' WHERE false", &[])?;
+            let mut seven = 0;
+            connection.query_all(&mut [
+                counted(ROWS, &mut |_row| Ok(())),
+                counted(SEVEN, &mut |row| {
+                    seven = row.integer(0)?;
+                    Ok(())
+                }),
+            ])?;
+            assert_eq!(seven, 7);
+            Ok(())
+        })
+        .unwrap();
+        runs.swap(0, Ordering::Relaxed)
+    };
+    assert_eq!((send(), send(), send()), (1, 1, 1));
+    write(&database, |connection| connection.batch("DEALLOCATE ALL")).unwrap();
+    assert_eq!((send(), send()), (2, 1));
+}
+
+#[test]
+fn connections_that_ended_while_nobody_used_them_are_passed_over() {
+    let schema = Schema::new();
+    let database = open(&schema);
+    let before = session_in_step(&database);
+    let ended = "SELECT pg_terminate_backend($1, 10000)";
+    let pid = i32::try_from(before).unwrap();
+    assert!(schema.client().query_one(ended, &[&pid]).map(|row| row.get::<_, bool>(0)).unwrap());
+    let runs = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&runs);
+    write(&database, move |_connection| {
+        counter.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    })
+    .unwrap();
+    assert_eq!(runs.load(Ordering::Relaxed), 1);
+    assert_ne!(session_in_step(&database), before);
+}
