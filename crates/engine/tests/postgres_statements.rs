@@ -383,3 +383,34 @@ fn what_is_wrong_with_a_statement_that_waits_for_the_next_is_told() {
     }
     assert_eq!(write(&database).0, 0, "nothing of it is kept");
 }
+
+#[test]
+fn a_set_of_rows_comes_as_it_is_also_when_it_is_empty_or_has_no_value() {
+    const SQL: &str =
+        "SELECT number, word, $2, note FROM {rows $1: number integer, word text, note text} AS given
+                       ORDER BY number";
+    let words = ["", "NULL", "{a,\"b\"}", "\\", "'", "\r\n\u{1}\u{10ffff}"];
+    let full = words.iter().zip([i64::MIN, -1, 0, 1, 2, i64::MAX]);
+    let full: Vec<[Value<'_>; 3]> =
+        full.map(|(word, number)| [Value::Integer(number), Value::Text(word), Value::Null]).collect();
+    let empty: Vec<[Value<'_>; 3]> = Vec::new();
+    let schema = Schema::new();
+    let database = open(&schema);
+    // The second time it has a name, and afterwards other values.
+    for rows in [&full, &full, &empty, &vec![[Value::Null, Value::Null, Value::Null]]] {
+        let mut read = |connection: &mut dyn Connection| {
+            let found = all(connection, SQL, &[Value::rows(rows), Value::Real(0.5)], |row| {
+                assert_eq!((row.value(2)?, row.value(3)?), (Value::Real(0.5), Value::Null));
+                Ok((row.optional_integer(0)?, row.optional_text(1)?))
+            })?;
+            let given = rows.iter().map(|[number, word, _note]| {
+                let number = if let Value::Integer(number) = number { Some(*number) } else { None };
+                let word = if let Value::Text(word) = word { Some((*word).to_owned()) } else { None };
+                (number, word)
+            });
+            assert_eq!(found, given.collect::<Vec<_>>());
+            Ok(())
+        };
+        database.read(&mut read).unwrap();
+    }
+}
