@@ -2,14 +2,17 @@
 //! answer to the next.
 #![allow(clippy::unwrap_used, missing_docs)]
 
+mod support;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 
-use windlass_engine::Error;
+use support::graph;
 use windlass_engine::db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
 use windlass_engine::db::{Connection, Database, Question, Row, Value, one};
-use windlass_engine::error::Result;
-use windlass_test_server::Schema;
+use windlass_engine::store::{Claims, Scope};
+use windlass_engine::{Clock, Error, JobStatus, Random, Result, Store};
+use windlass_test_server::{Pooler, Schema};
 
 /// More than the buffers of both sockets.
 const LARGE_BYTES: usize = 12_000_000;
@@ -20,7 +23,11 @@ const ROWS: &str = "SELECT number FROM generate_series(1, 100000) AS number";
 const BROKEN_AT_LAST: &str = "SELECT 1 / (100000 - number) FROM generate_series(1, 100000) AS number";
 
 fn open(schema: &Schema) -> PostgresDatabase {
-    let address = PostgresAddress::parse(&schema.url(), &|_name| None).unwrap();
+    open_at(&schema.url())
+}
+
+fn open_at(url: &str) -> PostgresDatabase {
+    let address = PostgresAddress::parse(url, &|_name| None).unwrap();
     PostgresDatabase::open(&address, &PostgresOptions::default()).unwrap()
 }
 
@@ -209,4 +216,37 @@ fn connections_that_ended_while_nobody_used_them_are_passed_over() {
     .unwrap();
     assert_eq!(runs.load(Ordering::Relaxed), 1);
     assert_ne!(session_in_step(&database), before);
+}
+
+/// Sessions of the server change hands between transactions, and never within what is sent together.
+#[test]
+fn runs_are_executed_behind_a_pooler_in_transaction_mode() {
+    const RUNS: usize = 4;
+    const LINKS: usize = 10;
+    let schema = Schema::new();
+    let server: postgres::Config = schema.url().split_once('?').unwrap().0.parse().unwrap();
+    let port = server.get_ports()[0];
+    let pooler = Pooler::before(port);
+    let url = schema.url().replace(&format!(":{port}/"), &format!(":{}/", pooler.port()));
+    let chain = || graph((0..LINKS).map(|link: usize| link.checked_sub(1).into_iter().collect()).collect());
+    let stores =
+        [(); RUNS].map(|()| Store::new(Arc::new(open_at(&url)), Clock::system(), Random::from_seed(1)));
+    std::thread::scope(|scope| {
+        for store in &stores {
+            scope.spawn(move || {
+                let run_id = support::submit(store, chain());
+                let worker = store.register_worker(support::new_worker()).unwrap();
+                let request = support::request(worker, Scope::Runs(vec![run_id]), 1);
+                let mut claims = store.claim(request.clone()).unwrap();
+                for _link in 0..LINKS {
+                    let Claims::Jobs(jobs) = claims else { panic!("fenced") };
+                    assert_eq!(jobs.iter().map(|job| job.run_id).collect::<Vec<_>>(), [Some(run_id)]);
+                    let end = vec![support::finish(worker, &jobs[0], support::success())];
+                    claims = store.finish_and_claim(end, Some(request.clone())).unwrap().1;
+                }
+            });
+        }
+    });
+    assert_eq!(stores[0].check().unwrap(), []);
+    assert_eq!(stores[0].stats().unwrap().jobs.of(JobStatus::Successful), (RUNS * LINKS) as i64);
 }
