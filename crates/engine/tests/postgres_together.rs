@@ -107,6 +107,21 @@ fn many_statements_are_run_in_their_order() {
 }
 
 #[test]
+fn statements_that_wait_for_a_next_one_are_bounded() {
+    let schema = Schema::new();
+    let database = open(&schema);
+    let error = write(&database, |connection| {
+        connection.execute_with_next("SELECT 1 / 0", &[])?;
+        for _statement in 0..16 {
+            connection.execute_with_next("SELECT 1", &[])?;
+        }
+        panic!("none of them was sent")
+    });
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("division by zero"), "{error}");
+}
+
+#[test]
 fn what_fails_in_the_middle_is_told_and_leaves_no_answer_to_the_next() {
     let schema = Schema::new();
     let database = open(&schema);

@@ -29,6 +29,9 @@ impl Statements {
     }
 }
 
+/// Statements that wait for a next one at most: they are kept in memory with their values.
+const WAITING_MAX: usize = 16;
+
 /// A statement that is to be sent together with others.
 struct Waiting<'a> {
     sql: &'static str,
@@ -196,6 +199,9 @@ impl Connection for PostgresConnection<'_> {
     }
 
     fn execute_with_next(&mut self, sql: &'static str, parameters: &[Value<'_>]) -> Result<()> {
+        if self.waiting.len() >= WAITING_MAX {
+            self.flush()?;
+        }
         let text = self.statements.translate(sql);
         let bound = bind(&text, parameters).into_iter().map(|(value, kind)| (value.into_owned(), kind));
         self.waiting.push(Waiting { sql, bound: bound.collect(), text });
