@@ -131,27 +131,21 @@ impl HeldJobs {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Barrier;
-
-    use windlass_workflow::OnInterrupt;
-
-    use super::*;
-    use crate::transition::{Backoff, Facts};
-
-    fn job(id: i64) -> ClaimedJob {
-        let facts = Facts {
+impl Held {
+    /// The first attempt at a job that stands alone, for tests.
+    pub(super) fn sample(job_id: i64, worker_id: i64) -> Held {
+        let facts = crate::transition::Facts {
             attempt: 1,
             failures: 0,
             max_attempts: 1,
             interruptions: 0,
             max_interruptions: 1,
-            on_interrupt: OnInterrupt::Rerun,
-            backoff: Backoff::default(),
+            on_interrupt: windlass_workflow::OnInterrupt::Rerun,
+            backoff: crate::transition::Backoff::default(),
         };
-        ClaimedJob {
-            id,
-            origin: String::new(),
+        let job = ClaimedJob {
+            id: job_id,
+            origin: "test".to_owned(),
             run_id: None,
             name: None,
             kind: "noop".to_owned(),
@@ -160,8 +154,16 @@ mod tests {
             started_run: None,
             has_overtaken: false,
             facts,
-        }
+        };
+        Held { job, worker_id }
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+
+    use super::*;
 
     /// Each of the executors holds its job until all have one: it hangs where some are left asleep.
     #[test]
@@ -174,12 +176,22 @@ mod tests {
                     for _round in 0..100 {
                         assert!(held.next(|| 0).is_some());
                         if all_busy.wait().is_leader() {
-                            held.add((0..EXECUTORS as i64).map(job).collect(), 1, 0, AddedBy::Executor);
+                            held.add(
+                                (0..EXECUTORS as i64).map(|id| Held::sample(id, 1).job).collect(),
+                                1,
+                                0,
+                                AddedBy::Executor,
+                            );
                         }
                     }
                 });
             }
-            held.add((0..EXECUTORS as i64).map(job).collect(), 1, 0, AddedBy::Dispatcher);
+            held.add(
+                (0..EXECUTORS as i64).map(|id| Held::sample(id, 1).job).collect(),
+                1,
+                0,
+                AddedBy::Dispatcher,
+            );
         });
         assert_eq!(held.len(), EXECUTORS, "the last leader's jobs");
     }

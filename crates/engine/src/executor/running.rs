@@ -218,33 +218,6 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::ClaimedJob;
-    use crate::transition::{Backoff, Facts};
-
-    fn held(job_id: i64, worker_id: i64) -> Held {
-        let facts = Facts {
-            attempt: 1,
-            failures: 0,
-            max_attempts: 1,
-            interruptions: 0,
-            max_interruptions: 1,
-            on_interrupt: windlass_workflow::OnInterrupt::Rerun,
-            backoff: Backoff::default(),
-        };
-        let job = ClaimedJob {
-            id: job_id,
-            origin: "test".to_owned(),
-            run_id: None,
-            name: None,
-            kind: "noop".to_owned(),
-            payload: "null".to_owned(),
-            timeout_ms: None,
-            started_run: None,
-            has_overtaken: false,
-            facts,
-        };
-        Held { job, worker_id }
-    }
 
     /// Under a lease that goes on until the instant 800.
     fn attempts() -> RunningAttempts {
@@ -265,19 +238,23 @@ mod tests {
         let attempts = attempts();
         attempts.cancel(vec![(7, Urgency::WithGrace), (6, Urgency::AtOnce)]);
         attempts.lose(2);
-        assert_eq!(begin(&attempts, &held(7, 3), 0).cause(), Some(StopCause::Cancelled));
-        assert_eq!(begin(&attempts, &held(6, 3), 0).cause(), Some(StopCause::Killed));
-        assert_eq!(begin(&attempts, &held(8, 2), 0).cause(), Some(StopCause::Fenced));
-        assert_eq!(begin(&attempts, &held(9, 3), 0).cause(), None, "neither asked to stop nor fenced");
+        assert_eq!(begin(&attempts, &Held::sample(7, 3), 0).cause(), Some(StopCause::Cancelled));
+        assert_eq!(begin(&attempts, &Held::sample(6, 3), 0).cause(), Some(StopCause::Killed));
+        assert_eq!(begin(&attempts, &Held::sample(8, 2), 0).cause(), Some(StopCause::Fenced));
+        assert_eq!(
+            begin(&attempts, &Held::sample(9, 3), 0).cause(),
+            None,
+            "neither asked to stop nor fenced"
+        );
         attempts.leave();
-        assert_eq!(begin(&attempts, &held(10, 3), 0).cause(), Some(StopCause::Leaving));
+        assert_eq!(begin(&attempts, &Held::sample(10, 3), 0).cause(), Some(StopCause::Leaving));
     }
 
     #[test]
     fn a_wish_reaches_whom_it_is_for() {
         let attempts = attempts();
-        let old = begin(&attempts, &held(1, 1), 0);
-        let new = begin(&attempts, &held(2, 2), 0);
+        let old = begin(&attempts, &Held::sample(1, 1), 0);
+        let new = begin(&attempts, &Held::sample(2, 2), 0);
         attempts.lose(1);
         attempts.cancel(vec![(5, Urgency::WithGrace)]);
         attempts.lose_one((2, 7));
@@ -286,7 +263,7 @@ mod tests {
         assert_eq!(attempts.stop_late(99), Some(100));
         assert_eq!(attempts.stop_late(100), Some(800), "only the lease's end is left");
         assert_eq!(new.cause(), Some(StopCause::TimedOut));
-        let other = begin(&attempts, &held(3, 2), 0);
+        let other = begin(&attempts, &Held::sample(3, 2), 0);
         attempts.lose_one((3, 1));
         assert_eq!(other.cause(), Some(StopCause::Fenced));
     }
@@ -294,16 +271,16 @@ mod tests {
     #[test]
     fn at_the_end_of_the_lease_everything_stops_and_nothing_begins() {
         let attempts = attempts();
-        let job = held(1, 1);
+        let job = Held::sample(1, 1);
         let stop = begin(&attempts, &job, 799);
         assert_eq!((attempts.lapse(799), stop.cause()), (None, None));
         assert_eq!((attempts.lapse(800), attempts.lapse(801)), (Some(1), None), "said once");
         assert_eq!(stop.cause(), Some(StopCause::Fenced));
         assert_eq!(attempts.stop_late(900), None, "nothing more will be over");
-        assert_eq!(begin(&attempts, &held(2, 1), 900).cause(), Some(StopCause::Fenced));
+        assert_eq!(begin(&attempts, &Held::sample(2, 1), 900).cause(), Some(StopCause::Fenced));
         assert!(!attempts.renewed(50, || 900), "confirmed, and over all the same");
         assert!(attempts.renewed(890, || 900), "from now on jobs may start");
-        assert_eq!(begin(&attempts, &held(3, 1), 901).cause(), None);
+        assert_eq!(begin(&attempts, &Held::sample(3, 1), 901).cause(), None);
         assert_eq!(attempts.end(&job, || 902), Some(StopCause::Fenced), "it did not become its own again");
         assert!(!attempts.renewed(1_500, || 1_501), "it was never over");
         assert_eq!(attempts.lapse(2_300), Some(2), "and the next time");
@@ -312,12 +289,12 @@ mod tests {
     #[test]
     fn a_confirmation_that_came_too_late_saves_nothing_that_ran() {
         let attempts = attempts();
-        let job = held(1, 1);
+        let job = Held::sample(1, 1);
         let stop = begin(&attempts, &job, 0);
         // Nobody looked at 800: the process was stopped, and the keeper has ended what ran.
         assert!(attempts.renewed(5_000, || 5_001));
         assert_eq!(stop.cause(), Some(StopCause::Fenced));
-        let unseen = held(2, 1);
+        let unseen = Held::sample(2, 1);
         begin(&attempts, &unseen, 5_002);
         assert_eq!(attempts.end(&unseen, || 9_000), Some(StopCause::Fenced), "ended when it was over again");
     }
