@@ -9,6 +9,8 @@
 //! | `{rows $1: a integer, b text}` | the [`Value::Rows`](super::Value) of parameter 1 as a table with these columns |
 //! | `{from}`, `{where}`, `{returning}` | these parts of a statement that changes rows and tells of them |
 //! | `{after column: expression}` | what a column becomes: the expression gives it from the row as it was |
+//! | `{rank}` | the place of a row of `jobs` in the order of claiming, the least first |
+//! | `{ruled}` | a row of `queues` says something that a claim has to ask for |
 //! | `{lock}` | keep the rows for this transaction; those that another one holds are skipped |
 //! | `{wait}` | keep the rows for this transaction, after those that hold them now |
 //! | `{share}` | no other transaction may change the rows before this one ends |
@@ -101,6 +103,7 @@ fn sqlite_token(word: &str, argument: &str, room: Room) -> String {
         // Other programs insert with the SQLite they have: `unixepoch('subsec')` is NULL before 3.42.
         "now_ms" => "CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER)".to_owned(),
         "rank" => rank("max", "min"),
+        "ruled" => RULED.to_owned(),
         "readable" => format!("strftime('%Y-%m-%d %H:%M:%f', {argument} / 1000.0, 'unixepoch')"),
         // One writer at a time: there is nobody to skip.
         "lock" | "wait" | "share" => String::new(),
@@ -126,6 +129,9 @@ fn sqlite_token(word: &str, argument: &str, room: Room) -> String {
         unknown => unreachable!("the SQL uses a token that no dialect knows: {unknown}"),
     }
 }
+
+/// The same everywhere, and needed in several statements: what one of them forgot would be a limit that does not hold.
+const RULED: &str = "(paused_at IS NOT NULL OR max_running IS NOT NULL OR rate_jobs IS NOT NULL OR fifo = 1)";
 
 /// The place of a job in the order of claiming, the least first: when it became due, and a minute's head start
 /// for each point of priority. What is out of all bounds counts as the bound, so that nothing overflows.
@@ -197,6 +203,7 @@ fn postgres_token(word: &str, argument: &str, spare: &mut Spare) -> String {
         // Of the moment, not of the transaction's beginning.
         "now_ms" => "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)".to_owned(),
         "rank" => rank("greatest", "least"),
+        "ruled" => RULED.to_owned(),
         "readable" => format!(
             "to_char(to_timestamp({argument} / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS')"
         ),

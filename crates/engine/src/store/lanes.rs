@@ -226,10 +226,13 @@ impl<'r> Selection<'r> {
 
     /// Keeps what was chosen from other transactions, and leaves out what they have.
     fn lock_chosen(&mut self, connection: &mut dyn Connection, in_hand: &[Place]) -> Result<()> {
+        if !connection.dialect().has_many_writers() {
+            return Ok(());
+        }
         let in_hand: HashSet<Place> = in_hand.iter().copied().collect();
         let ids: Vec<i64> =
             self.chosen.iter().filter(|place| !in_hand.contains(place)).map(|place| place.id).collect();
-        if !connection.dialect().has_many_writers() || ids.is_empty() {
+        if ids.is_empty() {
             return Ok(());
         }
         let locked: HashSet<Place> = lock_jobs(connection, &ids)?.into_iter().collect();
@@ -332,8 +335,7 @@ pub(super) const LANE_HEADS: &str = "WITH RECURSIVE heads (id) AS (
          found (id) AS MATERIALIZED (SELECT id FROM heads WHERE id IS NOT NULL)
          SELECT jobs.id, {rank}, queue, kind, requires, version,
                 (SELECT count(*) FROM queues
-                 WHERE name = jobs.queue
-                   AND (paused_at IS NOT NULL OR max_running IS NOT NULL OR rate_jobs IS NOT NULL OR fifo = 1))
+                 WHERE name = jobs.queue AND {ruled})
          FROM found CROSS JOIN jobs WHERE {by jobs.id = found.id}";
 
 /// The head of each lane, the most urgent first.

@@ -133,7 +133,7 @@ fn read_rules(connection: &mut dyn Connection, queues: &[&str]) -> Result<Vec<Qu
         "SELECT name, paused_at, max_running, rate_jobs, rate_interval_ms, fifo, turn_job_id
          FROM queues
          WHERE name IN (SELECT value FROM {texts $1} AS wanted)
-           AND (paused_at IS NOT NULL OR max_running IS NOT NULL OR rate_jobs IS NOT NULL OR fifo = 1)",
+           AND {ruled}",
         &[(&json_list("read queues", queues)?).into()],
         read_queue,
     )

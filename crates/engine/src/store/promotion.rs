@@ -59,9 +59,7 @@ struct Decision {
 /// Finds the children of parents that ended, which [`Children`] reads.
 pub(super) const CHILDREN: &str =
     "SELECT jobs.id, {rank}, jobs.queue, jobs.kind, jobs.requires, jobs.version,
-                CASE WHEN jobs.queue IN (SELECT name FROM queues
-                                         WHERE paused_at IS NOT NULL OR max_running IS NOT NULL
-                                            OR rate_jobs IS NOT NULL OR fifo = 1) THEN 1 ELSE 0 END,
+                CASE WHEN jobs.queue IN (SELECT name FROM queues WHERE {ruled}) THEN 1 ELSE 0 END,
                 jobs.blocked_by, jobs.concurrency_key, jobs.run_id
          FROM job_dependencies AS edges CROSS JOIN jobs
          WHERE edges.parent_id {in $1} AND {by jobs.id = edges.child_id} AND {guard jobs.status = 'BLOCKED'}";

@@ -73,11 +73,11 @@ pub(super) fn settle(connection: &mut dyn Connection, ended: &[Ended], now_ms: i
         parameters: &[Value::rows(&news), now_ms.into()],
         on_row: &mut |row| read_over(row, &mut over),
     };
-    match (satisfied.is_empty(), counts.is_empty()) {
-        (false, false) => connection.query_all(&mut [find, count])?,
-        (false, true) => connection.query_all(&mut [find])?,
-        (true, false) => connection.query_all(&mut [count])?,
-        (true, true) => {}
+    // Whatever satisfies children is counted as well.
+    if !satisfied.is_empty() {
+        connection.query_all(&mut [find, count])?;
+    } else if !counts.is_empty() {
+        connection.query_all(&mut [count])?;
     }
     let ended_runs = decide_runs(connection, &over, now_ms)?;
     Ok(Settled { ended_runs, promoted: promote(connection, children, now_ms)? })

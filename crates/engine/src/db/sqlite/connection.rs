@@ -95,26 +95,33 @@ impl<'c> Call<'c> {
                 statement.raw_bind_parameter(index, bound).map_err(failed)?;
             }
         }
-        let Some(Part { values, width, room }) = self.part else { return Ok(statement) };
-        for (column, value) in
-            values[..width].iter().enumerate().filter(|(column, _value)| room.is_same(*column))
-        {
-            if let Some(index) = statement.parameter_index(&same_of_rows(column)).map_err(failed)? {
-                let bound = Bound { value: *value, part: None };
-                statement.raw_bind_parameter(index, bound).map_err(failed)?;
-            }
-        }
-        let first = statement.parameter_index(FIRST_OF_ROWS).map_err(failed)?;
-        let first =
-            first.ok_or_else(|| Error::internal(summary(self.sql), "it has no place for its rows"))?;
-        let differing = (0..width).filter(|column| !room.is_same(*column));
-        let differing: Vec<usize> = differing.collect();
-        let values = values.chunks_exact(width).flat_map(|row| differing.iter().map(|column| row[*column]));
-        // What is not bound is NULL.
-        for (offset, value) in values.enumerate().filter(|(_offset, value)| *value != Value::Null) {
-            statement.raw_bind_parameter(first + offset, Bound { value, part: None }).map_err(failed)?;
+        if let Some(part) = self.part {
+            self.bind_rows(&mut statement, part)?;
         }
         Ok(statement)
+    }
+
+    /// Binds the values of a part: what all its rows share once, the others row by row.
+    fn bind_rows(self, statement: &mut CachedStatement<'_>, part: Part<'_>) -> Result<()> {
+        let failed = |error: rusqlite::Error| from_sqlite(summary(self.sql), &error);
+        let no_place = || Error::internal(summary(self.sql), "it has no place for its rows");
+        let place = |name: &str| statement.parameter_index(name).map_err(failed)?.ok_or_else(no_place);
+        let Part { values, width, room } = part;
+        let (same, differing): (Vec<usize>, Vec<usize>) =
+            (0..width).partition(|column| room.is_same(*column));
+        let shared: Vec<(usize, Value<'_>)> = same
+            .into_iter()
+            .map(|column| Ok((place(&same_of_rows(column))?, values[column])))
+            .collect::<Result<_>>()?;
+        let first = place(FIRST_OF_ROWS)?;
+        let others = values.chunks_exact(width).flat_map(|row| differing.iter().map(|column| row[*column]));
+        let others = others.enumerate().map(|(offset, value)| (first + offset, value));
+        // What is not bound is NULL.
+        for (index, value) in shared.into_iter().chain(others).filter(|(_index, value)| *value != Value::Null)
+        {
+            statement.raw_bind_parameter(index, Bound { value, part: None }).map_err(failed)?;
+        }
+        Ok(())
     }
 
     /// Hands each row to `on_row`; returns how many there were.

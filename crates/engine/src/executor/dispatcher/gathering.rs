@@ -29,10 +29,8 @@ pub(super) fn wait(shared: &Shared, pace: Pace, mut heard: Hints) -> Hints {
         if heard != Hints::EXECUTOR || shared.mode() != Mode::Working || held == 0 {
             break;
         }
-        let enough = match pace.is_over_soon(held as i64, shared.options.threads) {
-            true => usize::MAX,
-            false => ENOUGH,
-        };
+        let is_over_soon = pace.is_over_soon(held as i64, shared.options.threads);
+        let enough = if is_over_soon { usize::MAX } else { ENOUGH };
         let clock = shared.store.clock();
         let (waiting, since_us) = shared.results.waiting();
         let Some(longest) = longest(waiting, enough, clock.monotonic_us() - since_us) else { break };
