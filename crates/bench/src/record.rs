@@ -35,7 +35,7 @@ impl Record {
         unit: Unit,
         value: f64,
     ) {
-        self.note(name.into(), about.into(), Kind::Windlass, unit, value);
+        self.figure(name, about, Kind::Windlass, unit, value);
     }
 
     /// What the machine did in a round.
@@ -46,13 +46,22 @@ impl Record {
         unit: Unit,
         value: f64,
     ) {
-        self.note(name.into(), about.into(), Kind::Machine, unit, value);
+        self.figure(name, about, Kind::Machine, unit, value);
     }
 
-    fn note(&mut self, name: String, about: String, kind: Kind, unit: Unit, value: f64) {
+    /// What either of them did in a round.
+    pub(crate) fn figure(
+        &mut self,
+        name: impl Into<String>,
+        about: impl Into<String>,
+        kind: Kind,
+        unit: Unit,
+        value: f64,
+    ) {
+        let name = name.into();
         match self.series.iter_mut().find(|series| series.name == name) {
             Some(series) => series.values.push(value),
-            None => self.series.push(Series { name, about, kind, unit, values: vec![value] }),
+            None => self.series.push(Series { name, about: about.into(), kind, unit, values: vec![value] }),
         }
     }
 

@@ -45,6 +45,12 @@ const FIGURES: [(&str, &[&str]); 8] = [
     (
         "latency",
         &[
+            "commit_idle_max",
+            "commit_idle_p50",
+            "commit_idle_p99",
+            "commit_soon_max",
+            "commit_soon_p50",
+            "commit_soon_p99",
             "other_process_idle_max",
             "other_process_idle_p50",
             "other_process_idle_p99",
@@ -76,7 +82,7 @@ const FIGURES: [(&str, &[&str]); 8] = [
 ];
 
 /// The figures that stand beside another.
-const COMPARED: [&str; 19] = [
+const COMPARED: [&str; 23] = [
     "drain_full",
     "drain_normal",
     "enqueue_1_thread",
@@ -89,12 +95,16 @@ const COMPARED: [&str; 19] = [
     "process_fan",
     "other_process_idle_max",
     "other_process_idle_p50",
+    "other_process_idle_p99",
     "other_process_soon_max",
     "other_process_soon_p50",
+    "other_process_soon_p99",
     "own_process_idle_max",
     "own_process_idle_p50",
+    "own_process_idle_p99",
     "own_process_soon_max",
     "own_process_soon_p50",
+    "own_process_soon_p99",
     "before_many",
 ];
 
