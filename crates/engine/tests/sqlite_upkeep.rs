@@ -121,7 +121,7 @@ fn the_log_is_cut_off_when_the_last_reader_has_ended() {
     let (database, store) = open(&path);
     let reader = begin_to_read(&path);
     let wal_bytes = || database.file_size().unwrap().wal_bytes;
-    while wal_bytes() < 20 * MEGABYTE {
+    while wal_bytes() < 28 * MEGABYTE {
         store.enqueue(vec![large(100_000); 10]).unwrap();
     }
     drop(reader);

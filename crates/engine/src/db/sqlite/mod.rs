@@ -8,6 +8,7 @@ mod open;
 mod restore;
 mod statements;
 mod upkeep;
+mod wal;
 mod watch;
 mod writer;
 

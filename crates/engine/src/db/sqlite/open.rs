@@ -10,6 +10,7 @@ use rusqlite::{OpenFlags, TransactionBehavior};
 use super::connection::SqliteConnection;
 use super::error::from_sqlite;
 use super::statements::Statements;
+use super::wal::CHECKPOINT_PAGES;
 use crate::clock::Clock;
 use crate::db::{Durability, OpenMode, SCHEMA_VERSION, migrate, version};
 use crate::error::{Error, Result, Unavailable};
@@ -22,9 +23,6 @@ const BUSY_TRIES_MAX: i32 = 10_000;
 const WAL_TRIES_MAX: u32 = 2_000;
 /// The WAL file is cut back to this size after a checkpoint.
 const WAL_SIZE_MAX_BYTES: i64 = 64 * 1024 * 1024;
-/// The WAL is moved into the file when it has so many pages: 12 MB. At SQLite's own 1,000 the pages that every
-/// transaction changes would be moved, and two flushes waited for, many times a second.
-const CHECKPOINT_PAGES: i64 = 3_000;
 const STATEMENTS_CACHED: usize = 256;
 const OPENING: &str = "open the database";
 

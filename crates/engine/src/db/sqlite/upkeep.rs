@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::error::from_sqlite;
-use super::writer::wal_of;
+use super::wal::wal_of;
 use super::{SqliteDatabase, open};
 use crate::db::all;
 use crate::error::Result;

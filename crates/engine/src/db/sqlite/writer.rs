@@ -16,8 +16,8 @@ use std::time::Duration;
 
 use super::connection::SqliteConnection;
 use super::error::from_sqlite;
-use super::open::wait_while_busy;
 use super::statements::Statements;
+use super::wal::{Wal, wal_of};
 use super::watch::{OwnCommits, Watcher};
 use crate::clock::Clock;
 use crate::db::WriteOperation;
@@ -39,16 +39,6 @@ const GATHER_MAX_US: i64 = 1_000;
 const WATCH_TICK_MS: u64 = 1_000;
 /// The same where the kernel tells nothing.
 const BLIND_TICK_MS: u64 = 10;
-
-/// A WAL of this size is moved into the file with a wait for those who read it: SQLite's own checkpoints never wait,
-/// and with readers that overlap for ever they would let it grow for ever.
-const WAL_LARGE_BYTES: u64 = 16 * 1024 * 1024;
-/// How often that is looked at and tried.
-const WAL_TICK_MS: i64 = 250;
-/// It is waited so long for readers, a millisecond at a time. Writers wait as well.
-const WAL_TRIES_MAX: i32 = 50;
-/// From this size on a reader that does not end is told of.
-const WAL_HUGE_BYTES: u64 = 256 * 1024 * 1024;
 
 /// What the writer is told.
 enum Message {
@@ -92,9 +82,7 @@ impl Writer {
             data_version: 0,
             tick_ms: Arc::clone(&tick_ms),
             commits: Arc::clone(&commits),
-            wal: wal_of(path),
-            wal_looked_ms: 0,
-            wal_is_huge: false,
+            wal: Wal::of(path),
         };
         let state = Arc::new(Mutex::new(state));
         let (served, tick) = (Arc::clone(&state), Arc::clone(&tick_ms));
@@ -194,13 +182,6 @@ impl Message {
     }
 }
 
-/// The name that SQLite gives to the WAL of a database: beside the file itself, not beside a link to it.
-pub(super) fn wal_of(path: &Path) -> PathBuf {
-    let mut name = std::fs::canonicalize(path).unwrap_or_else(|_unknown| path.to_owned()).into_os_string();
-    name.push("-wal");
-    PathBuf::from(name)
-}
-
 /// What the writer's thread does until its handle is dropped.
 fn serve(state: &Mutex<State>, inbox: &Receiver<Message>, tick_ms: &AtomicU64) {
     let clock = Clock::system();
@@ -251,6 +232,8 @@ fn gather(group: &mut Vec<Request>, inbox: &Receiver<Message>, last: Group, cloc
 }
 
 struct State {
+    // Dropped before the connection: who closes the file last moves the log into it, and that is the writer.
+    wal: Wal,
     connection: rusqlite::Connection,
     statements: Statements,
     signals: Signals,
@@ -258,49 +241,14 @@ struct State {
     data_version: i64,
     tick_ms: Arc<AtomicU64>,
     commits: Arc<OwnCommits>,
-    wal: PathBuf,
-    wal_looked_ms: i64,
-    wal_is_huge: bool,
 }
 
 impl State {
-    /// Moves a WAL that has grown large into the file and cuts it off.
-    fn keep_wal_small(&mut self) {
-        let now_ms = self.clock.monotonic_ms();
-        if now_ms - self.wal_looked_ms < WAL_TICK_MS {
-            return;
-        }
-        self.wal_looked_ms = now_ms;
-        let size = |wal: &Path| std::fs::metadata(wal).map_or(0, |metadata| metadata.len());
-        if size(&self.wal) < WAL_LARGE_BYTES {
-            return;
-        }
-        let _ignored = self.connection.busy_handler(Some(wait_for_readers));
-        let emptied = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0));
-        let _ignored = self.connection.busy_handler(Some(wait_while_busy));
-        match emptied {
-            Ok(0_i64) => self.wal_is_huge = false,
-            Ok(_busy) => self.tell_of_huge_wal(size(&self.wal)),
-            Err(error) => tracing::debug!(%error, "the write-ahead log was not moved into the file"),
-        }
-    }
-
-    /// Once each time it becomes so large.
-    fn tell_of_huge_wal(&mut self, bytes: u64) {
-        if bytes >= WAL_HUGE_BYTES && !std::mem::replace(&mut self.wal_is_huge, true) {
-            tracing::warn!(
-                megabytes = bytes / (1024 * 1024),
-                "the write-ahead log grows: a program reads the database in a transaction that does not end; \
-                 `windlass doctor` tells which programs have it open"
-            );
-        }
-    }
-
     /// Commits all of these, and looks after what has to be looked after when something was.
     fn commit(&mut self, mut group: Vec<Request>) {
         while !group.is_empty() {
             group = self.commit_group(group);
-            self.keep_wal_small();
+            self.wal.after_commit(&self.connection, self.clock.monotonic_ms());
         }
         self.notice_foreign_commits();
     }
@@ -335,7 +283,7 @@ impl State {
             self.commits.was_empty();
         }
         if hints.intersects(Hints::PENDING | Hints::DUE | Hints::CANCEL) {
-            self.commits.tell(&self.wal);
+            self.commits.tell(self.wal.file());
         }
         let rest = group.split_off(results.len());
         for (request, result) in group.into_iter().zip(results) {
@@ -400,11 +348,6 @@ impl State {
         }
         Ok((results, session.hints()))
     }
-}
-
-fn wait_for_readers(tries: i32) -> bool {
-    std::thread::sleep(Duration::from_millis(1));
-    tries < WAL_TRIES_MAX
 }
 
 fn run_operation(request: &mut Request, session: &mut SqliteConnection<'_>) -> Result<()> {

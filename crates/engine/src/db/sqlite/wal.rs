@@ -1,0 +1,323 @@
+//! The write-ahead log beside a file: its pages are moved into the file while others write, and it is kept small.
+//!
+//! SQLite by itself moves them inside the commit that made the log long, and whoever committed waits for thousands
+//! of pages and two flushes. Here a thread with a connection of its own moves them beside the commits. But a log begins
+//! again only when all of it is in the file at the moment in which somebody begins to write, and while commits follow
+//! each other something is always added meanwhile. So the writer moves what is left when that is little, between two
+//! commits. SQLite's own way stays the bound.
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rusqlite::Connection;
+
+use super::open::{open_beside, wait_while_busy};
+
+/// A log of so many pages is moved into the file: 12 MB. At SQLite's own 1,000 the pages that every transaction
+/// changes would be moved, and two flushes waited for, many times a second.
+const LONG_PAGES: i64 = 3_000;
+/// What is left is little when it is this part of the log at most.
+const REST_PART: i64 = 4;
+/// The thread is told again when the log has grown by so many pages: a reader may hold it up.
+const AGAIN_PAGES: i64 = 500;
+/// From here on SQLite moves the pages inside a commit: 18 MB. The thread does not get to run, or is gone.
+pub(super) const CHECKPOINT_PAGES: i64 = 4_500;
+
+/// A log of this size is cut off with a wait for those who read it: no other checkpoint waits, and with readers
+/// that overlap for ever the log would grow for ever.
+const LARGE_BYTES: u64 = 24 * 1024 * 1024;
+/// How often that is looked at and tried.
+const LOOK_MS: i64 = 250;
+/// It is waited so long for readers, a millisecond at a time. Writers wait as well.
+const TRIES_MAX: i32 = 50;
+/// From this size on a reader that does not end is told of.
+const HUGE_BYTES: u64 = 256 * 1024 * 1024;
+
+/// The name that SQLite gives to the log of a database: beside the file itself, not beside a link to it.
+pub(super) fn wal_of(path: &Path) -> PathBuf {
+    let mut name = std::fs::canonicalize(path).unwrap_or_else(|_unknown| path.to_owned()).into_os_string();
+    name.push("-wal");
+    PathBuf::from(name)
+}
+
+/// The log, for the one connection of this process that writes.
+pub(super) struct Wal {
+    database: PathBuf,
+    file: PathBuf,
+    /// Started when the log is long for the first time: most processes write little.
+    checkpointer: Option<Checkpointer>,
+    /// How long the log was when the thread was told; 0 when it was not since the log began.
+    told_at_pages: i64,
+    looked_at_ms: i64,
+    is_huge: bool,
+}
+
+/// How long the log is, in pages, and how many of these are in the file already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Pages {
+    all: i64,
+    moved: i64,
+}
+
+/// What is to be done about the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Due {
+    Nothing,
+    /// The thread moves it.
+    Moving,
+    /// Little is left: the writer moves it, and the log begins again.
+    Rest,
+}
+
+fn due(pages: Pages, told_at_pages: i64) -> Due {
+    let left = pages.all - pages.moved;
+    if pages.all < LONG_PAGES || left == 0 {
+        Due::Nothing
+    } else if left <= pages.all / REST_PART {
+        Due::Rest
+    } else if told_at_pages == 0 || pages.all - told_at_pages >= AGAIN_PAGES {
+        Due::Moving
+    } else {
+        Due::Nothing
+    }
+}
+
+impl Wal {
+    pub(super) fn of(database: &Path) -> Wal {
+        Wal {
+            database: database.to_owned(),
+            file: wal_of(database),
+            checkpointer: None,
+            told_at_pages: 0,
+            looked_at_ms: 0,
+            is_huge: false,
+        }
+    }
+
+    pub(super) fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// Looks after the log when something was committed. What fails here is tried again after the next commit.
+    pub(super) fn after_commit(&mut self, connection: &Connection, now_ms: i64) {
+        if let Err(error) = self.keep_short(connection) {
+            tracing::debug!(%error, "the write-ahead log was not moved into the file");
+        }
+        if now_ms - self.looked_at_ms >= LOOK_MS {
+            self.looked_at_ms = now_ms;
+            self.keep_small(connection);
+        }
+    }
+
+    fn keep_short(&mut self, connection: &Connection) -> rusqlite::Result<()> {
+        let pages = pages(connection)?;
+        if pages.all < self.told_at_pages {
+            self.told_at_pages = 0;
+        }
+        match due(pages, self.told_at_pages) {
+            Due::Nothing => Ok(()),
+            Due::Moving => {
+                self.told_at_pages = pages.all;
+                self.checkpointer.get_or_insert_with(|| Checkpointer::start(&self.database)).tell();
+                Ok(())
+            }
+            Due::Rest => move_pages(connection),
+        }
+    }
+
+    /// Moves a log that has grown large all the same, and cuts it off.
+    fn keep_small(&mut self, connection: &Connection) {
+        let size = |file: &Path| std::fs::metadata(file).map_or(0, |metadata| metadata.len());
+        if size(&self.file) < LARGE_BYTES {
+            return;
+        }
+        let _ignored = connection.busy_handler(Some(wait_for_readers));
+        let emptied = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0));
+        let _ignored = connection.busy_handler(Some(wait_while_busy));
+        match emptied {
+            Ok(0_i64) => self.is_huge = false,
+            Ok(_busy) => self.tell_of_huge(size(&self.file)),
+            Err(error) => tracing::debug!(%error, "the write-ahead log was not cut off"),
+        }
+    }
+
+    /// Once each time it becomes so large.
+    fn tell_of_huge(&mut self, bytes: u64) {
+        if bytes >= HUGE_BYTES && !std::mem::replace(&mut self.is_huge, true) {
+            tracing::warn!(
+                megabytes = bytes / (1024 * 1024),
+                "the write-ahead log grows: a program reads the database in a transaction that does not end; \
+                 `windlass doctor` tells which programs have it open"
+            );
+        }
+    }
+}
+
+/// How long the log is; takes no lock.
+fn pages(connection: &Connection) -> rusqlite::Result<Pages> {
+    connection
+        .prepare_cached("PRAGMA wal_checkpoint(NOOP)")?
+        .query_row([], |row| Ok(Pages { all: row.get(1)?, moved: row.get(2)? }))
+}
+
+/// Moves what nobody reads any more, and waits for nobody. Does nothing when somebody else moves pages right now.
+fn move_pages(connection: &Connection) -> rusqlite::Result<()> {
+    connection.prepare_cached("PRAGMA wal_checkpoint(PASSIVE)")?.query_row([], |_row| Ok(()))
+}
+
+fn wait_for_readers(tries: i32) -> bool {
+    std::thread::sleep(Duration::from_millis(1));
+    tries < TRIES_MAX
+}
+
+/// The handle of a thread that moves pages when it is told to. Dropping it ends the thread.
+struct Checkpointer {
+    words: Option<SyncSender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Checkpointer {
+    fn start(database: &Path) -> Checkpointer {
+        let (words, inbox) = sync_channel(1);
+        let database = database.to_owned();
+        let thread = std::thread::Builder::new()
+            .name("windlass-checkpointer".to_owned())
+            .spawn(move || serve_checkpoints(&database, &inbox));
+        if let Err(error) = &thread {
+            tracing::debug!(%error, "no thread moves the write-ahead log into the file; commits do");
+        }
+        Checkpointer { words: Some(words), thread: thread.ok() }
+    }
+
+    /// A word that waits already is enough.
+    fn tell(&self) {
+        if let Some(words) = &self.words {
+            let _full_or_gone = words.try_send(());
+        }
+    }
+}
+
+impl Drop for Checkpointer {
+    fn drop(&mut self) {
+        drop(self.words.take());
+        if let Some(thread) = self.thread.take() {
+            let _panicked = thread.join();
+        }
+    }
+}
+
+fn serve_checkpoints(database: &Path, inbox: &Receiver<()>) {
+    let connection = match open_beside(database) {
+        Ok(connection) => connection,
+        Err(error) => {
+            tracing::debug!(%error, "no connection moves the write-ahead log into the file; commits do");
+            return;
+        }
+    };
+    while inbox.recv().is_ok() {
+        if let Err(error) = move_pages(&connection) {
+            tracing::debug!(%error, "the write-ahead log was not moved into the file");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::time::Instant;
+
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn a_long_log_is_moved_and_the_writer_moves_what_little_is_left() {
+        for (all, moved, told_at_pages, expected) in [
+            (-1, -1, 0, Due::Nothing),
+            (2_999, 0, 0, Due::Nothing),
+            (3_000, 0, 0, Due::Moving),
+            (3_499, 0, 3_000, Due::Nothing),
+            (3_500, 0, 3_000, Due::Moving),
+            (4_000, 2_999, 3_500, Due::Moving),
+            (4_000, 3_000, 3_500, Due::Rest),
+            (4_000, 3_999, 0, Due::Rest),
+            (4_000, 4_000, 0, Due::Nothing),
+        ] {
+            assert_eq!(due(Pages { all, moved }, told_at_pages), expected, "{all} {moved} {told_at_pages}");
+        }
+    }
+
+    /// A file in WAL mode in which no commit moves pages.
+    fn file(folder: &Path) -> (PathBuf, Connection) {
+        let path = folder.join("file.db");
+        let connection = Connection::open(&path).unwrap();
+        connection
+            .execute_batch(
+                "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; PRAGMA synchronous = NORMAL;
+                 CREATE TABLE blobs (blob BLOB)",
+            )
+            .unwrap();
+        (path, connection)
+    }
+
+    fn write(connection: &Connection, pages: i64) {
+        connection.execute("INSERT INTO blobs VALUES (zeroblob(? * 4096))", [pages]).unwrap();
+    }
+
+    fn is_moved(connection: &Connection) -> bool {
+        let Pages { all, moved } = pages(connection).unwrap();
+        all == moved
+    }
+
+    #[test]
+    fn a_thread_moves_a_long_log_and_the_next_commit_begins_it_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, connection) = file(folder.path());
+        let mut wal = Wal::of(&path);
+        write(&connection, LONG_PAGES / 2);
+        wal.after_commit(&connection, 0);
+        assert!(wal.checkpointer.is_none(), "it is short");
+        write(&connection, LONG_PAGES / 2);
+        wal.after_commit(&connection, 0);
+        let began = Instant::now();
+        while !is_moved(&connection) {
+            assert!(began.elapsed() < PATIENCE, "{:?}", pages(&connection));
+            std::thread::yield_now();
+        }
+        write(&connection, 1);
+        assert!(pages(&connection).unwrap().all < 10, "{:?}", pages(&connection));
+        wal.after_commit(&connection, 0);
+        assert_eq!(wal.told_at_pages, 0, "it can be told again");
+    }
+
+    #[test]
+    fn the_writer_moves_what_was_added_meanwhile() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, connection) = file(folder.path());
+        write(&connection, LONG_PAGES);
+        // The thread gets as far as where somebody reads.
+        let reader = Connection::open(&path).unwrap();
+        reader.execute_batch("BEGIN; SELECT * FROM blobs").unwrap();
+        write(&connection, LONG_PAGES / 10);
+        move_pages(&connection).unwrap();
+        let left = pages(&connection).unwrap();
+        assert!(left.moved >= LONG_PAGES && left.moved < left.all, "{left:?}");
+        drop(reader);
+        let mut wal = Wal::of(&path);
+        wal.after_commit(&connection, 0);
+        assert!(is_moved(&connection) && wal.checkpointer.is_none());
+    }
+
+    #[test]
+    fn a_log_without_a_thread_is_no_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let (_path, connection) = file(folder.path());
+        write(&connection, LONG_PAGES);
+        let mut wal = Wal::of(&folder.path().join("missing").join("file.db"));
+        wal.after_commit(&connection, 0);
+        assert_eq!(wal.told_at_pages, pages(&connection).unwrap().all);
+    }
+}
