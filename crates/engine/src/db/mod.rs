@@ -7,11 +7,13 @@ mod options;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 pub mod sqlite;
+mod standing;
 mod value;
 
 pub use dialect::Dialect;
 pub use migrate::{SCHEMA_VERSION, migrate, version};
 pub use options::{Durability, OpenMode, Reach};
+pub use standing::Standing;
 pub use value::{Row, Value, all, first, one};
 
 use crate::error::Result;
@@ -99,6 +101,14 @@ pub trait Database: Send + Sync {
     /// The database's or the operation's; then nothing of it is kept, unless the commit itself
     /// failed: that outcome is unknown until it is looked up.
     fn write(&self, name: &'static str, operation: WriteOperation) -> Result<()>;
+
+    /// Leaves `operation` to be run at the end of the next transaction of this process that hints at any of `wants`,
+    /// and to be committed with it. What goes wrong in it does not hurt the others of that transaction. `None` where
+    /// each writes in a transaction of its own.
+    fn write_with_next(&self, wants: Hints, operation: WriteOperation) -> Option<Standing> {
+        let _nobody_runs_it = (wants, operation);
+        None
+    }
 
     /// Where changes are announced: those of this process at once, those of others when
     /// [`Database::watch`] was called.

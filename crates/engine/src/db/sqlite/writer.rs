@@ -20,7 +20,8 @@ use super::statements::Statements;
 use super::wal::{Wal, wal_of};
 use super::watch::{OwnCommits, Watcher};
 use crate::clock::Clock;
-use crate::db::WriteOperation;
+use crate::db::standing::{STANDING, StandingWrites};
+use crate::db::{Standing, WriteOperation};
 use crate::error::{Error, Result, Unavailable};
 use crate::signal::{Hints, Signals};
 
@@ -66,6 +67,7 @@ pub(super) struct Writer {
     /// Groups that this writer has begun to commit.
     commits: Arc<OwnCommits>,
     waiting: AtomicUsize,
+    standing: Arc<StandingWrites>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -74,6 +76,7 @@ impl Writer {
         let (requests, inbox) = sync_channel(QUEUE_MAX);
         let tick_ms = Arc::new(AtomicU64::new(0));
         let commits = Arc::new(OwnCommits::default());
+        let standing = Arc::new(StandingWrites::default());
         let state = State {
             connection,
             statements: Statements::default(),
@@ -83,6 +86,7 @@ impl Writer {
             tick_ms: Arc::clone(&tick_ms),
             commits: Arc::clone(&commits),
             wal: Wal::of(path),
+            standing: Arc::clone(&standing),
         };
         let state = Arc::new(Mutex::new(state));
         let (served, tick) = (Arc::clone(&state), Arc::clone(&tick_ms));
@@ -98,6 +102,7 @@ impl Writer {
             tick_ms,
             commits,
             waiting: AtomicUsize::new(0),
+            standing,
             thread: Some(thread),
         })
     }
@@ -121,6 +126,14 @@ impl Writer {
             handed.map_err(|_gone| closed()).and_then(|()| answered.recv().map_err(|_gone| closed()));
         self.waiting.fetch_sub(1, Ordering::Relaxed);
         result?
+    }
+
+    pub(super) fn write_with_next(&self, wants: Hints, operation: WriteOperation) -> Option<Standing> {
+        self.standing.leave(wants, operation)
+    }
+
+    pub(super) fn standing(&self) -> usize {
+        self.standing.len()
     }
 
     pub(super) fn commits(&self) -> u64 {
@@ -241,6 +254,7 @@ struct State {
     data_version: i64,
     tick_ms: Arc<AtomicU64>,
     commits: Arc<OwnCommits>,
+    standing: Arc<StandingWrites>,
 }
 
 impl State {
@@ -294,67 +308,100 @@ impl State {
         rest
     }
 
-    /// Runs the operations from the first on in one transaction; a result for each that was run.
+    /// Runs the operations from the first on in one transaction, and one that waited for it; a result for each of the
+    /// group that was run.
     fn run_group(&mut self, group: &mut [Request]) -> Result<(Vec<Result<()>>, Hints)> {
-        let State { connection, statements, clock, .. } = self;
-        let run = |sql: &str| {
-            connection
-                .prepare_cached(sql)
-                .and_then(|mut statement| statement.execute([]))
-                .map_err(|error| from_sqlite("write to the database", &error))
-        };
+        let State { connection, statements, clock, standing, .. } = self;
         if !connection.is_autocommit() {
             // Taking an earlier transaction back has failed: until that is done none can begin.
-            run("ROLLBACK")?;
+            run(connection, "ROLLBACK")?;
         }
-        run("BEGIN IMMEDIATE")?;
+        run(connection, "BEGIN IMMEDIATE")?;
         let began_ms = clock.monotonic_ms();
         let mut session = SqliteConnection::new(connection, statements);
-        let alone = group.len() == 1;
+        let isolation = if group.len() == 1 { Isolation::Alone } else { Isolation::Savepoint };
         let mut results = Vec::with_capacity(group.len());
-        for request in group.iter_mut() {
+        for Request { name, operation, .. } in group.iter_mut() {
             if !results.is_empty() && clock.monotonic_ms() - began_ms >= GROUP_MAX_MS {
                 break;
             }
-            if !alone {
-                run("SAVEPOINT operation")?;
-            }
-            let result = run_operation(request, &mut session);
-            if connection.is_autocommit() {
-                // SQLite took back the whole transaction (disk full, I/O error): nothing of it exists.
-                return Err(result.err().unwrap_or_else(|| {
-                    Error::internal("write to the database", "the transaction ended by itself")
-                }));
-            }
-            let undone = match (&result, alone) {
-                (Ok(()), false) => run("RELEASE operation"),
-                (Err(_), false) => run("ROLLBACK TO operation").and_then(|_| run("RELEASE operation")),
-                (Ok(()), true) => Ok(0),
-                (Err(_), true) => run("ROLLBACK"),
-            };
-            if let Err(error) = undone {
-                let _ended = run("ROLLBACK");
-                return Err(error);
-            }
-            results.push(result);
+            results.push(run_operation(connection, &mut session, name, operation, isolation)?);
         }
+        let due = if connection.is_autocommit() { None } else { standing.due(session.hints()) };
+        let stood = match due {
+            Some(mut due) => {
+                let operation = &mut due.operation;
+                let result =
+                    run_operation(connection, &mut session, STANDING, operation, Isolation::Savepoint)?;
+                Some((due, result))
+            }
+            None => None,
+        };
         if !connection.is_autocommit()
-            && let Err(error) = run("COMMIT")
+            && let Err(error) = run(connection, "COMMIT")
         {
             // Not in the file for any other connection; a crash right now could still bring it back.
             // Guards on every transition make finding out and repeating harmless.
-            let _ended = run("ROLLBACK");
+            let _ended = run(connection, "ROLLBACK");
             return Err(error);
+        }
+        if let Some((due, result)) = stood {
+            due.end(result);
         }
         Ok((results, session.hints()))
     }
 }
 
-fn run_operation(request: &mut Request, session: &mut SqliteConnection<'_>) -> Result<()> {
-    match catch_unwind(AssertUnwindSafe(|| (request.operation)(session))) {
-        Ok(result) => result,
-        Err(_panic) => Err(Error::internal(request.name, "the operation panicked")),
+fn run(connection: &rusqlite::Connection, sql: &str) -> Result<usize> {
+    connection
+        .prepare_cached(sql)
+        .and_then(|mut statement| statement.execute([]))
+        .map_err(|error| from_sqlite("write to the database", &error))
+}
+
+/// What an operation that fails takes back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Isolation {
+    /// The whole transaction: there is nothing else in it.
+    Alone,
+    /// What it did itself.
+    Savepoint,
+}
+
+/// Runs one operation of a transaction. The outer error is the transaction's: nothing of it exists then.
+fn run_operation(
+    connection: &rusqlite::Connection,
+    session: &mut SqliteConnection<'_>,
+    name: &'static str,
+    operation: &mut WriteOperation,
+    isolation: Isolation,
+) -> Result<Result<()>> {
+    if isolation == Isolation::Savepoint {
+        run(connection, "SAVEPOINT operation")?;
     }
+    let result = match catch_unwind(AssertUnwindSafe(|| operation(session))) {
+        Ok(result) => result,
+        Err(_panic) => Err(Error::internal(name, "the operation panicked")),
+    };
+    if connection.is_autocommit() {
+        // SQLite took back the whole transaction (disk full, I/O error): nothing of it exists.
+        return Err(result
+            .err()
+            .unwrap_or_else(|| Error::internal("write to the database", "the transaction ended by itself")));
+    }
+    let undone = match (&result, isolation) {
+        (Ok(()), Isolation::Savepoint) => run(connection, "RELEASE operation"),
+        (Err(_), Isolation::Savepoint) => {
+            run(connection, "ROLLBACK TO operation").and_then(|_| run(connection, "RELEASE operation"))
+        }
+        (Ok(()), Isolation::Alone) => Ok(0),
+        (Err(_), Isolation::Alone) => run(connection, "ROLLBACK"),
+    };
+    if let Err(error) = undone {
+        let _ended = run(connection, "ROLLBACK");
+        return Err(error);
+    }
+    Ok(result)
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 mod comparison;
 mod gathering;
 mod patience;
+mod standing;
 mod telling;
 mod writing;
 
@@ -24,7 +25,7 @@ use super::worker::{abilities, register};
 use crate::error::{Error, Result};
 use crate::signal::Hints;
 use crate::status::WorkerStatus;
-use crate::store::{CLAIM_MAX, ClaimRequest, ClaimedJob, Claims, Finish, Finished};
+use crate::store::{CLAIM_MAX, ClaimRequest, ClaimedJob, Claims, Finish, Finished, StandingClaim};
 use crate::transition::{Facts, Outcome, after_attempt};
 
 /// The safety net under the signals: how often an idle worker looks by itself.
@@ -49,6 +50,7 @@ fn work(shared: &Shared) -> Result<()> {
         // An executor that has the role ends its turn first.
         let desk = shared.desk.lock().map_err(|_poisoned| panicked())?;
         let mut dispatcher = Dispatcher { shared, desk, by: AddedBy::Dispatcher };
+        dispatcher.take_back()?;
         if let Some(failure) = dispatcher.desk.failure.take() {
             return Err(failure);
         }
@@ -57,6 +59,7 @@ fn work(shared: &Shared) -> Result<()> {
         if dispatcher.has_ended()? {
             return Ok(());
         }
+        dispatcher.leave_claim();
         let pace = dispatcher.desk.pace;
         drop(dispatcher);
         hints = match turn {
@@ -79,10 +82,13 @@ pub(super) fn take_turn(shared: &Shared) -> bool {
     };
     let _end = PanicGuard { shared };
     let mut dispatcher = Dispatcher { shared, desk, by: AddedBy::Executor };
-    let turned = dispatcher.turn();
+    let turned = dispatcher.take_back().and_then(|()| dispatcher.turn());
     let is_left = shared.held.len() > 1 || dispatcher.may_claim_more();
     let has_failed = turned.is_err();
     dispatcher.desk.failure = turned.err();
+    if !has_failed {
+        dispatcher.leave_claim();
+    }
     drop(dispatcher);
     if is_left || has_failed {
         shared.dispatcher.raise(Hints::EXECUTOR);
@@ -148,6 +154,8 @@ pub(super) struct Desk {
     compare_at_ms: i64,
     /// The last thing asked of the database was asked more than once: an earlier try may have been heard.
     is_repeat: bool,
+    /// The claim that was left with the database when nothing was left to do.
+    standing: Option<StandingClaim>,
     /// Why an executor had to give the role up: the worker ends with it.
     failure: Option<Error>,
 }
@@ -162,6 +170,7 @@ impl Desk {
             holding: Holding::ByPace,
             compare_at_ms: now_ms + comparison::INTERVAL_MS,
             is_repeat: false,
+            standing: None,
             failure: None,
         }
     }
@@ -299,6 +308,11 @@ impl Dispatcher<'_> {
             }
         }
         self.report(&finished);
+        self.take_in(claims, room)
+    }
+
+    /// Executes what was claimed for such room.
+    fn take_in(&mut self, claims: Claims, room: Room) -> Result<()> {
         match claims {
             Claims::Fenced => self.register_anew(),
             Claims::Jobs(jobs) => {
