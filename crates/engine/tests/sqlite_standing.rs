@@ -142,6 +142,36 @@ fn a_transaction_that_was_taken_back_is_nobodys() {
     assert!(standing.take_back().is_none());
 }
 
+#[test]
+fn a_commit_that_fails_is_no_claim() {
+    let file = File::new();
+    let raw = rusqlite::Connection::open(file.database.path()).unwrap();
+    raw.execute_batch(
+        "CREATE TABLE parents (id INTEGER PRIMARY KEY);
+         CREATE TABLE children (parent_id INTEGER REFERENCES parents DEFERRABLE INITIALLY DEFERRED)",
+    )
+    .unwrap();
+    let jobs = file.store.enqueue(vec![noop()]).unwrap();
+    let claim = file.store.claim_with_next(file.everything(9), file.soon_ms()).unwrap();
+    let refused = file.database.write(
+        "fail when it is committed",
+        Box::new(|connection| {
+            connection.execute("INSERT INTO children VALUES (1)", &[])?;
+            connection.hint(Hints::PENDING);
+            Ok(())
+        }),
+    );
+    assert!(refused.is_err() && claim.take_back().unwrap().is_err());
+    assert_eq!(file.statuses(&jobs), [JobStatus::Pending]);
+    let claim = file.store.claim_with_next(file.everything(9), file.soon_ms()).unwrap();
+    let others = file.store.enqueue(vec![noop()]).unwrap();
+    assert_eq!(
+        ids(claim.take_back().unwrap().unwrap()),
+        [jobs[0], others[0]],
+        "the next one is as good as new"
+    );
+}
+
 /// A worker whose jobs say that they have begun, and wait to be told to end.
 fn worker(store: &Store, has_begun: Sender<()>, may_end: Receiver<()>) -> Worker {
     let (has_begun, may_end) = (Mutex::new(has_begun), Mutex::new(may_end));

@@ -5,16 +5,15 @@
 //! Only while nothing is claimed: then no executor has a result, and the room that the claim was left for stays. Whoever
 //! has the role next takes it back before anything else.
 
-use super::super::shared::{Asking, Mode};
+use super::super::shared::Asking;
 use super::{Dispatcher, Look, request};
 use crate::error::Result;
 
 impl Dispatcher<'_> {
     /// Leaves a claim if the worker has nothing to do.
     pub(super) fn leave_claim(&mut self) {
-        let is_idle = self.shared.mode() == Mode::Working
-            && self.desk.outstanding.count() == 0
-            && self.desk.look == Look::Not;
+        let is_idle = self.desk.outstanding.count() == 0 && self.desk.look == Look::Not;
+        // None when it is about to end.
         let room = self.room(self.shared.mode(), self.desk.outstanding.count());
         if !is_idle || room.limit == 0 {
             return;
