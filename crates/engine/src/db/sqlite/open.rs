@@ -10,7 +10,6 @@ use rusqlite::{OpenFlags, TransactionBehavior};
 use super::connection::SqliteConnection;
 use super::error::from_sqlite;
 use super::statements::Statements;
-use super::wal::CHECKPOINT_PAGES;
 use crate::clock::Clock;
 use crate::db::{Durability, OpenMode, SCHEMA_VERSION, migrate, version};
 use crate::error::{Error, Result, Unavailable};
@@ -58,7 +57,6 @@ pub(super) fn open_writer(path: &Path, options: &SqliteOptions) -> Result<rusqli
     };
     set_pragma(&connection, "synchronous", synchronous)?;
     set_pragma(&connection, "journal_size_limit", WAL_SIZE_MAX_BYTES)?;
-    set_pragma(&connection, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
     // Who only wants to read must not wait for somebody who writes.
     if version != Some(SCHEMA_VERSION) {
         migrate_tables(&mut connection)?;

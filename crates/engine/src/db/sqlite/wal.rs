@@ -6,6 +6,7 @@
 //! each other something is always added meanwhile. So the writer moves what is left when that is little, between two
 //! commits. SQLite's own way stays the bound.
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
@@ -22,8 +23,8 @@ const LONG_PAGES: i64 = 3_000;
 const REST_PART: i64 = 4;
 /// The thread is told again when the log has grown by so many pages: a reader may hold it up.
 const AGAIN_PAGES: i64 = 500;
-/// From here on SQLite moves the pages inside a commit: 18 MB. The thread does not get to run, or is gone.
-pub(super) const CHECKPOINT_PAGES: i64 = 4_500;
+/// From here on the pages are moved inside a commit: 18 MB. The thread does not get to run, or is gone.
+const BOUND_PAGES: i64 = 4_500;
 
 /// A log of this size is cut off with a wait for those who read it: no other checkpoint waits, and with readers
 /// that overlap for ever the log would grow for ever.
@@ -40,6 +41,21 @@ pub(super) fn wal_of(path: &Path) -> PathBuf {
     let mut name = std::fs::canonicalize(path).unwrap_or_else(|_unknown| path.to_owned()).into_os_string();
     name.push("-wal");
     PathBuf::from(name)
+}
+
+thread_local! {
+    /// How long the log was made by the last commit of this thread. SQLite tells it in a call that knows no more.
+    static COMMITTED_PAGES: Cell<i64> = const { Cell::new(0) };
+}
+
+/// What SQLite calls in a commit, in place of a checkpoint of its own.
+fn committed(wal: &rusqlite::hooks::Wal, pages: i32) -> rusqlite::Result<()> {
+    COMMITTED_PAGES.set(pages.into());
+    if i64::from(pages) >= BOUND_PAGES {
+        // What is wrong with it is nothing that is wrong with the commit.
+        let _tried_again_after_the_next = wal.checkpoint();
+    }
+    Ok(())
 }
 
 /// The log, for the one connection of this process that writes.
@@ -85,7 +101,9 @@ fn due(pages: Pages, told_at_pages: i64) -> Due {
 }
 
 impl Wal {
-    pub(super) fn of(database: &Path) -> Wal {
+    /// The log of a database that `connection` writes. Its commits move nothing any more, up to the bound.
+    pub(super) fn of(database: &Path, connection: &Connection) -> Wal {
+        connection.wal_hook(Some(committed));
         Wal {
             database: database.to_owned(),
             file: wal_of(database),
@@ -100,9 +118,11 @@ impl Wal {
         &self.file
     }
 
-    /// Looks after the log when something was committed. What fails here is tried again after the next commit.
+    /// Looks after the log when this thread has committed something. What fails here is tried again after the next commit.
     pub(super) fn after_commit(&mut self, connection: &Connection, now_ms: i64) {
-        if let Err(error) = self.keep_short(connection) {
+        if COMMITTED_PAGES.take() >= LONG_PAGES
+            && let Err(error) = self.keep_short(connection)
+        {
             tracing::debug!(%error, "the write-ahead log was not moved into the file");
         }
         if now_ms - self.looked_at_ms >= LOOK_MS {
@@ -114,6 +134,7 @@ impl Wal {
     fn keep_short(&mut self, connection: &Connection) -> rusqlite::Result<()> {
         let pages = pages(connection)?;
         if pages.all < self.told_at_pages {
+            // It has begun again.
             self.told_at_pages = 0;
         }
         match due(pages, self.told_at_pages) {
@@ -250,17 +271,17 @@ mod tests {
         }
     }
 
-    /// A file in WAL mode in which no commit moves pages.
-    fn file(folder: &Path) -> (PathBuf, Connection) {
+    /// A file in WAL mode, and its log.
+    fn file(folder: &Path) -> (Wal, Connection) {
         let path = folder.join("file.db");
         let connection = Connection::open(&path).unwrap();
         connection
             .execute_batch(
-                "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; PRAGMA synchronous = NORMAL;
+                "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;
                  CREATE TABLE blobs (blob BLOB)",
             )
             .unwrap();
-        (path, connection)
+        (Wal::of(&path, &connection), connection)
     }
 
     fn write(connection: &Connection, pages: i64) {
@@ -275,8 +296,7 @@ mod tests {
     #[test]
     fn a_thread_moves_a_long_log_and_the_next_commit_begins_it_again() {
         let folder = tempfile::tempdir().unwrap();
-        let (path, connection) = file(folder.path());
-        let mut wal = Wal::of(&path);
+        let (mut wal, connection) = file(folder.path());
         write(&connection, LONG_PAGES / 2);
         wal.after_commit(&connection, 0);
         assert!(wal.checkpointer.is_none(), "it is short");
@@ -289,24 +309,21 @@ mod tests {
         }
         write(&connection, 1);
         assert!(pages(&connection).unwrap().all < 10, "{:?}", pages(&connection));
-        wal.after_commit(&connection, 0);
-        assert_eq!(wal.told_at_pages, 0, "it can be told again");
     }
 
     #[test]
     fn the_writer_moves_what_was_added_meanwhile() {
         let folder = tempfile::tempdir().unwrap();
-        let (path, connection) = file(folder.path());
+        let (mut wal, connection) = file(folder.path());
         write(&connection, LONG_PAGES);
         // The thread gets as far as where somebody reads.
-        let reader = Connection::open(&path).unwrap();
+        let reader = Connection::open(&wal.database).unwrap();
         reader.execute_batch("BEGIN; SELECT * FROM blobs").unwrap();
         write(&connection, LONG_PAGES / 10);
         move_pages(&connection).unwrap();
         let left = pages(&connection).unwrap();
         assert!(left.moved >= LONG_PAGES && left.moved < left.all, "{left:?}");
         drop(reader);
-        let mut wal = Wal::of(&path);
         wal.after_commit(&connection, 0);
         assert!(is_moved(&connection) && wal.checkpointer.is_none());
     }
@@ -314,10 +331,12 @@ mod tests {
     #[test]
     fn a_log_without_a_thread_is_no_error() {
         let folder = tempfile::tempdir().unwrap();
-        let (_path, connection) = file(folder.path());
+        let (mut wal, connection) = file(folder.path());
+        wal.database = folder.path().join("missing").join("file.db");
         write(&connection, LONG_PAGES);
-        let mut wal = Wal::of(&folder.path().join("missing").join("file.db"));
         wal.after_commit(&connection, 0);
-        assert_eq!(wal.told_at_pages, pages(&connection).unwrap().all);
+        assert!(wal.told_at_pages >= LONG_PAGES && !is_moved(&connection));
+        write(&connection, BOUND_PAGES - LONG_PAGES);
+        assert!(is_moved(&connection), "the commit has done it");
     }
 }

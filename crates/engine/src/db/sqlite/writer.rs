@@ -78,6 +78,7 @@ impl Writer {
         let commits = Arc::new(OwnCommits::default());
         let standing = Arc::new(StandingWrites::default());
         let state = State {
+            wal: Wal::of(path, &connection),
             connection,
             statements: Statements::default(),
             signals,
@@ -85,7 +86,6 @@ impl Writer {
             data_version: 0,
             tick_ms: Arc::clone(&tick_ms),
             commits: Arc::clone(&commits),
-            wal: Wal::of(path),
             standing: Arc::clone(&standing),
         };
         let state = Arc::new(Mutex::new(state));
