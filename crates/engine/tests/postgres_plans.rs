@@ -239,7 +239,8 @@ fn a_claim_costs_the_same_whatever_waits_on_postgres() {
     for (part, index) in [
         ("SET status = 'RUNNING', worker_id", "Index Scan using jobs_pkey on jobs\n"),
         ("SET status = CASE WHEN jobs.cancel_requested_at", "Index Scan using jobs_pkey on jobs\n"),
-        ("FROM job_dependencies AS edges CROSS JOIN jobs", "Index Scan using jobs_pkey on jobs\n"),
+        ("GROUP BY edges.child_id) AS children", "Index Scan using jobs_pkey on jobs\n"),
+        ("GROUP BY edges.child_id) AS children", "using job_dependencies_pkey on job_dependencies edges\n"),
         ("SET blocked_by = jobs.blocked_by - news.ended", "Index Scan using jobs_pkey on jobs\n"),
         ("SET blocked_by = 0", "Index Scan using jobs_pkey on jobs\n"),
         ("ORDER BY {rank}, id LIMIT $2 {lock}", "Index Scan using jobs_claim on jobs\n"),

@@ -209,7 +209,7 @@ fn may_take_at_once(request: &ClaimRequest, ready: &Ready) -> bool {
         Scope::Everything | Scope::Queues(_) => true,
         Scope::Runs(run_ids) => ready.run_id.is_some_and(|run_id| run_ids.contains(&run_id)),
     };
-    is_in_scope && !ready.head.may_have_rules && is_for(request, &ready.head)
+    is_in_scope && !ready.head.lane.may_have_rules && is_for(request, &ready.head)
 }
 
 fn claim_among(
@@ -367,7 +367,8 @@ fn take(
             [(*id).into(), status_of(id).as_str().into(), i64::from(place < request.idle).into()]
         })
         .collect();
-    // The largest number has no successor: `read_taken` refuses it.
+    // The largest number has no successor: `read_taken` refuses it. The run of what was BLOCKED has started, with one
+    // of its parents.
     all(
         connection,
         "UPDATE jobs
@@ -382,7 +383,9 @@ fn take(
                                              ELSE jobs.attempt END},
                    jobs.failures, jobs.max_attempts, jobs.interruptions, jobs.max_interruptions,
                    jobs.on_interrupt, jobs.retry,
-                   (SELECT runs.id FROM runs WHERE runs.id = jobs.run_id AND {guard runs.status = 'PENDING'})",
+                   CASE WHEN chosen.status = 'PENDING'
+                        THEN (SELECT runs.id FROM runs
+                              WHERE runs.id = jobs.run_id AND {guard runs.status = 'PENDING'}) END",
         &[Value::rows(&chosen), request.worker_id.into(), now_ms.into()],
         |row| read_taken(row, instances),
     )

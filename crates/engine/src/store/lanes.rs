@@ -6,11 +6,12 @@
 //! found in any number of lanes, and only lanes that give something are read past their head.
 
 use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 
 use super::claim::{CLAIM_MAX, ClaimRequest, Scope};
 use super::limits::{Allowance, Counting, QueueRules, allowances};
 use super::{json_ids, json_list};
-use crate::db::{Connection, Row, all};
+use crate::db::{Connection, Row, Value, all};
 use crate::error::Result;
 use crate::signal::Hints;
 
@@ -24,10 +25,16 @@ pub(super) struct Place {
     pub(super) id: i64,
 }
 
-/// The first job of a lane, or one that is in none yet.
+/// The first job of a lane, or one that is to be in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) place: Place,
+    pub(super) lane: Rc<Lane>,
+}
+
+/// What the jobs of a lane have in common.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Lane {
     pub(super) queue: String,
     pub(super) kind: String,
     pub(super) requires: String,
@@ -66,13 +73,13 @@ pub(super) fn claimable(
                 if selection.is_full_before(head.place) {
                     break;
                 }
-                let found = match selection.room(&head.queue) {
+                let found = match selection.room(&head.lane.queue) {
                     Room::Jobs(0) => continue,
                     Room::Jobs(limit) => read_lane(connection, head, limit)?,
                     Room::Only(job_id) => lock_jobs(connection, &[job_id])?,
                 };
                 locked += found.len();
-                selection.add(&head.queue, found);
+                selection.add(&head.lane.queue, found);
             }
             if connection.dialect().has_many_writers() && locked > selection.chosen.len() {
                 // Others pass over what is locked here, also what is left in the end.
@@ -103,7 +110,7 @@ pub(super) fn has_claimable(
             Ok(heads
                 .iter()
                 .filter(|head| is_for(request, head))
-                .any(|head| selection.room(&head.queue) != Room::Jobs(0)))
+                .any(|head| selection.room(&head.lane.queue) != Room::Jobs(0)))
         }
         Scope::Runs(run_ids) => {
             for run_id in run_ids {
@@ -146,9 +153,9 @@ impl<'r> Selection<'r> {
     fn count(&mut self, connection: &mut dyn Connection, heads: &[Head], lanes: &[Head]) -> Result<()> {
         let mut queues: Vec<&str> = heads
             .iter()
-            .filter(|head| head.may_have_rules && is_for(self.request, head))
-            .filter(|head| !self.limited.contains_key(&head.queue))
-            .map(|head| head.queue.as_str())
+            .filter(|head| head.lane.may_have_rules && is_for(self.request, head))
+            .filter(|head| !self.limited.contains_key(&head.lane.queue))
+            .map(|head| head.lane.queue.as_str())
             .collect();
         queues.sort_unstable();
         queues.dedup();
@@ -189,21 +196,23 @@ impl<'r> Selection<'r> {
             let mut unlimited = Vec::with_capacity(heads.len());
             for head in &heads {
                 if !is_for(self.request, head) {
-                    unfit.push(head.requires.clone());
+                    unfit.push(head.lane.requires.clone());
                     continue;
                 }
-                if self.is_used_up(&head.queue) {
-                    full.push(head.queue.clone());
+                if self.is_used_up(&head.lane.queue) {
+                    full.push(head.lane.queue.clone());
                     continue;
                 }
-                match self.room(&head.queue) {
+                match self.room(&head.lane.queue) {
                     Room::Only(job_id) if job_id != head.place.id => {
                         turns.push(job_id);
-                        full.push(head.queue.clone());
+                        full.push(head.lane.queue.clone());
                     }
-                    Room::Jobs(0) => full.push(head.queue.clone()),
-                    Room::Jobs(_) if !self.limited.contains_key(&head.queue) => unlimited.push(head.place),
-                    Room::Only(_) | Room::Jobs(_) => self.add(&head.queue, vec![head.place]),
+                    Room::Jobs(0) => full.push(head.lane.queue.clone()),
+                    Room::Jobs(_) if !self.limited.contains_key(&head.lane.queue) => {
+                        unlimited.push(head.place)
+                    }
+                    Room::Only(_) | Room::Jobs(_) => self.add(&head.lane.queue, vec![head.place]),
                 }
             }
             self.choose(&unlimited);
@@ -219,7 +228,7 @@ impl<'r> Selection<'r> {
         }
         // A job that is tried again has its turn, and is due after those that were passed.
         for head in read_jobs_of_run(connection, run_id, &turns)? {
-            self.add(&head.queue, vec![head.place]);
+            self.add(&head.lane.queue, vec![head.place]);
         }
         Ok(())
     }
@@ -312,9 +321,9 @@ impl<'r> Selection<'r> {
 pub(super) fn is_for(request: &ClaimRequest, head: &Head) -> bool {
     let takes_queue = match &request.scope {
         Scope::Everything | Scope::Runs(_) => true,
-        Scope::Queues(queues) => queues.contains(&head.queue),
+        Scope::Queues(queues) => queues.contains(&head.lane.queue),
     };
-    takes_queue && request.abilities.check(&head.kind, &head.requires, head.version).is_ok()
+    takes_queue && request.abilities.check(&head.lane.kind, &head.lane.requires, head.lane.version).is_ok()
 }
 
 /// Finds the head of each lane, which [`read_head`] reads. It steps from lane to lane by one seek each, never over the
@@ -347,7 +356,7 @@ fn lane_heads(connection: &mut dyn Connection) -> Result<Vec<Head>> {
 
 /// Which job of a queue came first, whoever it is for.
 fn first_arrived<'h>(lanes: &'h [Head], queue: &str) -> Option<&'h Head> {
-    lanes.iter().filter(|head| head.queue == queue).min_by_key(|head| head.place)
+    lanes.iter().filter(|head| head.lane.queue == queue).min_by_key(|head| head.place)
 }
 
 fn read_lane(connection: &mut dyn Connection, head: &Head, limit: usize) -> Result<Vec<Place>> {
@@ -433,16 +442,33 @@ fn read_run(
 
 /// Reads a [`Head`] from the first seven columns.
 pub(super) fn read_head(row: &dyn Row) -> Result<Head> {
-    Ok(Head {
-        place: read_place(row)?,
-        queue: row.lossy_text(2)?.unwrap_or_default(),
-        kind: row.lossy_text(3)?.unwrap_or_default(),
-        requires: row.lossy_text(4)?.unwrap_or_default(),
-        version: row.integer(5)?,
-        may_have_rules: row.integer(6)? > 0,
-    })
+    Ok(Head { place: read_place(row)?, lane: Rc::new(Lane::read(row)?) })
 }
 
-fn read_place(row: &dyn Row) -> Result<Place> {
+/// Reads a [`Place`] from the first two.
+pub(super) fn read_place(row: &dyn Row) -> Result<Place> {
     Ok(Place { id: row.integer(0)?, rank: row.integer(1)? })
+}
+
+impl Lane {
+    /// Reads it from the five columns after the place.
+    pub(super) fn read(row: &dyn Row) -> Result<Lane> {
+        Ok(Lane {
+            queue: row.lossy_text(2)?.unwrap_or_default(),
+            kind: row.lossy_text(3)?.unwrap_or_default(),
+            requires: row.lossy_text(4)?.unwrap_or_default(),
+            version: row.integer(5)?,
+            may_have_rules: row.integer(6)? > 0,
+        })
+    }
+
+    /// Whether these columns say the same.
+    pub(super) fn is_of(&self, row: &dyn Row) -> bool {
+        let is_text = |column, text: &str| row.value(column) == Ok(Value::Text(text));
+        is_text(2, &self.queue)
+            && is_text(3, &self.kind)
+            && is_text(4, &self.requires)
+            && row.value(5) == Ok(Value::Integer(self.version))
+            && row.value(6) == Ok(Value::Integer(i64::from(self.may_have_rules)))
+    }
 }

@@ -8,11 +8,11 @@
 //! A child that is ready is handed to the claim that follows in the same transaction. What this one takes goes from
 //! BLOCKED to RUNNING in one change, and PENDING, where nobody could have seen it, is left out.
 
-use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use super::admission::admit;
 use super::json_ids;
-use super::lanes::{Head, read_head};
+use super::lanes::{Head, Lane, read_place};
 use crate::db::{Connection, Row, Value};
 use crate::error::Result;
 
@@ -56,41 +56,50 @@ struct Decision {
     ready: Vec<Ready>,
 }
 
-/// Finds the children of parents that ended, which [`Children`] reads.
+/// Finds the children of parents that ended, which [`Children`] reads. Edges are counted before their children are
+/// read: a row of `jobs` is wide, and a child of a layer is found by several edges. Where no queue has rules, which
+/// is asked once, none is looked for by its name.
 pub(super) const CHILDREN: &str =
     "SELECT jobs.id, {rank}, jobs.queue, jobs.kind, jobs.requires, jobs.version,
-                CASE WHEN jobs.queue IN (SELECT name FROM queues WHERE {ruled}) THEN 1 ELSE 0 END,
-                jobs.blocked_by, jobs.concurrency_key, jobs.run_id
-         FROM job_dependencies AS edges CROSS JOIN jobs
-         WHERE edges.parent_id {in $1} AND {by jobs.id = edges.child_id} AND {guard jobs.status = 'BLOCKED'}";
+                CASE WHEN EXISTS (SELECT 1 FROM queues WHERE {ruled})
+                      AND jobs.queue IN (SELECT name FROM queues WHERE {ruled}) THEN 1 ELSE 0 END,
+                jobs.blocked_by, jobs.concurrency_key, jobs.run_id, children.ended
+         FROM (SELECT edges.child_id, count(*) AS ended
+               FROM {rows $1: id integer} AS parents CROSS JOIN job_dependencies AS edges
+               WHERE {by edges.parent_id = parents.id} GROUP BY edges.child_id) AS children
+         CROSS JOIN jobs
+         WHERE {by jobs.id = children.child_id} AND {guard jobs.status = 'BLOCKED'}";
 
-/// The children of parents that ended, by their ids.
+/// The children of parents that ended.
 #[derive(Default)]
-pub(super) struct Children(BTreeMap<i64, Child>);
+pub(super) struct Children {
+    children: Vec<Child>,
+    /// Of the child that was read last: that of the next one is mostly the same.
+    lane: Option<Rc<Lane>>,
+}
 
 impl Children {
-    /// Reads an edge to one of them.
+    /// Reads one of them.
     pub(super) fn read(&mut self, row: &dyn Row) -> Result<()> {
-        let child_id = row.integer(0)?;
-        if let Some(child) = self.0.get_mut(&child_id) {
-            child.ended += 1;
-            return Ok(());
-        }
-        let child = Child {
+        let lane = match &self.lane {
+            Some(lane) if lane.is_of(row) => Rc::clone(lane),
+            Some(_) | None => Rc::new(Lane::read(row)?),
+        };
+        self.lane = Some(Rc::clone(&lane));
+        self.children.push(Child {
             blocked_by: row.integer(7)?,
-            ended: 1,
+            ended: row.integer(10)?,
             concurrency_key: row.lossy_text(8)?,
             run_id: row.optional_integer(9)?,
-            head: read_head(row)?,
-        };
-        self.0.insert(child_id, child);
+            head: Head { place: read_place(row)?, lane },
+        });
         Ok(())
     }
 }
 
 /// Counts ended parents off their children. O(1) an edge.
 pub(super) fn promote(connection: &mut dyn Connection, children: Children, now_ms: i64) -> Result<Promoted> {
-    let Decision { blocked, waiting, wanted_keys, ready } = decide(children.0);
+    let Decision { blocked, waiting, wanted_keys, ready } = decide(children.children);
     count_off(connection, &blocked, now_ms)?;
     unblock(connection, &waiting, now_ms)?;
     Ok(Promoted { claimable: admit(connection, &wanted_keys, now_ms)?, ready })
@@ -102,9 +111,18 @@ pub(super) fn release(connection: &mut dyn Connection, ready: &[Ready], now_ms: 
     unblock(connection, &ids, now_ms)
 }
 
-fn decide(children: BTreeMap<i64, Child>) -> Decision {
+fn decide(mut children: Vec<Child>) -> Decision {
     let mut decision = Decision::default();
-    for (child_id, Child { blocked_by, ended, concurrency_key, run_id, head }) in children {
+    // Who gets what they wait for does not depend on the order in which a database finds them. One whose parents are
+    // many is found by some of them after the others.
+    children.sort_unstable_by_key(|child| child.head.place.id);
+    children.dedup_by(|later, first| {
+        let is_same = later.head.place.id == first.head.place.id;
+        first.ended += if is_same { later.ended } else { 0 };
+        is_same
+    });
+    for Child { blocked_by, ended, concurrency_key, run_id, head } in children {
+        let child_id = head.place.id;
         // What has lost count of its parents as well: the table refuses to count below nothing.
         if blocked_by != ended {
             decision.blocked.push((child_id, ended));
@@ -154,32 +172,36 @@ mod tests {
 
     #[test]
     fn a_child_goes_on_when_it_waits_for_nobody() {
-        let head = |id| Head {
-            place: Place { id, rank: 0 },
+        let lane = Rc::new(Lane {
             queue: "default".to_owned(),
             kind: "noop".to_owned(),
             requires: "[]".to_owned(),
             version: 0,
             may_have_rules: false,
-        };
+        });
+        let head = |id| Head { place: Place { id, rank: 0 }, lane: Rc::clone(&lane) };
         let child = |id, blocked_by, ended, key: Option<&str>| {
             let concurrency_key = key.map(str::to_owned);
-            (id, Child { blocked_by, ended, concurrency_key, run_id: Some(1), head: head(id) })
+            Child { blocked_by, ended, concurrency_key, run_id: Some(1), head: head(id) }
         };
-        let children = BTreeMap::from([
+        let children = vec![
+            child(5, 0, 1, None),
             child(1, 3, 2, None),
             child(2, 3, 3, None),
             child(3, 1, 1, Some("k")),
             child(4, 2, 1, Some("k")),
-            child(5, 0, 1, None),
-        ]);
+            child(6, 600, 512, None),
+            child(7, 600, 512, None),
+            child(6, 600, 88, None),
+            child(7, 600, 87, None),
+        ];
         assert_eq!(
             decide(children),
             Decision {
-                blocked: vec![(1, 2), (4, 1), (5, 1)],
+                blocked: vec![(1, 2), (4, 1), (5, 1), (7, 599)],
                 waiting: vec![3],
                 wanted_keys: vec!["k".to_owned()],
-                ready: vec![Ready { run_id: Some(1), head: head(2) }],
+                ready: [2, 6].map(|id| Ready { run_id: Some(1), head: head(id) }).into(),
             }
         );
     }

@@ -65,9 +65,13 @@ pub(super) fn settle(connection: &mut dyn Connection, ended: &[Ended], now_ms: i
         counts.entry(run_id).or_default().add(delta);
     }
     let (mut children, mut over) = (Children::default(), Vec::new());
-    let (parents, news) = (json_ids(&satisfied), news_of(&counts));
-    let find =
-        Question { sql: CHILDREN, parameters: &[(&parents).into()], on_row: &mut |row| children.read(row) };
+    let parents: Vec<[Value<'_>; 1]> = satisfied.iter().map(|job_id| [(*job_id).into()]).collect();
+    let news = news_of(&counts);
+    let find = Question {
+        sql: CHILDREN,
+        parameters: &[Value::rows(&parents)],
+        on_row: &mut |row| children.read(row),
+    };
     let count = Question {
         sql: COUNT_DOWN,
         parameters: &[Value::rows(&news), now_ms.into()],

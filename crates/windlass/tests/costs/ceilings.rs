@@ -17,14 +17,15 @@ pub(crate) struct OnFile {
     pub(crate) steps: f64,
 }
 
-pub(crate) const ON_FILE: [OnFile; 6] = [
+pub(crate) const ON_FILE: [OnFile; 7] = [
     OnFile { work: Work::EnqueueOne, commits: 1.0, statements: 3.0, steps: 305.0 },
     OnFile { work: Work::EnqueueBatch, commits: 0.0003, statements: 0.005, steps: 190.0 },
     OnFile { work: Work::Drain, commits: 0.006, statements: 0.05, steps: 495.0 },
     // Registering the worker is two commits more, and a heartbeat may fall into it. Rows that are told of are read
     // before they are changed: two statements, and cheaper than one with RETURNING.
     OnFile { work: Work::Chain, commits: 1.03, statements: 13.4, steps: 990.0 },
-    OnFile { work: Work::Fan, commits: 0.01, statements: 0.1, steps: 740.0 },
+    OnFile { work: Work::Fan, commits: 0.01, statements: 0.1, steps: 656.0 },
+    OnFile { work: Work::Layers, commits: 0.02, statements: 0.25, steps: 555.0 },
     // Several that end together share a commit: 4 to 11 of them where there is nothing else to do, 2 to 4 where six
     // other programs keep two processors busy. That a process begins is not written.
     OnFile { work: Work::Processes, commits: 0.6, statements: 8.0, steps: 1_000.0 },
@@ -37,7 +38,7 @@ pub(crate) struct OnServer {
     pub(crate) round_trips: f64,
 }
 
-pub(crate) const ON_SERVER: [OnServer; 6] = [
+pub(crate) const ON_SERVER: [OnServer; 7] = [
     // Beginning, inserting, committing; and telling other processes, of several at once where it falls so.
     OnServer { work: Work::EnqueueOne, round_trips: 4.1 },
     OnServer { work: Work::EnqueueBatch, round_trips: 0.002 },
@@ -45,5 +46,6 @@ pub(crate) const ON_SERVER: [OnServer; 6] = [
     // Six for a link: beginning, ending, what follows for others, looking, claiming, committing.
     OnServer { work: Work::Chain, round_trips: 7.4 },
     OnServer { work: Work::Fan, round_trips: 0.12 },
+    OnServer { work: Work::Layers, round_trips: 0.2 },
     OnServer { work: Work::Processes, round_trips: 6.5 },
 ];

@@ -11,6 +11,10 @@ use windlass_engine::executor::Worker;
 /// Long enough for a loaded machine; a test that reaches it has failed.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Layers, and the jobs in one.
+const LAYERS: usize = 20;
+const LAYER: usize = 100;
+
 /// Work of which each job costs about the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Work {
@@ -24,6 +28,8 @@ pub(crate) enum Work {
     Chain,
     /// A run of one job, many, one is executed.
     Fan,
+    /// A run of layers of jobs, each of which needs three of the layer before, is executed.
+    Layers,
     /// A run of jobs that are processes and write a line each is executed.
     Processes,
 }
@@ -35,6 +41,7 @@ impl Work {
             Work::EnqueueOne | Work::Chain | Work::Processes => 200,
             Work::EnqueueBatch | Work::Drain => 4_000,
             Work::Fan => 2_002,
+            Work::Layers => LAYERS * LAYER,
         }
     }
 
@@ -68,6 +75,16 @@ impl Work {
                 let needs = std::iter::once(Vec::new())
                     .chain((0..middle).map(|_job| vec![0]))
                     .chain(std::iter::once((1..=middle).collect()));
+                submit(store, graph(needs));
+                begin();
+                execute(store, observer, noops(), jobs);
+            }
+            Work::Layers => {
+                let needs_of = |layer: usize, place: usize| match layer.checked_sub(1) {
+                    None => Vec::new(),
+                    Some(before) => (0..3).map(|step| before * LAYER + (place + step) % LAYER).collect(),
+                };
+                let needs = (0..jobs).map(|job| needs_of(job / LAYER, job % LAYER));
                 submit(store, graph(needs));
                 begin();
                 execute(store, observer, noops(), jobs);
