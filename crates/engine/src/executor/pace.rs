@@ -11,6 +11,8 @@ const HORIZON_WRITES: i64 = 4;
 const HORIZON_MAX_US: i64 = 25_000;
 /// Jobs held in memory beyond those that run, at most.
 const HELD_MAX: i64 = 1_000;
+/// A result waits for others at most so long.
+pub(super) const LINGER_MAX_US: i64 = 5_000;
 /// Weight of the newest measurement, as a divisor.
 const SMOOTHING: i64 = 8;
 
@@ -52,6 +54,13 @@ impl Pace {
     /// all of them costs less than another transaction.
     pub(super) fn is_over_soon(self, jobs: i64, threads: i64) -> bool {
         self.average_us.is_some_and(|average_us| jobs * average_us / threads.max(1) <= self.write_us / 2)
+    }
+
+    /// For how long the ends of a few jobs that run are worth waiting for, at most: half the time that it takes to
+    /// write them, and no longer than results wait for others. `None` when jobs take longer than that.
+    pub(super) fn linger_us(self) -> Option<i64> {
+        let linger_us = (self.write_us / 2).min(LINGER_MAX_US);
+        self.average_us.filter(|average_us| *average_us <= linger_us).map(|_short| linger_us)
     }
 
     /// Jobs to hold beyond those that `threads` run.
@@ -107,6 +116,21 @@ mod tests {
         assert!(!pace.is_over_soon(1_000, 8), "they take longer than a write");
         pace.observe(1, 20_000);
         assert!(!pace.is_over_soon(100, 8), "they are long now");
+    }
+
+    #[test]
+    fn jobs_that_are_shorter_than_half_a_write_are_waited_for_so_long() {
+        let mut pace = Pace::unknown();
+        (0..100).for_each(|_write| pace.observe_write(1_000));
+        let about = |pace: Pace| pace.linger_us().map(|linger_us| linger_us / 100);
+        assert_eq!(about(pace), None, "nothing is known");
+        pace.observe(100, 100 * 20);
+        assert_eq!(about(pace), Some(4));
+        pace.observe(100, 100 * 600);
+        assert_eq!(about(pace), None, "they are long now");
+        pace.observe(100, 100 * 20);
+        (0..100).for_each(|_write| pace.observe_write(1_000_000));
+        assert_eq!(pace.linger_us(), Some(LINGER_MAX_US), "also where writes take for ever");
     }
 
     #[test]

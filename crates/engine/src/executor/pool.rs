@@ -2,11 +2,12 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::attempt::Attempt;
 use super::dispatcher;
 use super::handler::{failed, failed_for_good};
-use super::held::Held;
+use super::held::{Held, Left, Next, Round};
 use super::output_log::OutputLog;
 use super::results::Done;
 use super::running::Running;
@@ -20,16 +21,37 @@ use crate::transition::Outcome;
 pub(super) fn serve(shared: &Shared) {
     let clock = shared.store.clock();
     let bell = Arc::new(Bell::default());
-    while let Some(held) = shared.held.next(|| clock.monotonic_ms()) {
-        let started_us = clock.monotonic_us();
-        let (outcome, logs) = execute(shared, &held, &bell);
-        let ended_us = clock.monotonic_us();
-        let waiting = shared.results.add(Done { held, outcome, logs }, ended_us - started_us, ended_us);
-        // Who takes the turn writes all results that wait; who can't, wakes somebody.
-        if !dispatcher::take_turn(shared) && dispatcher::is_to_be_told(waiting) {
-            shared.dispatcher.raise(Hints::EXECUTOR);
+    let mut linger = None;
+    loop {
+        match shared.held.next(clock, linger.take()) {
+            Next::Job(held, round) => {
+                let started_us = clock.monotonic_us();
+                let (outcome, logs) = execute(shared, &held, &bell);
+                let ended_us = clock.monotonic_us();
+                let waiting =
+                    shared.results.add(Done { held, outcome, logs }, ended_us - started_us, ended_us);
+                linger = hand_back(shared, round, waiting);
+            }
+            Next::Late => {
+                if shared.results.waiting().0 > 0 && !dispatcher::take_turn(shared) {
+                    shared.dispatcher.raise(Hints::EXECUTOR);
+                }
+            }
+            Next::End => return,
         }
     }
+}
+
+/// Sees to it that an end is written, one of so many that wait. Who takes the turn writes all of them, so the last of
+/// several short jobs does. Returns for how long it is waited for that one.
+fn hand_back(shared: &Shared, round: Round, waiting: usize) -> Option<Duration> {
+    let Left { held, awaited } = shared.held.end(round);
+    let linger = if held == 0 && awaited > 0 { shared.linger() } else { None };
+    // Who can't take the turn, or leaves it to others, wakes somebody who knows how long that may go on.
+    if (linger.is_some() || !dispatcher::take_turn(shared)) && dispatcher::is_to_be_told(waiting) {
+        shared.dispatcher.raise(Hints::EXECUTOR);
+    }
+    linger
 }
 
 fn execute(shared: &Shared, held: &Held, bell: &Arc<Bell>) -> (Outcome, Vec<LogLine>) {

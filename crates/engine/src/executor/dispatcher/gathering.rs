@@ -1,17 +1,17 @@
 //! Results of short jobs wait for each other: one transaction for several costs little more than for one.
 //!
 //! They wait only while claimed jobs wait for an executor: then a result more makes room for nothing that could
-//! start. The executor that finds none left writes all results itself and claims anew. For those that take no time
-//! all of these are waited for, for others until they are enough.
+//! start. For those that take no time all of these are waited for, for others until they are enough. When none is
+//! left, an executor writes all results itself and claims anew: the first that finds none, or, where jobs are over
+//! sooner than their ends are written, the last that ends one. It is waited for no longer than half a write.
 
 use std::time::Duration;
 
-use super::super::pace::Pace;
+use super::super::held::Left;
+use super::super::pace::{LINGER_MAX_US, Pace};
 use super::super::shared::{Mode, Shared};
 use crate::signal::Hints;
 
-/// A result waits for others at most so long.
-const LONGEST_US: i64 = 5_000;
 /// So many are enough, unless the jobs that wait are over soon.
 const ENOUGH: usize = 16;
 /// The dispatcher looks at most so often before it goes on.
@@ -25,23 +25,45 @@ pub(in super::super) fn is_to_be_told(waiting: usize) -> bool {
 /// Waits as long as that brings results together, when nothing else was heard; returns all that was heard.
 pub(super) fn wait(shared: &Shared, pace: Pace, mut heard: Hints) -> Hints {
     for _look in 0..LOOKS_MAX {
-        let held = shared.held.len();
-        if heard != Hints::EXECUTOR || shared.mode() != Mode::Working || held == 0 {
+        let left = shared.held.left();
+        if heard != Hints::EXECUTOR || shared.mode() != Mode::Working {
             break;
         }
-        let is_over_soon = pace.is_over_soon(held as i64, shared.options.threads);
-        let enough = if is_over_soon { usize::MAX } else { ENOUGH };
-        let clock = shared.store.clock();
-        let (waiting, since_us) = shared.results.waiting();
-        let Some(longest) = longest(waiting, enough, clock.monotonic_us() - since_us) else { break };
-        heard = heard | shared.dispatcher.wait(clock.until(None, longest));
+        let Some(longest) = longest_now(shared, pace, left) else { break };
+        let news = shared.dispatcher.wait(shared.store.clock().until(None, longest));
+        if news.is_empty() && left.held == 0 {
+            shared.held.give_up();
+        }
+        heard = heard | news;
     }
     heard
 }
 
+/// Whether the results that wait are to be left to who executes the last of the jobs that are held.
+pub(super) fn is_worth_while(shared: &Shared, pace: Pace) -> bool {
+    let left = shared.held.left();
+    let is_over_soon = pace.is_over_soon(left.held as i64, shared.options.threads);
+    left.held > 0 && is_over_soon && longest_now(shared, pace, left).is_some()
+}
+
+/// For how long the results that wait now may wait for others.
+fn longest_now(shared: &Shared, pace: Pace, left: Left) -> Option<Duration> {
+    let (waiting, since_us) = shared.results.waiting();
+    let age_us = shared.store.clock().monotonic_us() - since_us;
+    if left.held > 0 {
+        let is_over_soon = pace.is_over_soon(left.held as i64, shared.options.threads);
+        let enough = if is_over_soon { usize::MAX } else { ENOUGH };
+        return longest(waiting, enough, age_us);
+    }
+    // Threads are idle, and wait for a few that are not.
+    let linger_us = pace.linger_us().filter(|_short| left.awaited > 0)?;
+    let linger = Duration::from_micros(u64::try_from(linger_us).ok()?);
+    longest(waiting, usize::MAX, age_us).map(|longest| longest.min(linger))
+}
+
 /// For how long so many results, of which the first came so long ago, may wait for others until they are enough.
 fn longest(waiting: usize, enough: usize, age_us: i64) -> Option<Duration> {
-    let left_us = u64::try_from(LONGEST_US - age_us).ok().filter(|left_us| *left_us > 0)?;
+    let left_us = u64::try_from(LINGER_MAX_US - age_us).ok().filter(|left_us| *left_us > 0)?;
     (1..enough).contains(&waiting).then(|| Duration::from_micros(left_us))
 }
 

@@ -64,6 +64,8 @@ fn work(shared: &Shared) -> Result<()> {
         drop(dispatcher);
         hints = match turn {
             Turn::Again => Hints::EXECUTOR,
+            // Results were left to others, who may take longer than expected.
+            Turn::Rest if shared.results.waiting().0 > 0 => Hints::EXECUTOR,
             Turn::Rest => shared.dispatcher.wait(if shared.held.is_empty() { POLL } else { HELD_TICK }),
         };
         hints = gathering::wait(shared, pace, hints);
@@ -197,7 +199,7 @@ impl Dispatcher<'_> {
     fn turn(&mut self) -> Result<Turn> {
         self.compare_if_due()?;
         let mode = self.shared.mode();
-        let mut done = self.collect();
+        let mut done = if self.may_leave_results(mode) { Vec::new() } else { self.collect() };
         if mode != Mode::Working {
             done.extend(self.shared.held.take_all().into_iter().map(unstarted));
         }
@@ -226,6 +228,16 @@ impl Dispatcher<'_> {
     fn may_claim_more(&self) -> bool {
         let room = self.room(self.shared.mode(), self.desk.outstanding.count());
         self.desk.look == Look::Now && room.limit > 0
+    }
+
+    /// Who woke the dispatcher's thread did not mean the few results that came meanwhile.
+    fn may_leave_results(&self, mode: Mode) -> bool {
+        match self.by {
+            AddedBy::Dispatcher => {
+                mode == Mode::Working && gathering::is_worth_while(self.shared, self.desk.pace)
+            }
+            AddedBy::Executor => false,
+        }
     }
 
     fn collect(&mut self) -> Vec<Done> {
@@ -286,6 +298,7 @@ impl Dispatcher<'_> {
         let stuck = self.shared.held.take_stuck(now_ms, HELD_TICK.as_millis() as i64);
         if !stuck.is_empty() {
             self.desk.pace.slow_down();
+            self.shared.set_linger(None);
         }
         for held in stuck {
             let now_us = self.shared.store.clock().monotonic_us();
@@ -300,6 +313,7 @@ impl Dispatcher<'_> {
         let began_us = self.shared.store.clock().monotonic_us();
         let (finished, claims) = self.write(finishes, room)?;
         self.desk.pace.observe_write(self.shared.store.clock().monotonic_us() - began_us);
+        self.shared.set_linger(self.desk.pace.linger_us());
         for (key, has_begun) in keys {
             if has_begun {
                 self.desk.outstanding.end(key);
