@@ -41,6 +41,8 @@ const STEP_MS: i64 = 1;
 #[derive(Debug, Default)]
 pub(super) struct OwnCommits {
     begun: AtomicU64,
+    /// One at a time: the last that began may not have ended.
+    ended: AtomicU64,
     told: AtomicU64,
 }
 
@@ -54,6 +56,15 @@ impl OwnCommits {
     /// change of somebody else would be taken for it.
     pub(super) fn was_empty(&self) {
         self.begun.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// The one that began last has ended: what it changed has been told.
+    pub(super) fn end(&self) {
+        self.ended.store(self.begun(), Ordering::Relaxed);
+    }
+
+    fn ended(&self) -> u64 {
+        self.ended.load(Ordering::Relaxed)
     }
 
     /// How many have begun, without those that were empty.
@@ -91,7 +102,7 @@ impl Watcher {
         let watch = Watch::of(file, own)?;
         let stop = Arc::clone(&watch.stop);
         // Here and not in the thread, which may run late: a commit in between is one's own.
-        let own_before = watch.own.begun();
+        let own_before = watch.own.ended();
         let thread = std::thread::Builder::new()
             .name("windlass-watcher".to_owned())
             .spawn(move || watch.serve(own_before, look))?;
@@ -143,8 +154,7 @@ impl Watch {
                 // Also when the kernel fails: the slow poll of the writer is the net.
                 Waited::Stopped => return,
             }
-            let own_now = self.own.begun();
-            let is_foreign = own_now == std::mem::replace(&mut own_before, own_now);
+            let is_foreign = self.own.begun() == own_before;
             if is_foreign && waited == Waited::Committed {
                 look();
             }
@@ -152,16 +162,15 @@ impl Watch {
             if stopped {
                 return;
             }
-            if !is_foreign {
-                // All changes of one's own commits up to here are seen: the next change is nobody's yet.
-                own_before = self.own.begun();
-            }
+            // All changes of one's own commits up to here are seen. One that is going on may have changed nothing yet:
+            // a large one computes for longer than it is looked.
+            own_before = self.own.ended();
         }
     }
 
     /// Returns whether it was stopped.
     fn look_often(&self, look: &impl Fn()) -> bool {
-        let mut next = 0;
+        let (mut next, own_before) = (0, self.own.begun());
         while let Some(wait_ms) = LOOKS_MS.get(next) {
             next = match self.wait(Some(*wait_ms)) {
                 Waited::Stopped => return true,
@@ -170,6 +179,10 @@ impl Watch {
                 Waited::Changed | Waited::Committed => AGAIN,
             };
             look();
+            if self.own.begun() != own_before {
+                // Each change of one's own would wake this thread from now on.
+                return self.look_later(look);
+            }
         }
         false
     }
@@ -320,12 +333,14 @@ mod tests {
             // Another commit of one's own, whose changes were seen together with the first one's.
             if is_first.swap(false, Ordering::Relaxed) {
                 committed.begin();
+                committed.end();
             }
             let _gone = sender.send(());
         };
         let _watcher = Watcher::start(file.path(), Arc::clone(&own), look).expect("the kernel watches");
         own.begin();
         file.write_all(b"x").expect("it is written");
+        own.end();
         for _ in 0..LOOKS_AT_OWN {
             looks.recv_timeout(SOON).expect("a look");
         }
@@ -333,6 +348,38 @@ mod tests {
         for _ in LOOKS_MS {
             looks.recv_timeout(Duration::from_secs(5)).expect("a look at a change of somebody else");
         }
+    }
+
+    #[test]
+    fn a_commit_of_ones_own_that_changes_something_late_is_not_taken_for_somebody_elses() {
+        let mut file = tempfile::NamedTempFile::new().expect("a file");
+        let (sender, looks) = channel();
+        let own = Arc::new(OwnCommits::default());
+        let (committed, is_first) = (Arc::clone(&own), AtomicBool::new(true));
+        let look = move || {
+            // The next one begins while it is still looked after the first one.
+            if is_first.swap(false, Ordering::Relaxed) {
+                committed.begin();
+            }
+            let _gone = sender.send(());
+        };
+        let _watcher = Watcher::start(file.path(), Arc::clone(&own), look).expect("the kernel watches");
+        own.begin();
+        file.write_all(b"x").expect("it is written");
+        own.end();
+        for _ in 0..LOOKS_AT_OWN {
+            looks.recv_timeout(SOON).expect("a look");
+        }
+        let clock = Clock::system();
+        file.write_all(b"x").expect("it is written");
+        let changed_ms = clock.monotonic_ms();
+        for _ in 0..LOOKS_AT_OWN {
+            looks.recv_timeout(SOON).expect("a look");
+        }
+        assert!(
+            clock.monotonic_ms() - changed_ms >= OWN_MS - LOOK_MS,
+            "the last look is the one after a while"
+        );
     }
 
     #[test]

@@ -295,6 +295,8 @@ impl State {
         };
         if self.connection.total_changes() == changes_before {
             self.commits.was_empty();
+        } else {
+            self.commits.end();
         }
         if hints.intersects(Hints::PENDING | Hints::DUE | Hints::CANCEL) {
             self.commits.tell(self.wal.file());
