@@ -36,6 +36,7 @@ pub(super) enum AddedBy {
 }
 
 /// What an executor that waited gets.
+#[allow(clippy::large_enum_variant, reason = "a box for each job would cost more than moving one does")]
 pub(super) enum Next {
     /// A job, and what to say with its end.
     Job(Held, Round),
