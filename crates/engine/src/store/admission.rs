@@ -258,7 +258,7 @@ fn skip(connection: &mut dyn Connection, ids: &[i64], key: &str, now_ms: i64) ->
         },
     )?;
     // Nothing is ready after what was skipped.
-    settle(connection, &ended, now_ms)?;
+    settle(connection, &ended, None, now_ms)?;
     connection.hint(Hints::PROGRESS);
     Ok(())
 }

@@ -142,7 +142,7 @@ pub(super) fn cancel_job(connection: &mut dyn Connection, job_id: i64, now_ms: i
     tell(connection);
     if let Some(ended) = cancelled {
         // Nothing is ready after what did not end well.
-        settle(connection, &[ended], now_ms)?;
+        settle(connection, &[ended], None, now_ms)?;
         return Ok(Cancellation { cancelled: 1, stopping: 0 });
     }
     let asked = connection.execute(

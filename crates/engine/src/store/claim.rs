@@ -8,7 +8,9 @@ use windlass_workflow::OnInterrupt;
 
 use super::abilities::Abilities;
 use super::finish::{Finish, finish};
-use super::lanes::{Claimable, LANE_HEADS, Place, claimable, has_claimable, is_for, read_head};
+use super::lanes::{
+    Claimable, Head, LANE_HEADS, Place, claimable, has_claimable, is_for, lane_heads, read_head,
+};
 use super::limits;
 use super::promotion::{Ready, release};
 use super::{Store, json_ids};
@@ -147,7 +149,7 @@ impl Store {
     /// The database's.
     pub fn claim(&self, request: ClaimRequest) -> Result<Claims> {
         let clock = self.clock.clone();
-        self.write("claim jobs", move |connection| claim(connection, &request, Vec::new(), &clock))
+        self.write("claim jobs", move |connection| claim(connection, &request, None, Vec::new(), &clock))
     }
 
     /// Leaves a claim with the database: it is run in the next transaction of this process that makes a job claimable,
@@ -180,10 +182,11 @@ impl Store {
 }
 
 /// Claims inside the caller's transaction, also of what became ready in it; what it does not take of that is
-/// released.
+/// released. `look` is that of the caller, if it had one.
 pub(super) fn claim(
     connection: &mut dyn Connection,
     request: &ClaimRequest,
+    look: Option<Look>,
     ready: Vec<Ready>,
     clock: &Clock,
 ) -> Result<Claims> {
@@ -191,8 +194,9 @@ pub(super) fn claim(
         ready.into_iter().partition(|ready| may_take_at_once(request, ready));
     // First: limits are counted from rows, and who waits in a queue that has some is found there.
     release(connection, &others, clock.now_ms())?;
+    let look = if others.is_empty() { look } else { look.map(Look::without_heads) };
     let places: Vec<Place> = in_hand.iter().map(|ready| ready.head.place).collect();
-    let claims = claim_among(connection, request, &places, clock)?;
+    let claims = claim_among(connection, request, look, &places, clock)?;
     let taken: HashSet<i64> = match &claims {
         Claims::Jobs(jobs) => jobs.iter().map(|job| job.id).collect(),
         Claims::Fenced => HashSet::new(),
@@ -215,30 +219,23 @@ fn may_take_at_once(request: &ClaimRequest, ready: &Ready) -> bool {
 fn claim_among(
     connection: &mut dyn Connection,
     request: &ClaimRequest,
+    look: Option<Look>,
     in_hand: &[Place],
     clock: &Clock,
 ) -> Result<Claims> {
-    let (mut owner, mut heads) = (Owner::default(), Vec::new());
-    let look =
-        Question { sql: OWNER, parameters: &[request.worker_id.into()], on_row: &mut |row| owner.read(row) };
-    let find = Question {
-        sql: LANE_HEADS,
-        parameters: &[],
-        on_row: &mut |row| {
-            heads.push(read_head(row)?);
-            Ok(())
-        },
+    let Look { owner, heads } = match look {
+        Some(look) => look,
+        None => Look::after(connection, request, &mut [])?,
     };
-    match &request.scope {
-        Scope::Everything | Scope::Queues(_) if request.limit > 0 => {
-            connection.query_all(&mut [look, find])?;
-        }
-        Scope::Everything | Scope::Queues(_) | Scope::Runs(_) => connection.query_all(&mut [look])?,
-    }
     let Some(instances) = owner.instances_if_alive() else { return Ok(Claims::Fenced) };
     if request.limit == 0 {
         return Ok(Claims::Jobs(Vec::new()));
     }
+    let heads = match (heads, &request.scope) {
+        (Some(heads), _) => heads,
+        (None, Scope::Everything | Scope::Queues(_)) => lane_heads(connection)?,
+        (None, Scope::Runs(_)) => Vec::new(),
+    };
     let Claimable { places, limited } = claimable(connection, request, in_hand, heads, clock.now_ms())?;
     if places.is_empty() {
         return Ok(Claims::Jobs(Vec::new()));
@@ -289,6 +286,49 @@ struct Instance {
 /// finds its jobs.
 const OWNER: &str = "SELECT worker.status, instances.first_job_id, instances.instance
      FROM (SELECT status FROM workers WHERE id = $1 {share}) AS worker CROSS JOIN instances";
+
+/// What a claim looks at before it chooses.
+pub(super) struct Look {
+    owner: Owner,
+    /// Of all lanes, unless it is by runs; `None` when jobs became claimable since.
+    heads: Option<Vec<Head>>,
+}
+
+impl Look {
+    /// Asks what else there is to be asked, and then looks: on a server it is one round trip.
+    pub(super) fn after(
+        connection: &mut dyn Connection,
+        request: &ClaimRequest,
+        others: &mut [Question<'_>],
+    ) -> Result<Look> {
+        let (mut owner, mut heads) = (Owner::default(), Vec::new());
+        let worker_id = [request.worker_id.into()];
+        let mut on_owner = |row: &dyn Row| owner.read(row);
+        let mut on_head = |row: &dyn Row| {
+            heads.push(read_head(row)?);
+            Ok(())
+        };
+        let mut questions: Vec<Question<'_>> = others
+            .iter_mut()
+            .map(|Question { sql, parameters, on_row }| Question { sql, parameters, on_row: &mut **on_row })
+            .collect();
+        questions.push(Question { sql: OWNER, parameters: &worker_id, on_row: &mut on_owner });
+        let is_by_lane = match &request.scope {
+            Scope::Everything | Scope::Queues(_) => request.limit > 0,
+            Scope::Runs(_) => false,
+        };
+        if is_by_lane {
+            questions.push(Question { sql: LANE_HEADS, parameters: &[], on_row: &mut on_head });
+        }
+        connection.query_all(&mut questions)?;
+        Ok(Look { owner, heads: Some(heads) })
+    }
+
+    /// The same after jobs became claimable: the heads are to be looked at anew.
+    pub(super) fn without_heads(self) -> Look {
+        Look { heads: None, ..self }
+    }
+}
 
 /// Who claims, and the names of the database in which it does.
 #[derive(Default)]

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::admission::admit;
-use super::claim::{ClaimRequest, Claims, claim};
+use super::claim::{ClaimRequest, Claims, Look, claim};
 use super::logs::{LogLine, append};
 use super::promotion::{Promoted, Ready, release};
 use super::settle::{Ended, EndedRun, Settled, settle};
@@ -89,9 +89,9 @@ impl Store {
         let clock = self.clock.clone();
         self.write("finish and claim jobs", move |connection| {
             let now_ms = clock.now_ms();
-            let (finished, ready) = end(connection, &finishes, now_ms)?;
+            let Ending { finished, ready, look } = end(connection, &finishes, request.as_ref(), now_ms)?;
             let claims = match &request {
-                Some(request) => claim(connection, request, ready, &clock)?,
+                Some(request) => claim(connection, request, look, ready, &clock)?,
                 None => {
                     release(connection, &ready, now_ms)?;
                     Claims::Jobs(Vec::new())
@@ -136,16 +136,30 @@ impl Store {
 
 /// Ends attempts inside the caller's transaction, which claims nothing. What follows from them is for anybody.
 pub(super) fn finish(connection: &mut dyn Connection, finishes: &[Finish], now_ms: i64) -> Result<()> {
-    let (finished, ready) = end(connection, finishes, now_ms)?;
+    let Ending { finished, ready, .. } = end(connection, finishes, None, now_ms)?;
     release(connection, &ready, now_ms)?;
     finished.announce(connection, &Claims::Jobs(Vec::new()));
     Ok(())
 }
 
-/// Ends attempts. The caller claims or releases what is ready, and announces what became claimable.
-fn end(connection: &mut dyn Connection, finishes: &[Finish], now_ms: i64) -> Result<(Finished, Vec<Ready>)> {
+/// What ending attempts came to, for who claims next.
+#[derive(Default)]
+struct Ending {
+    finished: Finished,
+    ready: Vec<Ready>,
+    look: Option<Look>,
+}
+
+/// Ends attempts. The caller claims or releases what is ready, and announces what became claimable. `request` is of the
+/// claim that follows.
+fn end(
+    connection: &mut dyn Connection,
+    finishes: &[Finish],
+    request: Option<&ClaimRequest>,
+    now_ms: i64,
+) -> Result<Ending> {
     if finishes.is_empty() {
-        return Ok((Finished::default(), Vec::new()));
+        return Ok(Ending::default());
     }
     lock_runs(connection, finishes.iter().filter_map(|finish| finish.run_id).collect())?;
     let Written { ended, freed_keys, has_limits } = write_transitions(connection, finishes, now_ms)?;
@@ -154,15 +168,18 @@ fn end(connection: &mut dyn Connection, finishes: &[Finish], now_ms: i64) -> Res
     record_attempts(connection, &kept, now_ms)?;
     let logs: Vec<&LogLine> = kept.iter().flat_map(|finish| &finish.logs).collect();
     append(connection, &logs)?;
-    let Settled { ended_runs, promoted } = settle(connection, &ended, now_ms)?;
+    let Settled { ended_runs, promoted, look } = settle(connection, &ended, request, now_ms)?;
     let Promoted { mut claimable, ready } = promoted;
+    let admitted = admit(connection, &freed_keys, now_ms)?;
+    let is_more_claimable = !claimable.is_empty() || !admitted.is_empty();
+    let look = if is_more_claimable { look.map(Look::without_heads) } else { look };
+    claimable.extend(admitted);
     claimable.extend(ready.iter().map(|ready| ready.head.place.id));
     claimable.extend(ended.iter().filter(|job| job.status == JobStatus::Pending).map(|job| job.job_id));
-    claimable.extend(admit(connection, &freed_keys, now_ms)?);
     connection.hint(if has_limits { Hints::PROGRESS | Hints::PENDING } else { Hints::PROGRESS });
     let conflicts =
         finishes.iter().map(|finish| finish.job_id).filter(|job_id| !owned.contains_key(job_id)).collect();
-    Ok((Finished { conflicts, ended_runs, claimable }, ready))
+    Ok(Ending { finished: Finished { conflicts, ended_runs, claimable }, ready, look })
 }
 
 /// Takes the locks of runs, where several transactions write side by side. A run's row is the lock of its jobs:

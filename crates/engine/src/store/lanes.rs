@@ -348,7 +348,7 @@ pub(super) const LANE_HEADS: &str = "WITH RECURSIVE heads (id) AS (
          FROM found CROSS JOIN jobs WHERE {by jobs.id = found.id}";
 
 /// The head of each lane, the most urgent first.
-fn lane_heads(connection: &mut dyn Connection) -> Result<Vec<Head>> {
+pub(super) fn lane_heads(connection: &mut dyn Connection) -> Result<Vec<Head>> {
     let mut heads = all(connection, LANE_HEADS, &[], read_head)?;
     heads.sort_unstable_by_key(|head| head.place);
     Ok(heads)

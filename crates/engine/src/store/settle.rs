@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use super::claim::{ClaimRequest, Look};
 use super::json_ids;
 use super::promotion::{CHILDREN, Children, Promoted, promote};
 use crate::db::{Connection, Question, Row, Value, all};
@@ -28,6 +29,8 @@ pub(super) struct Settled {
     pub(super) ended_runs: Vec<EndedRun>,
     /// Whoever settles what may have ended well hands what is ready to a claim, or releases it.
     pub(super) promoted: Promoted,
+    /// What the claim that follows sees, if one does and something was asked with which it could look.
+    pub(super) look: Option<Look>,
 }
 
 /// A job that left RUNNING or never got there, as its parents and children see it.
@@ -39,8 +42,14 @@ pub(super) struct Ended {
     pub(super) allow_failure: bool,
 }
 
-/// What the ends of jobs mean for their children and runs: promotes, skips, counts, and decides runs.
-pub(super) fn settle(connection: &mut dyn Connection, ended: &[Ended], now_ms: i64) -> Result<Settled> {
+/// What the ends of jobs mean for their children and runs: promotes, skips, counts, and decides runs. `request` is of
+/// the claim that follows.
+pub(super) fn settle(
+    connection: &mut dyn Connection,
+    ended: &[Ended],
+    request: Option<&ClaimRequest>,
+    now_ms: i64,
+) -> Result<Settled> {
     let mut satisfied = Vec::new();
     let mut counts: BTreeMap<i64, RunDelta> = BTreeMap::new();
     for job in ended {
@@ -78,13 +87,27 @@ pub(super) fn settle(connection: &mut dyn Connection, ended: &[Ended], now_ms: i
         on_row: &mut |row| read_over(row, &mut over),
     };
     // Whatever satisfies children is counted as well.
-    if !satisfied.is_empty() {
-        connection.query_all(&mut [find, count])?;
+    let look = if !satisfied.is_empty() {
+        ask(connection, request, &mut [find, count])?
     } else if !counts.is_empty() {
-        connection.query_all(&mut [count])?;
-    }
+        ask(connection, request, &mut [count])?
+    } else {
+        None
+    };
     let ended_runs = decide_runs(connection, &over, now_ms)?;
-    Ok(Settled { ended_runs, promoted: promote(connection, children, now_ms)? })
+    Ok(Settled { ended_runs, promoted: promote(connection, children, now_ms)?, look })
+}
+
+/// Asks, and looks for the claim that follows, if one does.
+fn ask(
+    connection: &mut dyn Connection,
+    request: Option<&ClaimRequest>,
+    questions: &mut [Question<'_>],
+) -> Result<Option<Look>> {
+    match request {
+        Some(request) => Look::after(connection, request, questions).map(Some),
+        None => connection.query_all(questions).map(|()| None),
+    }
 }
 
 /// What the end of a job means for its children.
