@@ -9,8 +9,9 @@ const HORIZON_US: i64 = 5_000;
 const HORIZON_WRITES: i64 = 4;
 /// but within this time in any case. It is half of that after which they go back.
 const HORIZON_MAX_US: i64 = 25_000;
-/// Jobs held in memory beyond those that run, at most.
-const HELD_MAX: i64 = 1_000;
+/// Jobs held in memory beyond those that run, at most: so many full claims. While the ends of one are written beside the
+/// claim of the next, the one between them is executed.
+const CLAIMS_HELD: i64 = 2;
 /// A result waits for others at most so long.
 pub(super) const LINGER_MAX_US: i64 = 5_000;
 /// Weight of the newest measurement, as a divisor.
@@ -63,10 +64,11 @@ impl Pace {
         self.average_us.filter(|average_us| *average_us <= linger_us).map(|_short| linger_us)
     }
 
-    /// Jobs to hold beyond those that `threads` run.
-    pub(super) fn held(self, threads: i64) -> i64 {
+    /// Jobs to hold beyond those that `threads` run, where a claim takes `claim_max` at most.
+    pub(super) fn held(self, threads: i64, claim_max: i64) -> i64 {
         let horizon_us = (HORIZON_WRITES * self.write_us).clamp(HORIZON_US, HORIZON_MAX_US);
-        self.average_us.map_or(0, |average_us| (threads * horizon_us / average_us.max(1)).min(HELD_MAX))
+        let held_max = CLAIMS_HELD * claim_max;
+        self.average_us.map_or(0, |average_us| (threads * horizon_us / average_us.max(1)).min(held_max))
     }
 }
 
@@ -78,12 +80,14 @@ fn approach(average: i64, newest: i64, weight: i64) -> i64 {
 mod tests {
     use super::*;
 
+    const CLAIM_MAX: i64 = 1_000;
+
     #[test]
     fn long_or_unknown_jobs_are_not_hoarded() {
         let mut pace = Pace::unknown();
-        assert_eq!(pace.held(8), 0);
+        assert_eq!(pace.held(8, CLAIM_MAX), 0);
         pace.observe(8, 8 * 50_000);
-        assert_eq!(pace.held(8), 0);
+        assert_eq!(pace.held(8, CLAIM_MAX), 0);
     }
 
     #[test]
@@ -92,18 +96,18 @@ mod tests {
         for _ in 0..10 {
             pace.observe(100, 100 * 2);
         }
-        assert_eq!(pace.held(8), HELD_MAX);
+        assert_eq!(pace.held(8, CLAIM_MAX), 2_000);
         pace.slow_down();
-        assert_eq!(pace.held(8), 0);
+        assert_eq!(pace.held(8, CLAIM_MAX), 0);
     }
 
     #[test]
     fn the_first_measurement_counts_and_a_long_job_among_short_ones_weighs_most() {
         let mut pace = Pace::unknown();
         pace.observe(1, 4_000);
-        assert_eq!(pace.held(8), 10);
+        assert_eq!(pace.held(8, CLAIM_MAX), 10);
         pace.observe(1, 1_000_000);
-        assert_eq!(pace.held(8), 0);
+        assert_eq!(pace.held(8, CLAIM_MAX), 0);
     }
 
     #[test]
@@ -141,10 +145,10 @@ mod tests {
             for _ in 0..100 {
                 pace.observe_write(took_us);
             }
-            let found = pace.held(8);
+            let found = pace.held(8, CLAIM_MAX);
             assert!((held - 1..=held).contains(&found), "{took_us} us: {found}");
         }
         pace.observe(1, 100_000);
-        assert!(pace.held(8) < 15, "longer jobs: {}", pace.held(8));
+        assert!(pace.held(8, CLAIM_MAX) < 15, "longer jobs: {}", pace.held(8, CLAIM_MAX));
     }
 }

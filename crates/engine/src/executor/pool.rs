@@ -48,7 +48,9 @@ fn hand_back(shared: &Shared, round: Round, waiting: usize) -> Option<Duration> 
     let Left { held, awaited } = shared.held.end(round);
     let linger = if held == 0 && awaited > 0 { shared.linger() } else { None };
     // Who can't take the turn, or leaves it to others, wakes somebody who knows how long that may go on.
-    if (linger.is_some() || !dispatcher::take_turn(shared)) && dispatcher::is_to_be_told(waiting) {
+    if (linger.is_some() || !dispatcher::take_turn(shared))
+        && dispatcher::is_to_be_told(waiting, shared.store.claim_max())
+    {
         shared.dispatcher.raise(Hints::EXECUTOR);
     }
     linger

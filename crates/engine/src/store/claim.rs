@@ -15,14 +15,16 @@ use super::limits;
 use super::promotion::{Ready, release};
 use super::{Store, json_ids};
 use crate::clock::Clock;
-use crate::db::{Connection, Question, Row, Standing, Value, all};
+use crate::db::{Connection, Question, Reach, Row, Standing, Value, all};
 use crate::error::Result;
 use crate::signal::Hints;
 use crate::status::{JobStatus, WorkerStatus};
 use crate::transition::{Backoff, Facts, Outcome, Repeat, after_attempt};
 
 /// Jobs in one claim at most.
-pub const CLAIM_MAX: usize = 1_000;
+pub const CLAIM_MAX: usize = 2_000;
+/// The same where one transaction is written at a time: everybody else waits for it.
+const CLAIM_MAX_OF_ONE_WRITER: usize = 1_000;
 
 /// Which jobs a worker takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -162,13 +164,22 @@ impl Store {
         let filled = Arc::clone(&claims);
         let operation = move |connection: &mut dyn Connection| {
             if clock.monotonic_ms() < until_ms {
-                let claimed = claim(connection, &request, Vec::new(), &clock)?;
+                let claimed = claim(connection, &request, None, Vec::new(), &clock)?;
                 *filled.lock().unwrap_or_else(PoisonError::into_inner) = claimed;
             }
             Ok(())
         };
         let standing = self.database.write_with_next(Hints::PENDING, Box::new(operation))?;
         Some(StandingClaim { standing, claims })
+    }
+
+    /// Jobs that a worker claims at a time, at most.
+    #[must_use]
+    pub fn claim_max(&self) -> usize {
+        match self.reach() {
+            Reach::OneKernel => CLAIM_MAX_OF_ONE_WRITER,
+            Reach::ManyHosts => CLAIM_MAX,
+        }
     }
 
     /// Whether a claim would find anything, without taking the write lock.

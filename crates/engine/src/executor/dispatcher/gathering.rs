@@ -1,9 +1,10 @@
 //! Results of short jobs wait for each other: one transaction for several costs little more than for one.
 //!
 //! They wait only while claimed jobs wait for an executor: then a result more makes room for nothing that could
-//! start. For those that take no time all of these are waited for, for others until they are enough. When none is
-//! left, an executor writes all results itself and claims anew: the first that finds none, or, where jobs are over
-//! sooner than their ends are written, the last that ends one. It is waited for no longer than half a write.
+//! start. For those that take no time all of these are waited for, up to a full claim of them, for others until they are
+//! enough. When none is left, an executor writes all results itself and claims anew: the first that finds none, or,
+//! where jobs are over sooner than their ends are written, the last that ends one. It is waited for no longer than half
+//! a write.
 
 use std::time::Duration;
 
@@ -17,9 +18,9 @@ const ENOUGH: usize = 16;
 /// The dispatcher looks at most so often before it goes on.
 const LOOKS_MAX: usize = 64;
 
-/// Whether the dispatcher is told, by who added a result, that so many wait now.
-pub(in super::super) fn is_to_be_told(waiting: usize) -> bool {
-    waiting == 1 || waiting == ENOUGH
+/// Whether the dispatcher is told, by who added a result, that so many wait now. A claim takes `claim_max` at most.
+pub(in super::super) fn is_to_be_told(waiting: usize, claim_max: usize) -> bool {
+    waiting == 1 || waiting == ENOUGH || waiting == claim_max
 }
 
 /// Waits as long as that brings results together, when nothing else was heard; returns all that was heard.
@@ -52,7 +53,8 @@ fn longest_now(shared: &Shared, pace: Pace, left: Left) -> Option<Duration> {
     let age_us = shared.store.clock().monotonic_us() - since_us;
     if left.held > 0 {
         let is_over_soon = pace.is_over_soon(left.held as i64, shared.options.threads);
-        let enough = if is_over_soon { usize::MAX } else { ENOUGH };
+        // With a full claim of them goes a full claim: others are executed meanwhile.
+        let enough = if is_over_soon { shared.store.claim_max() } else { ENOUGH };
         return longest(waiting, enough, age_us);
     }
     // Threads are idle, and wait for a few that are not.
@@ -80,8 +82,9 @@ mod tests {
             (15, ENOUGH, 5_000, None),
             (1, ENOUGH, 60_000_000, None),
             (16, ENOUGH, 0, None),
-            (16, usize::MAX, 0, Some(5_000)),
-            (16, usize::MAX, 5_000, None),
+            (16, 1_000, 0, Some(5_000)),
+            (16, 1_000, 5_000, None),
+            (1_000, 1_000, 0, None),
         ] {
             let longest = longest(waiting, enough, age_us);
             assert_eq!(longest, left_us.map(Duration::from_micros), "{waiting} {enough} {age_us}");
@@ -90,7 +93,7 @@ mod tests {
 
     #[test]
     fn the_dispatcher_is_told_of_the_first_and_of_enough() {
-        let told: Vec<usize> = (0..=40).filter(|waiting| is_to_be_told(*waiting)).collect();
-        assert_eq!(told, [1, ENOUGH]);
+        let told: Vec<usize> = (0..=40).filter(|waiting| is_to_be_told(*waiting, 30)).collect();
+        assert_eq!(told, [1, ENOUGH, 30]);
     }
 }

@@ -25,7 +25,7 @@ use super::worker::{abilities, register};
 use crate::error::{Error, Result};
 use crate::signal::Hints;
 use crate::status::WorkerStatus;
-use crate::store::{CLAIM_MAX, ClaimRequest, ClaimedJob, Claims, Finish, Finished, StandingClaim};
+use crate::store::{ClaimRequest, ClaimedJob, Claims, Finish, Finished, StandingClaim};
 use crate::transition::{Facts, Outcome, after_attempt};
 
 /// The safety net under the signals: how often an idle worker looks by itself.
@@ -248,14 +248,15 @@ impl Dispatcher<'_> {
 
     /// How many jobs may be claimed when so many are outstanding.
     fn room(&self, mode: Mode, outstanding: i64) -> Room {
-        let count = |jobs: i64| usize::try_from(jobs).unwrap_or(0).min(CLAIM_MAX);
+        let claim_max = self.shared.store.claim_max();
+        let count = |jobs: i64| usize::try_from(jobs).unwrap_or(0).min(claim_max);
         match mode {
             // What is claimed now could not be started.
             Mode::Working if self.shared.lease_is_over() => Room { limit: 0, idle: 0 },
             Mode::Working => {
                 let threads = self.shared.options.threads;
                 let held = match self.desk.holding {
-                    Holding::ByPace => self.desk.pace.held(threads),
+                    Holding::ByPace => self.desk.pace.held(threads, claim_max as i64),
                     Holding::Nothing => 0,
                 };
                 let limit = count(threads + held - outstanding);
