@@ -35,13 +35,12 @@ const MARK: &str = "windlass.session";
 /// What changes rows finds them by their ids, or at the head of an index that is made for it. The planner
 /// would sometimes rather read all rows of a state, by statistics from a time when they were few. So the values
 /// change nothing, and one plan for all of them does, until the tables have grown: see [`super::sizes`].
-const BY_INDEX: &str =
-    "set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true),
-    set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
-    set_config('plan_cache_mode', 'force_generic_plan', true)";
+const BY_INDEX: &str = "SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off;
+    SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off;
+    SET LOCAL plan_cache_mode = force_generic_plan";
 
 /// What only reads is planned freely, for its values and for the tables as they are.
-const AS_IT_IS: &str = "set_config('plan_cache_mode', 'force_custom_plan', true)";
+const AS_IT_IS: &str = "SET LOCAL plan_cache_mode = force_custom_plan";
 
 /// A connection of the pool.
 pub(super) type Pooled = r2d2::PooledConnection<Connector>;
@@ -203,10 +202,19 @@ impl Sessions {
     pub(super) fn begin(&self, operation: &str, purpose: Purpose, wanted: Naming) -> Result<Begun> {
         let begin = match purpose {
             Purpose::Read => {
-                format!("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {}, {AS_IT_IS}", self.settings)
+                format!(
+                    "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {}; {AS_IT_IS};
+                     SELECT current_setting('{MARK}', true) AS session",
+                    self.settings
+                )
             }
             Purpose::Write => {
-                format!("BEGIN; {}, {BY_INDEX}, CAST(pg_current_xact_id() AS TEXT) AS number", self.settings)
+                format!(
+                    "BEGIN; {}; {BY_INDEX};
+                     SELECT current_setting('{MARK}', true) AS session,
+                            CAST(pg_current_xact_id() AS TEXT) AS number",
+                    self.settings
+                )
             }
         };
         let mut tries_left = CONNECTIONS_MAX + 1;
@@ -272,7 +280,7 @@ pub(super) enum IsAsynchronous {
     No,
 }
 
-/// `SELECT` of every setting that holds for one transaction, ready to be continued with a comma.
+/// Every setting that holds for one transaction. `SET` costs the server less than `set_config` does.
 fn settings(schema: &str, durability: Durability, is_asynchronous: IsAsynchronous) -> String {
     let mut settings = vec![
         // Nobody's temporary tables come before ours. The schema's name needs no quotes within.
@@ -291,9 +299,9 @@ fn settings(schema: &str, durability: Durability, is_asynchronous: IsAsynchronou
         // As the server is set: it may wait for its standbys too.
         (Durability::Full, IsAsynchronous::No) => {}
     }
-    let calls: Vec<String> =
-        settings.iter().map(|(name, value)| format!("set_config('{name}', '{value}', true)")).collect();
-    format!("SELECT current_setting('{MARK}', true) AS session, {}", calls.join(", "))
+    let statements: Vec<String> =
+        settings.iter().map(|(name, value)| format!("SET LOCAL {name} = {value}")).collect();
+    statements.join("; ")
 }
 
 /// The row with which a transaction begins.
