@@ -44,9 +44,9 @@ pub(crate) const ON_SERVER: [OnServer; 7] = [
     OnServer { work: Work::EnqueueOne, round_trips: 4.1 },
     OnServer { work: Work::EnqueueBatch, round_trips: 0.002 },
     OnServer { work: Work::Drain, round_trips: 0.055 },
-    // Six for a link: beginning, ending, what follows for others, looking, claiming, committing.
-    OnServer { work: Work::Chain, round_trips: 7.4 },
+    // Five for a link: beginning, ending, what follows for others and looking, claiming, committing.
+    OnServer { work: Work::Chain, round_trips: 6.3 },
     OnServer { work: Work::Fan, round_trips: 0.12 },
     OnServer { work: Work::Layers, round_trips: 0.2 },
-    OnServer { work: Work::Processes, round_trips: 6.5 },
+    OnServer { work: Work::Processes, round_trips: 4.0 },
 ];
