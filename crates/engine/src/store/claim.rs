@@ -1,6 +1,5 @@
 //! Claiming: who takes which jobs. One statement claims; it never cleans, sweeps or counts.
 
-use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,17 +7,16 @@ use windlass_workflow::OnInterrupt;
 
 use super::abilities::Abilities;
 use super::finish::{Finish, finish};
-use super::lanes::{
-    Claimable, Head, LANE_HEADS, Place, claimable, has_claimable, is_for, lane_heads, read_head,
-};
+use super::lanes::{Claimable, Place, claimable, has_claimable, is_for, lane_heads};
 use super::limits;
+use super::look::{Instance, Look};
 use super::promotion::{Ready, release};
 use super::{Store, json_ids};
 use crate::clock::Clock;
-use crate::db::{Connection, Question, Reach, Row, Standing, Value, all};
+use crate::db::{Connection, Reach, Row, Standing, Value, all};
 use crate::error::Result;
 use crate::signal::Hints;
-use crate::status::{JobStatus, WorkerStatus};
+use crate::status::JobStatus;
 use crate::transition::{Backoff, Facts, Outcome, Repeat, after_attempt};
 
 /// Jobs in one claim at most.
@@ -285,86 +283,6 @@ fn first_left(ids: &[i64], taken: &[Taken]) -> Option<usize> {
     }
     let taken: HashSet<i64> = taken.iter().map(|job| job.id).collect();
     ids.iter().position(|id| !taken.contains(id))
-}
-
-/// A globally unique name of this database: of each, the first job that was made under it.
-struct Instance {
-    first_job_id: i64,
-    name: String,
-}
-
-/// Reads who claims, and keeps others from fencing it: whoever wants to waits until the claim is committed, and then
-/// finds its jobs.
-const OWNER: &str = "SELECT worker.status, instances.first_job_id, instances.instance
-     FROM (SELECT status FROM workers WHERE id = $1 {share}) AS worker CROSS JOIN instances";
-
-/// What a claim looks at before it chooses.
-pub(super) struct Look {
-    owner: Owner,
-    /// Of all lanes, unless it is by runs; `None` when jobs became claimable since.
-    heads: Option<Vec<Head>>,
-}
-
-impl Look {
-    /// Asks what else there is to be asked, and then looks: on a server it is one round trip.
-    pub(super) fn after(
-        connection: &mut dyn Connection,
-        request: &ClaimRequest,
-        others: &mut [Question<'_>],
-    ) -> Result<Look> {
-        let (mut owner, mut heads) = (Owner::default(), Vec::new());
-        let worker_id = [request.worker_id.into()];
-        let mut on_owner = |row: &dyn Row| owner.read(row);
-        let mut on_head = |row: &dyn Row| {
-            heads.push(read_head(row)?);
-            Ok(())
-        };
-        let mut questions: Vec<Question<'_>> = others
-            .iter_mut()
-            .map(|Question { sql, parameters, on_row }| Question { sql, parameters, on_row: &mut **on_row })
-            .collect();
-        questions.push(Question { sql: OWNER, parameters: &worker_id, on_row: &mut on_owner });
-        let is_by_lane = match &request.scope {
-            Scope::Everything | Scope::Queues(_) => request.limit > 0,
-            Scope::Runs(_) => false,
-        };
-        if is_by_lane {
-            questions.push(Question { sql: LANE_HEADS, parameters: &[], on_row: &mut on_head });
-        }
-        connection.query_all(&mut questions)?;
-        Ok(Look { owner, heads: Some(heads) })
-    }
-
-    /// The same after jobs became claimable: the heads are to be looked at anew.
-    pub(super) fn without_heads(self) -> Look {
-        Look { heads: None, ..self }
-    }
-}
-
-/// Who claims, and the names of the database in which it does.
-#[derive(Default)]
-struct Owner {
-    status: Option<WorkerStatus>,
-    instances: Vec<Instance>,
-}
-
-impl Owner {
-    fn read(&mut self, row: &dyn Row) -> Result<()> {
-        self.status = Some(row.parsed(0, WorkerStatus::parse)?);
-        self.instances.push(Instance { first_job_id: row.integer(1)?, name: row.text(2)? });
-        Ok(())
-    }
-
-    /// The names, the last one first; `None` when the worker is fenced.
-    fn instances_if_alive(mut self) -> Option<Vec<Instance>> {
-        match self.status {
-            Some(WorkerStatus::Alive | WorkerStatus::Draining) => {
-                self.instances.sort_unstable_by_key(|instance| Reverse(instance.first_job_id));
-                Some(self.instances)
-            }
-            Some(WorkerStatus::Stopped | WorkerStatus::Dead) | None => None,
-        }
-    }
 }
 
 /// Fails the jobs whose rows no executor can take, in the transaction that took them; returns the

@@ -4,8 +4,9 @@
 use std::collections::{HashMap, HashSet};
 
 use super::admission::admit;
-use super::claim::{ClaimRequest, Claims, Look, claim};
+use super::claim::{ClaimRequest, Claims, claim};
 use super::logs::{LogLine, append};
+use super::look::Look;
 use super::promotion::{Promoted, Ready, release};
 use super::settle::{Ended, EndedRun, Settled, settle};
 use super::{Store, json_ids};

@@ -15,6 +15,7 @@ mod jobs;
 mod lanes;
 mod limits;
 mod logs;
+mod look;
 mod promotion;
 mod prune;
 mod queues;

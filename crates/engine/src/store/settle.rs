@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use super::claim::{ClaimRequest, Look};
+use super::claim::ClaimRequest;
 use super::json_ids;
+use super::look::Look;
 use super::promotion::{CHILDREN, Children, Promoted, promote};
 use crate::db::{Connection, Question, Row, Value, all};
 use crate::error::Result;

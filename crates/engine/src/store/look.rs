@@ -1,0 +1,89 @@
+//! What a claim looks at before it chooses: who claims, and the heads of all lanes.
+
+use std::cmp::Reverse;
+
+use super::claim::{ClaimRequest, Scope};
+use super::lanes::{Head, LANE_HEADS, read_head};
+use crate::db::{Connection, Question, Row};
+use crate::error::Result;
+use crate::status::WorkerStatus;
+
+/// A globally unique name of this database: of each, the first job that was made under it.
+pub(super) struct Instance {
+    pub(super) first_job_id: i64,
+    pub(super) name: String,
+}
+
+/// Reads who claims, and keeps others from fencing it: whoever wants to waits until the claim is committed, and then
+/// finds its jobs.
+const OWNER: &str = "SELECT worker.status, instances.first_job_id, instances.instance
+     FROM (SELECT status FROM workers WHERE id = $1 {share}) AS worker CROSS JOIN instances";
+
+/// What a claim looks at before it chooses.
+pub(super) struct Look {
+    pub(super) owner: Owner,
+    /// Of all lanes, unless it is by runs; `None` when jobs became claimable since.
+    pub(super) heads: Option<Vec<Head>>,
+}
+
+impl Look {
+    /// Asks what else there is to be asked, and then looks: on a server it is one round trip.
+    pub(super) fn after(
+        connection: &mut dyn Connection,
+        request: &ClaimRequest,
+        others: &mut [Question<'_>],
+    ) -> Result<Look> {
+        let (mut owner, mut heads) = (Owner::default(), Vec::new());
+        let worker_id = [request.worker_id.into()];
+        let mut on_owner = |row: &dyn Row| owner.read(row);
+        let mut on_head = |row: &dyn Row| {
+            heads.push(read_head(row)?);
+            Ok(())
+        };
+        let mut questions: Vec<Question<'_>> = others
+            .iter_mut()
+            .map(|Question { sql, parameters, on_row }| Question { sql, parameters, on_row: &mut **on_row })
+            .collect();
+        questions.push(Question { sql: OWNER, parameters: &worker_id, on_row: &mut on_owner });
+        let is_by_lane = match &request.scope {
+            Scope::Everything | Scope::Queues(_) => request.limit > 0,
+            Scope::Runs(_) => false,
+        };
+        if is_by_lane {
+            questions.push(Question { sql: LANE_HEADS, parameters: &[], on_row: &mut on_head });
+        }
+        connection.query_all(&mut questions)?;
+        Ok(Look { owner, heads: Some(heads) })
+    }
+
+    /// The same after jobs became claimable: the heads are to be looked at anew.
+    pub(super) fn without_heads(self) -> Look {
+        Look { heads: None, ..self }
+    }
+}
+
+/// Who claims, and the names of the database in which it does.
+#[derive(Default)]
+pub(super) struct Owner {
+    status: Option<WorkerStatus>,
+    instances: Vec<Instance>,
+}
+
+impl Owner {
+    fn read(&mut self, row: &dyn Row) -> Result<()> {
+        self.status = Some(row.parsed(0, WorkerStatus::parse)?);
+        self.instances.push(Instance { first_job_id: row.integer(1)?, name: row.text(2)? });
+        Ok(())
+    }
+
+    /// The names, the last one first; `None` when the worker is fenced.
+    pub(super) fn instances_if_alive(mut self) -> Option<Vec<Instance>> {
+        match self.status {
+            Some(WorkerStatus::Alive | WorkerStatus::Draining) => {
+                self.instances.sort_unstable_by_key(|instance| Reverse(instance.first_job_id));
+                Some(self.instances)
+            }
+            Some(WorkerStatus::Stopped | WorkerStatus::Dead) | None => None,
+        }
+    }
+}
