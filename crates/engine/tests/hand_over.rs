@@ -6,7 +6,7 @@ mod support;
 
 use support::{Bench, graph, noop, request, success};
 use windlass_engine::JobStatus;
-use windlass_engine::store::{ClaimRequest, ClaimedJob, Claims, NewJob, Scope};
+use windlass_engine::store::{ClaimRequest, ClaimedJob, Claims, NewJob, QueueLimits, Scope, Setting};
 use windlass_workflow::model::{Concurrency, OnFull};
 use windlass_workflow::{OnInterrupt, Workflow};
 
@@ -79,6 +79,7 @@ fn what_is_not_for_who_claims_is_left_to_others() {
         ("no room", one_child(), |worker, _run| everything(worker, 0), Pending),
         ("it requires more", with(one_child(), |job| job.requires = vec!["gpu".to_owned()]), any, Pending),
         ("its queue is paused", with(one_child(), |job| job.queue = "paused".to_owned()), any, Pending),
+        ("its queue has room", with(one_child(), |job| job.queue = "narrow".to_owned()), any, Running),
         (
             "it would wait in memory and must not",
             with(one_child(), |job| job.on_interrupt = OnInterrupt::Fail),
@@ -96,6 +97,8 @@ fn what_is_not_for_who_claims_is_left_to_others() {
     for (what, workflow, ask, status) in cases {
         let bench = Bench::new();
         bench.store.pause_queue("paused").unwrap();
+        let one = QueueLimits { max_running: Setting::Set(1), ..QueueLimits::default() };
+        bench.store.limit_queue("narrow", one).unwrap();
         bench.enqueue(NewJob {
             concurrency: Some(one_at_a_time("taken")),
             kind: "other".to_owned(),
