@@ -43,7 +43,7 @@ pub(crate) const ON_SERVER: [OnServer; 7] = [
     // Beginning, inserting, committing; and telling other processes, of several at once where it falls so.
     OnServer { work: Work::EnqueueOne, round_trips: 4.1 },
     OnServer { work: Work::EnqueueBatch, round_trips: 0.002 },
-    OnServer { work: Work::Drain, round_trips: 0.055 },
+    OnServer { work: Work::Drain, round_trips: 0.04 },
     // Five for a link: beginning, ending, what follows for others and looking, claiming, committing.
     OnServer { work: Work::Chain, round_trips: 6.3 },
     OnServer { work: Work::Fan, round_trips: 0.12 },
