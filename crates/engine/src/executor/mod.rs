@@ -29,6 +29,8 @@ mod pool;
 mod relay;
 mod results;
 mod running;
+#[cfg(test)]
+mod sample;
 mod shared;
 pub mod shell;
 mod stop;

@@ -152,7 +152,73 @@ fn judge(outcome: Outcome, cause: Option<StopCause>) -> Outcome {
 
 #[cfg(test)]
 mod tests {
+    use super::super::sample::Sample;
     use super::*;
+
+    const LINGER: Duration = Duration::from_millis(1);
+
+    /// Three jobs that run at the same time, taken by who has the dispatcher's role.
+    fn three_that_run(sample: &Sample) -> [(Held, Round); 3] {
+        sample.enqueue(3);
+        assert!(dispatcher::take_turn(&sample.shared));
+        let running = [sample.take(), sample.take(), sample.take()];
+        let _of_the_beginning = sample.heard();
+        running
+    }
+
+    /// Ends a job; returns for how long its executor waits for others then, and what the dispatcher heard.
+    fn end(sample: &Sample, (held, round): (Held, Round)) -> (Option<Duration>, Hints) {
+        let waiting = sample.add_end(held);
+        (hand_back(&sample.shared, round, waiting), sample.heard())
+    }
+
+    #[test]
+    fn the_last_of_several_short_jobs_has_the_ends_of_all_written() {
+        let sample = Sample::new(3);
+        let [first, second, third] = three_that_run(&sample);
+        sample.shared.set_linger(Some(1_000));
+        assert_eq!(end(&sample, first), (Some(LINGER), Hints::EXECUTOR), "somebody knows of it");
+        assert_eq!(end(&sample, second), (Some(LINGER), Hints::NONE));
+        assert_eq!((sample.waiting(), sample.written()), (2, 0));
+        assert_eq!(end(&sample, third).0, None);
+        assert_eq!((sample.waiting(), sample.written()), (0, 3));
+    }
+
+    #[test]
+    fn who_was_waited_for_in_vain_is_not_waited_for_again() {
+        let sample = Sample::new(3);
+        let [first, second, _long] = three_that_run(&sample);
+        sample.shared.set_linger(Some(1_000));
+        assert_eq!(end(&sample, first).0, Some(LINGER));
+        let clock = sample.shared.store.clock();
+        assert!(matches!(sample.shared.held.next(clock, Some(Duration::ZERO)), Next::Late));
+        assert_eq!(end(&sample, second).0, None);
+        assert_eq!((sample.waiting(), sample.written()), (0, 2));
+    }
+
+    #[test]
+    fn an_end_beside_long_jobs_is_written_at_once() {
+        let sample = Sample::new(3);
+        let [first, second, _long] = three_that_run(&sample);
+        sample.shared.set_linger(None);
+        for (written, running) in [(1, first), (2, second)] {
+            assert_eq!(end(&sample, running).0, None);
+            assert_eq!((sample.waiting(), sample.written()), (0, written));
+        }
+    }
+
+    #[test]
+    fn while_jobs_are_held_ends_are_left_to_the_dispatcher_who_hears_of_the_first() {
+        let sample = Sample::new(3);
+        sample.enqueue(3);
+        assert!(dispatcher::take_turn(&sample.shared));
+        let (first, second) = (sample.take(), sample.take());
+        let _of_the_beginning = sample.heard();
+        assert_eq!(end(&sample, first), (None, Hints::EXECUTOR));
+        sample.shared.set_linger(Some(1_000));
+        assert_eq!(end(&sample, second), (None, Hints::NONE), "there is a job to take");
+        assert_eq!((sample.waiting(), sample.written()), (2, 0));
+    }
 
     #[test]
     fn a_stop_decides_what_a_failure_was_but_never_takes_back_a_success() {

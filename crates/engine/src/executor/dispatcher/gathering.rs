@@ -71,6 +71,9 @@ fn longest(waiting: usize, enough: usize, age_us: i64) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::held::AddedBy;
+    use super::super::super::sample::Sample;
+    use super::super::Dispatcher;
     use super::*;
 
     #[test]
@@ -95,5 +98,63 @@ mod tests {
     fn the_dispatcher_is_told_of_the_first_and_of_enough() {
         let told: Vec<usize> = (0..=40).filter(|waiting| is_to_be_told(*waiting, 30)).collect();
         assert_eq!(told, [1, ENOUGH, 30]);
+    }
+
+    /// Somebody takes the role for one turn.
+    fn turn(sample: &Sample, by: AddedBy) {
+        let shared = &sample.shared;
+        Dispatcher { shared, desk: shared.desk.lock().expect("nobody panicked"), by }
+            .turn()
+            .expect("it is written");
+    }
+
+    /// Short jobs are held, more than a claim takes, and as many ends wait.
+    fn with_ends(ends: usize) -> Sample {
+        let sample = Sample::new(1);
+        let claim_max = sample.shared.store.claim_max();
+        sample.enqueue(claim_max + 2);
+        set_pace(&sample, 0);
+        turn(&sample, AddedBy::Executor);
+        turn(&sample, AddedBy::Executor);
+        assert_eq!(sample.shared.held.len(), claim_max + 2);
+        for _end in 0..ends {
+            sample.add_end(sample.take().0);
+        }
+        sample
+    }
+
+    /// Jobs take so long, and writing their ends a second.
+    fn set_pace(sample: &Sample, average_us: i64) {
+        let mut pace = Pace::unknown();
+        pace.observe(1, average_us);
+        pace.observe_write(8_000_000);
+        sample.shared.desk.lock().expect("nobody panicked").pace = pace;
+    }
+
+    #[test]
+    fn ends_of_jobs_that_take_no_time_are_left_until_the_others_end_or_it_was_long_enough() {
+        const DISPATCHER: AddedBy = AddedBy::Dispatcher;
+        let claim_max = Sample::new(1).shared.store.claim_max();
+        let nothing: fn(&Sample) = |_sample| {};
+        let cases: [(&str, usize, AddedBy, fn(&Sample), usize); 7] = [
+            ("others are about to end", 1, DISPATCHER, nothing, 1),
+            ("nearly as many as a claim", claim_max - 1, DISPATCHER, nothing, claim_max - 1),
+            ("a full claim", claim_max, DISPATCHER, nothing, 0),
+            ("who executes them all finds none left", 1, AddedBy::Executor, nothing, 0),
+            ("they waited", 1, DISPATCHER, |sample| wait_us(sample, LINGER_MAX_US), 0),
+            ("jobs are long", 1, DISPATCHER, |sample| set_pace(sample, 10_000_000), 0),
+            ("the worker ends", 1, DISPATCHER, |sample| sample.shared.advance_mode(Mode::Draining), 0),
+        ];
+        for (what, ends, by, before, left) in cases {
+            let sample = with_ends(ends);
+            before(&sample);
+            turn(&sample, by);
+            assert_eq!(sample.waiting(), left, "{what}");
+            assert_eq!(sample.written(), (ends - left) as i64, "{what}");
+        }
+    }
+
+    fn wait_us(sample: &Sample, time_us: i64) {
+        sample.shared.store.clock().advance_ms(time_us / 1_000);
     }
 }

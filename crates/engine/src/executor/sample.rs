@@ -1,0 +1,75 @@
+//! A worker without threads, for tests: each of its steps is taken by hand, and time stands still.
+#![allow(clippy::unwrap_used)]
+
+use std::sync::Arc;
+
+use super::handler::Handlers;
+use super::held::{Held, Next, Round};
+use super::results::Done;
+use super::shared::Shared;
+use super::worker::{WorkerOptions, register};
+use crate::clock::Clock;
+use crate::db::sqlite::{SqliteDatabase, SqliteOptions};
+use crate::random::Random;
+use crate::signal::Hints;
+use crate::status::JobStatus;
+use crate::store::{NewJob, Store};
+use crate::transition::Outcome;
+
+pub(super) struct Sample {
+    pub(super) shared: Shared,
+    _folder: tempfile::TempDir,
+}
+
+impl Sample {
+    /// Nothing waits, and nothing is claimed.
+    pub(super) fn new(threads: i64) -> Sample {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("windlass.db");
+        let database = SqliteDatabase::open(&path, &SqliteOptions::default()).unwrap();
+        let store = Store::new(Arc::new(database), Clock::manual(1_000_000), Random::from_seed(1));
+        let mut handlers = Handlers::new();
+        handlers.register("noop", |_: &super::Attempt| success());
+        let options = WorkerOptions { threads, ..WorkerOptions::default() };
+        let registration = register(&store, &handlers, &options).unwrap();
+        let shared = Shared::new(store, handlers, options, Arc::from("test"), registration);
+        Sample { shared, _folder: folder }
+    }
+
+    pub(super) fn enqueue(&self, jobs: usize) {
+        self.shared.store.enqueue(vec![NewJob::new("noop", "null"); jobs]).unwrap();
+    }
+
+    /// An executor takes the next job.
+    pub(super) fn take(&self) -> (Held, Round) {
+        match self.shared.held.next(self.shared.store.clock(), None) {
+            Next::Job(held, round) => (held, round),
+            Next::Late | Next::End => panic!("a job is held"),
+        }
+    }
+
+    /// Its job is over; returns how many ends wait now.
+    pub(super) fn add_end(&self, held: Held) -> usize {
+        let done = Done { held, outcome: success(), logs: Vec::new() };
+        self.shared.results.add(done, 0, self.shared.store.clock().monotonic_us())
+    }
+
+    /// Ends that are not written.
+    pub(super) fn waiting(&self) -> usize {
+        self.shared.results.waiting().0
+    }
+
+    /// Jobs whose ends are written.
+    pub(super) fn written(&self) -> i64 {
+        self.shared.store.stats().unwrap().jobs.of(JobStatus::Successful)
+    }
+
+    /// What the dispatcher's thread has heard since it was asked last.
+    pub(super) fn heard(&self) -> Hints {
+        self.shared.dispatcher.wait(std::time::Duration::ZERO)
+    }
+}
+
+fn success() -> Outcome {
+    Outcome::Successful { output: None }
+}
