@@ -12,24 +12,27 @@ const HORIZON_MAX_US: i64 = 25_000;
 /// Jobs held in memory beyond those that run, at most: so many full claims. While the ends of one are written beside the
 /// claim of the next, the one between them is executed.
 const CLAIMS_HELD: i64 = 2;
+/// Payloads of these jobs, in bytes, as many as their average tells: large ones would fill the memory.
+const HELD_BYTES_MAX: i64 = 16 * 1024 * 1024;
 /// A result waits for others at most so long.
 pub(super) const LINGER_MAX_US: i64 = 5_000;
 /// Weight of the newest measurement, as a divisor.
 const SMOOTHING: i64 = 8;
 
-/// Moving averages: how long jobs take, and how long it takes to write their ends and claim others. Where
-/// jobs keep the processors busy, that is many times what it takes on an idle machine.
+/// Moving averages: how long jobs take, how long it takes to write their ends and claim others, and how large their
+/// payloads are. Where jobs keep the processors busy, a write takes many times what it takes on an idle machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Pace {
     /// `None` while nothing is known: then jobs are taken to be long.
     average_us: Option<i64>,
     write_us: i64,
+    payload_bytes: i64,
 }
 
 impl Pace {
     /// Nothing is known.
     pub(super) fn unknown() -> Pace {
-        Pace { average_us: None, write_us: 0 }
+        Pace { average_us: None, write_us: 0, payload_bytes: 0 }
     }
 
     /// Takes a batch of measurements in.
@@ -44,6 +47,14 @@ impl Pace {
     /// Ends were written, and others claimed.
     pub(super) fn observe_write(&mut self, took_us: i64) {
         self.write_us = approach(self.write_us, took_us, 1);
+    }
+
+    /// Jobs were claimed that have so many bytes of payload. Larger ones count at once.
+    pub(super) fn observe_payloads(&mut self, jobs: i64, bytes: i64) {
+        if jobs > 0 {
+            let newest = bytes / jobs;
+            self.payload_bytes = approach(self.payload_bytes, newest, jobs.min(SMOOTHING)).max(newest);
+        }
     }
 
     /// Held jobs did not start in time: something long runs now.
@@ -67,7 +78,7 @@ impl Pace {
     /// Jobs to hold beyond those that `threads` run, where a claim takes `claim_max` at most.
     pub(super) fn held(self, threads: i64, claim_max: i64) -> i64 {
         let horizon_us = (HORIZON_WRITES * self.write_us).clamp(HORIZON_US, HORIZON_MAX_US);
-        let held_max = CLAIMS_HELD * claim_max;
+        let held_max = (CLAIMS_HELD * claim_max).min(HELD_BYTES_MAX / self.payload_bytes.max(1));
         self.average_us.map_or(0, |average_us| (threads * horizon_us / average_us.max(1)).min(held_max))
     }
 }
@@ -99,6 +110,21 @@ mod tests {
         assert_eq!(pace.held(8, CLAIM_MAX), 2_000);
         pace.slow_down();
         assert_eq!(pace.held(8, CLAIM_MAX), 0);
+    }
+
+    #[test]
+    fn large_payloads_are_held_up_to_their_limit() {
+        let mut pace = Pace::unknown();
+        pace.observe(100, 100 * 2);
+        for (bytes, held) in [(4, 2_000), (4_096, 2_000), (100_000, 167), (1 << 20, 16), (1 << 30, 0)] {
+            pace.observe_payloads(1, bytes);
+            assert_eq!(pace.held(8, CLAIM_MAX), held, "{bytes} bytes");
+        }
+        pace.observe_payloads(1, 4);
+        assert_eq!(pace.held(8, CLAIM_MAX), 0, "a small one tells little");
+        pace.observe_payloads(0, 0);
+        pace.observe_payloads(1_000, 1_000 * 4);
+        assert_eq!(pace.held(8, CLAIM_MAX), 2_000, "a claim of many tells, an empty one nothing");
     }
 
     #[test]

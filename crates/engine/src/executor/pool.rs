@@ -159,7 +159,7 @@ mod tests {
 
     /// Three jobs that run at the same time, taken by who has the dispatcher's role.
     fn three_that_run(sample: &Sample) -> [(Held, Round); 3] {
-        sample.enqueue(3);
+        sample.enqueue(3, "null");
         assert!(dispatcher::take_turn(&sample.shared));
         let running = [sample.take(), sample.take(), sample.take()];
         let _of_the_beginning = sample.heard();
@@ -210,13 +210,13 @@ mod tests {
     #[test]
     fn while_jobs_are_held_ends_are_left_to_the_dispatcher_who_hears_of_the_first() {
         let sample = Sample::new(3);
-        sample.enqueue(3);
+        sample.enqueue(3, "null");
         assert!(dispatcher::take_turn(&sample.shared));
         let (first, second) = (sample.take(), sample.take());
         let _of_the_beginning = sample.heard();
-        assert_eq!(end(&sample, first), (None, Hints::EXECUTOR));
         sample.shared.set_linger(Some(1_000));
-        assert_eq!(end(&sample, second), (None, Hints::NONE), "there is a job to take");
+        assert_eq!(end(&sample, first), (None, Hints::EXECUTOR), "there is a job to take");
+        assert_eq!(end(&sample, second), (None, Hints::NONE));
         assert_eq!((sample.waiting(), sample.written()), (2, 0));
     }
 

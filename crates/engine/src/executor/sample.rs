@@ -36,8 +36,8 @@ impl Sample {
         Sample { shared, _folder: folder }
     }
 
-    pub(super) fn enqueue(&self, jobs: usize) {
-        self.shared.store.enqueue(vec![NewJob::new("noop", "null"); jobs]).unwrap();
+    pub(super) fn enqueue(&self, jobs: usize, payload: &str) {
+        self.shared.store.enqueue(vec![NewJob::new("noop", payload); jobs]).unwrap();
     }
 
     /// An executor takes the next job.

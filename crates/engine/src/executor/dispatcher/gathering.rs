@@ -73,7 +73,7 @@ fn longest(waiting: usize, enough: usize, age_us: i64) -> Option<Duration> {
 mod tests {
     use super::super::super::held::AddedBy;
     use super::super::super::sample::Sample;
-    use super::super::Dispatcher;
+    use super::super::tests::turn;
     use super::*;
 
     #[test]
@@ -100,19 +100,11 @@ mod tests {
         assert_eq!(told, [1, ENOUGH, 30]);
     }
 
-    /// Somebody takes the role for one turn.
-    fn turn(sample: &Sample, by: AddedBy) {
-        let shared = &sample.shared;
-        Dispatcher { shared, desk: shared.desk.lock().expect("nobody panicked"), by }
-            .turn()
-            .expect("it is written");
-    }
-
     /// Short jobs are held, more than a claim takes, and as many ends wait.
     fn with_ends(ends: usize) -> Sample {
         let sample = Sample::new(1);
         let claim_max = sample.shared.store.claim_max();
-        sample.enqueue(claim_max + 2);
+        sample.enqueue(claim_max + 2, "null");
         set_pace(&sample, 0);
         turn(&sample, AddedBy::Executor);
         turn(&sample, AddedBy::Executor);

@@ -360,6 +360,8 @@ impl Dispatcher<'_> {
 
     fn take_over(&mut self, jobs: Vec<ClaimedJob>) {
         let worker_id = self.shared.worker_id();
+        let payload_bytes: usize = jobs.iter().map(|job| job.payload.len()).sum();
+        self.desk.pace.observe_payloads(jobs.len() as i64, payload_bytes as i64);
         jobs.iter().for_each(telling::run_started);
         // What runs already is not started a second time: its claim was lost, and now made good.
         let news: Vec<ClaimedJob> = jobs
@@ -443,7 +445,26 @@ fn request(shared: &Shared, Room { limit, idle }: Room) -> ClaimRequest {
 
 #[cfg(test)]
 mod tests {
+    use super::super::sample::Sample;
     use super::*;
+
+    /// Somebody takes the role for one turn.
+    pub(super) fn turn(sample: &Sample, by: AddedBy) {
+        let shared = &sample.shared;
+        let desk = shared.desk.lock().expect("nobody panicked");
+        Dispatcher { shared, desk, by }.turn().expect("it is written");
+    }
+
+    #[test]
+    fn of_large_payloads_few_are_held() {
+        let sample = Sample::new(1);
+        sample.enqueue(20, &format!("\"{}\"", "x".repeat(2 << 20)));
+        turn(&sample, AddedBy::Dispatcher);
+        assert_eq!(sample.shared.held.len(), 1, "nothing is known yet");
+        sample.shared.desk.lock().expect("nobody panicked").pace.observe(1, 0);
+        turn(&sample, AddedBy::Dispatcher);
+        assert_eq!(sample.shared.held.len(), 8, "one is to run, and 7 of these make 16 MiB");
+    }
 
     #[test]
     fn few_jobs_are_not_claimed_while_many_wait_unless_a_thread_is_idle() {
