@@ -4,9 +4,11 @@
 
 mod support;
 
-use support::{Bench, graph, noop, request, success};
-use windlass_engine::JobStatus;
-use windlass_engine::store::{ClaimRequest, ClaimedJob, Claims, NewJob, QueueLimits, Scope, Setting};
+use support::{Bench, failure, graph, noop, request, success};
+use windlass_engine::store::{
+    ClaimRequest, ClaimedJob, Claims, NewJob, QueueLimits, Scope, Selection, Setting,
+};
+use windlass_engine::{JobStatus, RunStatus};
 use windlass_workflow::model::{Concurrency, OnFull};
 use windlass_workflow::{OnInterrupt, Workflow};
 
@@ -160,4 +162,44 @@ fn a_child_that_can_not_be_read_fails_alone_and_what_follows_goes_on() {
         assert_eq!(statuses(&bench, run_id), expected, "{limit} {allow_failure}");
         bench.assert_sound();
     }
+}
+
+/// More than SQLite is told of at once. The last job needs them all, the one before half of them.
+#[test]
+fn many_parents_that_end_together_are_each_counted_once_also_when_one_is_tried_again() {
+    const PARENTS: usize = 1_300;
+    let bench = Bench::new();
+    let worker = bench.worker();
+    let mut needs = vec![Vec::new(); PARENTS];
+    needs.extend([(0..PARENTS).step_by(2).collect(), (0..PARENTS).collect()]);
+    let run_id = bench.submit(graph(needs));
+    let parents = bench.claim(worker, PARENTS);
+    let end = |jobs: &[ClaimedJob], bad: &str| {
+        let outcome = |job: &ClaimedJob| if job.name.as_deref() == Some(bad) { failure() } else { success() };
+        let ends: Vec<_> = jobs.iter().map(|job| (worker, job.clone(), outcome(job))).collect();
+        let Claims::Jobs(taken) = bench.finish_all_and_claim(&ends, Some(everything(worker, 9))).1 else {
+            panic!("fenced");
+        };
+        bench.assert_sound();
+        taken
+    };
+    let names =
+        |jobs: &[ClaimedJob]| jobs.iter().map(|job| job.name.clone().unwrap()).collect::<Vec<String>>();
+    let of_half = end(&parents, "j1");
+    assert_eq!(names(&of_half), ["j1300"]);
+    assert_eq!(end(&of_half, "none"), []);
+    assert_eq!(bench.store.run(run_id).unwrap().status, RunStatus::Failed);
+    assert_eq!(bench.store.retry_run(run_id, Selection::Failed).unwrap(), 2);
+    let again = bench.claim(worker, 9);
+    assert_eq!(names(&again), ["j1"]);
+    let of_all = end(&again, "none");
+    assert_eq!(names(&of_all), ["j1301"]);
+    let run = bench.store.run(run_id).unwrap();
+    assert_eq!(
+        (run.status, run.started_at.is_some()),
+        (RunStatus::Running, true),
+        "since its parent was claimed"
+    );
+    assert_eq!(end(&of_all, "none"), []);
+    assert_eq!(bench.store.run(run_id).unwrap().status, RunStatus::Successful);
 }
