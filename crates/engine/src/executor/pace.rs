@@ -12,7 +12,8 @@ const HORIZON_MAX_US: i64 = 25_000;
 /// Jobs held in memory beyond those that run, at most: so many full claims. While the ends of one are written beside the
 /// claim of the next, the one between them is executed.
 const CLAIMS_HELD: i64 = 2;
-/// Payloads of these jobs, in bytes, as many as their average tells: large ones would fill the memory.
+/// What these jobs weigh together, payloads and results, in bytes, as far as their averages tell: large ones would fill
+/// the memory.
 const HELD_BYTES_MAX: i64 = 16 * 1024 * 1024;
 /// A result waits for others at most so long.
 pub(super) const LINGER_MAX_US: i64 = 5_000;
@@ -20,19 +21,20 @@ pub(super) const LINGER_MAX_US: i64 = 5_000;
 const SMOOTHING: i64 = 8;
 
 /// Moving averages: how long jobs take, how long it takes to write their ends and claim others, and how large their
-/// payloads are. Where jobs keep the processors busy, a write takes many times what it takes on an idle machine.
+/// payloads and results are. Where jobs keep the processors busy, a write takes many times what it takes on an idle machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Pace {
     /// `None` while nothing is known: then jobs are taken to be long.
     average_us: Option<i64>,
     write_us: i64,
     payload_bytes: i64,
+    result_bytes: i64,
 }
 
 impl Pace {
     /// Nothing is known.
     pub(super) fn unknown() -> Pace {
-        Pace { average_us: None, write_us: 0, payload_bytes: 0 }
+        Pace { average_us: None, write_us: 0, payload_bytes: 0, result_bytes: 0 }
     }
 
     /// Takes a batch of measurements in.
@@ -49,12 +51,14 @@ impl Pace {
         self.write_us = approach(self.write_us, took_us, 1);
     }
 
-    /// Jobs were claimed that have so many bytes of payload. Larger ones count at once.
+    /// Jobs were claimed that have so many bytes of payload.
     pub(super) fn observe_payloads(&mut self, jobs: i64, bytes: i64) {
-        if jobs > 0 {
-            let newest = bytes / jobs;
-            self.payload_bytes = approach(self.payload_bytes, newest, jobs.min(SMOOTHING)).max(newest);
-        }
+        self.payload_bytes = weigh(self.payload_bytes, jobs, bytes);
+    }
+
+    /// Jobs came to so many bytes of results and output.
+    pub(super) fn observe_results(&mut self, jobs: i64, bytes: i64) {
+        self.result_bytes = weigh(self.result_bytes, jobs, bytes);
     }
 
     /// Held jobs did not start in time: something long runs now.
@@ -78,8 +82,17 @@ impl Pace {
     /// Jobs to hold beyond those that `threads` run, where a claim takes `claim_max` at most.
     pub(super) fn held(self, threads: i64, claim_max: i64) -> i64 {
         let horizon_us = (HORIZON_WRITES * self.write_us).clamp(HORIZON_US, HORIZON_MAX_US);
-        let held_max = (CLAIMS_HELD * claim_max).min(HELD_BYTES_MAX / self.payload_bytes.max(1));
+        let job_bytes = (self.payload_bytes + self.result_bytes).max(1);
+        let held_max = (CLAIMS_HELD * claim_max).min(HELD_BYTES_MAX / job_bytes);
         self.average_us.map_or(0, |average_us| (threads * horizon_us / average_us.max(1)).min(held_max))
+    }
+}
+
+/// The average weight of a job after others of so many bytes. Larger ones count at once.
+fn weigh(average_bytes: i64, jobs: i64, bytes: i64) -> i64 {
+    match bytes.checked_div(jobs) {
+        Some(newest) => approach(average_bytes, newest, jobs.min(SMOOTHING)).max(newest),
+        None => average_bytes,
     }
 }
 
@@ -113,18 +126,20 @@ mod tests {
     }
 
     #[test]
-    fn large_payloads_are_held_up_to_their_limit() {
-        let mut pace = Pace::unknown();
-        pace.observe(100, 100 * 2);
-        for (bytes, held) in [(4, 2_000), (4_096, 2_000), (100_000, 167), (1 << 20, 16), (1 << 30, 0)] {
-            pace.observe_payloads(1, bytes);
-            assert_eq!(pace.held(8, CLAIM_MAX), held, "{bytes} bytes");
+    fn what_is_held_is_limited_by_the_size_of_payloads_and_results() {
+        for observe in [Pace::observe_payloads, Pace::observe_results] {
+            let mut pace = Pace::unknown();
+            pace.observe(100, 100 * 2);
+            for (bytes, held) in [(4, 2_000), (4_096, 2_000), (100_000, 167), (1 << 20, 16), (1 << 30, 0)] {
+                observe(&mut pace, 1, bytes);
+                assert_eq!(pace.held(8, CLAIM_MAX), held, "{bytes} bytes");
+            }
+            observe(&mut pace, 1, 4);
+            assert_eq!(pace.held(8, CLAIM_MAX), 0, "a small one tells little");
+            observe(&mut pace, 0, 0);
+            observe(&mut pace, 1_000, 1_000 * 4);
+            assert_eq!(pace.held(8, CLAIM_MAX), 2_000, "a claim of many tells, an empty one nothing");
         }
-        pace.observe_payloads(1, 4);
-        assert_eq!(pace.held(8, CLAIM_MAX), 0, "a small one tells little");
-        pace.observe_payloads(0, 0);
-        pace.observe_payloads(1_000, 1_000 * 4);
-        assert_eq!(pace.held(8, CLAIM_MAX), 2_000, "a claim of many tells, an empty one nothing");
     }
 
     #[test]

@@ -168,7 +168,7 @@ mod tests {
 
     /// Ends a job; returns for how long its executor waits for others then, and what the dispatcher heard.
     fn end(sample: &Sample, (held, round): (Held, Round)) -> (Option<Duration>, Hints) {
-        let waiting = sample.add_end(held);
+        let waiting = sample.add_end(held, None);
         (hand_back(&sample.shared, round, waiting), sample.heard())
     }
 

@@ -13,6 +13,21 @@ pub(super) struct Done {
     pub(super) logs: Vec<LogLine>,
 }
 
+impl Done {
+    /// Of what it adds to the job: its output or error, and lines that are not written.
+    fn bytes(&self) -> usize {
+        let result = match &self.outcome {
+            Outcome::Successful { output } => output.as_ref().map_or(0, String::len),
+            Outcome::Failed { error, .. }
+            | Outcome::TimedOut { error }
+            | Outcome::Cancelled { error }
+            | Outcome::Interrupted { error } => error.len(),
+            Outcome::Unstarted => 0,
+        };
+        result + self.logs.iter().map(|line| line.text.len()).sum::<usize>()
+    }
+}
+
 /// Several ends, and how long the attempts took.
 #[derive(Default)]
 pub(super) struct Batch {
@@ -22,6 +37,8 @@ pub(super) struct Batch {
     /// Attempts that were executed, not only given back.
     pub(super) executed: i64,
     pub(super) total_us: i64,
+    /// Of what they came to.
+    pub(super) total_bytes: i64,
 }
 
 #[derive(Default)]
@@ -39,6 +56,7 @@ impl Results {
         if done.outcome != Outcome::Unstarted {
             batch.executed += 1;
             batch.total_us += elapsed_us;
+            batch.total_bytes += done.bytes() as i64;
         }
         batch.done.push(done);
         batch.done.len()

@@ -29,7 +29,7 @@ impl Sample {
         let database = SqliteDatabase::open(&path, &SqliteOptions::default()).unwrap();
         let store = Store::new(Arc::new(database), Clock::manual(1_000_000), Random::from_seed(1));
         let mut handlers = Handlers::new();
-        handlers.register("noop", |_: &super::Attempt| success());
+        handlers.register("noop", |_: &super::Attempt| Outcome::Successful { output: None });
         let options = WorkerOptions { threads, ..WorkerOptions::default() };
         let registration = register(&store, &handlers, &options).unwrap();
         let shared = Shared::new(store, handlers, options, Arc::from("test"), registration);
@@ -49,8 +49,8 @@ impl Sample {
     }
 
     /// Its job is over; returns how many ends wait now.
-    pub(super) fn add_end(&self, held: Held) -> usize {
-        let done = Done { held, outcome: success(), logs: Vec::new() };
+    pub(super) fn add_end(&self, held: Held, output: Option<String>) -> usize {
+        let done = Done { held, outcome: Outcome::Successful { output }, logs: Vec::new() };
         self.shared.results.add(done, 0, self.shared.store.clock().monotonic_us())
     }
 
@@ -68,8 +68,4 @@ impl Sample {
     pub(super) fn heard(&self) -> Hints {
         self.shared.dispatcher.wait(std::time::Duration::ZERO)
     }
-}
-
-fn success() -> Outcome {
-    Outcome::Successful { output: None }
 }

@@ -110,7 +110,7 @@ mod tests {
         turn(&sample, AddedBy::Executor);
         assert_eq!(sample.shared.held.len(), claim_max + 2);
         for _end in 0..ends {
-            sample.add_end(sample.take().0);
+            sample.add_end(sample.take().0, None);
         }
         sample
     }

@@ -243,6 +243,7 @@ impl Dispatcher<'_> {
     fn collect(&mut self) -> Vec<Done> {
         let batch = self.shared.results.take();
         self.desk.pace.observe(batch.executed, batch.total_us);
+        self.desk.pace.observe_results(batch.executed, batch.total_bytes);
         batch.done
     }
 
@@ -456,14 +457,18 @@ mod tests {
     }
 
     #[test]
-    fn of_large_payloads_few_are_held() {
-        let sample = Sample::new(1);
-        sample.enqueue(20, &format!("\"{}\"", "x".repeat(2 << 20)));
-        turn(&sample, AddedBy::Dispatcher);
-        assert_eq!(sample.shared.held.len(), 1, "nothing is known yet");
-        sample.shared.desk.lock().expect("nobody panicked").pace.observe(1, 0);
-        turn(&sample, AddedBy::Dispatcher);
-        assert_eq!(sample.shared.held.len(), 8, "one is to run, and 7 of these make 16 MiB");
+    fn of_jobs_with_large_payloads_or_results_few_are_held() {
+        let large = format!("\"{}\"", "x".repeat(2 << 20));
+        for (payload, output) in [(large.as_str(), None), ("null", Some(large.clone()))] {
+            let sample = Sample::new(1);
+            sample.enqueue(20, payload);
+            turn(&sample, AddedBy::Dispatcher);
+            assert_eq!(sample.shared.held.len(), 1, "nothing is known yet");
+            sample.add_end(sample.take().0, output);
+            sample.shared.desk.lock().expect("nobody panicked").pace.observe(1, 0);
+            turn(&sample, AddedBy::Dispatcher);
+            assert_eq!(sample.shared.held.len(), 8, "one is to run, and 7 of these make 16 MiB");
+        }
     }
 
     #[test]
