@@ -128,7 +128,8 @@ mod tests {
         const DISPATCHER: AddedBy = AddedBy::Dispatcher;
         let claim_max = Sample::new(1).shared.store.claim_max();
         let nothing: fn(&Sample) = |_sample| {};
-        let cases: [(&str, usize, AddedBy, fn(&Sample), usize); 7] = [
+        type Case = (&'static str, usize, AddedBy, fn(&Sample), usize);
+        let cases: [Case; 7] = [
             ("others are about to end", 1, DISPATCHER, nothing, 1),
             ("nearly as many as a claim", claim_max - 1, DISPATCHER, nothing, claim_max - 1),
             ("a full claim", claim_max, DISPATCHER, nothing, 0),
