@@ -120,10 +120,16 @@ impl Wal {
 
     /// Looks after the log when this thread has committed something. What fails here is tried again after the next commit.
     pub(super) fn after_commit(&mut self, connection: &Connection, now_ms: i64) {
-        if COMMITTED_PAGES.take() >= LONG_PAGES
-            && let Err(error) = self.keep_short(connection)
-        {
-            tracing::debug!(%error, "the write-ahead log was not moved into the file");
+        match COMMITTED_PAGES.take() {
+            // Nothing was written.
+            0 => {}
+            // It may be longer than the one before when it is looked at next.
+            1..LONG_PAGES => self.told_at_pages = 0,
+            _long => {
+                if let Err(error) = self.keep_short(connection) {
+                    tracing::debug!(%error, "the write-ahead log was not moved into the file");
+                }
+            }
         }
         if now_ms - self.looked_at_ms >= LOOK_MS {
             self.looked_at_ms = now_ms;
@@ -326,6 +332,24 @@ mod tests {
         drop(reader);
         wal.after_commit(&connection, 0);
         assert!(is_moved(&connection) && wal.checkpointer.is_none());
+    }
+
+    #[test]
+    fn the_thread_is_told_of_each_log_when_it_is_long() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut wal, connection) = file(folder.path());
+        // The log is moved here, so that it is known when.
+        wal.database = folder.path().join("missing").join("file.db");
+        for longer in 0..3 {
+            write(&connection, 1);
+            wal.after_commit(&connection, 0);
+            write(&connection, LONG_PAGES + longer);
+            wal.after_commit(&connection, 0);
+            let all = pages(&connection).unwrap().all;
+            assert!((LONG_PAGES..LONG_PAGES + AGAIN_PAGES).contains(&all), "it has begun again: {all}");
+            assert_eq!(wal.told_at_pages, all, "no shorter than the one before");
+            move_pages(&connection).unwrap();
+        }
     }
 
     #[test]
