@@ -5,9 +5,15 @@
 //! again only when all of it is in the file at the moment in which somebody begins to write, and while commits follow
 //! each other something is always added meanwhile. So the writer moves what is left when that is little, between two
 //! commits. SQLite's own way stays the bound.
+//!
+//! SQLite flushes the file only when nothing was added while it moved pages. Else whoever moves the rest waits for the
+//! flush of all of them. So the thread moves at once what was added, several times: each time it is less, until once
+//! nothing was.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -21,6 +27,8 @@ use super::open::{open_beside, wait_while_busy};
 const LONG_PAGES: i64 = 3_000;
 /// What is left is little when it is this part of the log at most.
 const REST_PART: i64 = 4;
+/// The thread moves what was added so often at most.
+const PASSES_MAX: usize = 20;
 /// The thread is told again when the log has grown by so many pages: a reader may hold it up.
 const AGAIN_PAGES: i64 = 500;
 /// From here on the pages are moved inside a commit: 18 MB. The thread does not get to run, or is gone.
@@ -87,9 +95,17 @@ enum Due {
     Rest,
 }
 
-fn due(pages: Pages, told_at_pages: i64) -> Due {
+/// What the thread does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Thread {
+    Rests,
+    /// It was told to move pages, and is not done.
+    Moves,
+}
+
+fn due(pages: Pages, told_at_pages: i64, thread: Thread) -> Due {
     let left = pages.all - pages.moved;
-    if pages.all < LONG_PAGES || left == 0 {
+    if pages.all < LONG_PAGES || left == 0 || thread == Thread::Moves {
         Due::Nothing
     } else if left <= pages.all / REST_PART {
         Due::Rest
@@ -143,7 +159,8 @@ impl Wal {
             // It has begun again.
             self.told_at_pages = 0;
         }
-        match due(pages, self.told_at_pages) {
+        let thread = self.checkpointer.as_ref().map_or(Thread::Rests, Checkpointer::does);
+        match due(pages, self.told_at_pages, thread) {
             Due::Nothing => Ok(()),
             Due::Moving => {
                 self.told_at_pages = pages.all;
@@ -202,27 +219,35 @@ fn wait_for_readers(tries: i32) -> bool {
 /// The handle of a thread that moves pages when it is told to. Dropping it ends the thread.
 struct Checkpointer {
     words: Option<SyncSender<()>>,
+    /// From the word on until it is done.
+    is_moving: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Checkpointer {
     fn start(database: &Path) -> Checkpointer {
         let (words, inbox) = sync_channel(1);
-        let database = database.to_owned();
+        let is_moving = Arc::new(AtomicBool::new(false));
+        let (database, moving) = (database.to_owned(), Arc::clone(&is_moving));
         let thread = std::thread::Builder::new()
             .name("windlass-checkpointer".to_owned())
-            .spawn(move || serve_checkpoints(&database, &inbox));
+            .spawn(move || serve_checkpoints(&database, &inbox, &moving));
         if let Err(error) = &thread {
             tracing::debug!(%error, "no thread moves the write-ahead log into the file; commits do");
         }
-        Checkpointer { words: Some(words), thread: thread.ok() }
+        Checkpointer { words: Some(words), is_moving, thread: thread.ok() }
     }
 
-    /// A word that waits already is enough.
+    /// Has it move pages. Where there is no thread, nobody moves.
     fn tell(&self) {
-        if let Some(words) = &self.words {
-            let _full_or_gone = words.try_send(());
+        self.is_moving.store(true, Ordering::Release);
+        if self.words.as_ref().is_none_or(|words| words.try_send(()).is_err()) {
+            self.is_moving.store(false, Ordering::Release);
         }
+    }
+
+    fn does(&self) -> Thread {
+        if self.is_moving.load(Ordering::Acquire) { Thread::Moves } else { Thread::Rests }
     }
 }
 
@@ -235,19 +260,38 @@ impl Drop for Checkpointer {
     }
 }
 
-fn serve_checkpoints(database: &Path, inbox: &Receiver<()>) {
-    let connection = match open_beside(database) {
-        Ok(connection) => connection,
-        Err(error) => {
-            tracing::debug!(%error, "no connection moves the write-ahead log into the file; commits do");
-            return;
-        }
-    };
+fn serve_checkpoints(database: &Path, inbox: &Receiver<()>, is_moving: &AtomicBool) {
+    let mut connection = None;
     while inbox.recv().is_ok() {
-        if let Err(error) = move_pages(&connection) {
+        if connection.is_none() {
+            connection = open_beside(database)
+                .inspect_err(|error| tracing::debug!(%error, "no connection moves the write-ahead log"))
+                .ok();
+        }
+        if let Some(Err(error)) = connection.as_ref().map(move_to_the_end) {
             tracing::debug!(%error, "the write-ahead log was not moved into the file");
         }
+        is_moving.store(false, Ordering::Release);
     }
+}
+
+/// Moves all that can be moved, also what is added meanwhile.
+fn move_to_the_end(connection: &Connection) -> rusqlite::Result<()> {
+    let mut before = pages(connection)?;
+    for _pass in 0..PASSES_MAX {
+        move_pages(connection)?;
+        let after = pages(connection)?;
+        if !is_worth_another(before, after) {
+            break;
+        }
+        before = after;
+    }
+    Ok(())
+}
+
+/// Whether pages are left that nobody reads any more. None was moved when somebody reads what is left.
+fn is_worth_another(before: Pages, after: Pages) -> bool {
+    after.moved > before.moved && after.moved < after.all
 }
 
 #[cfg(test)]
@@ -262,6 +306,7 @@ mod tests {
 
     #[test]
     fn a_long_log_is_moved_and_the_writer_moves_what_little_is_left() {
+        let told = |pages, told_at_pages| due(pages, told_at_pages, Thread::Rests);
         for (all, moved, told_at_pages, expected) in [
             (-1, -1, 0, Due::Nothing),
             (2_999, 0, 0, Due::Nothing),
@@ -273,7 +318,23 @@ mod tests {
             (4_000, 3_999, 0, Due::Rest),
             (4_000, 4_000, 0, Due::Nothing),
         ] {
-            assert_eq!(due(Pages { all, moved }, told_at_pages), expected, "{all} {moved} {told_at_pages}");
+            assert_eq!(told(Pages { all, moved }, told_at_pages), expected, "{all} {moved} {told_at_pages}");
+        }
+    }
+
+    #[test]
+    fn nobody_moves_beside_the_thread_which_goes_on_while_it_gets_on() {
+        let at = |moved, all| Pages { all, moved };
+        assert_eq!(due(at(3_000, 3_200), 3_000, Thread::Moves), Due::Nothing, "it is about to");
+        assert_eq!(due(at(0, 3_600), 3_000, Thread::Moves), Due::Nothing, "it need not be told");
+        for (before, after, expected) in [
+            (at(0, 3_000), at(3_000, 3_200), true),
+            (at(3_000, 3_200), at(3_200, 3_210), true),
+            (at(3_000, 3_200), at(3_200, 3_200), false),
+            (at(500, 3_000), at(500, 3_200), false),
+            (at(3_000, 3_200), at(0, 10), false),
+        ] {
+            assert_eq!(is_worth_another(before, after), expected, "{before:?} {after:?}");
         }
     }
 
@@ -348,6 +409,11 @@ mod tests {
             let all = pages(&connection).unwrap().all;
             assert!((LONG_PAGES..LONG_PAGES + AGAIN_PAGES).contains(&all), "it has begun again: {all}");
             assert_eq!(wal.told_at_pages, all, "no shorter than the one before");
+            let began = Instant::now();
+            while wal.checkpointer.as_ref().unwrap().does() == Thread::Moves {
+                assert!(began.elapsed() < PATIENCE);
+                std::thread::yield_now();
+            }
             move_pages(&connection).unwrap();
         }
     }
