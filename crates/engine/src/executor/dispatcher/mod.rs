@@ -11,7 +11,7 @@ mod standing;
 mod telling;
 mod writing;
 
-use std::sync::{MutexGuard, TryLockError};
+use std::sync::{MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 pub(super) use gathering::is_to_be_told;
@@ -111,6 +111,8 @@ impl Drop for EndGuard<'_> {
     fn drop(&mut self) {
         self.shared.advance_mode(Mode::Leaving);
         self.shared.end();
+        // An executor may have had a turn when this thread had given up, and the mode did not say so yet.
+        drop(self.shared.desk.lock().unwrap_or_else(PoisonError::into_inner).standing.take());
     }
 }
 
