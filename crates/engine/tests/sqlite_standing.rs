@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use support::{new_worker, noop, request};
 use windlass_engine::db::sqlite::{SqliteDatabase, SqliteOptions};
 use windlass_engine::db::{Connection, Database, WriteOperation};
+use windlass_engine::error::Unavailable;
 use windlass_engine::executor::{Attempt, Handlers, Worker, WorkerOptions};
 use windlass_engine::signal::Hints;
 use windlass_engine::store::{ClaimRequest, Claims, Scope};
@@ -170,6 +171,26 @@ fn a_commit_that_fails_is_no_claim() {
         [jobs[0], others[0]],
         "the next one is as good as new"
     );
+}
+
+#[test]
+fn a_disk_that_is_full_is_told_to_all_of_the_transaction_and_to_nobody_after_them() {
+    let file = File::new();
+    let limit = Box::new(|connection: &mut dyn Connection| {
+        connection.query("PRAGMA max_page_count = 300", &[], &mut |_row| Ok(()))
+    });
+    file.database.write("make the disk small", limit).unwrap();
+    let large = Box::new(|connection: &mut dyn Connection| {
+        connection.execute("CREATE TABLE large (content BLOB)", &[])?;
+        connection.execute("INSERT INTO large VALUES (zeroblob(4000000))", &[]).map(drop)
+    });
+    let standing = file.database.write_with_next(Hints::PENDING, large).unwrap();
+    let refused = file.store.enqueue(vec![noop()]).unwrap_err();
+    assert!(matches!(refused, Error::Unavailable { reason: Unavailable::DiskFull, .. }), "{refused:?}");
+    assert!(standing.take_back().unwrap().is_err());
+    let jobs = file.store.enqueue(vec![noop()]).unwrap();
+    assert_eq!(file.statuses(&jobs), [JobStatus::Pending]);
+    assert_eq!(file.store.check().unwrap(), []);
 }
 
 /// A worker whose jobs say that they have begun, and wait to be told to end.
