@@ -111,11 +111,14 @@ fn who_comes_while_it_stops_waits_and_gets_another() {
     let first = Holder::start("shared", temporary.path());
     let first_began = began(&first);
     let base = base(temporary.path());
-    let guardian = guardian_pid(&base);
+    let (guardian, server) = (guardian_pid(&base), server_pid(temporary.path()));
     first.end();
+    // A server that does not run does not end either, however late it is looked.
+    signal("-STOP", server);
     eventually("the guardian stopping the server", || children(guardian).iter().any(|name| name == "pg_ctl"));
     // Held in the middle of it, so that the newcomer comes in time.
     signal("-STOP", guardian);
+    signal("-CONT", server);
     let next = Holder::spawn("shared", temporary.path());
     eventually("the newcomer waiting", || is_waited_for(&base.join("users")));
     signal("-CONT", guardian);
