@@ -9,6 +9,7 @@ use super::results::Done;
 use super::shared::Shared;
 use super::worker::{WorkerOptions, register};
 use crate::clock::Clock;
+use crate::db::Database;
 use crate::db::sqlite::{SqliteDatabase, SqliteOptions};
 use crate::random::Random;
 use crate::signal::Hints;
@@ -18,6 +19,7 @@ use crate::transition::Outcome;
 
 pub(super) struct Sample {
     pub(super) shared: Shared,
+    pub(super) database: Arc<SqliteDatabase>,
     _folder: tempfile::TempDir,
 }
 
@@ -26,14 +28,15 @@ impl Sample {
     pub(super) fn new(threads: i64) -> Sample {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("windlass.db");
-        let database = SqliteDatabase::open(&path, &SqliteOptions::default()).unwrap();
-        let store = Store::new(Arc::new(database), Clock::manual(1_000_000), Random::from_seed(1));
+        let database = Arc::new(SqliteDatabase::open(&path, &SqliteOptions::default()).unwrap());
+        let clock = Clock::manual(1_000_000);
+        let store = Store::new(Arc::clone(&database) as Arc<dyn Database>, clock, Random::from_seed(1));
         let mut handlers = Handlers::new();
         handlers.register("noop", |_: &super::Attempt| Outcome::Successful { output: None });
         let options = WorkerOptions { threads, ..WorkerOptions::default() };
         let registration = register(&store, &handlers, &options).unwrap();
         let shared = Shared::new(store, handlers, options, Arc::from("test"), registration);
-        Sample { shared, _folder: folder }
+        Sample { shared, database, _folder: folder }
     }
 
     pub(super) fn enqueue(&self, jobs: usize, payload: &str) {

@@ -134,7 +134,8 @@ impl Wal {
         &self.file
     }
 
-    /// Looks after the log when this thread has committed something. What fails here is tried again after the next commit.
+    /// Looks after the log when this thread has committed something. What fails here is tried again after the next
+    /// commit.
     pub(super) fn after_commit(&mut self, connection: &Connection, now_ms: i64) {
         match COMMITTED_PAGES.take() {
             // Nothing was written.

@@ -323,27 +323,35 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_foreign_change_is_looked_at_often_also_after_several_of_ones_own() {
+    /// A commit of one's own that was looked at until nothing more was expected; `meanwhile` comes with the first look.
+    fn after_one_of_ones_own(meanwhile: fn(&OwnCommits)) -> (tempfile::NamedTempFile, Watcher, Receiver<()>) {
         let mut file = tempfile::NamedTempFile::new().expect("a file");
         let (sender, looks) = channel();
         let own = Arc::new(OwnCommits::default());
         let (committed, is_first) = (Arc::clone(&own), AtomicBool::new(true));
         let look = move || {
-            // Another commit of one's own, whose changes were seen together with the first one's.
             if is_first.swap(false, Ordering::Relaxed) {
-                committed.begin();
-                committed.end();
+                meanwhile(&committed);
             }
             let _gone = sender.send(());
         };
-        let _watcher = Watcher::start(file.path(), Arc::clone(&own), look).expect("the kernel watches");
+        let watcher = Watcher::start(file.path(), Arc::clone(&own), look).expect("the kernel watches");
         own.begin();
         file.write_all(b"x").expect("it is written");
         own.end();
         for _ in 0..LOOKS_AT_OWN {
             looks.recv_timeout(SOON).expect("a look");
         }
+        (file, watcher, looks)
+    }
+
+    #[test]
+    fn a_foreign_change_is_looked_at_often_also_after_several_of_ones_own() {
+        // Another one, whose changes are seen together with the first one's.
+        let (mut file, _watcher, looks) = after_one_of_ones_own(|own| {
+            own.begin();
+            own.end();
+        });
         file.write_all(b"x").expect("it is written");
         for _ in LOOKS_MS {
             looks.recv_timeout(Duration::from_secs(5)).expect("a look at a change of somebody else");
@@ -352,24 +360,7 @@ mod tests {
 
     #[test]
     fn a_commit_of_ones_own_that_changes_something_late_is_not_taken_for_somebody_elses() {
-        let mut file = tempfile::NamedTempFile::new().expect("a file");
-        let (sender, looks) = channel();
-        let own = Arc::new(OwnCommits::default());
-        let (committed, is_first) = (Arc::clone(&own), AtomicBool::new(true));
-        let look = move || {
-            // The next one begins while it is still looked after the first one.
-            if is_first.swap(false, Ordering::Relaxed) {
-                committed.begin();
-            }
-            let _gone = sender.send(());
-        };
-        let _watcher = Watcher::start(file.path(), Arc::clone(&own), look).expect("the kernel watches");
-        own.begin();
-        file.write_all(b"x").expect("it is written");
-        own.end();
-        for _ in 0..LOOKS_AT_OWN {
-            looks.recv_timeout(SOON).expect("a look");
-        }
+        let (mut file, _watcher, looks) = after_one_of_ones_own(OwnCommits::begin);
         let clock = Clock::system();
         file.write_all(b"x").expect("it is written");
         let changed_ms = clock.monotonic_ms();

@@ -2,8 +2,8 @@
 //! transaction that makes a job claimable. So a job that comes starts as soon as it is acknowledged, without a commit
 //! between.
 //!
-//! Only while nothing is claimed: then no executor has a result, and the room that the claim was left for stays. Whoever
-//! has the role next takes it back before anything else.
+//! Only while nothing is claimed: then no executor has a result, and the room that the claim was left for stays.
+//! Whoever has the role next takes it back before anything else.
 
 use super::super::shared::Asking;
 use super::{Dispatcher, Look, request};
@@ -49,38 +49,23 @@ impl Dispatcher<'_> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
-    use std::sync::Arc;
-
-    use super::super::super::handler::Handlers;
     use super::super::super::held::AddedBy;
-    use super::super::super::shared::Shared;
-    use super::super::super::worker::{WorkerOptions, register};
+    use super::super::super::sample::Sample;
     use super::super::{Dispatcher, EndGuard, Look};
-    use crate::clock::Clock;
-    use crate::db::sqlite::{SqliteDatabase, SqliteOptions};
-    use crate::random::Random;
-    use crate::store::Store;
 
     #[test]
     fn a_worker_that_gives_up_leaves_no_claim_behind() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("windlass.db");
-        let database = Arc::new(SqliteDatabase::open(&path, &SqliteOptions::default()).unwrap());
-        let store = Store::new(Arc::clone(&database) as _, Clock::system(), Random::from_seed(1));
-        let (handlers, options) = (Handlers::new(), WorkerOptions::default());
-        let registration = register(&store, &handlers, &options).unwrap();
-        let shared = Shared::new(store, handlers, options, Arc::from("test"), registration);
-        let end = EndGuard { shared: &shared };
+        let sample = Sample::new(1);
+        let shared = &sample.shared;
+        let end = EndGuard { shared };
         // The turn of an executor, when the dispatcher's thread has given up and not ended yet.
-        let mut dispatcher =
-            Dispatcher { shared: &shared, desk: shared.desk.lock().unwrap(), by: AddedBy::Executor };
+        let desk = shared.desk.lock().expect("nobody panicked");
+        let mut dispatcher = Dispatcher { shared, desk, by: AddedBy::Executor };
         dispatcher.desk.look = Look::Not;
         dispatcher.leave_claim();
         drop(dispatcher);
-        assert_eq!(database.standing(), 1);
+        assert_eq!(sample.database.standing(), 1);
         drop(end);
-        assert_eq!(database.standing(), 0);
+        assert_eq!(sample.database.standing(), 0);
     }
 }
