@@ -1,8 +1,9 @@
 -- The core tables. One text for every database; what differs is a token in braces of the dialect.
 -- Instants are milliseconds since the Unix epoch, UTC. JSON is text. Flags are 0 and 1.
 --
--- Where rows come by the thousand, a choice of more than two texts is written with OR, the frequent ones first:
--- for `IN` with a list SQLite would make a table of the list for each row that it writes.
+-- Where rows come by the thousand, a choice is written with OR, the frequent ones first: for `IN` with a list
+-- SQLite would make a table of the list for each row that it writes, and for one of two it reads texts as numbers.
+-- What most rows are told apart by, and is no text, comes first in a condition: SQLite stops there.
 
 -- The globally unique names of this database: of each, the first job that was made under it. A copy gets
 -- a new one, so it has those of what it was copied from too; the last one is its own.
@@ -155,8 +156,8 @@ CREATE TABLE jobs (
     failures             {integer} NOT NULL DEFAULT 0,
     interruptions        {integer} NOT NULL DEFAULT 0,
     max_interruptions    {integer} NOT NULL DEFAULT 25,
-    on_interrupt         {text} NOT NULL DEFAULT 'rerun' CHECK (on_interrupt IN ('rerun', 'fail')),
-    allow_failure        {integer} NOT NULL DEFAULT 0 CHECK (allow_failure IN (0, 1)),
+    on_interrupt         {text} NOT NULL DEFAULT 'rerun' CHECK (on_interrupt = 'rerun' OR on_interrupt = 'fail'),
+    allow_failure        {integer} NOT NULL DEFAULT 0 CHECK (allow_failure = 0 OR allow_failure = 1),
     retry                {text},
     timeout_ms           {integer},
     cancel_requested_at  {integer},
@@ -171,7 +172,7 @@ CREATE TABLE jobs (
     started_at           {integer},
     finished_at          {integer},
     -- A job that was asked to stop gets no time to end: its processes are killed.
-    cancel_at_once       {integer} NOT NULL DEFAULT 0 CHECK (cancel_at_once IN (0, 1)),
+    cancel_at_once       {integer} NOT NULL DEFAULT 0 CHECK (cancel_at_once = 0 OR cancel_at_once = 1),
     -- What a worker must have to see the job: all of these capabilities (a sorted JSON list), and this
     -- version or a later one.
     requires             {text} NOT NULL DEFAULT '[]',
@@ -195,7 +196,7 @@ CREATE TABLE jobs (
 CREATE INDEX jobs_claim ON jobs (queue, kind, requires, version, {rank}, id)
     WHERE status = 'PENDING' AND kind > '';
 CREATE INDEX jobs_claim_in_run ON jobs (run_id, {rank}, id)
-    WHERE status = 'PENDING' AND run_id IS NOT NULL;
+    WHERE run_id IS NOT NULL AND status = 'PENDING';
 CREATE INDEX jobs_due ON jobs (execute_after, id) WHERE status = 'SCHEDULED';
 -- Says also how many of a queue's jobs run.
 CREATE INDEX jobs_running ON jobs (worker_id, id, queue) WHERE status = 'RUNNING';

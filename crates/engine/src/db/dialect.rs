@@ -6,10 +6,11 @@
 //! | `{by a = b}` | the same number, and the row of `a` is found by it, one by one |
 //! | `{guard condition}` | a condition that is checked on the rows that were found, not one to find them by |
 //! | `{texts $1}` | the texts of the JSON list in parameter 1, as a table with the column `value` |
-//! | `{rows $1: a integer, b text}` | the [`Value::Rows`](super::Value) of parameter 1 as a table with these columns |
+//! | `{rows $1: a integer, b text}` | the [`Value::Rows`](super::Value) of parameter 1 as a table; the first column is never NULL |
 //! | `{from}`, `{where}`, `{returning}` | these parts of a statement that changes rows and tells of them |
 //! | `{after column: expression}` | what a column becomes: the expression gives it from the row as it was |
 //! | `{rank}` | the place of a row of `jobs` in the order of claiming, the least first |
+//! | `{priority}` | of a row of `jobs` that becomes claimable: none where the queue keeps the order of arrival |
 //! | `{ruled}` | a row of `queues` says something that a claim has to ask for |
 //! | `{lock}` | keep the rows for this transaction; those that another one holds are skipped |
 //! | `{wait}` | keep the rows for this transaction, after those that hold them now |
@@ -102,7 +103,8 @@ fn sqlite_token(word: &str, argument: &str, room: Room) -> String {
         "clustered" => "STRICT, WITHOUT ROWID".to_owned(),
         // Other programs insert with the SQLite they have: `unixepoch('subsec')` is NULL before 3.42.
         "now_ms" => "CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER)".to_owned(),
-        "rank" => rank("max", "min"),
+        "rank" => sqlite_rank(),
+        "priority" => PRIORITY.to_owned(),
         "ruled" => RULED.to_owned(),
         "readable" => format!("strftime('%Y-%m-%d %H:%M:%f', {argument} / 1000.0, 'unixepoch')"),
         // One writer at a time: there is nobody to skip.
@@ -133,12 +135,33 @@ fn sqlite_token(word: &str, argument: &str, room: Room) -> String {
 /// The same everywhere, and needed in several statements: what one of them forgot would be a limit that does not hold.
 const RULED: &str = "(paused_at IS NOT NULL OR max_running IS NOT NULL OR rate_jobs IS NOT NULL OR fifo = 1)";
 
+/// Mostly no queue is like that, and then no list of their names is built: in SQLite that is a table and a filter of
+/// ten thousand bytes for each statement, a third of what it costs to enqueue one job.
+const PRIORITY: &str = "CASE WHEN EXISTS (SELECT 1 FROM queues WHERE fifo = 1) \
+     AND queue IN (SELECT queues.name FROM queues WHERE fifo = 1) THEN 0 ELSE priority END";
+
 /// The place of a job in the order of claiming, the least first: when it became due, and a minute's head start
 /// for each point of priority. What is out of all bounds counts as the bound, so that nothing overflows.
-fn rank(max: &str, min: &str) -> String {
+fn postgres_rank() -> String {
+    let within = |column: &str, bound: &str| format!("greatest(-{bound}, least({bound}, {column}))");
+    rank(within)
+}
+
+/// The same. Each call of a function costs SQLite as much as ten comparisons.
+fn sqlite_rank() -> String {
+    let within = |column: &str, bound: &str| {
+        format!(
+            "CASE WHEN {column} > {bound} THEN {bound} WHEN {column} < -{bound} THEN -{bound} ELSE {column} END"
+        )
+    };
+    rank(within)
+}
+
+fn rank(within: impl Fn(&str, &str) -> String) -> String {
     format!(
-        "({max}(-4000000000000000000, {min}(4000000000000000000, execute_after)) \
-          - {max}(-1000000, {min}(1000000, priority)) * 60000)"
+        "({} - {} * 60000)",
+        within("execute_after", "4000000000000000000"),
+        within("priority", "1000000")
     )
 }
 
@@ -170,10 +193,10 @@ pub(super) fn same_of_rows(column: usize) -> String {
     format!("$same{column}")
 }
 
-/// `$1: id integer, name text` as a table of parameters, of which there are as many rows as `$1` says. A list in
-/// JSON would be written and parsed for it, which costs more than what is done with the rows.
+/// `$1: id integer, name text` as a table of parameters: those rows whose first column is bound. A list in JSON would
+/// be written and parsed for it, which costs more than what is done with the rows.
 fn sqlite_rows(argument: &str, room: Room) -> String {
-    let (parameter, columns) = argument.split_once(':').unwrap_or((argument, ""));
+    let columns = argument.split_once(':').map_or("", |(_parameter, columns)| columns);
     let mut width = 0;
     let names: Vec<String> = columns
         .split(',')
@@ -189,7 +212,9 @@ fn sqlite_rows(argument: &str, room: Room) -> String {
         .collect();
     let row = vec!["?"; width].join(", ");
     let values = vec![format!("({row})"); room.rows].join(", ").replacen('?', FIRST_OF_ROWS, 1);
-    format!("(SELECT {} FROM (VALUES {values}) LIMIT {parameter})", names.join(", "))
+    // A LIMIT would keep SQLite from reading the values where they are used: it would write all rows into a table of
+    // its own first.
+    format!("(SELECT {} FROM (VALUES {values}) WHERE column1 IS NOT NULL)", names.join(", "))
 }
 
 fn postgres_token(word: &str, argument: &str, spare: &mut Spare) -> String {
@@ -202,7 +227,8 @@ fn postgres_token(word: &str, argument: &str, spare: &mut Spare) -> String {
         "strict" | "clustered" => String::new(),
         // Of the moment, not of the transaction's beginning.
         "now_ms" => "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)".to_owned(),
-        "rank" => rank("greatest", "least"),
+        "rank" => postgres_rank(),
+        "priority" => PRIORITY.to_owned(),
         "ruled" => RULED.to_owned(),
         "readable" => format!(
             "to_char(to_timestamp({argument} / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS')"
@@ -315,14 +341,19 @@ mod tests {
         let translated = Dialect::Sqlite.translate("FROM {rows $2: id integer, status text} AS news");
         assert_eq!(
             translated,
-            "FROM (SELECT column1 AS id, column2 AS status FROM (VALUES ($rows, ?)) LIMIT $2) AS news"
+            "FROM (SELECT column1 AS id, column2 AS status FROM (VALUES ($rows, ?)) \
+             WHERE column1 IS NOT NULL) AS news"
         );
         let translated = Dialect::Sqlite.translate_for("{rows $1: id integer}", Room::of(3));
-        assert_eq!(translated, "(SELECT column1 AS id FROM (VALUES ($rows), (?), (?)) LIMIT $1)");
+        assert_eq!(
+            translated,
+            "(SELECT column1 AS id FROM (VALUES ($rows), (?), (?)) WHERE column1 IS NOT NULL)"
+        );
         let room = Room { rows: 2, same: 0b101 };
         assert_eq!(
             Dialect::Sqlite.translate_for("{rows $1: a integer, id integer, b text}", room),
-            "(SELECT $same0 AS a, column1 AS id, $same2 AS b FROM (VALUES ($rows), (?)) LIMIT $1)"
+            "(SELECT $same0 AS a, column1 AS id, $same2 AS b FROM (VALUES ($rows), (?)) \
+             WHERE column1 IS NOT NULL)"
         );
         let sql = "FROM {rows $2: id integer, status text, name text} AS news WHERE at = $3 AND by = $1";
         assert_eq!(

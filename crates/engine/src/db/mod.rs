@@ -82,8 +82,9 @@ pub trait Connection {
     fn hint(&mut self, hints: Hints);
 }
 
-/// One operation of a write transaction. It may be called again when the database asks for a repeat,
-/// so it must not keep anything from a call that failed.
+/// One operation of a write transaction. It may be called again, also after a call that went well: what it did was taken
+/// back then, because another one of the transaction failed or the database asks for a repeat. So it must not keep
+/// anything from an earlier call.
 pub type WriteOperation = Box<dyn FnMut(&mut dyn Connection) -> Result<()> + Send>;
 
 /// A database that reads in snapshots and writes in transactions.
@@ -95,7 +96,8 @@ pub trait Database: Send + Sync {
     fn read(&self, operation: &mut dyn FnMut(&mut dyn Connection) -> Result<()>) -> Result<()>;
 
     /// Runs `operation` in a transaction, possibly together with others', and returns once it is as
-    /// durable as the mode promises. `name` says what it does in errors.
+    /// durable as the mode promises. `name` says what it does in errors. Whichever thread commits runs it: it must not
+    /// write to the same database by another call, which would wait for this one for ever.
     ///
     /// # Errors
     /// The database's or the operation's; then nothing of it is kept, unless the commit itself
@@ -119,4 +121,10 @@ pub trait Database: Send + Sync {
 
     /// Where the processes that use it can be.
     fn reach(&self) -> Reach;
+}
+
+/// The first words of a statement, which say enough in an error.
+fn summary(sql: &str) -> &str {
+    let end = sql.char_indices().map(|(index, _)| index).take_while(|index| *index <= 60).last().unwrap_or(0);
+    sql[..end].split('\n').next().unwrap_or_default().trim_end()
 }

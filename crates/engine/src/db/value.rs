@@ -14,7 +14,8 @@ pub enum Value<'a> {
     Real(f64),
     /// Text, also JSON.
     Text(&'a str),
-    /// Only a parameter: a set of rows of `width` values each, one after the other, for `{rows $1: …}`.
+    /// Only a parameter: a set of rows of `width` values each, one after the other, for `{rows $1: …}`. The first
+    /// of each row is never NULL.
     Rows {
         /// The values of all rows.
         values: &'a [Value<'a>],

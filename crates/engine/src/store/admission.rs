@@ -228,7 +228,7 @@ fn make_pending(connection: &mut dyn Connection, ids: &[i64], now_ms: i64) -> Re
         connection,
         "UPDATE jobs
          SET status = 'PENDING', updated_at = $2,
-             priority = CASE WHEN queue IN (SELECT name FROM queues WHERE fifo = 1) THEN 0 ELSE priority END
+             priority = {priority}
          {where} id {in $1} AND {guard status = 'WAITING'} AND concurrency_key IS NOT NULL
          {returning} id",
         &[(&json_ids(ids)).into(), now_ms.into()],

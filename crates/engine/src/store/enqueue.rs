@@ -129,7 +129,7 @@ fn insert(connection: &mut dyn Connection, jobs: &[NewJob], now_ms: i64) -> Resu
                            unique_key, created_at, updated_at, requires, version, concurrency_key,
                            concurrency_limit, on_full)
          SELECT kind, queue,
-                CASE WHEN queue IN (SELECT name FROM queues WHERE fifo = 1) THEN 0 ELSE priority END,
+                {priority},
                 status, execute_after, payload, max_attempts, timeout_ms,
                 unique_key, $2, $2, requires, version, concurrency_key, concurrency_limit, on_full
          FROM {rows $1: kind text, queue text, priority integer, status text, execute_after integer,

@@ -158,7 +158,7 @@ fn unblock(connection: &mut dyn Connection, ids: &[i64], now_ms: i64) -> Result<
         "UPDATE jobs
          SET blocked_by = 0,
              status = CASE WHEN concurrency_key IS NOT NULL THEN 'WAITING' ELSE 'PENDING' END,
-             priority = CASE WHEN queue IN (SELECT name FROM queues WHERE fifo = 1) THEN 0 ELSE priority END,
+             priority = {priority},
              updated_at = $2
          WHERE id {in $1} AND {guard status = 'BLOCKED'}",
         &[(&json_ids(ids)).into(), now_ms.into()],

@@ -148,7 +148,7 @@ pub(super) fn unblock(connection: &mut dyn Connection, run_id: i64, now_ms: i64)
     connection.execute(
         "UPDATE jobs
          SET status = CASE WHEN concurrency_key IS NULL THEN 'PENDING' ELSE 'WAITING' END,
-             priority = CASE WHEN queue IN (SELECT name FROM queues WHERE fifo = 1) THEN 0 ELSE priority END,
+             priority = {priority},
              updated_at = $2
          WHERE run_id = $1 AND status = 'BLOCKED' AND blocked_by = 0",
         &[run_id.into(), now_ms.into()],

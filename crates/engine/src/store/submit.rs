@@ -234,7 +234,7 @@ fn insert_jobs(
                                blocked_by, status, execute_after, created_at, updated_at, requires,
                                version, concurrency_key, concurrency_limit, on_full)
              SELECT $2, 'shell', name, queue,
-                    CASE WHEN queue IN (SELECT queues.name FROM queues WHERE fifo = 1) THEN 0 ELSE priority END,
+                    {priority},
                     payload, max_attempts,
                     max_interruptions, on_interrupt, allow_failure, retry, timeout_ms,
                     blocked_by, status, $3, $3, $3, requires, version, concurrency_key,

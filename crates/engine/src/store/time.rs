@@ -99,7 +99,7 @@ fn promote(connection: &mut dyn Connection, now_ms: i64) -> Result<u64> {
     connection.query(
         "UPDATE jobs
          SET status = CASE WHEN concurrency_key IS NULL THEN 'PENDING' ELSE 'WAITING' END,
-             priority = CASE WHEN queue IN (SELECT name FROM queues WHERE fifo = 1) THEN 0 ELSE priority END,
+             priority = {priority},
              updated_at = $2
          {where} id {in $1} AND {guard status = 'SCHEDULED'}
          {returning} concurrency_key",

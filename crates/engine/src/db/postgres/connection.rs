@@ -12,7 +12,7 @@ use super::error::{Failure, from_postgres};
 use super::prepared::{Naming, Prepared};
 use super::session::Session;
 use crate::db::value::unexpected;
-use crate::db::{Connection, Dialect, Question, Row, Value};
+use crate::db::{Connection, Dialect, Question, Row, Value, summary};
 use crate::error::{Error, Result};
 use crate::signal::Hints;
 
@@ -225,12 +225,6 @@ impl Connection for PostgresConnection<'_> {
     fn hint(&mut self, hints: Hints) {
         self.hints = self.hints | hints;
     }
-}
-
-/// The first words of a statement, which say enough in an error.
-fn summary(sql: &str) -> &str {
-    let end = sql.char_indices().map(|(index, _)| index).take_while(|index| *index <= 60).last().unwrap_or(0);
-    sql[..end].split('\n').next().unwrap_or_default().trim_end()
 }
 
 struct PostgresRow<'a> {

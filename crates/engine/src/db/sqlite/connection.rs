@@ -7,7 +7,7 @@ use super::error::from_sqlite;
 use super::statements::{Statements, Steps};
 use crate::db::dialect::{FIRST_OF_ROWS, Room, same_of_rows};
 use crate::db::value::unexpected;
-use crate::db::{Connection, Dialect, Row, Value};
+use crate::db::{Connection, Dialect, Row, Value, summary};
 use crate::error::{Error, Result};
 use crate::signal::Hints;
 
@@ -89,10 +89,9 @@ impl<'c> Call<'c> {
         let failed = |error: rusqlite::Error| from_sqlite(summary(self.sql), &error);
         let mut statement = self.raw.prepare_cached(text).map_err(failed)?;
         for (name, value) in PARAMETER_NAMES.iter().zip(self.parameters) {
-            // A step need not take every parameter of its statement.
+            // A step need not take every parameter of its statement, and none takes the number of a set.
             if let Some(index) = statement.parameter_index(name).map_err(failed)? {
-                let bound = Bound { value: *value, part: self.part };
-                statement.raw_bind_parameter(index, bound).map_err(failed)?;
+                statement.raw_bind_parameter(index, Bound(*value)).map_err(failed)?;
             }
         }
         if let Some(part) = self.part {
@@ -107,6 +106,9 @@ impl<'c> Call<'c> {
         let no_place = || Error::internal(summary(self.sql), "it has no place for its rows");
         let place = |name: &str| statement.parameter_index(name).map_err(failed)?.ok_or_else(no_place);
         let Part { values, width, room } = part;
+        if values.iter().step_by(width).any(|first| *first == Value::Null) {
+            return Err(Error::internal(summary(self.sql), "a row of its set begins with NULL"));
+        }
         let (same, differing): (Vec<usize>, Vec<usize>) =
             (0..width).partition(|column| room.is_same(*column));
         let shared: Vec<(usize, Value<'_>)> = same
@@ -119,7 +121,7 @@ impl<'c> Call<'c> {
         // What is not bound is NULL.
         for (index, value) in shared.into_iter().chain(others).filter(|(_index, value)| *value != Value::Null)
         {
-            statement.raw_bind_parameter(index, Bound { value, part: None }).map_err(failed)?;
+            statement.raw_bind_parameter(index, Bound(value)).map_err(failed)?;
         }
         Ok(())
     }
@@ -246,29 +248,18 @@ impl Connection for SqliteConnection<'_> {
     }
 }
 
-/// The first words of a statement, which say enough in an error.
-fn summary(sql: &str) -> &str {
-    let end = sql.char_indices().map(|(index, _)| index).take_while(|index| *index <= 60).last().unwrap_or(0);
-    sql[..end].split('\n').next().unwrap_or_default().trim_end()
-}
-
-/// A value to be bound; in place of a set of rows stands how many the part has.
-struct Bound<'a> {
-    value: Value<'a>,
-    part: Option<Part<'a>>,
-}
+/// A value to be bound.
+struct Bound<'a>(Value<'a>);
 
 impl ToSql for Bound<'_> {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        Ok(ToSqlOutput::Borrowed(match self.value {
+        Ok(ToSqlOutput::Borrowed(match self.0 {
             Value::Null => ValueRef::Null,
             Value::Integer(value) => ValueRef::Integer(value),
             Value::Real(value) => ValueRef::Real(value),
             Value::Text(value) => ValueRef::Text(value.as_bytes()),
-            Value::Rows { .. } => {
-                let count = self.part.map_or(0, |part| part.values.len() / part.width);
-                ValueRef::Integer(i64::try_from(count).unwrap_or(i64::MAX))
-            }
+            // Its values are bound one by one, and no text has a place for itself.
+            Value::Rows { .. } => ValueRef::Null,
         }))
     }
 }
