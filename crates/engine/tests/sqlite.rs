@@ -1,11 +1,16 @@
-//! SQLite behind the seam: opening what is no database of ours, group commit, who hears of changes.
+//! SQLite behind the seam: opening what is no database of ours, who hears of changes, copies.
 #![allow(clippy::unwrap_used, missing_docs)]
+
+#[path = "support/queue_rows.rs"]
+#[allow(unreachable_pub)]
+mod queue_rows;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
+use queue_rows::{insert, open, queues};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use windlass_engine::db::sqlite::{SqliteDatabase, SqliteOptions};
 use windlass_engine::db::{Connection, Database, Value, WriteOperation, all, one};
@@ -13,33 +18,12 @@ use windlass_engine::db::{Durability, OpenMode};
 use windlass_engine::signal::Hints;
 use windlass_engine::{Error, Unavailable};
 
-fn open(path: &Path) -> Result<SqliteDatabase, Error> {
-    SqliteDatabase::open(path, &SqliteOptions::default())
-}
-
 fn refusal(path: &Path) -> Unavailable {
     match open(path) {
         Err(Error::Unavailable { reason, .. }) => reason,
         Err(error) => panic!("another error: {error}"),
         Ok(_) => panic!("it was opened"),
     }
-}
-
-fn insert(name: &'static str) -> WriteOperation {
-    Box::new(move |connection| {
-        connection.execute("INSERT INTO queues (name) VALUES ($1)", &[Value::Text(name)]).map(|_inserted| ())
-    })
-}
-
-fn queues(database: &SqliteDatabase) -> Vec<String> {
-    let mut names = Vec::new();
-    database
-        .read(&mut |connection| {
-            names = all(connection, "SELECT name FROM queues ORDER BY name", &[], |row| row.text(0))?;
-            Ok(())
-        })
-        .unwrap();
-    names
 }
 
 #[test]
@@ -188,107 +172,6 @@ fn durability_is_what_was_asked_for() {
     };
     assert_eq!(synchronous(Durability::Full), 2, "the WAL is flushed at each commit");
     assert_eq!(synchronous(Durability::Normal), 1);
-}
-
-/// Holds the writer inside an operation until the returned flag is set, so that a group gathers.
-fn hold_writer(database: &Arc<SqliteDatabase>) -> (Arc<AtomicBool>, std::thread::JoinHandle<()>) {
-    let (go_on, began) = (Arc::new(AtomicBool::new(false)), Arc::new(Barrier::new(2)));
-    let (flag, inside, held) = (Arc::clone(&go_on), Arc::clone(&began), Arc::clone(database));
-    let thread = std::thread::spawn(move || {
-        let operation = Box::new(move |_connection: &mut dyn Connection| {
-            inside.wait();
-            while !flag.load(Ordering::Acquire) {
-                std::thread::yield_now();
-            }
-            Ok(())
-        });
-        held.write("hold the writer", operation).unwrap();
-    });
-    began.wait();
-    (go_on, thread)
-}
-
-#[test]
-fn operations_that_wait_together_are_committed_together_and_fail_alone() {
-    const NAMES: [&str; 20] = [
-        "q00", "q01", "q02", "q03", "q04", "q05", "q06", "q07", "q08", "q09", "q10", "q11", "q12", "q13",
-        "q14", "q15", "q16", "q17", "q18", "q19",
-    ];
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("windlass.db");
-    let database = Arc::new(open(&path).unwrap());
-    let (go_on, held) = hold_writer(&database);
-    let mut threads: Vec<_> = NAMES
-        .into_iter()
-        .map(|name| {
-            let database = Arc::clone(&database);
-            std::thread::spawn(move || database.write("insert", insert(name)))
-        })
-        .collect();
-    let failing = Arc::clone(&database);
-    threads.push(std::thread::spawn(move || failing.write("insert twice", insert(NAMES[0]))));
-    let panicking = Arc::clone(&database);
-    threads.push(std::thread::spawn(move || {
-        panicking.write("panic", Box::new(|_connection| std::panic::resume_unwind(Box::new("on purpose"))))
-    }));
-    let frames_before = commits(&path);
-    // The operation that holds the writer counts too.
-    while database.waiting() <= threads.len() {
-        std::thread::yield_now();
-    }
-    go_on.store(true, Ordering::Release);
-    held.join().unwrap();
-    let results: Vec<_> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
-    let failed = results.iter().filter(|result| result.is_err()).count();
-    assert_eq!(failed, 2, "the duplicate and the panic, and nothing else: {results:?}");
-    assert_eq!(queues(&database), NAMES);
-    // One, unless this machine stood still for the time that a group may take.
-    let committed = commits(&path) - frames_before;
-    assert!((1..=3).contains(&committed), "{committed} commits for all of them");
-}
-
-#[test]
-fn a_group_takes_in_no_more_once_it_has_taken_its_time() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("windlass.db");
-    let database = Arc::new(open(&path).unwrap());
-    let (go_on, held) = hold_writer(&database);
-    let threads: Vec<_> = ["a", "b", "c"]
-        .into_iter()
-        .map(|name| {
-            let (database, mut insert) = (Arc::clone(&database), insert(name));
-            let slow: WriteOperation = Box::new(move |connection| {
-                let began = std::time::Instant::now();
-                while began.elapsed() < Duration::from_millis(60) {
-                    std::hint::spin_loop();
-                }
-                insert(connection)
-            });
-            std::thread::spawn(move || database.write("take long", slow))
-        })
-        .collect();
-    let before = commits(&path);
-    while database.waiting() <= threads.len() {
-        std::thread::yield_now();
-    }
-    go_on.store(true, Ordering::Release);
-    held.join().unwrap();
-    for thread in threads {
-        thread.join().unwrap().unwrap();
-    }
-    assert_eq!(queues(&database), ["a", "b", "c"]);
-    assert_eq!(commits(&path) - before, 3, "a commit each");
-}
-
-/// Commits in the WAL: the frames that end one hold the size of the database, others zero.
-fn commits(database: &Path) -> usize {
-    let wal = std::fs::read(database.with_extension("db-wal")).unwrap();
-    let frame_bytes = 24 + 4_096;
-    (0..)
-        .map(|frame| 32 + frame * frame_bytes)
-        .take_while(|offset| offset + 24 <= wal.len())
-        .filter(|offset| wal[offset + 4..offset + 8] != [0; 4])
-        .count()
 }
 
 #[test]
@@ -440,4 +323,20 @@ fn a_set_of_any_number_of_rows_is_written_whole_and_once() {
         };
         assert_eq!(database.write("write a set", Box::new(write)), Ok(()), "{count} rows");
     }
+}
+
+/// What is not bound is a row that is not there.
+#[test]
+fn a_row_that_begins_with_nothing_is_refused_and_not_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = open(&folder.path().join("windlass.db")).unwrap();
+    let write = |connection: &mut dyn Connection| {
+        let rows: [[Value<'_>; 2]; 2] = [["kept".into(), Value::Null], [Value::Null, 7.into()]];
+        let sql = "INSERT INTO queues (name, max_running)
+                   SELECT name, most FROM {rows $1: name text, most integer} AS news WHERE true";
+        connection.execute(sql, &[Value::rows(&rows)]).map(|_inserted| ())
+    };
+    let refused = database.write("write a set", Box::new(write)).unwrap_err();
+    assert!(refused.to_string().contains("begins with NULL"), "{refused}");
+    assert_eq!(queues(&database), Vec::<String>::new());
 }

@@ -1,12 +1,15 @@
-//! SQLite behind the seam: one writer thread with group commit, a pool of readers.
+//! SQLite behind the seam: one connection that writes, with group commit, and a pool of readers.
 
 mod backup;
 mod connection;
 mod costs;
 mod error;
 mod open;
+mod queue;
 mod restore;
 mod statements;
+mod ticker;
+mod transaction;
 mod upkeep;
 mod wal;
 mod watch;
@@ -44,7 +47,7 @@ pub struct SqliteDatabase {
 }
 
 impl SqliteDatabase {
-    /// Opens the file, makes or migrates its tables, and starts the writer.
+    /// Opens the file and makes or migrates its tables.
     ///
     /// # Errors
     /// [`Error::Unavailable`] with the reason, when the file can't be used.
@@ -66,7 +69,7 @@ impl SqliteDatabase {
     fn over(connection: rusqlite::Connection, path: &Path) -> Result<SqliteDatabase> {
         let signals = Signals::default();
         let readers = open::open_readers(path, READERS_MAX)?;
-        let writer = Writer::start(connection, path, signals.clone())?;
+        let writer = Writer::over(connection, path, signals.clone());
         Ok(SqliteDatabase { path: path.to_owned(), signals, readers, writer })
     }
 

@@ -151,7 +151,7 @@ impl Watch {
             match waited {
                 Waited::Changed | Waited::Committed => {}
                 Waited::Quiet => continue,
-                // Also when the kernel fails: the slow poll of the writer is the net.
+                // Also when the kernel fails: the ticker is the net.
                 Waited::Stopped => return,
             }
             let is_foreign = self.own.begun() == own_before;

@@ -1,0 +1,281 @@
+//! Group commit on a file: who waits is committed with the others, and answered alone.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+#[path = "support/queue_rows.rs"]
+#[allow(unreachable_pub)]
+mod queue_rows;
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Barrier};
+use std::time::Duration;
+
+use queue_rows::{insert, open, queues};
+use windlass_engine::db::sqlite::{SqliteDatabase, SqliteOptions};
+use windlass_engine::db::{Connection, Database, Durability, OpenMode, WriteOperation, one};
+use windlass_engine::{Error, Random};
+
+/// Holds the writer inside an operation until the returned flag is set, so that a group gathers.
+fn hold_writer(database: &Arc<SqliteDatabase>) -> (Arc<AtomicBool>, std::thread::JoinHandle<()>) {
+    let (go_on, began) = (Arc::new(AtomicBool::new(false)), Arc::new(Barrier::new(2)));
+    let (flag, inside, held) = (Arc::clone(&go_on), Arc::clone(&began), Arc::clone(database));
+    let thread = std::thread::spawn(move || {
+        let operation = Box::new(move |_connection: &mut dyn Connection| {
+            inside.wait();
+            while !flag.load(Ordering::Acquire) {
+                std::thread::yield_now();
+            }
+            Ok(())
+        });
+        held.write("hold the writer", operation).unwrap();
+    });
+    began.wait();
+    (go_on, thread)
+}
+
+#[test]
+fn operations_that_wait_together_are_committed_together_and_fail_alone() {
+    const NAMES: [&str; 20] = [
+        "q00", "q01", "q02", "q03", "q04", "q05", "q06", "q07", "q08", "q09", "q10", "q11", "q12", "q13",
+        "q14", "q15", "q16", "q17", "q18", "q19",
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("windlass.db");
+    let database = Arc::new(open(&path).unwrap());
+    let (go_on, held) = hold_writer(&database);
+    let mut threads: Vec<_> = NAMES
+        .into_iter()
+        .map(|name| {
+            let database = Arc::clone(&database);
+            std::thread::spawn(move || database.write("insert", insert(name)))
+        })
+        .collect();
+    let failing = Arc::clone(&database);
+    threads.push(std::thread::spawn(move || failing.write("insert twice", insert(NAMES[0]))));
+    let panicking = Arc::clone(&database);
+    threads.push(std::thread::spawn(move || {
+        panicking.write("panic", Box::new(|_connection| std::panic::resume_unwind(Box::new("on purpose"))))
+    }));
+    let frames_before = commits(&path);
+    // The operation that holds the writer counts too.
+    while database.waiting() <= threads.len() {
+        std::thread::yield_now();
+    }
+    go_on.store(true, Ordering::Release);
+    held.join().unwrap();
+    let results: Vec<_> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+    let failed = results.iter().filter(|result| result.is_err()).count();
+    assert_eq!(failed, 2, "the duplicate and the panic, and nothing else: {results:?}");
+    assert_eq!(queues(&database), NAMES);
+    // One, unless this machine stood still for the time that a group may take.
+    let committed = commits(&path) - frames_before;
+    assert!((1..=3).contains(&committed), "{committed} commits for all of them");
+}
+
+#[test]
+fn what_one_of_a_group_did_before_another_one_failed_is_kept_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = Arc::new(open(&folder.path().join("windlass.db")).unwrap());
+    let (go_on, held) = hold_writer(&database);
+    let insert_and_end = |end: fn() -> Result<(), Error>| -> WriteOperation {
+        Box::new(move |connection| {
+            connection.execute("INSERT INTO jobs (kind, queue) VALUES ('noop', 'counted')", &[])?;
+            end()
+        })
+    };
+    let (well, badly): (fn() -> _, fn() -> _) = (|| Ok(()), || Err(Error::invalid("try", "no luck")));
+    let threads: Vec<_> = [well, well, badly, well, badly, well]
+        .into_iter()
+        .map(|end| {
+            let (database, operation) = (Arc::clone(&database), insert_and_end(end));
+            std::thread::spawn(move || database.write("insert", operation).is_ok())
+        })
+        .collect();
+    while database.waiting() <= threads.len() {
+        std::thread::yield_now();
+    }
+    go_on.store(true, Ordering::Release);
+    held.join().unwrap();
+    let kept: Vec<bool> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+    assert_eq!(kept, [true, true, false, true, false, true]);
+    let mut rows = 0;
+    database
+        .read(&mut |connection| {
+            let sql = "SELECT count(*) FROM jobs WHERE queue = 'counted'";
+            rows = one(connection, sql, &[], |row| row.integer(0))?;
+            Ok(())
+        })
+        .unwrap();
+    assert_eq!(rows, 4);
+}
+
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        std::panic::resume_unwind(Box::new("on purpose"));
+    }
+}
+
+#[test]
+fn an_operation_that_panics_when_it_is_dropped_changes_no_answer() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = Arc::new(open(&folder.path().join("windlass.db")).unwrap());
+    let (go_on, held) = hold_writer(&database);
+    let threads: Vec<_> = ["a", "b", "c", "d"]
+        .into_iter()
+        .map(|name| {
+            let (database, bomb, mut insert) = (Arc::clone(&database), Bomb, insert(name));
+            let operation: WriteOperation = Box::new(move |connection| {
+                let _held = &bomb;
+                insert(connection)
+            });
+            std::thread::spawn(move || database.write("insert", operation))
+        })
+        .collect();
+    while database.waiting() <= threads.len() {
+        std::thread::yield_now();
+    }
+    go_on.store(true, Ordering::Release);
+    held.join().unwrap();
+    for thread in threads {
+        assert_eq!(thread.join().unwrap(), Ok(()));
+    }
+    assert_eq!(queues(&database), ["a", "b", "c", "d"]);
+    assert_eq!(database.waiting(), 0);
+}
+
+#[test]
+fn a_group_costs_no_statement_but_its_own_and_one_transaction() {
+    const WRITES: u64 = 20;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("windlass.db");
+    let (database, costs) = SqliteDatabase::open_counted(&path, &SqliteOptions::default()).unwrap();
+    let database = Arc::new(database);
+    let (go_on, held) = hold_writer(&database);
+    let threads: Vec<_> = (0..WRITES)
+        .map(|_| {
+            let database = Arc::clone(&database);
+            let insert: WriteOperation = Box::new(|connection| {
+                connection.execute("INSERT INTO jobs (kind) VALUES ('noop')", &[]).map(drop)
+            });
+            std::thread::spawn(move || database.write("insert", insert).unwrap())
+        })
+        .collect();
+    while database.waiting() <= threads.len() {
+        std::thread::yield_now();
+    }
+    // The one that holds it changes nothing, and counts until that is seen.
+    let (statements, commits) = (costs.statements(), database.commits() - 1);
+    go_on.store(true, Ordering::Release);
+    held.join().unwrap();
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    // The one that held it ends with its COMMIT; another group of them where this machine stood still.
+    let groups = database.commits() - commits;
+    assert!((1..=2).contains(&groups), "{groups} groups");
+    assert_eq!(costs.statements() - statements, 1 + WRITES + 2 * groups);
+}
+
+#[test]
+fn a_group_takes_in_no_more_once_it_has_taken_its_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("windlass.db");
+    let database = Arc::new(open(&path).unwrap());
+    let (go_on, held) = hold_writer(&database);
+    let threads: Vec<_> = ["a", "b", "c"]
+        .into_iter()
+        .map(|name| {
+            let (database, mut insert) = (Arc::clone(&database), insert(name));
+            let slow: WriteOperation = Box::new(move |connection| {
+                let began = std::time::Instant::now();
+                while began.elapsed() < Duration::from_millis(60) {
+                    std::hint::spin_loop();
+                }
+                insert(connection)
+            });
+            std::thread::spawn(move || database.write("take long", slow))
+        })
+        .collect();
+    let before = commits(&path);
+    while database.waiting() <= threads.len() {
+        std::thread::yield_now();
+    }
+    go_on.store(true, Ordering::Release);
+    held.join().unwrap();
+    for thread in threads {
+        thread.join().unwrap().unwrap();
+    }
+    assert_eq!(queues(&database), ["a", "b", "c"]);
+    assert_eq!(commits(&path) - before, 3, "a commit each");
+}
+
+/// Commits in the WAL: the frames that end one hold the size of the database, others zero.
+fn commits(database: &Path) -> usize {
+    let wal = std::fs::read(database.with_extension("db-wal")).unwrap();
+    let frame_bytes = 24 + 4_096;
+    (0..)
+        .map(|frame| 32 + frame * frame_bytes)
+        .take_while(|offset| offset + 24 <= wal.len())
+        .filter(|offset| wal[offset + 4..offset + 8] != [0; 4])
+        .count()
+}
+
+/// How an operation of a test ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    Well,
+    Fails,
+    Panics,
+    PanicsWhenDropped,
+}
+
+fn drawn(random: &Random) -> End {
+    match random.share() {
+        ..0.94 => End::Well,
+        ..0.96 => End::Fails,
+        ..0.98 => End::Panics,
+        _ => End::PanicsWhenDropped,
+    }
+}
+
+fn inserts_and_ends(name: String, end: End) -> WriteOperation {
+    let bomb = (end == End::PanicsWhenDropped).then(|| Bomb);
+    Box::new(move |connection| {
+        let _held = &bomb;
+        connection.execute("INSERT INTO queues (name) VALUES ($1)", &[(&name).into()])?;
+        match end {
+            End::Well | End::PanicsWhenDropped => Ok(()),
+            End::Fails => Err(Error::invalid("try", "no luck")),
+            End::Panics => std::panic::resume_unwind(Box::new("on purpose")),
+        }
+    })
+}
+
+#[test]
+fn each_of_many_is_answered_as_its_operation_ended_and_kept_once() {
+    const THREADS: u64 = 24;
+    const WRITES: u64 = 100;
+    let seed: u64 = std::process::id().into();
+    println!("seed {seed}");
+    let folder = tempfile::tempdir().unwrap();
+    let options = SqliteOptions { durability: Durability::Normal, mode: OpenMode::Create };
+    let database = Arc::new(SqliteDatabase::open(&folder.path().join("windlass.db"), &options).unwrap());
+    let threads: Vec<_> = (0..THREADS)
+        .map(|thread| {
+            let (database, random) = (Arc::clone(&database), Random::from_seed(seed + thread));
+            std::thread::spawn(move || {
+                let mut kept = Vec::new();
+                for number in 0..WRITES {
+                    let (name, end) = (format!("{thread:02} {number:03}"), drawn(&random));
+                    let written = database.write("insert", inserts_and_ends(name.clone(), end));
+                    assert_eq!(written.is_ok(), matches!(end, End::Well | End::PanicsWhenDropped), "{end:?}");
+                    kept.extend(written.is_ok().then_some(name));
+                }
+                kept
+            })
+        })
+        .collect();
+    let kept: Vec<String> = threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect();
+    assert_eq!(queues(&database), kept);
+    assert_eq!(database.waiting(), 0);
+}

@@ -1,0 +1,31 @@
+//! A SQLite database of a test's own, and the smallest rows there are: queues.
+
+use std::path::Path;
+
+use windlass_engine::Error;
+use windlass_engine::db::sqlite::{SqliteDatabase, SqliteOptions};
+use windlass_engine::db::{Database, Value, WriteOperation, all};
+
+/// Opens a file, or makes it.
+pub fn open(path: &Path) -> Result<SqliteDatabase, Error> {
+    SqliteDatabase::open(path, &SqliteOptions::default())
+}
+
+/// Makes a queue.
+pub fn insert(name: &'static str) -> WriteOperation {
+    Box::new(move |connection| {
+        connection.execute("INSERT INTO queues (name) VALUES ($1)", &[Value::Text(name)]).map(|_inserted| ())
+    })
+}
+
+/// The names of all queues.
+pub fn queues(database: &SqliteDatabase) -> Vec<String> {
+    let mut names = Vec::new();
+    database
+        .read(&mut |connection| {
+            names = all(connection, "SELECT name FROM queues ORDER BY name", &[], |row| row.text(0))?;
+            Ok(())
+        })
+        .unwrap();
+    names
+}
