@@ -115,6 +115,22 @@ fn a_server_that_is_away_is_told_from_one_that_refuses() {
     assert!(!error.is_passing(), "waiting does not help");
 }
 
+/// As one that is stopped, or a machine that hangs: the system takes the connection for it.
+#[test]
+fn a_server_that_takes_the_connection_and_says_nothing_is_not_waited_for_without_an_end() {
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = silent.local_addr().unwrap().port();
+    let (ended, end) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let url = format!("postgres://somebody@127.0.0.1:{port}/db?connect_timeout=1&sslmode=disable");
+        ended.send(PostgresDatabase::open(&address(&url), &PostgresOptions::default()).err()).unwrap();
+    });
+    let error = end.recv_timeout(Duration::from_secs(60)).expect("it gave up").expect("nobody answered");
+    assert!(matches!(error, Error::Unavailable { reason: Unavailable::Unreachable(_), .. }), "{error}");
+    assert!(error.to_string().contains("has not answered for 2 s"), "{error}");
+    assert!(error.is_passing(), "waiting may help");
+}
+
 #[test]
 fn a_server_that_takes_no_writes_is_waited_for() {
     let server = PrivateServer::new(&[]);

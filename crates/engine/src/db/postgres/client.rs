@@ -7,12 +7,14 @@ use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use futures_util::TryStreamExt;
 use futures_util::future::try_join_all;
 use postgres::types::{BorrowToSql, ToSql, Type};
 use postgres::{Error, Row, SimpleQueryMessage, Statement};
 use tokio::runtime::{Builder, Runtime};
+use tokio::time::timeout;
 use tokio_postgres::{AsyncMessage, RowStream};
 
 use super::PostgresAddress;
@@ -25,6 +27,9 @@ pub(super) enum Unconnected {
     Machine(#[from] std::io::Error),
     #[error(transparent)]
     Server(#[from] Error),
+    /// It is connected to, and says nothing: a server that is stopped, or a machine that hangs, takes connections.
+    #[error("it has not answered for {} s", .0.as_secs())]
+    Silent(Duration),
 }
 
 /// What the server sends, piece by piece.
@@ -46,13 +51,26 @@ pub(super) struct Asked<'a, P> {
 }
 
 impl Client {
-    /// Connects.
+    /// Connects. The time for it that the address gives is one for each of its hosts, and one more for what is said
+    /// after the network's own connection, which the client waits for without an end.
     ///
     /// # Errors
     /// The machine's or the server's.
     pub(super) fn connect(address: &PostgresAddress) -> Result<Client, Unconnected> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
-        let (inner, mut connection) = runtime.block_on(address.client_config().connect(address.tls()))?;
+        let config = address.client_config();
+        let hosts = u32::try_from(config.get_hosts().len()).unwrap_or(u32::MAX);
+        let longest = config.get_connect_timeout().map(|each| each.saturating_mul(hosts.saturating_add(1)));
+        let (inner, mut connection) = runtime.block_on(async {
+            let connecting = config.connect(address.tls());
+            match longest {
+                Some(longest) => timeout(longest, connecting)
+                    .await
+                    .map_err(|_elapsed| Unconnected::Silent(longest))?
+                    .map_err(Unconnected::from),
+                None => connecting.await.map_err(Unconnected::from),
+            }
+        })?;
         let messages: Messages = Box::new(move |context| connection.poll_message(context));
         Ok(Client { inner, wire: Wire { runtime, messages } })
     }

@@ -21,6 +21,7 @@ pub(super) fn open(address: &PostgresAddress, options: &PostgresOptions) -> Resu
     // The pool would only say that it waited in vain: the first connection is made by hand.
     let mut client = Client::connect(address).map_err(|error| match error {
         Unconnected::Server(error) => Error::unavailable(OPENING, address.explain(&error)),
+        Unconnected::Silent(waited) => Error::unavailable(OPENING, address.silent(waited)),
         Unconnected::Machine(error) => {
             Error::unavailable(OPENING, Unavailable::CannotOpen(error.to_string()))
         }

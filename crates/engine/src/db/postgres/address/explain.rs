@@ -2,6 +2,7 @@
 
 use std::error::Error as _;
 use std::io;
+use std::time::Duration;
 
 use postgres::error::SqlState;
 use rustls::CertificateError;
@@ -68,6 +69,16 @@ impl PostgresAddress {
             }
             _ => Unavailable::CannotOpen(detail),
         }
+    }
+
+    /// What it means that a server takes the connection and does not answer.
+    pub(in super::super) fn silent(&self, waited: Duration) -> Unavailable {
+        let seconds = waited.as_secs();
+        Unavailable::Unreachable(format!(
+            "{}: something takes the connection there and has not answered for {seconds} s; see whether the server \
+             hangs, or give it more time with `connect_timeout`",
+            self.servers()
+        ))
     }
 
     fn about_network(&self, error: &io::Error) -> Unavailable {
