@@ -10,9 +10,8 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use windlass::signal::Hints;
 use windlass::store::NewJob;
-use windlass::{Attempt, Handlers, JobStatus, Result, Windlass, WorkerOptions, typed};
+use windlass::{Attempt, Handlers, Result, Windlass, WorkerOptions, typed};
 
 #[derive(Serialize, Deserialize)]
 struct Invoice {
@@ -52,9 +51,12 @@ fn main() -> Result<()> {
         NewJob::new("shell", r#"{"run": "date +%Y", "output": "text"}"#),
     ])?;
 
-    wait_for(&windlass, &ids)?;
     for id in ids {
-        let job = windlass.store().job(id)?;
+        // Whoever executes it, and also when this program was killed in between.
+        let Some(job) = windlass.wait_for_job(id, Duration::from_secs(60))? else {
+            println!("job j{id} takes long: its end will be in {path}");
+            continue;
+        };
         println!(
             "{} {} after {} attempts: {}",
             job.kind,
@@ -65,20 +67,4 @@ fn main() -> Result<()> {
     }
     engine.drain();
     engine.join()
-}
-
-/// Sleeps until something moves, and looks; no job is asked about more often than it changes.
-fn wait_for(windlass: &Windlass, ids: &[i64]) -> Result<()> {
-    let progress = windlass.store().listen(Hints::PROGRESS);
-    loop {
-        let mut open = 0;
-        for id in ids {
-            let status: JobStatus = windlass.store().job(*id)?.status;
-            open += usize::from(!status.is_terminal());
-        }
-        if open == 0 {
-            return Ok(());
-        }
-        progress.wait(Duration::from_secs(1));
-    }
 }

@@ -1,14 +1,19 @@
 //! Durable workflows in one binary and one SQLite file: the library.
 //!
 //! ```no_run
-//! use windlass::{Handlers, Windlass, WorkerOptions, typed};
+//! use std::time::Duration;
+//! use windlass::{Handlers, Windlass, WorkerOptions, output_of, typed};
 //!
 //! # fn main() -> windlass::Result<()> {
 //! let windlass = Windlass::open("windlass.db")?;
 //! let mut handlers = Handlers::with_shell();
 //! handlers.register("greet", typed(|_attempt, name: String| Ok::<_, String>(format!("Hello, {name}"))));
 //! let engine = windlass.start(handlers, WorkerOptions::default())?;
-//! windlass.enqueue("greet", &"world")?;
+//! let id = windlass.enqueue("greet", &"world")?;
+//! if let Some(job) = windlass.wait_for_job(id, Duration::from_secs(60))? {
+//!     let greeting: String = output_of(&job)?;
+//!     println!("{greeting}");
+//! }
 //! engine.drain();
 //! engine.join()
 //! # }
@@ -18,11 +23,12 @@ mod engine;
 mod open;
 mod restore;
 mod typed;
+mod wait;
 
 pub use engine::Engine;
 pub use open::{Options, Windlass};
 pub use restore::BrokenRules;
-pub use typed::typed;
+pub use typed::{output_of, typed};
 
 pub use windlass_engine::db::SCHEMA_VERSION;
 #[cfg(feature = "postgres")]

@@ -1,0 +1,91 @@
+//! Waiting for the end of jobs and runs.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+mod support;
+
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
+
+use support::{Bench, wait_for};
+use windlass::{Attempt, Clock, Error, Handlers, JobStatus, Options, RunStatus, Windlass, WorkerOptions};
+use windlass::{output_of, typed};
+use windlass_test_database::Access;
+
+/// Longer than any test may take: who waits so long was not woken.
+const LONG: Duration = Duration::from_secs(600);
+
+#[test]
+fn who_waits_gets_what_the_handler_returned() {
+    let bench = Bench::new();
+    let mut handlers = Handlers::new();
+    handlers.register("add", typed(|_: &Attempt, (a, b): (i64, i64)| Ok::<_, String>(a + b)));
+    handlers.register("nothing", typed(|_: &Attempt, (): ()| Ok::<_, String>(())));
+    handlers.register("fails", typed(|_: &Attempt, (): ()| Err::<(), _>("no luck")));
+    let engine = bench.windlass.start(handlers, WorkerOptions::default()).unwrap();
+    let end = |kind: &str, payload: &serde_json::Value| {
+        let id = bench.windlass.enqueue(kind, payload).unwrap();
+        bench.windlass.wait_for_job(id, LONG).unwrap().unwrap()
+    };
+    let sum = end("add", &serde_json::json!([2, 3]));
+    assert_eq!(output_of::<i64>(&sum), Ok(5));
+    let unfit = output_of::<String>(&sum).unwrap_err().to_string();
+    assert!(unfit.contains(&format!("job j{}", sum.id)) && unfit.contains("expected a string"), "{unfit}");
+    assert_eq!(output_of::<()>(&end("nothing", &serde_json::Value::Null)), Ok(()));
+    let failed = end("add", &serde_json::json!("no pair"));
+    let refused = output_of::<i64>(&failed).unwrap_err().to_string();
+    assert!(refused.contains("it is FAILED: the payload does not fit"), "{refused}");
+    drop(engine);
+}
+
+#[test]
+fn an_end_in_another_process_is_heard_of() {
+    let bench = Bench::new();
+    let run_id = bench.submit("name = 'one'\n[jobs.a]\nrun = 'true'\n");
+    // It looked, and nobody works yet.
+    let waiting = {
+        let windlass = Windlass::open(bench.database.address()).unwrap();
+        let (begun, has_begun) = channel();
+        let thread = std::thread::spawn(move || {
+            begun.send(()).unwrap();
+            windlass.wait_for_run(run_id, LONG)
+        });
+        has_begun.recv().unwrap();
+        thread
+    };
+    assert!(!waiting.is_finished());
+    let engine = bench.windlass.start(Handlers::with_shell(), WorkerOptions::default()).unwrap();
+    let run = waiting.join().unwrap().unwrap().unwrap();
+    assert_eq!((run.id, run.status), (run_id, RunStatus::Successful));
+    drop(engine);
+}
+
+#[test]
+fn nobody_waits_longer_than_he_said() {
+    let clock = Clock::manual(1_700_000_000_000);
+    let bench = Bench::with(Options { clock: clock.clone(), ..Options::default() });
+    let id = bench.windlass.enqueue("nobody", &()).unwrap();
+    let began = Instant::now();
+    assert_eq!(bench.windlass.wait_for_job(id, Duration::ZERO), Ok(None));
+    let windlass = bench.windlass.clone();
+    let waiting = std::thread::spawn(move || windlass.wait_for_job(id, Duration::from_secs(3_600)));
+    // By the clock of the options, whenever it was looked at first.
+    wait_for("the time to be over", || {
+        clock.advance_ms(3_600_000);
+        waiting.is_finished().then_some(())
+    });
+    assert_eq!(waiting.join().unwrap(), Ok(None));
+    assert!(began.elapsed() < LONG);
+    assert_eq!(bench.windlass.store().job(id).unwrap().status, JobStatus::Pending);
+    assert!(matches!(bench.windlass.wait_for_run(7, LONG), Err(Error::NotFound { .. })));
+}
+
+#[test]
+fn a_reported_failure_that_is_tried_again_is_no_end() {
+    let bench = Bench::new();
+    let id = bench.windlass.enqueue("foreign", &()).unwrap();
+    let foreign = bench.database.sql(Access::Write);
+    foreign.execute("UPDATE jobs SET status = 'RUNNING', worker_id = 1, attempt = 1");
+    foreign.execute("UPDATE jobs SET status = 'FAILED', last_error = 'no luck'");
+    assert_eq!(bench.windlass.store().job(id).unwrap().status, JobStatus::Failed);
+    assert_eq!(bench.windlass.wait_for_job(id, Duration::ZERO), Ok(None));
+}
