@@ -8,9 +8,9 @@
 use std::collections::{HashMap, HashSet};
 
 use super::super::outstanding::{Difference, Key};
-use super::Dispatcher;
+use super::{Dispatcher, Room};
 use crate::error::{Error, Result};
-use crate::store::{Claims, Finish};
+use crate::store::Finish;
 use crate::transition::{Facts, Outcome};
 
 /// How often it is compared when nothing went wrong that was noticed. After an error it is at once.
@@ -63,8 +63,8 @@ impl Dispatcher<'_> {
         if finishes.is_empty() {
             return Ok(());
         }
-        self.retrying("give jobs back", |shared| shared.store.finish_and_claim(finishes.clone(), None))
-            .map(|(_finished, _claims): (_, Claims)| ())
+        // One that the database refuses must not keep the others from being given back.
+        self.write(finishes, Room { limit: 0, idle: 0 }).map(|(_finished, _claims)| ())
     }
 
     /// Somebody else may own it. What waits in memory is dropped, what runs is stopped; its end will be
@@ -80,4 +80,33 @@ impl Dispatcher<'_> {
 /// It ran here once, and only the tables know nothing of its end.
 fn ended() -> Outcome {
     Outcome::Interrupted { error: "the database lost the record of its end".to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::held::AddedBy;
+    use super::super::super::sample::Sample;
+    use super::*;
+    use crate::db::Database;
+    use crate::status::JobStatus;
+
+    #[test]
+    fn one_that_the_database_refuses_keeps_no_other_from_being_given_back() {
+        let sample = Sample::new(2);
+        let shared = &sample.shared;
+        sample.enqueue(2, "null");
+        // The answer to this claim is lost.
+        let request = super::super::request(shared, Room { limit: 2, idle: 2 });
+        let _lost = shared.store.claim(request).expect("it is claimed");
+        let refuse = "CREATE TRIGGER refuses BEFORE UPDATE ON jobs WHEN new.id = 1
+                      BEGIN SELECT RAISE(ABORT, 'not this one'); END";
+        sample
+            .database
+            .write("make a trigger", Box::new(move |connection| connection.batch(refuse)))
+            .expect("made");
+        let desk = shared.desk.lock().expect("nobody panicked");
+        Dispatcher { shared, desk, by: AddedBy::Dispatcher }.compare().expect("it goes on");
+        let status = |job_id| shared.store.job(job_id).expect("it is there").status;
+        assert_eq!((status(1), status(2)), (JobStatus::Running, JobStatus::Pending));
+    }
 }
