@@ -19,17 +19,17 @@ fn cost(most: &OnServer) -> Cost {
     let folder = tempfile::tempdir().unwrap();
     let database = TestDatabase::made_of(Underneath::Postgres, folder.path());
     let proxy = Proxy::to(&database.address());
-    let observer = open(&database.address());
-    let store = open(&proxy.address());
+    let observer = open(&database.address(), most.work.clock());
+    let store = open(&proxy.address(), most.work.clock());
     let mut before = 0;
     most.work.perform(&store, &observer, || before = proxy.answers());
     let round_trips = proxy.answers() - before;
     Cost { work: most.work, unit: "round trips", counted: round_trips, ceiling: most.round_trips }
 }
 
-fn open(url: &str) -> Store {
+fn open(url: &str, clock: Clock) -> Store {
     let address = PostgresAddress::parse(url, &|_variable| None).unwrap();
-    let clock = Clock::system().led();
+    let clock = clock.led();
     let options = PostgresOptions { clock: clock.clone(), ..PostgresOptions::default() };
     let database = PostgresDatabase::open(&address, &options).unwrap();
     Store::new(Arc::new(database), clock, Random::from_seed(7))

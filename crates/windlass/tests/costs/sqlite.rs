@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use windlass::{Clock, Random, Store};
+use windlass::{Random, Store};
 use windlass_engine::db::Database;
 use windlass_engine::db::sqlite::{SqliteDatabase, SqliteOptions};
 
@@ -20,7 +20,8 @@ fn costs(most: &OnFile) -> [Cost; 3] {
     let path = folder.path().join("windlass.db");
     let (database, costs) = SqliteDatabase::open_counted(&path, &SqliteOptions::default()).unwrap();
     let database = Arc::new(database);
-    let store = Store::new(Arc::clone(&database) as Arc<dyn Database>, Clock::system(), Random::from_seed(7));
+    let shared = Arc::clone(&database) as Arc<dyn Database>;
+    let store = Store::new(shared, most.work.clock(), Random::from_seed(7));
     let counts = || [database.commits(), costs.statements(), costs.vm_steps()];
     let mut before = [0; 3];
     most.work.perform(&store, &store, || before = counts());
