@@ -65,7 +65,12 @@ fn batch(database: &PostgresDatabase, sql: String) {
 
 /// What another process does that meets the same session: its names are the same, its statements are not.
 fn others_names() -> String {
-    (0..NAMES_MAX).map(|number| format!("PREPARE s{number} AS SELECT CAST(666 AS BIGINT);")).collect()
+    names_of("SELECT CAST(666 AS BIGINT)")
+}
+
+/// All of them stand for this statement.
+fn names_of(statement: &str) -> String {
+    (0..NAMES_MAX).map(|number| format!("PREPARE s{number} AS {statement};")).collect()
 }
 
 #[test]
@@ -121,13 +126,30 @@ fn a_statement_of_another_process_with_the_same_name_is_never_run() {
     let schema = Schema::new();
     let database = open(&schema);
     (0..3).for_each(|_| assert_eq!(write(&database), (0, 1)));
-    // The pooler gives this session to another process, which makes its connection in it, and back.
+    // The pooler gives this session to another process, which makes its connection in it, and back. What a sequence has
+    // counted stays so when a transaction is taken back.
+    let names = names_of("SELECT nextval('counts_runs')");
     batch(
         &database,
-        format!("DEALLOCATE ALL; {} SELECT set_config('windlass.session', 'another', false)", others_names()),
+        format!(
+            "CREATE SEQUENCE counts_runs; DEALLOCATE ALL; {names}
+             SELECT set_config('windlass.session', 'another', false)"
+        ),
     );
-    (0..3).for_each(|_| assert_eq!(write(&database), (0, 1), "as if nothing had happened"));
+    assert_eq!(write(&database), (0, 2), "its beginning has failed, and all that was sent with it");
+    (0..3).for_each(|_| assert_eq!(write(&database), (0, 1)));
     assert_eq!(kept(&database), BTreeMap::new(), "nothing is prepared any more");
+    let mut count = |connection: &mut dyn Connection| {
+        let was_run = one(
+            connection,
+            "SELECT CAST(CAST(is_called AS INTEGER) AS BIGINT) FROM counts_runs",
+            &[],
+            |row| row.integer(0),
+        )?;
+        assert_eq!(was_run, 0, "the other's statement");
+        Ok(())
+    };
+    database.read(&mut count).unwrap();
 }
 
 #[test]
@@ -247,10 +269,11 @@ fn the_names_of_a_session_are_free_again_when_another_connection_has_met_a_poole
     let mut hold = |connection: &mut dyn Connection| {
         (0..3).try_for_each(|_| one(connection, QUEUES, &[], |row| row.integer(0)).map(drop))?;
         batch(&database, "SELECT set_config('windlass.session', 'another', false)".to_owned());
-        assert_eq!(write(&database), (0, 1), "in the session of the other connection");
+        assert_eq!(write(&database), (0, 2), "that was in the session of another connection");
         Ok(())
     };
     database.read(&mut hold).unwrap();
+    write(&database);
     assert_eq!(kept(&database), BTreeMap::new());
 }
 

@@ -43,13 +43,13 @@ pub(crate) struct OnServer {
 }
 
 pub(crate) const ON_SERVER: [OnServer; 7] = [
-    // Beginning, inserting, committing; and telling other processes, of several at once where it falls so.
-    OnServer { work: Work::EnqueueOne, round_trips: 4.1 },
+    // Inserting, committing; and telling other processes, of several at once where it falls so.
+    OnServer { work: Work::EnqueueOne, round_trips: 3.0 },
     OnServer { work: Work::EnqueueBatch, round_trips: 0.002 },
-    OnServer { work: Work::Drain, round_trips: 0.04 },
-    // Five for a link: beginning, ending, what follows for others and looking, claiming, committing.
-    OnServer { work: Work::Chain, round_trips: 6.3 },
-    OnServer { work: Work::Fan, round_trips: 0.12 },
-    OnServer { work: Work::Layers, round_trips: 0.2 },
-    OnServer { work: Work::Processes, round_trips: 4.0 },
+    OnServer { work: Work::Drain, round_trips: 0.03 },
+    // Four for a link: ending, what follows for others and looking, claiming, committing.
+    OnServer { work: Work::Chain, round_trips: 5.2 },
+    OnServer { work: Work::Fan, round_trips: 0.06 },
+    OnServer { work: Work::Layers, round_trips: 0.16 },
+    OnServer { work: Work::Processes, round_trips: 3.0 },
 ];

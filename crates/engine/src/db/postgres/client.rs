@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::TryStreamExt;
-use futures_util::future::try_join_all;
+use futures_util::future::{try_join, try_join_all};
 use postgres::types::{BorrowToSql, ToSql, Type};
 use postgres::{Error, Row, SimpleQueryMessage, Statement};
 use tokio::runtime::{Builder, Runtime};
@@ -34,6 +34,14 @@ pub(super) enum Unconnected {
 
 /// What the server sends, piece by piece.
 type Messages = Box<dyn FnMut(&mut Context<'_>) -> Poll<Option<Result<AsyncMessage, Error>>> + Send>;
+
+/// A transaction's first message.
+pub(super) enum Beginning {
+    /// It is sent together with the next message, ahead of it.
+    Waits(String),
+    Answered(Vec<SimpleQueryMessage>),
+    Failed,
+}
 
 /// A connection. Its methods return when the server has answered.
 pub(super) struct Client {
@@ -72,23 +80,44 @@ impl Client {
             }
         })?;
         let messages: Messages = Box::new(move |context| connection.poll_message(context));
-        Ok(Client { inner, wire: Wire { runtime, messages } })
+        Ok(Client { inner, wire: Wire { runtime, messages, beginning: None } })
     }
 
     pub(super) fn is_closed(&self) -> bool {
         self.inner.is_closed()
     }
 
+    /// Begins a transaction, together with the next message: that costs no round trip of its own. When it fails so does
+    /// what is sent with it.
+    pub(super) fn begin(&mut self, text: String) {
+        self.wire.beginning = Some(Beginning::Waits(text));
+    }
+
+    /// Whether the server has said that a transaction has begun.
+    pub(super) fn has_begun(&self) -> bool {
+        matches!(self.wire.beginning, Some(Beginning::Answered(_)))
+    }
+
+    /// Whether something is to be sent ahead of the next message.
+    pub(super) fn is_beginning(&self) -> bool {
+        matches!(self.wire.beginning, Some(Beginning::Waits(_)))
+    }
+
+    /// What became of the beginning. What was not sent will not be.
+    pub(super) fn take_beginning(&mut self) -> Option<Beginning> {
+        self.wire.beginning.take()
+    }
+
     pub(super) fn simple_query(&mut self, text: &str) -> Result<Vec<SimpleQueryMessage>, Error> {
-        self.wire.run(self.inner.simple_query(text))
+        self.wire.run(&self.inner, self.inner.simple_query(text))
     }
 
     pub(super) fn batch_execute(&mut self, text: &str) -> Result<(), Error> {
-        self.wire.run(self.inner.batch_execute(text))
+        self.wire.run(&self.inner, self.inner.batch_execute(text))
     }
 
     pub(super) fn prepare_typed(&mut self, text: &str, types: &[Type]) -> Result<Statement, Error> {
-        self.wire.run(self.inner.prepare_typed(text, types))
+        self.wire.run(&self.inner, self.inner.prepare_typed(text, types))
     }
 
     pub(super) fn query_typed(
@@ -96,7 +125,7 @@ impl Client {
         text: &str,
         parameters: &[(&(dyn ToSql + Sync), Type)],
     ) -> Result<Vec<Row>, Error> {
-        self.wire.run(self.inner.query_typed(text, parameters))
+        self.wire.run(&self.inner, self.inner.query_typed(text, parameters))
     }
 
     pub(super) fn execute(
@@ -104,7 +133,7 @@ impl Client {
         statement: &Statement,
         parameters: &[&(dyn ToSql + Sync)],
     ) -> Result<u64, Error> {
-        self.wire.run(self.inner.execute(statement, parameters))
+        self.wire.run(&self.inner, self.inner.execute(statement, parameters))
     }
 
     pub(super) fn execute_typed(
@@ -112,16 +141,16 @@ impl Client {
         text: &str,
         parameters: &[(&(dyn ToSql + Sync), Type)],
     ) -> Result<u64, Error> {
-        self.wire.run(self.inner.execute_typed(text, parameters))
+        self.wire.run(&self.inner, self.inner.execute_typed(text, parameters))
     }
 
     /// Sends a statement, whose rows are then read with [`Client::next`].
     pub(super) fn ask<P: BorrowToSql>(&mut self, asked: Asked<'_, P>) -> Result<Rows, Error> {
-        self.wire.run(send(&self.inner, asked)).map(|stream| Rows(Box::pin(stream)))
+        self.wire.run(&self.inner, send(&self.inner, asked)).map(|stream| Rows(Box::pin(stream)))
     }
 
     pub(super) fn next(&mut self, rows: &mut Rows) -> Result<Option<Row>, Error> {
-        self.wire.run(rows.0.try_next())
+        self.wire.carry(rows.0.try_next())
     }
 
     /// Sends statements together, and returns the rows of each. They are executed in this order.
@@ -141,7 +170,7 @@ impl Client {
                 rows.await.inspect_err(|_error| failed.set(place))
             }
         });
-        self.wire.run(try_join_all(works)).map_err(|error| (failed.get(), error))
+        self.wire.run(inner, try_join_all(works)).map_err(|error| (failed.get(), error))
     }
 }
 
@@ -161,12 +190,33 @@ async fn send<P: BorrowToSql>(
 struct Wire {
     runtime: Runtime,
     messages: Messages,
+    /// Of the transaction that goes on, or is to.
+    beginning: Option<Beginning>,
 }
 
 impl Wire {
+    /// Carries messages until a work is done, and ahead of it the beginning that waits for it.
+    fn run<T>(
+        &mut self,
+        inner: &tokio_postgres::Client,
+        work: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Error> {
+        let Some(Beginning::Waits(text)) = &mut self.beginning else { return self.carry(work) };
+        let text = std::mem::take(text);
+        let mut answer = Beginning::Failed;
+        let begin = async {
+            answer = Beginning::Answered(inner.simple_query(&text).await?);
+            Ok(())
+        };
+        // Each sends when it is first looked at, in this order.
+        let done = self.carry(try_join(begin, work)).map(|((), done)| done);
+        self.beginning = Some(answer);
+        done
+    }
+
     /// Carries messages both ways until a work is done.
-    fn run<T>(&mut self, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-        let Wire { runtime, messages } = self;
+    fn carry<T>(&mut self, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        let Wire { runtime, messages, .. } = self;
         let mut work = pin!(work);
         runtime.block_on(poll_fn(|context| {
             while let Poll::Ready(Some(message)) = messages(context) {
@@ -184,7 +234,7 @@ impl Wire {
 impl Drop for Wire {
     /// Nobody sends any more: the server is told so.
     fn drop(&mut self) {
-        let Wire { runtime, messages } = self;
+        let Wire { runtime, messages, .. } = self;
         runtime.block_on(poll_fn(|context| {
             loop {
                 match messages(context) {

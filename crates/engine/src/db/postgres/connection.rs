@@ -77,7 +77,7 @@ impl<'a> PostgresConnection<'a> {
     }
 
     fn fail(&mut self, sql: &str, error: &postgres::Error) -> Error {
-        let failure = Failure::of(error);
+        let failure = if self.client.has_begun() { Failure::of(error) } else { Failure::of_beginning(error) };
         self.failure.get_or_insert(failure);
         from_postgres(summary(sql), error)
     }

@@ -11,6 +11,8 @@ pub(super) enum Failure {
     Collision,
     /// The connection is gone, and with it everything that was not committed.
     ConnectionLost,
+    /// The connection had ended before the transaction began, while nobody used it.
+    Stale,
     /// This server takes no writes: another connection may lead to one that does.
     Standby,
     /// The session does not know a prepared statement, or knows another of its name: it is not the one that
@@ -24,6 +26,19 @@ pub(super) enum Failure {
 }
 
 impl Failure {
+    /// Of the message with which a transaction begins.
+    pub(super) fn of_beginning(error: &postgres::Error) -> Failure {
+        let failure = Failure::of(error);
+        if failure == Failure::ConnectionLost {
+            Failure::Stale
+        } else if error.code() == Some(&SqlState::INVALID_TEXT_REPRESENTATION) {
+            // The session has another mark: what is said of it is no boolean.
+            Failure::StatementLost
+        } else {
+            failure
+        }
+    }
+
     pub(super) fn of(error: &postgres::Error) -> Failure {
         let Some(code) = error.code() else {
             // Not the server's word: the network's, or the client's own.
@@ -69,6 +84,7 @@ pub(super) fn from_postgres(operation: &str, error: &postgres::Error) -> Error {
         return match Failure::of(error) {
             Failure::ConnectionLost => Error::unavailable(operation, Unavailable::Unreachable(detail)),
             Failure::Collision
+            | Failure::Stale
             | Failure::Standby
             | Failure::StatementLost
             | Failure::StatementOutdated

@@ -6,6 +6,7 @@
 
 mod address;
 mod announce;
+mod beginning;
 mod bound;
 mod client;
 mod connection;

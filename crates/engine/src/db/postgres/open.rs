@@ -1,10 +1,11 @@
 //! Opens a database on a server: what it is, what it allows, and its tables.
 
+use super::beginning::{IsAsynchronous, Purpose};
 use super::client::{Client, Unconnected};
 use super::connection::PostgresConnection;
 use super::error::from_postgres;
 use super::prepared::Naming;
-use super::session::{Begun, IsAsynchronous, Purpose, Sessions};
+use super::session::{Begun, Sessions};
 use super::{PostgresAddress, PostgresOptions};
 use crate::clock::Clock;
 use crate::db::{Connection, OpenMode, SCHEMA_VERSION, migrate, version};
@@ -107,8 +108,9 @@ fn check_schema(sessions: &Sessions) -> Result<()> {
 }
 
 fn current_version(sessions: &Sessions) -> Result<Option<i64>> {
-    let Begun { mut session, naming, .. } = sessions.begin(OPENING, Purpose::Read, Naming::Unnamed)?;
+    let Begun { mut session, naming } = sessions.begin(OPENING, Purpose::Read, Naming::Unnamed)?;
     let found = version(&mut PostgresConnection::new(&mut session, naming, &sessions.statements));
+    let _begun = sessions.answer(&mut session, naming);
     if session.client.batch_execute("ROLLBACK").is_err() {
         session.discard();
     }
@@ -117,8 +119,9 @@ fn current_version(sessions: &Sessions) -> Result<Option<i64>> {
 
 /// Makes the schema and its tables, or what is missing of them, all or nothing.
 fn migrate_tables(sessions: &Sessions) -> Result<()> {
-    let Begun { mut session, naming, .. } = sessions.begin(OPENING, Purpose::Write, Naming::Unnamed)?;
+    let Begun { mut session, naming } = sessions.begin(OPENING, Purpose::Write, Naming::Unnamed)?;
     let migrated = make(sessions, &mut PostgresConnection::new(&mut session, naming, &sessions.statements));
+    let _begun = sessions.answer(&mut session, naming);
     let end = if migrated.is_ok() { "COMMIT" } else { "ROLLBACK" };
     let ended = session.client.batch_execute(end).map_err(|error| from_postgres(OPENING, &error));
     if ended.is_err() {

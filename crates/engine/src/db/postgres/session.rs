@@ -1,15 +1,13 @@
-//! Connections to one server, and the settings that each transaction begins with.
+//! Connections to one server, and whether sessions of the server change hands between them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use postgres::{SimpleQueryMessage, SimpleQueryRow};
-
 use super::PostgresAddress;
-use super::client::{Client, Unconnected};
+use super::beginning::{Answer, IsAsynchronous, MARK, Purpose, Settings};
+use super::client::{Beginning, Client, Unconnected};
 use super::connection::Statements;
-use super::error::{Failure, from_postgres};
 use super::prepared::{Naming, Prepared};
 use crate::clock::Clock;
 use crate::db::Durability;
@@ -25,27 +23,6 @@ const CONNECTION_TIMEOUT: Duration = Duration::from_secs(5);
 /// one for each caller who waits, and again whenever another one was quicker.
 const RETURN_LOOKS: u32 = 10;
 const RETURN_TICK: Duration = Duration::from_micros(500);
-/// A transaction of a client that says nothing for so long is taken back, and its locks with it: the
-/// client's machine may have lost the network. Ours never wait between statements.
-const SILENCE_MAX_MS: i64 = 10_000;
-/// How long a statement may take: the server does not notice that its client is gone before it is over, and
-/// keeps its locks so long. The longest of ours reads every row of a large database once.
-const STATEMENT_MAX_MS: i64 = 600_000;
-/// How long a statement waits for a lock that somebody else holds.
-const LOCK_WAIT_MAX_MS: i64 = 10_000;
-
-/// The setting of a server's session that says whose it is.
-const MARK: &str = "windlass.session";
-
-/// What changes rows finds them by their ids, or at the head of an index that is made for it. The planner
-/// would sometimes rather read all rows of a state, by statistics from a time when they were few. So the values
-/// change nothing, and one plan for all of them does, until the tables have grown: see [`super::sizes`].
-const BY_INDEX: &str = "SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off;
-    SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off;
-    SET LOCAL plan_cache_mode = force_generic_plan";
-
-/// What only reads is planned freely, for its values and for the tables as they are.
-const AS_IT_IS: &str = "SET LOCAL plan_cache_mode = force_custom_plan";
 
 /// A connection of the pool.
 pub(super) type Pooled = r2d2::PooledConnection<Connector>;
@@ -91,11 +68,9 @@ pub(super) struct Session {
     is_spent: bool,
 }
 
-/// A connection with a transaction begun in it.
+/// A connection in which a transaction begins.
 pub(super) struct Begun {
     pub(super) session: Pooled,
-    /// Of a transaction that writes.
-    pub(super) number: Option<String>,
     pub(super) naming: Naming,
 }
 
@@ -118,7 +93,7 @@ impl r2d2::ManageConnection for Connector {
         );
         let messages = client.simple_query(&exchange)?;
         // A new session has no mark, and one that was cleaned for the next an empty one.
-        let older = answer(&messages).and_then(|row| row.try_get("session").ok().flatten());
+        let older = Answer::of(&messages).session;
         if older.is_some_and(|older| !older.is_empty()) {
             self.pooler.meet();
         }
@@ -131,7 +106,8 @@ impl r2d2::ManageConnection for Connector {
     }
 
     fn has_broken(&self, session: &mut Session) -> bool {
-        session.is_spent || session.client.is_closed()
+        // What waits to be sent would go ahead of somebody else's message.
+        session.is_spent || session.client.is_closed() || session.client.is_beginning()
     }
 }
 
@@ -145,16 +121,7 @@ pub(super) struct Sessions {
     pub(super) sender: String,
     pooler: PoolerMet,
     pool: r2d2::Pool<Connector>,
-    settings: String,
-}
-
-/// What a transaction is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Purpose {
-    /// One consistent snapshot.
-    Read,
-    /// Guarded updates, each seeing what was committed before it.
-    Write,
+    settings: Settings,
 }
 
 impl Sessions {
@@ -192,7 +159,7 @@ impl Sessions {
             sender,
             pooler,
             pool,
-            settings: settings(address.schema(), durability, is_asynchronous),
+            settings: Settings::of(address.schema(), durability, is_asynchronous),
         })
     }
 
@@ -212,57 +179,45 @@ impl Sessions {
             .map_err(|error| Error::unavailable(operation, Unavailable::Unreachable(error.to_string())))
     }
 
-    /// A connection with a transaction begun in it. Dead connections of the pool are passed over.
+    /// A connection in which a transaction begins with its first statement.
     pub(super) fn begin(&self, operation: &str, purpose: Purpose, wanted: Naming) -> Result<Begun> {
-        let begin = match purpose {
-            Purpose::Read => {
-                format!(
-                    "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {}; {AS_IT_IS};
-                     SELECT current_setting('{MARK}', true) AS session",
-                    self.settings
-                )
+        let mut session = self.connection(operation)?;
+        let naming = if self.pooler.is_met() { Naming::Unnamed } else { wanted };
+        let begin = self.settings.begin(purpose, naming, &session.mark);
+        session.client.begin(begin);
+        session.prepared.begin(purpose, self.clock.monotonic_ms());
+        Ok(Begun { session, naming })
+    }
+
+    /// What a transaction read when it began; `None` when it asked for nothing, so that there is nothing to end. To be
+    /// called before its end: until then its session is nobody else's.
+    pub(super) fn answer(&self, session: &mut Session, naming: Naming) -> Option<Answer> {
+        match session.client.take_beginning()? {
+            Beginning::Waits(_unsent) => None,
+            Beginning::Failed => {
+                session.discard();
+                Some(Answer::default())
             }
-            Purpose::Write => {
-                format!(
-                    "BEGIN; {}; {BY_INDEX};
-                     SELECT current_setting('{MARK}', true) AS session,
-                            CAST(pg_current_xact_id() AS TEXT) AS number",
-                    self.settings
-                )
-            }
-        };
-        let mut tries_left = CONNECTIONS_MAX + 1;
-        loop {
-            let mut session = self.connection(operation)?;
-            tries_left -= 1;
-            match session.client.simple_query(&begin) {
-                Ok(messages) => {
-                    let answer = answer(&messages);
-                    let column = |name| answer.and_then(|row| row.try_get(name).ok().flatten());
-                    let naming = self.naming(&mut session, wanted, column("session"));
-                    session.prepared.begin(purpose, self.clock.monotonic_ms());
-                    return Ok(Begun { session, number: column("number").map(str::to_owned), naming });
+            Beginning::Answered(messages) => {
+                let answer = Answer::of(&messages);
+                match naming {
+                    // Else it would have failed.
+                    Naming::Named => {}
+                    Naming::Unnamed => self.learn(session, answer.session.as_deref()),
                 }
-                Err(error) => {
-                    session.discard();
-                    // It broke while it lay in the pool.
-                    let is_stale = Failure::of(&error) == Failure::ConnectionLost && tries_left > 0;
-                    if !is_stale {
-                        return Err(from_postgres(operation, &error));
-                    }
-                }
+                Some(answer)
             }
         }
     }
 
-    /// Whether a transaction may use names, by the mark that it reads in its session.
-    fn naming(&self, session: &mut Session, wanted: Naming, mark: Option<&str>) -> Naming {
+    /// Learns from the mark of its session whether sessions change hands.
+    fn learn(&self, session: &mut Session, mark: Option<&str>) {
         let is_own = mark == Some(session.mark.as_str());
         if !is_own {
             self.pooler.meet();
         }
         if !self.pooler.is_met() {
-            return wanted;
+            return;
         }
         if is_own {
             // It is where it prepared them, perhaps for the last time: their names are free for other programs.
@@ -271,7 +226,6 @@ impl Sessions {
             // What it prepared is somewhere. The pooler may clean up after a connection that ends.
             session.discard();
         }
-        Naming::Unnamed
     }
 
     /// A statement was lost, so sessions change hands: from now on this process prepares nothing.
@@ -283,45 +237,4 @@ impl Sessions {
     pub(super) fn channel(&self) -> String {
         format!("windlass_{}", self.address.schema())
     }
-}
-
-/// Whether the server by itself answers a commit before it is on its disk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum IsAsynchronous {
-    /// It does.
-    Yes,
-    /// It does not.
-    No,
-}
-
-/// Every setting that holds for one transaction. `SET` costs the server less than `set_config` does.
-fn settings(schema: &str, durability: Durability, is_asynchronous: IsAsynchronous) -> String {
-    let mut settings = vec![
-        // Nobody's temporary tables come before ours. The schema's name needs no quotes within.
-        ("search_path", format!("\"{schema}\", pg_temp")),
-        // Compiling a claim costs a hundred times what it does.
-        ("jit", "off".to_owned()),
-        ("lock_timeout", LOCK_WAIT_MAX_MS.to_string()),
-        ("statement_timeout", STATEMENT_MAX_MS.to_string()),
-        // Its commits are announced by this process, and not by the trigger for other programs' rows.
-        ("windlass.tells", "itself".to_owned()),
-        ("idle_in_transaction_session_timeout", SILENCE_MAX_MS.to_string()),
-    ];
-    match (durability, is_asynchronous) {
-        (Durability::Normal, _) => settings.push(("synchronous_commit", "off".to_owned())),
-        (Durability::Full, IsAsynchronous::Yes) => settings.push(("synchronous_commit", "on".to_owned())),
-        // As the server is set: it may wait for its standbys too.
-        (Durability::Full, IsAsynchronous::No) => {}
-    }
-    let statements: Vec<String> =
-        settings.iter().map(|(name, value)| format!("SET LOCAL {name} = {value}")).collect();
-    statements.join("; ")
-}
-
-/// The row with which a transaction begins.
-fn answer(messages: &[SimpleQueryMessage]) -> Option<&SimpleQueryRow> {
-    messages.iter().find_map(|message| {
-        let SimpleQueryMessage::Row(row) = message else { return None };
-        Some(row)
-    })
 }

@@ -4,10 +4,11 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
+use super::beginning::Purpose;
 use super::connection::PostgresConnection;
 use super::error::{Failure, from_postgres};
 use super::prepared::Naming;
-use super::session::{Begun, Pooled, Purpose, Sessions};
+use super::session::{Begun, Pooled, Sessions};
 use crate::db::Connection;
 use crate::error::{Error, Result, Unavailable};
 use crate::signal::Hints;
@@ -64,12 +65,15 @@ fn repeat<T>(
                 naming = Naming::Unnamed;
                 continue;
             }
+            // Others of the pool may have ended too, and a new one has not.
+            Some(Failure::Stale) if runs < RUNS_MAX => continue,
             Some(Failure::Collision | Failure::ConnectionLost) if runs < RUNS_MAX => {
                 tracing::debug!(%error, runs, "{name}: once more");
             }
             Some(
                 Failure::Collision
                 | Failure::ConnectionLost
+                | Failure::Stale
                 | Failure::StatementLost
                 | Failure::StatementOutdated
                 | Failure::Standby
@@ -90,15 +94,21 @@ fn run(
     naming: Naming,
     operation: &mut Operation<'_>,
 ) -> std::result::Result<Hints, Broken> {
-    // Not begun is not broken: waiting for the server is the caller's to decide.
-    let Begun { mut session, number, naming } =
+    // Not connected is not broken: waiting for the server is the caller's to decide.
+    let Begun { mut session, naming } =
         sessions.begin(name, purpose, naming).map_err(|error| Broken { error, failure: None })?;
     let mut connection = PostgresConnection::new(&mut session, naming, &sessions.statements);
     let result =
         catch_unwind(AssertUnwindSafe(|| operation(&mut connection).and_then(|()| connection.flush())));
     let (hints, failure) = (connection.hints(), connection.failure());
+    let answer = sessions.answer(&mut session, naming);
     let error = match (result, failure) {
-        (Ok(Ok(())), None) => return commit(sessions, session, name, number).map(|()| hints),
+        (Ok(Ok(())), None) => {
+            return match answer {
+                Some(answer) => commit(sessions, session, name, answer.number).map(|()| hints),
+                None => Ok(hints),
+            };
+        }
         // The server has taken the transaction back, whatever the operation made of it.
         (Ok(Ok(())), Some(_)) => Error::internal(name, "an error of the database was passed over"),
         // People are told what was tried, not which statement it came to.
@@ -106,17 +116,16 @@ fn run(
         (Ok(Err(error)), _) => error,
         (Err(_panic), _) => Error::internal(name, "the operation panicked"),
     };
-    let undone = session.client.batch_execute("ROLLBACK");
+    if answer.is_some() && session.client.batch_execute("ROLLBACK").is_err() {
+        session.discard();
+    }
     match failure {
         Some(Failure::StatementLost) => {
             sessions.meet_pooler();
             session.discard();
         }
-        Some(Failure::StatementOutdated | Failure::Standby) => session.discard(),
+        Some(Failure::StatementOutdated | Failure::Standby | Failure::Stale) => session.discard(),
         Some(Failure::Collision | Failure::ConnectionLost | Failure::Refused) | None => {}
-    }
-    if undone.is_err() {
-        session.discard();
     }
     Err(Broken { error, failure })
 }

@@ -51,10 +51,12 @@ fn copy(source: &dyn Database, to: &mut dyn Connection, instance: &str) -> Resul
     let mut copied = Copied::default();
     let mut has_begun = false;
     source.read(&mut |from| {
-        if std::mem::replace(&mut has_begun, true) {
+        if has_begun {
             return Err(Error::conflict(WHAT, "the source was lost on the way; copy again"));
         }
         refuse_what_runs(from, "source")?;
+        // Before that the source's transaction may not have begun, and is begun again.
+        has_begun = true;
         // Its own name is nobody's yet.
         to.execute("DELETE FROM instances", &[])?;
         for table in TABLES {
