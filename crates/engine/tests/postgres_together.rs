@@ -224,7 +224,8 @@ fn connections_that_ended_while_nobody_used_them_are_passed_over() {
     assert!(schema.client().query_one(ended, &[&pid]).map(|row| row.get::<_, bool>(0)).unwrap());
     let runs = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&runs);
-    write(&database, move |_connection| {
+    write(&database, move |connection| {
+        connection.execute("INSERT INTO queues (name) VALUES ('once')", &[])?;
         counter.fetch_add(1, Ordering::Relaxed);
         Ok(())
     })

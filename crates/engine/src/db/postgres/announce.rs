@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use postgres::types::Type;
 
-use super::error::from_postgres;
-use super::session::Sessions;
+use super::error::{Failure, from_postgres};
+use super::session::{CONNECTIONS_MAX, Sessions};
 use crate::error::{Error, Result};
 use crate::signal::Hints;
 
@@ -117,17 +117,54 @@ fn next(shared: &Shared) -> Option<Hints> {
     Some(std::mem::take(&mut state.hints))
 }
 
-/// Sends a notification at once.
+/// Sends a notification at once. Connections that ended while they lay in the pool are passed over.
 pub(super) fn notify(sessions: &Sessions, payload: &str) -> Result<()> {
     const WHAT: &str = "tell other processes of a change";
-    let mut session = sessions.connection(WHAT)?;
-    let sent = session.client.query_typed(
-        // What it tells of is durable, and it is a hint itself: nobody waits for the disk again.
-        "SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, $2)",
-        &[(&sessions.channel(), Type::TEXT), (&payload, Type::TEXT)],
-    );
-    if sent.is_err() {
+    let mut tries_left = CONNECTIONS_MAX + 1;
+    loop {
+        let mut session = sessions.connection(WHAT)?;
+        tries_left -= 1;
+        let sent = session.client.query_typed(
+            // What it tells of is durable, and it is a hint itself: nobody waits for the disk again.
+            "SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, $2)",
+            &[(&sessions.channel(), Type::TEXT), (&payload, Type::TEXT)],
+        );
+        let Err(error) = sent else { return Ok(()) };
         session.discard();
+        if Failure::of(&error) != Failure::ConnectionLost || tries_left == 0 {
+            return Err(from_postgres(WHAT, &error));
+        }
     }
-    sent.map(|_rows| ()).map_err(|error| from_postgres(WHAT, &error))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use postgres::fallible_iterator::FallibleIterator;
+    use windlass_test_server::PrivateServer;
+
+    use super::super::PostgresAddress;
+    use super::super::beginning::IsAsynchronous;
+    use super::*;
+    use crate::clock::Clock;
+    use crate::db::Durability;
+    use crate::random::Random;
+
+    #[test]
+    fn a_connection_that_ended_in_the_pool_keeps_nobody_from_being_told() {
+        let server = PrivateServer::new(&[]);
+        let address = PostgresAddress::parse(&server.url(), &|_name| None).expect("an address");
+        let (clock, random) = (Clock::system(), Random::from_seed(7));
+        let sessions = Sessions::new(&address, &clock, &random, Durability::Full, IsAsynchronous::No);
+        let sessions = sessions.expect("a server");
+        notify(&sessions, "before").expect("told");
+        assert!(server.kill_backends() > 0);
+        let mut listener = server.client();
+        listener.batch_execute(&format!("LISTEN {}", sessions.channel())).expect("it listens");
+        notify(&sessions, "after").expect("told");
+        let mut told = listener.notifications();
+        let first = told.timeout_iter(Duration::from_secs(60)).next().expect("the server answers");
+        assert_eq!(first.map(|first| first.payload().to_owned()).as_deref(), Some("after"));
+    }
 }

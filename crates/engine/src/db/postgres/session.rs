@@ -15,7 +15,7 @@ use crate::error::{Error, Result, Unavailable};
 use crate::random::Random;
 
 /// Connections of one process at most, beside the one that listens.
-const CONNECTIONS_MAX: u32 = 10;
+pub(super) const CONNECTIONS_MAX: u32 = 10;
 /// How long a caller waits for a connection.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often a caller looks whether a connection came back before it has another one made, and how long it waits
