@@ -6,6 +6,7 @@ mod migrate;
 mod options;
 #[cfg(feature = "postgres")]
 pub mod postgres;
+pub(crate) mod queue;
 pub mod sqlite;
 mod standing;
 mod value;

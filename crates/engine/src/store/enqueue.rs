@@ -18,6 +18,7 @@ pub const DEFAULT_MAX_ATTEMPTS: i64 = 3;
 pub const ENQUEUE_MAX: usize = 100_000;
 /// Rows in one statement.
 const CHUNK: usize = 2_000;
+pub(super) const WHAT: &str = "enqueue jobs";
 
 /// A job to be enqueued.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,25 +75,33 @@ impl Store {
     pub fn enqueue(&self, jobs: Vec<NewJob>) -> Result<Vec<i64>> {
         if jobs.len() > ENQUEUE_MAX {
             let reason = format!("{} jobs at once, and {ENQUEUE_MAX} is the limit", jobs.len());
-            return Err(Error::invalid("enqueue jobs", reason));
+            return Err(Error::invalid(WHAT, reason));
         }
         jobs.iter().try_for_each(check)?;
-        let now_ms = self.clock.now_ms();
-        self.write("enqueue jobs", move |connection| {
-            let mut ids = Vec::with_capacity(jobs.len());
-            for chunk in jobs.chunks(CHUNK) {
-                ids.extend(insert(connection, chunk, now_ms)?);
-            }
-            let keys: Vec<String> = jobs
-                .iter()
-                .filter(|job| !is_future(job, now_ms))
-                .filter_map(|job| Some(job.concurrency.as_ref()?.key.clone()))
-                .collect();
-            admit(connection, &keys, now_ms)?;
-            connection.hint(Hints::PENDING | Hints::DUE | Hints::PROGRESS);
-            Ok(ids)
-        })
+        if self.may_go_with_others(&jobs) { self.enqueue_with_others(jobs) } else { self.accept(jobs) }
     }
+
+    /// Accepts jobs in a transaction of their own.
+    fn accept(&self, jobs: Vec<NewJob>) -> Result<Vec<i64>> {
+        let clock = self.clock.clone();
+        self.write(WHAT, move |connection| accept(connection, &jobs, clock.now_ms()))
+    }
+}
+
+/// Accepts jobs inside the caller's transaction; returns their ids in the order given.
+pub(super) fn accept(connection: &mut dyn Connection, jobs: &[NewJob], now_ms: i64) -> Result<Vec<i64>> {
+    let mut ids = Vec::with_capacity(jobs.len());
+    for chunk in jobs.chunks(CHUNK) {
+        ids.extend(insert(connection, chunk, now_ms)?);
+    }
+    let keys: Vec<String> = jobs
+        .iter()
+        .filter(|job| !is_future(job, now_ms))
+        .filter_map(|job| Some(job.concurrency.as_ref()?.key.clone()))
+        .collect();
+    admit(connection, &keys, now_ms)?;
+    connection.hint(Hints::PENDING | Hints::DUE | Hints::PROGRESS);
+    Ok(ids)
 }
 
 fn check(job: &NewJob) -> Result<()> {

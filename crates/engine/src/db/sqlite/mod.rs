@@ -5,7 +5,6 @@ mod connection;
 mod costs;
 mod error;
 mod open;
-mod queue;
 mod restore;
 mod statements;
 mod ticker;

@@ -8,10 +8,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::connection::SqliteConnection;
 use super::error::from_sqlite;
-use super::queue::Request;
 use super::statements::Statements;
 use crate::clock::Clock;
 use crate::db::WriteOperation;
+use crate::db::queue::Request;
 use crate::db::standing::{STANDING, StandingWrites};
 use crate::error::{Error, Result};
 use crate::signal::Hints;
@@ -46,7 +46,7 @@ enum Isolation {
 impl Transactions<'_> {
     /// Commits the operations from the first on, as many as can be done in one group's time, and one that waited for
     /// their transaction. The error is everybody's: nothing of it exists then.
-    pub(super) fn commit(&mut self, group: &mut [Request]) -> Result<Committed> {
+    pub(super) fn commit(&mut self, group: &mut [Request<WriteOperation>]) -> Result<Committed> {
         match self.attempt(group, Isolation::Together)? {
             Ok(committed) => Ok(committed),
             // There is nothing else in it.
@@ -56,7 +56,11 @@ impl Transactions<'_> {
     }
 
     /// The inner error is that of an operation for which all were taken back.
-    fn attempt(&mut self, group: &mut [Request], isolation: Isolation) -> Result<Result<Committed>> {
+    fn attempt(
+        &mut self,
+        group: &mut [Request<WriteOperation>],
+        isolation: Isolation,
+    ) -> Result<Result<Committed>> {
         let Transactions { connection, statements, standing, clock } = self;
         if !connection.is_autocommit() {
             // Taking an earlier transaction back has failed: until that is done none can begin.
@@ -66,11 +70,11 @@ impl Transactions<'_> {
         let began_ms = clock.monotonic_ms();
         let mut session = SqliteConnection::new(connection, statements);
         let mut results = Vec::with_capacity(group.len());
-        for Request { name, operation, .. } in group.iter_mut() {
+        for Request { name, work, .. } in group.iter_mut() {
             if !results.is_empty() && clock.monotonic_ms() - began_ms >= GROUP_MAX_MS {
                 break;
             }
-            let result = run_operation(connection, &mut session, name, operation, isolation)?;
+            let result = run_operation(connection, &mut session, name, work, isolation)?;
             if let (Err(error), Isolation::Together) = (&result, isolation) {
                 run(connection, "ROLLBACK")?;
                 return Ok(Err(error.clone()));

@@ -1,19 +1,19 @@
 //! The one connection of a process that writes to SQLite, with group commit.
 //!
 //! An operation is run and committed in its caller's own thread when nobody else writes; of several that wait one
-//! thread commits for all (`queue`).
+//! thread commits for all ([`crate::db::queue`]).
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 
-use super::queue::{Lead, Queue, Request, answer, drop_all};
 use super::statements::Statements;
 use super::ticker::Ticker;
 use super::transaction::{Committed, Transactions};
 use super::wal::{Wal, wal_of};
 use super::watch::{OwnCommits, Watcher};
 use crate::clock::Clock;
+use crate::db::queue::{Lead, Queue, Request, answer, drop_all};
 use crate::db::standing::StandingWrites;
 use crate::db::{Standing, WriteOperation};
 use crate::error::Result;
@@ -28,7 +28,7 @@ const BLIND_TICK_MS: u64 = 10;
 pub(super) struct Writer {
     // Dropped first: it holds the state as well.
     watch: Mutex<Option<Watch>>,
-    queue: Queue,
+    queue: Queue<WriteOperation>,
     /// Who holds it writes.
     state: Arc<Mutex<State>>,
     /// The WAL file.
@@ -77,7 +77,7 @@ impl Writer {
     }
 
     /// Commits a group and answers it.
-    fn commit(&self, lead: Lead<'_>) {
+    fn commit(&self, lead: Lead<'_, WriteOperation>) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let mut group = lead.group();
         let began_us = state.clock.monotonic_us();
@@ -154,7 +154,7 @@ struct State {
 
 impl State {
     /// Commits what can be done in one group's time, from the first on.
-    fn commit(&mut self, group: &mut [Request]) -> Committed {
+    fn commit(&mut self, group: &mut [Request<WriteOperation>]) -> Committed {
         // Before anything is written: who watches the WAL must know whose change it sees.
         self.commits.begin();
         let changes_before = self.connection.total_changes();

@@ -13,7 +13,6 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::clock::Clock;
-use crate::db::WriteOperation;
 use crate::error::{Error, Result, Unavailable};
 
 /// Operations that wait at most; then callers wait for a place. Those that a group gives back come on top.
@@ -26,8 +25,8 @@ const GATHER_PART: i64 = 2;
 const GATHER_MAX_US: i64 = 1_000;
 
 /// Those that wait to write, in the order in which they came.
-pub(super) struct Queue {
-    line: Mutex<Line>,
+pub(crate) struct Queue<W> {
+    line: Mutex<Line<W>>,
     /// Told when there is room again.
     room: Condvar,
     /// Who has come and not gone: waits, leads, or was answered and is about to go.
@@ -35,10 +34,10 @@ pub(super) struct Queue {
     clock: Clock,
 }
 
-/// An operation that waits for its transaction.
-pub(super) struct Request {
-    pub(super) name: &'static str,
-    pub(super) operation: WriteOperation,
+/// Work that waits for its transaction.
+pub(crate) struct Request<W> {
+    pub(crate) name: &'static str,
+    pub(crate) work: W,
     answer: Answer,
 }
 
@@ -49,21 +48,20 @@ struct Answer {
 }
 
 /// The right to commit, which one has at a time. Dropping it gives it to the next.
-pub(super) struct Lead<'q> {
-    queue: &'q Queue,
+pub(crate) struct Lead<'q, W> {
+    queue: &'q Queue<W>,
     answered: usize,
-    rest: Vec<Request>,
+    rest: Vec<Request<W>>,
 }
 
 /// One that has come. When it panics nobody waits for it.
-struct Visit<'q> {
-    queue: &'q Queue,
+struct Visit<'q, W> {
+    queue: &'q Queue<W>,
     seat: Seat,
 }
 
-#[derive(Default)]
-struct Line {
-    requests: VecDeque<Request>,
+struct Line<W> {
+    requests: VecDeque<Request<W>>,
     /// For those that come now.
     round: Arc<Round>,
     /// Somebody commits.
@@ -144,26 +142,29 @@ fn patience_us(took_us: i64, waiting: usize, expected: usize) -> i64 {
     longest_us * missing / (expected as i64).max(1)
 }
 
-impl Queue {
-    pub(super) fn new() -> Queue {
+impl<W> Queue<W> {
+    pub(crate) fn new() -> Queue<W> {
+        let line = Line {
+            requests: VecDeque::new(),
+            round: Arc::default(),
+            is_led: false,
+            expected: 0,
+            took_us: 0,
+            late_us: 0,
+        };
         Queue {
-            line: Mutex::default(),
+            line: Mutex::new(line),
             room: Condvar::new(),
             inside: AtomicUsize::new(0),
             clock: Clock::system(),
         }
     }
 
-    /// Waits until the operation was run and is as durable as its transaction; `lead` commits a group for all, when it
+    /// Waits until the work was done and is as durable as its transaction; `lead` commits a group for all, when it
     /// is this one's turn.
-    pub(super) fn write(
-        &self,
-        name: &'static str,
-        operation: WriteOperation,
-        lead: impl Fn(Lead<'_>),
-    ) -> Result<()> {
+    pub(crate) fn write(&self, name: &'static str, work: W, lead: impl Fn(Lead<'_, W>)) -> Result<()> {
         self.inside.fetch_add(1, Ordering::Relaxed);
-        let (line, seat) = self.push(name, operation);
+        let (line, seat) = self.push(name, work);
         let visit = Visit { queue: self, seat };
         // Dropped before the visit, which takes the line again after a panic.
         let (mut line, seat) = (line, &visit.seat);
@@ -190,22 +191,22 @@ impl Queue {
     }
 
     /// Who has come, and was not answered or only just now.
-    pub(super) fn inside(&self) -> usize {
+    pub(crate) fn inside(&self) -> usize {
         self.inside.load(Ordering::Relaxed)
     }
 
-    fn line(&self) -> MutexGuard<'_, Line> {
+    fn line(&self) -> MutexGuard<'_, Line<W>> {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn push(&self, name: &'static str, operation: WriteOperation) -> (MutexGuard<'_, Line>, Seat) {
+    fn push(&self, name: &'static str, work: W) -> (MutexGuard<'_, Line<W>>, Seat) {
         let mut line = self.line();
         while line.requests.len() >= QUEUE_MAX {
             line = self.room.wait(line).unwrap_or_else(PoisonError::into_inner);
         }
         let seat = Seat::of(&line.round);
         let answer = Answer { name, seat: Some(seat.clone()) };
-        line.requests.push_back(Request { name, operation, answer });
+        line.requests.push_back(Request { name, work, answer });
         if line.requests.len() == 1 {
             self.gather(&mut line);
         }
@@ -213,7 +214,7 @@ impl Queue {
     }
 
     /// From now on the first in the line waits for those that are missing.
-    fn gather(&self, line: &mut Line) {
+    fn gather(&self, line: &mut Line<W>) {
         let patience_us = patience_us(line.took_us, line.requests.len(), line.expected);
         line.late_us = self.clock.monotonic_us() + patience_us;
     }
@@ -234,7 +235,7 @@ impl Queue {
     }
 
     /// Nobody leads: who waits longest looks who is there.
-    fn call_up_first(&self, mut line: MutexGuard<'_, Line>) {
+    fn call_up_first(&self, mut line: MutexGuard<'_, Line<W>>) {
         let first = line.requests.front().and_then(|first| first.answer.seat.clone());
         if let Some(first) = first {
             self.gather(&mut line);
@@ -243,7 +244,7 @@ impl Queue {
         }
     }
 
-    fn situation(&self, line: &Line, seat: &Seat) -> Situation {
+    fn situation(&self, line: &Line<W>, seat: &Seat) -> Situation {
         Situation {
             is_led: line.is_led,
             is_first: line.requests.front().is_some_and(|first| first.answer.is_at(seat)),
@@ -255,9 +256,9 @@ impl Queue {
     }
 }
 
-impl Lead<'_> {
+impl<W> Lead<'_, W> {
     /// Those that have waited longest, as many as a transaction may have.
-    pub(super) fn group(&self) -> Vec<Request> {
+    pub(crate) fn group(&self) -> Vec<Request<W>> {
         let mut line = self.queue.line();
         if line.requests.len() >= QUEUE_MAX {
             self.queue.room.notify_all();
@@ -268,14 +269,14 @@ impl Lead<'_> {
     }
 
     /// Says how many were run in what time, and who was not: they come first next time.
-    pub(super) fn end(mut self, answered: usize, took_us: i64, rest: Vec<Request>) {
+    pub(crate) fn end(mut self, answered: usize, took_us: i64, rest: Vec<Request<W>>) {
         self.queue.line().took_us = took_us;
         self.answered = answered;
         self.rest = rest;
     }
 }
 
-impl Drop for Lead<'_> {
+impl<W> Drop for Lead<'_, W> {
     fn drop(&mut self) {
         let mut line = self.queue.line();
         for request in self.rest.drain(..).rev() {
@@ -287,7 +288,7 @@ impl Drop for Lead<'_> {
     }
 }
 
-impl Drop for Visit<'_> {
+impl<W> Drop for Visit<'_, W> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             // While it led, perhaps before it was answered: what it wanted may be the first in the line.
@@ -298,7 +299,7 @@ impl Drop for Visit<'_> {
 }
 
 /// Says of each of a group how it ended.
-pub(super) fn answer(group: &mut [Request], results: Vec<Result<()>>) {
+pub(crate) fn answer<W>(group: &mut [Request<W>], results: Vec<Result<()>>) {
     let mut answered: Option<Seat> = None;
     for (request, result) in group.iter_mut().zip(results) {
         let Some(seat) = request.answer.seat.take() else { continue };
@@ -314,9 +315,9 @@ pub(super) fn answer(group: &mut [Request], results: Vec<Result<()>>) {
     }
 }
 
-/// Drops what was answered. What an operation holds may be large, so nobody should wait for that; and where it panics
+/// Drops what was answered. What a request holds may be large, so nobody should wait for that; and where it panics
 /// that is no concern of who leads.
-pub(super) fn drop_all(group: Vec<Request>) {
+pub(crate) fn drop_all<W>(group: Vec<Request<W>>) {
     for request in group {
         let _panicked = catch_unwind(AssertUnwindSafe(|| drop(request)));
     }

@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
+use crate::db::WriteOperation;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -9,14 +10,14 @@ fn nothing() -> WriteOperation {
 }
 
 /// Answers a group without running it.
-fn commit(lead: Lead<'_>) {
+fn commit(lead: Lead<'_, WriteOperation>) {
     let mut group = lead.group();
     let results = vec![Ok(()); group.len()];
     lead.end(group.len(), 0, Vec::new());
     answer(&mut group, results);
 }
 
-fn lead(queue: &Queue) -> Lead<'_> {
+fn lead(queue: &Queue<WriteOperation>) -> Lead<'_, WriteOperation> {
     queue.line().is_led = true;
     Lead { queue, answered: 0, rest: Vec::new() }
 }
