@@ -80,14 +80,15 @@ impl Drop for SaysItIsOver<'_> {
     }
 }
 
-/// Readers of which one always reads: SQLite's own checkpoints would never cut the log off.
+/// Readers of which one always reads: SQLite's own checkpoints would never cut the log off. At a lucky moment they would
+/// begin it again, and its file would go back to 64 MB. How large it is before depends on how fast the machine writes.
 #[test]
 fn the_log_is_cut_off_also_when_somebody_always_reads() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("windlass.db");
     let (database, store) = open(&path);
     let over = AtomicBool::new(false);
-    let largest = std::thread::scope(|scope| {
+    let (largest, cut_off) = std::thread::scope(|scope| {
         scope.spawn(|| {
             let mut reader = begin_to_read(&path);
             while !over.load(Ordering::Relaxed) {
@@ -102,14 +103,14 @@ fn the_log_is_cut_off_also_when_somebody_always_reads() {
             store.enqueue(vec![large(100_000); 10]).unwrap();
             let wal_bytes = database.file_size().unwrap().wal_bytes;
             if wal_bytes < largest {
-                return largest;
+                return (largest, wal_bytes);
             }
             largest = wal_bytes;
             assert!(began.elapsed() < PATIENCE, "it has grown to {largest}");
         }
     });
-    let megabytes = largest / MEGABYTE;
-    assert!((16..60).contains(&megabytes), "when it is large, and long before a lucky moment: {megabytes}");
+    assert!(largest >= 16 * MEGABYTE, "when it is large: {largest}");
+    assert!(cut_off < 4 * MEGABYTE, "all of it: {cut_off}");
     assert_eq!(store.check().unwrap(), []);
 }
 

@@ -37,6 +37,9 @@ const BOUND_PAGES: i64 = 4_500;
 /// A log of this size is cut off with a wait for those who read it: no other checkpoint waits, and with readers
 /// that overlap for ever the log would grow for ever.
 const LARGE_BYTES: u64 = 24 * 1024 * 1024;
+/// The thread moves a log of so many pages once and leaves the rest: it would be in the way for as long as commits follow
+/// each other, because it also waits for the disk.
+const LARGE_PAGES: i64 = 6_000;
 /// How often that is looked at and tried.
 const LOOK_MS: i64 = 250;
 /// It is waited so long for readers, a millisecond at a time. Writers wait as well.
@@ -137,6 +140,11 @@ impl Wal {
     /// Looks after the log when this thread has committed something. What fails here is tried again after the next
     /// commit.
     pub(super) fn after_commit(&mut self, connection: &Connection, now_ms: i64) {
+        // While the thread moves pages it would be in vain; and it is told of more only after that.
+        if now_ms - self.looked_at_ms >= LOOK_MS && self.thread() == Thread::Rests {
+            self.looked_at_ms = now_ms;
+            self.keep_small(connection);
+        }
         match COMMITTED_PAGES.take() {
             // Nothing was written.
             0 => {}
@@ -148,10 +156,10 @@ impl Wal {
                 }
             }
         }
-        if now_ms - self.looked_at_ms >= LOOK_MS {
-            self.looked_at_ms = now_ms;
-            self.keep_small(connection);
-        }
+    }
+
+    fn thread(&self) -> Thread {
+        self.checkpointer.as_ref().map_or(Thread::Rests, Checkpointer::does)
     }
 
     fn keep_short(&mut self, connection: &Connection) -> rusqlite::Result<()> {
@@ -160,8 +168,7 @@ impl Wal {
             // It has begun again.
             self.told_at_pages = 0;
         }
-        let thread = self.checkpointer.as_ref().map_or(Thread::Rests, Checkpointer::does);
-        match due(pages, self.told_at_pages, thread) {
+        match due(pages, self.told_at_pages, self.thread()) {
             Due::Nothing => Ok(()),
             Due::Moving => {
                 self.told_at_pages = pages.all;
@@ -292,7 +299,7 @@ fn move_to_the_end(connection: &Connection) -> rusqlite::Result<()> {
 
 /// Whether pages are left that nobody reads any more. None was moved when somebody reads what is left.
 fn is_worth_another(before: Pages, after: Pages) -> bool {
-    after.moved > before.moved && after.moved < after.all
+    after.moved > before.moved && after.moved < after.all && after.all < LARGE_PAGES
 }
 
 #[cfg(test)]
@@ -334,6 +341,7 @@ mod tests {
             (at(3_000, 3_200), at(3_200, 3_200), false),
             (at(500, 3_000), at(500, 3_200), false),
             (at(3_000, 3_200), at(0, 10), false),
+            (at(3_000, 5_900), at(5_900, 6_000), false),
         ] {
             assert_eq!(is_worth_another(before, after), expected, "{before:?} {after:?}");
         }
@@ -417,6 +425,23 @@ mod tests {
             }
             move_pages(&connection).unwrap();
         }
+    }
+
+    /// The cut is not put off to the next look because of the thread, which would begin anew before that.
+    #[test]
+    fn a_large_log_is_cut_off_by_the_first_commit_after_which_the_thread_rests() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut wal, connection) = file(folder.path());
+        let is_moving = Arc::new(AtomicBool::new(true));
+        wal.checkpointer =
+            Some(Checkpointer { words: None, is_moving: Arc::clone(&is_moving), thread: None });
+        let bytes = || std::fs::metadata(wal_of(&folder.path().join("file.db"))).unwrap().len();
+        write(&connection, LARGE_PAGES + LARGE_PAGES / 10);
+        wal.after_commit(&connection, LOOK_MS);
+        assert!(bytes() >= LARGE_BYTES, "the thread has it");
+        is_moving.store(false, Ordering::Release);
+        wal.after_commit(&connection, LOOK_MS);
+        assert_eq!(bytes(), 0);
     }
 
     #[test]
