@@ -23,8 +23,8 @@ pub(crate) const ON_FILE: [OnFile; 7] = [
     OnFile { work: Work::EnqueueOne, commits: 1.0, statements: 3.0, steps: 258.0 },
     OnFile { work: Work::EnqueueBatch, commits: 0.0003, statements: 0.005, steps: 175.0 },
     OnFile { work: Work::Drain, commits: 0.006, statements: 0.05, steps: 450.0 },
-    // Registering the worker is two commits more, and a heartbeat may fall into it. Rows that are told of are read
-    // before they are changed: two statements, and cheaper than one with RETURNING.
+    // Registering the worker is two commits more. Rows that are told of are read before they are changed: two
+    // statements, and cheaper than one with RETURNING.
     OnFile { work: Work::Chain, commits: 1.03, statements: 13.4, steps: 915.0 },
     OnFile { work: Work::Fan, commits: 0.01, statements: 0.1, steps: 620.0 },
     // One commit a layer, and a few more where other programs keep the processors busy: where each layer falls into
@@ -43,12 +43,12 @@ pub(crate) struct OnServer {
 }
 
 pub(crate) const ON_SERVER: [OnServer; 7] = [
-    // Inserting, committing; and telling other processes, of several at once where it falls so.
-    OnServer { work: Work::EnqueueOne, round_trips: 3.0 },
+    // Inserting, committing.
+    OnServer { work: Work::EnqueueOne, round_trips: 2.3 },
     OnServer { work: Work::EnqueueBatch, round_trips: 0.002 },
     OnServer { work: Work::Drain, round_trips: 0.03 },
     // Four for a link: ending, what follows for others and looking, claiming, committing.
-    OnServer { work: Work::Chain, round_trips: 5.2 },
+    OnServer { work: Work::Chain, round_trips: 4.7 },
     OnServer { work: Work::Fan, round_trips: 0.06 },
     OnServer { work: Work::Layers, round_trips: 0.16 },
     OnServer { work: Work::Processes, round_trips: 3.0 },

@@ -46,13 +46,12 @@ impl Work {
     }
 
     /// How long jobs take says how many of them are held, so where that is what most of the cost depends on they take
-    /// no time at all: the clock stands still. A machine that is busy would else make them dearer.
+    /// no time at all: the clock stands still. A machine that is busy would else make them dearer. A chain takes so long on
+    /// one that what is done every second would count too.
     pub(crate) fn clock(self) -> Clock {
         match self {
-            Work::Drain | Work::Fan => Clock::manual(1_000_000),
-            Work::EnqueueOne | Work::EnqueueBatch | Work::Chain | Work::Layers | Work::Processes => {
-                Clock::system()
-            }
+            Work::Drain | Work::Chain | Work::Fan => Clock::manual(1_000_000),
+            Work::EnqueueOne | Work::EnqueueBatch | Work::Layers | Work::Processes => Clock::system(),
         }
     }
 
