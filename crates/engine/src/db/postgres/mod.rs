@@ -14,6 +14,7 @@ mod error;
 mod listen;
 mod open;
 mod prepared;
+mod returning;
 mod session;
 mod sizes;
 mod transaction;

@@ -9,6 +9,7 @@ use super::beginning::{Answer, IsAsynchronous, MARK, Purpose, Settings};
 use super::client::{Beginning, Client, Unconnected};
 use super::connection::Statements;
 use super::prepared::{Naming, Prepared};
+use super::returning;
 use crate::clock::Clock;
 use crate::db::Durability;
 use crate::error::{Error, Result, Unavailable};
@@ -18,11 +19,6 @@ use crate::random::Random;
 pub(super) const CONNECTIONS_MAX: u32 = 10;
 /// How long a caller waits for a connection.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(5);
-/// How often a caller looks whether a connection came back before it has another one made, and how long it waits
-/// between: most transactions are over sooner than that, and a server takes longer to make one. The pool by itself makes
-/// one for each caller who waits, and again whenever another one was quicker.
-const RETURN_LOOKS: u32 = 10;
-const RETURN_TICK: Duration = Duration::from_micros(500);
 
 /// A connection of the pool.
 pub(super) type Pooled = r2d2::PooledConnection<Connector>;
@@ -165,17 +161,7 @@ impl Sessions {
 
     /// A connection of the pool.
     pub(super) fn connection(&self, operation: &str) -> Result<Pooled> {
-        for _look in 0..RETURN_LOOKS {
-            if let Some(session) = self.pool.try_get() {
-                return Ok(session);
-            }
-            if self.pool.state().connections == 0 {
-                break;
-            }
-            std::thread::sleep(RETURN_TICK);
-        }
-        self.pool
-            .get()
+        returning::connection(&self.pool)
             .map_err(|error| Error::unavailable(operation, Unavailable::Unreachable(error.to_string())))
     }
 
