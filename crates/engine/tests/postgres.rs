@@ -131,6 +131,42 @@ fn a_server_that_takes_the_connection_and_says_nothing_is_not_waited_for_without
     assert!(error.is_passing(), "waiting may help");
 }
 
+/// The time is longer than anybody waits for a connection of the pool, so a second one may not begin there again.
+#[test]
+fn of_several_servers_one_that_says_nothing_is_passed_over_and_then_tried_last() {
+    let schema = Schema::new();
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let silent_port = silent.local_addr().unwrap().port();
+    let (before, after) = port_of(&schema.url());
+    let server_port = server_port(&schema);
+    let url = format!("{before}{silent_port},127.0.0.1:{server_port}{after}&connect_timeout=3");
+    let store = open(&url);
+    store.enqueue(vec![noop()]).unwrap();
+    assert_eq!(count(&store), 1);
+    silent.set_nonblocking(true).unwrap();
+    let asked = silent.incoming().take_while(Result::is_ok).count();
+    assert_eq!(asked, 1, "the first connection has found out");
+}
+
+/// The one connection that listens is made anew by itself. While nobody answers, nothing would ever be heard again.
+#[test]
+fn listening_begins_again_after_a_server_that_said_nothing() {
+    let server = PrivateServer::new(&[]);
+    let proxy = Proxy::before(server.port());
+    let (before, after) = port_of(&server.url());
+    let store = open(&format!("{before}{}{after}?connect_timeout=1", proxy.port()));
+    store.watch();
+    let listens = || {
+        let question = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'LISTEN %'";
+        server.client().query_one(question, &[]).unwrap().get::<_, i64>(0) > 0
+    };
+    wait_for("the listener", listens);
+    proxy.be_silent(1);
+    server.kill_backends();
+    wait_for("it to connect again", || proxy.silences_left() == 0);
+    wait_for("the listener to give up and to connect once more", listens);
+}
+
 #[test]
 fn a_server_that_takes_no_writes_is_waited_for() {
     let server = PrivateServer::new(&[]);

@@ -20,6 +20,7 @@ pub struct Proxy {
     port: u16,
     breaks: Arc<AtomicU8>,
     broken: Arc<AtomicUsize>,
+    silences: Arc<AtomicUsize>,
 }
 
 impl Proxy {
@@ -27,15 +28,22 @@ impl Proxy {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
         let (breaks, broken) = (Arc::new(AtomicU8::new(0)), Arc::new(AtomicUsize::new(0)));
-        let (of_thread, counted) = (Arc::clone(&breaks), Arc::clone(&broken));
+        let silences = Arc::new(AtomicUsize::new(0));
+        let (of_thread, counted, left) = (Arc::clone(&breaks), Arc::clone(&broken), Arc::clone(&silences));
         thread::spawn(move || {
+            let mut held = Vec::new();
             for client in listener.incoming().flatten() {
+                if left.load(Ordering::SeqCst) > 0 {
+                    held.push(client);
+                    left.fetch_sub(1, Ordering::SeqCst);
+                    continue;
+                }
                 let Ok(server) = TcpStream::connect(("127.0.0.1", server_port)) else { continue };
                 let (breaks, broken) = (Arc::clone(&of_thread), Arc::clone(&counted));
                 thread::spawn(move || serve(client, server, &breaks, &broken));
             }
         });
-        Proxy { port, breaks, broken }
+        Proxy { port, breaks, broken, silences }
     }
 
     pub fn port(&self) -> u16 {
@@ -45,6 +53,16 @@ impl Proxy {
     /// Breaks the connection of the next commit.
     pub fn break_once(&self, wanted: Break) {
         self.breaks.store(wanted as u8, Ordering::SeqCst);
+    }
+
+    /// Takes so many of the next connections and says nothing on them, as a server that hangs.
+    pub fn be_silent(&self, connections: usize) {
+        self.silences.store(connections, Ordering::SeqCst);
+    }
+
+    /// How many of these are still to come.
+    pub fn silences_left(&self) -> usize {
+        self.silences.load(Ordering::SeqCst)
     }
 
     /// How many were broken.

@@ -4,8 +4,10 @@
 //! answers do not depend on each other, so that they cost one round trip.
 
 use std::cell::Cell;
+use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -15,9 +17,14 @@ use postgres::types::{BorrowToSql, ToSql, Type};
 use postgres::{Error, Row, SimpleQueryMessage, Statement};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
-use tokio_postgres::{AsyncMessage, RowStream};
+use tokio_postgres::{AsyncMessage, Config, Notification, RowStream};
 
 use super::PostgresAddress;
+use crate::error::Unavailable;
+
+/// Notifications that are kept until somebody asks for them. Who listens does so all the time; a session behind a pooler
+/// may be told of what another one listened for, and nobody asks it.
+const HEARD_MAX: usize = 1_000;
 
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +39,18 @@ pub(super) enum Unconnected {
     Silent(Duration),
 }
 
+impl Unconnected {
+    /// As the error of an operation on a database.
+    pub(super) fn of(self, operation: &str, address: &PostgresAddress) -> crate::error::Error {
+        let reason = match self {
+            Unconnected::Server(error) => address.explain(&error),
+            Unconnected::Silent(waited) => address.silent(waited),
+            Unconnected::Machine(error) => Unavailable::CannotOpen(error.to_string()),
+        };
+        crate::error::Error::unavailable(operation, reason)
+    }
+}
+
 /// What the server sends, piece by piece.
 type Messages = Box<dyn FnMut(&mut Context<'_>) -> Poll<Option<Result<AsyncMessage, Error>>> + Send>;
 
@@ -41,6 +60,22 @@ pub(super) enum Beginning {
     Waits(String),
     Answered(Vec<SimpleQueryMessage>),
     Failed,
+}
+
+/// Connects to one server, which has twice the time that the address gives: once for the network, for which the client
+/// waits no longer, and once for what is said after that, for which the client would wait without an end.
+async fn connect_within_its_time(
+    config: &Config,
+    address: &PostgresAddress,
+) -> Result<(tokio_postgres::Client, Messages), Unconnected> {
+    let connecting = config.connect(address.tls());
+    let (inner, mut connection) = match config.get_connect_timeout().map(|each| each.saturating_mul(2)) {
+        Some(longest) => {
+            timeout(longest, connecting).await.map_err(|_elapsed| Unconnected::Silent(longest))??
+        }
+        None => connecting.await?,
+    };
+    Ok((inner, Box::new(move |context| connection.poll_message(context))))
 }
 
 /// A connection. Its methods return when the server has answered.
@@ -59,28 +94,22 @@ pub(super) struct Asked<'a, P> {
 }
 
 impl Client {
-    /// Connects. The time for it that the address gives is one for each of its hosts, and one more for what is said
-    /// after the network's own connection, which the client waits for without an end.
+    /// Connects to the first of the address's servers that is good enough.
     ///
     /// # Errors
-    /// The machine's or the server's.
+    /// The machine's, or that of the last server.
     pub(super) fn connect(address: &PostgresAddress) -> Result<Client, Unconnected> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
-        let config = address.client_config();
-        let hosts = u32::try_from(config.get_hosts().len()).unwrap_or(u32::MAX);
-        let longest = config.get_connect_timeout().map(|each| each.saturating_mul(hosts.saturating_add(1)));
-        let (inner, mut connection) = runtime.block_on(async {
-            let connecting = config.connect(address.tls());
-            match longest {
-                Some(longest) => timeout(longest, connecting)
-                    .await
-                    .map_err(|_elapsed| Unconnected::Silent(longest))?
-                    .map_err(Unconnected::from),
-                None => connecting.await.map_err(Unconnected::from),
+        let mut last = Err(Unconnected::Machine(std::io::Error::other("the address names no server")));
+        for (config, is_silent) in address.client_configs() {
+            last = runtime.block_on(connect_within_its_time(&config, address));
+            is_silent.store(matches!(last, Err(Unconnected::Silent(_))), Ordering::Relaxed);
+            if last.is_ok() {
+                break;
             }
-        })?;
-        let messages: Messages = Box::new(move |context| connection.poll_message(context));
-        Ok(Client { inner, wire: Wire { runtime, messages, beginning: None } })
+        }
+        let (inner, messages) = last?;
+        Ok(Client { inner, wire: Wire { runtime, messages, beginning: None, heard: VecDeque::new() } })
     }
 
     pub(super) fn is_closed(&self) -> bool {
@@ -106,6 +135,11 @@ impl Client {
     /// What became of the beginning. What was not sent will not be.
     pub(super) fn take_beginning(&mut self) -> Option<Beginning> {
         self.wire.beginning.take()
+    }
+
+    /// What somebody notified this session of, waited for at most so long.
+    pub(super) fn hear(&mut self, longest: Duration) -> Result<Option<Notification>, Error> {
+        self.wire.hear(longest)
     }
 
     pub(super) fn simple_query(&mut self, text: &str) -> Result<Vec<SimpleQueryMessage>, Error> {
@@ -192,6 +226,8 @@ struct Wire {
     messages: Messages,
     /// Of the transaction that goes on, or is to.
     beginning: Option<Beginning>,
+    /// What came while something else was waited for, and nobody has asked for yet.
+    heard: VecDeque<Notification>,
 }
 
 impl Wire {
@@ -216,18 +252,36 @@ impl Wire {
 
     /// Carries messages both ways until a work is done.
     fn carry<T>(&mut self, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-        let Wire { runtime, messages, .. } = self;
+        let Wire { runtime, messages, heard, .. } = self;
         let mut work = pin!(work);
         runtime.block_on(poll_fn(|context| {
             while let Poll::Ready(Some(message)) = messages(context) {
                 match message {
-                    Ok(message) => log(&message),
+                    Ok(message) => keep(message, heard),
                     // What is waited for will not come.
                     Err(error) => return Poll::Ready(Err(error)),
                 }
             }
             work.as_mut().poll(context)
         }))
+    }
+
+    fn hear(&mut self, longest: Duration) -> Result<Option<Notification>, Error> {
+        let Wire { runtime, messages, heard, .. } = self;
+        let hearing = poll_fn(|context| {
+            loop {
+                if let Some(notification) = heard.pop_front() {
+                    return Poll::Ready(Ok(Some(notification)));
+                }
+                match messages(context) {
+                    Poll::Ready(Some(Ok(message))) => keep(message, heard),
+                    Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(error)),
+                    Poll::Ready(None) => return Poll::Ready(Ok(None)),
+                    Poll::Pending => return Poll::Pending,
+                }
+            }
+        });
+        runtime.block_on(async { timeout(longest, hearing).await.unwrap_or(Ok(None)) })
     }
 }
 
@@ -247,8 +301,13 @@ impl Drop for Wire {
     }
 }
 
-fn log(message: &AsyncMessage) {
-    if let AsyncMessage::Notice(notice) = message {
-        tracing::debug!("{}: {}", notice.severity(), notice.message());
+fn keep(message: AsyncMessage, heard: &mut VecDeque<Notification>) {
+    match message {
+        AsyncMessage::Notification(notification) => {
+            heard.push_back(notification);
+            heard.truncate(HEARD_MAX);
+        }
+        AsyncMessage::Notice(notice) => tracing::debug!("{}: {}", notice.severity(), notice.message()),
+        _other => {}
     }
 }

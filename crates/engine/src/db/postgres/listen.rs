@@ -4,15 +4,15 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-use postgres::fallible_iterator::FallibleIterator;
-
 use super::announce::notify;
+use super::client::Client;
 use super::error::from_postgres;
 use super::open::lead;
 use super::session::Sessions;
 use crate::error::{Error, Result, Unavailable};
 use crate::signal::{Hints, Signals};
 
+const LISTENING: &str = "listen for changes";
 /// How long one wait for a notification is: an end is heard between two.
 const TICK: Duration = Duration::from_millis(250);
 /// How often a listening connection is asked for the time, which also shows that it is alive.
@@ -28,7 +28,7 @@ const ECHO: &str = "echo";
 /// The handle of the thread. Dropping it ends it.
 pub(super) struct Ear {
     /// Dropping it is the sign. Nobody waits for the thread: it keeps nothing but its connection, and ends
-    /// within a tick.
+    /// within a tick, or when it has connected or no server has answered in its time.
     _end: Sender<()>,
 }
 
@@ -38,7 +38,7 @@ impl Ear {
         std::thread::Builder::new()
             .name("windlass-ear".to_owned())
             .spawn(move || serve(&sessions, &signals, &ended))
-            .map_err(|error| Error::internal("listen for changes", error.to_string()))?;
+            .map_err(|error| Error::internal(LISTENING, error.to_string()))?;
         Ok(Ear { _end: end })
     }
 }
@@ -104,8 +104,9 @@ fn listen(
     ended: &Receiver<()>,
     is_failing: &mut bool,
 ) -> Result<Ended> {
-    let failed = |error: postgres::Error| from_postgres("listen for changes", &error);
-    let mut client = sessions.address.config().connect(sessions.address.tls()).map_err(failed)?;
+    let failed = |error: postgres::Error| from_postgres(LISTENING, &error);
+    let mut client =
+        Client::connect(&sessions.address).map_err(|error| error.of(LISTENING, &sessions.address))?;
     let channel = sessions.channel();
     // The schema's name needs no quotes within.
     client.batch_execute(&format!("LISTEN \"{channel}\"")).map_err(failed)?;
@@ -117,13 +118,13 @@ fn listen(
     let mut asked_ms = began_ms;
     let mut hears = false;
     loop {
-        let heard = client.notifications().timeout_iter(TICK).next().map_err(failed)?;
+        let heard = client.hear(TICK).map_err(failed)?;
         if let Some(notification) = heard {
             hears = true;
             signals.publish(meant(notification.payload(), &sessions.sender));
         } else if client.is_closed() {
             let reason = Unavailable::Unreachable("the connection was closed".to_owned());
-            return Err(Error::unavailable("listen for changes", reason));
+            return Err(Error::unavailable(LISTENING, reason));
         }
         if !matches!(ended.try_recv(), Err(std::sync::mpsc::TryRecvError::Empty)) {
             return Ok(Ended::Told);

@@ -1,7 +1,7 @@
 //! Opens a database on a server: what it is, what it allows, and its tables.
 
 use super::beginning::{IsAsynchronous, Purpose};
-use super::client::{Client, Unconnected};
+use super::client::Client;
 use super::connection::PostgresConnection;
 use super::error::from_postgres;
 use super::prepared::Naming;
@@ -20,13 +20,7 @@ const MIGRATION_LOCK: i64 = 0x0077_696e_646c_6173;
 /// Connects, checks the server, and brings the tables to the version that this program knows.
 pub(super) fn open(address: &PostgresAddress, options: &PostgresOptions) -> Result<Sessions> {
     // The pool would only say that it waited in vain: the first connection is made by hand.
-    let mut client = Client::connect(address).map_err(|error| match error {
-        Unconnected::Server(error) => Error::unavailable(OPENING, address.explain(&error)),
-        Unconnected::Silent(waited) => Error::unavailable(OPENING, address.silent(waited)),
-        Unconnected::Machine(error) => {
-            Error::unavailable(OPENING, Unavailable::CannotOpen(error.to_string()))
-        }
-    })?;
+    let mut client = Client::connect(address).map_err(|error| error.of(OPENING, address))?;
     let is_asynchronous = check_server(&mut client)?;
     lead(&options.clock, |question| client.query_typed(question, &[]))?;
     drop(client);

@@ -23,14 +23,13 @@ const KEEPALIVES_COUNT: u32 = 3;
 /// What the server calls this client in its lists.
 const APPLICATION_NAME: &str = "windlass";
 
-/// Everything but the user, the database and the password.
+/// Everything but the servers, the user, the database and the password.
 pub(super) fn config(
     settings: &Settings,
     servers: &[Server],
     ssl_mode: SslMode,
 ) -> Result<Config, AddressError> {
     let mut config = Config::new();
-    put_servers(&mut config, servers);
     config.ssl_mode(ssl_mode_for(servers, ssl_mode)?);
     put_timeouts(&mut config, settings)?;
     config.target_session_attrs(session_attributes(settings, servers)?);
@@ -51,7 +50,9 @@ pub(super) fn config(
     Ok(config)
 }
 
-fn put_servers(config: &mut Config, servers: &[Server]) {
+/// The same at these servers.
+pub(super) fn at(config: &Config, servers: &[Server]) -> Config {
+    let mut config = config.clone();
     for server in servers {
         match &server.place {
             Place::Socket(folder) => config.host_path(folder),
@@ -64,6 +65,7 @@ fn put_servers(config: &mut Config, servers: &[Server]) {
         };
         config.port(server.port);
     }
+    config
 }
 
 /// As for libpq, `sslmode` says nothing of a socket. The client knows one mode for all servers.

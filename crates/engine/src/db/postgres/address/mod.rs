@@ -18,6 +18,9 @@ mod shown;
 mod tls;
 mod url;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 pub use error::AddressError;
@@ -35,10 +38,13 @@ const SCHEMA_MAX_BYTES: usize = 40;
 /// A database on a server, as a user names it. Shown, it has no password.
 #[derive(Clone)]
 pub struct PostgresAddress {
+    /// How to connect, but for the servers.
     config: tokio_postgres::Config,
     connector: MakeRustlsConnect,
     trust: Trust,
     servers: Vec<Server>,
+    /// Which of the servers took the last connection and said nothing.
+    are_silent: Arc<[AtomicBool]>,
     user: String,
     database: String,
     schema: String,
@@ -80,7 +86,18 @@ impl PostgresAddress {
         if let Some(password) = password {
             config.password(password);
         }
-        Ok(PostgresAddress { config, connector, trust, servers, user, database, schema, password_source })
+        let are_silent = servers.iter().map(|_server| AtomicBool::new(false)).collect();
+        Ok(PostgresAddress {
+            config,
+            connector,
+            trust,
+            servers,
+            are_silent,
+            user,
+            database,
+            schema,
+            password_source,
+        })
     }
 
     /// A URL as it may be shown, and typed again: without the password in it. One that is none is returned
@@ -129,12 +146,16 @@ impl PostgresAddress {
     /// How to connect, complete.
     #[must_use]
     pub fn config(&self) -> postgres::Config {
-        self.config.clone().into()
+        config::at(&self.config, &self.servers).into()
     }
 
-    /// The same for the asynchronous client.
-    pub(super) fn client_config(&self) -> &tokio_postgres::Config {
-        &self.config
+    /// The same for the asynchronous client, for each server by itself, and whether it was silent when it was last
+    /// connected to. Those are tried after the others: else each connection would wait for them once more.
+    pub(super) fn client_configs(&self) -> Vec<(tokio_postgres::Config, &AtomicBool)> {
+        let config_at = |server| config::at(&self.config, std::slice::from_ref(server));
+        let mut configs: Vec<_> = self.servers.iter().map(config_at).zip(&*self.are_silent).collect();
+        configs.sort_by_key(|(_config, is_silent)| is_silent.load(Ordering::Relaxed));
+        configs
     }
 
     /// How to encrypt. A clone for each connection costs next to nothing.
