@@ -6,6 +6,7 @@ mod costs;
 mod error;
 mod open;
 mod restore;
+mod room;
 mod statements;
 mod ticker;
 mod transaction;

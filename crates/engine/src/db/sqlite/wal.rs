@@ -9,6 +9,8 @@
 //! SQLite flushes the file only when nothing was added while it moved pages. Else whoever moves the rest waits for the
 //! flush of all of them. So the thread moves at once what was added, several times: each time it is less, until once
 //! nothing was.
+//!
+//! The same thread makes room in the log before commits use it (`room`).
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -21,6 +23,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 
 use super::open::{open_beside, wait_while_busy};
+use super::room::{self, Room};
 
 /// A log of so many pages is moved into the file: 12 MB. At SQLite's own 1,000 the pages that every transaction
 /// changes would be moved, and two flushes waited for, many times a second.
@@ -73,7 +76,8 @@ fn committed(wal: &rusqlite::hooks::Wal, pages: i32) -> rusqlite::Result<()> {
 pub(super) struct Wal {
     database: PathBuf,
     file: PathBuf,
-    /// Started when the log is long for the first time: most processes write little.
+    room: Room,
+    /// Started when there is something for it to do: most processes write little.
     checkpointer: Option<Checkpointer>,
     /// How long the log was when the thread was told; 0 when it was not since the log began.
     told_at_pages: i64,
@@ -102,7 +106,7 @@ enum Due {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Thread {
     Rests,
-    /// It was told to move pages, and is not done.
+    /// It was told to do something, and is not done.
     Moves,
 }
 
@@ -130,6 +134,7 @@ impl Wal {
             told_at_pages: 0,
             looked_at_ms: 0,
             is_huge: false,
+            room: Room::of(connection, LONG_PAGES),
         }
     }
 
@@ -148,8 +153,11 @@ impl Wal {
         match COMMITTED_PAGES.take() {
             // Nothing was written.
             0 => {}
-            // It may be longer than the one before when it is looked at next.
-            1..LONG_PAGES => self.told_at_pages = 0,
+            short @ 1..LONG_PAGES => {
+                // It may be longer than the one before when it is looked at next.
+                self.told_at_pages = 0;
+                self.keep_room(short);
+            }
             _long => {
                 if let Err(error) = self.keep_short(connection) {
                     tracing::debug!(%error, "the write-ahead log was not moved into the file");
@@ -162,6 +170,20 @@ impl Wal {
         self.checkpointer.as_ref().map_or(Thread::Rests, Checkpointer::does)
     }
 
+    /// Has the thread make room in a log of so many pages, when that is worth it.
+    fn keep_room(&mut self, pages: i64) {
+        if let Some(longer_pages) = self.room.after_commit(pages)
+            && self.thread() == Thread::Rests
+        {
+            self.room.made(longer_pages);
+            self.checkpointer().tell(Word::MakeRoom { pages: longer_pages });
+        }
+    }
+
+    fn checkpointer(&mut self) -> &Checkpointer {
+        self.checkpointer.get_or_insert_with(|| Checkpointer::start(&self.database))
+    }
+
     fn keep_short(&mut self, connection: &Connection) -> rusqlite::Result<()> {
         let pages = pages(connection)?;
         if pages.all < self.told_at_pages {
@@ -172,7 +194,7 @@ impl Wal {
             Due::Nothing => Ok(()),
             Due::Moving => {
                 self.told_at_pages = pages.all;
-                self.checkpointer.get_or_insert_with(|| Checkpointer::start(&self.database)).tell();
+                self.checkpointer().tell(Word::Move);
                 Ok(())
             }
             Due::Rest => move_pages(connection),
@@ -189,7 +211,10 @@ impl Wal {
         let emptied = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0));
         let _ignored = connection.busy_handler(Some(wait_while_busy));
         match emptied {
-            Ok(0_i64) => self.is_huge = false,
+            Ok(0_i64) => {
+                self.is_huge = false;
+                self.room.forget();
+            }
             Ok(_busy) => self.tell_of_huge(size(&self.file)),
             Err(error) => tracing::debug!(%error, "the write-ahead log was not cut off"),
         }
@@ -224,9 +249,18 @@ fn wait_for_readers(tries: i32) -> bool {
     tries < TRIES_MAX
 }
 
-/// The handle of a thread that moves pages when it is told to. Dropping it ends the thread.
+/// What the thread is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Word {
+    /// Pages are to be moved.
+    Move,
+    /// The log is to be made so long.
+    MakeRoom { pages: i64 },
+}
+
+/// The handle of a thread that does what it is told. Dropping it ends the thread.
 struct Checkpointer {
-    words: Option<SyncSender<()>>,
+    words: Option<SyncSender<Word>>,
     /// From the word on until it is done.
     is_moving: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -246,10 +280,10 @@ impl Checkpointer {
         Checkpointer { words: Some(words), is_moving, thread: thread.ok() }
     }
 
-    /// Has it move pages. Where there is no thread, nobody moves.
-    fn tell(&self) {
+    /// Where there is no thread, nobody does it.
+    fn tell(&self, word: Word) {
         self.is_moving.store(true, Ordering::Release);
-        if self.words.as_ref().is_none_or(|words| words.try_send(()).is_err()) {
+        if self.words.as_ref().is_none_or(|words| words.try_send(word).is_err()) {
             self.is_moving.store(false, Ordering::Release);
         }
     }
@@ -268,18 +302,29 @@ impl Drop for Checkpointer {
     }
 }
 
-fn serve_checkpoints(database: &Path, inbox: &Receiver<()>, is_moving: &AtomicBool) {
+fn serve_checkpoints(database: &Path, inbox: &Receiver<Word>, is_moving: &AtomicBool) {
     let mut connection = None;
-    while inbox.recv().is_ok() {
+    while let Ok(word) = inbox.recv() {
         if connection.is_none() {
             connection = open_beside(database)
-                .inspect_err(|error| tracing::debug!(%error, "no connection moves the write-ahead log"))
+                .inspect_err(|error| tracing::debug!(%error, "no connection looks after the write-ahead log"))
                 .ok();
         }
-        if let Some(Err(error)) = connection.as_ref().map(move_to_the_end) {
-            tracing::debug!(%error, "the write-ahead log was not moved into the file");
+        if let Some(Err(error)) = connection.as_ref().map(|connection| obey(word, connection, database)) {
+            tracing::debug!(%error, ?word, "the write-ahead log stays as it is");
         }
         is_moving.store(false, Ordering::Release);
+    }
+}
+
+fn obey(word: Word, connection: &Connection, database: &Path) -> rusqlite::Result<()> {
+    match word {
+        Word::Move => move_to_the_end(connection),
+        Word::MakeRoom { pages } => {
+            room::make(connection, &wal_of(database), pages)?;
+            // That flushes the log, and no commit waits for so much.
+            move_pages(connection)
+        }
     }
 }
 
