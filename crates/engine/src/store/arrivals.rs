@@ -11,7 +11,7 @@ use super::Store;
 use super::enqueue::{NewJob, WHAT, accept};
 use crate::db::Reach;
 use crate::db::queue::{Lead, Queue, answer, drop_all};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Unavailable};
 
 /// Jobs of one caller that go with others', at most; and the bytes of a payload.
 const JOBS_MAX: usize = 4;
@@ -78,21 +78,44 @@ impl Store {
 
     /// Accepts all parts in one transaction, or, when one of them is refused, each in its own.
     fn accept_parts(&self, jobs: &Arc<Vec<NewJob>>, parts: &[Range<usize>]) -> Vec<Result<Vec<i64>>> {
-        match self.accept_part(jobs, 0..jobs.len()) {
-            Ok(ids) => parts
-                .iter()
-                .map(|part| {
-                    let own = ids.get(part.clone()).map(<[i64]>::to_vec);
-                    own.ok_or_else(|| {
-                        Error::internal(WHAT, format!("{} ids for {} jobs", ids.len(), jobs.len()))
-                    })
-                })
-                .collect(),
-            // It may be known of none whether it was done; and what is wrong with the database concerns all.
-            Err(error @ Error::Unavailable { .. }) => vec![Err(error); parts.len()],
-            Err(error) if parts.len() == 1 => vec![Err(error)],
-            Err(_one_of_several) => parts.iter().map(|part| self.accept_part(jobs, part.clone())).collect(),
+        if let [part] = parts {
+            return vec![self.accept_part(jobs, part.clone())];
         }
+        match self.accept_all(jobs) {
+            Ok(ids) => {
+                parts.iter().map(|part| Ok(ids.get(part.clone()).unwrap_or_default().to_vec())).collect()
+            }
+            Err(error) if concerns_all(&error) => vec![Err(error); parts.len()],
+            Err(_one_of_several) => self.accept_each(jobs, parts),
+        }
+    }
+
+    /// Accepts each part in a transaction of its own, until something is wrong with the database: to try it may take long,
+    /// and all wait.
+    fn accept_each(&self, jobs: &Arc<Vec<NewJob>>, parts: &[Range<usize>]) -> Vec<Result<Vec<i64>>> {
+        let mut everybodys = None;
+        let accept = |part: &Range<usize>| {
+            if let Some(error) = &everybodys {
+                return Err(Error::clone(error));
+            }
+            let accepted = self.accept_part(jobs, part.clone());
+            everybodys = accepted.as_ref().err().filter(|error| concerns_all(error)).cloned();
+            accepted
+        };
+        parts.iter().map(accept).collect()
+    }
+
+    /// Accepts all jobs in one transaction; returns an id for each of them.
+    fn accept_all(&self, jobs: &Arc<Vec<NewJob>>) -> Result<Vec<i64>> {
+        let (jobs, clock) = (Arc::clone(jobs), self.clock.clone());
+        self.write(WHAT, move |connection| {
+            let ids = accept(connection, &jobs, clock.now_ms())?;
+            if ids.len() == jobs.len() {
+                return Ok(ids);
+            }
+            // Somebody's trigger leaves rows out, and nobody knows whose.
+            Err(Error::internal(WHAT, format!("{} ids for {} jobs", ids.len(), jobs.len())))
+        })
     }
 
     fn accept_part(&self, jobs: &Arc<Vec<NewJob>>, part: Range<usize>) -> Result<Vec<i64>> {
@@ -103,112 +126,18 @@ impl Store {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-
-    use std::collections::HashSet;
-    use std::thread::{JoinHandle, yield_now};
-    use std::time::{Duration, Instant};
-
-    use windlass_test_server::Schema;
-
-    use super::*;
-    use crate::db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
-    use crate::random::Random;
-
-    fn open(schema: &Schema) -> Store {
-        let address = PostgresAddress::parse(&schema.url(), &|_variable| None).unwrap();
-        let options = PostgresOptions::default();
-        let database = PostgresDatabase::open(&address, &options).unwrap();
-        Store::new(Arc::new(database), options.clock, Random::from_seed(7))
-    }
-
-    fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-        let began = Instant::now();
-        while !is_so() {
-            assert!(began.elapsed() < Duration::from_secs(60), "{what} does not come");
-            yield_now();
+/// Whether an error says nothing of the jobs. Then it may be known of none whether it was done, and trying each by itself
+/// would come to the same.
+fn concerns_all(error: &Error) -> bool {
+    match error {
+        // A policy for the rows of a table may forbid some of them.
+        Error::Unavailable { reason: Unavailable::Forbidden(_), .. } => false,
+        Error::Unavailable { .. } => true,
+        Error::Conflict { .. } | Error::Invalid { .. } | Error::Internal { .. } | Error::NotFound { .. } => {
+            false
         }
-    }
-
-    fn enqueue(store: &Store, jobs: Vec<NewJob>) -> JoinHandle<Result<Vec<i64>>> {
-        let store = store.clone();
-        std::thread::spawn(move || store.enqueue(jobs))
-    }
-
-    /// Two jobs of a kind, which differ.
-    fn pair(kind: &str) -> Vec<NewJob> {
-        vec![NewJob::new(kind, "1"), NewJob::new(kind, "2")]
-    }
-
-    /// What callers get who come while one of them waits for somebody that has locked the table.
-    fn all_at_once(schema: &Schema, kinds: &[&str]) -> Vec<Result<Vec<i64>>> {
-        let store = open(schema);
-        let mut locker = schema.client();
-        locker.batch_execute("BEGIN; LOCK TABLE jobs").unwrap();
-        let callers: Vec<_> = kinds.iter().map(|kind| enqueue(&store, pair(kind))).collect();
-        until("somebody", || store.arrivals.queue.inside() == kinds.len());
-        locker.batch_execute("COMMIT").unwrap();
-        callers.into_iter().map(|caller| caller.join().unwrap()).collect()
-    }
-
-    #[test]
-    fn who_comes_while_others_are_accepted_goes_with_the_next_and_gets_its_own_ids() {
-        const KINDS: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
-        let schema = Schema::new();
-        open(&schema);
-        let accepted = all_at_once(&schema, &KINDS);
-        let mut client = schema.client();
-        for (kind, ids) in KINDS.into_iter().zip(accepted) {
-            let rows = client
-                .query("SELECT kind, payload FROM jobs WHERE id = ANY ($1) ORDER BY id", &[&ids.unwrap()]);
-            let rows: Vec<(String, String)> =
-                rows.unwrap().iter().map(|row| (row.get(0), row.get(1))).collect();
-            assert_eq!(rows, [(kind.to_owned(), "1".to_owned()), (kind.to_owned(), "2".to_owned())]);
-        }
-        let transactions = client.query("SELECT DISTINCT CAST(xmin AS TEXT) FROM jobs", &[]).unwrap();
-        assert!(transactions.len() <= 3, "{} for eight: the first, and all others", transactions.len());
-    }
-
-    #[test]
-    fn of_several_that_go_together_one_fails_alone() {
-        let schema = Schema::new();
-        open(&schema);
-        schema
-            .client()
-            .batch_execute(
-                "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
-                 $$BEGIN RAISE check_violation USING MESSAGE = 'not this one'; END$$;
-                 CREATE TRIGGER refuses BEFORE INSERT ON jobs FOR EACH ROW
-                 WHEN (new.kind = 'bad') EXECUTE FUNCTION refuse()",
-            )
-            .unwrap();
-        let accepted = all_at_once(&schema, &["good", "good", "bad", "good", "good"]);
-        let refused: Vec<usize> = (0..accepted.len()).filter(|place| accepted[*place].is_err()).collect();
-        assert_eq!(refused, [2], "{accepted:?}");
-        let ids: HashSet<i64> = accepted.into_iter().flatten().flatten().collect();
-        assert_eq!(ids.len(), 8, "each has its own");
-    }
-
-    /// Somebody holds its key in a transaction that does not end.
-    #[test]
-    fn who_waits_for_a_key_holds_nobody_up() {
-        let schema = Schema::new();
-        let store = open(&schema);
-        let mut holder = schema.client();
-        holder.batch_execute("BEGIN; INSERT INTO jobs (kind, unique_key) VALUES ('held', 'k')").unwrap();
-        let waits =
-            enqueue(&store, vec![NewJob { unique_key: Some("k".to_owned()), ..NewJob::new("a", "1") }]);
-        let holder_pid: i32 = holder.query_one("SELECT pg_backend_pid()", &[]).unwrap().get(0);
-        let waiting = "SELECT count(*) FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid))";
-        let mut observer = schema.client();
-        until("the one with the key", || {
-            observer.query_one(waiting, &[&holder_pid]).unwrap().get::<_, i64>(0) > 0
-        });
-        assert_eq!(store.enqueue(pair("b")).unwrap().len(), 2);
-        assert!(!waits.is_finished());
-        holder.batch_execute("ROLLBACK").unwrap();
-        assert_eq!(waits.join().unwrap().unwrap().len(), 1);
     }
 }
+
+#[cfg(all(test, feature = "postgres"))]
+mod tests;
