@@ -239,6 +239,8 @@ impl Wire {
     ) -> Result<T, Error> {
         let Some(Beginning::Waits(text)) = &mut self.beginning else { return self.carry(work) };
         let text = std::mem::take(text);
+        // Also when the work panics: then there is something to end.
+        self.beginning = Some(Beginning::Failed);
         let mut answer = Beginning::Failed;
         let begin = async {
             answer = Beginning::Answered(inner.simple_query(&text).await?);
@@ -309,5 +311,47 @@ fn keep(message: AsyncMessage, heard: &mut VecDeque<Notification>) {
         }
         AsyncMessage::Notice(notice) => tracing::debug!("{}: {}", notice.severity(), notice.message()),
         _other => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use postgres::types::{IsNull, to_sql_checked};
+    use windlass_test_server::SharedServer;
+
+    use super::*;
+
+    /// A value that can't be sent.
+    #[derive(Debug)]
+    struct Panics;
+
+    impl ToSql for Panics {
+        fn to_sql(
+            &self,
+            _kind: &Type,
+            _out: &mut postgres::types::private::BytesMut,
+        ) -> Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
+            panic!("in the middle of a message")
+        }
+
+        fn accepts(_kind: &Type) -> bool {
+            true
+        }
+
+        to_sql_checked!();
+    }
+
+    #[test]
+    fn a_beginning_is_sent_also_when_the_statement_that_goes_with_it_panics() {
+        let address = PostgresAddress::parse(SharedServer::get().url(), &|_name| None).unwrap();
+        let Ok(mut client) = Client::connect(&address) else { panic!("a server") };
+        client.begin("BEGIN".to_owned());
+        let sent = AssertUnwindSafe(|| client.execute_typed("SELECT $1", &[(&Panics, Type::TEXT)]));
+        assert!(catch_unwind(sent).is_err());
+        assert!(matches!(client.take_beginning(), Some(Beginning::Failed)), "there is something to end");
     }
 }
