@@ -277,6 +277,37 @@ fn the_names_of_a_session_are_free_again_when_another_connection_has_met_a_poole
     assert_eq!(kept(&database), BTreeMap::new());
 }
 
+/// A statement is closed on the server when there is no room for it any more, and that may be in a transaction that finds
+/// out that its session is another one's.
+#[test]
+fn a_statement_of_another_process_with_the_same_name_is_never_closed() {
+    let schema = Schema::new();
+    let (_pooler, url) = behind_a_pooler(&schema);
+    let database = open_at(&url);
+    let texts: Vec<&'static str> =
+        (0..=128).map(|number| &*format!("SELECT CAST({number} AS BIGINT)").leak()).collect();
+    let use_twice = |texts: &[&'static str]| {
+        let mut read = |connection: &mut dyn Connection| {
+            let mut uses = texts.iter().flat_map(|sql| [sql, sql]);
+            uses.try_for_each(|sql| one(connection, sql, &[], |row| row.integer(0)).map(drop))
+        };
+        database.read(&mut read).unwrap();
+    };
+    use_twice(&texts[..128]);
+    let (at_pooler, _schema) = url.split_once('?').unwrap();
+    let mut other = postgres::Client::connect(at_pooler, postgres::NoTls).unwrap();
+    let marked =
+        format!("DEALLOCATE ALL; {} SELECT set_config('windlass.session', 'another', false)", others_names());
+    other.batch_execute(&marked).unwrap();
+    use_twice(&texts[128..]);
+    let count = "SELECT count(*) FROM pg_prepared_statements";
+    let counted = other.simple_query(count).unwrap().into_iter().find_map(|message| match message {
+        postgres::SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
+        _no_row => None,
+    });
+    assert_eq!(counted, Some(NAMES_MAX.to_string()), "all of the other's are there");
+}
+
 /// Says to a test process which of the two it is, where they find each other, and where the pooler is.
 const ONE_OF_TWO: &str = "WINDLASS_TEST_ONE_OF_TWO";
 

@@ -31,6 +31,8 @@ pub(super) enum Naming {
 /// What a connection knows of its statements.
 pub(super) struct Prepared {
     texts: HashMap<&'static str, Known>,
+    /// What there was no room for. Dropping one closes it on the server, in whatever session comes next.
+    leaving: Vec<Statement>,
     /// Counts uses, to tell which was the last.
     uses: u64,
     /// What plans were made for.
@@ -54,6 +56,7 @@ impl Prepared {
     pub(super) fn new(schema: &str) -> Prepared {
         Prepared {
             texts: HashMap::new(),
+            leaving: Vec::new(),
             uses: 0,
             sizes: Sizes::default(),
             question: Sizes::question(schema),
@@ -70,7 +73,7 @@ impl Prepared {
     }
 
     /// The statement of a text, which is prepared when it is used for the second time. `None`: it is to be run
-    /// without a name. Forgotten statements are closed on the server, before anything else of this transaction.
+    /// without a name.
     ///
     /// # Errors
     /// The server's.
@@ -82,6 +85,9 @@ impl Prepared {
         types: &[Type],
     ) -> Result<Option<Statement>, postgres::Error> {
         self.look(client, sql)?;
+        if client.has_begun() {
+            self.close_leaving();
+        }
         let Some(known) = self.note(sql) else { return Ok(None) };
         match &known.statement {
             Some(statement) if fits(statement.params(), types) => {}
@@ -107,12 +113,19 @@ impl Prepared {
     /// Closes every statement on the server, before anything else of this transaction. To be called only in the
     /// session that prepared them.
     pub(super) fn forget(&mut self) {
+        self.close_leaving();
         self.texts.values_mut().for_each(|known| known.statement = None);
+    }
+
+    /// Closes on the server what there was no room for. To be called only in the session that prepared it: where the
+    /// transaction has not begun that is not known yet.
+    pub(super) fn close_leaving(&mut self) {
+        self.leaving.clear();
     }
 
     /// Whether the server keeps statements for this connection.
     pub(super) fn is_empty(&self) -> bool {
-        self.texts.values().all(|known| known.statement.is_none())
+        self.leaving.is_empty() && self.texts.values().all(|known| known.statement.is_none())
     }
 
     /// Notes a use of a text; `None` at the first.
@@ -132,9 +145,8 @@ impl Prepared {
             return;
         }
         let oldest = self.texts.iter().min_by_key(|(_sql, known)| known.last_use).map(|(sql, _known)| *sql);
-        if let Some(sql) = oldest {
-            self.texts.remove(sql);
-        }
+        let left = oldest.and_then(|sql| self.texts.remove(sql));
+        self.leaving.extend(left.and_then(|known| known.statement));
     }
 }
 

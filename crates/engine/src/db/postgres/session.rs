@@ -188,7 +188,7 @@ impl Sessions {
                 let answer = Answer::of(&messages);
                 match naming {
                     // Else it would have failed.
-                    Naming::Named => {}
+                    Naming::Named => session.prepared.close_leaving(),
                     Naming::Unnamed => self.learn(session, answer.session.as_deref()),
                 }
                 Some(answer)
