@@ -9,11 +9,12 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{TryRecvError, channel};
 use std::time::{Duration, Instant};
 
 use windlass_engine::db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
 use windlass_engine::db::{Connection, Database, Question, Value, all, one};
-use windlass_engine::{Clock, Random, Store};
+use windlass_engine::{Clock, Error, Random, Store, Unavailable};
 use windlass_test_server::{Pooler, Schema, SharedServer};
 
 /// What these tests run again and again.
@@ -301,11 +302,54 @@ fn a_statement_of_another_process_with_the_same_name_is_never_closed() {
     other.batch_execute(&marked).unwrap();
     use_twice(&texts[128..]);
     let count = "SELECT count(*) FROM pg_prepared_statements";
-    let counted = other.simple_query(count).unwrap().into_iter().find_map(|message| match message {
-        postgres::SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
-        _no_row => None,
+    let counted = other.simple_query(count).unwrap().into_iter().find_map(|message| {
+        let postgres::SimpleQueryMessage::Row(row) = message else { return None };
+        row.get(0).map(str::to_owned)
     });
     assert_eq!(counted, Some(NAMES_MAX.to_string()), "all of the other's are there");
+}
+
+/// A beginning that is cancelled at its first moment fails before there is a transaction, and what was sent with it is run
+/// by itself.
+#[test]
+fn who_is_told_that_nothing_was_done_finds_nothing_done_whenever_it_is_cancelled() {
+    let schema = Schema::new();
+    let database = open(&schema);
+    let table = format!("\"{}\".done", schema.name());
+    let mut client = schema.client();
+    client.batch_execute(&format!("CREATE TABLE {table} (number BIGINT)")).unwrap();
+    let cancel = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity, generate_series(1, 20)
+                  WHERE query LIKE '%windlass.tells%' AND pid <> pg_backend_pid() AND query LIKE $1";
+    let insert: &'static str = format!("INSERT INTO {table} VALUES ($1)").leak();
+    let mut canceller = schema.client();
+    let named = format!("%{}%", schema.name());
+    std::thread::scope(|scope| {
+        // Dropped also by a panic: then nobody cancels any more.
+        let (_goes_on, end) = channel::<()>();
+        scope.spawn(move || {
+            while matches!(end.try_recv(), Err(TryRecvError::Empty)) {
+                canceller.query(cancel, &[&named]).unwrap();
+            }
+        });
+        let began = Instant::now();
+        for number in 0_i64.. {
+            let insert = move |connection: &mut dyn Connection| {
+                connection.execute(insert, &[number.into()]).map(|_rows| ())
+            };
+            let written = database.write("insert", Box::new(insert));
+            let count = format!("SELECT count(*) FROM {table} WHERE number = $1");
+            let is_done = client.query_one(&count, &[&number]).unwrap().get::<_, i64>(0) == 1;
+            let is_unknown = |error: &Error| {
+                matches!(error, Error::Unavailable { reason: Unavailable::CommitUnknown, .. })
+            };
+            match written {
+                Ok(()) => assert!(is_done),
+                Err(error) if is_unknown(&error) && is_done => break,
+                Err(error) => assert!(!is_done || is_unknown(&error), "{number} is there: {error}"),
+            }
+            assert!(began.elapsed() < Duration::from_secs(60), "it was never cancelled at that moment");
+        }
+    });
 }
 
 /// Says to a test process which of the two it is, where they find each other, and where the pooler is.

@@ -12,7 +12,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::TryStreamExt;
-use futures_util::future::{try_join, try_join_all};
+use futures_util::future::{join, try_join_all};
+use postgres::error::SqlState;
 use postgres::types::{BorrowToSql, ToSql, Type};
 use postgres::{Error, Row, SimpleQueryMessage, Statement};
 use tokio::runtime::{Builder, Runtime};
@@ -20,6 +21,7 @@ use tokio::time::timeout;
 use tokio_postgres::{AsyncMessage, Config, Notification, RowStream};
 
 use super::PostgresAddress;
+use super::error::Failure;
 use crate::error::Unavailable;
 
 /// Notifications that are kept until somebody asks for them. Who listens does so all the time; a session behind a pooler
@@ -59,7 +61,11 @@ pub(super) enum Beginning {
     /// It is sent together with the next message, ahead of it.
     Waits(String),
     Answered(Vec<SimpleQueryMessage>),
+    /// The server runs nothing of what was sent with it.
     Failed,
+    /// It failed before there was a transaction, as when it is cancelled at that moment: the server may have run what was
+    /// sent with it, each statement by itself.
+    Missing,
 }
 
 /// Connects to one server, which has twice the time that the address gives: once for the network, for which the client
@@ -125,6 +131,11 @@ impl Client {
     /// Whether the server has said that a transaction has begun.
     pub(super) fn has_begun(&self) -> bool {
         matches!(self.wire.beginning, Some(Beginning::Answered(_)))
+    }
+
+    /// Whether the server ran statements by themselves, because their transaction had not begun.
+    pub(super) fn is_missing_its_beginning(&self) -> bool {
+        matches!(self.wire.beginning, Some(Beginning::Missing))
     }
 
     /// Whether something is to be sent ahead of the next message.
@@ -247,7 +258,17 @@ impl Wire {
             Ok(())
         };
         // Each sends when it is first looked at, in this order.
-        let done = self.carry(try_join(begin, work)).map(|((), done)| done);
+        let both = self.carry(async { Ok(join(begin, work).await) });
+        let done = match both {
+            Ok((Ok(()), done)) => done,
+            Ok((Err(error), done)) => {
+                if !is_taken_back(&done) {
+                    answer = Beginning::Missing;
+                }
+                Err(error)
+            }
+            Err(error) => Err(error),
+        };
         self.beginning = Some(answer);
         done
     }
@@ -284,6 +305,19 @@ impl Wire {
             }
         });
         runtime.block_on(async { timeout(longest, hearing).await.unwrap_or(Ok(None)) })
+    }
+}
+
+/// Whether the server refused what was sent behind a beginning that has failed, or is gone itself.
+fn is_taken_back<T>(done: &Result<T, Error>) -> bool {
+    match done {
+        Ok(_done) => false,
+        Err(error) => {
+            // It looks for a statement's name first, which another connection's session may not have.
+            let refusals = [&SqlState::IN_FAILED_SQL_TRANSACTION, &SqlState::INVALID_SQL_STATEMENT_NAME];
+            error.code().is_some_and(|code| refusals.contains(&code))
+                || Failure::of(error) == Failure::ConnectionLost
+        }
     }
 }
 

@@ -77,7 +77,13 @@ impl<'a> PostgresConnection<'a> {
     }
 
     fn fail(&mut self, sql: &str, error: &postgres::Error) -> Error {
-        let failure = if self.client.has_begun() { Failure::of(error) } else { Failure::of_beginning(error) };
+        let failure = if self.client.has_begun() {
+            Failure::of(error)
+        } else if self.client.is_missing_its_beginning() {
+            Failure::Alone
+        } else {
+            Failure::of_beginning(error)
+        };
         self.failure.get_or_insert(failure);
         from_postgres(summary(sql), error)
     }

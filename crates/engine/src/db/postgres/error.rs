@@ -21,6 +21,9 @@ pub(super) enum Failure {
     /// A prepared statement returned other columns when it was prepared: the tables have changed. Repeating it
     /// without names helps.
     StatementOutdated,
+    /// The transaction had not begun, and statements of it may have been run by themselves and kept. Repeating it might do
+    /// them twice.
+    Alone,
     /// Repeating it would give the same.
     Refused,
 }
@@ -88,6 +91,7 @@ pub(super) fn from_postgres(operation: &str, error: &postgres::Error) -> Error {
             | Failure::Standby
             | Failure::StatementLost
             | Failure::StatementOutdated
+            | Failure::Alone
             | Failure::Refused => Error::internal(operation, detail),
         };
     };

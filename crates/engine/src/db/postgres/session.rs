@@ -180,7 +180,7 @@ impl Sessions {
     pub(super) fn answer(&self, session: &mut Session, naming: Naming) -> Option<Answer> {
         match session.client.take_beginning()? {
             Beginning::Waits(_unsent) => None,
-            Beginning::Failed => {
+            Beginning::Failed | Beginning::Missing => {
                 session.discard();
                 Some(Answer::default())
             }

@@ -77,6 +77,7 @@ fn repeat<T>(
                 | Failure::StatementLost
                 | Failure::StatementOutdated
                 | Failure::Standby
+                | Failure::Alone
                 | Failure::Refused,
             )
             | None => return Err(error),
@@ -109,6 +110,9 @@ fn run(
                 None => Ok(hints),
             };
         }
+        (_, Some(Failure::Alone)) if purpose == Purpose::Write => {
+            Error::unavailable(name, Unavailable::CommitUnknown)
+        }
         // The server has taken the transaction back, whatever the operation made of it.
         (Ok(Ok(())), Some(_)) => Error::internal(name, "an error of the database was passed over"),
         // People are told what was tried, not which statement it came to.
@@ -125,7 +129,7 @@ fn run(
             session.discard();
         }
         Some(Failure::StatementOutdated | Failure::Standby | Failure::Stale) => session.discard(),
-        Some(Failure::Collision | Failure::ConnectionLost | Failure::Refused) | None => {}
+        Some(Failure::Collision | Failure::ConnectionLost | Failure::Alone | Failure::Refused) | None => {}
     }
     Err(Broken { error, failure })
 }
