@@ -107,7 +107,7 @@ pub trait Database: Send + Sync {
 
     /// Leaves `operation` to be run at the end of the next transaction of this process that hints at any of `wants`,
     /// and to be committed with it. What goes wrong in it does not hurt the others of that transaction, unless the
-    /// database takes all of that back: the disk is full or broken. `None` where each writes in a transaction of its own.
+    /// database takes all of that back: the disk is full or broken. `None` when nobody would run it: too many wait already.
     fn write_with_next(&self, wants: Hints, operation: WriteOperation) -> Option<Standing> {
         let _nobody_runs_it = (wants, operation);
         None

@@ -32,6 +32,9 @@ impl Statements {
 /// Statements that wait for a next one at most: they are kept in memory with their values.
 const WAITING_MAX: usize = 16;
 
+/// Begins what may be taken back by itself.
+const SAVEPOINT: &str = "SAVEPOINT apart";
+
 /// A statement that is to be sent together with others.
 struct Waiting<'a> {
     sql: &'static str,
@@ -110,6 +113,27 @@ impl<'a> PostgresConnection<'a> {
     /// The server's.
     pub(super) fn flush(&mut self) -> Result<()> {
         if self.waiting.is_empty() { Ok(()) } else { self.query_all(&mut []) }
+    }
+
+    /// Runs a part of the operation that is taken back by itself when it fails; the savepoint goes with its first
+    /// statement.
+    ///
+    /// # Errors
+    /// That of the part. When it can't be taken back by itself there is a [`PostgresConnection::failure`] as well.
+    pub(super) fn apart(&mut self, part: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        let hints = self.hints;
+        self.execute_with_next(SAVEPOINT, &[])?;
+        let done = part(self).and_then(|()| self.flush());
+        if done.is_err() {
+            self.hints = hints;
+            let is_sent = !self.waiting.iter().any(|waiting| waiting.sql == SAVEPOINT);
+            self.waiting.clear();
+            let failure = self.failure.take();
+            if is_sent && let Err(error) = self.client.batch_execute("ROLLBACK TO SAVEPOINT apart") {
+                self.failure = failure.or_else(|| Some(Failure::of(&error)));
+            }
+        }
+        done
     }
 
     /// Sends statements together; returns the rows of each.
