@@ -8,13 +8,13 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use support::{new_worker, noop, request};
+use support::noop;
+use support::standing::{everything, ids, soon_ms, statuses};
 use windlass_engine::db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
 use windlass_engine::db::{Connection, Database, WriteOperation, one};
 use windlass_engine::error::Unavailable;
 use windlass_engine::executor::{Attempt, Handlers, Worker, WorkerOptions};
 use windlass_engine::signal::Hints;
-use windlass_engine::store::{ClaimRequest, Claims, Scope};
 use windlass_engine::transition::Outcome;
 use windlass_engine::{Clock, Error, JobStatus, Random, Result, Store};
 use windlass_test_server::Schema;
@@ -38,34 +38,15 @@ impl Server {
         let store = Store::new(shared, options.clock.clone(), Random::from_seed(1));
         Server { schema, database, store, clock: options.clock }
     }
-
-    fn everything(&self, limit: usize) -> ClaimRequest {
-        request(self.store.register_worker(new_worker()).unwrap(), Scope::Everything, limit)
-    }
-
-    fn soon_ms(&self) -> i64 {
-        self.clock.monotonic_ms() + 1_000_000
-    }
-
-    fn statuses(&self, job_ids: &[i64]) -> Vec<JobStatus> {
-        job_ids.iter().map(|id| self.store.job(*id).unwrap().status).collect()
-    }
-}
-
-fn ids(claims: Claims) -> Vec<i64> {
-    match claims {
-        Claims::Jobs(jobs) => jobs.iter().map(|job| job.id).collect(),
-        Claims::Fenced => panic!("fenced"),
-    }
 }
 
 #[test]
 fn a_standing_claim_is_committed_with_the_jobs_that_it_takes() {
     let server = Server::new();
-    let claim = server.store.claim_with_next(server.everything(2), server.soon_ms()).unwrap();
+    let claim = server.store.claim_with_next(everything(&server.store, 2), soon_ms(&server.clock)).unwrap();
     let jobs = server.store.enqueue(vec![noop(); 3]).unwrap();
     use JobStatus::{Pending, Running};
-    assert_eq!(server.statuses(&jobs), [Running, Running, Pending]);
+    assert_eq!(statuses(&server.store, &jobs), [Running, Running, Pending]);
     assert_eq!(server.database.standing(), 0);
     assert_eq!(ids(claim.take_back().unwrap().unwrap()), jobs[..2]);
     let sql = "SELECT count(DISTINCT started_at) FROM jobs WHERE status = 'RUNNING'";
@@ -124,11 +105,11 @@ fn who_has_an_operation_run_does_not_wait_long_for_what_it_waits_for() {
     let standing = server.database.write_with_next(Hints::PENDING, waits).unwrap();
     server.store.enqueue(vec![noop()]).unwrap();
     assert_eq!(standing.take_back(), Some(Ok(())));
-    let claim = server.store.claim_with_next(server.everything(9), server.soon_ms()).unwrap();
+    let claim = server.store.claim_with_next(everything(&server.store, 9), soon_ms(&server.clock)).unwrap();
     let mut locker = server.schema.client();
     locker.batch_execute("BEGIN; SELECT * FROM workers FOR UPDATE").unwrap();
     let jobs = server.store.enqueue(vec![noop()]).unwrap();
-    assert_eq!(server.statuses(&jobs), [JobStatus::Pending]);
+    assert_eq!(statuses(&server.store, &jobs), [JobStatus::Pending]);
     assert!(matches!(claim.take_back(), Some(Err(Error::Unavailable { reason: Unavailable::Locked, .. }))));
     locker.batch_execute("COMMIT").unwrap();
 }
@@ -141,7 +122,7 @@ fn a_connection_that_is_lost_meanwhile_is_nobodys_error_but_its_own() {
     let standing = server.database.write_with_next(Hints::PENDING, operation).unwrap();
     let jobs = server.store.enqueue(vec![noop()]).unwrap();
     assert!(has_run.load(Ordering::Relaxed) && standing.take_back().unwrap().is_err());
-    assert_eq!(server.statuses(&jobs), [JobStatus::Pending]);
+    assert_eq!(statuses(&server.store, &jobs), [JobStatus::Pending]);
     let rows = server.schema.client().query_one("SELECT count(*) FROM jobs", &[]).unwrap();
     assert_eq!(rows.get::<_, i64>(0), 1, "the transaction was run once more");
 }
@@ -171,7 +152,7 @@ fn a_commit_that_fails_is_no_claim() {
         )
         .unwrap();
     let jobs = server.store.enqueue(vec![noop()]).unwrap();
-    let claim = server.store.claim_with_next(server.everything(9), server.soon_ms()).unwrap();
+    let claim = server.store.claim_with_next(everything(&server.store, 9), soon_ms(&server.clock)).unwrap();
     let fail = Box::new(|connection: &mut dyn Connection| {
         connection.execute("INSERT INTO children VALUES (1)", &[])?;
         connection.hint(Hints::PENDING);
@@ -179,7 +160,7 @@ fn a_commit_that_fails_is_no_claim() {
     });
     assert!(server.database.write("fail when it is committed", fail).is_err());
     assert!(claim.take_back().unwrap().is_err());
-    assert_eq!(server.statuses(&jobs), [JobStatus::Pending]);
+    assert_eq!(statuses(&server.store, &jobs), [JobStatus::Pending]);
 }
 
 #[test]
@@ -201,10 +182,10 @@ fn a_job_that_comes_to_an_idle_worker_is_claimed_when_it_is_acknowledged() {
             std::thread::yield_now();
         }
         let jobs = server.store.enqueue(vec![noop()]).unwrap();
-        assert_eq!(server.statuses(&jobs), [JobStatus::Running], "when it is acknowledged");
+        assert_eq!(statuses(&server.store, &jobs), [JobStatus::Running], "when it is acknowledged");
         has_begun.recv_timeout(PATIENCE).unwrap();
         end.send(()).unwrap();
-        while server.statuses(&jobs) != [JobStatus::Successful] {
+        while statuses(&server.store, &jobs) != [JobStatus::Successful] {
             assert!(began.elapsed() < PATIENCE);
             std::thread::yield_now();
         }

@@ -7,13 +7,14 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use support::{new_worker, noop, request};
+use support::noop;
+use support::standing::{everything, ids, soon_ms, statuses};
 use windlass_engine::db::sqlite::{SqliteDatabase, SqliteOptions};
 use windlass_engine::db::{Connection, Database, WriteOperation};
 use windlass_engine::error::Unavailable;
 use windlass_engine::executor::{Attempt, Handlers, Worker, WorkerOptions};
 use windlass_engine::signal::Hints;
-use windlass_engine::store::{ClaimRequest, Claims, Scope};
+use windlass_engine::store::Claims;
 use windlass_engine::transition::Outcome;
 use windlass_engine::{Clock, Error, JobStatus, Random, Result, Store};
 
@@ -36,31 +37,12 @@ impl File {
         let store = Store::new(shared, clock.clone(), Random::from_seed(1));
         File { database, store, clock, _folder: folder }
     }
-
-    fn everything(&self, limit: usize) -> ClaimRequest {
-        request(self.store.register_worker(new_worker()).unwrap(), Scope::Everything, limit)
-    }
-
-    fn soon_ms(&self) -> i64 {
-        self.clock.monotonic_ms() + 1_000_000
-    }
-
-    fn statuses(&self, job_ids: &[i64]) -> Vec<JobStatus> {
-        job_ids.iter().map(|id| self.store.job(*id).unwrap().status).collect()
-    }
-}
-
-fn ids(claims: Claims) -> Vec<i64> {
-    match claims {
-        Claims::Jobs(jobs) => jobs.iter().map(|job| job.id).collect(),
-        Claims::Fenced => panic!("fenced"),
-    }
 }
 
 #[test]
 fn a_standing_claim_is_committed_with_the_jobs_that_it_takes() {
     let file = File::new();
-    let claim = file.store.claim_with_next(file.everything(2), file.soon_ms()).unwrap();
+    let claim = file.store.claim_with_next(everything(&file.store, 2), soon_ms(&file.clock)).unwrap();
     assert_eq!(file.database.standing(), 1);
     let other = Box::new(|connection: &mut dyn Connection| {
         connection.hint(Hints::DUE | Hints::PROGRESS);
@@ -72,7 +54,7 @@ fn a_standing_claim_is_committed_with_the_jobs_that_it_takes() {
     let jobs = file.store.enqueue(vec![noop(); 3]).unwrap();
     assert_eq!(file.database.commits() - before, 1);
     use JobStatus::{Pending, Running};
-    assert_eq!(file.statuses(&jobs), [Running, Running, Pending]);
+    assert_eq!(statuses(&file.store, &jobs), [Running, Running, Pending]);
     assert_eq!(file.database.standing(), 0);
     assert_eq!(ids(claim.take_back().unwrap().unwrap()), jobs[..2]);
     assert_eq!(file.store.check().unwrap(), []);
@@ -81,23 +63,23 @@ fn a_standing_claim_is_committed_with_the_jobs_that_it_takes() {
 #[test]
 fn a_claim_that_was_taken_back_or_came_too_late_takes_nothing() {
     let file = File::new();
-    let taken_back = file.store.claim_with_next(file.everything(9), file.soon_ms()).unwrap();
+    let taken_back = file.store.claim_with_next(everything(&file.store, 9), soon_ms(&file.clock)).unwrap();
     assert!(taken_back.take_back().is_none());
-    drop(file.store.claim_with_next(file.everything(9), file.soon_ms()).unwrap());
-    let late = file.store.claim_with_next(file.everything(9), file.clock.monotonic_ms()).unwrap();
+    drop(file.store.claim_with_next(everything(&file.store, 9), soon_ms(&file.clock)).unwrap());
+    let late = file.store.claim_with_next(everything(&file.store, 9), file.clock.monotonic_ms()).unwrap();
     let jobs = file.store.enqueue(vec![noop()]).unwrap();
-    assert_eq!(file.statuses(&jobs), [JobStatus::Pending]);
+    assert_eq!(statuses(&file.store, &jobs), [JobStatus::Pending]);
     assert!(ids(late.take_back().unwrap().unwrap()).is_empty());
 }
 
 #[test]
 fn the_claim_of_a_worker_that_lost_its_lease_takes_nothing() {
     let file = File::new();
-    let request = file.everything(9);
-    let claim = file.store.claim_with_next(request.clone(), file.soon_ms()).unwrap();
+    let request = everything(&file.store, 9);
+    let claim = file.store.claim_with_next(request.clone(), soon_ms(&file.clock)).unwrap();
     file.store.set_worker_status(request.worker_id, windlass_engine::WorkerStatus::Stopped).unwrap();
     let jobs = file.store.enqueue(vec![noop()]).unwrap();
-    assert_eq!(file.statuses(&jobs), [JobStatus::Pending]);
+    assert_eq!(statuses(&file.store, &jobs), [JobStatus::Pending]);
     assert_eq!(claim.take_back().unwrap().unwrap(), Claims::Fenced);
 }
 
@@ -153,7 +135,7 @@ fn a_commit_that_fails_is_no_claim() {
     )
     .unwrap();
     let jobs = file.store.enqueue(vec![noop()]).unwrap();
-    let claim = file.store.claim_with_next(file.everything(9), file.soon_ms()).unwrap();
+    let claim = file.store.claim_with_next(everything(&file.store, 9), soon_ms(&file.clock)).unwrap();
     let refused = file.database.write(
         "fail when it is committed",
         Box::new(|connection| {
@@ -163,8 +145,8 @@ fn a_commit_that_fails_is_no_claim() {
         }),
     );
     assert!(refused.is_err() && claim.take_back().unwrap().is_err());
-    assert_eq!(file.statuses(&jobs), [JobStatus::Pending]);
-    let claim = file.store.claim_with_next(file.everything(9), file.soon_ms()).unwrap();
+    assert_eq!(statuses(&file.store, &jobs), [JobStatus::Pending]);
+    let claim = file.store.claim_with_next(everything(&file.store, 9), soon_ms(&file.clock)).unwrap();
     let others = file.store.enqueue(vec![noop()]).unwrap();
     assert_eq!(
         ids(claim.take_back().unwrap().unwrap()),
@@ -189,7 +171,7 @@ fn a_disk_that_is_full_is_told_to_all_of_the_transaction_and_to_nobody_after_the
     assert!(matches!(refused, Error::Unavailable { reason: Unavailable::DiskFull, .. }), "{refused:?}");
     assert!(standing.take_back().unwrap().is_err());
     let jobs = file.store.enqueue(vec![noop()]).unwrap();
-    assert_eq!(file.statuses(&jobs), [JobStatus::Pending]);
+    assert_eq!(statuses(&file.store, &jobs), [JobStatus::Pending]);
     assert_eq!(file.store.check().unwrap(), []);
 }
 
@@ -217,7 +199,7 @@ fn a_job_that_comes_to_an_idle_worker_needs_no_commit_to_start() {
             std::thread::yield_now();
         }
         let jobs = file.store.enqueue(vec![noop()]).unwrap();
-        assert_eq!(file.statuses(&jobs), [JobStatus::Running], "when it is acknowledged");
+        assert_eq!(statuses(&file.store, &jobs), [JobStatus::Running], "when it is acknowledged");
         has_begun.recv_timeout(PATIENCE).unwrap();
         assert_eq!(file.database.standing(), 0, "it is not idle");
         let second = file.store.enqueue(vec![noop()]).unwrap();
@@ -226,8 +208,8 @@ fn a_job_that_comes_to_an_idle_worker_needs_no_commit_to_start() {
             end.send(()).unwrap();
         }
         let ends = [jobs[0], second[0]];
-        while file.statuses(&ends) != [JobStatus::Successful; 2] {
-            assert!(began.elapsed() < PATIENCE, "{:?}", file.statuses(&ends));
+        while statuses(&file.store, &ends) != [JobStatus::Successful; 2] {
+            assert!(began.elapsed() < PATIENCE, "{:?}", statuses(&file.store, &ends));
             std::thread::yield_now();
         }
     }
@@ -236,5 +218,5 @@ fn a_job_that_comes_to_an_idle_worker_needs_no_commit_to_start() {
     assert_eq!(file.database.standing(), 0, "who ends leaves no claim behind");
     assert_eq!(file.store.check().unwrap(), []);
     let jobs = file.store.enqueue(vec![noop()]).unwrap();
-    assert_eq!(file.statuses(&jobs), [JobStatus::Pending]);
+    assert_eq!(statuses(&file.store, &jobs), [JobStatus::Pending]);
 }
