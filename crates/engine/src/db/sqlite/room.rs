@@ -7,6 +7,7 @@
 //! commits write over it.
 
 use std::path::Path;
+use std::time::Duration;
 
 use rusqlite::Connection;
 
@@ -25,6 +26,9 @@ const ROW_BYTES: i64 = 1024 * 1024;
 const ROWS_MAX: i64 = 32;
 /// What a connection keeps in memory while it makes room, in pages: nearly all goes into the log.
 const MEMORY_PAGES: i64 = 16;
+/// How often the lock to write is tried, a millisecond apart. Who closes the file waits for it too, and another process
+/// may hold it for long.
+const TRIES_MAX: i32 = 500;
 
 /// What is known of the room in the log.
 pub(super) struct Room {
@@ -90,6 +94,7 @@ pub(super) fn make(connection: &Connection, file: &Path, pages: i64) -> rusqlite
     if is_made() {
         return Ok(());
     }
+    connection.busy_handler(Some(wait_for_the_lock))?;
     connection.pragma_update(None, "cache_size", MEMORY_PAGES)?;
     connection.execute_batch("BEGIN IMMEDIATE")?;
     let mut written = Ok(());
@@ -110,12 +115,19 @@ pub(super) fn make(connection: &Connection, file: &Path, pages: i64) -> rusqlite
     written
 }
 
+fn wait_for_the_lock(tries: i32) -> bool {
+    std::thread::sleep(Duration::from_millis(1));
+    tries < TRIES_MAX
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
 
     use std::path::PathBuf;
+    use std::time::Instant;
 
+    use super::super::open::open_beside;
     use super::*;
 
     const LAP_PAGES: i64 = 3_000;
@@ -157,6 +169,19 @@ mod tests {
         assert_eq!(commit(&mut room, 250, 10), NOTHING, "the log has begun again, over what is there");
         room.forget();
         assert_eq!(commit(&mut room, 64, 10), [640 + STEP_PAGES]);
+    }
+
+    /// Whoever closes the file waits for the thread.
+    #[test]
+    fn a_lock_of_somebody_else_is_not_waited_for_as_long_as_a_write_would() {
+        let folder = tempfile::tempdir().unwrap();
+        let (locker, log) = file(folder.path());
+        locker.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let connection = open_beside(&folder.path().join("file.db")).unwrap();
+        let began = Instant::now();
+        let error = make(&connection, &log, 1_500).unwrap_err();
+        assert_eq!(error.sqlite_error_code(), Some(rusqlite::ErrorCode::DatabaseBusy));
+        assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
     }
 
     /// A file in WAL mode with a row, and its log.
