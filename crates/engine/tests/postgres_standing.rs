@@ -93,6 +93,38 @@ fn what_fails_in_somebody_elses_transaction_hurts_nobody_else() {
     assert!(standing.take_back().unwrap().is_err());
 }
 
+/// A statement is prepared when it is used again, ahead of the savepoint that goes with it.
+#[test]
+fn what_can_not_even_be_prepared_in_somebody_elses_transaction_hurts_nobody_else() {
+    let server = Server::new();
+    let mut outside = server.schema.client();
+    outside.batch_execute("CREATE TABLE gone (id INTEGER)").unwrap();
+    for is_there in [true, false] {
+        let ask = Box::new(|connection: &mut dyn Connection| {
+            one(connection, "SELECT count(*) FROM gone", &[], |row| row.integer(0)).map(drop)
+        });
+        let standing = server.database.write_with_next(Hints::PENDING, ask).unwrap();
+        server.store.enqueue(vec![noop()]).unwrap();
+        assert_eq!(standing.take_back().unwrap().is_ok(), is_there);
+        outside.batch_execute("DROP TABLE IF EXISTS gone").unwrap();
+    }
+    let rows = outside.query_one("SELECT count(*) FROM jobs", &[]).unwrap();
+    assert_eq!(rows.get::<_, i64>(0), 2);
+}
+
+#[test]
+fn an_error_that_an_operation_passes_over_is_its_own_also_in_somebody_elses_transaction() {
+    let server = Server::new();
+    let (operation, _has_run) = ends(|connection| {
+        let _passed_over = connection.execute("SELECT 1 / 0", &[]);
+        Ok(())
+    });
+    let standing = server.database.write_with_next(Hints::PENDING, operation).unwrap();
+    let jobs = server.store.enqueue(vec![noop()]).unwrap();
+    assert!(standing.take_back().unwrap().is_err());
+    assert_eq!(server.store.job(jobs[0]).unwrap().kind, "noop", "it was taken back");
+}
+
 /// Somebody has locked the worker's row, and goes on.
 #[test]
 fn who_has_an_operation_run_does_not_wait_long_for_what_it_waits_for() {

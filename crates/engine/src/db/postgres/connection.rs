@@ -11,6 +11,7 @@ use super::client::{Asked, Client};
 use super::error::{Failure, from_postgres};
 use super::prepared::{Naming, Prepared};
 use super::session::Session;
+use crate::db::standing::STANDING;
 use crate::db::value::unexpected;
 use crate::db::{Connection, Dialect, Question, Row, Value, summary};
 use crate::error::{Error, Result};
@@ -119,18 +120,32 @@ impl<'a> PostgresConnection<'a> {
     /// statement.
     ///
     /// # Errors
-    /// That of the part. When it can't be taken back by itself there is a [`PostgresConnection::failure`] as well.
+    /// That of the part. When it can't be taken back by itself there is a [`PostgresConnection::failure`] as well, with which
+    /// the transaction is run again.
     pub(super) fn apart(&mut self, part: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         let hints = self.hints;
         self.execute_with_next(SAVEPOINT, &[])?;
-        let done = part(self).and_then(|()| self.flush());
+        let done = part(self).and_then(|()| self.flush()).and_then(|()| match self.failure {
+            None => Ok(()),
+            Some(_) => Err(Error::internal(STANDING, "an error of the database was passed over")),
+        });
         if done.is_err() {
             self.hints = hints;
             let is_sent = !self.waiting.iter().any(|waiting| waiting.sql == SAVEPOINT);
             self.waiting.clear();
             let failure = self.failure.take();
             if is_sent && let Err(error) = self.client.batch_execute("ROLLBACK TO SAVEPOINT apart") {
-                self.failure = failure.or_else(|| Some(Failure::of(&error)));
+                self.failure = Some(match failure.unwrap_or_else(|| Failure::of(&error)) {
+                    // Ahead of the savepoint, where statements are prepared. Nobody else was refused anything.
+                    Failure::Refused => Failure::Collision,
+                    other @ (Failure::Collision
+                    | Failure::ConnectionLost
+                    | Failure::Stale
+                    | Failure::Standby
+                    | Failure::StatementLost
+                    | Failure::StatementOutdated
+                    | Failure::Alone) => other,
+                });
             }
         }
         done
