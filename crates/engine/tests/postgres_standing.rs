@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use support::noop;
 use support::standing::{everything, ids, soon_ms, statuses};
 use windlass_engine::db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
-use windlass_engine::db::{Connection, Database, WriteOperation, one};
+use windlass_engine::db::{Connection, Database, WriteOperation, all, one};
 use windlass_engine::error::Unavailable;
 use windlass_engine::executor::{Attempt, Handlers, Worker, WorkerOptions};
 use windlass_engine::signal::Hints;
@@ -110,6 +110,26 @@ fn what_can_not_even_be_prepared_in_somebody_elses_transaction_hurts_nobody_else
     }
     let rows = outside.query_one("SELECT count(*) FROM jobs", &[]).unwrap();
     assert_eq!(rows.get::<_, i64>(0), 2);
+}
+
+/// Else it would fail in this session again and again, until somebody's own transaction meets it there.
+#[test]
+fn a_statement_that_is_outdated_is_forgotten_also_when_somebody_elses_transaction_meets_it() {
+    let server = Server::new();
+    let mut outside = server.schema.client();
+    outside.batch_execute("CREATE TABLE shape (id INTEGER)").unwrap();
+    // At first without a name, then prepared, then outdated.
+    for (round, succeeds) in [true, true, false, true].into_iter().enumerate() {
+        let ask = Box::new(|connection: &mut dyn Connection| {
+            all(connection, "SELECT * FROM shape", &[], |_row| Ok(())).map(drop)
+        });
+        let standing = server.database.write_with_next(Hints::PENDING, ask).unwrap();
+        server.store.enqueue(vec![noop()]).unwrap();
+        assert_eq!(standing.take_back().unwrap().is_ok(), succeeds, "in round {round}");
+        if round == 1 {
+            outside.batch_execute("ALTER TABLE shape ADD COLUMN width INTEGER").unwrap();
+        }
+    }
 }
 
 #[test]

@@ -134,7 +134,11 @@ impl<'a> PostgresConnection<'a> {
             let is_sent = !self.waiting.iter().any(|waiting| waiting.sql == SAVEPOINT);
             self.waiting.clear();
             let failure = self.failure.take();
-            if is_sent && let Err(error) = self.client.batch_execute("ROLLBACK TO SAVEPOINT apart") {
+            let is_by_name = matches!(failure, Some(Failure::StatementLost | Failure::StatementOutdated));
+            if is_by_name && self.naming == Naming::Named {
+                // It would fail here each time, and the session is given up for it only with the whole transaction.
+                self.failure = failure;
+            } else if is_sent && let Err(error) = self.client.batch_execute("ROLLBACK TO SAVEPOINT apart") {
                 self.failure = Some(match failure.unwrap_or_else(|| Failure::of(&error)) {
                     // Ahead of the savepoint, where statements are prepared. Nobody else was refused anything.
                     Failure::Refused => Failure::Collision,
