@@ -82,6 +82,8 @@ pub(super) struct Wal {
     /// How long the log was when the thread was told; 0 when it was not since the log began.
     told_at_pages: i64,
     looked_at_ms: i64,
+    /// How large it was then.
+    looked_bytes: u64,
     is_huge: bool,
 }
 
@@ -133,6 +135,7 @@ impl Wal {
             checkpointer: None,
             told_at_pages: 0,
             looked_at_ms: 0,
+            looked_bytes: 0,
             is_huge: false,
             room: Room::of(connection, LONG_PAGES),
         }
@@ -204,7 +207,12 @@ impl Wal {
     /// Moves a log that has grown large all the same, and cuts it off.
     fn keep_small(&mut self, connection: &Connection) {
         let size = |file: &Path| std::fs::metadata(file).map_or(0, |metadata| metadata.len());
-        if size(&self.file) < LARGE_BYTES {
+        let bytes = size(&self.file);
+        if bytes < std::mem::replace(&mut self.looked_bytes, bytes) {
+            // Another process has cut it off.
+            self.room.forget();
+        }
+        if bytes < LARGE_BYTES {
             return;
         }
         let _ignored = connection.busy_handler(Some(wait_for_readers));
@@ -213,6 +221,7 @@ impl Wal {
         match emptied {
             Ok(0_i64) => {
                 self.is_huge = false;
+                self.looked_bytes = 0;
                 self.room.forget();
             }
             Ok(_busy) => self.tell_of_huge(size(&self.file)),
@@ -487,6 +496,36 @@ mod tests {
         is_moving.store(false, Ordering::Release);
         wal.after_commit(&connection, LOOK_MS);
         assert_eq!(bytes(), 0);
+    }
+
+    #[test]
+    fn room_is_made_again_in_a_log_that_another_process_has_cut_off() {
+        let folder = tempfile::tempdir().unwrap();
+        let (_unflushed, connection) = file(folder.path());
+        connection
+            .execute_batch(
+                "PRAGMA synchronous = FULL; CREATE TABLE numbered (id INTEGER PRIMARY KEY AUTOINCREMENT)",
+            )
+            .unwrap();
+        let mut wal = Wal::of(&folder.path().join("file.db"), &connection);
+        let bytes = |wal: &Wal| std::fs::metadata(wal.file()).unwrap().len();
+        let other = Connection::open(&wal.database).unwrap();
+        for round in 0..2 {
+            for _commit in 0..100 {
+                connection.execute("INSERT INTO blobs VALUES (NULL)", []).unwrap();
+                wal.after_commit(&connection, round * 2 * LOOK_MS);
+            }
+            let began = Instant::now();
+            while wal.thread() == Thread::Moves {
+                assert!(began.elapsed() < PATIENCE);
+                std::thread::yield_now();
+            }
+            assert!(bytes(&wal) > 1_000 * 4_096, "{} in round {round}", bytes(&wal));
+            connection.execute("INSERT INTO blobs VALUES (NULL)", []).unwrap();
+            wal.after_commit(&connection, (round * 2 + 1) * LOOK_MS);
+            other.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_row| Ok(())).unwrap();
+            assert_eq!(bytes(&wal), 0);
+        }
     }
 
     #[test]
