@@ -28,7 +28,7 @@ const ROWS_MAX: i64 = 32;
 const MEMORY_PAGES: i64 = 16;
 /// How often the lock to write is tried, a millisecond apart. Who closes the file waits for it too, and another process
 /// may hold it for long.
-const TRIES_MAX: i32 = 500;
+const TRIES_MAX: i32 = 100;
 
 /// What is known of the room in the log.
 pub(super) struct Room {
