@@ -8,13 +8,11 @@ mod options;
 pub mod postgres;
 pub(crate) mod queue;
 pub mod sqlite;
-mod standing;
 mod value;
 
 pub use dialect::Dialect;
 pub use migrate::{SCHEMA_VERSION, migrate, version};
 pub use options::{Durability, OpenMode, Reach};
-pub use standing::Standing;
 pub use value::{Row, Value, all, first, one};
 
 use crate::error::Result;
@@ -104,14 +102,6 @@ pub trait Database: Send + Sync {
     /// The database's or the operation's; then nothing of it is kept, unless the commit itself
     /// failed: that outcome is unknown until it is looked up.
     fn write(&self, name: &'static str, operation: WriteOperation) -> Result<()>;
-
-    /// Leaves `operation` to be run at the end of the next transaction of this process that hints at any of `wants`,
-    /// and to be committed with it. What goes wrong in it does not hurt the others of that transaction, unless the
-    /// database takes all of that back: the disk is full or broken. `None` when nobody would run it: too many wait already.
-    fn write_with_next(&self, wants: Hints, operation: WriteOperation) -> Option<Standing> {
-        let _nobody_runs_it = (wants, operation);
-        None
-    }
 
     /// Where changes are announced: those of this process at once, those of others when
     /// [`Database::watch`] was called.

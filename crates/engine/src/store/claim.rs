@@ -1,7 +1,6 @@
 //! Claiming: who takes which jobs. One statement claims; it never cleans, sweeps or counts.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use windlass_workflow::OnInterrupt;
 
@@ -13,7 +12,7 @@ use super::look::{Instance, Look};
 use super::promotion::{Ready, release};
 use super::{Store, json_ids};
 use crate::clock::Clock;
-use crate::db::{Connection, Reach, Row, Standing, Value, all};
+use crate::db::{Connection, Reach, Row, Value, all};
 use crate::error::Result;
 use crate::signal::Hints;
 use crate::status::JobStatus;
@@ -86,27 +85,6 @@ pub struct ClaimedJob {
     pub facts: Facts,
 }
 
-/// A claim that waits for a job. Dropping it takes it back.
-pub struct StandingClaim {
-    standing: Standing,
-    claims: Arc<Mutex<Claims>>,
-}
-
-impl StandingClaim {
-    /// Takes the claim back: `None` when it was not run, and what it came to when it was.
-    ///
-    /// # Errors
-    /// The database's. After one the outcome may be unknown, as after [`Store::claim`].
-    pub fn take_back(self) -> Option<Result<Claims>> {
-        let StandingClaim { standing, claims } = self;
-        let ended = standing.take_back()?;
-        let nothing = Claims::Jobs(Vec::new());
-        Some(ended.map(|()| {
-            std::mem::replace(&mut *claims.lock().unwrap_or_else(PoisonError::into_inner), nothing)
-        }))
-    }
-}
-
 /// A row that was taken, with the job that it holds or what is wrong with it.
 struct Taken {
     id: i64,
@@ -150,25 +128,6 @@ impl Store {
     pub fn claim(&self, request: ClaimRequest) -> Result<Claims> {
         let clock = self.clock.clone();
         self.write("claim jobs", move |connection| claim(connection, &request, None, Vec::new(), &clock))
-    }
-
-    /// Leaves a claim with the database: it is run in the next transaction of this process that makes a job claimable,
-    /// so that the job needs no second one to start. Not from `until_ms` on, by the monotonic clock. `None` where each
-    /// writes in a transaction of its own.
-    #[must_use]
-    pub fn claim_with_next(&self, request: ClaimRequest, until_ms: i64) -> Option<StandingClaim> {
-        let clock = self.clock.clone();
-        let claims = Arc::new(Mutex::new(Claims::Jobs(Vec::new())));
-        let filled = Arc::clone(&claims);
-        let operation = move |connection: &mut dyn Connection| {
-            if clock.monotonic_ms() < until_ms {
-                let claimed = claim(connection, &request, None, Vec::new(), &clock)?;
-                *filled.lock().unwrap_or_else(PoisonError::into_inner) = claimed;
-            }
-            Ok(())
-        };
-        let standing = self.database.write_with_next(Hints::PENDING, Box::new(operation))?;
-        Some(StandingClaim { standing, claims })
     }
 
     /// Jobs that a worker claims at a time, at most.

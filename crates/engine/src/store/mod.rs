@@ -49,7 +49,7 @@ pub use admission::CONCURRENCY_LIMIT_MAX;
 pub use attempts::Attempt;
 pub use cancel::{Cancellation, Urgency};
 pub use check::Problem;
-pub use claim::{CLAIM_MAX, ClaimRequest, ClaimedJob, Claims, Scope, StandingClaim};
+pub use claim::{CLAIM_MAX, ClaimRequest, ClaimedJob, Claims, Scope};
 pub use copy::Copied;
 pub use enqueue::{DEFAULT_MAX_ATTEMPTS, ENQUEUE_MAX, NewJob};
 pub use finish::{Finish, Finished};

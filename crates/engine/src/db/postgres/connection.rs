@@ -11,7 +11,6 @@ use super::client::{Asked, Client};
 use super::error::{Failure, from_postgres};
 use super::prepared::{Naming, Prepared};
 use super::session::Session;
-use crate::db::standing::STANDING;
 use crate::db::value::unexpected;
 use crate::db::{Connection, Dialect, Question, Row, Value, summary};
 use crate::error::{Error, Result};
@@ -32,9 +31,6 @@ impl Statements {
 
 /// Statements that wait for a next one at most: they are kept in memory with their values.
 const WAITING_MAX: usize = 16;
-
-/// Begins what may be taken back by itself.
-const SAVEPOINT: &str = "SAVEPOINT apart";
 
 /// A statement that is to be sent together with others.
 struct Waiting<'a> {
@@ -114,45 +110,6 @@ impl<'a> PostgresConnection<'a> {
     /// The server's.
     pub(super) fn flush(&mut self) -> Result<()> {
         if self.waiting.is_empty() { Ok(()) } else { self.query_all(&mut []) }
-    }
-
-    /// Runs a part of the operation that is taken back by itself when it fails; the savepoint goes with its first
-    /// statement.
-    ///
-    /// # Errors
-    /// That of the part. When it can't be taken back by itself there is a [`PostgresConnection::failure`] as well, with which
-    /// the transaction is run again.
-    pub(super) fn apart(&mut self, part: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
-        let hints = self.hints;
-        self.execute_with_next(SAVEPOINT, &[])?;
-        let done = part(self).and_then(|()| self.flush()).and_then(|()| match self.failure {
-            None => Ok(()),
-            Some(_) => Err(Error::internal(STANDING, "an error of the database was passed over")),
-        });
-        if done.is_err() {
-            self.hints = hints;
-            let is_sent = !self.waiting.iter().any(|waiting| waiting.sql == SAVEPOINT);
-            self.waiting.clear();
-            let failure = self.failure.take();
-            let is_by_name = matches!(failure, Some(Failure::StatementLost | Failure::StatementOutdated));
-            if is_by_name && self.naming == Naming::Named {
-                // It would fail here each time, and the session is given up for it only with the whole transaction.
-                self.failure = failure;
-            } else if is_sent && let Err(error) = self.client.batch_execute("ROLLBACK TO SAVEPOINT apart") {
-                self.failure = Some(match failure.unwrap_or_else(|| Failure::of(&error)) {
-                    // Ahead of the savepoint, where statements are prepared. Nobody else was refused anything.
-                    Failure::Refused => Failure::Collision,
-                    other @ (Failure::Collision
-                    | Failure::ConnectionLost
-                    | Failure::Stale
-                    | Failure::Standby
-                    | Failure::StatementLost
-                    | Failure::StatementOutdated
-                    | Failure::Alone) => other,
-                });
-            }
-        }
-        done
     }
 
     /// Sends statements together; returns the rows of each.

@@ -24,10 +24,10 @@ pub use address::{AddressError, PostgresAddress, is_postgres};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::clock::Clock;
-use crate::db::{Connection, Database, Durability, OpenMode, Reach, Standing, WriteOperation};
+use crate::db::{Connection, Database, Durability, OpenMode, Reach, WriteOperation};
 use crate::error::Result;
 use crate::random::Random;
-use crate::signal::{Hints, Signals};
+use crate::signal::Signals;
 use announce::Announcer;
 use listen::Ear;
 use session::Sessions;
@@ -76,11 +76,6 @@ impl PostgresDatabase {
         let announcer = Announcer::start(Arc::clone(&sessions))?;
         Ok(PostgresDatabase { sessions, signals: Signals::default(), announcer, ear: Mutex::default() })
     }
-
-    /// How many operations wait for a transaction of somebody else now.
-    pub fn standing(&self) -> usize {
-        self.sessions.standing.len()
-    }
 }
 
 impl Database for PostgresDatabase {
@@ -93,10 +88,6 @@ impl Database for PostgresDatabase {
         self.signals.publish(hints);
         self.announcer.announce(hints);
         Ok(())
-    }
-
-    fn write_with_next(&self, wants: Hints, operation: WriteOperation) -> Option<Standing> {
-        self.sessions.standing.leave(wants, operation)
     }
 
     fn signals(&self) -> &Signals {

@@ -12,7 +12,6 @@ use super::prepared::{Naming, Prepared};
 use super::returning;
 use crate::clock::Clock;
 use crate::db::Durability;
-use crate::db::standing::StandingWrites;
 use crate::error::{Error, Result, Unavailable};
 use crate::random::Random;
 
@@ -114,8 +113,6 @@ pub(super) struct Sessions {
     pub(super) clock: Clock,
     pub(super) random: Random,
     pub(super) statements: Statements,
-    /// What waits for a transaction of somebody else.
-    pub(super) standing: StandingWrites,
     /// By which a process knows its own notifications.
     pub(super) sender: String,
     pooler: PoolerMet,
@@ -155,7 +152,6 @@ impl Sessions {
             clock: clock.clone(),
             random: random.clone(),
             statements: Statements::default(),
-            standing: StandingWrites::default(),
             sender,
             pooler,
             pool,

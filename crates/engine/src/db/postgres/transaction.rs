@@ -10,7 +10,6 @@ use super::error::{Failure, from_postgres};
 use super::prepared::Naming;
 use super::session::{Begun, Pooled, Sessions};
 use crate::db::Connection;
-use crate::db::standing::{Due, STANDING};
 use crate::error::{Error, Result, Unavailable};
 use crate::signal::Hints;
 
@@ -22,10 +21,6 @@ const PAUSE_MAX_MS: f64 = 200.0;
 /// How long the server is asked what became of a commit: it may be starting anew.
 const FIND_OUT_MAX_MS: i64 = 60_000;
 const FIND_OUT_TICK: Duration = Duration::from_millis(100);
-
-/// How long what somebody else left waits for locks: whoever has it run, and waits for it, did not ask for it. Taken back
-/// with its savepoint.
-const STANDING_WAIT: &str = "SET LOCAL lock_timeout = 200";
 
 /// What is run inside a transaction.
 type Operation<'a> = dyn FnMut(&mut dyn Connection) -> Result<()> + 'a;
@@ -106,10 +101,6 @@ fn run(
     let mut connection = PostgresConnection::new(&mut session, naming, &sessions.statements);
     let result =
         catch_unwind(AssertUnwindSafe(|| operation(&mut connection).and_then(|()| connection.flush())));
-    let stood = match (&result, connection.failure(), purpose) {
-        (Ok(Ok(())), None, Purpose::Write) => run_standing(sessions, &mut connection),
-        (Ok(_) | Err(_), Some(_) | None, Purpose::Read | Purpose::Write) => None,
-    };
     let (hints, failure) = (connection.hints(), connection.failure());
     let answer = sessions.answer(&mut session, naming);
     let error = match (result, failure) {
@@ -117,9 +108,6 @@ fn run(
             return match answer {
                 Some(answer) => {
                     commit(sessions, session, name, answer.number)?;
-                    if let Some((due, result)) = stood {
-                        due.end(result);
-                    }
                     Ok(hints)
                 }
                 None => Ok(hints),
@@ -147,17 +135,6 @@ fn run(
         Some(Failure::Collision | Failure::ConnectionLost | Failure::Alone | Failure::Refused) | None => {}
     }
     Err(Broken { error, failure })
-}
-
-/// Runs what waits for a transaction like this one, at its end: what goes wrong in it hurts nobody else.
-fn run_standing(sessions: &Sessions, connection: &mut PostgresConnection<'_>) -> Option<(Due, Result<()>)> {
-    let mut due = sessions.standing.due(connection.hints())?;
-    let result = connection.apart(|connection| {
-        connection.execute_with_next(STANDING_WAIT, &[])?;
-        catch_unwind(AssertUnwindSafe(|| (due.operation)(connection)))
-            .unwrap_or_else(|_panic| Err(Error::internal(STANDING, "the operation panicked")))
-    });
-    Some((due, result))
 }
 
 fn commit(

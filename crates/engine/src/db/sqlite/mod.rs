@@ -26,9 +26,9 @@ use std::sync::Arc;
 
 use r2d2_sqlite::SqliteConnectionManager;
 
-use crate::db::{Connection, Database, Reach, Standing, WriteOperation};
+use crate::db::{Connection, Database, Reach, WriteOperation};
 use crate::error::{Error, Result, Unavailable};
-use crate::signal::{Hints, Signals};
+use crate::signal::Signals;
 use connection::SqliteConnection;
 use error::from_sqlite;
 use statements::Statements;
@@ -85,12 +85,6 @@ impl SqliteDatabase {
         self.writer.waiting()
     }
 
-    /// Operations that wait for a transaction of somebody else.
-    #[must_use]
-    pub fn standing(&self) -> usize {
-        self.writer.standing()
-    }
-
     /// Transactions that the writer has begun to commit. At full durability each of them is one flush of the log.
     #[must_use]
     pub fn commits(&self) -> u64 {
@@ -127,10 +121,6 @@ impl Database for SqliteDatabase {
 
     fn write(&self, name: &'static str, operation: WriteOperation) -> Result<()> {
         self.writer.write(name, operation)
-    }
-
-    fn write_with_next(&self, wants: Hints, operation: WriteOperation) -> Option<Standing> {
-        self.writer.write_with_next(wants, operation)
     }
 
     fn signals(&self) -> &Signals {

@@ -12,7 +12,6 @@ use super::statements::Statements;
 use crate::clock::Clock;
 use crate::db::WriteOperation;
 use crate::db::queue::Request;
-use crate::db::standing::{STANDING, StandingWrites};
 use crate::error::{Error, Result};
 use crate::signal::Hints;
 
@@ -30,7 +29,6 @@ pub(super) struct Committed {
 pub(super) struct Transactions<'t> {
     pub(super) connection: &'t rusqlite::Connection,
     pub(super) statements: &'t mut Statements,
-    pub(super) standing: &'t StandingWrites,
     pub(super) clock: &'t Clock,
 }
 
@@ -44,8 +42,8 @@ enum Isolation {
 }
 
 impl Transactions<'_> {
-    /// Commits the operations from the first on, as many as can be done in one group's time, and one that waited for
-    /// their transaction. The error is everybody's: nothing of it exists then.
+    /// Commits the operations from the first on, as many as can be done in one group's time. The
+    /// error is everybody's: nothing of it exists then.
     pub(super) fn commit(&mut self, group: &mut [Request<WriteOperation>]) -> Result<Committed> {
         match self.attempt(group, Isolation::Together)? {
             Ok(committed) => Ok(committed),
@@ -61,7 +59,7 @@ impl Transactions<'_> {
         group: &mut [Request<WriteOperation>],
         isolation: Isolation,
     ) -> Result<Result<Committed>> {
-        let Transactions { connection, statements, standing, clock } = self;
+        let Transactions { connection, statements, clock } = self;
         if !connection.is_autocommit() {
             // Taking an earlier transaction back has failed: until that is done none can begin.
             run(connection, "ROLLBACK")?;
@@ -81,23 +79,11 @@ impl Transactions<'_> {
             }
             results.push(result);
         }
-        let stood = match standing.due(session.hints()) {
-            Some(mut due) => {
-                let operation = &mut due.operation;
-                let result =
-                    run_operation(connection, &mut session, STANDING, operation, Isolation::Savepoint)?;
-                Some((due, result))
-            }
-            None => None,
-        };
         if let Err(error) = run(connection, "COMMIT") {
             // Not in the file for any other connection; a crash right now could still bring it back.
             // Guards on every transition make finding out and repeating harmless.
             let _ended = run(connection, "ROLLBACK");
             return Err(error);
-        }
-        if let Some((due, result)) = stood {
-            due.end(result);
         }
         Ok(Ok(Committed { results, hints: session.hints() }))
     }

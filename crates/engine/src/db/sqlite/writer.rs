@@ -14,8 +14,7 @@ use super::wal::{Wal, wal_of};
 use super::watch::{OwnCommits, Watcher};
 use crate::clock::Clock;
 use crate::db::queue::{Lead, Queue, Request, answer, drop_all};
-use crate::db::standing::StandingWrites;
-use crate::db::{Standing, WriteOperation};
+use crate::db::WriteOperation;
 use crate::error::Result;
 use crate::signal::{Hints, Signals};
 
@@ -36,7 +35,6 @@ pub(super) struct Writer {
     is_watching: Arc<AtomicBool>,
     /// Groups that this writer has begun to commit.
     commits: Arc<OwnCommits>,
-    standing: Arc<StandingWrites>,
 }
 
 /// What looks for commits of other processes while nothing is written here.
@@ -49,7 +47,6 @@ impl Writer {
     pub(super) fn over(connection: rusqlite::Connection, path: &Path, signals: Signals) -> Writer {
         let is_watching = Arc::new(AtomicBool::new(false));
         let commits = Arc::new(OwnCommits::default());
-        let standing = Arc::new(StandingWrites::default());
         let state = State {
             wal: Wal::of(path, &connection),
             connection,
@@ -59,7 +56,6 @@ impl Writer {
             data_version: 0,
             is_watching: Arc::clone(&is_watching),
             commits: Arc::clone(&commits),
-            standing: Arc::clone(&standing),
         };
         Writer {
             watch: Mutex::default(),
@@ -68,7 +64,6 @@ impl Writer {
             wal: wal_of(path),
             is_watching,
             commits,
-            standing,
         }
     }
 
@@ -91,14 +86,6 @@ impl Writer {
         state.look_after();
         drop(state);
         drop_all(group);
-    }
-
-    pub(super) fn write_with_next(&self, wants: Hints, operation: WriteOperation) -> Option<Standing> {
-        self.standing.leave(wants, operation)
-    }
-
-    pub(super) fn standing(&self) -> usize {
-        self.standing.len()
     }
 
     pub(super) fn commits(&self) -> u64 {
@@ -149,7 +136,6 @@ struct State {
     data_version: i64,
     is_watching: Arc<AtomicBool>,
     commits: Arc<OwnCommits>,
-    standing: Arc<StandingWrites>,
 }
 
 impl State {
@@ -158,8 +144,8 @@ impl State {
         // Before anything is written: who watches the WAL must know whose change it sees.
         self.commits.begin();
         let changes_before = self.connection.total_changes();
-        let State { connection, statements, standing, clock, .. } = self;
-        let committed = Transactions { connection, statements, standing, clock }
+        let State { connection, statements, clock, .. } = self;
+        let committed = Transactions { connection, statements, clock }
             .commit(group)
             .unwrap_or_else(|error| Committed { results: vec![Err(error); group.len()], hints: Hints::NONE });
         if self.connection.total_changes() == changes_before {

@@ -7,11 +7,10 @@
 mod comparison;
 mod gathering;
 mod patience;
-mod standing;
 mod telling;
 mod writing;
 
-use std::sync::{MutexGuard, PoisonError, TryLockError};
+use std::sync::{MutexGuard, TryLockError};
 use std::time::Duration;
 
 pub(super) use gathering::is_to_be_told;
@@ -25,7 +24,7 @@ use super::worker::{abilities, register};
 use crate::error::{Error, Result};
 use crate::signal::Hints;
 use crate::status::WorkerStatus;
-use crate::store::{ClaimRequest, ClaimedJob, Claims, Finish, Finished, StandingClaim};
+use crate::store::{ClaimRequest, ClaimedJob, Claims, Finish, Finished};
 use crate::transition::{Facts, Outcome, after_attempt};
 
 /// The safety net under the signals: how often an idle worker looks by itself.
@@ -50,7 +49,6 @@ fn work(shared: &Shared) -> Result<()> {
         // An executor that has the role ends its turn first.
         let desk = shared.desk.lock().map_err(|_poisoned| panicked())?;
         let mut dispatcher = Dispatcher { shared, desk, by: AddedBy::Dispatcher };
-        dispatcher.take_back()?;
         if let Some(failure) = dispatcher.desk.failure.take() {
             return Err(failure);
         }
@@ -59,7 +57,6 @@ fn work(shared: &Shared) -> Result<()> {
         if dispatcher.has_ended()? {
             return Ok(());
         }
-        dispatcher.leave_claim();
         let pace = dispatcher.desk.pace;
         drop(dispatcher);
         hints = match turn {
@@ -84,13 +81,10 @@ pub(super) fn take_turn(shared: &Shared) -> bool {
     };
     let _end = PanicGuard { shared };
     let mut dispatcher = Dispatcher { shared, desk, by: AddedBy::Executor };
-    let turned = dispatcher.take_back().and_then(|()| dispatcher.turn());
+    let turned = dispatcher.turn();
     let is_left = shared.held.len() > 1 || dispatcher.may_claim_more();
     let has_failed = turned.is_err();
     dispatcher.desk.failure = turned.err();
-    if !has_failed {
-        dispatcher.leave_claim();
-    }
     drop(dispatcher);
     if is_left || has_failed {
         shared.dispatcher.raise(Hints::EXECUTOR);
@@ -111,8 +105,6 @@ impl Drop for EndGuard<'_> {
     fn drop(&mut self) {
         self.shared.advance_mode(Mode::Leaving);
         self.shared.end();
-        // An executor may have had a turn when this thread had given up, and the mode did not say so yet.
-        drop(self.shared.desk.lock().unwrap_or_else(PoisonError::into_inner).standing.take());
     }
 }
 
@@ -158,8 +150,6 @@ pub(super) struct Desk {
     compare_at_ms: i64,
     /// The last thing asked of the database was asked more than once: an earlier try may have been heard.
     is_repeat: bool,
-    /// The claim that was left with the database when nothing was left to do.
-    standing: Option<StandingClaim>,
     /// Why an executor had to give the role up: the worker ends with it.
     failure: Option<Error>,
 }
@@ -174,7 +164,6 @@ impl Desk {
             holding: Holding::ByPace,
             compare_at_ms: now_ms + comparison::INTERVAL_MS,
             is_repeat: false,
-            standing: None,
             failure: None,
         }
     }
