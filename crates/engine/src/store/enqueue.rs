@@ -18,7 +18,7 @@ pub const DEFAULT_MAX_ATTEMPTS: i64 = 3;
 pub const ENQUEUE_MAX: usize = 100_000;
 /// Rows in one statement.
 const CHUNK: usize = 2_000;
-pub(super) const WHAT: &str = "enqueue jobs";
+const WHAT: &str = "enqueue jobs";
 
 /// A job to be enqueued.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,11 +78,6 @@ impl Store {
             return Err(Error::invalid(WHAT, reason));
         }
         jobs.iter().try_for_each(check)?;
-        if self.may_go_with_others(&jobs) { self.enqueue_with_others(jobs) } else { self.accept(jobs) }
-    }
-
-    /// Accepts jobs in a transaction of their own.
-    fn accept(&self, jobs: Vec<NewJob>) -> Result<Vec<i64>> {
         let clock = self.clock.clone();
         self.write(WHAT, move |connection| accept(connection, &jobs, clock.now_ms()))
     }

@@ -3,7 +3,6 @@
 
 mod abilities;
 mod admission;
-mod arrivals;
 mod attempts;
 mod cancel;
 mod check;
@@ -42,7 +41,6 @@ use crate::db::{Connection, Database, Reach};
 use crate::error::{Error, Result};
 use crate::random::Random;
 use crate::signal::{Hints, Listener, Signals};
-use arrivals::Arrivals;
 
 pub use abilities::Abilities;
 pub use admission::CONCURRENCY_LIMIT_MAX;
@@ -81,14 +79,13 @@ pub struct Store {
     database: Arc<dyn Database>,
     clock: Clock,
     random: Random,
-    arrivals: Arc<Arrivals>,
 }
 
 impl Store {
     /// A store over an open database.
     #[must_use]
     pub fn new(database: Arc<dyn Database>, clock: Clock, random: Random) -> Store {
-        Store { database, clock, random, arrivals: Arc::new(Arrivals::new()) }
+        Store { database, clock, random }
     }
 
     /// The store's source of time.

@@ -13,8 +13,8 @@ use super::transaction::{Committed, Transactions};
 use super::wal::{Wal, wal_of};
 use super::watch::{OwnCommits, Watcher};
 use crate::clock::Clock;
-use crate::db::queue::{Lead, Queue, Request, answer, drop_all};
 use crate::db::WriteOperation;
+use crate::db::queue::{Lead, Queue, Request, answer, drop_all};
 use crate::error::Result;
 use crate::signal::{Hints, Signals};
 
