@@ -80,43 +80,35 @@ impl Drop for SaysItIsOver<'_> {
     }
 }
 
-/// Readers of which one always reads: SQLite's own checkpoints would never cut the log off. At a lucky moment they would
-/// begin it again, and its file would go back to 64 MB. How large it is before depends on how fast the machine writes.
+/// SQLite's own checkpoints never begin the log again while somebody reads from it. Here one reader begins before the
+/// last one ends, for ever.
 #[test]
-fn the_log_is_cut_off_also_when_somebody_always_reads() {
+fn the_log_stays_bounded_while_somebody_always_reads() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("windlass.db");
     let (database, store) = open(&path);
     let over = AtomicBool::new(false);
-    let (largest, cut_off) = std::thread::scope(|scope| {
+    std::thread::scope(|scope| {
         scope.spawn(|| {
             let mut reader = begin_to_read(&path);
             while !over.load(Ordering::Relaxed) {
-                // The next one begins before this one ends.
                 let next = begin_to_read(&path);
                 drop(std::mem::replace(&mut reader, next));
             }
         });
         let _over = SaysItIsOver(&over);
-        let (mut largest, began) = (0, Instant::now());
-        loop {
+        for _megabyte in 0..200 {
             store.enqueue(vec![large(100_000); 10]).unwrap();
-            let wal_bytes = database.file_size().unwrap().wal_bytes;
-            if wal_bytes < largest {
-                return (largest, wal_bytes);
-            }
-            largest = wal_bytes;
-            assert!(began.elapsed() < PATIENCE, "it has grown to {largest}");
         }
     });
-    assert!(largest >= 16 * MEGABYTE, "when it is large: {largest}");
-    assert!(cut_off < 4 * MEGABYTE, "all of it: {cut_off}");
+    let largest = database.file_size().unwrap().wal_bytes;
+    assert!(largest < 100 * MEGABYTE, "200 MB were written, and the log has {largest} bytes");
     assert_eq!(store.check().unwrap(), []);
 }
 
-/// One transaction that does not end holds it up, and its end is enough.
+/// A transaction that does not end keeps the log from beginning again. When it ends, the log grows no more.
 #[test]
-fn the_log_is_cut_off_when_the_last_reader_has_ended() {
+fn the_log_begins_again_when_the_last_reader_has_ended() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("windlass.db");
     let (database, store) = open(&path);
@@ -126,9 +118,15 @@ fn the_log_is_cut_off_when_the_last_reader_has_ended() {
         store.enqueue(vec![large(100_000); 10]).unwrap();
     }
     drop(reader);
-    let (began, large_bytes) = (Instant::now(), wal_bytes());
-    while wal_bytes() >= large_bytes {
-        assert!(began.elapsed() < PATIENCE, "it stays at {}", wal_bytes());
-        store.enqueue(vec![NewJob::new("noop", "null")]).unwrap();
+    let began = Instant::now();
+    loop {
+        let before = wal_bytes();
+        for _megabyte in 0..20 {
+            store.enqueue(vec![large(100_000); 10]).unwrap();
+        }
+        if wal_bytes() <= before {
+            break;
+        }
+        assert!(began.elapsed() < PATIENCE, "it grows to {}", wal_bytes());
     }
 }

@@ -6,9 +6,7 @@ mod costs;
 mod error;
 mod open;
 mod restore;
-mod room;
 mod statements;
-mod ticker;
 mod transaction;
 mod upkeep;
 mod wal;
@@ -85,7 +83,7 @@ impl SqliteDatabase {
         self.writer.waiting()
     }
 
-    /// Transactions that the writer has begun to commit. At full durability each of them is one flush of the log.
+    /// Transactions that the writer has committed, without those that changed nothing. At full durability each of them is one flush of the log.
     #[must_use]
     pub fn commits(&self) -> u64 {
         self.writer.commits()

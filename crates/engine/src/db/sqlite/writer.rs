@@ -4,49 +4,37 @@
 //! thread commits for all ([`crate::db::queue`]).
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 
 use super::statements::Statements;
-use super::ticker::Ticker;
 use super::transaction::{Committed, Transactions};
 use super::wal::{Wal, wal_of};
-use super::watch::{OwnCommits, Watcher};
+use super::watch::{Watcher, announce_commit};
 use crate::clock::Clock;
 use crate::db::WriteOperation;
 use crate::db::queue::{Lead, Queue, Request, answer, drop_all};
 use crate::error::Result;
 use crate::signal::{Hints, Signals};
 
-/// How often it is looked whether another process committed: the net under the kernel's word.
-const WATCH_TICK_MS: u64 = 1_000;
-/// The same where the kernel tells nothing.
-const BLIND_TICK_MS: u64 = 10;
-
 /// Writes in groups.
 pub(super) struct Writer {
     // Dropped first: it holds the state as well.
-    watch: Mutex<Option<Watch>>,
+    watcher: Mutex<Option<Watcher>>,
     queue: Queue<WriteOperation>,
     /// Who holds it writes.
     state: Arc<Mutex<State>>,
     /// The WAL file.
     wal: PathBuf,
     is_watching: Arc<AtomicBool>,
-    /// Groups that this writer has begun to commit.
-    commits: Arc<OwnCommits>,
-}
-
-/// What looks for commits of other processes while nothing is written here.
-struct Watch {
-    _watcher: Option<Watcher>,
-    _ticker: Option<Ticker>,
+    /// Groups that this writer has committed, without those that changed nothing.
+    commits: Arc<AtomicU64>,
 }
 
 impl Writer {
     pub(super) fn over(connection: rusqlite::Connection, path: &Path, signals: Signals) -> Writer {
         let is_watching = Arc::new(AtomicBool::new(false));
-        let commits = Arc::new(OwnCommits::default());
+        let commits = Arc::new(AtomicU64::new(0));
         let state = State {
             wal: Wal::of(path, &connection),
             connection,
@@ -58,7 +46,7 @@ impl Writer {
             commits: Arc::clone(&commits),
         };
         Writer {
-            watch: Mutex::default(),
+            watcher: Mutex::default(),
             queue: Queue::new(),
             state: Arc::new(Mutex::new(state)),
             wal: wal_of(path),
@@ -89,7 +77,7 @@ impl Writer {
     }
 
     pub(super) fn commits(&self) -> u64 {
-        self.commits.begun()
+        self.commits.load(Ordering::Relaxed)
     }
 
     pub(super) fn waiting(&self) -> usize {
@@ -97,32 +85,21 @@ impl Writer {
     }
 
     pub(super) fn watch(&self) {
-        let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
-        if watch.is_some() {
+        let mut watcher = self.watcher.lock().unwrap_or_else(PoisonError::into_inner);
+        if watcher.is_some() {
             return;
         }
         let state = Arc::clone(&self.state);
         let look = move || match state.try_lock() {
             Ok(mut state) => state.notice_foreign_commits(),
             Err(TryLockError::Poisoned(state)) => state.into_inner().notice_foreign_commits(),
-            // Who writes now looks afterwards.
+            // The thread that is writing looks when it has committed.
             Err(TryLockError::WouldBlock) => {}
         };
-        // Before the kernel watches: its word would be lost on who does not look yet.
         self.is_watching.store(true, Ordering::Relaxed);
-        let started = Watcher::start(&self.wal, Arc::clone(&self.commits), look.clone());
-        let watcher = started
-            .inspect_err(
-                |error| tracing::debug!(%error, "the kernel does not watch the WAL; looking often instead"),
-            )
-            .ok();
-        let tick_ms = if watcher.is_some() { WATCH_TICK_MS } else { BLIND_TICK_MS };
-        // What came before the kernel watched.
-        look();
-        let ticker = Ticker::start(tick_ms, look)
+        *watcher = Watcher::start(&self.wal, look)
             .inspect_err(|error| tracing::warn!(%error, "commits of other processes may be seen late"))
             .ok();
-        *watch = Some(Watch { _watcher: watcher, _ticker: ticker });
     }
 }
 
@@ -135,33 +112,29 @@ struct State {
     clock: Clock,
     data_version: i64,
     is_watching: Arc<AtomicBool>,
-    commits: Arc<OwnCommits>,
+    commits: Arc<AtomicU64>,
 }
 
 impl State {
     /// Commits what can be done in one group's time, from the first on.
     fn commit(&mut self, group: &mut [Request<WriteOperation>]) -> Committed {
-        // Before anything is written: who watches the WAL must know whose change it sees.
-        self.commits.begin();
         let changes_before = self.connection.total_changes();
         let State { connection, statements, clock, .. } = self;
         let committed = Transactions { connection, statements, clock }
             .commit(group)
             .unwrap_or_else(|error| Committed { results: vec![Err(error); group.len()], hints: Hints::NONE });
-        if self.connection.total_changes() == changes_before {
-            self.commits.was_empty();
-        } else {
-            self.commits.end();
+        if self.connection.total_changes() != changes_before {
+            self.commits.fetch_add(1, Ordering::Relaxed);
         }
         if committed.hints.intersects(Hints::PENDING | Hints::DUE | Hints::CANCEL) {
-            self.commits.tell(self.wal.file());
+            announce_commit(self.wal.file());
         }
         committed
     }
 
     /// Looks after what has to be looked after when something was committed.
     fn look_after(&mut self) {
-        self.wal.after_commit(&self.connection, self.clock.monotonic_ms());
+        self.wal.after_commit();
         self.notice_foreign_commits();
     }
 
@@ -219,7 +192,7 @@ mod tests {
     fn others_are_heard_of_also_where_the_kernel_watches_no_file() {
         let Beside { writer, other, listener, _folder } = Beside::new();
         writer.watch();
-        assert!(!listener.wait(Duration::ZERO).is_empty(), "the first look");
+        assert!(!listener.wait(Duration::from_secs(60)).is_empty(), "the first look");
         other.execute("INSERT INTO kept VALUES (1)", []).unwrap();
         assert!(!listener.wait(Duration::from_secs(60)).is_empty(), "the next commit");
     }
