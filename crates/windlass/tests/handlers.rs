@@ -81,14 +81,20 @@ fn a_failure_is_repeated_until_its_attempts_are_used_up() {
 fn a_timeout_and_a_cancellation_reach_a_handler() {
     let bench = Bench::new();
     let mut handlers = Handlers::new();
-    handlers.register("waits", |attempt: &Attempt| {
+    let (begin, begun) = std::sync::mpsc::channel();
+    let begin = std::sync::Mutex::new(begin);
+    handlers.register("waits", move |attempt: &Attempt| {
+        begin.lock().unwrap().send(()).unwrap();
         let cause = attempt.stop().wait(Duration::from_secs(60));
         failed_for_good(format!("{cause:?}"))
     });
     let engine = bench.windlass.start(handlers, WorkerOptions::default()).unwrap();
     let timed = NewJob { max_attempts: 1, timeout_ms: Some(30), ..NewJob::new("waits", "null") };
     let ids = bench.windlass.store().enqueue(vec![timed, NewJob::new("waits", "null")]).unwrap();
-    bench.wait_for_job(ids[1], JobStatus::Running);
+    // RUNNING is not enough: a job that is cancelled before its handler begins has no attempt to record.
+    for _job in &ids {
+        begun.recv_timeout(Duration::from_secs(60)).unwrap();
+    }
     bench.windlass.store().cancel_job(ids[1]).unwrap();
     bench.wait_for_job(ids[0], JobStatus::Failed);
     bench.wait_for_job(ids[1], JobStatus::Cancelled);

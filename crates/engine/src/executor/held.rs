@@ -2,14 +2,9 @@
 //!
 //! One waiting executor is woken, and each that takes a job while others are left wakes the next: many executors
 //! that all wake for jobs which one of them has done meanwhile cost more than the jobs.
-//!
-//! It also knows whether those that were taken are over. The first executor that finds none left does not know
-//! whether the others' jobs take a moment or a day, so it may wait for them, but not for long: then all that run are
-//! *given up*, and nobody waits for any of them again.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use super::outstanding::Key;
 use crate::clock::Clock;
@@ -38,25 +33,9 @@ pub(super) enum AddedBy {
 /// What an executor that waited gets.
 #[allow(clippy::large_enum_variant, reason = "a box for each job would cost more than moving one does")]
 pub(super) enum Next {
-    /// A job, and what to say with its end.
-    Job(Held, Round),
-    /// None came in the time that it had.
-    Late,
+    Job(Held),
     /// The worker ends.
     End,
-}
-
-/// Between two times at which all that run were given up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Round(u64);
-
-/// What is left of the jobs that were added.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Left {
-    /// They wait for an executor.
-    pub(super) held: usize,
-    /// They run, and their ends are waited for.
-    pub(super) awaited: usize,
 }
 
 #[derive(Default)]
@@ -73,9 +52,6 @@ struct State {
     waiting: usize,
     /// and whether one of these was woken and has not come yet.
     is_one_coming: bool,
-    /// Jobs that were taken in this round, and are not over.
-    awaited: usize,
-    round: Round,
     /// When the oldest began to wait at the head, by the monotonic clock.
     moved_at_ms: i64,
 }
@@ -108,10 +84,8 @@ impl HeldJobs {
         }
     }
 
-    /// Waits for the next job to execute, with `linger` no longer than this. When none came, all that run are
-    /// given up.
-    pub(super) fn next(&self, clock: &Clock, linger: Option<Duration>) -> Next {
-        let until_us = linger.map(|linger| clock.monotonic_us() + micros(linger));
+    /// Waits for the next job to execute.
+    pub(super) fn next(&self, clock: &Clock) -> Next {
         let mut state = self.lock();
         loop {
             if state.closed {
@@ -119,46 +93,15 @@ impl HeldJobs {
             }
             if let Some(held) = state.jobs.pop_front() {
                 state.moved_at_ms = clock.monotonic_ms();
-                state.awaited += 1;
-                let (left, round) = (state.jobs.len(), state.round);
+                let left = state.jobs.len();
                 self.wake_one(state, left);
-                return Next::Job(held, round);
-            }
-            let left_us =
-                until_us.map(|until_us| u64::try_from(until_us - clock.monotonic_us()).unwrap_or(0));
-            if left_us == Some(0) {
-                state.give_up();
-                return Next::Late;
+                return Next::Job(held);
             }
             state.waiting += 1;
-            state = match left_us {
-                None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
-                Some(left_us) => {
-                    let left = clock.until(None, Duration::from_micros(left_us));
-                    self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0
-                }
-            };
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
             state.waiting -= 1;
             state.is_one_coming = false;
         }
-    }
-
-    /// A job is over, and its end is among the results.
-    pub(super) fn end(&self, round: Round) -> Left {
-        let mut state = self.lock();
-        if round == state.round {
-            state.awaited -= 1;
-        }
-        state.left()
-    }
-
-    pub(super) fn left(&self) -> Left {
-        self.lock().left()
-    }
-
-    /// Nobody waits any more for the ends of those that run now.
-    pub(super) fn give_up(&self) {
-        self.lock().give_up();
     }
 
     pub(super) fn take_all(&self) -> Vec<Held> {
@@ -194,23 +137,6 @@ impl HeldJobs {
         self.lock().closed = true;
         self.changed.notify_all();
     }
-}
-
-impl State {
-    fn left(&self) -> Left {
-        Left { held: self.jobs.len(), awaited: self.awaited }
-    }
-
-    fn give_up(&mut self) {
-        if self.awaited > 0 {
-            self.round.0 += 1;
-            self.awaited = 0;
-        }
-    }
-}
-
-fn micros(duration: Duration) -> i64 {
-    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]
@@ -252,10 +178,10 @@ mod tests {
         (0..count as i64).map(|id| Held::sample(id, 1).job).collect()
     }
 
-    fn take(held: &HeldJobs) -> Round {
-        match held.next(&Clock::system(), None) {
-            Next::Job(_held, round) => round,
-            Next::Late | Next::End => panic!("there is a job"),
+    fn take(held: &HeldJobs) {
+        match held.next(&Clock::system()) {
+            Next::Job(_held) => {}
+            Next::End => panic!("there is a job"),
         }
     }
 
@@ -278,32 +204,5 @@ mod tests {
             held.add(jobs(EXECUTORS), 1, 0, AddedBy::Dispatcher);
         });
         assert_eq!(held.len(), EXECUTORS, "the last leader's jobs");
-    }
-
-    #[test]
-    fn those_that_run_are_awaited_until_they_end_or_are_given_up() {
-        let held = HeldJobs::default();
-        held.add(jobs(3), 1, 0, AddedBy::Dispatcher);
-        let [first, second, third] = [take(&held), take(&held), take(&held)];
-        assert_eq!(held.end(first), Left { held: 0, awaited: 2 });
-        let clock = Clock::system();
-        assert!(matches!(held.next(&clock, Some(Duration::from_micros(1))), Next::Late));
-        assert_eq!(held.left(), Left { held: 0, awaited: 0 }, "they are long");
-        held.add(jobs(2), 1, 0, AddedBy::Dispatcher);
-        let fourth = take(&held);
-        assert_eq!(held.end(second), Left { held: 1, awaited: 1 }, "the new one is not");
-        assert_eq!(held.end(fourth), Left { held: 1, awaited: 0 });
-        assert_eq!(held.end(third), Left { held: 1, awaited: 0 });
-    }
-
-    #[test]
-    fn a_job_that_comes_in_time_is_taken_and_gives_nobody_up() {
-        let held = HeldJobs::default();
-        held.add(jobs(2), 1, 0, AddedBy::Dispatcher);
-        let running = take(&held);
-        let next = held.next(&Clock::system(), Some(Duration::ZERO));
-        let Next::Job(_job, round) = next else { panic!("one is held") };
-        assert_eq!(round, running);
-        assert_eq!(held.left(), Left { held: 0, awaited: 2 });
     }
 }

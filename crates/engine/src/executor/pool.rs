@@ -2,12 +2,11 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::attempt::Attempt;
 use super::dispatcher;
 use super::handler::{failed, failed_for_good};
-use super::held::{Held, Left, Next, Round};
+use super::held::{Held, Next};
 use super::output_log::OutputLog;
 use super::results::Done;
 use super::running::Running;
@@ -21,39 +20,27 @@ use crate::transition::Outcome;
 pub(super) fn serve(shared: &Shared) {
     let clock = shared.store.clock();
     let bell = Arc::new(Bell::default());
-    let mut linger = None;
     loop {
-        match shared.held.next(clock, linger.take()) {
-            Next::Job(held, round) => {
+        match shared.held.next(clock) {
+            Next::Job(held) => {
                 let started_us = clock.monotonic_us();
                 let (outcome, logs) = execute(shared, &held, &bell);
                 let ended_us = clock.monotonic_us();
                 let waiting =
                     shared.results.add(Done { held, outcome, logs }, ended_us - started_us, ended_us);
-                linger = hand_back(shared, round, waiting);
-            }
-            Next::Late => {
-                if shared.results.waiting().0 > 0 && !dispatcher::take_turn(shared) {
-                    shared.dispatcher.raise(Hints::EXECUTOR);
-                }
+                hand_back(shared, waiting);
             }
             Next::End => return,
         }
     }
 }
 
-/// Sees to it that an end is written, one of so many that wait. Who takes the turn writes all of them, so the last of
-/// several short jobs does. Returns for how long it is waited for that one.
-fn hand_back(shared: &Shared, round: Round, waiting: usize) -> Option<Duration> {
-    let Left { held, awaited } = shared.held.end(round);
-    let linger = if held == 0 && awaited > 0 { shared.linger() } else { None };
-    // Who can't take the turn, or leaves it to others, wakes somebody who knows how long that may go on.
-    if (linger.is_some() || !dispatcher::take_turn(shared))
-        && dispatcher::is_to_be_told(waiting, shared.store.claim_max())
-    {
+/// Has a result written, of which so many wait now. An executor that finds no claimed job left writes all of them, unless
+/// another thread has the dispatcher's role.
+fn hand_back(shared: &Shared, waiting: usize) {
+    if !dispatcher::take_turn(shared) && dispatcher::wakes_dispatcher(waiting) {
         shared.dispatcher.raise(Hints::EXECUTOR);
     }
-    linger
 }
 
 fn execute(shared: &Shared, held: &Held, bell: &Arc<Bell>) -> (Outcome, Vec<LogLine>) {
@@ -155,68 +142,40 @@ mod tests {
     use super::super::sample::Sample;
     use super::*;
 
-    const LINGER: Duration = Duration::from_millis(1);
-
-    /// Three jobs that run at the same time, taken by who has the dispatcher's role.
-    fn three_that_run(sample: &Sample) -> [(Held, Round); 3] {
-        sample.enqueue(3, "null");
+    /// Jobs that run, claimed by whoever has the dispatcher's role.
+    fn running(sample: &Sample, count: usize) -> Vec<Held> {
+        sample.enqueue(count, "null");
         assert!(dispatcher::take_turn(&sample.shared));
-        let running = [sample.take(), sample.take(), sample.take()];
+        let running = (0..count).map(|_job| sample.take()).collect();
         let _of_the_beginning = sample.heard();
         running
     }
 
-    /// Ends a job; returns for how long its executor waits for others then, and what the dispatcher heard.
-    fn end(sample: &Sample, (held, round): (Held, Round)) -> (Option<Duration>, Hints) {
+    /// Ends a job; returns what the dispatcher heard.
+    fn end(sample: &Sample, held: Held) -> Hints {
         let waiting = sample.add_end(held, None);
-        (hand_back(&sample.shared, round, waiting), sample.heard())
+        hand_back(&sample.shared, waiting);
+        sample.heard()
     }
 
     #[test]
-    fn the_last_of_several_short_jobs_has_the_ends_of_all_written() {
+    fn an_executor_that_finds_no_job_left_writes_the_result_at_once() {
         let sample = Sample::new(3);
-        let [first, second, third] = three_that_run(&sample);
-        sample.shared.set_linger(Some(1_000));
-        assert_eq!(end(&sample, first), (Some(LINGER), Hints::EXECUTOR), "somebody knows of it");
-        assert_eq!(end(&sample, second), (Some(LINGER), Hints::NONE));
-        assert_eq!((sample.waiting(), sample.written()), (2, 0));
-        assert_eq!(end(&sample, third).0, None);
-        assert_eq!((sample.waiting(), sample.written()), (0, 3));
-    }
-
-    #[test]
-    fn who_was_waited_for_in_vain_is_not_waited_for_again() {
-        let sample = Sample::new(3);
-        let [first, second, _long] = three_that_run(&sample);
-        sample.shared.set_linger(Some(1_000));
-        assert_eq!(end(&sample, first).0, Some(LINGER));
-        let clock = sample.shared.store.clock();
-        assert!(matches!(sample.shared.held.next(clock, Some(Duration::ZERO)), Next::Late));
-        assert_eq!(end(&sample, second).0, None);
-        assert_eq!((sample.waiting(), sample.written()), (0, 2));
-    }
-
-    #[test]
-    fn an_end_beside_long_jobs_is_written_at_once() {
-        let sample = Sample::new(3);
-        let [first, second, _long] = three_that_run(&sample);
-        sample.shared.set_linger(None);
-        for (written, running) in [(1, first), (2, second)] {
-            assert_eq!(end(&sample, running).0, None);
-            assert_eq!((sample.waiting(), sample.written()), (0, written));
+        for (place, held) in running(&sample, 3).into_iter().enumerate() {
+            end(&sample, held);
+            assert_eq!((sample.waiting(), sample.written()), (0, place as i64 + 1));
         }
     }
 
     #[test]
-    fn while_jobs_are_held_ends_are_left_to_the_dispatcher_who_hears_of_the_first() {
+    fn while_claimed_jobs_wait_results_are_left_to_the_dispatcher_which_hears_of_the_first() {
         let sample = Sample::new(3);
         sample.enqueue(3, "null");
         assert!(dispatcher::take_turn(&sample.shared));
         let (first, second) = (sample.take(), sample.take());
         let _of_the_beginning = sample.heard();
-        sample.shared.set_linger(Some(1_000));
-        assert_eq!(end(&sample, first), (None, Hints::EXECUTOR), "there is a job to take");
-        assert_eq!(end(&sample, second), (None, Hints::NONE));
+        assert_eq!(end(&sample, first), Hints::EXECUTOR);
+        assert_eq!(end(&sample, second), Hints::NONE);
         assert_eq!((sample.waiting(), sample.written()), (2, 0));
     }
 

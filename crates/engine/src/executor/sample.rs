@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::handler::Handlers;
-use super::held::{Held, Next, Round};
+use super::held::{Held, Next};
 use super::results::Done;
 use super::shared::Shared;
 use super::worker::{WorkerOptions, register};
@@ -44,10 +44,10 @@ impl Sample {
     }
 
     /// An executor takes the next job.
-    pub(super) fn take(&self) -> (Held, Round) {
-        match self.shared.held.next(self.shared.store.clock(), None) {
-            Next::Job(held, round) => (held, round),
-            Next::Late | Next::End => panic!("a job is held"),
+    pub(super) fn take(&self) -> Held {
+        match self.shared.held.next(self.shared.store.clock()) {
+            Next::Job(held) => held,
+            Next::End => panic!("a job is held"),
         }
     }
 

@@ -2,7 +2,6 @@
 
 use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use super::contexts::RunContexts;
 use super::dispatcher::Desk;
@@ -54,8 +53,6 @@ pub(super) struct Shared {
     /// Since when the dispatcher waits for the database, by the monotonic clock; [`NOT_ASKING`] when it
     /// does not.
     asking_since_ms: AtomicI64,
-    /// As the pace says; 0 is not at all.
-    linger_us: AtomicI64,
 }
 
 const NOT_ASKING: i64 = i64::MAX;
@@ -98,7 +95,6 @@ impl Shared {
             ended: Latch::default(),
             worker_id: AtomicI64::new(registration.worker_id),
             asking_since_ms: AtomicI64::new(NOT_ASKING),
-            linger_us: AtomicI64::new(0),
         }
     }
 
@@ -178,16 +174,6 @@ impl Shared {
     pub(super) fn has_asked_for_ms(&self) -> i64 {
         let since_ms = self.asking_since_ms.load(Ordering::Acquire);
         self.store.clock().monotonic_ms().saturating_sub(since_ms).max(0)
-    }
-
-    pub(super) fn set_linger(&self, linger_us: Option<i64>) {
-        self.linger_us.store(linger_us.unwrap_or(0), Ordering::Relaxed);
-    }
-
-    /// For how long an executor that finds no job left waits for the ends of others, if it does at all.
-    pub(super) fn linger(&self) -> Option<Duration> {
-        let linger_us = u64::try_from(self.linger_us.load(Ordering::Relaxed)).unwrap_or(0);
-        (linger_us > 0).then(|| Duration::from_micros(linger_us))
     }
 
     pub(super) fn end(&self) {

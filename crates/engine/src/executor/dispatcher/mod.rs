@@ -4,8 +4,8 @@
 //! its result and executes what the same transaction claimed, so a chain of jobs needs no other thread. Whatever
 //! else there is to do is done by the dispatcher's own thread: it hears of new jobs, waits, and ends the worker.
 
+mod batch_delay;
 mod comparison;
-mod gathering;
 mod patience;
 mod telling;
 mod writing;
@@ -13,11 +13,11 @@ mod writing;
 use std::sync::{MutexGuard, TryLockError};
 use std::time::Duration;
 
-pub(super) use gathering::is_to_be_told;
+pub(super) use batch_delay::wakes_dispatcher;
 
 use super::held::{AddedBy, Held};
 use super::outstanding::{Key, Outstanding};
-use super::pace::Pace;
+use super::prefetch_controller::PrefetchController;
 use super::results::Done;
 use super::shared::{Mode, Shared};
 use super::worker::{abilities, register};
@@ -57,15 +57,12 @@ fn work(shared: &Shared) -> Result<()> {
         if dispatcher.has_ended()? {
             return Ok(());
         }
-        let pace = dispatcher.desk.pace;
         drop(dispatcher);
         hints = match turn {
             Turn::Again => Hints::EXECUTOR,
-            // Results were left to others, who may take longer than expected.
-            Turn::Rest if shared.results.waiting().0 > 0 => Hints::EXECUTOR,
             Turn::Rest => shared.dispatcher.wait(if shared.held.is_empty() { POLL } else { HELD_TICK }),
         };
-        hints = gathering::wait(shared, pace, hints);
+        hints = batch_delay::wait(shared, hints);
     }
 }
 
@@ -133,15 +130,15 @@ enum Look {
 /// Whether jobs are claimed beyond those that start at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Holding {
-    /// As many as the pace says.
-    ByPace,
+    /// As many as the prefetch controller says.
+    Prefetch,
     /// None, until a thread is free for a job that may not be held: others overtook it.
     Nothing,
 }
 
 /// What the dispatcher knows. Who holds it has the role.
 pub(super) struct Desk {
-    pace: Pace,
+    prefetch: PrefetchController,
     /// Attempts claimed and not finished: held, running, or done and not written.
     outstanding: Outstanding,
     look: Look,
@@ -158,10 +155,10 @@ impl Desk {
     /// Nothing is claimed. `now_ms` is of the monotonic clock.
     pub(super) fn empty(now_ms: i64) -> Desk {
         Desk {
-            pace: Pace::unknown(),
+            prefetch: PrefetchController::default(),
             outstanding: Outstanding::default(),
             look: Look::Now,
-            holding: Holding::ByPace,
+            holding: Holding::Prefetch,
             compare_at_ms: now_ms + comparison::INTERVAL_MS,
             is_repeat: false,
             failure: None,
@@ -190,7 +187,7 @@ impl Dispatcher<'_> {
     fn turn(&mut self) -> Result<Turn> {
         self.compare_if_due()?;
         let mode = self.shared.mode();
-        let mut done = if self.may_leave_results(mode) { Vec::new() } else { self.collect() };
+        let mut done = self.collect();
         if mode != Mode::Working {
             done.extend(self.shared.held.take_all().into_iter().map(unstarted));
         }
@@ -221,20 +218,10 @@ impl Dispatcher<'_> {
         self.desk.look == Look::Now && room.limit > 0
     }
 
-    /// Who woke the dispatcher's thread did not mean the few results that came meanwhile.
-    fn may_leave_results(&self, mode: Mode) -> bool {
-        match self.by {
-            AddedBy::Dispatcher => {
-                mode == Mode::Working && gathering::is_worth_while(self.shared, self.desk.pace)
-            }
-            AddedBy::Executor => false,
-        }
-    }
-
     fn collect(&mut self) -> Vec<Done> {
         let batch = self.shared.results.take();
-        self.desk.pace.observe(batch.executed, batch.total_us);
-        self.desk.pace.observe_results(batch.executed, batch.total_bytes);
+        self.desk.prefetch.observe_times(batch.executed, batch.total_us);
+        self.desk.prefetch.observe_results(batch.executed, batch.total_bytes);
         batch.done
     }
 
@@ -248,7 +235,7 @@ impl Dispatcher<'_> {
             Mode::Working => {
                 let threads = self.shared.options.threads;
                 let held = match self.desk.holding {
-                    Holding::ByPace => self.desk.pace.held(threads, claim_max as i64),
+                    Holding::Prefetch => self.desk.prefetch.prefetch(threads, claim_max as i64),
                     Holding::Nothing => 0,
                 };
                 let limit = count(threads + held - outstanding);
@@ -290,8 +277,7 @@ impl Dispatcher<'_> {
         let now_ms = self.shared.store.clock().monotonic_ms();
         let stuck = self.shared.held.take_stuck(now_ms, HELD_TICK.as_millis() as i64);
         if !stuck.is_empty() {
-            self.desk.pace.slow_down();
-            self.shared.set_linger(None);
+            self.desk.prefetch.forget_times();
         }
         for held in stuck {
             let now_us = self.shared.store.clock().monotonic_us();
@@ -303,10 +289,7 @@ impl Dispatcher<'_> {
         let keys: Vec<(Key, bool)> =
             done.iter().map(|done| (done.held.key(), done.outcome != Outcome::Unstarted)).collect();
         let finishes: Vec<Finish> = done.into_iter().map(|done| self.decide(done)).collect();
-        let began_us = self.shared.store.clock().monotonic_us();
         let (finished, claims) = self.write(finishes, room)?;
-        self.desk.pace.observe_write(self.shared.store.clock().monotonic_us() - began_us);
-        self.shared.set_linger(self.desk.pace.linger_us());
         for (key, has_begun) in keys {
             if has_begun {
                 self.desk.outstanding.end(key);
@@ -328,7 +311,7 @@ impl Dispatcher<'_> {
                 if jobs.iter().any(|job| job.has_overtaken) {
                     self.desk.holding = Holding::Nothing;
                 } else if room.idle > 0 {
-                    self.desk.holding = Holding::ByPace;
+                    self.desk.holding = Holding::Prefetch;
                 }
                 self.take_over(jobs);
                 Ok(())
@@ -353,7 +336,7 @@ impl Dispatcher<'_> {
     fn take_over(&mut self, jobs: Vec<ClaimedJob>) {
         let worker_id = self.shared.worker_id();
         let payload_bytes: usize = jobs.iter().map(|job| job.payload.len()).sum();
-        self.desk.pace.observe_payloads(jobs.len() as i64, payload_bytes as i64);
+        self.desk.prefetch.observe_payloads(jobs.len() as i64, payload_bytes as i64);
         jobs.iter().for_each(telling::run_started);
         // What runs already is not started a second time: its claim was lost, and now made good.
         let news: Vec<ClaimedJob> = jobs
@@ -455,8 +438,8 @@ mod tests {
             sample.enqueue(20, payload);
             turn(&sample, AddedBy::Dispatcher);
             assert_eq!(sample.shared.held.len(), 1, "nothing is known yet");
-            sample.add_end(sample.take().0, output);
-            sample.shared.desk.lock().expect("nobody panicked").pace.observe(1, 0);
+            sample.add_end(sample.take(), output);
+            sample.shared.desk.lock().expect("nobody panicked").prefetch.observe_times(1, 0);
             turn(&sample, AddedBy::Dispatcher);
             assert_eq!(sample.shared.held.len(), 8, "one is to run, and 7 of these make 16 MiB");
         }
