@@ -34,23 +34,23 @@ pub(crate) struct Cli {
 /// What every verb understands.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct GlobalOptions {
-    /// The database: a SQLite file, made when it is first needed, or postgres://user@host/dbname
+    /// The database: a SQLite file, created on first use, or postgres://user@host/dbname
     /// [env: WINDLASS_DB] [default: windlass.db]
     #[arg(long, global = true, value_name = "PATH|URL", help_heading = "Global options")]
     db: Option<Named>,
 
-    /// How data is written to standard output
+    /// The format of standard output
     #[arg(short, long, global = true, value_name = "FORMAT", default_value = "text")]
     #[arg(help_heading = "Global options")]
     pub(crate) output: Format,
 
-    /// What a commit survives: `full` a power cut, `normal` the death of this program [default: full]
+    /// What a commit survives: `full`, a power cut; `normal`, a crash of this program [default: full]
     #[arg(long, global = true, value_name = "MODE", env = "WINDLASS_DURABILITY")]
     #[arg(help_heading = "Global options", hide_env_values = true)]
     #[arg(hide_short_help = true, hide_possible_values = true)]
     durability: Option<Durability>,
 
-    /// How long a worker that is silent keeps its jobs [default: 30s]
+    /// How long other workers wait for a silent worker before they take its jobs [default: 30s]
     #[arg(long, global = true, value_name = "DURATION", env = "WINDLASS_LEASE")]
     #[arg(value_parser = parse_lease, hide_short_help = true)]
     #[arg(help_heading = "Global options", hide_env_values = true)]
@@ -165,9 +165,9 @@ pub(crate) fn quoted(word: &str) -> String {
 /// What a commit survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Durability {
-    /// A power cut: the disk has it before the command goes on.
+    /// A power cut: the commit is on the disk before the command goes on.
     Full,
-    /// `kill -9`; a power cut may take the last moments.
+    /// `kill -9`; a power cut may lose the last moments.
     Normal,
 }
 
@@ -204,10 +204,10 @@ Exit codes:
 /// The verbs by what people want to do, in the order of the help.
 const GROUPS: &[(&str, &[&str])] = &[
     ("Run workflows", &["run", "submit", "resume", "serve", "worker"]),
-    ("See what happens", &["runs", "inspect", "logs", "watch", "why", "jobs", "stats"]),
-    ("Step in", &["cancel", "retry", "enqueue", "queue", "schedule"]),
+    ("Observe", &["runs", "inspect", "logs", "watch", "why", "jobs", "stats"]),
+    ("Control", &["cancel", "retry", "enqueue", "queue", "schedule"]),
     ("Write workflows", &["validate", "graph", "apply", "workflows"]),
-    ("Keep house", &["doctor", "bench", "db", "completions"]),
+    ("Maintain", &["doctor", "bench", "db", "completions"]),
 ];
 
 const HEADING: Style = Style::new().bold();
@@ -275,7 +275,9 @@ fn help_template(command: &clap::Command) -> StyledStr {
         }
     }
     text.push_str(&format!("\n{HEADING}Global options:{HEADING:#}\n{{options}}{{after-help}}"));
-    text.push_str(&format!("\n\n`{LITERAL}windlass VERB --help{LITERAL:#}` tells more, with examples.\n"));
+    text.push_str(&format!(
+        "\n\n`{LITERAL}windlass VERB --help{LITERAL:#}` shows the options of a verb, with examples.\n"
+    ));
     StyledStr::from(text)
 }
 

@@ -22,7 +22,7 @@ CREATE TABLE workflows (
     UNIQUE (name, hash)
 ) {strict};
 
--- The version of a workflow that is in force under its name: what `run NAME` starts and schedules fire.
+-- The version of a workflow that is active under its name: what `run NAME` starts and schedules fire.
 CREATE TABLE registrations (
     name         {text} NOT NULL PRIMARY KEY,
     version      {integer} NOT NULL,
@@ -35,7 +35,7 @@ CREATE TABLE registrations (
     updated_at   {integer} NOT NULL DEFAULT ({now_ms})
 ) {strict};
 
--- Every version that was ever put in force, counted from 1 for each name; kept when the name is removed.
+-- Every version that was ever active, counted from 1 for each name; kept when the name is removed.
 CREATE TABLE registration_versions (
     name         {text} NOT NULL,
     version      {integer} NOT NULL,

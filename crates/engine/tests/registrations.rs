@@ -40,8 +40,8 @@ fn another_content_is_the_next_version_and_the_same_is_none() {
     // Back to what was once there is a step forward, too.
     assert_eq!(apply(&bench, 1).version, 3);
     assert_eq!(numbers(&bench, "nightly"), [3, 2, 1]);
-    let (registration, in_force) = bench.store.registered_workflow("nightly").unwrap().unwrap();
-    assert_eq!((registration.version, in_force), (3, workflow("nightly", 1)));
+    let (registration, active) = bench.store.registered_workflow("nightly").unwrap().unwrap();
+    assert_eq!((registration.version, active), (3, workflow("nightly", 1)));
     let old = bench.store.registered_version("nightly", 2).unwrap().unwrap();
     assert_eq!(old.workflow, workflow("nightly", 2));
     assert!(bench.store.registered_version("nightly", 4).unwrap().is_none());
@@ -143,7 +143,7 @@ fn of_many_who_apply_at_once_each_gets_a_number_of_its_own() {
     let expected: Vec<i64> = (1..=APPLIERS as i64).collect();
     assert_eq!(versions, expected);
     let registration = bench.store.registration("nightly").unwrap().unwrap();
-    assert_eq!(registration.version, APPLIERS as i64, "the last one is in force");
+    assert_eq!(registration.version, APPLIERS as i64, "the last one is active");
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! `serve` and its folder: what lies in it is registered, a broken file leaves the last good version in
-//! force, what is taken out of it is taken out of force.
+//! force, what is taken out of it is taken deactivate a schedule.
 
 use std::fs;
 
@@ -25,7 +25,7 @@ fn await_word(service: &mut Engine, word: &str) {
     });
 }
 
-/// What is in force, as name and version.
+/// What is active, as name and version.
 fn registered(sandbox: &Sandbox) -> Vec<(String, i64)> {
     let listed = sandbox.run(&["workflows", "-o", "json"]).exited(0).json();
     let entry = |entry: &Value| Some((entry["name"].as_str()?.to_owned(), entry["version"].as_i64()?));
@@ -75,7 +75,7 @@ fn a_broken_file_is_told_once_and_leaves_the_last_good_version_in_force() {
     let mut service = serve(&sandbox);
     sandbox.write("flows/good.toml", "[jobs.only]\nrnu = 'true'\n");
     await_word(&mut service, "unknown key `rnu` in a job");
-    await_word(&mut service, "version 1 of `good` stays in force");
+    await_word(&mut service, "version 1 of `good` stays active");
     // Another file changes: the folder is read again, and the broken one is not told of again.
     sandbox.write("flows/other.toml", workflow("true"));
     await_registered(&sandbox, &[("good", 1), ("other", 1)]);
@@ -97,7 +97,7 @@ fn two_files_with_one_name_leave_it_as_it_was() {
     let mut service = serve(&sandbox);
     sandbox.write("flows/two.toml", format!("name = 'same'\n{}", workflow("false")));
     await_word(&mut service, "flows/one.toml and flows/two.toml both define the workflow `same`");
-    await_word(&mut service, "version 1 of `same` stays in force");
+    await_word(&mut service, "version 1 of `same` stays active");
     fs::remove_file(sandbox.path("flows/one.toml")).expect("a file can be removed");
     await_registered(&sandbox, &[("same", 2)]);
 }

@@ -141,7 +141,7 @@ fn a_reload_takes_what_can_be_changed_and_says_what_can_not() {
     {
         assert!(log.contains(word), "{word:?} is not in\n{log}");
     }
-    // A folder that is not there leaves the present one in force, and is tried again with the next reload.
+    // A folder that is not there leaves the present one active, and is tried again with the next reload.
     let missing = "workflows = 'missing'\n[retention]\nmax_age = '30d'\n";
     for _reload in 0..2 {
         let before = service.stderr_so_far().matches("the folder of workflows stays the same").count();

@@ -11,7 +11,7 @@ use crate::lookup::{self, Target};
 use crate::output::{self, Format, Output};
 use crate::views::{JobView, RunView};
 
-/// Stop a run or a job: what runs is ended, what waits never starts
+/// Stop a run or a job; waiting jobs of it never start
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CancelArgs {

@@ -19,62 +19,62 @@ use crate::error::Failure;
 use crate::output::{self, Format, Output};
 use crate::time;
 
-/// Add jobs that belong to no run, and print their numbers
+/// Add single jobs, and print their numbers
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct EnqueueArgs {
-    /// What executes it: `shell`, or the name of a handler that a worker registered
+    /// What executes the job: `shell`, or the kind of a handler in your program
     #[arg(value_name = "KIND")]
     kind: String,
 
-    /// What it works on: a JSON value
+    /// The input of the job: a JSON value
     #[arg(long, value_name = "JSON", default_value = "{}", value_parser = parse_json)]
     payload: Value,
 
-    /// Many jobs: a JSON value a line of this file, `-` is standard input. A job's number is printed as soon as it is
-    /// accepted
+    /// Many jobs: a file with one JSON value per line, or `-` for standard input. Each number is printed as soon as
+    /// its job is accepted
     #[arg(long, value_name = "FILE", conflicts_with = "payload")]
     payloads: Option<PathBuf>,
 
-    /// The queue it waits in
+    /// The queue of the job
     #[arg(long, value_name = "NAME", default_value = "default")]
     queue: String,
 
-    /// low, normal, high, critical, or an integer; higher is executed first
+    /// low, normal, high, critical, or an integer; higher runs first
     #[arg(long, value_name = "P", default_value = "normal", allow_hyphen_values = true)]
     #[arg(value_parser = parse_priority)]
     priority: i64,
 
-    /// Execute it only after this time, for example 10m
+    /// Start the job after this delay, for example 10m
     #[arg(long, value_name = "DURATION", value_parser = time::parse_duration, conflicts_with = "at")]
     delay: Option<Duration>,
 
-    /// Execute it only from this instant on
+    /// Start the job at this time
     #[arg(long, value_name = "TIME", value_parser = time::parse_instant)]
     at: Option<i64>,
 
-    /// Only a worker that has all of these sees it, separated by commas, for example gpu
+    /// Capabilities that a worker must have, separated by commas, for example gpu
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = parse_name)]
     requires: Vec<String>,
 
-    /// Only a worker of this version or a later one executes it
+    /// The lowest version of a worker that may execute the job
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(i64).range(0..))]
     min_version: i64,
 
-    /// Only so many jobs with the same key run at a time
+    /// A key that limits how many jobs with the same key run at a time
     #[arg(long, value_name = "TEXT", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     concurrency_key: Option<String>,
 
-    /// How many [default: 1]
+    /// How many jobs with that key may run at a time [default: 1]
     #[arg(long, value_name = "N", requires = "concurrency_key")]
     #[arg(value_parser = clap::value_parser!(i64).range(1..=CONCURRENCY_LIMIT_MAX))]
     concurrency_limit: Option<i64>,
 
-    /// What becomes of it when they do [default: wait]
+    /// What to do when that many run already [default: wait]
     #[arg(long, value_name = "WHAT", requires = "concurrency_key")]
     on_full: Option<OnFull>,
 
-    /// How many times it may fail in all
+    /// How many times the job may fail in all
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(1..=1_000_000))]
     max_attempts: Option<i64>,
 }
@@ -82,11 +82,11 @@ pub(crate) struct EnqueueArgs {
 /// What becomes of a job that finds no room under its concurrency key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum OnFull {
-    /// It waits.
+    /// The job waits.
     Wait,
-    /// It is skipped.
+    /// The job is skipped.
     Skip,
-    /// The oldest is cancelled for it.
+    /// The oldest running job with that key is cancelled.
     CancelOldest,
 }
 

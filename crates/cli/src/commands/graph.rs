@@ -14,7 +14,7 @@ use crate::lookup;
 use crate::output::{self, Format};
 use crate::submission;
 
-/// Draw which job needs which, of a file or a run
+/// Draw the graph of a file or a run
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct GraphArgs {

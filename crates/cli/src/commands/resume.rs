@@ -11,11 +11,11 @@ use crate::lookup;
 use crate::output::{self, Output};
 use crate::views::InspectedRun;
 
-/// Carry on unfinished runs here, all of them or one, until they end
+/// Continue unfinished runs here, all of them or one, until they end
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ResumeArgs {
-    /// The run to carry on; without it, all that are not finished
+    /// The run to continue; without it, all unfinished runs
     #[arg(value_name = "RUN", value_parser = address::parse_run_id)]
     run: Option<i64>,
     #[command(flatten)]

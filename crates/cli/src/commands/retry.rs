@@ -12,7 +12,7 @@ use crate::lookup;
 use crate::output::{self, Format, Output};
 use crate::views::RunView;
 
-/// Execute the failed part of a run again
+/// Rerun the failed part of a run
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RetryArgs {
@@ -20,15 +20,15 @@ pub(crate) struct RetryArgs {
     #[arg(value_name = "RUN", value_parser = address::parse_run_id)]
     run: i64,
 
-    /// What failed, was skipped or was cancelled (the default)
+    /// Rerun failed, skipped and cancelled jobs (the default)
     #[arg(long, conflicts_with = "from")]
     failed: bool,
 
-    /// This job and everything that needs it, successful or not
+    /// Rerun this job and everything that needs it, successful or not
     #[arg(long, value_name = "JOB")]
     from: Option<String>,
 
-    /// Only make the jobs ready; a worker executes them
+    /// Only prepare the jobs; a worker executes them
     #[arg(long)]
     detach: bool,
     #[command(flatten)]

@@ -11,14 +11,14 @@ use crate::style::{GREEN, paint};
 use crate::workflow_files::{self, Collection};
 use crate::{describe, logging};
 
-/// Register, schedule and execute workflows, as a service
+/// Run as a service: register, schedule and execute workflows
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ServeArgs {
     #[command(flatten)]
     options: ServiceOptions,
 
-    /// Only check the configuration and the workflows, and print what would hold
+    /// Only check the configuration and the workflows, and print the settings
     #[arg(long)]
     check: bool,
 }

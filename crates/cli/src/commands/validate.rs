@@ -13,7 +13,7 @@ use crate::style::{GREEN, paint};
 use crate::submission::{self, LoadError};
 use crate::views::{FileError, ValidatedFile};
 
-/// Check workflow files and show every error with its place
+/// Check workflow files and show all errors with their lines
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ValidateArgs {

@@ -23,7 +23,7 @@ pub(crate) struct WorkerArgs {
     #[command(flatten)]
     work: WorkOptions,
 
-    /// Stop when nothing is left to do
+    /// Stop when no work is left
     #[arg(long)]
     until_idle: bool,
 

@@ -30,15 +30,15 @@ const FOREGROUND_PATIENCE: Duration = Duration::from_secs(30);
 /// What a process that executes brings along.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct WorkOptions {
-    /// How many jobs run at once; by default one for each processor, and 8 at least
+    /// How many jobs run at once [default: one per processor, at least 8]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(1..=1024))]
     pub(crate) threads: Option<i64>,
 
-    /// What it has that jobs may require, separated by commas, for example gpu
+    /// Capabilities that this worker has, separated by commas, for example gpu
     #[arg(long = "capability", value_name = "NAMES", value_delimiter = ',', value_parser = parse_name)]
     pub(crate) capabilities: Option<Vec<String>>,
 
-    /// The version of its code: jobs that ask for a later one are left to others [default: 0]
+    /// The version of your code on this worker: jobs that require a later one are left to others [default: 0]
     #[arg(long = "code-version", value_name = "N", value_parser = clap::value_parser!(i64).range(0..))]
     pub(crate) version: Option<i64>,
 }

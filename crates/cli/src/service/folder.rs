@@ -1,4 +1,4 @@
-//! The folder of a service: what lies in it is registered, what is taken out of it is taken out of force. A
+//! The folder of a service: its files are registered, and removed files are deactivated. A
 //! broken file is told of once, and leaves what was good before.
 
 use std::collections::{HashMap, HashSet};
@@ -177,10 +177,10 @@ impl WorkflowFolder {
         let places: HashSet<&PathBuf> = broken.iter().map(|broken| &broken.path).collect();
         self.reported.retain(|path, _said| places.contains(path));
         for broken in broken {
-            let in_force = registrations.iter().find(|registration| is_of(registration, broken));
-            let consequence = match in_force {
+            let active = registrations.iter().find(|registration| is_of(registration, broken));
+            let consequence = match active {
                 Some(registration) => {
-                    format!("version {} of `{}` stays in force", registration.version, registration.name)
+                    format!("version {} of `{}` stays active", registration.version, registration.name)
                 }
                 None => "nothing is registered from it".to_owned(),
             };

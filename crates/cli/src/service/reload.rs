@@ -18,7 +18,7 @@ impl Service<'_> {
             }
             Err(failure) => {
                 tracing::error!(
-                    "the configuration can't be used, the present one stays in force:\n{}",
+                    "the configuration can't be used, the present one stays active:\n{}",
                     failure.plain()
                 );
             }

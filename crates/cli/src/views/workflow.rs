@@ -72,7 +72,7 @@ impl RegistrationView {
 #[derive(Debug, Serialize)]
 pub(crate) struct VersionView {
     version: i64,
-    in_force: bool,
+    active: bool,
     file: Option<String>,
     applied_at: Option<String>,
     changes: Option<Changes>,
@@ -83,11 +83,11 @@ impl VersionView {
     pub(crate) fn new(
         version: &RegisteredVersion,
         before: Option<&RegisteredVersion>,
-        in_force: Option<i64>,
+        active: Option<i64>,
     ) -> VersionView {
         VersionView {
             version: version.version,
-            in_force: in_force == Some(version.version),
+            active: active == Some(version.version),
             file: version.file.clone(),
             applied_at: instant(Some(version.applied_at)),
             changes: before.map(|before| Changes::between(&before.workflow, &version.workflow)),
@@ -100,7 +100,7 @@ impl VersionView {
 pub(crate) struct DefinitionView {
     name: String,
     version: i64,
-    in_force: bool,
+    active: bool,
     file: Option<String>,
     applied_at: Option<String>,
     paused_at: Option<String>,
@@ -116,7 +116,7 @@ impl DefinitionView {
         DefinitionView {
             name: name.to_owned(),
             version: version.version,
-            in_force: registration.is_some_and(|registration| registration.version == version.version),
+            active: registration.is_some_and(|registration| registration.version == version.version),
             file: version.file.clone(),
             applied_at: instant(Some(version.applied_at)),
             paused_at: instant(registration.and_then(|registration| registration.paused_at)),

@@ -39,7 +39,7 @@ fn the_same_content_makes_no_version_and_another_says_what_changed() {
         .tells(&["nothing was registered"]);
     bench.windlass(&["apply", "flows"]).code(0).says(&[expected]);
     let versions = bench.json(&["workflows", "history", "nightly"]);
-    assert_eq!((&versions[0]["version"], &versions[0]["in_force"]), (&2.into(), &true.into()));
+    assert_eq!((&versions[0]["version"], &versions[0]["active"]), (&2.into(), &true.into()));
     assert_eq!(versions[0]["changes"]["jobs"]["changed"][0]["fields"][0], "run");
     assert_eq!((&versions[1]["version"], &versions[1]["changes"]), (&1.into(), &().into()));
 }
@@ -146,7 +146,7 @@ fn workflows_are_listed_shown_paused_and_removed() {
     assert!(bench.json(&["workflows"])[0]["paused_at"].is_string());
     bench.windlass(&["workflows", "resume", "nightly"]).code(0).tells(&["goes on"]);
     bench.windlass(&["workflows", "resume", "nightly"]).code(0).tells(&["was not paused"]);
-    bench.windlass(&["workflows", "remove", "nightly"]).code(0).tells(&["out of force", "windlass apply"]);
+    bench.windlass(&["workflows", "remove", "nightly"]).code(0).tells(&["inactive", "windlass apply"]);
     bench.windlass(&["workflows"]).code(0).tells(&["no workflow is registered yet"]);
     bench.windlass(&["workflows", "show", "nightly"]).fails(5, &["no workflow is registered"]);
     bench.windlass(&["workflows", "show", "nightly", "--version", "1"]).code(0).says(&["(removed)"]);

@@ -9,7 +9,7 @@ use crate::database::Database;
 use crate::error::Failure;
 use crate::output::Output;
 
-/// Make the tables, or bring them to the version of this program
+/// Create the tables, or upgrade them to the version of this program
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct MigrateArgs {}

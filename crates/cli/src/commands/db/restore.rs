@@ -13,7 +13,7 @@ use crate::error::Failure;
 use crate::output::Output;
 use crate::place::Place;
 
-/// Bring a backup back in the place of the database, with everything paused that would start by itself
+/// Replace the database by a backup, with all schedules paused
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RestoreArgs {
@@ -21,12 +21,12 @@ pub(crate) struct RestoreArgs {
     #[arg(value_name = "BACKUP", required_unless_present = "fence")]
     backup: Option<PathBuf>,
 
-    /// The rows were brought back by other means (pg_restore): only fence the workers of that time and pause
-    /// the schedules
+    /// The rows were restored by another tool (pg_restore): only fence the workers of that time and pause the
+    /// schedules
     #[arg(long, conflicts_with_all = ["backup", "force", "replace"])]
     fence: bool,
 
-    /// Replace a database that has runs or jobs: they are gone then
+    /// Replace a database that has runs or jobs; they are lost
     #[arg(long)]
     replace: bool,
 

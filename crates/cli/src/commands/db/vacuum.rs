@@ -14,11 +14,11 @@ use crate::error::Failure;
 use crate::output::Output;
 use crate::place::Place;
 
-/// Give the space that deleted rows left back to the disk
+/// Return free space in the file to the disk
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct VacuumArgs {
-    /// Write the whole file anew: needs as much room again, and nothing may run
+    /// Rewrite the whole file: needs as much disk space again, and no worker may run
     #[arg(long)]
     full: bool,
 }

@@ -20,7 +20,7 @@ use crate::style::{GREEN, RED, YELLOW, paint, printable};
 use crate::time;
 use findings::{Finding, Severity, Stuck};
 
-/// Say whether anything is wrong, and what to do about it
+/// Check for problems, and say what to do about each
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct DoctorArgs {}

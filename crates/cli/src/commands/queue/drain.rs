@@ -11,7 +11,7 @@ use crate::error::Failure;
 use crate::output;
 use crate::signals::StopRequests;
 
-/// Pause a queue and wait until nothing of it runs
+/// Pause a queue and wait for its running jobs
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct DrainArgs {

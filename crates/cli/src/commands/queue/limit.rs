@@ -19,11 +19,11 @@ pub(super) struct LimitArgs {
     #[arg(value_name = "QUEUE", value_parser = super::parse_name)]
     queue: String,
 
-    /// So many of its jobs run at a time, over all processes
+    /// How many of its jobs may run at a time, over all processes
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(0..=1_000_000))]
     max_running: Option<i64>,
 
-    /// Any number of its jobs may run at a time
+    /// Remove that limit
     #[arg(long, conflicts_with = "max_running")]
     no_max_running: bool,
 
@@ -31,16 +31,16 @@ pub(super) struct LimitArgs {
     #[arg(long, value_name = "JOBS/TIME", value_parser = rate::parse)]
     rate: Option<Rate>,
 
-    /// They start as fast as they can
+    /// Remove the rate limit
     #[arg(long, conflicts_with = "rate")]
     no_rate: bool,
 
-    /// One job at a time, in the order of arrival, whatever the priorities: the next begins when the one
-    /// before is over, all its attempts included
+    /// Run one job at a time in the order of arrival, without priorities: the next job starts when the one before is
+    /// over, including its retries
     #[arg(long, conflicts_with = "max_running")]
     fifo: bool,
 
-    /// By priority and age again
+    /// Order by priority and age again
     #[arg(long, conflicts_with = "fifo")]
     no_fifo: bool,
 }

@@ -14,7 +14,7 @@ use crate::table::{self, Column, Table};
 use crate::time;
 use crate::views::QueueView;
 
-/// List the queues with their rules and how many jobs are in each
+/// List the queues with their limits and the number of jobs
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct ListArgs {}

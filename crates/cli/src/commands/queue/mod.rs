@@ -22,7 +22,7 @@ use crate::output;
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct QueueArgs {
-    /// What to do; `list` when nothing is said
+    /// What to do; `list` by default
     #[command(subcommand)]
     command: Option<QueueCommand>,
 }

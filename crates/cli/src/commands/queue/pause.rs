@@ -7,7 +7,7 @@ use crate::database::Database;
 use crate::error::Failure;
 use crate::output;
 
-/// Start nothing more from a queue; what runs may finish
+/// Stop starting jobs of a queue; running jobs may finish
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct PauseArgs {

@@ -33,7 +33,7 @@ pub(super) struct AddArgs {
     #[arg(value_name = "WORKFLOW")]
     workflow: String,
 
-    /// When it occurs, as a cron expression of five or six fields or a word like @daily
+    /// A cron expression of five or six fields, or a shortcut like @daily
     #[arg(long, value_name = "EXPRESSION", group = "rule")]
     cron: Option<String>,
 
@@ -41,16 +41,15 @@ pub(super) struct AddArgs {
     #[arg(long, value_name = "DURATION", group = "rule", value_parser = time::parse_duration)]
     every: Option<Duration>,
 
-    /// The zone whose clock the cron expression reads
+    /// The time zone of the cron expression
     #[arg(long, value_name = "ZONE", default_value = "UTC")]
     timezone: String,
 
-    /// What becomes of an occurrence while an earlier run is not over [default: skip, or queue_all with
-    /// --catchup all]
+    /// What to do while an earlier run is not over [default: skip, or queue_all with --catchup all]
     #[arg(long, value_name = "POLICY")]
     overlap: Option<OverlapWord>,
 
-    /// What becomes of the occurrences that nobody was there for [default: last]
+    /// What to do about runs that were missed [default: last]
     #[arg(long, value_name = "POLICY")]
     catchup: Option<CatchupWord>,
 
@@ -58,7 +57,7 @@ pub(super) struct AddArgs {
     #[arg(long, value_name = "DURATION", value_parser = time::parse_duration)]
     catchup_window: Option<Duration>,
 
-    /// How many missed occurrences are caught up at most, the newest of them [default: 1000]
+    /// How many missed occurrences are caught up at most; the newest are [default: 1000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(1..=CATCHUP))]
     catchup_max: Option<i64>,
 
@@ -70,11 +69,11 @@ pub(super) struct AddArgs {
     #[arg(long, value_name = "INSTANT")]
     end: Option<String>,
 
-    /// Each occurrence starts later by chance, by up to this time
+    /// Delay each occurrence by a random time up to this
     #[arg(long, value_name = "DURATION", value_parser = time::parse_duration)]
     jitter: Option<Duration>,
 
-    /// A parameter of the runs, which may be a template over `scheduled_for`; may be given many times
+    /// A parameter of the runs, which may use `{{ scheduled_for }}`; may be given many times
     #[arg(short, long = "param", value_name = "KEY=VALUE", value_parser = submission::parse_pair)]
     params: Vec<(String, String)>,
 }

@@ -15,7 +15,7 @@ use crate::views::BackfillView;
 /// Occurrences shown by a dry run.
 const SHOWN: usize = 10;
 
-/// Make up for past occurrences: each gets its run exactly once
+/// Start runs for past occurrences, each exactly once
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct BackfillArgs {
@@ -31,12 +31,12 @@ pub(super) struct BackfillArgs {
     #[arg(long, value_name = "INSTANT")]
     to: String,
 
-    /// So many of its runs may be unfinished at once
+    /// How many of these runs may be unfinished at a time
     #[arg(long = "limit", value_name = "N", default_value_t = 1)]
     #[arg(value_parser = clap::value_parser!(i64).range(1..=AT_ONCE_MAX))]
     at_once: i64,
 
-    /// Only say what would run
+    /// Only print what would run
     #[arg(long)]
     dry_run: bool,
 }

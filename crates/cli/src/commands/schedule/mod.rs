@@ -21,7 +21,7 @@ use crate::error::Failure;
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ScheduleArgs {
-    /// What to do; `list` when nothing is said
+    /// What to do; `list` by default
     #[command(subcommand)]
     command: Option<ScheduleCommand>,
 }

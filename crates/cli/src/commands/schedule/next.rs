@@ -17,7 +17,7 @@ use crate::views::OccurrenceView;
 /// Times shown at most.
 const MAX_SHOWN: u64 = 10_000;
 
-/// Show the coming times of a schedule, in its zone and in UTC
+/// Show the next times of a schedule, in its zone and in UTC
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct NextArgs {
@@ -25,7 +25,7 @@ pub(super) struct NextArgs {
     #[arg(value_name = "SCHEDULE")]
     name: String,
 
-    /// So many of them
+    /// How many
     #[arg(short = 'n', long = "count", value_name = "N", default_value_t = 10)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=MAX_SHOWN))]
     count: u64,

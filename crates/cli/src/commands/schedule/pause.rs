@@ -8,7 +8,7 @@ use crate::database::Database;
 use crate::error::Failure;
 use crate::output;
 
-/// Let a schedule fire nothing; what a pause hides is not caught up
+/// Pause a schedule; occurrences during a pause are not caught up
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct PauseArgs {

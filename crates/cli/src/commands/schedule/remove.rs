@@ -1,4 +1,4 @@
-//! `windlass schedule remove`: out of force.
+//! `windlass schedule remove`: deactivate a schedule.
 
 use clap::Args;
 use windlass::store::ScheduleOrigin;
@@ -9,7 +9,7 @@ use crate::database::Database;
 use crate::error::Failure;
 use crate::output;
 
-/// Take a schedule out of force that was added on the command line
+/// Remove a schedule that was added on the command line
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct RemoveArgs {

@@ -8,7 +8,7 @@ use crate::database::Database;
 use crate::error::Failure;
 use crate::output;
 
-/// Let a schedule fire again, from now on
+/// Resume a schedule; what was missed during the pause is not caught up
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct ResumeArgs {

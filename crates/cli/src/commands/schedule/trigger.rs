@@ -11,7 +11,7 @@ use crate::lookup;
 use crate::output::{self, Format, Output};
 use crate::views::SubmittedView;
 
-/// Start a run of a schedule now, out of turn
+/// Start a run of a schedule now
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct TriggerArgs {

@@ -35,7 +35,7 @@ pub(super) fn execute(global: &GlobalOptions, args: &HistoryArgs) -> Result<(), 
         let reason = "no workflow was ever registered under the name";
         return Err(lookup::no_registration(&database, &args.name, reason)?);
     }
-    let in_force =
+    let active =
         database.ask(|store| store.registration(&args.name))?.map(|registration| registration.version);
     let now_ms = time::now_ms();
     let mut table = Table::new(&[
@@ -51,12 +51,12 @@ pub(super) fn execute(global: &GlobalOptions, args: &HistoryArgs) -> Result<(), 
         let changes = before.map(|before| Changes::between(&before.workflow, &version.workflow).text());
         table.row([
             version.version.to_string(),
-            if in_force == Some(version.version) { paint(GREEN, "in force") } else { String::new() },
+            if active == Some(version.version) { paint(GREEN, "active") } else { String::new() },
             time::relative(version.applied_at, now_ms),
             printable(&changes.unwrap_or_default()).into_owned(),
             printable(version.file.as_deref().unwrap_or_default()).into_owned(),
         ]);
-        views.push(VersionView::new(version, before, in_force));
+        views.push(VersionView::new(version, before, active));
     }
     Output { format: global.output }.list(&views, |_| table.render(table::stdout_width()))
 }

@@ -1,4 +1,4 @@
-//! `windlass workflows`: what is registered, its versions, and taking it out of force.
+//! `windlass workflows`: what is registered, its versions, and deactivating it.
 
 mod history;
 mod list;
@@ -11,7 +11,7 @@ use crate::database::Database;
 use crate::error::Failure;
 use crate::{lookup, output};
 
-/// List registered workflows, show one, or take one out of force
+/// List, show, pause or deactivate registered workflows
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct WorkflowsArgs {
@@ -21,17 +21,17 @@ pub(crate) struct WorkflowsArgs {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// List what is registered; the same as `workflows` alone
+    /// List registered workflows; the same as `workflows` alone
     List,
     /// Print a definition, its schedules and jobs
     Show(show::ShowArgs),
     /// List the versions of a workflow and what each changed
     History(history::HistoryArgs),
-    /// Take a workflow out of force; its versions and runs stay
+    /// Deactivate a workflow; its versions and runs stay
     Remove(NameArgs),
-    /// Let the schedules of a workflow fire nothing
+    /// Pause the schedules of a workflow
     Pause(NameArgs),
-    /// Let the schedules of a workflow fire again, from now on
+    /// Resume the schedules of a workflow; what was missed during the pause is not caught up
     Resume(NameArgs),
 }
 
@@ -69,7 +69,7 @@ fn remove(global: &GlobalOptions, name: &str) -> Result<(), Failure> {
     let registration = lookup::registration(&database, name)?;
     database.ask(|store| store.remove_registration(name))?;
     output::note(&format!(
-        "workflow `{name}` is out of force; its {} and its runs are kept, and runs that are not over go on",
+        "workflow `{name}` is inactive; its {} and its runs are kept, and runs that are not over go on",
         if registration.version == 1 {
             "version".to_owned()
         } else {

@@ -24,12 +24,12 @@ pub(super) struct ShowArgs {
     #[arg(value_name = "NAME")]
     name: String,
 
-    /// A version that was in force before, instead of the present one
+    /// An earlier version, instead of the active one
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(1..))]
     version: Option<i64>,
 }
 
-/// Prints the version in force, or another.
+/// Prints the active version, or another.
 pub(super) fn execute(global: &GlobalOptions, args: &ShowArgs) -> Result<(), Failure> {
     let database = Database::existing(global)?;
     let registration = match args.version {
@@ -61,7 +61,7 @@ fn text(name: &str, version: &RegisteredVersion, registration: Option<&Registrat
     let state = match registration {
         None => paint(YELLOW, "  (removed)"),
         Some(registration) if registration.version != version.version => {
-            paint(YELLOW, format!("  (version {} is in force)", registration.version))
+            paint(YELLOW, format!("  (version {} is active)", registration.version))
         }
         Some(registration) if registration.paused_at.is_some() => paint(YELLOW, "  (paused)"),
         Some(_) => String::new(),

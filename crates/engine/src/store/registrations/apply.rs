@@ -1,4 +1,4 @@
-//! A definition is put in force under its name: as the next version, or as the one that it is already.
+//! Activates a definition under its name: as the next version, or as the version that has this content already.
 
 use windlass_workflow::Workflow;
 
@@ -14,7 +14,7 @@ use crate::store::submit::{Content, keep_version};
 /// How often a registration is begun anew when others register the same name at the same moment.
 const TRIES_MAX: usize = 16;
 
-/// A workflow to be put in force under its name.
+/// A workflow to be activated under its name.
 #[derive(Debug, Clone)]
 pub struct NewRegistration {
     /// The definition.
@@ -30,11 +30,11 @@ pub struct NewRegistration {
 pub struct Applied {
     /// The name of the workflow.
     pub name: String,
-    /// The version that is in force now.
+    /// The version that is active now.
     pub version: i64,
     /// What became of it.
     pub change: Change,
-    /// The definition that was in force before, when it was another.
+    /// The definition that was active before, when it was another.
     pub before: Option<Workflow>,
     /// What changed of its schedules.
     pub schedules: Vec<Synced>,
@@ -45,14 +45,14 @@ pub struct Applied {
 pub enum Change {
     /// The name was not registered. Its version is above 1 when it had been there before and was removed.
     Created,
-    /// Another content is in force, under the next version.
+    /// Another content is active, under the next version.
     Updated,
-    /// The same content was in force already. The file may be another.
+    /// The same content was active already. The file may be another.
     Unchanged,
 }
 
 impl Store {
-    /// Puts a definition in force under its name. The content that is in force already makes no new version.
+    /// Activates a definition under its name. The content that is active already makes no new version.
     ///
     /// # Errors
     /// [`Error::Invalid`] when the workflow has no jobs, and the database's.
@@ -136,17 +136,17 @@ fn apply(
     Ok(Some(Applied { name: name.clone(), version, change, before, schedules: Vec::new() }))
 }
 
-/// What putting the content `own` in force comes to, and under which version. A content that was never seen
+/// What activating the content `own` changes, and under which version. A content that was never seen
 /// has no number.
-fn decide(in_force: Option<Numbers>, last: Option<Numbers>, own: Option<i64>) -> (Change, i64) {
+fn decide(active: Option<Numbers>, last: Option<Numbers>, own: Option<i64>) -> (Change, i64) {
     let has_content = |numbers: &Numbers| Some(numbers.workflow_id) == own;
-    if let Some(same) = in_force.filter(has_content) {
+    if let Some(same) = active.filter(has_content) {
         return (Change::Unchanged, same.version);
     }
-    let change = if in_force.is_some() { Change::Updated } else { Change::Created };
+    let change = if active.is_some() { Change::Updated } else { Change::Created };
     // A file that was away for a while has not changed by that.
     let version = match last {
-        Some(last) if has_content(&last) && in_force.is_none_or(|numbers| numbers.version < last.version) => {
+        Some(last) if has_content(&last) && active.is_none_or(|numbers| numbers.version < last.version) => {
             last.version
         }
         Some(last) => last.version + 1,
@@ -199,7 +199,7 @@ fn update(
     Ok(updated == 1)
 }
 
-/// The definition that is not in force any more.
+/// The definition that is no longer active.
 fn before(
     connection: &mut dyn Connection,
     change: Change,
@@ -228,8 +228,8 @@ mod tests {
             ("back as another", None, at(3, 7), Some(5), (Change::Created, 4)),
             ("numbered, and another came between", at(3, 7), at(4, 5), Some(5), (Change::Updated, 4)),
         ];
-        for (name, in_force, last, own, expected) in cases {
-            assert_eq!(decide(in_force, last, own), expected, "{name}");
+        for (name, active, last, own, expected) in cases {
+            assert_eq!(decide(active, last, own), expected, "{name}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What becomes of a name that is registered: its schedules pause and go on, and it is taken out of force.
+//! Changes of a registered workflow: pausing and resuming its schedules, and deactivating it.
 
 use super::find;
 use crate::db::Connection;
@@ -8,7 +8,7 @@ use crate::store::Store;
 use crate::store::schedules::{begin_anew, sync};
 
 impl Store {
-    /// Takes a name out of force. Its versions are kept, its runs go on.
+    /// Deactivates a workflow. Its versions are kept, its runs continue.
     ///
     /// # Errors
     /// [`Error::NotFound`] and the database's.

@@ -1,4 +1,4 @@
-//! Registered workflows: which version of a definition is in force under its name. A version never changes;
+//! Registered workflows: which version of a definition is active under its name. A version never changes;
 //! its content is the row of `workflows` that it names.
 
 mod apply;
@@ -14,12 +14,12 @@ use super::Store;
 use crate::db::{Connection, Row, all, first};
 use crate::error::Result;
 
-/// A name and what is in force under it. Instants are milliseconds since the Unix epoch.
+/// A name and its active version. Instants are milliseconds since the Unix epoch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Registration {
     /// The name of the workflow.
     pub name: String,
-    /// The version in force, counted from 1.
+    /// The active version, counted from 1.
     pub version: i64,
     /// The row of `workflows` with its definition.
     pub workflow_id: i64,
@@ -49,7 +49,7 @@ macro_rules! select_registrations {
 use select_registrations;
 
 impl Store {
-    /// What is in force under a name.
+    /// The active version of a name.
     ///
     /// # Errors
     /// The database's.
@@ -65,7 +65,7 @@ impl Store {
         self.read(|connection| all(connection, select_registrations!("ORDER BY name"), &[], read))
     }
 
-    /// The definition that is in force under a name, and its registration.
+    /// The active definition of a name, and its registration.
     ///
     /// # Errors
     /// The database's, or [`Error::Internal`] when another program wrote a definition that is none.
@@ -74,7 +74,7 @@ impl Store {
     }
 }
 
-/// The definition that is in force under a name, inside a transaction.
+/// The active definition of a name, inside a transaction.
 pub(super) fn registered_workflow(
     connection: &mut dyn Connection,
     name: &str,

@@ -7,7 +7,7 @@ use crate::db::{Connection, Row, all, first};
 use crate::error::{Error, Result};
 use crate::store::Store;
 
-/// A version that was put in force.
+/// A version that was activated.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RegisteredVersion {
     /// Its number.
@@ -16,7 +16,7 @@ pub struct RegisteredVersion {
     pub workflow_id: i64,
     /// Where it was read from.
     pub file: Option<String>,
-    /// When it was put in force, in milliseconds since the Unix epoch.
+    /// When it was activated, in milliseconds since the Unix epoch.
     pub applied_at: i64,
     /// Its definition.
     pub workflow: Workflow,
@@ -36,7 +36,7 @@ macro_rules! select_versions {
 }
 
 impl Store {
-    /// The versions that were put in force under a name, the newest first; also of one that was removed.
+    /// The versions that were activated under a name, the newest first; also of one that was removed.
     ///
     /// # Errors
     /// The database's, or [`Error::Internal`] when another program wrote a definition that is none.

@@ -52,7 +52,7 @@ impl Store {
         self.write("add a schedule", move |connection| add(connection, &name, &definition, now_ms))
     }
 
-    /// Takes a schedule out of force. Its runs go on, what waits is forgotten.
+    /// Deactivates a schedule. Its runs continue; occurrences that wait are dropped.
     ///
     /// # Errors
     /// [`Error::NotFound`] and the database's.
@@ -135,19 +135,19 @@ pub(in crate::store) fn preview_sync(
 /// What differs between the tables and a file. A schedule of the command line with the name of one of the file
 /// becomes that one.
 fn compare(present: &[Schedule], definitions: &[Definition]) -> Vec<Synced> {
-    let in_force = |schedule: &&Schedule| schedule.removed_at.is_none();
+    let active = |schedule: &&Schedule| schedule.removed_at.is_none();
     let of_file = |schedule: &&Schedule| match schedule.origin {
         ScheduleOrigin::File => true,
         ScheduleOrigin::Command => false,
     };
     let is_gone =
         |schedule: &&Schedule| definitions.iter().all(|definition| definition.name != schedule.name);
-    let removed = present.iter().filter(in_force).filter(of_file).filter(is_gone);
+    let removed = present.iter().filter(active).filter(of_file).filter(is_gone);
     let mut changes: Vec<Synced> = removed
         .map(|schedule| Synced { name: schedule.name.clone(), change: ScheduleChange::Removed })
         .collect();
     for definition in definitions {
-        let known = present.iter().filter(in_force).find(|schedule| schedule.name == definition.name);
+        let known = present.iter().filter(active).find(|schedule| schedule.name == definition.name);
         let change = match known {
             Some(schedule) if schedule.definition == *definition && of_file(&schedule) => continue,
             Some(_other) => ScheduleChange::Changed,
@@ -246,7 +246,7 @@ fn insert(
     Ok(inserted == 1)
 }
 
-/// Puts a schedule that was removed in force again, from now on. Returns whether nobody has done so meanwhile.
+/// Activates a removed schedule again, from now on. `false`: another process has done so meanwhile.
 fn revive(
     connection: &mut dyn Connection,
     removed: &Schedule,
@@ -273,7 +273,7 @@ fn revive(
     Ok(revived == 1)
 }
 
-/// Puts another definition in force. What was due by the old rule is still decided by it, and the new one
+/// Activates another definition. What was due by the old rule is still decided by it, and the new one
 /// counts from now on.
 fn replace(
     connection: &mut dyn Connection,

@@ -67,7 +67,7 @@ pub struct Schedule {
     pub next_at: Option<i64>,
     /// Everything up to here is decided.
     pub decided_until: i64,
-    /// When it was taken out of force.
+    /// When it was deactivated.
     pub removed_at: Option<i64>,
     /// When it was made.
     pub created_at: i64,
