@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs/guide/performance.md"
+PAGE = ROOT / "docs/guide/performance-figures.md"
 FOLDER = ROOT / "docs/guide/performance"
 DATABASES = {"sqlite": "SQLite", "postgres": "PostgreSQL"}
 

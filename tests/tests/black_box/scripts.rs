@@ -40,7 +40,7 @@ fn a_guide_that_says_something_else_is_found() {
     let copy = sandbox.path("copy");
     for file in [
         "scripts/draw_performance.py",
-        "docs/guide/performance.md",
+        "docs/guide/performance-figures.md",
         "docs/guide/performance/sqlite.json",
         "docs/guide/performance/postgres.json",
         "docs/guide/performance/drain.svg",
@@ -50,10 +50,10 @@ fn a_guide_that_says_something_else_is_found() {
         std::fs::create_dir_all(copy.join(file).parent().expect("a folder")).expect("a folder for the copy");
         std::fs::copy(repository().join(file), copy.join(file)).expect("a copy of the file");
     }
-    let page = copy.join("docs/guide/performance.md");
+    let page = copy.join("docs/guide/performance-figures.md");
     let text = std::fs::read_to_string(&page).expect("the page");
     let cases = [
-        (text.replace("| median |", "| mean |"), "not what the record says: docs/guide/performance.md"),
+        (text.replace("| median |", "| mean |"), "not what the record says: docs/guide/performance-figures.md"),
         (
             text.replace("## What was measured", "It does 7,000 jobs a second."),
             "in no table: 7,000 jobs a second",
