@@ -53,7 +53,10 @@ fn a_guide_that_says_something_else_is_found() {
     let page = copy.join("docs/guide/performance-figures.md");
     let text = std::fs::read_to_string(&page).expect("the page");
     let cases = [
-        (text.replace("| median |", "| mean |"), "not what the record says: docs/guide/performance-figures.md"),
+        (
+            text.replace("| median |", "| mean |"),
+            "not what the record says: docs/guide/performance-figures.md",
+        ),
         (
             text.replace("## What was measured", "It does 7,000 jobs a second."),
             "in no table: 7,000 jobs a second",

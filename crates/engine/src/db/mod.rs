@@ -6,7 +6,6 @@ mod migrate;
 mod options;
 #[cfg(feature = "postgres")]
 pub mod postgres;
-pub(crate) mod queue;
 pub mod sqlite;
 mod value;
 

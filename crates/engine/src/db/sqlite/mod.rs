@@ -4,6 +4,7 @@ mod backup;
 mod connection;
 mod costs;
 mod error;
+mod group_commit;
 mod open;
 mod restore;
 mod statements;

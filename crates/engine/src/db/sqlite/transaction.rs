@@ -8,10 +8,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::connection::SqliteConnection;
 use super::error::from_sqlite;
+use super::group_commit::Request;
 use super::statements::Statements;
 use crate::clock::Clock;
 use crate::db::WriteOperation;
-use crate::db::queue::Request;
 use crate::error::{Error, Result};
 use crate::signal::Hints;
 

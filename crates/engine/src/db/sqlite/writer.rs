@@ -1,19 +1,19 @@
 //! The one connection of a process that writes to SQLite, with group commit.
 //!
 //! An operation is run and committed in its caller's own thread when nobody else writes; of several that wait one
-//! thread commits for all ([`crate::db::queue`]).
+//! thread commits for all ([`super::group_commit`]).
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 
+use super::group_commit::{GroupCommit, Leader, Request};
 use super::statements::Statements;
 use super::transaction::{Committed, Transactions};
 use super::wal::{Wal, wal_of};
 use super::watch::{Watcher, announce_commit};
 use crate::clock::Clock;
 use crate::db::WriteOperation;
-use crate::db::queue::{Lead, Queue, Request, answer, drop_all};
 use crate::error::Result;
 use crate::signal::{Hints, Signals};
 
@@ -21,7 +21,7 @@ use crate::signal::{Hints, Signals};
 pub(super) struct Writer {
     // Dropped first: it holds the state as well.
     watcher: Mutex<Option<Watcher>>,
-    queue: Queue<WriteOperation>,
+    group_commit: GroupCommit<WriteOperation>,
     /// Who holds it writes.
     state: Arc<Mutex<State>>,
     /// The WAL file.
@@ -47,7 +47,7 @@ impl Writer {
         };
         Writer {
             watcher: Mutex::default(),
-            queue: Queue::new(),
+            group_commit: GroupCommit::new(),
             state: Arc::new(Mutex::new(state)),
             wal: wal_of(path),
             is_watching,
@@ -56,24 +56,21 @@ impl Writer {
     }
 
     pub(super) fn write(&self, name: &'static str, operation: WriteOperation) -> Result<()> {
-        self.queue.write(name, operation, |lead| self.commit(lead))
+        self.group_commit.write(name, operation, |leader| self.commit(leader))
     }
 
     /// Commits a group and answers it.
-    fn commit(&self, lead: Lead<'_, WriteOperation>) {
+    fn commit(&self, leader: Leader<'_, WriteOperation>) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut group = lead.group();
+        let mut group = leader.group();
         let began_us = state.clock.monotonic_us();
         let Committed { results, hints } = state.commit(&mut group);
         let took_us = state.clock.monotonic_us() - began_us;
-        let rest = group.split_off(results.len());
-        // Before the answers: who is answered may be the first of the next group at once.
-        lead.end(results.len(), took_us, rest);
-        answer(&mut group, results);
+        let answered = leader.answer(group, results, took_us);
         state.signals.publish(hints);
         state.look_after();
         drop(state);
-        drop_all(group);
+        drop(answered);
     }
 
     pub(super) fn commits(&self) -> u64 {
@@ -81,7 +78,7 @@ impl Writer {
     }
 
     pub(super) fn waiting(&self) -> usize {
-        self.queue.inside()
+        self.group_commit.inside()
     }
 
     pub(super) fn watch(&self) {
