@@ -9,6 +9,7 @@
 
 use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -65,11 +66,14 @@ pub(super) struct Leader<'g, W> {
 /// A caller that has not returned. It may also leave by a panic.
 struct Visit<'g, W> {
     group_commit: &'g GroupCommit<W>,
+    ticket: u64,
 }
 
 impl<W> Drop for Visit<'_, W> {
     fn drop(&mut self) {
-        self.group_commit.line().inside -= 1;
+        let mut line = self.group_commit.line();
+        line.inside -= 1;
+        line.results.remove(&self.ticket);
     }
 }
 
@@ -99,7 +103,7 @@ impl<W> GroupCommit<W> {
     /// What `commit` answered, or [`Unavailable::Closed`] when a leader panicked.
     pub(super) fn write(&self, name: &'static str, work: W, commit: impl Fn(Leader<'_, W>)) -> Result<()> {
         let (line, ticket) = self.push(name, work);
-        let _visit = Visit { group_commit: self };
+        let _visit = Visit { group_commit: self, ticket };
         // Dropped before the visit, which takes the line again.
         let mut line = line;
         loop {
@@ -207,6 +211,13 @@ impl<W> Leader<'_, W> {
     }
 }
 
+/// Drops what was answered. An operation that panics when it is dropped is no concern of the leader.
+pub(super) fn drop_answered<W>(answered: Vec<Request<W>>) {
+    for request in answered {
+        let _panicked = catch_unwind(AssertUnwindSafe(|| drop(request)));
+    }
+}
+
 impl<W> Drop for Leader<'_, W> {
     fn drop(&mut self) {
         let mut line = self.group_commit.line();
@@ -222,8 +233,6 @@ impl<W> Drop for Leader<'_, W> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-
-    use std::panic::{AssertUnwindSafe, catch_unwind};
 
     use super::*;
 
@@ -357,6 +366,7 @@ mod tests {
         }));
         assert!(panicked.is_err());
         assert_eq!(group_commit.write("nothing", (), commit), Ok(()));
-        assert_eq!((group_commit.line().waiting.len(), group_commit.inside()), (0, 0));
+        assert_eq!(group_commit.inside(), 0);
+        assert_eq!(group_commit.line().waiting.len(), 0);
     }
 }

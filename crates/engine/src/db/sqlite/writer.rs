@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 
-use super::group_commit::{GroupCommit, Leader, Request};
+use super::group_commit::{GroupCommit, Leader, Request, drop_answered};
 use super::statements::Statements;
 use super::transaction::{Committed, Transactions};
 use super::wal::{Wal, wal_of};
@@ -70,7 +70,7 @@ impl Writer {
         state.signals.publish(hints);
         state.look_after();
         drop(state);
-        drop(answered);
+        drop_answered(answered);
     }
 
     pub(super) fn commits(&self) -> u64 {
