@@ -5,11 +5,10 @@
 -- SQLite would make a table of the list for each row that it writes, and for one of two it reads texts as numbers.
 -- What most rows are told apart by, and is no text, comes first in a condition: SQLite stops there.
 
--- The globally unique names of this database: of each, the first job that was made under it. A copy gets
--- a new one, so it has those of what it was copied from too; the last one is its own.
-CREATE TABLE instances (
-    first_job_id  {integer} NOT NULL PRIMARY KEY,
-    instance      {text} NOT NULL UNIQUE
+-- The globally unique name of this database, which no copy of it shares: processes are marked with it.
+CREATE TABLE instance (
+    id    {integer} NOT NULL PRIMARY KEY CHECK (id = 1),
+    name  {text} NOT NULL
 ) {strict};
 
 -- Immutable versions of definitions, by content.
@@ -96,6 +95,8 @@ CREATE TABLE runs (
     updated_at       {integer} NOT NULL DEFAULT ({now_ms}),
     -- What started it, when nobody submitted it by hand.
     source           {text} CHECK (source IN ('schedule', 'catchup', 'backfill', 'trigger')),
+    -- By it is known whether a commit was kept whose answer was lost.
+    token            {integer} NOT NULL DEFAULT ({token}),
     UNIQUE (schedule_id, scheduled_for)
 ) {strict};
 
@@ -182,6 +183,10 @@ CREATE TABLE jobs (
     concurrency_limit    {integer} CHECK (concurrency_limit >= 1),
     on_full              {text} NOT NULL DEFAULT 'wait'
                          CHECK (on_full = 'wait' OR on_full = 'skip' OR on_full = 'cancel_oldest'),
+    -- Together with `created_at` it is the job's idempotency key, which no other job of any database has. Both stay the
+    -- same in all attempts and in copies of the database. By it is also known whether a commit was kept whose answer
+    -- was lost.
+    token                {integer} NOT NULL DEFAULT ({token}),
     -- Kept by the table, so that no path of any language can break it.
     CHECK (status <> 'RUNNING' OR worker_id IS NOT NULL)
 ) {strict};
@@ -298,6 +303,14 @@ CREATE TABLE queue_starts (
     expires_at  {integer} NOT NULL,
     jobs        {integer} NOT NULL,
     PRIMARY KEY (queue, expires_at)
+) {clustered};
+
+-- What writes leave behind that have no row of their own to be known by: a token in the transaction that each of them
+-- is. Where the answer to a commit is lost, it tells whether the transaction was kept.
+CREATE TABLE commit_tokens (
+    committed_at  {integer} NOT NULL,
+    token         {integer} NOT NULL,
+    PRIMARY KEY (committed_at, token)
 ) {clustered};
 
 CREATE VIEW job_stats AS

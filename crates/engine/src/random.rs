@@ -6,13 +6,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[derive(Debug, Clone)]
 pub struct Random {
     generator: Arc<Mutex<fastrand::Rng>>,
+    /// Apart from the other one: how many tokens are made changes nothing else that is by chance.
+    tokens: Arc<Mutex<fastrand::Rng>>,
 }
 
 impl Random {
-    /// The same seed gives the same sequence.
+    /// The same seed gives the same sequences.
     #[must_use]
     pub fn from_seed(seed: u64) -> Random {
-        Random { generator: Arc::new(Mutex::new(fastrand::Rng::with_seed(seed))) }
+        let shared = |seed| Arc::new(Mutex::new(fastrand::Rng::with_seed(seed)));
+        Random { generator: shared(seed), tokens: shared(!seed) }
     }
 
     /// A seed from the operating system.
@@ -21,9 +24,32 @@ impl Random {
         Random::from_seed(fastrand::u64(..))
     }
 
+    /// A number of 63 bits for a row. With the millisecond in which the row is made it is the row's alone.
+    #[must_use]
+    pub fn token(&self) -> i64 {
+        self.tokens.lock().unwrap_or_else(PoisonError::into_inner).i64(0..)
+    }
+
     /// A share in [0, 1).
     #[must_use]
     pub fn share(&self) -> f64 {
         self.generator.lock().unwrap_or_else(PoisonError::into_inner).f64()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::Random;
+
+    #[test]
+    fn tokens_differ_and_are_not_negative() {
+        let randoms =
+            [Random::from_seed(1), Random::from_seed(2), Random::from_entropy(), Random::from_entropy()];
+        let tokens: Vec<i64> = randoms.iter().flat_map(|random| (0..1_000).map(|_| random.token())).collect();
+        assert!(tokens.iter().all(|token| *token >= 0));
+        assert_eq!(tokens.iter().collect::<HashSet<_>>().len(), tokens.len());
+        assert_eq!(Random::from_seed(1).token(), tokens[0], "the same seed gives the same");
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use support::{Bench, failure, graph, noop, request, success};
-use windlass_engine::db::{Connection, Database, Reach, WriteOperation};
+use windlass_engine::db::{Connection, Database, Reach, Recovery, WriteOperation};
 use windlass_engine::signal::{Hints, Signals};
 use windlass_engine::store::{ClaimRequest, ClaimedJob, Claims, NewJob, Scope, Urgency};
 use windlass_engine::transition::Outcome;
@@ -374,9 +374,9 @@ impl Database for Busy {
         self.database.read(operation)
     }
 
-    fn write(&self, name: &'static str, operation: WriteOperation) -> Result<()> {
+    fn write(&self, name: &'static str, operation: WriteOperation, recovery: Recovery) -> Result<()> {
         self.clock.advance_ms(WAIT_MS);
-        self.database.write(name, operation)
+        self.database.write(name, operation, recovery)
     }
 
     fn signals(&self) -> &Signals {

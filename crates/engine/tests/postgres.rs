@@ -2,15 +2,16 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 #[path = "support/proxy.rs"]
-#[allow(unreachable_pub)]
+#[allow(dead_code, unreachable_pub)]
 mod proxy;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use proxy::{Break, Proxy};
 use windlass_engine::db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
-use windlass_engine::db::{Database, OpenMode};
+use windlass_engine::db::{Database, OpenMode, Recovery};
 use windlass_engine::signal::Hints;
 use windlass_engine::store::{JobFilter, NewJob, Store};
 use windlass_engine::{Clock, Error, Random, Unavailable};
@@ -25,7 +26,9 @@ fn open(url: &str) -> Store {
 }
 
 fn open_with(url: &str, clock: &Clock) -> Store {
-    let random = Random::from_seed(1);
+    // Two processes never have the same seed.
+    static SEED: AtomicU64 = AtomicU64::new(1);
+    let random = Random::from_seed(SEED.fetch_add(1, Ordering::Relaxed));
     let options =
         PostgresOptions { clock: clock.clone(), random: random.clone(), ..PostgresOptions::default() };
     let database = PostgresDatabase::open(&address(url), &options).unwrap();
@@ -281,6 +284,7 @@ fn a_circle_of_locks_is_broken_and_nobody_hears_of_it() {
                 }
                 Ok(())
             }),
+            Recovery::Report,
         )
     };
     let other = Arc::clone(&database);

@@ -13,7 +13,7 @@ use std::sync::mpsc::{TryRecvError, channel};
 use std::time::{Duration, Instant};
 
 use windlass_engine::db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
-use windlass_engine::db::{Connection, Database, Question, Value, all, one};
+use windlass_engine::db::{Connection, Database, Question, Recovery, Value, all, one};
 use windlass_engine::{Clock, Error, Random, Store, Unavailable};
 use windlass_test_server::{Pooler, Schema, SharedServer};
 
@@ -42,7 +42,7 @@ fn kept(database: &PostgresDatabase) -> BTreeMap<String, (i64, i64)> {
         *found.lock().unwrap() = rows.into_iter().collect();
         Ok(())
     };
-    database.write("look", Box::new(read)).unwrap();
+    database.write("look", Box::new(read), Recovery::Report).unwrap();
     kept.lock().unwrap().clone()
 }
 
@@ -56,12 +56,14 @@ fn write(database: &PostgresDatabase) -> (i64, usize) {
         noted.lock().unwrap().0 = queues;
         Ok(())
     };
-    database.write("count", Box::new(operation)).unwrap();
+    database.write("count", Box::new(operation), Recovery::Report).unwrap();
     *seen.lock().unwrap()
 }
 
 fn batch(database: &PostgresDatabase, sql: String) {
-    database.write("prepare the test", Box::new(move |connection| connection.batch(&sql))).unwrap();
+    database
+        .write("prepare the test", Box::new(move |connection| connection.batch(&sql)), Recovery::Report)
+        .unwrap();
 }
 
 /// What another process does that meets the same session: its names are the same, its statements are not.
@@ -213,7 +215,7 @@ fn plans_are_made_anew_when_the_tables_have_grown() {
             assert_eq!(one(connection, SQL, &[], |row| row.integer(0))?, jobs);
             Ok(())
         };
-        database.write("count", Box::new(operation)).unwrap();
+        database.write("count", Box::new(operation), Recovery::Report).unwrap();
     };
     (0..5).for_each(|_| count(0));
     assert_eq!(kept(&database)[SQL], (4, 0));
@@ -336,7 +338,7 @@ fn who_is_told_that_nothing_was_done_finds_nothing_done_whenever_it_is_cancelled
             let insert = move |connection: &mut dyn Connection| {
                 connection.execute(insert, &[number.into()]).map(|_rows| ())
             };
-            let written = database.write("insert", Box::new(insert));
+            let written = database.write("insert", Box::new(insert), Recovery::Report);
             let count = format!("SELECT count(*) FROM {table} WHERE number = $1");
             let is_done = client.query_one(&count, &[&number]).unwrap().get::<_, i64>(0) == 1;
             let is_unknown = |error: &Error| {
@@ -451,7 +453,7 @@ fn statements_that_are_sent_together_are_run_in_their_order() {
             *kept.lock().unwrap() = first;
             Ok(())
         };
-        database.write("send together", Box::new(operation)).unwrap();
+        database.write("send together", Box::new(operation), Recovery::Report).unwrap();
         let expected: &[&str] = match round {
             0 => &["a01", "b\u{fffd}0-", "0"],
             _ => &["a00", "a11", "b\u{fffd}0-", "b\u{fffd}1-", "1"],
@@ -471,8 +473,8 @@ fn what_is_wrong_with_a_statement_that_waits_for_the_next_is_told() {
         connection.execute("UPDATE queues SET fifo = 1", &[]).map(|_rows| ())
     };
     for (place, error) in [
-        database.write("insert", Box::new(alone)).unwrap_err(),
-        database.write("insert", Box::new(with_next)).unwrap_err(),
+        database.write("insert", Box::new(alone), Recovery::Report).unwrap_err(),
+        database.write("insert", Box::new(with_next), Recovery::Report).unwrap_err(),
     ]
     .iter()
     .enumerate()

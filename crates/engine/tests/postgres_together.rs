@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 
 use support::graph;
 use windlass_engine::db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
-use windlass_engine::db::{Connection, Database, Question, Row, Value, one};
+use windlass_engine::db::{Connection, Database, Question, Recovery, Row, Value, one};
 use windlass_engine::store::{Claims, Scope};
 use windlass_engine::{Clock, Error, JobStatus, Random, Result, Store};
 use windlass_test_server::{Pooler, Schema};
@@ -35,7 +35,7 @@ fn write(
     database: &PostgresDatabase,
     operation: impl FnMut(&mut dyn Connection) -> Result<()> + Send + 'static,
 ) -> Result<()> {
-    database.write("send together", Box::new(operation))
+    database.write("send together", Box::new(operation), Recovery::Report)
 }
 
 /// A question of which only the number of rows matters.

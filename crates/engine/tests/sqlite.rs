@@ -13,7 +13,7 @@ use std::time::Duration;
 use queue_rows::{insert, open, queues};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use windlass_engine::db::sqlite::{SqliteDatabase, SqliteOptions};
-use windlass_engine::db::{Connection, Database, Value, WriteOperation, all, one};
+use windlass_engine::db::{Connection, Database, Recovery, Value, WriteOperation, all, one};
 use windlass_engine::db::{Durability, OpenMode};
 use windlass_engine::signal::Hints;
 use windlass_engine::{Error, Unavailable};
@@ -67,7 +67,7 @@ fn beside_the_tables_of_an_application_is_fine() {
         let mut found = String::new();
         database
             .read(&mut |connection| {
-                found = one(connection, "SELECT instance FROM instances", &[], |row| row.text(0))?;
+                found = one(connection, "SELECT name FROM instance", &[], |row| row.text(0))?;
                 Ok(())
             })
             .unwrap();
@@ -143,7 +143,7 @@ fn a_file_whose_making_was_cut_short_is_opened_again() {
         std::fs::write(folder.path().join(format!("{number}.db-wal")), wal).unwrap();
         let options = SqliteOptions { durability: Durability::Normal, mode: OpenMode::Create };
         let database = SqliteDatabase::open(&path, &options).unwrap();
-        database.write("insert", insert("mail")).unwrap();
+        database.write("insert", insert("mail"), Recovery::Report).unwrap();
         assert_eq!(queues(&database), ["mail"], "state {number}");
         drop(database);
         let raw = rusqlite::Connection::open(&path).unwrap();
@@ -167,7 +167,7 @@ fn durability_is_what_was_asked_for() {
             slot.store(one(connection, sql, &[], |row| row.integer(0))?, Ordering::Release);
             Ok(())
         });
-        database.write("read a pragma", operation).unwrap();
+        database.write("read a pragma", operation, Recovery::Report).unwrap();
         found.load(Ordering::Acquire)
     };
     assert_eq!(synchronous(Durability::Full), 2, "the WAL is flushed at each commit");
@@ -195,7 +195,7 @@ fn other_processes_are_told_of_what_they_wait_for() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("windlass.db");
     let database = open(&path).unwrap();
-    database.write("insert", insert("first")).unwrap();
+    database.write("insert", insert("first"), Recovery::Report).unwrap();
     let wal = path.with_extension("db-wal");
     let is_told = |name, hints| {
         // By another process: opening the file in this one would drop SQLite's locks on it.
@@ -206,7 +206,7 @@ fn other_processes_are_told_of_what_they_wait_for() {
             connection.hint(hints);
             insert(connection)
         });
-        database.write("insert", insert_and_hint).unwrap();
+        database.write("insert", insert_and_hint, Recovery::Report).unwrap();
         let accessed = std::fs::metadata(&wal).unwrap().accessed().unwrap();
         accessed.duration_since(std::time::UNIX_EPOCH).unwrap() > Duration::from_secs(1_000)
     };
@@ -219,7 +219,7 @@ fn other_processes_are_told_of_what_they_wait_for() {
 fn a_backup_is_whole_and_replaces_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let database = open(&folder.path().join("windlass.db")).unwrap();
-    database.write("insert", insert("kept")).unwrap();
+    database.write("insert", insert("kept"), Recovery::Report).unwrap();
     let target = folder.path().join("copy.db");
     database.backup(&target).unwrap();
     assert!(matches!(database.backup(&target), Err(Error::Conflict { .. })));
@@ -321,7 +321,7 @@ fn a_set_of_any_number_of_rows_is_written_whole_and_once() {
             assert_eq!(removed, names.len() as u64);
             Ok(())
         };
-        assert_eq!(database.write("write a set", Box::new(write)), Ok(()), "{count} rows");
+        assert_eq!(database.write("write a set", Box::new(write), Recovery::Report), Ok(()), "{count} rows");
     }
 }
 
@@ -336,7 +336,7 @@ fn a_row_that_begins_with_nothing_is_refused_and_not_lost() {
                    SELECT name, most FROM {rows $1: name text, most integer} AS news WHERE true";
         connection.execute(sql, &[Value::rows(&rows)]).map(|_inserted| ())
     };
-    let refused = database.write("write a set", Box::new(write)).unwrap_err();
+    let refused = database.write("write a set", Box::new(write), Recovery::Report).unwrap_err();
     assert!(refused.to_string().contains("begins with NULL"), "{refused}");
     assert_eq!(queues(&database), Vec::<String>::new());
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use queue_rows::{insert, open, queues};
 use windlass_engine::db::sqlite::{SqliteDatabase, SqliteOptions};
-use windlass_engine::db::{Connection, Database, Durability, OpenMode, WriteOperation, one};
+use windlass_engine::db::{Connection, Database, Durability, OpenMode, Recovery, WriteOperation, one};
 use windlass_engine::{Error, Random};
 
 /// Holds the writer inside an operation until the returned flag is set, so that a group gathers.
@@ -27,7 +27,7 @@ fn hold_writer(database: &Arc<SqliteDatabase>) -> (Arc<AtomicBool>, std::thread:
             }
             Ok(())
         });
-        held.write("hold the writer", operation).unwrap();
+        held.write("hold the writer", operation, Recovery::Report).unwrap();
     });
     began.wait();
     (go_on, thread)
@@ -47,14 +47,19 @@ fn operations_that_wait_together_are_committed_together_and_fail_alone() {
         .into_iter()
         .map(|name| {
             let database = Arc::clone(&database);
-            std::thread::spawn(move || database.write("insert", insert(name)))
+            std::thread::spawn(move || database.write("insert", insert(name), Recovery::Report))
         })
         .collect();
     let failing = Arc::clone(&database);
-    threads.push(std::thread::spawn(move || failing.write("insert twice", insert(NAMES[0]))));
+    threads
+        .push(std::thread::spawn(move || failing.write("insert twice", insert(NAMES[0]), Recovery::Report)));
     let panicking = Arc::clone(&database);
     threads.push(std::thread::spawn(move || {
-        panicking.write("panic", Box::new(|_connection| std::panic::resume_unwind(Box::new("on purpose"))))
+        panicking.write(
+            "panic",
+            Box::new(|_connection| std::panic::resume_unwind(Box::new("on purpose"))),
+            Recovery::Report,
+        )
     }));
     let frames_before = commits(&path);
     // The operation that holds the writer counts too.
@@ -88,7 +93,7 @@ fn what_one_of_a_group_did_before_another_one_failed_is_kept_once() {
         .into_iter()
         .map(|end| {
             let (database, operation) = (Arc::clone(&database), insert_and_end(end));
-            std::thread::spawn(move || database.write("insert", operation).is_ok())
+            std::thread::spawn(move || database.write("insert", operation, Recovery::Report).is_ok())
         })
         .collect();
     while database.waiting() <= threads.len() {
@@ -130,7 +135,7 @@ fn an_operation_that_panics_when_it_is_dropped_changes_no_answer() {
                 let _held = &bomb;
                 insert(connection)
             });
-            std::thread::spawn(move || database.write("insert", operation))
+            std::thread::spawn(move || database.write("insert", operation, Recovery::Report))
         })
         .collect();
     while database.waiting() <= threads.len() {
@@ -159,7 +164,7 @@ fn a_group_costs_no_statement_but_its_own_and_one_transaction() {
             let insert: WriteOperation = Box::new(|connection| {
                 connection.execute("INSERT INTO jobs (kind) VALUES ('noop')", &[]).map(drop)
             });
-            std::thread::spawn(move || database.write("insert", insert).unwrap())
+            std::thread::spawn(move || database.write("insert", insert, Recovery::Report).unwrap())
         })
         .collect();
     while database.waiting() <= threads.len() {
@@ -193,7 +198,7 @@ fn a_group_takes_in_no_more_once_it_has_taken_its_time() {
                 }
                 insert(connection)
             });
-            std::thread::spawn(move || database.write("take long", slow))
+            std::thread::spawn(move || database.write("take long", slow, Recovery::Report))
         })
         .collect();
     let before = commits(&path);
@@ -267,7 +272,8 @@ fn each_of_many_is_answered_as_its_operation_ended_and_kept_once() {
                 let mut kept = Vec::new();
                 for number in 0..WRITES {
                     let (name, end) = (format!("{thread:02} {number:03}"), drawn(&random));
-                    let written = database.write("insert", inserts_and_ends(name.clone(), end));
+                    let written =
+                        database.write("insert", inserts_and_ends(name.clone(), end), Recovery::Report);
                     assert_eq!(written.is_ok(), matches!(end, End::Well | End::PanicsWhenDropped), "{end:?}");
                     kept.extend(written.is_ok().then_some(name));
                 }
@@ -278,4 +284,61 @@ fn each_of_many_is_answered_as_its_operation_ended_and_kept_once() {
     let kept: Vec<String> = threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect();
     assert_eq!(queues(&database), kept);
     assert_eq!(database.waiting(), 0);
+}
+
+/// Refers to a job that is not there, which SQLite finds at the commit.
+fn fails_at_its_commit() -> WriteOperation {
+    Box::new(|connection| {
+        connection.batch(
+            "PRAGMA defer_foreign_keys = ON;
+             INSERT INTO job_dependencies (parent_id, child_id) VALUES (998, 999)",
+        )
+    })
+}
+
+fn has_queue(database: &SqliteDatabase, name: &'static str) -> bool {
+    let mut rows = 0;
+    database
+        .read(&mut |connection| {
+            let sql = "SELECT count(*) FROM queues WHERE name = $1";
+            rows = one(connection, sql, &[name.into()], |row| row.integer(0))?;
+            Ok(())
+        })
+        .unwrap();
+    rows == 1
+}
+
+/// Who is answered well finds what it wrote, and who is not finds nothing.
+#[test]
+fn a_commit_that_fails_is_answered_as_failed_alone_and_in_a_group() {
+    const NAMES: [&str; 4] = ["q0", "q1", "q2", "q3"];
+    let folder = tempfile::tempdir().unwrap();
+    let database = Arc::new(open(&folder.path().join("windlass.db")).unwrap());
+    let alone = database.write("refer to nothing", fails_at_its_commit(), Recovery::Report);
+    assert!(alone.is_err(), "it is refused at the commit");
+
+    let (go_on, held) = hold_writer(&database);
+    let guilty = Arc::clone(&database);
+    let guilty =
+        std::thread::spawn(move || guilty.write("refer to nothing", fails_at_its_commit(), Recovery::Report));
+    let others: Vec<_> = NAMES
+        .into_iter()
+        .map(|name| {
+            let database = Arc::clone(&database);
+            std::thread::spawn(move || (name, database.write("insert", insert(name), Recovery::Report)))
+        })
+        .collect();
+    while database.waiting() < NAMES.len() + 2 {
+        std::thread::yield_now();
+    }
+    go_on.store(true, Ordering::Release);
+    held.join().unwrap();
+    assert!(guilty.join().unwrap().is_err());
+    for other in others {
+        let (name, written) = other.join().unwrap();
+        assert_eq!(written.is_ok(), has_queue(&database, name), "{name}: {written:?}");
+    }
+    assert!(!has_queue(&database, "later"));
+    database.write("insert", insert("later"), Recovery::Report).unwrap();
+    assert!(has_queue(&database, "later"), "the next transaction is not disturbed");
 }

@@ -131,7 +131,8 @@ fn a_worker_of_the_pages_statements_executes_a_run() {
     let again = eventually("another attempt after the pause", || worker.claim());
     assert_eq!((again.job, again.attempt), (second.job, 2));
     let key: String = worker.run_with("key", &[("job", again.job.to_string())])[0].get(0).expect("a key");
-    assert_eq!(key, state("SELECT instance FROM instances") + &format!("-{}", again.job));
+    let of_row = format!("SELECT created_at || '-' || token FROM jobs WHERE id = {}", again.job);
+    assert_eq!(key, state(&of_row));
     assert!(worker.report("succeed", &again));
     eventually("the end of the run", || (state("SELECT status FROM runs") == "SUCCESSFUL").then_some(()));
     assert_eq!(state("SELECT error FROM job_attempts"), "no luck");

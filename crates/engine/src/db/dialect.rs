@@ -95,13 +95,15 @@ impl Dialect {
 
 fn sqlite_token(word: &str, argument: &str, room: Room) -> String {
     match word {
-        // No id is ever given out twice, also after pruning: idempotency keys are made of them.
+        // No id is ever given out twice, also after pruning: people and other programs keep them.
         "id" => "INTEGER PRIMARY KEY AUTOINCREMENT".to_owned(),
         "integer" => "INTEGER".to_owned(),
         "text" => "TEXT".to_owned(),
         "strict" => "STRICT".to_owned(),
         "clustered" => "STRICT, WITHOUT ROWID".to_owned(),
         // Other programs insert with the SQLite they have: `unixepoch('subsec')` is NULL before 3.42.
+        // 63 bits by chance.
+        "token" => "random() & 9223372036854775807".to_owned(),
         "now_ms" => "CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER)".to_owned(),
         "rank" => sqlite_rank(),
         "priority" => PRIORITY.to_owned(),
@@ -225,6 +227,7 @@ fn postgres_token(word: &str, argument: &str, spare: &mut Spare) -> String {
         // that were built before would then miss rows. Bytes stay as they are.
         "text" => "TEXT COLLATE \"C\"".to_owned(),
         "strict" | "clustered" => String::new(),
+        "token" => "hashtextextended(CAST(gen_random_uuid() AS TEXT), 0) & 9223372036854775807".to_owned(),
         // Of the moment, not of the transaction's beginning.
         "now_ms" => "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)".to_owned(),
         "rank" => postgres_rank(),

@@ -48,19 +48,16 @@ pub fn version(connection: &mut dyn Connection) -> Result<Option<i64>> {
 
 /// Applies what is missing, inside the caller's transaction; returns the version before and after.
 ///
-/// `instance` is a globally unique text for a database that has none yet: idempotency keys start with
-/// it, so that job 1 of two databases never share one.
+/// `instance` is a globally unique name for a database that has none yet.
 ///
 /// # Errors
 /// [`Unavailable::NewerVersion`] when the tables are newer than this program,
 /// [`Unavailable::Foreign`] when tables of another program have our names.
 pub fn migrate(connection: &mut dyn Connection, now_ms: i64, instance: &str) -> Result<(i64, i64)> {
     let versions = apply(connection, MIGRATIONS, now_ms)?;
-    // From the smallest number on: other programs may choose ids.
     connection.execute(
-        "INSERT INTO instances (first_job_id, instance)
-         SELECT CAST($1 AS {integer}), CAST($2 AS TEXT) WHERE NOT EXISTS (SELECT 1 FROM instances)",
-        &[i64::MIN.into(), instance.into()],
+        "INSERT INTO instance (id, name) VALUES (1, $1) ON CONFLICT (id) DO NOTHING",
+        &[instance.into()],
     )?;
     Ok(versions)
 }
@@ -100,7 +97,7 @@ fn refuse_foreign_tables(connection: &mut dyn Connection) -> Result<()> {
     let taken = first(
         connection,
         "SELECT name FROM {tables} AS present
-         WHERE name IN ('instances', 'workflows', 'schedules', 'runs', 'jobs', 'job_dependencies',
+         WHERE name IN ('instance', 'commit_tokens', 'workflows', 'schedules', 'runs', 'jobs', 'job_dependencies',
                         'job_attempts', 'job_logs', 'workers', 'queues', 'job_stats', 'dead_letters',
                         'runs_readable', 'jobs_readable')
          ORDER BY name LIMIT 1",
@@ -119,7 +116,7 @@ mod tests {
 
     use super::*;
     use crate::db::sqlite::{SqliteDatabase, SqliteOptions};
-    use crate::db::{Database, all};
+    use crate::db::{Database, Recovery, all};
 
     /// What a later program would know. Its first migration changes rows that the one before wrote.
     const LATER: [Migration; 3] = [
@@ -145,7 +142,7 @@ mod tests {
             SqliteDatabase::open(&folder.path().join("windlass.db"), &SqliteOptions::default()).unwrap();
         let queue = "INSERT INTO queues (name) VALUES ('mail')";
         let add = move |connection: &mut dyn Connection| connection.execute(queue, &[]).map(|_rows| ());
-        database.write("add a queue", Box::new(add)).unwrap();
+        database.write("add a queue", Box::new(add), Recovery::Report).unwrap();
         (folder, database)
     }
 
@@ -156,7 +153,7 @@ mod tests {
             sender.send(versions).unwrap();
             Ok(())
         };
-        database.write("migrate", Box::new(apply))?;
+        database.write("migrate", Box::new(apply), Recovery::Report)?;
         Ok(receiver.recv().unwrap())
     }
 

@@ -6,12 +6,14 @@ mod migrate;
 mod options;
 #[cfg(feature = "postgres")]
 pub mod postgres;
+mod recovery;
 pub mod sqlite;
 mod value;
 
 pub use dialect::Dialect;
 pub use migrate::{SCHEMA_VERSION, migrate, version};
 pub use options::{Durability, OpenMode, Reach};
+pub use recovery::{Fate, Proof, Recovery};
 pub use value::{Row, Value, all, first, one};
 
 use crate::error::Result;
@@ -97,10 +99,12 @@ pub trait Database: Send + Sync {
     /// durable as the mode promises. `name` says what it does in errors. Whichever thread commits runs it: it must not
     /// write to the same database by another call, which would wait for this one for ever.
     ///
+    /// `recovery` says what happens when the answer to the commit is lost.
+    ///
     /// # Errors
-    /// The database's or the operation's; then nothing of it is kept, unless the commit itself
-    /// failed: that outcome is unknown until it is looked up.
-    fn write(&self, name: &'static str, operation: WriteOperation) -> Result<()>;
+    /// The database's or the operation's; then nothing of it is kept. After
+    /// [`crate::error::Unavailable::CommitUnknown`] it may be kept.
+    fn write(&self, name: &'static str, operation: WriteOperation, recovery: Recovery) -> Result<()>;
 
     /// Where changes are announced: those of this process at once, those of others when
     /// [`Database::watch`] was called.

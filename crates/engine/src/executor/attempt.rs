@@ -48,7 +48,7 @@ impl Attempt {
     /// that drop repeats.
     #[must_use]
     pub fn idempotency_key(&self) -> String {
-        format!("{}-{}", self.job.origin, self.job.id)
+        self.job.idempotency_key()
     }
 
     /// What the processes of this job are marked with: this database's own name, which no copy of it

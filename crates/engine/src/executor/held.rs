@@ -154,7 +154,8 @@ impl Held {
         };
         let job = ClaimedJob {
             id: job_id,
-            origin: "test".to_owned(),
+            created_at: 0,
+            token: 0,
             run_id: None,
             name: None,
             kind: "noop".to_owned(),

@@ -6,6 +6,7 @@
 //! another transaction had the key's lock, is left to the scheduler.
 
 use super::cancel::cancel_job;
+use super::evidence::Evidence;
 use super::finish::lock_runs_of;
 use super::settle::{Ended, settle};
 use super::{Store, json_ids};
@@ -137,7 +138,7 @@ impl Store {
         })?;
         let now_ms = self.clock.now_ms();
         for key in keys {
-            self.write("admit jobs", move |connection| conclude(connection, &key, now_ms))?;
+            self.write("admit jobs", Evidence::Repeat, move |connection| conclude(connection, &key, now_ms))?;
         }
         Ok(next)
     }

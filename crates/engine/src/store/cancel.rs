@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Store;
 use super::claim::label;
+use super::evidence::Evidence;
 use super::finish::lock_runs_of;
 use super::settle::{Ended, RunDelta, count_down, settle};
 use crate::db::{Connection, first};
@@ -27,7 +28,7 @@ impl Store {
     /// [`Error::NotFound`], [`Error::Conflict`] when it is over or stopping, and the database's.
     pub fn cancel_run(&self, run_id: i64) -> Result<Cancellation> {
         let now_ms = self.clock.now_ms();
-        self.write("cancel a run", move |connection| {
+        self.write("cancel a run", Evidence::Token, move |connection| {
             stop_run(connection, run_id, StopReason::Cancelled, Urgency::WithGrace, now_ms)
         })
     }
@@ -38,7 +39,7 @@ impl Store {
     /// [`Error::NotFound`], [`Error::Conflict`] when it is over, and the database's.
     pub fn cancel_job(&self, job_id: i64) -> Result<Cancellation> {
         let now_ms = self.clock.now_ms();
-        self.write("cancel a job", move |connection| cancel_job(connection, job_id, now_ms))
+        self.write("cancel a job", Evidence::Token, move |connection| cancel_job(connection, job_id, now_ms))
     }
 }
 

@@ -5,14 +5,15 @@ use std::collections::{HashMap, HashSet};
 use windlass_workflow::OnInterrupt;
 
 use super::abilities::Abilities;
+use super::evidence::{AttemptKey, Evidence, attempt_claimed};
 use super::finish::{Finish, finish};
 use super::lanes::{Claimable, Place, claimable, has_claimable, is_for, lane_heads};
 use super::limits;
-use super::look::{Instance, Look};
+use super::look::Look;
 use super::promotion::{Ready, release};
 use super::{Store, json_ids};
 use crate::clock::Clock;
-use crate::db::{Connection, Reach, Row, Value, all};
+use crate::db::{Connection, Fate, Reach, Row, Value, all};
 use crate::error::Result;
 use crate::signal::Hints;
 use crate::status::JobStatus;
@@ -64,9 +65,10 @@ pub enum Claims {
 pub struct ClaimedJob {
     /// Its id.
     pub id: i64,
-    /// The name of the database that it was made in, also when this one is a copy: idempotency keys
-    /// start with it.
-    pub origin: String,
+    /// When it was made, in milliseconds since the Unix epoch.
+    pub created_at: i64,
+    /// What tells it from other jobs that were made at the same instant.
+    pub token: i64,
     /// Its run, unless it stands alone.
     pub run_id: Option<i64>,
     /// Its name in the run.
@@ -127,7 +129,14 @@ impl Store {
     /// The database's.
     pub fn claim(&self, request: ClaimRequest) -> Result<Claims> {
         let clock = self.clock.clone();
-        self.write("claim jobs", move |connection| claim(connection, &request, None, Vec::new(), &clock))
+        let worker_id = request.worker_id;
+        let evidence = Evidence::rows(move |connection, claims: &Claims| match claims {
+            Claims::Jobs(jobs) if !jobs.is_empty() => attempt_claimed(connection, jobs[0].key(worker_id)),
+            Claims::Jobs(_) | Claims::Fenced => Ok(Fate::NotKept),
+        });
+        self.write("claim jobs", evidence, move |connection| {
+            claim(connection, &request, None, Vec::new(), &clock)
+        })
     }
 
     /// Jobs that a worker claims at a time, at most.
@@ -195,7 +204,9 @@ fn claim_among(
         Some(look) => look,
         None => Look::after(connection, request, &mut [])?,
     };
-    let Some(instances) = owner.instances_if_alive() else { return Ok(Claims::Fenced) };
+    if !owner.is_alive() {
+        return Ok(Claims::Fenced);
+    }
     if request.limit == 0 {
         return Ok(Claims::Jobs(Vec::new()));
     }
@@ -212,7 +223,7 @@ fn claim_among(
     let now_ms = clock.now_ms();
     let ids: Vec<i64> = places.iter().map(|place| place.id).collect();
     let in_hand: HashSet<i64> = in_hand.iter().map(|place| place.id).collect();
-    let taken = take(connection, &ids, &in_hand, &instances, request, now_ms)?;
+    let taken = take(connection, &ids, &in_hand, request, now_ms)?;
     if !limited.is_empty() {
         let taken_ids: HashSet<i64> = taken.iter().map(|job| job.id).collect();
         for (rules, ids) in limited {
@@ -283,7 +294,6 @@ fn take(
     connection: &mut dyn Connection,
     ids: &[i64],
     in_hand: &HashSet<i64>,
-    instances: &[Instance],
     request: &ClaimRequest,
     now_ms: i64,
 ) -> Result<Vec<Taken>> {
@@ -313,15 +323,17 @@ fn take(
                    jobs.on_interrupt, jobs.retry,
                    CASE WHEN chosen.status = 'PENDING'
                         THEN (SELECT runs.id FROM runs
-                              WHERE runs.id = jobs.run_id AND {guard runs.status = 'PENDING'}) END",
+                              WHERE runs.id = jobs.run_id AND {guard runs.status = 'PENDING'}) END,
+                   jobs.created_at, jobs.token",
         &[Value::rows(&chosen), request.worker_id.into(), now_ms.into()],
-        |row| read_taken(row, instances),
+        read_taken,
     )
 }
 
-fn read_taken(row: &dyn Row, instances: &[Instance]) -> Result<Taken> {
+fn read_taken(row: &dyn Row) -> Result<Taken> {
     let (id, run_id, timeout_ms) = (row.integer(0)?, row.optional_integer(1)?, row.optional_integer(5)?);
     let (facts, new_run_id) = (read_facts(row, 6)?, row.optional_integer(13)?);
+    let (created_at, token) = (row.integer(14)?, row.integer(15)?);
     let text = |column: usize, what: &str| {
         row.optional_text(column)
             .map_err(|_no_text| format!("the row can't be read: its {what} is no UTF-8 text"))
@@ -333,10 +345,10 @@ fn read_taken(row: &dyn Row, instances: &[Instance]) -> Result<Taken> {
                 i64::MAX
             ));
         }
-        let origin = instances.iter().find(|instance| instance.first_job_id <= id);
         Ok(ClaimedJob {
             id,
-            origin: origin.map(|instance| instance.name.clone()).unwrap_or_default(),
+            created_at,
+            token,
             run_id,
             name: text(2, "name")?,
             kind: text(3, "kind")?.unwrap_or_default(),
@@ -382,6 +394,17 @@ fn start_runs(connection: &mut dyn Connection, taken: &[Taken], now_ms: i64) -> 
 }
 
 impl ClaimedJob {
+    /// The attempt that a worker claimed.
+    pub(super) fn key(&self, worker_id: i64) -> AttemptKey {
+        AttemptKey { job_id: self.id, attempt: self.facts.attempt, worker_id }
+    }
+
+    /// The same for all its attempts, and for no other job of any database.
+    #[must_use]
+    pub fn idempotency_key(&self) -> String {
+        format!("{}-{}", self.created_at, self.token)
+    }
+
     /// How people know it: `3/fetch` or `j42`.
     #[must_use]
     pub fn label(&self) -> String {

@@ -1,13 +1,15 @@
 //! Enqueueing jobs that stand alone.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use windlass_workflow::model::Concurrency;
 
 use super::admission::{CONCURRENCY_LIMIT_MAX, admit};
+use super::evidence::{Evidence, job_made};
 use super::submit::on_full;
 use super::{Store, json_list};
-use crate::db::{Connection, Value, all};
+use crate::db::{Connection, Fate, Value, all};
 use crate::error::{Error, Result};
 use crate::signal::Hints;
 use crate::status::JobStatus;
@@ -79,15 +81,21 @@ impl Store {
         }
         jobs.iter().try_for_each(check)?;
         let clock = self.clock.clone();
-        self.write(WHAT, move |connection| accept(connection, &jobs, clock.now_ms()))
+        let tokens: Arc<Vec<i64>> = Arc::new(jobs.iter().map(|_job| self.random.token()).collect());
+        let written = Arc::clone(&tokens);
+        let evidence = Evidence::rows(move |connection, ids: &Vec<i64>| match ids.first() {
+            Some(job_id) => job_made(connection, *job_id, &written),
+            None => Ok(Fate::NotKept),
+        });
+        self.write(WHAT, evidence, move |connection| accept(connection, &jobs, &tokens, clock.now_ms()))
     }
 }
 
-/// Accepts jobs inside the caller's transaction; returns their ids in the order given.
-pub(super) fn accept(connection: &mut dyn Connection, jobs: &[NewJob], now_ms: i64) -> Result<Vec<i64>> {
+/// Accepts jobs inside the caller's transaction, each under its token; returns their ids in the order given.
+fn accept(connection: &mut dyn Connection, jobs: &[NewJob], tokens: &[i64], now_ms: i64) -> Result<Vec<i64>> {
     let mut ids = Vec::with_capacity(jobs.len());
-    for chunk in jobs.chunks(CHUNK) {
-        ids.extend(insert(connection, chunk, now_ms)?);
+    for (jobs, tokens) in jobs.chunks(CHUNK).zip(tokens.chunks(CHUNK)) {
+        ids.extend(insert(connection, jobs, tokens, now_ms)?);
     }
     let keys: Vec<String> = jobs
         .iter()
@@ -122,24 +130,28 @@ fn is_future(job: &NewJob, now_ms: i64) -> bool {
     job.execute_after.is_some_and(|at_ms| at_ms > now_ms)
 }
 
-fn insert(connection: &mut dyn Connection, jobs: &[NewJob], now_ms: i64) -> Result<Vec<i64>> {
+fn insert(connection: &mut dyn Connection, jobs: &[NewJob], tokens: &[i64], now_ms: i64) -> Result<Vec<i64>> {
     let requirements: Vec<Cow<'static, str>> = jobs.iter().map(requirements).collect::<Result<_>>()?;
-    let rows: Vec<[Value<'_>; 14]> =
-        jobs.iter().zip(&requirements).map(|(job, requires)| row(job, requires, now_ms)).collect();
+    let rows: Vec<[Value<'_>; 15]> = jobs
+        .iter()
+        .zip(tokens)
+        .zip(&requirements)
+        .map(|((job, token), requires)| row(job, *token, requires, now_ms))
+        .collect();
     // Ids grow in the order of the rows; RETURNING may show them in any order.
     let mut ids = all(
         connection,
         "INSERT INTO jobs (kind, queue, priority, status, execute_after, payload, max_attempts, timeout_ms,
                            unique_key, created_at, updated_at, requires, version, concurrency_key,
-                           concurrency_limit, on_full)
+                           concurrency_limit, on_full, token)
          SELECT kind, queue,
                 {priority},
                 status, execute_after, payload, max_attempts, timeout_ms,
-                unique_key, $2, $2, requires, version, concurrency_key, concurrency_limit, on_full
+                unique_key, $2, $2, requires, version, concurrency_key, concurrency_limit, on_full, token
          FROM {rows $1: kind text, queue text, priority integer, status text, execute_after integer,
                         payload text, max_attempts integer, timeout_ms integer, unique_key text,
                         requires text, version integer, concurrency_key text, concurrency_limit integer,
-                        on_full text} AS news
+                        on_full text, token integer} AS news
          {returning} id",
         &[Value::rows(&rows), now_ms.into()],
         |row| row.integer(0),
@@ -160,7 +172,7 @@ fn requirements(job: &NewJob) -> Result<Cow<'static, str>> {
 }
 
 /// The values of a row of `jobs`, in the order in which the statement names the columns.
-fn row<'a>(job: &'a NewJob, requires: &'a str, now_ms: i64) -> [Value<'a>; 14] {
+fn row<'a>(job: &'a NewJob, token: i64, requires: &'a str, now_ms: i64) -> [Value<'a>; 15] {
     let concurrency = job.concurrency.as_ref();
     let status = if is_future(job, now_ms) {
         JobStatus::Scheduled
@@ -184,5 +196,6 @@ fn row<'a>(job: &'a NewJob, requires: &'a str, now_ms: i64) -> [Value<'a>; 14] {
         concurrency.map(|concurrency| concurrency.key.as_str()).into(),
         concurrency.map(|concurrency| concurrency.limit).into(),
         concurrency.map_or("wait", |concurrency| on_full(concurrency.on_full)).into(),
+        token.into(),
     ]
 }

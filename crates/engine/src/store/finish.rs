@@ -2,15 +2,17 @@
 //! them. A chain costs one commit a link.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use super::admission::admit;
 use super::claim::{ClaimRequest, Claims, claim};
+use super::evidence::{AttemptKey, Evidence, attempt_claimed, attempt_ended};
 use super::logs::{LogLine, append};
 use super::look::Look;
 use super::promotion::{Promoted, Ready, release};
 use super::settle::{Ended, EndedRun, Settled, settle};
 use super::{Store, json_ids};
-use crate::db::{Connection, Reach, Value};
+use crate::db::{Connection, Fate, Reach, Value};
 use crate::error::{Error, Result};
 use crate::signal::Hints;
 use crate::status::JobStatus;
@@ -88,7 +90,9 @@ impl Store {
             Some(_) | None => request,
         };
         let clock = self.clock.clone();
-        self.write("finish and claim jobs", move |connection| {
+        let finishes = Arc::new(finishes);
+        let evidence = evidence_of(&finishes, request.as_ref().map(|request| request.worker_id));
+        self.write("finish and claim jobs", evidence, move |connection| {
             let now_ms = clock.now_ms();
             let Ending { finished, ready, look } = end(connection, &finishes, request.as_ref(), now_ms)?;
             let claims = match &request {
@@ -102,6 +106,24 @@ impl Store {
             Ok((finished, claims))
         })
     }
+}
+
+/// The transaction was kept if one of its claims was, or one of its ends.
+fn evidence_of(finishes: &Arc<Vec<Finish>>, worker_id: Option<i64>) -> Evidence<(Finished, Claims)> {
+    let finishes = Arc::clone(finishes);
+    Evidence::rows(move |connection, (finished, claims): &(Finished, Claims)| {
+        if let (Claims::Jobs(jobs), Some(worker_id)) = (claims, worker_id)
+            && let Some(job) = jobs.first()
+        {
+            return attempt_claimed(connection, job.key(worker_id));
+        }
+        let ended = finishes.iter().find(|finish| !finished.conflicts.contains(&finish.job_id));
+        let Some(Finish { job_id, attempt, worker_id, transition, .. }) = ended else {
+            return Ok(Fate::NotKept);
+        };
+        let key = AttemptKey { job_id: *job_id, attempt: *attempt, worker_id: *worker_id };
+        attempt_ended(connection, key, transition.attempt)
+    })
 }
 
 impl Store {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::Store;
+use super::evidence::Evidence;
 use crate::db::{Connection, Value, all};
 use crate::error::Result;
 use crate::signal::Hints;
@@ -72,7 +73,7 @@ impl Store {
     /// # Errors
     /// The database's.
     pub fn append_logs(&self, lines: Arc<Vec<LogLine>>) -> Result<()> {
-        self.write("write logs", move |connection| {
+        self.write("write logs", Evidence::Repeat, move |connection| {
             append(connection, &lines.iter().collect::<Vec<_>>())?;
             connection.hint(Hints::PROGRESS);
             Ok(())

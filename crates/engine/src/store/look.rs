@@ -1,23 +1,14 @@
 //! What a claim looks at before it chooses: who claims, and the heads of all lanes.
 
-use std::cmp::Reverse;
-
 use super::claim::{ClaimRequest, Scope};
 use super::lanes::{Head, LANE_HEADS, read_head};
 use crate::db::{Connection, Question, Row};
 use crate::error::Result;
 use crate::status::WorkerStatus;
 
-/// A globally unique name of this database: of each, the first job that was made under it.
-pub(super) struct Instance {
-    pub(super) first_job_id: i64,
-    pub(super) name: String,
-}
-
 /// Reads who claims, and keeps others from fencing it: whoever wants to waits until the claim is committed, and then
 /// finds its jobs.
-const OWNER: &str = "SELECT worker.status, instances.first_job_id, instances.instance
-     FROM (SELECT status FROM workers WHERE id = $1 {share}) AS worker CROSS JOIN instances";
+const OWNER: &str = "SELECT status FROM workers WHERE id = $1 {share}";
 
 /// What a claim looks at before it chooses.
 pub(super) struct Look {
@@ -62,28 +53,23 @@ impl Look {
     }
 }
 
-/// Who claims, and the names of the database in which it does.
+/// Who claims.
 #[derive(Default)]
 pub(super) struct Owner {
     status: Option<WorkerStatus>,
-    instances: Vec<Instance>,
 }
 
 impl Owner {
     fn read(&mut self, row: &dyn Row) -> Result<()> {
         self.status = Some(row.parsed(0, WorkerStatus::parse)?);
-        self.instances.push(Instance { first_job_id: row.integer(1)?, name: row.text(2)? });
         Ok(())
     }
 
-    /// The names, the last one first; `None` when the worker is fenced.
-    pub(super) fn instances_if_alive(mut self) -> Option<Vec<Instance>> {
+    /// It is not fenced.
+    pub(super) fn is_alive(&self) -> bool {
         match self.status {
-            Some(WorkerStatus::Alive | WorkerStatus::Draining) => {
-                self.instances.sort_unstable_by_key(|instance| Reverse(instance.first_job_id));
-                Some(self.instances)
-            }
-            Some(WorkerStatus::Stopped | WorkerStatus::Dead) | None => None,
+            Some(WorkerStatus::Alive | WorkerStatus::Draining) => true,
+            Some(WorkerStatus::Stopped | WorkerStatus::Dead) | None => false,
         }
     }
 }

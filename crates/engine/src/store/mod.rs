@@ -9,6 +9,7 @@ mod check;
 mod claim;
 mod copy;
 mod enqueue;
+mod evidence;
 mod finish;
 mod health;
 mod jobs;
@@ -41,6 +42,7 @@ use crate::db::{Connection, Database, Reach};
 use crate::error::{Error, Result};
 use crate::random::Random;
 use crate::signal::{Hints, Listener, Signals};
+use evidence::{CommitToken, Evidence, recovery};
 
 pub use abilities::Abilities;
 pub use admission::CONCURRENCY_LIMIT_MAX;
@@ -133,35 +135,42 @@ impl Store {
         value.ok_or_else(|| Error::internal("read", "the operation did not run"))
     }
 
-    /// Writes in one transaction; returns what `operation` returned once it is durable.
+    /// Writes in one transaction; returns what `operation` returned once it is durable. `evidence` is by what it finds
+    /// out whether it was kept when the answer to the commit is lost.
     fn write<T: Send + 'static>(
         &self,
         name: &'static str,
+        evidence: Evidence<T>,
         mut operation: impl FnMut(&mut dyn Connection) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let slot = Arc::new(Mutex::new(None));
         let filled = Arc::clone(&slot);
+        let token = match &evidence {
+            Evidence::Token => Some(CommitToken { token: self.random.token(), now_ms: self.clock.now_ms() }),
+            Evidence::Rows(_) | Evidence::Repeat => None,
+        };
+        let recovery = recovery(evidence, token, &slot);
         self.database.write(
             name,
             Box::new(move |connection| {
                 let value = operation(connection)?;
+                token.map_or(Ok(()), |token| token.leave(connection))?;
                 *filled.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
                 Ok(())
             }),
+            recovery,
         )?;
         let value = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
         value.ok_or_else(|| Error::internal(name, "the operation did not run"))
     }
 
-    /// The globally unique name of this database, which no copy of it shares. Jobs that were made before
-    /// it was copied from another keep the name of that one: [`ClaimedJob::origin`].
+    /// The globally unique name of this database, which no copy of it shares.
     ///
     /// # Errors
     /// The database's.
     pub fn instance(&self) -> Result<String> {
         self.read(|connection| {
-            let sql = "SELECT instance FROM instances ORDER BY first_job_id DESC LIMIT 1";
-            crate::db::one(connection, sql, &[], |row| row.text(0))
+            crate::db::one(connection, "SELECT name FROM instance", &[], |row| row.text(0))
         })
     }
 }

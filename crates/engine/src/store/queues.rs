@@ -1,5 +1,6 @@
 //! Queues: pauses and limits. A queue needs no row: one that has none has no rules.
 
+use super::evidence::Evidence;
 use super::{Store, limits};
 use crate::db::{Connection, Row, all};
 use crate::error::{Error, Result};
@@ -83,7 +84,7 @@ impl Store {
     /// The database's.
     pub fn pause_queue(&self, name: &str) -> Result<()> {
         let (name, now_ms) = (name.to_owned(), self.clock.now_ms());
-        self.write("pause a queue", move |connection| {
+        self.write("pause a queue", Evidence::Token, move |connection| {
             connection.execute(
                 "INSERT INTO queues (name, paused_at, created_at) VALUES ($1, $2, $2)
                  ON CONFLICT (name) DO UPDATE SET paused_at = coalesce(queues.paused_at, $2)",
@@ -99,7 +100,7 @@ impl Store {
     /// The database's.
     pub fn resume_queue(&self, name: &str) -> Result<bool> {
         let name = name.to_owned();
-        self.write("resume a queue", move |connection| {
+        self.write("resume a queue", Evidence::Token, move |connection| {
             let resumed = connection.execute(
                 "UPDATE queues SET paused_at = NULL WHERE name = $1 AND paused_at IS NOT NULL",
                 &[(&name).into()],
@@ -116,7 +117,9 @@ impl Store {
     pub fn limit_queue(&self, name: &str, limits: QueueLimits) -> Result<()> {
         check(name, &limits)?;
         let (queue, now_ms) = (name.to_owned(), self.clock.now_ms());
-        self.write("limit a queue", move |connection| write_limits(connection, &queue, limits, now_ms))?;
+        self.write("limit a queue", Evidence::Token, move |connection| {
+            write_limits(connection, &queue, limits, now_ms)
+        })?;
         if limits.order == Setting::Set(Order::Arrival) {
             self.level(name)?;
         }
@@ -127,7 +130,7 @@ impl Store {
     fn level(&self, name: &str) -> Result<()> {
         loop {
             let name = name.to_owned();
-            let levelled = self.write("level a queue", move |connection| {
+            let levelled = self.write("level a queue", Evidence::Repeat, move |connection| {
                 connection.execute(
                     "UPDATE jobs SET priority = 0
                      WHERE id IN (SELECT id FROM jobs

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::Store;
+use super::evidence::Evidence;
 use super::retry::{skip_hopeless, unblock};
 use super::settle::{RunDelta, count_down};
 use crate::db::{Connection, all, first};
@@ -39,8 +40,9 @@ impl Store {
         for (run_id, is_stuck) in &looked_at {
             if *is_stuck {
                 let run_id = *run_id;
-                repaired +=
-                    self.write("reconcile a run", move |connection| repair(connection, run_id, now_ms))?;
+                repaired += self.write("reconcile a run", Evidence::Repeat, move |connection| {
+                    repair(connection, run_id, now_ms)
+                })?;
             }
         }
         let is_last = looked_at.len() < RUNS_MAX as usize;

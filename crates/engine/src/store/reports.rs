@@ -5,6 +5,7 @@
 //! functions as for Windlass's own workers: the claim is taken up again, and ended.
 
 use super::claim::read_facts;
+use super::evidence::Evidence;
 use super::finish::{Finish, finish, lock_runs_of};
 use super::{Store, json_ids};
 use crate::db::{Connection, Row, all};
@@ -56,7 +57,7 @@ impl Store {
     fn settle(&self, reported: Vec<i64>) -> Result<i64> {
         let now_ms = self.clock.now_ms();
         let random = self.random.clone();
-        self.write("settle reported ends", move |connection| {
+        self.write("settle reported ends", Evidence::Repeat, move |connection| {
             settle_reports(connection, &reported, now_ms, &mut || random.share())
         })
     }

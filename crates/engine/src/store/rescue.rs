@@ -4,6 +4,7 @@
 //! renew its lease, nor record a result, because every one of these is guarded.
 
 use super::claim::{label, read_facts};
+use super::evidence::Evidence;
 use super::finish::{Finish, finish};
 use super::{Store, json_ids};
 use crate::db::{Connection, Value, all};
@@ -65,7 +66,7 @@ impl Store {
         let (random, stuck) = (self.random.clone(), json_ids(stuck));
         let rescued = {
             let (dead, stuck) = (dead.clone(), stuck.clone());
-            self.write("rescue jobs", move |connection| {
+            self.write("rescue jobs", Evidence::Token, move |connection| {
                 let fenced = fence(connection, &dead, now_ms)?;
                 let orphans = orphans(connection, &stuck)?;
                 let jobs = take_back(connection, &orphans, now_ms, &random)?;
@@ -76,7 +77,7 @@ impl Store {
             Err(error) if is_about_rows(&error) => {}
             rescued => return rescued,
         }
-        let (fenced, orphans) = self.write("fence workers", move |connection| {
+        let (fenced, orphans) = self.write("fence workers", Evidence::Token, move |connection| {
             Ok((fence(connection, &dead, now_ms)?, orphans(connection, &stuck)?))
         })?;
         let mut rescued = Rescued { fenced, ..Rescued::default() };
@@ -87,8 +88,9 @@ impl Store {
     /// One job that can't be taken back holds up no other: the half that it is not in is rescued at once.
     fn rescue_by_halves(&self, mut orphans: Vec<Orphan>, rescued: &mut Rescued) -> Result<()> {
         let (now_ms, random, batch) = (self.clock.now_ms(), self.random.clone(), orphans.clone());
-        let taken =
-            self.write("rescue jobs", move |connection| take_back(connection, &batch, now_ms, &random));
+        let taken = self.write("rescue jobs", Evidence::Token, move |connection| {
+            take_back(connection, &batch, now_ms, &random)
+        });
         match (taken, orphans.as_slice()) {
             (Ok(jobs), _) => rescued.jobs += jobs,
             (Err(error), _) if !is_about_rows(&error) => return Err(error),

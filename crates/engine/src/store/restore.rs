@@ -1,9 +1,9 @@
 //! What a database needs that was brought back from the past: nobody acts in the name of a worker of that time,
-//! new jobs get keys of their own, and no schedule starts before somebody has looked.
+//! and no schedule starts before somebody has looked.
 
 use super::Store;
 use super::claim::label;
-use super::copy::name_anew;
+use super::evidence::Evidence;
 use super::workers::Worker;
 use crate::db::{Connection, all, one};
 use crate::error::{Error, Result};
@@ -49,17 +49,17 @@ impl Store {
         Err(Error::conflict(WHAT, reason))
     }
 
-    /// Fences every worker, takes back what ran, pauses every schedule, and names the database anew for its
-    /// next jobs. Calling it again does nothing more.
+    /// Fences every worker, takes back what ran, pauses every schedule, and gives the database another name: what still
+    /// runs of the one that it was copied from is not its own. Calling it again does nothing more.
     ///
     /// # Errors
     /// The database's.
     pub fn settle_restored(&self) -> Result<Restored> {
         let now_ms = self.clock.now_ms();
         let instance = uuid::Uuid::now_v7().simple().to_string();
-        let mut restored = self.write(WHAT, move |connection| {
+        let mut restored = self.write(WHAT, Evidence::Token, move |connection| {
             let restored = fence_and_pause(connection, now_ms)?;
-            name_anew(connection, &instance)?;
+            connection.execute("UPDATE instance SET name = $1", &[(&instance).into()])?;
             connection.hint(Hints::DUE | Hints::CANCEL | Hints::PROGRESS);
             Ok(restored)
         })?;

@@ -1,6 +1,7 @@
 //! Giving a finished run another life: some of its jobs are reset, the rest stays done.
 
 use super::Store;
+use super::evidence::Evidence;
 use crate::db::{Connection, all, first, one};
 use crate::error::{Error, Result};
 use crate::signal::Hints;
@@ -26,7 +27,9 @@ impl Store {
     /// and the database's.
     pub fn retry_run(&self, run_id: i64, selection: Selection) -> Result<i64> {
         let now_ms = self.clock.now_ms();
-        self.write("retry a run", move |connection| retry(connection, run_id, &selection, now_ms))
+        self.write("retry a run", Evidence::Token, move |connection| {
+            retry(connection, run_id, &selection, now_ms)
+        })
     }
 }
 

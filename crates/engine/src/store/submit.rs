@@ -7,8 +7,10 @@ use windlass_workflow::{Action, Job, OnInterrupt, Workflow, hash_of_stored};
 
 use super::Store;
 use super::admission::admit;
-use crate::db::{Connection, Value, first, one};
+use super::evidence::{Evidence, run_made};
+use crate::db::{Connection, Fate, Value, first, one};
 use crate::error::{Error, Result};
+use crate::random::Random;
 use crate::signal::Hints;
 use crate::status::RunSource;
 use crate::transition::Backoff;
@@ -63,14 +65,17 @@ impl Store {
             let operation = format!("submit workflow `{}`", run.workflow.name);
             return Err(Error::invalid(operation, "it has no jobs"));
         }
-        let prepared = Prepared::of(&run)?;
-        self.write("submit a run", move |connection| submit(connection, &run, &prepared, now_ms))
+        let prepared = Prepared::of(&run, &self.random)?;
+        let evidence = evidence_of(&prepared);
+        self.write("submit a run", evidence, move |connection| submit(connection, &run, &prepared, now_ms))
     }
 }
 
 /// What can be made of a workflow before the write lock is taken: of a large one that is most of the
 /// work.
 pub(super) struct Prepared {
+    /// The run's own.
+    pub(super) token: i64,
     content: Content,
     jobs: Vec<PreparedJob>,
     /// Concurrency keys of jobs that need no others.
@@ -83,6 +88,7 @@ struct PreparedJob {
     retry: String,
     requires: String,
     concurrency_key: Option<String>,
+    token: i64,
 }
 
 /// A version of a definition.
@@ -99,7 +105,7 @@ impl Content {
 }
 
 impl Prepared {
-    pub(super) fn of(run: &NewRun) -> Result<Prepared> {
+    pub(super) fn of(run: &NewRun, random: &Random) -> Result<Prepared> {
         let workflow = &run.workflow;
         let mut wanted_keys = Vec::new();
         let mut jobs = Vec::with_capacity(workflow.jobs.len());
@@ -111,10 +117,19 @@ impl Prepared {
                 retry: to_json(&Backoff::from(&job.retry))?,
                 requires: to_json(&job.requires)?,
                 concurrency_key,
+                token: random.token(),
             });
         }
-        Ok(Prepared { content: Content::of(workflow), jobs, wanted_keys })
+        Ok(Prepared { token: random.token(), content: Content::of(workflow), jobs, wanted_keys })
     }
+}
+
+/// Whether a run was made is known by its token.
+pub(super) fn evidence_of(prepared: &Prepared) -> Evidence<Submitted> {
+    let token = prepared.token;
+    Evidence::rows(move |connection, submitted: &Submitted| {
+        if submitted.created { run_made(connection, submitted.run_id, token) } else { Ok(Fate::NotKept) }
+    })
 }
 
 /// Makes a run inside the caller's transaction. The caller has looked that the workflow has jobs.
@@ -128,7 +143,7 @@ pub(super) fn submit(
         return Ok(Submitted { run_id, created: false });
     }
     let workflow_id = keep_version(connection, &run.workflow.name, &prepared.content, now_ms)?;
-    let Some(run_id) = insert_run(connection, run, workflow_id, now_ms)? else {
+    let Some(run_id) = insert_run(connection, run, prepared.token, workflow_id, now_ms)? else {
         // Where several write at once, another was faster.
         let known = known_run(connection, run)?;
         let run_id =
@@ -186,6 +201,7 @@ pub(super) fn keep_version(
 fn insert_run(
     connection: &mut dyn Connection,
     run: &NewRun,
+    token: i64,
     workflow_id: i64,
     now_ms: i64,
 ) -> Result<Option<i64>> {
@@ -195,8 +211,8 @@ fn insert_run(
     first(
         connection,
         "INSERT INTO runs (workflow_id, workflow, params, env, dir, run_key, total_jobs, unfinished_jobs,
-                           timeout_ms, created_at, updated_at, schedule_id, scheduled_for, source)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $7, $8, $9, $9, $10, $11, $12)
+                           timeout_ms, created_at, updated_at, schedule_id, scheduled_for, source, token)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $7, $8, $9, $9, $10, $11, $12, $13)
          ON CONFLICT DO NOTHING
          {returning} id",
         &[
@@ -212,6 +228,7 @@ fn insert_run(
             run.occasion.map(|occasion| occasion.schedule_id).into(),
             run.occasion.and_then(|occasion| occasion.scheduled_for).into(),
             run.occasion.map(|occasion| occasion.source.as_str()).into(),
+            token.into(),
         ],
         |row| row.integer(0),
     )
@@ -225,25 +242,25 @@ fn insert_jobs(
     now_ms: i64,
 ) -> Result<Vec<i64>> {
     let mut ids = Vec::with_capacity(workflow.jobs.len());
-    let rows: Vec<[Value<'_>; 17]> =
+    let rows: Vec<[Value<'_>; 18]> =
         workflow.jobs.iter().zip(&prepared.jobs).map(|(job, prepared)| job_row(job, prepared)).collect();
     for rows in rows.chunks(CHUNK) {
         connection.query(
             "INSERT INTO jobs (run_id, kind, name, queue, priority, payload, max_attempts,
                                max_interruptions, on_interrupt, allow_failure, retry, timeout_ms,
                                blocked_by, status, execute_after, created_at, updated_at, requires,
-                               version, concurrency_key, concurrency_limit, on_full)
+                               version, concurrency_key, concurrency_limit, on_full, token)
              SELECT $2, 'shell', name, queue,
                     {priority},
                     payload, max_attempts,
                     max_interruptions, on_interrupt, allow_failure, retry, timeout_ms,
                     blocked_by, status, $3, $3, $3, requires, version, concurrency_key,
-                    concurrency_limit, on_full
+                    concurrency_limit, on_full, token
              FROM {rows $1: name text, queue text, priority integer, payload text, max_attempts integer,
                             max_interruptions integer, on_interrupt text, allow_failure integer,
                             retry text, timeout_ms integer, blocked_by integer, status text,
                             requires text, version integer, concurrency_key text,
-                            concurrency_limit integer, on_full text} AS news
+                            concurrency_limit integer, on_full text, token integer} AS news
              {returning} id",
             &[Value::rows(rows), run_id.into(), now_ms.into()],
             &mut |row| {
@@ -258,8 +275,8 @@ fn insert_jobs(
 }
 
 /// The values of a row of `jobs`, in the order in which the statement names the columns.
-fn job_row<'a>(job: &'a Job, prepared: &'a PreparedJob) -> [Value<'a>; 17] {
-    let PreparedJob { payload, retry, requires, concurrency_key } = prepared;
+fn job_row<'a>(job: &'a Job, prepared: &'a PreparedJob) -> [Value<'a>; 18] {
+    let PreparedJob { payload, retry, requires, concurrency_key, token } = prepared;
     let status = if !job.needs.is_empty() {
         "BLOCKED"
     } else if concurrency_key.is_some() {
@@ -290,6 +307,7 @@ fn job_row<'a>(job: &'a Job, prepared: &'a PreparedJob) -> [Value<'a>; 17] {
         concurrency_key.into(),
         concurrency.map(|concurrency| concurrency.limit).into(),
         concurrency.map_or("wait", |concurrency| on_full(concurrency.on_full)).into(),
+        (*token).into(),
     ]
 }
 

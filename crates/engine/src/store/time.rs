@@ -2,6 +2,7 @@
 
 use super::admission::admit;
 use super::cancel::{Urgency, stop_run};
+use super::evidence::Evidence;
 use super::{Store, json_ids};
 use crate::db::{Connection, all, one};
 use crate::error::Result;
@@ -52,7 +53,7 @@ impl Store {
     /// The database's.
     pub fn promote_due(&self) -> Result<Due> {
         let now_ms = self.clock.now_ms();
-        let (promoted, expired) = self.write("promote due jobs", move |connection| {
+        let (promoted, expired) = self.write("promote due jobs", Evidence::Repeat, move |connection| {
             // Runs before jobs, as everywhere: see `lock_runs_of`.
             let late = all(
                 connection,

@@ -2,6 +2,7 @@
 
 use super::abilities::Abilities;
 use super::claim::{Scope, read_facts};
+use super::evidence::Evidence;
 use super::{Store, json_ids, json_list};
 use crate::db::{Row, all, one};
 use crate::error::Result;
@@ -72,7 +73,7 @@ impl Store {
     /// The database's.
     pub fn register_worker(&self, worker: NewWorker) -> Result<i64> {
         let now_ms = self.clock.now_ms();
-        self.write("register a worker", move |connection| {
+        self.write("register a worker", Evidence::Token, move |connection| {
             let (queues, run_ids) = match &worker.scope {
                 Scope::Everything => (None, None),
                 Scope::Queues(queues) => (Some(json_list("register a worker", queues)?), None),
@@ -108,7 +109,7 @@ impl Store {
     /// The database's.
     pub fn heartbeat(&self, worker_id: i64) -> Result<bool> {
         let now_ms = self.clock.now_ms();
-        self.write("renew a lease", move |connection| {
+        self.write("renew a lease", Evidence::Repeat, move |connection| {
             let renewed = connection.execute(
                 "UPDATE workers SET heartbeats = heartbeats + 1, heartbeat_at = $2
                  WHERE id = $1 AND status IN ('ALIVE', 'DRAINING')",
@@ -124,7 +125,7 @@ impl Store {
     /// The database's.
     pub fn set_worker_status(&self, worker_id: i64, status: WorkerStatus) -> Result<bool> {
         let now_ms = self.clock.now_ms();
-        self.write("change a worker's state", move |connection| {
+        self.write("change a worker's state", Evidence::Token, move |connection| {
             let changed = connection.execute(
                 "UPDATE workers
                  SET status = $2, stopped_at = CASE WHEN $2 IN ('STOPPED', 'DEAD') THEN CAST($3 AS {integer}) END
@@ -162,7 +163,7 @@ impl Store {
     /// # Errors
     /// The database's.
     pub fn claimed_by(&self, worker_id: i64) -> Result<Vec<(i64, Option<i64>, Facts)>> {
-        self.write("look at what a worker runs", move |connection| {
+        self.write("look at what a worker runs", Evidence::Repeat, move |connection| {
             all(
                 connection,
                 "SELECT id, attempt, failures, max_attempts, interruptions, max_interruptions, on_interrupt,

@@ -2,48 +2,63 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 
-/// Where the connection of the next commit breaks.
+/// Where the connection of the next commit of something written breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Break {
     /// Before the server hears of it.
     BeforeCommit = 1,
     /// After the server has done it, before the client hears of that.
     AfterCommit = 2,
+    /// The message does not arrive, and neither side hears of that.
+    Hold = 3,
+    /// The client hears that the connection broke. The message arrives after [`Proxy::deliver`].
+    Late = 4,
 }
 
 /// Passes bytes on, until a commit is to be broken. Its threads end with their connections.
 pub struct Proxy {
     port: u16,
-    breaks: Arc<AtomicU8>,
-    broken: Arc<AtomicUsize>,
-    silences: Arc<AtomicUsize>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    breaks: AtomicU8,
+    broken: AtomicUsize,
+    silences: AtomicUsize,
+    is_shut: AtomicBool,
+    /// A late message may arrive.
+    delivers: Mutex<bool>,
+    delivery: Condvar,
 }
 
 impl Proxy {
     pub fn before(server_port: u16) -> Proxy {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
-        let (breaks, broken) = (Arc::new(AtomicU8::new(0)), Arc::new(AtomicUsize::new(0)));
-        let silences = Arc::new(AtomicUsize::new(0));
-        let (of_thread, counted, left) = (Arc::clone(&breaks), Arc::clone(&broken), Arc::clone(&silences));
+        let shared = Arc::new(Shared::default());
+        let of_thread = Arc::clone(&shared);
         thread::spawn(move || {
             let mut held = Vec::new();
             for client in listener.incoming().flatten() {
-                if left.load(Ordering::SeqCst) > 0 {
+                if of_thread.silences.load(Ordering::SeqCst) > 0 {
                     held.push(client);
-                    left.fetch_sub(1, Ordering::SeqCst);
+                    of_thread.silences.fetch_sub(1, Ordering::SeqCst);
+                    continue;
+                }
+                if of_thread.is_shut.load(Ordering::SeqCst) {
                     continue;
                 }
                 let Ok(server) = TcpStream::connect(("127.0.0.1", server_port)) else { continue };
-                let (breaks, broken) = (Arc::clone(&of_thread), Arc::clone(&counted));
-                thread::spawn(move || serve(client, server, &breaks, &broken));
+                let shared = Arc::clone(&of_thread);
+                thread::spawn(move || serve(client, server, &shared));
             }
         });
-        Proxy { port, breaks, broken, silences }
+        Proxy { port, shared }
     }
 
     pub fn port(&self) -> u16 {
@@ -52,27 +67,39 @@ impl Proxy {
 
     /// Breaks the connection of the next commit.
     pub fn break_once(&self, wanted: Break) {
-        self.breaks.store(wanted as u8, Ordering::SeqCst);
+        *self.shared.delivers.lock().unwrap() = false;
+        self.shared.breaks.store(wanted as u8, Ordering::SeqCst);
+    }
+
+    /// Lets a late commit arrive.
+    pub fn deliver(&self) {
+        *self.shared.delivers.lock().unwrap() = true;
+        self.shared.delivery.notify_all();
+    }
+
+    /// Whether the server can't be reached from now on. Connections that are there stay.
+    pub fn set_shut(&self, is_shut: bool) {
+        self.shared.is_shut.store(is_shut, Ordering::SeqCst);
     }
 
     /// Takes so many of the next connections and says nothing on them, as a server that hangs.
     pub fn be_silent(&self, connections: usize) {
-        self.silences.store(connections, Ordering::SeqCst);
+        self.shared.silences.store(connections, Ordering::SeqCst);
     }
 
     /// How many of these are still to come.
     pub fn silences_left(&self) -> usize {
-        self.silences.load(Ordering::SeqCst)
+        self.shared.silences.load(Ordering::SeqCst)
     }
 
     /// How many were broken.
     pub fn broken(&self) -> usize {
-        self.broken.load(Ordering::SeqCst)
+        self.shared.broken.load(Ordering::SeqCst)
     }
 }
 
 /// One connection: requests on this thread, answers on another.
-fn serve(mut client: TcpStream, mut server: TcpStream, breaks: &AtomicU8, broken: &AtomicUsize) {
+fn serve(mut client: TcpStream, mut server: TcpStream, shared: &Shared) {
     let (mut from_server, mut to_client) = (server.try_clone().unwrap(), client.try_clone().unwrap());
     let holds_answers = Arc::new(AtomicU8::new(0));
     let held = Arc::clone(&holds_answers);
@@ -91,22 +118,38 @@ fn serve(mut client: TcpStream, mut server: TcpStream, breaks: &AtomicU8, broken
             }
         }
     });
-    let mut buffer = [0; 16 * 1024];
+    let (mut buffer, mut only_reads) = ([0; 16 * 1024], false);
     loop {
         let read = client.read(&mut buffer).unwrap_or(0);
         if read == 0 {
             break;
         }
-        let is_commit = buffer[..read].windows(7).any(|bytes| bytes == b"COMMIT\0");
-        let wanted = if is_commit { breaks.swap(0, Ordering::SeqCst) } else { 0 };
+        let has = |text: &[u8]| buffer[..read].windows(text.len()).any(|bytes| bytes == text);
+        if has(b"BEGIN") {
+            only_reads = has(b"READ ONLY");
+        }
+        let is_commit = has(b"COMMIT\0") && !only_reads;
+        let wanted = if is_commit { shared.breaks.swap(0, Ordering::SeqCst) } else { 0 };
+        if wanted == Break::Late as u8 {
+            let _gone = client.shutdown(Shutdown::Both);
+        }
+        if wanted == Break::AfterCommit as u8 {
+            holds_answers.store(1, Ordering::SeqCst);
+        }
         if wanted != 0 {
-            broken.fetch_add(1, Ordering::SeqCst);
+            shared.broken.fetch_add(1, Ordering::SeqCst);
         }
         if wanted == Break::BeforeCommit as u8 {
             break;
         }
-        if wanted == Break::AfterCommit as u8 {
-            holds_answers.store(1, Ordering::SeqCst);
+        if wanted == Break::Hold as u8 {
+            // Until the server is gone.
+            let _panicked = answers.join();
+            return;
+        }
+        if wanted == Break::Late as u8 {
+            let delivers = shared.delivers.lock().unwrap();
+            drop(shared.delivery.wait_while(delivers, |delivers| !*delivers).unwrap());
         }
         if server.write_all(&buffer[..read]).is_err() {
             break;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use windlass_engine::Result;
-use windlass_engine::db::{Connection, Database, Dialect, Reach, Row, Value, WriteOperation};
+use windlass_engine::db::{Connection, Database, Dialect, Reach, Recovery, Row, Value, WriteOperation};
 use windlass_engine::signal::{Hints, Signals};
 
 /// What a test sees, inside the transaction: the statement and its parameters.
@@ -76,9 +76,11 @@ impl<D: Database> Database for Tapped<D> {
         self.inner.read(&mut |inner| within(inner, &self.tap, &self.open, operation))
     }
 
-    fn write(&self, name: &'static str, mut operation: WriteOperation) -> Result<()> {
+    fn write(&self, name: &'static str, mut operation: WriteOperation, recovery: Recovery) -> Result<()> {
         let (tap, open) = (Arc::clone(&self.tap), Arc::clone(&self.open));
-        self.inner.write(name, Box::new(move |inner| within(inner, &tap, &open, &mut *operation)))
+        let operation =
+            Box::new(move |inner: &mut dyn Connection| within(inner, &tap, &open, &mut *operation));
+        self.inner.write(name, operation, recovery)
     }
 
     fn signals(&self) -> &Signals {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use windlass::signal::Signals;
 use windlass::{Error, Result, Unavailable};
-use windlass_engine::db::{Connection, Database, Reach, WriteOperation};
+use windlass_engine::db::{Connection, Database, Reach, Recovery, WriteOperation};
 
 /// Stands between an engine and its database.
 pub(crate) struct Faulty {
@@ -113,9 +113,9 @@ impl Database for Faulty {
         self.inner.read(operation)
     }
 
-    fn write(&self, name: &'static str, operation: WriteOperation) -> Result<()> {
+    fn write(&self, name: &'static str, operation: WriteOperation, recovery: Recovery) -> Result<()> {
         self.before(Some(name))?;
-        self.inner.write(name, operation)?;
+        self.inner.write(name, operation, recovery)?;
         if self.loses_answer(name) {
             return Err(Error::unavailable(name, Unavailable::CommitUnknown));
         }

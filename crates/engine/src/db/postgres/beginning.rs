@@ -7,6 +7,7 @@
 use postgres::{SimpleQueryMessage, SimpleQueryRow};
 
 use super::prepared::Naming;
+use super::recover::TransactionLock;
 use crate::db::Durability;
 
 /// A transaction of a client that says nothing for so long is taken back, and its locks with it: the
@@ -45,8 +46,6 @@ pub(super) enum Purpose {
 pub(super) struct Answer {
     /// The mark of the session.
     pub(super) session: Option<String>,
-    /// The number of a transaction that writes.
-    pub(super) number: Option<String>,
 }
 
 impl Answer {
@@ -57,7 +56,7 @@ impl Answer {
         });
         let column =
             |name| row.and_then(|row: &SimpleQueryRow| row.try_get(name).ok().flatten()).map(str::to_owned);
-        Answer { session: column("session"), number: column("number") }
+        Answer { session: column("session") }
     }
 }
 
@@ -100,7 +99,13 @@ impl Settings {
     }
 
     /// The message with which a transaction begins. Where statements have names it fails unless the session has this mark.
-    pub(super) fn begin(&self, purpose: Purpose, naming: Naming, mark: &str) -> String {
+    pub(super) fn begin(
+        &self,
+        purpose: Purpose,
+        naming: Naming,
+        mark: &str,
+        lock: TransactionLock,
+    ) -> String {
         let Settings(settings) = self;
         let session = match naming {
             Naming::Named => format!(
@@ -113,9 +118,12 @@ impl Settings {
             Purpose::Read => format!(
                 "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {settings}; {AS_IT_IS}; SELECT {session}"
             ),
+            // A standby refuses to notify, and so a transaction that would only read there what it is to judge by.
             Purpose::Write => format!(
                 "BEGIN; {settings}; {BY_INDEX};
-                 SELECT {session}, CAST(pg_current_xact_id() AS TEXT) AS number"
+                 SELECT {session}, pg_advisory_xact_lock({}),
+                        CASE WHEN pg_is_in_recovery() THEN pg_notify('standby', '') END",
+                lock.0
             ),
         }
     }

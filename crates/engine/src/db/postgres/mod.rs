@@ -14,6 +14,7 @@ mod error;
 mod listen;
 mod open;
 mod prepared;
+mod recover;
 mod returning;
 mod session;
 mod sizes;
@@ -24,7 +25,7 @@ pub use address::{AddressError, PostgresAddress, is_postgres};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::clock::Clock;
-use crate::db::{Connection, Database, Durability, OpenMode, Reach, WriteOperation};
+use crate::db::{Connection, Database, Durability, OpenMode, Reach, Recovery, WriteOperation};
 use crate::error::Result;
 use crate::random::Random;
 use crate::signal::Signals;
@@ -83,8 +84,8 @@ impl Database for PostgresDatabase {
         transaction::read(&self.sessions, operation)
     }
 
-    fn write(&self, name: &'static str, mut operation: WriteOperation) -> Result<()> {
-        let hints = transaction::write(&self.sessions, name, &mut *operation)?;
+    fn write(&self, name: &'static str, mut operation: WriteOperation, mut recovery: Recovery) -> Result<()> {
+        let hints = transaction::write(&self.sessions, name, &mut *operation, &mut recovery)?;
         self.signals.publish(hints);
         self.announcer.announce(hints);
         Ok(())

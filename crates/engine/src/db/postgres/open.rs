@@ -102,7 +102,7 @@ fn check_schema(sessions: &Sessions) -> Result<()> {
 }
 
 fn current_version(sessions: &Sessions) -> Result<Option<i64>> {
-    let Begun { mut session, naming } = sessions.begin(OPENING, Purpose::Read, Naming::Unnamed)?;
+    let Begun { mut session, naming, .. } = sessions.begin(OPENING, Purpose::Read, Naming::Unnamed)?;
     let found = version(&mut PostgresConnection::new(&mut session, naming, &sessions.statements));
     let _begun = sessions.answer(&mut session, naming);
     if session.client.batch_execute("ROLLBACK").is_err() {
@@ -113,7 +113,7 @@ fn current_version(sessions: &Sessions) -> Result<Option<i64>> {
 
 /// Makes the schema and its tables, or what is missing of them, all or nothing.
 fn migrate_tables(sessions: &Sessions) -> Result<()> {
-    let Begun { mut session, naming } = sessions.begin(OPENING, Purpose::Write, Naming::Unnamed)?;
+    let Begun { mut session, naming, .. } = sessions.begin(OPENING, Purpose::Write, Naming::Unnamed)?;
     let migrated = make(sessions, &mut PostgresConnection::new(&mut session, naming, &sessions.statements));
     let _begun = sessions.answer(&mut session, naming);
     let end = if migrated.is_ok() { "COMMIT" } else { "ROLLBACK" };

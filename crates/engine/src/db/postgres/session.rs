@@ -1,7 +1,7 @@
 //! Connections to one server, and whether sessions of the server change hands between them.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::PostgresAddress;
@@ -9,6 +9,7 @@ use super::beginning::{Answer, IsAsynchronous, MARK, Purpose, Settings};
 use super::client::{Beginning, Client, Unconnected};
 use super::connection::Statements;
 use super::prepared::{Naming, Prepared};
+use super::recover::TransactionLock;
 use super::returning;
 use crate::clock::Clock;
 use crate::db::Durability;
@@ -68,6 +69,8 @@ pub(super) struct Session {
 pub(super) struct Begun {
     pub(super) session: Pooled,
     pub(super) naming: Naming,
+    /// Held until its end, when it is to write.
+    pub(super) lock: TransactionLock,
 }
 
 impl Session {
@@ -118,6 +121,8 @@ pub(super) struct Sessions {
     pooler: PoolerMet,
     pool: r2d2::Pool<Connector>,
     settings: Settings,
+    /// The lock of the next transaction. No other process begins at the same number, whatever its seed is.
+    next_lock: AtomicI64,
 }
 
 impl Sessions {
@@ -156,6 +161,7 @@ impl Sessions {
             pooler,
             pool,
             settings: Settings::of(address.schema(), durability, is_asynchronous),
+            next_lock: AtomicI64::new(uuid::Uuid::new_v4().as_u64_pair().1 as i64),
         })
     }
 
@@ -169,10 +175,11 @@ impl Sessions {
     pub(super) fn begin(&self, operation: &str, purpose: Purpose, wanted: Naming) -> Result<Begun> {
         let mut session = self.connection(operation)?;
         let naming = if self.pooler.is_met() { Naming::Unnamed } else { wanted };
-        let begin = self.settings.begin(purpose, naming, &session.mark);
+        let lock = TransactionLock(self.next_lock.fetch_add(1, Ordering::Relaxed));
+        let begin = self.settings.begin(purpose, naming, &session.mark, lock);
         session.client.begin(begin);
         session.prepared.begin(purpose, self.clock.monotonic_ms());
-        Ok(Begun { session, naming })
+        Ok(Begun { session, naming, lock })
     }
 
     /// What a transaction read when it began; `None` when it asked for nothing, so that there is nothing to end. To be

@@ -1,5 +1,5 @@
-//! One transaction: begin, run the operation, commit; again when another one stood in its way; and finding
-//! out what became of a commit whose answer was lost.
+//! One transaction: begin, run the operation, commit; again when another one stood in its way, or when its commit was
+//! lost.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
@@ -8,8 +8,9 @@ use super::beginning::Purpose;
 use super::connection::PostgresConnection;
 use super::error::{Failure, from_postgres};
 use super::prepared::Naming;
+use super::recover::{Next, TransactionLock, recover};
 use super::session::{Begun, Pooled, Sessions};
-use crate::db::Connection;
+use crate::db::{Connection, Recovery};
 use crate::error::{Error, Result, Unavailable};
 use crate::signal::Hints;
 
@@ -18,9 +19,6 @@ const RUNS_MAX: u32 = 12;
 /// Waits between the runs: twice as long each time, and a share of it by chance.
 const PAUSE_MIN_MS: f64 = 1.0;
 const PAUSE_MAX_MS: f64 = 200.0;
-/// How long the server is asked what became of a commit: it may be starting anew.
-const FIND_OUT_MAX_MS: i64 = 60_000;
-const FIND_OUT_TICK: Duration = Duration::from_millis(100);
 
 /// What is run inside a transaction.
 type Operation<'a> = dyn FnMut(&mut dyn Connection) -> Result<()> + 'a;
@@ -30,6 +28,15 @@ struct Broken {
     error: Error,
     /// Of the database; `None` when the operation itself refused.
     failure: Option<Failure>,
+    /// Its commit was not answered: it may have been kept.
+    lost: Option<LostCommit>,
+}
+
+/// A transaction whose commit was not answered.
+struct LostCommit {
+    lock: TransactionLock,
+    /// What it changed, if it was kept.
+    hints: Hints,
 }
 
 /// Runs an operation on one snapshot.
@@ -38,9 +45,41 @@ pub(super) fn read(sessions: &Sessions, operation: &mut Operation<'_>) -> Result
     repeat(sessions, NAME, |naming| run(sessions, NAME, Purpose::Read, naming, operation).map(|_hints| ()))
 }
 
-/// Runs an operation in a transaction; returns what it changed once that is durable.
-pub(super) fn write(sessions: &Sessions, name: &'static str, operation: &mut Operation<'_>) -> Result<Hints> {
-    repeat(sessions, name, |naming| run(sessions, name, Purpose::Write, naming, operation))
+/// Runs an operation in a transaction; returns what it changed once that is durable. `recovery` decides what happens
+/// when the answer to the commit is lost.
+pub(super) fn write(
+    sessions: &Sessions,
+    name: &'static str,
+    operation: &mut Operation<'_>,
+    recovery: &mut Recovery,
+) -> Result<Hints> {
+    // What an earlier run changed that may have been kept, and is run again.
+    let mut earlier = None;
+    let written = repeat(sessions, name, |naming| {
+        let mut broken = match run(sessions, name, Purpose::Write, naming, operation) {
+            Ok(hints) => return Ok(hints),
+            Err(broken) => broken,
+        };
+        let Some(LostCommit { lock, hints }) = broken.lost.take() else { return Err(broken) };
+        match recover(sessions, name, lock, recovery) {
+            Next::Done => return Ok(hints),
+            Next::RunAgain => {}
+            Next::Repeat => earlier = Some(earlier.unwrap_or(Hints::NONE) | hints),
+            Next::GiveUp => {
+                broken.error = Error::unavailable(name, Unavailable::CommitUnknown);
+                broken.failure = None;
+            }
+        }
+        Err(broken)
+    });
+    match (written, earlier) {
+        (Ok(hints), earlier) => Ok(hints | earlier.unwrap_or(Hints::NONE)),
+        // The earlier run may have been kept, and there was no other one.
+        (Err(Error::Unavailable { .. }), Some(_)) => {
+            Err(Error::unavailable(name, Unavailable::CommitUnknown))
+        }
+        (Err(error), _) => Err(error),
+    }
 }
 
 /// Runs a transaction again while that may help.
@@ -54,7 +93,7 @@ fn repeat<T>(
     let mut runs = 0;
     loop {
         runs += 1;
-        let Broken { error, failure } = match run(naming) {
+        let Broken { error, failure, .. } = match run(naming) {
             Ok(value) => return Ok(value),
             Err(broken) => broken,
         };
@@ -96,8 +135,8 @@ fn run(
     operation: &mut Operation<'_>,
 ) -> std::result::Result<Hints, Broken> {
     // Not connected is not broken: waiting for the server is the caller's to decide.
-    let Begun { mut session, naming } =
-        sessions.begin(name, purpose, naming).map_err(|error| Broken { error, failure: None })?;
+    let Begun { mut session, naming, lock } =
+        sessions.begin(name, purpose, naming).map_err(|error| Broken { error, failure: None, lost: None })?;
     let mut connection = PostgresConnection::new(&mut session, naming, &sessions.statements);
     let result =
         catch_unwind(AssertUnwindSafe(|| operation(&mut connection).and_then(|()| connection.flush())));
@@ -106,10 +145,7 @@ fn run(
     let error = match (result, failure) {
         (Ok(Ok(())), None) => {
             return match answer {
-                Some(answer) => {
-                    commit(sessions, session, name, answer.number)?;
-                    Ok(hints)
-                }
+                Some(_begun) => commit(session, name, lock, hints).map(|()| hints),
                 None => Ok(hints),
             };
         }
@@ -134,79 +170,19 @@ fn run(
         Some(Failure::StatementOutdated | Failure::Standby | Failure::Stale) => session.discard(),
         Some(Failure::Collision | Failure::ConnectionLost | Failure::Alone | Failure::Refused) | None => {}
     }
-    Err(Broken { error, failure })
+    Err(Broken { error, failure, lost: None })
 }
 
+/// Commits. When the answer is lost, so that nobody knows whether it was kept, the transaction is named.
 fn commit(
-    sessions: &Sessions,
     mut session: Pooled,
     name: &str,
-    number: Option<String>,
+    lock: TransactionLock,
+    hints: Hints,
 ) -> std::result::Result<(), Broken> {
     let Err(error) = session.client.batch_execute("COMMIT") else { return Ok(()) };
     session.discard();
-    drop(session);
     let failure = Failure::of(&error);
-    let (Failure::ConnectionLost, Some(number)) = (failure, number) else {
-        return Err(Broken { error: from_postgres(name, &error), failure: Some(failure) });
-    };
-    match find_out(sessions, name, &number) {
-        Fate::Committed => Ok(()),
-        Fate::Aborted => Err(Broken { error: from_postgres(name, &error), failure: Some(failure) }),
-        Fate::Unknown => {
-            Err(Broken { error: Error::unavailable(name, Unavailable::CommitUnknown), failure: None })
-        }
-    }
-}
-
-/// What became of a transaction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
-    Committed,
-    Aborted,
-    Unknown,
-}
-
-/// Asks the server, over a new connection, what became of a transaction. The old session may still be at
-/// it, or hold it open until it notices that its client is gone: then it is asked again.
-fn find_out(sessions: &Sessions, name: &str, number: &str) -> Fate {
-    let began_ms = sessions.clock.monotonic_ms();
-    tracing::debug!(number, "{name}: the answer to the commit was lost; asking what became of it");
-    while sessions.clock.monotonic_ms() - began_ms < FIND_OUT_MAX_MS {
-        match ask(sessions, number) {
-            Ok(Some(fate)) => return fate,
-            // It goes on, or nobody answers yet.
-            Ok(None) | Err(_) => std::thread::sleep(FIND_OUT_TICK),
-        }
-    }
-    Fate::Unknown
-}
-
-/// `None`: it is not over.
-fn ask(sessions: &Sessions, number: &str) -> Result<Option<Fate>> {
-    let operation = "ask what became of a commit";
-    let mut session = sessions.connection(operation)?;
-    let answer = session.client.query_typed(
-        "SELECT pg_xact_status(CAST(CAST($1 AS TEXT) AS xid8))",
-        &[(&number, postgres::types::Type::TEXT)],
-    );
-    let rows = match answer {
-        Ok(rows) => rows,
-        // A server that was made the primary meanwhile has never heard of it.
-        Err(error) if error.code() == Some(&postgres::error::SqlState::INVALID_PARAMETER_VALUE) => {
-            return Ok(Some(Fate::Aborted));
-        }
-        Err(error) => {
-            session.discard();
-            return Err(from_postgres(operation, &error));
-        }
-    };
-    let status = rows.first().and_then(|row| row.try_get::<_, Option<&str>>(0).ok().flatten());
-    Ok(match status {
-        Some("committed") => Some(Fate::Committed),
-        Some("aborted") => Some(Fate::Aborted),
-        Some(_) => None,
-        // So long ago that the server has forgotten it.
-        None => Some(Fate::Unknown),
-    })
+    let lost = (failure == Failure::ConnectionLost).then_some(LostCommit { lock, hints });
+    Err(Broken { error: from_postgres(name, &error), failure: Some(failure), lost })
 }

@@ -66,16 +66,10 @@ pub(super) fn refuse_damage(what: &str, database: &Connection) -> Result<()> {
     Ok(())
 }
 
-/// From its next job on the copy is a database of its own: two that go on side by side must not give
-/// different jobs the same key. A name under which no job was made is nobody's, and is replaced.
+/// The copy is a database of its own: of two that go on side by side neither takes the other's processes for its own.
 fn rename_database(copy: &Connection) -> rusqlite::Result<usize> {
     let instance = uuid::Uuid::now_v7().simple().to_string();
-    copy.execute(
-        "INSERT INTO instances (first_job_id, instance)
-         SELECT coalesce((SELECT seq + 1 FROM sqlite_sequence WHERE name = 'jobs'), 1), ?1 WHERE true
-         ON CONFLICT (first_job_id) DO UPDATE SET instance = excluded.instance",
-        [instance],
-    )
+    copy.execute("UPDATE instance SET name = ?1", [instance])
 }
 
 /// The file that becomes the copy. Dropped before that, it vanishes.

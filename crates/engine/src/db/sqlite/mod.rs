@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 use r2d2_sqlite::SqliteConnectionManager;
 
-use crate::db::{Connection, Database, Reach, WriteOperation};
+use crate::db::{Connection, Database, Reach, Recovery, WriteOperation};
 use crate::error::{Error, Result, Unavailable};
 use crate::signal::Signals;
 use connection::SqliteConnection;
@@ -118,7 +118,8 @@ impl Database for SqliteDatabase {
         operation(&mut SqliteConnection::new(&transaction, &mut Statements::default()))
     }
 
-    fn write(&self, name: &'static str, operation: WriteOperation) -> Result<()> {
+    fn write(&self, name: &'static str, operation: WriteOperation, _recovery: Recovery) -> Result<()> {
+        // No answer is lost on the way: who commits is in this process. A commit that fails is reported.
         self.writer.write(name, operation)
     }
 

@@ -87,7 +87,7 @@ mod tests {
     use super::super::super::held::AddedBy;
     use super::super::super::sample::Sample;
     use super::*;
-    use crate::db::Database;
+    use crate::db::{Database, Recovery};
     use crate::status::JobStatus;
 
     #[test]
@@ -102,7 +102,7 @@ mod tests {
                       BEGIN SELECT RAISE(ABORT, 'not this one'); END";
         sample
             .database
-            .write("make a trigger", Box::new(move |connection| connection.batch(refuse)))
+            .write("make a trigger", Box::new(move |connection| connection.batch(refuse)), Recovery::Report)
             .expect("made");
         let desk = shared.desk.lock().expect("nobody panicked");
         Dispatcher { shared, desk, by: AddedBy::Dispatcher }.compare().expect("it goes on");

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use super::Store;
 use super::check::broken_rules;
+use super::evidence::Evidence;
 use crate::db::{Connection, Database, one};
 use crate::error::{Error, Result};
 use tables::{CHUNK, TABLES, Table};
@@ -35,18 +36,17 @@ impl Store {
     /// breaks a rule; and the databases'. Then the target is as it was.
     pub fn copy_to(&self, target: &Store) -> Result<Copied> {
         let source = Arc::clone(&self.database);
-        let instance = uuid::Uuid::now_v7().simple().to_string();
         let now_ms = self.clock.now_ms();
         self.read(|from| refuse_broken(from, "source", now_ms))?;
-        target.write(WHAT, move |to| {
-            let copied = copy(&*source, to, &instance)?;
+        target.write(WHAT, Evidence::Token, move |to| {
+            let copied = copy(&*source, to)?;
             verify(to, &copied, now_ms)?;
             Ok(copied)
         })
     }
 }
 
-fn copy(source: &dyn Database, to: &mut dyn Connection, instance: &str) -> Result<Copied> {
+fn copy(source: &dyn Database, to: &mut dyn Connection) -> Result<Copied> {
     refuse_rows(to)?;
     let mut copied = Copied::default();
     let mut has_begun = false;
@@ -57,14 +57,12 @@ fn copy(source: &dyn Database, to: &mut dyn Connection, instance: &str) -> Resul
         refuse_what_runs(from, "source")?;
         // Before that the source's transaction may not have begun, and is begun again.
         has_begun = true;
-        // Its own name is nobody's yet.
-        to.execute("DELETE FROM instances", &[])?;
         for table in TABLES {
             let rows = copy_table(table, from, to)?;
             copied.tables.push((table.name, rows));
         }
-        continue_ids(from, to)?;
-        name_anew(to, instance)
+        // The target has a name of its own.
+        continue_ids(from, to)
     })?;
     Ok(copied)
 }
@@ -97,7 +95,7 @@ fn refuse_broken(connection: &mut dyn Connection, which: &str, now_ms: i64) -> R
 }
 
 fn refuse_rows(to: &mut dyn Connection) -> Result<()> {
-    for table in TABLES.iter().filter(|table| table.name != "instances") {
+    for table in TABLES {
         let rows = table.count(to)?;
         if rows > 0 {
             let reason = format!("the target is not empty: it has {rows} {}", table.name);
@@ -143,21 +141,8 @@ fn continue_ids(from: &mut dyn Connection, to: &mut dyn Connection) -> Result<()
     Ok(())
 }
 
-/// From its next job on the target is a database of its own, as a backup is.
-pub(super) fn name_anew(to: &mut dyn Connection, instance: &str) -> Result<()> {
-    let next_id = one(to, "SELECT {next_id jobs}", &[], |row| row.integer(0))?;
-    to.execute(
-        "INSERT INTO instances (first_job_id, instance) VALUES ($1, $2)
-         ON CONFLICT (first_job_id) DO UPDATE SET instance = excluded.instance",
-        &[next_id.into(), instance.into()],
-    )?;
-    Ok(())
-}
-
 fn verify(to: &mut dyn Connection, copied: &Copied, now_ms: i64) -> Result<()> {
-    // The target has a name of its own beside those of the source.
-    let tables = TABLES.iter().zip(&copied.tables).filter(|(table, _rows)| table.name != "instances");
-    for (table, (name, read)) in tables {
+    for (table, (name, read)) in TABLES.iter().zip(&copied.tables) {
         let written = table.count(to)?;
         if written != *read {
             let detail = format!("{name} has {read} rows in the source and {written} in the target");
@@ -201,7 +186,7 @@ mod tests {
                     "SELECT tables.name, group_concat(columns.name)
                      FROM sqlite_master AS tables JOIN pragma_table_info(tables.name) AS columns
                      WHERE tables.type = 'table' AND tables.name NOT LIKE 'sqlite_%'
-                       AND tables.name <> 'schema_migrations'
+                       AND tables.name NOT IN ('schema_migrations', 'instance', 'commit_tokens')
                      GROUP BY tables.name ORDER BY tables.name",
                     &[],
                     |row| Ok((row.text(0)?, row.text(1)?)),

@@ -52,9 +52,6 @@ macro_rules! table {
 
 /// All tables, those that others refer to first. A test compares them with the schema.
 pub(super) const TABLES: &[Table] = &[
-    // The first of them begins at the smallest number there is.
-    table!("instances", 1: "first_job_id > $1 OR (first_job_id = $1 AND $1 = -9223372036854775807 - 1)",
-        "first_job_id", first_job_id integer, instance text),
     table!("workflows", 1: "id > $1", "id", id integer, name text, hash text, definition text,
         created_at integer),
     table!("schedules", 1: "id > $1", "id", id integer, workflow text, name text, definition text,
@@ -72,7 +69,7 @@ pub(super) const TABLES: &[Table] = &[
         stop_reason text, params text, env text, dir text, run_key text, schedule_id integer,
         scheduled_for integer, total_jobs integer, unfinished_jobs integer, failed_jobs integer,
         timeout_ms integer, deadline_at integer, created_at integer, started_at integer,
-        finished_at integer, updated_at integer, source text),
+        finished_at integer, updated_at integer, source text, token integer),
     table!("workers", 1: "id > $1", "id", id integer, host text, pid integer, process text, status text,
         queues text, run_ids text, kinds text, threads integer, lease_ms integer, heartbeats integer,
         heartbeat_at integer, started_at integer, stopped_at integer, capabilities text, version integer),
@@ -88,7 +85,7 @@ pub(super) const TABLES: &[Table] = &[
         cancel_requested_at integer, last_error text, output text, blocked_by integer, unique_key text,
         worker_id integer, created_at integer, updated_at integer, started_at integer,
         finished_at integer, cancel_at_once integer, requires text, version integer, concurrency_key text,
-        concurrency_limit integer, on_full text),
+        concurrency_limit integer, on_full text, token integer),
     table!("job_dependencies", 2: "(parent_id, child_id) > ($1, $2)", "parent_id, child_id",
         parent_id integer, child_id integer),
     table!("job_attempts", 2: "(job_id, attempt) > ($1, $2)", "job_id, attempt", job_id integer,

@@ -10,6 +10,7 @@ use std::collections::{HashMap, HashSet};
 use super::{Store, json_ids};
 use crate::db::{Connection, Value, all};
 use crate::error::Result;
+use crate::store::evidence::Evidence;
 use find::{Old, find};
 
 /// Jobs deleted in one transaction at most: other writers wait no longer than that takes.
@@ -66,7 +67,7 @@ impl Store {
         if old.is_empty() {
             return Ok(Pruned::default());
         }
-        self.write("prune", move |connection| delete(connection, &old))
+        self.write("prune", Evidence::Token, move |connection| delete(connection, &old))
     }
 }
 

@@ -8,6 +8,7 @@ use crate::db::{Connection, Value, first};
 use crate::error::{Error, Result};
 use crate::signal::Hints;
 use crate::store::Store;
+use crate::store::evidence::Evidence;
 use crate::store::schedules::{Synced, begin_anew, preview_sync, sync};
 use crate::store::submit::{Content, keep_version};
 
@@ -63,7 +64,7 @@ impl Store {
         }
         let now_ms = self.clock.now_ms();
         let content = Content::of(&new.workflow);
-        self.write("register a workflow", move |connection| {
+        self.write("register a workflow", Evidence::Token, move |connection| {
             let workflow_id = keep_version(connection, &new.workflow.name, &content, now_ms)?;
             for _try in 0..TRIES_MAX {
                 if let Some(mut applied) = apply(connection, &new, workflow_id, now_ms)? {

@@ -5,6 +5,7 @@ use crate::db::Connection;
 use crate::error::{Error, Result};
 use crate::signal::Hints;
 use crate::store::Store;
+use crate::store::evidence::Evidence;
 use crate::store::schedules::{begin_anew, sync};
 
 impl Store {
@@ -14,7 +15,7 @@ impl Store {
     /// [`Error::NotFound`] and the database's.
     pub fn remove_registration(&self, name: &str) -> Result<()> {
         let (name, now_ms) = (name.to_owned(), self.clock.now_ms());
-        self.write("remove a workflow", move |connection| {
+        self.write("remove a workflow", Evidence::Token, move |connection| {
             let removed =
                 connection.execute("DELETE FROM registrations WHERE name = $1", &[(&name).into()])?;
             if removed == 0 {
@@ -32,7 +33,7 @@ impl Store {
     /// [`Error::NotFound`] and the database's.
     pub fn pause_registration(&self, name: &str) -> Result<bool> {
         let (name, now_ms) = (name.to_owned(), self.clock.now_ms());
-        self.write("pause a workflow", move |connection| {
+        self.write("pause a workflow", Evidence::Token, move |connection| {
             let paused = connection.execute(
                 "UPDATE registrations SET paused_at = $2, updated_at = $2
                  WHERE name = $1 AND paused_at IS NULL",
@@ -49,7 +50,7 @@ impl Store {
     /// [`Error::NotFound`] and the database's.
     pub fn resume_registration(&self, name: &str) -> Result<bool> {
         let (name, now_ms) = (name.to_owned(), self.clock.now_ms());
-        self.write("resume a workflow", move |connection| {
+        self.write("resume a workflow", Evidence::Token, move |connection| {
             let resumed = connection.execute(
                 "UPDATE registrations SET paused_at = NULL, updated_at = $2
                  WHERE name = $1 AND paused_at IS NOT NULL",

@@ -8,6 +8,7 @@ use super::{Schedule, hold};
 use crate::db::{Connection, Value, one};
 use crate::error::{Error, Result};
 use crate::signal::Hints;
+use crate::store::evidence::Evidence;
 use crate::store::{Store, json_ids};
 
 /// Occurrences of one backfill at most.
@@ -72,9 +73,10 @@ impl Store {
         let now_ms = self.clock.now_ms();
         for chunk in result.occurrences.clone().chunks(CHUNK) {
             let chunk = chunk.to_vec();
-            let (added, with_run, waiting) = self.write("backfill a schedule", move |connection| {
-                write(connection, &backfill, &chunk, now_ms)
-            })?;
+            let (added, with_run, waiting) =
+                self.write("backfill a schedule", Evidence::Token, move |connection| {
+                    write(connection, &backfill, &chunk, now_ms)
+                })?;
             result.added += added;
             result.with_run += with_run;
             result.waiting += waiting;

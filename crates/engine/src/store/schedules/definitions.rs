@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::signal::Hints;
 use crate::status::RunSource;
 use crate::store::Store;
+use crate::store::evidence::Evidence;
 use crate::store::registrations::registered_workflow;
 
 /// Schedules of one workflow at most.
@@ -49,7 +50,9 @@ impl Store {
     /// name, [`Error::Invalid`] when its rule or its parameters don't fit, and the database's.
     pub fn add_schedule(&self, workflow: &str, definition: Definition) -> Result<Schedule> {
         let (name, now_ms) = (workflow.to_owned(), self.clock.now_ms());
-        self.write("add a schedule", move |connection| add(connection, &name, &definition, now_ms))
+        self.write("add a schedule", Evidence::Token, move |connection| {
+            add(connection, &name, &definition, now_ms)
+        })
     }
 
     /// Deactivates a schedule. Its runs continue; occurrences that wait are dropped.
@@ -58,7 +61,7 @@ impl Store {
     /// [`Error::NotFound`] and the database's.
     pub fn remove_schedule(&self, schedule_id: i64) -> Result<()> {
         let now_ms = self.clock.now_ms();
-        self.write("remove a schedule", move |connection| {
+        self.write("remove a schedule", Evidence::Token, move |connection| {
             let schedule = hold(connection, schedule_id)?;
             remove(connection, &schedule, now_ms)
         })

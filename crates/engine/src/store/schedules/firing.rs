@@ -1,6 +1,8 @@
 //! Firing: what is due of a schedule is decided and written in one transaction, which holds the schedule's row.
 //! So with any number of schedulers an occurrence has one run.
 
+use std::sync::Arc;
+
 use windlass_workflow::model::Overlap;
 
 use super::occurrences::{self, NewOccurrence};
@@ -8,11 +10,12 @@ use super::overlap::{Decision, decide};
 use super::situation::{Seen, look, situation};
 use super::stock::Stock;
 use super::{Schedule, find};
-use crate::db::{Connection, all, first, one};
+use crate::db::{Connection, Fate, all, first, one};
 use crate::error::{Error, Result};
 use crate::status::{RunSource, StopReason};
 use crate::store::Store;
 use crate::store::cancel::{Urgency, stop_run};
+use crate::store::evidence::{Evidence, run_made};
 use crate::store::submit::submit;
 
 /// What firing a schedule came to. Nominal times are milliseconds since the Unix epoch.
@@ -119,8 +122,17 @@ impl Store {
         let Some((seen, wanted)) = self.read(|connection| look(connection, schedule_id, now_ms))? else {
             return Ok(Fired::default());
         };
-        let stock = Stock::make(&seen.schedule, wanted)?;
-        self.write("fire a schedule", move |connection| write(connection, &seen, &stock, now_ms))
+        let stock = Arc::new(Stock::make(&seen.schedule, wanted, &self.random)?);
+        let made = Arc::clone(&stock);
+        // Where no run was started a second look finds what the first one left to do.
+        let evidence = Evidence::rows(move |connection, fired: &Fired| {
+            let first = fired.started.first().and_then(|(run_id, at_ms)| Some((*run_id, made.run(*at_ms)?)));
+            match first {
+                Some((run_id, Ok((_run, prepared)))) => run_made(connection, run_id, prepared.token),
+                Some((_, Err(_))) | None => Ok(Fate::NotKept),
+            }
+        });
+        self.write("fire a schedule", evidence, move |connection| write(connection, &seen, &stock, now_ms))
     }
 }
 

@@ -6,6 +6,7 @@ use crate::db::Connection;
 use crate::error::Result;
 use crate::signal::Hints;
 use crate::store::Store;
+use crate::store::evidence::Evidence;
 
 impl Store {
     /// Lets a schedule fire nothing. Returns whether it did before.
@@ -14,7 +15,7 @@ impl Store {
     /// [`crate::Error::NotFound`] and the database's.
     pub fn pause_schedule(&self, schedule_id: i64) -> Result<bool> {
         let now_ms = self.clock.now_ms();
-        self.write("pause a schedule", move |connection| {
+        self.write("pause a schedule", Evidence::Token, move |connection| {
             hold(connection, schedule_id)?;
             let paused = connection.execute(
                 "UPDATE schedules SET paused_at = $2, updated_at = $2 WHERE id = $1 AND paused_at IS NULL",
@@ -31,7 +32,7 @@ impl Store {
     /// [`crate::Error::NotFound`] and the database's.
     pub fn resume_schedule(&self, schedule_id: i64) -> Result<bool> {
         let now_ms = self.clock.now_ms();
-        self.write("resume a schedule", move |connection| {
+        self.write("resume a schedule", Evidence::Token, move |connection| {
             let schedule = hold(connection, schedule_id)?;
             if schedule.paused_at.is_none() {
                 return Ok(false);

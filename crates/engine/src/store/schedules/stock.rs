@@ -8,6 +8,7 @@ use super::Schedule;
 use super::overlap::Decision;
 use super::trigger::bind;
 use crate::error::{Error, Result};
+use crate::random::Random;
 use crate::status::RunSource;
 use crate::store::registrations::Registration;
 use crate::store::submit::{NewRun, Occasion, Prepared};
@@ -36,14 +37,14 @@ pub(super) struct Stock {
 }
 
 impl Stock {
-    pub(super) fn make(schedule: &Schedule, wanted: Option<Wanted>) -> Result<Stock> {
+    pub(super) fn make(schedule: &Schedule, wanted: Option<Wanted>, random: &Random) -> Result<Stock> {
         let Some(wanted) = wanted else {
             return Ok(Stock { runs: HashMap::new(), starts_max: STARTS_MAX });
         };
         let starts_max = (JOBS_MAX / wanted.workflow.jobs.len().max(1)).clamp(1, STARTS_MAX);
         let mut runs = HashMap::new();
         for (at_ms, source) in wanted.start.iter().take(starts_max) {
-            runs.insert(*at_ms, make_ready(schedule, &wanted, *at_ms, *source)?);
+            runs.insert(*at_ms, make_ready(schedule, &wanted, *at_ms, *source, random)?);
         }
         Ok(Stock { runs, starts_max })
     }
@@ -59,7 +60,13 @@ impl Stock {
     }
 }
 
-fn make_ready(schedule: &Schedule, wanted: &Wanted, at_ms: i64, source: RunSource) -> Result<Ready> {
+fn make_ready(
+    schedule: &Schedule,
+    wanted: &Wanted,
+    at_ms: i64,
+    source: RunSource,
+    random: &Random,
+) -> Result<Ready> {
     let params = match bind(&wanted.workflow, &schedule.definition, at_ms) {
         Ok(params) => params,
         Err(reason) => return Ok(Err(format!("its parameters can't be used: {reason}"))),
@@ -72,7 +79,7 @@ fn make_ready(schedule: &Schedule, wanted: &Wanted, at_ms: i64, source: RunSourc
         run_key: None,
         occasion: Some(occasion),
     };
-    match Prepared::of(&run) {
+    match Prepared::of(&run, random) {
         Ok(prepared) => Ok(Ok((run, prepared))),
         Err(Error::Invalid { reason, .. }) => Ok(Err(reason)),
         Err(error) => Err(error),

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::status::RunSource;
 use crate::store::Store;
 use crate::store::registrations::registered_workflow;
-use crate::store::submit::{NewRun, Occasion, Prepared, Submitted, submit};
+use crate::store::submit::{NewRun, Occasion, Prepared, Submitted, evidence_of, submit};
 
 impl Store {
     /// Starts a run of a schedule now, whatever its rule, a pause or its other runs say.
@@ -35,8 +35,11 @@ impl Store {
         let occasion = Occasion { schedule_id, scheduled_for: None, source: RunSource::Trigger };
         let dir = registration.dir;
         let run = NewRun { workflow, params, dir, run_key: None, occasion: Some(occasion) };
-        let prepared = Prepared::of(&run)?;
-        self.write("trigger a schedule", move |connection| submit(connection, &run, &prepared, now_ms))
+        let prepared = Prepared::of(&run, &self.random)?;
+        let evidence = evidence_of(&prepared);
+        self.write("trigger a schedule", evidence, move |connection| {
+            submit(connection, &run, &prepared, now_ms)
+        })
     }
 }
 

@@ -1,0 +1,435 @@
+//! Promise: what was answered is in the tables, once, also when the answer to the commit was lost.
+//!
+//! The network between the store and the server breaks at a commit in four ways. In one of them the server crashes as well,
+//! and gives the number of the lost transaction to another client's.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+#[allow(dead_code, unreachable_pub)]
+#[path = "support/proxy.rs"]
+mod proxy;
+mod support;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use proxy::{Break, Proxy};
+use support::{graph, new_worker, noop, request, success};
+use windlass_engine::db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
+use windlass_engine::db::{Connection, Database, Durability, Recovery};
+use windlass_engine::store::{
+    Cancellation, ClaimedJob, Claims, JobFilter, LogLine, LogStream, NewJob, NewRegistration, RunFilter,
+    Scope, Selection,
+};
+use windlass_engine::transition::Outcome;
+use windlass_engine::{Clock, Error, JobStatus, Random, RunStatus, Store, Unavailable, WorkerStatus};
+use windlass_test_server::PrivateServer;
+use windlass_workflow::Workflow;
+use windlass_workflow::model::{Catchup, Overlap, Rule, Schedule};
+
+/// Small transactions of another client after a crash.
+const OTHERS: usize = 300;
+const PATIENCE: Duration = Duration::from_secs(120);
+const INTERVAL_MS: i64 = 1_000;
+
+/// A server, a store that reaches it, and one that reaches it through a network that breaks.
+struct Lab {
+    direct: Store,
+    broken: Store,
+    /// The address through the network that breaks.
+    through: String,
+    clock: Clock,
+    proxy: Proxy,
+    server: PrivateServer,
+}
+
+fn open(url: &str, clock: &Clock, seed: u64) -> Store {
+    open_as(url, clock, seed, Durability::Full)
+}
+
+fn open_as(url: &str, clock: &Clock, seed: u64, durability: Durability) -> Store {
+    let address = PostgresAddress::parse(url, &|_name| None).unwrap();
+    let random = Random::from_seed(seed);
+    let options = PostgresOptions {
+        clock: clock.clone(),
+        random: random.clone(),
+        durability,
+        ..PostgresOptions::default()
+    };
+    let database = PostgresDatabase::open(&address, &options).unwrap();
+    Store::new(Arc::new(database), clock.clone(), random)
+}
+
+fn wait_for(what: &str, mut look: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !look() {
+        assert!(began.elapsed() < PATIENCE, "waited too long for {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+impl Lab {
+    fn new() -> Lab {
+        // What is not committed is on the disk late: a crash then loses its number too.
+        let server = PrivateServer::new(&[("wal_writer_delay", "10s"), ("autovacuum", "off")]);
+        let clock = Clock::manual(1_000_000_000);
+        let proxy = Proxy::before(server.port());
+        let direct = open(&server.url(), &clock, 1);
+        let through = server.url().replace(&format!(":{}", server.port()), &format!(":{}", proxy.port()));
+        let broken = open(&through, &clock, 2);
+        server.client().batch_execute("CREATE TABLE others (number INT)").unwrap();
+        Lab { direct, broken, through, clock, proxy, server }
+    }
+
+    /// Runs a verb whose commit breaks.
+    fn lose<T: Send>(&self, how: Break, act: impl FnOnce(&Store) -> T + Send) -> T {
+        let before = self.proxy.broken();
+        self.proxy.break_once(how);
+        std::thread::scope(|scope| {
+            let acting = scope.spawn(|| act(&self.broken));
+            wait_for("the commit", || self.proxy.broken() > before);
+            match how {
+                Break::BeforeCommit | Break::AfterCommit => {}
+                Break::Hold => {
+                    self.proxy.set_shut(true);
+                    self.server.stop_immediate();
+                    self.server.start();
+                    let mut other = self.server.client();
+                    for _other in 0..OTHERS {
+                        other.batch_execute("INSERT INTO others VALUES (1)").unwrap();
+                    }
+                    self.proxy.set_shut(false);
+                }
+                Break::Late => {
+                    let mut client = self.server.client();
+                    let waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted";
+                    let mut is_asked = || client.query_one(waiting, &[]).unwrap().get::<_, i64>(0) > 0;
+                    wait_for("the question", || is_asked() || acting.is_finished());
+                    self.proxy.deliver();
+                }
+            }
+            acting.join().unwrap()
+        })
+    }
+
+    fn count(&self, sql: &str) -> i64 {
+        self.server.client().query_one(sql, &[]).unwrap().get(0)
+    }
+
+    fn runs(&self) -> usize {
+        self.direct.runs(&RunFilter { limit: 1_000, ..RunFilter::default() }).unwrap().len()
+    }
+
+    fn jobs(&self) -> usize {
+        self.direct.jobs(&JobFilter { limit: 1_000, ..JobFilter::default() }).unwrap().len()
+    }
+
+    fn worker(&self) -> i64 {
+        self.direct.register_worker(new_worker()).unwrap()
+    }
+
+    /// A run of two jobs, one after the other.
+    fn chain(&self) -> i64 {
+        support::submit(&self.direct, graph(vec![vec![], vec![0]]))
+    }
+
+    fn claim(&self, worker_id: i64, run_id: i64) -> ClaimedJob {
+        let Claims::Jobs(mut jobs) =
+            self.direct.claim(request(worker_id, Scope::Runs(vec![run_id]), 1)).unwrap()
+        else {
+            panic!("fenced")
+        };
+        jobs.pop().unwrap()
+    }
+}
+
+type Verb = fn(&Lab, Break);
+
+/// Each asserts that what it was answered is true, and was done once.
+const VERBS: &[(&str, Verb)] = &[
+    ("enqueue one", |lab, how| enqueue(lab, how, 1)),
+    ("enqueue many", |lab, how| enqueue(lab, how, 2_500)),
+    ("submit", submit),
+    ("claim", claim),
+    ("finish", finish),
+    ("finish and claim", finish_and_claim),
+    ("give back", give_back),
+    ("fire", fire),
+    ("trigger", trigger),
+    ("cancel a run", cancel_run),
+    ("cancel a job", cancel_job),
+    ("retry", retry),
+    ("resume a queue", resume_queue),
+    ("register and stop a worker", register_and_stop),
+    ("renew a lease", renew),
+    ("write logs", write_logs),
+    ("rescue", rescue),
+];
+
+fn enqueue(lab: &Lab, how: Break, count: usize) {
+    let before = lab.count("SELECT count(*) FROM windlass.jobs");
+    let ids = lab.lose(how, |store| store.enqueue(vec![noop(); count]).unwrap());
+    assert_eq!(ids.len(), count);
+    for id in [ids[0], ids[count - 1]] {
+        assert_eq!(lab.direct.job(id).unwrap().kind, "noop");
+    }
+    assert_eq!(lab.count("SELECT count(*) FROM windlass.jobs"), before + count as i64);
+    lab.server.client().batch_execute("DELETE FROM windlass.jobs WHERE run_id IS NULL").unwrap();
+}
+
+fn submit(lab: &Lab, how: Break) {
+    let before = lab.runs();
+    let run_id = lab.lose(how, |store| support::submit(store, graph(vec![vec![], vec![0]])));
+    assert_eq!(lab.direct.run(run_id).unwrap().total_jobs, 2);
+    assert_eq!(lab.runs(), before + 1);
+}
+
+fn claim(lab: &Lab, how: Break) {
+    let (run_id, worker_id) = (lab.chain(), lab.worker());
+    let request = request(worker_id, Scope::Runs(vec![run_id]), 5);
+    let Claims::Jobs(jobs) = lab.lose(how, |store| store.claim(request).unwrap()) else { panic!("fenced") };
+    assert_eq!(jobs.len(), 1);
+    let job = lab.direct.job(jobs[0].id).unwrap();
+    assert_eq!((job.status, job.attempt, job.worker_id), (JobStatus::Running, 1, Some(worker_id)));
+    assert_eq!(jobs[0].facts.attempt, 1);
+}
+
+fn finish(lab: &Lab, how: Break) {
+    let (run_id, worker_id) = (lab.chain(), lab.worker());
+    let job = lab.claim(worker_id, run_id);
+    let finishes = vec![support::finish(worker_id, &job, success())];
+    let (finished, _claims) = lab.lose(how, |store| store.finish_and_claim(finishes, None).unwrap());
+    assert_eq!((finished.conflicts.len(), finished.claimable.len()), (0, 1));
+    assert_eq!(lab.direct.job(job.id).unwrap().status, JobStatus::Successful);
+    lab.claim(worker_id, run_id);
+}
+
+fn finish_and_claim(lab: &Lab, how: Break) {
+    let (run_id, worker_id) = (lab.chain(), lab.worker());
+    let job = lab.claim(worker_id, run_id);
+    let finishes = vec![support::finish(worker_id, &job, success())];
+    let request = request(worker_id, Scope::Runs(vec![run_id]), 1);
+    let (finished, claims) = lab.lose(how, |store| store.finish_and_claim(finishes, Some(request)).unwrap());
+    assert!(finished.conflicts.is_empty(), "{finished:?}");
+    let Claims::Jobs(children) = claims else { panic!("fenced") };
+    let child = lab.direct.job(children[0].id).unwrap();
+    assert_eq!((child.status, child.attempt), (JobStatus::Running, 1));
+    assert_eq!(lab.direct.job(job.id).unwrap().status, JobStatus::Successful, "no child before its parent");
+}
+
+fn give_back(lab: &Lab, how: Break) {
+    let (run_id, worker_id) = (lab.chain(), lab.worker());
+    let job = lab.claim(worker_id, run_id);
+    let finishes = vec![support::finish(worker_id, &job, Outcome::Unstarted)];
+    let (finished, _claims) = lab.lose(how, |store| store.finish_and_claim(finishes, None).unwrap());
+    assert!(finished.conflicts.is_empty(), "{finished:?}");
+    let job = lab.direct.job(job.id).unwrap();
+    assert_eq!((job.status, job.attempt), (JobStatus::Pending, 0));
+}
+
+/// Registers a workflow with a schedule that is due.
+fn schedule(lab: &Lab) -> i64 {
+    let definition = Schedule {
+        name: "often".to_owned(),
+        rule: Rule::EveryMs(INTERVAL_MS),
+        timezone: "UTC".to_owned(),
+        overlap: Overlap::Allow,
+        catchup: Catchup::All,
+        catchup_window_ms: None,
+        catchup_max: 10,
+        start_ms: None,
+        end_ms: None,
+        jitter_ms: 0,
+        params: Default::default(),
+    };
+    let workflow = Workflow { name: "fired".to_owned(), schedules: vec![definition], ..graph(vec![vec![]]) };
+    lab.direct.apply(NewRegistration { workflow, file: None, dir: None }).unwrap();
+    let id = lab.direct.schedules().unwrap()[0].id;
+    lab.clock.advance_ms(10 * INTERVAL_MS);
+    while lab.direct.fire(id).unwrap().again {}
+    lab.clock.advance_ms(INTERVAL_MS);
+    id
+}
+
+fn fire(lab: &Lab, how: Break) {
+    let id = schedule(lab);
+    let before = lab.runs();
+    let fired = lab.lose(how, |store| store.fire(id).unwrap());
+    assert_eq!(fired.started.len(), 1);
+    let run = lab.direct.run(fired.started[0].0).unwrap();
+    assert_eq!(run.scheduled_for, Some(fired.started[0].1));
+    while lab.direct.fire(id).unwrap().again {}
+    assert_eq!(lab.runs(), before + 1);
+}
+
+fn trigger(lab: &Lab, how: Break) {
+    let id = schedule(lab);
+    while lab.direct.fire(id).unwrap().again {}
+    let before = lab.runs();
+    let submitted = lab.lose(how, |store| store.trigger_schedule(id).unwrap());
+    assert!(submitted.created);
+    assert_eq!(lab.direct.run(submitted.run_id).unwrap().workflow, "fired");
+    assert_eq!(lab.runs(), before + 1);
+}
+
+fn cancel_run(lab: &Lab, how: Break) {
+    let run_id = lab.chain();
+    let cancelled = lab.lose(how, |store| store.cancel_run(run_id).unwrap());
+    assert_eq!(cancelled, Cancellation { cancelled: 2, stopping: 0 });
+    assert_eq!(lab.direct.run(run_id).unwrap().status, RunStatus::Cancelled);
+}
+
+fn cancel_job(lab: &Lab, how: Break) {
+    let job_id = lab.direct.enqueue(vec![noop()]).unwrap()[0];
+    let cancelled = lab.lose(how, |store| store.cancel_job(job_id).unwrap());
+    assert_eq!(cancelled, Cancellation { cancelled: 1, stopping: 0 });
+    assert_eq!(lab.direct.job(job_id).unwrap().status, JobStatus::Cancelled);
+}
+
+fn retry(lab: &Lab, how: Break) {
+    let run_id = lab.chain();
+    lab.direct.cancel_run(run_id).unwrap();
+    assert_eq!(lab.lose(how, |store| store.retry_run(run_id, Selection::Failed).unwrap()), 2);
+    assert_eq!(lab.direct.run(run_id).unwrap().status, RunStatus::Pending);
+}
+
+fn resume_queue(lab: &Lab, how: Break) {
+    lab.direct.pause_queue("some").unwrap();
+    assert!(lab.lose(how, |store| store.resume_queue("some").unwrap()), "it was paused");
+    assert_eq!(lab.direct.paused_queues().unwrap(), Vec::<String>::new());
+}
+
+fn register_and_stop(lab: &Lab, how: Break) {
+    let before = lab.count("SELECT count(*) FROM windlass.workers");
+    let worker_id = lab.lose(how, |store| store.register_worker(new_worker()).unwrap());
+    assert_eq!(lab.count("SELECT count(*) FROM windlass.workers"), before + 1);
+    assert!(lab.lose(how, |store| store.set_worker_status(worker_id, WorkerStatus::Stopped).unwrap()));
+    assert!(lab.direct.live_workers().unwrap().iter().all(|worker| worker.id != worker_id));
+}
+
+fn renew(lab: &Lab, how: Break) {
+    let worker_id = lab.worker();
+    assert!(lab.lose(how, |store| store.heartbeat(worker_id).unwrap()), "it is not fenced");
+    let workers = lab.direct.live_workers().unwrap();
+    assert!(workers.iter().any(|worker| worker.id == worker_id && worker.heartbeats > 0));
+}
+
+fn write_logs(lab: &Lab, how: Break) {
+    let job_id = lab.direct.enqueue(vec![NewJob::new("noop", "null")]).unwrap()[0];
+    let line =
+        |line| LogLine { job_id, attempt: 1, line, at: 1, stream: LogStream::Stdout, text: line.to_string() };
+    let lines = Arc::new(vec![line(1), line(2)]);
+    lab.lose(how, |store| store.append_logs(lines).unwrap());
+    assert_eq!(lab.direct.last_logs(job_id, 1, 10).unwrap().len(), 2);
+}
+
+fn rescue(lab: &Lab, how: Break) {
+    let (run_id, worker_id) = (lab.chain(), lab.worker());
+    let job = lab.claim(worker_id, run_id);
+    let rescued = lab.lose(how, |store| store.rescue(vec![(worker_id, 0)]).unwrap());
+    assert_eq!((rescued.fenced, rescued.jobs), (1, 1));
+    assert_eq!(lab.direct.job(job.id).unwrap().interruptions, 1);
+}
+
+/// Every verb in each round, on one server.
+fn prove(how: Break, rounds: usize) {
+    let lab = Lab::new();
+    for round in 1..=rounds {
+        for (name, verb) in VERBS {
+            println!("round {round}: {name}, {how:?}");
+            verb(&lab, how);
+        }
+    }
+    assert!(lab.jobs() > 0, "the verbs made something");
+    assert_eq!(lab.direct.check().unwrap(), [], "the invariants hold");
+}
+
+#[test]
+fn a_commit_that_never_arrives_is_run_again() {
+    prove(Break::BeforeCommit, 2);
+}
+
+#[test]
+fn a_commit_whose_answer_is_lost_is_not_run_again() {
+    prove(Break::AfterCommit, 2);
+}
+
+#[test]
+fn a_commit_that_arrives_after_the_connection_broke_is_waited_for() {
+    prove(Break::Late, 2);
+}
+
+/// After the crash the number of the lost transaction is another one's, which was committed.
+#[test]
+fn a_commit_that_a_crash_of_the_server_lost_is_run_again() {
+    prove(Break::Hold, 1);
+}
+
+#[test]
+fn a_write_that_can_prove_nothing_is_told_that_nobody_knows() {
+    let lab = Lab::new();
+    let address = PostgresAddress::parse(&lab.through, &|_name| None).unwrap();
+    let database = PostgresDatabase::open(&address, &PostgresOptions::default()).unwrap();
+    lab.proxy.break_once(Break::AfterCommit);
+    let insert = "INSERT INTO queues (name) VALUES ('some')";
+    let operation = move |connection: &mut dyn Connection| connection.execute(insert, &[]).map(|_rows| ());
+    let error = database.write("insert", Box::new(operation), Recovery::Report).unwrap_err();
+    assert_eq!(error, Error::unavailable("insert", Unavailable::CommitUnknown));
+    assert_eq!(lab.count("SELECT count(*) FROM windlass.queues"), 1);
+}
+
+/// Nobody hears of a commit before the server has answered it.
+#[test]
+fn nothing_is_answered_before_the_commit() {
+    let lab = Lab::new();
+    lab.proxy.break_once(Break::Hold);
+    std::thread::scope(|scope| {
+        let enqueuing = scope.spawn(|| lab.broken.enqueue(vec![noop()]).unwrap());
+        wait_for("the commit", || lab.proxy.broken() == 1);
+        // It is given the time in which an answer that waits for nothing would come: a transaction of somebody else.
+        lab.direct.enqueue(vec![noop()]).unwrap();
+        assert!(!enqueuing.is_finished(), "the server has not heard of the commit");
+        assert_eq!(lab.jobs(), 1, "the other one's");
+        lab.server.stop_immediate();
+        lab.server.start();
+        let ids = enqueuing.join().unwrap();
+        assert!(lab.direct.find_job(ids[0]).unwrap().is_some());
+    });
+}
+
+/// A server that did not have the last commits gives their ids to new jobs.
+#[test]
+fn a_job_never_gets_the_idempotency_key_of_one_that_the_server_lost() {
+    let server = PrivateServer::new(&[("wal_writer_delay", "10s"), ("autovacuum", "off")]);
+    let clock = Clock::manual(1_000_000_000);
+    let worker_id = open(&server.url(), &clock, 1).register_worker(new_worker()).unwrap();
+    let keys = |seed| {
+        let store = open_as(&server.url(), &clock, seed, Durability::Normal);
+        let ids = store.enqueue(vec![noop(); 5]).unwrap();
+        let Claims::Jobs(jobs) = store.claim(request(worker_id, Scope::Everything, 5)).unwrap() else {
+            panic!("fenced")
+        };
+        (ids, jobs.into_iter().map(|job| job.idempotency_key()).collect::<Vec<_>>())
+    };
+    let (lost_ids, lost_keys) = keys(2);
+    server.stop_immediate();
+    server.start();
+    let (ids, keys) = keys(3);
+    assert_eq!(ids, lost_ids, "the test proves nothing: the server lost nothing");
+    assert_eq!(keys.len(), 5);
+    assert!(keys.iter().all(|key| !lost_keys.contains(key)), "{keys:?} {lost_keys:?}");
+}
+
+/// What it would read there could be old.
+#[test]
+fn a_standby_refuses_a_write_that_only_reads() {
+    let server = PrivateServer::new(&[]);
+    let store = open(&server.url(), &Clock::manual(1_000_000_000), 1);
+    let worker_id = store.register_worker(new_worker()).unwrap();
+    server.stop_fast();
+    std::fs::write(server.socket_folder().join("data").join("standby.signal"), "").unwrap();
+    server.start();
+    let error = store.claimed_by(worker_id).unwrap_err();
+    assert_eq!(error, Error::unavailable("look at what a worker runs", Unavailable::Standby));
+    server.client().query_one("SELECT pg_promote()", &[]).unwrap();
+    assert_eq!(store.claimed_by(worker_id).unwrap(), []);
+}
