@@ -12,7 +12,7 @@ use super::group_commit::Request;
 use super::statements::Statements;
 use crate::clock::Clock;
 use crate::db::WriteOperation;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Unavailable};
 use crate::signal::Hints;
 
 /// After this time no operation joins a transaction any more: those done in it wait for its commit, and
@@ -80,12 +80,26 @@ impl Transactions<'_> {
             results.push(result);
         }
         if let Err(error) = run(connection, "COMMIT") {
-            // Not in the file for any other connection; a crash right now could still bring it back.
-            // Guards on every transition make finding out and repeating harmless.
             let _ended = run(connection, "ROLLBACK");
-            return Err(error);
+            return Err(of_commit(error));
         }
         Ok(Ok(Committed { results, hints: session.hints() }))
+    }
+}
+
+/// No connection sees a transaction whose commit failed. But when the disk failed, its end may be in the log already. The
+/// next commit overwrites it there; a crash before that one brings it back.
+fn of_commit(error: Error) -> Error {
+    match error {
+        Error::Unavailable { operation, reason: Unavailable::InputOutput(detail) } => {
+            let detail = format!("{detail} during a commit: whether it was kept is not known");
+            Error::unavailable(operation, Unavailable::InputOutput(detail))
+        }
+        error @ (Error::Unavailable { .. }
+        | Error::NotFound { .. }
+        | Error::Conflict { .. }
+        | Error::Invalid { .. }
+        | Error::Internal { .. }) => error,
     }
 }
 
@@ -137,8 +151,21 @@ mod tests {
 
     use std::path::Path;
 
+    use super::of_commit;
     use crate::db::sqlite::writer::Writer;
+    use crate::error::{Error, Unavailable};
     use crate::signal::Signals;
+
+    #[test]
+    fn a_commit_that_the_disk_failed_may_have_been_kept_and_others_were_not() {
+        let failed = Error::unavailable("write", Unavailable::InputOutput("disk I/O error".to_owned()));
+        let said = of_commit(failed).to_string();
+        assert!(said.ends_with("disk I/O error during a commit: whether it was kept is not known"), "{said}");
+        let full = Error::unavailable("write", Unavailable::DiskFull);
+        assert_eq!(of_commit(full.clone()), full, "its end was not written");
+        let refused = Error::conflict("write", "FOREIGN KEY constraint failed");
+        assert_eq!(of_commit(refused.clone()), refused);
+    }
 
     #[test]
     fn a_transaction_that_could_not_be_taken_back_is_taken_back_later() {
