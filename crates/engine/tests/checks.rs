@@ -47,6 +47,11 @@ const BREAKS: &[(&str, &str, &str)] = &[
         "job j2 is PENDING, and its parent j1 is RUNNING, not over",
     ),
     (
+        "no two jobs share an idempotency key",
+        "UPDATE jobs SET created_at = 6, token = 7 WHERE id IN (1, 4)",
+        "jobs j1 and j4 have the key 6-7",
+    ),
+    (
         "a blocked job counts its unfinished parents",
         "UPDATE jobs SET blocked_by = 5 WHERE id = 3",
         "job j3 counts 5 unfinished parents, and has 1",

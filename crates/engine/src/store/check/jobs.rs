@@ -42,6 +42,14 @@ pub(super) const INVARIANTS: &[Invariant] = &[
         next_step: "cancel the child if it is not over: it may work on what is not there",
     },
     Invariant {
+        rule: "no two jobs share an idempotency key",
+        sql: "SELECT 'jobs j' || min(id) || ' and j' || max(id) || ' have the key '
+                     || created_at || '-' || token
+              FROM jobs GROUP BY created_at, token HAVING count(*) > 1
+              LIMIT $1",
+        next_step: "another program has copied the rows: give the newer job a `token` of its own",
+    },
+    Invariant {
         rule: "a blocked job counts its unfinished parents",
         sql:
             "SELECT 'job j' || id || ' counts ' || blocked_by || ' unfinished parents, and has ' || unfinished
