@@ -80,14 +80,15 @@ impl Store {
             return Err(Error::invalid(WHAT, reason));
         }
         jobs.iter().try_for_each(check)?;
-        let clock = self.clock.clone();
+        // Once: the instant is a part of the idempotency keys, also when the transaction runs again.
+        let now_ms = self.clock.now_ms();
         let tokens: Arc<Vec<i64>> = Arc::new(jobs.iter().map(|_job| self.random.token()).collect());
         let written = Arc::clone(&tokens);
         let evidence = Evidence::rows(move |connection, ids: &Vec<i64>| match ids.first() {
             Some(job_id) => job_made(connection, *job_id, &written),
             None => Ok(Fate::NotKept),
         });
-        self.write(WHAT, evidence, move |connection| accept(connection, &jobs, &tokens, clock.now_ms()))
+        self.write(WHAT, evidence, move |connection| accept(connection, &jobs, &tokens, now_ms))
     }
 }
 
