@@ -3,12 +3,11 @@
 //! The client that waits by itself sends one statement after the other's answer. This one can send several whose
 //! answers do not depend on each other, so that they cost one round trip.
 
-use std::cell::Cell;
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
-use std::sync::atomic::Ordering;
-use std::task::{Context, Poll};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use futures_util::TryStreamExt;
@@ -16,12 +15,12 @@ use futures_util::future::{join, try_join_all};
 use postgres::error::SqlState;
 use postgres::types::{BorrowToSql, ToSql, Type};
 use postgres::{Error, Row, SimpleQueryMessage, Statement};
-use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 use tokio_postgres::{AsyncMessage, Config, Notification, RowStream};
 
 use super::PostgresAddress;
 use super::error::Failure;
+use super::runtime::OwnRuntime;
 use crate::error::Unavailable;
 
 /// Notifications that are kept until somebody asks for them. Who listens does so all the time; a session behind a pooler
@@ -44,12 +43,16 @@ pub(super) enum Unconnected {
 impl Unconnected {
     /// As the error of an operation on a database.
     pub(super) fn of(self, operation: &str, address: &PostgresAddress) -> crate::error::Error {
-        let reason = match self {
-            Unconnected::Server(error) => address.explain(&error),
-            Unconnected::Silent(waited) => address.silent(waited),
+        crate::error::Error::unavailable(operation, self.reason(address))
+    }
+
+    /// Why a database can't be used.
+    pub(super) fn reason(&self, address: &PostgresAddress) -> Unavailable {
+        match self {
+            Unconnected::Server(error) => address.explain(error),
+            Unconnected::Silent(waited) => address.silent(*waited),
             Unconnected::Machine(error) => Unavailable::CannotOpen(error.to_string()),
-        };
-        crate::error::Error::unavailable(operation, reason)
+        }
     }
 }
 
@@ -105,10 +108,10 @@ impl Client {
     /// # Errors
     /// The machine's, or that of the last server.
     pub(super) fn connect(address: &PostgresAddress) -> Result<Client, Unconnected> {
-        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let runtime = OwnRuntime::new()?;
         let mut last = Err(Unconnected::Machine(std::io::Error::other("the address names no server")));
         for (config, is_silent) in address.client_configs() {
-            last = runtime.block_on(connect_within_its_time(&config, address));
+            last = runtime.block_on(connect_within_its_time(&config, address))?;
             is_silent.store(matches!(last, Err(Unconnected::Silent(_))), Ordering::Relaxed);
             if last.is_ok() {
                 break;
@@ -190,7 +193,7 @@ impl Client {
     }
 
     /// Sends a statement, whose rows are then read with [`Client::next`].
-    pub(super) fn ask<P: BorrowToSql>(&mut self, asked: Asked<'_, P>) -> Result<Rows, Error> {
+    pub(super) fn ask<P: BorrowToSql + Send>(&mut self, asked: Asked<'_, P>) -> Result<Rows, Error> {
         self.wire.run(&self.inner, send(&self.inner, asked)).map(|stream| Rows(Box::pin(stream)))
     }
 
@@ -202,20 +205,20 @@ impl Client {
     ///
     /// # Errors
     /// That of the first that failed, with its place.
-    pub(super) fn ask_all<P: BorrowToSql>(
+    pub(super) fn ask_all<P: BorrowToSql + Send>(
         &mut self,
         asked: Vec<Asked<'_, P>>,
     ) -> Result<Vec<Vec<Row>>, (usize, Error)> {
-        let failed = Cell::new(0);
+        let failed = AtomicUsize::new(0);
         let inner = &self.inner;
         let works = asked.into_iter().enumerate().map(|(place, asked)| {
             let failed = &failed;
             async move {
                 let rows = async { send(inner, asked).await?.try_collect().await };
-                rows.await.inspect_err(|_error| failed.set(place))
+                rows.await.inspect_err(|_error| failed.store(place, Ordering::Relaxed))
             }
         });
-        self.wire.run(inner, try_join_all(works)).map_err(|error| (failed.get(), error))
+        self.wire.run(inner, try_join_all(works)).map_err(|error| (failed.load(Ordering::Relaxed), error))
     }
 }
 
@@ -233,7 +236,7 @@ async fn send<P: BorrowToSql>(
 }
 
 struct Wire {
-    runtime: Runtime,
+    runtime: OwnRuntime,
     messages: Messages,
     /// Of the transaction that goes on, or is to.
     beginning: Option<Beginning>,
@@ -243,10 +246,10 @@ struct Wire {
 
 impl Wire {
     /// Carries messages until a work is done, and ahead of it the beginning that waits for it.
-    fn run<T>(
+    fn run<T: Send>(
         &mut self,
         inner: &tokio_postgres::Client,
-        work: impl Future<Output = Result<T, Error>>,
+        work: impl Future<Output = Result<T, Error>> + Send,
     ) -> Result<T, Error> {
         let Some(Beginning::Waits(text)) = &mut self.beginning else { return self.carry(work) };
         let text = std::mem::take(text);
@@ -274,10 +277,10 @@ impl Wire {
     }
 
     /// Carries messages both ways until a work is done.
-    fn carry<T>(&mut self, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-        let Wire { runtime, messages, heard, .. } = self;
+    fn carry<T: Send>(&mut self, work: impl Future<Output = Result<T, Error>> + Send) -> Result<T, Error> {
         let mut work = pin!(work);
-        runtime.block_on(poll_fn(|context| {
+        let Wire { runtime, messages, heard, .. } = self;
+        let carried = runtime.block_on(poll_fn(|context| {
             while let Poll::Ready(Some(message)) = messages(context) {
                 match message {
                     Ok(message) => keep(message, heard),
@@ -286,7 +289,17 @@ impl Wire {
                 }
             }
             work.as_mut().poll(context)
-        }))
+        }));
+        carried.unwrap_or_else(|error| {
+            self.give_up(&error);
+            closed(work)
+        })
+    }
+
+    /// Closes a connection that nobody can wait for.
+    fn give_up(&mut self, error: &std::io::Error) {
+        tracing::warn!(%error, "no thread can be started to wait for the database server: a connection is given up");
+        self.messages = Box::new(|_context| Poll::Ready(None));
     }
 
     fn hear(&mut self, longest: Duration) -> Result<Option<Notification>, Error> {
@@ -304,7 +317,11 @@ impl Wire {
                 }
             }
         });
-        runtime.block_on(async { timeout(longest, hearing).await.unwrap_or(Ok(None)) })
+        let heard = runtime.block_on(async { timeout(longest, hearing).await.unwrap_or(Ok(None)) });
+        heard.unwrap_or_else(|error| {
+            self.give_up(&error);
+            Ok(None)
+        })
     }
 }
 
@@ -325,7 +342,7 @@ impl Drop for Wire {
     /// Nobody sends any more: the server is told so.
     fn drop(&mut self) {
         let Wire { runtime, messages, .. } = self;
-        runtime.block_on(poll_fn(|context| {
+        let told = runtime.block_on(poll_fn(|context| {
             loop {
                 match messages(context) {
                     Poll::Ready(Some(Ok(_message))) => {}
@@ -334,6 +351,20 @@ impl Drop for Wire {
                 }
             }
         }));
+        if let Err(error) = told {
+            tracing::debug!(%error, "a connection to the database server ends without a goodbye");
+        }
+    }
+}
+
+/// What becomes of a work whose connection was closed: every request is answered with that at once.
+fn closed<T>(mut work: Pin<&mut impl Future<Output = Result<T, Error>>>) -> Result<T, Error> {
+    let mut context = Context::from_waker(Waker::noop());
+    loop {
+        if let Poll::Ready(done) = work.as_mut().poll(&mut context) {
+            return done;
+        }
+        std::thread::yield_now();
     }
 }
 

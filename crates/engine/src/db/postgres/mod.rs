@@ -16,6 +16,7 @@ mod open;
 mod prepared;
 mod recover;
 mod returning;
+mod runtime;
 mod session;
 mod sizes;
 mod transaction;
@@ -32,6 +33,9 @@ use crate::signal::Signals;
 use announce::Announcer;
 use listen::Ear;
 use session::Sessions;
+
+/// Connections of one process to one database at most: those of transactions, and the one that listens.
+pub const CONNECTIONS_MAX: u32 = session::CONNECTIONS_MAX + 1;
 
 /// How to open a database on a server.
 #[derive(Debug, Clone)]
@@ -59,7 +63,7 @@ impl Default for PostgresOptions {
 
 /// A database on a PostgreSQL server: the tables in one schema.
 ///
-/// Its methods must not be called on a thread of an async runtime: the client brings one of its own.
+/// Its methods can be called on every thread. They wait, also where the thread belongs to an async runtime.
 pub struct PostgresDatabase {
     sessions: Arc<Sessions>,
     signals: Signals,
