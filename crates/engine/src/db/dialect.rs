@@ -3,6 +3,7 @@
 //! | token | meaning |
 //! | --- | --- |
 //! | `{in $1}` | is one of the integers of the JSON list in parameter 1 |
+//! | `{in SELECT …}` | is one of the integers that a query gives; the rows are found by them |
 //! | `{by a = b}` | the same number, and the row of `a` is found by it, one by one |
 //! | `{guard condition}` | a condition that is checked on the rows that were found, not one to find them by |
 //! | `{texts $1}` | the texts of the JSON list in parameter 1, as a table with the column `value` |
@@ -83,6 +84,16 @@ impl Dialect {
         }
     }
 
+    /// Has the database count the rows of tables, also those that this transaction has written; `None` where nobody
+    /// plans by such counts.
+    #[must_use]
+    pub fn analyze(self, tables: &[&str]) -> Option<String> {
+        match self {
+            Dialect::Sqlite => None,
+            Dialect::Postgres => Some(format!("ANALYZE {}", tables.join(", "))),
+        }
+    }
+
     /// Transactions write side by side, so rows have to be locked before they are judged.
     #[must_use]
     pub fn has_many_writers(self) -> bool {
@@ -92,6 +103,9 @@ impl Dialect {
         }
     }
 }
+
+/// How the argument of `{in …}` begins when it is a query.
+const QUERY: &str = "SELECT ";
 
 fn sqlite_token(word: &str, argument: &str, room: Room) -> String {
     match word {
@@ -123,6 +137,7 @@ fn sqlite_token(word: &str, argument: &str, room: Room) -> String {
                       SELECT 'a row of ' || \"table\" || ' names a missing row of ' || parent
                       FROM pragma_foreign_key_check)"
             .to_owned(),
+        "in" if argument.starts_with(QUERY) => format!("IN ({argument})"),
         "in" => format!("IN (SELECT value FROM json_each({argument}))"),
         "by" | "guard" => argument.to_owned(),
         "from" | "where" | "returning" => word.to_uppercase(),
@@ -258,6 +273,8 @@ fn postgres_token(word: &str, argument: &str, spare: &mut Spare) -> String {
         // The server keeps foreign keys and checksums itself.
         "damage" => "(SELECT CAST(NULL AS TEXT) AS detail WHERE false)".to_owned(),
         // The planner expects few elements of a list, and so finds them one by one through the index of ids.
+        // Two tables that are brought together could be read whole, each: see `by`.
+        "in" if argument.starts_with(QUERY) => format!("= ANY (ARRAY({argument}))"),
         "in" => format!(
             "= ANY (ARRAY(SELECT CAST(value AS BIGINT) FROM jsonb_array_elements_text(CAST({argument} AS jsonb))))"
         ),

@@ -244,7 +244,7 @@ impl Store {
             all(
                 connection,
                 "SELECT edges.parent_id, edges.child_id FROM jobs
-                 JOIN job_dependencies AS edges ON edges.child_id = jobs.id
+                 JOIN job_dependencies AS edges ON {by edges.child_id = jobs.id}
                  WHERE jobs.run_id = $1 ORDER BY edges.child_id, edges.parent_id",
                 &[run_id.into()],
                 |row| Ok((row.integer(0)?, row.integer(1)?)),
@@ -261,7 +261,7 @@ impl Store {
             all(
                 connection,
                 select_jobs!(
-                    "WHERE id IN (SELECT parent_id FROM job_dependencies WHERE child_id = $1) ORDER BY id"
+                    "WHERE id {in SELECT parent_id FROM job_dependencies WHERE child_id = $1} ORDER BY id"
                 ),
                 &[job_id.into()],
                 read_job,

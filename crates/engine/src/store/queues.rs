@@ -133,8 +133,8 @@ impl Store {
             let levelled = self.write("level a queue", Evidence::Repeat, move |connection| {
                 connection.execute(
                     "UPDATE jobs SET priority = 0
-                     WHERE id IN (SELECT id FROM jobs
-                                  WHERE status = 'PENDING' AND kind > '' AND queue = $1 AND priority <> 0 LIMIT $2)
+                     WHERE id {in SELECT id FROM jobs
+                                  WHERE status = 'PENDING' AND kind > '' AND queue = $1 AND priority <> 0 LIMIT $2}
                        AND {guard status = 'PENDING'}",
                     &[(&name).into(), LEVEL_MAX.into()],
                 )

@@ -103,14 +103,14 @@ fn reset_from(connection: &mut dyn Connection, run_id: i64, name: &str, now_ms: 
              SELECT CAST($1 AS {integer})
              UNION
              SELECT edges.child_id FROM again
-             JOIN job_dependencies AS edges ON edges.parent_id = again.id
+             JOIN job_dependencies AS edges ON {by edges.parent_id = again.id}
          )
          UPDATE jobs
          SET status = 'BLOCKED', failures = 0, interruptions = 0, cancel_requested_at = NULL,
              cancel_at_once = 0,
              last_error = NULL, output = NULL, worker_id = NULL, started_at = NULL, finished_at = NULL,
              execute_after = $2, updated_at = $2
-         WHERE id IN (SELECT id FROM again)",
+         WHERE id {in SELECT id FROM again}",
         &[root.into(), now_ms.into()],
     )?;
     skip_hopeless(connection, run_id, now_ms)?;
@@ -123,8 +123,8 @@ pub(super) fn skip_hopeless(connection: &mut dyn Connection, run_id: i64, now_ms
     let broken = all(
         connection,
         "SELECT DISTINCT parent.id, parent.name, parent.status FROM jobs AS child
-         JOIN job_dependencies AS edges ON edges.child_id = child.id
-         JOIN jobs AS parent ON parent.id = edges.parent_id
+         JOIN job_dependencies AS edges ON {by edges.child_id = child.id}
+         JOIN jobs AS parent ON {by parent.id = edges.parent_id}
          WHERE child.run_id = $1 AND child.status = 'BLOCKED' AND parent.finished_at IS NOT NULL
            AND (parent.status IN ('CANCELLED', 'SKIPPED')
                 OR (parent.status = 'FAILED' AND parent.allow_failure = 0))",
@@ -143,8 +143,8 @@ pub(super) fn unblock(connection: &mut dyn Connection, run_id: i64, now_ms: i64)
     connection.execute(
         "UPDATE jobs
          SET blocked_by = (SELECT count(*) FROM job_dependencies AS edges
-                           JOIN jobs AS parent ON parent.id = edges.parent_id
-                           WHERE edges.child_id = jobs.id AND parent.finished_at IS NULL)
+                           JOIN jobs AS parent ON {by parent.id = edges.parent_id}
+                           WHERE {by edges.child_id = jobs.id} AND parent.finished_at IS NULL)
          WHERE run_id = $1 AND status = 'BLOCKED'",
         &[run_id.into()],
     )?;

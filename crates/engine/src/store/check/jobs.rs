@@ -12,7 +12,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
         rule: "a job that runs has an owner that was registered",
         sql: "SELECT 'job j' || id || ' is RUNNING, and worker ' || worker_id || ' is unknown' FROM jobs
               WHERE status = 'RUNNING'
-                AND NOT EXISTS (SELECT 1 FROM workers WHERE workers.id = jobs.worker_id)
+                AND NOT EXISTS (SELECT 1 FROM workers WHERE {by workers.id = jobs.worker_id})
               LIMIT $1",
         next_step: "`windlass resume`, or any worker, takes it back",
     },
@@ -20,7 +20,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
         rule: "a job of a dead worker is taken back within a minute",
         sql: "SELECT 'job j' || jobs.id || ' is RUNNING, and its worker ' || workers.id || ' is '
                      || workers.status
-              FROM jobs JOIN workers ON workers.id = jobs.worker_id
+              FROM jobs JOIN workers ON {by workers.id = jobs.worker_id}
               WHERE jobs.status = 'RUNNING' AND workers.status IN ('STOPPED', 'DEAD')
                 AND workers.stopped_at < $2 - 60000
               LIMIT $1",
@@ -28,16 +28,22 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     },
     Invariant {
         rule: "no job has started before its parents were over",
-        sql: "SELECT 'job j' || child.id || ' is ' || child.status || ', and its parent j' || parent.id
-                     || ' is ' || parent.status
-                     || CASE WHEN parent.finished_at IS NULL THEN ', not over' ELSE '' END
-              FROM job_dependencies AS edges
-              JOIN jobs AS parent ON parent.id = edges.parent_id
-              JOIN jobs AS child ON child.id = edges.child_id
-              WHERE child.status IN ('SCHEDULED', 'PENDING', 'RUNNING', 'WAITING', 'SUCCESSFUL', 'FAILED')
-                AND (parent.finished_at IS NULL
-                     OR (parent.status <> 'SUCCESSFUL'
-                         AND NOT (parent.status = 'FAILED' AND parent.allow_failure = 1)))
+        // Each edge looks up its two jobs: a join would be planned by what the server believes to be in the tables.
+        sql: "SELECT 'job j' || child_id || ' is ' || child_status || ', and its parent j' || parent_id || ' is '
+                     || hindrance
+              FROM (SELECT edges.child_id, edges.parent_id,
+                           (SELECT child.status FROM jobs AS child
+                            WHERE child.id = edges.child_id
+                              AND child.status IN ('SCHEDULED', 'PENDING', 'RUNNING', 'WAITING', 'SUCCESSFUL',
+                                                   'FAILED')) AS child_status,
+                           (SELECT parent.status || CASE WHEN parent.finished_at IS NULL THEN ', not over' ELSE '' END
+                            FROM jobs AS parent
+                            WHERE parent.id = edges.parent_id
+                              AND (parent.finished_at IS NULL
+                                   OR (parent.status <> 'SUCCESSFUL'
+                                       AND NOT (parent.status = 'FAILED' AND parent.allow_failure = 1)))) AS hindrance
+                    FROM job_dependencies AS edges) AS looked
+              WHERE child_status IS NOT NULL AND hindrance IS NOT NULL
               LIMIT $1",
         next_step: "cancel the child if it is not over: it may work on what is not there",
     },
@@ -55,8 +61,8 @@ pub(super) const INVARIANTS: &[Invariant] = &[
             "SELECT 'job j' || id || ' counts ' || blocked_by || ' unfinished parents, and has ' || unfinished
               FROM (SELECT jobs.id, jobs.blocked_by,
                            (SELECT count(*) FROM job_dependencies AS edges
-                            JOIN jobs AS parent ON parent.id = edges.parent_id
-                            WHERE edges.child_id = jobs.id AND parent.finished_at IS NULL) AS unfinished
+                            JOIN jobs AS parent ON {by parent.id = edges.parent_id}
+                            WHERE {by edges.child_id = jobs.id} AND parent.finished_at IS NULL) AS unfinished
                     FROM jobs WHERE jobs.status = 'BLOCKED') AS blocked
               WHERE blocked_by <> unfinished OR unfinished = 0
               LIMIT $1",

@@ -25,9 +25,9 @@ pub(super) const INVARIANTS: &[Invariant] = &[
                      || ' for ' || occurrences.scheduled_for || ', and the occurrence is '
                      || occurrences.status || ' too'
               FROM occurrences
-              JOIN runs ON runs.schedule_id = occurrences.schedule_id
-                       AND runs.scheduled_for = occurrences.scheduled_for
-              JOIN schedules ON schedules.id = occurrences.schedule_id
+              JOIN runs ON {by runs.schedule_id = occurrences.schedule_id}
+                       AND {by runs.scheduled_for = occurrences.scheduled_for}
+              JOIN schedules ON {by schedules.id = occurrences.schedule_id}
               LIMIT $1",
         next_step: "nothing is made twice: the run stands for it, and a second one is refused by the tables",
     },
