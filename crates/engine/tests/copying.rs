@@ -5,17 +5,18 @@ mod support;
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use support::tapped::{Tap, Tapped};
 use support::{graph, noop, request, success};
+use windlass_engine::db::Database;
 use windlass_engine::db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
 use windlass_engine::db::sqlite::{SqliteDatabase, SqliteOptions};
 use windlass_engine::store::{
-    ClaimedJob, Claims, Job, JobFilter, LogLine, LogPosition, LogStream, NewJob, Scope,
+    ClaimedJob, Claims, CopyError, Job, JobFilter, LogLine, LogPosition, LogStream, NewJob, Scope,
 };
-use windlass_engine::{Clock, Error, Random, RunStatus, Store, WorkerStatus};
-use windlass_test_server::Schema;
+use windlass_engine::{Clock, Error, Random, RunStatus, Store, Unavailable, WorkerStatus};
+use windlass_test_server::{PrivateServer, Schema};
 
 fn in_file(folder: &Path, name: &str, clock: &Clock) -> Store {
     let database = SqliteDatabase::open(&folder.join(name), &SqliteOptions::default()).unwrap();
@@ -153,4 +154,60 @@ fn no_transaction_waits_while_the_other_database_is_read_as_a_whole() {
     source.enqueue(vec![noop()]).unwrap();
     source.copy_to(&target).unwrap();
     assert_eq!(all_jobs(&target), all_jobs(&source));
+}
+
+/// Copies, and ends all connections of the server once jobs are written into the target. `to_server` says whether the
+/// target is the one on the server.
+fn interrupted_copy(to_server: bool, is_stopped: bool) -> CopyError {
+    let (folder, clock) = (tempfile::tempdir().unwrap(), Clock::manual(1_000_000));
+    let server = Arc::new(PrivateServer::new(&[]));
+    let address = PostgresAddress::parse(&server.url(), &|_variable| None).unwrap();
+    let options = PostgresOptions { clock: clock.clone(), ..PostgresOptions::default() };
+    let on_server = PostgresDatabase::open(&address, &options).unwrap();
+    let in_file =
+        SqliteDatabase::open(&folder.path().join("windlass.db"), &SqliteOptions::default()).unwrap();
+    let (breaking, has_broken) = (Arc::clone(&server), AtomicBool::new(false));
+    let tap: Tap = Arc::new(move |_connection, sql, _parameters| {
+        if sql.starts_with("INSERT INTO jobs (") && !has_broken.swap(true, Ordering::SeqCst) {
+            match is_stopped {
+                true => breaking.stop_immediate(),
+                false => assert!(breaking.kill_backends() > 0),
+            }
+        }
+        Ok(())
+    });
+    let store = |database: Arc<dyn Database>| Store::new(database, clock.clone(), Random::from_seed(1));
+    let (source, target) = match to_server {
+        true => (store(Arc::new(in_file)), store(Arc::new(Tapped::new(on_server, tap)))),
+        false => (store(Arc::new(on_server)), store(Arc::new(Tapped::new(in_file, tap)))),
+    };
+    source.enqueue(vec![noop(); 3_000]).unwrap();
+    let error = source.copy_to(&target).unwrap_err();
+    if !to_server {
+        assert_eq!(all_jobs(&target), [], "all or nothing");
+    }
+    error
+}
+
+#[test]
+fn a_source_that_goes_away_on_the_way_is_unavailable_and_named() {
+    for is_stopped in [false, true] {
+        let error = interrupted_copy(false, is_stopped);
+        assert!(
+            matches!(
+                error,
+                CopyError::Source(Error::Unavailable { reason: Unavailable::Unreachable(_), .. })
+            ),
+            "{error:?}"
+        );
+    }
+}
+
+#[test]
+fn a_target_that_goes_away_on_the_way_is_unavailable_and_named() {
+    let error = interrupted_copy(true, true);
+    assert!(
+        matches!(error, CopyError::Target(Error::Unavailable { reason: Unavailable::Unreachable(_), .. })),
+        "{error:?}"
+    );
 }

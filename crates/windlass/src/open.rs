@@ -9,7 +9,7 @@ use windlass_engine::db::postgres::{PostgresAddress, PostgresDatabase, PostgresO
 use windlass_engine::db::sqlite::{SqliteDatabase, SqliteOptions};
 use windlass_engine::db::{Database, Durability, OpenMode};
 use windlass_engine::executor::{Handlers, WorkerOptions};
-use windlass_engine::store::{Copied, NewJob, NewRun, Submitted};
+use windlass_engine::store::{Copied, CopyError, NewJob, NewRun, Submitted};
 use windlass_engine::{Clock, Error, Random, Result, Store};
 use windlass_scheduler::Retention;
 
@@ -158,9 +158,9 @@ impl Windlass {
     /// middle go on there.
     ///
     /// # Errors
-    /// [`Error::Conflict`] when something runs here or the target is not empty, and the databases'; then the
-    /// target is as it was.
-    pub fn copy_to(&self, target: &Windlass) -> Result<Copied> {
+    /// [`Error::Conflict`] when something runs here or the target is not empty, and the databases', each with whose it
+    /// is; then the target is as it was.
+    pub fn copy_to(&self, target: &Windlass) -> std::result::Result<Copied, CopyError> {
         self.store.copy_to(&target.store)
     }
 

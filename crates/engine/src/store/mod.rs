@@ -50,7 +50,7 @@ pub use attempts::Attempt;
 pub use cancel::{Cancellation, Urgency};
 pub use check::Problem;
 pub use claim::{CLAIM_MAX, ClaimRequest, ClaimedJob, Claims, Scope};
-pub use copy::Copied;
+pub use copy::{Copied, CopyError};
 pub use enqueue::{DEFAULT_MAX_ATTEMPTS, ENQUEUE_MAX, NewJob};
 pub use finish::{Finish, Finished};
 pub use health::Health;

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 
 use clap::Args;
 use serde_json::{Map, json};
+use windlass::store::CopyError;
 
 use crate::cli::GlobalOptions;
 use crate::database::Database;
@@ -37,7 +38,10 @@ on it any more, or its unfinished jobs are executed twice.";
 pub(crate) fn execute(global: &GlobalOptions, args: &CopyArgs) -> Result<(), Failure> {
     let source = Database::existing(&global.with_database(args.from.clone()))?;
     let target = Database::existing_or_new(&global.with_database(args.to.clone()))?;
-    let copied = source.windlass().copy_to(target.windlass()).map_err(|error| source.failure(error))?;
+    let copied = source.windlass().copy_to(target.windlass()).map_err(|error| match error {
+        CopyError::Source(error) => source.failure(error),
+        CopyError::Target(error) => target.failure(error),
+    })?;
     let tables: Map<String, serde_json::Value> =
         copied.tables.iter().map(|(table, rows)| ((*table).to_owned(), json!(rows))).collect();
     let view =

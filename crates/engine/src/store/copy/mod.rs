@@ -9,6 +9,7 @@
 mod tables;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::Store;
 use super::check::broken_rules;
@@ -28,42 +29,95 @@ pub struct Copied {
     pub tables: Vec<(&'static str, i64)>,
 }
 
+/// Why nothing was copied, by the database that stands in the way.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum CopyError {
+    /// The one to copy.
+    #[error("the source: {0}")]
+    Source(Error),
+    /// The one to fill.
+    #[error("the target: {0}")]
+    Target(Error),
+}
+
+/// Which of the two databases was asked last: an error is its.
+#[derive(Default)]
+struct Asked {
+    is_source: AtomicBool,
+}
+
+impl Asked {
+    fn set_source(&self, is_source: bool) {
+        self.is_source.store(is_source, Ordering::Relaxed);
+    }
+
+    /// Asks the target something, in the middle of questions to the source.
+    fn target<T>(&self, ask: impl FnOnce() -> Result<T>) -> Result<T> {
+        self.set_source(false);
+        let answer = ask()?;
+        self.set_source(true);
+        Ok(answer)
+    }
+
+    fn error(&self, error: Error) -> CopyError {
+        match self.is_source.load(Ordering::Relaxed) {
+            true => CopyError::Source(error),
+            false => CopyError::Target(error),
+        }
+    }
+}
+
 impl Store {
     /// Copies everything into another database that holds nothing yet. Runs in the middle go on there.
     ///
     /// # Errors
     /// [`Error::Conflict`] when something runs in the source, when the target is not empty, or when the source
-    /// breaks a rule; and the databases'. Then the target is as it was.
-    pub fn copy_to(&self, target: &Store) -> Result<Copied> {
+    /// breaks a rule; and the databases', each with whose it is. Then the target is as it was.
+    pub fn copy_to(&self, target: &Store) -> std::result::Result<Copied, CopyError> {
         let source = Arc::clone(&self.database);
         let now_ms = self.clock.now_ms();
-        self.read(|from| refuse_broken(from, "source", now_ms))?;
-        target.write(WHAT, Evidence::Token, move |to| {
-            let copied = copy(&*source, to)?;
+        self.read(|from| refuse_broken(from, "source", now_ms)).map_err(CopyError::Source)?;
+        let asked = Arc::new(Asked::default());
+        let of_write = Arc::clone(&asked);
+        let copied = target.write(WHAT, Evidence::Token, move |to| {
+            of_write.set_source(false);
+            let copied = copy(&*source, to, &of_write)?;
+            analyze(to)?;
             verify(to, &copied, now_ms)?;
             Ok(copied)
-        })
+        });
+        copied.map_err(|error| asked.error(error))
     }
 }
 
-fn copy(source: &dyn Database, to: &mut dyn Connection) -> Result<Copied> {
+fn copy(source: &dyn Database, to: &mut dyn Connection, asked: &Asked) -> Result<Copied> {
     refuse_rows(to)?;
-    let mut copied = Copied::default();
     let mut has_begun = false;
+    let mut copied = Ok(Copied::default());
+    asked.set_source(true);
     source.read(&mut |from| {
+        // The snapshot is gone: what another one shows does not fit what was copied.
         if has_begun {
-            return Err(Error::conflict(WHAT, "the source was lost on the way; copy again"));
+            return Ok(());
         }
         refuse_what_runs(from, "source")?;
         // Before that the source's transaction may not have begun, and is begun again.
         has_begun = true;
-        for table in TABLES {
-            let rows = copy_table(table, from, to)?;
-            copied.tables.push((table.name, rows));
-        }
-        // The target has a name of its own.
-        continue_ids(from, to)
+        copied = copy_all(from, to, asked);
+        copied.as_ref().map(|_copied| ()).map_err(Error::clone)
     })?;
+    asked.set_source(copied.is_err());
+    copied
+}
+
+fn copy_all(from: &mut dyn Connection, to: &mut dyn Connection, asked: &Asked) -> Result<Copied> {
+    let mut copied = Copied::default();
+    for table in TABLES {
+        let rows = copy_table(table, from, to, asked)?;
+        copied.tables.push((table.name, rows));
+    }
+    // The target has a name of its own.
+    continue_ids(from, to, asked)?;
     Ok(copied)
 }
 
@@ -105,14 +159,19 @@ fn refuse_rows(to: &mut dyn Connection) -> Result<()> {
     Ok(())
 }
 
-fn copy_table(table: &Table, from: &mut dyn Connection, to: &mut dyn Connection) -> Result<i64> {
+fn copy_table(
+    table: &Table,
+    from: &mut dyn Connection,
+    to: &mut dyn Connection,
+    asked: &Asked,
+) -> Result<i64> {
     let mut key = table.before_first();
     let mut copied = 0;
     loop {
         let rows = table.rows_after(from, &key)?;
         let Some(last) = rows.last() else { return Ok(copied) };
         key = table.key_of(last);
-        let written = table.write(to, &rows)?;
+        let written = asked.target(|| table.write(to, &rows))?;
         if written != rows.len() as u64 {
             let detail = format!("of {} rows of {} {written} were written", rows.len(), table.name);
             return Err(Error::internal(WHAT, detail));
@@ -125,7 +184,7 @@ fn copy_table(table: &Table, from: &mut dyn Connection, to: &mut dyn Connection)
 }
 
 /// No id is given out twice, also none whose row was pruned before.
-fn continue_ids(from: &mut dyn Connection, to: &mut dyn Connection) -> Result<()> {
+fn continue_ids(from: &mut dyn Connection, to: &mut dyn Connection, asked: &Asked) -> Result<()> {
     const NEXT_IDS: &[(&str, &str)] = &[
         ("workflows", "SELECT {next_id workflows}"),
         ("schedules", "SELECT {next_id schedules}"),
@@ -136,9 +195,18 @@ fn continue_ids(from: &mut dyn Connection, to: &mut dyn Connection) -> Result<()
     for (table, sql) in NEXT_IDS {
         let next_id = one(from, sql, &[], |row| row.integer(0))?;
         let continue_from = to.dialect().continue_ids(table, next_id);
-        to.batch(&continue_from)?;
+        asked.target(|| to.batch(&continue_from))?;
     }
     Ok(())
+}
+
+/// Tells the server how many rows there are now. It sees the rows of this transaction only when it is told to look, and what
+/// it knows may be from an interrupted copy: many pages and no rows, for which it would read all of `jobs` for each edge.
+fn analyze(to: &mut dyn Connection) -> Result<()> {
+    match to.dialect().analyze(&TABLES.iter().map(|table| table.name).collect::<Vec<_>>()) {
+        Some(sql) => to.batch(&sql),
+        None => Ok(()),
+    }
 }
 
 fn verify(to: &mut dyn Connection, copied: &Copied, now_ms: i64) -> Result<()> {

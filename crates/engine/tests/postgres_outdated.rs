@@ -1,0 +1,259 @@
+//! Statements over tables that the server believes to be empty, and that are not: an interrupted copy leaves pages without
+//! rows behind, and the server counts them before the next copy is made. No statement may read `jobs` anew for each row.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use support::tapped::{Tap, Tapped};
+use support::{failure, graph, noop, request, success};
+use windlass_engine::db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
+use windlass_engine::db::sqlite::{SqliteDatabase, SqliteOptions};
+use windlass_engine::db::{Connection, Dialect, Value, all};
+use windlass_engine::store::{Claims, Scope, Selection};
+use windlass_engine::{Clock, Random, Result, RunStatus, Store};
+use windlass_test_server::Schema;
+
+/// Jobs that stand alone.
+const LONE_JOBS: usize = 2_000;
+/// A run has so many layers of so many jobs, and each job needs all of the layer before.
+const LAYERS: usize = 3;
+const LAYER_JOBS: usize = 20;
+/// All rows of the tables, about.
+const ROWS: u64 = (LONE_JOBS + LAYERS * LAYER_JOBS + (LAYERS - 1) * LAYER_JOBS * LAYER_JOBS) as u64;
+/// A statement looks at each row so often at most: for each edge once more would be some hundred times.
+const VISITS_MAX: u64 = 10;
+
+/// Statements, with how many rows each looked at, the most if it ran several times, and by which plan.
+type Visits = BTreeMap<&'static str, (u64, Vec<String>)>;
+
+/// A schema whose statistics say that nothing is in these tables, although they have pages.
+fn emptied(tables: &str) -> Schema {
+    let schema = Schema::new();
+    drop(open(&schema, &Clock::manual(1_000_000)));
+    let mut client = schema.client();
+    client
+        .batch_execute(&format!(
+            "ALTER TABLE jobs SET (autovacuum_enabled = false);
+             ALTER TABLE runs SET (autovacuum_enabled = false);
+             ALTER TABLE job_dependencies SET (autovacuum_enabled = false);
+             BEGIN;
+             INSERT INTO runs (workflow) VALUES ('lost');
+             INSERT INTO jobs (kind) SELECT 'noop' FROM generate_series(1, {LONE_JOBS});
+             INSERT INTO job_dependencies (parent_id, child_id)
+             SELECT min(jobs.id), min(jobs.id) + n FROM jobs CROSS JOIN generate_series(1, 1000) AS n GROUP BY n;
+             ROLLBACK;
+             ANALYZE {tables};"
+        ))
+        .unwrap();
+    let believed = client
+        .query_one("SELECT CAST(reltuples AS BIGINT) FROM pg_class WHERE oid = CAST('jobs' AS regclass)", &[])
+        .unwrap();
+    assert_eq!(believed.get::<_, i64>(0), 0);
+    schema
+}
+
+fn open(schema: &Schema, clock: &Clock) -> PostgresDatabase {
+    let address = PostgresAddress::parse(&schema.url(), &|_variable| None).unwrap();
+    let options = PostgresOptions { clock: clock.clone(), ..PostgresOptions::default() };
+    PostgresDatabase::open(&address, &options).unwrap()
+}
+
+/// A store that counts what its statements look at.
+fn counting(schema: &Schema, clock: &Clock) -> (Store, Arc<Mutex<Visits>>) {
+    let visits = Arc::new(Mutex::new(Visits::new()));
+    let kept = Arc::clone(&visits);
+    let tap: Tap = Arc::new(move |connection, sql, parameters| {
+        let plan = executed_plan(connection, sql, parameters)?;
+        let rows = rows_in(&plan);
+        let mut visits = kept.lock().unwrap();
+        if visits.get(sql).is_none_or(|(most, _plan)| rows > *most) {
+            visits.insert(sql, (rows, plan));
+        }
+        Ok(())
+    });
+    let database = Arc::new(Tapped::new(open(schema, clock), tap));
+    (Store::new(database, clock.clone(), Random::from_seed(1)), visits)
+}
+
+/// Runs a statement ahead of its time, takes back what it did, and says how it was done.
+fn executed_plan(
+    connection: &mut dyn Connection,
+    sql: &'static str,
+    parameters: &[Value<'_>],
+) -> Result<Vec<String>> {
+    let list = |parts: Vec<String>| match parts.is_empty() {
+        true => String::new(),
+        false => format!("({})", parts.join(", ")),
+    };
+    let types = list(parameters.iter().map(|value| type_of(value).to_owned()).collect());
+    let text = Dialect::Postgres.translate(sql);
+    connection.batch(&format!("SAVEPOINT before; PREPARE counted {types} AS {text}"))?;
+    let explain =
+        format!("EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) EXECUTE counted {}", list(literals(parameters)));
+    let plan = all(connection, explain.leak(), &[], |row| row.text(0))?;
+    connection.batch("ROLLBACK TO SAVEPOINT before; DEALLOCATE counted")?;
+    Ok(plan)
+}
+
+/// What the nodes of a plan gave and left out, over all their loops.
+fn rows_in(plan: &[String]) -> u64 {
+    let number_after = |line: &str, words: &str| -> Option<u64> {
+        let digits = line.split_once(words)?.1;
+        digits.split(|character: char| !character.is_ascii_digit()).next()?.parse().ok()
+    };
+    let (mut rows, mut loops) = (0, 1);
+    for line in plan {
+        if let Some(given) = number_after(line, "actual rows=") {
+            loops = number_after(line, "loops=").unwrap();
+            rows += given * loops;
+        } else if line.trim_start().starts_with("Rows Removed") {
+            rows += number_after(line, ": ").unwrap() * loops;
+        }
+    }
+    rows
+}
+
+fn type_of(value: &Value<'_>) -> &'static str {
+    match value {
+        // The statement says what the columns of a set are.
+        Value::Null | Value::Rows { .. } => "unknown",
+        Value::Integer(_) => "bigint",
+        Value::Real(_) => "double precision",
+        Value::Text(_) => "text",
+    }
+}
+
+/// The parameters as SQL has them. Of a set of rows each column is one, and those after the first come last.
+fn literals(parameters: &[Value<'_>]) -> Vec<String> {
+    let column = |values: &[Value<'_>], width: usize, place: usize| {
+        let texts: Vec<String> = values.iter().skip(place).step_by(width.max(1)).map(literal).collect();
+        // As one text: the statement says of which type it is.
+        let unquoted = texts.iter().map(|text| match text.strip_prefix('\'') {
+            Some(rest) => {
+                format!("\"{}\"", rest[..rest.len() - 1].replace('\\', "\\\\").replace('"', "\\\""))
+            }
+            None => text.clone(),
+        });
+        format!("'{{{}}}'", unquoted.collect::<Vec<_>>().join(","))
+    };
+    let mut literals = Vec::new();
+    let mut columns = Vec::new();
+    for value in parameters {
+        if let Value::Rows { values, width } = value {
+            literals.push(column(values, *width, 0));
+            columns.extend((1..*width).map(|place| column(values, *width, place)));
+        } else {
+            literals.push(literal(value));
+        }
+    }
+    literals.extend(columns);
+    literals
+}
+
+fn literal(value: &Value<'_>) -> String {
+    match value {
+        Value::Null => "NULL".to_owned(),
+        Value::Integer(number) => number.to_string(),
+        Value::Real(number) => number.to_string(),
+        Value::Text(text) => format!("'{}'", text.replace('\'', "''")),
+        Value::Rows { .. } => unreachable!("a set in a set"),
+    }
+}
+
+fn layered() -> windlass_workflow::Workflow {
+    let jobs = 0..LAYERS * LAYER_JOBS;
+    graph(
+        jobs.map(|job| match job / LAYER_JOBS {
+            0 => Vec::new(),
+            layer => ((layer - 1) * LAYER_JOBS..layer * LAYER_JOBS).collect(),
+        })
+        .collect(),
+    )
+}
+
+/// Fills a store; the id of its run.
+fn fill(store: &Store) -> i64 {
+    let run_id = support::submit(store, layered());
+    store.enqueue(vec![noop(); LONE_JOBS]).unwrap();
+    run_id
+}
+
+fn assert_bounded(visits: &Mutex<Visits>, statements_min: usize) {
+    let visits = visits.lock().unwrap();
+    assert!(visits.len() >= statements_min, "{} statements were counted", visits.len());
+    let wrong: Vec<String> = visits
+        .iter()
+        .filter(|(_statement, (rows, _plan))| *rows > ROWS * VISITS_MAX)
+        .map(|(statement, (rows, plan))| format!("{rows} of {ROWS} rows: {statement}\n{}", plan.join("\n")))
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+#[test]
+fn a_copy_into_tables_that_an_interrupted_one_has_left_checks_each_row_a_few_times() {
+    let (folder, schema, clock) =
+        (tempfile::tempdir().unwrap(), emptied("runs, jobs, job_dependencies"), Clock::manual(1_000_000));
+    let file = SqliteDatabase::open(&folder.path().join("source.db"), &SqliteOptions::default()).unwrap();
+    let source = Store::new(Arc::new(file), clock.clone(), Random::from_seed(1));
+    fill(&source);
+    let (target, visits) = counting(&schema, &clock);
+    source.copy_to(&target).unwrap();
+    assert_bounded(&visits, 30);
+    let row = schema
+        .client()
+        .query_one("SELECT CAST(reltuples AS BIGINT) FROM pg_class WHERE oid = CAST('jobs' AS regclass)", &[])
+        .unwrap();
+    let jobs = i64::try_from(LONE_JOBS + LAYERS * LAYER_JOBS).unwrap();
+    assert_eq!(row.get::<_, i64>(0), jobs, "who works next plans for what is there");
+}
+
+#[test]
+fn nothing_reads_a_table_for_each_row_of_another_while_the_server_believes_them_empty() {
+    let (schema, clock) = (emptied("runs, jobs"), Clock::manual(1_000_000));
+    let (store, visits) = counting(&schema, &clock);
+    let run_id = fill(&store);
+    let worker_id = store.register_worker(support::new_worker()).unwrap();
+    clock.advance_ms(1_000);
+    store.promote_due().unwrap();
+
+    // What people ask.
+    assert_eq!(store.check().unwrap(), []);
+    let last = store.find_job_by_name(run_id, &format!("j{}", LAYERS * LAYER_JOBS - 1)).unwrap().unwrap().id;
+    store.why(last).unwrap();
+    assert_eq!(store.parents(last).unwrap().len(), LAYER_JOBS);
+    assert_eq!(store.dependencies(run_id).unwrap().len(), (LAYERS - 1) * LAYER_JOBS * LAYER_JOBS);
+    store.stats().unwrap();
+    store.health().unwrap();
+    store.jobs_of_run(run_id).unwrap();
+    store.job_counts(run_id).unwrap();
+    store.queues().unwrap();
+
+    // What a worker does, with a run that fails, is tried again, and succeeds.
+    for outcome in [failure(), success()] {
+        while store.run(run_id).unwrap().finished_at.is_none() {
+            let wanted = request(worker_id, Scope::Runs(vec![run_id]), LAYER_JOBS);
+            let Claims::Jobs(jobs) = store.claim(wanted).unwrap() else { panic!("fenced") };
+            let ends = jobs.iter().map(|job| support::finish(worker_id, job, outcome.clone())).collect();
+            store.finish_and_claim(ends, None).unwrap();
+            clock.advance_ms(3_600_000);
+            store.promote_due().unwrap();
+        }
+        if store.run(run_id).unwrap().status == RunStatus::Failed {
+            store.retry_run(run_id, Selection::Failed).unwrap();
+        }
+    }
+    store.retry_run(run_id, Selection::From("j0".to_owned())).unwrap();
+    store.cancel_run(run_id).unwrap();
+
+    // What looks after it.
+    store.rescue(vec![(worker_id, 0)]).unwrap();
+    store.reconcile_step(0).unwrap();
+    store.admit_waiting("").unwrap();
+    store.settle_reports().unwrap();
+    store.next_due().unwrap();
+    store.prune_step(support::older_than(clock.now_ms())).unwrap();
+    assert_bounded(&visits, 60);
+}
