@@ -91,6 +91,9 @@ pub enum Unavailable {
     /// No space is left.
     #[error("the disk is full")]
     DiskFull,
+    /// A table, or a part of one, that Windlass made is no longer there.
+    #[error("a part of Windlass's tables is missing: {0}")]
+    Incomplete(String),
     /// The file or its folder can't be written.
     #[error("the database or its folder is read-only")]
     ReadOnly,
@@ -100,9 +103,18 @@ pub enum Unavailable {
     /// The system refused to read or write.
     #[error("input or output failed: {0}")]
     InputOutput(String),
-    /// No connection to the server: it is down, starts, is out of connections, or the network is cut.
+    /// No connection to the server: it is down, starts, or the network is cut.
     #[error("the database server can't be reached: {0}")]
     Unreachable(String),
+    /// The server has no connection left for this process, or all that the process may have are in use.
+    #[error("no connection to the database server is free: {0}")]
+    NoConnectionFree(String),
+    /// The server has no memory left, or is at another limit of its own.
+    #[error("the database server is at a limit of its own: {0}")]
+    Exhausted(String),
+    /// The server ended a statement or a session: a time limit among its settings, or a person.
+    #[error("the database server cancelled a statement: {0}")]
+    Cancelled(String),
     /// The server is there, and there is no connection with it.
     #[error("the connection to the database server is refused: {detail}")]
     Refused {
@@ -151,6 +163,9 @@ impl Unavailable {
             | Unavailable::DiskFull
             | Unavailable::InputOutput(_)
             | Unavailable::Unreachable(_)
+            | Unavailable::NoConnectionFree(_)
+            | Unavailable::Exhausted(_)
+            | Unavailable::Cancelled(_)
             | Unavailable::Standby
             | Unavailable::CommitUnknown => true,
             Unavailable::Missing(_)
@@ -162,6 +177,7 @@ impl Unavailable {
             | Unavailable::Foreign { .. }
             | Unavailable::NewerVersion { .. }
             | Unavailable::ReadOnly
+            | Unavailable::Incomplete(_)
             | Unavailable::Corrupt(_)
             | Unavailable::Closed => false,
         }

@@ -32,7 +32,9 @@ pub use typed::{output_of, typed};
 
 pub use windlass_engine::db::SCHEMA_VERSION;
 #[cfg(feature = "postgres")]
-pub use windlass_engine::db::postgres::{AddressError, PostgresAddress, is_postgres};
+pub use windlass_engine::db::postgres::{
+    AddressError, CONNECTIONS_MAX as POSTGRES_CONNECTIONS_MAX, PostgresAddress, is_postgres,
+};
 pub use windlass_engine::db::sqlite::{FileSize, SqliteDatabase};
 pub use windlass_engine::db::{Durability, OpenMode};
 pub use windlass_engine::executor::Handlers;

@@ -67,6 +67,10 @@ pub(super) fn unavailable(
         Unavailable::Closed => super::closed(&database.to_string(), hint),
         // A file is reached, lets in, and is nobody's standby.
         Unavailable::Unreachable(_)
+        | Unavailable::NoConnectionFree(_)
+        | Unavailable::Exhausted(_)
+        | Unavailable::Cancelled(_)
+        | Unavailable::Incomplete(_)
         | Unavailable::Refused { .. }
         | Unavailable::Forbidden(_)
         | Unavailable::Standby

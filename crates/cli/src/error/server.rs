@@ -1,6 +1,6 @@
 //! Why a database on a server can't be used, in the words of the command line.
 
-use windlass::{PostgresAddress, Refusal, Unavailable};
+use windlass::{POSTGRES_CONNECTIONS_MAX, PostgresAddress, Refusal, Unavailable};
 
 use crate::cli::quoted;
 
@@ -17,6 +17,31 @@ pub(super) fn unavailable(
             format!(
                 "`pg_isready --dbname={}` tells whether it answers; correct the address, or wait until it does",
                 quoted(for_libpq)
+            ),
+        ),
+        Unavailable::NoConnectionFree(why) => (
+            format!("no connection to the database server is free: {why}"),
+            format!(
+                "pg_stat_activity on the server shows who has them and what they do: end those that nobody needs, \
+                 raise max_connections, or the CONNECTION LIMIT of the role or the database, or put a pooler such as \
+                 PgBouncer before the server; a process of windlass opens at most {POSTGRES_CONNECTIONS_MAX}"
+            ),
+        ),
+        Unavailable::Exhausted(why) => (
+            format!("the database server is at a limit of its own: {why}"),
+            "its log tells more; give it more memory, or raise the setting that it names, then try again".to_owned(),
+        ),
+        Unavailable::Cancelled(why) => (
+            format!("the database server cancelled a statement in {address}: {why}"),
+            cancelled(address),
+        ),
+        Unavailable::Incomplete(why) => (
+            format!("a part of windlass's tables is missing in {address}: {why}"),
+            format!(
+                "somebody removed or changed it: restore a dump of schema `{}`; ?schema=NAME in the address names \
+                 another one, and `{}` makes all tables where there are none",
+                address.schema(),
+                hint("db migrate")
             ),
         ),
         Unavailable::Refused { refusal, detail } => refused(refusal, &detail, address),
@@ -109,6 +134,17 @@ fn refused(refusal: Refusal, detail: &str, address: &PostgresAddress) -> (String
     (message, help)
 }
 
+/// Where the limits are that end a statement.
+fn cancelled(address: &PostgresAddress) -> String {
+    let user = identifier(address.user());
+    format!(
+        "a time limit of the server did it, or a person with pg_cancel_backend. Where the message names a timeout, that is \
+         the setting: SHOW statement_timeout as {user} tells its value, and on the server\n\
+         ALTER ROLE {user} SET statement_timeout = 0;\n\
+         takes it away; ALTER DATABASE, postgresql.conf and a pooler may set it too"
+    )
+}
+
 /// What gives a role the rights that windlass needs.
 fn grants(address: &PostgresAddress) -> String {
     let (database, schema, user) =
@@ -169,6 +205,14 @@ mod tests {
             (Unavailable::CannotOpen("it is old".into()), "it is old", "--db URL"),
             (Unavailable::NewerVersion { found: 9, supported: 1 }, "version 9", "newer windlass"),
             (Unavailable::Locked, "keeps locked", "pg_locks"),
+            (Unavailable::NoConnectionFree("h: too many".into()), "free: h: too many", "max_connections"),
+            (Unavailable::Exhausted("out of memory".into()), "out of memory", "its log"),
+            (
+                Unavailable::Cancelled("due to statement timeout".into()),
+                "due to statement timeout",
+                "ALTER ROLE app SET statement_timeout = 0",
+            ),
+            (Unavailable::Incomplete("no jobs".into()), "missing in postgres://app", "schema `night`"),
             (Unavailable::DiskFull, "disk of the database server", "windlass resume"),
             (Unavailable::Corrupt("page".into()), "damaged: page", "restore a dump"),
             (Unavailable::InputOutput("oops".into()), "oops", "log"),

@@ -22,9 +22,18 @@ fn finding(bench: &Bench, about: &str) -> Value {
 fn nothing_is_wrong_with_a_new_database() {
     let bench = bench();
     let outcome = bench.windlass(&["doctor"]);
-    outcome.code(0).says(&["version", "durability", "clock", "workers", "jobs", "schedules", "backup"]);
+    outcome.code(0).says(&[
+        "version",
+        "durability",
+        "writes",
+        "clock",
+        "workers",
+        "jobs",
+        "schedules",
+        "backup",
+    ]);
     let lines = outcome.stdout.lines().count();
-    assert!((9..=12).contains(&lines), "{}", outcome.stdout);
+    assert!((10..=13).contains(&lines), "{}", outcome.stdout);
     assert!(outcome.stdout.lines().all(|line| line.starts_with("ok")), "{}", outcome.stdout);
     let product = match bench.database.underneath() {
         Underneath::Sqlite => "SQLite 3.",

@@ -10,6 +10,7 @@ mod jobs;
 mod json;
 mod measuring;
 mod postgres_address;
+mod postgres_refusals;
 mod queues;
 mod reading;
 mod registering;

@@ -15,16 +15,16 @@ use crate::support::{BAD, Bench, Outcome, Running};
 const HBA: [&str; 2] = ["local all postgres trust", "host all app,viewer 127.0.0.1/32 scram-sha-256"];
 
 /// In every test the right password. It must never be seen.
-const PASSWORD: &str = "r1ght-s3cret";
+pub(crate) const PASSWORD: &str = "r1ght-s3cret";
 
 /// A server with a database `jobs` of the role `app`, and a role `viewer` that may do nothing.
-struct Server {
-    bench: Bench,
+pub(crate) struct Server {
+    pub(crate) bench: Bench,
     server: PrivateServer,
 }
 
 impl Server {
-    fn new() -> Server {
+    pub(crate) fn new() -> Server {
         let server = Server { bench: Bench::new(), server: PrivateServer::new(&[]) };
         server.bench.write("bad.toml", BAD);
         for role in ["app", "viewer"] {
@@ -43,7 +43,7 @@ impl Server {
     }
 
     /// As the superuser.
-    fn sql(&self, database: &str, sql: &str) {
+    pub(crate) fn sql(&self, database: &str, sql: &str) {
         let mut config = postgres::Config::new();
         config.host_path(self.server.socket_folder()).port(self.server.port());
         config.user("postgres").dbname(database);
@@ -78,7 +78,7 @@ impl Server {
 
     /// On the database of a role, which `--db` names.
     #[track_caller]
-    fn windlass(&self, role: &str, variables: &[(&str, &str)], arguments: &[&str]) -> Outcome {
+    pub(crate) fn windlass(&self, role: &str, variables: &[(&str, &str)], arguments: &[&str]) -> Outcome {
         let url = self.url(role);
         self.outcome(self.command(variables), &[arguments, &["--db", &url]].concat())
     }
@@ -218,7 +218,7 @@ fn a_role_without_rights_is_told_which_it_needs() {
     let forbidden = "the role `viewer` may not do this";
     // No right to make the schema: what the message says gives it.
     viewer(&["run", "bad.toml"])
-        .fails(6, &[forbidden, "permission denied for database jobs", "CREATE SCHEMA"]);
+        .fails(6, &[forbidden, "schema windlass does not exist, and to make it the role needs the right CREATE on the database jobs", "CREATE SCHEMA"]);
     server.windlass("app", &right, &["db", "migrate"]).code(0);
     // No right to look into it. It must not be taken for missing.
     for arguments in [&["runs"][..], &["run", "bad.toml"], &["db", "migrate"]] {

@@ -1,8 +1,9 @@
 //! What tells whether anything is wrong, read at one moment: for people, so it may read much.
 
 use super::Store;
+use super::evidence::Evidence;
 use crate::db::{Connection, Dialect, all, one};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// Groups of waiting jobs that are looked at.
 const GROUPS_MAX: i64 = 50;
@@ -50,7 +51,36 @@ pub struct Health {
     pub paused_queues: Vec<String>,
 }
 
+/// What [`Store::try_write`] takes back.
+const TRY: &str = "try to write";
+const TAKEN_BACK: &str = "it is taken back";
+/// How much it writes. The server has to find room for it in a file, and compresses nothing of it.
+const TRY_BYTES: usize = 256 * 1024;
+
 impl Store {
+    /// Writes a row, and takes it back: nobody sees it.
+    ///
+    /// # Errors
+    /// The database's, when it takes no writes now.
+    pub fn try_write(&self) -> Result<()> {
+        let mut text = String::with_capacity(TRY_BYTES + 16);
+        while text.len() < TRY_BYTES {
+            // As many bits as a fraction has.
+            text.push_str(&format!("{:013x}", (self.random.share() * (1_u64 << 52) as f64) as u64));
+        }
+        let taken_back = self.write(TRY, Evidence::Repeat, move |connection| -> Result<()> {
+            connection.execute(
+                "INSERT INTO workflows (id, name, hash, definition) VALUES (-1, $1, $1, $2)",
+                &[TRY.into(), (&text).into()],
+            )?;
+            Err(Error::conflict(TRY, TAKEN_BACK))
+        });
+        match taken_back {
+            Err(Error::Conflict { reason, .. }) if reason == TAKEN_BACK => Ok(()),
+            other => other,
+        }
+    }
+
     /// Looks at what tells whether anything is wrong.
     ///
     /// # Errors

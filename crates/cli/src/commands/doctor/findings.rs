@@ -1,8 +1,8 @@
 //! What the facts mean: pure, one function a line.
 
 use serde::Serialize;
-use windlass::FileSize;
 use windlass::store::{Health, Reason};
+use windlass::{FileSize, Unavailable};
 
 use super::machine::Disk;
 use crate::cli::Durability;
@@ -93,6 +93,42 @@ pub(super) fn durability(durability: Durability) -> Finding {
             "normal: a power cut may take what was accepted in the last moments",
             "leave --durability and WINDLASS_DURABILITY out if that must not be",
         ),
+    }
+}
+
+pub(super) fn writable() -> Finding {
+    ok("writes", "a row was written, and taken back")
+}
+
+/// The words are those that a verb says which wants to write.
+pub(super) fn not_writable(message: &str, help: &str) -> Finding {
+    problem("writes", message, help)
+}
+
+/// Reasons for which a database that can be read takes no writes.
+pub(super) fn stops_writes(reason: &Unavailable) -> bool {
+    match reason {
+        Unavailable::Locked
+        | Unavailable::DiskFull
+        | Unavailable::ReadOnly
+        | Unavailable::InputOutput(_)
+        | Unavailable::Exhausted(_)
+        | Unavailable::Cancelled(_)
+        | Unavailable::Incomplete(_)
+        | Unavailable::Forbidden(_)
+        | Unavailable::Standby => true,
+        Unavailable::Missing(_)
+        | Unavailable::NoTables(_)
+        | Unavailable::CannotOpen(_)
+        | Unavailable::NotADatabase
+        | Unavailable::Foreign { .. }
+        | Unavailable::NewerVersion { .. }
+        | Unavailable::Corrupt(_)
+        | Unavailable::Unreachable(_)
+        | Unavailable::NoConnectionFree(_)
+        | Unavailable::Refused { .. }
+        | Unavailable::CommitUnknown
+        | Unavailable::Closed => false,
     }
 }
 

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use clap::Args;
 use serde::Serialize;
-use windlass::gone_workers;
 use windlass::store::Why;
+use windlass::{Error, gone_workers};
 
 use crate::cli::GlobalOptions;
 use crate::commands::why::words;
@@ -30,7 +30,8 @@ Examples:
   windlass doctor
   windlass doctor -o json | jq '.findings[] | select(.state != \"ok\")'
 
-It only looks, and takes nothing back from the dead. It exits with 1 when there is a problem; a
+It only looks, and takes nothing back from the dead; that the database takes writes is tried with
+a row that is taken back at once. It exits with 1 when there is a problem; a
 warning is none. `windlass db check` reads every row and finds what does not fit together.";
 
 #[derive(Debug, Serialize)]
@@ -50,6 +51,7 @@ pub(crate) fn execute(global: &GlobalOptions, _args: &DoctorArgs) -> Result<(), 
     let mut findings = vec![
         findings::version(&health),
         findings::durability(global.durability()),
+        writes(&database)?,
         findings::clock(&health, now_ms, matches!(database.place(), Place::File(_))),
         findings::workers(&health, |verb| global.hint(verb)),
         findings::waiting(&health, &stuck, |verb| global.hint(verb)),
@@ -68,6 +70,22 @@ pub(crate) fn execute(global: &GlobalOptions, _args: &DoctorArgs) -> Result<(), 
     let report = Report { ok, findings };
     Output { format: global.output }.object(&report, text)?;
     if ok { Ok(()) } else { Err(Failure::ProblemsFound) }
+}
+
+/// Whether it takes writes. One that can't be reached any more is no finding.
+fn writes(database: &Database) -> Result<Finding, Failure> {
+    let Err(error) = database.store().try_write() else { return Ok(findings::writable()) };
+    let is_finding = match &error {
+        Error::Unavailable { reason, .. } => findings::stops_writes(reason),
+        Error::NotFound { .. } | Error::Conflict { .. } | Error::Invalid { .. } | Error::Internal { .. } => {
+            false
+        }
+    };
+    let failure = database.failure(error);
+    match failure.parts() {
+        Some((message, help)) if is_finding => Ok(findings::not_writable(message, help)),
+        Some(_) | None => Err(failure),
+    }
 }
 
 /// Who has the file open matters only when the WAL does not shrink.

@@ -74,10 +74,14 @@ fn is_input_output(error: &postgres::Error) -> bool {
 
 /// The server ended the session, or can't begin one.
 fn means_lost(code: &SqlState) -> bool {
-    // 08: connection; 57P: the operator intervened; 25P03: the transaction was idle for too long.
-    code.code().starts_with("08")
-        || code.code().starts_with("57P")
-        || *code == SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT
+    // 08: connection; 57P: the operator intervened.
+    code.code().starts_with("08") || code.code().starts_with("57P") || means_over_time(code)
+}
+
+/// A setting of the server says that the session or its transaction took too long.
+fn means_over_time(code: &SqlState) -> bool {
+    // 25P03: the transaction was idle; 25P04: it took too long as a whole; 57P05: the session was idle.
+    ["25P03", "25P04", "57P05"].contains(&code.code())
 }
 
 /// Names what a caller can do about an error of PostgreSQL.
@@ -104,23 +108,29 @@ pub(super) fn from_postgres(operation: &str, error: &postgres::Error) -> Error {
         SqlState::READ_ONLY_SQL_TRANSACTION => Unavailable::Standby,
         SqlState::T_R_SERIALIZATION_FAILURE
         | SqlState::T_R_DEADLOCK_DETECTED
-        | SqlState::LOCK_NOT_AVAILABLE
-        | SqlState::QUERY_CANCELED => Unavailable::Locked,
+        | SqlState::LOCK_NOT_AVAILABLE => Unavailable::Locked,
+        SqlState::QUERY_CANCELED => Unavailable::Cancelled(detail),
+        ref code if means_over_time(code) => Unavailable::Cancelled(detail),
         SqlState::DISK_FULL => Unavailable::DiskFull,
         SqlState::DATA_CORRUPTED | SqlState::INDEX_CORRUPTED => Unavailable::Corrupt(detail),
         SqlState::INSUFFICIENT_PRIVILEGE => Unavailable::Forbidden(detail),
-        SqlState::UNDEFINED_TABLE | SqlState::INVALID_SCHEMA_NAME => {
-            Unavailable::NoTables("the schema".to_owned())
-        }
+        SqlState::UNDEFINED_TABLE
+        | SqlState::UNDEFINED_COLUMN
+        | SqlState::UNDEFINED_FUNCTION
+        | SqlState::UNDEFINED_OBJECT
+        | SqlState::INVALID_SCHEMA_NAME => Unavailable::Incomplete(detail),
+        SqlState::TOO_MANY_CONNECTIONS => Unavailable::NoConnectionFree(detail),
         SqlState::INVALID_CATALOG_NAME => Unavailable::Refused { refusal: Refusal::NoDatabase, detail },
         SqlState::INVALID_PASSWORD => Unavailable::Refused { refusal: Refusal::Password, detail },
         ref code if means_lost(code) => Unavailable::Unreachable(detail),
         ref code => match &code.code()[..2] {
-            "23" => return Error::conflict(operation, detail),
-            "22" => return Error::invalid(operation, detail),
+            // P0: a trigger or a function that somebody added refuses it.
+            "23" | "P0" => return Error::conflict(operation, detail),
+            // 54: longer than the server takes it, as a text in an index.
+            "22" | "54" => return Error::invalid(operation, detail),
             "28" => Unavailable::Refused { refusal: Refusal::Login, detail },
-            // Too many connections, no memory, configured limits.
-            "53" => Unavailable::Unreachable(detail),
+            // No memory, configured limits.
+            "53" => Unavailable::Exhausted(detail),
             "58" | "XX" => Unavailable::InputOutput(detail),
             _ => return Error::internal(operation, format!("{detail} ({})", code.code())),
         },

@@ -26,8 +26,15 @@ pub(super) fn open(address: &PostgresAddress, options: &PostgresOptions) -> Resu
     drop(client);
     let PostgresOptions { durability, mode, clock, random } = options;
     let sessions = Sessions::new(address, clock, random, *durability, is_asynchronous)?;
-    check_schema(&sessions)?;
-    match (current_version(&sessions)?, mode) {
+    let found = match (find_schema(&sessions)?, mode) {
+        (Schema::Usable, OpenMode::Create | OpenMode::Existing) => current_version(&sessions)?,
+        (Schema::Missing, OpenMode::Existing) => None,
+        (Schema::Missing, OpenMode::Create) => {
+            may_make_schema(&sessions)?;
+            None
+        }
+    };
+    match (found, mode) {
         (Some(SCHEMA_VERSION), OpenMode::Create | OpenMode::Existing) => {}
         (None, OpenMode::Existing) => {
             let place = format!("schema `{}` of {address}", address.schema());
@@ -79,8 +86,15 @@ pub(super) fn lead(
     Ok(())
 }
 
+/// What is there of a schema.
+enum Schema {
+    Missing,
+    /// By this role.
+    Usable,
+}
+
 /// A schema that the role may not use looks as if it were empty, and tables would be made elsewhere.
-fn check_schema(sessions: &Sessions) -> Result<()> {
+fn find_schema(sessions: &Sessions) -> Result<Schema> {
     let schema = sessions.address.schema();
     let mut session = sessions.connection(OPENING)?;
     let rows = session.client.query_typed(
@@ -90,7 +104,8 @@ fn check_schema(sessions: &Sessions) -> Result<()> {
     );
     let rows = rows.map_err(|error| from_postgres(OPENING, &error))?;
     match rows.first().map(|row| (row.get::<_, bool>(0), row.get::<_, String>(1))) {
-        None | Some((true, _)) => Ok(()),
+        None => Ok(Schema::Missing),
+        Some((true, _)) => Ok(Schema::Usable),
         Some((false, role)) => {
             let lacking = format!(
                 "permission denied for schema {schema} (GRANT USAGE ON SCHEMA {schema} TO {role}, and on its \
@@ -99,6 +114,24 @@ fn check_schema(sessions: &Sessions) -> Result<()> {
             Err(Error::unavailable(OPENING, Unavailable::Forbidden(lacking)))
         }
     }
+}
+
+/// Says what is missing before the server refuses something else for lack of it.
+fn may_make_schema(sessions: &Sessions) -> Result<()> {
+    let mut session = sessions.connection(OPENING)?;
+    let rows = session
+        .client
+        .query_typed("SELECT has_database_privilege(current_database(), 'CREATE')", &[])
+        .map_err(|error| from_postgres(OPENING, &error))?;
+    if rows.first().is_none_or(|row| row.get(0)) {
+        return Ok(());
+    }
+    let lacking = format!(
+        "schema {} does not exist, and to make it the role needs the right CREATE on the database {}",
+        sessions.address.schema(),
+        sessions.address.database()
+    );
+    Err(Error::unavailable(OPENING, Unavailable::Forbidden(lacking)))
 }
 
 fn current_version(sessions: &Sessions) -> Result<Option<i64>> {

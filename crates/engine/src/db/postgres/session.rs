@@ -1,7 +1,7 @@
 //! Connections to one server, and whether sessions of the server change hands between them.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::PostgresAddress;
@@ -52,6 +52,21 @@ pub(super) struct Connector {
     sender: String,
     /// Connections so far.
     connections: AtomicU64,
+    refusal: LastRefusal,
+}
+
+/// Why the last connection was not made; the pool itself would only tell in words.
+#[derive(Clone, Default)]
+struct LastRefusal(Arc<Mutex<Option<Unavailable>>>);
+
+impl LastRefusal {
+    fn set(&self, reason: Option<Unavailable>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = reason;
+    }
+
+    fn get(&self) -> Option<Unavailable> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
 }
 
 /// A connection, its statements, and whether it may be used again.
@@ -85,18 +100,9 @@ impl r2d2::ManageConnection for Connector {
     type Error = Unconnected;
 
     fn connect(&self) -> std::result::Result<Session, Unconnected> {
-        let mut client = Client::connect(&self.address)?;
-        let mark = format!("{}-{}", self.sender, self.connections.fetch_add(1, Ordering::Relaxed));
-        let exchange = format!(
-            "SELECT current_setting('{MARK}', true) AS session; SELECT set_config('{MARK}', '{mark}', false)"
-        );
-        let messages = client.simple_query(&exchange)?;
-        // A new session has no mark, and one that was cleaned for the next an empty one.
-        let older = Answer::of(&messages).session;
-        if older.is_some_and(|older| !older.is_empty()) {
-            self.pooler.meet();
-        }
-        Ok(Session { client, prepared: Prepared::new(self.address.schema()), mark, is_spent: false })
+        let made = self.make();
+        self.refusal.set(made.as_ref().err().map(|error| error.reason(&self.address)));
+        made
     }
 
     fn is_valid(&self, _session: &mut Session) -> std::result::Result<(), Unconnected> {
@@ -110,6 +116,23 @@ impl r2d2::ManageConnection for Connector {
     }
 }
 
+impl Connector {
+    fn make(&self) -> std::result::Result<Session, Unconnected> {
+        let mut client = Client::connect(&self.address)?;
+        let mark = format!("{}-{}", self.sender, self.connections.fetch_add(1, Ordering::Relaxed));
+        let exchange = format!(
+            "SELECT current_setting('{MARK}', true) AS session; SELECT set_config('{MARK}', '{mark}', false)"
+        );
+        let messages = client.simple_query(&exchange)?;
+        // A new session has no mark, and one that was cleaned for the next an empty one.
+        let older = Answer::of(&messages).session;
+        if older.is_some_and(|older| !older.is_empty()) {
+            self.pooler.meet();
+        }
+        Ok(Session { client, prepared: Prepared::new(self.address.schema()), mark, is_spent: false })
+    }
+}
+
 /// What all parts of one open database share.
 pub(super) struct Sessions {
     pub(super) address: PostgresAddress,
@@ -119,6 +142,7 @@ pub(super) struct Sessions {
     /// By which a process knows its own notifications.
     pub(super) sender: String,
     pooler: PoolerMet,
+    refusal: LastRefusal,
     pool: r2d2::Pool<Connector>,
     settings: Settings,
     /// The lock of the next transaction. No other process begins at the same number, whatever its seed is.
@@ -136,11 +160,13 @@ impl Sessions {
     ) -> Result<Sessions> {
         let sender = format!("{:x}", uuid::Uuid::new_v4());
         let pooler = PoolerMet::default();
+        let refusal = LastRefusal::default();
         let connector = Connector {
             address: address.clone(),
             pooler: pooler.clone(),
             sender: sender.clone(),
             connections: AtomicU64::new(0),
+            refusal: refusal.clone(),
         };
         let pool = r2d2::Pool::builder()
             .max_size(CONNECTIONS_MAX)
@@ -159,6 +185,7 @@ impl Sessions {
             statements: Statements::default(),
             sender,
             pooler,
+            refusal,
             pool,
             settings: Settings::of(address.schema(), durability, is_asynchronous),
             next_lock: AtomicI64::new(uuid::Uuid::new_v4().as_u64_pair().1 as i64),
@@ -168,7 +195,19 @@ impl Sessions {
     /// A connection of the pool.
     pub(super) fn connection(&self, operation: &str) -> Result<Pooled> {
         returning::connection(&self.pool)
-            .map_err(|error| Error::unavailable(operation, Unavailable::Unreachable(error.to_string())))
+            .map_err(|error| Error::unavailable(operation, self.without_connection(&error)))
+    }
+
+    /// Why the pool had no connection to give.
+    fn without_connection(&self, error: &r2d2::Error) -> Unavailable {
+        if self.pool.state().connections == CONNECTIONS_MAX {
+            let seconds = CONNECTION_TIMEOUT.as_secs();
+            let all = format!("each of the {CONNECTIONS_MAX} of this process was in use for {seconds} s");
+            return Unavailable::NoConnectionFree(all);
+        }
+        // A database that was used before comes back: what a person has to mend is waited for too.
+        let passing = self.refusal.get().filter(Unavailable::is_passing);
+        passing.unwrap_or_else(|| Unavailable::Unreachable(error.to_string()))
     }
 
     /// A connection in which a transaction begins with its first statement.

@@ -63,8 +63,13 @@ impl PostgresAddress {
             SqlState::INVALID_AUTHORIZATION_SPECIFICATION => refused(Refusal::Login, detail),
             SqlState::INVALID_CATALOG_NAME => refused(Refusal::NoDatabase, detail),
             SqlState::INSUFFICIENT_PRIVILEGE => Unavailable::Forbidden(detail),
-            // It starts, ends, or has no connection left.
-            ref code if ["08", "53", "57"].iter().any(|class| code.code().starts_with(class)) => {
+            SqlState::TOO_MANY_CONNECTIONS => {
+                Unavailable::NoConnectionFree(format!("{}: {detail}", self.servers()))
+            }
+            SqlState::QUERY_CANCELED => Unavailable::Cancelled(detail),
+            ref code if code.code().starts_with("53") => Unavailable::Exhausted(detail),
+            // It starts or ends.
+            ref code if ["08", "57"].iter().any(|class| code.code().starts_with(class)) => {
                 Unavailable::Unreachable(format!("{}: {detail}", self.servers()))
             }
             _ => Unavailable::CannotOpen(detail),
