@@ -1,0 +1,233 @@
+//! What time does, and the failure detector: each step is one call of the store.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use windlass_engine::store::{NewRegistration, OccurrenceStatus, Scope};
+use windlass_workflow::Workflow;
+use windlass_workflow::model::{Catchup, Overlap, Rule, Schedule};
+
+use crate::oracle::{Run, ScheduleRules};
+use crate::world::World;
+
+/// How often the schedules fire.
+const EVERY_MS: i64 = 4_000;
+/// More occurrences than a simulation has.
+const ALL: i64 = 100_000;
+/// How long a worker may be silent.
+const LEASE_MS: i64 = 1_000;
+/// Turns until everything has ended, at most.
+const LAST_TURNS: usize = 2_000;
+/// Longer than any pause before a retry and any interval of a rate.
+const LONG_MS: i64 = 20_000;
+
+/// What was seen of workers: renewals, and since when there were no more.
+#[derive(Default)]
+pub struct FailureDetector {
+    seen: BTreeMap<i64, (i64, i64)>,
+}
+
+impl World {
+    pub fn scheduler_step(&mut self) {
+        match self.chance.u8(0..16) {
+            0..4 => self.promote_due(),
+            4..6 => self.settle_reports(),
+            6..8 => self.admit_waiting(),
+            8 => self.reconcile(),
+            9..12 => self.look_at_workers(),
+            12..14 => self.rescue(),
+            _ => self.fire_one(),
+        }
+    }
+
+    pub fn promote_due(&mut self) {
+        self.call(
+            "the scheduler promotes what is due",
+            |store| store.promote_due().map(|due| (due.promoted, due.expired)),
+            |oracle, now_ms| Ok(oracle.promote_due(now_ms)),
+        );
+    }
+
+    pub fn settle_reports(&mut self) {
+        self.call(
+            "the scheduler does what follows from reports",
+            |store| store.settle_reports(),
+            |oracle, now_ms| Ok(oracle.settle_reports(now_ms)),
+        );
+    }
+
+    /// Its keys have a transaction each: no answer is lost here.
+    pub fn admit_waiting(&mut self) {
+        self.trail.note("the scheduler admits what waits for keys".to_owned());
+        assert_eq!(self.store.admit_waiting("").unwrap(), "", "all keys have had their turn");
+        self.oracle.admit_waiting();
+    }
+
+    /// Nothing in Windlass leaves a run behind that has to be counted anew.
+    fn reconcile(&mut self) {
+        assert_eq!(self.store.reconcile_step(0).unwrap().repaired, 0);
+    }
+
+    fn look_at_workers(&mut self) {
+        let workers = self.store.live_workers().unwrap();
+        let found: BTreeMap<i64, i64> = workers.iter().map(|worker| (worker.id, worker.heartbeats)).collect();
+        let alive = self.oracle.workers.iter().filter(|(_id, worker)| worker.is_alive);
+        let expected: BTreeMap<i64, i64> = alive.map(|(id, worker)| (*id, worker.heartbeats)).collect();
+        assert_eq!(found, expected, "the workers that are alive, with their renewals");
+        let now_ms = self.clock.monotonic_ms();
+        self.detector.seen.retain(|id, _sighting| found.contains_key(id));
+        for (id, heartbeats) in found {
+            let sighting = self.detector.seen.entry(id).or_insert((heartbeats, now_ms));
+            if sighting.0 != heartbeats {
+                *sighting = (heartbeats, now_ms);
+            }
+        }
+    }
+
+    /// Some of those that were silent for their lease, when they were last looked at: one may have renewed since.
+    fn rescue(&mut self) {
+        let now_ms = self.clock.monotonic_ms();
+        let mut dead: Vec<(i64, i64)> = self
+            .detector
+            .seen
+            .iter()
+            .filter(|(_id, (_heartbeats, since_ms))| now_ms - since_ms >= LEASE_MS)
+            .map(|(id, (heartbeats, _since_ms))| (*id, *heartbeats))
+            .collect();
+        dead.retain(|_worker| self.one_in(3));
+        self.rescue_these(dead);
+    }
+
+    fn rescue_these(&mut self, dead: Vec<(i64, i64)>) {
+        let seen = dead.clone();
+        self.call(
+            format!("the failure detector fences {dead:?}, as (worker, renewals)"),
+            |store| store.rescue(dead).map(|rescued| (rescued.fenced, rescued.jobs)),
+            |oracle, now_ms| Ok(oracle.rescue(&seen, now_ms)),
+        );
+    }
+
+    /// One workflow with a schedule of each sort: beside each other, one at a time, one after the other.
+    pub fn register_schedules(&mut self) {
+        let schedules = [Overlap::Allow, Overlap::Skip, Overlap::QueueAll].map(|overlap| Schedule {
+            name: format!("{overlap:?}"),
+            rule: Rule::EveryMs(EVERY_MS),
+            timezone: "UTC".to_owned(),
+            overlap,
+            catchup: Catchup::All,
+            catchup_window_ms: None,
+            catchup_max: ALL,
+            start_ms: None,
+            end_ms: None,
+            jitter_ms: 0,
+            params: Default::default(),
+        });
+        let graph = Workflow::graph("fired", vec![vec![], vec![0]]);
+        let workflow = Workflow { schedules: schedules.into(), ..graph };
+        self.store.apply(NewRegistration { workflow: workflow.clone(), file: None, dir: None }).unwrap();
+        self.fired_workflow = Some(workflow);
+        for schedule in self.store.schedules().unwrap() {
+            let made_at_ms = schedule.created_at;
+            let rules = ScheduleRules { definition: schedule.definition, every_ms: EVERY_MS, made_at_ms };
+            self.oracle.schedules.insert(schedule.id, rules);
+        }
+    }
+
+    fn fire_one(&mut self) {
+        let due = self.store.schedules_to_fire(10, &[]).unwrap();
+        if let Some(schedule_id) = self.chance.choice(due) {
+            self.fire(schedule_id);
+        }
+    }
+
+    /// Fires a schedule. Its runs are found in the tables: an answer that was lost tells of none.
+    fn fire(&mut self, schedule_id: i64) {
+        let (workflow, seed) = (self.fired_workflow.clone().expect("it is registered"), self.chance.u64(..));
+        let rows = self.rows();
+        let mut again = false;
+        self.call(
+            format!("the scheduler fires schedule {schedule_id}"),
+            |store| {
+                let fired = store.fire(schedule_id)?;
+                again = fired.again;
+                Ok(fired.started.into_iter().map(|(_run, at_ms)| at_ms).collect::<Vec<_>>())
+            },
+            |oracle, now_ms| {
+                let known: BTreeSet<i64> = oracle.runs.keys().copied().collect();
+                let mut started = Vec::new();
+                for (id, scheduled_for) in rows.runs_of_schedule(schedule_id) {
+                    if known.contains(&id) {
+                        continue;
+                    }
+                    let run = Run {
+                        timeout_ms: workflow.timeout_ms,
+                        occasion: Some((schedule_id, scheduled_for)),
+                        ..Run::new(id)
+                    };
+                    oracle.submit(run, &workflow, &rows.jobs_of(id), seed ^ id.unsigned_abs(), now_ms);
+                    started.push(scheduled_for);
+                }
+                Ok(started)
+            },
+        );
+    }
+
+    /// Each occurrence has a run, or is known to get none: exactly one of them.
+    pub fn check_schedules(&mut self) {
+        for (schedule_id, rules) in &self.oracle.schedules {
+            let mut decided = self.oracle.fired(*schedule_id);
+            for status in [OccurrenceStatus::Waiting, OccurrenceStatus::Skipped] {
+                let without_run = self.store.occurrences(*schedule_id, status, ALL).unwrap();
+                decided.extend(without_run.iter().map(|occurrence| occurrence.scheduled_for));
+            }
+            decided.sort_unstable();
+            let expected: Vec<i64> = rules.occurrences(self.ended_at_ms).into_iter().collect();
+            assert_eq!(decided, expected, "the occurrences of schedule {schedule_id}, each once");
+        }
+    }
+
+    /// No occurrence from now on. What is due by now is still decided.
+    fn end_schedules(&mut self) {
+        let now_ms = self.clock.now_ms();
+        let mut workflow = self.fired_workflow.clone().expect("it is registered");
+        workflow.schedules.iter_mut().for_each(|schedule| schedule.end_ms = Some(now_ms + 1));
+        self.store.apply(NewRegistration { workflow, file: None, dir: None }).unwrap();
+        self.ended_at_ms = now_ms;
+    }
+
+    /// Everybody leaves, and one healthy worker executes what is left.
+    pub fn wind_up(&mut self) {
+        self.workers.clear();
+        self.outside.clear();
+        self.end_schedules();
+        self.resume_all();
+        for _turn in 0..LAST_TURNS {
+            self.last_turn();
+            let is_over = self.oracle.jobs.values().all(|job| job.is_over);
+            if is_over && self.store.schedules_to_fire(10, &[]).unwrap().is_empty() {
+                return;
+            }
+            self.clock.advance_ms(LONG_MS);
+        }
+        panic!("after {LAST_TURNS} turns not everything has ended");
+    }
+
+    fn last_turn(&mut self) {
+        if self.workers.is_empty() {
+            self.register_worker();
+            self.workers[0].scope = Scope::Everything;
+            self.workers[0].abilities.capabilities = vec!["gpu".to_owned()];
+            self.workers[0].abilities.version = 1;
+        }
+        let last = self.workers[0].id;
+        let others = self.oracle.workers.iter().filter(|(id, _worker)| **id != last);
+        let dead = others.map(|(id, worker)| (*id, worker.heartbeats)).collect();
+        self.rescue_these(dead);
+        self.settle_reports();
+        self.admit_waiting();
+        self.promote_due();
+        self.fire_one();
+        self.work_off(0);
+        self.oracle.compare(&self.store);
+        self.oracle.check_overlaps();
+    }
+}
