@@ -135,6 +135,9 @@ impl Store {
                     keys.push(key);
                 }
             }
+            // One may have room and a job that does not simply wait.
+            keys.sort_unstable();
+            keys.dedup();
             Ok((keys, next))
         })?;
         let now_ms = self.clock.now_ms();

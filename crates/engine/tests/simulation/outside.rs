@@ -77,7 +77,10 @@ impl World {
                 "status = 'FAILED', last_error = 'no luck', max_attempts = failures + 1".to_owned()
             }
             Outcome::Cancelled { .. } => "status = 'CANCELLED', last_error = 'stopped'".to_owned(),
-            _failed => "status = 'FAILED', last_error = 'no luck'".to_owned(),
+            Outcome::Failed { .. }
+            | Outcome::TimedOut { .. }
+            | Outcome::Interrupted { .. }
+            | Outcome::Unstarted => "status = 'FAILED', last_error = 'no luck'".to_owned(),
         };
         let now_ms = self.clock.now_ms();
         self.trail.note(format!("worker {worker_id} reports job {job_id}, attempt {attempt}: {changes}"));
@@ -99,7 +102,9 @@ impl World {
                 Outcome::Successful { output: Some(format!("\"j{job_id} of attempt {attempt}, by SQL\"")) }
             }
             Scripted::FinalFailure => Outcome::Failed { error: error(), repeat: Repeat::Pointless },
-            Scripted::Failure | Scripted::Timeout => Outcome::Failed { error: error(), repeat: Repeat::Allowed },
+            Scripted::Failure | Scripted::Timeout => {
+                Outcome::Failed { error: error(), repeat: Repeat::Allowed }
+            }
         }
     }
 

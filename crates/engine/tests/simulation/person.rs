@@ -1,7 +1,7 @@
 //! People: they submit, enqueue, cancel, retry, pause and resume.
 
-use windlass_engine::store::{JobFilter, NewJob, NewRun, RunFilter, Selection};
 use windlass_engine::status::StopReason;
+use windlass_engine::store::{JobFilter, NewJob, NewRun, RunFilter, Selection};
 
 use crate::oracle::{Refusal, Run};
 use crate::rules::{self, FIFO, JobRules, NARROW, RATED, pick};
@@ -40,8 +40,7 @@ impl World {
             run_key: run_key.clone(),
             occasion: None,
         };
-        let is_known =
-            run_key.is_some() && self.oracle.runs.values().any(|known| known.run_key == run_key);
+        let is_known = run_key.is_some() && self.oracle.runs.values().any(|known| known.run_key == run_key);
         let rows = self.rows();
         self.call(
             format!("a person submits {} jobs, key {run_key:?}", workflow.jobs.len()),
@@ -112,10 +111,20 @@ impl World {
     }
 
     fn retry_run(&mut self) {
-        let Some(run_id) = self.any_run() else { return };
+        let over: Vec<i64> = self
+            .oracle
+            .runs
+            .keys()
+            .rev()
+            .copied()
+            .filter(|id| self.oracle.unfinished(*id) == 0)
+            .take(12)
+            .collect();
+        let one_that_goes_on = if self.one_in(6) { self.any_run() } else { None };
+        let Some(run_id) = one_that_goes_on.or(self.chance.choice(over)) else { return };
         let selection = match self.chance.bool() {
             true => Selection::Failed,
-            false => Selection::From(format!("j{}", self.chance.u8(0..12))),
+            false => Selection::From(format!("j{}", self.chance.u8(0..5))),
         };
         let chosen = selection.clone();
         self.call(

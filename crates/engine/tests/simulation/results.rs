@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use windlass_engine::JobStatus;
 use windlass_engine::store::{ClaimRequest, ClaimedJob, Finish};
 use windlass_engine::transition::{Outcome, Repeat, after_attempt};
 
@@ -101,7 +102,8 @@ impl World {
     }
 
     fn finish_of(&self, job: &ClaimedJob, end: &End) -> Finish {
-        let transition = after_attempt(&job.facts, end.outcome.clone(), self.clock.now_ms(), self.store.random().share());
+        let transition =
+            after_attempt(&job.facts, end.outcome.clone(), self.clock.now_ms(), self.store.random().share());
         Finish {
             job_id: end.job_id,
             run_id: job.run_id,
@@ -112,20 +114,24 @@ impl World {
         }
     }
 
-    /// A result whose answer was lost long ago comes once more. Nobody gives back what it has claimed anew.
+    /// A result comes once more, because its answer was lost long ago: mostly of a job that runs again by now. Nobody
+    /// gives back what it has claimed anew.
     pub fn send_again(&mut self, index: usize) {
-        let sent = self.workers[index].sent.len();
-        if sent == 0 {
-            return;
-        }
-        let place = self.chance.usize(0..sent);
-        let (job, end) = self.workers[index].sent[place].clone();
+        let sent = &self.workers[index].sent;
+        let runs_again = |(_job, end): &&(ClaimedJob, End)| {
+            let job = &self.oracle.jobs[&end.job_id];
+            job.status == JobStatus::Running && (job.owner, job.attempt) != (Some(end.worker_id), end.attempt)
+        };
+        let running: Vec<_> = sent.iter().filter(runs_again).cloned().collect();
+        let chosen =
+            if running.is_empty() { self.chance.choice(sent).cloned() } else { self.chance.choice(running) };
+        let Some((job, end)) = chosen else { return };
         if self.oracle.claimed_by(end.worker_id).contains(&(end.job_id, end.attempt)) {
             return;
         }
         let finish = self.finish_of(&job, &end);
         self.call(
-            format!("worker {} sends once more {:?}", end.worker_id, short(&[end.clone()])),
+            format!("worker {} sends once more {:?}", end.worker_id, short(std::slice::from_ref(&end))),
             |store| Ok(store.finish_and_claim(vec![finish], None)?.0.conflicts),
             |oracle, now_ms| Ok(oracle.finish(&[end], now_ms)),
         );
@@ -139,7 +145,10 @@ impl World {
             format!("worker {id} compares what runs"),
             |store| {
                 found = store.claimed_by(id)?;
-                Ok(found.iter().map(|(job_id, _run, facts)| (*job_id, facts.attempt)).collect::<BTreeSet<_>>())
+                Ok(found
+                    .iter()
+                    .map(|(job_id, _run, facts)| (*job_id, facts.attempt))
+                    .collect::<BTreeSet<_>>())
             },
             |oracle, _now_ms| Ok(oracle.claimed_by(id)),
         );
@@ -147,7 +156,8 @@ impl World {
             let is_same = |held: &Execution| (held.job.id, held.job.facts.attempt) == (job_id, attempt);
             self.workers[index].held.iter().any(is_same)
         };
-        let unknown: Vec<_> = found.into_iter().filter(|(id, _run, facts)| !is_known(*id, facts.attempt)).collect();
+        let unknown: Vec<_> =
+            found.into_iter().filter(|(id, _run, facts)| !is_known(*id, facts.attempt)).collect();
         let mut ends = Vec::new();
         for (job_id, run_id, facts) in unknown {
             let attempt = facts.attempt;

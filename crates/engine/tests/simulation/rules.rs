@@ -92,7 +92,8 @@ fn any_key(chance: &mut Rng) -> Option<Concurrency> {
         return None;
     }
     let (key, limit) = pick(chance, &[("one", 1), ("two", 2), ("three", 3)]);
-    let on_full = pick(chance, &[OnFull::Wait, OnFull::Wait, OnFull::Wait, OnFull::Skip, OnFull::CancelOldest]);
+    let on_full =
+        pick(chance, &[OnFull::Wait, OnFull::Wait, OnFull::Skip, OnFull::Skip, OnFull::CancelOldest]);
     Some(Concurrency { key: key.to_owned(), limit, on_full })
 }
 

@@ -138,7 +138,9 @@ impl World {
 
     /// An execution begins: it reads what its parents handed on.
     pub fn begin(&mut self, index: usize) {
-        let Some(execution) = self.workers[index].held.iter_mut().find(|held| !held.has_begun) else { return };
+        let Some(execution) = self.workers[index].held.iter_mut().find(|held| !held.has_begun) else {
+            return;
+        };
         execution.has_begun = true;
         let (id, run_id) = (execution.job.id, execution.job.run_id);
         if let Some(run_id) = run_id {

@@ -118,7 +118,8 @@ impl World {
 
     /// What is compared now and then: records that only grow, and the invariants that `db check` knows.
     pub fn check(&mut self) {
-        let attempts = "SELECT job_id, attempt, worker_id, outcome FROM job_attempts ORDER BY job_id, attempt";
+        let attempts =
+            "SELECT job_id, attempt, worker_id, outcome FROM job_attempts ORDER BY job_id, attempt";
         let attempts =
             self.sql().rows(attempts, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)));
         let lines = "SELECT job_id, attempt, line, text FROM job_logs ORDER BY job_id, attempt, line";
@@ -171,7 +172,9 @@ impl World {
                 let answer = answer.map_err(|error| match error {
                     Error::Conflict { .. } => Refusal::Conflict,
                     Error::NotFound { .. } => Refusal::NotFound,
-                    other => panic!("{what}: {other}"),
+                    Error::Invalid { .. } | Error::Unavailable { .. } | Error::Internal { .. } => {
+                        panic!("{what}: {error}")
+                    }
                 });
                 let expected = rule(&mut self.oracle, now_ms);
                 assert_eq!(answer, expected, "what is answered to: {what}");

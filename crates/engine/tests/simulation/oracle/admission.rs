@@ -52,7 +52,8 @@ impl Oracle {
 
     /// Who makes room for those that cancel the oldest: of them and of the holders the newest stay.
     fn too_old(&self, key: &str) -> Vec<i64> {
-        let cancels = |job: &Job| job.rules.key.as_ref().is_some_and(|key| key.on_full == OnFull::CancelOldest);
+        let cancels =
+            |job: &Job| job.rules.key.as_ref().is_some_and(|key| key.on_full == OnFull::CancelOldest);
         let impatient: Vec<&Job> =
             self.jobs.values().filter(|job| job.waits_for_key(key) && cancels(job)).collect();
         if impatient.is_empty() {

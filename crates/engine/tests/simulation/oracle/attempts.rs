@@ -67,7 +67,9 @@ impl Oracle {
                 }
                 JobStatus::Failed
             }
-            other => panic!("another program can't report {other:?}"),
+            Outcome::TimedOut { .. } | Outcome::Interrupted { .. } | Outcome::Unstarted => {
+                panic!("another program can't report {:?}", end.outcome)
+            }
         };
         true
     }
@@ -80,10 +82,12 @@ impl Oracle {
         for id in reported {
             let job = self.jobs.get_mut(&id).expect("it was found");
             let error = || "reported".to_owned();
-            let outcome = match job.status {
-                JobStatus::Successful => Outcome::Successful { output: job.output.clone() },
-                JobStatus::Failed => Outcome::Failed { error: error(), repeat: Repeat::Allowed },
-                _ => Outcome::Cancelled { error: error() },
+            let outcome = if job.status == JobStatus::Successful {
+                Outcome::Successful { output: job.output.clone() }
+            } else if job.status == JobStatus::Failed {
+                Outcome::Failed { error: error(), repeat: Repeat::Allowed }
+            } else {
+                Outcome::Cancelled { error: error() }
             };
             job.status = JobStatus::Running;
             let worker_id = job.owner.expect("it was claimed");

@@ -67,8 +67,9 @@ impl Oracle {
         }
         let is_running = |job: &&Job| job.status == JobStatus::Running && job.rules.queue == name;
         let running = self.jobs.values().filter(is_running).count();
-        let by_running =
-            queue.max_running.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(0).saturating_sub(running));
+        let by_running = queue
+            .max_running
+            .map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(0).saturating_sub(running));
         let by_rate = queue.rate.map_or(usize::MAX, |(jobs, interval_ms)| {
             let counts = |at_ms: &&i64| **at_ms + interval_ms > now_ms;
             jobs.saturating_sub(queue.starts.iter().filter(counts).count())
@@ -90,7 +91,13 @@ impl Oracle {
     }
 
     /// A worker of another program claims one job of a queue without rules; `None` when there is none for it.
-    pub fn claim_from_outside(&mut self, worker_id: i64, queue: &str, kind: &str, now_ms: i64) -> Option<i64> {
+    pub fn claim_from_outside(
+        &mut self,
+        worker_id: i64,
+        queue: &str,
+        kind: &str,
+        now_ms: i64,
+    ) -> Option<i64> {
         let is_for = |job: &&Job| {
             let JobRules { requires, version, .. } = &job.rules;
             let is_plain = requires.is_empty() && *version == 0;

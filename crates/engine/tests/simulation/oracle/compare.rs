@@ -29,7 +29,12 @@ impl Oracle {
     fn learn_due(&mut self, row: &JobRow) {
         let job = self.jobs.get_mut(&row.id).expect("the ids are the same");
         let (earliest, latest) = job.due;
-        assert!((earliest..=latest).contains(&row.execute_after), "j{} is due at {:?}: {row:?}", row.id, job.due);
+        assert!(
+            (earliest..=latest).contains(&row.execute_after),
+            "j{} is due at {:?}: {row:?}",
+            row.id,
+            job.due
+        );
         job.due = (row.execute_after, row.execute_after);
     }
 
@@ -51,11 +56,11 @@ impl Oracle {
 
     /// What ended while it was blocked keeps the number that it had.
     fn counted_parents(&self, job: &Job) -> Option<i64> {
-        match job.status {
-            JobStatus::Blocked => Some(self.blocked_by(job)),
-            JobStatus::Skipped | JobStatus::Cancelled => None,
-            _ => Some(0),
+        if job.status == JobStatus::Blocked {
+            return Some(self.blocked_by(job));
         }
+        let may_keep_it = matches!(job.status, JobStatus::Skipped | JobStatus::Cancelled);
+        (!may_keep_it).then_some(0)
     }
 
     fn compare_run(&self, row: &RunRow) {
@@ -74,7 +79,9 @@ impl Oracle {
         let expected: Vec<(i64, i64, i64, String)> = self
             .jobs
             .values()
-            .flat_map(|job| job.failed_attempts.iter().map(move |(attempt, record)| (job.id, attempt, record)))
+            .flat_map(|job| {
+                job.failed_attempts.iter().map(move |(attempt, record)| (job.id, attempt, record))
+            })
             .map(|(id, attempt, (worker_id, outcome))| (id, *attempt, *worker_id, (*outcome).to_owned()))
             .collect();
         assert_eq!(attempts, expected, "(job, attempt, worker, outcome) of attempts that did not succeed");

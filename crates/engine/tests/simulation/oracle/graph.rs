@@ -40,10 +40,8 @@ impl Oracle {
 
     /// A row that another program inserted: it waits for the scheduler, whatever its time is.
     pub fn insert_from_outside(&mut self, id: i64, rules: JobRules, due_ms: i64) {
-        self.jobs.insert(
-            id,
-            Job { status: JobStatus::Scheduled, ..new_job(id, None, rules, Vec::new(), due_ms) },
-        );
+        self.jobs
+            .insert(id, Job { status: JobStatus::Scheduled, ..new_job(id, None, rules, Vec::new(), due_ms) });
     }
 
     fn insert(&mut self, mut job: Job) {
@@ -56,9 +54,8 @@ impl Oracle {
 
     /// Whether an unfinished job has one of these unique keys.
     pub fn has_unique_key(&self, keys: &[&String]) -> bool {
-        let is_taken = |job: &Job| {
-            !job.is_over && job.rules.unique_key.as_ref().is_some_and(|key| keys.contains(&key))
-        };
+        let is_taken =
+            |job: &Job| !job.is_over && job.rules.unique_key.as_ref().is_some_and(|key| keys.contains(&key));
         self.jobs.values().any(is_taken)
     }
 
@@ -67,7 +64,8 @@ impl Oracle {
     pub(super) fn propagate(&mut self, run_id: i64) -> BTreeSet<String> {
         let mut keys = BTreeSet::new();
         let ids: Vec<i64> = self.jobs_of(run_id).map(|job| job.id).collect();
-        for id in ids.into_iter().filter(|id| self.jobs[id].status == JobStatus::Blocked).collect::<Vec<_>>() {
+        for id in ids.into_iter().filter(|id| self.jobs[id].status == JobStatus::Blocked).collect::<Vec<_>>()
+        {
             let parents: Vec<&Job> = self.jobs[&id].parents.iter().map(|parent| &self.jobs[parent]).collect();
             let is_hopeless = parents.iter().any(|parent| parent.is_over && !parent.satisfies_children());
             let is_ready = parents.iter().all(|parent| parent.is_over);

@@ -97,10 +97,9 @@ impl Oracle {
     }
 
     fn failed_or_left_out(&self, run_id: i64) -> BTreeSet<i64> {
-        let is_chosen = |job: &&Job| match job.status {
-            JobStatus::Cancelled | JobStatus::Skipped => true,
-            JobStatus::Failed => !job.rules.allow_failure,
-            _ => false,
+        let is_chosen = |job: &&Job| {
+            matches!(job.status, JobStatus::Cancelled | JobStatus::Skipped)
+                || (job.status == JobStatus::Failed && !job.rules.allow_failure)
         };
         self.jobs_of(run_id).filter(is_chosen).map(|job| job.id).collect()
     }

@@ -41,7 +41,10 @@ impl Oracle {
                 is_of_schedule && is_first_life && self.unfinished(run.id) > 0
             };
             let unfinished = self.runs.values().filter(is_unfinished).count();
-            assert!(unfinished <= 1 || !rules.runs_one_at_a_time(), "schedule {schedule_id}: {unfinished} runs");
+            assert!(
+                unfinished <= 1 || !rules.runs_one_at_a_time(),
+                "schedule {schedule_id}: {unfinished} runs"
+            );
         }
     }
 }

@@ -61,7 +61,8 @@ impl Oracle {
     /// `None` for a run that somebody or something else has decided about.
     pub fn scripted_end(&self, run_id: i64) -> Option<BTreeMap<i64, (JobStatus, i64)>> {
         let is_by_script = |job: &Job| {
-            let may_interrupt = if job.rules.fails_when_interrupted { 0 } else { job.rules.max_interruptions };
+            let may_interrupt =
+                if job.rules.fails_when_interrupted { 0 } else { job.rules.max_interruptions };
             job.life == 0 && job.interruptions <= may_interrupt
         };
         if self.runs[&run_id].is_touched || !self.jobs_of(run_id).all(is_by_script) {
@@ -69,10 +70,10 @@ impl Oracle {
         }
         let mut ends: BTreeMap<i64, (JobStatus, i64)> = BTreeMap::new();
         for job in self.jobs_of(run_id) {
-            let is_satisfied = |parent: &i64| match ends[parent].0 {
-                JobStatus::Successful => true,
-                JobStatus::Failed => self.jobs[parent].rules.allow_failure,
-                _ => false,
+            let is_satisfied = |parent: &i64| {
+                let status = ends[parent].0;
+                status == JobStatus::Successful
+                    || (status == JobStatus::Failed && self.jobs[parent].rules.allow_failure)
             };
             let end = if job.parents.iter().all(is_satisfied) {
                 job.rules.script.end(job.rules.max_attempts)

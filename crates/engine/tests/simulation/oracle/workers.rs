@@ -77,8 +77,6 @@ impl Oracle {
     }
 
     fn owned_by(&self, worker_id: i64) -> impl Iterator<Item = &Job> {
-        self.jobs
-            .values()
-            .filter(move |job| job.status == JobStatus::Running && job.owner == Some(worker_id))
+        self.jobs.values().filter(move |job| job.status == JobStatus::Running && job.owner == Some(worker_id))
     }
 }
