@@ -88,7 +88,7 @@ pub fn lone_job(chance: &mut Rng, now_ms: i64) -> NewJob {
 
 /// A few keys that many jobs share. The limit is the key's; what a job does when there is no room is its own.
 fn any_key(chance: &mut Rng) -> Option<Concurrency> {
-    if chance.u8(0..4) != 0 {
+    if chance.u8(0..3) != 0 {
         return None;
     }
     let (key, limit) = pick(chance, &[("one", 1), ("two", 2), ("three", 3)]);

@@ -100,9 +100,9 @@ impl World {
     /// One call of somebody.
     pub fn step(&mut self) {
         match self.chance.u8(0..100) {
-            0..60 => self.worker_step(),
-            60..66 => self.outside_step(),
-            66..78 => self.person_step(),
+            0..54 => self.worker_step(),
+            54..64 => self.outside_step(),
+            64..78 => self.person_step(),
             78..94 => self.scheduler_step(),
             _ => self.advance(),
         }
