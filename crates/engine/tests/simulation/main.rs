@@ -5,6 +5,7 @@
 //! `WINDLASS_SIMULATION_STEPS` makes every life longer, `WINDLASS_SIMULATION_SEEDS` is how many fresh ones there are.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, unreachable_pub, missing_docs)]
 
+mod detector;
 mod faults;
 mod oracle;
 mod outside;
@@ -61,4 +62,14 @@ fn live(seed: u64) {
 fn number_from(variable: &str) -> Option<u64> {
     let text = std::env::var(variable).ok()?;
     Some(text.parse().unwrap_or_else(|_| panic!("{variable} must be a whole number, not {text:?}")))
+}
+
+/// What changes behind the back of everybody is noticed.
+#[test]
+#[should_panic(expected = "(state, attempt, failures, interruptions, owner, priority)")]
+fn the_oracle_can_fail() {
+    let mut world = World::new(1);
+    (0..100).for_each(|_step| world.step());
+    world.sql().execute("UPDATE jobs SET failures = failures + 1 WHERE id = (SELECT max(id) FROM jobs)");
+    world.step();
 }

@@ -1,6 +1,6 @@
-//! What time does, and the failure detector: each step is one call of the store.
+//! What time does: each step is one call of the store.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use windlass_engine::store::{NewRegistration, OccurrenceStatus, Scope};
 use windlass_workflow::Workflow;
@@ -13,18 +13,10 @@ use crate::world::World;
 const EVERY_MS: i64 = 4_000;
 /// More occurrences than a simulation has.
 const ALL: i64 = 100_000;
-/// How long a worker may be silent.
-const LEASE_MS: i64 = 1_000;
 /// Turns until everything has ended, at most.
 const LAST_TURNS: usize = 2_000;
 /// Longer than any pause before a retry and any interval of a rate.
 const LONG_MS: i64 = 20_000;
-
-/// What was seen of workers: renewals, and since when there were no more.
-#[derive(Default)]
-pub struct FailureDetector {
-    seen: BTreeMap<i64, (i64, i64)>,
-}
 
 impl World {
     pub fn scheduler_step(&mut self) {
@@ -65,45 +57,6 @@ impl World {
     /// Nothing in Windlass leaves a run behind that has to be counted anew.
     fn reconcile(&mut self) {
         assert_eq!(self.store.reconcile_step(0).unwrap().repaired, 0);
-    }
-
-    fn look_at_workers(&mut self) {
-        let workers = self.store.live_workers().unwrap();
-        let found: BTreeMap<i64, i64> = workers.iter().map(|worker| (worker.id, worker.heartbeats)).collect();
-        let alive = self.oracle.workers.iter().filter(|(_id, worker)| worker.is_alive);
-        let expected: BTreeMap<i64, i64> = alive.map(|(id, worker)| (*id, worker.heartbeats)).collect();
-        assert_eq!(found, expected, "the workers that are alive, with their renewals");
-        let now_ms = self.clock.monotonic_ms();
-        self.detector.seen.retain(|id, _sighting| found.contains_key(id));
-        for (id, heartbeats) in found {
-            let sighting = self.detector.seen.entry(id).or_insert((heartbeats, now_ms));
-            if sighting.0 != heartbeats {
-                *sighting = (heartbeats, now_ms);
-            }
-        }
-    }
-
-    /// Some of those that were silent for their lease, when they were last looked at: one may have renewed since.
-    fn rescue(&mut self) {
-        let now_ms = self.clock.monotonic_ms();
-        let mut dead: Vec<(i64, i64)> = self
-            .detector
-            .seen
-            .iter()
-            .filter(|(_id, (_heartbeats, since_ms))| now_ms - since_ms >= LEASE_MS)
-            .map(|(id, (heartbeats, _since_ms))| (*id, *heartbeats))
-            .collect();
-        dead.retain(|_worker| self.one_in(3));
-        self.rescue_these(dead);
-    }
-
-    fn rescue_these(&mut self, dead: Vec<(i64, i64)>) {
-        let seen = dead.clone();
-        self.call(
-            format!("the failure detector fences {dead:?}, as (worker, renewals)"),
-            |store| store.rescue(dead).map(|rescued| (rescued.fenced, rescued.jobs)),
-            |oracle, now_ms| Ok(oracle.rescue(&seen, now_ms)),
-        );
     }
 
     /// One workflow with a schedule of each sort: beside each other, one at a time, one after the other.

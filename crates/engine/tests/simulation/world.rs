@@ -10,11 +10,11 @@ use windlass_engine::{Clock, Error, Random, Result, Store};
 use windlass_test_database::{Access, Sql, TestDatabase};
 use windlass_workflow::Workflow;
 
+use crate::detector::FailureDetector;
 use crate::faults::{Fault, Faults, UnreliableDatabase};
 use crate::oracle::{Oracle, Queue, Refusal};
 use crate::outside::OutsideWorker;
 use crate::rules::{FIFO, NARROW, RATED};
-use crate::scheduler::FailureDetector;
 use crate::support;
 use crate::worker::SimulatedWorker;
 
