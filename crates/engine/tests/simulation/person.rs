@@ -1,9 +1,10 @@
 //! People: they submit, enqueue, cancel, retry, pause and resume.
 
+use windlass_engine::JobStatus;
 use windlass_engine::status::StopReason;
-use windlass_engine::store::{JobFilter, NewJob, NewRun, RunFilter, Selection};
+use windlass_engine::store::{JobFilter, NewJob, NewRun, Order, QueueLimits, RunFilter, Selection, Setting};
 
-use crate::oracle::{Refusal, Run};
+use crate::oracle::{Job, Refusal, Run};
 use crate::rules::{self, FIFO, JobRules, NARROW, RATED, pick};
 use crate::world::World;
 
@@ -20,7 +21,8 @@ impl World {
             0..15 => self.cancel_run(),
             15..18 => self.cancel_job(),
             18..22 => self.retry_run(),
-            _ => self.pause_or_resume(),
+            22 => self.pause_or_resume(),
+            _ => self.change_order(),
         }
     }
 
@@ -146,6 +148,19 @@ impl World {
                 Ok(())
             },
         );
+    }
+
+    /// A queue goes by arrival or by priority, from a moment on at which at most one of its jobs runs.
+    fn change_order(&mut self) {
+        let is_running = |job: &&Job| job.status == JobStatus::Running && job.rules.queue == FIFO;
+        if self.oracle.jobs.values().filter(is_running).count() > 1 {
+            return;
+        }
+        let is_fifo = !self.oracle.queues[FIFO].is_fifo;
+        self.trail.note(format!("a person makes the queue {FIFO} go by arrival: {is_fifo}"));
+        let order = if is_fifo { Setting::Set(Order::Arrival) } else { Setting::Clear };
+        self.store.limit_queue(FIFO, QueueLimits { order, ..QueueLimits::default() }).unwrap();
+        self.oracle.change_order(FIFO, is_fifo);
     }
 
     pub fn resume_all(&mut self) {

@@ -24,16 +24,13 @@ impl World {
         self.send(index, ends, request);
     }
 
-    /// Executes and ends whatever it can get.
+    /// Executes and ends all that it holds, and claims the next.
     pub fn work_off(&mut self, index: usize) {
         self.compare_what_runs(index);
-        self.claim(index);
-        while self.workers[index].held.iter().any(|held| !held.has_begun) {
-            self.begin(index);
-        }
         let count = self.workers[index].held.len();
         let ends = (0..count).filter_map(|_end| self.end_one(index)).collect();
-        self.send(index, ends, None);
+        let request = self.request(index);
+        self.send(index, ends, Some(request));
     }
 
     /// Takes an execution from those that are held, and decides its end.
@@ -44,7 +41,11 @@ impl World {
         }
         let place = self.chance.usize(0..held);
         let mut execution = self.workers[index].held.swap_remove(place);
-        let outcome = if !execution.has_begun {
+        let is_given_back = !execution.has_begun && self.one_in(4);
+        if !is_given_back {
+            self.begin_execution(&mut execution);
+        }
+        let outcome = if is_given_back {
             Outcome::Unstarted
         } else if self.one_in(30) {
             Outcome::Interrupted { error: "its worker stops".to_owned() }

@@ -39,9 +39,9 @@ pub struct JobRules {
 
 /// A random graph of up to eleven jobs. A job needs only jobs before it.
 pub fn workflow(chance: &mut Rng) -> Workflow {
-    let size = chance.usize(1..12);
+    let (size, density) = (chance.usize(1..12), pick(chance, &[2, 4, 8]));
     let needs: Vec<Vec<usize>> =
-        (0..size).map(|index| (0..index).filter(|_parent| chance.u8(0..3) == 0).collect()).collect();
+        (0..size).map(|index| (0..index).filter(|_parent| chance.u8(0..density) == 0).collect()).collect();
     let mut workflow = Workflow::graph(format!("w{}", chance.u8(..)), needs);
     for job in &mut workflow.jobs {
         rule_job(job, chance);

@@ -15,6 +15,8 @@ const EVERY_MS: i64 = 4_000;
 const ALL: i64 = 100_000;
 /// Turns until everything has ended, at most.
 const LAST_TURNS: usize = 2_000;
+/// Workers that execute what is left: one that can execute everything, and others.
+const LAST_WORKERS: usize = 3;
 /// Longer than any pause before a retry and any interval of a rate.
 const LONG_MS: i64 = 20_000;
 
@@ -147,7 +149,7 @@ impl World {
         self.ended_at_ms = now_ms;
     }
 
-    /// Everybody leaves, and one healthy worker executes what is left.
+    /// Everybody leaves, and healthy workers execute what is left.
     pub fn wind_up(&mut self) {
         self.workers.clear();
         self.outside.clear();
@@ -165,22 +167,24 @@ impl World {
     }
 
     fn last_turn(&mut self) {
-        if self.workers.is_empty() {
+        while self.workers.len() < LAST_WORKERS {
             self.register_worker();
-            self.workers[0].scope = Scope::Everything;
-            self.workers[0].abilities.capabilities = vec!["gpu".to_owned()];
-            self.workers[0].abilities.version = 1;
         }
-        let last = self.workers[0].id;
-        let others = self.oracle.workers.iter().filter(|(id, _worker)| **id != last);
-        let dead = others.map(|(id, worker)| (*id, worker.heartbeats)).collect();
+        let first = &mut self.workers[0];
+        first.scope = Scope::Everything;
+        (first.abilities.capabilities, first.abilities.version) = (vec!["gpu".to_owned()], 1);
+        let is_there = |id: &i64| self.workers.iter().any(|worker| worker.id == *id);
+        let gone = self.oracle.workers.iter().filter(|(id, _worker)| !is_there(id));
+        let dead = gone.map(|(id, worker)| (*id, worker.heartbeats)).collect();
         self.rescue_these(dead);
         self.settle_reports();
         self.admit_waiting();
         self.promote_due();
         self.fire_one();
-        self.work_off(0);
-        self.oracle.compare(&self.store);
+        for index in 0..LAST_WORKERS {
+            self.work_off(index);
+            self.oracle.compare(&self.store);
+        }
         self.oracle.check_overlaps();
     }
 }

@@ -138,9 +138,14 @@ impl World {
 
     /// An execution begins: it reads what its parents handed on.
     pub fn begin(&mut self, index: usize) {
-        let Some(execution) = self.workers[index].held.iter_mut().find(|held| !held.has_begun) else {
-            return;
-        };
+        let held = &mut self.workers[index].held;
+        let Some(place) = held.iter().position(|held| !held.has_begun) else { return };
+        let mut execution = held.remove(place);
+        self.begin_execution(&mut execution);
+        self.workers[index].held.push(execution);
+    }
+
+    pub fn begin_execution(&self, execution: &mut Execution) {
         execution.has_begun = true;
         let (id, run_id) = (execution.job.id, execution.job.run_id);
         if let Some(run_id) = run_id {

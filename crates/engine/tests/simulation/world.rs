@@ -183,7 +183,7 @@ impl World {
         }
     }
 
-    /// Nobody interferes any more, and one healthy worker is left: everything ends, as the rules say.
+    /// Nobody interferes any more, and healthy workers are left: everything ends, as the rules say.
     pub fn run_out(&mut self) {
         self.wind_up();
         let unfinished = self.store.unfinished_runs().unwrap();

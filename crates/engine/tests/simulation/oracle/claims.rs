@@ -121,7 +121,7 @@ impl Oracle {
         assert_eq!(other, None, "attempt {attempt} of job {id} has one owner");
         if let Some(queue) = self.queues.get_mut(&queue) {
             queue.starts.push(now_ms);
-            queue.turn = Some(id);
+            queue.turn = if queue.is_fifo { Some(id) } else { queue.turn };
         }
         if let Some(run) = run_id.and_then(|run_id| self.runs.get_mut(&run_id))
             && !run.has_started

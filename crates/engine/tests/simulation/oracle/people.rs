@@ -65,6 +65,17 @@ impl Oracle {
         Ok(answer)
     }
 
+    /// A queue goes by arrival from now on, or by priority. What can be claimed loses its priority at once, the rest
+    /// when it becomes ready.
+    pub fn change_order(&mut self, name: &str, is_fifo: bool) {
+        let queue = self.queues.get_mut(name).expect("it was made");
+        (queue.is_fifo, queue.turn) = (is_fifo, None);
+        let is_levelled = |job: &&mut Job| job.status == JobStatus::Pending && job.rules.queue == name;
+        for job in self.jobs.values_mut().filter(|_job| is_fifo).filter(is_levelled) {
+            job.priority = 0;
+        }
+    }
+
     /// Gives jobs of a run another life; returns how many.
     pub fn retry_run(&mut self, run_id: i64, selection: &Selection, now_ms: i64) -> Result<i64, Refusal> {
         if self.unfinished(run_id) > 0 {

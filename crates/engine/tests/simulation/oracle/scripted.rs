@@ -32,8 +32,8 @@ impl Script {
 
     pub fn result(&self, life: u64, failures: i64) -> Scripted {
         match Rng::with_seed(mix(mix(self.seed, life), failures.unsigned_abs())).u8(0..12) {
-            0..7 => Scripted::Success,
-            7..10 => Scripted::Failure,
+            0..8 => Scripted::Success,
+            8..10 => Scripted::Failure,
             10 => Scripted::Timeout,
             _ => Scripted::FinalFailure,
         }
