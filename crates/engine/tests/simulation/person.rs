@@ -101,9 +101,11 @@ impl World {
     }
 
     fn cancel_job(&mut self) {
-        let of_interest = self.oracle.jobs.values().filter(|job| !job.is_over).map(|job| job.id);
+        let unfinished = || self.oracle.jobs.values().filter(|job| !job.is_over);
+        let reported: Vec<i64> = unfinished().filter(|job| job.is_reported()).map(|job| job.id).collect();
         let last = self.oracle.jobs.keys().last().copied().unwrap_or_default();
-        let ids: Vec<i64> = of_interest.chain([last, last + 1_000]).collect();
+        let any = unfinished().map(|job| job.id).chain([last, last + 1_000]);
+        let ids: Vec<i64> = if reported.is_empty() { any.collect() } else { reported };
         let id = self.chance.choice(ids).unwrap_or_default();
         self.call(
             format!("a person cancels job {id}"),

@@ -61,8 +61,8 @@ fn rule_job(job: &mut Job, chance: &mut Rng) {
     job.max_interruptions = chance.i64(0..3);
     job.queue = pick(chance, &QUEUES).to_owned();
     job.priority = chance.i64(-1..2);
-    job.version = i64::from(chance.u8(0..8) == 0);
-    if chance.u8(0..8) == 0 {
+    job.version = i64::from(chance.u8(0..6) == 0);
+    if chance.u8(0..6) == 0 {
         job.requires = vec!["gpu".to_owned()];
     }
     if chance.u8(0..5) == 0 {

@@ -2,6 +2,7 @@
 //! and go on with what it believes to own.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use windlass_engine::WorkerStatus;
 use windlass_engine::store::{
@@ -66,12 +67,12 @@ impl World {
     pub fn register_worker(&mut self) {
         let all = ["noop", "shell"].map(str::to_owned).to_vec();
         let mut abilities = Abilities { kinds: all, capabilities: vec!["gpu".to_owned()], version: 1 };
-        match self.chance.u8(0..6) {
+        match self.chance.u8(0..4) {
             0 => abilities.capabilities.clear(),
             1 => abilities.version = 0,
             _ => {}
         }
-        let scope = match self.chance.u8(0..8) {
+        let scope = match self.chance.u8(0..6) {
             0 => Scope::Queues(vec![PLAIN.to_owned(), FIFO.to_owned()]),
             1 => Scope::Runs(self.oracle.runs.keys().copied().filter(|run_id| run_id % 2 == 0).collect()),
             _ => Scope::Everything,
@@ -84,11 +85,17 @@ impl World {
         self.workers.push(SimulatedWorker { id, abilities, scope, held, sent, is_stalled: false });
     }
 
+    /// Mostly for what it registered for; the runs that somebody waits for may change.
     pub fn request(&mut self, index: usize) -> ClaimRequest {
         let limit = self.chance.usize(0..6);
         let idle = self.chance.usize(0..=limit);
+        let some_runs = self.one_in(6).then(|| {
+            let run_ids = self.oracle.runs.keys().copied();
+            Scope::Runs(run_ids.filter(|_run_id| self.chance.bool()).collect())
+        });
         let SimulatedWorker { id, abilities, scope, .. } = &self.workers[index];
-        ClaimRequest { worker_id: *id, scope: scope.clone(), abilities: abilities.clone(), limit, idle }
+        let scope = some_runs.unwrap_or_else(|| scope.clone());
+        ClaimRequest { worker_id: *id, scope, abilities: abilities.clone(), limit, idle }
     }
 
     pub fn claim(&mut self, index: usize) {
@@ -173,16 +180,18 @@ impl World {
     fn append_lines(&mut self, index: usize) {
         let id = self.workers[index].id;
         let Some(execution) = self.workers[index].held.iter_mut().find(|held| held.has_begun) else { return };
-        let lines = vec![next_line(execution, id)];
-        let said = lines.clone();
-        self.call(
-            format!("worker {id} writes output of {}", execution_label(&said)),
-            |store| store.append_logs(lines.into()),
-            |oracle, _now_ms| {
-                oracle.append(&said);
-                Ok(())
-            },
-        );
+        let lines = Arc::new(vec![next_line(execution, id)]);
+        // Who hears no answer sends the same lines again, and some do so without need.
+        for _try in 0..if self.chance.bool() { 1 } else { 2 } {
+            self.call(
+                format!("worker {id} writes output of {}", execution_label(&lines)),
+                |store| store.append_logs(Arc::clone(&lines)),
+                |oracle, _now_ms| {
+                    oracle.append(&lines);
+                    Ok(())
+                },
+            );
+        }
     }
 
     fn read_cancel_requests(&mut self, index: usize) {

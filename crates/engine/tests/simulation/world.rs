@@ -111,7 +111,14 @@ impl World {
     }
 
     fn advance(&mut self) {
-        let by_ms = TICK_MS * self.chance.i64(0..40);
+        let to_next_ms = self.store.next_due().unwrap().map_or(0, |at_ms| at_ms - self.clock.now_ms());
+        // Sometimes just so far that something is due.
+        let by_ms = match self.chance.bool() {
+            true if (0..60_000).contains(&to_next_ms) => {
+                to_next_ms + (TICK_MS - to_next_ms % TICK_MS) % TICK_MS
+            }
+            _ => TICK_MS * self.chance.i64(0..40),
+        };
         self.trail.note(format!("the clock moves by {by_ms} ms"));
         self.clock.advance_ms(by_ms);
     }
