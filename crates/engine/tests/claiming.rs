@@ -9,7 +9,9 @@ use std::time::Duration;
 use support::{Bench, failure, graph, noop, request, success};
 use windlass_engine::db::{Connection, Database, Reach, Recovery, WriteOperation};
 use windlass_engine::signal::{Hints, Signals};
-use windlass_engine::store::{ClaimRequest, ClaimedJob, Claims, NewJob, Scope, Urgency};
+use windlass_engine::store::{
+    ClaimRequest, ClaimedJob, Claims, NewJob, QueueLimits, Scope, Setting, Urgency,
+};
 use windlass_engine::transition::Outcome;
 use windlass_engine::{Clock, JobStatus, Random, Result, RunStatus, Store, WorkerStatus};
 use windlass_test_database::Underneath;
@@ -82,6 +84,23 @@ fn a_job_that_is_found_twice_is_claimed_once() {
     assert_eq!(take(vec![run_id]), ["j0", "j1", "j4", "j5"]);
     assert_eq!(take(vec![run_id, run_id]), ["j6"], "a run that is named twice");
     bench.assert_sound();
+}
+
+#[test]
+fn the_most_urgent_job_of_several_runs_takes_the_last_place_in_a_queue() {
+    let bench = Bench::new();
+    let max_running = Setting::Set(1);
+    bench.store.limit_queue("narrow", QueueLimits { max_running, ..QueueLimits::default() }).unwrap();
+    let submit = |priority| {
+        let mut workflow = graph(vec![vec![]]);
+        (workflow.jobs[0].queue, workflow.jobs[0].priority) = ("narrow".to_owned(), priority);
+        bench.submit(workflow)
+    };
+    let (first, urgent) = (submit(0), submit(10));
+    let worker = bench.worker();
+    let scope = Scope::Runs(vec![first, urgent]);
+    let Claims::Jobs(jobs) = bench.store.claim(request(worker, scope, 4)).unwrap() else { panic!("fenced") };
+    assert_eq!(jobs.iter().map(|job| job.run_id).collect::<Vec<_>>(), [Some(urgent)]);
 }
 
 #[test]

@@ -59,7 +59,7 @@ impl Decision {
     }
 }
 
-/// Decides about the jobs of a key. The holders come oldest first, the candidates in the order of claiming.
+/// Decides about the jobs of a key. The candidates come in the order of claiming.
 fn decide(holders: &[Holder], candidates: &[Candidate]) -> Decision {
     let cancel = too_old(holders, candidates);
     let staying: Vec<&Candidate> =
@@ -88,6 +88,8 @@ fn too_old(holders: &[Holder], candidates: &[Candidate]) -> Vec<i64> {
     let mut alive: Vec<i64> =
         holders.iter().filter(|holder| !holder.is_stopping).map(|holder| holder.id).collect();
     alive.extend(impatient);
+    // By id: a job that waits may be older than one that took a slot while it was blocked, delayed or tried again.
+    alive.sort_unstable();
     let may = usize::try_from(newest.limit).unwrap_or(usize::MAX).max(1);
     alive.truncate(alive.len().saturating_sub(may));
     alive
@@ -134,6 +136,9 @@ impl Store {
                     keys.push(key);
                 }
             }
+            // One may have room and a job that does not simply wait.
+            keys.sort_unstable();
+            keys.dedup();
             Ok((keys, next))
         })?;
         let now_ms = self.clock.now_ms();
@@ -367,6 +372,8 @@ mod tests {
             (holders(&[1], &[1]), candidates(&[4, 5], 1, CancelOldest), decision(&[], &[], &[4])),
             (holders(&[1, 2], &[]), candidates(&[4], 2, CancelOldest), decision(&[], &[], &[1])),
             (holders(&[], &[]), candidates(&[4, 5, 6], 1, CancelOldest), decision(&[6], &[], &[4, 5])),
+            (holders(&[5], &[]), candidates(&[4], 1, CancelOldest), decision(&[], &[], &[4])),
+            (holders(&[2, 5], &[]), candidates(&[4], 2, CancelOldest), decision(&[], &[], &[2])),
         ];
         for (holders, candidates, expected) in cases {
             assert_eq!(decide(&holders, &candidates), expected, "{holders:?} {candidates:?}");

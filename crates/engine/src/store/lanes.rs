@@ -199,7 +199,7 @@ impl<'r> Selection<'r> {
                     unfit.push(head.lane.requires.clone());
                     continue;
                 }
-                if self.is_used_up(&head.lane.queue) {
+                if self.is_used_up_before(&head.lane.queue, head.place) {
                     full.push(head.lane.queue.clone());
                     continue;
                 }
@@ -260,10 +260,10 @@ impl<'r> Selection<'r> {
         }
     }
 
-    /// All that the queue's rules allow is chosen.
-    fn is_used_up(&self, queue: &str) -> bool {
+    /// All that the queue's rules allow is chosen, and nothing from this place on is more urgent.
+    fn is_used_up_before(&self, queue: &str, place: Place) -> bool {
         self.limited.get(queue).is_some_and(|(_rules, room, of_queue)| match room {
-            Room::Jobs(jobs) => of_queue.len() >= *jobs,
+            Room::Jobs(jobs) => of_queue.len() >= *jobs && of_queue.last().is_none_or(|last| *last <= place),
             Room::Only(_) => !of_queue.is_empty(),
         })
     }

@@ -1,0 +1,70 @@
+//! A database that loses an answer when it is told to: before the transaction, or after its commit.
+
+use std::sync::{Arc, Mutex};
+
+use windlass_engine::db::{Connection, Database, Reach, WriteOperation};
+use windlass_engine::error::Unavailable;
+use windlass_engine::signal::Signals;
+use windlass_engine::{Error, Result};
+
+/// Where the caller loses contact.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// Nothing of the transaction was done.
+    BeforeTransaction,
+    /// All of it was done.
+    AfterCommit,
+}
+
+/// What becomes of the next write. Cheap to clone; all clones are one.
+#[derive(Debug, Clone, Default)]
+pub struct Faults {
+    next: Arc<Mutex<Option<Fault>>>,
+}
+
+impl Faults {
+    /// The next write loses its answer.
+    pub fn arm(&self, fault: Fault) {
+        *self.next.lock().unwrap() = Some(fault);
+    }
+
+    /// The fault that no write has met yet.
+    pub fn take(&self) -> Option<Fault> {
+        self.next.lock().unwrap().take()
+    }
+}
+
+pub struct UnreliableDatabase {
+    pub inner: Arc<dyn Database>,
+    pub faults: Faults,
+}
+
+impl Database for UnreliableDatabase {
+    fn read(&self, operation: &mut dyn FnMut(&mut dyn Connection) -> Result<()>) -> Result<()> {
+        self.inner.read(operation)
+    }
+
+    fn write(&self, name: &'static str, operation: WriteOperation) -> Result<()> {
+        let lost = || Err(Error::unavailable(name, Unavailable::Unreachable("the simulation".to_owned())));
+        match self.faults.take() {
+            None => self.inner.write(name, operation),
+            Some(Fault::BeforeTransaction) => lost(),
+            Some(Fault::AfterCommit) => {
+                self.inner.write(name, operation)?;
+                lost()
+            }
+        }
+    }
+
+    fn signals(&self) -> &Signals {
+        self.inner.signals()
+    }
+
+    fn watch(&self) {
+        self.inner.watch();
+    }
+
+    fn reach(&self) -> Reach {
+        self.inner.reach()
+    }
+}

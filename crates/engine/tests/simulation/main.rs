@@ -1,0 +1,75 @@
+//! Random lives of the store: workers, a scheduler, a failure detector, people and other programs call it in any
+//! order, under a clock and a chance that the test owns. An oracle says after each call what the tables must hold.
+//!
+//! The fixed seeds are the same each time. Another test takes a fresh one and prints it: `WINDLASS_SEED=7` repeats that.
+//! `WINDLASS_SIMULATION_STEPS` makes every life longer, `WINDLASS_SIMULATION_SEEDS` is how many fresh ones there are.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, unreachable_pub, missing_docs)]
+
+mod detector;
+mod faults;
+mod oracle;
+mod outside;
+mod person;
+mod results;
+mod rules;
+mod scheduler;
+#[path = "../support/mod.rs"]
+mod support;
+mod worker;
+mod world;
+
+use windlass_test_database::Underneath;
+use world::World;
+
+const STEPS: u64 = 400;
+/// A server takes longer for each call.
+const FIXED_SEEDS_SQLITE: u64 = 8;
+const FIXED_SEEDS_POSTGRES: u64 = 3;
+/// Steps between two comparisons of what only grows.
+const CHECK_EVERY: u64 = 20;
+
+#[test]
+fn everything_ends_as_the_oracle_says_in_any_order() {
+    let seeds = match windlass_test_database::chosen() {
+        Underneath::Sqlite => FIXED_SEEDS_SQLITE,
+        Underneath::Postgres => FIXED_SEEDS_POSTGRES,
+    };
+    (0..seeds).for_each(live);
+}
+
+#[test]
+fn everything_ends_as_the_oracle_says_with_a_seed_that_nobody_has_used() {
+    let fresh = number_from("WINDLASS_SIMULATION_SEEDS").unwrap_or(1);
+    match number_from("WINDLASS_SEED") {
+        Some(seed) => live(seed),
+        None => (0..fresh).for_each(|_seed| live(fastrand::u64(..))),
+    }
+}
+
+fn live(seed: u64) {
+    let steps = number_from("WINDLASS_SIMULATION_STEPS").unwrap_or(STEPS);
+    println!("WINDLASS_SEED={seed} WINDLASS_SIMULATION_STEPS={steps}");
+    let mut world = World::new(seed);
+    for step in 0..steps {
+        world.step();
+        if step % CHECK_EVERY == 0 {
+            world.check();
+        }
+    }
+    world.run_out();
+}
+
+fn number_from(variable: &str) -> Option<u64> {
+    let text = std::env::var(variable).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{variable} must be a whole number, not {text:?}")))
+}
+
+/// What changes behind the back of everybody is noticed.
+#[test]
+#[should_panic(expected = "(state, attempt, failures, interruptions, owner, priority)")]
+fn the_oracle_can_fail() {
+    let mut world = World::new(1);
+    (0..100).for_each(|_step| world.step());
+    world.sql().execute("UPDATE jobs SET failures = failures + 1 WHERE id = (SELECT max(id) FROM jobs)");
+    world.step();
+}

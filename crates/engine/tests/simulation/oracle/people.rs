@@ -1,0 +1,154 @@
+//! What people do, and what time does in their name: cancels, retries, deadlines, due jobs.
+
+use std::collections::BTreeSet;
+
+use windlass_engine::JobStatus;
+use windlass_engine::status::StopReason;
+use windlass_engine::store::Selection;
+
+use super::{Job, Oracle};
+
+/// Why a verb is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    Conflict,
+    NotFound,
+}
+
+impl Oracle {
+    /// Something else than its script decides about a run from now on.
+    pub(super) fn touch(&mut self, run_id: i64) {
+        if let Some(run) = self.runs.get_mut(&run_id) {
+            run.is_touched = true;
+        }
+    }
+
+    /// Stops a run; returns how many jobs ended at once, and how many were asked to stop.
+    pub fn stop_run(&mut self, run_id: i64, reason: StopReason) -> Result<(i64, i64), Refusal> {
+        if self.unfinished(run_id) == 0 || self.runs[&run_id].stop_reason.is_some() {
+            return Err(Refusal::Conflict);
+        }
+        let run = self.runs.get_mut(&run_id).expect("it was found");
+        run.stop_reason = Some(reason);
+        run.is_touched = true;
+        let (mut cancelled, mut stopping) = (0, 0);
+        for job in self.jobs.values_mut().filter(|job| job.run_id == Some(run_id) && !job.is_over) {
+            if !job.status.is_terminal() && job.status != JobStatus::Running {
+                job.end(JobStatus::Cancelled);
+                cancelled += 1;
+            } else if may_be_asked_to_stop(job) {
+                job.is_stopping = true;
+                stopping += 1;
+            }
+        }
+        Ok((cancelled, stopping))
+    }
+
+    /// Stops a job, with the same answer.
+    pub fn cancel_job(&mut self, id: i64) -> Result<(i64, i64), Refusal> {
+        let job = self.jobs.get_mut(&id).ok_or(Refusal::NotFound)?;
+        let run_id = job.run_id;
+        let answer = if !job.status.is_terminal() && job.status != JobStatus::Running {
+            job.end(JobStatus::Cancelled);
+            (1, 0)
+        } else if may_be_asked_to_stop(job) {
+            job.is_stopping = true;
+            (0, 1)
+        } else {
+            return Err(Refusal::Conflict);
+        };
+        if let Some(run_id) = run_id {
+            self.touch(run_id);
+            // Nothing is ready after what did not end well.
+            assert!(self.propagate(run_id).is_empty());
+        }
+        Ok(answer)
+    }
+
+    /// A queue goes by arrival from now on, or by priority. What can be claimed loses its priority at once, the rest
+    /// when it becomes ready.
+    pub fn change_order(&mut self, name: &str, is_fifo: bool) {
+        let queue = self.queues.get_mut(name).expect("it was made");
+        (queue.is_fifo, queue.turn) = (is_fifo, None);
+        let is_levelled = |job: &&mut Job| job.status == JobStatus::Pending && job.rules.queue == name;
+        for job in self.jobs.values_mut().filter(|_job| is_fifo).filter(is_levelled) {
+            job.priority = 0;
+        }
+    }
+
+    /// Gives jobs of a run another life; returns how many.
+    pub fn retry_run(&mut self, run_id: i64, selection: &Selection, now_ms: i64) -> Result<i64, Refusal> {
+        if self.unfinished(run_id) > 0 {
+            return Err(Refusal::Conflict);
+        }
+        let chosen = match selection {
+            Selection::Failed => self.failed_or_left_out(run_id),
+            Selection::From(name) => self.with_descendants(run_id, name).ok_or(Refusal::NotFound)?,
+        };
+        let before = self.clone();
+        for id in &chosen {
+            let job = self.jobs.get_mut(id).expect("it was found");
+            job.status = JobStatus::Blocked;
+            (job.failures, job.interruptions) = (0, 0);
+            (job.is_stopping, job.is_over) = (false, false);
+            (job.output, job.owner) = (None, None);
+            job.due = (now_ms, now_ms);
+            job.life += 1;
+        }
+        // Who waits for a key gets it from the scheduler.
+        let _wanted_keys = self.propagate(run_id);
+        if self.unfinished(run_id) == 0 {
+            *self = before;
+            return Err(Refusal::Conflict);
+        }
+        let run = self.runs.get_mut(&run_id).expect("it was found");
+        (run.stop_reason, run.deadline_at) = (None, None);
+        (run.has_started, run.is_touched) = (false, true);
+        Ok(chosen.len() as i64)
+    }
+
+    fn failed_or_left_out(&self, run_id: i64) -> BTreeSet<i64> {
+        let is_chosen = |job: &&Job| {
+            matches!(job.status, JobStatus::Cancelled | JobStatus::Skipped)
+                || (job.status == JobStatus::Failed && !job.rules.allow_failure)
+        };
+        self.jobs_of(run_id).filter(is_chosen).map(|job| job.id).collect()
+    }
+
+    /// A job and all that need it, directly or not.
+    fn with_descendants(&self, run_id: i64, name: &str) -> Option<BTreeSet<i64>> {
+        let root = self.jobs_of(run_id).find(|job| job.rules.name == name)?.id;
+        let mut chosen = BTreeSet::from([root]);
+        // Parents have smaller ids than their children.
+        for job in self.jobs_of(run_id) {
+            if job.parents.iter().any(|parent| chosen.contains(parent)) {
+                chosen.insert(job.id);
+            }
+        }
+        Some(chosen)
+    }
+
+    /// Stops the runs whose time is over and makes the jobs ready that are due; returns how many of each.
+    pub fn promote_due(&mut self, now_ms: i64) -> (i64, i64) {
+        let is_late = |run_id: &i64| {
+            let run = &self.runs[run_id];
+            let is_over = self.unfinished(*run_id) == 0;
+            !is_over && run.stop_reason.is_none() && run.deadline_at.is_some_and(|at_ms| at_ms <= now_ms)
+        };
+        let late: Vec<i64> = self.runs.keys().copied().filter(is_late).collect();
+        for run_id in &late {
+            self.stop_run(*run_id, StopReason::TimedOut).expect("it goes on");
+        }
+        let is_due = |job: &&Job| job.status == JobStatus::Scheduled && job.due.1 <= now_ms;
+        let due: Vec<i64> = self.jobs.values().filter(is_due).map(|job| job.id).collect();
+        let keys: BTreeSet<String> = due.iter().filter_map(|id| self.make_ready(*id)).collect();
+        self.admit_all(&keys);
+        (due.len() as i64, late.len() as i64)
+    }
+}
+
+/// It runs, or its failure was reported and would be followed by another attempt; and nobody asked before.
+fn may_be_asked_to_stop(job: &Job) -> bool {
+    let may_go_on = job.status == JobStatus::Running || (job.status == JobStatus::Failed && !job.is_over);
+    may_go_on && !job.is_stopping
+}

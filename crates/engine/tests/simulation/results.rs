@@ -1,0 +1,193 @@
+//! What workers say about the ends of attempts, also late, twice, and about attempts that they have lost.
+
+use std::collections::BTreeSet;
+
+use windlass_engine::JobStatus;
+use windlass_engine::store::{ClaimRequest, ClaimedJob, Finish};
+use windlass_engine::transition::{Outcome, Repeat, after_attempt};
+
+use crate::oracle::{End, Scripted};
+use crate::worker::{Execution, ids, next_line};
+use crate::world::World;
+
+/// Results that a worker remembers and may send again.
+const SENT_MAX: usize = 30;
+
+impl World {
+    /// Several ends in one transaction, mostly with the next claim.
+    pub fn finish(&mut self, index: usize) {
+        let mut ends = Vec::new();
+        for _end in 0..self.chance.usize(0..5) {
+            ends.extend(self.end_one(index));
+        }
+        let request = if self.chance.bool() { Some(self.request(index)) } else { None };
+        self.send(index, ends, request);
+    }
+
+    /// Executes and ends all that it holds, and claims the next.
+    pub fn work_off(&mut self, index: usize) {
+        self.compare_what_runs(index);
+        let count = self.workers[index].held.len();
+        let ends = (0..count).filter_map(|_end| self.end_one(index)).collect();
+        let request = self.request(index);
+        self.send(index, ends, Some(request));
+    }
+
+    /// Takes an execution from those that are held, and decides its end.
+    fn end_one(&mut self, index: usize) -> Option<(Execution, End)> {
+        let held = self.workers[index].held.len();
+        if held == 0 {
+            return None;
+        }
+        let place = self.chance.usize(0..held);
+        let mut execution = self.workers[index].held.swap_remove(place);
+        let is_given_back = !execution.has_begun && self.one_in(4);
+        if !is_given_back {
+            self.begin_execution(&mut execution);
+        }
+        let outcome = if is_given_back {
+            Outcome::Unstarted
+        } else if self.one_in(30) {
+            Outcome::Interrupted { error: "its worker stops".to_owned() }
+        } else if self.oracle.jobs[&execution.job.id].is_stopping && self.chance.bool() {
+            Outcome::Cancelled { error: "it was asked to stop".to_owned() }
+        } else {
+            self.scripted_outcome(&execution.job)
+        };
+        let worker_id = self.workers[index].id;
+        let lines = if execution.has_begun { vec![next_line(&mut execution, worker_id)] } else { Vec::new() };
+        let (job_id, attempt) = (execution.job.id, execution.job.facts.attempt);
+        Some((execution, End { job_id, attempt, worker_id, outcome, lines }))
+    }
+
+    pub fn scripted_outcome(&self, job: &ClaimedJob) -> Outcome {
+        let known = &self.oracle.jobs[&job.id];
+        let error = || "no luck".to_owned();
+        match known.rules.script.result(known.life, job.facts.failures) {
+            Scripted::Success => Outcome::Successful { output: Some(output(job)) },
+            Scripted::Failure => Outcome::Failed { error: error(), repeat: Repeat::Allowed },
+            Scripted::FinalFailure => Outcome::Failed { error: error(), repeat: Repeat::Pointless },
+            Scripted::Timeout => Outcome::TimedOut { error: error() },
+        }
+    }
+
+    fn send(&mut self, index: usize, ends: Vec<(Execution, End)>, request: Option<ClaimRequest>) {
+        let worker_id = self.workers[index].id;
+        let said: Vec<End> = ends.iter().map(|(_execution, end)| end.clone()).collect();
+        let finishes: Vec<Finish> =
+            ends.iter().map(|(execution, end)| self.finish_of(&execution.job, end)).collect();
+        let (asked, mut claims) = (request.clone(), None);
+        let what = format!("worker {worker_id} ends {:?}, asks for {:?}", short(&said), request);
+        let answer = self.call(
+            what,
+            |store| {
+                let (finished, claimed) = store.finish_and_claim(finishes, request)?;
+                Ok((finished.conflicts, ids(claims.insert(claimed))))
+            },
+            |oracle, now_ms| {
+                let conflicts = oracle.finish(&said, now_ms);
+                let nothing = Some(Vec::new());
+                Ok((conflicts, asked.map_or(nothing, |request| oracle.claim(&request, now_ms))))
+            },
+        );
+        for (execution, end) in ends {
+            self.workers[index].sent.push((execution.job.clone(), end));
+            if answer.is_none() {
+                // It does not know, and sends the result once more.
+                self.workers[index].held.push(execution);
+            }
+        }
+        let surplus = self.workers[index].sent.len().saturating_sub(SENT_MAX);
+        self.workers[index].sent.drain(..surplus);
+        self.take(index, claims);
+    }
+
+    fn finish_of(&self, job: &ClaimedJob, end: &End) -> Finish {
+        let transition =
+            after_attempt(&job.facts, end.outcome.clone(), self.clock.now_ms(), self.store.random().share());
+        Finish {
+            job_id: end.job_id,
+            run_id: job.run_id,
+            attempt: end.attempt,
+            worker_id: end.worker_id,
+            transition,
+            logs: end.lines.clone(),
+        }
+    }
+
+    /// A result comes once more, because its answer was lost long ago: mostly of a job that runs again by now. Nobody
+    /// gives back what it has claimed anew.
+    pub fn send_again(&mut self, index: usize) {
+        let sent = &self.workers[index].sent;
+        let runs_again = |(_job, end): &&(ClaimedJob, End)| {
+            let job = &self.oracle.jobs[&end.job_id];
+            job.status == JobStatus::Running && (job.owner, job.attempt) != (Some(end.worker_id), end.attempt)
+        };
+        let running: Vec<_> = sent.iter().filter(runs_again).cloned().collect();
+        let chosen =
+            if running.is_empty() { self.chance.choice(sent).cloned() } else { self.chance.choice(running) };
+        let Some((job, end)) = chosen else { return };
+        if self.oracle.claimed_by(end.worker_id).contains(&(end.job_id, end.attempt)) {
+            return;
+        }
+        let finish = self.finish_of(&job, &end);
+        self.call(
+            format!("worker {} sends once more {:?}", end.worker_id, short(std::slice::from_ref(&end))),
+            |store| Ok(store.finish_and_claim(vec![finish], None)?.0.conflicts),
+            |oracle, now_ms| Ok(oracle.finish(&[end], now_ms)),
+        );
+    }
+
+    /// Gives back what it owns by the tables and does not know of: the answer to its claim was lost.
+    pub fn compare_what_runs(&mut self, index: usize) {
+        let id = self.workers[index].id;
+        let mut found = Vec::new();
+        self.call(
+            format!("worker {id} compares what runs"),
+            |store| {
+                found = store.claimed_by(id)?;
+                Ok(found
+                    .iter()
+                    .map(|(job_id, _run, facts)| (*job_id, facts.attempt))
+                    .collect::<BTreeSet<_>>())
+            },
+            |oracle, _now_ms| Ok(oracle.claimed_by(id)),
+        );
+        let is_known = |job_id: i64, attempt: i64| {
+            let is_same = |held: &Execution| (held.job.id, held.job.facts.attempt) == (job_id, attempt);
+            self.workers[index].held.iter().any(is_same)
+        };
+        let unknown: Vec<_> =
+            found.into_iter().filter(|(id, _run, facts)| !is_known(*id, facts.attempt)).collect();
+        let mut ends = Vec::new();
+        for (job_id, run_id, facts) in unknown {
+            let attempt = facts.attempt;
+            let job = ClaimedJob {
+                id: job_id,
+                origin: String::new(),
+                run_id,
+                name: None,
+                kind: String::new(),
+                payload: String::new(),
+                timeout_ms: None,
+                started_run: None,
+                has_overtaken: false,
+                facts,
+            };
+            let end = End { job_id, attempt, worker_id: id, outcome: Outcome::Unstarted, lines: Vec::new() };
+            ends.push((Execution { job, has_begun: false, lines: 0 }, end));
+        }
+        if !ends.is_empty() {
+            self.send(index, ends, None);
+        }
+    }
+}
+
+/// What an attempt hands on: no other run, job or attempt has the same.
+pub fn output(job: &ClaimedJob) -> String {
+    format!("\"{} of attempt {}\"", job.label(), job.facts.attempt)
+}
+
+fn short(ends: &[End]) -> Vec<(i64, i64, &Outcome)> {
+    ends.iter().map(|end| (end.job_id, end.attempt, &end.outcome)).collect()
+}

@@ -1,0 +1,190 @@
+//! What time does: each step is one call of the store.
+
+use std::collections::BTreeSet;
+
+use windlass_engine::store::{NewRegistration, OccurrenceStatus, Scope};
+use windlass_workflow::Workflow;
+use windlass_workflow::model::{Catchup, Overlap, Rule, Schedule};
+
+use crate::oracle::{Run, ScheduleRules};
+use crate::world::World;
+
+/// How often the schedules fire.
+const EVERY_MS: i64 = 4_000;
+/// More occurrences than a simulation has.
+const ALL: i64 = 100_000;
+/// Turns until everything has ended, at most.
+const LAST_TURNS: usize = 2_000;
+/// Workers that execute what is left: one that can execute everything, and others.
+const LAST_WORKERS: usize = 3;
+/// Longer than any pause before a retry and any interval of a rate.
+const LONG_MS: i64 = 20_000;
+
+impl World {
+    pub fn scheduler_step(&mut self) {
+        match self.chance.u8(0..16) {
+            0..4 => self.promote_due(),
+            4..6 => self.settle_reports(),
+            6..8 => self.admit_waiting(),
+            8 => self.reconcile(),
+            9..12 => self.look_at_workers(),
+            12..14 => self.rescue(),
+            _ => self.fire_one(),
+        }
+    }
+
+    pub fn promote_due(&mut self) {
+        self.call(
+            "the scheduler promotes what is due",
+            |store| store.promote_due().map(|due| (due.promoted, due.expired)),
+            |oracle, now_ms| Ok(oracle.promote_due(now_ms)),
+        );
+    }
+
+    pub fn settle_reports(&mut self) {
+        self.call(
+            "the scheduler does what follows from reports",
+            |store| store.settle_reports(),
+            |oracle, now_ms| Ok(oracle.settle_reports(now_ms)),
+        );
+    }
+
+    /// Its keys have a transaction each: no answer is lost here.
+    pub fn admit_waiting(&mut self) {
+        self.trail.note("the scheduler admits what waits for keys".to_owned());
+        assert_eq!(self.store.admit_waiting("").unwrap(), "", "all keys have had their turn");
+        self.oracle.admit_waiting();
+    }
+
+    /// Nothing in Windlass leaves a run behind that has to be counted anew.
+    fn reconcile(&mut self) {
+        assert_eq!(self.store.reconcile_step(0).unwrap().repaired, 0);
+    }
+
+    /// One workflow with a schedule of each sort: beside each other, one at a time, one after the other.
+    pub fn register_schedules(&mut self) {
+        let schedules = [Overlap::Allow, Overlap::Skip, Overlap::QueueAll].map(|overlap| Schedule {
+            name: format!("{overlap:?}"),
+            rule: Rule::EveryMs(EVERY_MS),
+            timezone: "UTC".to_owned(),
+            overlap,
+            catchup: Catchup::All,
+            catchup_window_ms: None,
+            catchup_max: ALL,
+            start_ms: None,
+            end_ms: None,
+            jitter_ms: 0,
+            params: Default::default(),
+        });
+        let graph = Workflow::graph("fired", vec![vec![], vec![0]]);
+        let workflow = Workflow { schedules: schedules.into(), ..graph };
+        self.store.apply(NewRegistration { workflow: workflow.clone(), file: None, dir: None }).unwrap();
+        self.fired_workflow = Some(workflow);
+        for schedule in self.store.schedules().unwrap() {
+            let made_at_ms = schedule.created_at;
+            let rules = ScheduleRules { definition: schedule.definition, every_ms: EVERY_MS, made_at_ms };
+            self.oracle.schedules.insert(schedule.id, rules);
+        }
+    }
+
+    fn fire_one(&mut self) {
+        let due = self.store.schedules_to_fire(10, &[]).unwrap();
+        if let Some(schedule_id) = self.chance.choice(due) {
+            self.fire(schedule_id);
+        }
+    }
+
+    /// Fires a schedule. Its runs are found in the tables: an answer that was lost tells of none.
+    fn fire(&mut self, schedule_id: i64) {
+        let (workflow, seed) = (self.fired_workflow.clone().expect("it is registered"), self.chance.u64(..));
+        let rows = self.rows();
+        let mut again = false;
+        self.call(
+            format!("the scheduler fires schedule {schedule_id}"),
+            |store| {
+                let fired = store.fire(schedule_id)?;
+                again = fired.again;
+                Ok(fired.started.into_iter().map(|(_run, at_ms)| at_ms).collect::<Vec<_>>())
+            },
+            |oracle, now_ms| {
+                let known: BTreeSet<i64> = oracle.runs.keys().copied().collect();
+                let mut started = Vec::new();
+                for (id, scheduled_for) in rows.runs_of_schedule(schedule_id) {
+                    if known.contains(&id) {
+                        continue;
+                    }
+                    let run = Run {
+                        timeout_ms: workflow.timeout_ms,
+                        occasion: Some((schedule_id, scheduled_for)),
+                        ..Run::new(id)
+                    };
+                    oracle.submit(run, &workflow, &rows.jobs_of(id), seed ^ id.unsigned_abs(), now_ms);
+                    started.push(scheduled_for);
+                }
+                Ok(started)
+            },
+        );
+    }
+
+    /// Each occurrence has a run, or is known to get none: exactly one of them.
+    pub fn check_schedules(&mut self) {
+        for (schedule_id, rules) in &self.oracle.schedules {
+            let mut decided = self.oracle.fired(*schedule_id);
+            for status in [OccurrenceStatus::Waiting, OccurrenceStatus::Skipped] {
+                let without_run = self.store.occurrences(*schedule_id, status, ALL).unwrap();
+                decided.extend(without_run.iter().map(|occurrence| occurrence.scheduled_for));
+            }
+            decided.sort_unstable();
+            let expected: Vec<i64> = rules.occurrences(self.ended_at_ms).into_iter().collect();
+            assert_eq!(decided, expected, "the occurrences of schedule {schedule_id}, each once");
+        }
+    }
+
+    /// No occurrence from now on. What is due by now is still decided.
+    fn end_schedules(&mut self) {
+        let now_ms = self.clock.now_ms();
+        let mut workflow = self.fired_workflow.clone().expect("it is registered");
+        workflow.schedules.iter_mut().for_each(|schedule| schedule.end_ms = Some(now_ms + 1));
+        self.store.apply(NewRegistration { workflow, file: None, dir: None }).unwrap();
+        self.ended_at_ms = now_ms;
+    }
+
+    /// Everybody leaves, and healthy workers execute what is left.
+    pub fn wind_up(&mut self) {
+        self.workers.clear();
+        self.outside.clear();
+        self.end_schedules();
+        self.resume_all();
+        for _turn in 0..LAST_TURNS {
+            self.last_turn();
+            let is_over = self.oracle.jobs.values().all(|job| job.is_over);
+            if is_over && self.store.schedules_to_fire(10, &[]).unwrap().is_empty() {
+                return;
+            }
+            self.clock.advance_ms(LONG_MS);
+        }
+        panic!("after {LAST_TURNS} turns not everything has ended");
+    }
+
+    fn last_turn(&mut self) {
+        while self.workers.len() < LAST_WORKERS {
+            self.register_worker();
+        }
+        let first = &mut self.workers[0];
+        first.scope = Scope::Everything;
+        (first.abilities.capabilities, first.abilities.version) = (vec!["gpu".to_owned()], 1);
+        let is_there = |id: &i64| self.workers.iter().any(|worker| worker.id == *id);
+        let gone = self.oracle.workers.iter().filter(|(id, _worker)| !is_there(id));
+        let dead = gone.map(|(id, worker)| (*id, worker.heartbeats)).collect();
+        self.rescue_these(dead);
+        self.settle_reports();
+        self.admit_waiting();
+        self.promote_due();
+        self.fire_one();
+        for index in 0..LAST_WORKERS {
+            self.work_off(index);
+            self.oracle.compare(&self.store);
+        }
+        self.oracle.check_overlaps();
+    }
+}

@@ -1,0 +1,240 @@
+//! Simulated workers: each step is one call of the store. A worker may stall past its lease, be fenced, come back
+//! and go on with what it believes to own.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use windlass_engine::WorkerStatus;
+use windlass_engine::store::{
+    Abilities, ClaimRequest, ClaimedJob, Claims, LogLine, LogStream, NewWorker, Scope,
+};
+
+use crate::oracle::End;
+use crate::rules::{FIFO, PLAIN};
+use crate::support;
+use crate::world::World;
+
+/// Workers that are there at a time, the stalled and the fenced among them.
+const WORKERS_MAX: usize = 6;
+
+pub struct SimulatedWorker {
+    pub id: i64,
+    pub abilities: Abilities,
+    pub scope: Scope,
+    /// What it believes to own.
+    pub held: Vec<Execution>,
+    /// Results that it sent.
+    pub sent: Vec<(ClaimedJob, End)>,
+    /// Its process does not go on.
+    pub is_stalled: bool,
+}
+
+pub struct Execution {
+    pub job: ClaimedJob,
+    pub has_begun: bool,
+    pub lines: i64,
+}
+
+impl World {
+    pub fn worker_step(&mut self) {
+        if self.workers.is_empty() || (self.workers.len() < WORKERS_MAX && self.one_in(15)) {
+            return self.register_worker();
+        }
+        let index = self.chance.usize(0..self.workers.len());
+        if self.workers[index].is_stalled {
+            self.workers[index].is_stalled = !self.one_in(6);
+            return;
+        }
+        match self.chance.u8(0..100) {
+            0..26 => self.claim(index),
+            26..44 => self.begin(index),
+            44..74 => self.finish(index),
+            74..79 => self.send_again(index),
+            79..85 => self.heartbeat(index),
+            85..88 => self.append_lines(index),
+            88..91 => self.compare_what_runs(index),
+            91..94 => self.read_cancel_requests(index),
+            94..97 => self.workers[index].is_stalled = true,
+            97 => self.stop_in_order(index),
+            98 => self.drain(index),
+            _ => {
+                let dead = self.workers.swap_remove(index);
+                self.trail.note(format!("worker {} dies", dead.id));
+            }
+        }
+    }
+
+    pub fn register_worker(&mut self) {
+        let all = ["noop", "shell"].map(str::to_owned).to_vec();
+        let mut abilities = Abilities { kinds: all, capabilities: vec!["gpu".to_owned()], version: 1 };
+        match self.chance.u8(0..4) {
+            0 => abilities.capabilities.clear(),
+            1 => abilities.version = 0,
+            _ => {}
+        }
+        let scope = match self.chance.u8(0..6) {
+            0 => Scope::Queues(vec![PLAIN.to_owned(), FIFO.to_owned()]),
+            1 => Scope::Runs(self.oracle.runs.keys().copied().filter(|run_id| run_id % 2 == 0).collect()),
+            _ => Scope::Everything,
+        };
+        let new = NewWorker { abilities: abilities.clone(), scope: scope.clone(), ..support::new_worker() };
+        let id = self.store.register_worker(new).unwrap();
+        self.trail.note(format!("worker {id} registers"));
+        self.oracle.register(id);
+        let (held, sent) = (Vec::new(), Vec::new());
+        self.workers.push(SimulatedWorker { id, abilities, scope, held, sent, is_stalled: false });
+    }
+
+    /// Mostly for what it registered for; the runs that somebody waits for may change.
+    pub fn request(&mut self, index: usize) -> ClaimRequest {
+        let limit = self.chance.usize(0..6);
+        let idle = self.chance.usize(0..=limit);
+        let some_runs = self.one_in(6).then(|| {
+            let run_ids = self.oracle.runs.keys().copied();
+            Scope::Runs(run_ids.filter(|_run_id| self.chance.bool()).collect())
+        });
+        let SimulatedWorker { id, abilities, scope, .. } = &self.workers[index];
+        let scope = some_runs.unwrap_or_else(|| scope.clone());
+        ClaimRequest { worker_id: *id, scope, abilities: abilities.clone(), limit, idle }
+    }
+
+    pub fn claim(&mut self, index: usize) {
+        let request = self.request(index);
+        let asked = request.clone();
+        let mut claims = None;
+        self.call(
+            format!("worker {} claims {} jobs", request.worker_id, request.limit),
+            |store| Ok(ids(claims.insert(store.claim(request)?))),
+            |oracle, now_ms| Ok(oracle.claim(&asked, now_ms)),
+        );
+        self.take(index, claims);
+    }
+
+    /// What was claimed is executed; a worker that hears of its fence stops, or is told too late.
+    pub fn take(&mut self, index: usize, claims: Option<Claims>) {
+        match claims {
+            None => {}
+            Some(Claims::Fenced) => self.hear_of_fence(index),
+            Some(Claims::Jobs(jobs)) => {
+                for job in jobs {
+                    self.check_claim(&job);
+                    // It gave the attempt back, did not hear the answer, and has it again.
+                    self.workers[index].held.retain(|held| held.job.id != job.id);
+                    self.workers[index].held.push(Execution { job, has_begun: false, lines: 0 });
+                }
+            }
+        }
+    }
+
+    fn check_claim(&self, job: &ClaimedJob) {
+        let known = &self.oracle.jobs[&job.id];
+        let facts = &job.facts;
+        assert_eq!((job.run_id, &job.kind), (known.run_id, &known.rules.kind), "{job:?}");
+        assert_eq!(job.name.as_deref().unwrap_or_default(), known.rules.name, "{job:?}");
+        let expected = (known.attempt, known.failures, known.interruptions, known.rules.max_attempts);
+        let found = (facts.attempt, facts.failures, facts.interruptions, facts.max_attempts);
+        assert_eq!(found, expected, "(attempt, failures, interruptions, max_attempts) of {job:?}");
+    }
+
+    fn hear_of_fence(&mut self, index: usize) {
+        if self.chance.bool() {
+            let fenced = self.workers.swap_remove(index);
+            self.trail.note(format!("worker {} hears of its fence and ends", fenced.id));
+        }
+    }
+
+    /// An execution begins: it reads what its parents handed on.
+    pub fn begin(&mut self, index: usize) {
+        let held = &mut self.workers[index].held;
+        let Some(place) = held.iter().position(|held| !held.has_begun) else { return };
+        let mut execution = held.remove(place);
+        self.begin_execution(&mut execution);
+        self.workers[index].held.push(execution);
+    }
+
+    pub fn begin_execution(&self, execution: &mut Execution) {
+        execution.has_begun = true;
+        let (id, run_id) = (execution.job.id, execution.job.run_id);
+        if let Some(run_id) = run_id {
+            let parents = &self.oracle.jobs[&id].parents;
+            let names: Vec<String> =
+                parents.iter().map(|parent| self.oracle.jobs[parent].rules.name.clone()).collect();
+            let outputs: BTreeMap<_, _> = self.store.outputs(run_id, &names).unwrap().into_iter().collect();
+            assert_eq!(outputs, self.oracle.outputs(run_id, &names), "what job {id} reads of its parents");
+        }
+    }
+
+    pub fn heartbeat(&mut self, index: usize) {
+        let id = self.workers[index].id;
+        let renewed = self.call(
+            format!("worker {id} renews its lease"),
+            |store| store.heartbeat(id),
+            |oracle, _now_ms| Ok(oracle.heartbeat(id)),
+        );
+        if renewed == Some(Ok(false)) {
+            self.hear_of_fence(index);
+        }
+    }
+
+    /// Output while the attempt goes on. Nothing guards it: lines of a former owner stay with its own attempt.
+    fn append_lines(&mut self, index: usize) {
+        let id = self.workers[index].id;
+        let Some(execution) = self.workers[index].held.iter_mut().find(|held| held.has_begun) else { return };
+        let lines = Arc::new(vec![next_line(execution, id)]);
+        // Who hears no answer sends the same lines again, and some do so without need.
+        for _try in 0..if self.chance.bool() { 1 } else { 2 } {
+            self.call(
+                format!("worker {id} writes output of {}", execution_label(&lines)),
+                |store| store.append_logs(Arc::clone(&lines)),
+                |oracle, _now_ms| {
+                    oracle.append(&lines);
+                    Ok(())
+                },
+            );
+        }
+    }
+
+    fn read_cancel_requests(&mut self, index: usize) {
+        let id = self.workers[index].id;
+        let found: BTreeSet<i64> =
+            self.store.cancel_requests(id).unwrap().into_iter().map(|(job_id, _urgency)| job_id).collect();
+        assert_eq!(found, self.oracle.cancel_requests(id), "jobs of worker {id} that were asked to stop");
+    }
+
+    fn drain(&mut self, index: usize) {
+        let id = self.workers[index].id;
+        self.call(
+            format!("worker {id} claims nothing more"),
+            |store| store.set_worker_status(id, WorkerStatus::Draining),
+            |oracle, _now_ms| Ok(oracle.is_alive(id)),
+        );
+    }
+
+    /// It leaves; what it holds is left to the others.
+    fn stop_in_order(&mut self, index: usize) {
+        let id = self.workers[index].id;
+        self.call(
+            format!("worker {id} stops"),
+            |store| store.set_worker_status(id, WorkerStatus::Stopped),
+            |oracle, _now_ms| Ok(oracle.stop_worker(id)),
+        );
+    }
+}
+
+pub fn next_line(execution: &mut Execution, worker_id: i64) -> LogLine {
+    execution.lines += 1;
+    let (job_id, attempt, line) = (execution.job.id, execution.job.facts.attempt, execution.lines);
+    let text = format!("line {line} of job {job_id}, attempt {attempt}, by worker {worker_id}");
+    LogLine { job_id, attempt, line, at: 0, stream: LogStream::Stdout, text }
+}
+
+fn execution_label(lines: &[LogLine]) -> String {
+    lines.first().map(|line| format!("job {}, attempt {}", line.job_id, line.attempt)).unwrap_or_default()
+}
+
+pub fn ids(claims: &Claims) -> Option<Vec<i64>> {
+    match claims {
+        Claims::Jobs(jobs) => Some(jobs.iter().map(|job| job.id).collect()),
+        Claims::Fenced => None,
+    }
+}
