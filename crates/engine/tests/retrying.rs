@@ -25,7 +25,7 @@ fn wrecked(bench: &Bench, workflow: Workflow) -> i64 {
     bench.clock.advance_ms(1_000_000);
     // Those whose pause is over, and the run's time with it.
     bench.store.promote_due().unwrap();
-    bench.raw().execute("UPDATE jobs SET cancel_at_once = 1, output = '1' WHERE status <> 'SUCCESSFUL'");
+    bench.raw().execute("UPDATE jobs SET cancel_requested_at = 7, cancel_at_once = 1, output = '1'");
     for job in bench.claim(worker, 100) {
         bench.finish(worker, &job, Outcome::Cancelled { error: "stopped".to_owned() });
     }

@@ -221,12 +221,12 @@ pub(crate) fn rescue_around_a_spoilt_row() -> Verb {
     Verb { leaves: Leaves::ASpoiltRow, ..verb }
 }
 
-/// Ends what the first worker executes, 200 jobs at most, and claims.
+/// Ends what the first worker executes of the first 200 jobs, and claims.
 fn end_and_claim(store: &Store, limit: usize) -> Result<()> {
     let worker_id = 1;
     let mut running = store.claimed_by(worker_id)?;
-    running.sort_unstable_by_key(|(job_id, _run_id, _facts)| *job_id);
-    running.truncate(200);
+    // Not what it claims with this: it may have to ask again.
+    running.retain(|(job_id, _run_id, _facts)| *job_id <= 200);
     let job = |(id, run_id, facts)| ClaimedJob {
         id,
         origin: String::new(),
