@@ -237,8 +237,20 @@ fn one_unfinished_job_a_unique_key() {
     let bench = Bench::new();
     let worker = bench.worker();
     let keyed = || NewJob { unique_key: Some("only".to_owned()), ..noop() };
-    bench.enqueue(keyed());
-    assert!(bench.store.enqueue(vec![keyed()]).is_err());
+    let id = bench.enqueue(keyed());
+    let is_refused_while = |status| {
+        assert_eq!(bench.store.job(id).unwrap().status, status);
+        let refused = bench.store.enqueue(vec![noop(), keyed()]).unwrap_err();
+        assert!(refused.is_conflict(), "{status}: {refused}");
+        assert_eq!(bench.store.active_jobs().unwrap(), 1, "{status}: all or none");
+    };
+    is_refused_while(JobStatus::Pending);
+    let job = bench.claim(worker, 1).remove(0);
+    is_refused_while(JobStatus::Running);
+    bench.finish(worker, &job, failure());
+    is_refused_while(JobStatus::Scheduled);
+    bench.clock.advance_ms(600_000);
+    bench.store.promote_due().unwrap();
     let job = bench.claim(worker, 1).remove(0);
     bench.finish(worker, &job, success());
     bench.enqueue(keyed());

@@ -5,13 +5,13 @@
 #[allow(dead_code, unreachable_pub)]
 mod proxy;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use proxy::{Break, Proxy};
 use windlass_engine::db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
-use windlass_engine::db::{Database, OpenMode, Recovery};
+use windlass_engine::db::{Connection, Database, Durability, OpenMode, Recovery, one};
 use windlass_engine::signal::Hints;
 use windlass_engine::store::{JobFilter, NewJob, Store};
 use windlass_engine::{Clock, Error, Random, Unavailable};
@@ -264,6 +264,31 @@ fn a_character_that_the_server_cannot_keep_is_replaced() {
     let job = store.job(id).unwrap();
     assert_eq!((job.kind.as_str(), job.queue.as_str()), ("a\u{fffd}b", "q\u{fffd}"));
     assert_eq!(job.payload, r#"{"escaped": "\u0000", "literal": "\\u0000"}"#, "text that says so is kept");
+}
+
+#[test]
+fn durability_is_what_was_asked_for() {
+    let server = PrivateServer::new(&[("synchronous_commit", "off")]);
+    let schema = Schema::new();
+    let (own, hasty) = (schema.url(), server.url());
+    let synchronous = |url: &str, options: &PostgresOptions| {
+        let database = PostgresDatabase::open(&address(url), options).unwrap();
+        let found = Arc::new(Mutex::new(String::new()));
+        let slot = Arc::clone(&found);
+        let operation = Box::new(move |connection: &mut dyn Connection| {
+            let sql = "SELECT current_setting('synchronous_commit')";
+            *slot.lock().unwrap() = one(connection, sql, &[], |row| row.text(0))?;
+            Ok(())
+        });
+        database.write("read a setting", operation).unwrap();
+        found.lock().unwrap().clone()
+    };
+    let asked_for = |durability| PostgresOptions { durability, ..PostgresOptions::default() };
+    for url in [&own, &hasty] {
+        assert_eq!(synchronous(url, &PostgresOptions::default()), "on", "what nobody asked for is full");
+        assert_eq!(synchronous(url, &asked_for(Durability::Full)), "on");
+        assert_eq!(synchronous(url, &asked_for(Durability::Normal)), "off");
+    }
 }
 
 #[test]

@@ -3,9 +3,13 @@
 
 mod support;
 
-use support::{Bench, failure, graph, noop, success};
+use std::sync::Arc;
+
+use support::faulty::{Call, Faulty};
+use support::{Bench, failure, graph, noop, open, success};
 use windlass_engine::store::{LogLine, LogStream, NewJob, Prune, Pruned, Selection};
-use windlass_engine::{Error, JobStatus, RunStatus, WorkerStatus};
+use windlass_engine::{Error, JobStatus, Random, RunStatus, Store, WorkerStatus};
+use windlass_workflow::model::{Concurrency, OnFull};
 
 /// Everything that waits fails for good.
 fn fail_all(bench: &Bench) {
@@ -112,7 +116,7 @@ fn of_each_workflow_the_newest_runs_are_kept() {
 }
 
 #[test]
-fn a_run_that_lives_again_since_it_was_found_is_left_alone() {
+fn a_run_that_lives_again_is_left_alone() {
     let bench = Bench::new();
     let run_id = bench.submit(graph(vec![vec![]]));
     fail_all(&bench);
@@ -120,6 +124,78 @@ fn a_run_that_lives_again_since_it_was_found_is_left_alone() {
     let all = Prune { before_ms: Some(i64::MAX), keep_runs: Some(0) };
     assert_eq!(bench.store.prune_step(all).unwrap(), Pruned::default());
     assert_eq!(bench.store.run(run_id).unwrap().status, RunStatus::Pending);
+}
+
+/// A store to which something else happens between the search of what is old and the transaction that deletes it.
+fn store_interrupted_by(bench: &Bench, act: impl Fn() + Send + Sync + 'static) -> Store {
+    let before = move |call| {
+        if call == Call::Write("prune") {
+            act();
+        }
+        Ok(())
+    };
+    let database = Faulty::new(open(&bench.database, &bench.clock), Arc::new(before));
+    Store::new(database, bench.clock.clone(), Random::from_seed(1))
+}
+
+#[test]
+fn a_run_that_is_retried_after_it_was_found_is_left_alone() {
+    for (what, is_over_again) in [("it lives again", false), ("it lived again, and failed once more", true)] {
+        let bench = Arc::new(Bench::new());
+        let run_id = bench.submit(graph(vec![vec![], vec![0]]));
+        fail_all(&bench);
+        bench.clock.advance_ms(1_000);
+        let old = support::older_than(bench.clock.now_ms());
+        let other = Arc::clone(&bench);
+        let interrupted = store_interrupted_by(&bench, move || {
+            other.store.retry_run(run_id, Selection::Failed).unwrap();
+            if is_over_again {
+                fail_all(&other);
+            }
+        });
+        for prune in [old, Prune { before_ms: None, keep_runs: Some(0) }] {
+            if bench.store.run(run_id).unwrap().finished_at.is_none() {
+                fail_all(&bench);
+            }
+            assert_eq!(interrupted.prune_step(prune).unwrap(), Pruned::default(), "{what}: {prune:?}");
+            assert_eq!(bench.store.jobs_of_run(run_id).unwrap().len(), 2, "{what}: {prune:?}");
+            bench.assert_sound();
+            bench.clock.advance_ms(1_000);
+        }
+    }
+}
+
+#[test]
+fn a_job_that_stands_alone_is_old_only_when_it_is_over() {
+    let bench = Bench::new();
+    let worker = bench.worker();
+    let key = Concurrency { key: "k".to_owned(), limit: 1, on_full: OnFull::Wait };
+    let keyed = || NewJob { concurrency: Some(key.clone()), kind: "other".to_owned(), ..noop() };
+    let later = NewJob { execute_after: Some(bench.clock.now_ms() + 1), ..noop() };
+    bench.store.enqueue(vec![noop(), noop(), noop(), keyed(), keyed(), later]).unwrap();
+    assert_eq!(bench.claim(worker, 3).len(), 3);
+    // What was reported has no end yet: it may be tried again.
+    bench.raw().execute("UPDATE jobs SET status = 'FAILED' WHERE id = 2");
+    bench.raw().execute("UPDATE jobs SET status = 'SUCCESSFUL' WHERE id = 3");
+    let states = || bench.raw().rows("SELECT status FROM jobs ORDER BY id", |row| row.get::<_, String>(0));
+    let before = states();
+    assert_eq!(before, ["RUNNING", "FAILED", "SUCCESSFUL", "PENDING", "WAITING", "SCHEDULED"]);
+    bench.clock.advance_ms(1_000_000_000);
+    let all = Prune { before_ms: Some(i64::MAX), keep_runs: Some(0) };
+    assert_eq!(bench.store.prune_step(all).unwrap(), Pruned::default());
+    assert_eq!(states(), before);
+}
+
+#[test]
+fn what_was_over_at_the_instant_itself_stays() {
+    let bench = Bench::new();
+    bench.submit(graph(vec![vec![]]));
+    bench.enqueue(noop());
+    fail_all(&bench);
+    let instant = bench.clock.now_ms();
+    assert_eq!(bench.store.prune_step(support::older_than(instant)).unwrap(), Pruned::default());
+    let next = bench.store.prune_step(support::older_than(instant + 1)).unwrap();
+    assert_eq!(next, Pruned { jobs: 2, runs: 1, ..Pruned::default() });
 }
 
 #[test]

@@ -56,6 +56,37 @@ fn what_can_never_run_is_skipped_and_the_run_fails() {
 }
 
 #[test]
+fn a_run_ends_as_its_jobs_did() {
+    use RunStatus::{Failed, Successful};
+    let cases = [("SUCCESSFUL", false, Successful), ("FAILED", false, Failed), ("FAILED", true, Successful)];
+    for (status, allow_failure, expected) in cases.into_iter().chain([("CANCELLED", true, Failed)]) {
+        let bench = Bench::new();
+        let mut workflow = graph(vec![vec![], vec![]]);
+        workflow.jobs[0].allow_failure = allow_failure;
+        let run_id = bench.submit(workflow);
+        let ids: Vec<i64> = bench.store.jobs_of_run(run_id).unwrap().iter().map(|job| job.id).collect();
+        end(&bench, ids[0], status);
+        end(&bench, ids[1], "SUCCESSFUL");
+        assert_eq!(reconcile(&bench), 1);
+        assert_eq!(bench.store.run(run_id).unwrap().status, expected, "{status} {allow_failure}");
+    }
+}
+
+#[test]
+fn every_run_has_its_turn() {
+    let bench = Bench::new();
+    let runs: Vec<i64> = (0..40).map(|_run| bench.submit(graph(vec![vec![]]))).collect();
+    bench.clock.advance_ms(20_000);
+    let mut cursor = 0;
+    for turn in [Some(runs[19]), Some(runs[39]), None] {
+        let step = bench.store.reconcile_step(cursor).unwrap();
+        assert_eq!(step, Reconciled { repaired: 0, cursor: turn });
+        cursor = step.cursor.unwrap_or_default();
+    }
+    assert_eq!(bench.store.reconcile_step(runs[20]).unwrap().cursor, None, "fewer than a turn's worth");
+}
+
+#[test]
 fn a_sound_run_is_not_touched() {
     let bench = Bench::new();
     let run_id = bench.submit(graph(vec![vec![], vec![0]]));

@@ -156,10 +156,9 @@ fn a_file_whose_making_was_cut_short_is_opened_again() {
 
 #[test]
 fn durability_is_what_was_asked_for() {
-    let synchronous = |durability| {
+    let synchronous = |options: &SqliteOptions| {
         let folder = tempfile::tempdir().unwrap();
-        let options = SqliteOptions { durability, mode: OpenMode::Create };
-        let database = SqliteDatabase::open(&folder.path().join("windlass.db"), &options).unwrap();
+        let database = SqliteDatabase::open(&folder.path().join("windlass.db"), options).unwrap();
         let found = Arc::new(AtomicI64::new(-1));
         let slot = Arc::clone(&found);
         let operation = Box::new(move |connection: &mut dyn Connection| {
@@ -170,8 +169,10 @@ fn durability_is_what_was_asked_for() {
         database.write("read a pragma", operation, Recovery::Report).unwrap();
         found.load(Ordering::Acquire)
     };
-    assert_eq!(synchronous(Durability::Full), 2, "the WAL is flushed at each commit");
-    assert_eq!(synchronous(Durability::Normal), 1);
+    let asked_for = |durability| SqliteOptions { durability, mode: OpenMode::Create };
+    assert_eq!(synchronous(&asked_for(Durability::Full)), 2, "the WAL is flushed at each commit");
+    assert_eq!(synchronous(&asked_for(Durability::Normal)), 1);
+    assert_eq!(synchronous(&SqliteOptions::default()), 2, "and so it is when nothing is asked for");
 }
 
 #[test]

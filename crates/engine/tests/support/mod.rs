@@ -1,6 +1,8 @@
 //! What the tests of the store share: a database of their own under a clock of their own.
 #![allow(clippy::unwrap_used, dead_code, unreachable_pub, missing_docs)]
 
+pub mod contents;
+pub mod faulty;
 pub mod tapped;
 
 use std::sync::Arc;

@@ -1,0 +1,201 @@
+//! What verbs find: states of a database with enough in it for more than one transaction.
+
+use windlass_engine::WorkerStatus;
+use windlass_engine::store::{Backfill, NewJob, NewRegistration};
+use windlass_engine::{Result, Store};
+use windlass_workflow::model::{Catchup, Concurrency, OnFull, Overlap, Rule, Schedule as Definition};
+use windlass_workflow::{OnInterrupt, Workflow};
+
+use crate::support::{Bench, failure, graph, noop, success};
+
+pub(crate) const HOUR_MS: i64 = 3_600_000;
+
+/// Its jobs get one attempt.
+pub(crate) fn workflow(name: &str, needs: Vec<Vec<usize>>) -> Workflow {
+    let mut workflow = Workflow { name: name.to_owned(), ..graph(needs) };
+    for job in &mut workflow.jobs {
+        job.retry.max_attempts = 1;
+    }
+    workflow
+}
+
+pub(crate) fn keyed(key: &str, on_full: OnFull) -> NewJob {
+    NewJob { concurrency: Some(Concurrency { key: key.to_owned(), limit: 1, on_full }), ..noop() }
+}
+
+/// Occurs every hour of the first ten.
+pub(crate) fn schedule(name: &str, overlap: Overlap) -> Definition {
+    Definition {
+        name: name.to_owned(),
+        rule: Rule::EveryMs(HOUR_MS),
+        timezone: "UTC".to_owned(),
+        overlap,
+        catchup: Catchup::All,
+        catchup_window_ms: None,
+        catchup_max: 10,
+        start_ms: None,
+        end_ms: Some(10 * HOUR_MS),
+        jitter_ms: 0,
+        params: Default::default(),
+    }
+}
+
+pub(crate) fn apply(store: &Store, name: &str, jobs: usize, schedules: Vec<Definition>) -> Result<()> {
+    let workflow = Workflow { schedules, ..workflow(name, vec![vec![]; jobs]) };
+    store.apply(NewRegistration { workflow, file: Some(name.to_owned()), dir: None }).map(drop)
+}
+
+/// What a scheduler does about schedules.
+pub(crate) fn fire_all(store: &Store) -> Result<()> {
+    for _round in 0..100 {
+        let mut again = false;
+        for schedule_id in store.schedules_to_fire(100, &[])? {
+            again |= store.fire(schedule_id)?.again;
+        }
+        if !again {
+            return Ok(());
+        }
+    }
+    panic!("schedules fire without an end");
+}
+
+/// Ends everything that can be claimed.
+pub(crate) fn end_all(bench: &Bench, worker_id: i64) {
+    loop {
+        let jobs = bench.claim(worker_id, 1_000);
+        if jobs.is_empty() {
+            return;
+        }
+        let ends: Vec<_> = jobs.into_iter().map(|job| (worker_id, job, success())).collect();
+        bench.finish_all(&ends);
+    }
+}
+
+/// One schedule for each rule about overlaps, with a run each that is not over, occurrences that were missed, and a
+/// backfill.
+pub(crate) fn schedules_are_due(bench: &Bench) {
+    let overlaps = [
+        Overlap::Skip,
+        Overlap::QueueOne,
+        Overlap::QueueAll,
+        Overlap::Allow,
+        Overlap::CancelRunning,
+        Overlap::TerminateRunning,
+    ];
+    let schedules = overlaps.map(|overlap| schedule(&format!("{overlap:?}"), overlap));
+    apply(&bench.store, "report", 2, schedules.into()).unwrap();
+    bench.clock.advance_ms(HOUR_MS);
+    fire_all(&bench.store).unwrap();
+    bench.clock.advance_ms(3 * HOUR_MS);
+    let schedule_id = bench.store.schedules().unwrap()[0].id;
+    let backfill = Backfill { schedule_id, from_ms: -3 * HOUR_MS, to_ms: 0, at_once: 2 };
+    bench.store.backfill(backfill).unwrap();
+}
+
+/// A run, jobs that share a key, one whose time has not come, and a worker, which is returned.
+pub(crate) fn work_waits(bench: &Bench) -> i64 {
+    let worker = bench.worker();
+    let mut graph = workflow("work", vec![vec![], vec![], vec![0], vec![0, 1], vec![2, 3]]);
+    graph.jobs[1].priority = 1;
+    bench.submit(graph);
+    bench.store.enqueue(vec![keyed("k", OnFull::Wait), keyed("k", OnFull::Wait)]).unwrap();
+    bench.enqueue(NewJob { execute_after: Some(bench.clock.now_ms() + 10_000), ..noop() });
+    worker
+}
+
+pub(crate) fn a_run_failed(bench: &Bench) {
+    let worker = work_waits(bench);
+    for job in bench.claim(worker, 100) {
+        bench.finish(worker, &job, failure());
+    }
+    assert!(bench.store.set_worker_status(worker, WorkerStatus::Stopped).unwrap());
+}
+
+/// More than one transaction deletes.
+pub(crate) fn much_is_over(bench: &Bench) {
+    let worker = bench.worker();
+    bench.submit(workflow("large", vec![vec![]; 700]));
+    bench.submit(workflow("small", vec![vec![], vec![0]]));
+    bench.store.enqueue(vec![noop(); 3]).unwrap();
+    end_all(bench, worker);
+    assert!(bench.store.set_worker_status(worker, WorkerStatus::Stopped).unwrap());
+    bench.clock.advance_ms(1_000);
+    bench.submit(workflow("unfinished", vec![vec![], vec![0]]));
+    bench.enqueue(noop());
+}
+
+/// More than one transaction takes them back.
+pub(crate) fn many_jobs_run(bench: &Bench) {
+    apply(&bench.store, "report", 1, vec![schedule("hourly", Overlap::Allow)]).unwrap();
+    let worker = bench.worker();
+    bench.store.enqueue(vec![noop(); 1_100]).unwrap();
+    assert_eq!(bench.claim(worker, 1_000).len() + bench.claim(worker, 1_000).len(), 1_100);
+}
+
+/// The first of its jobs can't be taken back: the child has lost count of its parents.
+pub(crate) fn a_worker_has_a_spoilt_job(bench: &Bench) {
+    let worker = bench.worker();
+    let mut workflow = workflow("spoilt", vec![vec![], vec![0]]);
+    workflow.jobs[0].on_interrupt = OnInterrupt::Fail;
+    workflow.jobs[0].allow_failure = true;
+    bench.submit(workflow);
+    bench.store.enqueue(vec![noop(); 6]).unwrap();
+    assert_eq!(bench.claim(worker, 100).len(), 7);
+    bench.raw().execute("UPDATE jobs SET blocked_by = 0 WHERE name = 'j1'");
+}
+
+/// More than one transaction settles them.
+pub(crate) fn much_is_reported(bench: &Bench) {
+    let worker = work_waits(bench);
+    bench.store.enqueue(vec![noop(); 600]).unwrap();
+    assert!(bench.claim(worker, 1_000).len() > 600);
+    // Without another attempt: the pause before it is random.
+    bench.raw().execute(
+        "UPDATE jobs SET max_attempts = 1;
+         UPDATE jobs SET status = CASE WHEN id % 3 = 0 THEN 'FAILED' ELSE 'SUCCESSFUL' END
+         WHERE status = 'RUNNING'",
+    );
+}
+
+pub(crate) fn one_report_is_spoilt(bench: &Bench) {
+    a_worker_has_a_spoilt_job(bench);
+    bench.raw().execute("UPDATE jobs SET status = 'SUCCESSFUL' WHERE status = 'RUNNING'");
+}
+
+pub(crate) fn runs_have_lost_count(bench: &Bench) {
+    for name in ["one", "two", "three"] {
+        bench.submit(workflow(name, vec![vec![], vec![0], vec![]]));
+    }
+    bench.raw().execute("UPDATE jobs SET status = 'SUCCESSFUL', finished_at = 1 WHERE name = 'j0'");
+    bench.clock.advance_ms(20_000);
+}
+
+/// A slot that nobody gave on, and jobs that don't simply wait.
+pub(crate) fn keys_have_room(bench: &Bench) {
+    for (key, on_full) in [("free", OnFull::Wait), ("skip", OnFull::Skip), ("oldest", OnFull::CancelOldest)] {
+        bench.store.enqueue(vec![keyed(key, on_full); 3]).unwrap();
+    }
+    bench.raw().execute(
+        "UPDATE jobs SET status = 'CANCELLED', finished_at = 1
+         WHERE status = 'PENDING' AND concurrency_key = 'free'",
+    );
+}
+
+/// More jobs than one transaction makes claimable, and a run whose time is over.
+pub(crate) fn much_is_due(bench: &Bench) {
+    let worker = bench.worker();
+    let later = Some(bench.clock.now_ms() + 5_000);
+    let jobs = [vec![noop(); 1_500], vec![keyed("k", OnFull::Wait); 2]].concat();
+    let jobs = jobs.into_iter().map(|job| NewJob { execute_after: later, ..job });
+    bench.store.enqueue(jobs.collect()).unwrap();
+    bench.submit(Workflow { timeout_ms: Some(5_000), ..workflow("late", vec![vec![], vec![0]]) });
+    assert_eq!(bench.claim(worker, 1).len(), 1);
+    bench.clock.advance_ms(5_000);
+}
+
+/// Enough for a transaction that ends jobs beside one that claims.
+pub(crate) fn many_run_and_many_wait(bench: &Bench) {
+    let worker = bench.worker();
+    bench.store.enqueue(vec![noop(); 400]).unwrap();
+    assert_eq!(bench.claim(worker, 200).len(), 200);
+}

@@ -1,0 +1,324 @@
+//! Everything that changes the tables: what it finds, and how it is asked for. Asked again after a failure, it has to
+//! come to the same.
+
+use windlass_engine::store::{
+    Backfill, ClaimedJob, NewRun, NewWorker, Order, QueueLimits, Scope, Selection, Setting,
+};
+use windlass_engine::{Result, Store, WorkerStatus};
+use windlass_workflow::model::{OnFull, Overlap, Rule, Schedule as Definition};
+
+use crate::states::{self, HOUR_MS, apply, fire_all, keyed, schedule, workflow};
+use crate::support::{Bench, finish, new_worker, noop, older_than, request, success};
+
+/// A verb and the state that it finds.
+pub(crate) struct Verb {
+    /// Transactions that it takes at least.
+    pub(crate) commits_min: usize,
+    pub(crate) prepare: fn(&Stage),
+    pub(crate) ask: fn(&Store, &Stage) -> Result<()>,
+    pub(crate) leaves: Leaves,
+}
+
+/// What is left at any moment of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Leaves {
+    /// Tables that keep every rule, and work that other processes bring to an end.
+    WorkThatEnds,
+    /// Tables that keep every rule, and more work than a test has time for.
+    MuchWork,
+    /// A row that breaks a rule.
+    ASpoiltRow,
+}
+
+/// The database that the verb changes, and another one.
+pub(crate) struct Stage {
+    pub(crate) bench: Bench,
+    pub(crate) other: Bench,
+}
+
+impl Stage {
+    pub(crate) fn new(verb: &Verb) -> Stage {
+        let stage = Stage { bench: Bench::new(), other: Bench::new() };
+        (verb.prepare)(&stage);
+        stage
+    }
+
+    /// The first of all.
+    fn schedule_id(&self) -> i64 {
+        self.bench.store.schedules().unwrap()[0].id
+    }
+}
+
+fn verb(commits_min: usize, prepare: fn(&Stage), ask: fn(&Store, &Stage) -> Result<()>) -> Verb {
+    Verb { commits_min, prepare, ask, leaves: Leaves::WorkThatEnds }
+}
+
+pub(crate) fn submit() -> Verb {
+    verb(
+        1,
+        |_stage| (),
+        |store, _stage| {
+            let workflow = workflow("dense", (0..30).map(|job| (0..job).collect()).collect());
+            let params = Default::default();
+            store.submit(NewRun { workflow, params, dir: None, run_key: None, occasion: None }).map(drop)
+        },
+    )
+}
+
+pub(crate) fn enqueue() -> Verb {
+    verb(
+        1,
+        |_stage| (),
+        |store, _stage| {
+            store.enqueue([vec![noop(); 2_100], vec![keyed("k", OnFull::Wait); 2]].concat()).map(drop)
+        },
+    )
+}
+
+pub(crate) fn apply_with_schedules() -> Verb {
+    let prepare = |stage: &Stage| {
+        let schedules = ["changed", "removed"].map(|name| schedule(name, Overlap::QueueAll));
+        apply(&stage.bench.store, "report", 1, schedules.into()).unwrap();
+        stage.bench.clock.advance_ms(3 * HOUR_MS);
+    };
+    verb(1, prepare, |store, _stage| {
+        let rule = Rule::EveryMs(2 * HOUR_MS);
+        let changed = Definition { rule, ..schedule("changed", Overlap::QueueAll) };
+        apply(store, "report", 2, vec![changed, schedule("added", Overlap::Skip)])
+    })
+}
+
+/// What a service does with its folder when it starts, and with itself.
+pub(crate) fn start_a_service() -> Verb {
+    let prepare = |stage: &Stage| {
+        apply(&stage.bench.store, "gone", 1, vec![schedule("hourly", Overlap::Skip)]).unwrap();
+        apply(&stage.bench.store, "changed", 1, vec![schedule("hourly", Overlap::Skip)]).unwrap();
+    };
+    verb(6, prepare, |store, _stage| {
+        apply(store, "new", 1, vec![schedule("hourly", Overlap::Allow)])?;
+        apply(store, "changed", 2, vec![schedule("other", Overlap::Allow)])?;
+        apply(store, "plain", 3, vec![])?;
+        if store.registration("gone")?.is_some() {
+            store.remove_registration("gone")?;
+        }
+        // Of the same process: a test's process does not die.
+        let known = store.live_workers()?.pop().map(|worker| worker.id);
+        let worker_id = match known {
+            Some(worker_id) => worker_id,
+            None => store.register_worker(NewWorker { threads: 4, ..new_worker() })?,
+        };
+        store.claim(request(worker_id, Scope::Everything, 4)).map(drop)
+    })
+}
+
+pub(crate) fn fire() -> Verb {
+    verb(6, |stage| states::schedules_are_due(&stage.bench), |store, _stage| fire_all(store))
+}
+
+pub(crate) fn backfill() -> Verb {
+    let prepare = |stage: &Stage| {
+        let rule = Rule::EveryMs(1_000);
+        let definition = Definition { rule, end_ms: Some(0), ..schedule("often", Overlap::Skip) };
+        apply(&stage.bench.store, "report", 1, vec![definition]).unwrap();
+    };
+    let verb = verb(3, prepare, |store, stage| {
+        let schedule_id = stage.schedule_id();
+        let backfill = Backfill { schedule_id, from_ms: -2_100_000, to_ms: -1_000, at_once: 1 };
+        store.backfill(backfill).map(drop)
+    });
+    Verb { leaves: Leaves::MuchWork, ..verb }
+}
+
+pub(crate) fn pause_and_resume() -> Verb {
+    verb(
+        4,
+        |stage| states::schedules_are_due(&stage.bench),
+        |store, stage| {
+            store.pause_schedule(stage.schedule_id())?;
+            store.pause_registration("report")?;
+            store.resume_registration("report")?;
+            store.resume_schedule(stage.schedule_id()).map(drop)
+        },
+    )
+}
+
+pub(crate) fn start_out_of_turn() -> Verb {
+    verb(
+        1,
+        |stage| states::schedules_are_due(&stage.bench),
+        |store, stage| store.trigger_schedule(stage.schedule_id()).map(drop),
+    )
+}
+
+pub(crate) fn cancel_a_run() -> Verb {
+    let prepare = |stage: &Stage| {
+        let worker = states::work_waits(&stage.bench);
+        assert_eq!(stage.bench.claim(worker, 2).len(), 2);
+    };
+    verb(1, prepare, |store, _stage| store.cancel_run(1).map(drop))
+}
+
+pub(crate) fn cancel_a_job() -> Verb {
+    let prepare = |stage: &Stage| {
+        states::work_waits(&stage.bench);
+    };
+    verb(1, prepare, |store, _stage| store.cancel_job(1).map(drop))
+}
+
+pub(crate) fn retry_what_failed() -> Verb {
+    let ask = |store: &Store, _stage: &Stage| store.retry_run(1, Selection::Failed).map(drop);
+    verb(1, |stage| states::a_run_failed(&stage.bench), ask)
+}
+
+pub(crate) fn retry_from_a_job() -> Verb {
+    let ask = |store: &Store, _stage: &Stage| store.retry_run(1, Selection::From("j0".to_owned())).map(drop);
+    verb(1, |stage| states::a_run_failed(&stage.bench), ask)
+}
+
+pub(crate) fn prune() -> Verb {
+    verb(
+        3,
+        |stage| states::much_is_over(&stage.bench),
+        |store, stage| {
+            let old = older_than(stage.bench.clock.now_ms());
+            while store.prune_step(old)? != Default::default() {}
+            Ok(())
+        },
+    )
+}
+
+pub(crate) fn copy_into_what_fails() -> Verb {
+    verb(
+        1,
+        |stage| states::a_run_failed(&stage.other),
+        |target, stage| stage.other.store.copy_to(target).map(drop),
+    )
+}
+
+pub(crate) fn copy_from_what_fails() -> Verb {
+    verb(
+        0,
+        |stage| states::a_run_failed(&stage.bench),
+        |source, stage| source.copy_to(&stage.other.store).map(drop),
+    )
+}
+
+pub(crate) fn restore() -> Verb {
+    verb(3, |stage| states::many_jobs_run(&stage.bench), |store, _stage| store.settle_restored().map(drop))
+}
+
+pub(crate) fn rescue() -> Verb {
+    let prepare = |stage: &Stage| {
+        let worker = states::work_waits(&stage.bench);
+        assert_eq!(stage.bench.claim(worker, 100).len(), 3);
+    };
+    verb(1, prepare, |store, _stage| store.rescue(vec![(1, 0)]).map(drop))
+}
+
+pub(crate) fn rescue_around_a_spoilt_row() -> Verb {
+    let ask = |store: &Store, _stage: &Stage| store.rescue(vec![(1, 0)]).map(drop);
+    let verb = verb(5, |stage| states::a_worker_has_a_spoilt_job(&stage.bench), ask);
+    Verb { leaves: Leaves::ASpoiltRow, ..verb }
+}
+
+/// Ends what the first worker executes of the first 200 jobs, and claims.
+fn end_and_claim(store: &Store, limit: usize) -> Result<()> {
+    let worker_id = 1;
+    let mut running = store.claimed_by(worker_id)?;
+    // Not what it claims with this: it may have to ask again.
+    running.retain(|(job_id, _run_id, _facts)| *job_id <= 200);
+    let job = |(id, run_id, facts)| ClaimedJob {
+        id,
+        origin: String::new(),
+        run_id,
+        name: None,
+        kind: String::new(),
+        payload: String::new(),
+        timeout_ms: None,
+        started_run: None,
+        has_overtaken: false,
+        facts,
+    };
+    let finishes = running.into_iter().map(|running| finish(worker_id, &job(running), success())).collect();
+    store.finish_and_claim(finishes, Some(request(worker_id, Scope::Everything, limit))).map(drop)
+}
+
+pub(crate) fn finish_and_claim() -> Verb {
+    let prepare = |stage: &Stage| {
+        let worker = states::work_waits(&stage.bench);
+        assert_eq!(stage.bench.claim(worker, 100).len(), 3);
+    };
+    verb(2, prepare, |store, _stage| end_and_claim(store, 1))
+}
+
+pub(crate) fn finish_beside_a_claim() -> Verb {
+    let prepare = |stage: &Stage| states::many_run_and_many_wait(&stage.bench);
+    verb(2, prepare, |store, _stage| end_and_claim(store, 200))
+}
+
+pub(crate) fn settle_reports() -> Verb {
+    verb(
+        2,
+        |stage| states::much_is_reported(&stage.bench),
+        |store, _stage| {
+            while store.settle_reports()? > 0 {}
+            Ok(())
+        },
+    )
+}
+
+pub(crate) fn settle_reports_around_a_spoilt_row() -> Verb {
+    let prepare = |stage: &Stage| states::one_report_is_spoilt(&stage.bench);
+    let verb = verb(7, prepare, |store, _stage| store.settle_reports().map(drop));
+    Verb { leaves: Leaves::ASpoiltRow, ..verb }
+}
+
+pub(crate) fn reconcile() -> Verb {
+    let prepare = |stage: &Stage| states::runs_have_lost_count(&stage.bench);
+    let verb = verb(3, prepare, |store, _stage| store.reconcile_step(0).map(drop));
+    // The runs that are left count wrongly until they are counted anew.
+    Verb { leaves: Leaves::ASpoiltRow, ..verb }
+}
+
+pub(crate) fn admit() -> Verb {
+    let prepare = |stage: &Stage| states::keys_have_room(&stage.bench);
+    // A job that is stopped for another makes room in one turn, and the next one gives it away.
+    verb(3, prepare, |store, _stage| (0..4).try_for_each(|_turn| store.admit_waiting("").map(drop)))
+}
+
+pub(crate) fn promote_what_is_due() -> Verb {
+    verb(
+        2,
+        |stage| states::much_is_due(&stage.bench),
+        |store, stage| {
+            while store.next_due()?.is_some_and(|at_ms| at_ms <= stage.bench.clock.now_ms()) {
+                store.promote_due()?;
+            }
+            Ok(())
+        },
+    )
+}
+
+/// To go by arrival takes the priorities from what waits, in portions.
+pub(crate) fn limit_a_queue() -> Verb {
+    let prepare = |stage: &Stage| {
+        let mut jobs = vec![noop(); 5_001];
+        jobs.iter_mut().for_each(|job| job.priority = 7);
+        stage.bench.store.enqueue(jobs).unwrap();
+    };
+    let verb = verb(3, prepare, |store, _stage| {
+        let limits = QueueLimits { order: Setting::Set(Order::Arrival), ..QueueLimits::default() };
+        store.limit_queue("default", limits)
+    });
+    Verb { leaves: Leaves::MuchWork, ..verb }
+}
+
+pub(crate) fn leave() -> Verb {
+    let prepare = |stage: &Stage| {
+        stage.bench.worker();
+    };
+    verb(2, prepare, |store, _stage| {
+        store.set_worker_status(1, WorkerStatus::Draining)?;
+        store.set_worker_status(1, WorkerStatus::Stopped).map(drop)
+    })
+}

@@ -1,0 +1,68 @@
+//! Ending attempts: several in one transaction, and what each leaves behind.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+mod support;
+
+use support::{Bench, graph, noop};
+use windlass_engine::store::{ClaimedJob, Finish, LogLine, LogStream, NewJob};
+use windlass_engine::transition::{Outcome, Repeat};
+use windlass_engine::{JobStatus, RunStatus};
+
+#[test]
+fn each_of_several_ends_in_one_transaction_keeps_its_own() {
+    let bench = Bench::new();
+    let (one, two) = (bench.worker(), bench.worker());
+    let run_id = bench.submit(graph(vec![vec![]; 4]));
+    bench.store.enqueue(vec![NewJob { max_attempts: 1, ..noop() }; 4]).unwrap();
+    let claimed = [(one, bench.claim(one, 3)), (two, bench.claim(two, 5))];
+    let ends: Vec<(i64, ClaimedJob)> = claimed
+        .into_iter()
+        .flat_map(|(worker, jobs)| jobs.into_iter().map(move |job| (worker, job)))
+        .rev()
+        .collect();
+    assert_eq!(ends.len(), 8);
+    let error = |id: i64| (id % 3 == 0).then(|| format!("error of {id}"));
+    let output = |id: i64| (id % 3 == 1).then(|| format!("{{\"job\": {id}}}"));
+    let finishes = ends.iter().map(|(worker, job)| {
+        let outcome = match error(job.id) {
+            Some(error) => Outcome::Failed { error, repeat: Repeat::Pointless },
+            None => Outcome::Successful { output: output(job.id) },
+        };
+        let (attempt, line, at, stream) = (1, 1, 1, LogStream::Stdout);
+        let line = LogLine { job_id: job.id, attempt, line, at, stream, text: format!("line of {}", job.id) };
+        Finish { logs: vec![line], ..support::finish(*worker, job, outcome) }
+    });
+    assert_eq!(bench.store.finish_and_claim(finishes.collect(), None).unwrap().0.conflicts, [0_i64; 0]);
+    for (worker, job) in ends {
+        let (found, error) = (bench.store.job(job.id).unwrap(), error(job.id));
+        let status = if error.is_some() { JobStatus::Failed } else { JobStatus::Successful };
+        assert_eq!((found.status, found.output, found.last_error), (status, output(job.id), error.clone()));
+        assert_eq!(found.worker_id, Some(worker));
+        let attempts = bench.store.attempts(job.id).unwrap();
+        let attempts: Vec<_> =
+            attempts.into_iter().map(|attempt| (attempt.worker_id, attempt.error)).collect();
+        assert_eq!(attempts, error.map(|error| (Some(worker), Some(error))).into_iter().collect::<Vec<_>>());
+        let lines = bench.store.last_logs(job.id, 1, 10).unwrap();
+        let texts: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
+        assert_eq!(texts, [format!("line of {}", job.id)]);
+    }
+    assert_eq!(bench.store.run(run_id).unwrap().status, RunStatus::Failed);
+    bench.assert_sound();
+}
+
+/// Whoever looks at a job that never ran is told which one it waited for.
+#[test]
+fn what_is_skipped_says_why() {
+    let bench = Bench::new();
+    let worker = bench.worker();
+    let run_id = bench.submit(graph(vec![vec![], vec![], vec![0], vec![2], vec![1]]));
+    let jobs = bench.claim(worker, 1);
+    bench.finish(worker, &jobs[0], support::failure());
+    bench.store.cancel_job(bench.store.jobs_of_run(run_id).unwrap()[1].id).unwrap();
+    let jobs = bench.store.jobs_of_run(run_id).unwrap();
+    let reasons: Vec<_> = jobs[2..].iter().map(|job| (job.status, job.last_error.as_deref())).collect();
+    let skipped = |reason| (JobStatus::Skipped, Some(reason));
+    let (by_failure, by_cancel) = ("skipped: `j0` is FAILED", "skipped: `j1` is CANCELLED");
+    assert_eq!(reasons, [skipped(by_failure), skipped(by_failure), skipped(by_cancel)]);
+    bench.assert_sound();
+}

@@ -1,0 +1,156 @@
+//! Another life of a run: what was reset is as if it had never run, and what was not stays as it is.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+mod support;
+
+use support::{Bench, failure, graph, request, success};
+use windlass_engine::store::{ClaimedJob, Job, Scope, Selection};
+use windlass_engine::transition::{Outcome, Repeat};
+use windlass_engine::{JobStatus, RunStatus};
+use windlass_workflow::Workflow;
+use windlass_workflow::model::{Concurrency, OnFull};
+
+/// A run with a limit of time, of which everything went wrong that can: its jobs were interrupted, failed, wrote
+/// something, were asked to stop at once, and never started.
+fn wrecked(bench: &Bench, workflow: Workflow) -> i64 {
+    let run_id = bench.submit(workflow);
+    let gone = bench.worker();
+    assert!(!bench.claim(gone, 100).is_empty());
+    bench.clock.advance_ms(10);
+    bench.store.rescue(vec![(gone, 0)]).unwrap();
+    let worker = bench.worker();
+    for job in bench.claim(worker, 100) {
+        bench.finish(worker, &job, failure());
+    }
+    bench.clock.advance_ms(1_000_000);
+    // Those whose pause is over, and the run's time with it.
+    bench.store.promote_due().unwrap();
+    bench.raw().execute("UPDATE jobs SET cancel_requested_at = 7, cancel_at_once = 1, output = '1'");
+    for job in bench.claim(worker, 100) {
+        bench.finish(worker, &job, Outcome::Cancelled { error: "stopped".to_owned() });
+    }
+    assert!(bench.store.run(run_id).unwrap().status.is_terminal());
+    run_id
+}
+
+/// What a job is in this life.
+fn life(bench: &Bench, run_id: i64) -> Vec<String> {
+    let sql = format!(
+        "SELECT name, status, priority, execute_after - updated_at, failures, interruptions, cancel_requested_at,
+                cancel_at_once, last_error, output, blocked_by, worker_id, started_at, finished_at
+         FROM jobs WHERE run_id = {run_id} ORDER BY id"
+    );
+    let columns = |row: &windlass_test_database::Row| {
+        Ok((0..14)
+            .map(|column: usize| format!("{:?} ", row.get::<_, Option<String>>(column).unwrap()))
+            .collect())
+    };
+    bench.raw().rows(&sql, columns)
+}
+
+fn run(bench: &Bench, run_id: i64) -> String {
+    let sql = format!(
+        "SELECT status, stop_reason, total_jobs, unfinished_jobs, failed_jobs, deadline_at, started_at, finished_at
+         FROM runs WHERE id = {run_id}"
+    );
+    let columns = |row: &windlass_test_database::Row| {
+        Ok((0..8)
+            .map(|column: usize| format!("{:?} ", row.get::<_, Option<String>>(column).unwrap()))
+            .collect())
+    };
+    bench.raw().rows(&sql, columns).remove(0)
+}
+
+fn workflow() -> Workflow {
+    let mut workflow = graph(vec![vec![], vec![], vec![0, 1], vec![2]]);
+    workflow.jobs[1].concurrency = Some(Concurrency { key: "k".to_owned(), limit: 1, on_full: OnFull::Wait });
+    for job in &mut workflow.jobs {
+        job.retry.max_attempts = 3;
+    }
+    Workflow { timeout_ms: Some(500_000), ..workflow }
+}
+
+#[test]
+fn a_run_that_is_retried_as_a_whole_is_as_it_was_submitted() {
+    for selection in [Selection::Failed, Selection::From("j0".to_owned())] {
+        let mut workflow = workflow();
+        if selection != Selection::Failed {
+            // Else what does not need it would keep what needs both from starting.
+            workflow.jobs[1].needs = vec![0];
+        }
+        let bench = Bench::new();
+        let unharmed = bench.submit(workflow.clone());
+        let (expected_jobs, expected_run) = (life(&bench, unharmed), run(&bench, unharmed));
+        bench.store.cancel_run(unharmed).unwrap();
+        let run_id = wrecked(&bench, workflow);
+        assert_ne!(life(&bench, run_id), expected_jobs);
+        bench.store.retry_run(run_id, selection.clone()).unwrap();
+        // A slot of the key is given on by the scheduler; that of a run that was submitted was free.
+        bench.store.admit_waiting("").unwrap();
+        assert_eq!(life(&bench, run_id), expected_jobs, "{selection:?}");
+        assert_eq!(run(&bench, run_id), expected_run, "{selection:?}");
+        bench.assert_sound();
+    }
+}
+
+/// The deadline is counted anew, from the first claim of the new life.
+#[test]
+fn a_run_that_timed_out_gets_its_whole_time_again() {
+    let bench = Bench::new();
+    let run_id = wrecked(&bench, workflow());
+    bench.store.retry_run(run_id, Selection::Failed).unwrap();
+    bench.clock.advance_ms(3_000_000);
+    assert_eq!(bench.store.promote_due().unwrap().expired, 0, "it has not begun");
+    let worker = bench.worker();
+    bench.claim(worker, 1);
+    let run = bench.store.run(run_id).unwrap();
+    assert_eq!(run.deadline_at, Some(bench.clock.now_ms() + 500_000));
+    assert_eq!(bench.store.cancel_requests(worker).unwrap(), [], "nobody asked it to stop in this life");
+}
+
+/// What went well, and what was allowed to fail, is not executed again with what failed.
+#[test]
+fn what_did_not_fail_stays_as_it_is() {
+    let bench = Bench::new();
+    let worker = bench.worker();
+    let mut workflow = graph(vec![vec![], vec![], vec![], vec![0, 1, 2]]);
+    workflow.jobs[1].allow_failure = true;
+    let run_id = bench.submit(workflow);
+    let claimed = bench.claim(worker, 10);
+    let end = |job: &ClaimedJob, outcome| drop(bench.finish(worker, job, outcome));
+    let fails = |error: &str| Outcome::Failed { error: error.to_owned(), repeat: Repeat::Pointless };
+    end(&claimed[0], Outcome::Successful { output: Some("7".to_owned()) });
+    end(&claimed[1], fails("allowed"));
+    end(&claimed[2], fails("not allowed"));
+    assert_eq!(bench.store.run(run_id).unwrap().status, RunStatus::Failed);
+    let before: Vec<Job> = bench.store.jobs_of_run(run_id).unwrap();
+    assert_eq!(bench.store.retry_run(run_id, Selection::Failed).unwrap(), 2);
+    let after = bench.store.jobs_of_run(run_id).unwrap();
+    assert_eq!(after[..2], before[..2]);
+    assert_eq!([after[2].status, after[3].status], [JobStatus::Pending, JobStatus::Blocked]);
+    assert_eq!(bench.store.run(run_id).unwrap().failed_jobs, 0);
+    for _job in 0..2 {
+        let job = bench.claim(worker, 10).remove(0);
+        end(&job, success());
+    }
+    assert_eq!(bench.store.run(run_id).unwrap().status, RunStatus::Successful);
+}
+
+/// A job that was cancelled in the first life and not chosen for the second still makes the run fail.
+#[test]
+fn what_was_not_chosen_counts_as_it_ended() {
+    let bench = Bench::new();
+    let worker = bench.worker();
+    let run_id = bench.submit(graph(vec![vec![], vec![]]));
+    let jobs = bench.store.jobs_of_run(run_id).unwrap();
+    bench.store.cancel_job(jobs[0].id).unwrap();
+    let second = bench.claim(worker, 10).remove(0);
+    bench.finish(worker, &second, success());
+    bench.store.retry_run(run_id, Selection::From("j1".to_owned())).unwrap();
+    assert_eq!(bench.store.run(run_id).unwrap().failed_jobs, 1);
+    let again = bench.store.claim(request(worker, Scope::Runs(vec![run_id]), 10)).unwrap();
+    let windlass_engine::store::Claims::Jobs(again) = again else { panic!("fenced") };
+    bench.finish(worker, &again[0], success());
+    assert_eq!(bench.store.run(run_id).unwrap().status, RunStatus::Failed);
+    bench.assert_sound();
+}

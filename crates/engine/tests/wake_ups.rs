@@ -1,0 +1,356 @@
+//! Who waits is woken by the transaction that gives it something to do: no poll has to find it.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+mod support;
+
+use std::time::Duration;
+
+use support::{Bench, failure, graph, noop, success};
+use windlass_engine::signal::Hints;
+use windlass_engine::store::{
+    Backfill, NewJob, NewRegistration, Order, QueueLimits, Rate, Selection, Setting,
+};
+use windlass_workflow::Workflow;
+use windlass_workflow::model::{Catchup, Concurrency, OnFull, Overlap, Rule, Schedule};
+
+/// What was done before, and then. A worker of the id 1 is there.
+struct Case {
+    what: &'static str,
+    before: fn(&Bench),
+    act: fn(&Bench),
+    /// Who waits for any of these is woken.
+    wakes: &'static [(&'static str, Hints)],
+}
+
+const CLAIMS: (&str, Hints) = ("who claims", Hints::PENDING);
+const TIME: (&str, Hints) = ("the scheduler", Hints::DUE);
+const STOPS: (&str, Hints) = ("who stops jobs", Hints::CANCEL);
+const SHOWS: (&str, Hints) = ("who shows progress", Hints::PROGRESS);
+
+fn claim_one(bench: &Bench) {
+    assert_eq!(bench.claim(1, 1).len(), 1);
+}
+
+/// Ends what the worker executes.
+fn end(bench: &Bench, is_success: bool) {
+    let running = bench.store.claimed_by(1).unwrap();
+    let finishes = running.into_iter().map(|(job_id, run_id, facts)| {
+        let outcome = if is_success { success() } else { failure() };
+        let transition =
+            windlass_engine::transition::after_attempt(&facts, outcome, bench.clock.now_ms(), 0.5);
+        let (attempt, worker_id, logs) = (facts.attempt, 1, Vec::new());
+        windlass_engine::store::Finish { job_id, run_id, attempt, worker_id, transition, logs }
+    });
+    let finished = bench.store.finish_and_claim(finishes.collect(), None).unwrap().0;
+    assert!(finished.conflicts.is_empty());
+}
+
+fn limit(bench: &Bench, limits: QueueLimits) {
+    bench.store.limit_queue("default", limits).unwrap();
+}
+
+fn by_arrival() -> QueueLimits {
+    QueueLimits { order: Setting::Set(Order::Arrival), ..QueueLimits::default() }
+}
+
+fn keyed() -> NewJob {
+    NewJob {
+        concurrency: Some(Concurrency { key: "k".to_owned(), limit: 1, on_full: OnFull::Wait }),
+        ..noop()
+    }
+}
+
+fn two_that_share_a_key(bench: &Bench) {
+    bench.store.enqueue(vec![keyed(), keyed()]).unwrap();
+    claim_one(bench);
+}
+
+/// Two of a queue in which one runs at a time.
+fn two_in_a_line(bench: &Bench, limits: QueueLimits) {
+    limit(bench, limits);
+    bench.store.enqueue(vec![noop(), noop()]).unwrap();
+    claim_one(bench);
+}
+
+fn later(bench: &Bench) -> NewJob {
+    NewJob { execute_after: Some(bench.clock.now_ms() + 1_000), ..noop() }
+}
+
+fn one_start_a_minute(bench: &Bench) {
+    let rate = Setting::Set(Rate { jobs: 1, interval_ms: 60_000 });
+    limit(bench, QueueLimits { rate, ..QueueLimits::default() });
+    bench.store.enqueue(vec![noop(), noop()]).unwrap();
+}
+
+fn register(bench: &Bench) {
+    let schedule = Schedule {
+        name: "hourly".to_owned(),
+        rule: Rule::EveryMs(3_600_000),
+        timezone: "UTC".to_owned(),
+        overlap: Overlap::Skip,
+        catchup: Catchup::Last,
+        catchup_window_ms: None,
+        catchup_max: 1,
+        start_ms: None,
+        end_ms: None,
+        jitter_ms: 0,
+        params: Default::default(),
+    };
+    let workflow = Workflow { schedules: vec![schedule], ..graph(vec![vec![]]) };
+    bench.store.apply(NewRegistration { workflow, file: None, dir: None }).unwrap();
+}
+
+fn a_run_that_failed(bench: &Bench) {
+    let mut workflow = graph(vec![vec![]]);
+    workflow.jobs[0].retry.max_attempts = 1;
+    bench.submit(workflow);
+    claim_one(bench);
+    end(bench, false);
+}
+
+const CASES: &[Case] = &[
+    Case {
+        what: "a job is enqueued",
+        before: |_bench| (),
+        act: |bench| drop(bench.enqueue(noop()).to_string()),
+        wakes: &[CLAIMS, SHOWS],
+    },
+    Case {
+        what: "a job is enqueued for later",
+        before: |_bench| (),
+        act: |bench| drop(bench.enqueue(later(bench)).to_string()),
+        wakes: &[TIME],
+    },
+    Case {
+        what: "a run is submitted",
+        before: |_bench| (),
+        act: |bench| drop(bench.submit(graph(vec![vec![]])).to_string()),
+        wakes: &[CLAIMS, SHOWS],
+    },
+    Case {
+        what: "a run with a timeout starts",
+        before: |bench| {
+            bench.submit(Workflow { timeout_ms: Some(1_000), ..graph(vec![vec![]]) });
+        },
+        act: claim_one,
+        wakes: &[TIME, SHOWS],
+    },
+    Case {
+        what: "a job ends whose child is left to anybody",
+        before: |bench| {
+            bench.submit(graph(vec![vec![], vec![0]]));
+            claim_one(bench);
+        },
+        act: |bench| end(bench, true),
+        wakes: &[CLAIMS, SHOWS],
+    },
+    Case {
+        what: "a job ends that held the only slot of a key",
+        before: two_that_share_a_key,
+        act: |bench| end(bench, true),
+        wakes: &[CLAIMS, SHOWS],
+    },
+    Case {
+        what: "a job is to be tried again that held the only slot of a key",
+        before: two_that_share_a_key,
+        act: |bench| end(bench, false),
+        wakes: &[CLAIMS, TIME],
+    },
+    Case {
+        what: "a worker is gone whose job held the only slot of a key",
+        before: two_that_share_a_key,
+        act: |bench| assert_eq!(bench.store.rescue(vec![(1, 1)]).unwrap().jobs, 1),
+        wakes: &[CLAIMS],
+    },
+    Case {
+        what: "a job is cancelled that held the only slot of a key",
+        before: |bench| drop(bench.store.enqueue(vec![keyed(), keyed()])),
+        act: |bench| assert_eq!(bench.store.cancel_job(1).unwrap().cancelled, 1),
+        wakes: &[TIME, SHOWS],
+    },
+    Case {
+        what: "a slot of a key that a cancelled job left is given on",
+        before: |bench| {
+            bench.store.enqueue(vec![keyed(), keyed()]).unwrap();
+            bench.store.cancel_job(1).unwrap();
+        },
+        act: |bench| drop(bench.store.admit_waiting("").unwrap()),
+        wakes: &[CLAIMS, SHOWS],
+    },
+    Case {
+        what: "a job ends whose queue goes by arrival",
+        before: |bench| two_in_a_line(bench, by_arrival()),
+        act: |bench| end(bench, true),
+        wakes: &[CLAIMS],
+    },
+    Case {
+        what: "a job is cancelled whose turn it is in a queue that goes by arrival",
+        before: |bench| {
+            two_in_a_line(bench, by_arrival());
+            end(bench, false);
+        },
+        act: |bench| assert_eq!(bench.store.cancel_job(1).unwrap().cancelled, 1),
+        wakes: &[CLAIMS],
+    },
+    Case {
+        what: "a job ends whose queue has a limit",
+        before: |bench| {
+            two_in_a_line(bench, QueueLimits { max_running: Setting::Set(1), ..QueueLimits::default() });
+        },
+        act: |bench| end(bench, true),
+        wakes: &[CLAIMS],
+    },
+    Case {
+        what: "a worker is gone whose job was in a queue with a limit",
+        before: |bench| {
+            two_in_a_line(bench, QueueLimits { max_running: Setting::Set(1), ..QueueLimits::default() });
+            bench.raw().execute("UPDATE jobs SET max_interruptions = 0");
+        },
+        act: |bench| assert_eq!(bench.store.rescue(vec![(1, 1)]).unwrap().jobs, 1),
+        wakes: &[CLAIMS],
+    },
+    Case {
+        what: "a job starts whose queue has a rate",
+        before: one_start_a_minute,
+        act: claim_one,
+        wakes: &[TIME],
+    },
+    Case {
+        what: "the start of a job no longer counts",
+        before: |bench| {
+            one_start_a_minute(bench);
+            claim_one(bench);
+            bench.clock.advance_ms(61_000);
+        },
+        act: |bench| assert_eq!(bench.store.promote_due().unwrap().promoted, 0),
+        wakes: &[CLAIMS],
+    },
+    Case {
+        what: "the time of a job has come",
+        before: |bench| {
+            bench.enqueue(later(bench));
+            bench.clock.advance_ms(1_000);
+        },
+        act: |bench| assert_eq!(bench.store.promote_due().unwrap().promoted, 1),
+        wakes: &[CLAIMS, SHOWS],
+    },
+    Case {
+        what: "a run's time is over",
+        before: |bench| {
+            bench.submit(Workflow { timeout_ms: Some(1_000), ..graph(vec![vec![]]) });
+            claim_one(bench);
+            bench.clock.advance_ms(1_000);
+        },
+        act: |bench| assert_eq!(bench.store.promote_due().unwrap().expired, 1),
+        wakes: &[STOPS],
+    },
+    Case {
+        what: "a job that runs is cancelled",
+        before: |bench| {
+            bench.enqueue(noop());
+            claim_one(bench);
+        },
+        act: |bench| assert_eq!(bench.store.cancel_job(1).unwrap().stopping, 1),
+        wakes: &[STOPS],
+    },
+    Case {
+        what: "a run of which a job runs is cancelled",
+        before: |bench| {
+            bench.submit(graph(vec![vec![]]));
+            claim_one(bench);
+        },
+        act: |bench| assert_eq!(bench.store.cancel_run(1).unwrap().stopping, 1),
+        wakes: &[STOPS],
+    },
+    Case {
+        what: "a run is retried",
+        before: a_run_that_failed,
+        act: |bench| assert_eq!(bench.store.retry_run(1, Selection::Failed).unwrap(), 1),
+        wakes: &[CLAIMS, SHOWS],
+    },
+    Case {
+        what: "an end is reported whose child is left to anybody",
+        before: |bench| {
+            bench.submit(graph(vec![vec![], vec![0]]));
+            claim_one(bench);
+            bench.raw().execute("UPDATE jobs SET status = 'SUCCESSFUL' WHERE status = 'RUNNING'");
+        },
+        act: |bench| assert_eq!(bench.store.settle_reports().unwrap(), 1),
+        wakes: &[CLAIMS],
+    },
+    Case {
+        what: "a run is counted anew and goes on",
+        before: |bench| {
+            bench.submit(graph(vec![vec![], vec![0]]));
+            bench.raw().execute("UPDATE jobs SET status = 'SUCCESSFUL', finished_at = 1 WHERE name = 'j0'");
+            bench.clock.advance_ms(20_000);
+        },
+        act: |bench| assert_eq!(bench.store.reconcile_step(0).unwrap().repaired, 1),
+        wakes: &[CLAIMS, SHOWS],
+    },
+    Case {
+        what: "the pause of a queue ends",
+        before: |bench| bench.store.pause_queue("default").unwrap(),
+        act: |bench| assert!(bench.store.resume_queue("default").unwrap()),
+        wakes: &[CLAIMS],
+    },
+    Case {
+        what: "the limit of a queue is another",
+        before: |bench| limit(bench, by_arrival()),
+        act: |bench| limit(bench, QueueLimits { order: Setting::Clear, ..QueueLimits::default() }),
+        wakes: &[CLAIMS],
+    },
+    Case { what: "a schedule is registered", before: |_bench| (), act: register, wakes: &[TIME] },
+    Case {
+        what: "a schedule is backfilled",
+        before: register,
+        act: |bench| {
+            let (schedule_id, from_ms) = (bench.store.schedules().unwrap()[0].id, -4 * 3_600_000);
+            bench.store.backfill(Backfill { schedule_id, from_ms, to_ms: 0, at_once: 1 }).unwrap();
+        },
+        wakes: &[TIME],
+    },
+    Case {
+        what: "the pause of a schedule ends",
+        before: |bench| {
+            register(bench);
+            bench.store.pause_schedule(1).unwrap();
+        },
+        act: |bench| assert!(bench.store.resume_schedule(1).unwrap()),
+        wakes: &[TIME],
+    },
+    Case {
+        what: "the pause of a workflow ends",
+        before: |bench| {
+            register(bench);
+            bench.store.pause_registration("graph").unwrap();
+        },
+        act: |bench| assert!(bench.store.resume_registration("graph").unwrap()),
+        wakes: &[TIME],
+    },
+    Case {
+        what: "a schedule is to fire, and does",
+        before: |bench| {
+            register(bench);
+            bench.clock.advance_ms(2 * 3_600_000);
+        },
+        act: |bench| assert!(!bench.store.fire(1).unwrap().started.is_empty()),
+        wakes: &[CLAIMS],
+    },
+];
+
+#[test]
+fn who_waits_is_woken() {
+    for Case { what, before, act, wakes } in CASES {
+        let bench = Bench::new();
+        let worker = bench.worker();
+        before(&bench);
+        // What the transactions before it told is over when the next one is: the first renewal of the lease.
+        assert!(bench.store.heartbeat(worker).unwrap());
+        let listeners: Vec<_> = wakes.iter().map(|(who, hints)| (who, bench.store.listen(*hints))).collect();
+        act(&bench);
+        for (who, listener) in listeners {
+            assert!(!listener.wait(Duration::from_secs(30)).is_empty(), "{what}: {who} is not woken");
+        }
+    }
+}
