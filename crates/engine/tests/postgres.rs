@@ -280,7 +280,7 @@ fn durability_is_what_was_asked_for() {
             *slot.lock().unwrap() = one(connection, sql, &[], |row| row.text(0))?;
             Ok(())
         });
-        database.write("read a setting", operation).unwrap();
+        database.write("read a setting", operation, Recovery::Report).unwrap();
         found.lock().unwrap().clone()
     };
     let asked_for = |durability| PostgresOptions { durability, ..PostgresOptions::default() };

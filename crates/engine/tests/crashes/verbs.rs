@@ -2,7 +2,7 @@
 //! come to the same.
 
 use windlass_engine::store::{
-    Backfill, ClaimedJob, NewRun, NewWorker, Order, QueueLimits, Scope, Selection, Setting,
+    Backfill, ClaimedJob, CopyError, NewRun, NewWorker, Order, QueueLimits, Scope, Selection, Setting,
 };
 use windlass_engine::{Result, Store, WorkerStatus};
 use windlass_workflow::model::{OnFull, Overlap, Rule, Schedule as Definition};
@@ -187,11 +187,19 @@ pub(crate) fn prune() -> Verb {
     )
 }
 
+/// The error of either database.
+fn copied<T>(copied: std::result::Result<T, CopyError>) -> Result<()> {
+    match copied {
+        Ok(_copied) => Ok(()),
+        Err(CopyError::Source(error) | CopyError::Target(error)) => Err(error),
+    }
+}
+
 pub(crate) fn copy_into_what_fails() -> Verb {
     verb(
         1,
         |stage| states::a_run_failed(&stage.other),
-        |target, stage| stage.other.store.copy_to(target).map(drop),
+        |target, stage| copied(stage.other.store.copy_to(target)),
     )
 }
 
@@ -199,7 +207,7 @@ pub(crate) fn copy_from_what_fails() -> Verb {
     verb(
         0,
         |stage| states::a_run_failed(&stage.bench),
-        |source, stage| source.copy_to(&stage.other.store).map(drop),
+        |source, stage| copied(source.copy_to(&stage.other.store)),
     )
 }
 
@@ -229,7 +237,8 @@ fn end_and_claim(store: &Store, limit: usize) -> Result<()> {
     running.retain(|(job_id, _run_id, _facts)| *job_id <= 200);
     let job = |(id, run_id, facts)| ClaimedJob {
         id,
-        origin: String::new(),
+        created_at: 0,
+        token: 0,
         run_id,
         name: None,
         kind: String::new(),

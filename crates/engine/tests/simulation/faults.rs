@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use windlass_engine::db::{Connection, Database, Reach, WriteOperation};
+use windlass_engine::db::{Connection, Database, Reach, Recovery, WriteOperation};
 use windlass_engine::error::Unavailable;
 use windlass_engine::signal::Signals;
 use windlass_engine::{Error, Result};
@@ -44,13 +44,13 @@ impl Database for UnreliableDatabase {
         self.inner.read(operation)
     }
 
-    fn write(&self, name: &'static str, operation: WriteOperation) -> Result<()> {
+    fn write(&self, name: &'static str, operation: WriteOperation, recovery: Recovery) -> Result<()> {
         let lost = || Err(Error::unavailable(name, Unavailable::Unreachable("the simulation".to_owned())));
         match self.faults.take() {
-            None => self.inner.write(name, operation),
+            None => self.inner.write(name, operation, recovery),
             Some(Fault::BeforeTransaction) => lost(),
             Some(Fault::AfterCommit) => {
-                self.inner.write(name, operation)?;
+                self.inner.write(name, operation, recovery)?;
                 lost()
             }
         }

@@ -164,7 +164,8 @@ impl World {
             let attempt = facts.attempt;
             let job = ClaimedJob {
                 id: job_id,
-                origin: String::new(),
+                created_at: 0,
+                token: 0,
                 run_id,
                 name: None,
                 kind: String::new(),

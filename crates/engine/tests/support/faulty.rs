@@ -4,7 +4,9 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use windlass_engine::db::{Connection, Database, Dialect, Question, Reach, Row, Value, WriteOperation};
+use windlass_engine::db::{
+    Connection, Database, Dialect, Question, Reach, Recovery, Row, Value, WriteOperation,
+};
 use windlass_engine::signal::{Hints, Signals};
 use windlass_engine::{Error, Result, Unavailable};
 
@@ -178,11 +180,14 @@ impl Database for Faulty {
         self.inner.read(&mut |inner| operation(&mut FaultyConnection { inner, before: &self.before }))
     }
 
-    fn write(&self, name: &'static str, mut operation: WriteOperation) -> Result<()> {
+    fn write(&self, name: &'static str, mut operation: WriteOperation, recovery: Recovery) -> Result<()> {
         (self.before)(Call::Write(name))?;
         let before = Arc::clone(&self.before);
-        self.inner
-            .write(name, Box::new(move |inner| operation(&mut FaultyConnection { inner, before: &before })))
+        self.inner.write(
+            name,
+            Box::new(move |inner| operation(&mut FaultyConnection { inner, before: &before })),
+            recovery,
+        )
     }
 
     fn signals(&self) -> &Signals {
