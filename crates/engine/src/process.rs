@@ -13,7 +13,7 @@ use rustix::process::{Pid, test_kill_process};
 
 use self::engine_id::{EngineId, engine_of_output};
 use self::stat::Stat;
-use self::sweep::{Known, Verdict, end_all};
+use self::sweep::{Known, Starting, Verdict, end_all};
 use crate::db::Reach;
 
 /// Names the file for an attempt's output, in the folder of its engine.
@@ -135,11 +135,11 @@ pub fn end_orphans(pid: i64, process: &str, attempts: &[(i64, i64)]) -> bool {
     };
     let outputs: HashSet<String> =
         attempts.iter().map(|(job, attempt)| output_name(*job, *attempt)).collect();
-    let ended = end_all(ORPHANS_GONE_WITHIN, |_pid, known| {
+    let ended = end_all(ORPHANS_GONE_WITHIN, Starting::OfFirstLook, |_pid, known| {
         let is_orphan = match known {
             // Of which attempt can't be said. None of a dead engine may start.
             Known::Starting(by) => *by == engine,
-            Known::Runs(environment, _group) => environment
+            Known::Runs(environment) => environment
                 .get(OUTPUT_VARIABLE)
                 .and_then(engine_of_output)
                 .is_some_and(|(by, output)| by == engine && outputs.contains(output)),

@@ -8,8 +8,6 @@ const KERNEL_THREAD: u64 = 0x0020_0000;
 /// Fields of a process. A number that the kernel hides from this user is 0.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Stat {
-    /// The name of its program, or of the thread that started it until it executes one; cut at 15 bytes.
-    pub(crate) name: String,
     state: char,
     pub(crate) group: i32,
     flags: u64,
@@ -28,13 +26,12 @@ impl Stat {
     }
 
     fn parse(text: &str) -> Option<Stat> {
-        // The name is in parentheses and may hold anything, also spaces and parentheses.
-        let (front, rest) = text.rsplit_once(')')?;
+        // The name before is in parentheses and may hold anything, also spaces and parentheses.
+        let (_name, rest) = text.rsplit_once(')')?;
         let fields: Vec<&str> = rest.split_whitespace().collect();
         // The state is the third field of the manual page, and the first one here.
         let number = |field: usize| fields.get(field - 3).and_then(|text| text.parse::<u64>().ok());
         Some(Stat {
-            name: front.split_once('(')?.1.to_owned(),
             state: fields.first()?.chars().next()?,
             group: fields.get(2)?.parse().ok()?,
             flags: number(9)?,
@@ -78,15 +75,7 @@ mod tests {
         let mut fields: Vec<String> = (3..=52).map(|field| field.to_string()).collect();
         fields[0] = "S".to_owned();
         let stat = |name: &str, fields: &[String]| Stat::parse(&format!("7 ({name}) {}\n", fields.join(" ")));
-        let expected = Stat {
-            name: "odd) name (".to_owned(),
-            state: 'S',
-            group: 5,
-            flags: 9,
-            start: 22,
-            env_start: 50,
-            env_end: 51,
-        };
+        let expected = Stat { state: 'S', group: 5, flags: 9, start: 22, env_start: 50, env_end: 51 };
         assert_eq!(stat("odd) name (", &fields), Some(expected));
         assert_eq!(stat("short", &fields[..10]), None);
         let changed = |field: usize, value: &str| {

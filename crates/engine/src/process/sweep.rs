@@ -18,19 +18,25 @@ use super::{Environment, own_pid};
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
 /// With this the names of all threads begin that start processes of jobs; their children have the same name until
 /// `execve`.
-const THREADS_OF_ENGINES: &str = "windlass-";
+const THREADS_OF_ENGINES: &[u8] = b"windlass-";
 
 /// What is known of a process.
 #[derive(Debug)]
 pub(crate) enum Known {
     /// An engine has started it, and it has not executed its program yet.
     Starting(EngineId),
-    /// It runs a program with this environment, in this process group.
-    Runs(Environment, ProcessGroup),
+    /// It runs a program with this environment.
+    Runs(Environment),
 }
 
+/// Whether processes are looked for that engines are starting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ProcessGroup(i32);
+pub(crate) enum Starting {
+    /// Those of the first look count: who asks knows that what it looks for was started before.
+    OfFirstLook,
+    /// None counts: who asks knows that what it looks for has executed its program.
+    None,
+}
 
 /// What is to be done about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,14 +60,14 @@ enum Seen {
 }
 
 /// Kills every process that `judge` says, and looks again until there are none, this process excepted. A process
-/// that was left once is not looked at again. Of those that engines are starting only the ones of the first look
-/// count: who asks knows that what it looks for was started before.
+/// that was left once is not looked at again.
 ///
 /// # Errors
 /// After `patience`, with the processes that are still in the way. It names none where processes come and go so fast
 /// that nothing can be said.
 pub(crate) fn end_all(
     patience: Duration,
+    starting: Starting,
     mut judge: impl FnMut(i32, &Known) -> Verdict,
 ) -> Result<(), Vec<i32>> {
     let began = Instant::now();
@@ -74,7 +80,7 @@ pub(crate) fn end_all(
             if left.contains(&pid) {
                 continue;
             }
-            let verdict = match look_at(pid) {
+            let verdict = match look_at(pid, starting) {
                 Seen::Known(known) => {
                     let is_starting = matches!(known, Known::Starting(_));
                     if is_first_look && is_starting {
@@ -117,39 +123,41 @@ pub(crate) fn end_all(
 fn kill(pid: i32, known: &Known) {
     let group = match known {
         Known::Starting(_) => None,
-        Known::Runs(_, ProcessGroup(group)) => Pid::from_raw(*group).filter(|group| *group != getpgrp()),
+        Known::Runs(_) => Stat::read(pid.into()).and_then(|stat| Pid::from_raw(stat.group)),
     };
-    let _gone = match group {
+    let _gone = match group.filter(|group| *group != getpgrp()) {
         Some(group) => kill_process_group(group, Signal::KILL),
         None => Pid::from_raw(pid).map_or(Ok(()), |pid| kill_process(pid, Signal::KILL)),
     };
 }
 
-/// The order matters. A process that is being started is recognised by its name and files, which it loses before its
-/// environment can be read: so they are looked at first.
-fn look_at(pid: i32) -> Seen {
-    let Some(mut stat) = Stat::read(pid.into()) else { return Seen::Ended };
-    if stat.has_ended() {
-        return Seen::Ended;
-    }
-    if stat.is_kernel_thread() {
-        return Seen::Foreign;
-    }
-    if stat.name.starts_with(THREADS_OF_ENGINES) {
-        match open_folder(pid) {
-            OpenFolder::Of(engine) => return Seen::Known(Known::Starting(engine)),
-            OpenFolder::Hidden => return Seen::Foreign,
-            OpenFolder::None => {}
+/// The order matters. A process that is being started is recognised by its name and its files. It loses them before
+/// its environment can be read: so they are looked at first. `stat` comes last because it costs most.
+fn look_at(pid: i32, starting: Starting) -> Seen {
+    if starting == Starting::OfFirstLook {
+        let Ok(name) = fs::read(format!("/proc/{pid}/comm")) else { return Seen::Ended };
+        if name.starts_with(THREADS_OF_ENGINES) {
+            match open_folder(pid) {
+                OpenFolder::Of(engine) => return Seen::Known(Known::Starting(engine)),
+                OpenFolder::Hidden => return Seen::Foreign,
+                OpenFolder::None => {}
+            }
         }
-        // It may have begun its `execve` meanwhile.
-        let Some(later) = Stat::read(pid.into()) else { return Seen::Ended };
-        stat = later;
     }
-    match fs::read(format!("/proc/{pid}/environ")) {
-        Ok(variables) if variables.is_empty() && !stat.has_no_variables() => Seen::InExec,
-        Ok(variables) => Seen::Known(Known::Runs(Environment(variables), ProcessGroup(stat.group))),
-        Err(error) if error.kind() == ErrorKind::PermissionDenied => Seen::Foreign,
-        Err(_gone) => Seen::Ended,
+    let variables = match fs::read(format!("/proc/{pid}/environ")) {
+        Ok(variables) => variables,
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => return Seen::Foreign,
+        Err(_gone) => return Seen::Ended,
+    };
+    if !variables.is_empty() {
+        return Seen::Known(Known::Runs(Environment(variables)));
+    }
+    match Stat::read(pid.into()) {
+        None => Seen::Ended,
+        Some(stat) if stat.has_ended() => Seen::Ended,
+        Some(stat) if stat.is_kernel_thread() => Seen::Foreign,
+        Some(stat) if stat.has_no_variables() => Seen::Known(Known::Runs(Environment(variables))),
+        Some(_) => Seen::InExec,
     }
 }
 
@@ -171,11 +179,12 @@ mod tests {
     }
 
     fn carries(known: &Known, value: &str) -> bool {
-        matches!(known, Known::Runs(environment, _) if environment.get(VARIABLE) == Some(value))
+        matches!(known, Known::Runs(environment) if environment.get(VARIABLE) == Some(value))
     }
 
     fn count(value: &str) -> usize {
-        let carriers = |pid: &i32| matches!(look_at(*pid), Seen::Known(known) if carries(&known, value));
+        let carriers =
+            |pid: &i32| matches!(look_at(*pid, Starting::None), Seen::Known(known) if carries(&known, value));
         newest_first().iter().filter(|pid| carriers(pid)).count()
     }
 
@@ -189,7 +198,7 @@ mod tests {
             let mut first = start(&value, &chain);
             first.wait().unwrap();
             let mut killed = 0;
-            let ended = end_all(PATIENCE, |_pid, known| {
+            let ended = end_all(PATIENCE, Starting::OfFirstLook, |_pid, known| {
                 killed += i32::from(carries(known, &value));
                 if carries(known, &value) { Verdict::Kill } else { Verdict::Leave }
             });
@@ -209,7 +218,7 @@ mod tests {
         waitid(WaitId::Pid(Pid::from_child(&ended)), seen).unwrap();
         let value = format!("{}-other", std::process::id());
         let mut other = None;
-        let swept = end_all(PATIENCE, |_pid, known| {
+        let swept = end_all(PATIENCE, Starting::OfFirstLook, |_pid, known| {
             other.get_or_insert_with(|| start(&value, "import time; time.sleep(600)"));
             if carries(known, &value) { Verdict::Kill } else { Verdict::Leave }
         });
@@ -227,13 +236,9 @@ mod tests {
         let value = format!("{}-named", std::process::id());
         let mut child = start(&value, "import time; time.sleep(600)");
         let pid = i32::try_from(child.id()).unwrap();
-        let waited =
-            end_all(
-                Duration::from_millis(200),
-                |other, _known| {
-                    if other == pid { Verdict::WaitFor } else { Verdict::Leave }
-                },
-            );
+        let waited = end_all(Duration::from_millis(200), Starting::None, |other, _known| {
+            if other == pid { Verdict::WaitFor } else { Verdict::Leave }
+        });
         child.kill().unwrap();
         child.wait().unwrap();
         // Others may be in the middle of `execve`.
@@ -245,9 +250,9 @@ mod tests {
         let mut child = Command::new("sleep").arg("600").env_clear().spawn().unwrap();
         let pid = i32::try_from(child.id()).unwrap();
         let mut seen = None;
-        let looked = end_all(PATIENCE, |other, known| {
+        let looked = end_all(PATIENCE, Starting::OfFirstLook, |other, known| {
             if other == pid {
-                seen = Some(matches!(known, Known::Runs(..)));
+                seen = Some(matches!(known, Known::Runs(_)));
             }
             Verdict::Leave
         });

@@ -6,7 +6,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::command::{ATTEMPT_VARIABLE, MARK_VARIABLE};
 use crate::process::Environment;
-use crate::process::sweep::{Known, Verdict, end_all};
+use crate::process::sweep::{Known, Starting, Verdict, end_all};
 
 /// How long killed processes may take to vanish, and those of other engines to start.
 const GONE_WITHIN: Duration = Duration::from_secs(10);
@@ -43,12 +43,15 @@ impl Attempts {
 /// carries no mark yet, and nobody can tell of which job it is. So the call waits until those of all engines have
 /// started, and kills those of engines that are gone.
 pub(super) fn sweep(mark: &str, attempts: Attempts) -> Result<(), String> {
-    let ended = end_all(GONE_WITHIN, |_pid, known| match known {
-        Known::Runs(environment, _group) => {
+    let starting = match attempts {
+        Attempts::Before(_) => Starting::OfFirstLook,
+        Attempts::Only(_) => Starting::None,
+    };
+    let ended = end_all(GONE_WITHIN, starting, |_pid, known| match known {
+        Known::Runs(environment) => {
             let is_ours = environment.get(MARK_VARIABLE) == Some(mark) && attempts.started(environment);
             if is_ours { Verdict::Kill } else { Verdict::Leave }
         }
-        Known::Starting(_) if matches!(attempts, Attempts::Only(_)) => Verdict::Leave,
         Known::Starting(engine) if engine.is_gone() => Verdict::Kill,
         Known::Starting(_) => Verdict::WaitFor,
     });
