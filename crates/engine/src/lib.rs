@@ -4,6 +4,7 @@ pub mod clock;
 pub mod db;
 pub mod error;
 pub mod executor;
+pub mod files;
 pub mod process;
 pub mod random;
 pub mod signal;

@@ -1,11 +1,23 @@
 //! Processes of this machine: the identity by which a death is proved, and finding what a job left.
 
+pub(crate) mod engine_id;
+pub(crate) mod stat;
+pub(crate) mod sweep;
+
+use std::collections::HashSet;
 use std::fs;
+use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 
+use self::engine_id::{EngineId, engine_of_output};
+use self::stat::Stat;
+use self::sweep::{Known, Starting, Verdict, end_all};
 use crate::db::Reach;
+
+/// Names the file for an attempt's output, in the folder of its engine.
+pub(crate) const OUTPUT_VARIABLE: &str = "WINDLASS_OUTPUT";
 
 /// What identifies a process for good: its id alone is used again.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,6 +106,7 @@ fn signal_nothing(pid: i64) -> Result<(), Errno> {
 }
 
 /// The environment that a process was started with.
+#[derive(Debug)]
 pub struct Environment(Vec<u8>);
 
 impl Environment {
@@ -107,20 +120,45 @@ impl Environment {
     }
 }
 
-/// Ids of the processes whose environment is the wanted one, this process excepted.
+/// How long the processes of a dead engine may take to vanish before its jobs are looked at again.
+const ORPHANS_GONE_WITHIN: Duration = Duration::from_secs(1);
+
+/// Kills what a dead engine of this machine left of some attempts, given as (job, attempt): what runs, and also what
+/// it was about to start when it died. Returns whether nothing of them is left.
+///
+/// The engine is given as in [`fate`], which must have said [`Fate::Gone`].
 #[must_use]
-pub fn processes_with(is_wanted: impl Fn(&Environment) -> bool) -> Vec<i32> {
-    let this = i32::try_from(std::process::id()).unwrap_or_default();
-    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
-    entries
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok())
-        .filter(|pid| *pid != this)
-        .filter(|pid| {
-            fs::read(format!("/proc/{pid}/environ"))
-                .is_ok_and(|environment| is_wanted(&Environment(environment)))
-        })
-        .collect()
+pub fn end_orphans(pid: i64, process: &str, attempts: &[(i64, i64)]) -> bool {
+    // Of another boot nothing is left.
+    let Some(engine) = EngineId::of(pid, process).filter(|_engine| process.starts_with(&boot_id())) else {
+        return true;
+    };
+    let outputs: HashSet<String> =
+        attempts.iter().map(|(job, attempt)| output_name(*job, *attempt)).collect();
+    let ended = end_all(ORPHANS_GONE_WITHIN, Starting::OfFirstLook, |_pid, known| {
+        let is_orphan = match known {
+            // Of which attempt can't be said. None of a dead engine may start.
+            Known::Starting(by) => *by == engine,
+            Known::Runs(environment) => environment
+                .get(OUTPUT_VARIABLE)
+                .and_then(engine_of_output)
+                .is_some_and(|(by, output)| by == engine && outputs.contains(output)),
+        };
+        if is_orphan { Verdict::Kill } else { Verdict::Leave }
+    });
+    if let Err(left) = &ended {
+        tracing::warn!(engine = pid, processes = ?left, "a dead engine's processes are still there");
+    }
+    ended.is_ok()
+}
+
+/// The name of the file that an attempt may write its output to.
+pub(crate) fn output_name(job_id: i64, attempt: i64) -> String {
+    format!("{job_id}-{attempt}")
+}
+
+fn own_pid() -> i32 {
+    i32::try_from(std::process::id()).unwrap_or_default()
 }
 
 /// What `/proc` shows of a process.
@@ -134,18 +172,11 @@ enum Sight {
     Hidden,
 }
 
-/// Fields as in proc_pid_stat(5).
 fn sight(pid: i64) -> Sight {
-    // The command in the second field may be no UTF-8.
-    let Ok(stat) = fs::read(format!("/proc/{pid}/stat")) else { return Sight::Hidden };
-    let stat = String::from_utf8_lossy(&stat);
-    // It is in parentheses and may hold anything, also spaces.
-    let Some((_command, fields)) = stat.rsplit_once(')') else { return Sight::Hidden };
-    let fields: Vec<&str> = fields.split_whitespace().collect();
-    match (fields.first(), fields.get(19).and_then(|start| start.parse().ok())) {
-        (Some(&("Z" | "X")), _) => Sight::Ended,
-        (Some(_), Some(start)) => Sight::Runs(start),
-        (Some(_) | None, _) => Sight::Hidden,
+    match Stat::read(pid) {
+        Some(stat) if stat.has_ended() => Sight::Ended,
+        Some(stat) => Sight::Runs(stat.start),
+        None => Sight::Hidden,
     }
 }
 

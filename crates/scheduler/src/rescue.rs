@@ -7,9 +7,9 @@
 
 use std::collections::HashMap;
 
-use windlass_engine::process::{Fate, fate};
+use windlass_engine::process::{Fate, end_orphans, fate};
 use windlass_engine::store::{Rescued, StuckJob, Worker};
-use windlass_engine::{Result, Store};
+use windlass_engine::{Error, Result, Store};
 
 /// Remembers what was seen of each worker.
 #[derive(Debug, Default)]
@@ -44,14 +44,13 @@ impl Watchman {
         let now_ms = store.clock().monotonic_ms();
         let passed_ms = now_ms - self.looked_at_ms.replace(now_ms).unwrap_or(now_ms);
         self.seen.retain(|id, _sighting| workers.iter().any(|worker| worker.id == *id));
-        let dead: Vec<(i64, i64)> = workers
-            .iter()
-            .filter(|worker| {
-                let silent_ms = self.sight(worker, passed_ms);
-                is_dead(fate(worker.pid, &worker.process, store.reach()), silent_ms, worker.lease_ms)
-            })
-            .map(|worker| (worker.id, worker.heartbeats))
-            .collect();
+        let mut dead = Vec::new();
+        for worker in &workers {
+            let silent_ms = self.sight(worker, passed_ms);
+            if is_dead(fate_with_jobs(worker, store)?, silent_ms, worker.lease_ms) {
+                dead.push((worker.id, worker.heartbeats));
+            }
+        }
         self.stuck.retain(|_job_id, retry_at_ms| now_ms < *retry_at_ms);
         let stuck: Vec<i64> = self.stuck.keys().copied().collect();
         if dead.is_empty() && !store.has_orphans(&stuck)? {
@@ -99,6 +98,27 @@ pub fn gone_workers(store: &Store) -> Result<Vec<i64>> {
     let workers = store.live_workers()?;
     let is_gone = |worker: &&Worker| fate(worker.pid, &worker.process, store.reach()) == Fate::Gone;
     Ok(workers.iter().filter(is_gone).map(|worker| worker.id).collect())
+}
+
+/// What can be said of a worker and of the processes that it started. One that is gone may have left some of them; or
+/// it was about to start one when it was killed, and that one would run beside the next attempt, or after its job was
+/// reported as failed. So they are ended first. While some are left, the worker counts as alive until its lease ends.
+fn fate_with_jobs(worker: &Worker, store: &Store) -> Result<Fate> {
+    let fate = fate(worker.pid, &worker.process, store.reach());
+    if fate != Fate::Gone {
+        return Ok(fate);
+    }
+    let claimed = match store.claimed_by(worker.id) {
+        Ok(claimed) if claimed.is_empty() => return Ok(Fate::Gone),
+        Ok(claimed) => claimed,
+        Err(error @ Error::Unavailable { .. }) => return Err(error),
+        // A row that another program spoilt must not keep the others from being rescued.
+        Err(_spoilt) => Vec::new(),
+    };
+    let attempts: Vec<(i64, i64)> =
+        claimed.into_iter().map(|(job_id, _run_id, facts)| (job_id, facts.attempt)).collect();
+    let nothing_is_left = end_orphans(worker.pid, &worker.process, &attempts);
+    Ok(if nothing_is_left { Fate::Gone } else { Fate::Lives })
 }
 
 fn is_dead(fate: Fate, silent_ms: i64, lease_ms: i64) -> bool {

@@ -10,6 +10,7 @@ mod examples;
 mod faults_files;
 mod faults_jobs;
 mod fencing;
+mod killed_while_starting;
 mod limits;
 mod logs;
 mod order;

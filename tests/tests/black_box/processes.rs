@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use windlass_tests::Sandbox;
+use windlass_tests::{Sandbox, eventually};
 
 /// Runs one job and gives the sandbox; the run must end with `code`.
 fn run_job(job: &str, code: i32) -> Sandbox {
@@ -61,6 +61,83 @@ fn a_process_that_left_the_group_is_ended_before_the_next_attempt() {
     );
     assert_eq!(sandbox.tables().jobs()[0].attempt, 2);
     assert_nothing_left(&sandbox);
+}
+
+/// Starts a process in a session of its own, and goes on when it is there.
+const ESCAPE: &str =
+    "setsid sh -c ': > escaped; exec sleep 600' &\nuntil [ -e escaped ]; do sleep 0.01; done\n";
+
+fn escaping_job(keys: &str, last_command: &str) -> String {
+    format!("{keys}run = \"\"\"\n{ESCAPE}{last_command}\n\"\"\"\n")
+}
+
+#[test]
+fn a_success_leaves_what_is_in_a_session_of_its_own() {
+    let sandbox = run_job(&escaping_job("", "exit 0"), 0);
+    let left: Vec<String> = sandbox.leftovers().into_iter().map(|process| process.command).collect();
+    assert_eq!(left, ["sleep 600 "]);
+}
+
+#[test]
+fn every_other_end_ends_what_is_in_a_session_of_its_own() {
+    for (what, keys, last_command) in [
+        ("a failure", "", "exit 7"),
+        ("a failure by its output", "output = \"json\"\n", "echo no json"),
+        ("a signal", "", "kill -9 $$"),
+        ("a timeout", "timeout = \"2s\"\n", "sleep 600"),
+    ] {
+        let sandbox = run_job(&escaping_job(keys, last_command), 1);
+        assert!(sandbox.path("escaped").exists(), "{what}: it was too slow");
+        assert_eq!(sandbox.leftovers(), [], "{what}");
+    }
+}
+
+#[test]
+fn a_cancel_ends_what_is_in_a_session_of_its_own() {
+    let sandbox = Sandbox::new();
+    let job = format!("name = \"one\"\n[jobs.only]\n{}", escaping_job("", "sleep 600"));
+    let file = sandbox.write("one.toml", job);
+    let mut engine = sandbox.spawn(&["run", &file]);
+    eventually("the process", || sandbox.path("escaped").exists().then_some(()));
+    sandbox.run(&["cancel", "1"]).exited(0);
+    engine.wait().exited(3);
+    assert_nothing_left(&sandbox);
+}
+
+#[test]
+fn an_output_that_is_no_regular_file_fails_its_job_and_blocks_nobody() {
+    let sandbox = Sandbox::new();
+    let socket =
+        "python3 -c 'import os, socket as s; s.socket(s.AF_UNIX).bind(os.environ[\"WINDLASS_OUTPUT\"])'";
+    let made = [
+        ("fifo", "mkfifo \"$WINDLASS_OUTPUT\"", "a FIFO"),
+        ("socket", socket, "a socket"),
+        ("directory", "mkdir \"$WINDLASS_OUTPUT\"", "a directory"),
+        ("link", "ln -s /dev/zero \"$WINDLASS_OUTPUT\"", "a symbolic link"),
+    ];
+    let jobs: String =
+        made.iter().map(|(name, run, _)| format!("[jobs.{name}]\nrun = '''{run}'''\n")).collect();
+    let file = sandbox.write("outputs.toml", format!("name = \"outputs\"\n{jobs}"));
+    // One thread that was blocked would keep the others from being executed.
+    sandbox.run(&["run", &file, "--threads", "1"]).exited(1);
+    let jobs = sandbox.tables().jobs_of(1);
+    for (name, _, kind) in made {
+        let error = jobs[name].last_error.clone().unwrap_or_default();
+        assert!(error.starts_with("the file WINDLASS_OUTPUT is ") && error.contains(kind), "{name}: {error}");
+    }
+}
+
+#[test]
+fn a_last_line_without_its_end_is_recorded_of_both_streams() {
+    let sandbox = run_job("run = 'printf out; printf err >&2; exit 7'\n", 1);
+    let tables = sandbox.tables();
+    let job = &tables.jobs()[0];
+    let log = tables.log(job.id);
+    let mut lines: Vec<(&str, &str)> =
+        log.iter().map(|line| (line.stream.as_str(), line.text.as_str())).collect();
+    lines.sort_unstable();
+    assert_eq!(lines, [("stderr", "err"), ("stdout", "out")]);
+    assert_eq!(job.last_error.as_deref(), Some("exit code 7: err"));
 }
 
 #[test]

@@ -12,6 +12,7 @@ use super::super::attempt::Attempt;
 use super::super::handler::failed_for_good;
 use super::payload::Payload;
 use super::values::{Values, patiently};
+use crate::process::OUTPUT_VARIABLE;
 use crate::store::RunContext;
 use crate::transition::Outcome;
 
@@ -117,7 +118,7 @@ fn add_job_environment(command: &mut Command, attempt: &Attempt, output_file: &P
         .env(ATTEMPT_VARIABLE, attempt.number().to_string())
         .env(KEY_VARIABLE, attempt.idempotency_key())
         .env(MARK_VARIABLE, attempt.mark())
-        .env("WINDLASS_OUTPUT", output_file);
+        .env(OUTPUT_VARIABLE, output_file);
 }
 
 /// `dir`, relative to the folder of the run.

@@ -1,27 +1,14 @@
 //! Who is left of a process group.
 
-use std::fs;
-
 use rustix::process::Pid;
+
+use crate::process::stat::{Stat, newest_first};
 
 /// Nobody of the group runs any more. Its dead leader, which is not waited for yet, does not count.
 pub(super) fn is_gone(group: Pid) -> bool {
-    let Ok(entries) = fs::read_dir("/proc") else { return false };
-    !entries
-        .flatten()
-        .filter(|entry| entry.file_name().to_str().is_some_and(|name| name.parse::<i32>().is_ok()))
-        .any(|entry| {
-            fs::read_to_string(entry.path().join("stat"))
-                .is_ok_and(|stat| runs_in(&stat, group.as_raw_nonzero().get()))
-        })
-}
-
-/// State and group are the first and third field after the command, as in proc_pid_stat(5).
-fn runs_in(stat: &str, group: i32) -> bool {
-    let mut fields = stat.rsplit_once(')').map(|(_, rest)| rest.split_whitespace()).into_iter().flatten();
-    let state = fields.next();
-    let its_group = fields.nth(1).and_then(|field| field.parse::<i32>().ok());
-    its_group == Some(group) && !matches!(state, Some("Z" | "X"))
+    let group = group.as_raw_nonzero().get();
+    let runs_in_it = |stat: Stat| stat.group == group && !stat.has_ended();
+    !newest_first().into_iter().any(|pid| Stat::read(pid.into()).is_some_and(runs_in_it))
 }
 
 #[cfg(test)]
@@ -29,17 +16,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_dead_do_not_count() {
-        assert!(runs_in("7 (sh) S 1 5 5 0", 5));
-        assert!(!runs_in("7 (sh) S 1 5 5 0", 7));
-        assert!(!runs_in("7 (sh) Z 1 5 5 0", 5));
-        assert!(runs_in("7 (odd) name) R 1 5 5 0", 5), "a command may hold anything");
-    }
-
-    #[test]
     fn a_group_without_members_is_gone() {
         let own = rustix::process::getpgrp();
         assert!(!is_gone(own));
         assert!(is_gone(Pid::from_raw(i32::MAX).expect("not zero")));
+    }
+
+    #[test]
+    fn a_dead_leader_does_not_count() {
+        use std::os::unix::process::CommandExt;
+        let mut leader =
+            std::process::Command::new("sleep").arg("600").process_group(0).spawn().expect("it starts");
+        let group = Pid::from_child(&leader);
+        assert!(!is_gone(group));
+        leader.kill().expect("it runs");
+        // Unlike `wait`, this leaves it there.
+        let ended = rustix::process::WaitIdOptions::EXITED | rustix::process::WaitIdOptions::NOWAIT;
+        rustix::process::waitid(rustix::process::WaitId::Pid(group), ended).expect("it ends");
+        assert!(is_gone(group));
+        leader.wait().expect("it can be waited for");
     }
 }

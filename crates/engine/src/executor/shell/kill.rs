@@ -1,15 +1,15 @@
 //! Ending processes: a group, or whatever carries a job's mark in its environment.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::command::{ATTEMPT_VARIABLE, MARK_VARIABLE};
-use crate::process::{Environment, processes_with};
+use crate::process::Environment;
+use crate::process::sweep::{Known, Starting, Verdict, end_all};
 
-/// How long killed processes may take to vanish.
+/// How long killed processes may take to vanish, and those of other engines to start.
 const GONE_WITHIN: Duration = Duration::from_secs(10);
-const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 /// Signals a group. One that is gone already is fine.
 pub(super) fn group(group: Pid, signal: Signal) {
@@ -36,23 +36,28 @@ impl Attempts {
     }
 }
 
-/// Kills every process on this machine that these attempts of the job started, also those in sessions
-/// of their own, and waits until they are gone. The error is for people.
+/// Kills every process of this machine that these attempts of the job started, also those in sessions of their own,
+/// and waits until they are gone. The error is for people.
+///
+/// The engine of an earlier attempt may have been killed or stopped while it started a process: such a process
+/// carries no mark yet, and nobody can tell of which job it is. So the call waits until those of all engines have
+/// started, and kills those of engines that are gone.
 pub(super) fn sweep(mark: &str, attempts: Attempts) -> Result<(), String> {
-    let began = Instant::now();
-    loop {
-        let left = processes_with(|environment| {
-            environment.get(MARK_VARIABLE) == Some(mark) && attempts.started(environment)
-        });
-        if left.is_empty() {
-            return Ok(());
+    let starting = match attempts {
+        Attempts::Before(_) => Starting::OfFirstLook,
+        Attempts::Only(_) => Starting::None,
+    };
+    let ended = end_all(GONE_WITHIN, starting, |_pid, known| match known {
+        Known::Runs(environment) => {
+            let is_ours = environment.get(MARK_VARIABLE) == Some(mark) && attempts.started(environment);
+            if is_ours { Verdict::Kill } else { Verdict::Leave }
         }
-        for pid in left.iter().filter_map(|pid| Pid::from_raw(*pid)) {
-            let _gone = kill_process(pid, Signal::KILL);
-        }
-        if began.elapsed() > GONE_WITHIN {
-            return Err(format!("processes of an earlier attempt can't be killed: {left:?}"));
-        }
-        std::thread::sleep(LOOK_AGAIN);
-    }
+        Known::Starting(engine) if engine.is_gone() => Verdict::Kill,
+        Known::Starting(_) => Verdict::WaitFor,
+    });
+    ended.map_err(|left| match left.as_slice() {
+        [] => "other processes start and end so fast that none of an earlier attempt can be ruled out"
+            .to_owned(),
+        left => format!("processes of an earlier attempt may still run, and can't be killed: {left:?}"),
+    })
 }

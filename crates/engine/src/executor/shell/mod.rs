@@ -17,6 +17,7 @@ use std::process::{Child, Command, ExitStatus};
 
 use super::attempt::Attempt;
 use super::handler::{Handler, failed, failed_for_good};
+use crate::process::output_name;
 use crate::transition::Outcome;
 pub(super) use keeper::Keeper;
 use keeper::Kept;
@@ -50,7 +51,7 @@ fn start(attempt: &Attempt) -> Result<Outcome, Outcome> {
         .keeper
         .scratch()
         .map_err(|error| failed(format!("no folder for WINDLASS_OUTPUT: {error}")))?;
-    let name = format!("{}-{}", attempt.job().id, attempt.number());
+    let name = output_name(attempt.job().id, attempt.number());
     let output_file = scratch.join(&name);
     let mut command = command::build(attempt, &payload, &output_file)?;
     if attempt.number() > 1 {
@@ -72,8 +73,17 @@ fn start(attempt: &Attempt) -> Result<Outcome, Outcome> {
             return Err(cannot_start(&command, &error));
         }
     };
-    let watched = supervise(attempt, kept, Started { command, child, streams }, payload.output)?;
-    Ok(judge(attempt, &payload, &output_file, watched))
+    let watched = supervise(attempt, &kept, Started { command, child, streams }, payload.output);
+    let outcome = match watched {
+        Ok(watched) => judge(attempt, &payload, &output_file, watched),
+        Err(outcome) => outcome,
+    };
+    if !matches!(outcome, Outcome::Successful { .. }) {
+        // A child in a session of its own has left the group.
+        let _said_by_the_next_attempt = kill::sweep(&attempt.mark(), Attempts::Only(attempt.number()));
+    }
+    kept.end();
+    Ok(outcome)
 }
 
 /// A process, and what it was started with.
@@ -83,9 +93,10 @@ struct Started {
     streams: Streams,
 }
 
+/// Waits for the end of the process, and ends its group with it.
 fn supervise(
     attempt: &Attempt,
-    kept: Kept<'_>,
+    kept: &Kept<'_>,
     started: Started,
     source: windlass_workflow::OutputSource,
 ) -> Result<Watched, Outcome> {
@@ -95,11 +106,7 @@ fn supervise(
     let watched = watch::watch(attempt, &child, streams, command, source);
     // The leader is not waited for yet, so nobody else can have its group's number.
     kill::group(group, rustix::process::Signal::KILL);
-    if attempt.stop().cause().is_some() {
-        // A child in a session of its own escapes its group.
-        let _said_below = kill::sweep(&attempt.mark(), Attempts::Only(attempt.number()));
-    }
-    kept.end();
+    kept.end_group();
     let status = child.wait();
     let mut watched = watched.map_err(|error| failed(format!("its output could not be read: {error}")))?;
     watched.status = Some(status.map_err(|error| failed(format!("its end could not be seen: {error}")))?);

@@ -1,11 +1,12 @@
 //! What a successful job hands on.
 
-use std::fs::File;
-use std::io::{ErrorKind, Read};
+use std::io::ErrorKind;
 use std::path::Path;
 
 use serde_json::Value as Json;
 use windlass_workflow::OutputSource;
+
+use crate::files::{Links, ReadError, read_regular};
 
 /// An output may have so many bytes; larger values belong in files of the job's own.
 pub(super) const OUTPUT_MAX_BYTES: usize = 1024 * 1024;
@@ -30,26 +31,30 @@ pub(super) fn take(source: OutputSource, stdout: &[u8], file: &Path) -> Result<O
     }
 }
 
-/// Removes the file of a job that hands nothing on by it.
+/// Removes the file of a job that hands nothing on by it, whatever the job made of it.
 pub(super) fn discard(file: &Path) {
-    let _never_written = std::fs::remove_file(file);
+    if let Err(error) = std::fs::remove_file(file)
+        && error.kind() == ErrorKind::IsADirectory
+    {
+        let _left = std::fs::remove_dir_all(file);
+    }
 }
 
+/// Nothing there is no output. Something that can't be read fails the attempt: without it the job would seem to hand
+/// nothing on.
 fn take_file(file: &Path) -> Result<Option<String>, String> {
-    let unreadable = |error| format!("the file WINDLASS_OUTPUT could not be read: {error}");
-    let opened = match File::open(file) {
-        Ok(opened) => opened,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        // Without it the job would seem to hand nothing on.
-        Err(error) => {
-            discard(file);
-            return Err(unreadable(error));
-        }
-    };
+    const WHAT: &str = "the file WINDLASS_OUTPUT";
+    let read = read_regular(file, Links::Refuse, OUTPUT_MAX_BYTES as u64);
     discard(file);
-    let mut bytes = Vec::new();
-    opened.take(OUTPUT_MAX_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-    within_limit(bytes.len(), "the file WINDLASS_OUTPUT")?;
+    let bytes = match read {
+        Ok(bytes) => bytes,
+        Err(error) if error.is_absent() => return Ok(None),
+        Err(ReadError::TooLarge { .. }) => return Err(too_large(WHAT)),
+        Err(error @ ReadError::NotRegular(_)) => {
+            return Err(format!("{WHAT} {error}: write the value into it"));
+        }
+        Err(error @ ReadError::Io(_)) => return Err(format!("{WHAT} {error}")),
+    };
     if bytes.is_empty() {
         return Ok(None);
     }
@@ -63,7 +68,11 @@ fn within_limit(bytes: usize, what: &str) -> Result<(), String> {
     if bytes <= OUTPUT_MAX_BYTES {
         return Ok(());
     }
-    Err(format!("{what} is larger than {OUTPUT_MAX_BYTES} bytes: write a file and hand its name on instead"))
+    Err(too_large(what))
+}
+
+fn too_large(what: &str) -> String {
+    format!("{what} is larger than {OUTPUT_MAX_BYTES} bytes: write a file and hand its name on instead")
 }
 
 /// Without trailing line ends, as `$(…)` of a shell does it, and without NUL, which no text column takes.
@@ -100,5 +109,28 @@ mod tests {
             assert_eq!(take(source, b"1", &file), Ok(Some(output.to_owned())));
             assert!(!file.exists(), "{source:?}");
         }
+    }
+    #[test]
+    fn what_is_no_regular_file_fails_the_attempt_and_is_gone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("7-1");
+        let elsewhere = folder.path().join("elsewhere");
+        std::fs::write(&elsewhere, "1").expect("it can be written");
+        let refused = |what: &str| {
+            let error = take(OutputSource::File, b"", &file).expect_err("it is no regular file");
+            assert_eq!(
+                error,
+                format!("the file WINDLASS_OUTPUT is {what}, not a regular file: write the value into it")
+            );
+            assert!(file.symlink_metadata().is_err(), "{what} is left");
+        };
+        std::os::unix::fs::symlink(&elsewhere, &file).expect("a link");
+        refused("a symbolic link");
+        std::fs::create_dir_all(file.join("deep")).expect("a directory");
+        refused("a directory");
+        let fifo = rustix::fs::FileType::Fifo;
+        rustix::fs::mknodat(rustix::fs::CWD, &file, fifo, rustix::fs::Mode::RWXU, 0).expect("a FIFO");
+        refused("a FIFO (named pipe)");
+        assert!(elsewhere.exists());
     }
 }

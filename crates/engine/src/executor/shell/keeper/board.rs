@@ -58,6 +58,11 @@ impl Board {
         self.write(line, GROUP_AT, &twice(&group.as_raw_nonzero().to_string()))
     }
 
+    /// The group in this line is gone. Its attempt stays noted.
+    pub(super) fn clear_group(&self, line: usize) -> std::io::Result<()> {
+        self.write(line, GROUP_AT, &format!("{:<width$}", "", width = LINE_BYTES - 1 - GROUP_AT))
+    }
+
     /// Nothing of the attempt in this line is to be ended any more.
     pub(super) fn clear(&self, line: usize) -> std::io::Result<()> {
         self.write(line, 0, &format!("{:<width$}\n", "", width = LINE_BYTES - 1))?;
@@ -132,6 +137,8 @@ mod tests {
             words(&board),
             [vec!["12-3:12-3".to_owned()], vec![twice(&longest), twice(&i32::MAX.to_string())]]
         );
+        board.clear_group(second).unwrap();
+        assert_eq!(words(&board)[1], [twice(&longest)]);
         board.clear(second).unwrap();
         board.clear(first).unwrap();
         assert!(board.is_blank());

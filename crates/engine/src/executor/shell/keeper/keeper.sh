@@ -59,7 +59,7 @@ end_everything() {
         done
     done 2>/dev/null </proc/self/fd/4
     [ $# -gt 0 ] || return 0
-    for round in 1 2 3 4 5; do
+    for round in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
         found=
         for environment in $(grep -lsxzF "$@" /proc/[0-9]*/environ </dev/null); do
             process=${environment#/proc/}

@@ -74,6 +74,11 @@ impl Kept<'_> {
         }
     }
 
+    /// Nothing of its group runs, whose number may soon be another one's.
+    pub(super) fn end_group(&self) {
+        let _written = self.board.clear_group(self.line);
+    }
+
     /// Nothing of the attempt runs, or what does may go on.
     pub(super) fn end(self) {
         let _written = self.board.clear(self.line);

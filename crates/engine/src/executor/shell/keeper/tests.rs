@@ -131,6 +131,21 @@ fn what_runs_ends_with_the_engine() {
     assert!(!scratch.exists(), "nobody else would remove it");
 }
 
+/// By its environment nobody would find the second process: only its group says whose it is.
+#[test]
+fn the_whole_group_ends_and_not_only_its_leader() {
+    let (keeper, clock) = (Keeper::new(Reach::OneKernel), Clock::system());
+    confirm(&keeper, &clock, LONG_MS);
+    let kept = keeper.begin("7-1").unwrap();
+    let mut job = Job::start(&keeper, "7-1", &["sh", "-c", "env -i sleep 600 & wait"]);
+    let group = job.group();
+    kept.add_group(group, &clock);
+    wait_for("the second process", || members(group) == 2);
+    keeper.close();
+    job.wait();
+    wait_for("the end of the group", || super::super::group::is_gone(group));
+}
+
 #[test]
 fn a_word_that_is_half_written_names_nobody() {
     let (keeper, clock) = (Keeper::new(Reach::OneKernel), Clock::system());
