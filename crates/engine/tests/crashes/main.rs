@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use states::{HOUR_MS, end_all, fire_all};
-use support::contents::{assert_same, contents};
+use support::contents::assert_same;
 use support::faulty::{Death, Faulty, Refusal};
 use support::open;
 use verbs::{Leaves, Stage, Verb};
@@ -29,19 +29,12 @@ fn mortal(stage: &Stage, death: &Arc<Death>) -> Store {
     Store::new(database, stage.bench.clock.clone(), Random::from_seed(1))
 }
 
-fn both(stage: &Stage) -> Vec<String> {
-    let of = |name: &str, lines: Vec<String>| -> Vec<String> {
-        lines.into_iter().map(|line| format!("{name} {line}")).collect()
-    };
-    [of("this", contents(&stage.bench.database)), of("other", contents(&stage.other.database))].concat()
-}
-
 /// What the tables say when the verb was done without any trouble, and how many transactions that took.
 fn undisturbed(verb: &Verb) -> (Vec<String>, usize) {
     let stage = Stage::new(verb);
     let death = Death::after(COMMITS_MAX);
     (verb.ask)(&mortal(&stage, &death), &stage).unwrap();
-    (both(&stage), COMMITS_MAX - death.commits_left())
+    (stage.contents(), COMMITS_MAX - death.commits_left())
 }
 
 /// Dies before each transaction of the verb; the next process asks for it again.
@@ -59,7 +52,11 @@ fn die_between_any_two_commits(verb: &Verb) {
         }
         let next = mortal(&stage, &Death::after(COMMITS_MAX));
         (verb.ask)(&next, &stage).unwrap();
-        assert_same(&both(&stage), &expected, &format!("after a death behind {done} commits of {commits}"));
+        assert_same(
+            &stage.contents(),
+            &expected,
+            &format!("after a death behind {done} commits of {commits}"),
+        );
         if verb.leaves == Leaves::WorkThatEnds {
             run_out(&stage);
         }
@@ -95,7 +92,7 @@ fn refuse_each_call(verb: &Verb) -> BTreeSet<&'static str> {
     let (expected, commits) = undisturbed(verb);
     let stage = Stage::new(verb);
     let database = open(&stage.bench.database, &stage.bench.clock);
-    let before = both(&stage);
+    let before = stage.contents();
     let mut methods = BTreeSet::new();
     for nth in 0..CALLS_MAX {
         let refusal = Refusal::of_call(nth);
@@ -103,14 +100,14 @@ fn refuse_each_call(verb: &Verb) -> BTreeSet<&'static str> {
         let asked = (verb.ask)(&Store::new(faulty, stage.bench.clock.clone(), Random::from_seed(1)), &stage);
         let Some(call) = refusal.refused() else {
             assert_eq!(asked, Ok(()));
-            assert_same(&both(&stage), &expected, "after each call was refused once");
+            assert_same(&stage.contents(), &expected, "after each call was refused once");
             return methods;
         };
         methods.insert(call.method());
         let is_said = matches!(asked, Err(Error::Unavailable { reason: Unavailable::Closed, .. }));
         assert!(is_said, "call {nth} ({call:?}) was refused, and it came to {asked:?}");
         if commits <= 1 {
-            assert_same(&both(&stage), &before, &format!("call {nth} ({call:?}) was refused"));
+            assert_same(&stage.contents(), &before, &format!("call {nth} ({call:?}) was refused"));
         }
     }
     panic!("more than {CALLS_MAX} calls");
@@ -164,7 +161,7 @@ fn every_method_that_can_fail_is_refused() {
 #[test]
 fn a_worker_dies_between_any_two_commits_of_its_life() {
     for commits in 0..COMMITS_MAX {
-        let stage = Stage { bench: support::Bench::new(), other: support::Bench::new() };
+        let stage = Stage::empty();
         let Stage { bench, .. } = &stage;
         states::work_waits(bench);
         let death = Death::after(commits);

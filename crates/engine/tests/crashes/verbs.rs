@@ -1,6 +1,8 @@
 //! Everything that changes the tables: what it finds, and how it is asked for. Asked again after a failure, it has to
 //! come to the same.
 
+use std::cell::OnceCell;
+
 use windlass_engine::store::{
     Backfill, ClaimedJob, CopyError, NewRun, NewWorker, Order, QueueLimits, Scope, Selection, Setting,
 };
@@ -8,6 +10,7 @@ use windlass_engine::{Result, Store, WorkerStatus};
 use windlass_workflow::model::{OnFull, Overlap, Rule, Schedule as Definition};
 
 use crate::states::{self, HOUR_MS, apply, fire_all, keyed, schedule, workflow};
+use crate::support::contents::contents;
 use crate::support::{Bench, finish, new_worker, noop, older_than, request, success};
 
 /// A verb and the state that it finds.
@@ -30,17 +33,35 @@ pub(crate) enum Leaves {
     ASpoiltRow,
 }
 
-/// The database that the verb changes, and another one.
+/// The database that the verb changes, and another one where it needs that.
 pub(crate) struct Stage {
     pub(crate) bench: Bench,
-    pub(crate) other: Bench,
+    other: OnceCell<Bench>,
 }
 
 impl Stage {
+    pub(crate) fn empty() -> Stage {
+        Stage { bench: Bench::new(), other: OnceCell::new() }
+    }
+
     pub(crate) fn new(verb: &Verb) -> Stage {
-        let stage = Stage { bench: Bench::new(), other: Bench::new() };
+        let stage = Stage::empty();
         (verb.prepare)(&stage);
         stage
+    }
+
+    fn other(&self) -> &Bench {
+        self.other.get_or_init(Bench::new)
+    }
+
+    /// What the tables of both say.
+    pub(crate) fn contents(&self) -> Vec<String> {
+        let databases = [("this", Some(&self.bench)), ("other", self.other.get())];
+        let lines = |(name, bench): (&str, Option<&Bench>)| -> Vec<String> {
+            let lines = bench.map(|bench| contents(&bench.database)).unwrap_or_default();
+            lines.into_iter().map(|line| format!("{name} {line}")).collect()
+        };
+        databases.into_iter().flat_map(lines).collect()
     }
 
     /// The first of all.
@@ -198,8 +219,8 @@ fn copied<T>(copied: std::result::Result<T, CopyError>) -> Result<()> {
 pub(crate) fn copy_into_what_fails() -> Verb {
     verb(
         1,
-        |stage| states::a_run_failed(&stage.other),
-        |target, stage| copied(stage.other.store.copy_to(target)),
+        |stage| states::a_run_failed(stage.other()),
+        |target, stage| stage.other().store.copy_to(target).map(drop),
     )
 }
 
@@ -207,7 +228,7 @@ pub(crate) fn copy_from_what_fails() -> Verb {
     verb(
         0,
         |stage| states::a_run_failed(&stage.bench),
-        |source, stage| copied(source.copy_to(&stage.other.store)),
+        |source, stage| source.copy_to(&stage.other().store).map(drop),
     )
 }
 
