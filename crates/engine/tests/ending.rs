@@ -66,3 +66,46 @@ fn what_is_skipped_says_why() {
     assert_eq!(reasons, [skipped(by_failure), skipped(by_failure), skipped(by_cancel)]);
     bench.assert_sound();
 }
+
+/// Neither an attempt nor a line of its output is noted, also beside results that count.
+#[test]
+fn a_result_that_is_discarded_leaves_nothing() {
+    let bench = Bench::new();
+    let (owner, other) = (bench.worker(), bench.worker());
+    let ids = bench.store.enqueue(vec![noop(); 2]).unwrap();
+    let jobs = bench.claim(owner, 2);
+    let finish = |worker, job: &ClaimedJob| {
+        let (attempt, line, at, stream, text) = (1, 1, 1, LogStream::Stdout, format!("of worker {worker}"));
+        let line = LogLine { job_id: job.id, attempt, line, at, stream, text };
+        Finish { logs: vec![line], ..support::finish(worker, job, support::failure()) }
+    };
+    let finishes = vec![finish(other, &jobs[0]), finish(owner, &jobs[1])];
+    let finished = bench.store.finish_and_claim(finishes, None).unwrap().0;
+    assert_eq!(finished.conflicts, [ids[0]]);
+    let left =
+        |id| (bench.store.attempts(id).unwrap().len(), bench.store.last_logs(id, 1, 10).unwrap().len());
+    assert_eq!([left(ids[0]), left(ids[1])], [(0, 0), (1, 1)]);
+    assert_eq!(bench.store.job(ids[0]).unwrap().status, JobStatus::Running);
+}
+
+/// That it may fail does not mean that it was done.
+#[test]
+fn a_job_that_may_fail_and_was_cancelled_fails_its_run() {
+    for runs in [false, true] {
+        let bench = Bench::new();
+        let worker = bench.worker();
+        let mut workflow = graph(vec![vec![], vec![0]]);
+        workflow.jobs[0].allow_failure = true;
+        let run_id = bench.submit(workflow);
+        let jobs = if runs { bench.claim(worker, 1) } else { Vec::new() };
+        bench.store.cancel_job(bench.store.jobs_of_run(run_id).unwrap()[0].id).unwrap();
+        for job in &jobs {
+            bench.finish(worker, job, Outcome::Cancelled { error: "stopped".to_owned() });
+        }
+        let states: Vec<_> =
+            bench.store.jobs_of_run(run_id).unwrap().into_iter().map(|job| job.status).collect();
+        assert_eq!(states, [JobStatus::Cancelled, JobStatus::Skipped], "{runs}");
+        assert_eq!(bench.store.run(run_id).unwrap().status, RunStatus::Failed, "{runs}");
+        bench.assert_sound();
+    }
+}

@@ -23,17 +23,18 @@ const COMMITS_MAX: usize = 1_000;
 /// More calls than any verb here makes.
 const CALLS_MAX: usize = 5_000;
 
-/// The store of a process that opens the database anew, and dies when the test says so.
-fn mortal(stage: &Stage, death: &Arc<Death>) -> Store {
+/// The store of a process that opens the database anew, and dies when the test says so. No two have the same chance:
+/// the keys of jobs are made of it.
+fn mortal(stage: &Stage, death: &Arc<Death>, seed: u64) -> Store {
     let database = Faulty::new(open(&stage.bench.database, &stage.bench.clock), death.before());
-    Store::new(database, stage.bench.clock.clone(), Random::from_seed(1))
+    Store::new(database, stage.bench.clock.clone(), Random::from_seed(seed))
 }
 
 /// What the tables say when the verb was done without any trouble, and how many transactions that took.
 fn undisturbed(verb: &Verb) -> (Vec<String>, usize) {
     let stage = Stage::new(verb);
     let death = Death::after(COMMITS_MAX);
-    (verb.ask)(&mortal(&stage, &death), &stage).unwrap();
+    (verb.ask)(&mortal(&stage, &death, 2), &stage).unwrap();
     (stage.contents(), COMMITS_MAX - death.commits_left())
 }
 
@@ -44,13 +45,13 @@ fn die_between_any_two_commits(verb: &Verb) {
     for done in 0..commits {
         let stage = Stage::new(verb);
         let death = Death::after(done);
-        let dead = (verb.ask)(&mortal(&stage, &death), &stage);
+        let dead = (verb.ask)(&mortal(&stage, &death, 2), &stage);
         assert!(dead.is_err() && death.has_come(), "{done} commits of {commits}: {dead:?}");
         match verb.leaves {
             Leaves::WorkThatEnds | Leaves::MuchWork => stage.bench.assert_sound(),
             Leaves::ASpoiltRow => {}
         }
-        let next = mortal(&stage, &Death::after(COMMITS_MAX));
+        let next = mortal(&stage, &Death::after(COMMITS_MAX), 3);
         (verb.ask)(&next, &stage).unwrap();
         assert_same(
             &stage.contents(),
@@ -97,7 +98,10 @@ fn refuse_each_call(verb: &Verb) -> BTreeSet<&'static str> {
     for nth in 0..CALLS_MAX {
         let refusal = Refusal::of_call(nth);
         let faulty = Faulty::new(Arc::clone(&database), refusal.before());
-        let asked = (verb.ask)(&Store::new(faulty, stage.bench.clock.clone(), Random::from_seed(1)), &stage);
+        let asked = (verb.ask)(
+            &Store::new(faulty, stage.bench.clock.clone(), Random::from_seed(2 + nth as u64)),
+            &stage,
+        );
         let Some(call) = refusal.refused() else {
             assert_eq!(asked, Ok(()));
             assert_same(&stage.contents(), &expected, "after each call was refused once");
@@ -165,7 +169,7 @@ fn a_worker_dies_between_any_two_commits_of_its_life() {
         let Stage { bench, .. } = &stage;
         states::work_waits(bench);
         let death = Death::after(commits);
-        let lived = live(&mortal(&stage, &death));
+        let lived = live(&mortal(&stage, &death, 2));
         bench.assert_sound();
         assert_eq!(lived.is_err(), death.has_come());
         run_out(&stage);

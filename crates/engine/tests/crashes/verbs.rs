@@ -4,14 +4,15 @@
 use std::cell::OnceCell;
 
 use windlass_engine::store::{
-    Backfill, ClaimedJob, CopyError, NewRun, NewWorker, Order, QueueLimits, Scope, Selection, Setting,
+    Backfill, CopyError, Finish, NewRun, NewWorker, Order, QueueLimits, Scope, Selection, Setting,
 };
+use windlass_engine::transition::{Facts, after_attempt};
 use windlass_engine::{Result, Store, WorkerStatus};
 use windlass_workflow::model::{OnFull, Overlap, Rule, Schedule as Definition};
 
 use crate::states::{self, HOUR_MS, apply, fire_all, keyed, schedule, workflow};
 use crate::support::contents::contents;
-use crate::support::{Bench, finish, new_worker, noop, older_than, request, success};
+use crate::support::{Bench, new_worker, noop, older_than, request, success};
 
 /// A verb and the state that it finds.
 pub(crate) struct Verb {
@@ -208,28 +209,18 @@ pub(crate) fn prune() -> Verb {
     )
 }
 
-/// The error of either database.
-fn copied<T>(copied: std::result::Result<T, CopyError>) -> Result<()> {
-    match copied {
-        Ok(_copied) => Ok(()),
-        Err(CopyError::Source(error) | CopyError::Target(error)) => Err(error),
-    }
+fn copy(source: &Store, target: &Store) -> Result<()> {
+    source.copy_to(target).map(drop).map_err(|error| match error {
+        CopyError::Source(error) | CopyError::Target(error) => error,
+    })
 }
 
 pub(crate) fn copy_into_what_fails() -> Verb {
-    verb(
-        1,
-        |stage| states::a_run_failed(stage.other()),
-        |target, stage| stage.other().store.copy_to(target).map(drop),
-    )
+    verb(1, |stage| states::a_run_failed(stage.other()), |target, stage| copy(&stage.other().store, target))
 }
 
 pub(crate) fn copy_from_what_fails() -> Verb {
-    verb(
-        0,
-        |stage| states::a_run_failed(&stage.bench),
-        |source, stage| source.copy_to(&stage.other().store).map(drop),
-    )
+    verb(0, |stage| states::a_run_failed(&stage.bench), |source, stage| copy(source, &stage.other().store))
 }
 
 pub(crate) fn restore() -> Verb {
@@ -256,20 +247,11 @@ fn end_and_claim(store: &Store, limit: usize) -> Result<()> {
     let mut running = store.claimed_by(worker_id)?;
     // Not what it claims with this: it may have to ask again.
     running.retain(|(job_id, _run_id, _facts)| *job_id <= 200);
-    let job = |(id, run_id, facts)| ClaimedJob {
-        id,
-        created_at: 0,
-        token: 0,
-        run_id,
-        name: None,
-        kind: String::new(),
-        payload: String::new(),
-        timeout_ms: None,
-        started_run: None,
-        has_overtaken: false,
-        facts,
+    let end = |(job_id, run_id, facts): (i64, Option<i64>, Facts)| {
+        let transition = after_attempt(&facts, success(), 0, 0.5);
+        Finish { job_id, run_id, attempt: facts.attempt, worker_id, transition, logs: Vec::new() }
     };
-    let finishes = running.into_iter().map(|running| finish(worker_id, &job(running), success())).collect();
+    let finishes = running.into_iter().map(end).collect();
     store.finish_and_claim(finishes, Some(request(worker_id, Scope::Everything, limit))).map(drop)
 }
 

@@ -183,11 +183,9 @@ impl Database for Faulty {
     fn write(&self, name: &'static str, mut operation: WriteOperation, recovery: Recovery) -> Result<()> {
         (self.before)(Call::Write(name))?;
         let before = Arc::clone(&self.before);
-        self.inner.write(
-            name,
-            Box::new(move |inner| operation(&mut FaultyConnection { inner, before: &before })),
-            recovery,
-        )
+        let operation =
+            move |inner: &mut dyn Connection| operation(&mut FaultyConnection { inner, before: &before });
+        self.inner.write(name, Box::new(operation), recovery)
     }
 
     fn signals(&self) -> &Signals {
