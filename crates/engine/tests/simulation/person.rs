@@ -18,10 +18,11 @@ impl World {
         match self.chance.u8(0..24) {
             0..6 if has_room => self.submit(),
             6..12 if has_room => self.enqueue(),
-            0..15 => self.cancel_run(),
-            15..18 => self.cancel_job(),
-            18..22 => self.retry_run(),
-            22 => self.pause_or_resume(),
+            0..12 => {}
+            12..14 => self.cancel_run(),
+            14..17 => self.cancel_job(),
+            17..20 => self.retry_run(),
+            20..22 => self.pause_or_resume(),
             _ => self.change_order(),
         }
     }
@@ -101,12 +102,13 @@ impl World {
     }
 
     fn cancel_job(&mut self) {
+        let prefers_some = self.chance.bool();
         let unfinished = || self.oracle.jobs.values().filter(|job| !job.is_over);
-        let reported: Vec<i64> = unfinished().filter(|job| job.is_reported()).map(|job| job.id).collect();
+        let of_interest = |job: &&Job| job.is_reported() || job.status == JobStatus::Running;
+        let some: Vec<i64> = unfinished().filter(of_interest).map(|job| job.id).collect();
         let last = self.oracle.jobs.keys().last().copied().unwrap_or_default();
-        let any = unfinished().map(|job| job.id).chain([last, last + 1_000]);
-        let ids: Vec<i64> = if reported.is_empty() { any.collect() } else { reported };
-        let id = self.chance.choice(ids).unwrap_or_default();
+        let any: Vec<i64> = unfinished().map(|job| job.id).chain([last, last + 1_000]).collect();
+        let id = self.chance.choice(if prefers_some { some } else { any }).unwrap_or_default();
         self.call(
             format!("a person cancels job {id}"),
             |store| store.cancel_job(id).map(|done| (done.cancelled, done.stopping)),

@@ -79,11 +79,17 @@ impl World {
     }
 
     fn limit_queues(&mut self) {
-        let keep = QueueLimits::default();
+        let (keep, is_fifo) = (QueueLimits::default(), self.chance.bool());
         let limits = [
             (NARROW, QueueLimits { max_running: Setting::Set(MAX_RUNNING), ..keep }),
             (RATED, QueueLimits { rate: Setting::Set(RATE), ..keep }),
-            (FIFO, QueueLimits { order: Setting::Set(Order::Arrival), ..keep }),
+            (
+                FIFO,
+                QueueLimits {
+                    order: if is_fifo { Setting::Set(Order::Arrival) } else { Setting::Clear },
+                    ..keep
+                },
+            ),
         ];
         for (name, limits) in limits {
             self.store.limit_queue(name, limits).unwrap();
@@ -92,7 +98,7 @@ impl World {
         let queues = [
             (NARROW, Queue { max_running: Some(MAX_RUNNING), ..Queue::default() }),
             (RATED, Queue { rate: Some(rate), ..Queue::default() }),
-            (FIFO, Queue { is_fifo: true, ..Queue::default() }),
+            (FIFO, Queue { is_fifo, ..Queue::default() }),
         ];
         self.oracle.queues = queues.map(|(name, queue)| (name.to_owned(), queue)).into();
     }
@@ -111,16 +117,19 @@ impl World {
     }
 
     fn advance(&mut self) {
-        let to_next_ms = self.store.next_due().unwrap().map_or(0, |at_ms| at_ms - self.clock.now_ms());
-        // Sometimes just so far that something is due.
-        let by_ms = match self.chance.bool() {
-            true if (0..60_000).contains(&to_next_ms) => {
-                to_next_ms + (TICK_MS - to_next_ms % TICK_MS) % TICK_MS
-            }
-            _ => TICK_MS * self.chance.i64(0..40),
+        let to_next_ms = self.store.next_due().unwrap().map_or(-1, |at_ms| at_ms - self.clock.now_ms());
+        let is_exact = (0..60_000).contains(&to_next_ms) && self.chance.bool();
+        let by_ms = if is_exact {
+            to_next_ms + (TICK_MS - to_next_ms % TICK_MS) % TICK_MS
+        } else {
+            TICK_MS * self.chance.i64(0..40)
         };
         self.trail.note(format!("the clock moves by {by_ms} ms"));
         self.clock.advance_ms(by_ms);
+        if is_exact {
+            // As the scheduler does, which sleeps until then.
+            self.promote_due();
+        }
     }
 
     /// What is compared now and then: records that only grow, and the invariants that `db check` knows.
