@@ -2,6 +2,7 @@
 
 mod build;
 mod canonical;
+mod check;
 pub mod draw;
 pub mod duration;
 pub mod graph;
@@ -19,6 +20,7 @@ pub mod template;
 mod tree;
 
 pub use canonical::hash_of_stored;
+pub use check::WorkflowError;
 pub use draw::{DrawError, Drawing};
 pub use graph::Graph;
 pub use lower::{check_schedule_name, parse};
