@@ -27,3 +27,4 @@ pub use lower::{check_schedule_name, parse};
 pub use model::{Action, Job, OnInterrupt, OutputSource, Param, ParamKind, Retry, Workflow};
 pub use report::{Colour, Diagnostic, Report};
 pub use source::{Format, Source};
+pub use tree::has_too_many_parts;
