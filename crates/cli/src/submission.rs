@@ -12,6 +12,7 @@ use windlass::workflow::{Colour, Report, Source, Workflow, limits};
 use crate::cli::GlobalOptions;
 use crate::database::Database;
 use crate::error::Failure;
+use crate::files::Origin;
 use crate::{files, lookup, output};
 pub(crate) use parameters::{describe as describe_param, invalid as invalid_params, parse_pair};
 
@@ -64,8 +65,8 @@ impl LoadError {
 }
 
 /// Reads and checks a workflow file.
-pub(crate) fn load(path: &Path) -> Result<Workflow, LoadError> {
-    let bytes = files::read(path, limits::FILE_BYTES).map_err(LoadError::Unreadable)?;
+pub(crate) fn load(path: &Path, origin: Origin) -> Result<Workflow, LoadError> {
+    let bytes = files::read(path, limits::FILE_BYTES, origin).map_err(LoadError::Unreadable)?;
     Source::new(path.display().to_string(), bytes)
         .and_then(|source| windlass::workflow::parse(&source))
         .map_err(LoadError::Invalid)
@@ -76,7 +77,7 @@ impl SubmissionArgs {
     /// that name.
     pub(crate) fn read(&self, global: &GlobalOptions) -> Result<NewRun, Failure> {
         let (workflow, dir) = if self.workflow.exists() {
-            let workflow = load(&self.workflow).map_err(|error| error.failure())?;
+            let workflow = load(&self.workflow, Origin::Named).map_err(|error| error.failure())?;
             (workflow, Some(folder_of(&self.workflow)?))
         } else {
             self.registered(global)?
@@ -122,10 +123,12 @@ fn looks_like_a_file(path: &Path) -> bool {
     path.components().count() > 1 || matches!(extension, Some("toml" | "json"))
 }
 
-/// The folder of the file, absolute: relative paths of the jobs start there, whoever executes them.
+/// The folder of the file, absolute: relative paths of the jobs start there, whoever executes them. A pipe lies in no
+/// folder: what comes through one starts in the present folder.
 fn folder_of(file: &Path) -> Result<String, Failure> {
-    let absolute = file.canonicalize().map_err(|error| Failure::unreadable(file, &error))?;
-    let folder = absolute.parent().unwrap_or(&absolute);
+    let absolute = if file.is_file() { file.canonicalize() } else { Path::new(".").canonicalize() };
+    let absolute = absolute.map_err(|error| Failure::unreadable(file, &error))?;
+    let folder = if file.is_file() { absolute.parent().unwrap_or(&absolute) } else { absolute.as_path() };
     folder.to_str().map(str::to_owned).ok_or_else(|| {
         Failure::usage(
             format!("the folder {} has a name that is not UTF-8", folder.display()),

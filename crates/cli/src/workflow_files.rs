@@ -9,6 +9,7 @@ use windlass::store::NewRegistration;
 use windlass::workflow::Workflow;
 
 use crate::error::Failure;
+use crate::files::Origin;
 use crate::submission;
 
 /// Workflow files of one collection at most.
@@ -65,17 +66,17 @@ pub(crate) fn collect(paths: &[PathBuf]) -> Result<Collection, Failure> {
     let mut files = Vec::new();
     for path in paths {
         if path.is_dir() {
-            files.extend(files_below(path)?);
+            files.extend(files_below(path)?.into_iter().map(|path| (path, Origin::Found)));
         } else {
-            files.push(path.clone());
+            files.push((path.clone(), Origin::Named));
         }
         if files.len() > FILES_MAX {
             return Err(too_many());
         }
     }
     let mut collection = Collection::default();
-    for path in files {
-        match read(&path) {
+    for (path, origin) in files {
+        match read(&path, origin) {
             Ok(file) => collection.good.push(file),
             Err(broken) => collection.broken.push(*broken),
         }
@@ -177,13 +178,13 @@ fn is_workflow_file(path: &Path) -> bool {
     is_known && path.file_name().is_some_and(|name| name != CONFIG_FILE)
 }
 
-fn read(path: &Path) -> Result<WorkflowFile, Box<BrokenFile>> {
+fn read(path: &Path, origin: Origin) -> Result<WorkflowFile, Box<BrokenFile>> {
     let absolute = absolute(path);
     let broken = |failure| {
         let absolute = absolute.as_ref().ok().map(|(absolute, _dir)| absolute.clone());
         Box::new(BrokenFile { path: path.to_owned(), absolute, name: None, failure })
     };
-    let workflow = submission::load(path).map_err(|error| broken(error.failure()))?;
+    let workflow = submission::load(path, origin).map_err(|error| broken(error.failure()))?;
     match &absolute {
         Ok((absolute, dir)) => {
             Ok(WorkflowFile { path: path.to_owned(), absolute: absolute.clone(), dir: dir.clone(), workflow })

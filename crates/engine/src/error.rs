@@ -71,6 +71,14 @@ pub enum Unavailable {
     /// The file is something else.
     #[error("the file is not a SQLite database")]
     NotADatabase,
+    /// The file has hard links. Under each of its names SQLite would keep another log, and lose commits.
+    #[error("{} has {names} names (hard links), and commits made under one would be lost under another", .path.display())]
+    HardLinked {
+        /// The name that it was opened by.
+        path: PathBuf,
+        /// How many it has.
+        names: u64,
+    },
     /// The file is a SQLite database of another program.
     #[error("the database has a table `{table}` that Windlass did not make")]
     Foreign {
@@ -174,6 +182,7 @@ impl Unavailable {
             | Unavailable::Refused { .. }
             | Unavailable::Forbidden(_)
             | Unavailable::NotADatabase
+            | Unavailable::HardLinked { .. }
             | Unavailable::Foreign { .. }
             | Unavailable::NewerVersion { .. }
             | Unavailable::ReadOnly

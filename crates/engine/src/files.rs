@@ -126,8 +126,8 @@ fn explain(path: &Path, links: Links, error: Errno) -> ReadError {
     ReadError::Io(error.into())
 }
 
-/// `None` for a regular file.
-fn special_kind(file_type: FileType) -> Option<FileKind> {
+/// What a path names in place of a regular file; `None` for one.
+pub(crate) fn special_kind(file_type: FileType) -> Option<FileKind> {
     if file_type.is_file() {
         None
     } else if file_type.is_dir() {

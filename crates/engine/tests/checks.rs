@@ -52,29 +52,44 @@ const BREAKS: &[(&str, &str, &str)] = &[
         "jobs j1 and j4 have the key 6-7",
     ),
     (
-        "a blocked job counts its unfinished parents",
+        "a blocked job has unfinished parents, and counts them",
         "UPDATE jobs SET blocked_by = 5 WHERE id = 3",
         "job j3 counts 5 unfinished parents, and has 1",
     ),
     (
+        "a blocked job has unfinished parents, and counts them",
+        "UPDATE jobs SET status = 'BLOCKED' WHERE id = 4",
+        "job j4 is BLOCKED, and all its parents are over",
+    ),
+    (
+        "no job needs itself, also not through others",
+        "INSERT INTO job_dependencies (parent_id, child_id) VALUES (3, 2); UPDATE jobs SET blocked_by = 2 WHERE id = 2",
+        "these jobs need each other in a cycle, and none can start: j2 -> j3 -> j2",
+    ),
+    (
         "what is over has an end, what is not has none",
         "UPDATE jobs SET finished_at = 7 WHERE id = 4",
-        "job j4 is PENDING with an end",
+        "job j4 is PENDING, and its finished_at is set",
     ),
     (
         "what is over has an end, what is not has none",
         "UPDATE jobs SET status = 'SKIPPED' WHERE id = 4",
-        "job j4 is SKIPPED without an end",
+        "job j4 is SKIPPED, and its finished_at is NULL",
     ),
     (
         "failures and interruptions stay within their bounds",
         "UPDATE jobs SET failures = 4 WHERE id = 4",
-        "job j4 has 4 failures of 3 and 0 interruptions of 25",
+        "job j4 counts 4 failures, and may fail 3 times",
+    ),
+    (
+        "failures and interruptions stay within their bounds",
+        "UPDATE jobs SET interruptions = 27 WHERE id = 4",
+        "job j4 counts 27 interruptions, and survives 25",
     ),
     (
         "no more jobs with a concurrency key run or are next than its limit",
         "UPDATE jobs SET concurrency_key = 'k', concurrency_limit = 1 WHERE id IN (1, 4)",
-        "key k is held by 2 jobs of at most 1",
+        "key k is held by 2 jobs, and its limit is 1",
     ),
     (
         "a job waits for its concurrency key only while others hold it, and a minute at most after",
@@ -82,7 +97,7 @@ const BREAKS: &[(&str, &str, &str)] = &[
         "job j4 waits for key k, which nobody holds",
     ),
     (
-        "a run counts its unfinished jobs",
+        "a run that is not over counts its unfinished jobs",
         "UPDATE runs SET unfinished_jobs = 2",
         "run 1 counts 2 unfinished jobs, and has 3",
     ),
@@ -92,26 +107,49 @@ const BREAKS: &[(&str, &str, &str)] = &[
         "run 1 counts 4 jobs, and has 3",
     ),
     (
-        "a run is over exactly when its last job is",
+        "a run whose jobs are all over is over",
+        "UPDATE jobs SET status = 'SUCCESSFUL', finished_at = 5, blocked_by = 0 WHERE run_id = 1;
+         UPDATE runs SET unfinished_jobs = 0",
+        "run 1 is RUNNING, and all its jobs are over",
+    ),
+    (
+        "a run that is over has no unfinished jobs",
+        "UPDATE runs SET status = 'SUCCESSFUL', finished_at = 5",
+        "run 1 is SUCCESSFUL, and has 3 unfinished jobs",
+    ),
+    (
+        "a run that is over has no unfinished jobs",
+        "UPDATE jobs SET status = 'SUCCESSFUL', finished_at = 5, blocked_by = 0 WHERE run_id = 1;
+         UPDATE runs SET status = 'SUCCESSFUL', finished_at = 5",
+        "run 1 is SUCCESSFUL, and counts 3 unfinished jobs",
+    ),
+    (
+        "a run has a finished_at when it is over, and not before",
         "UPDATE runs SET finished_at = 5",
-        "run 1 is RUNNING with 3 unfinished jobs",
+        "run 1 is RUNNING, and its finished_at is set",
+    ),
+    (
+        "a run has a finished_at when it is over, and not before",
+        "UPDATE jobs SET status = 'SUCCESSFUL', finished_at = 5, blocked_by = 0 WHERE run_id = 1;
+         UPDATE runs SET status = 'SUCCESSFUL', unfinished_jobs = 0",
+        "run 1 is SUCCESSFUL, and its finished_at is NULL",
     ),
     (
         "a run is successful exactly when no job that matters failed",
         "UPDATE jobs SET status = 'CANCELLED', finished_at = 5, blocked_by = 0 WHERE run_id = 1;
          UPDATE runs SET status = 'SUCCESSFUL', finished_at = 5, unfinished_jobs = 0",
-        "run 1 is SUCCESSFUL with 3 failed jobs",
+        "run 1 is SUCCESSFUL, and of its jobs 3 failed or were cancelled",
     ),
     (
         "no more jobs of a queue run than its limit",
         "UPDATE queues SET max_running = 0",
-        "queue default runs 1 jobs of at most 0",
+        "queue default runs 1 jobs, and its limit is 0",
     ),
     (
         "no more jobs of a queue run than its limit",
         "UPDATE queues SET max_running = NULL, fifo = 1;
          UPDATE jobs SET status = 'RUNNING', worker_id = 1 WHERE id = 4",
-        "queue default runs 2 jobs of at most 1",
+        "queue default runs 2 jobs, and its limit is 1",
     ),
     (
         "an occurrence has a run, or waits, or was skipped: one of them",
@@ -146,13 +184,16 @@ fn each_rule_finds_the_row_that_breaks_it_and_no_other_rule_does() {
 /// The storage's own check is tested with a damaged file.
 #[test]
 fn no_rule_is_without_a_row_that_breaks_it() {
-    let sources = ["jobs", "runs", "service"].map(|name| {
+    let sources = ["cycles", "jobs", "runs", "service"].map(|name| {
         std::fs::read_to_string(format!("{}/src/store/check/{name}.rs", env!("CARGO_MANIFEST_DIR"))).unwrap()
     });
     let rules: BTreeSet<&str> = sources
         .iter()
         .flat_map(|source| source.lines())
-        .filter_map(|line| line.trim().strip_prefix("rule: \"")?.strip_suffix("\","))
+        .filter_map(|line| {
+            let rule = line.trim().strip_prefix("rule: \"").or(line.strip_prefix("const RULE: &str = \""))?;
+            rule.strip_suffix("\",").or(rule.strip_suffix("\";"))
+        })
         .collect();
     assert!(rules.len() >= 15, "{rules:?}");
     assert_eq!(rules, BREAKS.iter().map(|(rule, _, _)| *rule).collect());

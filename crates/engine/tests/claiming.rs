@@ -152,17 +152,17 @@ fn a_job_that_cannot_be_taken_back_holds_up_no_other() {
     bench.store.enqueue(vec![noop(); 20]).unwrap();
     let claimed = bench.claim(lost, 100);
     assert_eq!(claimed.len(), 21);
-    // It has lost count of its parents: the tables refuse what follows from the end of its parent.
-    bench.raw().execute("UPDATE jobs SET blocked_by = 0 WHERE name = 'j1'");
+    let id = bench.store.find_job_by_name(run_id, "j0").unwrap().unwrap().id;
+    bench.database.refuse(id, "FAILED");
     let rescued = bench.store.rescue(vec![(lost, 0)]).unwrap();
     assert_eq!((rescued.fenced, rescued.jobs), (1, 20));
     let [stuck] = rescued.stuck.as_slice() else { panic!("{rescued:#?}") };
     assert_eq!(stuck.label, format!("{run_id}/j0"));
-    assert!(stuck.error.to_string().contains("blocked_by"), "{}", stuck.error);
-    let id = stuck.job_id;
+    assert!(stuck.error.to_string().contains("refused"), "{}", stuck.error);
+    assert_eq!(stuck.job_id, id);
     assert_eq!(bench.store.job(id).unwrap().status, JobStatus::Running);
     assert_eq!([bench.store.has_orphans(&[]), bench.store.has_orphans(&[id])], [Ok(true), Ok(false)]);
-    bench.raw().execute("UPDATE jobs SET blocked_by = 1 WHERE name = 'j1'");
+    bench.database.allow();
     assert_eq!(bench.store.rescue(Vec::new()).unwrap().jobs, 1);
     assert_eq!(bench.store.job(id).unwrap().status, JobStatus::Failed);
     bench.assert_sound();

@@ -120,3 +120,82 @@ fn a_parent_whose_end_is_only_reported_is_waited_for() {
         bench.assert_sound();
     }
 }
+
+/// Whatever another program writes into the counters, the run comes to its end.
+#[test]
+fn numbers_that_another_program_wrote_are_counted_anew() {
+    for wrong in [
+        "UPDATE jobs SET blocked_by = 7 WHERE status = 'BLOCKED'",
+        "UPDATE jobs SET blocked_by = 0 WHERE status = 'BLOCKED'",
+        "UPDATE runs SET unfinished_jobs = 93",
+        "UPDATE runs SET unfinished_jobs = 0",
+    ] {
+        let bench = Bench::new();
+        let worker = bench.worker();
+        let run_id = bench.submit(graph(vec![vec![], vec![0], vec![0, 1], vec![2]]));
+        bench.raw().execute(wrong);
+        for _turn in 0..10 {
+            bench.clock.advance_ms(10_001);
+            bench.store.reconcile_step(0).unwrap();
+            for job in bench.claim(worker, 10) {
+                bench.finish(worker, &job, support::success());
+            }
+        }
+        assert_eq!(states(&bench, run_id), [JobStatus::Successful; 4], "{wrong}");
+        assert_eq!(bench.store.run(run_id).unwrap().status, RunStatus::Successful, "{wrong}");
+        bench.assert_sound();
+    }
+}
+
+#[test]
+fn a_run_whose_end_was_forgotten_ends() {
+    let bench = Bench::new();
+    let run_id = bench.submit(graph(vec![vec![]]));
+    end(&bench, bench.store.jobs_of_run(run_id).unwrap()[0].id, "SUCCESSFUL");
+    bench.raw().execute("UPDATE runs SET unfinished_jobs = 0");
+    assert_eq!(reconcile(&bench), 1);
+    assert_eq!(bench.store.run(run_id).unwrap().status, RunStatus::Successful);
+}
+
+/// Nothing repairs it by itself; what `check` says does.
+#[test]
+fn a_run_that_was_called_over_is_opened_again_by_what_check_says() {
+    let bench = Bench::new();
+    let worker = bench.worker();
+    let run_id = bench.submit(graph(vec![vec![], vec![0]]));
+    let first = bench.claim(worker, 1);
+    bench.raw().execute("UPDATE runs SET status = 'SUCCESSFUL', finished_at = 5");
+    bench.finish(worker, &first[0], support::success());
+    let problems = bench.store.check().unwrap();
+    assert_eq!(problems[0].detail, "run 1 is SUCCESSFUL, and has 1 unfinished jobs");
+    let statement = problems[0].next_step.split('`').nth(1).unwrap().replace("= ID", &format!("= {run_id}"));
+    bench.raw().execute(&statement);
+    bench.clock.advance_ms(10_001);
+    assert_eq!(bench.store.reconcile_step(0).unwrap().repaired, 1);
+    let second = bench.claim(worker, 1);
+    bench.finish(worker, &second[0], support::success());
+    assert_eq!(bench.store.run(run_id).unwrap().status, RunStatus::Successful);
+    bench.assert_sound();
+}
+
+/// A cycle is nothing that counting could repair: it is left alone, and said.
+#[test]
+fn a_cycle_in_the_tables_is_found_and_left_alone() {
+    let bench = Bench::new();
+    let run_id = bench.submit(graph(vec![vec![], vec![0], vec![1]]));
+    let ids: Vec<i64> = bench.store.jobs_of_run(run_id).unwrap().iter().map(|job| job.id).collect();
+    bench.raw().execute(&format!(
+        "INSERT INTO job_dependencies (parent_id, child_id) VALUES ({}, {})",
+        ids[2], ids[1]
+    ));
+    bench.raw().execute(&format!("UPDATE jobs SET blocked_by = 2 WHERE id = {}", ids[1]));
+    let worker = bench.worker();
+    let first = bench.claim(worker, 1);
+    bench.finish(worker, &first[0], support::success());
+    bench.clock.advance_ms(60_000);
+    assert_eq!(bench.store.reconcile_step(0).unwrap().repaired, 0);
+    let problems = bench.store.check().unwrap();
+    assert!(problems[0].detail.contains("j2 -> j3 -> j2"), "{problems:?}");
+    bench.store.cancel_run(run_id).unwrap();
+    bench.assert_sound();
+}

@@ -13,8 +13,8 @@ use windlass_engine::store::{
     Backfill, Fired, NewRegistration, OccurrenceStatus, RunFilter, Schedule, ScheduleChange, Urgency,
 };
 use windlass_engine::{Error, Random, RunSource, RunStatus, Store};
-use windlass_workflow::Workflow;
 use windlass_workflow::model::{Catchup, Overlap, Rule, Schedule as Definition};
+use windlass_workflow::{Param, ParamKind, Workflow};
 
 const HOUR_MS: i64 = 3_600_000;
 const NONE: [i64; 0] = [];
@@ -412,8 +412,19 @@ fn parameters_that_do_not_fit_cost_the_occurrence_and_nothing_else() {
     let definition = Definition { name: "unfit".to_owned(), params, ..hourly() };
     let refused = bench.store.add_schedule("report", definition.clone()).unwrap_err();
     assert!(matches!(&refused, Error::Invalid { reason, .. } if reason.contains("`day`")), "{refused}");
-    // By way of the file it is taken: the workflow may have been changed by another one.
-    apply(&bench, vec![definition, hourly()]);
+    // It was right when it was added, and the workflow has lost its parameter since.
+    let day = Param {
+        name: "day".to_owned(),
+        kind: ParamKind::String,
+        description: None,
+        default: None,
+        required: false,
+        choices: Vec::new(),
+    };
+    let with_day = Workflow { params: vec![day], ..workflow(vec![hourly()]) };
+    bench.store.apply(NewRegistration { workflow: with_day, file: None, dir: None }).unwrap();
+    bench.store.add_schedule("report", definition).unwrap();
+    apply(&bench, vec![hourly()]);
     bench.clock.advance_ms(HOUR_MS);
     let fired = fire(&bench.store);
     assert_eq!(hours(&bench), [1], "of the other schedule");

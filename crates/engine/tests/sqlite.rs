@@ -58,6 +58,81 @@ fn what_is_no_database_of_ours_is_refused_with_the_reason() {
     assert!(matches!(refusal(&path("newer.db")), Unavailable::NewerVersion { found: 999, .. }));
 }
 
+fn fifo(path: &Path) {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+}
+
+/// The reason for which a path is refused, by a thread that may hang.
+fn refusal_in_time(path: &Path) -> Unavailable {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let path = path.to_owned();
+    std::thread::spawn(move || sender.send(refusal(&path)));
+    receiver.recv_timeout(Duration::from_secs(60)).expect("it is refused, and not waited for")
+}
+
+/// SQLite would wait for what a FIFO brings, also when it lies where the log belongs.
+#[test]
+fn what_is_no_regular_file_is_refused_and_not_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    fifo(&path("fifo.db"));
+    let _socket = std::os::unix::net::UnixListener::bind(path("socket.db")).unwrap();
+    for (name, kind) in [("fifo.db", "is a FIFO"), ("socket.db", "is a socket")] {
+        let refused = refusal_in_time(&path(name));
+        assert!(matches!(&refused, Unavailable::CannotOpen(why) if why.contains(kind)), "{refused:?}");
+    }
+    let refused = refusal_in_time(Path::new("/dev/zero"));
+    assert!(matches!(&refused, Unavailable::CannotOpen(why) if why.contains("is a device")), "{refused:?}");
+    for suffix in ["-wal", "-shm", "-journal"] {
+        let name = format!("beside{suffix}.db");
+        drop(open(&path(&name)).unwrap());
+        fifo(&path(&format!("{name}{suffix}")));
+        let refused = refusal_in_time(&path(&name));
+        assert!(
+            matches!(&refused, Unavailable::CannotOpen(why) if why.contains("belongs to it, is a FIFO")),
+            "{refused:?}"
+        );
+    }
+}
+
+/// Under each of two names SQLite would keep another log, and lose what is committed under the other.
+#[test]
+fn a_file_with_two_names_is_refused_under_both() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    drop(open(&path("first.db")).unwrap());
+    std::fs::hard_link(path("first.db"), path("second.db")).unwrap();
+    for name in ["first.db", "second.db"] {
+        let refused = refusal(&path(name));
+        assert_eq!(refused, Unavailable::HardLinked { path: path(name), names: 2 });
+    }
+    std::fs::remove_file(path("second.db")).unwrap();
+    assert!(open(&path("first.db")).is_ok(), "nothing was done to it");
+}
+
+/// A symbolic link is no second name: SQLite keeps the log beside the file that it leads to.
+#[test]
+fn through_a_symbolic_link_it_is_the_same_database() {
+    let folder = tempfile::tempdir().unwrap();
+    let other = tempfile::tempdir().unwrap();
+    let (real, link) = (folder.path().join("real.db"), other.path().join("link.db"));
+    let first = open(&real).unwrap();
+    std::os::unix::fs::symlink(&real, &link).unwrap();
+    let second = open(&link).unwrap();
+    let names = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
+    for pair in names.chunks(2) {
+        first.write("insert", insert(pair[0])).unwrap();
+        second.write("insert", insert(pair[1])).unwrap();
+    }
+    let expected = names.map(str::to_owned).to_vec();
+    assert_eq!(queues(&first), expected, "each sees the other's commits");
+    assert_eq!(queues(&second), expected);
+    let beside: Vec<_> =
+        std::fs::read_dir(other.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(beside, ["link.db"], "no log of its own");
+}
+
 #[test]
 fn beside_the_tables_of_an_application_is_fine() {
     let folder = tempfile::tempdir().unwrap();

@@ -143,15 +143,14 @@ mod tests {
         let database = TestDatabase::in_folder(folder.path());
         let clock = Clock::manual(100_000);
         let store = Store::new(crate::tests::open(&database, &clock), clock.clone(), Random::from_seed(1));
-        // The end of the parent would take one from a child that waits for none.
         database.sql(Access::Write).execute(
             "INSERT INTO runs (id, workflow, total_jobs, unfinished_jobs) VALUES (1, 'w', 2, 2);
              INSERT INTO jobs (id, run_id, name, kind, status, attempt, worker_id, on_interrupt, allow_failure)
                  VALUES (1, 1, 'a', 'noop', 'RUNNING', 1, 9, 'fail', 1);
-             INSERT INTO jobs (id, run_id, name, kind, status) VALUES (2, 1, 'b', 'noop', 'BLOCKED');
-             INSERT INTO job_dependencies (parent_id, child_id) VALUES (1, 2);
+             INSERT INTO jobs (id, run_id, name, kind, status) VALUES (2, 1, 'b', 'noop', 'PENDING');
              INSERT INTO jobs (id, kind, status, attempt, worker_id) VALUES (3, 'noop', 'RUNNING', 1, 9);",
         );
+        database.refuse(1, "FAILED");
         let mut watchman = Watchman::default();
         let mut look = || {
             let rescued = watchman.look(&store).unwrap();

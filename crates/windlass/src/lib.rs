@@ -45,7 +45,7 @@ pub use windlass_engine::executor::{
 };
 pub use windlass_engine::{
     Clock, Error, JobStatus, Random, Refusal, Result, RunSource, RunStatus, StopReason, Store, Unavailable,
-    WorkerStatus, signal, store, transition,
+    WorkerStatus, files, signal, store, transition,
 };
 pub use windlass_scheduler::{Retention, Watchman, gone_workers};
 pub use windlass_workflow as workflow;

@@ -128,7 +128,7 @@ impl Windlass {
     /// Submits a run. Once this returns, it is kept.
     ///
     /// # Errors
-    /// The database's, or [`Error::Invalid`] when the workflow has no jobs.
+    /// The database's, or [`Error::Invalid`] with the place when the workflow can't be executed.
     pub fn submit(&self, run: NewRun) -> Result<Submitted> {
         self.store.submit(run)
     }

@@ -59,7 +59,7 @@ fn prepare(staged: &Staged, broken: BrokenRules) -> Result<Restored> {
     if broken == BrokenRules::Refuse && !problems.is_empty() {
         let shown: Vec<&str> =
             problems.iter().take(SHOWN_MAX).map(|problem| problem.detail.as_str()).collect();
-        let reason = format!("the backup breaks {} rules: {}", problems.len(), shown.join("; "));
+        let reason = format!("the backup breaks {} of its rules: {}", problems.len(), shown.join("; "));
         return Err(Error::conflict(WHAT, reason));
     }
     store.settle_restored()

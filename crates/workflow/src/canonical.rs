@@ -3,7 +3,7 @@
 use serde::de::Error as _;
 use sha2::{Digest, Sha256};
 
-use crate::graph::Graph;
+use crate::check::check_graph;
 use crate::model::Workflow;
 
 impl Workflow {
@@ -20,7 +20,8 @@ impl Workflow {
     /// it does not have, or has a cycle.
     pub fn from_json(json: &str) -> Result<Workflow, serde_json::Error> {
         let workflow: Workflow = serde_json::from_str(json)?;
-        check(&workflow).map_err(serde_json::Error::custom)?;
+        // The stored text is in a table that anybody can write to.
+        check_graph(&workflow).map_err(serde_json::Error::custom)?;
         Ok(workflow)
     }
 
@@ -35,20 +36,6 @@ impl Workflow {
 #[must_use]
 pub fn hash_of_stored(json: &str) -> String {
     Sha256::digest(json.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// What the rest of the program relies on: the stored text is in a table that anybody can write to.
-fn check(workflow: &Workflow) -> Result<(), String> {
-    let count = workflow.jobs.len();
-    for job in &workflow.jobs {
-        if let Some(index) = job.needs.iter().chain(&job.uses).find(|index| **index >= count) {
-            return Err(format!("job `{}` names job number {index}, and there are {count}", job.name));
-        }
-    }
-    match Graph::new(workflow).cycles(1).first() {
-        Some(cycle) => Err(format!("job `{}` needs itself in a circle", workflow.jobs[cycle[0]].name)),
-        None => Ok(()),
-    }
 }
 
 #[cfg(test)]
@@ -81,7 +68,7 @@ mod tests {
     #[test]
     fn refuses_indices_to_nowhere_and_circles() {
         let json = workflow(TWO_JOBS).to_json();
-        for (wrong, reason) in [("[7]", "number 7"), ("[1]", "in a circle")] {
+        for (wrong, reason) in [("[7]", "it is 7"), ("[1]", "the job itself")] {
             let changed = json.replace("\"needs\":[0]", &format!("\"needs\":{wrong}"));
             assert_ne!(changed, json);
             let message = Workflow::from_json(&changed).unwrap_err().to_string();

@@ -2,6 +2,7 @@
 
 mod build;
 mod canonical;
+mod check;
 pub mod draw;
 pub mod duration;
 pub mod graph;
@@ -19,9 +20,11 @@ pub mod template;
 mod tree;
 
 pub use canonical::hash_of_stored;
+pub use check::WorkflowError;
 pub use draw::{DrawError, Drawing};
 pub use graph::Graph;
 pub use lower::{check_schedule_name, parse};
 pub use model::{Action, Job, OnInterrupt, OutputSource, Param, ParamKind, Retry, Workflow};
 pub use report::{Colour, Diagnostic, Report};
 pub use source::{Format, Source};
+pub use tree::has_too_many_parts;

@@ -23,6 +23,10 @@ pub const JOBS: usize = 200_000;
 pub const EDGES: usize = 1_000_000;
 /// Bytes of a workflow file.
 pub const FILE_BYTES: usize = 64 * 1024 * 1024;
+/// Parts of a file: words, texts, signs and spaces, where a table counts for several of them. A file within this limit
+/// and that of its bytes is read in less than 256 MiB of memory; that is some 95,000 small jobs in TOML, and all of
+/// [`JOBS`] in JSON.
+pub const PARTS: usize = 3_000_000;
 /// Tables and lists inside each other.
 pub const NESTING: usize = 32;
 /// Characters of the name of a workflow, a job, a parameter, a queue or a variable.

@@ -131,6 +131,33 @@ impl TestDatabase {
         self.exists() && self.sql(Access::Read).has_table(name)
     }
 
+    /// From now on no row of `jobs` with this id can be given this state: the error names `refused`.
+    ///
+    /// # Panics
+    /// When the tables are not there.
+    pub fn refuse(&self, job_id: i64, status: &str) {
+        self.sql(Access::Write).execute(&match self.underneath() {
+            Underneath::Sqlite => format!(
+                "CREATE TRIGGER refused BEFORE UPDATE ON jobs WHEN new.id = {job_id} AND new.status = '{status}'
+                 BEGIN SELECT RAISE(ABORT, 'refused'); END"
+            ),
+            Underneath::Postgres => format!(
+                "ALTER TABLE jobs ADD CONSTRAINT refused CHECK (id <> {job_id} OR status <> '{status}') NOT VALID"
+            ),
+        });
+    }
+
+    /// What was refused can be done again.
+    ///
+    /// # Panics
+    /// When nothing was.
+    pub fn allow(&self) {
+        self.sql(Access::Write).execute(match self.underneath() {
+            Underneath::Sqlite => "DROP TRIGGER refused",
+            Underneath::Postgres => "ALTER TABLE jobs DROP CONSTRAINT refused",
+        });
+    }
+
     /// A connection to it, which must exist.
     ///
     /// # Panics

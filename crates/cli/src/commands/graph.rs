@@ -10,6 +10,7 @@ use crate::cli::GlobalOptions;
 use crate::database::Database;
 use crate::describe;
 use crate::error::Failure;
+use crate::files::Origin;
 use crate::lookup;
 use crate::output::{self, Format};
 use crate::submission;
@@ -58,7 +59,7 @@ pub(crate) fn execute(global: &GlobalOptions, args: &GraphArgs) -> Result<(), Fa
         Some(run_id) => of_run(&Database::existing(global)?, run_id)?,
         None => {
             let path = Path::new(&args.target);
-            Drawing::of(&submission::load(path).map_err(|error| error.failure())?)
+            Drawing::of(&submission::load(path, Origin::Named).map_err(|error| error.failure())?)
         }
     };
     match args.format {

@@ -72,7 +72,7 @@ fn text(database: &Database, runs: &[Run]) -> Result<String, Failure> {
             run.id.to_string(),
             printable(&run.workflow).into_owned(),
             describe::run_state(run, interrupted),
-            format!("{}/{}", run.total_jobs - run.unfinished_jobs, run.total_jobs),
+            format!("{}/{}", (run.total_jobs - run.unfinished_jobs).max(0), run.total_jobs),
             time::relative(run.created_at, now_ms),
             describe::span(run.started_at, run.finished_at, now_ms),
             describe::params(&run.params),

@@ -6,7 +6,7 @@ use windlass::workflow::Workflow;
 use crate::cli::GlobalOptions;
 use crate::error::Failure;
 use crate::output::{self, Format};
-use crate::service::{self, ServiceOptions, Settings};
+use crate::service::{self, ConfigRead, ServiceOptions, Settings};
 use crate::style::{GREEN, paint};
 use crate::workflow_files::{self, Collection};
 use crate::{describe, logging};
@@ -35,7 +35,7 @@ configuration and the folder again. Any number of them may serve one database.";
 
 /// Serves, or checks.
 pub(crate) fn execute(global: GlobalOptions, args: &ServeArgs) -> Result<(), Failure> {
-    let (settings, configured) = Settings::read(&args.options)?;
+    let (settings, configured) = Settings::read(&args.options, ConfigRead::First)?;
     let global = global.configured(configured);
     logging::start(settings.log_level, settings.log_format);
     if global.output != Format::Text {

@@ -8,6 +8,7 @@ use windlass::workflow::{Colour, Report, Workflow};
 use crate::cli::GlobalOptions;
 use crate::describe::counted;
 use crate::error::Failure;
+use crate::files::Origin;
 use crate::output::{self, Format, Output};
 use crate::style::{GREEN, paint};
 use crate::submission::{self, LoadError};
@@ -32,7 +33,7 @@ Examples:
 pub(crate) fn execute(global: &GlobalOptions, args: &ValidateArgs) -> Result<(), Failure> {
     let mut views = Vec::new();
     for path in &args.files {
-        let checked = submission::load(path);
+        let checked = submission::load(path, Origin::Named);
         if global.output == Format::Text {
             match &checked {
                 Ok(workflow) => output::write_text(&praise(path, workflow))?,

@@ -4,6 +4,8 @@ use std::path::Path;
 
 use windlass::Unavailable;
 
+use crate::cli::quoted;
+
 /// What is wrong, and what to do.
 pub(super) fn unavailable(
     reason: Unavailable,
@@ -33,6 +35,15 @@ pub(super) fn unavailable(
         Unavailable::NotADatabase => (
             format!("{database} is not a SQLite database"),
             "it was not touched; name another file with --db PATH or WINDLASS_DB".to_owned(),
+        ),
+        Unavailable::HardLinked { path: _, names } => (
+            format!(
+                "{database} has {names} names (hard links), and commits made under one would be lost under another"
+            ),
+            format!(
+                "it was not touched; `find / -xdev -samefile {}` shows its names: keep one, and remove the others",
+                quoted(&database.to_string())
+            ),
         ),
         Unavailable::Foreign { table } => (
             format!("{database} belongs to another program: windlass did not make its table `{table}`"),

@@ -94,6 +94,7 @@ pub(super) fn unavailable(
         // What only a file can be.
         Unavailable::Missing(_)
         | Unavailable::NotADatabase
+        | Unavailable::HardLinked { .. }
         | Unavailable::Foreign { .. }
         | Unavailable::ReadOnly => (
             format!("{address} cannot be used: {reason}"),

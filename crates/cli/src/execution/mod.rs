@@ -160,7 +160,7 @@ pub(crate) fn conclude(
             message: format!(
                 "run {} is interrupted: {} of its {} jobs are over",
                 only.id,
-                only.total_jobs - only.unfinished_jobs,
+                (only.total_jobs - only.unfinished_jobs).max(0),
                 only.total_jobs
             ),
             resume: work.hint(global, &format!("resume {}", only.id)),

@@ -19,8 +19,9 @@ const CLOSING_TAIL_LINES: i64 = 5;
 /// The line before everything else.
 pub(super) fn opening(run: &Run) -> String {
     let jobs = if run.total_jobs == 1 { "1 job".to_owned() } else { format!("{} jobs", run.total_jobs) };
+    // Another program may have written the numbers, and they are counted anew only after a while.
     let over = match run.total_jobs - run.unfinished_jobs {
-        0 => String::new(),
+        ..=0 => String::new(),
         over => format!(", {over} over before"),
     };
     let title = paint(BOLD, format!("run {}", run.id));

@@ -9,7 +9,7 @@ use windlass::{Retention, THREADS_MAX};
 
 use crate::cli::{Configured, Durability, MAX_LEASE, MIN_LEASE, check_name};
 use crate::error::Failure;
-use crate::files;
+use crate::files::{self, Origin};
 use crate::logging::LogFormat;
 use crate::place::Named;
 
@@ -37,8 +37,8 @@ pub(crate) struct Config {
 }
 
 /// Reads the file. Relative paths in it start from its folder.
-pub(crate) fn load(path: &Path) -> Result<Config, Failure> {
-    let bytes = files::read(path, FILE_BYTES)?;
+pub(crate) fn load(path: &Path, origin: Origin) -> Result<Config, Failure> {
+    let bytes = files::read(path, FILE_BYTES, origin)?;
     if bytes.len() > FILE_BYTES {
         return Err(Failure::usage(
             format!("the configuration {} is larger than {} KiB", path.display(), FILE_BYTES / 1024),
@@ -106,7 +106,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("windlass.toml");
         std::fs::write(&path, text).unwrap();
-        load(&path).map_err(|failure| {
+        load(&path, Origin::Found).map_err(|failure| {
             let text = format!("{failure:?}").replace("\\n", "\n");
             anstream::adapter::strip_str(&text.replace("\\u{1b}", "\u{1b}")).to_string()
         })

@@ -27,7 +27,7 @@ use crate::workflow_files;
 use crate::{output, time};
 use folder::{Look, WorkflowFolder};
 use manager::ServiceManager;
-pub(crate) use settings::{ServiceOptions, Settings};
+pub(crate) use settings::{ConfigRead, ServiceOptions, Settings};
 use stopping::Deadline;
 use watcher::Watcher;
 

@@ -12,7 +12,7 @@ impl Service<'_> {
     /// Takes over what can change, says what can't, and has the folder read again.
     pub(super) fn reload(&mut self) {
         self.manager.reloading();
-        match Settings::read(self.options) {
+        match Settings::read(self.options, settings::ConfigRead::Again) {
             Ok((settings, configured)) => {
                 self.take_over(settings, &self.global.clone().configured(configured))
             }

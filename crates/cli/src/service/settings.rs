@@ -12,6 +12,7 @@ use super::config::{self, Config, GRACE_MAX};
 use crate::cli::{Configured, GlobalOptions};
 use crate::error::Failure;
 use crate::execution::WorkOptions;
+use crate::files::Origin;
 use crate::logging::{LogFormat, LogOptions};
 use crate::time;
 use crate::workflow_files::CONFIG_FILE;
@@ -64,11 +65,29 @@ pub(crate) struct Settings {
     pub(crate) log_level: &'static str,
 }
 
+/// When the configuration is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ConfigRead {
+    /// At the start.
+    First,
+    /// While the service works.
+    Again,
+}
+
 impl Settings {
     /// Reads the configuration file and puts everything together.
-    pub(crate) fn read(options: &ServiceOptions) -> Result<(Settings, Configured), Failure> {
+    pub(crate) fn read(
+        options: &ServiceOptions,
+        read: ConfigRead,
+    ) -> Result<(Settings, Configured), Failure> {
         let path = options.config.clone().or_else(default_config);
-        let config = path.as_deref().map_or_else(|| Ok(Config::default()), config::load)?;
+        let origin = match (&options.config, read) {
+            (Some(_), ConfigRead::First) => Origin::Named,
+            // What a pipe had was read at the start, and nobody may be there to give more.
+            (Some(_), ConfigRead::Again) | (None, ConfigRead::First | ConfigRead::Again) => Origin::Found,
+        };
+        let config =
+            path.as_deref().map_or_else(|| Ok(Config::default()), |path| config::load(path, origin))?;
         let queues = options.queues.clone().or(config.queues).unwrap_or_default();
         if queues.iter().any(String::is_empty) {
             return Err(Failure::usage(

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 use windlass::workflow::params::{self, ParamError, Supplied};
-use windlass::workflow::{Param, ParamKind, Workflow};
+use windlass::workflow::{Format, Param, ParamKind, Workflow, has_too_many_parts, limits};
 
 use crate::error::Failure;
-use crate::files;
+use crate::files::{self, Origin};
 
 /// The largest file of parameters, in bytes.
 const MAX_FILE_BYTES: usize = 16 * 1024 * 1024;
@@ -82,7 +82,7 @@ pub(crate) fn describe(param: &Param) -> String {
 }
 
 fn read_file(path: &Path) -> Result<Map<String, Value>, Failure> {
-    let bytes = files::read(path, MAX_FILE_BYTES)?;
+    let bytes = files::read(path, MAX_FILE_BYTES, Origin::Named)?;
     let bad = |reason: String| Failure::InvalidParameters {
         message: format!("the parameters in {} cannot be used: {reason}", path.display()),
         help: "write one object, as JSON {\"day\": \"2026-11-20\"} or as TOML day = \"2026-11-20\""
@@ -99,6 +99,10 @@ fn read_file(path: &Path) -> Result<Map<String, Value>, Failure> {
         Some(extension) if extension.eq_ignore_ascii_case("toml") => false,
         Some(_) | None => text.trim_start().starts_with(['{', '[']),
     };
+    let format = if is_json { Format::Json } else { Format::Toml };
+    if has_too_many_parts(text, format) {
+        return Err(bad(format!("it has more than {} parts (words, texts, signs)", limits::PARTS)));
+    }
     if is_json {
         return serde_json::from_str(text).map_err(|error| bad(error.to_string()));
     }

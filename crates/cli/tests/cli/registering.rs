@@ -155,3 +155,36 @@ fn workflows_are_listed_shown_paused_and_removed() {
     bench.windlass(&["workflows", "history", "other"]).fails(5, &["no workflow was ever registered"]);
     bench.windlass(&["apply", "flows"]).code(0).says(&["nightly: created version 1"]);
 }
+
+/// Whoever can write to a folder may leave anything there.
+#[test]
+fn what_is_no_regular_file_in_a_folder_is_reported_and_not_waited_for() {
+    let bench = bench();
+    bench.fifo("flows/pipe.toml");
+    let _socket = std::os::unix::net::UnixListener::bind(bench.path("flows/socket.json")).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", bench.path("flows/endless.toml")).unwrap();
+    let refused = bench.windlass(&["apply", "flows"]);
+    refused.code(2).tells(&["endless.toml is a device", "pipe.toml is a FIFO", "socket.json is a socket"]);
+    bench.windlass(&["serve", "--workflows", "flows", "--check"]).code(2).tells(&["pipe.toml is a FIFO"]);
+    let mut serving = bench.start(&["serve", "--workflows", "flows"]);
+    serving.wait_until_it_tells(&bench, "pipe.toml is a FIFO");
+    bench.wait_for("the sound file being registered", || {
+        let listed = bench.json(&["workflows"]);
+        (listed[0]["name"] == "nightly").then_some(())
+    });
+    serving.signal(rustix::process::Signal::TERM);
+    bench.wait_for("the end", || serving.child.try_wait().unwrap());
+}
+
+#[test]
+fn a_pipe_instead_of_the_configuration_is_refused_unless_it_is_named() {
+    let bench = bench();
+    bench.fifo("windlass.toml");
+    bench
+        .windlass(&["serve", "--check"])
+        .fails(2, &["windlass.toml is a FIFO (named pipe), not a regular file"]);
+    let mut shell = bench.prepared(std::process::Command::new("bash"));
+    let script = "\"$0\" serve --check --config <(echo 'threads = 3')";
+    shell.args(["-c", script, env!("CARGO_BIN_EXE_windlass")]);
+    crate::support::Running::start(shell).wait().code(0).says(&["threads      3"]);
+}

@@ -242,3 +242,23 @@ fn retry_executes_what_did_not_succeed() {
     bench.windlass(&["retry", "1"]).fails(2, &["run 1 is PENDING, not over", "windlass resume 1"]);
     bench.windlass(&["retry", "9"]).fails(5, &["run 9 does not exist"]);
 }
+
+/// Who names a pipe means it: the shell's `<(…)` is one. Its jobs start in the present folder.
+#[test]
+fn what_comes_through_a_pipe_that_was_named_is_read() {
+    let bench = Bench::new();
+    bench.write("marker", "");
+    let shell = |script: &str| {
+        let mut command = bench.prepared(std::process::Command::new("bash"));
+        command.args(["-c", script, env!("CARGO_BIN_EXE_windlass")]);
+        crate::support::Running::start(command).wait()
+    };
+    let workflow = "printf 'name = \"piped\"\\n[params]\\nday = {}\\n[jobs.a]\\nrun = \"test -e marker\"\\n'";
+    shell(&format!("\"$0\" run <({workflow}) --params-file <(echo '{{\"day\": \"x\"}}')")).code(0);
+    shell(&format!("{workflow} | \"$0\" run /dev/stdin -p day=x")).code(0);
+    shell(&format!("\"$0\" validate <({workflow})")).code(0);
+    shell("\"$0\" enqueue shell --payloads <(echo '{\"run\": \"true\"}')").code(0);
+    shell("\"$0\" validate /dev/zero").code(2).tells(&["the file is too large"]);
+    let listed = bench.json(&["runs"]);
+    assert_eq!((listed.as_array().unwrap().len(), &listed[0]["workflow"]), (2, &"piped".into()));
+}

@@ -14,6 +14,48 @@ fn a_directory_instead_of_a_database() {
     bench.windlass(&["runs", "--db", "folder"]).fails(6, &["folder is a directory", "--db"]);
 }
 
+/// A verb that hangs fails the test.
+#[test]
+fn a_pipe_instead_of_a_database_a_backup_or_a_target() {
+    let bench = Bench::new();
+    bench.write("good.toml", GOOD);
+    bench.windlass(&["run", "good.toml"]).code(0);
+    bench.fifo("pipe");
+    for arguments in [
+        &["runs", "--db", "pipe"][..],
+        &["submit", "good.toml", "--db", "pipe"],
+        &["db", "check", "--db", "pipe"],
+        &["db", "copy", "pipe", "other.db"],
+        &["db", "copy", "windlass.db", "pipe"],
+        &["db", "restore", "pipe", "--replace"],
+        &["db", "restore", "pipe", "--db", "new.db"],
+        &["db", "restore", "windlass.db", "--db", "pipe"],
+        &["doctor", "--db", "pipe"],
+    ] {
+        let outcome = bench.windlass(arguments);
+        outcome.code(6).tells(&["pipe is a FIFO (named pipe), not a regular file"]);
+    }
+    bench.windlass(&["db", "backup", "pipe"]).fails(2, &["pipe exists already"]);
+    bench.windlass(&["runs"]).code(0).says(&["good", "SUCCESSFUL"]);
+}
+
+#[test]
+fn a_database_with_two_names() {
+    let bench = Bench::new();
+    bench.write("good.toml", GOOD);
+    bench.windlass(&["run", "good.toml"]).code(0);
+    fs::hard_link(bench.path("windlass.db"), bench.path("twin.db")).unwrap();
+    for name in ["windlass.db", "twin.db"] {
+        let arguments = ["submit", "good.toml", "--db", name];
+        bench
+            .windlass(&arguments)
+            .fails(6, &[&format!("{name} has 2 names (hard links)"), "-samefile", name]);
+    }
+    // Folders of backups are made of hard links: from one of them a database may come back.
+    bench.windlass(&["db", "restore", "twin.db", "--db", "back.db"]).code(0);
+    bench.windlass(&["runs", "--db", "back.db"]).code(0).says(&["good", "SUCCESSFUL"]);
+}
+
 #[test]
 fn a_file_that_is_not_a_database() {
     let bench = Bench::new();

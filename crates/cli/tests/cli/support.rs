@@ -64,6 +64,14 @@ impl Bench {
         path
     }
 
+    /// A pipe with a name, to which nobody writes.
+    pub(crate) fn fifo(&self, name: &str) -> PathBuf {
+        use rustix::fs::{CWD, FileType, Mode, mknodat};
+        let path = self.path(name);
+        mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        path
+    }
+
     /// `windlass` in the folder, with nothing of the caller's settings.
     pub(crate) fn command(&self) -> Command {
         self.prepared(Command::new(env!("CARGO_BIN_EXE_windlass")))

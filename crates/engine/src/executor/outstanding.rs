@@ -27,6 +27,9 @@ pub(super) struct Difference {
     pub(super) unstarted: Vec<Key>,
     /// The tables say that it is ours, and we were told that its end was written: that was lost.
     pub(super) unended: Vec<Key>,
+    /// The tables say that another attempt of it is ours than the one that ran here: another program wrote the
+    /// number, and the end was refused for it.
+    pub(super) renumbered: Vec<Key>,
     /// It is not ours any more.
     pub(super) lost: Vec<Key>,
 }
@@ -61,13 +64,24 @@ impl Outstanding {
         self.worker_ids.remove(&key);
     }
 
-    /// Compares it with the attempts that run under an identity by the tables.
-    pub(super) fn compare(&self, worker_id: i64, in_tables: &HashSet<Key>) -> Difference {
+    /// Compares it with the attempts that run under an identity by the tables. `refused` are the jobs whose ends were
+    /// refused since the last comparison.
+    pub(super) fn compare(
+        &self,
+        worker_id: i64,
+        in_tables: &HashSet<Key>,
+        refused: &HashSet<i64>,
+    ) -> Difference {
+        let here: HashSet<i64> = self.worker_ids.keys().map(|(job_id, _attempt)| *job_id).collect();
         let unknown = in_tables.iter().filter(|key| !self.worker_ids.contains_key(*key)).copied();
-        let (unended, unstarted) = unknown.partition(|key| self.ended.contains(key));
+        // What still runs here under another number is among the lost, and is stopped first.
+        let unknown = unknown.filter(|(job_id, _attempt)| !here.contains(job_id));
+        let (renumbered, unknown): (Vec<Key>, Vec<Key>) =
+            unknown.partition(|key| refused.contains(&key.0) && !self.ended.contains(key));
+        let (unended, unstarted) = unknown.into_iter().partition(|key| self.ended.contains(key));
         let ours = self.worker_ids.iter().filter(|(_key, owner)| **owner == worker_id);
         let lost = ours.map(|(key, _owner)| *key).filter(|key| !in_tables.contains(key)).collect();
-        Difference { unstarted, unended, lost }
+        Difference { unstarted, unended, renumbered, lost }
     }
 }
 
@@ -78,7 +92,7 @@ mod tests {
     const WORKER: i64 = 5;
 
     fn compare(outstanding: &Outstanding, in_tables: &[Key]) -> Difference {
-        outstanding.compare(WORKER, &in_tables.iter().copied().collect())
+        outstanding.compare(WORKER, &in_tables.iter().copied().collect(), &HashSet::new())
     }
 
     #[test]
@@ -90,12 +104,27 @@ mod tests {
         outstanding.add((9, 1), WORKER - 1);
         outstanding.end((3, 1));
         assert_eq!(outstanding.count(), 3);
-        let same = Difference { unstarted: vec![], unended: vec![], lost: vec![] };
+        let same = Difference { unstarted: vec![], unended: vec![], renumbered: vec![], lost: vec![] };
         assert_eq!(compare(&outstanding, &[(1, 1), (2, 1)]), same, "another identity's is not looked for");
-        let found = compare(&outstanding, &[(1, 1), (3, 1), (4, 1), (2, 2)]);
+        let found = compare(&outstanding, &[(1, 1), (3, 1), (4, 1), (3, 2)]);
         assert_eq!((found.unended, found.lost), (vec![(3, 1)], vec![(2, 1)]));
         let unstarted: HashSet<Key> = found.unstarted.into_iter().collect();
-        assert_eq!(unstarted, HashSet::from([(4, 1), (2, 2)]), "another attempt is another thing");
+        assert_eq!(unstarted, HashSet::from([(4, 1), (3, 2)]), "another attempt is another thing");
+    }
+
+    #[test]
+    fn another_number_of_an_attempt_is_no_attempt_that_never_began() {
+        let mut outstanding = Outstanding::default();
+        outstanding.add((1, 1), WORKER);
+        let found = compare(&outstanding, &[(1, 7)]);
+        assert_eq!(
+            (found.lost, found.unstarted),
+            (vec![(1, 1)], vec![]),
+            "it is stopped before anything else"
+        );
+        outstanding.end((1, 1));
+        let found = outstanding.compare(WORKER, &HashSet::from([(1, 7)]), &HashSet::from([1]));
+        assert_eq!((found.renumbered, found.unstarted), (vec![(1, 7)], vec![]));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use windlass_workflow::limits;
 use windlass_workflow::model::Concurrency;
 
 use super::admission::{CONCURRENCY_LIMIT_MAX, admit};
@@ -113,8 +114,24 @@ fn check(job: &NewJob) -> Result<()> {
     if job.kind.is_empty() {
         return Err(Error::invalid(operation(), "the kind is empty"));
     }
-    if job.max_attempts < 1 {
-        return Err(Error::invalid(operation(), "max_attempts must be at least 1"));
+    for (field, value, allowed) in [
+        ("max_attempts", job.max_attempts, 1..=limits::ATTEMPTS),
+        ("timeout_ms", job.timeout_ms.unwrap_or(1), 1..=limits::DURATION_MS),
+        ("priority", job.priority, -limits::PRIORITY..=limits::PRIORITY),
+        ("version", job.version, 0..=limits::VERSION),
+    ] {
+        if !allowed.contains(&value) {
+            let reason = format!("{field} is {value}, and must be {} to {}", allowed.start(), allowed.end());
+            return Err(Error::invalid(operation(), reason));
+        }
+    }
+    if job.queue.is_empty() {
+        return Err(Error::invalid(operation(), "the queue is empty"));
+    }
+    if job.requires.len() > limits::CAPABILITIES {
+        let reason =
+            format!("it requires {} capabilities; the limit is {}", job.requires.len(), limits::CAPABILITIES);
+        return Err(Error::invalid(operation(), reason));
     }
     if let Some(concurrency) = &job.concurrency
         && !(1..=CONCURRENCY_LIMIT_MAX).contains(&concurrency.limit)

@@ -50,14 +50,27 @@ impl Store {
     }
 }
 
-/// (run, whether its jobs say something else than it counts)
+/// (run, whether it needs repair): its jobs say something else than it counts, or all that is left of it waits for
+/// parents, and one of these jobs has none that is not over.
 fn look(connection: &mut dyn Connection, cursor: i64, now_ms: i64) -> Result<Vec<(i64, bool)>> {
     all(
         connection,
         "SELECT id,
                 CASE WHEN updated_at > $2 THEN 0
+                     WHEN unfinished_jobs = 0 THEN 1
                      WHEN unfinished_jobs <> (SELECT count(*) FROM jobs
                                               WHERE jobs.run_id = runs.id AND jobs.finished_at IS NULL)
+                     THEN 1
+                     -- Parents are counted only where nothing else would move the run: of a large one that takes long.
+                     WHEN EXISTS (SELECT 1 FROM jobs WHERE jobs.run_id = runs.id AND jobs.finished_at IS NULL
+                                                       AND jobs.status <> 'BLOCKED')
+                     THEN 0
+                     WHEN EXISTS (SELECT 1 FROM jobs
+                                  WHERE jobs.run_id = runs.id AND jobs.status = 'BLOCKED'
+                                    AND NOT EXISTS (SELECT 1 FROM job_dependencies AS edges
+                                                    JOIN jobs AS parent ON {by parent.id = edges.parent_id}
+                                                    WHERE {by edges.child_id = jobs.id}
+                                                      AND parent.finished_at IS NULL))
                      THEN 1 ELSE 0 END
          FROM runs WHERE id > $1 AND status IN ('PENDING', 'RUNNING')
          ORDER BY id LIMIT $3",
@@ -76,7 +89,7 @@ fn repair(connection: &mut dyn Connection, run_id: i64, now_ms: i64) -> Result<i
     )?;
     let Some((unfinished, failed)) = counted else { return Ok(0) };
     skip_hopeless(connection, run_id, now_ms)?;
-    unblock(connection, run_id, now_ms)?;
+    let unblocked = unblock(connection, run_id, now_ms)?;
     let actual = first(
         connection,
         "SELECT coalesce(sum(CASE WHEN finished_at IS NULL THEN 1 ELSE 0 END), 0),
@@ -89,7 +102,7 @@ fn repair(connection: &mut dyn Connection, run_id: i64, now_ms: i64) -> Result<i
     )?;
     let (now_unfinished, now_failed) = actual.unwrap_or_default();
     let delta = RunDelta { finished: unfinished - now_unfinished, failed: now_failed - failed };
-    if delta.finished == 0 {
+    if delta.finished == 0 && unblocked == 0 && now_unfinished > 0 {
         return Ok(0);
     }
     count_down(connection, &BTreeMap::from([(run_id, delta)]), now_ms)?;

@@ -138,8 +138,8 @@ pub(super) fn skip_hopeless(connection: &mut dyn Connection, run_id: i64, now_ms
 }
 
 /// Counts the unfinished parents anew and makes claimable what has none. A parent whose end is only reported is
-/// not over.
-pub(super) fn unblock(connection: &mut dyn Connection, run_id: i64, now_ms: i64) -> Result<()> {
+/// not over. Returns how many jobs wait for no parent any more.
+pub(super) fn unblock(connection: &mut dyn Connection, run_id: i64, now_ms: i64) -> Result<u64> {
     connection.execute(
         "UPDATE jobs
          SET blocked_by = (SELECT count(*) FROM job_dependencies AS edges
@@ -148,7 +148,7 @@ pub(super) fn unblock(connection: &mut dyn Connection, run_id: i64, now_ms: i64)
          WHERE run_id = $1 AND status = 'BLOCKED'",
         &[run_id.into()],
     )?;
-    connection.execute(
+    let unblocked = connection.execute(
         "UPDATE jobs
          SET status = CASE WHEN concurrency_key IS NULL THEN 'PENDING' ELSE 'WAITING' END,
              priority = {priority},
@@ -156,7 +156,7 @@ pub(super) fn unblock(connection: &mut dyn Connection, run_id: i64, now_ms: i64)
          WHERE run_id = $1 AND status = 'BLOCKED' AND blocked_by = 0",
         &[run_id.into(), now_ms.into()],
     )?;
-    Ok(())
+    Ok(unblocked)
 }
 
 fn reopen(connection: &mut dyn Connection, run_id: i64, now_ms: i64) -> Result<()> {

@@ -58,13 +58,10 @@ impl Store {
     /// Accepts a run. Once this returns, it survives whatever dies.
     ///
     /// # Errors
-    /// The database's, or [`Error::Invalid`] when the workflow has no jobs.
+    /// The database's, or [`Error::Invalid`] with the place when the workflow can't be executed: see
+    /// [`Workflow::check`].
     pub fn submit(&self, run: NewRun) -> Result<Submitted> {
         let now_ms = self.clock.now_ms();
-        if run.workflow.jobs.is_empty() {
-            let operation = format!("submit workflow `{}`", run.workflow.name);
-            return Err(Error::invalid(operation, "it has no jobs"));
-        }
         let prepared = Prepared::of(&run, &self.random)?;
         let evidence = evidence_of(&prepared);
         self.write("submit a run", evidence, move |connection| submit(connection, &run, &prepared, now_ms))
@@ -107,6 +104,10 @@ impl Content {
 impl Prepared {
     pub(super) fn of(run: &NewRun, random: &Random) -> Result<Prepared> {
         let workflow = &run.workflow;
+        // It may have been made by a program, or come from a table that anybody can write to.
+        workflow.check().map_err(|error| {
+            Error::invalid(format!("submit workflow `{}`", workflow.name), error.to_string())
+        })?;
         let mut wanted_keys = Vec::new();
         let mut jobs = Vec::with_capacity(workflow.jobs.len());
         for job in &workflow.jobs {
@@ -132,7 +133,7 @@ pub(super) fn evidence_of(prepared: &Prepared) -> Evidence<Submitted> {
     })
 }
 
-/// Makes a run inside the caller's transaction. The caller has looked that the workflow has jobs.
+/// Makes a run inside the caller's transaction.
 pub(super) fn submit(
     connection: &mut dyn Connection,
     run: &NewRun,

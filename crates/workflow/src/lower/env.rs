@@ -10,7 +10,7 @@ use crate::template::Templates;
 use crate::tree::{Entry, Value};
 
 /// Names that begin so belong to the engine.
-const RESERVED: &str = "WINDLASS_";
+pub(crate) const RESERVED: &str = "WINDLASS_";
 
 pub(super) fn read<'t>(
     entry: &'t Entry<'_>,

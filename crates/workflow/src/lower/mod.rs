@@ -15,9 +15,12 @@ mod schedule;
 mod settings;
 mod top;
 
+pub(crate) use env::RESERVED as ENV_RESERVED;
 use job::Draft;
 pub use name::check_schedule_name;
+pub(crate) use name::{Rule as NameRule, check as check_name};
 use top::Top;
+pub(crate) use top::name_fault as workflow_name_fault;
 
 use crate::job_names::JobNames;
 use crate::model::Workflow;

@@ -6,7 +6,7 @@ use crate::tree::{Entry, Span};
 
 /// A kind of name and its rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Rule {
+pub(crate) enum Rule {
     Job,
     Param,
     Queue,
@@ -62,7 +62,7 @@ pub fn check_schedule_name(name: &str) -> Result<(), String> {
 }
 
 /// Whether the name follows its rule; says so if it does not.
-pub(super) fn check(name: &str, span: &Span, rule: Rule, findings: &mut Findings) -> bool {
+pub(crate) fn check(name: &str, span: &Span, rule: Rule, findings: &mut Findings) -> bool {
     let noun = rule.noun();
     if name.len() > limits::NAME_CHARS {
         let label = format!("{} characters; the limit is {}", name.chars().count(), limits::NAME_CHARS);

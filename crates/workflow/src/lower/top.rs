@@ -86,17 +86,7 @@ pub(super) fn workflow_name(source: &Source, top: &Top<'_, '_>, findings: &mut F
         Some((name, span)) => (name.as_str(), Some(span.clone())),
         None => (source.stem(), None),
     };
-    let reason = if name.trim().is_empty() {
-        "it is empty"
-    } else if name.trim() != name {
-        "it begins or ends with a space"
-    } else if name.chars().any(char::is_control) {
-        "it contains a control character"
-    } else if name.chars().count() > limits::NAME_CHARS {
-        "it is longer than 200 characters"
-    } else {
-        return name.to_owned();
-    };
+    let Some(reason) = name_fault(name) else { return name.to_owned() };
     let finding = match span {
         Some(span) => Finding::new(span, "this is not a name for a workflow").label(reason),
         None => Finding::without_place(format!("the file's name is not a name for a workflow: {reason}"))
@@ -104,6 +94,21 @@ pub(super) fn workflow_name(source: &Source, top: &Top<'_, '_>, findings: &mut F
     };
     findings.push(finding);
     name.to_owned()
+}
+
+/// Why a workflow can't have the name.
+pub(crate) fn name_fault(name: &str) -> Option<&'static str> {
+    if name.trim().is_empty() {
+        Some("it is empty")
+    } else if name.trim() != name {
+        Some("it begins or ends with a space")
+    } else if name.chars().any(char::is_control) {
+        Some("it contains a control character")
+    } else if name.chars().count() > limits::NAME_CHARS {
+        Some("it is longer than 200 characters")
+    } else {
+        None
+    }
 }
 
 /// The entries of `jobs`, at least one.

@@ -86,6 +86,11 @@ impl Findings {
         suggest::nearest(wrong, candidates, &mut self.suggestion_budget)
     }
 
+    /// The one that was found first.
+    pub(crate) fn into_first(self) -> Option<Finding> {
+        self.kept.into_iter().next()
+    }
+
     pub(super) fn into_parts(self) -> (Vec<Finding>, usize) {
         (self.kept, self.dropped)
     }

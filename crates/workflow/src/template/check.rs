@@ -28,6 +28,11 @@ impl<'t> Templates<'t> {
         self.push(node, Some(Reader::Key));
     }
 
+    /// Remembers a text that is in no file. What is found in it has no place.
+    pub(crate) fn add_text(&mut self, text: &'t str) {
+        self.texts.push((text, 0..0, None));
+    }
+
     fn push(&mut self, node: &'t Node<'_>, reader: Option<Reader>) {
         if let Value::Text(text) = &node.value
             && super::is_template(text)

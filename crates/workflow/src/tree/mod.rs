@@ -1,9 +1,12 @@
 //! A file as a tree of values with their places: one shape for both formats.
 
 mod json;
+mod size;
 mod toml;
 
 use std::borrow::Cow;
+
+pub use size::has_too_many_parts;
 
 use crate::limits;
 use crate::report::{Finding, Findings};
@@ -66,6 +69,15 @@ impl Value<'_> {
 /// Reads the text into a tree, in the order of the file. `None` when its syntax is broken. Other errors
 /// (a key that is there twice) leave a tree in which more can be checked.
 pub(crate) fn read<'s>(source: &'s Source, findings: &mut Findings) -> Option<Vec<Entry<'s>>> {
+    if has_too_many_parts(&source.text, source.format) {
+        let help = format!(
+            "its words, texts, signs and spaces may be {}, and each table counts for several; split the work over several \
+             workflows (in JSON more fits into a file than in TOML)",
+            limits::PARTS
+        );
+        findings.push(Finding::without_place("the file has too many parts").help(help));
+        return None;
+    }
     match source.format {
         Format::Toml => toml::read(&source.text, findings),
         Format::Json => json::read(&source.text, findings),

@@ -4,6 +4,7 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
 use crate::error::Failure;
+use crate::files::{self, Origin};
 
 /// Jobs in one commit at most.
 const GROUP_MAX: usize = 1_000;
@@ -33,7 +34,7 @@ pub(super) fn open(path: &Path) -> Result<Payloads<Box<dyn Read>>, Failure> {
     if path == Path::new("-") {
         return Ok(Payloads::new(Box::new(io::stdin()), "standard input".to_owned()));
     }
-    let file = std::fs::File::open(path).map_err(|error| Failure::unreadable(path, &error))?;
+    let file = files::open(path, Origin::Named)?;
     Ok(Payloads::new(Box::new(file), path.display().to_string()))
 }
 

@@ -1,6 +1,8 @@
 //! Opens a SQLite file the one safe way: WAL before the pool, pragmas read back, tables migrated.
 
-use std::path::Path;
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use r2d2_sqlite::SqliteConnectionManager;
@@ -13,6 +15,7 @@ use super::statements::Statements;
 use crate::clock::Clock;
 use crate::db::{Durability, OpenMode, SCHEMA_VERSION, migrate, version};
 use crate::error::{Error, Result, Unavailable};
+use crate::files::special_kind;
 
 /// Earlier versions can damage a database in WAL mode when two connections write and checkpoint at once.
 const SQLITE_VERSION_MIN: i32 = 3_051_003;
@@ -103,10 +106,10 @@ fn flags(mode: OpenMode) -> OpenFlags {
 fn check_path(path: &Path, mode: OpenMode) -> Result<()> {
     let cannot_open = |reason: String| Err(Error::unavailable(OPENING, Unavailable::CannotOpen(reason)));
     match std::fs::metadata(path) {
-        Ok(metadata) if metadata.is_dir() => {
-            return cannot_open(format!("{} is a directory", path.display()));
+        Ok(metadata) => {
+            refuse_special(path, &metadata).or_else(cannot_open)?;
+            return refuse_second_name(path, &metadata);
         }
-        Ok(_) => return Ok(()),
         Err(_absent) if mode == OpenMode::Existing => {
             return Err(Error::unavailable(OPENING, Unavailable::Missing(path.to_owned())));
         }
@@ -118,6 +121,38 @@ fn check_path(path: &Path, mode: OpenMode) -> Result<()> {
         }
         Some(_) | None => Ok(()),
     }
+}
+
+/// SQLite would wait for ever for what a FIFO brings, also when it lies where the log should be.
+pub(super) fn refuse_special(path: &Path, metadata: &Metadata) -> std::result::Result<(), String> {
+    if let Some(kind) = special_kind(metadata.file_type()) {
+        return Err(format!("{} is {kind}, not a regular file", path.display()));
+    }
+    for suffix in ["-wal", "-shm", "-journal"] {
+        let beside = beside(path, suffix);
+        let kind = std::fs::metadata(&beside).ok().and_then(|metadata| special_kind(metadata.file_type()));
+        if let Some(kind) = kind {
+            let beside = beside.display();
+            return Err(format!("{beside}, which belongs to it, is {kind}, not a regular file"));
+        }
+    }
+    Ok(())
+}
+
+/// Through a hard link the same file would have two logs, each with commits that the other does not know. A symbolic
+/// link does no harm: SQLite puts the log beside the file that it leads to.
+fn refuse_second_name(path: &Path, metadata: &Metadata) -> Result<()> {
+    match metadata.nlink() {
+        0 | 1 => Ok(()),
+        names => Err(Error::unavailable(OPENING, Unavailable::HardLinked { path: path.to_owned(), names })),
+    }
+}
+
+/// The name of a file that SQLite keeps for a database: beside the file itself, not beside a link to it.
+pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = std::fs::canonicalize(path).unwrap_or_else(|_unknown| path.to_owned()).into_os_string();
+    name.push(suffix);
+    PathBuf::from(name)
 }
 
 /// A statement keeps its plan whatever is bound to it. Otherwise SQLite compiles each statement with a

@@ -2,7 +2,7 @@
 //! there through SQLite's own copying into the database, as one transaction of it. So a restore that fails or
 //! is killed leaves the database as it was, and no lock of SQLite's is lost.
 
-use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,6 +11,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::backup::{Partial, copy_pages, refuse_damage};
 use super::error::from_sqlite;
+use super::open::{beside, refuse_special};
 use super::{SqliteDatabase, SqliteOptions};
 use crate::db::OpenMode;
 use crate::error::{Error, Result, Unavailable};
@@ -73,12 +74,18 @@ impl Staged {
 /// A backup may lie where nothing can be written. Then it is read as a file that nobody changes, which is right
 /// as long as no WAL lies beside it.
 fn open_backup(backup: &Path) -> Result<Connection> {
-    if !backup.is_file() {
-        let reason = match backup.symlink_metadata() {
-            Ok(_) => Unavailable::CannotOpen(format!("{} is no file", backup.display())),
-            Err(_absent) => Unavailable::Missing(backup.to_owned()),
-        };
-        return Err(Error::unavailable(WHAT, reason));
+    let unusable = |reason| Err(Error::unavailable(WHAT, reason));
+    match std::fs::metadata(backup) {
+        // It may have several names: folders of backups are made of hard links, and nothing is written here.
+        Ok(metadata) => {
+            if let Err(reason) = refuse_special(backup, &metadata) {
+                return unusable(Unavailable::CannotOpen(reason));
+            }
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            return unusable(Unavailable::Missing(backup.to_owned()));
+        }
+        Err(error) => return unusable(Unavailable::CannotOpen(format!("{}: {error}", backup.display()))),
     }
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let opened = Connection::open_with_flags(backup, flags).and_then(is_readable);
@@ -97,12 +104,6 @@ fn open_backup(backup: &Path) -> Result<Connection> {
 fn is_readable(connection: Connection) -> rusqlite::Result<Connection> {
     connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_row| Ok(()))?;
     Ok(connection)
-}
-
-fn beside(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = OsString::from(path);
-    name.push(suffix);
-    PathBuf::from(name)
 }
 
 /// The address of a file that nobody changes.

@@ -43,14 +43,17 @@ impl Dispatcher<'_> {
             .map(|(job_id, run_id, facts)| ((job_id, facts.attempt), (run_id, facts)))
             .collect();
         let keys: HashSet<Key> = in_tables.keys().copied().collect();
-        let Difference { unstarted, unended, lost } = self.desk.outstanding.compare(worker_id, &keys);
+        let refused = std::mem::take(&mut self.desk.refused);
+        let Difference { unstarted, unended, renumbered, lost } =
+            self.desk.outstanding.compare(worker_id, &keys, &refused);
         for (job_id, attempt) in lost {
             tracing::warn!(job_id, attempt, "the job is not this worker's any more: stopping it");
             self.give_up((job_id, attempt));
         }
         let unstarted = unstarted.into_iter().map(|key| (key, Outcome::Unstarted));
         let unended = unended.into_iter().map(|key| (key, ended()));
-        let finishes = unstarted.chain(unended).filter_map(|(key, outcome)| {
+        let renumbered = renumbered.into_iter().map(|key| (key, rewritten()));
+        let finishes = unstarted.chain(unended).chain(renumbered).filter_map(|(key, outcome)| {
             let (run_id, facts) = in_tables.get(&key)?;
             tracing::warn!(
                 job_id = key.0,
@@ -82,13 +85,43 @@ fn ended() -> Outcome {
     Outcome::Interrupted { error: "the database lost the record of its end".to_owned() }
 }
 
+/// It ran here under another number. It counts: a job that writes to its own row would be repeated for ever.
+fn rewritten() -> Outcome {
+    let error = "another program changed the attempt in its row while it ran: its result was discarded";
+    Outcome::Interrupted { error: error.to_owned() }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::super::held::AddedBy;
     use super::super::super::sample::Sample;
+    use super::super::tests::turn;
     use super::*;
     use crate::db::{Database, Recovery};
     use crate::status::JobStatus;
+
+    /// Its row would stay RUNNING under a worker that is alive, and a job that always does so would never end.
+    #[test]
+    fn an_attempt_that_another_program_renumbered_is_an_interruption() {
+        let sample = Sample::new(1);
+        let shared = &sample.shared;
+        sample.enqueue(1, "null");
+        turn(&sample, AddedBy::Dispatcher);
+        let held = sample.take();
+        let raise = "UPDATE jobs SET attempt = attempt + 6";
+        let raised = sample.database.write("raise", Box::new(move |connection| connection.batch(raise)));
+        raised.expect("it is raised");
+        sample.add_end(held, None);
+        turn(&sample, AddedBy::Dispatcher);
+        assert_eq!(
+            shared.store.job(1).expect("it is there").status,
+            JobStatus::Running,
+            "the end is refused"
+        );
+        turn(&sample, AddedBy::Dispatcher);
+        let job = shared.store.job(1).expect("it is there");
+        assert_eq!((job.status, job.attempt, job.interruptions), (JobStatus::Pending, 7, 1));
+    }
 
     #[test]
     fn one_that_the_database_refuses_keeps_no_other_from_being_given_back() {

@@ -10,6 +10,7 @@ mod patience;
 mod telling;
 mod writing;
 
+use std::collections::HashSet;
 use std::sync::{MutexGuard, TryLockError};
 use std::time::Duration;
 
@@ -145,6 +146,8 @@ pub(super) struct Desk {
     holding: Holding,
     /// When to compare them with the tables.
     compare_at_ms: i64,
+    /// Jobs whose ends were refused since then.
+    refused: HashSet<i64>,
     /// The last thing asked of the database was asked more than once: an earlier try may have been heard.
     is_repeat: bool,
     /// Why an executor had to give the role up: the worker ends with it.
@@ -160,6 +163,7 @@ impl Desk {
             look: Look::Now,
             holding: Holding::Prefetch,
             compare_at_ms: now_ms + comparison::INTERVAL_MS,
+            refused: HashSet::new(),
             is_repeat: false,
             failure: None,
         }
@@ -288,6 +292,12 @@ impl Dispatcher<'_> {
     fn finish_and_claim(&mut self, done: Vec<Done>, room: Room) -> Result<()> {
         let keys: Vec<(Key, bool)> =
             done.iter().map(|done| (done.held.key(), done.outcome != Outcome::Unstarted)).collect();
+        let worker_id = self.shared.worker_id();
+        let owned: Vec<i64> = done
+            .iter()
+            .filter(|done| done.held.worker_id == worker_id)
+            .map(|done| done.held.job.id)
+            .collect();
         let finishes: Vec<Finish> = done.into_iter().map(|done| self.decide(done)).collect();
         let (finished, claims) = self.write(finishes, room)?;
         for (key, has_begun) in keys {
@@ -298,6 +308,7 @@ impl Dispatcher<'_> {
             }
         }
         self.report(&finished);
+        self.expect_renumbered(&finished, &owned);
         self.take_in(claims, room)
     }
 
@@ -316,6 +327,16 @@ impl Dispatcher<'_> {
                 self.take_over(jobs);
                 Ok(())
             }
+        }
+    }
+
+    /// An end that is refused may be that of an attempt whose number another program changed: its row would stay
+    /// RUNNING.
+    fn expect_renumbered(&mut self, finished: &Finished, owned: &[i64]) {
+        if !self.desk.is_repeat && !finished.conflicts.is_empty() {
+            // What was claimed under an identity that is gone belongs to others.
+            self.desk.refused.extend(finished.conflicts.iter().filter(|job_id| owned.contains(job_id)));
+            self.desk.compare_at_ms = self.shared.store.clock().monotonic_ms();
         }
     }
 

@@ -4,8 +4,8 @@ use super::Invariant;
 
 const REPORT: &str = "nothing in Windlass writes that: look for another program that changes `jobs`, and restore \
                       a backup when the job matters";
-const RECONCILE: &str = "a running `windlass serve` or `windlass worker` repairs the runs that go on; \
-                         `windlass cancel` ends one that does not";
+const COUNTED_ANEW: &str = "a running `windlass serve` or `windlass worker` counts anew when nothing else of its run \
+                            can run; a number that is too small may start the job too early: `windlass cancel` stops it";
 
 pub(super) const INVARIANTS: &[Invariant] = &[
     Invariant {
@@ -56,9 +56,10 @@ pub(super) const INVARIANTS: &[Invariant] = &[
         next_step: "another program has copied the rows: give the newer job a `token` of its own",
     },
     Invariant {
-        rule: "a blocked job counts its unfinished parents",
-        sql:
-            "SELECT 'job j' || id || ' counts ' || blocked_by || ' unfinished parents, and has ' || unfinished
+        rule: "a blocked job has unfinished parents, and counts them",
+        sql: "SELECT 'job j' || id || CASE WHEN unfinished = 0 THEN ' is BLOCKED, and all its parents are over'
+                                         ELSE ' counts ' || blocked_by || ' unfinished parents, and has '
+                                              || unfinished END
               FROM (SELECT jobs.id, jobs.blocked_by,
                            (SELECT count(*) FROM job_dependencies AS edges
                             JOIN jobs AS parent ON {by parent.id = edges.parent_id}
@@ -66,12 +67,12 @@ pub(super) const INVARIANTS: &[Invariant] = &[
                     FROM jobs WHERE jobs.status = 'BLOCKED') AS blocked
               WHERE blocked_by <> unfinished OR unfinished = 0
               LIMIT $1",
-        next_step: RECONCILE,
+        next_step: COUNTED_ANEW,
     },
     Invariant {
         rule: "what is over has an end, what is not has none",
-        sql: "SELECT 'job j' || id || ' is ' || status
-                     || CASE WHEN finished_at IS NULL THEN ' without' ELSE ' with' END || ' an end' FROM jobs
+        sql: "SELECT 'job j' || id || ' is ' || status || ', and its finished_at is '
+                     || CASE WHEN finished_at IS NULL THEN 'NULL' ELSE 'set' END FROM jobs
               WHERE (status = 'SKIPPED' AND finished_at IS NULL)
                  OR (status IN ('BLOCKED', 'SCHEDULED', 'PENDING', 'RUNNING', 'WAITING')
                      AND finished_at IS NOT NULL)
@@ -80,8 +81,11 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     },
     Invariant {
         rule: "failures and interruptions stay within their bounds",
-        sql: "SELECT 'job j' || id || ' has ' || failures || ' failures of ' || max_attempts || ' and '
-                     || interruptions || ' interruptions of ' || max_interruptions
+        sql: "SELECT 'job j' || id
+                     || CASE WHEN failures > max_attempts
+                             THEN ' counts ' || failures || ' failures, and may fail ' || max_attempts || ' times'
+                             ELSE ' counts ' || interruptions || ' interruptions, and survives '
+                                  || max_interruptions END
               FROM jobs
               WHERE failures > max_attempts OR interruptions > max_interruptions + 1
               LIMIT $1",
@@ -89,7 +93,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     },
     Invariant {
         rule: "no more jobs with a concurrency key run or are next than its limit",
-        sql: "SELECT 'key ' || concurrency_key || ' is held by ' || count(*) || ' jobs of at most '
+        sql: "SELECT 'key ' || concurrency_key || ' is held by ' || count(*) || ' jobs, and its limit is '
                      || max(concurrency_limit)
               FROM jobs
               WHERE concurrency_key IS NOT NULL AND status IN ('PENDING', 'RUNNING')

@@ -1,5 +1,6 @@
 //! The invariants of the design as queries: each finds rows that break a rule.
 
+mod cycles;
 mod jobs;
 mod runs;
 mod service;
@@ -62,5 +63,6 @@ pub(super) fn broken_rules(connection: &mut dyn Connection, now_ms: i64) -> Resu
         }
         problems.extend(details.into_iter().map(|detail| Problem { check, detail, next_step }));
     }
+    problems.extend(cycles::find(connection)?);
     Ok(problems)
 }

@@ -9,7 +9,7 @@ const APPLY: &str = "`windlass apply` the workflow's file again";
 pub(super) const INVARIANTS: &[Invariant] = &[
     Invariant {
         rule: "no more jobs of a queue run than its limit",
-        sql: "SELECT 'queue ' || name || ' runs ' || running || ' jobs of at most ' || most
+        sql: "SELECT 'queue ' || name || ' runs ' || running || ' jobs, and its limit is ' || most
               FROM (SELECT queues.name,
                            CASE WHEN queues.fifo = 1 THEN 1 ELSE queues.max_running END AS most,
                            (SELECT count(*) FROM jobs
@@ -29,7 +29,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
                        AND {by runs.scheduled_for = occurrences.scheduled_for}
               JOIN schedules ON {by schedules.id = occurrences.schedule_id}
               LIMIT $1",
-        next_step: "nothing is made twice: the run stands for it, and a second one is refused by the tables",
+        next_step: "nothing has to be done: the run stands, and the tables refuse a second one for the same time",
     },
     Invariant {
         rule: "what a schedule does next comes after what is decided",

@@ -56,12 +56,11 @@ impl Store {
     /// Activates a definition under its name. The content that is active already makes no new version.
     ///
     /// # Errors
-    /// [`Error::Invalid`] when the workflow has no jobs, and the database's.
+    /// [`Error::Invalid`] with the place when the workflow can't be executed, and the database's.
     pub fn apply(&self, new: NewRegistration) -> Result<Applied> {
-        if new.workflow.jobs.is_empty() {
-            let operation = format!("register workflow `{}`", new.workflow.name);
-            return Err(Error::invalid(operation, "it has no jobs"));
-        }
+        new.workflow.check().map_err(|error| {
+            Error::invalid(format!("register workflow `{}`", new.workflow.name), error.to_string())
+        })?;
         let now_ms = self.clock.now_ms();
         let content = Content::of(&new.workflow);
         self.write("register a workflow", Evidence::Token, move |connection| {

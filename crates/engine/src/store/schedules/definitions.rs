@@ -171,6 +171,9 @@ fn add(
         return Err(Error::not_found(format!("registered workflow `{workflow}`")));
     };
     let operation = format!("add schedule {}", key(workflow, &definition.name));
+    definition
+        .check(&registered.params)
+        .map_err(|error| Error::invalid(operation.as_str(), error.to_string()))?;
     check_params(&operation, &registered, definition, now_ms)?;
     let count = one(
         connection,

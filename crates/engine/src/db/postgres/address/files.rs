@@ -1,26 +1,23 @@
 //! Files that a connection is described by, beside the address: read whole, with a limit.
 
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::settings::Variable;
+use crate::files::{Links, ReadError, read_regular};
 
 /// The longest of them.
 const FILE_MAX_BYTES: u64 = 1024 * 1024;
 
-/// The text of a file.
+/// The text of a regular file. Links are followed: the volumes of containers are made of them.
 ///
 /// # Errors
-/// The system's words, or that it is too long or no text.
+/// The system's words, or that it is too long, no regular file, or no text.
 pub(super) fn read(path: &Path) -> Result<String, String> {
-    let mut text = String::new();
-    let file = File::open(path).map_err(|error| error.to_string())?;
-    file.take(FILE_MAX_BYTES + 1).read_to_string(&mut text).map_err(|error| error.to_string())?;
-    match text.len() as u64 > FILE_MAX_BYTES {
-        true => Err(format!("it is longer than {FILE_MAX_BYTES} bytes")),
-        false => Ok(text),
-    }
+    let bytes = read_regular(path, Links::Follow, FILE_MAX_BYTES).map_err(|error| match error {
+        ReadError::Io(error) => error.to_string(),
+        error @ (ReadError::NotRegular(_) | ReadError::TooLarge { .. }) => format!("it {error}"),
+    })?;
+    String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())
 }
 
 /// A file in the user's home, if there is a home.
