@@ -187,6 +187,9 @@ CREATE TABLE jobs (
     -- same in all attempts and in copies of the database. By it is also known whether a commit was kept whose answer
     -- was lost.
     token                {integer} NOT NULL DEFAULT ({token}),
+    -- Of a SCHEDULED job that waits for so long, and not for an instant that somebody named: how long.
+    -- `execute_after` is the end of it by the clock as it is set now.
+    delay_ms             {integer},
     -- Kept by the table, so that no path of any language can break it.
     CHECK (status <> 'RUNNING' OR worker_id IS NOT NULL)
 ) {strict};
@@ -312,6 +315,13 @@ CREATE TABLE commit_tokens (
     token         {integer} NOT NULL,
     PRIMARY KEY (committed_at, token)
 ) {clustered};
+
+-- Each time that somebody set the clock: all that waits for a duration was moved by it, once.
+CREATE TABLE clock_steps (
+    number  {integer} NOT NULL PRIMARY KEY,
+    at      {integer} NOT NULL,
+    by_ms   {integer} NOT NULL
+) {strict};
 
 CREATE VIEW job_stats AS
     SELECT status, count(*) AS jobs FROM jobs GROUP BY status;

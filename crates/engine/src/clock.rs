@@ -6,6 +6,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::time::{ClockId, clock_gettime};
 
+/// Readings of two clocks of which the closest pair is taken.
+const OFFSET_TRIES: u8 = 3;
+
 /// A source of wall-clock and monotonic time, cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Clock {
@@ -81,6 +84,34 @@ impl Clock {
         }
     }
 
+    /// Milliseconds on a clock that nobody sets and that goes on while the machine sleeps, from any beginning.
+    #[must_use]
+    pub fn steady_ms(&self) -> i64 {
+        match &self.source {
+            Source::System { .. } => i64::try_from(since_boot().as_millis()).unwrap_or(i64::MAX),
+            Source::Led { .. } | Source::Manual(_) => self.monotonic_ms(),
+        }
+    }
+
+    /// What the wall clock shows more than [`Clock::steady_ms`]. It changes when somebody sets the wall clock, and
+    /// otherwise by the small corrections of a clock that is kept in step.
+    #[must_use]
+    pub fn wall_offset_ms(&self) -> i64 {
+        match &self.source {
+            Source::System { .. } => {
+                // The two clocks are read one after the other: the tries with the shortest pause between count.
+                let tries = (0..OFFSET_TRIES).map(|_try| {
+                    let before_ms = self.steady_ms();
+                    let offset_ms = self.now_ms() - before_ms;
+                    (self.steady_ms() - before_ms, offset_ms)
+                });
+                tries.min().map_or(0, |(_pause_ms, offset_ms)| offset_ms)
+            }
+            Source::Led { began_at_ms, .. } => began_at_ms.load(Ordering::Acquire),
+            Source::Manual(_) => self.now_ms() - self.monotonic_ms(),
+        }
+    }
+
     /// Milliseconds since this clock was made. Never goes back: for leases and elapsed time. While the machine
     /// sleeps it stands still, as everybody on it does; but a led clock goes on, as whom it follows does.
     #[must_use]
@@ -124,6 +155,14 @@ impl Clock {
             let mut time = time.lock().unwrap_or_else(PoisonError::into_inner);
             time.wall_ms += by_ms;
             time.monotonic_ms += by_ms.max(0);
+        }
+    }
+
+    /// Sets the wall time of a manual clock forward or back, as a person or a time server does. Its monotonic
+    /// time does not change.
+    pub fn step_wall_ms(&self, by_ms: i64) {
+        if let Source::Manual(time) = &self.source {
+            time.lock().unwrap_or_else(PoisonError::into_inner).wall_ms += by_ms;
         }
     }
 
@@ -203,6 +242,24 @@ mod tests {
         let manual = Clock::manual(5);
         manual.led().lead(1_000, 0);
         assert_eq!(manual.now_ms(), 5, "its owner leads it");
+    }
+
+    #[test]
+    fn only_setting_the_wall_clock_changes_its_offset() {
+        let clock = Clock::manual(1_000);
+        let before_ms = clock.wall_offset_ms();
+        clock.advance_ms(5_000);
+        assert_eq!(clock.wall_offset_ms(), before_ms);
+        clock.step_wall_ms(3_600_000);
+        assert_eq!((clock.wall_offset_ms() - before_ms, clock.monotonic_ms()), (3_600_000, 5_000));
+        let led = Clock::system().led();
+        led.lead(1_000_000, led.monotonic_ms());
+        let before_ms = led.wall_offset_ms();
+        led.lead(2_000_000, led.monotonic_ms());
+        assert!((900_000..1_100_000).contains(&(led.wall_offset_ms() - before_ms)));
+        let system = Clock::system();
+        let sum_ms = system.wall_offset_ms() + system.steady_ms();
+        assert!((sum_ms - system.now_ms()).abs() < 60_000, "{sum_ms}");
     }
 
     #[test]

@@ -81,8 +81,8 @@ impl From<&Retry> for Backoff {
 
 impl Backoff {
     /// The wait after the given count of failures (at least 1), in milliseconds:
-    /// `min(delay * factor^(failures - 1), max_delay)`, then spread by `jitter` around it. `chance` is
-    /// a share in [0, 1).
+    /// `delay * factor^(failures - 1)`, spread by `jitter` around it, and never more than `max_delay` or
+    /// [`DELAY_MAX_MS`]. `chance` is a share in [0, 1).
     #[must_use]
     pub fn wait_ms(&self, failures: i64, chance: f64) -> i64 {
         if self.delay_ms <= 0 {
@@ -90,13 +90,16 @@ impl Backoff {
             return 0;
         }
         let exponent = i32::try_from(failures.saturating_sub(1).max(0)).unwrap_or(i32::MAX);
-        let longest = self.max_delay_ms.max(0) as f64;
+        let longest = self.max_delay_ms.clamp(0, DELAY_MAX_MS) as f64;
         let grown = (self.delay_ms as f64 * self.factor.max(1.0).powi(exponent)).min(longest);
         let spread = 1.0 + self.jitter.clamp(0.0, 1.0) * (2.0 * chance - 1.0);
         // Finite and not negative by now: the conversion can only round.
-        (grown * spread).round() as i64
+        (grown * spread).min(longest).round() as i64
     }
 }
+
+/// The longest wait between two attempts, and the longest delay of a job, in milliseconds: 100 years.
+pub const DELAY_MAX_MS: i64 = 3_155_760_000_000;
 
 /// What a decision needs to know of a job.
 #[derive(Debug, Clone, PartialEq)]
@@ -128,8 +131,8 @@ pub struct Transition {
     pub failures: i64,
     /// Interruptions that count.
     pub interruptions: i64,
-    /// When it may be claimed again, if that changes.
-    pub execute_after: Option<i64>,
+    /// How long it waits for its next attempt, in milliseconds, if it does: from when this is written.
+    pub delay_ms: Option<i64>,
     /// Why it did not succeed.
     pub last_error: Option<String>,
     /// What it hands on, as JSON.
@@ -166,35 +169,28 @@ impl AttemptOutcome {
 
 /// Decides what an attempt's outcome makes of its job. `chance` is a share in [0, 1).
 #[must_use]
-pub fn after_attempt(facts: &Facts, outcome: Outcome, now_ms: i64, chance: f64) -> Transition {
+pub fn after_attempt(facts: &Facts, outcome: Outcome, chance: f64) -> Transition {
     let stay = |status: JobStatus| Transition {
         status,
         attempt: facts.attempt,
         failures: facts.failures,
         interruptions: facts.interruptions,
-        execute_after: None,
+        delay_ms: None,
         last_error: None,
         output: None,
         record: None,
     };
     match outcome {
         Outcome::Successful { output } => Transition { output, ..stay(JobStatus::Successful) },
-        Outcome::Failed { error, repeat } => after_failure(
-            facts,
-            stay(JobStatus::Failed),
-            error,
-            AttemptOutcome::Failed,
-            repeat,
-            now_ms,
-            chance,
-        ),
+        Outcome::Failed { error, repeat } => {
+            after_failure(facts, stay(JobStatus::Failed), error, AttemptOutcome::Failed, repeat, chance)
+        }
         Outcome::TimedOut { error } => after_failure(
             facts,
             stay(JobStatus::Failed),
             error,
             AttemptOutcome::TimedOut,
             Repeat::Allowed,
-            now_ms,
             chance,
         ),
         Outcome::Cancelled { error } => Transition {
@@ -215,7 +211,6 @@ fn after_failure(
     error: String,
     record: AttemptOutcome,
     repeat: Repeat,
-    now_ms: i64,
     chance: f64,
 ) -> Transition {
     let failures = facts.failures.saturating_add(1);
@@ -223,8 +218,8 @@ fn after_failure(
     if repeat == Repeat::Pointless || failures >= facts.max_attempts {
         return failed;
     }
-    let execute_after = now_ms.saturating_add(facts.backoff.wait_ms(failures, chance));
-    Transition { status: JobStatus::Scheduled, execute_after: Some(execute_after), ..failed }
+    let delay_ms = facts.backoff.wait_ms(failures, chance);
+    Transition { status: JobStatus::Scheduled, delay_ms: Some(delay_ms), ..failed }
 }
 
 fn after_interruption(facts: &Facts, again: Transition, error: &str) -> Transition {
@@ -279,46 +274,63 @@ mod tests {
         let at_once = Backoff { delay_ms: 0, factor: 2.0, ..backoff };
         assert_eq!((at_once.wait_ms(1, 0.5), at_once.wait_ms(2_000, 0.5)), (0, 0), "however often it failed");
         let extreme = Backoff { delay_ms: i64::MAX, factor: f64::MAX, max_delay_ms: 7, jitter: 9.0 };
-        assert!((0..=14).contains(&extreme.wait_ms(i64::MAX, 0.999)), "overflow and odd values stay bounded");
+        assert_eq!(extreme.wait_ms(i64::MAX, 0.999), 7, "overflow and odd values stay bounded");
+    }
+
+    #[test]
+    fn no_wait_is_longer_than_the_cap_whatever_chance_adds() {
+        for jitter in [0.0, 0.1, 0.5, 1.0] {
+            let backoff = Backoff { jitter, ..facts().backoff };
+            for failures in 1..20 {
+                for step in 0..100 {
+                    let wait_ms = backoff.wait_ms(failures, f64::from(step) / 100.0);
+                    assert!((0..=500).contains(&wait_ms), "{wait_ms} after {failures} with {jitter}");
+                }
+            }
+            let least_ms = (500.0 * (1.0 - jitter)).round() as i64;
+            assert_eq!(backoff.wait_ms(9, 0.0), least_ms, "chance still takes from the longest wait");
+        }
+        let endless = Backoff { max_delay_ms: i64::MAX, delay_ms: i64::MAX, ..facts().backoff };
+        assert_eq!(endless.wait_ms(1, 0.5), DELAY_MAX_MS);
     }
 
     #[test]
     fn a_failure_waits_and_the_last_one_is_final() {
-        let retried = after_attempt(&facts(), failed(Repeat::Allowed), 1_000, 0.5);
-        assert_eq!((retried.status, retried.execute_after), (JobStatus::Scheduled, Some(1_300)));
+        let retried = after_attempt(&facts(), failed(Repeat::Allowed), 0.5);
+        assert_eq!((retried.status, retried.delay_ms), (JobStatus::Scheduled, Some(300)));
         assert_eq!((retried.failures, retried.attempt), (2, 3));
         let last = Facts { failures: 2, ..facts() };
-        let given_up = after_attempt(&last, failed(Repeat::Allowed), 1_000, 0.5);
+        let given_up = after_attempt(&last, failed(Repeat::Allowed), 0.5);
         assert_eq!((given_up.status, given_up.failures), (JobStatus::Failed, 3));
-        let pointless = after_attempt(&facts(), failed(Repeat::Pointless), 1_000, 0.5);
-        assert_eq!((pointless.status, pointless.execute_after), (JobStatus::Failed, None));
+        let pointless = after_attempt(&facts(), failed(Repeat::Pointless), 0.5);
+        assert_eq!((pointless.status, pointless.delay_ms), (JobStatus::Failed, None));
     }
 
     #[test]
     fn an_interruption_is_no_failure_but_bounded() {
         let outcome = || Outcome::Interrupted { error: "worker 7 is gone".to_owned() };
-        let again = after_attempt(&facts(), outcome(), 1_000, 0.5);
+        let again = after_attempt(&facts(), outcome(), 0.5);
         assert_eq!((again.status, again.failures, again.interruptions), (JobStatus::Pending, 1, 2));
         let over = Facts { interruptions: 2, ..facts() };
-        assert_eq!(after_attempt(&over, outcome(), 1_000, 0.5).status, JobStatus::Failed);
+        assert_eq!(after_attempt(&over, outcome(), 0.5).status, JobStatus::Failed);
         let fail = Facts { on_interrupt: OnInterrupt::Fail, ..facts() };
-        let failed = after_attempt(&fail, outcome(), 1_000, 0.5);
+        let failed = after_attempt(&fail, outcome(), 0.5);
         assert_eq!(failed.status, JobStatus::Failed);
         assert!(failed.last_error.is_some_and(|error| error.starts_with("interrupted, outcome unknown")));
     }
 
     #[test]
     fn a_claim_given_back_unused_counts_for_nothing() {
-        let back = after_attempt(&facts(), Outcome::Unstarted, 1_000, 0.5);
+        let back = after_attempt(&facts(), Outcome::Unstarted, 0.5);
         assert_eq!((back.status, back.attempt, back.record), (JobStatus::Pending, 2, None));
         assert_eq!((back.failures, back.interruptions), (1, 1));
     }
 
     #[test]
     fn what_is_final_stays_final() {
-        let success = after_attempt(&facts(), Outcome::Successful { output: None }, 1_000, 0.5);
+        let success = after_attempt(&facts(), Outcome::Successful { output: None }, 0.5);
         assert_eq!((success.status, success.record), (JobStatus::Successful, None));
-        let cancelled = after_attempt(&facts(), Outcome::Cancelled { error: String::new() }, 1_000, 0.5);
+        let cancelled = after_attempt(&facts(), Outcome::Cancelled { error: String::new() }, 0.5);
         assert_eq!(cancelled.status, JobStatus::Cancelled);
     }
 }

@@ -111,8 +111,7 @@ impl World {
                     }
                     _ => success(),
                 };
-                let transition =
-                    after_attempt(&job.facts, outcome.clone(), self.bench.clock.now_ms(), chance.f64());
+                let transition = after_attempt(&job.facts, outcome.clone(), chance.f64());
                 finishes.push(windlass_engine::store::Finish { transition, ..finish(worker, &job, outcome) });
             }
             let limit = chance.usize(0..6);

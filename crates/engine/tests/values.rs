@@ -97,6 +97,7 @@ fn a_job_that_stands_alone_has_what_was_asked_for() {
         queue: "slow".to_owned(),
         priority: 1,
         execute_after: Some(2_000_000),
+        delay_ms: None,
         max_attempts: 4,
         timeout_ms: Some(5_005),
         unique_key: Some("once".to_owned()),

@@ -8,6 +8,7 @@ mod reconcile;
 mod rescue;
 mod retention;
 mod upkeep;
+mod wall_clock;
 
 use std::collections::HashSet;
 use std::thread::JoinHandle;
@@ -23,6 +24,7 @@ pub use rescue::{Watchman, gone_workers};
 use retention::PresentRetention;
 pub use retention::Retention;
 use upkeep::Upkeep;
+use wall_clock::WallClock;
 
 /// How often the workers are looked at: how fast the death of one is noticed.
 const RESCUE_TICK: Duration = Duration::from_millis(500);
@@ -112,6 +114,9 @@ struct Chores {
     /// The last concurrency key that was looked at.
     key_cursor: String,
     firing: Firing,
+    wall_clock: WallClock,
+    /// Up to this instant it was told that starts no longer count for rates.
+    told_of_room_ms: Option<i64>,
     /// What could not be done when it was tried last.
     refused: HashSet<&'static str>,
 }
@@ -147,7 +152,8 @@ fn turn(store: &Store, chores: &mut Chores) -> Result<Duration> {
     if let Some(cursor) = chores.heed("admit jobs to their concurrency keys", cursor)? {
         chores.key_cursor = cursor;
     }
-    let due = chores.heed("make due jobs claimable", promote(store))?;
+    let promoted = promote(store, chores);
+    let due = chores.heed("make due jobs claimable", promoted)?;
     let fired = chores.firing.turn(store);
     let fired = chores.heed("fire schedules", fired)?;
     let next_at = [due, fired].into_iter().flatten().flatten().min();
@@ -166,20 +172,37 @@ fn settle_reports(store: &Store) -> Result<()> {
 
 /// Makes what is due claimable, a turn's worth of batches at most; returns when the next is due, which
 /// is not in the future when something is left.
-fn promote(store: &Store) -> Result<Option<i64>> {
-    let mut next_at = store.next_due()?;
+fn promote(store: &Store, chores: &mut Chores) -> Result<Option<i64>> {
+    let now_ms = chores.wall_clock.now(store).0;
+    // After a step back of the clock the instant may be one of before it.
+    let told_ms = chores.told_of_room_ms.map_or(now_ms, |told_ms| told_ms.min(now_ms));
+    let ahead = store.ahead(told_ms)?;
+    if let Some(reading) = ahead.clock {
+        let followed = chores.wall_clock.look(store, reading);
+        chores.heed("move what waits with the clock", followed)?;
+    }
+    let (now_ms, _steps) = chores.wall_clock.now(store);
+    let mut room_at = ahead.room_at;
+    chores.told_of_room_ms = Some(now_ms);
+    if room_at.is_some_and(|at_ms| at_ms <= now_ms) {
+        // Each process tells its own: there is nothing to write.
+        store.signals().publish(Hints::PENDING | Hints::PROGRESS);
+        room_at = store.ahead(now_ms)?.room_at;
+    }
+    let mut next_at = ahead.due_at;
     for _batch in 0..BATCHES_MAX {
-        if next_at.is_none_or(|at_ms| at_ms > store.clock().now_ms()) {
+        let (now_ms, steps) = chores.wall_clock.now(store);
+        if next_at.is_none_or(|at_ms| at_ms > now_ms) {
             break;
         }
-        let due = store.promote_due()?;
+        let due = store.promote_due_at(now_ms, steps)?;
         next_at = due.next_at;
         if due.promoted == 0 && due.expired == 0 {
             // Another scheduler was faster.
             break;
         }
     }
-    Ok(next_at)
+    Ok([next_at, room_at].into_iter().flatten().min())
 }
 
 #[cfg(test)]
@@ -237,6 +260,30 @@ mod tests {
     }
 
     #[test]
+    fn who_waits_for_a_rate_is_woken_once_when_it_gives_room() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = TestDatabase::in_folder(folder.path());
+        let clock = Clock::manual(1_000_000);
+        let store = Store::new(open(&database, &clock), clock.clone(), Random::from_seed(1));
+        // Starts that count until then, as a claim would write them.
+        database.sql(Access::Write).execute(
+            "INSERT INTO queues (name, rate_jobs, rate_interval_ms) VALUES ('slow', 1, 5000);
+             INSERT INTO queue_starts (queue, expires_at, jobs) VALUES ('slow', 1005000, 1), ('slow', 1007000, 1)",
+        );
+        let inbox = store.listen(Hints::PENDING);
+        let mut chores = Chores::default();
+        let mut woken_after = |passed_ms: i64| {
+            clock.advance_ms(passed_ms);
+            turn(&store, &mut chores).unwrap();
+            inbox.wait(Duration::ZERO).intersects(Hints::PENDING)
+        };
+        let found = [0, 4_999, 1, 0, 1_999, 1, 0, 60_000].map(&mut woken_after);
+        assert_eq!(found, [false, false, true, false, false, true, false, false]);
+        clock.advance_ms(-3_600_000);
+        assert_eq!(promote(&store, &mut chores).unwrap(), None, "what is over stays over");
+    }
+
+    #[test]
     fn a_turn_ends_also_when_more_is_due() {
         let folder = tempfile::tempdir().unwrap();
         let database = TestDatabase::in_folder(folder.path());
@@ -246,9 +293,10 @@ mod tests {
         store.enqueue(vec![later; 20_000]).unwrap();
         clock.advance_ms(5_000);
         let scheduled = || store.stats().unwrap().jobs.of(JobStatus::Scheduled);
-        assert_eq!(promote(&store).unwrap(), Some(2_000), "the next turn is at once");
+        let mut chores = Chores::default();
+        assert_eq!(promote(&store, &mut chores).unwrap(), Some(2_000), "the next turn is at once");
         assert_eq!(scheduled(), 12_000);
-        while promote(&store).unwrap().is_some() {}
+        while promote(&store, &mut chores).unwrap().is_some() {}
         assert_eq!(scheduled(), 0);
     }
 }

@@ -132,6 +132,7 @@ fn is_dead(fate: Fate, silent_ms: i64, lease_ms: i64) -> bool {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
+    use windlass_engine::store::{Abilities, NewWorker, Scope};
     use windlass_engine::{Clock, Random};
     use windlass_test_database::{Access, TestDatabase};
 
@@ -162,6 +163,79 @@ mod tests {
         assert_eq!(look(), (0, Vec::new()), "not yet");
         clock.advance_ms(1);
         assert_eq!(look(), (0, stuck));
+    }
+
+    const HOUR_MS: i64 = 3_600_000;
+    const LEASE_MS: i64 = 30_000;
+
+    /// Two hosts: one of a worker, and one that looks whether it lives. Their clocks differ by `apart_ms`.
+    struct Hosts {
+        worker: Store,
+        worker_clock: Clock,
+        observer: Store,
+        observer_clock: Clock,
+        watchman: Watchman,
+        worker_id: i64,
+    }
+
+    impl Hosts {
+        fn new(database: &TestDatabase, apart_ms: i64) -> Hosts {
+            let worker_clock = Clock::manual(500_000 * HOUR_MS);
+            let observer_clock = Clock::manual(500_000 * HOUR_MS + apart_ms);
+            let store = |clock: &Clock| {
+                Store::new(crate::tests::open(database, clock), clock.clone(), Random::from_seed(1))
+            };
+            let (worker, observer) = (store(&worker_clock), store(&observer_clock));
+            let worker_id = worker
+                .register_worker(NewWorker {
+                    host: "another".to_owned(),
+                    pid: 1,
+                    // Nobody can see from here whether it is there.
+                    process: "unknown".to_owned(),
+                    scope: Scope::Everything,
+                    abilities: Abilities::of_kinds(vec!["noop".to_owned()]),
+                    threads: 1,
+                    lease_ms: LEASE_MS,
+                })
+                .unwrap();
+            Hosts { worker, worker_clock, observer, observer_clock, watchman: Watchman::default(), worker_id }
+        }
+
+        /// Both live on for half a second, and the observer looks. Returns how many it found dead.
+        fn look(&mut self) -> i64 {
+            self.worker_clock.advance_ms(500);
+            self.observer_clock.advance_ms(500);
+            self.watchman.look(&self.observer).unwrap().fenced
+        }
+    }
+
+    #[test]
+    fn neither_clocks_that_differ_nor_clocks_that_are_set_kill_who_renews_or_keep_who_does_not() {
+        for apart_ms in [0, 24 * HOUR_MS, -24 * HOUR_MS] {
+            let folder = tempfile::tempdir().unwrap();
+            let database = TestDatabase::in_folder(folder.path());
+            let mut hosts = Hosts::new(&database, apart_ms);
+            let chance = Random::from_seed(7);
+            let some_ms = || ((chance.share() - 0.5) * 2.0 * HOUR_MS as f64) as i64;
+            for turn in 0..600 {
+                if turn % 50 == 49 {
+                    assert!(hosts.worker.heartbeat(hosts.worker_id).unwrap());
+                }
+                if turn % 7 == 0 {
+                    [&hosts.worker_clock, &hosts.observer_clock][turn % 2].step_wall_ms(some_ms());
+                }
+                assert_eq!(hosts.look(), 0, "it renews within its lease: turn {turn}");
+            }
+            // Its last renewal is seen, and no other one comes.
+            assert!(hosts.worker.heartbeat(hosts.worker_id).unwrap());
+            assert_eq!(hosts.look(), 0);
+            for _look in 0..LEASE_MS / 500 - 1 {
+                hosts.observer_clock.step_wall_ms(some_ms());
+                assert_eq!(hosts.look(), 0, "its lease is not over");
+            }
+            assert_eq!(hosts.look(), 1, "it was silent for its lease");
+            assert!(!hosts.worker.heartbeat(hosts.worker_id).unwrap(), "it is fenced");
+        }
     }
 
     #[test]

@@ -111,10 +111,6 @@ Examples:
 
 /// Accepts the job and prints its number.
 pub(crate) fn execute(global: &GlobalOptions, args: EnqueueArgs) -> Result<(), Failure> {
-    let execute_after = match (args.delay, args.at) {
-        (Some(delay), _) => Some(time::now_ms().saturating_add(milliseconds(delay))),
-        (None, at) => at,
-    };
     let executor = match args.kind == "shell" {
         true => {
             let worker = format!("worker{}", words::abilities(&args.requires, args.min_version));
@@ -125,7 +121,8 @@ pub(crate) fn execute(global: &GlobalOptions, args: EnqueueArgs) -> Result<(), F
     let mut job = NewJob::new(args.kind, args.payload.to_string());
     job.queue = args.queue;
     job.priority = args.priority;
-    job.execute_after = execute_after;
+    job.execute_after = args.at;
+    job.delay_ms = args.delay.map(milliseconds);
     job.max_attempts = args.max_attempts.unwrap_or(job.max_attempts);
     job.requires = args.requires;
     job.version = args.min_version;

@@ -215,15 +215,23 @@ fn claim_among(
         (None, Scope::Everything | Scope::Queues(_)) => lane_heads(connection)?,
         (None, Scope::Runs(_)) => Vec::new(),
     };
-    let Claimable { places, limited } = claimable(connection, request, in_hand, heads, clock.now_ms())?;
+    let counted_at_ms = clock.now_ms();
+    let Claimable { places, limited } = claimable(connection, request, in_hand, heads, counted_at_ms)?;
     if places.is_empty() {
         return Ok(Claims::Jobs(Vec::new()));
     }
     // Dated after what it was counted against: no start seems earlier than the end that made room for it.
-    let now_ms = clock.now_ms();
+    let now_ms = clock.now_ms().max(counted_at_ms);
     let ids: Vec<i64> = places.iter().map(|place| place.id).collect();
     let in_hand: HashSet<i64> = in_hand.iter().map(|place| place.id).collect();
-    let taken = take(connection, &ids, &in_hand, request, now_ms)?;
+    // A start counts from its claim: what would wait in memory first is left until it can start.
+    let rated: HashSet<i64> = limited
+        .iter()
+        .filter(|(rules, _ids)| rules.rate.is_some())
+        .flat_map(|(_rules, ids)| ids.iter().copied())
+        .collect();
+    let chosen = Chosen { ids: &ids, in_hand: &in_hand, rated: &rated };
+    let taken = take(connection, &chosen, request, now_ms)?;
     if !limited.is_empty() {
         let taken_ids: HashSet<i64> = taken.iter().map(|job| job.id).collect();
         for (rules, ids) in limited {
@@ -272,12 +280,7 @@ fn keep_sound(
                 run_id,
                 attempt: facts.attempt,
                 worker_id,
-                transition: after_attempt(
-                    &facts,
-                    Outcome::Failed { error, repeat: Repeat::Pointless },
-                    now_ms,
-                    0.0,
-                ),
+                transition: after_attempt(&facts, Outcome::Failed { error, repeat: Repeat::Pointless }, 0.0),
                 logs: Vec::new(),
             }),
         }
@@ -290,10 +293,19 @@ fn keep_sound(
     Ok(sound)
 }
 
+/// What a claim is to take.
+struct Chosen<'c> {
+    /// The most urgent first.
+    ids: &'c [i64],
+    /// Of these, what is BLOCKED still.
+    in_hand: &'c HashSet<i64>,
+    /// Of these, what is in queues with a rate.
+    rated: &'c HashSet<i64>,
+}
+
 fn take(
     connection: &mut dyn Connection,
-    ids: &[i64],
-    in_hand: &HashSet<i64>,
+    Chosen { ids, in_hand, rated }: &Chosen<'_>,
     request: &ClaimRequest,
     now_ms: i64,
 ) -> Result<Vec<Taken>> {
@@ -301,6 +313,7 @@ fn take(
     let chosen: Vec<[Value<'_>; 3]> = ids
         .iter()
         .enumerate()
+        .filter(|(place, id)| *place < request.idle || !rated.contains(id))
         .map(|(place, id)| {
             [(*id).into(), status_of(id).as_str().into(), i64::from(place < request.idle).into()]
         })

@@ -14,6 +14,7 @@ use crate::db::{Connection, Fate, Value, all};
 use crate::error::{Error, Result};
 use crate::signal::Hints;
 use crate::status::JobStatus;
+use crate::transition::DELAY_MAX_MS;
 
 /// Attempts of a job that stands alone and does not say how many it wants.
 pub const DEFAULT_MAX_ATTEMPTS: i64 = 3;
@@ -36,6 +37,8 @@ pub struct NewJob {
     pub priority: i64,
     /// Not before this instant; `None` is at once.
     pub execute_after: Option<i64>,
+    /// Not before so much time has passed, in milliseconds: instead of an instant.
+    pub delay_ms: Option<i64>,
     /// Executions that may fail, at least 1.
     pub max_attempts: i64,
     /// How long one attempt may take, in milliseconds.
@@ -59,6 +62,7 @@ impl NewJob {
             queue: windlass_workflow::model::DEFAULT_QUEUE.to_owned(),
             priority: 0,
             execute_after: None,
+            delay_ms: None,
             max_attempts: DEFAULT_MAX_ATTEMPTS,
             timeout_ms: None,
             unique_key: None,
@@ -133,6 +137,12 @@ fn check(job: &NewJob) -> Result<()> {
             format!("it requires {} capabilities; the limit is {}", job.requires.len(), limits::CAPABILITIES);
         return Err(Error::invalid(operation(), reason));
     }
+    if job.execute_after.is_some() && job.delay_ms.is_some() {
+        return Err(Error::invalid(operation(), "it has both an instant and a delay; give one of them"));
+    }
+    if job.delay_ms.is_some_and(|delay_ms| !(0..=DELAY_MAX_MS).contains(&delay_ms)) {
+        return Err(Error::invalid(operation(), "its delay must be 0 to 100 years"));
+    }
     if let Some(concurrency) = &job.concurrency
         && !(1..=CONCURRENCY_LIMIT_MAX).contains(&concurrency.limit)
     {
@@ -145,12 +155,12 @@ fn check(job: &NewJob) -> Result<()> {
 }
 
 fn is_future(job: &NewJob, now_ms: i64) -> bool {
-    job.execute_after.is_some_and(|at_ms| at_ms > now_ms)
+    job.execute_after.is_some_and(|at_ms| at_ms > now_ms) || job.delay_ms.is_some_and(|delay_ms| delay_ms > 0)
 }
 
 fn insert(connection: &mut dyn Connection, jobs: &[NewJob], tokens: &[i64], now_ms: i64) -> Result<Vec<i64>> {
     let requirements: Vec<Cow<'static, str>> = jobs.iter().map(requirements).collect::<Result<_>>()?;
-    let rows: Vec<[Value<'_>; 15]> = jobs
+    let rows: Vec<[Value<'_>; 16]> = jobs
         .iter()
         .zip(tokens)
         .zip(&requirements)
@@ -161,15 +171,16 @@ fn insert(connection: &mut dyn Connection, jobs: &[NewJob], tokens: &[i64], now_
         connection,
         "INSERT INTO jobs (kind, queue, priority, status, execute_after, payload, max_attempts, timeout_ms,
                            unique_key, created_at, updated_at, requires, version, concurrency_key,
-                           concurrency_limit, on_full, token)
+                           concurrency_limit, on_full, token, delay_ms)
          SELECT kind, queue,
                 {priority},
                 status, execute_after, payload, max_attempts, timeout_ms,
-                unique_key, $2, $2, requires, version, concurrency_key, concurrency_limit, on_full, token
+                unique_key, $2, $2, requires, version, concurrency_key, concurrency_limit, on_full, token,
+                delay_ms
          FROM {rows $1: kind text, queue text, priority integer, status text, execute_after integer,
                         payload text, max_attempts integer, timeout_ms integer, unique_key text,
                         requires text, version integer, concurrency_key text, concurrency_limit integer,
-                        on_full text, token integer} AS news
+                        on_full text, token integer, delay_ms integer} AS news
          {returning} id",
         &[Value::rows(&rows), now_ms.into()],
         |row| row.integer(0),
@@ -190,7 +201,7 @@ fn requirements(job: &NewJob) -> Result<Cow<'static, str>> {
 }
 
 /// The values of a row of `jobs`, in the order in which the statement names the columns.
-fn row<'a>(job: &'a NewJob, token: i64, requires: &'a str, now_ms: i64) -> [Value<'a>; 15] {
+fn row<'a>(job: &'a NewJob, token: i64, requires: &'a str, now_ms: i64) -> [Value<'a>; 16] {
     let concurrency = job.concurrency.as_ref();
     let status = if is_future(job, now_ms) {
         JobStatus::Scheduled
@@ -204,7 +215,7 @@ fn row<'a>(job: &'a NewJob, token: i64, requires: &'a str, now_ms: i64) -> [Valu
         (&job.queue).into(),
         job.priority.into(),
         status.as_str().into(),
-        job.execute_after.unwrap_or(now_ms).into(),
+        job.execute_after.unwrap_or_else(|| now_ms.saturating_add(job.delay_ms.unwrap_or(0))).into(),
         (&job.payload).into(),
         job.max_attempts.into(),
         job.timeout_ms.into(),
@@ -215,5 +226,6 @@ fn row<'a>(job: &'a NewJob, token: i64, requires: &'a str, now_ms: i64) -> [Valu
         concurrency.map(|concurrency| concurrency.limit).into(),
         concurrency.map_or("wait", |concurrency| on_full(concurrency.on_full)).into(),
         token.into(),
+        job.delay_ms.filter(|delay_ms| *delay_ms > 0).into(),
     ]
 }

@@ -247,7 +247,7 @@ fn write_transitions(connection: &mut dyn Connection, finishes: &[Finish], now_m
                 transition.attempt.into(),
                 transition.failures.into(),
                 transition.interruptions.into(),
-                transition.execute_after.into(),
+                transition.delay_ms.into(),
                 (&transition.last_error).into(),
                 (&transition.output).into(),
             ]
@@ -262,7 +262,8 @@ fn write_transitions(connection: &mut dyn Connection, finishes: &[Finish], now_m
              attempt = news.attempt_after,
              failures = news.failures,
              interruptions = news.interruptions,
-             execute_after = coalesce(news.execute_after, jobs.execute_after),
+             execute_after = coalesce($2 + news.delay_ms, jobs.execute_after),
+             delay_ms = news.delay_ms,
              last_error = news.last_error,
              output = news.output,
              updated_at = $2,
@@ -271,7 +272,7 @@ fn write_transitions(connection: &mut dyn Connection, finishes: &[Finish], now_m
                                 THEN NULL ELSE $2 END
          {from} {rows $1: id integer, attempt integer, worker_id integer, status text,
                         attempt_after integer, failures integer, interruptions integer,
-                        execute_after integer, last_error text, output text} AS news
+                        delay_ms integer, last_error text, output text} AS news
          {where} {by jobs.id = news.id} AND {guard jobs.status = 'RUNNING'} AND jobs.attempt = news.attempt
            AND jobs.worker_id = news.worker_id
          {returning} jobs.id, jobs.run_id, jobs.name,

@@ -165,7 +165,7 @@ fn health(connection: &mut dyn Connection, now_ms: i64) -> Result<Health> {
 }
 
 /// Among the newest rows: there is no index by time.
-fn latest(connection: &mut dyn Connection) -> Result<Option<i64>> {
+pub(super) fn latest(connection: &mut dyn Connection) -> Result<Option<i64>> {
     let instants = one(
         connection,
         "SELECT (SELECT max(updated_at) FROM (SELECT updated_at FROM jobs ORDER BY id DESC LIMIT 1000) AS jobs),

@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 
+use super::clock_steps::ClockStep;
 use super::json_list;
 use super::queues::Rate;
 use super::why::Reason;
@@ -16,6 +17,10 @@ use crate::status::JobStatus;
 
 /// A rate counts in steps of this part of its interval: so many rows a queue at most.
 const RATE_STEPS: i64 = 64;
+
+/// Starts that no longer count are kept for so long, in milliseconds: a process whose clock is behind by less counts
+/// them still, so that by the times in the tables no interval has one start too many.
+const KEPT_MS: i64 = 1_000;
 
 /// What a queue says of the jobs in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -240,14 +245,53 @@ pub(super) fn record(
         )?;
     }
     if let Some((_jobs, interval_ms)) = rules.rate {
-        connection.execute(
-            "INSERT INTO queue_starts (queue, expires_at, jobs) VALUES ($1, $2, $3)
-             ON CONFLICT (queue, expires_at) DO UPDATE SET jobs = queue_starts.jobs + $3",
-            &[(&rules.name).into(), expires_at(now_ms, interval_ms).into(), (job_ids.len() as i64).into()],
+        connection.execute_with_next(
+            "DELETE FROM queue_starts WHERE queue = $1 AND expires_at <= $2",
+            &[(&rules.name).into(), now_ms.saturating_sub(KEPT_MS).into()],
         )?;
+        add_starts(connection, &rules.name, expires_at(now_ms, interval_ms), job_ids.len() as i64)?;
         // The end of its time makes room.
         connection.hint(Hints::DUE);
     }
+    Ok(())
+}
+
+/// Moves the ends of starts with the clock. Few rows: [`RATE_STEPS`] a queue and one.
+pub(super) fn move_starts(connection: &mut dyn Connection, step: ClockStep) -> Result<()> {
+    let ClockStep { by_ms, now_ms, unseen_ms, .. } = step;
+    let starts = all(
+        connection,
+        "SELECT queue_starts.queue, queue_starts.expires_at, queue_starts.jobs, queues.rate_interval_ms
+         FROM queue_starts JOIN queues ON queues.name = queue_starts.queue
+         WHERE queues.rate_interval_ms IS NOT NULL",
+        &[],
+        |row| Ok((row.text(0)?, row.integer(1)?, row.integer(2)?, row.integer(3)?)),
+    )?;
+    let is_older = |expires_at: i64, interval_ms: i64| {
+        let began_at = expires_at.saturating_sub(interval_ms);
+        !(began_at > now_ms.saturating_sub(unseen_ms) && began_at <= now_ms + interval_ms / RATE_STEPS)
+    };
+    // All are taken out before one is put back: two may change places.
+    let older: Vec<_> =
+        starts.into_iter().filter(|(_, at, _, interval_ms)| is_older(*at, *interval_ms)).collect();
+    for (queue, expires_at, ..) in &older {
+        connection.execute(
+            "DELETE FROM queue_starts WHERE queue = $1 AND expires_at = $2",
+            &[queue.into(), (*expires_at).into()],
+        )?;
+    }
+    for (queue, expires_at, jobs, _interval_ms) in &older {
+        add_starts(connection, queue, expires_at.saturating_add(by_ms), *jobs)?;
+    }
+    Ok(())
+}
+
+fn add_starts(connection: &mut dyn Connection, queue: &str, expires_at: i64, jobs: i64) -> Result<()> {
+    connection.execute(
+        "INSERT INTO queue_starts (queue, expires_at, jobs) VALUES ($1, $2, $3)
+         ON CONFLICT (queue, expires_at) DO UPDATE SET jobs = queue_starts.jobs + $3",
+        &[queue.into(), expires_at.into(), jobs.into()],
+    )?;
     Ok(())
 }
 

@@ -7,6 +7,7 @@ mod attempts;
 mod cancel;
 mod check;
 mod claim;
+mod clock_steps;
 mod copy;
 mod enqueue;
 mod evidence;
@@ -50,6 +51,7 @@ pub use attempts::Attempt;
 pub use cancel::{Cancellation, Urgency};
 pub use check::Problem;
 pub use claim::{CLAIM_MAX, ClaimRequest, ClaimedJob, Claims, Scope};
+pub use clock_steps::{ClockReading, ClockStep, Moved};
 pub use copy::{Copied, CopyError};
 pub use enqueue::{DEFAULT_MAX_ATTEMPTS, ENQUEUE_MAX, NewJob};
 pub use finish::{Finish, Finished};
@@ -71,7 +73,7 @@ pub use schedules::{
 pub use settle::EndedRun;
 pub use stats::Stats;
 pub use submit::{NewRun, Occasion, Submitted};
-pub use time::Due;
+pub use time::{Ahead, Due};
 pub use why::{Reason, Why};
 pub use workers::{NewWorker, Worker};
 

@@ -108,7 +108,7 @@ fn settle_reports(
             run_id,
             attempt: facts.attempt,
             worker_id: worker_id.unwrap_or(NOBODY),
-            transition: after_attempt(&facts, outcome, now_ms, chance()),
+            transition: after_attempt(&facts, outcome, chance()),
             logs: Vec::new(),
         })
         .collect();

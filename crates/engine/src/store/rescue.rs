@@ -179,7 +179,7 @@ fn take_back(
                 run_id: orphan.run_id,
                 attempt: orphan.facts.attempt,
                 worker_id: orphan.worker_id,
-                transition: after_attempt(&orphan.facts, outcome, now_ms, random.share()),
+                transition: after_attempt(&orphan.facts, outcome, random.share()),
                 logs: Vec::new(),
             }
         })

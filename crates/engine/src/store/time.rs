@@ -2,6 +2,7 @@
 
 use super::admission::admit;
 use super::cancel::{Urgency, stop_run};
+use super::clock_steps::{ClockReading, steps};
 use super::evidence::Evidence;
 use super::{Store, json_ids};
 use crate::db::{Connection, all, one};
@@ -13,6 +14,20 @@ use crate::status::StopReason;
 const PROMOTE_MAX: i64 = 1_000;
 /// Runs stopped in one transaction at most.
 const EXPIRE_MAX: i64 = 100;
+
+/// An answer that took longer says too little about when the server read its clock.
+const ANSWER_MAX_MS: i64 = 250;
+
+/// What time has to do next, and the clock that it goes by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ahead {
+    /// The earliest instant at which a job or a deadline is due, if there is one.
+    pub due_at: Option<i64>,
+    /// The earliest instant after the one asked about at which a start no longer counts for a rate.
+    pub room_at: Option<i64>,
+    /// The clock; `None` when the answer took too long to tell.
+    pub clock: Option<ClockReading>,
+}
 
 /// What time did, and when it has something to do again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -26,23 +41,44 @@ pub struct Due {
 }
 
 impl Store {
-    /// The earliest instant at which a job or a deadline is due, if there is one.
+    /// The earliest instant at which time has something to do, if there is one.
     ///
     /// # Errors
     /// The database's.
     pub fn next_due(&self) -> Result<Option<i64>> {
+        let Ahead { due_at, room_at, .. } = self.ahead(self.clock.now_ms())?;
+        Ok([due_at, room_at].into_iter().flatten().min())
+    }
+
+    /// What time has to do next; of the starts that count for rates only those that count after `room_after_ms`.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn ahead(&self, room_after_ms: i64) -> Result<Ahead> {
         self.read(|connection| {
-            let earliest = one(
+            let asked_ms = self.clock.monotonic_ms();
+            let (due, room_at, steps, database_now_ms) = one(
                 connection,
                 "SELECT (SELECT min(execute_after) FROM jobs WHERE status = 'SCHEDULED'),
                         (SELECT min(deadline_at) FROM runs
                          WHERE deadline_at IS NOT NULL AND stop_reason IS NULL
                            AND status IN ('PENDING', 'RUNNING')),
-                        (SELECT min(expires_at) FROM queue_starts)",
-                &[],
-                |row| Ok([row.optional_integer(0)?, row.optional_integer(1)?, row.optional_integer(2)?]),
+                        (SELECT min(expires_at) FROM queue_starts WHERE expires_at > $1),
+                        (SELECT coalesce(max(number), 0) FROM clock_steps),
+                        {now_ms}",
+                &[room_after_ms.into()],
+                |row| {
+                    let due = [row.optional_integer(0)?, row.optional_integer(1)?];
+                    Ok((due, row.optional_integer(2)?, row.integer(3)?, row.integer(4)?))
+                },
             )?;
-            Ok(earliest.into_iter().flatten().min())
+            let took_ms = self.clock.monotonic_ms() - asked_ms;
+            let clock = (took_ms <= ANSWER_MAX_MS).then(|| {
+                self.clock.lead(database_now_ms, asked_ms + took_ms / 2);
+                let (offset_ms, steady_ms) = (self.clock.wall_offset_ms(), self.clock.steady_ms());
+                ClockReading { steps, offset_ms, steady_ms }
+            });
+            Ok(Ahead { due_at: due.into_iter().flatten().min(), room_at, clock })
         })
     }
 
@@ -52,8 +88,21 @@ impl Store {
     /// # Errors
     /// The database's.
     pub fn promote_due(&self) -> Result<Due> {
-        let now_ms = self.clock.now_ms();
+        self.promote_due_at(self.clock.now_ms(), None)
+    }
+
+    /// The same at an instant that the caller knows. With `clock_steps`: nothing, when the tables were moved with the
+    /// clock since the caller has looked at it.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn promote_due_at(&self, now_ms: i64, clock_steps: Option<i64>) -> Result<Due> {
         let (promoted, expired) = self.write("promote due jobs", Evidence::Repeat, move |connection| {
+            if let Some(known) = clock_steps
+                && steps(connection)? != known
+            {
+                return Ok((0, 0));
+            }
             // Runs before jobs, as everywhere: see `lock_runs_of`.
             let late = all(
                 connection,
@@ -68,19 +117,13 @@ impl Store {
                 stop_run(connection, *run_id, StopReason::TimedOut, Urgency::WithGrace, now_ms)?;
             }
             let promoted = promote(connection, now_ms)?;
-            let expired_starts = expire_starts(connection, now_ms)?;
-            if promoted > 0 || expired_starts > 0 {
+            if promoted > 0 {
                 connection.hint(Hints::PENDING | Hints::PROGRESS);
             }
             Ok((i64::try_from(promoted).unwrap_or(i64::MAX), late.len() as i64))
         })?;
         Ok(Due { promoted, expired, next_at: self.next_due()? })
     }
-}
-
-/// Takes away starts that no longer count against the rates of their queues, which makes room.
-fn expire_starts(connection: &mut dyn Connection, now_ms: i64) -> Result<u64> {
-    connection.execute("DELETE FROM queue_starts WHERE expires_at <= $1", &[now_ms.into()])
 }
 
 /// Makes the jobs claimable that are due, a batch at most.
@@ -100,6 +143,7 @@ fn promote(connection: &mut dyn Connection, now_ms: i64) -> Result<u64> {
     connection.query(
         "UPDATE jobs
          SET status = CASE WHEN concurrency_key IS NULL THEN 'PENDING' ELSE 'WAITING' END,
+             delay_ms = NULL,
              priority = {priority},
              updated_at = $2
          {where} id {in $1} AND {guard status = 'SCHEDULED'}

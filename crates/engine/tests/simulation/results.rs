@@ -104,7 +104,7 @@ impl World {
 
     fn finish_of(&self, job: &ClaimedJob, end: &End) -> Finish {
         let transition =
-            after_attempt(&job.facts, end.outcome.clone(), self.clock.now_ms(), self.store.random().share());
+            after_attempt(&job.facts, end.outcome.clone(), self.store.random().share());
         Finish {
             job_id: end.job_id,
             run_id: job.run_id,

@@ -76,7 +76,7 @@ impl Bench {
         let finishes = ends
             .iter()
             .map(|(worker_id, job, outcome)| {
-                let transition = after_attempt(&job.facts, outcome.clone(), self.clock.now_ms(), 0.5);
+                let transition = after_attempt(&job.facts, outcome.clone(), 0.5);
                 Finish { transition, ..finish(*worker_id, job, outcome.clone()) }
             })
             .collect();
@@ -125,14 +125,14 @@ pub fn submit(store: &Store, workflow: Workflow) -> i64 {
     store.submit(run).unwrap().run_id
 }
 
-/// The end of an attempt, as a dispatcher would write it at the instant 0.
+/// The end of an attempt, as a dispatcher would write it.
 pub fn finish(worker_id: i64, job: &ClaimedJob, outcome: Outcome) -> Finish {
     Finish {
         job_id: job.id,
         run_id: job.run_id,
         attempt: job.facts.attempt,
         worker_id,
-        transition: after_attempt(&job.facts, outcome, 0, 0.5),
+        transition: after_attempt(&job.facts, outcome, 0.5),
         logs: Vec::new(),
     }
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use windlass::signal::Signals;
-use windlass::{Error, Result, Unavailable};
+use windlass::{Clock, Error, Result, Unavailable};
 use windlass_engine::db::{Connection, Database, Reach, Recovery, WriteOperation};
 
 /// Stands between an engine and its database.
@@ -41,6 +41,9 @@ pub(crate) enum How {
     Delay(Duration),
     /// So many of them are done, and say that this is not known.
     LoseAnswer(usize),
+    /// The next one is done, and answered when the clock has gone on by so many milliseconds. The ones after it do
+    /// nothing.
+    AnswerLate(Clock, i64),
 }
 
 impl Faulty {
@@ -77,13 +80,24 @@ impl Faulty {
                 }
                 How::Refuse(reason) => return Err(Error::unavailable(name.unwrap_or("read"), reason)),
                 How::Delay(how_long) => delay = how_long,
-                How::LoseAnswer(_) => {}
+                How::LoseAnswer(_) | How::AnswerLate(..) => {}
             }
             break;
         }
         drop(faults);
         std::thread::sleep(delay);
         Ok(())
+    }
+
+    fn answer_late(&self, name: &'static str) {
+        let mut faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
+        for fault in faults.iter_mut().filter(|fault| fault.is_of(Some(name))) {
+            if let How::AnswerLate(clock, by_ms) = fault.how.clone() {
+                // First, so that nobody who sees the time gets through.
+                fault.how = How::Refuse(Unavailable::Unreachable("the test says so".to_owned()));
+                clock.advance_ms(by_ms);
+            }
+        }
     }
 
     fn loses_answer(&self, name: &'static str) -> bool {
@@ -93,7 +107,7 @@ impl Faulty {
                 *left -= 1;
                 true
             }
-            How::LoseAnswer(_) | How::Hang | How::Refuse(_) | How::Delay(_) => false,
+            How::LoseAnswer(_) | How::AnswerLate(..) | How::Hang | How::Refuse(_) | How::Delay(_) => false,
         })
     }
 }
@@ -116,6 +130,7 @@ impl Database for Faulty {
     fn write(&self, name: &'static str, operation: WriteOperation, recovery: Recovery) -> Result<()> {
         self.before(Some(name))?;
         self.inner.write(name, operation, recovery)?;
+        self.answer_late(name);
         if self.loses_answer(name) {
             return Err(Error::unavailable(name, Unavailable::CommitUnknown));
         }

@@ -7,3 +7,4 @@ mod ending;
 mod faulty;
 mod lease;
 mod separate;
+mod times;

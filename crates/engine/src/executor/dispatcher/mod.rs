@@ -373,7 +373,7 @@ impl Dispatcher<'_> {
         let Done { held, outcome, logs } = done;
         let job = (held.job.id, held.job.run_id);
         let finish = self.end_of(job, held.worker_id, &held.job.facts, outcome);
-        telling::attempt_ended(&held.job, &finish, self.shared.store.clock().now_ms());
+        telling::attempt_ended(&held.job, &finish);
         Finish { logs, ..finish }
     }
 
@@ -386,7 +386,7 @@ impl Dispatcher<'_> {
         outcome: Outcome,
     ) -> Finish {
         let store = &self.shared.store;
-        let transition = after_attempt(facts, outcome, store.clock().now_ms(), store.random().share());
+        let transition = after_attempt(facts, outcome, store.random().share());
         Finish { job_id, run_id, attempt: facts.attempt, worker_id, transition, logs: Vec::new() }
     }
 

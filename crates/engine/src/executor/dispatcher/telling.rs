@@ -18,11 +18,11 @@ pub(super) fn run_ended(run: &EndedRun) {
 }
 
 /// An attempt ended, and not with success.
-pub(super) fn attempt_ended(job: &ClaimedJob, finish: &Finish, now_ms: i64) {
+pub(super) fn attempt_ended(job: &ClaimedJob, finish: &Finish) {
     let transition = &finish.transition;
     let Some(error) = &transition.last_error else { return };
     let (job, attempt) = (job.label(), finish.attempt);
-    let next_try_in_ms = transition.execute_after.map(|at_ms| (at_ms - now_ms).max(0));
+    let next_try_in_ms = transition.delay_ms;
     match transition.status {
         JobStatus::Failed => tracing::warn!(job, attempt, error, "job failed"),
         JobStatus::Cancelled => tracing::info!(job, attempt, error, "job cancelled"),

@@ -1,0 +1,253 @@
+//! The wall clock of the database's processes: whether somebody has set it.
+//!
+//! The scheduler goes by the clock as it has last looked at it, and by the steady clock since. So a step of the wall
+//! clock does nothing until the ends of durations in the tables were moved with it.
+
+use windlass_engine::store::{ClockReading, ClockStep};
+use windlass_engine::{Result, Store};
+
+/// Smaller changes are taken over: clocks that are kept in step are corrected all the time.
+const STEP_MIN_MS: i64 = 500;
+
+/// What is known of the wall clock.
+#[derive(Debug, Default)]
+pub(crate) struct WallClock {
+    seen: Option<ClockReading>,
+}
+
+impl WallClock {
+    /// Compares a reading with the last one, and moves what waits when the clock was set between the two.
+    pub(crate) fn look(&mut self, store: &Store, reading: ClockReading) -> Result<()> {
+        match self.seen {
+            None => {
+                let moved = store.begin_future_waits(reading.now_ms())?;
+                if moved.jobs + moved.runs > 0 {
+                    tracing::warn!(
+                        jobs = moved.jobs,
+                        runs = moved.runs,
+                        "the clock was set back while nobody looked: what waits for a duration begins anew"
+                    );
+                }
+                self.seen = Some(reading);
+            }
+            Some(seen) => {
+                let step = step(seen, reading);
+                if let Some(step) = step {
+                    follow(store, step)?;
+                }
+                self.seen =
+                    Some(ClockReading { steps: step.map_or(reading.steps, |step| step.number), ..reading });
+            }
+        }
+        Ok(())
+    }
+
+    /// The present instant, and how often the tables had been moved when it was right.
+    pub(crate) fn now(&self, store: &Store) -> (i64, Option<i64>) {
+        match self.seen {
+            Some(seen) => (seen.offset_ms + store.clock().steady_ms(), Some(seen.steps)),
+            None => (store.clock().now_ms(), None),
+        }
+    }
+}
+
+/// What happened to the clock between two readings, unless somebody else has taken care of it: who moved the tables
+/// had seen the step before, and so the second reading, which comes after, is past it too.
+fn step(seen: ClockReading, reading: ClockReading) -> Option<ClockStep> {
+    let by_ms = reading.offset_ms - seen.offset_ms;
+    (reading.steps == seen.steps && by_ms.abs() >= STEP_MIN_MS).then(|| ClockStep {
+        number: seen.steps + 1,
+        by_ms,
+        now_ms: reading.now_ms(),
+        unseen_ms: reading.steady_ms - seen.steady_ms,
+    })
+}
+
+fn follow(store: &Store, step: ClockStep) -> Result<()> {
+    if let Some(moved) = store.move_with_clock(step)? {
+        tracing::warn!(
+            by_ms = step.by_ms,
+            jobs = moved.jobs,
+            runs = moved.runs,
+            "the clock was set: waits and timeouts go on as if it had not been"
+        );
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use windlass_engine::store::{NewJob, NewRun};
+    use windlass_engine::{Clock, JobStatus, Random, RunStatus};
+    use windlass_test_database::TestDatabase;
+    use windlass_workflow::Workflow;
+
+    use super::*;
+    use crate::{Chores, turn};
+
+    const HOUR_MS: i64 = 3_600_000;
+
+    /// A process with a scheduler.
+    struct Process {
+        store: Store,
+        chores: Chores,
+    }
+
+    impl Process {
+        fn new(database: &TestDatabase, clock: &Clock) -> Process {
+            let store = Store::new(crate::tests::open(database, clock), clock.clone(), Random::from_seed(1));
+            Process { store, chores: Chores::default() }
+        }
+
+        fn turn(&mut self) {
+            turn(&self.store, &mut self.chores).unwrap();
+        }
+
+        fn delayed(&self, delay_ms: i64) -> i64 {
+            let job = NewJob { delay_ms: Some(delay_ms), ..NewJob::new("noop", "null") };
+            self.store.enqueue(vec![job]).unwrap()[0]
+        }
+
+        fn is_due(&self, job_id: i64) -> bool {
+            self.store.job(job_id).unwrap().status == JobStatus::Pending
+        }
+    }
+
+    fn database() -> (tempfile::TempDir, TestDatabase) {
+        let folder = tempfile::tempdir().unwrap();
+        let database = TestDatabase::in_folder(folder.path());
+        (folder, database)
+    }
+
+    #[test]
+    fn a_clock_that_is_set_changes_no_duration() {
+        for by_ms in [HOUR_MS, -HOUR_MS] {
+            let (_folder, database) = database();
+            let clock = Clock::manual(500_000 * HOUR_MS);
+            // Two processes of one host, which notice one after the other.
+            let mut processes = [Process::new(&database, &clock), Process::new(&database, &clock)];
+            let job_id = processes[0].delayed(10_000);
+            let workflow = Workflow { timeout_ms: Some(120_000), ..Workflow::graph("w", [vec![]]) };
+            let run =
+                NewRun { workflow, params: Default::default(), dir: None, run_key: None, occasion: None };
+            let run_id = processes[0].store.submit(run).unwrap().run_id;
+            start(&processes[0].store, run_id);
+            let mut all = |passed_ms: i64| {
+                clock.advance_ms(passed_ms);
+                processes.iter_mut().for_each(Process::turn);
+                let run = processes[0].store.run(run_id).unwrap();
+                (processes[0].is_due(job_id), run.stop_reason.is_some())
+            };
+            assert_eq!(all(3_000), (false, false));
+            for _set in 0..3 {
+                clock.step_wall_ms(by_ms);
+                assert_eq!(all(0), (false, false));
+            }
+            assert_eq!(all(6_999), (false, false));
+            assert_eq!(all(1), (true, false), "ten seconds are over");
+            clock.step_wall_ms(-by_ms);
+            assert_eq!(all(109_999), (true, false));
+            assert_eq!(all(1), (true, true), "two minutes are over");
+        }
+    }
+
+    fn start(store: &Store, run_id: i64) {
+        use windlass_engine::store::{Abilities, ClaimRequest, NewWorker, Scope};
+        let abilities = Abilities::of_kinds(vec!["shell".to_owned()]);
+        let worker = NewWorker {
+            host: "test".to_owned(),
+            pid: 1,
+            process: "test".to_owned(),
+            scope: Scope::Everything,
+            abilities: abilities.clone(),
+            threads: 1,
+            lease_ms: 100 * HOUR_MS,
+        };
+        let worker_id = store.register_worker(worker).unwrap();
+        let scope = Scope::Runs(vec![run_id]);
+        store.claim(ClaimRequest { worker_id, scope, abilities, limit: 1, idle: 1 }).unwrap();
+        assert_eq!(store.run(run_id).unwrap().status, RunStatus::Running);
+    }
+
+    /// It moved the tables back. Who still goes by the clock of before would do an hour early what is due.
+    #[test]
+    fn who_has_not_looked_since_another_moved_the_tables_looks_first() {
+        let (_folder, database) = database();
+        let clock = Clock::manual(500_000 * HOUR_MS);
+        let mut late = Process::new(&database, &clock);
+        let mut first = Process::new(&database, &clock);
+        let job_id = late.delayed(10_000);
+        late.turn();
+        first.turn();
+        clock.step_wall_ms(-HOUR_MS);
+        first.turn();
+        // Its look and the step cross: it has read the clock just before.
+        let (now_ms, steps) = late.chores.wall_clock.now(&late.store);
+        assert_eq!(now_ms, clock.now_ms() + HOUR_MS, "it has not noticed");
+        assert_eq!(late.store.promote_due_at(now_ms, steps).unwrap().promoted, 0);
+        late.turn();
+        assert!(!late.is_due(job_id));
+        clock.advance_ms(10_000);
+        late.turn();
+        assert!(late.is_due(job_id));
+    }
+
+    #[test]
+    fn who_starts_after_the_step_neither_moves_the_tables_again_nor_back() {
+        let (_folder, database) = database();
+        let clock = Clock::manual(500_000 * HOUR_MS);
+        let mut old = Process::new(&database, &clock);
+        old.turn();
+        let job_id = old.delayed(10_000);
+        clock.step_wall_ms(HOUR_MS);
+        let mut new = Process::new(&database, &clock);
+        let steps = |process: &Process| process.store.ahead(0).unwrap().clock.unwrap().steps;
+        // It can't know that the clock was set, and nothing was due before it was.
+        let reading = new.store.ahead(0).unwrap().clock.unwrap();
+        new.chores.wall_clock.look(&new.store, reading).unwrap();
+        old.turn();
+        new.turn();
+        old.turn();
+        assert_eq!(steps(&old), 1);
+        assert!(!new.is_due(job_id));
+        clock.advance_ms(10_000);
+        new.turn();
+        assert!(new.is_due(job_id));
+    }
+
+    #[test]
+    fn a_clock_set_back_while_nothing_ran_makes_no_wait_longer() {
+        let (_folder, database) = database();
+        let clock = Clock::manual(500_000 * HOUR_MS);
+        let mut before = Process::new(&database, &clock);
+        let job_id = before.delayed(10_000);
+        before.turn();
+        drop(before);
+        clock.step_wall_ms(-HOUR_MS);
+        let mut after = Process::new(&database, &clock);
+        after.turn();
+        clock.advance_ms(9_999);
+        after.turn();
+        assert!(!after.is_due(job_id));
+        clock.advance_ms(1);
+        after.turn();
+        assert!(after.is_due(job_id));
+    }
+
+    #[test]
+    fn small_corrections_are_no_steps() {
+        let seen = ClockReading { steps: 4, offset_ms: 1_000_000, steady_ms: 7_000 };
+        let reading = |steps, offset_ms| ClockReading { steps, offset_ms, steady_ms: 7_400 };
+        for by_ms in [0, 499, -499] {
+            assert_eq!(step(seen, reading(4, 1_000_000 + by_ms)), None);
+        }
+        for by_ms in [500, -500, HOUR_MS] {
+            let now_ms = 1_000_000 + by_ms + 7_400;
+            let found = step(seen, reading(4, 1_000_000 + by_ms));
+            assert_eq!(found, Some(ClockStep { number: 5, by_ms, now_ms, unseen_ms: 400 }));
+        }
+        assert_eq!(step(seen, reading(5, 2_000_000)), None, "somebody else was faster");
+    }
+}
