@@ -104,6 +104,12 @@ impl Failure {
         }
     }
 
+    /// The operating system gives this process no thread, or none of what else it needs.
+    pub(crate) fn no_resources(why: &str) -> Failure {
+        let (message, help) = out_of_resources(why);
+        Failure::Database { message, help }
+    }
+
     /// The exit code: a public promise, documented in `windlass --help`.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
@@ -198,6 +204,16 @@ fn newer_version(database: &str, found: i64, supported: i64) -> (String, String)
         ),
         format!("use a newer windlass than {}; nothing was changed", env!("CARGO_PKG_VERSION")),
     )
+}
+
+/// What to do where the operating system gives a process no more.
+pub(crate) const RAISE_LIMITS: &str = "raise the limit that is reached: open files (`ulimit -n`, LimitNOFILE= of a \
+    systemd unit), processes and threads (`ulimit -u`, TasksMax=, the pids limit of a container), memory, or room in \
+    the folder for temporary files (TMPDIR)";
+
+/// The operating system gives this process no more.
+fn out_of_resources(why: &str) -> (String, String) {
+    (format!("this process lacks what it needs: {why}"), RAISE_LIMITS.to_owned())
 }
 
 /// The engine of this process had ended.

@@ -63,7 +63,7 @@ impl StopRequests {
     fn listen_for(signals: &[i32], listener: Listener) -> Result<StopRequests, Failure> {
         let requests = StopRequests::default();
         let heard = Arc::clone(&requests.heard);
-        let mut signals = Signals::new(signals).map_err(internal)?;
+        let mut signals = Signals::new(signals).map_err(no_resources)?;
         thread::Builder::new()
             .name("signals".to_owned())
             .spawn(move || {
@@ -72,7 +72,7 @@ impl StopRequests {
                     listener.raise(Hints::STOP);
                 }
             })
-            .map_err(internal)?;
+            .map_err(no_resources)?;
         Ok(requests)
     }
 
@@ -120,11 +120,8 @@ impl StopRequests {
     }
 }
 
-fn internal(error: std::io::Error) -> Failure {
-    Failure::Internal {
-        message: format!("signals cannot be handled: {error}"),
-        help: "the limits of this process may be too low; `ulimit -a` shows them".to_owned(),
-    }
+fn no_resources(error: std::io::Error) -> Failure {
+    Failure::no_resources(&format!("signals cannot be handled: {error}"))
 }
 
 #[cfg(test)]

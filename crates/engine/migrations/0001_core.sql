@@ -280,7 +280,9 @@ CREATE TABLE workers (
     started_at    {integer} NOT NULL,
     stopped_at    {integer},
     capabilities  {text} NOT NULL DEFAULT '[]',
-    version       {integer} NOT NULL DEFAULT 0
+    version       {integer} NOT NULL DEFAULT 0,
+    -- What it lacks to start jobs, for people: open files, processes, memory, temporary files.
+    shortage      {text}
 ) {strict};
 
 CREATE INDEX workers_live ON workers (id) WHERE status IN ('ALIVE', 'DRAINING');

@@ -143,6 +143,9 @@ pub enum Unavailable {
     /// The engine of this process is shutting down.
     #[error("the database was closed")]
     Closed,
+    /// This process gets no more threads, open files or memory, or has no usable folder for temporary files.
+    #[error("this process lacks what it needs: {0}")]
+    OutOfResources(String),
 }
 
 /// Why a server that can be reached is not used.
@@ -163,6 +166,37 @@ pub enum Refusal {
 }
 
 impl Unavailable {
+    /// The database is damaged, read-only, gone, or another program's: nobody can work on it, and waiting does not help.
+    #[must_use]
+    pub fn is_lasting(&self) -> bool {
+        match self {
+            Unavailable::Missing(_)
+            | Unavailable::NoTables(_)
+            | Unavailable::NotADatabase
+            | Unavailable::HardLinked { .. }
+            | Unavailable::Foreign { .. }
+            | Unavailable::NewerVersion { .. }
+            | Unavailable::ReadOnly
+            | Unavailable::Incomplete(_)
+            | Unavailable::Corrupt(_) => true,
+            // What this role may not do, another may; and not everything needs it.
+            Unavailable::Forbidden(_)
+            | Unavailable::CannotOpen(_)
+            | Unavailable::Refused { .. }
+            | Unavailable::Closed
+            | Unavailable::Locked
+            | Unavailable::DiskFull
+            | Unavailable::InputOutput(_)
+            | Unavailable::Unreachable(_)
+            | Unavailable::NoConnectionFree(_)
+            | Unavailable::Exhausted(_)
+            | Unavailable::Cancelled(_)
+            | Unavailable::Standby
+            | Unavailable::CommitUnknown
+            | Unavailable::OutOfResources(_) => false,
+        }
+    }
+
     /// Waiting and trying again may help.
     #[must_use]
     pub fn is_passing(&self) -> bool {
@@ -175,7 +209,8 @@ impl Unavailable {
             | Unavailable::Exhausted(_)
             | Unavailable::Cancelled(_)
             | Unavailable::Standby
-            | Unavailable::CommitUnknown => true,
+            | Unavailable::CommitUnknown
+            | Unavailable::OutOfResources(_) => true,
             Unavailable::Missing(_)
             | Unavailable::NoTables(_)
             | Unavailable::CannotOpen(_)
@@ -217,6 +252,12 @@ impl Error {
     /// A defect of the engine.
     pub fn internal(operation: impl Into<String>, detail: impl Into<String>) -> Error {
         Error::Internal { operation: operation.into(), detail: detail.into() }
+    }
+
+    /// The database itself can't be worked on, whoever tries, and waiting does not help.
+    #[must_use]
+    pub fn is_lasting(&self) -> bool {
+        matches!(self, Error::Unavailable { reason, .. } if reason.is_lasting())
     }
 
     /// Waiting and trying again may help.

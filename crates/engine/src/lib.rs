@@ -7,6 +7,7 @@ pub mod executor;
 pub mod files;
 pub mod process;
 pub mod random;
+pub mod shortage;
 pub mod signal;
 pub mod status;
 pub mod store;

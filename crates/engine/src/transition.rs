@@ -37,6 +37,28 @@ pub enum Outcome {
     },
     /// It was claimed and given back before anything of it ran.
     Unstarted,
+    /// Its worker lacked what it needs to start it: open files, processes, memory, a folder for temporary files.
+    /// Nothing of it ran. It counts as neither a failure nor an interruption, and can be claimed again at once; this
+    /// worker claims nothing for a moment.
+    OutOfResources {
+        /// What was lacking, for people.
+        reason: String,
+    },
+}
+
+impl Outcome {
+    /// Whether anything of the attempt may have run.
+    #[must_use]
+    pub fn has_begun(&self) -> bool {
+        match self {
+            Outcome::Successful { .. }
+            | Outcome::Failed { .. }
+            | Outcome::TimedOut { .. }
+            | Outcome::Cancelled { .. }
+            | Outcome::Interrupted { .. } => true,
+            Outcome::Unstarted | Outcome::OutOfResources { .. } => false,
+        }
+    }
 }
 
 /// Whether a failed attempt may be followed by another.
@@ -202,6 +224,11 @@ pub fn after_attempt(facts: &Facts, outcome: Outcome, chance: f64) -> Transition
         Outcome::Unstarted => {
             Transition { attempt: facts.attempt.saturating_sub(1), ..stay(JobStatus::Pending) }
         }
+        Outcome::OutOfResources { reason } => Transition {
+            attempt: facts.attempt.saturating_sub(1),
+            last_error: Some(format!("not started: {reason}")),
+            ..stay(JobStatus::Pending)
+        },
     }
 }
 
@@ -321,9 +348,14 @@ mod tests {
 
     #[test]
     fn a_claim_given_back_unused_counts_for_nothing() {
-        let back = after_attempt(&facts(), Outcome::Unstarted, 0.5);
-        assert_eq!((back.status, back.attempt, back.record), (JobStatus::Pending, 2, None));
-        assert_eq!((back.failures, back.interruptions), (1, 1));
+        let lacking = Outcome::OutOfResources { reason: "no more files".to_owned() };
+        for (outcome, error) in [(Outcome::Unstarted, None), (lacking, Some("not started: no more files"))] {
+            assert!(!outcome.has_begun());
+            let back = after_attempt(&facts(), outcome, 0.5);
+            assert_eq!((back.status, back.attempt, back.record), (JobStatus::Pending, 2, None));
+            assert_eq!((back.failures, back.interruptions, back.delay_ms), (1, 1, None));
+            assert_eq!(back.last_error.as_deref(), error);
+        }
     }
 
     #[test]

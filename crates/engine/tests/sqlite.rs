@@ -122,8 +122,8 @@ fn through_a_symbolic_link_it_is_the_same_database() {
     let second = open(&link).unwrap();
     let names = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
     for pair in names.chunks(2) {
-        first.write("insert", insert(pair[0])).unwrap();
-        second.write("insert", insert(pair[1])).unwrap();
+        first.write("insert", insert(pair[0]), Recovery::Report).unwrap();
+        second.write("insert", insert(pair[1]), Recovery::Report).unwrap();
     }
     let expected = names.map(str::to_owned).to_vec();
     assert_eq!(queues(&first), expected, "each sees the other's commits");

@@ -2,6 +2,7 @@
 //! takes back the jobs of dead workers. Any number of schedulers may be alive on one database: every change
 //! is a guarded update, so what one has done the others find done.
 
+mod failure;
 mod firing;
 mod pulse;
 mod reconcile;
@@ -14,9 +15,11 @@ use std::collections::HashSet;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use windlass_engine::shortage::no_thread;
 use windlass_engine::signal::{Hints, Listener};
 use windlass_engine::{Error, Result, Store};
 
+use failure::Failure;
 use firing::Firing;
 use pulse::Pulse;
 use reconcile::Reconciler;
@@ -38,6 +41,7 @@ pub struct Scheduler {
     listener: Listener,
     pulse: Pulse,
     retention: PresentRetention,
+    failure: Failure,
     thread: Option<JoinHandle<()>>,
     _upkeep: Upkeep,
 }
@@ -51,20 +55,28 @@ impl Scheduler {
         store.watch();
         let listener = store.listen(Hints::DUE | Hints::STOP);
         let retention = PresentRetention::new(retention);
-        let upkeep = Upkeep::start(store, retention.clone())?;
+        let failure = Failure::default();
+        let upkeep = Upkeep::start(store, retention.clone(), failure.clone())?;
         let pulse = Pulse::new(store.clock());
         let (inbox, beat, store) = (listener.clone(), pulse.clone(), store.clone());
+        let noted = failure.clone();
         let thread = std::thread::Builder::new()
             .name("windlass-scheduler".to_owned())
-            .spawn(move || serve(&store, &inbox, &beat))
-            .map_err(|error| Error::internal("start the scheduler", error.to_string()))?;
-        Ok(Scheduler { listener, pulse, retention, thread: Some(thread), _upkeep: upkeep })
+            .spawn(move || serve(&store, &inbox, &beat, &noted))
+            .map_err(|error| no_thread("start the scheduler", &error))?;
+        Ok(Scheduler { listener, pulse, retention, failure, thread: Some(thread), _upkeep: upkeep })
     }
 
     /// For how long it has made no progress, in milliseconds; 0 when it has nothing to do.
     #[must_use]
     pub fn silent_ms(&self) -> i64 {
         self.pulse.silent_ms()
+    }
+
+    /// Why it gave up: the database can't be used, and waiting does not help.
+    #[must_use]
+    pub fn failure(&self) -> Option<Error> {
+        self.failure.get().cloned()
     }
 
     /// Changes how long what is over is kept, from now on.
@@ -82,7 +94,7 @@ impl Drop for Scheduler {
     }
 }
 
-fn serve(store: &Store, inbox: &Listener, pulse: &Pulse) {
+fn serve(store: &Store, inbox: &Listener, pulse: &Pulse, failure: &Failure) {
     let mut chores = Chores::default();
     let mut failing = false;
     loop {
@@ -93,6 +105,11 @@ fn serve(store: &Store, inbox: &Listener, pulse: &Pulse) {
                 wait
             }
             Err(error) => {
+                if failure.heed(&error) {
+                    tracing::error!(%error, "the scheduler gives up");
+                    pulse.rest();
+                    return;
+                }
                 if !std::mem::replace(&mut failing, true) {
                     tracing::warn!(%error, "the scheduler can't use the database; trying on");
                 }

@@ -5,10 +5,12 @@
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use windlass_engine::shortage::no_thread;
 use windlass_engine::signal::{Hints, Listener};
 use windlass_engine::store::{Prune, Pruned};
-use windlass_engine::{Error, Result, Store};
+use windlass_engine::{Result, Store};
 
+use crate::failure::Failure;
 use crate::retention::{PresentRetention, Retention};
 
 /// Between two rounds in which everything old is taken out.
@@ -27,13 +29,13 @@ pub(crate) struct Upkeep {
 }
 
 impl Upkeep {
-    pub(crate) fn start(store: &Store, retention: PresentRetention) -> Result<Upkeep> {
+    pub(crate) fn start(store: &Store, retention: PresentRetention, failure: Failure) -> Result<Upkeep> {
         let listener = store.listen(Hints::STOP);
         let (inbox, store) = (listener.clone(), store.clone());
         let thread = std::thread::Builder::new()
             .name("windlass-upkeep".to_owned())
-            .spawn(move || serve(&store, &inbox, &retention))
-            .map_err(|error| Error::internal("start the upkeep", error.to_string()))?;
+            .spawn(move || serve(&store, &inbox, &retention, &failure))
+            .map_err(|error| no_thread("start the upkeep", &error))?;
         Ok(Upkeep { listener, thread: Some(thread) })
     }
 }
@@ -47,7 +49,7 @@ impl Drop for Upkeep {
     }
 }
 
-fn serve(store: &Store, inbox: &Listener, retention: &PresentRetention) {
+fn serve(store: &Store, inbox: &Listener, retention: &PresentRetention, failure: &Failure) {
     let mut wait = FIRST;
     let mut round = Pruned::default();
     let mut failing = false;
@@ -62,6 +64,10 @@ fn serve(store: &Store, inbox: &Listener, retention: &PresentRetention) {
                 rest
             }
             Err(error) => {
+                if failure.heed(&error) {
+                    tracing::error!(%error, "what is old can't be deleted; giving up");
+                    return;
+                }
                 if !std::mem::replace(&mut failing, true) {
                     tracing::warn!(%error, "what is old can't be deleted; trying on");
                 }

@@ -42,10 +42,10 @@ impl Engine {
         self.scheduler.set_retention(retention);
     }
 
-    /// The worker has ended by itself or was told to.
+    /// It has ended by itself or was told to; [`Engine::join`] tells why.
     #[must_use]
     pub fn has_ended(&self) -> bool {
-        self.worker.has_ended()
+        self.worker.has_ended() || self.scheduler.failure().is_some()
     }
 
     /// Finishes what runs, claims nothing, then ends.
@@ -63,6 +63,14 @@ impl Engine {
     /// # Errors
     /// Why the worker gave up, if it did.
     pub fn join(self) -> Result<()> {
-        self.worker.join()
+        let Engine { worker, scheduler } = self;
+        match scheduler.failure() {
+            None => worker.join(),
+            Some(failure) => {
+                worker.leave();
+                let _the_same_reason = worker.join();
+                Err(failure)
+            }
+        }
     }
 }

@@ -38,6 +38,7 @@ pub use windlass_engine::db::postgres::{
 pub use windlass_engine::db::sqlite::{FileSize, SqliteDatabase};
 pub use windlass_engine::db::{Durability, OpenMode};
 pub use windlass_engine::executor::Handlers;
+pub use windlass_engine::executor::open_files;
 pub use windlass_engine::executor::shell::check_shell_payload;
 pub use windlass_engine::executor::{
     Attempt, Handler, LOG_MAX_BYTES, LOG_MAX_LINES, Stop, StopCause, THREADS_MAX, WorkerOptions, failed,

@@ -51,6 +51,7 @@ fn a_disk_that_is_full_before() {
 step submit "$WINDLASS" submit "$FILE"
 fill
 step "run while full" "$WINDLASS" run "$FILE"
+step "doctor while full" "$WINDLASS" doctor
 rm "$DISK/filler"
 step "resume with room" "$WINDLASS" resume
 step check "$WINDLASS" db check
@@ -58,7 +59,10 @@ step check "$WINDLASS" db check
 "#,
     );
     assert_says(&outcome, 0, &["disk", "full"]);
-    assert_eq!(outcome.stdout, "submit: 0\nrun while full: 6\nresume with room: 0\ncheck: 0\n");
+    assert_eq!(
+        outcome.stdout,
+        "submit: 0\nrun while full: 6\ndoctor while full: 6\nresume with room: 0\ncheck: 0\n"
+    );
     let runs = sandbox.read("runs.jsonl");
     assert_eq!(runs.lines().count(), 1, "a run that was not accepted is there: {runs}");
     assert!(runs.contains("\"SUCCESSFUL\""), "{runs}");
@@ -108,9 +112,10 @@ fn assert_all_there(sandbox: &Sandbox, outcome: &Outcome, first_lines: &str) {
 fn a_run_waits_for_room_and_goes_on() {
     let sandbox = Sandbox::new();
     let file = sandbox.write("fills.toml", FILLS_THE_DISK);
-    let script = format!("{UNTIL_FULL}\nrm \"$DISK/filler\"\nwait $engine\necho \"run: $?\"\n{LOOK}");
-    let outcome = on_small_disk(&sandbox, &file, &script);
-    assert_all_there(&sandbox, &outcome, "run: 0\n");
+    let doctor = "step doctor \"$WINDLASS\" doctor\ncut -c 1-13 < \"$DISK/../step.out\" | grep disk\n";
+    let go_on = "rm \"$DISK/filler\"\nwait $engine\necho \"run: $?\"\n";
+    let outcome = on_small_disk(&sandbox, &file, &format!("{UNTIL_FULL}{doctor}{go_on}{LOOK}"));
+    assert_all_there(&sandbox, &outcome, "doctor: 1\nproblem  disk\nrun: 0\n");
 }
 
 #[test]

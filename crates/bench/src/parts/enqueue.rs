@@ -76,7 +76,10 @@ fn one_by_one(windlass: &Windlass, threads: usize, jobs_each: usize) -> Result<D
     };
     let began = Instant::now();
     std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..threads).map(|_thread| scope.spawn(enqueue)).collect();
+        let threads: Vec<_> = (0..threads)
+            .map(|_thread| std::thread::Builder::new().spawn_scoped(scope, enqueue))
+            .collect::<std::io::Result<_>>()
+            .map_err(BenchError::machine("start a thread"))?;
         let panicked = |_panic| BenchError::Child("a thread that enqueues panicked".to_owned());
         threads.into_iter().try_for_each(|thread| thread.join().map_err(panicked)?)
     })?;

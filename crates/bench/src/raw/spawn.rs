@@ -29,8 +29,12 @@ pub(crate) fn spawn_fan(
         let shares =
             (0..threads).map(|thread| processes / threads + usize::from(thread < processes % threads));
         let threads: Vec<_> = shares
-            .map(|share| scope.spawn(move || spawn_chain(share, interruption).map(|_time| ())))
-            .collect();
+            .map(|share| {
+                let chain = move || spawn_chain(share, interruption).map(|_time| ());
+                std::thread::Builder::new().spawn_scoped(scope, chain)
+            })
+            .collect::<std::io::Result<_>>()
+            .map_err(BenchError::machine("start a thread"))?;
         let panicked = |_panic| BenchError::Child("a thread that starts processes panicked".to_owned());
         threads.into_iter().try_for_each(|thread| thread.join().map_err(panicked)?)
     })?;

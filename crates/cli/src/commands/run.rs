@@ -45,6 +45,7 @@ pub(crate) fn execute(global: &GlobalOptions, args: &RunArgs) -> Result<(), Fail
     let new_run = args.submission.read(global)?;
     let workflow = new_run.workflow.name.clone();
     let database = Database::existing_or_new(global)?;
+    execution::check_files(&database)?;
     let submitted = database.ask(|store| store.submit(new_run))?;
     let run = lookup::run(&database, submitted.run_id)?;
     if !submitted.created {

@@ -68,6 +68,11 @@ mod tests {
             (unavailable(Unavailable::Locked), 6, "locked by another program"),
             (unavailable(Unavailable::DiskFull), 6, "the disk is full"),
             (unavailable(Unavailable::ReadOnly), 6, "read-only"),
+            (
+                unavailable(Unavailable::OutOfResources("no thread".into())),
+                6,
+                "lacks what it needs: no thread",
+            ),
             (unavailable(Unavailable::Corrupt("page 3".into())), 6, "damaged: page 3"),
             (Error::internal("claim", "odd"), 1, "internal error: claim: odd"),
         ];

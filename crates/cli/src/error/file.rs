@@ -75,6 +75,7 @@ pub(super) fn unavailable(
             format!("the database {database} cannot be read or written: {why}"),
             "check the disk, then try again".to_owned(),
         ),
+        Unavailable::OutOfResources(why) => super::out_of_resources(&why),
         Unavailable::Closed => super::closed(&database.to_string(), hint),
         // A file is reached, lets in, and is nobody's standby.
         Unavailable::Unreachable(_)

@@ -90,6 +90,7 @@ pub(super) fn unavailable(
             format!("the database server has a fault of its own: {why}"),
             "its log tells more".to_owned(),
         ),
+        Unavailable::OutOfResources(why) => super::out_of_resources(&why),
         Unavailable::Closed => super::closed(&address.to_string(), hint),
         // What only a file can be.
         Unavailable::Missing(_)
@@ -217,6 +218,7 @@ mod tests {
             (Unavailable::DiskFull, "disk of the database server", "windlass resume"),
             (Unavailable::Corrupt("page".into()), "damaged: page", "restore a dump"),
             (Unavailable::InputOutput("oops".into()), "oops", "log"),
+            (Unavailable::OutOfResources("no thread".into()), "lacks what it needs: no thread", "ulimit -u"),
             (Unavailable::Closed, "was closed", "windlass resume"),
             (Unavailable::ReadOnly, "cannot be used", "--db URL"),
         ];

@@ -22,7 +22,7 @@ use crate::signals::{StopRequests, Urgency};
 use crate::views::InspectedRun;
 use observer::Observer;
 use stall::{Activity, Stall};
-pub(crate) use workforce::{Duties, Workforce};
+pub(crate) use workforce::{Duties, Workforce, check_files};
 
 /// How long a foreground run waits for a database that cannot be used before it gives up.
 const FOREGROUND_PATIENCE: Duration = Duration::from_secs(30);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use windlass::store::{Abilities, Scope};
-use windlass::{Engine, Handlers, Retention, WorkerOptions};
+use windlass::{Engine, Handlers, Retention, WorkerOptions, open_files};
 
 use crate::cli::GlobalOptions;
 use crate::database::Database;
@@ -55,9 +55,17 @@ impl Workforce {
         duties: Duties,
     ) -> Result<Workforce, Failure> {
         let defaults = WorkerOptions::default();
+        let threads = duties.threads.unwrap_or(defaults.threads);
+        let served = reserve_files(threads, database)?;
+        if served < threads {
+            tracing::warn!(
+                "{threads} threads are wanted, and this process may open files for {served}: it goes on with these; \
+                 a higher hard limit serves more (`ulimit -Hn`, LimitNOFILE= of a systemd unit)"
+            );
+        }
         let options = WorkerOptions {
             scope: duties.scope,
-            threads: duties.threads.unwrap_or(defaults.threads),
+            threads: served,
             capabilities: duties.capabilities,
             version: duties.version,
             lease_ms: milliseconds(global.lease()),
@@ -114,6 +122,16 @@ impl Workforce {
     pub(crate) fn join(self, database: &Database) -> Result<(), Failure> {
         self.engine.join().map_err(|error| database.failure(error))
     }
+}
+
+/// Makes sure that the system gives files for so many threads. Returns for how many it does: one at least.
+fn reserve_files(threads: i64, database: &Database) -> Result<i64, Failure> {
+    open_files::reserve(threads).map_err(|error| database.failure(error))
+}
+
+/// Refuses before anything is accepted where not even one job could be executed.
+pub(crate) fn check_files(database: &Database) -> Result<(), Failure> {
+    reserve_files(1, database).map(|_one| ())
 }
 
 fn milliseconds(duration: Duration) -> i64 {

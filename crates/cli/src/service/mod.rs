@@ -82,10 +82,8 @@ fn watch(path: PathBuf, database: &Database) -> Result<Watcher, Failure> {
     workflow_files::files_below(&path)?;
     let mut folder = WorkflowFolder::new(path, database.clone());
     folder.look(Look::Always);
-    Watcher::start(folder).map_err(|error| Failure::Internal {
-        message: format!("the folder of workflows can't be watched: {error}"),
-        help: "the limits of this process may be too low; `ulimit -a` shows them".to_owned(),
-    })
+    Watcher::start(folder)
+        .map_err(|error| Failure::no_resources(&format!("the folder of workflows can't be watched: {error}")))
 }
 
 impl Service<'_> {

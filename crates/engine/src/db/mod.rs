@@ -4,6 +4,7 @@
 mod dialect;
 mod migrate;
 mod options;
+mod pool;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 mod recovery;

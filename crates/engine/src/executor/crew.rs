@@ -7,7 +7,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::shared::Shared;
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::shortage::no_thread;
 
 /// How often it is looked whether waiting for them is still worth it.
 const LOOK: Duration = Duration::from_millis(100);
@@ -41,7 +42,7 @@ impl Crew {
                 let _goes_on = goes_on;
                 serve(&shared);
             })
-            .map_err(|error| Error::internal("start a worker", error.to_string()))?;
+            .map_err(|error| no_thread("start a worker", &error))?;
         self.threads.push(thread);
         Ok(())
     }

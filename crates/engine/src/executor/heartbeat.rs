@@ -8,7 +8,7 @@ use crate::status::WorkerStatus;
 /// What the heartbeat's thread does until the worker ends.
 pub(super) fn serve(shared: &Shared) {
     let clock = shared.store.clock();
-    let mut heartbeat = Heartbeat { retry_at_ms: None, is_marked: false };
+    let mut heartbeat = Heartbeat { retry_at_ms: None, is_marked: false, shortage: None };
     while !shared.has_ended() {
         let next_ms = heartbeat.turn(shared);
         let wait_ms = u64::try_from(next_ms - clock.monotonic_ms()).unwrap_or(0);
@@ -21,6 +21,8 @@ struct Heartbeat {
     retry_at_ms: Option<i64>,
     /// The worker is known to be draining.
     is_marked: bool,
+    /// What it is known to lack.
+    shortage: Option<String>,
 }
 
 impl Heartbeat {
@@ -36,6 +38,7 @@ impl Heartbeat {
         if shared.mode() == Mode::Draining && !self.is_marked {
             self.mark(shared);
         }
+        self.tell_of_shortage(shared);
         self.retry_at_ms.unwrap_or_else(|| shared.running.lease().renew_at_ms())
     }
 
@@ -53,11 +56,27 @@ impl Heartbeat {
                 false
             }
             Err(error) => {
+                shared.heed(&error);
                 if self.retry_at_ms.is_none() {
                     tracing::warn!(worker_id, %error, "the lease could not be renewed; trying on");
                 }
                 false
             }
+        }
+    }
+
+    /// For people who look: nothing depends on it.
+    fn tell_of_shortage(&mut self, shared: &Shared) {
+        let lacks = shared.lacks();
+        if lacks == self.shortage {
+            return;
+        }
+        if lacks.is_none() {
+            tracing::info!("nothing is lacking any more: jobs start as before");
+        }
+        match shared.store.set_worker_shortage(shared.worker_id(), lacks.clone()) {
+            Ok(()) => self.shortage = lacks,
+            Err(error) => tracing::debug!(%error, "the worker's shortage could not be noted yet"),
         }
     }
 

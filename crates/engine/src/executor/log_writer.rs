@@ -62,6 +62,7 @@ fn flush(shared: &Shared, is_failing: &mut bool) -> Flushed {
             if shared.running.has_unwritten() { Flushed::Part } else { Flushed::All }
         }
         Err(error) => {
+            shared.heed(&error);
             if !std::mem::replace(is_failing, true) {
                 tracing::warn!(%error, "output could not be written yet; it is kept");
             }

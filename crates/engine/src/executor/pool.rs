@@ -25,6 +25,7 @@ pub(super) fn serve(shared: &Shared) {
             Next::Job(held) => {
                 let started_us = clock.monotonic_us();
                 let (outcome, logs) = execute(shared, &held, &bell);
+                note_shortage(shared, &outcome, started_us / 1_000);
                 let ended_us = clock.monotonic_us();
                 let waiting =
                     shared.results.add(Done { held, outcome, logs }, ended_us - started_us, ended_us);
@@ -32,6 +33,15 @@ pub(super) fn serve(shared: &Shared) {
             }
             Next::End => return,
         }
+    }
+}
+
+/// What was lacking for one attempt is lacking for the next as well.
+fn note_shortage(shared: &Shared, outcome: &Outcome, started_ms: i64) {
+    if let Outcome::OutOfResources { reason } = outcome {
+        shared.refused(reason);
+    } else if outcome.has_begun() {
+        shared.shortage.served(started_ms);
     }
 }
 
@@ -108,7 +118,8 @@ fn unasked(outcome: Outcome) -> Outcome {
         | Outcome::TimedOut { .. }
         | Outcome::Cancelled { .. }
         | Outcome::Interrupted { .. }
-        | Outcome::Unstarted => outcome,
+        | Outcome::Unstarted
+        | Outcome::OutOfResources { .. } => outcome,
     }
 }
 
@@ -120,6 +131,13 @@ fn judge(outcome: Outcome, cause: Option<StopCause>) -> Outcome {
         (Outcome::Unstarted, Some(StopCause::Leaving | StopCause::Fenced)) => return outcome,
         (Outcome::Unstarted, Some(_)) => "it was asked to stop before it started".to_owned(),
         (Outcome::Unstarted, None) => "its handler says that it did not start".to_owned(),
+        (Outcome::OutOfResources { .. }, None | Some(StopCause::TimedOut)) => return outcome,
+        (Outcome::OutOfResources { .. }, Some(StopCause::Leaving | StopCause::Fenced)) => {
+            return Outcome::Unstarted;
+        }
+        (Outcome::OutOfResources { reason }, Some(StopCause::Cancelled | StopCause::Killed)) => {
+            reason.clone()
+        }
         (
             Outcome::Failed { error, .. }
             | Outcome::TimedOut { error }
@@ -195,5 +213,19 @@ mod tests {
         assert!(matches!(judge(Outcome::Unstarted, None), Outcome::Failed { .. }));
         assert_eq!(judge(Outcome::Unstarted, Some(StopCause::Leaving)), Outcome::Unstarted);
         assert!(matches!(judge(Outcome::Unstarted, Some(StopCause::Cancelled)), Outcome::Cancelled { .. }));
+    }
+
+    #[test]
+    fn what_the_worker_lacked_is_no_failure_whatever_it_was_asked() {
+        let lacking = || Outcome::OutOfResources { reason: "no more files".to_owned() };
+        for (cause, expected) in [
+            (None, lacking()),
+            (Some(StopCause::TimedOut), lacking()),
+            (Some(StopCause::Leaving), Outcome::Unstarted),
+            (Some(StopCause::Fenced), Outcome::Unstarted),
+            (Some(StopCause::Cancelled), Outcome::Cancelled { error: "no more files".to_owned() }),
+        ] {
+            assert_eq!(judge(lacking(), cause), expected, "{cause:?}");
+        }
     }
 }

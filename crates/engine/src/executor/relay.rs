@@ -22,6 +22,7 @@ pub(super) fn serve(shared: &Shared) {
                 LOOK
             }
             Err(error) => {
+                shared.heed(&error);
                 if !std::mem::replace(&mut is_failing, true) {
                     tracing::warn!(%error, "stop requests could not be read; trying on");
                 }

@@ -22,7 +22,7 @@ impl Done {
             | Outcome::TimedOut { error }
             | Outcome::Cancelled { error }
             | Outcome::Interrupted { error } => error.len(),
-            Outcome::Unstarted => 0,
+            Outcome::Unstarted | Outcome::OutOfResources { .. } => 0,
         };
         result + self.logs.iter().map(|line| line.text.len()).sum::<usize>()
     }
@@ -53,7 +53,7 @@ impl Results {
         if batch.done.is_empty() {
             batch.since_us = now_us;
         }
-        if done.outcome != Outcome::Unstarted {
+        if done.outcome.has_begun() {
             batch.executed += 1;
             batch.total_us += elapsed_us;
             batch.total_bytes += done.bytes() as i64;

@@ -1,7 +1,7 @@
 //! What the threads of one worker share.
 
 use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::contexts::RunContexts;
 use super::dispatcher::Desk;
@@ -12,7 +12,9 @@ use super::lease::Lease;
 use super::results::Results;
 use super::running::RunningAttempts;
 use super::shell::Keeper;
+use super::shortage::Shortage;
 use super::worker::{Registration, WorkerOptions};
+use crate::error::Error;
 use crate::signal::{Hints, Listener};
 use crate::store::{ClaimedJob, Store};
 
@@ -38,6 +40,9 @@ pub(super) struct Shared {
     /// Who holds it claims and finishes.
     pub(super) desk: Mutex<Desk>,
     pub(super) running: RunningAttempts,
+    pub(super) shortage: Shortage,
+    /// Why a thread that found the database unusable for good ends the worker.
+    failure: Mutex<Option<Error>>,
     pub(super) keeper: Arc<Keeper>,
     /// Each wakes the thread of its name.
     pub(super) dispatcher: Listener,
@@ -84,6 +89,8 @@ impl Shared {
             results: Results::default(),
             desk,
             running: RunningAttempts::new(lease),
+            shortage: Shortage::default(),
+            failure: Mutex::default(),
             keeper,
             dispatcher,
             warden,
@@ -174,6 +181,37 @@ impl Shared {
     pub(super) fn has_asked_for_ms(&self) -> i64 {
         let since_ms = self.asking_since_ms.load(Ordering::Acquire);
         self.store.clock().monotonic_ms().saturating_sub(since_ms).max(0)
+    }
+
+    /// An attempt could not get what it needs to start. The worker claims nothing for a moment.
+    pub(super) fn refused(&self, reason: &str) {
+        if self.shortage.refused(reason, self.store.clock().monotonic_ms()) {
+            tracing::warn!(
+                reason,
+                "jobs can't be started for now: they go back uncounted, and are claimed again when there is room"
+            );
+            self.heartbeat.raise(Hints::STOP);
+        }
+        self.dispatcher.raise(Hints::EXECUTOR);
+    }
+
+    /// What the worker lacks to start jobs.
+    pub(super) fn lacks(&self) -> Option<String> {
+        self.shortage.reason(self.store.clock().monotonic_ms())
+    }
+
+    /// Ends the worker when an error says that the database can't be used and never will be. Every thread that tries
+    /// again by itself asks here first.
+    pub(super) fn heed(&self, error: &Error) {
+        if error.is_lasting() {
+            self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(|| error.clone());
+            self.dispatcher.raise(Hints::STOP);
+        }
+    }
+
+    /// Why the worker is to end.
+    pub(super) fn failure(&self) -> Option<Error> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(super) fn end(&self) {

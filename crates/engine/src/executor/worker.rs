@@ -1,7 +1,7 @@
 //! A worker: registers, starts its threads, drains, leaves.
 
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 
 use super::crew::Crew;
 use super::handler::Handlers;
@@ -9,6 +9,7 @@ use super::shared::{Mode, Shared};
 use super::{dispatcher, heartbeat, log_writer, pool, relay, warden};
 use crate::error::{Error, Result, Unavailable};
 use crate::process::ProcessIdentity;
+use crate::status::WorkerStatus;
 use crate::store::{Abilities, NewWorker, Scope, Store};
 
 /// Executor threads of one worker at most.
@@ -81,7 +82,16 @@ impl Worker {
         let (conclude, conclusion) = channel();
         let (dispatcher, executors, others) = (Crew::new(), Crew::new(), Crew::new());
         let mut worker = Worker { shared, dispatcher, conclusion, executors, others };
-        let Worker { shared, dispatcher, executors, others, .. } = &mut worker;
+        if let Err(error) = worker.start_threads(threads, conclude) {
+            // It claimed nothing: nobody has to wait for the end of its lease.
+            let _ends_by_itself = store.set_worker_status(worker.id(), WorkerStatus::Stopped);
+            return Err(error);
+        }
+        Ok(worker)
+    }
+
+    fn start_threads(&mut self, threads: i64, conclude: Sender<Result<()>>) -> Result<()> {
+        let Worker { shared, dispatcher, executors, others, .. } = self;
         for number in 0..threads {
             executors.spawn(format!("windlass-executor-{number}"), shared, pool::serve)?;
         }
@@ -91,8 +101,7 @@ impl Worker {
         others.spawn("windlass-log-writer".to_owned(), shared, log_writer::serve)?;
         dispatcher.spawn("windlass-dispatcher".to_owned(), shared, move |shared| {
             let _nobody_asks = conclude.send(dispatcher::serve(shared));
-        })?;
-        Ok(worker)
+        })
     }
 
     /// Its present id: a new one after it was fenced.
@@ -105,6 +114,12 @@ impl Worker {
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.shared.has_ended()
+    }
+
+    /// What it lacks to start jobs: they go back uncounted until there is room.
+    #[must_use]
+    pub fn shortage(&self) -> Option<String> {
+        self.shared.lacks()
     }
 
     /// For how long it has waited for an answer of the database, in milliseconds; 0 when it does not wait.

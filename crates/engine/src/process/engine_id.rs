@@ -6,7 +6,10 @@
 use std::fs;
 use std::path::Path;
 
+use rustix::io::Errno;
+
 use super::{ProcessIdentity, pid_namespace};
+use crate::shortage::shortage;
 
 /// With what the names of the folders begin.
 const PREFIX: &str = "windlass-";
@@ -77,18 +80,20 @@ pub(super) enum OpenFolder {
 }
 
 /// Looks for the folder of an engine of this pid namespace among the open files of a process.
-pub(super) fn open_folder(pid: i32) -> OpenFolder {
+///
+/// # Errors
+/// When the system gives no file to look with.
+pub(super) fn open_folder(pid: i32) -> Result<OpenFolder, Errno> {
     let files = match fs::read_dir(format!("/proc/{pid}/fd")) {
         Ok(files) => files,
-        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => return OpenFolder::Hidden,
-        Err(_gone) => return OpenFolder::None,
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => return Ok(OpenFolder::Hidden),
+        Err(error) => return shortage(&error).map_or(Ok(OpenFolder::None), Err),
     };
     let namespace = number_of(&pid_namespace());
     let links = files.flatten().filter_map(|file| fs::read_link(file.path()).ok());
     let mut engines = links.filter_map(|link| engine_of(&link));
-    engines
-        .find(|engine| engine.namespace == namespace && engine.pid != i64::from(pid))
-        .map_or(OpenFolder::None, OpenFolder::Of)
+    let engine = engines.find(|engine| engine.namespace == namespace && engine.pid != i64::from(pid));
+    Ok(engine.map_or(OpenFolder::None, OpenFolder::Of))
 }
 
 /// The engine of an output file's path.
@@ -144,11 +149,11 @@ mod tests {
         let path = folder.path().join(EngineId::current().folder_name("x"));
         fs::create_dir(&path).unwrap();
         let _open = fs::File::open(&path).unwrap();
-        assert_eq!(open_folder(own_pid()), OpenFolder::None);
+        assert_eq!(open_folder(own_pid()), Ok(OpenFolder::None));
         let other = EngineId { pid: 1, ..EngineId::current() };
         let path = folder.path().join(other.folder_name("x"));
         fs::create_dir(&path).unwrap();
         let _open = fs::File::open(&path).unwrap();
-        assert_eq!(open_folder(own_pid()), OpenFolder::Of(other));
+        assert_eq!(open_folder(own_pid()), Ok(OpenFolder::Of(other)));
     }
 }

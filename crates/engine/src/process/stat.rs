@@ -2,6 +2,10 @@
 
 use std::fs;
 
+use rustix::io::Errno;
+
+use crate::shortage::shortage;
+
 /// `PF_KTHREAD` of the kernel's `sched.h`.
 const KERNEL_THREAD: u64 = 0x0020_0000;
 
@@ -57,13 +61,19 @@ impl Stat {
     }
 }
 
-/// The ids of all processes, the newest first.
-pub(crate) fn newest_first() -> Vec<i32> {
-    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+/// The ids of all processes, the newest first. None where no process is shown.
+///
+/// # Errors
+/// When the system gives no file to look with: then nothing is known.
+pub(crate) fn newest_first() -> Result<Vec<i32>, Errno> {
+    let entries = match fs::read_dir("/proc") {
+        Ok(entries) => entries,
+        Err(error) => return shortage(&error).map_or(Ok(Vec::new()), Err),
+    };
     let mut pids: Vec<i32> =
         entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
     pids.reverse();
-    pids
+    Ok(pids)
 }
 
 #[cfg(test)]
@@ -91,7 +101,7 @@ mod tests {
     #[test]
     fn this_process_is_among_all_and_executes_its_program() {
         let own = i32::try_from(std::process::id()).expect("a process id");
-        assert!(newest_first().contains(&own));
+        assert!(newest_first().is_ok_and(|pids| pids.contains(&own)));
         let stat = Stat::read(own.into()).expect("it can see itself");
         assert!(!stat.has_ended() && !stat.is_kernel_thread() && stat.env_end != 0);
     }

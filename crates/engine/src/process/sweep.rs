@@ -9,11 +9,13 @@ use std::fs;
 use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal, getpgrp, kill_process, kill_process_group};
 
 use super::engine_id::{EngineId, OpenFolder, open_folder};
 use super::stat::{Stat, newest_first};
 use super::{Environment, own_pid};
+use crate::shortage::shortage;
 
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
 /// With this the names of all threads begin that start processes of jobs; their children have the same name until
@@ -59,28 +61,42 @@ enum Seen {
     Foreign,
 }
 
+/// Processes that are still in the way.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct NotEnded {
+    /// It names none where processes come and go so fast that nothing can be said.
+    pub(crate) processes: Vec<i32>,
+    /// What the system did not give to look with: then nothing is known of any of them.
+    pub(crate) shortage: Option<Errno>,
+}
+
+impl From<Errno> for NotEnded {
+    fn from(shortage: Errno) -> NotEnded {
+        NotEnded { shortage: Some(shortage), ..NotEnded::default() }
+    }
+}
+
 /// Kills every process that `judge` says, and looks again until there are none, this process excepted. A process
 /// that was left once is not looked at again.
 ///
 /// # Errors
-/// After `patience`, with the processes that are still in the way. It names none where processes come and go so fast
-/// that nothing can be said.
+/// After `patience`, with the processes that are still in the way; at once for want of files to look with.
 pub(crate) fn end_all(
     patience: Duration,
     starting: Starting,
     mut judge: impl FnMut(i32, &Known) -> Verdict,
-) -> Result<(), Vec<i32>> {
+) -> Result<(), NotEnded> {
     let began = Instant::now();
     let mut left = HashSet::from([own_pid()]);
     let mut is_first_look = true;
     let mut started_before = HashSet::new();
     loop {
         let (mut in_the_way, mut has_ended) = (Vec::new(), false);
-        for pid in newest_first() {
+        for pid in newest_first()? {
             if left.contains(&pid) {
                 continue;
             }
-            let verdict = match look_at(pid, starting) {
+            let verdict = match look_at(pid, starting)? {
                 Seen::Known(known) => {
                     let is_starting = matches!(known, Known::Starting(_));
                     if is_first_look && is_starting {
@@ -109,7 +125,7 @@ pub(crate) fn end_all(
             return Ok(());
         }
         if began.elapsed() >= patience {
-            return Err(in_the_way);
+            return Err(NotEnded { processes: in_the_way, shortage: None });
         }
         if !in_the_way.is_empty() {
             std::thread::sleep(LOOK_AGAIN);
@@ -133,32 +149,35 @@ fn kill(pid: i32, known: &Known) {
 
 /// The order matters. A process that is being started is recognised by its name and its files. It loses them before
 /// its environment can be read: so they are looked at first. `stat` comes last because it costs most.
-fn look_at(pid: i32, starting: Starting) -> Seen {
+fn look_at(pid: i32, starting: Starting) -> Result<Seen, Errno> {
     if starting == Starting::OfFirstLook {
-        let Ok(name) = fs::read(format!("/proc/{pid}/comm")) else { return Seen::Ended };
+        let name = match fs::read(format!("/proc/{pid}/comm")) {
+            Ok(name) => name,
+            Err(error) => return shortage(&error).map_or(Ok(Seen::Ended), Err),
+        };
         if name.starts_with(THREADS_OF_ENGINES) {
-            match open_folder(pid) {
-                OpenFolder::Of(engine) => return Seen::Known(Known::Starting(engine)),
-                OpenFolder::Hidden => return Seen::Foreign,
+            match open_folder(pid)? {
+                OpenFolder::Of(engine) => return Ok(Seen::Known(Known::Starting(engine))),
+                OpenFolder::Hidden => return Ok(Seen::Foreign),
                 OpenFolder::None => {}
             }
         }
     }
     let variables = match fs::read(format!("/proc/{pid}/environ")) {
         Ok(variables) => variables,
-        Err(error) if error.kind() == ErrorKind::PermissionDenied => return Seen::Foreign,
-        Err(_gone) => return Seen::Ended,
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => return Ok(Seen::Foreign),
+        Err(error) => return shortage(&error).map_or(Ok(Seen::Ended), Err),
     };
     if !variables.is_empty() {
-        return Seen::Known(Known::Runs(Environment(variables)));
+        return Ok(Seen::Known(Known::Runs(Environment(variables))));
     }
-    match Stat::read(pid.into()) {
+    Ok(match Stat::read(pid.into()) {
         None => Seen::Ended,
         Some(stat) if stat.has_ended() => Seen::Ended,
         Some(stat) if stat.is_kernel_thread() => Seen::Foreign,
         Some(stat) if stat.has_no_variables() => Seen::Known(Known::Runs(Environment(variables))),
         Some(_) => Seen::InExec,
-    }
+    })
 }
 
 #[cfg(test)]
@@ -183,9 +202,8 @@ mod tests {
     }
 
     fn count(value: &str) -> usize {
-        let carriers =
-            |pid: &i32| matches!(look_at(*pid, Starting::None), Seen::Known(known) if carries(&known, value));
-        newest_first().iter().filter(|pid| carriers(pid)).count()
+        let carriers = |pid: &i32| matches!(look_at(*pid, Starting::None), Ok(Seen::Known(known)) if carries(&known, value));
+        newest_first().unwrap().iter().filter(|pid| carriers(pid)).count()
     }
 
     /// One list after the other shows nothing of such a chain: each process is gone before its turn comes.
@@ -242,7 +260,7 @@ mod tests {
         child.kill().unwrap();
         child.wait().unwrap();
         // Others may be in the middle of `execve`.
-        assert!(waited.is_err_and(|left| left.contains(&pid)));
+        assert!(waited.is_err_and(|left| left.processes.contains(&pid)));
     }
 
     #[test]

@@ -148,9 +148,12 @@ impl Store {
         std::thread::scope(|scope| {
             let claiming = std::thread::Builder::new()
                 .name("windlass-claiming".to_owned())
-                .spawn_scoped(scope, || self.claim(request))
-                .map_err(|error| Error::internal("claim jobs", error.to_string()))?;
+                .spawn_scoped(scope, || self.claim(request.clone()));
             let finished = self.finish_and_claim(finishes, None);
+            let Ok(claiming) = claiming else {
+                // The system has no thread to give: one after the other.
+                return Ok((finished?.0, self.claim(request.clone())?));
+            };
             let claims = claiming.join().map_err(|_panic| Error::internal("claim jobs", "it panicked"))?;
             Ok((finished?.0, claims?))
         })

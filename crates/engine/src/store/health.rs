@@ -29,6 +29,8 @@ pub struct Health {
     pub live_workers: i64,
     /// Of these, workers that have not renewed their lease in time.
     pub silent_workers: Vec<i64>,
+    /// Of these, workers that can't start jobs: the id, the host, and what is lacking there.
+    pub short_workers: Vec<(i64, String, String)>,
     /// Jobs that run under workers that are gone.
     pub orphans: i64,
     /// Jobs that run.
@@ -130,6 +132,16 @@ fn health(connection: &mut dyn Connection, now_ms: i64) -> Result<Health> {
              WHERE status IN ('ALIVE', 'DRAINING') AND heartbeat_at + lease_ms < $1 ORDER BY id",
             &[now_ms.into()],
             |row| row.integer(0),
+        )?,
+        short_workers: all(
+            connection,
+            "SELECT id, host, shortage FROM workers
+             WHERE status IN ('ALIVE', 'DRAINING') AND shortage IS NOT NULL ORDER BY id LIMIT $1",
+            &[GROUPS_MAX.into()],
+            |row| {
+                let text = |column| Ok(row.lossy_text(column)?.unwrap_or_default());
+                Ok((row.integer(0)?, text(1)?, text(2)?))
+            },
         )?,
         orphans,
         running,

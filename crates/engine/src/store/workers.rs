@@ -64,6 +64,8 @@ pub struct Worker {
     pub started_at: i64,
     /// Jobs it owns.
     pub running: i64,
+    /// What it lacks to start jobs.
+    pub shortage: Option<String>,
 }
 
 impl Store {
@@ -137,6 +139,20 @@ impl Store {
         })
     }
 
+    /// Notes what a worker lacks to start jobs, or that it lacks nothing. For people who look.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn set_worker_shortage(&self, worker_id: i64, shortage: Option<String>) -> Result<()> {
+        self.write("note a worker's shortage", Evidence::Repeat, move |connection| {
+            connection.execute(
+                "UPDATE workers SET shortage = $2 WHERE id = $1",
+                &[worker_id.into(), (&shortage).into()],
+            )?;
+            Ok(())
+        })
+    }
+
     /// The workers that count as alive.
     ///
     /// # Errors
@@ -149,7 +165,7 @@ impl Store {
                         heartbeats, heartbeat_at, started_at,
                         (SELECT count(*) FROM jobs
                          WHERE jobs.worker_id = workers.id AND jobs.status = 'RUNNING'),
-                        capabilities, version
+                        capabilities, version, shortage
                  FROM workers WHERE status IN ('ALIVE', 'DRAINING') ORDER BY id",
                 &[],
                 read_worker,
@@ -196,5 +212,6 @@ fn read_worker(row: &dyn Row) -> Result<Worker> {
         running: row.integer(13)?,
         capabilities: text(14)?,
         version: row.integer(15)?,
+        shortage: row.lossy_text(16)?,
     })
 }

@@ -248,7 +248,7 @@ fn end_and_claim(store: &Store, limit: usize) -> Result<()> {
     // Not what it claims with this: it may have to ask again.
     running.retain(|(job_id, _run_id, _facts)| *job_id <= 200);
     let end = |(job_id, run_id, facts): (i64, Option<i64>, Facts)| {
-        let transition = after_attempt(&facts, success(), 0, 0.5);
+        let transition = after_attempt(&facts, success(), 0.5);
         Finish { job_id, run_id, attempt: facts.attempt, worker_id, transition, logs: Vec::new() }
     };
     let finishes = running.into_iter().map(end).collect();

@@ -80,7 +80,8 @@ impl World {
             Outcome::Failed { .. }
             | Outcome::TimedOut { .. }
             | Outcome::Interrupted { .. }
-            | Outcome::Unstarted => "status = 'FAILED', last_error = 'no luck'".to_owned(),
+            | Outcome::Unstarted
+            | Outcome::OutOfResources { .. } => "status = 'FAILED', last_error = 'no luck'".to_owned(),
         };
         let now_ms = self.clock.now_ms();
         self.trail.note(format!("worker {worker_id} reports job {job_id}, attempt {attempt}: {changes}"));

@@ -45,7 +45,9 @@ impl World {
         if !is_given_back {
             self.begin_execution(&mut execution);
         }
-        let outcome = if is_given_back {
+        let outcome = if is_given_back && self.one_in(2) {
+            Outcome::OutOfResources { reason: "no more files".to_owned() }
+        } else if is_given_back {
             Outcome::Unstarted
         } else if self.one_in(30) {
             Outcome::Interrupted { error: "its worker stops".to_owned() }
@@ -103,8 +105,7 @@ impl World {
     }
 
     fn finish_of(&self, job: &ClaimedJob, end: &End) -> Finish {
-        let transition =
-            after_attempt(&job.facts, end.outcome.clone(), self.store.random().share());
+        let transition = after_attempt(&job.facts, end.outcome.clone(), self.store.random().share());
         Finish {
             job_id: end.job_id,
             run_id: job.run_id,

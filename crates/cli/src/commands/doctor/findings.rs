@@ -7,6 +7,7 @@ use windlass::{FileSize, Unavailable};
 use super::machine::Disk;
 use crate::cli::Durability;
 use crate::describe::counted;
+use crate::error::RAISE_LIMITS;
 use crate::time;
 
 const MEGABYTE: i64 = 1024 * 1024;
@@ -76,6 +77,7 @@ pub(super) fn take_out(health: &mut Health, gone: &[i64]) {
     }
     health.live_workers -= gone.len() as i64;
     health.silent_workers.retain(|id| !gone.contains(id));
+    health.short_workers.retain(|(id, _host, _shortage)| !gone.contains(id));
     if health.live_workers == 0 {
         health.orphans = health.running;
     }
@@ -121,6 +123,7 @@ pub(super) fn stops_writes(reason: &Unavailable) -> bool {
         | Unavailable::NoTables(_)
         | Unavailable::CannotOpen(_)
         | Unavailable::NotADatabase
+        | Unavailable::HardLinked { .. }
         | Unavailable::Foreign { .. }
         | Unavailable::NewerVersion { .. }
         | Unavailable::Corrupt(_)
@@ -128,6 +131,7 @@ pub(super) fn stops_writes(reason: &Unavailable) -> bool {
         | Unavailable::NoConnectionFree(_)
         | Unavailable::Refused { .. }
         | Unavailable::CommitUnknown
+        | Unavailable::OutOfResources(_)
         | Unavailable::Closed => false,
     }
 }
@@ -175,6 +179,17 @@ pub(super) fn workers(health: &Health, hint: impl Fn(&str) -> String) -> Finding
     }
     if health.live_workers == 0 {
         return ok("workers", "none is alive, and nothing waits");
+    }
+    if let Some((id, host, shortage)) = health.short_workers.first() {
+        let others = match health.short_workers.len() - 1 {
+            0 => String::new(),
+            others => format!("; and {others} more"),
+        };
+        return problem(
+            "workers",
+            format!("worker {id} on {host} can't start jobs: {shortage}{others}"),
+            RAISE_LIMITS,
+        );
     }
     if health.orphans > 0 {
         return warning(

@@ -14,7 +14,8 @@ use postgres::types::Type;
 
 use super::error::{Failure, from_postgres};
 use super::session::{CONNECTIONS_MAX, Sessions};
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::shortage::no_thread;
 use crate::signal::Hints;
 
 /// Between two notifications of a process at least. Each wakes whoever is idle, on every host, and costs the server a
@@ -55,7 +56,7 @@ impl Announcer {
         let thread = std::thread::Builder::new()
             .name("windlass-announcer".to_owned())
             .spawn(move || serve(&sessions, &of_thread))
-            .map_err(|error| Error::internal("start the announcer", error.to_string()))?;
+            .map_err(|error| no_thread("start the announcer", &error))?;
         Ok(Announcer { shared, thread: Some(thread) })
     }
 

@@ -20,8 +20,10 @@ use tokio_postgres::{AsyncMessage, Config, Notification, RowStream};
 
 use super::PostgresAddress;
 use super::error::Failure;
+use super::lookup;
 use super::runtime::OwnRuntime;
 use crate::error::Unavailable;
+use crate::shortage::is_shortage;
 
 /// Notifications that are kept until somebody asks for them. Who listens does so all the time; a session behind a pooler
 /// may be told of what another one listened for, and nobody asks it.
@@ -51,6 +53,9 @@ impl Unconnected {
         match self {
             Unconnected::Server(error) => address.explain(error),
             Unconnected::Silent(waited) => address.silent(*waited),
+            Unconnected::Machine(error) if is_shortage(error) => {
+                Unavailable::OutOfResources(error.to_string())
+            }
             Unconnected::Machine(error) => Unavailable::CannotOpen(error.to_string()),
         }
     }
@@ -111,6 +116,7 @@ impl Client {
         let runtime = OwnRuntime::new()?;
         let mut last = Err(Unconnected::Machine(std::io::Error::other("the address names no server")));
         for (config, is_silent) in address.client_configs() {
+            lookup::check_thread(&config)?;
             last = runtime.block_on(connect_within_its_time(&config, address))?;
             is_silent.store(matches!(last, Err(Unconnected::Silent(_))), Ordering::Relaxed);
             if last.is_ok() {

@@ -10,6 +10,7 @@ use super::error::from_postgres;
 use super::open::lead;
 use super::session::Sessions;
 use crate::error::{Error, Result, Unavailable};
+use crate::shortage::no_thread;
 use crate::signal::{Hints, Signals};
 
 const LISTENING: &str = "listen for changes";
@@ -38,7 +39,7 @@ impl Ear {
         std::thread::Builder::new()
             .name("windlass-ear".to_owned())
             .spawn(move || serve(&sessions, &signals, &ended))
-            .map_err(|error| Error::internal(LISTENING, error.to_string()))?;
+            .map_err(|error| no_thread(LISTENING, &error))?;
         Ok(Ear { _end: end })
     }
 }

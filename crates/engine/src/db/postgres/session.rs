@@ -1,7 +1,7 @@
 //! Connections to one server, and whether sessions of the server change hands between them.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::PostgresAddress;
@@ -10,9 +10,9 @@ use super::client::{Beginning, Client, Unconnected};
 use super::connection::Statements;
 use super::prepared::{Naming, Prepared};
 use super::recover::TransactionLock;
-use super::returning;
 use crate::clock::Clock;
 use crate::db::Durability;
+use crate::db::pool::{self, Connectable, NoConnection, Pool};
 use crate::error::{Error, Result, Unavailable};
 use crate::random::Random;
 
@@ -22,7 +22,7 @@ pub(super) const CONNECTIONS_MAX: u32 = 10;
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A connection of the pool.
-pub(super) type Pooled = r2d2::PooledConnection<Connector>;
+pub(super) type Pooled = pool::Pooled<Session>;
 
 /// Whether sessions of the server change hands, as all connections of a process know it once one has met it.
 #[derive(Clone, Default)]
@@ -45,28 +45,13 @@ impl PoolerMet {
 }
 
 /// Makes connections for the pool.
-pub(super) struct Connector {
+struct Connector {
     address: PostgresAddress,
     pooler: PoolerMet,
     /// The process's name among all.
     sender: String,
     /// Connections so far.
     connections: AtomicU64,
-    refusal: LastRefusal,
-}
-
-/// Why the last connection was not made; the pool itself would only tell in words.
-#[derive(Clone, Default)]
-struct LastRefusal(Arc<Mutex<Option<Unavailable>>>);
-
-impl LastRefusal {
-    fn set(&self, reason: Option<Unavailable>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = reason;
-    }
-
-    fn get(&self) -> Option<Unavailable> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
 }
 
 /// A connection, its statements, and whether it may be used again.
@@ -95,29 +80,15 @@ impl Session {
     }
 }
 
-impl r2d2::ManageConnection for Connector {
-    type Connection = Session;
-    type Error = Unconnected;
-
-    fn connect(&self) -> std::result::Result<Session, Unconnected> {
-        let made = self.make();
-        self.refusal.set(made.as_ref().err().map(|error| error.reason(&self.address)));
-        made
-    }
-
-    fn is_valid(&self, _session: &mut Session) -> std::result::Result<(), Unconnected> {
-        // Not asked: beginning a transaction tells.
-        Ok(())
-    }
-
-    fn has_broken(&self, session: &mut Session) -> bool {
+impl Connectable for Session {
+    fn is_broken(&self) -> bool {
         // What waits to be sent would go ahead of somebody else's message.
-        session.is_spent || session.client.is_closed() || session.client.is_beginning()
+        self.is_spent || self.client.is_closed() || self.client.is_beginning()
     }
 }
 
 impl Connector {
-    fn make(&self) -> std::result::Result<Session, Unconnected> {
+    fn connect(&self) -> std::result::Result<Session, Unconnected> {
         let mut client = Client::connect(&self.address)?;
         let mark = format!("{}-{}", self.sender, self.connections.fetch_add(1, Ordering::Relaxed));
         let exchange = format!(
@@ -142,8 +113,8 @@ pub(super) struct Sessions {
     /// By which a process knows its own notifications.
     pub(super) sender: String,
     pooler: PoolerMet,
-    refusal: LastRefusal,
-    pool: r2d2::Pool<Connector>,
+    connector: Connector,
+    pool: Pool<Session>,
     settings: Settings,
     /// The lock of the next transaction. No other process begins at the same number, whatever its seed is.
     next_lock: AtomicI64,
@@ -160,24 +131,12 @@ impl Sessions {
     ) -> Result<Sessions> {
         let sender = format!("{:x}", uuid::Uuid::new_v4());
         let pooler = PoolerMet::default();
-        let refusal = LastRefusal::default();
         let connector = Connector {
             address: address.clone(),
             pooler: pooler.clone(),
             sender: sender.clone(),
             connections: AtomicU64::new(0),
-            refusal: refusal.clone(),
         };
-        let pool = r2d2::Pool::builder()
-            .max_size(CONNECTIONS_MAX)
-            .min_idle(Some(0))
-            .test_on_check_out(false)
-            .connection_timeout(CONNECTION_TIMEOUT)
-            .error_handler(Box::new(r2d2::NopErrorHandler))
-            .build(connector)
-            .map_err(|error| {
-                Error::unavailable("open the database", Unavailable::Unreachable(error.to_string()))
-            })?;
         Ok(Sessions {
             address: address.clone(),
             clock: clock.clone(),
@@ -185,8 +144,8 @@ impl Sessions {
             statements: Statements::default(),
             sender,
             pooler,
-            refusal,
-            pool,
+            connector,
+            pool: Pool::new(CONNECTIONS_MAX as usize, CONNECTION_TIMEOUT),
             settings: Settings::of(address.schema(), durability, is_asynchronous),
             next_lock: AtomicI64::new(uuid::Uuid::new_v4().as_u64_pair().1 as i64),
         })
@@ -194,20 +153,24 @@ impl Sessions {
 
     /// A connection of the pool.
     pub(super) fn connection(&self, operation: &str) -> Result<Pooled> {
-        returning::connection(&self.pool)
-            .map_err(|error| Error::unavailable(operation, self.without_connection(&error)))
+        self.pool
+            .get(|| self.connector.connect(), |_error| false)
+            .map_err(|error| Error::unavailable(operation, self.without_connection(error)))
     }
 
     /// Why the pool had no connection to give.
-    fn without_connection(&self, error: &r2d2::Error) -> Unavailable {
-        if self.pool.state().connections == CONNECTIONS_MAX {
-            let seconds = CONNECTION_TIMEOUT.as_secs();
-            let all = format!("each of the {CONNECTIONS_MAX} of this process was in use for {seconds} s");
-            return Unavailable::NoConnectionFree(all);
+    fn without_connection(&self, error: NoConnection<Unconnected>) -> Unavailable {
+        match error {
+            NoConnection::InUse(waited) => Unavailable::NoConnectionFree(format!(
+                "each of the {CONNECTIONS_MAX} of this process was in use for {} s",
+                waited.as_secs()
+            )),
+            NoConnection::Failed(error) => match error.reason(&self.address) {
+                reason if reason.is_passing() => reason,
+                // A database that was used before comes back: what a person has to mend is waited for too.
+                _lasting => Unavailable::Unreachable(error.to_string()),
+            },
         }
-        // A database that was used before comes back: what a person has to mend is waited for too.
-        let passing = self.refusal.get().filter(Unavailable::is_passing);
-        passing.unwrap_or_else(|| Unavailable::Unreachable(error.to_string()))
     }
 
     /// A connection in which a transaction begins with its first statement.

@@ -1,8 +1,25 @@
 //! SQLite's error codes as the engine's errors.
 
+use std::fs::File;
+
 use rusqlite::ErrorCode;
 
 use crate::error::{Error, Unavailable};
+use crate::shortage::is_shortage;
+
+/// What an error means when the database was opened before: a file of it that can't be opened now could be then, so
+/// waiting may help.
+pub(super) fn of_open_database(error: Error) -> Error {
+    if let Error::Unavailable { operation, reason: Unavailable::CannotOpen(detail) } = error {
+        return Error::unavailable(operation, Unavailable::InputOutput(detail));
+    }
+    error
+}
+
+/// SQLite does not say why it can't open a file. When nothing else can be opened either, the process has no more files.
+fn shortage() -> Option<std::io::Error> {
+    File::open("/dev/null").err().filter(is_shortage)
+}
 
 /// Names what a caller can do about an error of SQLite.
 pub(super) fn from_sqlite(operation: &str, error: &rusqlite::Error) -> Error {
@@ -24,8 +41,12 @@ pub(super) fn from_sqlite(operation: &str, error: &rusqlite::Error) -> Error {
         ErrorCode::SystemIoFailure if failure.extended_code == rusqlite::ffi::SQLITE_IOERR_SHMSIZE => {
             Unavailable::DiskFull
         }
-        ErrorCode::SystemIoFailure | ErrorCode::OutOfMemory => Unavailable::InputOutput(detail),
-        ErrorCode::CannotOpen => Unavailable::CannotOpen(detail),
+        ErrorCode::OutOfMemory => Unavailable::OutOfResources(detail),
+        ErrorCode::SystemIoFailure | ErrorCode::CannotOpen => match (shortage(), failure.code) {
+            (Some(lacking), _) => Unavailable::OutOfResources(format!("{detail}: {lacking}")),
+            (None, ErrorCode::CannotOpen) => Unavailable::CannotOpen(detail),
+            (None, _) => Unavailable::InputOutput(detail),
+        },
         ErrorCode::ConstraintViolation => return Error::conflict(operation, detail),
         ErrorCode::TooBig => return Error::invalid(operation, detail),
         _ => return Error::internal(operation, detail),

@@ -22,9 +22,9 @@ pub use upkeep::FileSize;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
-use r2d2_sqlite::SqliteConnectionManager;
-
+use crate::db::pool::{Connectable, NoConnection, Pool, Pooled};
 use crate::db::{Connection, Database, Reach, Recovery, WriteOperation};
 use crate::error::{Error, Result, Unavailable};
 use crate::signal::Signals;
@@ -34,14 +34,16 @@ use statements::Statements;
 use writer::Writer;
 
 /// Connections for reading, made when they are first needed.
-const READERS_MAX: u32 = 8;
+const READERS_MAX: usize = 8;
+/// How long a caller waits for one of them.
+const READER_PATIENCE: Duration = Duration::from_secs(10);
 
 /// A database in one SQLite file.
 pub struct SqliteDatabase {
     path: PathBuf,
     signals: Signals,
     // Dropped before the writer: who closes the file last flushes the log, and only the writer has done so before.
-    readers: r2d2::Pool<SqliteConnectionManager>,
+    readers: Pool<rusqlite::Connection>,
     writer: Writer,
 }
 
@@ -67,7 +69,7 @@ impl SqliteDatabase {
 
     fn over(connection: rusqlite::Connection, path: &Path) -> Result<SqliteDatabase> {
         let signals = Signals::default();
-        let readers = open::open_readers(path, READERS_MAX)?;
+        let readers = Pool::new(READERS_MAX, READER_PATIENCE);
         let writer = Writer::over(connection, path, signals.clone());
         Ok(SqliteDatabase { path: path.to_owned(), signals, readers, writer })
     }
@@ -98,12 +100,22 @@ impl SqliteDatabase {
         backup::backup(&mut *self.reader()?, target)
     }
 
-    fn reader(&self) -> Result<r2d2::PooledConnection<SqliteConnectionManager>> {
-        // The file was opened before: what is short now is files, memory or readers, and comes back.
-        self.readers.get().map_err(|error| {
-            let reason = Unavailable::InputOutput(format!("no connection for reading: {error}"));
-            Error::unavailable("read from the database", reason)
+    fn reader(&self) -> Result<Pooled<rusqlite::Connection>> {
+        let connect = || open::open_reader(&self.path).map_err(error::of_open_database);
+        self.readers.get(connect, |error| !error.is_passing()).map_err(|error| match error {
+            NoConnection::Failed(error) => error,
+            NoConnection::InUse(waited) => {
+                let detail = format!("no connection for reading came free within {} s", waited.as_secs());
+                Error::unavailable("read from the database", Unavailable::InputOutput(detail))
+            }
         })
+    }
+}
+
+impl Connectable for rusqlite::Connection {
+    fn is_broken(&self) -> bool {
+        // Only a transaction that could not be rolled back is left open.
+        !self.is_autocommit()
     }
 }
 
@@ -114,13 +126,14 @@ impl Database for SqliteDatabase {
         // gets a connection back that is still inside one.
         let transaction = pooled
             .transaction_with_behavior(rusqlite::TransactionBehavior::Deferred)
-            .map_err(|error| from_sqlite("begin to read", &error))?;
+            .map_err(|error| error::of_open_database(from_sqlite("begin to read", &error)))?;
         operation(&mut SqliteConnection::new(&transaction, &mut Statements::default()))
+            .map_err(error::of_open_database)
     }
 
     fn write(&self, name: &'static str, operation: WriteOperation, _recovery: Recovery) -> Result<()> {
         // No answer is lost on the way: who commits is in this process. A commit that fails is reported.
-        self.writer.write(name, operation)
+        self.writer.write(name, operation).map_err(error::of_open_database)
     }
 
     fn signals(&self) -> &Signals {

@@ -5,7 +5,6 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use r2d2_sqlite::SqliteConnectionManager;
 use rusqlite::config::DbConfig;
 use rusqlite::{OpenFlags, TransactionBehavior};
 
@@ -67,22 +66,17 @@ pub(super) fn open_writer(path: &Path, options: &SqliteOptions) -> Result<rusqli
     Ok(connection)
 }
 
-/// The pool of connections that read. They can't write: a statement that tries is a defect.
-pub(super) fn open_readers(path: &Path, most: u32) -> Result<r2d2::Pool<SqliteConnectionManager>> {
-    let manager =
-        SqliteConnectionManager::file(path).with_flags(flags(OpenMode::Existing)).with_init(|connection| {
-            connection.busy_handler(Some(wait_while_busy))?;
-            keep_plans(connection)?;
-            connection.set_prepared_statement_cache_capacity(STATEMENTS_CACHED);
-            connection.pragma_update(None, "query_only", true)
-        });
-    r2d2::Pool::builder()
-        .max_size(most)
-        .min_idle(Some(0))
-        .test_on_check_out(false)
-        .connection_timeout(Duration::from_secs(10))
-        .build(manager)
-        .map_err(|error| Error::unavailable(OPENING, Unavailable::CannotOpen(error.to_string())))
+/// A connection that reads. It can't write: a statement that tries is a defect.
+pub(super) fn open_reader(path: &Path) -> Result<rusqlite::Connection> {
+    let open = || {
+        let connection = rusqlite::Connection::open_with_flags(path, flags(OpenMode::Existing))?;
+        connection.busy_handler(Some(wait_while_busy))?;
+        keep_plans(&connection)?;
+        connection.set_prepared_statement_cache_capacity(STATEMENTS_CACHED);
+        connection.pragma_update(None, "query_only", true)?;
+        Ok(connection)
+    };
+    open().map_err(|error| from_sqlite("open a connection for reading", &error))
 }
 
 /// A connection for what can't be done inside a transaction of the writer.

@@ -109,7 +109,11 @@ mod tests {
         turn(&sample, AddedBy::Dispatcher);
         let held = sample.take();
         let raise = "UPDATE jobs SET attempt = attempt + 6";
-        let raised = sample.database.write("raise", Box::new(move |connection| connection.batch(raise)));
+        let raised = sample.database.write(
+            "raise",
+            Box::new(move |connection| connection.batch(raise)),
+            Recovery::Report,
+        );
         raised.expect("it is raised");
         sample.add_end(held, None);
         turn(&sample, AddedBy::Dispatcher);

@@ -7,6 +7,7 @@
 mod batch_delay;
 mod comparison;
 mod patience;
+mod shortage;
 mod telling;
 mod writing;
 
@@ -50,9 +51,10 @@ fn work(shared: &Shared) -> Result<()> {
         // An executor that has the role ends its turn first.
         let desk = shared.desk.lock().map_err(|_poisoned| panicked())?;
         let mut dispatcher = Dispatcher { shared, desk, by: AddedBy::Dispatcher };
-        if let Some(failure) = dispatcher.desk.failure.take() {
+        if let Some(failure) = dispatcher.desk.failure.take().or_else(|| shared.failure()) {
             return Err(failure);
         }
+        shortage::check_patience(shared, shared.options.patience_ms)?;
         dispatcher.heed(hints)?;
         let turn = dispatcher.turn()?;
         if dispatcher.has_ended()? {
@@ -61,10 +63,16 @@ fn work(shared: &Shared) -> Result<()> {
         drop(dispatcher);
         hints = match turn {
             Turn::Again => Hints::EXECUTOR,
-            Turn::Rest => shared.dispatcher.wait(if shared.held.is_empty() { POLL } else { HELD_TICK }),
+            Turn::Rest => shared.dispatcher.wait(rest(shared)),
         };
         hints = batch_delay::wait(shared, hints);
     }
+}
+
+/// How long the dispatcher waits when there is nothing to do.
+fn rest(shared: &Shared) -> Duration {
+    let longest = if shared.held.is_empty() { POLL } else { HELD_TICK };
+    shortage::left(shared).map_or(longest, |pause| pause.min(longest))
 }
 
 /// Takes the role for one turn in an executor's thread, when nobody has it and nothing waits to be executed.
@@ -192,7 +200,7 @@ impl Dispatcher<'_> {
         self.compare_if_due()?;
         let mode = self.shared.mode();
         let mut done = self.collect();
-        if mode != Mode::Working {
+        if mode != Mode::Working || self.is_pausing() {
             done.extend(self.shared.held.take_all().into_iter().map(unstarted));
         }
         // What is done makes room in the transaction that finishes it.
@@ -235,7 +243,7 @@ impl Dispatcher<'_> {
         let count = |jobs: i64| usize::try_from(jobs).unwrap_or(0).min(claim_max);
         match mode {
             // What is claimed now could not be started.
-            Mode::Working if self.shared.lease_is_over() => Room { limit: 0, idle: 0 },
+            Mode::Working if self.shared.lease_is_over() || self.is_pausing() => Room { limit: 0, idle: 0 },
             Mode::Working => {
                 let threads = self.shared.options.threads;
                 let held = match self.desk.holding {
@@ -291,7 +299,7 @@ impl Dispatcher<'_> {
 
     fn finish_and_claim(&mut self, done: Vec<Done>, room: Room) -> Result<()> {
         let keys: Vec<(Key, bool)> =
-            done.iter().map(|done| (done.held.key(), done.outcome != Outcome::Unstarted)).collect();
+            done.iter().map(|done| (done.held.key(), done.outcome.has_begun())).collect();
         let worker_id = self.shared.worker_id();
         let owned: Vec<i64> = done
             .iter()
@@ -372,8 +380,11 @@ impl Dispatcher<'_> {
     fn decide(&self, done: Done) -> Finish {
         let Done { held, outcome, logs } = done;
         let job = (held.job.id, held.job.run_id);
+        let has_begun = outcome.has_begun();
         let finish = self.end_of(job, held.worker_id, &held.job.facts, outcome);
-        telling::attempt_ended(&held.job, &finish);
+        if has_begun {
+            telling::attempt_ended(&held.job, &finish);
+        }
         Finish { logs, ..finish }
     }
 

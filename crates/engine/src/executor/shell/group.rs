@@ -8,7 +8,9 @@ use crate::process::stat::{Stat, newest_first};
 pub(super) fn is_gone(group: Pid) -> bool {
     let group = group.as_raw_nonzero().get();
     let runs_in_it = |stat: Stat| stat.group == group && !stat.has_ended();
-    !newest_first().into_iter().any(|pid| Stat::read(pid.into()).is_some_and(runs_in_it))
+    // Where nothing can be looked at, nothing is known.
+    newest_first()
+        .is_ok_and(|pids| !pids.into_iter().any(|pid| Stat::read(pid.into()).is_some_and(runs_in_it)))
 }
 
 #[cfg(test)]

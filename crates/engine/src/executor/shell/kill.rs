@@ -4,9 +4,12 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
+use super::super::handler::failed;
+use super::blame::{self, Refused};
 use super::command::{ATTEMPT_VARIABLE, MARK_VARIABLE};
 use crate::process::Environment;
-use crate::process::sweep::{Known, Starting, Verdict, end_all};
+use crate::process::sweep::{Known, NotEnded, Starting, Verdict, end_all};
+use crate::transition::Outcome;
 
 /// How long killed processes may take to vanish, and those of other engines to start.
 const GONE_WITHIN: Duration = Duration::from_secs(10);
@@ -37,12 +40,12 @@ impl Attempts {
 }
 
 /// Kills every process of this machine that these attempts of the job started, also those in sessions of their own,
-/// and waits until they are gone. The error is for people.
+/// and waits until they are gone. The error is what becomes of the attempt that must not start.
 ///
 /// The engine of an earlier attempt may have been killed or stopped while it started a process: such a process
 /// carries no mark yet, and nobody can tell of which job it is. So the call waits until those of all engines have
 /// started, and kills those of engines that are gone.
-pub(super) fn sweep(mark: &str, attempts: Attempts) -> Result<(), String> {
+pub(super) fn sweep(mark: &str, attempts: Attempts) -> Result<(), Outcome> {
     let starting = match attempts {
         Attempts::Before(_) => Starting::OfFirstLook,
         Attempts::Only(_) => Starting::None,
@@ -55,9 +58,15 @@ pub(super) fn sweep(mark: &str, attempts: Attempts) -> Result<(), String> {
         Known::Starting(engine) if engine.is_gone() => Verdict::Kill,
         Known::Starting(_) => Verdict::WaitFor,
     });
-    ended.map_err(|left| match left.as_slice() {
-        [] => "other processes start and end so fast that none of an earlier attempt can be ruled out"
-            .to_owned(),
-        left => format!("processes of an earlier attempt may still run, and can't be killed: {left:?}"),
+    ended.map_err(|NotEnded { processes, shortage }| match (shortage, processes.as_slice()) {
+        (Some(errno), _) => {
+            blame::outcome(Refused::Files, "no file to look for an earlier attempt", &errno.into())
+        }
+        (None, []) => {
+            failed("other processes start and end so fast that none of an earlier attempt can be ruled out")
+        }
+        (None, left) => {
+            failed(format!("processes of an earlier attempt may still run, and can't be killed: {left:?}"))
+        }
     })
 }

@@ -1,5 +1,6 @@
 //! The kind `shell`: jobs that are processes.
 
+mod blame;
 mod command;
 mod group;
 mod keeper;
@@ -14,17 +15,25 @@ mod watch;
 
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
+use std::time::Duration;
 
 use super::attempt::Attempt;
 use super::handler::{Handler, failed, failed_for_good};
+use super::open_files;
+use super::stop::StopCause;
 use crate::process::output_name;
 use crate::transition::Outcome;
+use blame::Refused;
 pub(super) use keeper::Keeper;
 use keeper::Kept;
 use kill::Attempts;
+use output::NotTaken;
 use payload::Payload;
 use stream::Streams;
 use watch::Watched;
+
+/// How often it is looked whether an output can be read that could not be before.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// Whether a payload is one that the kind `shell` can execute.
 ///
@@ -50,25 +59,28 @@ fn start(attempt: &Attempt) -> Result<Outcome, Outcome> {
     let scratch = attempt
         .keeper
         .scratch()
-        .map_err(|error| failed(format!("no folder for WINDLASS_OUTPUT: {error}")))?;
+        .map_err(|error| blame::outcome(Refused::Folder, "no folder for WINDLASS_OUTPUT", &error))?;
     let name = output_name(attempt.job().id, attempt.number());
     let output_file = scratch.join(&name);
     let mut command = command::build(attempt, &payload, &output_file)?;
     if attempt.number() > 1 {
         // An earlier attempt may have lost its engine: nothing of it may run beside this one.
-        kill::sweep(&attempt.mark(), Attempts::Before(attempt.number())).map_err(failed)?;
+        kill::sweep(&attempt.mark(), Attempts::Before(attempt.number()))?;
     }
     if attempt.stop().cause().is_some() {
         return Err(Outcome::Unstarted);
     }
-    let streams = Streams::of(&mut command).map_err(|error| cannot_start(&command, &error))?;
+    let refused = |what| move |error| blame::outcome(Refused::Files, what, &error);
+    let _file = attempt.stop().wake_file().map_err(refused("no file that wakes its thread"))?;
+    let streams = Streams::of(&mut command).map_err(refused("no pipe for its output"))?;
     let kept = attempt
         .keeper
         .begin(&name)
-        .map_err(|error| failed(format!("its processes could not be noted for the keeper: {error}")))?;
+        .map_err(refused("its processes could not be noted for the process reaper"))?;
     let child = match command.spawn() {
         Ok(child) => child,
         Err(error) => {
+            // Nothing of it ran.
             kept.end();
             return Err(cannot_start(&command, &error));
         }
@@ -102,6 +114,7 @@ fn supervise(
 ) -> Result<Watched, Outcome> {
     let Started { command, mut child, streams } = started;
     let group = rustix::process::Pid::from_child(&child);
+    open_files::give_back(group);
     kept.add_group(group, attempt.store.clock());
     let watched = watch::watch(attempt, &child, streams, command, source);
     // The leader is not waited for yet, so nobody else can have its group's number.
@@ -116,10 +129,7 @@ fn supervise(
 fn judge(attempt: &Attempt, payload: &Payload, output_file: &Path, watched: Watched) -> Outcome {
     let Some(status) = watched.status else { return failed("its end was not seen") };
     if status.success() {
-        return match output::take(payload.output, &watched.stdout, output_file) {
-            Ok(output) => Outcome::Successful { output },
-            Err(error) => failed(error),
-        };
+        return take_output(attempt, payload, output_file, &watched.stdout);
     }
     output::discard(output_file);
     let how = describe(status);
@@ -129,6 +139,25 @@ fn judge(attempt: &Attempt, payload: &Payload, output_file: &Path, watched: Watc
     match attempt.log.last_stderr() {
         Some(line) => failed(format!("{how}: {line}")),
         None => failed(how),
+    }
+}
+
+/// The job has done its work: what the engine lacks to read the output is waited for.
+fn take_output(attempt: &Attempt, payload: &Payload, output_file: &Path, stdout: &[u8]) -> Outcome {
+    loop {
+        let error = match output::take(payload.output, stdout, output_file) {
+            Ok(output) => return Outcome::Successful { output },
+            Err(NotTaken::Wrong(error)) => return failed(error),
+            Err(NotTaken::Shortage(error)) => error,
+        };
+        // A cancel or a timeout comes too late: the process is over.
+        match attempt.stop().cause() {
+            Some(StopCause::Leaving | StopCause::Fenced) => {
+                return failed(format!("the file WINDLASS_OUTPUT could not be read: {error}"));
+            }
+            Some(StopCause::Cancelled | StopCause::TimedOut | StopCause::Killed) | None => {}
+        }
+        std::thread::sleep(LOOK_AGAIN);
     }
 }
 
@@ -174,6 +203,6 @@ fn cannot_start(command: &Command, error: &std::io::Error) -> Outcome {
         std::io::ErrorKind::ArgumentListTooLong => failed_for_good(format!(
             "the arguments and environment of `{program}` are too long: hand large values on in files"
         )),
-        _ => failed(format!("the program `{program}` could not be started: {error}")),
+        _ => blame::outcome(Refused::Start, &format!("the program `{program}` could not be started"), error),
     }
 }

@@ -10,8 +10,9 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use rustix::fs::{FlockOperation, Mode, OFlags, flock};
+use rustix::fs::{FlockOperation, Mode, OFlags, StatVfs, StatVfsMountFlags, flock, statvfs};
 use rustix::io::Errno;
+use rustix::process::geteuid;
 
 use crate::process::engine_id::EngineId;
 
@@ -41,8 +42,12 @@ impl Scratch {
     pub(super) fn folder(&self) -> std::io::Result<&Path> {
         if let Some(folder) = self.folder.get() {
             // Whatever cleans temporary folders may have taken it meanwhile.
-            if !folder.path.is_dir() {
-                *folder.file.lock().unwrap_or_else(PoisonError::into_inner) = make(&folder.path)?;
+            match statvfs(&folder.path) {
+                Ok(disk) => check_room(&disk, geteuid().is_root())?,
+                Err(Errno::NOENT) => {
+                    *folder.file.lock().unwrap_or_else(PoisonError::into_inner) = make(&folder.path)?;
+                }
+                Err(error) => return Err(error.into()),
             }
             return Ok(&folder.path);
         }
@@ -54,6 +59,20 @@ impl Scratch {
             let _kept = std::fs::remove_dir(second.path);
         }
         self.folder.get().map(|folder| folder.path.as_path()).ok_or_else(|| Error::other("no scratch folder"))
+    }
+}
+
+/// A job that can't write its output fails by that, although it is not its fault: so it does not start.
+fn check_room(disk: &StatVfs, is_root: bool) -> Result<(), Errno> {
+    // Some file systems do not count.
+    let has_blocks = disk.f_blocks == 0 || if is_root { disk.f_bfree > 0 } else { disk.f_bavail > 0 };
+    let has_files = disk.f_files == 0 || disk.f_ffree > 0;
+    if disk.f_flag.contains(StatVfsMountFlags::RDONLY) {
+        Err(Errno::ROFS)
+    } else if has_blocks && has_files {
+        Ok(())
+    } else {
+        Err(Errno::NOSPC)
     }
 }
 
@@ -178,5 +197,30 @@ mod tests {
         assert!(path.is_dir() && lock_abandoned(&path).is_none());
         drop(scratch);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_disk_without_room_is_no_folder_for_output() {
+        let disk = |blocks: u64, free: [u64; 3], f_flag| StatVfs {
+            f_blocks: blocks,
+            f_bfree: free[0],
+            f_bavail: free[1],
+            f_files: blocks,
+            f_ffree: free[2],
+            f_flag,
+            ..statvfs("/proc").expect("it is mounted")
+        };
+        let none = StatVfsMountFlags::empty();
+        for (what, disk, for_root, for_others) in [
+            ("room", disk(9, [5, 5, 5], none), Ok(()), Ok(())),
+            ("full", disk(9, [0, 0, 5], none), Err(Errno::NOSPC), Err(Errno::NOSPC)),
+            ("the rest is reserved", disk(9, [5, 0, 5], none), Ok(()), Err(Errno::NOSPC)),
+            ("no more files", disk(9, [5, 5, 0], none), Err(Errno::NOSPC), Err(Errno::NOSPC)),
+            ("it does not count", disk(0, [0, 0, 0], none), Ok(()), Ok(())),
+            ("read-only", disk(9, [5, 5, 5], StatVfsMountFlags::RDONLY), Err(Errno::ROFS), Err(Errno::ROFS)),
+        ] {
+            assert_eq!(check_room(&disk, true), for_root, "{what}");
+            assert_eq!(check_room(&disk, false), for_others, "{what}");
+        }
     }
 }

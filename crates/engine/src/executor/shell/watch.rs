@@ -5,19 +5,21 @@
 //! nothing wakes this thread once, and not once more for each pipe that it closes. Where files are scarce they are
 //! closed at once.
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::{Child, Command, ExitStatus};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open, waitid};
 use windlass_workflow::OutputSource;
 
 use super::super::attempt::Attempt;
 use super::super::stop::StopCause;
 use super::output::OUTPUT_MAX_BYTES;
 use super::stream::{Said, Stream, Streams, WriteEnds};
-use super::{group, kill};
+use super::{LOOK_AGAIN, group, kill};
+use crate::shortage::is_shortage;
 use crate::store::LogStream;
 
 /// After the process's own end, others of its group may finish writing for so long.
@@ -106,7 +108,8 @@ pub(super) fn watch(
     source: OutputSource,
 ) -> std::io::Result<Watched> {
     let group = Pid::from_child(child);
-    let ended = pidfd_open(group, PidfdFlags::empty())?;
+    // Without one, for want of files, its end is looked for.
+    let ended = pidfd_open(group, PidfdFlags::empty()).ok();
     let Streams { stdout, stderr, write_ends: kept_here } = streams;
     let mut watch = Watch {
         attempt,
@@ -131,7 +134,7 @@ pub(super) fn watch(
     // Many processes write nothing.
     let mut buffer = Vec::new();
     while !watch.is_over() {
-        let ready = watch.wait(&ended)?;
+        let ready = watch.wait(ended.as_ref())?;
         if buffer.is_empty() && [ready.stdout, ready.stderr].contains(&Said::Bytes) {
             buffer.resize(CHUNK_BYTES, 0);
         }
@@ -160,34 +163,44 @@ impl Watch<'_> {
         }
     }
 
-    fn wait(&self, ended: &impl AsFd) -> std::io::Result<Ready> {
+    fn wait(&self, process: Option<&OwnedFd>) -> std::io::Result<Ready> {
         let stop = self.attempt.stop().wake_file()?;
         let mut files = Vec::with_capacity(4);
         // A closed place in the list would be reported as an error at once: leave it out.
         let stdout = add(&mut files, self.stdout.file());
         let stderr = add(&mut files, self.stderr.file());
-        let end = add(&mut files, (!self.phase.has_ended()).then(|| ended.as_fd()));
+        let process = process.filter(|_file| !self.phase.has_ended());
+        let end = add(&mut files, process.map(AsFd::as_fd));
         let stop = add(&mut files, Some(stop));
-        match poll(&mut files, self.timeout().as_ref()) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+        let is_looked_for = process.is_none() && !self.phase.has_ended();
+        match poll(&mut files, self.timeout(is_looked_for).as_ref()) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) if is_shortage(&error.into()) => std::thread::sleep(LOOK_AGAIN),
             Err(error) => return Err(error.into()),
         }
         let of = |place: Option<usize>| place.map_or(PollFlags::empty(), |place| files[place].revents());
         Ok(Ready {
             stdout: Said::of(of(stdout)),
             stderr: Said::of(of(stderr)),
-            ended: !of(end).is_empty(),
+            ended: !of(end).is_empty() || (is_looked_for && self.is_dead()),
             stop: !of(stop).is_empty(),
         })
     }
 
-    fn timeout(&self) -> Option<Timespec> {
+    fn is_dead(&self) -> bool {
+        let seen = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        !matches!(waitid(WaitId::Pid(self.group), seen), Ok(None))
+    }
+
+    fn timeout(&self, is_looked_for: bool) -> Option<Timespec> {
         let clock = self.attempt.store.clock();
-        let mut wait_ms = (self.phase.next_at_ms()? - clock.monotonic_ms()).max(0);
-        if self.stopped.is_some() && self.phase.has_ended() {
+        let next_ms = self.phase.next_at_ms().map(|at_ms| (at_ms - clock.monotonic_ms()).max(0));
+        let is_ticking = is_looked_for || (self.stopped.is_some() && self.phase.has_ended());
+        let wait_ms = match next_ms {
             // Nothing tells when the last of a group ends: look.
-            wait_ms = wait_ms.min(GROUP_TICK_MS);
-        }
+            next_ms if is_ticking => next_ms.map_or(GROUP_TICK_MS, |next_ms| next_ms.min(GROUP_TICK_MS)),
+            next_ms => next_ms?,
+        };
         let wait = clock.until(None, Duration::from_millis(u64::try_from(wait_ms).unwrap_or(0)));
         Timespec::try_from(wait).ok()
     }

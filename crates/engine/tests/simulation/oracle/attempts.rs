@@ -28,7 +28,7 @@ impl Oracle {
                 conflicts.push(end.job_id);
                 continue;
             }
-            if end.outcome == Outcome::Unstarted {
+            if !end.outcome.has_begun() {
                 // The number of the attempt is free again.
                 self.owners.remove(&(end.job_id, end.attempt));
             }
@@ -67,7 +67,10 @@ impl Oracle {
                 }
                 JobStatus::Failed
             }
-            Outcome::TimedOut { .. } | Outcome::Interrupted { .. } | Outcome::Unstarted => {
+            Outcome::TimedOut { .. }
+            | Outcome::Interrupted { .. }
+            | Outcome::Unstarted
+            | Outcome::OutOfResources { .. } => {
                 panic!("another program can't report {:?}", end.outcome)
             }
         };
@@ -125,7 +128,7 @@ fn end_attempt(job: &mut Job, outcome: &Outcome, now_ms: i64) {
             job.status = if is_final { JobStatus::Failed } else { JobStatus::Pending };
             Some("interrupted")
         }
-        Outcome::Unstarted => {
+        Outcome::Unstarted | Outcome::OutOfResources { .. } => {
             job.status = JobStatus::Pending;
             None
         }
@@ -133,7 +136,7 @@ fn end_attempt(job: &mut Job, outcome: &Outcome, now_ms: i64) {
     if let (Some(record), Some(worker_id)) = (record, job.owner) {
         job.failed_attempts.insert(job.attempt, (worker_id, record));
     }
-    if *outcome == Outcome::Unstarted {
+    if !outcome.has_begun() {
         job.attempt -= 1;
     }
     // What was asked to stop is not tried again.
