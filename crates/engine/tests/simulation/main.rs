@@ -23,7 +23,7 @@ use world::World;
 
 const STEPS: u64 = 400;
 /// A server takes longer for each call.
-const FIXED_SEEDS_SQLITE: u64 = 8;
+const FIXED_SEEDS_SQLITE: u64 = 16;
 const FIXED_SEEDS_POSTGRES: u64 = 3;
 /// Steps between two comparisons of what only grows.
 const CHECK_EVERY: u64 = 20;

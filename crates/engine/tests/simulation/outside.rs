@@ -24,9 +24,9 @@ impl World {
         }
         let index = self.chance.usize(0..self.outside.len());
         match self.chance.u8(0..20) {
-            0..8 => self.claim_by_sql(index),
-            8..15 => self.report_by_sql(index),
-            15..17 => self.renew_by_sql(index),
+            0..7 => self.claim_by_sql(index),
+            7..13 => self.report_by_sql(index),
+            13..17 => self.renew_by_sql(index),
             17..19 => self.insert_by_sql(),
             _ => drop(self.outside.swap_remove(index)),
         }
@@ -65,7 +65,7 @@ impl World {
         }
         let place = self.chance.usize(0..count);
         let (job_id, attempt) = self.outside[index].held[place];
-        if !self.one_in(4) {
+        if !self.one_in(6) {
             self.outside[index].held.swap_remove(place);
         }
         let outcome = self.reported_outcome(job_id, attempt);

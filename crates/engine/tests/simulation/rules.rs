@@ -39,9 +39,16 @@ pub struct JobRules {
 
 /// A random graph of up to eleven jobs. A job needs only jobs before it.
 pub fn workflow(chance: &mut Rng) -> Workflow {
-    let (size, density) = (chance.usize(1..12), pick(chance, &[2, 4, 8]));
-    let needs: Vec<Vec<usize>> =
-        (0..size).map(|index| (0..index).filter(|_parent| chance.u8(0..density) == 0).collect()).collect();
+    let (size, shape) = (chance.usize(1..12), chance.u8(0..4));
+    let needs: Vec<Vec<usize>> = (0..size)
+        .map(|index| match shape {
+            // A chain, a tree, a sparse and a dense graph.
+            0 => index.checked_sub(1).into_iter().collect(),
+            1 => index.checked_sub(1).map(|before| before / 2).into_iter().collect(),
+            2 => (0..index).filter(|_parent| chance.u8(0..5) == 0).collect(),
+            _ => (0..index).filter(|_parent| chance.u8(0..2) == 0).collect(),
+        })
+        .collect();
     let mut workflow = Workflow::graph(format!("w{}", chance.u8(..)), needs);
     for job in &mut workflow.jobs {
         rule_job(job, chance);
@@ -88,12 +95,11 @@ pub fn lone_job(chance: &mut Rng, now_ms: i64) -> NewJob {
 
 /// A few keys that many jobs share. The limit is the key's; what a job does when there is no room is its own.
 fn any_key(chance: &mut Rng) -> Option<Concurrency> {
-    if chance.u8(0..3) != 0 {
+    if chance.u8(0..4) != 0 {
         return None;
     }
-    let (key, limit) = pick(chance, &[("one", 1), ("two", 2), ("three", 3)]);
-    let on_full =
-        pick(chance, &[OnFull::Wait, OnFull::Wait, OnFull::Skip, OnFull::Skip, OnFull::CancelOldest]);
+    let (key, limit) = pick(chance, &[("one", 1), ("two", 2), ("two", 2)]);
+    let on_full = pick(chance, &[OnFull::Wait, OnFull::Wait, OnFull::Skip, OnFull::CancelOldest]);
     Some(Concurrency { key: key.to_owned(), limit, on_full })
 }
 

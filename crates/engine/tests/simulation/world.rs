@@ -21,8 +21,8 @@ use crate::worker::SimulatedWorker;
 /// The clock moves in steps of this length. The interval of the rate lies between two of them, so that it does not
 /// matter how a rate is rounded.
 pub const TICK_MS: i64 = 100;
-const RATE: Rate = Rate { jobs: 3, interval_ms: 6_301 };
-const MAX_RUNNING: i64 = 3;
+const RATE: Rate = Rate { jobs: 2, interval_ms: 6_301 };
+const MAX_RUNNING: i64 = 2;
 /// Calls that are shown when something is wrong.
 const TRAIL_LENGTH: usize = 60;
 

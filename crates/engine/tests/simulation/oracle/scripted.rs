@@ -31,10 +31,10 @@ impl Script {
     }
 
     pub fn result(&self, life: u64, failures: i64) -> Scripted {
-        match Rng::with_seed(mix(mix(self.seed, life), failures.unsigned_abs())).u8(0..12) {
-            0..8 => Scripted::Success,
-            8..10 => Scripted::Failure,
-            10 => Scripted::Timeout,
+        match Rng::with_seed(mix(mix(self.seed, life), failures.unsigned_abs())).u8(0..13) {
+            0..9 => Scripted::Success,
+            9..11 => Scripted::Failure,
+            11 => Scripted::Timeout,
             _ => Scripted::FinalFailure,
         }
     }
