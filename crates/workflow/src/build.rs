@@ -22,15 +22,16 @@ impl Workflow {
     }
 
     /// A graph of jobs that do nothing, for measurements and tests: `j0`, `j1` and so on, each with the indices of the
-    /// jobs that it needs, ascending.
+    /// jobs that it needs, in any order.
     #[must_use]
     pub fn graph(name: impl Into<String>, needs: impl IntoIterator<Item = Vec<usize>>) -> Workflow {
         let nothing = || Action::Command(vec!["true".to_owned()]);
-        let jobs = needs.into_iter().enumerate();
-        Workflow::new(
-            name,
-            jobs.map(|(index, needs)| Job { needs, ..Job::new(format!("j{index}"), nothing()) }).collect(),
-        )
+        let job = |(index, mut needs): (usize, Vec<usize>)| {
+            needs.sort_unstable();
+            needs.dedup();
+            Job { needs, ..Job::new(format!("j{index}"), nothing()) }
+        };
+        Workflow::new(name, needs.into_iter().enumerate().map(job).collect())
     }
 }
 
