@@ -132,16 +132,22 @@ pub(crate) fn many_jobs_run(bench: &Bench) {
     assert_eq!(bench.claim(worker, 1_000).len() + bench.claim(worker, 1_000).len(), 1_100);
 }
 
-/// The first of its jobs can't be taken back: the child has lost count of its parents.
-pub(crate) fn a_worker_has_a_spoilt_job(bench: &Bench) {
+/// A worker executes seven jobs; the first is returned.
+fn seven_jobs_run(bench: &Bench) -> i64 {
     let worker = bench.worker();
     let mut workflow = workflow("spoilt", vec![vec![], vec![0]]);
     workflow.jobs[0].on_interrupt = OnInterrupt::Fail;
     workflow.jobs[0].allow_failure = true;
-    bench.submit(workflow);
+    let run_id = bench.submit(workflow);
     bench.store.enqueue(vec![noop(); 6]).unwrap();
     assert_eq!(bench.claim(worker, 100).len(), 7);
-    bench.raw().execute("UPDATE jobs SET blocked_by = 0 WHERE name = 'j1'");
+    bench.store.find_job_by_name(run_id, "j0").unwrap().unwrap().id
+}
+
+/// The tables refuse to take the first of its jobs back.
+pub(crate) fn a_worker_has_a_spoilt_job(bench: &Bench) {
+    let job_id = seven_jobs_run(bench);
+    bench.database.refuse(job_id, "FAILED");
 }
 
 /// More than one transaction settles them.
@@ -157,9 +163,11 @@ pub(crate) fn much_is_reported(bench: &Bench) {
     );
 }
 
+/// The tables refuse to end the first job that was reported.
 pub(crate) fn one_report_is_spoilt(bench: &Bench) {
-    a_worker_has_a_spoilt_job(bench);
+    let job_id = seven_jobs_run(bench);
     bench.raw().execute("UPDATE jobs SET status = 'SUCCESSFUL' WHERE status = 'RUNNING'");
+    bench.database.refuse(job_id, "SUCCESSFUL");
 }
 
 pub(crate) fn runs_have_lost_count(bench: &Bench) {
