@@ -214,16 +214,7 @@ const CASES: &[Case] = &[
         act: claim_one,
         wakes: &[TIME],
     },
-    Case {
-        what: "the start of a job no longer counts",
-        before: |bench| {
-            one_start_a_minute(bench);
-            claim_one(bench);
-            bench.clock.advance_ms(61_000);
-        },
-        act: |bench| assert_eq!(bench.store.promote_due().unwrap().promoted, 0),
-        wakes: &[CLAIMS],
-    },
+    // When the start no longer counts, nothing is written: each scheduler wakes its own workers, and has a test.
     Case {
         what: "the time of a job has come",
         before: |bench| {

@@ -22,17 +22,23 @@ impl Oracle {
             return None;
         }
         let chosen = self.choose(request, now_ms);
-        // What must not be interrupted does not wait in a worker's memory.
+        // What must not be interrupted does not wait in a worker's memory, nor does what counts from its claim.
         let taken: Vec<i64> = chosen
             .iter()
             .enumerate()
-            .filter(|(index, id)| *index < request.idle || !self.jobs[id].rules.fails_when_interrupted)
+            .filter(|(index, id)| *index < request.idle || self.may_wait(**id))
             .map(|(_index, id)| *id)
             .collect();
         for id in &taken {
             self.take(*id, request.worker_id, now_ms);
         }
         Some(taken)
+    }
+
+    fn may_wait(&self, job_id: i64) -> bool {
+        let rules = &self.jobs[&job_id].rules;
+        let has_rate = self.queues.get(rules.queue.as_str()).is_some_and(|queue| queue.rate.is_some());
+        !rules.fails_when_interrupted && !has_rate
     }
 
     /// The most urgent jobs that the request is for and that the rules of their queues allow.
