@@ -227,11 +227,12 @@ fn one_report_that_can_not_be_settled_holds_up_no_other() {
     for job in bench.claim(worker, 10) {
         report(&bench, worker, &job, "status = 'SUCCESSFUL'");
     }
-    bench.raw().execute("UPDATE jobs SET blocked_by = 0 WHERE status = 'BLOCKED'");
+    let refused = bench.store.find_job_by_name(run_id, "j0").unwrap().unwrap().id;
+    bench.database.refuse(refused, "SUCCESSFUL");
     assert_eq!(bench.store.settle_reports().unwrap(), 1);
     assert!(bench.store.job(sound).unwrap().finished_at.is_some());
     assert!(bench.store.settle_reports().is_err(), "it is said");
-    bench.raw().execute("UPDATE jobs SET blocked_by = 1 WHERE status = 'BLOCKED'");
+    bench.database.allow();
     assert_eq!(bench.store.settle_reports().unwrap(), 1);
     assert_eq!(bench.store.jobs_of_run(run_id).unwrap()[1].status, JobStatus::Pending);
 }

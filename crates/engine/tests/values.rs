@@ -7,7 +7,7 @@ use support::{Bench, failure, noop};
 use windlass_engine::JobStatus;
 use windlass_engine::store::{LogLine, LogStream, NewJob, NewRegistration, NewRun};
 use windlass_test_database::Row;
-use windlass_workflow::model::{Concurrency, OnFull, OutputSource};
+use windlass_workflow::model::{Concurrency, OnFull, OutputSource, Param, ParamKind};
 use windlass_workflow::{Action, Job, OnInterrupt, Retry, Workflow};
 
 /// The columns of the only row, as text.
@@ -49,8 +49,17 @@ fn job() -> Job {
 #[test]
 fn a_run_and_its_jobs_have_what_the_workflow_says() {
     let bench = Bench::new();
+    let tenant = Param {
+        name: "tenant".to_owned(),
+        kind: ParamKind::String,
+        description: None,
+        default: None,
+        required: true,
+        choices: Vec::new(),
+    };
     let workflow = Workflow {
         timeout_ms: Some(10_010),
+        params: vec![tenant],
         env: [("SHADE".to_owned(), "dark".to_owned())].into_iter().collect(),
         ..Workflow::new("full", vec![job()])
     };
