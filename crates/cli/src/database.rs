@@ -2,7 +2,7 @@
 
 use std::sync::Once;
 
-use windlass::{Durability, Error, OpenMode, Options, Store, Unavailable, Watchman, Windlass};
+use windlass::{Durability, Error, FailureDetector, OpenMode, Options, Store, Unavailable, Windlass};
 
 use crate::cli::{self, GlobalOptions};
 use crate::error::Failure;
@@ -23,7 +23,7 @@ impl Database {
     /// What dead workers left is taken back first, so that what is shown is true now.
     pub(crate) fn existing(global: &GlobalOptions) -> Result<Database, Failure> {
         let database = Database::as_it_is(global)?;
-        match Watchman::default().look(database.store()) {
+        match FailureDetector::default().look(database.store()) {
             Ok(_rescued) => Ok(database),
             // Who may only look, or looks at a standby, sees the tables as they are.
             Err(Error::Unavailable { reason: Unavailable::Forbidden(_) | Unavailable::Standby, .. }) => {

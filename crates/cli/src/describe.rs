@@ -10,7 +10,7 @@ use crate::status::{job_style, run_style};
 use crate::style::{DIM, YELLOW, headline, paint, printable};
 use crate::time;
 
-/// Columns that a value may take in a line of facts.
+/// Columns that a value may take in a line of retry state.
 const VALUE_COLUMNS: usize = 400;
 
 /// So many of something, in the words for one and for several: `1 job is due`, `2 jobs are due`.
@@ -163,11 +163,11 @@ pub(crate) fn instant(at_ms: i64, now_ms: i64) -> String {
     format!("{} {}", time::day_and_clock(at_ms), paint(DIM, format!("({})", time::relative(at_ms, now_ms))))
 }
 
-/// Labelled facts, one a line, the values aligned; those without a value are left out.
-pub(crate) fn facts(facts: &[(&str, Option<String>)]) -> String {
-    let width = facts.iter().map(|(label, _)| label.len()).max().unwrap_or(0);
+/// Labelled retry state, one a line, the values aligned; those without a value are left out.
+pub(crate) fn retry_state(retry_state: &[(&str, Option<String>)]) -> String {
+    let width = retry_state.iter().map(|(label, _)| label.len()).max().unwrap_or(0);
     let line = |label: &str, value: &str| format!("  {}  {value}\n", paint(DIM, format!("{label:width$}")));
-    facts.iter().filter_map(|(label, value)| Some(line(label, value.as_ref()?))).collect()
+    retry_state.iter().filter_map(|(label, value)| Some(line(label, value.as_ref()?))).collect()
 }
 
 /// Lines of output, each marked as such.
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn facts_are_aligned_and_only_those_there_are() {
-        let text = facts(&[("a", Some("1".into())), ("long", Some("2".into())), ("none", None)]);
+        let text = retry_state(&[("a", Some("1".into())), ("long", Some("2".into())), ("none", None)]);
         assert_eq!(strip_str(&text).to_string(), "  a     1\n  long  2\n");
     }
 

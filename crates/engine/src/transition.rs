@@ -125,7 +125,7 @@ pub const DELAY_MAX_MS: i64 = 3_155_760_000_000;
 
 /// What a decision needs to know of a job.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Facts {
+pub struct RetryState {
     /// The attempt that ended.
     pub attempt: i64,
     /// Failures that count, before this attempt.
@@ -191,12 +191,12 @@ impl AttemptOutcome {
 
 /// Decides what an attempt's outcome makes of its job. `chance` is a share in [0, 1).
 #[must_use]
-pub fn after_attempt(facts: &Facts, outcome: Outcome, chance: f64) -> Transition {
+pub fn after_attempt(retry_state: &RetryState, outcome: Outcome, chance: f64) -> Transition {
     let stay = |status: JobStatus| Transition {
         status,
-        attempt: facts.attempt,
-        failures: facts.failures,
-        interruptions: facts.interruptions,
+        attempt: retry_state.attempt,
+        failures: retry_state.failures,
+        interruptions: retry_state.interruptions,
         delay_ms: None,
         last_error: None,
         output: None,
@@ -205,10 +205,10 @@ pub fn after_attempt(facts: &Facts, outcome: Outcome, chance: f64) -> Transition
     match outcome {
         Outcome::Successful { output } => Transition { output, ..stay(JobStatus::Successful) },
         Outcome::Failed { error, repeat } => {
-            after_failure(facts, stay(JobStatus::Failed), error, AttemptOutcome::Failed, repeat, chance)
+            after_failure(retry_state, stay(JobStatus::Failed), error, AttemptOutcome::Failed, repeat, chance)
         }
         Outcome::TimedOut { error } => after_failure(
-            facts,
+            retry_state,
             stay(JobStatus::Failed),
             error,
             AttemptOutcome::TimedOut,
@@ -220,12 +220,12 @@ pub fn after_attempt(facts: &Facts, outcome: Outcome, chance: f64) -> Transition
             record: Some(AttemptOutcome::Cancelled),
             ..stay(JobStatus::Cancelled)
         },
-        Outcome::Interrupted { error } => after_interruption(facts, stay(JobStatus::Pending), &error),
+        Outcome::Interrupted { error } => after_interruption(retry_state, stay(JobStatus::Pending), &error),
         Outcome::Unstarted => {
-            Transition { attempt: facts.attempt.saturating_sub(1), ..stay(JobStatus::Pending) }
+            Transition { attempt: retry_state.attempt.saturating_sub(1), ..stay(JobStatus::Pending) }
         }
         Outcome::OutOfResources { reason } => Transition {
-            attempt: facts.attempt.saturating_sub(1),
+            attempt: retry_state.attempt.saturating_sub(1),
             last_error: Some(format!("not started: {reason}")),
             ..stay(JobStatus::Pending)
         },
@@ -233,36 +233,36 @@ pub fn after_attempt(facts: &Facts, outcome: Outcome, chance: f64) -> Transition
 }
 
 fn after_failure(
-    facts: &Facts,
+    retry_state: &RetryState,
     failed: Transition,
     error: String,
     record: AttemptOutcome,
     repeat: Repeat,
     chance: f64,
 ) -> Transition {
-    let failures = facts.failures.saturating_add(1);
+    let failures = retry_state.failures.saturating_add(1);
     let failed = Transition { failures, last_error: Some(error), record: Some(record), ..failed };
-    if repeat == Repeat::Pointless || failures >= facts.max_attempts {
+    if repeat == Repeat::Pointless || failures >= retry_state.max_attempts {
         return failed;
     }
-    let delay_ms = facts.backoff.wait_ms(failures, chance);
+    let delay_ms = retry_state.backoff.wait_ms(failures, chance);
     Transition { status: JobStatus::Scheduled, delay_ms: Some(delay_ms), ..failed }
 }
 
-fn after_interruption(facts: &Facts, again: Transition, error: &str) -> Transition {
-    let interruptions = facts.interruptions.saturating_add(1);
+fn after_interruption(retry_state: &RetryState, again: Transition, error: &str) -> Transition {
+    let interruptions = retry_state.interruptions.saturating_add(1);
     let interrupted = Transition { interruptions, record: Some(AttemptOutcome::Interrupted), ..again };
-    match facts.on_interrupt {
+    match retry_state.on_interrupt {
         OnInterrupt::Fail => Transition {
             status: JobStatus::Failed,
             last_error: Some(format!("interrupted, outcome unknown: {error}")),
             ..interrupted
         },
-        OnInterrupt::Rerun if interruptions > facts.max_interruptions => Transition {
+        OnInterrupt::Rerun if interruptions > retry_state.max_interruptions => Transition {
             status: JobStatus::Failed,
             last_error: Some(format!(
                 "interrupted {interruptions} times, more than max_interruptions = {}: {error}",
-                facts.max_interruptions
+                retry_state.max_interruptions
             )),
             ..interrupted
         },
@@ -274,8 +274,8 @@ fn after_interruption(facts: &Facts, again: Transition, error: &str) -> Transiti
 mod tests {
     use super::*;
 
-    fn facts() -> Facts {
-        Facts {
+    fn retry_state() -> RetryState {
+        RetryState {
             attempt: 3,
             failures: 1,
             max_attempts: 3,
@@ -292,7 +292,7 @@ mod tests {
 
     #[test]
     fn backoff_grows_to_its_cap_and_spreads_around_it() {
-        let backoff = facts().backoff;
+        let backoff = retry_state().backoff;
         let waits: Vec<i64> = (1..=4).map(|failures| backoff.wait_ms(failures, 0.5)).collect();
         assert_eq!(waits, [100, 300, 500, 500]);
         let jittered = Backoff { jitter: 0.2, ..backoff };
@@ -307,7 +307,7 @@ mod tests {
     #[test]
     fn no_wait_is_longer_than_the_cap_whatever_chance_adds() {
         for jitter in [0.0, 0.1, 0.5, 1.0] {
-            let backoff = Backoff { jitter, ..facts().backoff };
+            let backoff = Backoff { jitter, ..retry_state().backoff };
             for failures in 1..20 {
                 for step in 0..100 {
                     let wait_ms = backoff.wait_ms(failures, f64::from(step) / 100.0);
@@ -317,30 +317,30 @@ mod tests {
             let least_ms = (500.0 * (1.0 - jitter)).round() as i64;
             assert_eq!(backoff.wait_ms(9, 0.0), least_ms, "chance still takes from the longest wait");
         }
-        let endless = Backoff { max_delay_ms: i64::MAX, delay_ms: i64::MAX, ..facts().backoff };
+        let endless = Backoff { max_delay_ms: i64::MAX, delay_ms: i64::MAX, ..retry_state().backoff };
         assert_eq!(endless.wait_ms(1, 0.5), DELAY_MAX_MS);
     }
 
     #[test]
     fn a_failure_waits_and_the_last_one_is_final() {
-        let retried = after_attempt(&facts(), failed(Repeat::Allowed), 0.5);
+        let retried = after_attempt(&retry_state(), failed(Repeat::Allowed), 0.5);
         assert_eq!((retried.status, retried.delay_ms), (JobStatus::Scheduled, Some(300)));
         assert_eq!((retried.failures, retried.attempt), (2, 3));
-        let last = Facts { failures: 2, ..facts() };
+        let last = RetryState { failures: 2, ..retry_state() };
         let given_up = after_attempt(&last, failed(Repeat::Allowed), 0.5);
         assert_eq!((given_up.status, given_up.failures), (JobStatus::Failed, 3));
-        let pointless = after_attempt(&facts(), failed(Repeat::Pointless), 0.5);
+        let pointless = after_attempt(&retry_state(), failed(Repeat::Pointless), 0.5);
         assert_eq!((pointless.status, pointless.delay_ms), (JobStatus::Failed, None));
     }
 
     #[test]
     fn an_interruption_is_no_failure_but_bounded() {
         let outcome = || Outcome::Interrupted { error: "worker 7 is gone".to_owned() };
-        let again = after_attempt(&facts(), outcome(), 0.5);
+        let again = after_attempt(&retry_state(), outcome(), 0.5);
         assert_eq!((again.status, again.failures, again.interruptions), (JobStatus::Pending, 1, 2));
-        let over = Facts { interruptions: 2, ..facts() };
+        let over = RetryState { interruptions: 2, ..retry_state() };
         assert_eq!(after_attempt(&over, outcome(), 0.5).status, JobStatus::Failed);
-        let fail = Facts { on_interrupt: OnInterrupt::Fail, ..facts() };
+        let fail = RetryState { on_interrupt: OnInterrupt::Fail, ..retry_state() };
         let failed = after_attempt(&fail, outcome(), 0.5);
         assert_eq!(failed.status, JobStatus::Failed);
         assert!(failed.last_error.is_some_and(|error| error.starts_with("interrupted, outcome unknown")));
@@ -351,7 +351,7 @@ mod tests {
         let lacking = Outcome::OutOfResources { reason: "no more files".to_owned() };
         for (outcome, error) in [(Outcome::Unstarted, None), (lacking, Some("not started: no more files"))] {
             assert!(!outcome.has_begun());
-            let back = after_attempt(&facts(), outcome, 0.5);
+            let back = after_attempt(&retry_state(), outcome, 0.5);
             assert_eq!((back.status, back.attempt, back.record), (JobStatus::Pending, 2, None));
             assert_eq!((back.failures, back.interruptions, back.delay_ms), (1, 1, None));
             assert_eq!(back.last_error.as_deref(), error);
@@ -360,9 +360,9 @@ mod tests {
 
     #[test]
     fn what_is_final_stays_final() {
-        let success = after_attempt(&facts(), Outcome::Successful { output: None }, 0.5);
+        let success = after_attempt(&retry_state(), Outcome::Successful { output: None }, 0.5);
         assert_eq!((success.status, success.record), (JobStatus::Successful, None));
-        let cancelled = after_attempt(&facts(), Outcome::Cancelled { error: String::new() }, 0.5);
+        let cancelled = after_attempt(&retry_state(), Outcome::Cancelled { error: String::new() }, 0.5);
         assert_eq!(cancelled.status, JobStatus::Cancelled);
     }
 }

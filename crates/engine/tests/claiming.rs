@@ -135,7 +135,7 @@ fn a_fenced_worker_can_do_nothing_any_more() {
     assert_eq!(bench.finish(lost, &job, success()).conflicts, [id], "its result is discarded");
     assert!(!bench.store.set_worker_status(lost, WorkerStatus::Stopped).unwrap());
     let again = bench.claim(next, 1).remove(0);
-    assert_eq!((again.id, again.facts.attempt, again.facts.interruptions), (id, 2, 1));
+    assert_eq!((again.id, again.retry_state.attempt, again.retry_state.interruptions), (id, 2, 1));
     assert_eq!(bench.finish(lost, &job, success()).conflicts, [id], "also while the next one runs");
     bench.finish(next, &again, success());
     bench.assert_sound();
@@ -374,7 +374,7 @@ fn only_what_is_left_claimable_wakes_who_claims() {
     assert!(heard.intersects(Hints::PENDING), "one of two children is left");
 }
 
-/// On a server the heads of all lanes are locked, also what is left then: others have passed it over.
+/// On a server the candidates of all claim partitions are locked, also what is left then: others have passed it over.
 #[test]
 fn what_a_claim_locked_and_left_is_told_to_others() {
     let bench = Bench::new();
@@ -465,11 +465,11 @@ fn each_of_many_jobs_gets_its_own_values_and_those_that_all_share() {
         for (claimed, job) in claimed.iter().zip(&jobs) {
             assert_eq!(claimed.payload, job.payload, "{what}");
             assert_eq!(
-                (claimed.timeout_ms, claimed.facts.max_attempts),
+                (claimed.timeout_ms, claimed.retry_state.max_attempts),
                 (job.timeout_ms, job.max_attempts),
                 "{what}"
             );
-            assert_eq!(claimed.facts.attempt, 1, "{what}");
+            assert_eq!(claimed.retry_state.attempt, 1, "{what}");
         }
         // Their ends differ as well.
         let output_of = |index: usize| (!index.is_multiple_of(7)).then(|| format!("\"{index}\""));

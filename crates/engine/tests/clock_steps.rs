@@ -78,7 +78,7 @@ fn a_retry_waits_as_long_as_its_workflow_says_whatever_the_clock_does() {
         ));
         for wait_ms in [2_000, 5_000, 5_000] {
             let job = bench.claim(worker, 1).remove(0);
-            assert_eq!(job.facts.max_attempts, 4);
+            assert_eq!(job.retry_state.max_attempts, 4);
             bench.finish(worker, &job, failure());
             bench.clock.advance_ms(1_000);
             bench.set_clock(by_ms);

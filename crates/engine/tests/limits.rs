@@ -9,8 +9,8 @@ use std::time::Duration;
 use support::{Bench, failure, graph, noop, request, success};
 use windlass_engine::signal::Hints;
 use windlass_engine::store::{
-    Abilities, ClaimRequest, ClaimedJob, Claims, JobFilter, NewJob, Order, QueueLimits, Rate, Reason, Scope,
-    Selection, Setting,
+    ClaimRequest, ClaimedJob, Claims, JobFilter, NewJob, Order, QueueLimits, Rate, Reason, Scope, Selection,
+    Setting, WorkerCapabilities,
 };
 use windlass_engine::transition::Outcome;
 use windlass_engine::{JobStatus, RunStatus};
@@ -33,8 +33,8 @@ impl Bench {
         self.store.enqueue(vec![NewJob { queue: queue.to_owned(), ..noop() }; jobs]).unwrap()
     }
 
-    fn claim_as(&self, worker: i64, abilities: Abilities) -> Vec<i64> {
-        let asked = ClaimRequest { abilities, ..request(worker, Scope::Everything, 10) };
+    fn claim_as(&self, worker: i64, worker_capabilities: WorkerCapabilities) -> Vec<i64> {
+        let asked = ClaimRequest { worker_capabilities, ..request(worker, Scope::Everything, 10) };
         let looked = self.store.has_claimable(&asked).unwrap();
         let Claims::Jobs(jobs) = self.store.claim(asked).unwrap() else { panic!("fenced") };
         assert_eq!(looked, !jobs.is_empty(), "looking and claiming agree");
@@ -190,7 +190,7 @@ fn by_arrival_a_job_that_this_worker_can_not_execute_is_not_overtaken() {
     bench.clock.advance_ms(1);
     bench.in_queue("line", 1);
     assert!(bench.claim(worker, 10).is_empty());
-    assert_eq!(bench.claim_as(worker, Abilities::of_kinds(vec!["foreign".to_owned()])), [foreign]);
+    assert_eq!(bench.claim_as(worker, WorkerCapabilities::of_kinds(vec!["foreign".to_owned()])), [foreign]);
 }
 
 /// Its next attempt is due after those that came later, and it is still its turn.
@@ -400,9 +400,9 @@ fn only_a_worker_that_has_what_a_job_requires_sees_it() {
     let bench = Bench::new();
     let worker = bench.worker();
     let requires = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-    let with = |names: &[&str]| Abilities {
+    let with = |names: &[&str]| WorkerCapabilities {
         capabilities: requires(names),
-        ..Abilities::of_kinds(vec!["noop".to_owned()])
+        ..WorkerCapabilities::of_kinds(vec!["noop".to_owned()])
     };
     let both = bench.enqueue(NewJob { requires: requires(&["ssd", "gpu", "gpu"]), ..noop() });
     let gpu = bench.enqueue(NewJob { requires: requires(&["gpu"]), ..noop() });
@@ -417,7 +417,8 @@ fn only_a_worker_that_has_what_a_job_requires_sees_it() {
 fn a_job_is_kept_away_from_code_that_is_too_old_for_it() {
     let bench = Bench::new();
     let worker = bench.worker();
-    let at = |version| Abilities { version, ..Abilities::of_kinds(vec!["noop".to_owned()]) };
+    let at =
+        |version| WorkerCapabilities { version, ..WorkerCapabilities::of_kinds(vec!["noop".to_owned()]) };
     let new = bench.enqueue(NewJob { version: 7, ..noop() });
     let any = bench.enqueue(noop());
     assert_eq!(bench.claim_as(worker, at(6)), [any]);

@@ -190,7 +190,7 @@ fn claim(lab: &Lab, how: Break) {
     assert_eq!(jobs.len(), 1);
     let job = lab.direct.job(jobs[0].id).unwrap();
     assert_eq!((job.status, job.attempt, job.worker_id), (JobStatus::Running, 1, Some(worker_id)));
-    assert_eq!(jobs[0].facts.attempt, 1);
+    assert_eq!(jobs[0].retry_state.attempt, 1);
 }
 
 fn finish(lab: &Lab, how: Break) {

@@ -253,7 +253,7 @@ fn a_claim_costs_the_same_whatever_waits_on_postgres() {
             assert!(!plan.contains("Sort"), "{part}\n{plan}");
         }
     }
-    // From lane to lane by one seek: else a claim would read all that waits.
+    // From partition to partition by one seek: else a claim would read all that waits.
     let seek = "Index Cond: (ROW(queue, kind, requires, version) >= ROW(COALESCE(head.queue";
     for plan in plans_of("heads (id)") {
         assert!(plan.contains(seek) && !plan.contains("Sort"), "{plan}");

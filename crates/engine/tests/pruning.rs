@@ -20,7 +20,7 @@ fn fail_all(bench: &Bench) {
             break;
         }
         for mut job in jobs {
-            job.facts.max_attempts = 1;
+            job.retry_state.max_attempts = 1;
             bench.finish(worker, &job, failure());
         }
     }
@@ -254,7 +254,7 @@ fn a_run_that_is_pruned_in_part_is_sound() {
     let worker = bench.worker();
     bench.submit(graph(vec![vec![]; 501]));
     for (index, mut job) in bench.claim(worker, 1_000).into_iter().enumerate() {
-        job.facts.max_attempts = 1;
+        job.retry_state.max_attempts = 1;
         bench.finish(worker, &job, if index == 0 { failure() } else { success() });
     }
     bench.clock.advance_ms(1_000);

@@ -12,7 +12,7 @@ use windlass_workflow::Retry;
 fn report(bench: &Bench, worker_id: i64, job: &ClaimedJob, what: &str) {
     bench.raw().execute(&format!(
         "UPDATE jobs SET {what} WHERE id = {} AND status = 'RUNNING' AND attempt = {} AND worker_id = {worker_id}",
-        job.id, job.facts.attempt
+        job.id, job.retry_state.attempt
     ));
 }
 

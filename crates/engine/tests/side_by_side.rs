@@ -111,7 +111,7 @@ impl World {
                     }
                     _ => success(),
                 };
-                let transition = after_attempt(&job.facts, outcome.clone(), chance.f64());
+                let transition = after_attempt(&job.retry_state, outcome.clone(), chance.f64());
                 finishes.push(windlass_engine::store::Finish { transition, ..finish(worker, &job, outcome) });
             }
             let limit = chance.usize(0..6);
@@ -135,7 +135,7 @@ impl World {
         self.bench.raw().execute(&format!(
             "UPDATE jobs SET status = '{status}' WHERE id = {} AND status = 'RUNNING' AND attempt = {}
              AND worker_id = {worker}",
-            job.id, job.facts.attempt
+            job.id, job.retry_state.attempt
         ));
     }
 

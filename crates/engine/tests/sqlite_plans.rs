@@ -141,7 +141,7 @@ fn the_claim_of_the_guide_reads_the_index_in_order() {
     assert!(!plan.iter().any(|step| step.contains("TEMP B-TREE")), "{plan:#?}");
 }
 
-/// From lane to lane by one seek: else a claim would read all that waits.
+/// From partition to partition by one seek: else a claim would read all that waits.
 #[test]
 fn the_next_lane_is_found_by_one_seek() {
     let folder = tempfile::tempdir().unwrap();
@@ -152,7 +152,7 @@ fn the_next_lane_is_found_by_one_seek() {
     let plan = plan(&raw, &Dialect::Sqlite.translate(heads));
     let seek = "SEARCH next USING INDEX jobs_claim ((queue,kind,requires,version)>(?,?,?,?))";
     assert!(plan.iter().any(|step| step == seek), "{plan:#?}");
-    // The plan alone does not tell: with `>` SQLite would begin at what is equal, and read the whole lane.
+    // The plan alone does not tell: with `>` SQLite would begin at what is equal, and read the whole partition.
     raw.execute_batch(
         "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 5000)
          INSERT INTO jobs (kind, status) SELECT 'noop', 'PENDING' FROM numbers",

@@ -34,10 +34,10 @@ fn claim_one(bench: &Bench) {
 /// Ends what the worker executes.
 fn end(bench: &Bench, is_success: bool) {
     let running = bench.store.claimed_by(1).unwrap();
-    let finishes = running.into_iter().map(|(job_id, run_id, facts)| {
+    let finishes = running.into_iter().map(|(job_id, run_id, retry_state)| {
         let outcome = if is_success { success() } else { failure() };
-        let transition = windlass_engine::transition::after_attempt(&facts, outcome, 0.5);
-        let (attempt, worker_id, logs) = (facts.attempt, 1, Vec::new());
+        let transition = windlass_engine::transition::after_attempt(&retry_state, outcome, 0.5);
+        let (attempt, worker_id, logs) = (retry_state.attempt, 1, Vec::new());
         windlass_engine::store::Finish { job_id, run_id, attempt, worker_id, transition, logs }
     });
     let finished = bench.store.finish_and_claim(finishes.collect(), None).unwrap().0;

@@ -23,7 +23,7 @@ use failure::Failure;
 use firing::Firing;
 use pulse::Pulse;
 use reconcile::Reconciler;
-pub use rescue::{Watchman, gone_workers};
+pub use rescue::{FailureDetector, gone_workers};
 use retention::PresentRetention;
 pub use retention::Retention;
 use upkeep::Upkeep;
@@ -126,7 +126,7 @@ fn serve(store: &Store, inbox: &Listener, pulse: &Pulse, failure: &Failure) {
 /// What a scheduler knows from one turn to the next.
 #[derive(Default)]
 struct Chores {
-    watchman: Watchman,
+    failure_detector: FailureDetector,
     reconciler: Reconciler,
     /// The last concurrency key that was looked at.
     key_cursor: String,
@@ -160,7 +160,7 @@ impl Chores {
 
 /// Does what is due and returns how long nothing will be.
 fn turn(store: &Store, chores: &mut Chores) -> Result<Duration> {
-    let rescued = chores.watchman.look(store);
+    let rescued = chores.failure_detector.look(store);
     chores.heed("take back the jobs of dead workers", rescued)?;
     chores.heed("do what follows from reported ends", settle_reports(store))?;
     let reconciled = chores.reconciler.look(store);

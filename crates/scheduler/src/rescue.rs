@@ -13,7 +13,7 @@ use windlass_engine::{Error, Result, Store};
 
 /// Remembers what was seen of each worker.
 #[derive(Debug, Default)]
-pub struct Watchman {
+pub struct FailureDetector {
     seen: HashMap<i64, Sighting>,
     /// When it looked last, by its monotonic clock.
     looked_at_ms: Option<i64>,
@@ -34,7 +34,7 @@ const CREDIT_MAX_MS: i64 = 600;
 /// A job that could not be taken back is tried again so much later.
 const STUCK_MS: i64 = 60_000;
 
-impl Watchman {
+impl FailureDetector {
     /// Looks at every worker once; fences the dead and takes their jobs back.
     ///
     /// # Errors
@@ -116,7 +116,7 @@ fn fate_with_jobs(worker: &Worker, store: &Store) -> Result<Fate> {
         Err(_spoilt) => Vec::new(),
     };
     let attempts: Vec<(i64, i64)> =
-        claimed.into_iter().map(|(job_id, _run_id, facts)| (job_id, facts.attempt)).collect();
+        claimed.into_iter().map(|(job_id, _run_id, retry_state)| (job_id, retry_state.attempt)).collect();
     let nothing_is_left = end_orphans(worker.pid, &worker.process, &attempts);
     Ok(if nothing_is_left { Fate::Gone } else { Fate::Lives })
 }
@@ -132,7 +132,7 @@ fn is_dead(fate: Fate, silent_ms: i64, lease_ms: i64) -> bool {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use windlass_engine::store::{Abilities, NewWorker, Scope};
+    use windlass_engine::store::{NewWorker, Scope, WorkerCapabilities};
     use windlass_engine::{Clock, Random};
     use windlass_test_database::{Access, TestDatabase};
 
@@ -152,9 +152,9 @@ mod tests {
              INSERT INTO jobs (id, kind, status, attempt, worker_id) VALUES (3, 'noop', 'RUNNING', 1, 9);",
         );
         database.refuse(1, "FAILED");
-        let mut watchman = Watchman::default();
+        let mut failure_detector = FailureDetector::default();
         let mut look = || {
-            let rescued = watchman.look(&store).unwrap();
+            let rescued = failure_detector.look(&store).unwrap();
             (rescued.jobs, rescued.stuck.into_iter().map(|stuck| stuck.label).collect::<Vec<_>>())
         };
         let stuck = vec!["1/a".to_owned()];
@@ -174,7 +174,7 @@ mod tests {
         worker_clock: Clock,
         observer: Store,
         observer_clock: Clock,
-        watchman: Watchman,
+        failure_detector: FailureDetector,
         worker_id: i64,
     }
 
@@ -193,19 +193,26 @@ mod tests {
                     // Nobody can see from here whether it is there.
                     process: "unknown".to_owned(),
                     scope: Scope::Everything,
-                    abilities: Abilities::of_kinds(vec!["noop".to_owned()]),
+                    worker_capabilities: WorkerCapabilities::of_kinds(vec!["noop".to_owned()]),
                     threads: 1,
                     lease_ms: LEASE_MS,
                 })
                 .unwrap();
-            Hosts { worker, worker_clock, observer, observer_clock, watchman: Watchman::default(), worker_id }
+            Hosts {
+                worker,
+                worker_clock,
+                observer,
+                observer_clock,
+                failure_detector: FailureDetector::default(),
+                worker_id,
+            }
         }
 
         /// Both live on for half a second, and the observer looks. Returns how many it found dead.
         fn look(&mut self) -> i64 {
             self.worker_clock.advance_ms(500);
             self.observer_clock.advance_ms(500);
-            self.watchman.look(&self.observer).unwrap().fenced
+            self.failure_detector.look(&self.observer).unwrap().fenced
         }
     }
 

@@ -154,20 +154,20 @@ mod tests {
     }
 
     fn start(store: &Store, run_id: i64) {
-        use windlass_engine::store::{Abilities, ClaimRequest, NewWorker, Scope};
-        let abilities = Abilities::of_kinds(vec!["shell".to_owned()]);
+        use windlass_engine::store::{ClaimRequest, NewWorker, Scope, WorkerCapabilities};
+        let worker_capabilities = WorkerCapabilities::of_kinds(vec!["shell".to_owned()]);
         let worker = NewWorker {
             host: "test".to_owned(),
             pid: 1,
             process: "test".to_owned(),
             scope: Scope::Everything,
-            abilities: abilities.clone(),
+            worker_capabilities: worker_capabilities.clone(),
             threads: 1,
             lease_ms: 100 * HOUR_MS,
         };
         let worker_id = store.register_worker(worker).unwrap();
         let scope = Scope::Runs(vec![run_id]);
-        store.claim(ClaimRequest { worker_id, scope, abilities, limit: 1, idle: 1 }).unwrap();
+        store.claim(ClaimRequest { worker_id, scope, worker_capabilities, limit: 1, idle: 1 }).unwrap();
         assert_eq!(store.run(run_id).unwrap().status, RunStatus::Running);
     }
 

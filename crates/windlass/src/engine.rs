@@ -2,7 +2,7 @@
 
 use windlass_engine::executor::{Handlers, Worker, WorkerOptions};
 use windlass_engine::{Result, Store};
-use windlass_scheduler::{Retention, Scheduler, Watchman};
+use windlass_scheduler::{FailureDetector, Retention, Scheduler};
 
 /// A running engine. Dropping it leaves: what runs is stopped and can be carried on later.
 pub struct Engine {
@@ -18,7 +18,7 @@ impl Engine {
         retention: Retention,
     ) -> Result<Engine> {
         // Before the first claim: what a dead process left is part of what can be claimed.
-        Watchman::default().look(store)?;
+        FailureDetector::default().look(store)?;
         let worker = Worker::start(store, handlers, options)?;
         let scheduler = Scheduler::start(store, retention)?;
         Ok(Engine { worker, scheduler })

@@ -48,5 +48,5 @@ pub use windlass_engine::{
     Clock, Error, JobStatus, Random, Refusal, Result, RunSource, RunStatus, StopReason, Store, Unavailable,
     WorkerStatus, files, signal, store, transition,
 };
-pub use windlass_scheduler::{Retention, Watchman, gone_workers};
+pub use windlass_scheduler::{FailureDetector, Retention, gone_workers};
 pub use windlass_workflow as workflow;

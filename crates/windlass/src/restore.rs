@@ -7,7 +7,7 @@ use windlass_engine::db::Database;
 use windlass_engine::db::sqlite::Staged;
 use windlass_engine::store::Restored;
 use windlass_engine::{Clock, Error, Random, Result, Store};
-use windlass_scheduler::Watchman;
+use windlass_scheduler::FailureDetector;
 
 use crate::OpenMode;
 use crate::open::{Options, Windlass};
@@ -42,7 +42,7 @@ impl Windlass {
         if database.symlink_metadata().is_ok() {
             let options = Options { mode: OpenMode::Existing, ..Options::default() };
             let present = Windlass::open_with(database, options)?;
-            Watchman::default().look(present.store())?;
+            FailureDetector::default().look(present.store())?;
             present.store().refuse_while_used()?;
         }
         let staged = Staged::copy(backup, database)?;

@@ -15,8 +15,8 @@ use windlass::signal::Hints;
 use windlass::store::{JobFilter, LogPosition, NewRun, Prune, QueueLimits, RunFilter};
 use windlass::workflow::{Source, parse};
 use windlass::{
-    Attempt, Engine, Handlers, JobStatus, Options, Random, RunStatus, Watchman, Windlass, WorkerOptions,
-    gone_workers, typed,
+    Attempt, Engine, FailureDetector, Handlers, JobStatus, Options, Random, RunStatus, Windlass,
+    WorkerOptions, gone_workers, typed,
 };
 
 /// Longer than any test may take.
@@ -94,7 +94,7 @@ fn use_every_verb(windlass: &Windlass, folder: &Path) {
     store.reconcile_step(0).unwrap();
     store.admit_waiting("").unwrap();
     store.prune_step(Prune::default()).unwrap();
-    Watchman::default().look(store).unwrap();
+    FailureDetector::default().look(store).unwrap();
     gone_workers(store).unwrap();
     assert_eq!(store.check().unwrap(), []);
 

@@ -67,7 +67,7 @@ impl Held {
 
     /// Kills the process that ends an engine's jobs after it, so that nobody does.
     fn kill_reaper(&self) {
-        let is_reaper = |pid: &Pid| read(*pid, "cmdline").contains("windlass-keeper");
+        let is_reaper = |pid: &Pid| read(*pid, "cmdline").contains("windlass-reaper");
         let reaper =
             children(self.engine.pid()).into_iter().find(is_reaper).expect("it was started before the job");
         kill_process(reaper, Signal::KILL).expect("it runs");

@@ -113,7 +113,7 @@ Examples:
 pub(crate) fn execute(global: &GlobalOptions, args: EnqueueArgs) -> Result<(), Failure> {
     let executor = match args.kind == "shell" {
         true => {
-            let worker = format!("worker{}", words::abilities(&args.requires, args.min_version));
+            let worker = format!("worker{}", words::worker_capabilities(&args.requires, args.min_version));
             format!("`{}` executes it", global.hint(&worker))
         }
         false => format!("a program that registers a handler for `{}` executes it", args.kind),

@@ -12,7 +12,7 @@ use crate::error::Failure;
 use crate::lookup::{self, Target};
 use crate::output::Output;
 use crate::views::{InspectedJob, InspectedRun};
-pub(crate) use run::Facts as RunFacts;
+pub(crate) use run::RetryState as RunFacts;
 
 /// Show one run or job: outcome, timings, attempts, failures
 #[derive(Debug, Args)]
@@ -36,13 +36,13 @@ pub(crate) fn execute(global: &GlobalOptions, args: &InspectArgs) -> Result<(), 
     let output = Output { format: global.output };
     match lookup::run_or_job(&database, &args.address)? {
         Target::Run(found) => {
-            let facts = run::Facts::read(&database, found)?;
-            let text = run::text(&database, &facts, global)?;
-            output.object(&facts.view(), |_: &InspectedRun| text)
+            let retry_state = run::RetryState::read(&database, found)?;
+            let text = run::text(&database, &retry_state, global)?;
+            output.object(&retry_state.view(), |_: &InspectedRun| text)
         }
         Target::Job(found) => {
-            let facts = job::Facts::read(&database, found)?;
-            output.object(&facts.view(), |_: &InspectedJob| job::text(&facts, global))
+            let retry_state = job::RetryState::read(&database, found)?;
+            output.object(&retry_state.view(), |_: &InspectedJob| job::text(&retry_state, global))
         }
     }
 }

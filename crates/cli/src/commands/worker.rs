@@ -71,8 +71,9 @@ pub(crate) fn execute(global: &GlobalOptions, args: &WorkerArgs) -> Result<(), F
                 workforce.leave();
             }
         }
-        let is_idle =
-            || database.ask(|store| store.has_work(&scope, workforce.abilities())).map(|work| !work);
+        let is_idle = || {
+            database.ask(|store| store.has_work(&scope, workforce.worker_capabilities())).map(|work| !work)
+        };
         if args.until_idle && !was_stopped && is_idle()? {
             tracing::info!("nothing is left to do for this worker");
             workforce.drain();

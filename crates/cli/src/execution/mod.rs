@@ -10,7 +10,7 @@ use std::time::Duration;
 use clap::Args;
 use windlass::signal::Hints;
 use windlass::store::{Run, Scope};
-use windlass::{RunStatus, StopReason, Watchman};
+use windlass::{FailureDetector, RunStatus, StopReason};
 
 use crate::cli::{GlobalOptions, parse_name, quoted};
 use crate::commands::inspect;
@@ -117,12 +117,12 @@ pub(crate) fn watch(global: &GlobalOptions, database: &Database, run_id: i64) ->
     database.store().watch();
     let mut observer = Observer::new(database, &[run_id], listener)?;
     observer.open();
-    let mut watchman = Watchman::default();
+    let mut failure_detector = FailureDetector::default();
     let mut is_alone = false;
     let mut stall = Stall::default();
     while !observer.look(database)? {
         // A worker that dies tells nobody; whoever looks finds out.
-        database.ask(|store| watchman.look(store))?;
+        database.ask(|store| failure_detector.look(store))?;
         let was_alone = is_alone;
         is_alone = database.ask(|store| store.is_interrupted(run_id))?;
         if is_alone && !was_alone {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use windlass::store::{Abilities, Scope};
+use windlass::store::{Scope, WorkerCapabilities};
 use windlass::{Engine, Handlers, Retention, WorkerOptions, open_files};
 
 use crate::cli::GlobalOptions;
@@ -13,7 +13,7 @@ use crate::execution::WorkOptions;
 /// A running engine.
 pub(crate) struct Workforce {
     engine: Engine,
-    abilities: Abilities,
+    worker_capabilities: WorkerCapabilities,
 }
 
 /// What a process takes upon itself.
@@ -73,14 +73,14 @@ impl Workforce {
             ..defaults
         };
         let handlers = Handlers::with_shell();
-        let abilities = Abilities {
+        let worker_capabilities = WorkerCapabilities {
             kinds: handlers.kinds(),
             capabilities: options.capabilities.clone(),
             version: options.version,
         };
         let started = database.windlass().start_with_retention(handlers, options, duties.retention);
         let engine = started.map_err(|error| database.failure(error))?;
-        Ok(Workforce { engine, abilities })
+        Ok(Workforce { engine, worker_capabilities })
     }
 
     /// The number of the worker.
@@ -89,8 +89,8 @@ impl Workforce {
     }
 
     /// What it can execute.
-    pub(crate) fn abilities(&self) -> &Abilities {
-        &self.abilities
+    pub(crate) fn worker_capabilities(&self) -> &WorkerCapabilities {
+        &self.worker_capabilities
     }
 
     /// For how long it has waited for an answer of the database, in milliseconds.

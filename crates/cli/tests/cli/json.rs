@@ -153,8 +153,9 @@ fn lines_of_output() {
 #[test]
 fn stats_with_a_worker() {
     let bench = Bench::new();
-    let abilities = ["--capability", "gpu", "--code-version", "7"];
-    let mut worker = bench.start(&[&["worker", "--queue", "a,b", "--threads", "3"], &abilities[..]].concat());
+    let worker_capabilities = ["--capability", "gpu", "--code-version", "7"];
+    let mut worker =
+        bench.start(&[&["worker", "--queue", "a,b", "--threads", "3"], &worker_capabilities[..]].concat());
     bench.wait_for("a database", || bench.database.exists().then_some(()));
     let stats = bench.wait_for("a worker", || {
         let outcome = bench.windlass(&["stats", "-o", "json"]);

@@ -10,12 +10,12 @@ use crate::support::{BAD, Bench, GOOD, Running};
 fn what_to_type_next_names_what_the_jobs_require() {
     let bench = Bench::new();
     bench.write("bad.toml", "[jobs.only]\nrun = 'exit 3'\nrequires = ['gpu']\n");
-    let abilities = ["--capability", "gpu,tape", "--code-version", "3"];
+    let worker_capabilities = ["--capability", "gpu,tape", "--code-version", "3"];
     let retry = "windlass retry 1 --capability gpu,tape --code-version 3";
-    bench.windlass(&[&["run", "bad.toml"], abilities.as_slice()].concat()).code(1).tells(&[retry]);
-    bench.windlass(&[&["resume", "1"], abilities.as_slice()].concat()).code(1).tells(&[retry]);
+    bench.windlass(&[&["run", "bad.toml"], worker_capabilities.as_slice()].concat()).code(1).tells(&[retry]);
+    bench.windlass(&[&["resume", "1"], worker_capabilities.as_slice()].concat()).code(1).tells(&[retry]);
     bench
-        .windlass(&[&["retry", "1", "--detach"], abilities.as_slice()].concat())
+        .windlass(&[&["retry", "1", "--detach"], worker_capabilities.as_slice()].concat())
         .code(0)
         .tells(&["windlass worker --capability gpu,tape --code-version 3"]);
 }

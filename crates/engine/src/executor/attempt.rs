@@ -6,7 +6,7 @@ use serde_json::{Map, Value as Json};
 
 use super::contexts::RunContexts;
 use super::output_log::OutputLog;
-use super::shell::Keeper;
+use super::shell::Reaper;
 use super::stop::Stop;
 use crate::error::Result;
 use crate::signal::{Hints, Listener};
@@ -21,7 +21,7 @@ pub struct Attempt {
     pub(super) stop: Stop,
     pub(super) log: Arc<OutputLog>,
     pub(super) log_writer: Listener,
-    pub(super) keeper: Arc<Keeper>,
+    pub(super) reaper: Arc<Reaper>,
     pub(super) grace_ms: i64,
 }
 
@@ -35,7 +35,7 @@ impl Attempt {
     /// The attempt's number, from 1.
     #[must_use]
     pub fn number(&self) -> i64 {
-        self.job.facts.attempt
+        self.job.retry_state.attempt
     }
 
     /// What the job is to do, as JSON.

@@ -8,9 +8,9 @@
 /// The part of the lease that the worker does not use: a fifth. It covers the time to kill, threads that run
 /// late, and clocks that go at different speeds.
 const MARGIN_PART: i64 = 5;
-/// The part of the margin after which the keeper acts for an engine that did not: a quarter. An engine that
+/// The part of the margin after which the reaper acts for an engine that did not: a quarter. An engine that
 /// works comes first, and knows then why its processes end.
-const KEEPER_PART: i64 = 4;
+const REAPER_PART: i64 = 4;
 /// Renewals within one lease: four can fail before the worker stops what it runs.
 const HEARTBEATS_PER_LEASE: i64 = 6;
 /// After a renewal that failed the next is tried this many times sooner.
@@ -41,9 +41,9 @@ impl Lease {
         self.sent_at_ms.saturating_add(self.length_ms - self.margin_ms())
     }
 
-    /// When the keeper does, in the place of an engine that is stopped itself.
-    pub(super) fn keeper_ends_at_ms(self) -> i64 {
-        self.ends_at_ms().saturating_add(self.margin_ms() / KEEPER_PART)
+    /// When the reaper does, in the place of an engine that is stopped itself.
+    pub(super) fn reaper_ends_at_ms(self) -> i64 {
+        self.ends_at_ms().saturating_add(self.margin_ms() / REAPER_PART)
     }
 
     /// Nothing may run: others may take the jobs soon, or have.
@@ -76,8 +76,8 @@ mod tests {
 
     #[test]
     fn the_instants_of_a_lease() {
-        // (length, renew, stop, the keeper), after a renewal that was sent at 1,000,000.
-        for (length_ms, renew, stop, keeper) in [
+        // (length, renew, stop, the reaper), after a renewal that was sent at 1,000,000.
+        for (length_ms, renew, stop, reaper) in [
             (30_000, 5_000, 24_000, 25_500),
             (5_000, 833, 4_000, 4_250),
             (1_000, 166, 800, 850),
@@ -85,8 +85,8 @@ mod tests {
             (3_600_000, 600_000, 2_880_000, 3_060_000),
         ] {
             let lease = Lease::confirmed(length_ms, 1_000_000);
-            let found = (lease.renew_at_ms(), lease.ends_at_ms(), lease.keeper_ends_at_ms());
-            assert_eq!(found, (1_000_000 + renew, 1_000_000 + stop, 1_000_000 + keeper), "{length_ms}");
+            let found = (lease.renew_at_ms(), lease.ends_at_ms(), lease.reaper_ends_at_ms());
+            assert_eq!(found, (1_000_000 + renew, 1_000_000 + stop, 1_000_000 + reaper), "{length_ms}");
             assert!(!lease.is_over(lease.ends_at_ms() - 1) && lease.is_over(lease.ends_at_ms()));
             let tries = (1..).take_while(|number| number * renew < stop).count();
             assert_eq!(tries, 4, "renewals that fit in");
@@ -111,7 +111,7 @@ mod tests {
             let really = |own_ms: i64| own_ms as f64 / 0.99;
             let others_ms = length_ms as f64 / 1.01;
             for (who, ends_at_ms, part) in
-                [("worker", lease.ends_at_ms(), 0.18), ("keeper", lease.keeper_ends_at_ms(), 0.13)]
+                [("worker", lease.ends_at_ms(), 0.18), ("reaper", lease.reaper_ends_at_ms(), 0.13)]
             {
                 let gone_ms = really(ends_at_ms) + part * length_ms as f64;
                 assert!(gone_ms <= others_ms, "the {who} of {length_ms}: {gone_ms} of {others_ms}");

@@ -3,8 +3,8 @@
 //! - The *dispatcher* claims and finishes, one thread at a time; each of its transactions does both.
 //! - *Executors* take claimed jobs from memory, run their handlers and hand the results back. One that finds
 //!   nothing else to execute is the dispatcher for one transaction.
-//! - The *warden* tells attempts to stop: deadlines, and the end of the lease. It never touches the database.
-//! - The *relay* reads stop requests.
+//! - The *deadline monitor* tells attempts to stop: deadlines, and the end of the lease. It never touches the database.
+//! - The *cancellation poller* reads stop requests.
 //! - The *heartbeat* renews the lease.
 //! - The *log writer* writes output that is still coming.
 //!
@@ -13,21 +13,21 @@
 //! an executor that has its role.
 
 mod attempt;
+mod cancellation_poller;
 mod contexts;
-mod crew;
+mod deadline_monitor;
 mod dispatcher;
 mod handler;
 mod heartbeat;
-mod held;
+mod in_flight;
 mod latch;
 mod lease;
 mod log_writer;
 pub mod open_files;
 mod output_log;
-mod outstanding;
 mod pool;
+mod prefetch_buffer;
 mod prefetch_controller;
-mod relay;
 mod results;
 mod running;
 #[cfg(test)]
@@ -36,7 +36,7 @@ mod shared;
 pub mod shell;
 mod shortage;
 mod stop;
-mod warden;
+mod threads;
 mod worker;
 
 pub use attempt::Attempt;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::attempt::Attempt;
 use super::dispatcher;
 use super::handler::{failed, failed_for_good};
-use super::held::{Held, Next};
 use super::output_log::OutputLog;
+use super::prefetch_buffer::{Next, OwnedJob};
 use super::results::Done;
 use super::running::Running;
 use super::shared::Shared;
@@ -21,14 +21,14 @@ pub(super) fn serve(shared: &Shared) {
     let clock = shared.store.clock();
     let bell = Arc::new(Bell::default());
     loop {
-        match shared.held.next(clock) {
-            Next::Job(held) => {
+        match shared.prefetched.next(clock) {
+            Next::Job(owned) => {
                 let started_us = clock.monotonic_us();
-                let (outcome, logs) = execute(shared, &held, &bell);
+                let (outcome, logs) = execute(shared, &owned, &bell);
                 note_shortage(shared, &outcome, started_us / 1_000);
                 let ended_us = clock.monotonic_us();
                 let waiting =
-                    shared.results.add(Done { held, outcome, logs }, ended_us - started_us, ended_us);
+                    shared.results.add(Done { owned, outcome, logs }, ended_us - started_us, ended_us);
                 hand_back(shared, waiting);
             }
             Next::End => return,
@@ -53,23 +53,23 @@ fn hand_back(shared: &Shared, waiting: usize) {
     }
 }
 
-fn execute(shared: &Shared, held: &Held, bell: &Arc<Bell>) -> (Outcome, Vec<LogLine>) {
+fn execute(shared: &Shared, owned: &OwnedJob, bell: &Arc<Bell>) -> (Outcome, Vec<LogLine>) {
     let clock = shared.store.clock();
-    let log = Arc::new(OutputLog::new(held.job.id, held.job.facts.attempt));
+    let log = Arc::new(OutputLog::new(owned.job.id, owned.job.retry_state.attempt));
     let stop = Stop::with_bell(bell);
-    let deadline_ms = held.job.timeout_ms.map(|timeout_ms| clock.monotonic_ms().saturating_add(timeout_ms));
-    let worker_id = held.worker_id;
+    let deadline_ms = owned.job.timeout_ms.map(|timeout_ms| clock.monotonic_ms().saturating_add(timeout_ms));
+    let worker_id = owned.worker_id;
     let running = Running { stop: stop.clone(), log: Arc::clone(&log), deadline_ms, worker_id };
-    shared.running.begin(held, running, || clock.monotonic_ms());
+    shared.running.begin(owned, running, || clock.monotonic_ms());
     if deadline_ms.is_some() {
-        shared.warden.raise(Hints::EXECUTOR);
+        shared.deadline_monitor.raise(Hints::EXECUTOR);
     }
     let outcome = match stop.cause() {
         Some(_stopped_before) => Outcome::Unstarted,
-        None => run_handler(shared, &attempt(shared, held, &stop, &log)),
+        None => run_handler(shared, &attempt(shared, owned, &stop, &log)),
     };
     let asked = stop.cause();
-    let cause = shared.running.end(held, || clock.monotonic_ms());
+    let cause = shared.running.end(owned, || clock.monotonic_ms());
     let outcome = match (asked, cause) {
         (None, Some(StopCause::Fenced)) => judge(unasked(outcome), cause),
         (_, _) => judge(outcome, cause),
@@ -77,16 +77,16 @@ fn execute(shared: &Shared, held: &Held, bell: &Arc<Bell>) -> (Outcome, Vec<LogL
     (outcome, log.take_rest(clock.now_ms()))
 }
 
-fn attempt(shared: &Shared, held: &Held, stop: &Stop, log: &Arc<OutputLog>) -> Attempt {
+fn attempt(shared: &Shared, owned: &OwnedJob, stop: &Stop, log: &Arc<OutputLog>) -> Attempt {
     Attempt {
-        job: held.job.clone(),
+        job: owned.job.clone(),
         store: shared.store.clone(),
         contexts: Arc::clone(&shared.contexts),
         instance: Arc::clone(&shared.instance),
         stop: stop.clone(),
         log: Arc::clone(log),
         log_writer: shared.log_writer.clone(),
-        keeper: Arc::clone(&shared.keeper),
+        reaper: Arc::clone(&shared.reaper),
         grace_ms: shared.options.grace_ms,
     }
 }
@@ -108,7 +108,7 @@ fn run_handler(shared: &Shared, attempt: &Attempt) -> Outcome {
     }
 }
 
-/// The keeper has ended the processes of an attempt that nobody could ask to stop.
+/// The reaper has ended the processes of an attempt that nobody could ask to stop.
 fn unasked(outcome: Outcome) -> Outcome {
     match outcome {
         Outcome::Failed { error, repeat } => {
@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     /// Jobs that run, claimed by whoever has the dispatcher's role.
-    fn running(sample: &Sample, count: usize) -> Vec<Held> {
+    fn running(sample: &Sample, count: usize) -> Vec<OwnedJob> {
         sample.enqueue(count, "null");
         assert!(dispatcher::take_turn(&sample.shared));
         let running = (0..count).map(|_job| sample.take()).collect();
@@ -170,8 +170,8 @@ mod tests {
     }
 
     /// Ends a job; returns what the dispatcher heard.
-    fn end(sample: &Sample, held: Held) -> Hints {
-        let waiting = sample.add_end(held, None);
+    fn end(sample: &Sample, owned: OwnedJob) -> Hints {
+        let waiting = sample.add_end(owned, None);
         hand_back(&sample.shared, waiting);
         sample.heard()
     }
@@ -179,8 +179,8 @@ mod tests {
     #[test]
     fn an_executor_that_finds_no_job_left_writes_the_result_at_once() {
         let sample = Sample::new(3);
-        for (place, held) in running(&sample, 3).into_iter().enumerate() {
-            end(&sample, held);
+        for (place, owned) in running(&sample, 3).into_iter().enumerate() {
+            end(&sample, owned);
             assert_eq!((sample.waiting(), sample.written()), (0, place as i64 + 1));
         }
     }

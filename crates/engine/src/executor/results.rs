@@ -2,13 +2,13 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use super::held::Held;
+use super::prefetch_buffer::OwnedJob;
 use crate::store::LogLine;
 use crate::transition::Outcome;
 
 /// The end of one attempt.
 pub(super) struct Done {
-    pub(super) held: Held,
+    pub(super) owned: OwnedJob,
     pub(super) outcome: Outcome,
     pub(super) logs: Vec<LogLine>,
 }

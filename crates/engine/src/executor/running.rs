@@ -6,10 +6,10 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::held::Held;
+use super::in_flight::Key;
 use super::lease::Lease;
 use super::output_log::OutputLog;
-use super::outstanding::Key;
+use super::prefetch_buffer::OwnedJob;
 use super::stop::{Stop, StopCause};
 use crate::store::{LogLine, Urgency};
 
@@ -60,23 +60,23 @@ impl RunningAttempts {
 
     /// Registers an attempt and tells it what was wished before it began. None begins when the lease is
     /// over: somebody may own it by now. If nobody does, it is claimed again right away.
-    pub(super) fn begin(&self, held: &Held, running: Running, now_ms: impl FnOnce() -> i64) {
+    pub(super) fn begin(&self, owned: &OwnedJob, running: Running, now_ms: impl FnOnce() -> i64) {
         let mut state = self.lock();
         if running.worker_id <= state.lost_worker_id || state.lease.is_over(now_ms()) {
             running.stop.request(StopCause::Fenced);
-        } else if let Some(cause) = state.cancelled.get(&held.job.id) {
+        } else if let Some(cause) = state.cancelled.get(&owned.job.id) {
             running.stop.request(*cause);
         } else if state.is_leaving {
             running.stop.request(StopCause::Leaving);
         }
-        state.attempts.insert(held.key(), running);
+        state.attempts.insert(owned.key(), running);
     }
 
-    /// Why the attempt that ended was to stop, if it was. When the lease is over, the keeper may have ended
+    /// Why the attempt that ended was to stop, if it was. When the lease is over, the reaper may have ended
     /// its processes before anybody here could ask it to stop.
-    pub(super) fn end(&self, held: &Held, now_ms: impl FnOnce() -> i64) -> Option<StopCause> {
+    pub(super) fn end(&self, owned: &OwnedJob, now_ms: impl FnOnce() -> i64) -> Option<StopCause> {
         let mut state = self.lock();
-        let ended = state.attempts.remove(&held.key());
+        let ended = state.attempts.remove(&owned.key());
         let cause = ended.and_then(|running| running.stop.cause());
         cause.or_else(|| state.lease.is_over(now_ms()).then_some(StopCause::Fenced))
     }
@@ -86,7 +86,7 @@ impl RunningAttempts {
     }
 
     /// A renewal was confirmed that was sent at `sent_at_ms`. When it came too late, what ran in between is
-    /// stopped first: the keeper may have ended it. Returns whether something may start that might not before.
+    /// stopped first: the reaper may have ended it. Returns whether something may start that might not before.
     pub(super) fn renewed(&self, sent_at_ms: i64, now_ms: impl FnOnce() -> i64) -> bool {
         let mut state = self.lock();
         let now_ms = now_ms();
@@ -224,12 +224,12 @@ mod tests {
         RunningAttempts::new(Lease::confirmed(1_000, 0))
     }
 
-    fn begin(attempts: &RunningAttempts, held: &Held, now_ms: i64) -> Stop {
+    fn begin(attempts: &RunningAttempts, owned: &OwnedJob, now_ms: i64) -> Stop {
         let stop = Stop::default();
-        let log = Arc::new(OutputLog::new(held.job.id, 1));
-        let worker_id = held.worker_id;
+        let log = Arc::new(OutputLog::new(owned.job.id, 1));
+        let worker_id = owned.worker_id;
         let running = Running { stop: stop.clone(), log, deadline_ms: Some(100), worker_id };
-        attempts.begin(held, running, || now_ms);
+        attempts.begin(owned, running, || now_ms);
         stop
     }
 
@@ -238,23 +238,23 @@ mod tests {
         let attempts = attempts();
         attempts.cancel(vec![(7, Urgency::WithGrace), (6, Urgency::AtOnce)]);
         attempts.lose(2);
-        assert_eq!(begin(&attempts, &Held::sample(7, 3), 0).cause(), Some(StopCause::Cancelled));
-        assert_eq!(begin(&attempts, &Held::sample(6, 3), 0).cause(), Some(StopCause::Killed));
-        assert_eq!(begin(&attempts, &Held::sample(8, 2), 0).cause(), Some(StopCause::Fenced));
+        assert_eq!(begin(&attempts, &OwnedJob::sample(7, 3), 0).cause(), Some(StopCause::Cancelled));
+        assert_eq!(begin(&attempts, &OwnedJob::sample(6, 3), 0).cause(), Some(StopCause::Killed));
+        assert_eq!(begin(&attempts, &OwnedJob::sample(8, 2), 0).cause(), Some(StopCause::Fenced));
         assert_eq!(
-            begin(&attempts, &Held::sample(9, 3), 0).cause(),
+            begin(&attempts, &OwnedJob::sample(9, 3), 0).cause(),
             None,
             "neither asked to stop nor fenced"
         );
         attempts.leave();
-        assert_eq!(begin(&attempts, &Held::sample(10, 3), 0).cause(), Some(StopCause::Leaving));
+        assert_eq!(begin(&attempts, &OwnedJob::sample(10, 3), 0).cause(), Some(StopCause::Leaving));
     }
 
     #[test]
     fn a_wish_reaches_whom_it_is_for() {
         let attempts = attempts();
-        let old = begin(&attempts, &Held::sample(1, 1), 0);
-        let new = begin(&attempts, &Held::sample(2, 2), 0);
+        let old = begin(&attempts, &OwnedJob::sample(1, 1), 0);
+        let new = begin(&attempts, &OwnedJob::sample(2, 2), 0);
         attempts.lose(1);
         attempts.cancel(vec![(5, Urgency::WithGrace)]);
         attempts.lose_one((2, 7));
@@ -263,7 +263,7 @@ mod tests {
         assert_eq!(attempts.stop_late(99), Some(100));
         assert_eq!(attempts.stop_late(100), Some(800), "only the lease's end is left");
         assert_eq!(new.cause(), Some(StopCause::TimedOut));
-        let other = begin(&attempts, &Held::sample(3, 2), 0);
+        let other = begin(&attempts, &OwnedJob::sample(3, 2), 0);
         attempts.lose_one((3, 1));
         assert_eq!(other.cause(), Some(StopCause::Fenced));
     }
@@ -271,16 +271,16 @@ mod tests {
     #[test]
     fn at_the_end_of_the_lease_everything_stops_and_nothing_begins() {
         let attempts = attempts();
-        let job = Held::sample(1, 1);
+        let job = OwnedJob::sample(1, 1);
         let stop = begin(&attempts, &job, 799);
         assert_eq!((attempts.lapse(799), stop.cause()), (None, None));
         assert_eq!((attempts.lapse(800), attempts.lapse(801)), (Some(1), None), "said once");
         assert_eq!(stop.cause(), Some(StopCause::Fenced));
         assert_eq!(attempts.stop_late(900), None, "nothing more will be over");
-        assert_eq!(begin(&attempts, &Held::sample(2, 1), 900).cause(), Some(StopCause::Fenced));
+        assert_eq!(begin(&attempts, &OwnedJob::sample(2, 1), 900).cause(), Some(StopCause::Fenced));
         assert!(!attempts.renewed(50, || 900), "confirmed, and over all the same");
         assert!(attempts.renewed(890, || 900), "from now on jobs may start");
-        assert_eq!(begin(&attempts, &Held::sample(3, 1), 901).cause(), None);
+        assert_eq!(begin(&attempts, &OwnedJob::sample(3, 1), 901).cause(), None);
         assert_eq!(attempts.end(&job, || 902), Some(StopCause::Fenced), "it did not become its own again");
         assert!(!attempts.renewed(1_500, || 1_501), "it was never over");
         assert_eq!(attempts.lapse(2_300), Some(2), "and the next time");
@@ -289,12 +289,12 @@ mod tests {
     #[test]
     fn a_confirmation_that_came_too_late_saves_nothing_that_ran() {
         let attempts = attempts();
-        let job = Held::sample(1, 1);
+        let job = OwnedJob::sample(1, 1);
         let stop = begin(&attempts, &job, 0);
-        // Nobody looked at 800: the process was stopped, and the keeper has ended what ran.
+        // Nobody looked at 800: the process was stopped, and the reaper has ended what ran.
         assert!(attempts.renewed(5_000, || 5_001));
         assert_eq!(stop.cause(), Some(StopCause::Fenced));
-        let unseen = Held::sample(2, 1);
+        let unseen = OwnedJob::sample(2, 1);
         begin(&attempts, &unseen, 5_002);
         assert_eq!(attempts.end(&unseen, || 9_000), Some(StopCause::Fenced), "ended when it was over again");
     }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::handler::Handlers;
-use super::held::{Held, Next};
+use super::prefetch_buffer::{Next, OwnedJob};
 use super::results::Done;
 use super::shared::Shared;
 use super::worker::{WorkerOptions, register};
@@ -44,16 +44,16 @@ impl Sample {
     }
 
     /// An executor takes the next job.
-    pub(super) fn take(&self) -> Held {
-        match self.shared.held.next(self.shared.store.clock()) {
-            Next::Job(held) => held,
-            Next::End => panic!("a job is held"),
+    pub(super) fn take(&self) -> OwnedJob {
+        match self.shared.prefetched.next(self.shared.store.clock()) {
+            Next::Job(owned) => owned,
+            Next::End => panic!("a job is owned"),
         }
     }
 
     /// Its job is over; returns how many ends wait now.
-    pub(super) fn add_end(&self, held: Held, output: Option<String>) -> usize {
-        let done = Done { held, outcome: Outcome::Successful { output }, logs: Vec::new() };
+    pub(super) fn add_end(&self, owned: OwnedJob, output: Option<String>) -> usize {
+        let done = Done { owned, outcome: Outcome::Successful { output }, logs: Vec::new() };
         self.shared.results.add(done, 0, self.shared.store.clock().monotonic_us())
     }
 

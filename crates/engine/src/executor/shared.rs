@@ -4,14 +4,14 @@ use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::contexts::RunContexts;
-use super::dispatcher::Desk;
+use super::dispatcher::DispatcherState;
 use super::handler::Handlers;
-use super::held::{AddedBy, HeldJobs};
 use super::latch::Latch;
 use super::lease::Lease;
+use super::prefetch_buffer::{AddedBy, PrefetchBuffer};
 use super::results::Results;
 use super::running::RunningAttempts;
-use super::shell::Keeper;
+use super::shell::Reaper;
 use super::shortage::Shortage;
 use super::worker::{Registration, WorkerOptions};
 use crate::error::Error;
@@ -35,19 +35,19 @@ pub(super) struct Shared {
     pub(super) contexts: Arc<RunContexts>,
     pub(super) options: WorkerOptions,
     pub(super) instance: Arc<str>,
-    pub(super) held: HeldJobs,
+    pub(super) prefetched: PrefetchBuffer,
     pub(super) results: Results,
     /// Who holds it claims and finishes.
-    pub(super) desk: Mutex<Desk>,
+    pub(super) desk: Mutex<DispatcherState>,
     pub(super) running: RunningAttempts,
     pub(super) shortage: Shortage,
     /// Why a thread that found the database unusable for good ends the worker.
     failure: Mutex<Option<Error>>,
-    pub(super) keeper: Arc<Keeper>,
+    pub(super) reaper: Arc<Reaper>,
     /// Each wakes the thread of its name.
     pub(super) dispatcher: Listener,
-    pub(super) warden: Listener,
-    pub(super) relay: Listener,
+    pub(super) deadline_monitor: Listener,
+    pub(super) cancellation_poller: Listener,
     pub(super) heartbeat: Listener,
     pub(super) log_writer: Listener,
     mode: AtomicU8,
@@ -71,30 +71,30 @@ impl Shared {
         registration: Registration,
     ) -> Shared {
         let dispatcher = store.listen(Hints::PENDING | Hints::EXECUTOR | Hints::FENCED | Hints::STOP);
-        let warden = store.listen(Hints::EXECUTOR | Hints::STOP);
-        let relay = store.listen(Hints::CANCEL | Hints::STOP);
+        let deadline_monitor = store.listen(Hints::EXECUTOR | Hints::STOP);
+        let cancellation_poller = store.listen(Hints::CANCEL | Hints::STOP);
         let heartbeat = store.listen(Hints::STOP);
         let log_writer = store.listen(Hints::EXECUTOR | Hints::STOP);
         let lease = Lease::confirmed(options.lease_ms, registration.sent_at_ms);
-        let desk = Mutex::new(Desk::empty(store.clock().monotonic_ms()));
-        let keeper = Arc::new(Keeper::new(store.reach()));
-        keeper.confirm(lease.keeper_ends_at_ms(), store.clock());
+        let desk = Mutex::new(DispatcherState::empty(store.clock().monotonic_ms()));
+        let reaper = Arc::new(Reaper::new(store.reach()));
+        reaper.confirm(lease.reaper_ends_at_ms(), store.clock());
         Shared {
             store,
             handlers,
             contexts: Arc::default(),
             options,
             instance,
-            held: HeldJobs::default(),
+            prefetched: PrefetchBuffer::default(),
             results: Results::default(),
             desk,
             running: RunningAttempts::new(lease),
             shortage: Shortage::default(),
             failure: Mutex::default(),
-            keeper,
+            reaper,
             dispatcher,
-            warden,
-            relay,
+            deadline_monitor,
+            cancellation_poller,
             heartbeat,
             log_writer,
             mode: AtomicU8::new(0),
@@ -151,10 +151,10 @@ impl Shared {
     pub(super) fn lease_renewed(&self, sent_at_ms: i64) -> bool {
         let clock = self.store.clock();
         let may_start_again = self.running.renewed(sent_at_ms, || clock.monotonic_ms());
-        self.keeper.confirm(self.running.lease().keeper_ends_at_ms(), clock);
+        self.reaper.confirm(self.running.lease().reaper_ends_at_ms(), clock);
         if may_start_again {
             self.dispatcher.raise(Hints::PENDING);
-            self.warden.raise(Hints::EXECUTOR);
+            self.deadline_monitor.raise(Hints::EXECUTOR);
         }
         may_start_again
     }
@@ -165,7 +165,7 @@ impl Shared {
     }
 
     pub(super) fn hold(&self, jobs: Vec<ClaimedJob>, by: AddedBy) {
-        self.held.add(jobs, self.worker_id(), self.store.clock().monotonic_ms(), by);
+        self.prefetched.add(jobs, self.worker_id(), self.store.clock().monotonic_ms(), by);
     }
 
     /// The dispatcher asks the database for something, or has its answer.
@@ -216,10 +216,11 @@ impl Shared {
 
     pub(super) fn end(&self) {
         self.ended.set();
-        for listener in [&self.warden, &self.relay, &self.heartbeat, &self.log_writer] {
+        for listener in [&self.deadline_monitor, &self.cancellation_poller, &self.heartbeat, &self.log_writer]
+        {
             listener.raise(Hints::STOP);
         }
-        self.held.close();
+        self.prefetched.close();
     }
 
     pub(super) fn has_ended(&self) -> bool {

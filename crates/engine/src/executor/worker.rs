@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use super::crew::Crew;
 use super::handler::Handlers;
 use super::shared::{Mode, Shared};
-use super::{dispatcher, heartbeat, log_writer, pool, relay, warden};
+use super::threads::Threads;
+use super::{cancellation_poller, deadline_monitor, dispatcher, heartbeat, log_writer, pool};
 use crate::error::{Error, Result, Unavailable};
 use crate::process::ProcessIdentity;
 use crate::status::WorkerStatus;
-use crate::store::{Abilities, NewWorker, Scope, Store};
+use crate::store::{NewWorker, Scope, Store, WorkerCapabilities};
 
 /// Executor threads of one worker at most.
 pub const THREADS_MAX: i64 = 1_024;
@@ -60,11 +60,11 @@ impl Default for WorkerOptions {
 /// A running worker. Dropping it leaves: what runs is stopped and can be carried on by others.
 pub struct Worker {
     shared: Arc<Shared>,
-    dispatcher: Crew,
+    dispatcher: Threads,
     /// Why the dispatcher ended.
     conclusion: Receiver<Result<()>>,
-    executors: Crew,
-    others: Crew,
+    executors: Threads,
+    others: Threads,
 }
 
 impl Worker {
@@ -80,7 +80,7 @@ impl Worker {
         let threads = options.threads;
         let shared = Arc::new(Shared::new(store.clone(), handlers, options, instance, registration));
         let (conclude, conclusion) = channel();
-        let (dispatcher, executors, others) = (Crew::new(), Crew::new(), Crew::new());
+        let (dispatcher, executors, others) = (Threads::new(), Threads::new(), Threads::new());
         let mut worker = Worker { shared, dispatcher, conclusion, executors, others };
         if let Err(error) = worker.start_threads(threads, conclude) {
             // It claimed nothing: nobody has to wait for the end of its lease.
@@ -95,8 +95,8 @@ impl Worker {
         for number in 0..threads {
             executors.spawn(format!("windlass-executor-{number}"), shared, pool::serve)?;
         }
-        others.spawn("windlass-warden".to_owned(), shared, warden::serve)?;
-        others.spawn("windlass-relay".to_owned(), shared, relay::serve)?;
+        others.spawn("windlass-deadline".to_owned(), shared, deadline_monitor::serve)?;
+        others.spawn("windlass-cancel".to_owned(), shared, cancellation_poller::serve)?;
         others.spawn("windlass-heartbeat".to_owned(), shared, heartbeat::serve)?;
         others.spawn("windlass-log-writer".to_owned(), shared, log_writer::serve)?;
         dispatcher.spawn("windlass-dispatcher".to_owned(), shared, move |shared| {
@@ -175,8 +175,8 @@ impl Drop for Worker {
         self.leave();
         let _said_before = self.join_threads();
         if Arc::strong_count(&self.shared) > 1 {
-            // A thread waits for the database, and the keeper would go on with it.
-            self.shared.keeper.close();
+            // A thread waits for the database, and the reaper would go on with it.
+            self.shared.reaper.close();
         }
     }
 }
@@ -194,8 +194,8 @@ fn check(options: &WorkerOptions) -> Result<()> {
 }
 
 /// What a worker with these handlers and options can execute.
-pub(super) fn abilities(handlers: &Handlers, options: &WorkerOptions) -> Abilities {
-    Abilities {
+pub(super) fn worker_capabilities(handlers: &Handlers, options: &WorkerOptions) -> WorkerCapabilities {
+    WorkerCapabilities {
         kinds: handlers.kinds(),
         capabilities: options.capabilities.clone(),
         version: options.version,
@@ -217,7 +217,7 @@ pub(super) fn register(store: &Store, handlers: &Handlers, options: &WorkerOptio
         pid,
         process,
         scope: options.scope.clone(),
-        abilities: abilities(handlers, options),
+        worker_capabilities: worker_capabilities(handlers, options),
         threads: options.threads,
         lease_ms: options.lease_ms,
     })?;

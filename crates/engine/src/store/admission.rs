@@ -8,7 +8,7 @@
 use super::cancel::cancel_job;
 use super::evidence::Evidence;
 use super::finish::lock_runs_of;
-use super::settle::{Ended, settle};
+use super::propagation::{Ended, propagate};
 use super::{Store, json_ids};
 use crate::db::{Connection, Row, all, one};
 use crate::error::Result;
@@ -264,7 +264,7 @@ fn skip(connection: &mut dyn Connection, ids: &[i64], key: &str, now_ms: i64) ->
         },
     )?;
     // Nothing is ready after what was skipped.
-    settle(connection, &ended, None, now_ms)?;
+    propagate(connection, &ended, None, now_ms)?;
     connection.hint(Hints::PROGRESS);
     Ok(())
 }

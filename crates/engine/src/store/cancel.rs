@@ -6,7 +6,7 @@ use super::Store;
 use super::claim::label;
 use super::evidence::Evidence;
 use super::finish::lock_runs_of;
-use super::settle::{Ended, RunDelta, count_down, settle};
+use super::propagation::{Ended, RunDelta, count_down, propagate};
 use crate::db::{Connection, first};
 use crate::error::{Error, Result};
 use crate::signal::Hints;
@@ -143,7 +143,7 @@ pub(super) fn cancel_job(connection: &mut dyn Connection, job_id: i64, now_ms: i
     tell(connection);
     if let Some(ended) = cancelled {
         // Nothing is ready after what did not end well.
-        settle(connection, &[ended], None, now_ms)?;
+        propagate(connection, &[ended], None, now_ms)?;
         return Ok(Cancellation { cancelled: 1, stopping: 0 });
     }
     let asked = connection.execute(

@@ -4,20 +4,20 @@ use std::collections::{HashMap, HashSet};
 
 use windlass_workflow::OnInterrupt;
 
-use super::abilities::Abilities;
+use super::candidates::{ClaimPosition, Claimable, candidates, claimable, has_claimable, is_for};
+use super::claim_snapshot::ClaimSnapshot;
 use super::evidence::{AttemptKey, Evidence, attempt_claimed};
 use super::finish::{Finish, finish};
-use super::lanes::{Claimable, Place, claimable, has_claimable, is_for, lane_heads};
 use super::limits;
-use super::look::Look;
 use super::promotion::{Ready, release};
+use super::worker_capabilities::WorkerCapabilities;
 use super::{Store, json_ids};
 use crate::clock::Clock;
 use crate::db::{Connection, Fate, Reach, Row, Value, all};
 use crate::error::Result;
 use crate::signal::Hints;
 use crate::status::JobStatus;
-use crate::transition::{Backoff, Facts, Outcome, Repeat, after_attempt};
+use crate::transition::{Backoff, Outcome, Repeat, RetryState, after_attempt};
 
 /// Jobs in one claim at most.
 pub const CLAIM_MAX: usize = 2_000;
@@ -43,7 +43,7 @@ pub struct ClaimRequest {
     /// Which jobs.
     pub scope: Scope,
     /// What it can execute.
-    pub abilities: Abilities,
+    pub worker_capabilities: WorkerCapabilities,
     /// How many at most.
     pub limit: usize,
     /// How many of these start at once. The others wait in the worker's memory, and would count as
@@ -84,7 +84,7 @@ pub struct ClaimedJob {
     /// It waits in memory, and a more urgent job was left that must not: that one waits for it to start.
     pub has_overtaken: bool,
     /// What the end of the attempt is decided by.
-    pub facts: Facts,
+    pub retry_state: RetryState,
 }
 
 /// A row that was taken, with the job that it holds or what is wrong with it.
@@ -93,13 +93,13 @@ struct Taken {
     run_id: Option<i64>,
     /// Its run, when no other job of it has started yet.
     new_run_id: Option<i64>,
-    facts: Facts,
+    retry_state: RetryState,
     job: std::result::Result<ClaimedJob, String>,
 }
 
-/// Reads [`Facts`] from consecutive columns: attempt, failures, max_attempts, interruptions,
+/// Reads [`RetryState`] from consecutive columns: attempt, failures, max_attempts, interruptions,
 /// max_interruptions, on_interrupt, retry.
-pub(super) fn read_facts(row: &dyn Row, from: usize) -> Result<Facts> {
+pub(super) fn read_retry_state(row: &dyn Row, from: usize) -> Result<RetryState> {
     let backoff = match row.value(from + 6) {
         Ok(Value::Text(json)) => serde_json::from_str(json).unwrap_or_default(),
         // Rows may come from outside: what can't be read means the default, not a stuck job.
@@ -107,7 +107,7 @@ pub(super) fn read_facts(row: &dyn Row, from: usize) -> Result<Facts> {
             Backoff::default()
         }
     };
-    Ok(Facts {
+    Ok(RetryState {
         attempt: row.integer(from)?,
         failures: row.integer(from + 1)?,
         max_attempts: row.integer(from + 2)?,
@@ -163,7 +163,7 @@ impl Store {
 pub(super) fn claim(
     connection: &mut dyn Connection,
     request: &ClaimRequest,
-    look: Option<Look>,
+    look: Option<ClaimSnapshot>,
     ready: Vec<Ready>,
     clock: &Clock,
 ) -> Result<Claims> {
@@ -171,8 +171,8 @@ pub(super) fn claim(
         ready.into_iter().partition(|ready| may_take_at_once(request, ready));
     // First: limits are counted from rows, and who waits in a queue that has some is found there.
     release(connection, &others, clock.now_ms())?;
-    let look = if others.is_empty() { look } else { look.map(Look::without_heads) };
-    let places: Vec<Place> = in_hand.iter().map(|ready| ready.head.place).collect();
+    let look = if others.is_empty() { look } else { look.map(ClaimSnapshot::without_candidates) };
+    let places: Vec<ClaimPosition> = in_hand.iter().map(|ready| ready.head.place).collect();
     let claims = claim_among(connection, request, look, &places, clock)?;
     let taken: HashSet<i64> = match &claims {
         Claims::Jobs(jobs) => jobs.iter().map(|job| job.id).collect(),
@@ -196,13 +196,13 @@ fn may_take_at_once(request: &ClaimRequest, ready: &Ready) -> bool {
 fn claim_among(
     connection: &mut dyn Connection,
     request: &ClaimRequest,
-    look: Option<Look>,
-    in_hand: &[Place],
+    look: Option<ClaimSnapshot>,
+    in_hand: &[ClaimPosition],
     clock: &Clock,
 ) -> Result<Claims> {
-    let Look { owner, heads } = match look {
+    let ClaimSnapshot { owner, heads } = match look {
         Some(look) => look,
-        None => Look::after(connection, request, &mut [])?,
+        None => ClaimSnapshot::after(connection, request, &mut [])?,
     };
     if !owner.is_alive() {
         return Ok(Claims::Fenced);
@@ -212,7 +212,7 @@ fn claim_among(
     }
     let heads = match (heads, &request.scope) {
         (Some(heads), _) => heads,
-        (None, Scope::Everything | Scope::Queues(_)) => lane_heads(connection)?,
+        (None, Scope::Everything | Scope::Queues(_)) => candidates(connection)?,
         (None, Scope::Runs(_)) => Vec::new(),
     };
     let counted_at_ms = clock.now_ms();
@@ -272,15 +272,19 @@ fn keep_sound(
     now_ms: i64,
 ) -> Result<Vec<ClaimedJob>> {
     let (mut sound, mut spoilt) = (Vec::with_capacity(taken.len()), Vec::new());
-    for Taken { id, run_id, facts, job, .. } in taken {
+    for Taken { id, run_id, retry_state, job, .. } in taken {
         match job {
             Ok(job) => sound.push(job),
             Err(error) => spoilt.push(Finish {
                 job_id: id,
                 run_id,
-                attempt: facts.attempt,
+                attempt: retry_state.attempt,
                 worker_id,
-                transition: after_attempt(&facts, Outcome::Failed { error, repeat: Repeat::Pointless }, 0.0),
+                transition: after_attempt(
+                    &retry_state,
+                    Outcome::Failed { error, repeat: Repeat::Pointless },
+                    0.0,
+                ),
                 logs: Vec::new(),
             }),
         }
@@ -345,14 +349,14 @@ fn take(
 
 fn read_taken(row: &dyn Row) -> Result<Taken> {
     let (id, run_id, timeout_ms) = (row.integer(0)?, row.optional_integer(1)?, row.optional_integer(5)?);
-    let (facts, new_run_id) = (read_facts(row, 6)?, row.optional_integer(13)?);
+    let (retry_state, new_run_id) = (read_retry_state(row, 6)?, row.optional_integer(13)?);
     let (created_at, token) = (row.integer(14)?, row.integer(15)?);
     let text = |column: usize, what: &str| {
         row.optional_text(column)
             .map_err(|_no_text| format!("the row can't be read: its {what} is no UTF-8 text"))
     };
     let job = || {
-        if facts.attempt == i64::MAX {
+        if retry_state.attempt == i64::MAX {
             return Err(format!(
                 "the row can't be claimed: its attempt is {}, and no number is left",
                 i64::MAX
@@ -369,11 +373,11 @@ fn read_taken(row: &dyn Row) -> Result<Taken> {
             timeout_ms,
             started_run: None,
             has_overtaken: false,
-            facts: facts.clone(),
+            retry_state: retry_state.clone(),
         })
     };
     let job = job();
-    Ok(Taken { id, run_id, new_run_id, facts, job })
+    Ok(Taken { id, run_id, new_run_id, retry_state, job })
 }
 
 /// The first claimed job starts its run, and the run's clock. Returns the runs that started, each with the
@@ -409,7 +413,7 @@ fn start_runs(connection: &mut dyn Connection, taken: &[Taken], now_ms: i64) -> 
 impl ClaimedJob {
     /// The attempt that a worker claimed.
     pub(super) fn key(&self, worker_id: i64) -> AttemptKey {
-        AttemptKey { job_id: self.id, attempt: self.facts.attempt, worker_id }
+        AttemptKey { job_id: self.id, attempt: self.retry_state.attempt, worker_id }
     }
 
     /// The same for all its attempts, and for no other job of any database.

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use super::admission::admit;
 use super::claim::{ClaimRequest, Claims, claim};
+use super::claim_snapshot::ClaimSnapshot;
 use super::evidence::{AttemptKey, Evidence, attempt_claimed, attempt_ended};
 use super::logs::{LogLine, append};
-use super::look::Look;
 use super::promotion::{Promoted, Ready, release};
-use super::settle::{Ended, EndedRun, Settled, settle};
+use super::propagation::{Ended, EndedRun, Propagated, propagate};
 use super::{Store, json_ids};
 use crate::db::{Connection, Fate, Reach, Value};
 use crate::error::{Error, Result};
@@ -173,7 +173,7 @@ pub(super) fn finish(connection: &mut dyn Connection, finishes: &[Finish], now_m
 struct Ending {
     finished: Finished,
     ready: Vec<Ready>,
-    look: Option<Look>,
+    look: Option<ClaimSnapshot>,
 }
 
 /// Ends attempts. The caller claims or releases what is ready, and announces what became claimable. `request` is of the
@@ -194,11 +194,11 @@ fn end(
     record_attempts(connection, &kept, now_ms)?;
     let logs: Vec<&LogLine> = kept.iter().flat_map(|finish| &finish.logs).collect();
     append(connection, &logs)?;
-    let Settled { ended_runs, promoted, look } = settle(connection, &ended, request, now_ms)?;
+    let Propagated { ended_runs, promoted, look } = propagate(connection, &ended, request, now_ms)?;
     let Promoted { mut claimable, ready } = promoted;
     let admitted = admit(connection, &freed_keys, now_ms)?;
     let is_more_claimable = !claimable.is_empty() || !admitted.is_empty();
-    let look = if is_more_claimable { look.map(Look::without_heads) } else { look };
+    let look = if is_more_claimable { look.map(ClaimSnapshot::without_candidates) } else { look };
     claimable.extend(admitted);
     claimable.extend(ready.iter().map(|ready| ready.head.place.id));
     claimable.extend(ended.iter().filter(|job| job.status == JobStatus::Pending).map(|job| job.job_id));

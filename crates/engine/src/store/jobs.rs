@@ -1,8 +1,8 @@
 //! Reading jobs.
 
-use super::abilities::Abilities;
 use super::cancel::Urgency;
 use super::claim::{ClaimRequest, Scope, label};
+use super::worker_capabilities::WorkerCapabilities;
 use super::{Store, json_ids, json_list};
 use crate::db::{Row, all, first, one};
 use crate::error::{Error, Result};
@@ -305,16 +305,16 @@ impl Store {
         })
     }
 
-    /// Whether there is work in a scope for who has these abilities, now or later: a job that can be claimed,
+    /// Whether there is work in a scope for who has these worker capabilities, now or later: a job that can be claimed,
     /// runs, or waits for its time, a limit or a slot. What waits in a paused queue does not count.
     ///
     /// # Errors
     /// The database's.
-    pub fn has_work(&self, scope: &Scope, abilities: &Abilities) -> Result<bool> {
+    pub fn has_work(&self, scope: &Scope, worker_capabilities: &WorkerCapabilities) -> Result<bool> {
         let request = ClaimRequest {
             worker_id: 0,
             scope: scope.clone(),
-            abilities: abilities.clone(),
+            worker_capabilities: worker_capabilities.clone(),
             limit: 1,
             idle: 1,
         };
@@ -343,7 +343,7 @@ impl Store {
                     Ok((text(0)?, text(1)?, text(2)?, row.integer(3)?))
                 })?;
                 let is_fit = |(queue, kind, requires, version): &(String, String, String, i64)| {
-                    takes_queue(queue) && abilities.check(kind, requires, *version).is_ok()
+                    takes_queue(queue) && worker_capabilities.check(kind, requires, *version).is_ok()
                 };
                 if sorts.iter().any(is_fit) {
                     return Ok(true);

@@ -1,12 +1,13 @@
 //! All SQL, one file per noun. A transition is a guarded update; zero rows is a conflict that the
 //! caller hears about.
 
-mod abilities;
 mod admission;
 mod attempts;
 mod cancel;
+mod candidates;
 mod check;
 mod claim;
+mod claim_snapshot;
 mod clock_steps;
 mod copy;
 mod enqueue;
@@ -14,11 +15,10 @@ mod evidence;
 mod finish;
 mod health;
 mod jobs;
-mod lanes;
 mod limits;
 mod logs;
-mod look;
 mod promotion;
+mod propagation;
 mod prune;
 mod queues;
 mod reconcile;
@@ -29,11 +29,11 @@ mod restore;
 mod retry;
 mod runs;
 mod schedules;
-mod settle;
 mod stats;
 mod submit;
 mod time;
 mod why;
+mod worker_capabilities;
 mod workers;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -45,7 +45,6 @@ use crate::random::Random;
 use crate::signal::{Hints, Listener, Signals};
 use evidence::{CommitToken, Evidence, recovery};
 
-pub use abilities::Abilities;
 pub use admission::CONCURRENCY_LIMIT_MAX;
 pub use attempts::Attempt;
 pub use cancel::{Cancellation, Urgency};
@@ -58,6 +57,7 @@ pub use finish::{Finish, Finished};
 pub use health::Health;
 pub use jobs::{Job, JobFilter};
 pub use logs::{LogLine, LogPosition, LogStream};
+pub use propagation::EndedRun;
 pub use prune::{Prune, Pruned};
 pub use queues::{Order, Queue, QueueLimits, RATE_INTERVAL_MAX_MS, Rate, Setting};
 pub use reconcile::Reconciled;
@@ -70,11 +70,11 @@ pub use schedules::{
     AT_ONCE_MAX, BACKFILL_MAX, Backfill, Backfilling, COUNTED_MAX, Fired, NOTED_MAX, ON_TIME_MS, Occurrence,
     OccurrenceStatus, Schedule, ScheduleChange, ScheduleOrigin, Synced, WAITING_MAX,
 };
-pub use settle::EndedRun;
 pub use stats::Stats;
 pub use submit::{NewRun, Occasion, Submitted};
 pub use time::{Ahead, Due};
 pub use why::{Reason, Why};
+pub use worker_capabilities::WorkerCapabilities;
 pub use workers::{NewWorker, Worker};
 
 /// The tables and everything that may be done to them. Cheap to clone.

@@ -11,8 +11,8 @@
 use std::rc::Rc;
 
 use super::admission::admit;
+use super::candidates::{Candidate, ClaimPartition, read_position};
 use super::json_ids;
-use super::lanes::{Head, Lane, read_place};
 use crate::db::{Connection, Row, Value};
 use crate::error::Result;
 
@@ -20,7 +20,7 @@ use crate::error::Result;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Ready {
     pub(super) run_id: Option<i64>,
-    pub(super) head: Head,
+    pub(super) head: Candidate,
 }
 
 /// What is ready after some parents ended.
@@ -41,7 +41,7 @@ struct Child {
     ended: i64,
     concurrency_key: Option<String>,
     run_id: Option<i64>,
-    head: Head,
+    head: Candidate,
 }
 
 /// What becomes of children.
@@ -75,7 +75,7 @@ pub(super) const CHILDREN: &str =
 pub(super) struct Children {
     children: Vec<Child>,
     /// Of the child that was read last: that of the next one is mostly the same.
-    lane: Option<Rc<Lane>>,
+    lane: Option<Rc<ClaimPartition>>,
 }
 
 impl Children {
@@ -83,7 +83,7 @@ impl Children {
     pub(super) fn read(&mut self, row: &dyn Row) -> Result<()> {
         let lane = match &self.lane {
             Some(lane) if lane.is_of(row) => Rc::clone(lane),
-            Some(_) | None => Rc::new(Lane::read(row)?),
+            Some(_) | None => Rc::new(ClaimPartition::read(row)?),
         };
         self.lane = Some(Rc::clone(&lane));
         self.children.push(Child {
@@ -91,7 +91,7 @@ impl Children {
             ended: row.integer(10)?,
             concurrency_key: row.lossy_text(8)?,
             run_id: row.optional_integer(9)?,
-            head: Head { place: read_place(row)?, lane },
+            head: Candidate { place: read_position(row)?, lane },
         });
         Ok(())
     }
@@ -169,18 +169,18 @@ fn unblock(connection: &mut dyn Connection, ids: &[i64], now_ms: i64) -> Result<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::lanes::Place;
+    use crate::store::candidates::ClaimPosition;
 
     #[test]
     fn a_child_goes_on_when_it_waits_for_nobody() {
-        let lane = Rc::new(Lane {
+        let lane = Rc::new(ClaimPartition {
             queue: "default".to_owned(),
             kind: "noop".to_owned(),
             requires: "[]".to_owned(),
             version: 0,
             may_have_rules: false,
         });
-        let head = |id| Head { place: Place { id, rank: 0 }, lane: Rc::clone(&lane) };
+        let head = |id| Candidate { place: ClaimPosition { id, rank: 0 }, lane: Rc::clone(&lane) };
         let child = |id, blocked_by, ended, key: Option<&str>| {
             let concurrency_key = key.map(str::to_owned);
             Child { blocked_by, ended, concurrency_key, run_id: Some(1), head: head(id) }

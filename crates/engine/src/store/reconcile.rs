@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 
 use super::Store;
 use super::evidence::Evidence;
+use super::propagation::{RunDelta, count_down};
 use super::retry::{skip_hopeless, unblock};
-use super::settle::{RunDelta, count_down};
 use crate::db::{Connection, all, first};
 use crate::error::Result;
 use crate::signal::Hints;

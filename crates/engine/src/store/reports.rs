@@ -4,14 +4,14 @@
 //! limits. The row is told from one that is over by its missing time. What follows is done here by the same
 //! functions as for Windlass's own workers: the claim is taken up again, and ended.
 
-use super::claim::read_facts;
+use super::claim::read_retry_state;
 use super::evidence::Evidence;
 use super::finish::{Finish, finish, lock_runs_of};
 use super::{Store, json_ids};
 use crate::db::{Connection, Row, all};
 use crate::error::{Error, Result};
 use crate::status::JobStatus;
-use crate::transition::{Facts, Outcome, Repeat, after_attempt};
+use crate::transition::{Outcome, Repeat, RetryState, after_attempt};
 
 /// Reports settled in one transaction at most.
 const REPORTS_MAX: i64 = 500;
@@ -22,7 +22,7 @@ struct Report {
     job_id: i64,
     run_id: Option<i64>,
     worker_id: Option<i64>,
-    facts: Facts,
+    retry_state: RetryState,
     outcome: Outcome,
 }
 
@@ -103,12 +103,12 @@ fn settle_reports(
     )?;
     let finishes: Vec<Finish> = reports
         .into_iter()
-        .map(|Report { job_id, run_id, worker_id, facts, outcome }| Finish {
+        .map(|Report { job_id, run_id, worker_id, retry_state, outcome }| Finish {
             job_id,
             run_id,
-            attempt: facts.attempt,
+            attempt: retry_state.attempt,
             worker_id: worker_id.unwrap_or(NOBODY),
-            transition: after_attempt(&facts, outcome, chance()),
+            transition: after_attempt(&retry_state, outcome, chance()),
             logs: Vec::new(),
         })
         .collect();
@@ -138,7 +138,7 @@ fn read_report(row: &dyn Row) -> Result<Report> {
     Ok(Report {
         job_id: row.integer(0)?,
         worker_id: row.optional_integer(1)?,
-        facts: read_facts(row, 5)?,
+        retry_state: read_retry_state(row, 5)?,
         run_id: row.optional_integer(12)?,
         outcome,
     })

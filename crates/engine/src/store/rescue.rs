@@ -3,14 +3,14 @@
 //! Fencing a worker and rescuing its jobs is one transaction. A fenced worker can neither claim, nor
 //! renew its lease, nor record a result, because every one of these is guarded.
 
-use super::claim::{label, read_facts};
+use super::claim::{label, read_retry_state};
 use super::evidence::Evidence;
 use super::finish::{Finish, finish};
 use super::{Store, json_ids};
 use crate::db::{Connection, Value, all};
 use crate::error::{Error, Result};
 use crate::random::Random;
-use crate::transition::{Facts, Outcome, after_attempt};
+use crate::transition::{Outcome, RetryState, after_attempt};
 
 /// Jobs rescued in one transaction at most.
 const RESCUE_MAX: i64 = 1_000;
@@ -44,7 +44,7 @@ struct Orphan {
     run_id: Option<i64>,
     label: String,
     worker_id: i64,
-    facts: Facts,
+    retry_state: RetryState,
 }
 
 impl Store {
@@ -157,7 +157,13 @@ fn orphans(connection: &mut dyn Connection, stuck: &str) -> Result<Vec<Orphan>> 
             let job_id = row.integer(0)?;
             let run_id = row.optional_integer(9)?;
             let label = label(job_id, run_id, row.lossy_text(10)?.as_deref());
-            Ok(Orphan { job_id, run_id, label, worker_id: row.integer(1)?, facts: read_facts(row, 2)? })
+            Ok(Orphan {
+                job_id,
+                run_id,
+                label,
+                worker_id: row.integer(1)?,
+                retry_state: read_retry_state(row, 2)?,
+            })
         },
     )
 }
@@ -177,9 +183,9 @@ fn take_back(
             Finish {
                 job_id: orphan.job_id,
                 run_id: orphan.run_id,
-                attempt: orphan.facts.attempt,
+                attempt: orphan.retry_state.attempt,
                 worker_id: orphan.worker_id,
-                transition: after_attempt(&orphan.facts, outcome, random.share()),
+                transition: after_attempt(&orphan.retry_state, outcome, random.share()),
                 logs: Vec::new(),
             }
         })

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::signal::Hints;
 use crate::status::{JobStatus, RunStatus};
 
-use super::settle::skip_descendants;
+use super::propagation::skip_descendants;
 
 /// Which jobs of a run are executed again.
 #[derive(Debug, Clone, PartialEq, Eq)]

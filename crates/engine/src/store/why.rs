@@ -1,11 +1,11 @@
-//! Why a job is not running: facts from the tables, in the order a person would ask.
+//! Why a job is not running: retry state from the tables, in the order a person would ask.
 
 use super::Store;
-use super::abilities::{Abilities, Unfit};
 use super::claim::label;
 use super::jobs::Job;
 use super::limits::obstacles;
 use super::queues::Rate;
+use super::worker_capabilities::{Unfit, WorkerCapabilities};
 use super::workers::Worker;
 use crate::db::{all, one};
 use crate::error::Result;
@@ -229,7 +229,8 @@ impl Store {
 
 /// Whether a live worker would claim the job.
 fn takes(worker: &Worker, job: &Job) -> bool {
-    reaches(worker, job) && Abilities::of_worker(worker).check(&job.kind, &job.requires, job.version).is_ok()
+    reaches(worker, job)
+        && WorkerCapabilities::of_worker(worker).check(&job.kind, &job.requires, job.version).is_ok()
 }
 
 /// Whether the job is in the scope of a worker.
@@ -245,7 +246,8 @@ fn reaches(worker: &Worker, job: &Job) -> bool {
 fn no_worker(job: &Job, alive: &[Worker]) -> Reason {
     let unfit = |worker: &&Worker, reason: Unfit| {
         reaches(worker, job)
-            && Abilities::of_worker(worker).check(&job.kind, &job.requires, job.version) == Err(reason)
+            && WorkerCapabilities::of_worker(worker).check(&job.kind, &job.requires, job.version)
+                == Err(reason)
     };
     if alive.iter().any(|worker| unfit(&worker, Unfit::Capabilities)) {
         return Reason::NoCapability { requires: serde_json::from_str(&job.requires).unwrap_or_default() };

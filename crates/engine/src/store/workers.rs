@@ -1,14 +1,14 @@
 //! Workers: who there is, and who counts as alive.
 
-use super::abilities::Abilities;
-use super::claim::{Scope, read_facts};
+use super::claim::{Scope, read_retry_state};
 use super::evidence::Evidence;
+use super::worker_capabilities::WorkerCapabilities;
 use super::{Store, json_ids, json_list};
 use crate::db::{Row, all, one};
 use crate::error::Result;
 use crate::signal::Hints;
 use crate::status::WorkerStatus;
-use crate::transition::Facts;
+use crate::transition::RetryState;
 
 /// A worker to be registered.
 #[derive(Debug, Clone)]
@@ -22,7 +22,7 @@ pub struct NewWorker {
     /// What it claims.
     pub scope: Scope,
     /// What it can execute.
-    pub abilities: Abilities,
+    pub worker_capabilities: WorkerCapabilities,
     /// How many jobs it executes at once.
     pub threads: i64,
     /// How long it keeps its jobs without a heartbeat, in milliseconds.
@@ -93,12 +93,12 @@ impl Store {
                     (&worker.process).into(),
                     (&queues).into(),
                     (&run_ids).into(),
-                    (&json_list("register a worker", &worker.abilities.kinds)?).into(),
+                    (&json_list("register a worker", &worker.worker_capabilities.kinds)?).into(),
                     worker.threads.into(),
                     worker.lease_ms.into(),
                     now_ms.into(),
-                    (&json_list("register a worker", &worker.abilities.capabilities)?).into(),
-                    worker.abilities.version.into(),
+                    (&json_list("register a worker", &worker.worker_capabilities.capabilities)?).into(),
+                    worker.worker_capabilities.version.into(),
                 ],
                 |row| row.integer(0),
             )
@@ -178,7 +178,7 @@ impl Store {
     ///
     /// # Errors
     /// The database's.
-    pub fn claimed_by(&self, worker_id: i64) -> Result<Vec<(i64, Option<i64>, Facts)>> {
+    pub fn claimed_by(&self, worker_id: i64) -> Result<Vec<(i64, Option<i64>, RetryState)>> {
         self.write("look at what a worker runs", Evidence::Repeat, move |connection| {
             all(
                 connection,
@@ -186,7 +186,7 @@ impl Store {
                         retry, run_id
                  FROM jobs WHERE worker_id = $1 AND status = 'RUNNING'",
                 &[worker_id.into()],
-                |row| Ok((row.integer(0)?, row.optional_integer(8)?, read_facts(row, 1)?)),
+                |row| Ok((row.integer(0)?, row.optional_integer(8)?, read_retry_state(row, 1)?)),
             )
         })
     }

@@ -6,7 +6,7 @@ use std::cell::OnceCell;
 use windlass_engine::store::{
     Backfill, CopyError, Finish, NewRun, NewWorker, Order, QueueLimits, Scope, Selection, Setting,
 };
-use windlass_engine::transition::{Facts, after_attempt};
+use windlass_engine::transition::{RetryState, after_attempt};
 use windlass_engine::{Result, Store, WorkerStatus};
 use windlass_workflow::model::{OnFull, Overlap, Rule, Schedule as Definition};
 
@@ -247,9 +247,9 @@ fn end_and_claim(store: &Store, limit: usize) -> Result<()> {
     let mut running = store.claimed_by(worker_id)?;
     // Not what it claims with this: it may have to ask again.
     running.retain(|(job_id, _run_id, _facts)| *job_id <= 200);
-    let end = |(job_id, run_id, facts): (i64, Option<i64>, Facts)| {
-        let transition = after_attempt(&facts, success(), 0.5);
-        Finish { job_id, run_id, attempt: facts.attempt, worker_id, transition, logs: Vec::new() }
+    let end = |(job_id, run_id, retry_state): (i64, Option<i64>, RetryState)| {
+        let transition = after_attempt(&retry_state, success(), 0.5);
+        Finish { job_id, run_id, attempt: retry_state.attempt, worker_id, transition, logs: Vec::new() }
     };
     let finishes = running.into_iter().map(end).collect();
     store.finish_and_claim(finishes, Some(request(worker_id, Scope::Everything, limit))).map(drop)

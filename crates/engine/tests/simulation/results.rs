@@ -58,14 +58,14 @@ impl World {
         };
         let worker_id = self.workers[index].id;
         let lines = if execution.has_begun { vec![next_line(&mut execution, worker_id)] } else { Vec::new() };
-        let (job_id, attempt) = (execution.job.id, execution.job.facts.attempt);
+        let (job_id, attempt) = (execution.job.id, execution.job.retry_state.attempt);
         Some((execution, End { job_id, attempt, worker_id, outcome, lines }))
     }
 
     pub fn scripted_outcome(&self, job: &ClaimedJob) -> Outcome {
         let known = &self.oracle.jobs[&job.id];
         let error = || "no luck".to_owned();
-        match known.rules.script.result(known.life, job.facts.failures) {
+        match known.rules.script.result(known.life, job.retry_state.failures) {
             Scripted::Success => Outcome::Successful { output: Some(output(job)) },
             Scripted::Failure => Outcome::Failed { error: error(), repeat: Repeat::Allowed },
             Scripted::FinalFailure => Outcome::Failed { error: error(), repeat: Repeat::Pointless },
@@ -105,7 +105,7 @@ impl World {
     }
 
     fn finish_of(&self, job: &ClaimedJob, end: &End) -> Finish {
-        let transition = after_attempt(&job.facts, end.outcome.clone(), self.store.random().share());
+        let transition = after_attempt(&job.retry_state, end.outcome.clone(), self.store.random().share());
         Finish {
             job_id: end.job_id,
             run_id: job.run_id,
@@ -149,20 +149,20 @@ impl World {
                 found = store.claimed_by(id)?;
                 Ok(found
                     .iter()
-                    .map(|(job_id, _run, facts)| (*job_id, facts.attempt))
+                    .map(|(job_id, _run, retry_state)| (*job_id, retry_state.attempt))
                     .collect::<BTreeSet<_>>())
             },
             |oracle, _now_ms| Ok(oracle.claimed_by(id)),
         );
         let is_known = |job_id: i64, attempt: i64| {
-            let is_same = |held: &Execution| (held.job.id, held.job.facts.attempt) == (job_id, attempt);
+            let is_same = |held: &Execution| (held.job.id, held.job.retry_state.attempt) == (job_id, attempt);
             self.workers[index].held.iter().any(is_same)
         };
         let unknown: Vec<_> =
-            found.into_iter().filter(|(id, _run, facts)| !is_known(*id, facts.attempt)).collect();
+            found.into_iter().filter(|(id, _run, retry_state)| !is_known(*id, retry_state.attempt)).collect();
         let mut ends = Vec::new();
-        for (job_id, run_id, facts) in unknown {
-            let attempt = facts.attempt;
+        for (job_id, run_id, retry_state) in unknown {
+            let attempt = retry_state.attempt;
             let job = ClaimedJob {
                 id: job_id,
                 created_at: 0,
@@ -174,7 +174,7 @@ impl World {
                 timeout_ms: None,
                 started_run: None,
                 has_overtaken: false,
-                facts,
+                retry_state,
             };
             let end = End { job_id, attempt, worker_id: id, outcome: Outcome::Unstarted, lines: Vec::new() };
             ends.push((Execution { job, has_begun: false, lines: 0 }, end));
@@ -187,7 +187,7 @@ impl World {
 
 /// What an attempt hands on: no other run, job or attempt has the same.
 pub fn output(job: &ClaimedJob) -> String {
-    format!("\"{} of attempt {}\"", job.label(), job.facts.attempt)
+    format!("\"{} of attempt {}\"", job.label(), job.retry_state.attempt)
 }
 
 fn short(ends: &[End]) -> Vec<(i64, i64, &Outcome)> {

@@ -172,7 +172,8 @@ impl World {
         }
         let first = &mut self.workers[0];
         first.scope = Scope::Everything;
-        (first.abilities.capabilities, first.abilities.version) = (vec!["gpu".to_owned()], 1);
+        (first.worker_capabilities.capabilities, first.worker_capabilities.version) =
+            (vec!["gpu".to_owned()], 1);
         let is_there = |id: &i64| self.workers.iter().any(|worker| worker.id == *id);
         let gone = self.oracle.workers.iter().filter(|(id, _worker)| !is_there(id));
         let dead = gone.map(|(id, worker)| (*id, worker.heartbeats)).collect();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use windlass_engine::WorkerStatus;
 use windlass_engine::store::{
-    Abilities, ClaimRequest, ClaimedJob, Claims, LogLine, LogStream, NewWorker, Scope,
+    ClaimRequest, ClaimedJob, Claims, LogLine, LogStream, NewWorker, Scope, WorkerCapabilities,
 };
 
 use crate::oracle::End;
@@ -19,7 +19,7 @@ const WORKERS_MAX: usize = 6;
 
 pub struct SimulatedWorker {
     pub id: i64,
-    pub abilities: Abilities,
+    pub worker_capabilities: WorkerCapabilities,
     pub scope: Scope,
     /// What it believes to own.
     pub held: Vec<Execution>,
@@ -66,10 +66,11 @@ impl World {
 
     pub fn register_worker(&mut self) {
         let all = ["noop", "shell"].map(str::to_owned).to_vec();
-        let mut abilities = Abilities { kinds: all, capabilities: vec!["gpu".to_owned()], version: 1 };
+        let mut worker_capabilities =
+            WorkerCapabilities { kinds: all, capabilities: vec!["gpu".to_owned()], version: 1 };
         match self.chance.u8(0..4) {
-            0 => abilities.capabilities.clear(),
-            1 => abilities.version = 0,
+            0 => worker_capabilities.capabilities.clear(),
+            1 => worker_capabilities.version = 0,
             _ => {}
         }
         let scope = match self.chance.u8(0..6) {
@@ -77,12 +78,16 @@ impl World {
             1 => Scope::Runs(self.oracle.runs.keys().copied().filter(|run_id| run_id % 2 == 0).collect()),
             _ => Scope::Everything,
         };
-        let new = NewWorker { abilities: abilities.clone(), scope: scope.clone(), ..support::new_worker() };
+        let new = NewWorker {
+            worker_capabilities: worker_capabilities.clone(),
+            scope: scope.clone(),
+            ..support::new_worker()
+        };
         let id = self.store.register_worker(new).unwrap();
         self.trail.note(format!("worker {id} registers"));
         self.oracle.register(id);
         let (held, sent) = (Vec::new(), Vec::new());
-        self.workers.push(SimulatedWorker { id, abilities, scope, held, sent, is_stalled: false });
+        self.workers.push(SimulatedWorker { id, worker_capabilities, scope, held, sent, is_stalled: false });
     }
 
     /// Mostly for what it registered for; the runs that somebody waits for may change.
@@ -93,9 +98,9 @@ impl World {
             let run_ids = self.oracle.runs.keys().copied();
             Scope::Runs(run_ids.filter(|_run_id| self.chance.bool()).collect())
         });
-        let SimulatedWorker { id, abilities, scope, .. } = &self.workers[index];
+        let SimulatedWorker { id, worker_capabilities, scope, .. } = &self.workers[index];
         let scope = some_runs.unwrap_or_else(|| scope.clone());
-        ClaimRequest { worker_id: *id, scope, abilities: abilities.clone(), limit, idle }
+        ClaimRequest { worker_id: *id, scope, worker_capabilities: worker_capabilities.clone(), limit, idle }
     }
 
     pub fn claim(&mut self, index: usize) {
@@ -128,11 +133,12 @@ impl World {
 
     fn check_claim(&self, job: &ClaimedJob) {
         let known = &self.oracle.jobs[&job.id];
-        let facts = &job.facts;
+        let retry_state = &job.retry_state;
         assert_eq!((job.run_id, &job.kind), (known.run_id, &known.rules.kind), "{job:?}");
         assert_eq!(job.name.as_deref().unwrap_or_default(), known.rules.name, "{job:?}");
         let expected = (known.attempt, known.failures, known.interruptions, known.rules.max_attempts);
-        let found = (facts.attempt, facts.failures, facts.interruptions, facts.max_attempts);
+        let found =
+            (retry_state.attempt, retry_state.failures, retry_state.interruptions, retry_state.max_attempts);
         assert_eq!(found, expected, "(attempt, failures, interruptions, max_attempts) of {job:?}");
     }
 
@@ -223,7 +229,7 @@ impl World {
 
 pub fn next_line(execution: &mut Execution, worker_id: i64) -> LogLine {
     execution.lines += 1;
-    let (job_id, attempt, line) = (execution.job.id, execution.job.facts.attempt, execution.lines);
+    let (job_id, attempt, line) = (execution.job.id, execution.job.retry_state.attempt, execution.lines);
     let text = format!("line {line} of job {job_id}, attempt {attempt}, by worker {worker_id}");
     LogLine { job_id, attempt, line, at: 0, stream: LogStream::Stdout, text }
 }

@@ -11,8 +11,8 @@ use windlass_engine::db::Database;
 use windlass_engine::db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
 use windlass_engine::db::sqlite::{SqliteDatabase, SqliteOptions};
 use windlass_engine::store::{
-    Abilities, Backfill, ClaimRequest, ClaimedJob, Claims, Finish, Finished, NewJob, NewRegistration, NewRun,
-    NewWorker, Order, Prune, QueueLimits, Rate, Scope, Setting,
+    Backfill, ClaimRequest, ClaimedJob, Claims, Finish, Finished, NewJob, NewRegistration, NewRun, NewWorker,
+    Order, Prune, QueueLimits, Rate, Scope, Setting, WorkerCapabilities,
 };
 use windlass_engine::transition::{Outcome, Repeat, after_attempt};
 use windlass_engine::{Clock, Random, Store};
@@ -76,7 +76,7 @@ impl Bench {
         let finishes = ends
             .iter()
             .map(|(worker_id, job, outcome)| {
-                let transition = after_attempt(&job.facts, outcome.clone(), 0.5);
+                let transition = after_attempt(&job.retry_state, outcome.clone(), 0.5);
                 Finish { transition, ..finish(*worker_id, job, outcome.clone()) }
             })
             .collect();
@@ -114,7 +114,7 @@ pub fn new_worker() -> NewWorker {
         pid: 1,
         process: "test".to_owned(),
         scope: Scope::Everything,
-        abilities: Abilities::of_kinds(vec!["noop".to_owned(), "shell".to_owned()]),
+        worker_capabilities: WorkerCapabilities::of_kinds(vec!["noop".to_owned(), "shell".to_owned()]),
         threads: 1,
         lease_ms: 1_000,
     }
@@ -130,16 +130,22 @@ pub fn finish(worker_id: i64, job: &ClaimedJob, outcome: Outcome) -> Finish {
     Finish {
         job_id: job.id,
         run_id: job.run_id,
-        attempt: job.facts.attempt,
+        attempt: job.retry_state.attempt,
         worker_id,
-        transition: after_attempt(&job.facts, outcome, 0.5),
+        transition: after_attempt(&job.retry_state, outcome, 0.5),
         logs: Vec::new(),
     }
 }
 
 pub fn request(worker_id: i64, scope: Scope, limit: usize) -> ClaimRequest {
     let kinds = vec!["noop".to_owned(), "shell".to_owned()];
-    ClaimRequest { worker_id, scope, abilities: Abilities::of_kinds(kinds), limit, idle: limit }
+    ClaimRequest {
+        worker_id,
+        scope,
+        worker_capabilities: WorkerCapabilities::of_kinds(kinds),
+        limit,
+        idle: limit,
+    }
 }
 
 /// A queue with every limit.

@@ -2,7 +2,7 @@
 
 use windlass::store::NewJob;
 use windlass::{Clock, JobStatus, StopCause, WorkerOptions};
-use windlass_engine::store::{Abilities, NewWorker, Scope};
+use windlass_engine::store::{NewWorker, Scope, WorkerCapabilities};
 
 use crate::bench::{Bench, Executions, options, wait_for};
 use crate::faulty::{How, Which};
@@ -110,7 +110,7 @@ fn a_job_that_the_database_gave_to_another_worker_is_stopped() {
         pid: 1,
         process: "another".to_owned(),
         scope: Scope::Everything,
-        abilities: Abilities::of_kinds(vec!["waits".to_owned()]),
+        worker_capabilities: WorkerCapabilities::of_kinds(vec!["waits".to_owned()]),
         threads: 1,
         lease_ms: 600_000,
     };

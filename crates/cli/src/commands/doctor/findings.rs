@@ -1,4 +1,4 @@
-//! What the facts mean: pure, one function a line.
+//! What the retry state mean: pure, one function a line.
 
 use serde::Serialize;
 use windlass::store::{Health, Reason};

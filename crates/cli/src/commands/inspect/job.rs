@@ -21,19 +21,19 @@ const MAX_SCRIPT_LINES: usize = 20;
 const VALUE_COLUMNS: usize = 1_000;
 
 /// What was read of a job.
-pub(super) struct Facts {
+pub(super) struct RetryState {
     job: Job,
     needs: Vec<String>,
     attempts: Vec<Attempt>,
     tail: Vec<LogLine>,
 }
 
-impl Facts {
-    pub(super) fn read(database: &Database, job: Job) -> Result<Facts, Failure> {
+impl RetryState {
+    pub(super) fn read(database: &Database, job: Job) -> Result<RetryState, Failure> {
         let needs = lookup::needs(database, &job)?;
         let attempts = database.ask(|store| store.attempts(job.id))?;
         let tail = database.ask(|store| store.last_logs(job.id, job.attempt, TAIL_LINES))?;
-        Ok(Facts { job, needs, attempts, tail })
+        Ok(RetryState { job, needs, attempts, tail })
     }
 
     pub(super) fn view(&self) -> InspectedJob {
@@ -41,32 +41,32 @@ impl Facts {
     }
 }
 
-/// The facts for people.
-pub(super) fn text(facts: &Facts, global: &GlobalOptions) -> String {
+/// The retry state for people.
+pub(super) fn text(retry_state: &RetryState, global: &GlobalOptions) -> String {
     let now_ms = time::now_ms();
-    let mut text = heading(facts, now_ms);
-    if !facts.attempts.is_empty() {
-        text.push_str(&format!("\n{}\n", attempts_table(&facts.attempts)));
+    let mut text = heading(retry_state, now_ms);
+    if !retry_state.attempts.is_empty() {
+        text.push_str(&format!("\n{}\n", attempts_table(&retry_state.attempts)));
     }
-    if !facts.tail.is_empty() {
-        text.push_str(&format!("\nlast output of attempt {}\n", facts.job.attempt));
-        text.push_str(&describe::tail(facts.tail.iter().map(|line| line.text.as_str())));
+    if !retry_state.tail.is_empty() {
+        text.push_str(&format!("\nlast output of attempt {}\n", retry_state.job.attempt));
+        text.push_str(&describe::tail(retry_state.tail.iter().map(|line| line.text.as_str())));
     }
-    text.push_str(&next_steps(&facts.job, global));
+    text.push_str(&next_steps(&retry_state.job, global));
     text
 }
 
-fn heading(facts: &Facts, now_ms: i64) -> String {
-    let job = &facts.job;
+fn heading(retry_state: &RetryState, now_ms: i64) -> String {
+    let job = &retry_state.job;
     let show = |text: &Option<String>| text.as_ref().map(|text| headline(text, VALUE_COLUMNS));
     let not_empty = |text: String| Some(text).filter(|text| !text.is_empty());
     let work = work(job);
     let is_waiting = job.status == JobStatus::Scheduled;
     let priority = if job.priority == 0 { String::new() } else { format!(", priority {}", job.priority) };
-    let lines = describe::facts(&[
+    let lines = describe::retry_state(&[
         ("kind", Some(printable(&job.kind).into_owned())),
         ("queue", Some(format!("{}{priority}", printable(&job.queue)))),
-        ("needs", not_empty(facts.needs.join(", "))),
+        ("needs", not_empty(retry_state.needs.join(", "))),
         (work.0, Some(work.1)),
         ("attempts", not_empty(attempts(job))),
         ("created", Some(describe::instant(job.created_at, now_ms))),

@@ -20,7 +20,7 @@ use crate::views::{InspectedRun, JobView, RunView};
 const RESULT_COLUMNS: usize = 300;
 
 /// What was read of a run.
-pub(crate) struct Facts {
+pub(crate) struct RetryState {
     run: Run,
     jobs: Vec<Job>,
     counts: JobCounts,
@@ -31,8 +31,8 @@ pub(crate) struct Facts {
     needs: HashMap<i64, Vec<String>>,
 }
 
-impl Facts {
-    pub(crate) fn read(database: &Database, run: Run) -> Result<Facts, Failure> {
+impl RetryState {
+    pub(crate) fn read(database: &Database, run: Run) -> Result<RetryState, Failure> {
         let jobs = database.ask(|store| store.jobs_of_run(run.id))?;
         let counts = database.ask(|store| store.job_counts(run.id))?;
         let interrupted = database.ask(|store| store.is_interrupted(run.id))?;
@@ -46,7 +46,7 @@ impl Facts {
             let parent = names.get(&parent_id).cloned().unwrap_or_else(|| format!("j{parent_id}"));
             needs.entry(child_id).or_default().push(parent);
         }
-        Ok(Facts { run, jobs, counts, interrupted, schedule, needs })
+        Ok(RetryState { run, jobs, counts, interrupted, schedule, needs })
     }
 
     pub(crate) fn view(&self) -> InspectedRun {
@@ -58,26 +58,30 @@ impl Facts {
     }
 }
 
-/// The facts for people.
-pub(super) fn text(database: &Database, facts: &Facts, global: &GlobalOptions) -> Result<String, Failure> {
+/// The retry state for people.
+pub(super) fn text(
+    database: &Database,
+    retry_state: &RetryState,
+    global: &GlobalOptions,
+) -> Result<String, Failure> {
     let now_ms = time::now_ms();
-    let mut text = heading(facts, now_ms);
+    let mut text = heading(retry_state, now_ms);
     text.push('\n');
-    text.push_str(&jobs_table(facts, now_ms));
+    text.push_str(&jobs_table(retry_state, now_ms));
     text.push('\n');
-    let failed: Vec<&Job> = facts.jobs.iter().filter(|job| job.status == JobStatus::Failed).collect();
+    let failed: Vec<&Job> = retry_state.jobs.iter().filter(|job| job.status == JobStatus::Failed).collect();
     text.push_str(&failures::text(database, &failed, TAIL_LINES)?);
-    text.push_str(&next_steps(facts, global));
+    text.push_str(&next_steps(retry_state, global));
     Ok(text)
 }
 
-fn heading(facts: &Facts, now_ms: i64) -> String {
-    let run = &facts.run;
+fn heading(retry_state: &RetryState, now_ms: i64) -> String {
+    let run = &retry_state.run;
     let title = format!("run {}", run.id);
     let took = describe::span(run.started_at, run.finished_at, now_ms);
     let params = describe::params(&run.params);
-    let lines = describe::facts(&[
-        ("schedule", facts.schedule.as_ref().map(|schedule| occasion(run, schedule))),
+    let lines = describe::retry_state(&[
+        ("schedule", retry_state.schedule.as_ref().map(|schedule| occasion(run, schedule))),
         ("created", Some(describe::instant(run.created_at, now_ms))),
         ("started", run.started_at.map(|at| describe::instant(at, now_ms))),
         ("finished", run.finished_at.map(|at| describe::instant(at, now_ms))),
@@ -92,9 +96,9 @@ fn heading(facts: &Facts, now_ms: i64) -> String {
         ("params", Some(params).filter(|params| !params.is_empty())),
         ("key", run.run_key.as_deref().map(|key| printable(key).into_owned())),
         ("folder", run.dir.as_deref().map(|dir| printable(dir).into_owned())),
-        ("jobs", Some(describe::counts(&facts.counts))),
+        ("jobs", Some(describe::counts(&retry_state.counts))),
     ]);
-    let state = describe::run_state(run, facts.interrupted);
+    let state = describe::run_state(run, retry_state.interrupted);
     format!("{}  {}  {state}\n{lines}", paint(BOLD, title), printable(&run.workflow))
 }
 
@@ -110,7 +114,7 @@ fn occasion(run: &Run, schedule: &Schedule) -> String {
     }
 }
 
-fn jobs_table(facts: &Facts, now_ms: i64) -> String {
+fn jobs_table(retry_state: &RetryState, now_ms: i64) -> String {
     let mut table = Table::new(&[
         Column::Left("JOB"),
         Column::Left("STATUS"),
@@ -119,11 +123,11 @@ fn jobs_table(facts: &Facts, now_ms: i64) -> String {
         Column::Right("ATTEMPTS"),
         Column::Yielding("RESULT"),
     ]);
-    for job in &facts.jobs {
+    for job in &retry_state.jobs {
         table.row([
             describe::job_name(job),
             describe::job_state(job),
-            start(facts.run.started_at, job.started_at),
+            start(retry_state.run.started_at, job.started_at),
             describe::job_span(job, now_ms),
             if job.attempt > 0 { job.attempt.to_string() } else { String::new() },
             result(job),
@@ -149,16 +153,16 @@ fn result(job: &Job) -> String {
     }
 }
 
-fn next_steps(facts: &Facts, global: &GlobalOptions) -> String {
-    let id = facts.run.id;
-    if facts.interrupted {
+fn next_steps(retry_state: &RetryState, global: &GlobalOptions) -> String {
+    let id = retry_state.run.id;
+    if retry_state.interrupted {
         let resume = global.hint(&format!("resume {id}"));
         return format!("\nnobody executes it now; `{resume}` carries on\n");
     }
-    if !facts.run.status.is_terminal() {
+    if !retry_state.run.status.is_terminal() {
         return format!("\n`{}` follows its progress\n", global.hint(&format!("watch {id}")));
     }
-    if facts.counts.of(JobStatus::Successful) == facts.counts.total() {
+    if retry_state.counts.of(JobStatus::Successful) == retry_state.counts.total() {
         return String::new();
     }
     let retry = global.hint(&format!("retry {id}"));

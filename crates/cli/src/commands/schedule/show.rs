@@ -34,7 +34,7 @@ Examples:
   windlass schedule show report/weekly -o json | jq .skipped";
 
 /// What was read of a schedule.
-struct Facts {
+struct RetryState {
     schedule: Schedule,
     runs: Vec<Run>,
     waiting_count: i64,
@@ -46,32 +46,35 @@ pub(super) fn execute(global: &GlobalOptions, args: &ShowArgs) -> Result<(), Fai
     let database = Database::existing(global)?;
     let schedule = select::find(&database, &args.name)?;
     let id = schedule.id;
-    let facts = Facts {
+    let retry_state = RetryState {
         runs: database.ask(|store| store.runs_of_schedule(id, SHOWN))?,
         waiting_count: database.ask(|store| store.waiting_occurrences(id))?,
         waiting: database.ask(|store| store.occurrences(id, OccurrenceStatus::Waiting, SHOWN))?,
         skipped: database.ask(|store| store.occurrences(id, OccurrenceStatus::Skipped, SHOWN))?,
         schedule,
     };
-    let coming = next::coming(&facts.schedule, usize::try_from(SHOWN).unwrap_or(0))?;
-    let runs = facts.runs.iter().map(|run| RunView::read(&database, run));
+    let coming = next::coming(&retry_state.schedule, usize::try_from(SHOWN).unwrap_or(0))?;
+    let runs = retry_state.runs.iter().map(|run| RunView::read(&database, run));
     let view = InspectedSchedule {
-        schedule: ScheduleView::new(&facts.schedule),
+        schedule: ScheduleView::new(&retry_state.schedule),
         runs: runs.collect::<Result<_, Failure>>()?,
-        waiting_count: facts.waiting_count,
-        waiting: facts.waiting.iter().map(UnstartedView::new).collect(),
-        skipped: facts.skipped.iter().map(UnstartedView::new).collect(),
-        next: coming.iter().map(|occurrence| OccurrenceView::new(occurrence, &facts.schedule)).collect(),
+        waiting_count: retry_state.waiting_count,
+        waiting: retry_state.waiting.iter().map(UnstartedView::new).collect(),
+        skipped: retry_state.skipped.iter().map(UnstartedView::new).collect(),
+        next: coming
+            .iter()
+            .map(|occurrence| OccurrenceView::new(occurrence, &retry_state.schedule))
+            .collect(),
     };
     Output { format: global.output }.object(&view, |_| {
-        let mut text = heading(&facts.schedule);
-        text.push_str(&runs_table(&facts));
-        text.push_str(&waiting(&facts));
-        text.push_str(&skipped(&facts));
-        if facts.schedule.is_active() && !coming.is_empty() {
-            text.push_str(&format!("\n{}\n", next::table(&facts.schedule, &coming)));
+        let mut text = heading(&retry_state.schedule);
+        text.push_str(&runs_table(&retry_state));
+        text.push_str(&waiting(&retry_state));
+        text.push_str(&skipped(&retry_state));
+        if retry_state.schedule.is_active() && !coming.is_empty() {
+            text.push_str(&format!("\n{}\n", next::table(&retry_state.schedule, &coming)));
         }
-        text.push_str(&next_step(&facts.schedule, global));
+        text.push_str(&next_step(&retry_state.schedule, global));
         text
     })
 }
@@ -82,7 +85,7 @@ fn heading(schedule: &Schedule) -> String {
     let local = |at_ms: i64| words::local(at_ms, definition);
     let params = describe::params(&serde_json::Value::Object(definition.params.clone()).to_string());
     let jitter = Some(definition.jitter_ms).filter(|jitter_ms| *jitter_ms > 0);
-    let lines = describe::facts(&[
+    let lines = describe::retry_state(&[
         ("rule", Some(printable(&words::rule(definition)).into_owned())),
         ("timezone", Some(definition.timezone.clone())),
         ("start", definition.start_ms.map(local)),
@@ -104,8 +107,8 @@ fn heading(schedule: &Schedule) -> String {
     format!("{}\n{lines}", format!("{title}  {state}").trim_end())
 }
 
-fn runs_table(facts: &Facts) -> String {
-    if facts.runs.is_empty() {
+fn runs_table(retry_state: &RetryState) -> String {
+    if retry_state.runs.is_empty() {
         return "\nit has no runs yet\n".to_owned();
     }
     let now_ms = time::now_ms();
@@ -117,8 +120,9 @@ fn runs_table(facts: &Facts) -> String {
         Column::Left("CREATED"),
         Column::Right("TIME"),
     ]);
-    for run in &facts.runs {
-        let scheduled_for = run.scheduled_for.map(|at_ms| words::local(at_ms, &facts.schedule.definition));
+    for run in &retry_state.runs {
+        let scheduled_for =
+            run.scheduled_for.map(|at_ms| words::local(at_ms, &retry_state.schedule.definition));
         table.row([
             run.id.to_string(),
             scheduled_for.unwrap_or_default(),
@@ -131,37 +135,37 @@ fn runs_table(facts: &Facts) -> String {
     format!("\n{}\n", table.render(table::stdout_width()))
 }
 
-fn waiting(facts: &Facts) -> String {
-    if facts.waiting.is_empty() {
+fn waiting(retry_state: &RetryState) -> String {
+    if retry_state.waiting.is_empty() {
         return String::new();
     }
-    let title = match facts.waiting_count {
+    let title = match retry_state.waiting_count {
         1 => "1 occurrence waits".to_owned(),
         count => format!("{count} occurrences wait, the earliest first"),
     };
     let now_ms = time::now_ms();
     let line = |occurrence: &Occurrence| {
-        let at = words::local(occurrence.scheduled_for, &facts.schedule.definition);
+        let at = words::local(occurrence.scheduled_for, &retry_state.schedule.definition);
         match (occurrence.source, occurrence.start_after > now_ms) {
             (windlass::RunSource::Backfill, _) => format!("  {at}  of a backfill\n"),
             (_, true) => format!("  {at}  starts {}\n", time::relative(occurrence.start_after, now_ms)),
             (_, false) => format!("  {at}  until an earlier run is over\n"),
         }
     };
-    let lines: String = facts.waiting.iter().map(line).collect();
+    let lines: String = retry_state.waiting.iter().map(line).collect();
     format!("\n{title}\n{lines}")
 }
 
-fn skipped(facts: &Facts) -> String {
-    if facts.skipped.is_empty() {
+fn skipped(retry_state: &RetryState) -> String {
+    if retry_state.skipped.is_empty() {
         return String::new();
     }
     let line = |occurrence: &Occurrence| {
-        let at = words::local(occurrence.scheduled_for, &facts.schedule.definition);
+        let at = words::local(occurrence.scheduled_for, &retry_state.schedule.definition);
         let reason = headline(occurrence.reason.as_deref().unwrap_or_default(), REASON_COLUMNS);
         format!("  {at}  {reason}\n")
     };
-    let lines: String = facts.skipped.iter().map(line).collect();
+    let lines: String = retry_state.skipped.iter().map(line).collect();
     format!("\nskipped, the latest first\n{lines}")
 }
 

@@ -214,11 +214,11 @@ fn executor(job: &Job, global: &GlobalOptions) -> String {
         None => format!("worker --queue {}", quoted(&job.queue)),
     };
     let requires: Vec<String> = serde_json::from_str(&job.requires).unwrap_or_default();
-    format!("`{}`", global.hint(&format!("{scope}{}", abilities(&requires, job.version))))
+    format!("`{}`", global.hint(&format!("{scope}{}", worker_capabilities(&requires, job.version))))
 }
 
 /// The options of a worker that may execute the job.
-pub(crate) fn abilities(requires: &[String], version: i64) -> String {
+pub(crate) fn worker_capabilities(requires: &[String], version: i64) -> String {
     let mut options = String::new();
     if !requires.is_empty() {
         options.push_str(&format!(" --capability {}", quoted(&requires.join(","))));

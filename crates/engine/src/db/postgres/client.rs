@@ -65,7 +65,7 @@ impl Unconnected {
 type Messages = Box<dyn FnMut(&mut Context<'_>) -> Poll<Option<Result<AsyncMessage, Error>>> + Send>;
 
 /// A transaction's first message.
-pub(super) enum Beginning {
+pub(super) enum Preamble {
     /// It is sent together with the next message, ahead of it.
     Waits(String),
     Answered(Vec<SimpleQueryMessage>),
@@ -134,26 +134,26 @@ impl Client {
     /// Begins a transaction, together with the next message: that costs no round trip of its own. When it fails so does
     /// what is sent with it.
     pub(super) fn begin(&mut self, text: String) {
-        self.wire.beginning = Some(Beginning::Waits(text));
+        self.wire.beginning = Some(Preamble::Waits(text));
     }
 
     /// Whether the server has said that a transaction has begun.
     pub(super) fn has_begun(&self) -> bool {
-        matches!(self.wire.beginning, Some(Beginning::Answered(_)))
+        matches!(self.wire.beginning, Some(Preamble::Answered(_)))
     }
 
     /// Whether the server ran statements by themselves, because their transaction had not begun.
     pub(super) fn is_missing_its_beginning(&self) -> bool {
-        matches!(self.wire.beginning, Some(Beginning::Missing))
+        matches!(self.wire.beginning, Some(Preamble::Missing))
     }
 
     /// Whether something is to be sent ahead of the next message.
     pub(super) fn is_beginning(&self) -> bool {
-        matches!(self.wire.beginning, Some(Beginning::Waits(_)))
+        matches!(self.wire.beginning, Some(Preamble::Waits(_)))
     }
 
     /// What became of the beginning. What was not sent will not be.
-    pub(super) fn take_beginning(&mut self) -> Option<Beginning> {
+    pub(super) fn take_beginning(&mut self) -> Option<Preamble> {
         self.wire.beginning.take()
     }
 
@@ -245,7 +245,7 @@ struct Wire {
     runtime: OwnRuntime,
     messages: Messages,
     /// Of the transaction that goes on, or is to.
-    beginning: Option<Beginning>,
+    beginning: Option<Preamble>,
     /// What came while something else was waited for, and nobody has asked for yet.
     heard: VecDeque<Notification>,
 }
@@ -257,13 +257,13 @@ impl Wire {
         inner: &tokio_postgres::Client,
         work: impl Future<Output = Result<T, Error>> + Send,
     ) -> Result<T, Error> {
-        let Some(Beginning::Waits(text)) = &mut self.beginning else { return self.carry(work) };
+        let Some(Preamble::Waits(text)) = &mut self.beginning else { return self.carry(work) };
         let text = std::mem::take(text);
         // Also when the work panics: then there is something to end.
-        self.beginning = Some(Beginning::Failed);
-        let mut answer = Beginning::Failed;
+        self.beginning = Some(Preamble::Failed);
+        let mut answer = Preamble::Failed;
         let begin = async {
-            answer = Beginning::Answered(inner.simple_query(&text).await?);
+            answer = Preamble::Answered(inner.simple_query(&text).await?);
             Ok(())
         };
         // Each sends when it is first looked at, in this order.
@@ -272,7 +272,7 @@ impl Wire {
             Ok((Ok(()), done)) => done,
             Ok((Err(error), done)) => {
                 if !is_taken_back(&done) {
-                    answer = Beginning::Missing;
+                    answer = Preamble::Missing;
                 }
                 Err(error)
             }
@@ -423,6 +423,6 @@ mod tests {
         client.begin("BEGIN".to_owned());
         let sent = AssertUnwindSafe(|| client.execute_typed("SELECT $1", &[(&Panics, Type::TEXT)]));
         assert!(catch_unwind(sent).is_err());
-        assert!(matches!(client.take_beginning(), Some(Beginning::Failed)), "there is something to end");
+        assert!(matches!(client.take_beginning(), Some(Preamble::Failed)), "there is something to end");
     }
 }

@@ -5,15 +5,15 @@
 //! known to be the connection's own, and LISTEN, and where that does not come through the tables are looked at instead.
 
 mod address;
-mod announce;
-mod beginning;
 mod bound;
 mod client;
 mod connection;
 mod error;
-mod listen;
+mod listener;
 mod lookup;
+mod notifier;
 mod open;
+mod preamble;
 mod prepared;
 mod recover;
 mod runtime;
@@ -30,8 +30,8 @@ use crate::db::{Connection, Database, Durability, OpenMode, Reach, Recovery, Wri
 use crate::error::Result;
 use crate::random::Random;
 use crate::signal::Signals;
-use announce::Announcer;
-use listen::Ear;
+use listener::NotificationListener;
+use notifier::Notifier;
 use session::Sessions;
 
 /// Connections of one process to one database at most: those of transactions, and the one that listens.
@@ -67,8 +67,8 @@ impl Default for PostgresOptions {
 pub struct PostgresDatabase {
     sessions: Arc<Sessions>,
     signals: Signals,
-    announcer: Announcer,
-    ear: Mutex<Option<Ear>>,
+    notifier: Notifier,
+    listener: Mutex<Option<NotificationListener>>,
 }
 
 impl PostgresDatabase {
@@ -78,8 +78,8 @@ impl PostgresDatabase {
     /// [`crate::Error::Unavailable`] with the reason, when the database can't be used.
     pub fn open(address: &PostgresAddress, options: &PostgresOptions) -> Result<PostgresDatabase> {
         let sessions = Arc::new(open::open(address, options)?);
-        let announcer = Announcer::start(Arc::clone(&sessions))?;
-        Ok(PostgresDatabase { sessions, signals: Signals::default(), announcer, ear: Mutex::default() })
+        let notifier = Notifier::start(Arc::clone(&sessions))?;
+        Ok(PostgresDatabase { sessions, signals: Signals::default(), notifier, listener: Mutex::default() })
     }
 }
 
@@ -91,7 +91,7 @@ impl Database for PostgresDatabase {
     fn write(&self, name: &'static str, mut operation: WriteOperation, mut recovery: Recovery) -> Result<()> {
         let hints = transaction::write(&self.sessions, name, &mut *operation, &mut recovery)?;
         self.signals.publish(hints);
-        self.announcer.announce(hints);
+        self.notifier.announce(hints);
         Ok(())
     }
 
@@ -100,10 +100,10 @@ impl Database for PostgresDatabase {
     }
 
     fn watch(&self) {
-        let mut ear = self.ear.lock().unwrap_or_else(PoisonError::into_inner);
-        if ear.is_none() {
-            match Ear::start(Arc::clone(&self.sessions), self.signals.clone()) {
-                Ok(started) => *ear = Some(started),
+        let mut listener = self.listener.lock().unwrap_or_else(PoisonError::into_inner);
+        if listener.is_none() {
+            match NotificationListener::start(Arc::clone(&self.sessions), self.signals.clone()) {
+                Ok(started) => *listener = Some(started),
                 Err(error) => tracing::warn!(%error, "changes by other processes are found by looking only"),
             }
         }

@@ -1,9 +1,9 @@
 //! Opens a database on a server: what it is, what it allows, and its tables.
 
-use super::beginning::{IsAsynchronous, Purpose};
 use super::client::Client;
 use super::connection::PostgresConnection;
 use super::error::from_postgres;
+use super::preamble::{IsAsynchronous, Purpose};
 use super::prepared::Naming;
 use super::session::{Begun, Sessions};
 use super::{PostgresAddress, PostgresOptions};

@@ -9,8 +9,8 @@ use std::collections::HashMap;
 use postgres::Statement;
 use postgres::types::Type;
 
-use super::beginning::Purpose;
 use super::client::Client;
+use super::preamble::Purpose;
 use super::sizes::Sizes;
 
 /// Texts a connection knows at most. Above that the one that was not used for longest is forgotten.

@@ -7,8 +7,8 @@
 
 use std::time::Duration;
 
-use super::beginning::Purpose;
 use super::connection::PostgresConnection;
+use super::preamble::Purpose;
 use super::prepared::Naming;
 use super::session::{Begun, Sessions};
 use crate::db::{Connection, Fate, Recovery};

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::PostgresAddress;
-use super::beginning::{Answer, IsAsynchronous, MARK, Purpose, Settings};
-use super::client::{Beginning, Client, Unconnected};
+use super::client::{Client, Preamble, Unconnected};
 use super::connection::Statements;
+use super::preamble::{Answer, IsAsynchronous, MARK, Purpose, Settings};
 use super::prepared::{Naming, Prepared};
 use super::recover::TransactionLock;
 use crate::clock::Clock;
@@ -188,12 +188,12 @@ impl Sessions {
     /// called before its end: until then its session is nobody else's.
     pub(super) fn answer(&self, session: &mut Session, naming: Naming) -> Option<Answer> {
         match session.client.take_beginning()? {
-            Beginning::Waits(_unsent) => None,
-            Beginning::Failed | Beginning::Missing => {
+            Preamble::Waits(_unsent) => None,
+            Preamble::Failed | Preamble::Missing => {
                 session.discard();
                 Some(Answer::default())
             }
-            Beginning::Answered(messages) => {
+            Preamble::Answered(messages) => {
                 let answer = Answer::of(&messages);
                 match naming {
                     // Else it would have failed.

@@ -4,9 +4,9 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use super::beginning::Purpose;
 use super::connection::PostgresConnection;
 use super::error::{Failure, from_postgres};
+use super::preamble::Purpose;
 use super::prepared::Naming;
 use super::recover::{Next, TransactionLock, recover};
 use super::session::{Begun, Pooled, Sessions};

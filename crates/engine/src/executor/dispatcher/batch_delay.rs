@@ -23,7 +23,7 @@ pub(in super::super) fn wakes_dispatcher(waiting: usize) -> bool {
 pub(super) fn wait(shared: &Shared, mut heard: Hints) -> Hints {
     // Two wake-ups at most come before there are enough.
     for _wake_up in 0..RESULTS_ENOUGH {
-        if heard != Hints::EXECUTOR || shared.mode() != Mode::Working || shared.held.is_empty() {
+        if heard != Hints::EXECUTOR || shared.mode() != Mode::Working || shared.prefetched.is_empty() {
             break;
         }
         let (waiting, since_us) = shared.results.waiting();

@@ -5,7 +5,7 @@
 //! else there is to do is done by the dispatcher's own thread: it hears of new jobs, waits, and ends the worker.
 
 mod batch_delay;
-mod comparison;
+mod in_flight_check;
 mod patience;
 mod shortage;
 mod telling;
@@ -17,21 +17,21 @@ use std::time::Duration;
 
 pub(super) use batch_delay::wakes_dispatcher;
 
-use super::held::{AddedBy, Held};
-use super::outstanding::{Key, Outstanding};
+use super::in_flight::{InFlight, Key};
+use super::prefetch_buffer::{AddedBy, OwnedJob};
 use super::prefetch_controller::PrefetchController;
 use super::results::Done;
 use super::shared::{Mode, Shared};
-use super::worker::{abilities, register};
+use super::worker::{register, worker_capabilities};
 use crate::error::{Error, Result};
 use crate::signal::Hints;
 use crate::status::WorkerStatus;
 use crate::store::{ClaimRequest, ClaimedJob, Claims, Finish, Finished};
-use crate::transition::{Facts, Outcome, after_attempt};
+use crate::transition::{Outcome, RetryState, after_attempt};
 
 /// The safety net under the signals: how often an idle worker looks by itself.
 const POLL: Duration = Duration::from_secs(5);
-/// Jobs held in memory that did not start within this time go back.
+/// Jobs owned in memory that did not start within this time go back.
 const HELD_TICK: Duration = Duration::from_millis(50);
 
 /// What the dispatcher's thread does until the worker ends.
@@ -71,14 +71,14 @@ fn work(shared: &Shared) -> Result<()> {
 
 /// How long the dispatcher waits when there is nothing to do.
 fn rest(shared: &Shared) -> Duration {
-    let longest = if shared.held.is_empty() { POLL } else { HELD_TICK };
+    let longest = if shared.prefetched.is_empty() { POLL } else { HELD_TICK };
     shortage::left(shared).map_or(longest, |pause| pause.min(longest))
 }
 
 /// Takes the role for one turn in an executor's thread, when nobody has it and nothing waits to be executed.
 /// Returns whether the results that waited are written.
 pub(super) fn take_turn(shared: &Shared) -> bool {
-    if shared.mode() != Mode::Working || !shared.held.is_empty() {
+    if shared.mode() != Mode::Working || !shared.prefetched.is_empty() {
         return false;
     }
     let desk = match shared.desk.try_lock() {
@@ -88,7 +88,7 @@ pub(super) fn take_turn(shared: &Shared) -> bool {
     let _end = PanicGuard { shared };
     let mut dispatcher = Dispatcher { shared, desk, by: AddedBy::Executor };
     let turned = dispatcher.turn();
-    let is_left = shared.held.len() > 1 || dispatcher.may_claim_more();
+    let is_left = shared.prefetched.len() > 1 || dispatcher.may_claim_more();
     let has_failed = turned.is_err();
     dispatcher.desk.failure = turned.err();
     drop(dispatcher);
@@ -129,7 +129,7 @@ impl Drop for PanicGuard<'_> {
 
 /// Whether there may be something to claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Look {
+enum NextClaim {
     /// A signal, the poll, or a last claim that was full.
     Now,
     /// The last claim found less than it asked for, and nothing was heard since.
@@ -141,19 +141,19 @@ enum Look {
 enum Holding {
     /// As many as the prefetch controller says.
     Prefetch,
-    /// None, until a thread is free for a job that may not be held: others overtook it.
+    /// None, until a thread is free for a job that may not be owned: others overtook it.
     Nothing,
 }
 
 /// What the dispatcher knows. Who holds it has the role.
-pub(super) struct Desk {
+pub(super) struct DispatcherState {
     prefetch: PrefetchController,
-    /// Attempts claimed and not finished: held, running, or done and not written.
-    outstanding: Outstanding,
-    look: Look,
+    /// Attempts claimed and not finished: owned, running, or done and not written.
+    in_flight: InFlight,
+    look: NextClaim,
     holding: Holding,
     /// When to compare them with the tables.
-    compare_at_ms: i64,
+    check_at_ms: i64,
     /// Jobs whose ends were refused since then.
     refused: HashSet<i64>,
     /// The last thing asked of the database was asked more than once: an earlier try may have been heard.
@@ -162,15 +162,15 @@ pub(super) struct Desk {
     failure: Option<Error>,
 }
 
-impl Desk {
+impl DispatcherState {
     /// Nothing is claimed. `now_ms` is of the monotonic clock.
-    pub(super) fn empty(now_ms: i64) -> Desk {
-        Desk {
+    pub(super) fn empty(now_ms: i64) -> DispatcherState {
+        DispatcherState {
             prefetch: PrefetchController::default(),
-            outstanding: Outstanding::default(),
-            look: Look::Now,
+            in_flight: InFlight::default(),
+            look: NextClaim::Now,
             holding: Holding::Prefetch,
-            compare_at_ms: now_ms + comparison::INTERVAL_MS,
+            check_at_ms: now_ms + in_flight_check::INTERVAL_MS,
             refused: HashSet::new(),
             is_repeat: false,
             failure: None,
@@ -189,7 +189,7 @@ enum Turn {
 
 struct Dispatcher<'a> {
     shared: &'a Shared,
-    desk: MutexGuard<'a, Desk>,
+    desk: MutexGuard<'a, DispatcherState>,
     /// Whose thread has the role.
     by: AddedBy,
 }
@@ -197,15 +197,15 @@ struct Dispatcher<'a> {
 impl Dispatcher<'_> {
     /// Writes what is done and claims, both at once.
     fn turn(&mut self) -> Result<Turn> {
-        self.compare_if_due()?;
+        self.check_if_due()?;
         let mode = self.shared.mode();
         let mut done = self.collect();
         if mode != Mode::Working || self.is_pausing() {
-            done.extend(self.shared.held.take_all().into_iter().map(unstarted));
+            done.extend(self.shared.prefetched.take_all().into_iter().map(unstarted));
         }
         // What is done makes room in the transaction that finishes it.
-        let room = self.room(mode, self.desk.outstanding.count() - done.len() as i64);
-        let can_wait = room.can_wait(self.shared.held.len());
+        let room = self.room(mode, self.desk.in_flight.count() - done.len() as i64);
+        let can_wait = room.can_wait(self.shared.prefetched.len());
         if done.is_empty() && (can_wait || !self.may_find(room)?) {
             return Ok(Turn::Rest);
         }
@@ -215,7 +215,7 @@ impl Dispatcher<'_> {
 
     /// The worker was told to end, and nothing is left: says so in the tables.
     fn has_ended(&mut self) -> Result<bool> {
-        if self.shared.mode() == Mode::Working || self.desk.outstanding.count() > 0 {
+        if self.shared.mode() == Mode::Working || self.desk.in_flight.count() > 0 {
             return Ok(false);
         }
         self.retrying("end a worker", |shared| {
@@ -226,8 +226,8 @@ impl Dispatcher<'_> {
 
     /// The last claim was full, and there is room.
     fn may_claim_more(&self) -> bool {
-        let room = self.room(self.shared.mode(), self.desk.outstanding.count());
-        self.desk.look == Look::Now && room.limit > 0
+        let room = self.room(self.shared.mode(), self.desk.in_flight.count());
+        self.desk.look == NextClaim::Now && room.limit > 0
     }
 
     fn collect(&mut self) -> Vec<Done> {
@@ -237,8 +237,8 @@ impl Dispatcher<'_> {
         batch.done
     }
 
-    /// How many jobs may be claimed when so many are outstanding.
-    fn room(&self, mode: Mode, outstanding: i64) -> Room {
+    /// How many jobs may be claimed when so many are in flight.
+    fn room(&self, mode: Mode, in_flight: i64) -> Room {
         let claim_max = self.shared.store.claim_max();
         let count = |jobs: i64| usize::try_from(jobs).unwrap_or(0).min(claim_max);
         match mode {
@@ -246,12 +246,12 @@ impl Dispatcher<'_> {
             Mode::Working if self.shared.lease_is_over() || self.is_pausing() => Room { limit: 0, idle: 0 },
             Mode::Working => {
                 let threads = self.shared.options.threads;
-                let held = match self.desk.holding {
+                let owned = match self.desk.holding {
                     Holding::Prefetch => self.desk.prefetch.prefetch(threads, claim_max as i64),
                     Holding::Nothing => 0,
                 };
-                let limit = count(threads + held - outstanding);
-                Room { limit, idle: count(threads - outstanding) }
+                let limit = count(threads + owned - in_flight);
+                Room { limit, idle: count(threads - in_flight) }
             }
             Mode::Draining | Mode::Leaving => Room { limit: 0, idle: 0 },
         }
@@ -260,15 +260,15 @@ impl Dispatcher<'_> {
     /// Looking costs no write lock: several idle workers wake for one job.
     fn may_find(&mut self, room: Room) -> Result<bool> {
         match self.desk.look {
-            Look::Now => {
+            NextClaim::Now => {
                 let found = self
                     .retrying("look for jobs", |shared| shared.store.has_claimable(&request(shared, room)))?;
                 if !found {
-                    self.desk.look = Look::Not;
+                    self.desk.look = NextClaim::Not;
                 }
                 Ok(found)
             }
-            Look::Not => Ok(false),
+            NextClaim::Not => Ok(false),
         }
     }
 
@@ -279,7 +279,7 @@ impl Dispatcher<'_> {
         }
         self.give_back_stuck();
         if hints.intersects(Hints::PENDING) || hints.is_empty() {
-            self.desk.look = Look::Now;
+            self.desk.look = NextClaim::Now;
         }
         Ok(())
     }
@@ -287,32 +287,32 @@ impl Dispatcher<'_> {
     /// A long job must not keep others hostage in this worker's memory.
     fn give_back_stuck(&mut self) {
         let now_ms = self.shared.store.clock().monotonic_ms();
-        let stuck = self.shared.held.take_stuck(now_ms, HELD_TICK.as_millis() as i64);
+        let stuck = self.shared.prefetched.take_stuck(now_ms, HELD_TICK.as_millis() as i64);
         if !stuck.is_empty() {
             self.desk.prefetch.forget_times();
         }
-        for held in stuck {
+        for owned in stuck {
             let now_us = self.shared.store.clock().monotonic_us();
-            let _heard_here = self.shared.results.add(unstarted(held), 0, now_us);
+            let _heard_here = self.shared.results.add(unstarted(owned), 0, now_us);
         }
     }
 
     fn finish_and_claim(&mut self, done: Vec<Done>, room: Room) -> Result<()> {
         let keys: Vec<(Key, bool)> =
-            done.iter().map(|done| (done.held.key(), done.outcome.has_begun())).collect();
+            done.iter().map(|done| (done.owned.key(), done.outcome.has_begun())).collect();
         let worker_id = self.shared.worker_id();
         let owned: Vec<i64> = done
             .iter()
-            .filter(|done| done.held.worker_id == worker_id)
-            .map(|done| done.held.job.id)
+            .filter(|done| done.owned.worker_id == worker_id)
+            .map(|done| done.owned.job.id)
             .collect();
         let finishes: Vec<Finish> = done.into_iter().map(|done| self.decide(done)).collect();
         let (finished, claims) = self.write(finishes, room)?;
         for (key, has_begun) in keys {
             if has_begun {
-                self.desk.outstanding.end(key);
+                self.desk.in_flight.end(key);
             } else {
-                self.desk.outstanding.drop(key);
+                self.desk.in_flight.drop(key);
             }
         }
         self.report(&finished);
@@ -326,7 +326,7 @@ impl Dispatcher<'_> {
             Claims::Fenced => self.register_anew(),
             Claims::Jobs(jobs) => {
                 self.desk.look =
-                    if room.limit > 0 && jobs.len() < room.limit { Look::Not } else { Look::Now };
+                    if room.limit > 0 && jobs.len() < room.limit { NextClaim::Not } else { NextClaim::Now };
                 if jobs.iter().any(|job| job.has_overtaken) {
                     self.desk.holding = Holding::Nothing;
                 } else if room.idle > 0 {
@@ -344,7 +344,7 @@ impl Dispatcher<'_> {
         if !self.desk.is_repeat && !finished.conflicts.is_empty() {
             // What was claimed under an identity that is gone belongs to others.
             self.desk.refused.extend(finished.conflicts.iter().filter(|job_id| owned.contains(job_id)));
-            self.desk.compare_at_ms = self.shared.store.clock().monotonic_ms();
+            self.desk.check_at_ms = self.shared.store.clock().monotonic_ms();
         }
     }
 
@@ -370,7 +370,7 @@ impl Dispatcher<'_> {
         // What runs already is not started a second time: its claim was lost, and now made good.
         let news: Vec<ClaimedJob> = jobs
             .into_iter()
-            .filter(|job| self.desk.outstanding.add((job.id, job.facts.attempt), worker_id))
+            .filter(|job| self.desk.in_flight.add((job.id, job.retry_state.attempt), worker_id))
             .collect();
         if !news.is_empty() {
             self.shared.hold(news, self.by);
@@ -378,12 +378,12 @@ impl Dispatcher<'_> {
     }
 
     fn decide(&self, done: Done) -> Finish {
-        let Done { held, outcome, logs } = done;
-        let job = (held.job.id, held.job.run_id);
+        let Done { owned, outcome, logs } = done;
+        let job = (owned.job.id, owned.job.run_id);
         let has_begun = outcome.has_begun();
-        let finish = self.end_of(job, held.worker_id, &held.job.facts, outcome);
+        let finish = self.end_of(job, owned.worker_id, &owned.job.retry_state, outcome);
         if has_begun {
-            telling::attempt_ended(&held.job, &finish);
+            telling::attempt_ended(&owned.job, &finish);
         }
         Finish { logs, ..finish }
     }
@@ -393,34 +393,34 @@ impl Dispatcher<'_> {
         &self,
         (job_id, run_id): (i64, Option<i64>),
         worker_id: i64,
-        facts: &Facts,
+        retry_state: &RetryState,
         outcome: Outcome,
     ) -> Finish {
         let store = &self.shared.store;
-        let transition = after_attempt(facts, outcome, store.random().share());
-        Finish { job_id, run_id, attempt: facts.attempt, worker_id, transition, logs: Vec::new() }
+        let transition = after_attempt(retry_state, outcome, store.random().share());
+        Finish { job_id, run_id, attempt: retry_state.attempt, worker_id, transition, logs: Vec::new() }
     }
 
     /// This worker lost its jobs: stop what still runs, drop what did not start, begin as a new worker.
     fn register_anew(&mut self) -> Result<()> {
         let lost = self.shared.worker_id();
         self.shared.running.lose(lost);
-        for held in self.shared.held.take_all() {
-            self.desk.outstanding.drop(held.key());
+        for owned in self.shared.prefetched.take_all() {
+            self.desk.in_flight.drop(owned.key());
         }
         let registration = self.retrying("register a worker", |shared| {
             register(&shared.store, &shared.handlers, &shared.options)
         })?;
         self.shared.become_worker(registration);
-        self.desk.look = Look::Now;
+        self.desk.look = NextClaim::Now;
         let worker_id = registration.worker_id;
         tracing::warn!(lost, worker_id, "the lease was lost: registered as a new worker");
         Ok(())
     }
 }
 
-fn unstarted(held: Held) -> Done {
-    Done { held, outcome: Outcome::Unstarted, logs: Vec::new() }
+fn unstarted(owned: OwnedJob) -> Done {
+    Done { owned, outcome: Outcome::Unstarted, logs: Vec::new() }
 }
 
 /// Jobs that may be claimed, and how many of them start at once.
@@ -433,8 +433,8 @@ struct Room {
 impl Room {
     /// Whether claiming can wait for the next results while so many jobs wait in memory for an executor: the few more
     /// are then claimed with them. Not while a thread is idle: no result may come for long, and nobody would look.
-    fn can_wait(self, held: usize) -> bool {
-        self.limit == 0 || (self.idle == 0 && held > self.limit)
+    fn can_wait(self, owned: usize) -> bool {
+        self.limit == 0 || (self.idle == 0 && owned > self.limit)
     }
 }
 
@@ -444,7 +444,7 @@ fn request(shared: &Shared, Room { limit, idle }: Room) -> ClaimRequest {
     ClaimRequest {
         worker_id: shared.worker_id(),
         scope: shared.options.scope.clone(),
-        abilities: abilities(&shared.handlers, &shared.options),
+        worker_capabilities: worker_capabilities(&shared.handlers, &shared.options),
         limit,
         idle,
     }
@@ -469,17 +469,17 @@ mod tests {
             let sample = Sample::new(1);
             sample.enqueue(20, payload);
             turn(&sample, AddedBy::Dispatcher);
-            assert_eq!(sample.shared.held.len(), 1, "nothing is known yet");
+            assert_eq!(sample.shared.prefetched.len(), 1, "nothing is known yet");
             sample.add_end(sample.take(), output);
             sample.shared.desk.lock().expect("nobody panicked").prefetch.observe_times(1, 0);
             turn(&sample, AddedBy::Dispatcher);
-            assert_eq!(sample.shared.held.len(), 8, "one is to run, and 7 of these make 16 MiB");
+            assert_eq!(sample.shared.prefetched.len(), 8, "one is to run, and 7 of these make 16 MiB");
         }
     }
 
     #[test]
     fn few_jobs_are_not_claimed_while_many_wait_unless_a_thread_is_idle() {
-        for (limit, idle, held, expected) in [
+        for (limit, idle, owned, expected) in [
             (0, 0, 0, true),
             (8, 0, 1_000, true),
             (8, 0, 8, false),
@@ -488,7 +488,7 @@ mod tests {
             (2, 2, 6, false),
             (9, 1, 1_000, false),
         ] {
-            assert_eq!(Room { limit, idle }.can_wait(held), expected, "{limit} {idle} {held}");
+            assert_eq!(Room { limit, idle }.can_wait(owned), expected, "{limit} {idle} {owned}");
         }
     }
 }

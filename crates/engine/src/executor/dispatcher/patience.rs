@@ -36,7 +36,7 @@ impl Dispatcher<'_> {
                 Err(error) => error,
             };
             // It may have been heard all the same.
-            self.desk.compare_at_ms = began_ms;
+            self.desk.check_at_ms = began_ms;
             let waited_ms = clock.monotonic_ms() - began_ms;
             let patience_over = self.shared.options.patience_ms.is_some_and(|most_ms| waited_ms >= most_ms);
             if !error.is_passing() || patience_over || self.shared.mode() == Mode::Leaving {

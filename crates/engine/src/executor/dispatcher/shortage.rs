@@ -7,7 +7,7 @@ use super::Dispatcher;
 use crate::error::{Error, Result, Unavailable};
 
 impl Dispatcher<'_> {
-    /// Nothing is claimed, and what is held goes back: others may take it meanwhile.
+    /// Nothing is claimed, and what is owned goes back: others may take it meanwhile.
     pub(super) fn is_pausing(&self) -> bool {
         left(self.shared).is_some()
     }
@@ -33,7 +33,7 @@ pub(super) fn left(shared: &Shared) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::held::AddedBy;
+    use super::super::super::prefetch_buffer::AddedBy;
     use super::super::super::results::Done;
     use super::super::super::sample::Sample;
     use super::super::tests::turn;
@@ -45,11 +45,11 @@ mod tests {
         Outcome::OutOfResources { reason: "no more files".to_owned() }
     }
 
-    /// The next job that is held can't be started.
+    /// The next job that is owned can't be started.
     fn refuse(sample: &Sample) {
-        let (held, logs) = (sample.take(), Vec::new());
+        let (owned, logs) = (sample.take(), Vec::new());
         sample.shared.refused("no more files");
-        sample.shared.results.add(Done { held, outcome: lacking(), logs }, 0, 0);
+        sample.shared.results.add(Done { owned, outcome: lacking(), logs }, 0, 0);
     }
 
     fn count(sample: &Sample, status: JobStatus) -> i64 {
@@ -65,7 +65,7 @@ mod tests {
         assert_eq!(count(&sample, JobStatus::Running), 3);
         refuse(&sample);
         turn(&sample, AddedBy::Executor);
-        assert_eq!(count(&sample, JobStatus::Pending), 3, "also what was held");
+        assert_eq!(count(&sample, JobStatus::Pending), 3, "also what was owned");
         let job = sample.shared.store.job(1).expect("it is there");
         assert_eq!((job.attempt, job.failures, job.interruptions), (0, 0, 0));
         assert_eq!(job.last_error.as_deref(), Some("not started: no more files"));

@@ -3,11 +3,11 @@
 mod blame;
 mod command;
 mod group;
-mod keeper;
 mod kill;
 mod lines;
 mod output;
 mod payload;
+mod reaper;
 mod scratch;
 mod stream;
 mod values;
@@ -24,11 +24,11 @@ use super::stop::StopCause;
 use crate::process::output_name;
 use crate::transition::Outcome;
 use blame::Refused;
-pub(super) use keeper::Keeper;
-use keeper::Kept;
 use kill::Attempts;
 use output::NotTaken;
 use payload::Payload;
+use reaper::Kept;
+pub(super) use reaper::Reaper;
 use stream::Streams;
 use watch::Watched;
 
@@ -57,7 +57,7 @@ impl Handler for Shell {
 fn start(attempt: &Attempt) -> Result<Outcome, Outcome> {
     let payload = Payload::parse(attempt.payload()).map_err(failed_for_good)?;
     let scratch = attempt
-        .keeper
+        .reaper
         .scratch()
         .map_err(|error| blame::outcome(Refused::Folder, "no folder for WINDLASS_OUTPUT", &error))?;
     let name = output_name(attempt.job().id, attempt.number());
@@ -74,7 +74,7 @@ fn start(attempt: &Attempt) -> Result<Outcome, Outcome> {
     let _file = attempt.stop().wake_file().map_err(refused("no file that wakes its thread"))?;
     let streams = Streams::of(&mut command).map_err(refused("no pipe for its output"))?;
     let kept = attempt
-        .keeper
+        .reaper
         .begin(&name)
         .map_err(refused("its processes could not be noted for the process reaper"))?;
     let child = match command.spawn() {

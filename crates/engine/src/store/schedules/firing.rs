@@ -7,8 +7,8 @@ use windlass_workflow::model::Overlap;
 
 use super::occurrences::{self, NewOccurrence};
 use super::overlap::{Decision, decide};
+use super::prepared_runs::PreparedRuns;
 use super::situation::{Seen, look, situation};
-use super::stock::Stock;
 use super::{Schedule, find};
 use crate::db::{Connection, Fate, all, first, one};
 use crate::error::{Error, Result};
@@ -122,8 +122,8 @@ impl Store {
         let Some((seen, wanted)) = self.read(|connection| look(connection, schedule_id, now_ms))? else {
             return Ok(Fired::default());
         };
-        let stock = Arc::new(Stock::make(&seen.schedule, wanted, &self.random)?);
-        let made = Arc::clone(&stock);
+        let prepared_runs = Arc::new(PreparedRuns::make(&seen.schedule, wanted, &self.random)?);
+        let made = Arc::clone(&prepared_runs);
         // Where no run was started a second look finds what the first one left to do.
         let evidence = Evidence::rows(move |connection, fired: &Fired| {
             let first = fired.started.first().and_then(|(run_id, at_ms)| Some((*run_id, made.run(*at_ms)?)));
@@ -132,13 +132,20 @@ impl Store {
                 Some((_, Err(_))) | None => Ok(Fate::NotKept),
             }
         });
-        self.write("fire a schedule", evidence, move |connection| write(connection, &seen, &stock, now_ms))
+        self.write("fire a schedule", evidence, move |connection| {
+            write(connection, &seen, &prepared_runs, now_ms)
+        })
     }
 }
 
 /// Decides anew under the schedule's lock and writes it. When the schedule is not as it was seen, or somebody
 /// holds it, nothing is written.
-fn write(connection: &mut dyn Connection, seen: &Seen, stock: &Stock, now_ms: i64) -> Result<Fired> {
+fn write(
+    connection: &mut dyn Connection,
+    seen: &Seen,
+    prepared_runs: &PreparedRuns,
+    now_ms: i64,
+) -> Result<Fired> {
     let schedule = &seen.schedule;
     let outdated = Fired { again: true, ..Fired::default() };
     let sql = "SELECT id FROM schedules WHERE id = $1 {lock}";
@@ -148,14 +155,14 @@ fn write(connection: &mut dyn Connection, seen: &Seen, stock: &Stock, now_ms: i6
     if find(connection, schedule.id)?.as_ref() != Some(schedule) {
         return Ok(outdated);
     }
-    let decision = decide(&situation(connection, seen, stock.starts_max, now_ms)?);
-    if !stock.has_all(&decision) || (seen.moves() && !move_cursor(connection, seen)?) {
+    let decision = decide(&situation(connection, seen, prepared_runs.starts_max, now_ms)?);
+    if !prepared_runs.has_all(&decision) || (seen.moves() && !move_cursor(connection, seen)?) {
         // A run has ended meanwhile, or another scheduler was faster.
         return Ok(outdated);
     }
     let mut fired = Fired { schedule: schedule.key(), missed: seen.plan.missed_count, ..Fired::default() };
     let has_room = stop(connection, schedule, &decision, now_ms, &mut fired)?;
-    start(connection, schedule, stock, &decision, now_ms, &mut fired)?;
+    start(connection, schedule, prepared_runs, &decision, now_ms, &mut fired)?;
     let has_refused = !fired.skipped.is_empty();
     note(connection, seen, &decision, now_ms)?;
     fired.waiting = decision.wait.iter().map(|candidate| candidate.at_ms).collect();
@@ -213,7 +220,7 @@ fn stop(
 fn start(
     connection: &mut dyn Connection,
     schedule: &Schedule,
-    stock: &Stock,
+    prepared_runs: &PreparedRuns,
     decision: &Decision,
     now_ms: i64,
     fired: &mut Fired,
@@ -221,7 +228,7 @@ fn start(
     let mut settled = Vec::with_capacity(decision.start.len());
     for (at_ms, source) in &decision.start {
         let (at_ms, source) = (*at_ms, *source);
-        match stock.run(at_ms) {
+        match prepared_runs.run(at_ms) {
             Some(Ok((run, prepared))) => {
                 let submitted = submit(connection, run, prepared, now_ms)?;
                 // One that has its run already, by a backfill, is settled too.

@@ -24,8 +24,8 @@ mod occurrences;
 mod overlap;
 mod pause;
 mod plan;
+mod prepared_runs;
 mod situation;
-mod stock;
 mod trigger;
 
 use windlass_workflow::model::Schedule as Definition;

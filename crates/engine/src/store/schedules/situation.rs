@@ -6,7 +6,7 @@ use super::definitions::timetable;
 use super::occurrences;
 use super::overlap::{Candidate, Situation, Standing, Unfinished, decide};
 use super::plan::{Plan, plan};
-use super::stock::{STARTS_MAX, Wanted};
+use super::prepared_runs::{STARTS_MAX, Wanted};
 use super::{Schedule, find};
 use crate::db::{Connection, all, one};
 use crate::error::Result;

@@ -144,7 +144,7 @@ fn is_for(request: &ClaimRequest, job: &Job) -> bool {
         Scope::Queues(queues) => queues.contains(&job.rules.queue),
         Scope::Runs(run_ids) => job.run_id.is_some_and(|run_id| run_ids.contains(&run_id)),
     };
-    let has = &request.abilities;
+    let has = &request.worker_capabilities;
     is_in_scope
         && has.kinds.contains(&job.rules.kind)
         && job.rules.requires.iter().all(|capability| has.capabilities.contains(capability))

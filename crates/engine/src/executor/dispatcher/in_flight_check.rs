@@ -7,23 +7,23 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::super::outstanding::{Difference, Key};
+use super::super::in_flight::{Difference, Key};
 use super::{Dispatcher, Room};
 use crate::error::{Error, Result};
 use crate::store::Finish;
-use crate::transition::{Facts, Outcome};
+use crate::transition::{Outcome, RetryState};
 
 /// How often it is compared when nothing went wrong that was noticed. After an error it is at once.
 pub(super) const INTERVAL_MS: i64 = 30_000;
 
 impl Dispatcher<'_> {
-    pub(super) fn compare_if_due(&mut self) -> Result<()> {
+    pub(super) fn check_if_due(&mut self) -> Result<()> {
         let now_ms = self.shared.store.clock().monotonic_ms();
-        if now_ms < self.desk.compare_at_ms {
+        if now_ms < self.desk.check_at_ms {
             return Ok(());
         }
         let compared = self.compare();
-        self.desk.compare_at_ms = now_ms + INTERVAL_MS;
+        self.desk.check_at_ms = now_ms + INTERVAL_MS;
         match compared {
             Err(error @ Error::Unavailable { .. }) => Err(error),
             Err(error) => {
@@ -38,14 +38,14 @@ impl Dispatcher<'_> {
     fn compare(&mut self) -> Result<()> {
         let worker_id = self.shared.worker_id();
         let rows = self.retrying("look at what runs here", |shared| shared.store.claimed_by(worker_id))?;
-        let in_tables: HashMap<Key, (Option<i64>, Facts)> = rows
+        let in_tables: HashMap<Key, (Option<i64>, RetryState)> = rows
             .into_iter()
-            .map(|(job_id, run_id, facts)| ((job_id, facts.attempt), (run_id, facts)))
+            .map(|(job_id, run_id, retry_state)| ((job_id, retry_state.attempt), (run_id, retry_state)))
             .collect();
         let keys: HashSet<Key> = in_tables.keys().copied().collect();
         let refused = std::mem::take(&mut self.desk.refused);
         let Difference { unstarted, unended, renumbered, lost } =
-            self.desk.outstanding.compare(worker_id, &keys, &refused);
+            self.desk.in_flight.compare(worker_id, &keys, &refused);
         for (job_id, attempt) in lost {
             tracing::warn!(job_id, attempt, "the job is not this worker's any more: stopping it");
             self.give_up((job_id, attempt));
@@ -54,13 +54,13 @@ impl Dispatcher<'_> {
         let unended = unended.into_iter().map(|key| (key, ended()));
         let renumbered = renumbered.into_iter().map(|key| (key, rewritten()));
         let finishes = unstarted.chain(unended).chain(renumbered).filter_map(|(key, outcome)| {
-            let (run_id, facts) = in_tables.get(&key)?;
+            let (run_id, retry_state) = in_tables.get(&key)?;
             tracing::warn!(
                 job_id = key.0,
                 attempt = key.1,
                 "claimed by this worker and not known to it: given back"
             );
-            Some(self.end_of((key.0, *run_id), worker_id, facts, outcome))
+            Some(self.end_of((key.0, *run_id), worker_id, retry_state, outcome))
         });
         let finishes: Vec<Finish> = finishes.collect();
         if finishes.is_empty() {
@@ -73,8 +73,8 @@ impl Dispatcher<'_> {
     /// Somebody else may own it. What waits in memory is dropped, what runs is stopped; its end will be
     /// refused.
     fn give_up(&mut self, key: Key) {
-        match self.shared.held.take_one(key) {
-            Some(_held) => self.desk.outstanding.drop(key),
+        match self.shared.prefetched.take_one(key) {
+            Some(_held) => self.desk.in_flight.drop(key),
             None => self.shared.running.lose_one(key),
         }
     }
@@ -93,7 +93,7 @@ fn rewritten() -> Outcome {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::held::AddedBy;
+    use super::super::super::prefetch_buffer::AddedBy;
     use super::super::super::sample::Sample;
     use super::super::tests::turn;
     use super::*;
@@ -107,7 +107,7 @@ mod tests {
         let shared = &sample.shared;
         sample.enqueue(1, "null");
         turn(&sample, AddedBy::Dispatcher);
-        let held = sample.take();
+        let owned = sample.take();
         let raise = "UPDATE jobs SET attempt = attempt + 6";
         let raised = sample.database.write(
             "raise",
@@ -115,7 +115,7 @@ mod tests {
             Recovery::Report,
         );
         raised.expect("it is raised");
-        sample.add_end(held, None);
+        sample.add_end(owned, None);
         turn(&sample, AddedBy::Dispatcher);
         assert_eq!(
             shared.store.job(1).expect("it is there").status,

@@ -1,7 +1,7 @@
-//! What a claim looks at before it chooses: who claims, and the heads of all lanes.
+//! What a claim looks at before it chooses: who claims, and the candidates of all claim partitions.
 
+use super::candidates::{CANDIDATES, Candidate, read_candidate};
 use super::claim::{ClaimRequest, Scope};
-use super::lanes::{Head, LANE_HEADS, read_head};
 use crate::db::{Connection, Question, Row};
 use crate::error::Result;
 use crate::status::WorkerStatus;
@@ -11,24 +11,24 @@ use crate::status::WorkerStatus;
 const OWNER: &str = "SELECT status FROM workers WHERE id = $1 {share}";
 
 /// What a claim looks at before it chooses.
-pub(super) struct Look {
+pub(super) struct ClaimSnapshot {
     pub(super) owner: Owner,
-    /// Of all lanes, unless it is by runs; `None` when jobs became claimable since.
-    pub(super) heads: Option<Vec<Head>>,
+    /// Of all partitions, unless it is by runs; `None` when jobs became claimable since.
+    pub(super) heads: Option<Vec<Candidate>>,
 }
 
-impl Look {
+impl ClaimSnapshot {
     /// Asks what else there is to be asked, and then looks: on a server it is one round trip.
     pub(super) fn after(
         connection: &mut dyn Connection,
         request: &ClaimRequest,
         others: &mut [Question<'_>],
-    ) -> Result<Look> {
+    ) -> Result<ClaimSnapshot> {
         let (mut owner, mut heads) = (Owner::default(), Vec::new());
         let worker_id = [request.worker_id.into()];
         let mut on_owner = |row: &dyn Row| owner.read(row);
         let mut on_head = |row: &dyn Row| {
-            heads.push(read_head(row)?);
+            heads.push(read_candidate(row)?);
             Ok(())
         };
         let mut questions: Vec<Question<'_>> = others
@@ -36,20 +36,20 @@ impl Look {
             .map(|Question { sql, parameters, on_row }| Question { sql, parameters, on_row: &mut **on_row })
             .collect();
         questions.push(Question { sql: OWNER, parameters: &worker_id, on_row: &mut on_owner });
-        let is_by_lane = match &request.scope {
+        let is_by_partition = match &request.scope {
             Scope::Everything | Scope::Queues(_) => request.limit > 0,
             Scope::Runs(_) => false,
         };
-        if is_by_lane {
-            questions.push(Question { sql: LANE_HEADS, parameters: &[], on_row: &mut on_head });
+        if is_by_partition {
+            questions.push(Question { sql: CANDIDATES, parameters: &[], on_row: &mut on_head });
         }
         connection.query_all(&mut questions)?;
-        Ok(Look { owner, heads: Some(heads) })
+        Ok(ClaimSnapshot { owner, heads: Some(heads) })
     }
 
     /// The same after jobs became claimable: the heads are to be looked at anew.
-    pub(super) fn without_heads(self) -> Look {
-        Look { heads: None, ..self }
+    pub(super) fn without_candidates(self) -> ClaimSnapshot {
+        ClaimSnapshot { heads: None, ..self }
     }
 }
 

@@ -1,4 +1,4 @@
-//! The warden: tells attempts to stop when their time is over, or the worker's own. It knows nothing but
+//! The deadline_monitor: tells attempts to stop when their time is over, or the worker's own. It knows nothing but
 //! time and what others have read: it never touches the database, because a call into one may block
 //! for minutes, and then above all it is needed.
 
@@ -9,7 +9,7 @@ use super::shared::Shared;
 /// It looks at least so often: timers stand still while a machine is suspended, and leases do not.
 const LOOK_MS: i64 = 1_000;
 
-/// What the warden's thread does until the worker ends.
+/// What the deadline monitor's thread does until the worker ends.
 pub(super) fn serve(shared: &Shared) {
     let clock = shared.store.clock();
     while !shared.has_ended() {
@@ -23,6 +23,6 @@ pub(super) fn serve(shared: &Shared) {
         }
         let next_ms = shared.running.stop_late(now_ms).unwrap_or(i64::MAX).min(now_ms + LOOK_MS);
         let wait_ms = u64::try_from(next_ms - now_ms).unwrap_or(0);
-        shared.warden.wait(clock.until(None, Duration::from_millis(wait_ms)));
+        shared.deadline_monitor.wait(clock.until(None, Duration::from_millis(wait_ms)));
     }
 }

@@ -30,23 +30,23 @@ pub(super) struct Wanted {
 type Ready = std::result::Result<(NewRun, Prepared), String>;
 
 /// Runs that are ready, by their nominal times.
-pub(super) struct Stock {
+pub(super) struct PreparedRuns {
     runs: HashMap<i64, Ready>,
     /// Runs of one transaction at most: large ones take long.
     pub(super) starts_max: usize,
 }
 
-impl Stock {
-    pub(super) fn make(schedule: &Schedule, wanted: Option<Wanted>, random: &Random) -> Result<Stock> {
+impl PreparedRuns {
+    pub(super) fn make(schedule: &Schedule, wanted: Option<Wanted>, random: &Random) -> Result<PreparedRuns> {
         let Some(wanted) = wanted else {
-            return Ok(Stock { runs: HashMap::new(), starts_max: STARTS_MAX });
+            return Ok(PreparedRuns { runs: HashMap::new(), starts_max: STARTS_MAX });
         };
         let starts_max = (JOBS_MAX / wanted.workflow.jobs.len().max(1)).clamp(1, STARTS_MAX);
         let mut runs = HashMap::new();
         for (at_ms, source) in wanted.start.iter().take(starts_max) {
             runs.insert(*at_ms, make_ready(schedule, &wanted, *at_ms, *source, random)?);
         }
-        Ok(Stock { runs, starts_max })
+        Ok(PreparedRuns { runs, starts_max })
     }
 
     /// The run for a nominal time, if it was made ready.

@@ -6,19 +6,19 @@
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use super::outstanding::Key;
+use super::in_flight::Key;
 use crate::clock::Clock;
 use crate::store::ClaimedJob;
 
 /// A claimed job in memory, with the identity under which it was claimed.
-pub(super) struct Held {
+pub(super) struct OwnedJob {
     pub(super) job: ClaimedJob,
     pub(super) worker_id: i64,
 }
 
-impl Held {
+impl OwnedJob {
     pub(super) fn key(&self) -> Key {
-        (self.job.id, self.job.facts.attempt)
+        (self.job.id, self.job.retry_state.attempt)
     }
 }
 
@@ -33,20 +33,20 @@ pub(super) enum AddedBy {
 /// What an executor that waited gets.
 #[allow(clippy::large_enum_variant, reason = "a box for each job would cost more than moving one does")]
 pub(super) enum Next {
-    Job(Held),
+    Job(OwnedJob),
     /// The worker ends.
     End,
 }
 
 #[derive(Default)]
-pub(super) struct HeldJobs {
+pub(super) struct PrefetchBuffer {
     state: Mutex<State>,
     changed: Condvar,
 }
 
 #[derive(Default)]
 struct State {
-    jobs: VecDeque<Held>,
+    jobs: VecDeque<OwnedJob>,
     closed: bool,
     /// Executors that wait for a job,
     waiting: usize,
@@ -56,7 +56,7 @@ struct State {
     moved_at_ms: i64,
 }
 
-impl HeldJobs {
+impl PrefetchBuffer {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -70,7 +70,7 @@ impl HeldJobs {
         if state.jobs.is_empty() {
             state.moved_at_ms = now_ms;
         }
-        state.jobs.extend(jobs.into_iter().map(|job| Held { job, worker_id }));
+        state.jobs.extend(jobs.into_iter().map(|job| OwnedJob { job, worker_id }));
         self.wake_one(state, for_others);
     }
 
@@ -91,11 +91,11 @@ impl HeldJobs {
             if state.closed {
                 return Next::End;
             }
-            if let Some(held) = state.jobs.pop_front() {
+            if let Some(owned) = state.jobs.pop_front() {
                 state.moved_at_ms = clock.monotonic_ms();
                 let left = state.jobs.len();
                 self.wake_one(state, left);
-                return Next::Job(held);
+                return Next::Job(owned);
             }
             state.waiting += 1;
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -104,19 +104,19 @@ impl HeldJobs {
         }
     }
 
-    pub(super) fn take_all(&self) -> Vec<Held> {
+    pub(super) fn take_all(&self) -> Vec<OwnedJob> {
         self.lock().jobs.drain(..).collect()
     }
 
     /// Takes one attempt, if it waits.
-    pub(super) fn take_one(&self, key: Key) -> Option<Held> {
+    pub(super) fn take_one(&self, key: Key) -> Option<OwnedJob> {
         let mut state = self.lock();
-        let place = state.jobs.iter().position(|held| held.key() == key)?;
+        let place = state.jobs.iter().position(|owned| owned.key() == key)?;
         state.jobs.remove(place)
     }
 
     /// Takes all when none of them has moved for so long.
-    pub(super) fn take_stuck(&self, now_ms: i64, longest_ms: i64) -> Vec<Held> {
+    pub(super) fn take_stuck(&self, now_ms: i64, longest_ms: i64) -> Vec<OwnedJob> {
         let mut state = self.lock();
         if now_ms - state.moved_at_ms < longest_ms {
             return Vec::new();
@@ -140,10 +140,10 @@ impl HeldJobs {
 }
 
 #[cfg(test)]
-impl Held {
+impl OwnedJob {
     /// The first attempt at a job that stands alone, for tests.
-    pub(super) fn sample(job_id: i64, worker_id: i64) -> Held {
-        let facts = crate::transition::Facts {
+    pub(super) fn sample(job_id: i64, worker_id: i64) -> OwnedJob {
+        let retry_state = crate::transition::RetryState {
             attempt: 1,
             failures: 0,
             max_attempts: 1,
@@ -163,9 +163,9 @@ impl Held {
             timeout_ms: None,
             started_run: None,
             has_overtaken: false,
-            facts,
+            retry_state,
         };
-        Held { job, worker_id }
+        OwnedJob { job, worker_id }
     }
 }
 
@@ -176,11 +176,11 @@ mod tests {
     use super::*;
 
     fn jobs(count: usize) -> Vec<ClaimedJob> {
-        (0..count as i64).map(|id| Held::sample(id, 1).job).collect()
+        (0..count as i64).map(|id| OwnedJob::sample(id, 1).job).collect()
     }
 
-    fn take(held: &HeldJobs) {
-        match held.next(&Clock::system()) {
+    fn take(owned: &PrefetchBuffer) {
+        match owned.next(&Clock::system()) {
             Next::Job(_held) => {}
             Next::End => panic!("there is a job"),
         }
@@ -190,20 +190,20 @@ mod tests {
     #[test]
     fn as_many_executors_wake_as_there_are_jobs() {
         const EXECUTORS: usize = 8;
-        let (held, all_busy) = (HeldJobs::default(), Barrier::new(EXECUTORS));
+        let (owned, all_busy) = (PrefetchBuffer::default(), Barrier::new(EXECUTORS));
         std::thread::scope(|scope| {
             for _executor in 0..EXECUTORS {
                 scope.spawn(|| {
                     for _round in 0..100 {
-                        take(&held);
+                        take(&owned);
                         if all_busy.wait().is_leader() {
-                            held.add(jobs(EXECUTORS), 1, 0, AddedBy::Executor);
+                            owned.add(jobs(EXECUTORS), 1, 0, AddedBy::Executor);
                         }
                     }
                 });
             }
-            held.add(jobs(EXECUTORS), 1, 0, AddedBy::Dispatcher);
+            owned.add(jobs(EXECUTORS), 1, 0, AddedBy::Dispatcher);
         });
-        assert_eq!(held.len(), EXECUTORS, "the last leader's jobs");
+        assert_eq!(owned.len(), EXECUTORS, "the last leader's jobs");
     }
 }

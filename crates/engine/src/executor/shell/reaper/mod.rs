@@ -1,7 +1,7 @@
-//! The keeper: a tiny process beside the engine that kills the engine's jobs when the engine dies, or when it
+//! The reaper: a tiny process beside the engine that kills the engine's jobs when the engine dies, or when it
 //! is stopped for longer than its lease.
 //!
-//! Even `kill -9` closes the pipe between them; the keeper then kills every group that it finds on the board and
+//! Even `kill -9` closes the pipe between them; the reaper then kills every group that it finds on the board and
 //! ends. And it is told how long the lease is confirmed: a process that is stopped (by SIGSTOP, a debugger,
 //! a frozen cgroup) can't stop what it runs, and on another host nobody else can. It is a shell, so nothing
 //! has to be installed or found. Where no shell is, on one machine nothing is lost but time: the next
@@ -23,14 +23,14 @@ use super::scratch::Scratch;
 use crate::clock::Clock;
 use crate::db::Reach;
 
-const SCRIPT: &str = include_str!("keeper.sh");
-/// So long before the lease's end the keeper is told of every group: by its own clock the lease may be over, and
+const SCRIPT: &str = include_str!("reaper.sh");
+/// So long before the lease's end the reaper is told of every group: by its own clock the lease may be over, and
 /// then it looks at the board only when it is told to.
 const TELL_BEFORE_MS: i64 = 1_000;
 
-/// What the keeper has to know. Its process is started with the first one that it keeps.
+/// What the reaper has to know. Its process is started with the first one that it keeps.
 #[derive(Debug)]
-pub(in super::super::super) struct Keeper {
+pub(in super::super::super) struct Reaper {
     /// Its name is in the environment of every process of a job.
     scratch: Scratch,
     reach: Reach,
@@ -54,11 +54,11 @@ struct Until {
     uptime_cs: i64,
 }
 
-/// An attempt that the keeper ends when it has to, until [`Kept::end`]. One that is dropped before stays so: who
+/// An attempt that the reaper ends when it has to, until [`Kept::end`]. One that is dropped before stays so: who
 /// panics has not seen what it ran end.
 #[must_use]
 pub(super) struct Kept<'a> {
-    keeper: &'a Keeper,
+    reaper: &'a Reaper,
     board: &'a Board,
     line: usize,
 }
@@ -68,9 +68,9 @@ impl Kept<'_> {
     pub(super) fn add_group(&self, group: Pid, clock: &Clock) {
         // It can't fail: the line is there already.
         let _written = self.board.add_group(self.line, group);
-        let mut state = self.keeper.lock();
+        let mut state = self.reaper.lock();
         if state.until.is_some_and(|until| clock.monotonic_ms() + TELL_BEFORE_MS >= until.monotonic_ms) {
-            self.keeper.tell(&mut state, "! .\n");
+            self.reaper.tell(&mut state, "! .\n");
         }
     }
 
@@ -85,17 +85,17 @@ impl Kept<'_> {
     }
 }
 
-impl Keeper {
+impl Reaper {
     /// `reach` says where the others are that wait for the end of the lease.
-    pub(in super::super::super) fn new(reach: Reach) -> Keeper {
-        Keeper { scratch: Scratch::default(), reach, board: OnceLock::new(), state: Mutex::default() }
+    pub(in super::super::super) fn new(reach: Reach) -> Reaper {
+        Reaper { scratch: Scratch::default(), reach, board: OnceLock::new(), state: Mutex::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The folder for what attempts write their output to, each in a file of its name. The keeper removes it
+    /// The folder for what attempts write their output to, each in a file of its name. The reaper removes it
     /// when the engine is gone.
     ///
     /// # Errors
@@ -115,7 +115,7 @@ impl Keeper {
         if state.process.is_none() {
             self.start(&mut state, board);
         }
-        Ok(Kept { keeper: self, board, line })
+        Ok(Kept { reaper: self, board, line })
     }
 
     fn board(&self) -> std::io::Result<&Board> {
@@ -132,7 +132,7 @@ impl Keeper {
         state.until = Some(Until { monotonic_ms: until_ms, uptime_cs });
         let Some(board) = self.board.get() else { return };
         if state.has_died() {
-            tracing::warn!("the keeper of the jobs' processes was ended by somebody: starting another");
+            tracing::warn!("the reaper of the jobs' processes was ended by somebody: starting another");
             self.replace(&mut state, board);
         } else if state.process.is_some() {
             self.tell(&mut state, &format!("= {uptime_cs}\n"));
@@ -151,14 +151,14 @@ impl Keeper {
         }
     }
 
-    /// One write a message, so that none is torn. The pipe does not block: a keeper that does not read must
+    /// One write a message, so that none is torn. The pipe does not block: a reaper that does not read must
     /// not hold the engine up, and is none. Another one finds everything on the board.
     fn tell(&self, state: &mut State, message: &str) {
         let Some(pipe) = state.process.as_mut().and_then(|process| process.stdin.as_mut()) else { return };
         if let Err(error) = pipe.write_all(message.as_bytes())
             && let Some(board) = self.board.get()
         {
-            tracing::warn!(%error, "the keeper of the jobs' processes does not listen: starting another");
+            tracing::warn!(%error, "the reaper of the jobs' processes does not listen: starting another");
             self.replace(state, board);
         }
     }
@@ -188,7 +188,7 @@ impl Keeper {
     }
 }
 
-impl Drop for Keeper {
+impl Drop for Reaper {
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         if let Some(pipe) = state.process.as_mut().and_then(|process| process.stdin.as_mut())
@@ -201,7 +201,7 @@ impl Drop for Keeper {
 }
 
 impl State {
-    /// Kills the keeper before it could do anything, and its timer.
+    /// Kills the reaper before it could do anything, and its timer.
     fn kill(&mut self) {
         if let Some(mut process) = self.process.take() {
             // It is not waited for yet, so nobody else can have its number.
@@ -223,7 +223,7 @@ fn spawn(scratch: &Path, reach: Reach, board: File) -> std::io::Result<Child> {
     }
     let mut command = Command::new("/bin/sh");
     command
-        .args(["-c", &without_comments(SCRIPT), "windlass-keeper"])
+        .args(["-c", &without_comments(SCRIPT), "windlass-reaper"])
         .arg(scratch)
         .arg(match reach {
             Reach::OneKernel => "one-kernel",

@@ -19,10 +19,10 @@ struct Job<'a> {
 }
 
 impl<'a> Job<'a> {
-    fn start(keeper: &Keeper, name: &str, program: &[&str]) -> Job<'a> {
+    fn start(reaper: &Reaper, name: &str, program: &[&str]) -> Job<'a> {
         let child = Command::new(program[0])
             .args(&program[1..])
-            .env("WINDLASS_OUTPUT", keeper.scratch().unwrap().join(name))
+            .env("WINDLASS_OUTPUT", reaper.scratch().unwrap().join(name))
             .process_group(0)
             .spawn()
             .unwrap();
@@ -30,9 +30,9 @@ impl<'a> Job<'a> {
     }
 
     /// Starts one as an executor does.
-    fn kept(keeper: &'a Keeper, clock: &Clock, name: &str) -> Job<'a> {
-        let kept = keeper.begin(name).unwrap();
-        let mut job = Job::start(keeper, name, &["sleep", "600"]);
+    fn kept(reaper: &'a Reaper, clock: &Clock, name: &str) -> Job<'a> {
+        let kept = reaper.begin(name).unwrap();
+        let mut job = Job::start(reaper, name, &["sleep", "600"]);
         kept.add_group(job.group(), clock);
         job.kept = Some(kept);
         job
@@ -73,48 +73,48 @@ fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-fn confirm(keeper: &Keeper, clock: &Clock, for_ms: i64) {
-    keeper.confirm(clock.monotonic_ms() + for_ms, clock);
+fn confirm(reaper: &Reaper, clock: &Clock, for_ms: i64) {
+    reaper.confirm(clock.monotonic_ms() + for_ms, clock);
 }
 
-fn pid(keeper: &Keeper) -> Pid {
-    Pid::from_child(keeper.lock().process.as_ref().unwrap())
+fn pid(reaper: &Reaper) -> Pid {
+    Pid::from_child(reaper.lock().process.as_ref().unwrap())
 }
 
 #[test]
 fn what_runs_ends_with_the_lease_and_not_before() {
-    let (keeper, clock) = (Keeper::new(Reach::ManyHosts), Clock::system());
-    let mut job = Job::kept(&keeper, &clock, "7-1");
-    let mut gone = Job::kept(&keeper, &clock, "8-1");
+    let (reaper, clock) = (Reaper::new(Reach::ManyHosts), Clock::system());
+    let mut job = Job::kept(&reaper, &clock, "7-1");
+    let mut gone = Job::kept(&reaper, &clock, "8-1");
     gone.forget();
     let mut ends_at = Instant::now();
     // Together longer than one lease, which is long enough for a busy machine to renew it in time.
     for _renewal in 0..12 {
         ends_at = Instant::now() + Duration::from_millis(1_500);
-        confirm(&keeper, &clock, 1_500);
+        confirm(&reaper, &clock, 1_500);
         std::thread::sleep(Duration::from_millis(150));
         assert!(job.runs(), "the lease was confirmed");
     }
     let ended = job.wait();
     assert!(ended + Duration::from_millis(20) >= ends_at, "{:?} too early", ends_at - ended);
     assert!(gone.runs(), "it was told that nothing of it is left");
-    let mut late = Job::kept(&keeper, &clock, "9-1");
+    let mut late = Job::kept(&reaper, &clock, "9-1");
     late.wait();
-    confirm(&keeper, &clock, LONG_MS);
-    let mut after = Job::kept(&keeper, &clock, "9-2");
+    confirm(&reaper, &clock, LONG_MS);
+    let mut after = Job::kept(&reaper, &clock, "9-2");
     std::thread::sleep(Duration::from_millis(100));
     assert!(after.runs(), "it is confirmed again");
 }
 
 #[test]
 fn what_left_its_group_or_was_not_told_of_ends_too_and_nobody_else() {
-    let (keeper, clock) = (Keeper::new(Reach::ManyHosts), Clock::system());
-    let _kept = keeper.begin("7-1").unwrap();
-    let mut untold = Job::start(&keeper, "7-1", &["sleep", "600"]);
-    let mut other_attempt = Job::start(&keeper, "7-10", &["sleep", "600"]);
-    let other_keeper = Keeper::new(Reach::ManyHosts);
+    let (reaper, clock) = (Reaper::new(Reach::ManyHosts), Clock::system());
+    let _kept = reaper.begin("7-1").unwrap();
+    let mut untold = Job::start(&reaper, "7-1", &["sleep", "600"]);
+    let mut other_attempt = Job::start(&reaper, "7-10", &["sleep", "600"]);
+    let other_keeper = Reaper::new(Reach::ManyHosts);
     let mut other_engine = Job::start(&other_keeper, "7-1", &["sleep", "600"]);
-    confirm(&keeper, &clock, 200);
+    confirm(&reaper, &clock, 200);
     untold.wait();
     std::thread::sleep(Duration::from_millis(100));
     assert!(other_attempt.runs() && other_engine.runs());
@@ -122,11 +122,11 @@ fn what_left_its_group_or_was_not_told_of_ends_too_and_nobody_else() {
 
 #[test]
 fn what_runs_ends_with_the_engine() {
-    let (keeper, clock) = (Keeper::new(Reach::OneKernel), Clock::system());
-    let scratch = keeper.scratch().unwrap().to_owned();
-    confirm(&keeper, &clock, LONG_MS);
-    let mut job = Job::kept(&keeper, &clock, "7-1");
-    keeper.close();
+    let (reaper, clock) = (Reaper::new(Reach::OneKernel), Clock::system());
+    let scratch = reaper.scratch().unwrap().to_owned();
+    confirm(&reaper, &clock, LONG_MS);
+    let mut job = Job::kept(&reaper, &clock, "7-1");
+    reaper.close();
     job.wait();
     assert!(!scratch.exists(), "nobody else would remove it");
 }
@@ -134,50 +134,50 @@ fn what_runs_ends_with_the_engine() {
 /// By its environment nobody would find the second process: only its group says whose it is.
 #[test]
 fn the_whole_group_ends_and_not_only_its_leader() {
-    let (keeper, clock) = (Keeper::new(Reach::OneKernel), Clock::system());
-    confirm(&keeper, &clock, LONG_MS);
-    let kept = keeper.begin("7-1").unwrap();
-    let mut job = Job::start(&keeper, "7-1", &["sh", "-c", "env -i sleep 600 & wait"]);
+    let (reaper, clock) = (Reaper::new(Reach::OneKernel), Clock::system());
+    confirm(&reaper, &clock, LONG_MS);
+    let kept = reaper.begin("7-1").unwrap();
+    let mut job = Job::start(&reaper, "7-1", &["sh", "-c", "env -i sleep 600 & wait"]);
     let group = job.group();
     kept.add_group(group, &clock);
     wait_for("the second process", || members(group) == 2);
-    keeper.close();
+    reaper.close();
     job.wait();
     wait_for("the end of the group", || super::super::group::is_gone(group));
 }
 
 #[test]
 fn a_word_that_is_half_written_names_nobody() {
-    let (keeper, clock) = (Keeper::new(Reach::OneKernel), Clock::system());
-    confirm(&keeper, &clock, LONG_MS);
-    let mut job = Job::kept(&keeper, &clock, "7-1");
-    let mut other = Job::start(&keeper, "8-1", &["sleep", "600"]);
+    let (reaper, clock) = (Reaper::new(Reach::OneKernel), Clock::system());
+    confirm(&reaper, &clock, LONG_MS);
+    let mut job = Job::kept(&reaper, &clock, "7-1");
+    let mut other = Job::start(&reaper, "8-1", &["sleep", "600"]);
     let group = other.group().as_raw_nonzero();
     // On the second line of the board, as it looks while other words take the place of these or these of others.
     let torn = format!("8-1:8- 8-1 :8-1 {group}:{group}1 {group} :{group} {group}:");
-    keeper.board().unwrap().file().unwrap().write_all_at(torn.as_bytes(), 128).unwrap();
-    keeper.close();
+    reaper.board().unwrap().file().unwrap().write_all_at(torn.as_bytes(), 128).unwrap();
+    reaper.close();
     job.wait();
     assert!(other.runs());
 }
 
-/// As where the jobs use up all processes that there may be: the keeper can start no other.
+/// As where the jobs use up all processes that there may be: the reaper can start no other.
 #[test]
 fn groups_end_also_where_no_program_can_be_started() {
     for shell in ["/bin/sh", "/bin/bash"].into_iter().filter(|shell| Path::new(shell).exists()) {
-        let (keeper, clock) = (Keeper::new(Reach::OneKernel), Clock::system());
-        let mut job = Job::kept(&keeper, &clock, "7-1");
+        let (reaper, clock) = (Reaper::new(Reach::OneKernel), Clock::system());
+        let mut job = Job::kept(&reaper, &clock, "7-1");
         // The second line is not written yet, and the third is.
-        let second = keeper.board().unwrap().add("8-1").unwrap();
-        keeper.board().unwrap().file().unwrap().write_all_at(&[0; 128], second as u64 * 128).unwrap();
-        let mut last = Job::kept(&keeper, &clock, "9-1");
+        let second = reaper.board().unwrap().add("8-1").unwrap();
+        reaper.board().unwrap().file().unwrap().write_all_at(&[0; 128], second as u64 * 128).unwrap();
+        let mut last = Job::kept(&reaper, &clock, "9-1");
         let script = without_comments(SCRIPT);
         let ended = Command::new(shell)
-            .args(["-c", &script, "keeper", "/nonexistent", "one-kernel"])
+            .args(["-c", &script, "reaper", "/nonexistent", "one-kernel"])
             .env("PATH", "/nonexistent")
             .process_group(0)
             .stdin(Stdio::null())
-            .stdout(keeper.board().unwrap().file().unwrap())
+            .stdout(reaper.board().unwrap().file().unwrap())
             .status()
             .unwrap();
         assert_eq!(ended.code(), Some(127), "{shell}: not even the folder could be removed");
@@ -188,15 +188,15 @@ fn groups_end_also_where_no_program_can_be_started() {
 
 #[test]
 fn an_engine_that_ends_in_order_leaves_nothing_of_its_keeper() {
-    let (keeper, clock) = (Keeper::new(Reach::OneKernel), Clock::system());
-    let scratch = keeper.scratch().unwrap().to_owned();
-    confirm(&keeper, &clock, LONG_MS);
-    let mut job = Job::kept(&keeper, &clock, "7-1");
-    let mut free = Job::start(&keeper, "7-1", &["sleep", "600"]);
-    let group = pid(&keeper);
+    let (reaper, clock) = (Reaper::new(Reach::OneKernel), Clock::system());
+    let scratch = reaper.scratch().unwrap().to_owned();
+    confirm(&reaper, &clock, LONG_MS);
+    let mut job = Job::kept(&reaper, &clock, "7-1");
+    let mut free = Job::start(&reaper, "7-1", &["sleep", "600"]);
+    let group = pid(&reaper);
     job.forget();
     drop(job);
-    drop(keeper);
+    drop(reaper);
     assert!(free.runs(), "it outlived a job that ended as it should");
     assert!(!scratch.exists());
     wait_for("the end of the timer", || super::super::group::is_gone(group));
@@ -204,31 +204,31 @@ fn an_engine_that_ends_in_order_leaves_nothing_of_its_keeper() {
 
 #[test]
 fn a_keeper_that_was_killed_is_replaced() {
-    let (keeper, clock) = (Keeper::new(Reach::OneKernel), Clock::system());
-    confirm(&keeper, &clock, LONG_MS);
-    let mut job = Job::kept(&keeper, &clock, "7-1");
-    let first = pid(&keeper);
+    let (reaper, clock) = (Reaper::new(Reach::OneKernel), Clock::system());
+    confirm(&reaper, &clock, LONG_MS);
+    let mut job = Job::kept(&reaper, &clock, "7-1");
+    let first = pid(&reaper);
     kill_process(first, Signal::KILL).unwrap();
-    wait_for("another keeper", || {
-        confirm(&keeper, &clock, LONG_MS);
-        pid(&keeper) != first
+    wait_for("another reaper", || {
+        confirm(&reaper, &clock, LONG_MS);
+        pid(&reaper) != first
     });
     assert!(test_kill_process(first).is_err(), "it was waited for");
     assert!(job.runs());
-    keeper.close();
+    reaper.close();
     job.wait();
 }
 
 #[test]
 fn a_keeper_that_does_not_listen_is_replaced_and_holds_nobody_up() {
-    let (keeper, clock) = (Keeper::new(Reach::OneKernel), Clock::system());
-    let mut job = Job::kept(&keeper, &clock, "7-1");
-    let first = pid(&keeper);
+    let (reaper, clock) = (Reaper::new(Reach::OneKernel), Clock::system());
+    let mut job = Job::kept(&reaper, &clock, "7-1");
+    let first = pid(&reaper);
     kill_process(first, Signal::STOP).unwrap();
     let began = Instant::now();
-    while pid(&keeper) == first {
+    while pid(&reaper) == first {
         assert!(began.elapsed() < PATIENCE, "nobody noticed");
-        confirm(&keeper, &clock, 500);
+        confirm(&reaper, &clock, 500);
     }
     job.wait();
 }
@@ -244,19 +244,19 @@ fn members(group: Pid) -> usize {
         .count()
 }
 
-/// The keeper's whole group is stopped, timer included: as when the machine sleeps, time passes that it
+/// The reaper's whole group is stopped, timer included: as when the machine sleeps, time passes that it
 /// does not see. The lease was renewed since the timer was set, as it is most of the time.
 fn sleep_through_the_lease(reach: Reach) -> bool {
-    let (keeper, clock) = (Keeper::new(reach), Clock::system());
-    let mut job = Job::kept(&keeper, &clock, "7-1");
-    confirm(&keeper, &clock, 800);
-    confirm(&keeper, &clock, 2_500);
+    let (reaper, clock) = (Reaper::new(reach), Clock::system());
+    let mut job = Job::kept(&reaper, &clock, "7-1");
+    confirm(&reaper, &clock, 800);
+    confirm(&reaper, &clock, 2_500);
     // The sign that all this was heard: it has set its timer, in the same group.
-    let group = pid(&keeper);
+    let group = pid(&reaper);
     wait_for("the timer", || members(group) > 1);
     kill_process_group(group, Signal::STOP).unwrap();
     std::thread::sleep(Duration::from_millis(3_500));
-    assert!(job.runs(), "the keeper was stopped");
+    assert!(job.runs(), "the reaper was stopped");
     kill_process_group(group, Signal::CONT).unwrap();
     match reach {
         Reach::ManyHosts => wait_for("the end of the job", || !job.runs()),

@@ -25,7 +25,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 const PAUSE_OF_PROGRESS: Duration = Duration::from_millis(20);
 
 /// The handle of the thread. Dropping it sends what is left and ends it.
-pub(super) struct Announcer {
+pub(super) struct Notifier {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
@@ -49,15 +49,15 @@ impl State {
     }
 }
 
-impl Announcer {
-    pub(super) fn start(sessions: Arc<Sessions>) -> Result<Announcer> {
+impl Notifier {
+    pub(super) fn start(sessions: Arc<Sessions>) -> Result<Notifier> {
         let shared = Arc::new(Shared::default());
         let of_thread = Arc::clone(&shared);
         let thread = std::thread::Builder::new()
-            .name("windlass-announcer".to_owned())
+            .name("windlass-notifier".to_owned())
             .spawn(move || serve(&sessions, &of_thread))
-            .map_err(|error| no_thread("start the announcer", &error))?;
-        Ok(Announcer { shared, thread: Some(thread) })
+            .map_err(|error| no_thread("start the notifier", &error))?;
+        Ok(Notifier { shared, thread: Some(thread) })
     }
 
     /// Has other processes told, soon.
@@ -77,7 +77,7 @@ impl Announcer {
     }
 }
 
-impl Drop for Announcer {
+impl Drop for Notifier {
     fn drop(&mut self) {
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner).is_ending = true;
         self.shared.changed.notify_one();
@@ -146,7 +146,7 @@ mod tests {
     use windlass_test_server::PrivateServer;
 
     use super::super::PostgresAddress;
-    use super::super::beginning::IsAsynchronous;
+    use super::super::preamble::IsAsynchronous;
     use super::*;
     use crate::clock::Clock;
     use crate::db::Durability;

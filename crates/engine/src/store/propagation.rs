@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use super::claim::ClaimRequest;
+use super::claim_snapshot::ClaimSnapshot;
 use super::json_ids;
-use super::look::Look;
 use super::promotion::{CHILDREN, Children, Promoted, promote};
 use crate::db::{Connection, Question, Row, Value, all};
 use crate::error::Result;
@@ -26,12 +26,12 @@ pub struct EndedRun {
 }
 
 /// What the ends of jobs meant for others.
-pub(super) struct Settled {
+pub(super) struct Propagated {
     pub(super) ended_runs: Vec<EndedRun>,
-    /// Whoever settles what may have ended well hands what is ready to a claim, or releases it.
+    /// The caller hands what is ready to a claim, or releases it.
     pub(super) promoted: Promoted,
     /// What the claim that follows sees, if one does and something was asked with which it could look.
-    pub(super) look: Option<Look>,
+    pub(super) look: Option<ClaimSnapshot>,
 }
 
 /// A job that left RUNNING or never got there, as its parents and children see it.
@@ -45,12 +45,12 @@ pub(super) struct Ended {
 
 /// What the ends of jobs mean for their children and runs: promotes, skips, counts, and decides runs. `request` is of
 /// the claim that follows.
-pub(super) fn settle(
+pub(super) fn propagate(
     connection: &mut dyn Connection,
     ended: &[Ended],
     request: Option<&ClaimRequest>,
     now_ms: i64,
-) -> Result<Settled> {
+) -> Result<Propagated> {
     let mut satisfied = Vec::new();
     let mut counts: BTreeMap<i64, RunDelta> = BTreeMap::new();
     for job in ended {
@@ -96,7 +96,7 @@ pub(super) fn settle(
         None
     };
     let ended_runs = decide_runs(connection, &over, now_ms)?;
-    Ok(Settled { ended_runs, promoted: promote(connection, children, now_ms)?, look })
+    Ok(Propagated { ended_runs, promoted: promote(connection, children, now_ms)?, look })
 }
 
 /// Asks, and looks for the claim that follows, if one does.
@@ -104,9 +104,9 @@ fn ask(
     connection: &mut dyn Connection,
     request: Option<&ClaimRequest>,
     questions: &mut [Question<'_>],
-) -> Result<Option<Look>> {
+) -> Result<Option<ClaimSnapshot>> {
     match request {
-        Some(request) => Look::after(connection, request, questions).map(Some),
+        Some(request) => ClaimSnapshot::after(connection, request, questions).map(Some),
         None => connection.query_all(questions).map(|()| None),
     }
 }

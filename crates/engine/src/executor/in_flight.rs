@@ -12,7 +12,7 @@ const ENDED_MAX: usize = 10_000;
 pub(super) type Key = (i64, i64);
 
 #[derive(Debug, Default)]
-pub(super) struct Outstanding {
+pub(super) struct InFlight {
     /// By the identity under which each was claimed.
     worker_ids: HashMap<Key, i64>,
     ended: HashSet<Key>,
@@ -34,7 +34,7 @@ pub(super) struct Difference {
     pub(super) lost: Vec<Key>,
 }
 
-impl Outstanding {
+impl InFlight {
     /// How many there are, of all identities.
     pub(super) fn count(&self) -> i64 {
         i64::try_from(self.worker_ids.len()).unwrap_or(i64::MAX)
@@ -65,7 +65,7 @@ impl Outstanding {
     }
 
     /// Compares it with the attempts that run under an identity by the tables. `refused` are the jobs whose ends were
-    /// refused since the last comparison.
+    /// refused since the last in flight check.
     pub(super) fn compare(
         &self,
         worker_id: i64,
@@ -91,22 +91,22 @@ mod tests {
 
     const WORKER: i64 = 5;
 
-    fn compare(outstanding: &Outstanding, in_tables: &[Key]) -> Difference {
-        outstanding.compare(WORKER, &in_tables.iter().copied().collect(), &HashSet::new())
+    fn compare(in_flight: &InFlight, in_tables: &[Key]) -> Difference {
+        in_flight.compare(WORKER, &in_tables.iter().copied().collect(), &HashSet::new())
     }
 
     #[test]
     fn what_the_tables_and_memory_disagree_on() {
-        let mut outstanding = Outstanding::default();
+        let mut in_flight = InFlight::default();
         for job in 1..=3 {
-            assert!(outstanding.add((job, 1), WORKER));
+            assert!(in_flight.add((job, 1), WORKER));
         }
-        outstanding.add((9, 1), WORKER - 1);
-        outstanding.end((3, 1));
-        assert_eq!(outstanding.count(), 3);
+        in_flight.add((9, 1), WORKER - 1);
+        in_flight.end((3, 1));
+        assert_eq!(in_flight.count(), 3);
         let same = Difference { unstarted: vec![], unended: vec![], renumbered: vec![], lost: vec![] };
-        assert_eq!(compare(&outstanding, &[(1, 1), (2, 1)]), same, "another identity's is not looked for");
-        let found = compare(&outstanding, &[(1, 1), (3, 1), (4, 1), (3, 2)]);
+        assert_eq!(compare(&in_flight, &[(1, 1), (2, 1)]), same, "another identity's is not looked for");
+        let found = compare(&in_flight, &[(1, 1), (3, 1), (4, 1), (3, 2)]);
         assert_eq!((found.unended, found.lost), (vec![(3, 1)], vec![(2, 1)]));
         let unstarted: HashSet<Key> = found.unstarted.into_iter().collect();
         assert_eq!(unstarted, HashSet::from([(4, 1), (3, 2)]), "another attempt is another thing");
@@ -114,38 +114,38 @@ mod tests {
 
     #[test]
     fn another_number_of_an_attempt_is_no_attempt_that_never_began() {
-        let mut outstanding = Outstanding::default();
-        outstanding.add((1, 1), WORKER);
-        let found = compare(&outstanding, &[(1, 7)]);
+        let mut in_flight = InFlight::default();
+        in_flight.add((1, 1), WORKER);
+        let found = compare(&in_flight, &[(1, 7)]);
         assert_eq!(
             (found.lost, found.unstarted),
             (vec![(1, 1)], vec![]),
             "it is stopped before anything else"
         );
-        outstanding.end((1, 1));
-        let found = outstanding.compare(WORKER, &HashSet::from([(1, 7)]), &HashSet::from([1]));
+        in_flight.end((1, 1));
+        let found = in_flight.compare(WORKER, &HashSet::from([(1, 7)]), &HashSet::from([1]));
         assert_eq!((found.renumbered, found.unstarted), (vec![(1, 7)], vec![]));
     }
 
     #[test]
     fn a_claim_of_what_runs_already_is_noticed() {
-        let mut outstanding = Outstanding::default();
-        assert!(outstanding.add((1, 1), WORKER));
-        assert!(!outstanding.add((1, 1), WORKER));
-        outstanding.drop((1, 1));
-        assert_eq!(compare(&outstanding, &[(1, 1)]).unstarted, [(1, 1)], "it never began");
+        let mut in_flight = InFlight::default();
+        assert!(in_flight.add((1, 1), WORKER));
+        assert!(!in_flight.add((1, 1), WORKER));
+        in_flight.drop((1, 1));
+        assert_eq!(compare(&in_flight, &[(1, 1)]).unstarted, [(1, 1)], "it never began");
     }
 
     #[test]
     fn ends_are_remembered_up_to_a_limit_the_newest_longest() {
-        let mut outstanding = Outstanding::default();
+        let mut in_flight = InFlight::default();
         for job in 0..=ENDED_MAX as i64 {
-            outstanding.add((job, 1), WORKER);
-            outstanding.end((job, 1));
-            outstanding.end((job, 1));
+            in_flight.add((job, 1), WORKER);
+            in_flight.end((job, 1));
+            in_flight.end((job, 1));
         }
-        let found = compare(&outstanding, &[(0, 1), (1, 1), (ENDED_MAX as i64, 1)]);
+        let found = compare(&in_flight, &[(0, 1), (1, 1), (ENDED_MAX as i64, 1)]);
         assert_eq!((found.unstarted, found.unended.len()), (vec![(0, 1)], 2));
-        assert_eq!((outstanding.ended.len(), outstanding.ended_order.len()), (ENDED_MAX, ENDED_MAX));
+        assert_eq!((in_flight.ended.len(), in_flight.ended_order.len()), (ENDED_MAX, ENDED_MAX));
     }
 }

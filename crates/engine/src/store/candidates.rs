@@ -1,9 +1,10 @@
 //! What can be claimed, in the order of claiming.
 //!
-//! A *lane* is a part of the claim index that is in claiming order by itself: the jobs of one queue and kind
-//! that require the same, or one run. The heads of all lanes are compared, and lanes are read from the most
-//! urgent head on, until no head is left that could come before what was found. So the most urgent jobs are
-//! found in any number of lanes, and only lanes that give something are read past their head.
+//! A *claim partition* is a part of the claim index that is in claiming order by itself: the jobs of one queue and kind
+//! that require the same, or one run. The first job of a partition is its *candidate*. The partitions are read from the
+//! one with the most urgent candidate on, until no candidate is left that could come before what was found. So the most
+//! urgent jobs are found in any number of partitions, and only partitions that give something are read past their
+//! candidate.
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -20,21 +21,21 @@ const RUN_ROUNDS: usize = 16;
 
 /// A job's place in the order of claiming.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Place {
+pub(super) struct ClaimPosition {
     pub(super) rank: i64,
     pub(super) id: i64,
 }
 
-/// The first job of a lane, or one that is to be in it.
+/// The first job of a partition, or one that is to be in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Head {
-    pub(super) place: Place,
-    pub(super) lane: Rc<Lane>,
+pub(super) struct Candidate {
+    pub(super) place: ClaimPosition,
+    pub(super) lane: Rc<ClaimPartition>,
 }
 
-/// What the jobs of a lane have in common.
+/// What the jobs of a partition have in common.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Lane {
+pub(super) struct ClaimPartition {
     pub(super) queue: String,
     pub(super) kind: String,
     pub(super) requires: String,
@@ -47,19 +48,19 @@ pub(super) struct Lane {
 #[derive(Default)]
 pub(super) struct Claimable {
     /// The most urgent first.
-    pub(super) places: Vec<Place>,
+    pub(super) places: Vec<ClaimPosition>,
     /// Queues whose rules have to know what was taken, with the ids among the places.
     pub(super) limited: Vec<(QueueRules, Vec<i64>)>,
 }
 
-/// The most urgent claimable jobs, kept from other transactions, over all lanes of the request and what this
-/// transaction has `in_hand`: jobs of queues without rules that are for the request. `heads` are those of all lanes,
+/// The most urgent claimable jobs, kept from other transactions, over all partitions of the request and what this
+/// transaction has `in_hand`: jobs of queues without rules that are for the request. `heads` are those of all partitions,
 /// unless it names runs.
 pub(super) fn claimable(
     connection: &mut dyn Connection,
     request: &ClaimRequest,
-    in_hand: &[Place],
-    mut heads: Vec<Head>,
+    in_hand: &[ClaimPosition],
+    mut heads: Vec<Candidate>,
     now_ms: i64,
 ) -> Result<Claimable> {
     let mut selection = Selection::new(request, Counting::Locked, now_ms);
@@ -75,7 +76,7 @@ pub(super) fn claimable(
                 }
                 let found = match selection.room(&head.lane.queue) {
                     Room::Jobs(0) => continue,
-                    Room::Jobs(limit) => read_lane(connection, head, limit)?,
+                    Room::Jobs(limit) => read_partition(connection, head, limit)?,
                     Room::Only(job_id) => lock_jobs(connection, &[job_id])?,
                 };
                 locked += found.len();
@@ -105,7 +106,7 @@ pub(super) fn has_claimable(
     let mut selection = Selection::new(request, Counting::Glance, now_ms);
     match &request.scope {
         Scope::Everything | Scope::Queues(_) => {
-            let heads = lane_heads(connection)?;
+            let heads = candidates(connection)?;
             selection.count(connection, &heads, &heads)?;
             Ok(heads
                 .iter()
@@ -138,9 +139,9 @@ struct Selection<'r> {
     counting: Counting,
     now_ms: i64,
     limit: usize,
-    chosen: Vec<Place>,
+    chosen: Vec<ClaimPosition>,
     /// Of queues with rules: what is left of their allowance, and what was chosen.
-    limited: HashMap<String, (QueueRules, Room, Vec<Place>)>,
+    limited: HashMap<String, (QueueRules, Room, Vec<ClaimPosition>)>,
 }
 
 impl<'r> Selection<'r> {
@@ -149,8 +150,13 @@ impl<'r> Selection<'r> {
         Selection { request, counting, now_ms, limit, chosen: Vec::new(), limited: HashMap::new() }
     }
 
-    /// Counts what the queues of these jobs allow. `lanes` are the heads of all lanes.
-    fn count(&mut self, connection: &mut dyn Connection, heads: &[Head], lanes: &[Head]) -> Result<()> {
+    /// Counts what the queues of these jobs allow. `partitions` are the candidates of all claim partitions.
+    fn count(
+        &mut self,
+        connection: &mut dyn Connection,
+        heads: &[Candidate],
+        lanes: &[Candidate],
+    ) -> Result<()> {
         let mut queues: Vec<&str> = heads
             .iter()
             .filter(|head| head.lane.may_have_rules && is_for(self.request, head))
@@ -167,7 +173,7 @@ impl<'r> Selection<'r> {
                 Allowance::Jobs(jobs) => Room::Jobs(jobs),
                 Allowance::Turn(job_id) => self.only(read_jobs(connection, &[job_id])?.first()),
                 Allowance::Next if lanes.is_empty() => {
-                    let lanes = lane_heads(connection)?;
+                    let lanes = candidates(connection)?;
                     self.only(first_arrived(&lanes, &queue))
                 }
                 Allowance::Next => self.only(first_arrived(lanes, &queue)),
@@ -178,7 +184,7 @@ impl<'r> Selection<'r> {
     }
 
     /// This job, unless it is for others: nobody overtakes it.
-    fn only(&self, next: Option<&Head>) -> Room {
+    fn only(&self, next: Option<&Candidate>) -> Room {
         match next.filter(|head| is_for(self.request, head)) {
             Some(head) => Room::Only(head.place.id),
             None => Room::Jobs(0),
@@ -234,17 +240,17 @@ impl<'r> Selection<'r> {
     }
 
     /// Keeps what was chosen from other transactions, and leaves out what they have.
-    fn lock_chosen(&mut self, connection: &mut dyn Connection, in_hand: &[Place]) -> Result<()> {
+    fn lock_chosen(&mut self, connection: &mut dyn Connection, in_hand: &[ClaimPosition]) -> Result<()> {
         if !connection.dialect().has_many_writers() {
             return Ok(());
         }
-        let in_hand: HashSet<Place> = in_hand.iter().copied().collect();
+        let in_hand: HashSet<ClaimPosition> = in_hand.iter().copied().collect();
         let ids: Vec<i64> =
             self.chosen.iter().filter(|place| !in_hand.contains(place)).map(|place| place.id).collect();
         if ids.is_empty() {
             return Ok(());
         }
-        let locked: HashSet<Place> = lock_jobs(connection, &ids)?.into_iter().collect();
+        let locked: HashSet<ClaimPosition> = lock_jobs(connection, &ids)?.into_iter().collect();
         if locked.len() < ids.len() {
             connection.hint(Hints::PENDING);
         }
@@ -261,7 +267,7 @@ impl<'r> Selection<'r> {
     }
 
     /// All that the queue's rules allow is chosen, and nothing from this place on is more urgent.
-    fn is_used_up_before(&self, queue: &str, place: Place) -> bool {
+    fn is_used_up_before(&self, queue: &str, place: ClaimPosition) -> bool {
         self.limited.get(queue).is_some_and(|(_rules, room, of_queue)| match room {
             Room::Jobs(jobs) => of_queue.len() >= *jobs && of_queue.last().is_none_or(|last| *last <= place),
             Room::Only(_) => !of_queue.is_empty(),
@@ -269,13 +275,13 @@ impl<'r> Selection<'r> {
     }
 
     /// Nothing from this place on can be added to the chosen.
-    fn is_full_before(&self, place: Place) -> bool {
+    fn is_full_before(&self, place: ClaimPosition) -> bool {
         self.chosen.len() >= self.limit && self.chosen.last().is_some_and(|last| *last <= place)
     }
 
-    fn add(&mut self, queue: &str, found: Vec<Place>) {
+    fn add(&mut self, queue: &str, found: Vec<ClaimPosition>) {
         if let Some((_rules, room, of_queue)) = self.limited.get_mut(queue) {
-            // Several lanes share the allowance: of all that they gave the most urgent are kept.
+            // Several partitions share the allowance: of all that they gave the most urgent are kept.
             let allowed = match room {
                 Room::Jobs(jobs) => *jobs,
                 Room::Only(_) => 1,
@@ -293,7 +299,7 @@ impl<'r> Selection<'r> {
     }
 
     /// Two sorted stretches become one: the sort that keeps equal items in order merges them.
-    fn choose(&mut self, found: &[Place]) {
+    fn choose(&mut self, found: &[ClaimPosition]) {
         self.chosen.extend(found);
         self.chosen.sort();
         // A run is looked through several times, and a request may name it twice.
@@ -318,18 +324,19 @@ impl<'r> Selection<'r> {
 }
 
 /// Whether whoever asks takes jobs of this queue, and can execute this one.
-pub(super) fn is_for(request: &ClaimRequest, head: &Head) -> bool {
+pub(super) fn is_for(request: &ClaimRequest, head: &Candidate) -> bool {
     let takes_queue = match &request.scope {
         Scope::Everything | Scope::Runs(_) => true,
         Scope::Queues(queues) => queues.contains(&head.lane.queue),
     };
-    takes_queue && request.abilities.check(&head.lane.kind, &head.lane.requires, head.lane.version).is_ok()
+    takes_queue
+        && request.worker_capabilities.check(&head.lane.kind, &head.lane.requires, head.lane.version).is_ok()
 }
 
-/// Finds the head of each lane, which [`read_head`] reads. It steps from lane to lane by one seek each, never over the
-/// rows of a lane. SQLite compares lists of columns by an index only with what has no affinity of its own, hence
+/// Finds the candidate of each claim partition, which [`read_candidate`] reads. It steps from partition to partition by one seek each, never over the
+/// rows of a partition. SQLite compares lists of columns by an index only with what has no affinity of its own, hence
 /// `coalesce`; and it begins at what is equal whatever the operator, hence the next version.
-pub(super) const LANE_HEADS: &str = "WITH RECURSIVE heads (id) AS (
+pub(super) const CANDIDATES: &str = "WITH RECURSIVE heads (id) AS (
              SELECT (SELECT id FROM jobs WHERE status = 'PENDING' AND kind > ''
                      ORDER BY queue, kind, requires, version, {rank}, id LIMIT 1)
              UNION ALL
@@ -347,20 +354,24 @@ pub(super) const LANE_HEADS: &str = "WITH RECURSIVE heads (id) AS (
                  WHERE name = jobs.queue AND {ruled})
          FROM found CROSS JOIN jobs WHERE {by jobs.id = found.id}";
 
-/// The head of each lane, the most urgent first.
-pub(super) fn lane_heads(connection: &mut dyn Connection) -> Result<Vec<Head>> {
-    let mut heads = all(connection, LANE_HEADS, &[], read_head)?;
+/// The candidate of each claim partition, the most urgent first.
+pub(super) fn candidates(connection: &mut dyn Connection) -> Result<Vec<Candidate>> {
+    let mut heads = all(connection, CANDIDATES, &[], read_candidate)?;
     heads.sort_unstable_by_key(|head| head.place);
     Ok(heads)
 }
 
 /// Which job of a queue came first, whoever it is for.
-fn first_arrived<'h>(lanes: &'h [Head], queue: &str) -> Option<&'h Head> {
+fn first_arrived<'h>(lanes: &'h [Candidate], queue: &str) -> Option<&'h Candidate> {
     lanes.iter().filter(|head| head.lane.queue == queue).min_by_key(|head| head.place)
 }
 
-fn read_lane(connection: &mut dyn Connection, head: &Head, limit: usize) -> Result<Vec<Place>> {
-    // The lane is named by its head: texts that are no UTF-8 need not be read.
+fn read_partition(
+    connection: &mut dyn Connection,
+    head: &Candidate,
+    limit: usize,
+) -> Result<Vec<ClaimPosition>> {
+    // The partition is named by its head: texts that are no UTF-8 need not be read.
     all(
         connection,
         "SELECT id, {rank} FROM jobs
@@ -370,23 +381,23 @@ fn read_lane(connection: &mut dyn Connection, head: &Head, limit: usize) -> Resu
            AND version = (SELECT version FROM jobs WHERE id = $1)
          ORDER BY {rank}, id LIMIT $2 {lock}",
         &[head.place.id.into(), (limit as i64).into()],
-        read_place,
+        read_position,
     )
 }
 
 /// Those of some jobs that can be claimed.
-fn read_jobs(connection: &mut dyn Connection, ids: &[i64]) -> Result<Vec<Head>> {
+fn read_jobs(connection: &mut dyn Connection, ids: &[i64]) -> Result<Vec<Candidate>> {
     all(
         connection,
         "SELECT id, {rank}, queue, kind, requires, version, 1 FROM jobs
          WHERE id {in $1} AND {guard status = 'PENDING'}",
         &[(&json_ids(ids)).into()],
-        read_head,
+        read_candidate,
     )
 }
 
 /// The same, and only those of a run.
-fn read_jobs_of_run(connection: &mut dyn Connection, run_id: i64, ids: &[i64]) -> Result<Vec<Head>> {
+fn read_jobs_of_run(connection: &mut dyn Connection, run_id: i64, ids: &[i64]) -> Result<Vec<Candidate>> {
     if ids.is_empty() {
         return Ok(Vec::new());
     }
@@ -395,17 +406,17 @@ fn read_jobs_of_run(connection: &mut dyn Connection, run_id: i64, ids: &[i64]) -
         "SELECT id, {rank}, queue, kind, requires, version, 1 FROM jobs
          WHERE id {in $2} AND {guard run_id = $1} AND {guard status = 'PENDING'}",
         &[run_id.into(), (&json_ids(ids)).into()],
-        read_head,
+        read_candidate,
     )
 }
 
 /// Those of some jobs that can be claimed and that no other transaction has.
-fn lock_jobs(connection: &mut dyn Connection, ids: &[i64]) -> Result<Vec<Place>> {
+fn lock_jobs(connection: &mut dyn Connection, ids: &[i64]) -> Result<Vec<ClaimPosition>> {
     all(
         connection,
         "SELECT id, {rank} FROM jobs WHERE id {in $1} AND {guard status = 'PENDING'} {lock}",
         &[(&json_ids(ids)).into()],
-        read_place,
+        read_position,
     )
 }
 
@@ -417,7 +428,7 @@ fn read_run(
     full: &[String],
     unfit: &[String],
     limit: usize,
-) -> Result<Vec<Head>> {
+) -> Result<Vec<Candidate>> {
     let texts = |texts: &[String]| json_list("claim jobs", texts);
     all(
         connection,
@@ -430,30 +441,30 @@ fn read_run(
          ORDER BY {rank}, id LIMIT $6",
         &[
             run_id.into(),
-            (&texts(&request.abilities.kinds)?).into(),
-            request.abilities.version.into(),
+            (&texts(&request.worker_capabilities.kinds)?).into(),
+            request.worker_capabilities.version.into(),
             (&texts(full)?).into(),
             (&texts(unfit)?).into(),
             (limit as i64).into(),
         ],
-        read_head,
+        read_candidate,
     )
 }
 
-/// Reads a [`Head`] from the first seven columns.
-pub(super) fn read_head(row: &dyn Row) -> Result<Head> {
-    Ok(Head { place: read_place(row)?, lane: Rc::new(Lane::read(row)?) })
+/// Reads a [`Candidate`] from the first seven columns.
+pub(super) fn read_candidate(row: &dyn Row) -> Result<Candidate> {
+    Ok(Candidate { place: read_position(row)?, lane: Rc::new(ClaimPartition::read(row)?) })
 }
 
-/// Reads a [`Place`] from the first two.
-pub(super) fn read_place(row: &dyn Row) -> Result<Place> {
-    Ok(Place { id: row.integer(0)?, rank: row.integer(1)? })
+/// Reads a [`ClaimPosition`] from the first two.
+pub(super) fn read_position(row: &dyn Row) -> Result<ClaimPosition> {
+    Ok(ClaimPosition { id: row.integer(0)?, rank: row.integer(1)? })
 }
 
-impl Lane {
+impl ClaimPartition {
     /// Reads it from the five columns after the place.
-    pub(super) fn read(row: &dyn Row) -> Result<Lane> {
-        Ok(Lane {
+    pub(super) fn read(row: &dyn Row) -> Result<ClaimPartition> {
+        Ok(ClaimPartition {
             queue: row.lossy_text(2)?.unwrap_or_default(),
             kind: row.lossy_text(3)?.unwrap_or_default(),
             requires: row.lossy_text(4)?.unwrap_or_default(),

@@ -13,7 +13,7 @@ use crate::shortage::no_thread;
 /// How often it is looked whether waiting for them is still worth it.
 const LOOK: Duration = Duration::from_millis(100);
 
-pub(super) struct Crew {
+pub(super) struct Threads {
     threads: Vec<JoinHandle<()>>,
     /// Each thread has a copy, and says nothing by it but that it goes on.
     goes_on: Option<Sender<()>>,
@@ -22,10 +22,10 @@ pub(super) struct Crew {
     is_given_up: bool,
 }
 
-impl Crew {
-    pub(super) fn new() -> Crew {
+impl Threads {
+    pub(super) fn new() -> Threads {
         let (goes_on, ended) = channel();
-        Crew { threads: Vec::new(), goes_on: Some(goes_on), ended, is_given_up: false }
+        Threads { threads: Vec::new(), goes_on: Some(goes_on), ended, is_given_up: false }
     }
 
     pub(super) fn spawn(

@@ -6,7 +6,7 @@ use super::workers::Worker;
 
 /// What a worker can execute.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Abilities {
+pub struct WorkerCapabilities {
     /// Kinds of jobs.
     pub kinds: Vec<String>,
     /// What it has that a job may require.
@@ -26,17 +26,17 @@ pub(super) enum Unfit {
     Version,
 }
 
-impl Abilities {
+impl WorkerCapabilities {
     /// Kinds alone, at version 0.
     #[must_use]
-    pub fn of_kinds(kinds: Vec<String>) -> Abilities {
-        Abilities { kinds, ..Abilities::default() }
+    pub fn of_kinds(kinds: Vec<String>) -> WorkerCapabilities {
+        WorkerCapabilities { kinds, ..WorkerCapabilities::default() }
     }
 
     /// What the row of a worker says of it. A list that can't be read is empty.
-    pub(super) fn of_worker(worker: &Worker) -> Abilities {
+    pub(super) fn of_worker(worker: &Worker) -> WorkerCapabilities {
         let list = |json: &str| serde_json::from_str(json).unwrap_or_default();
-        Abilities {
+        WorkerCapabilities {
             kinds: list(&worker.kinds),
             capabilities: list(&worker.capabilities),
             version: worker.version,
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn a_job_is_for_who_knows_its_kind_has_what_it_requires_and_is_not_too_old() {
-        let abilities = Abilities {
+        let worker_capabilities = WorkerCapabilities {
             kinds: vec!["shell".to_owned()],
             capabilities: vec!["gpu".to_owned(), "ssd".to_owned()],
             version: 3,
@@ -86,7 +86,11 @@ mod tests {
             (("shell", "", 0), Err(Unfit::Capabilities)),
         ];
         for ((kind, requires, version), expected) in cases {
-            assert_eq!(abilities.check(kind, requires, version), expected, "{kind} {requires} {version}");
+            assert_eq!(
+                worker_capabilities.check(kind, requires, version),
+                expected,
+                "{kind} {requires} {version}"
+            );
         }
     }
 }

@@ -1,6 +1,6 @@
-//! What the keeper is to end when it has to: a file in memory that it inherits and reads then.
+//! What the reaper is to end when it has to: a file in memory that it inherits and reads then.
 //!
-//! Each attempt has a line of its own, written in place: a message for each would wake the keeper three times
+//! Each attempt has a line of its own, written in place: a message for each would wake the reaper three times
 //! for every process. A line may be read while it is written. So each word stands in it twice, and one whose
 //! halves differ does not count.
 
@@ -38,7 +38,7 @@ impl Board {
         Ok(Board { file: File::from(create()?), lines: Mutex::default() })
     }
 
-    /// The file, for the keeper.
+    /// The file, for the reaper.
     pub(super) fn file(&self) -> std::io::Result<File> {
         self.file.try_clone()
     }
@@ -104,7 +104,7 @@ fn twice(word: &str) -> String {
 
 /// Kernels before 6.3 do not know that it can be said that nobody executes it; some later ones want it said.
 fn create() -> rustix::io::Result<std::os::fd::OwnedFd> {
-    const NAME: &str = "windlass-keeper";
+    const NAME: &str = "windlass-reaper";
     match memfd_create(NAME, MemfdFlags::CLOEXEC | MemfdFlags::NOEXEC_SEAL) {
         Err(Errno::INVAL) => memfd_create(NAME, MemfdFlags::CLOEXEC),
         created => created,

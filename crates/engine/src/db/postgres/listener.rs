@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-use super::announce::notify;
 use super::client::Client;
 use super::error::from_postgres;
+use super::notifier::notify;
 use super::open::lead;
 use super::session::Sessions;
 use crate::error::{Error, Result, Unavailable};
@@ -27,20 +27,20 @@ const ECHO_MAX_MS: i64 = 5_000;
 const ECHO: &str = "echo";
 
 /// The handle of the thread. Dropping it ends it.
-pub(super) struct Ear {
+pub(super) struct NotificationListener {
     /// Dropping it is the sign. Nobody waits for the thread: it keeps nothing but its connection, and ends
     /// within a tick, or when it has connected or no server has answered in its time.
     _end: Sender<()>,
 }
 
-impl Ear {
-    pub(super) fn start(sessions: Arc<Sessions>, signals: Signals) -> Result<Ear> {
+impl NotificationListener {
+    pub(super) fn start(sessions: Arc<Sessions>, signals: Signals) -> Result<NotificationListener> {
         let (end, ended) = channel();
         std::thread::Builder::new()
-            .name("windlass-ear".to_owned())
+            .name("windlass-listener".to_owned())
             .spawn(move || serve(&sessions, &signals, &ended))
             .map_err(|error| no_thread(LISTENING, &error))?;
-        Ok(Ear { _end: end })
+        Ok(NotificationListener { _end: end })
     }
 }
 

@@ -1,4 +1,4 @@
-//! The relay: reads what was asked to stop and hands it on. It only reads, so a database that takes no
+//! The cancellation_poller: reads what was asked to stop and hands it on. It only reads, so a database that takes no
 //! writes holds it up in nothing.
 
 use std::time::Duration;
@@ -11,7 +11,7 @@ const LOOK: Duration = Duration::from_secs(5);
 /// After a failure they are read again so much later.
 const RETRY: Duration = Duration::from_millis(200);
 
-/// What the relay's thread does until the worker ends.
+/// What the cancellation poller's thread does until the worker ends.
 pub(super) fn serve(shared: &Shared) {
     let mut is_failing = false;
     while !shared.has_ended() {
@@ -43,7 +43,7 @@ fn pause(shared: &Shared, longest: Duration) {
             return;
         }
         let wait = Duration::from_millis(u64::try_from(left_ms).unwrap_or(0));
-        if shared.relay.wait(clock.until(None, wait)).intersects(Hints::CANCEL | Hints::STOP) {
+        if shared.cancellation_poller.wait(clock.until(None, wait)).intersects(Hints::CANCEL | Hints::STOP) {
             return;
         }
     }
