@@ -6,7 +6,7 @@
 mod proxy;
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Barrier, Mutex};
 use std::time::{Duration, Instant};
 
 use proxy::{Break, Proxy};
@@ -296,7 +296,10 @@ fn a_circle_of_locks_is_broken_and_nobody_hears_of_it() {
     let server = PrivateServer::new(&[("deadlock_timeout", "20ms")]);
     let database = PostgresDatabase::open(&address(&server.url()), &PostgresOptions::default()).unwrap();
     let database = Arc::new(database);
-    let lock = |database: &PostgresDatabase, names: [&'static str; 2]| {
+    // In the first round both hold one row before they ask for the other: that is a circle.
+    let meet = Arc::new(Barrier::new(2));
+    let lock = |database: &PostgresDatabase, names: [&'static str; 2], round: i64, meet: &Arc<Barrier>| {
+        let (meet, mut is_to_meet) = (Arc::clone(meet), round == 0);
         database.write(
             "lock two rows",
             Box::new(move |connection| {
@@ -306,21 +309,26 @@ fn a_circle_of_locks_is_broken_and_nobody_hears_of_it() {
                          ON CONFLICT (name) DO UPDATE SET paused_at = coalesce(queues.paused_at, 0) + 1",
                         &[name.into()],
                     )?;
+                    if std::mem::take(&mut is_to_meet) {
+                        meet.wait();
+                    }
                 }
                 Ok(())
             }),
             Recovery::Report,
         )
     };
-    let other = Arc::clone(&database);
+    let (other, other_meets) = (Arc::clone(&database), Arc::clone(&meet));
     const ROUNDS: i64 = 100;
-    let opposite = std::thread::spawn(move || (0..ROUNDS).try_for_each(|_| lock(&other, ["b", "a"])));
-    (0..ROUNDS).try_for_each(|_| lock(&database, ["a", "b"])).unwrap();
+    let opposite = std::thread::spawn(move || {
+        (0..ROUNDS).try_for_each(|round| lock(&other, ["b", "a"], round, &other_meets))
+    });
+    (0..ROUNDS).try_for_each(|round| lock(&database, ["a", "b"], round, &meet)).unwrap();
     opposite.join().unwrap().unwrap();
     let mut client = server.client();
     let row = client.query_one("SELECT sum(paused_at)::BIGINT FROM windlass.queues", &[]).unwrap();
     assert_eq!(row.get::<_, i64>(0), 2 * (2 * ROUNDS - 1), "each transaction was kept once");
-    assert!(server.log().contains("deadlock detected"), "there were circles");
+    assert!(server.log().contains("deadlock detected"), "there was a circle");
 }
 
 /// Connections to the server change hands between transactions, and nobody hears notifications.
