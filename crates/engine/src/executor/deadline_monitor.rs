@@ -1,4 +1,4 @@
-//! The deadline_monitor: tells attempts to stop when their time is over, or the worker's own. It knows nothing but
+//! The deadline monitor: tells attempts to stop when their time is over, or the worker's own. It knows nothing but
 //! time and what others have read: it never touches the database, because a call into one may block
 //! for minutes, and then above all it is needed.
 

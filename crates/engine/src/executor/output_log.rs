@@ -1,6 +1,6 @@
 //! The output of one attempt on its way to `job_logs`: numbered, cleaned and bounded.
 //!
-//! The first part is kept as it comes. When the limit is near, only the last part is owned back; at the
+//! The first part is kept as it comes. When the limit is near, only the last part is held back; at the
 //! end it is written after a line that says what was left out. So both how an attempt began and how it
 //! ended can be read, whatever it printed between.
 

@@ -47,7 +47,7 @@ impl Sample {
     pub(super) fn take(&self) -> OwnedJob {
         match self.shared.prefetched.next(self.shared.store.clock()) {
             Next::Job(owned) => owned,
-            Next::End => panic!("a job is owned"),
+            Next::End => panic!("a job is prefetched"),
         }
     }
 

@@ -21,7 +21,7 @@ pub(in super::super) fn wakes_dispatcher(waiting: usize) -> bool {
 
 /// Waits until the results that wait are to be written, or until something else was heard; returns all that was heard.
 pub(super) fn wait(shared: &Shared, mut heard: Hints) -> Hints {
-    // Two wake-ups at most come before there are enough.
+    // Each result wakes it at most once, and so many results are enough.
     for _wake_up in 0..RESULTS_ENOUGH {
         if heard != Hints::EXECUTOR || shared.mode() != Mode::Working || shared.prefetched.is_empty() {
             break;

@@ -31,7 +31,7 @@ use crate::transition::{Outcome, RetryState, after_attempt};
 
 /// The safety net under the signals: how often an idle worker looks by itself.
 const POLL: Duration = Duration::from_secs(5);
-/// Jobs owned in memory that did not start within this time go back.
+/// Prefetched jobs that did not start within this time go back.
 const HELD_TICK: Duration = Duration::from_millis(50);
 
 /// What the dispatcher's thread does until the worker ends.
@@ -141,14 +141,14 @@ enum NextClaim {
 enum Holding {
     /// As many as the prefetch controller says.
     Prefetch,
-    /// None, until a thread is free for a job that may not be owned: others overtook it.
+    /// None, until a thread is free for a job that may not be prefetched: others overtook it.
     Nothing,
 }
 
 /// What the dispatcher knows. Who holds it has the role.
 pub(super) struct DispatcherState {
     prefetch: PrefetchController,
-    /// Attempts claimed and not finished: owned, running, or done and not written.
+    /// Attempts claimed and not finished: prefetched, running, or done and not written.
     in_flight: InFlight,
     look: NextClaim,
     holding: Holding,

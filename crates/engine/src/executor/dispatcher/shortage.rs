@@ -7,7 +7,7 @@ use super::Dispatcher;
 use crate::error::{Error, Result, Unavailable};
 
 impl Dispatcher<'_> {
-    /// Nothing is claimed, and what is owned goes back: others may take it meanwhile.
+    /// Nothing is claimed, and prefetched jobs go back: other workers may take them meanwhile.
     pub(super) fn is_pausing(&self) -> bool {
         left(self.shared).is_some()
     }
@@ -45,7 +45,7 @@ mod tests {
         Outcome::OutOfResources { reason: "no more files".to_owned() }
     }
 
-    /// The next job that is owned can't be started.
+    /// The next prefetched job can't be started.
     fn refuse(sample: &Sample) {
         let (owned, logs) = (sample.take(), Vec::new());
         sample.shared.refused("no more files");
@@ -65,7 +65,7 @@ mod tests {
         assert_eq!(count(&sample, JobStatus::Running), 3);
         refuse(&sample);
         turn(&sample, AddedBy::Executor);
-        assert_eq!(count(&sample, JobStatus::Pending), 3, "also what was owned");
+        assert_eq!(count(&sample, JobStatus::Pending), 3, "also what was prefetched");
         let job = sample.shared.store.job(1).expect("it is there");
         assert_eq!((job.attempt, job.failures, job.interruptions), (0, 0, 0));
         assert_eq!(job.last_error.as_deref(), Some("not started: no more files"));
