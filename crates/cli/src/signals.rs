@@ -7,7 +7,7 @@ use std::thread;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use windlass::signal::{Hints, Listener};
+use windlass::wake_ups::{WakeUpListener, WakeUps};
 
 use crate::error::Failure;
 
@@ -51,16 +51,16 @@ impl Heard {
 
 impl StopRequests {
     /// Begins to count requests to stop, and wakes the listener for each.
-    pub(crate) fn listen(listener: Listener) -> Result<StopRequests, Failure> {
+    pub(crate) fn listen(listener: WakeUpListener) -> Result<StopRequests, Failure> {
         StopRequests::listen_for(&[SIGINT, SIGTERM], listener)
     }
 
     /// The same for a service, which also hears that it is to reload.
-    pub(crate) fn listen_with_reload(listener: Listener) -> Result<StopRequests, Failure> {
+    pub(crate) fn listen_with_reload(listener: WakeUpListener) -> Result<StopRequests, Failure> {
         StopRequests::listen_for(&[SIGINT, SIGTERM, SIGHUP], listener)
     }
 
-    fn listen_for(signals: &[i32], listener: Listener) -> Result<StopRequests, Failure> {
+    fn listen_for(signals: &[i32], listener: WakeUpListener) -> Result<StopRequests, Failure> {
         let requests = StopRequests::default();
         let heard = Arc::clone(&requests.heard);
         let mut signals = Signals::new(signals).map_err(no_resources)?;
@@ -69,7 +69,7 @@ impl StopRequests {
             .spawn(move || {
                 for signal in signals.forever() {
                     heard.hear(signal);
-                    listener.raise(Hints::STOP);
+                    listener.raise(WakeUps::STOP);
                 }
             })
             .map_err(no_resources)?;

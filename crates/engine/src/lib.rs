@@ -1,20 +1,13 @@
-//! The durable heart of Windlass: states, the database seam, the store, the executor.
+//! The durable heart of Windlass: its tables, every change to them (`store`), and the pure decisions (`transition`).
+//! It starts no thread and runs no job.
 
-pub mod clock;
-pub mod db;
-pub mod error;
-pub mod executor;
-pub mod files;
-pub mod process;
-pub mod random;
-pub mod shortage;
-pub mod signal;
 pub mod status;
 pub mod store;
+mod tables;
 pub mod transition;
 
-pub use clock::Clock;
-pub use error::{Error, Refusal, Result, Unavailable};
-pub use random::Random;
 pub use status::{JobStatus, RunSource, RunStatus, StopReason, WorkerStatus};
 pub use store::Store;
+pub use tables::{SCHEMA_VERSION, TABLES};
+pub use windlass_db::{Error, Refusal, Result, Unavailable};
+pub use windlass_system::{Clock, Random};

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use support::{Bench, failure, graph, noop, request, success};
-use windlass_engine::db::{Connection, Database, Reach, Recovery, WriteOperation};
-use windlass_engine::signal::{Hints, Signals};
+use windlass_db::{Connection, Database, Reach, Recovery, WriteOperation};
 use windlass_engine::store::{
     ClaimRequest, ClaimedJob, Claims, NewJob, QueueLimits, Scope, Setting, Urgency,
 };
 use windlass_engine::transition::Outcome;
 use windlass_engine::{Clock, JobStatus, Random, Result, RunStatus, Store, WorkerStatus};
+use windlass_system::wake_ups::{WakeUpChannel, WakeUps};
 use windlass_test_database::Underneath;
 use windlass_workflow::OnInterrupt;
 
@@ -358,7 +358,7 @@ fn only_what_is_left_claimable_wakes_who_claims() {
     bench.submit(graph(vec![vec![], vec![0], vec![1], vec![1]]));
     let first = bench.claim(worker, 1).remove(0);
     // What was submitted is announced before the claim is answered.
-    let listener = bench.store.listen(Hints::PENDING);
+    let listener = bench.store.listen(WakeUps::PENDING);
     let next = |job: ClaimedJob| {
         let finish = support::finish(worker, &job, success());
         let ask = request(worker, Scope::Everything, 1);
@@ -371,7 +371,7 @@ fn only_what_is_left_claimable_wakes_who_claims() {
     assert!(listener.wait(Duration::ZERO).is_empty(), "its only child was claimed with its end");
     next(second);
     let heard = listener.wait(Duration::from_secs(60));
-    assert!(heard.intersects(Hints::PENDING), "one of two children is left");
+    assert!(heard.intersects(WakeUps::PENDING), "one of two children is left");
 }
 
 /// On a server the candidates of all claim partitions are locked, also what is left then: others have passed it over.
@@ -383,13 +383,13 @@ fn what_a_claim_locked_and_left_is_told_to_others() {
     bench.store.enqueue(vec![noop(), other.clone(), noop(), other]).unwrap();
     // Their announcement is over when the next transaction is.
     bench.store.heartbeat(worker).unwrap();
-    let listener = bench.store.listen(Hints::PENDING);
+    let listener = bench.store.listen(WakeUps::PENDING);
     assert_eq!(bench.claim(worker, 3).len(), 3);
     let is_told = match bench.database.underneath() {
         Underneath::Sqlite => false,
         Underneath::Postgres => true,
     };
-    assert_eq!(listener.wait(Duration::ZERO).intersects(Hints::PENDING), is_told);
+    assert_eq!(listener.wait(Duration::ZERO).intersects(WakeUps::PENDING), is_told);
 }
 
 /// A database whose transactions wait for others before they begin, by the clock of the test.
@@ -410,8 +410,8 @@ impl Database for Busy {
         self.database.write(name, operation, recovery)
     }
 
-    fn signals(&self) -> &Signals {
-        self.database.signals()
+    fn wake_ups(&self) -> &WakeUpChannel {
+        self.database.wake_ups()
     }
 
     fn watch(&self) {

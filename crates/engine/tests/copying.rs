@@ -9,9 +9,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use support::tapped::{Tap, Tapped};
 use support::{graph, noop, request, success};
-use windlass_engine::db::Database;
-use windlass_engine::db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
-use windlass_engine::db::sqlite::{SqliteDatabase, SqliteOptions};
+use windlass_db::Database;
+use windlass_db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
+use windlass_db::sqlite::{SqliteDatabase, SqliteOptions};
+use windlass_engine::TABLES;
 use windlass_engine::store::{
     ClaimedJob, Claims, CopyError, Job, JobFilter, LogLine, LogPosition, LogStream, NewJob, Scope,
 };
@@ -19,14 +20,14 @@ use windlass_engine::{Clock, Error, Random, RunStatus, Store, Unavailable, Worke
 use windlass_test_server::{PrivateServer, Schema};
 
 fn in_file(folder: &Path, name: &str, clock: &Clock) -> Store {
-    let database = SqliteDatabase::open(&folder.join(name), &SqliteOptions::default()).unwrap();
+    let database = SqliteDatabase::open(&folder.join(name), &TABLES, &SqliteOptions::default()).unwrap();
     Store::new(Arc::new(database), clock.clone(), Random::from_seed(1))
 }
 
 fn on_server(schema: &Schema, clock: &Clock) -> Store {
     let address = PostgresAddress::parse(&schema.url(), &|_variable| None).unwrap();
     let options = PostgresOptions { clock: clock.clone(), ..PostgresOptions::default() };
-    let database = PostgresDatabase::open(&address, &options).unwrap();
+    let database = PostgresDatabase::open(&address, &TABLES, &options).unwrap();
     Store::new(Arc::new(database), clock.clone(), Random::from_seed(1))
 }
 
@@ -147,7 +148,8 @@ fn no_transaction_waits_while_the_other_database_is_read_as_a_whole() {
         Ok(())
     });
     let [source, target] = ["source.db", "target.db"].map(|name| {
-        let database = SqliteDatabase::open(&folder.path().join(name), &SqliteOptions::default()).unwrap();
+        let database =
+            SqliteDatabase::open(&folder.path().join(name), &TABLES, &SqliteOptions::default()).unwrap();
         let tapped = Tapped { inner: database, tap: Arc::clone(&tap), open: Arc::clone(&open) };
         Store::new(Arc::new(tapped), clock.clone(), Random::from_seed(1))
     });
@@ -163,9 +165,9 @@ fn interrupted_copy(to_server: bool, is_stopped: bool) -> CopyError {
     let server = Arc::new(PrivateServer::new(&[]));
     let address = PostgresAddress::parse(&server.url(), &|_variable| None).unwrap();
     let options = PostgresOptions { clock: clock.clone(), ..PostgresOptions::default() };
-    let on_server = PostgresDatabase::open(&address, &options).unwrap();
+    let on_server = PostgresDatabase::open(&address, &TABLES, &options).unwrap();
     let in_file =
-        SqliteDatabase::open(&folder.path().join("windlass.db"), &SqliteOptions::default()).unwrap();
+        SqliteDatabase::open(&folder.path().join("windlass.db"), &TABLES, &SqliteOptions::default()).unwrap();
     let (breaking, has_broken) = (Arc::clone(&server), AtomicBool::new(false));
     let tap: Tap = Arc::new(move |_connection, sql, _parameters| {
         if sql.starts_with("INSERT INTO jobs (") && !has_broken.swap(true, Ordering::SeqCst) {

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use support::{Bench, graph, noop};
 use windlass_engine::JobStatus;
-use windlass_engine::signal::Hints;
 use windlass_engine::store::NewJob;
+use windlass_system::wake_ups::WakeUps;
 use windlass_workflow::model::{Concurrency, OnFull};
 
 fn key(key: &str, limit: i64) -> Concurrency {
@@ -26,10 +26,10 @@ fn what_one_transaction_does_not_admit_is_left_to_the_scheduler_at_once() {
     for job in &mut workflow.jobs {
         job.concurrency = Some(key("k", 240));
     }
-    let listener = bench.store.listen(Hints::DUE);
+    let listener = bench.store.listen(WakeUps::DUE);
     bench.submit(workflow);
     assert_eq!(count(&bench, JobStatus::Pending), 100);
-    assert!(listener.wait(Duration::from_secs(30)).intersects(Hints::DUE), "there is room for more");
+    assert!(listener.wait(Duration::from_secs(30)).intersects(WakeUps::DUE), "there is room for more");
     for pending in [200, 240, 240] {
         bench.store.admit_waiting("").unwrap();
         assert_eq!(count(&bench, JobStatus::Pending), pending);

@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use support::{Bench, failure, graph, noop, request, success};
-use windlass_engine::signal::Hints;
 use windlass_engine::store::{
     ClaimRequest, ClaimedJob, Claims, JobFilter, NewJob, Order, QueueLimits, Rate, Reason, Scope, Selection,
     Setting, WorkerCapabilities,
 };
 use windlass_engine::transition::Outcome;
 use windlass_engine::{JobStatus, RunStatus};
+use windlass_system::wake_ups::WakeUps;
 use windlass_workflow::OnInterrupt;
 use windlass_workflow::model::{Concurrency, OnFull};
 
@@ -264,9 +264,9 @@ fn by_arrival_the_next_is_called_when_the_job_whose_turn_it_is_is_cancelled() {
         bench.finish(worker, &first[0], failure());
         // The announcement of that is over with the next transaction.
         bench.store.heartbeat(worker).unwrap();
-        let listener = bench.store.listen(Hints::PENDING);
+        let listener = bench.store.listen(WakeUps::PENDING);
         cancel();
-        assert!(listener.wait(Duration::from_secs(30)).intersects(Hints::PENDING));
+        assert!(listener.wait(Duration::from_secs(30)).intersects(WakeUps::PENDING));
     };
     is_called_by(&|| assert_eq!(bench.store.cancel_run(run_id).unwrap().cancelled, 1));
     is_called_by(&|| assert_eq!(bench.store.cancel_job(jobs[0]).unwrap().cancelled, 1));

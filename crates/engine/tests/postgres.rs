@@ -10,11 +10,12 @@ use std::sync::{Arc, Barrier, Mutex};
 use std::time::{Duration, Instant};
 
 use proxy::{Break, Proxy};
-use windlass_engine::db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
-use windlass_engine::db::{Connection, Database, Durability, OpenMode, Recovery, one};
-use windlass_engine::signal::Hints;
+use windlass_db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
+use windlass_db::{Connection, Database, Durability, OpenMode, Recovery, one};
+use windlass_engine::TABLES;
 use windlass_engine::store::{JobFilter, NewJob, Store};
 use windlass_engine::{Clock, Error, Random, Unavailable};
+use windlass_system::wake_ups::WakeUps;
 use windlass_test_server::{Pooler, PrivateServer, Schema};
 
 fn address(url: &str) -> PostgresAddress {
@@ -31,7 +32,7 @@ fn open_with(url: &str, clock: &Clock) -> Store {
     let random = Random::from_seed(SEED.fetch_add(1, Ordering::Relaxed));
     let options =
         PostgresOptions { clock: clock.clone(), random: random.clone(), ..PostgresOptions::default() };
-    let database = PostgresDatabase::open(&address(url), &options).unwrap();
+    let database = PostgresDatabase::open(&address(url), &TABLES, &options).unwrap();
     Store::new(Arc::new(database), clock.clone(), random)
 }
 
@@ -108,12 +109,13 @@ fn a_server_that_is_away_is_told_from_one_that_refuses() {
     let error = store.enqueue(vec![noop()]).unwrap_err();
     assert!(matches!(error, Error::Unavailable { reason: Unavailable::Unreachable(_), .. }), "{error}");
     assert!(error.is_passing(), "waiting may help");
-    let opened = PostgresDatabase::open(&address(&server.url()), &PostgresOptions::default());
+    let opened = PostgresDatabase::open(&address(&server.url()), &TABLES, &PostgresOptions::default());
     let error = opened.err().unwrap();
     assert!(matches!(error, Error::Unavailable { reason: Unavailable::Unreachable(_), .. }), "{error}");
     server.start();
     let nowhere = server.url().replace("/postgres", "/nowhere");
-    let error = PostgresDatabase::open(&address(&nowhere), &PostgresOptions::default()).err().unwrap();
+    let error =
+        PostgresDatabase::open(&address(&nowhere), &TABLES, &PostgresOptions::default()).err().unwrap();
     assert!(matches!(error, Error::Unavailable { reason: Unavailable::Refused { .. }, .. }), "{error}");
     assert!(!error.is_passing(), "waiting does not help");
 }
@@ -126,7 +128,9 @@ fn a_server_that_takes_the_connection_and_says_nothing_is_not_waited_for_without
     let (ended, end) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         let url = format!("postgres://somebody@127.0.0.1:{port}/db?connect_timeout=1&sslmode=disable");
-        ended.send(PostgresDatabase::open(&address(&url), &PostgresOptions::default()).err()).unwrap();
+        ended
+            .send(PostgresDatabase::open(&address(&url), &TABLES, &PostgresOptions::default()).err())
+            .unwrap();
     });
     let error = end.recv_timeout(Duration::from_secs(60)).expect("it gave up").expect("nobody answered");
     assert!(matches!(error, Error::Unavailable { reason: Unavailable::Unreachable(_), .. }), "{error}");
@@ -192,7 +196,7 @@ fn tables_are_made_once_however_many_open_at_the_same_time() {
     let schema = Schema::new();
     let url = schema.url();
     let missing = PostgresOptions { mode: OpenMode::Existing, ..PostgresOptions::default() };
-    let error = PostgresDatabase::open(&address(&url), &missing).err().unwrap();
+    let error = PostgresDatabase::open(&address(&url), &TABLES, &missing).err().unwrap();
     assert!(matches!(error, Error::Unavailable { reason: Unavailable::NoTables(_), .. }), "{error}");
     let openers: Vec<_> = (0..6)
         .map(|_| {
@@ -210,7 +214,7 @@ fn a_role_that_may_not_use_the_schema_makes_no_tables_elsewhere() {
     open(&server.url());
     server.client().batch_execute("CREATE ROLE stranger LOGIN").unwrap();
     let url = server.url().replace("postgres@", "stranger@");
-    let error = PostgresDatabase::open(&address(&url), &PostgresOptions::default()).err().unwrap();
+    let error = PostgresDatabase::open(&address(&url), &TABLES, &PostgresOptions::default()).err().unwrap();
     assert!(matches!(error, Error::Unavailable { reason: Unavailable::Forbidden(_), .. }), "{error}");
     assert!(error.to_string().contains("GRANT USAGE ON SCHEMA windlass TO stranger"), "{error}");
 }
@@ -235,23 +239,23 @@ fn other_processes_are_told_of_what_was_committed_and_programs_of_rows_they_inse
     let schema = Schema::new();
     let (told, teller) = (open(&schema.url()), open(&schema.url()));
     told.watch();
-    let pending = told.listen(Hints::PENDING);
+    let pending = told.listen(WakeUps::PENDING);
     let long = Duration::from_secs(30);
     wait_for("the listener to be ready", || {
         teller.enqueue(vec![noop()]).unwrap();
-        pending.wait(Duration::from_millis(100)).intersects(Hints::PENDING)
+        pending.wait(Duration::from_millis(100)).intersects(WakeUps::PENDING)
     });
-    while pending.wait(Duration::from_millis(300)).intersects(Hints::PENDING) {}
+    while pending.wait(Duration::from_millis(300)).intersects(WakeUps::PENDING) {}
     // Whoever finds changes by looking says that everything may have changed.
-    let anything = told.listen(Hints::FOREIGN);
+    let anything = told.listen(WakeUps::FOREIGN);
     teller.enqueue(vec![noop()]).unwrap();
     let heard = anything.wait(long);
-    assert!(heard.intersects(Hints::PENDING), "{heard:?}");
-    assert!(!heard.intersects(Hints::CANCEL), "told, and not found by looking: {heard:?}");
-    while pending.wait(Duration::from_millis(300)).intersects(Hints::PENDING) {}
-    let due = told.listen(Hints::DUE);
+    assert!(heard.intersects(WakeUps::PENDING), "{heard:?}");
+    assert!(!heard.intersects(WakeUps::CANCEL), "told, and not found by looking: {heard:?}");
+    while pending.wait(Duration::from_millis(300)).intersects(WakeUps::PENDING) {}
+    let due = told.listen(WakeUps::DUE);
     schema.client().batch_execute("INSERT INTO jobs (kind) VALUES ('noop')").unwrap();
-    assert!(due.wait(long).intersects(Hints::DUE), "another program inserted a row");
+    assert!(due.wait(long).intersects(WakeUps::DUE), "another program inserted a row");
 }
 
 #[test]
@@ -272,7 +276,7 @@ fn durability_is_what_was_asked_for() {
     let schema = Schema::new();
     let (own, hasty) = (schema.url(), server.url());
     let synchronous = |url: &str, options: &PostgresOptions| {
-        let database = PostgresDatabase::open(&address(url), options).unwrap();
+        let database = PostgresDatabase::open(&address(url), &TABLES, options).unwrap();
         let found = Arc::new(Mutex::new(String::new()));
         let slot = Arc::clone(&found);
         let operation = Box::new(move |connection: &mut dyn Connection| {
@@ -294,7 +298,8 @@ fn durability_is_what_was_asked_for() {
 #[test]
 fn a_circle_of_locks_is_broken_and_nobody_hears_of_it() {
     let server = PrivateServer::new(&[("deadlock_timeout", "20ms")]);
-    let database = PostgresDatabase::open(&address(&server.url()), &PostgresOptions::default()).unwrap();
+    let database =
+        PostgresDatabase::open(&address(&server.url()), &TABLES, &PostgresOptions::default()).unwrap();
     let database = Arc::new(database);
     // In the first round both hold one row before they ask for the other: that is a circle.
     let meet = Arc::new(Barrier::new(2));
@@ -342,7 +347,7 @@ fn everything_works_behind_a_pooler_in_transaction_mode() {
     let store = open_with(&url, &clock);
     store.watch();
     clock.lead(0, 0);
-    let pending = store.listen(Hints::PENDING);
+    let pending = store.listen(WakeUps::PENDING);
     let writers: Vec<_> = (0..8)
         .map(|_| {
             let store = open(&url);
@@ -358,7 +363,7 @@ fn everything_works_behind_a_pooler_in_transaction_mode() {
     assert_eq!(count(&store), 320);
     assert_eq!(store.check().unwrap(), []);
     // What is not heard is found by looking.
-    while pending.wait(Duration::from_millis(5)).intersects(Hints::PENDING) {}
-    assert!(pending.wait(Duration::from_secs(30)).intersects(Hints::PENDING));
+    while pending.wait(Duration::from_millis(5)).intersects(WakeUps::PENDING) {}
+    assert!(pending.wait(Duration::from_secs(30)).intersects(WakeUps::PENDING));
     wait_for("the server's time", || clock.now_ms() > 1_000_000_000_000);
 }

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use support::{graph, request, success};
-use windlass_engine::db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
+use windlass_db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
+use windlass_engine::TABLES;
 use windlass_engine::store::{ClaimedJob, Claims, NewRegistration, ScheduleOrigin, Scope, Selection};
 use windlass_engine::{Clock, Error, Random, Store};
 use windlass_test_server::Schema;
@@ -22,7 +23,7 @@ fn open(schema: &Schema) -> Store {
     let address = PostgresAddress::parse(&schema.url(), &|_variable| None).unwrap();
     let options =
         PostgresOptions { clock: clock.clone(), random: random.clone(), ..PostgresOptions::default() };
-    Store::new(Arc::new(PostgresDatabase::open(&address, &options).unwrap()), clock, random)
+    Store::new(Arc::new(PostgresDatabase::open(&address, &TABLES, &options).unwrap()), clock, random)
 }
 
 fn claim(store: &Store, worker: i64, limit: usize) -> Vec<ClaimedJob> {

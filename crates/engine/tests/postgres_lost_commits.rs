@@ -14,8 +14,9 @@ use std::time::{Duration, Instant};
 
 use proxy::{Break, Proxy};
 use support::{graph, new_worker, noop, request, success};
-use windlass_engine::db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
-use windlass_engine::db::{Connection, Database, Durability, Recovery};
+use windlass_db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
+use windlass_db::{Connection, Database, Durability, Recovery};
+use windlass_engine::TABLES;
 use windlass_engine::store::{
     Cancellation, ClaimedJob, Claims, JobFilter, LogLine, LogStream, NewJob, NewRegistration, RunFilter,
     Scope, Selection,
@@ -55,7 +56,7 @@ fn open_as(url: &str, clock: &Clock, seed: u64, durability: Durability) -> Store
         durability,
         ..PostgresOptions::default()
     };
-    let database = PostgresDatabase::open(&address, &options).unwrap();
+    let database = PostgresDatabase::open(&address, &TABLES, &options).unwrap();
     Store::new(Arc::new(database), clock.clone(), random)
 }
 
@@ -368,7 +369,7 @@ fn a_commit_that_a_crash_of_the_server_lost_is_run_again() {
 fn a_write_that_can_prove_nothing_is_told_that_nobody_knows() {
     let lab = Lab::new();
     let address = PostgresAddress::parse(&lab.through, &|_name| None).unwrap();
-    let database = PostgresDatabase::open(&address, &PostgresOptions::default()).unwrap();
+    let database = PostgresDatabase::open(&address, &TABLES, &PostgresOptions::default()).unwrap();
     lab.proxy.break_once(Break::AfterCommit);
     let insert = "INSERT INTO queues (name) VALUES ('some')";
     let operation = move |connection: &mut dyn Connection| connection.execute(insert, &[]).map(|_rows| ());

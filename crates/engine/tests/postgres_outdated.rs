@@ -9,9 +9,10 @@ use std::sync::{Arc, Mutex};
 
 use support::tapped::{Tap, Tapped};
 use support::{failure, graph, noop, request, success};
-use windlass_engine::db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
-use windlass_engine::db::sqlite::{SqliteDatabase, SqliteOptions};
-use windlass_engine::db::{Connection, Dialect, Value, all};
+use windlass_db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
+use windlass_db::sqlite::{SqliteDatabase, SqliteOptions};
+use windlass_db::{Connection, Dialect, Value, all};
+use windlass_engine::TABLES;
 use windlass_engine::store::{Claims, Scope, Selection};
 use windlass_engine::{Clock, Random, Result, RunStatus, Store};
 use windlass_test_server::Schema;
@@ -58,7 +59,7 @@ fn emptied(tables: &str) -> Schema {
 fn open(schema: &Schema, clock: &Clock) -> PostgresDatabase {
     let address = PostgresAddress::parse(&schema.url(), &|_variable| None).unwrap();
     let options = PostgresOptions { clock: clock.clone(), ..PostgresOptions::default() };
-    PostgresDatabase::open(&address, &options).unwrap()
+    PostgresDatabase::open(&address, &TABLES, &options).unwrap()
 }
 
 /// A store that counts what its statements look at.
@@ -89,7 +90,7 @@ fn executed_plan(
         false => format!("({})", parts.join(", ")),
     };
     let types = list(parameters.iter().map(|value| type_of(value).to_owned()).collect());
-    let text = Dialect::Postgres.translate(sql);
+    let text = Dialect::Postgres.translate(sql, TABLES.fragments);
     connection.batch(&format!("SAVEPOINT before; PREPARE counted {types} AS {text}"))?;
     let explain =
         format!("EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) EXECUTE counted {}", list(literals(parameters)));
@@ -196,7 +197,8 @@ fn assert_bounded(visits: &Mutex<Visits>, statements_min: usize) {
 fn a_copy_into_tables_that_an_interrupted_one_has_left_checks_each_row_a_few_times() {
     let (folder, schema, clock) =
         (tempfile::tempdir().unwrap(), emptied("runs, jobs, job_dependencies"), Clock::manual(1_000_000));
-    let file = SqliteDatabase::open(&folder.path().join("source.db"), &SqliteOptions::default()).unwrap();
+    let file =
+        SqliteDatabase::open(&folder.path().join("source.db"), &TABLES, &SqliteOptions::default()).unwrap();
     let source = Store::new(Arc::new(file), clock.clone(), Random::from_seed(1));
     fill(&source);
     let (target, visits) = counting(&schema, &clock);

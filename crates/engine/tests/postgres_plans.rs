@@ -10,8 +10,9 @@ use std::sync::{Arc, Mutex};
 
 use support::tapped::{Tap, Tapped};
 use support::{failure, graph, noop, request, success};
-use windlass_engine::db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
-use windlass_engine::db::{Connection, Dialect, Value, all, one};
+use windlass_db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
+use windlass_db::{Connection, Dialect, Value, all, one};
+use windlass_engine::TABLES;
 use windlass_engine::store::{Claims, NewJob, Scope};
 use windlass_engine::{Clock, Random, Result, Store};
 use windlass_test_server::Schema;
@@ -68,7 +69,10 @@ fn plan_for_all(
     let types = in_brackets(parameters.iter().map(type_of).collect());
     // The plan is for all values, so these are no matter. Each column of a set of rows is one.
     let values = in_brackets(vec!["NULL"; parameters.iter().map(width_of).sum()]);
-    connection.batch(&format!("PREPARE explained {types} AS {}", Dialect::Postgres.translate(sql)))?;
+    connection.batch(&format!(
+        "PREPARE explained {types} AS {}",
+        Dialect::Postgres.translate(sql, TABLES.fragments)
+    ))?;
     let explain = format!("EXPLAIN (COSTS OFF) EXECUTE explained {values}");
     let plan = all(connection, explain.leak(), &[], |row| row.text(0))?;
     connection.batch("DEALLOCATE explained")?;
@@ -98,7 +102,7 @@ fn plans(tables: Tables) -> Plans {
     let address = PostgresAddress::parse(&schema.url(), &|_name| None).unwrap();
     let clock = Clock::manual(1_000_000);
     let options = PostgresOptions { clock: clock.clone(), ..PostgresOptions::default() };
-    let inner = PostgresDatabase::open(&address, &options).unwrap();
+    let inner = PostgresDatabase::open(&address, &TABLES, &options).unwrap();
     let mut client = schema.client();
     let waiting = match tables {
         Tables::Small => 20,

@@ -3,14 +3,15 @@
 
 use std::sync::Barrier;
 
-use windlass_engine::db::Database;
-use windlass_engine::db::postgres::{CONNECTIONS_MAX, PostgresAddress, PostgresDatabase, PostgresOptions};
+use windlass_db::Database;
+use windlass_db::postgres::{CONNECTIONS_MAX, PostgresAddress, PostgresDatabase, PostgresOptions};
+use windlass_engine::TABLES;
 use windlass_engine::{Error, Unavailable};
 use windlass_test_server::PrivateServer;
 
 fn open(url: &str) -> PostgresDatabase {
     let address = PostgresAddress::parse(url, &|_variable| None).unwrap();
-    PostgresDatabase::open(&address, &PostgresOptions::default()).unwrap()
+    PostgresDatabase::open(&address, &TABLES, &PostgresOptions::default()).unwrap()
 }
 
 fn reason(database: &PostgresDatabase) -> Unavailable {

@@ -12,8 +12,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{TryRecvError, channel};
 use std::time::{Duration, Instant};
 
-use windlass_engine::db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
-use windlass_engine::db::{Connection, Database, Question, Recovery, Value, all, one};
+use windlass_db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
+use windlass_db::{Connection, Database, Question, Recovery, Value, all, one};
+use windlass_engine::TABLES;
 use windlass_engine::{Clock, Error, Random, Store, Unavailable};
 use windlass_test_server::{Pooler, Schema, SharedServer};
 
@@ -30,7 +31,7 @@ fn open(schema: &Schema) -> PostgresDatabase {
 
 fn open_at(url: &str) -> PostgresDatabase {
     let address = PostgresAddress::parse(url, &|_name| None).unwrap();
-    PostgresDatabase::open(&address, &PostgresOptions::default()).unwrap()
+    PostgresDatabase::open(&address, &TABLES, &PostgresOptions::default()).unwrap()
 }
 
 /// Statements kept by the session of a transaction that writes: plans for all values, and for some.
@@ -209,7 +210,7 @@ fn plans_are_made_anew_when_the_tables_have_grown() {
     let clock = Clock::manual(1_000_000);
     let address = PostgresAddress::parse(&schema.url(), &|_name| None).unwrap();
     let options = PostgresOptions { clock: clock.clone(), ..PostgresOptions::default() };
-    let database = PostgresDatabase::open(&address, &options).unwrap();
+    let database = PostgresDatabase::open(&address, &TABLES, &options).unwrap();
     let count = |jobs: i64| {
         let operation = move |connection: &mut dyn Connection| {
             assert_eq!(one(connection, SQL, &[], |row| row.integer(0))?, jobs);

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 
 use support::graph;
-use windlass_engine::db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
-use windlass_engine::db::{Connection, Database, Question, Recovery, Row, Value, one};
+use windlass_db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
+use windlass_db::{Connection, Database, Question, Recovery, Row, Value, one};
+use windlass_engine::TABLES;
 use windlass_engine::store::{Claims, Scope};
 use windlass_engine::{Clock, Error, JobStatus, Random, Result, Store};
 use windlass_test_server::{Pooler, Schema};
@@ -28,7 +29,7 @@ fn open(schema: &Schema) -> PostgresDatabase {
 
 fn open_at(url: &str) -> PostgresDatabase {
     let address = PostgresAddress::parse(url, &|_name| None).unwrap();
-    PostgresDatabase::open(&address, &PostgresOptions::default()).unwrap()
+    PostgresDatabase::open(&address, &TABLES, &PostgresOptions::default()).unwrap()
 }
 
 fn write(

@@ -8,11 +8,11 @@ use std::thread;
 use std::time::Duration;
 
 use support::{Bench, graph, open, success};
-use windlass_engine::signal::Hints;
 use windlass_engine::store::{
     Backfill, Fired, NewRegistration, OccurrenceStatus, RunFilter, Schedule, ScheduleChange, Urgency,
 };
 use windlass_engine::{Error, Random, RunSource, RunStatus, Store};
+use windlass_system::wake_ups::WakeUps;
 use windlass_workflow::model::{Catchup, Overlap, Rule, Schedule as Definition};
 use windlass_workflow::{Param, ParamKind, Workflow};
 
@@ -318,12 +318,12 @@ fn overlap_with_real_runs() {
             Overlap::Skip | Overlap::QueueOne | Overlap::QueueAll | Overlap::Allow => vec![],
         };
         assert_eq!(urgencies, expected, "{overlap:?}");
-        let listener = bench.store.listen(Hints::DUE);
+        let listener = bench.store.listen(WakeUps::DUE);
         for job in running {
             bench.finish(worker, &job, success());
         }
         let heard = listener.wait(Duration::from_secs(10));
-        assert!(heard.intersects(Hints::DUE), "{overlap:?}: the end of a run wakes the scheduler");
+        assert!(heard.intersects(WakeUps::DUE), "{overlap:?}: the end of a run wakes the scheduler");
         for _run in 0..3 {
             fire(&bench.store);
             end_all(&bench);

@@ -12,11 +12,12 @@ use std::time::Duration;
 
 use queue_rows::{insert, open, queues};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
-use windlass_engine::db::sqlite::{SqliteDatabase, SqliteOptions};
-use windlass_engine::db::{Connection, Database, Recovery, Value, WriteOperation, all, one};
-use windlass_engine::db::{Durability, OpenMode};
-use windlass_engine::signal::Hints;
+use windlass_db::sqlite::{SqliteDatabase, SqliteOptions};
+use windlass_db::{Connection, Database, Recovery, Value, WriteOperation, all, one};
+use windlass_db::{Durability, OpenMode};
+use windlass_engine::TABLES;
 use windlass_engine::{Error, Unavailable};
+use windlass_system::wake_ups::WakeUps;
 
 fn refusal(path: &Path) -> Unavailable {
     match open(path) {
@@ -39,11 +40,11 @@ fn what_is_no_database_of_ours_is_refused_with_the_reason() {
     .unwrap();
     assert_eq!(refusal(&path("text")), Unavailable::NotADatabase);
     let options = SqliteOptions { mode: OpenMode::Existing, ..SqliteOptions::default() };
-    let missing = SqliteDatabase::open(&path("missing.db"), &options).err().unwrap();
+    let missing = SqliteDatabase::open(&path("missing.db"), &TABLES, &options).err().unwrap();
     assert!(matches!(missing, Error::Unavailable { reason: Unavailable::Missing(_), .. }));
     assert!(!path("missing.db").exists());
     rusqlite::Connection::open(path("empty.db")).unwrap().execute_batch("CREATE TABLE own (id)").unwrap();
-    let none = SqliteDatabase::open(&path("empty.db"), &options).err().unwrap();
+    let none = SqliteDatabase::open(&path("empty.db"), &TABLES, &options).err().unwrap();
     assert!(matches!(none, Error::Unavailable { reason: Unavailable::NoTables(_), .. }));
 
     let foreign = rusqlite::Connection::open(path("foreign.db")).unwrap();
@@ -217,7 +218,7 @@ fn a_file_whose_making_was_cut_short_is_opened_again() {
         std::fs::write(&path, file).unwrap();
         std::fs::write(folder.path().join(format!("{number}.db-wal")), wal).unwrap();
         let options = SqliteOptions { durability: Durability::Normal, mode: OpenMode::Create };
-        let database = SqliteDatabase::open(&path, &options).unwrap();
+        let database = SqliteDatabase::open(&path, &TABLES, &options).unwrap();
         database.write("insert", insert("mail"), Recovery::Report).unwrap();
         assert_eq!(queues(&database), ["mail"], "state {number}");
         drop(database);
@@ -233,7 +234,7 @@ fn a_file_whose_making_was_cut_short_is_opened_again() {
 fn durability_is_what_was_asked_for() {
     let synchronous = |options: &SqliteOptions| {
         let folder = tempfile::tempdir().unwrap();
-        let database = SqliteDatabase::open(&folder.path().join("windlass.db"), options).unwrap();
+        let database = SqliteDatabase::open(&folder.path().join("windlass.db"), &TABLES, options).unwrap();
         let found = Arc::new(AtomicI64::new(-1));
         let slot = Arc::clone(&found);
         let operation = Box::new(move |connection: &mut dyn Connection| {
@@ -256,14 +257,14 @@ fn another_process_is_heard_of() {
     let path = folder.path().join("windlass.db");
     let database = open(&path).unwrap();
     database.watch();
-    let listener = database.signals().listen(Hints::PENDING);
+    let listener = database.wake_ups().listen(WakeUps::PENDING);
     while !listener.wait(Duration::ZERO).is_empty() {}
     // Another connection is as foreign as another process.
     rusqlite::Connection::open(&path)
         .unwrap()
         .execute("INSERT INTO jobs (kind) VALUES ('noop')", [])
         .unwrap();
-    assert!(listener.wait(Duration::from_secs(60)).intersects(Hints::PENDING));
+    assert!(listener.wait(Duration::from_secs(60)).intersects(WakeUps::PENDING));
 }
 
 #[test]
@@ -273,22 +274,22 @@ fn other_processes_are_told_of_what_they_wait_for() {
     let database = open(&path).unwrap();
     database.write("insert", insert("first"), Recovery::Report).unwrap();
     let wal = path.with_extension("db-wal");
-    let is_told = |name, hints| {
+    let is_told = |name, wake_ups| {
         // By another process: opening the file in this one would drop SQLite's locks on it.
         let touched = std::process::Command::new("touch").args(["-a", "-d", "@1000"]).arg(&wal).status();
         assert!(touched.unwrap().success());
         let mut insert = insert(name);
         let insert_and_hint: WriteOperation = Box::new(move |connection| {
-            connection.hint(hints);
+            connection.wake(wake_ups);
             insert(connection)
         });
         database.write("insert", insert_and_hint, Recovery::Report).unwrap();
         let accessed = std::fs::metadata(&wal).unwrap().accessed().unwrap();
         accessed.duration_since(std::time::UNIX_EPOCH).unwrap() > Duration::from_secs(1_000)
     };
-    assert!(is_told("a", Hints::PENDING) && is_told("b", Hints::DUE) && is_told("c", Hints::CANCEL));
+    assert!(is_told("a", WakeUps::PENDING) && is_told("b", WakeUps::DUE) && is_told("c", WakeUps::CANCEL));
     // A chain would tell others of each link; those who show it find it by themselves.
-    assert!(!is_told("d", Hints::PROGRESS));
+    assert!(!is_told("d", WakeUps::PROGRESS));
 }
 
 #[test]

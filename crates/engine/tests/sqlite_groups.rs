@@ -11,8 +11,9 @@ use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
 use queue_rows::{insert, open, queues};
-use windlass_engine::db::sqlite::{SqliteDatabase, SqliteOptions};
-use windlass_engine::db::{Connection, Database, Durability, OpenMode, Recovery, WriteOperation, one};
+use windlass_db::sqlite::{SqliteDatabase, SqliteOptions};
+use windlass_db::{Connection, Database, Durability, OpenMode, Recovery, WriteOperation, one};
+use windlass_engine::TABLES;
 use windlass_engine::{Error, Random};
 
 /// Holds the writer inside an operation until the returned flag is set, so that a group gathers.
@@ -155,7 +156,7 @@ fn a_group_costs_no_statement_but_its_own_and_one_transaction() {
     const WRITES: u64 = 20;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("windlass.db");
-    let (database, costs) = SqliteDatabase::open_counted(&path, &SqliteOptions::default()).unwrap();
+    let (database, costs) = SqliteDatabase::open_counted(&path, &TABLES, &SqliteOptions::default()).unwrap();
     let database = Arc::new(database);
     let (go_on, held) = hold_writer(&database);
     let threads: Vec<_> = (0..WRITES)
@@ -264,7 +265,8 @@ fn each_of_many_is_answered_as_its_operation_ended_and_kept_once() {
     println!("seed {seed}");
     let folder = tempfile::tempdir().unwrap();
     let options = SqliteOptions { durability: Durability::Normal, mode: OpenMode::Create };
-    let database = Arc::new(SqliteDatabase::open(&folder.path().join("windlass.db"), &options).unwrap());
+    let database =
+        Arc::new(SqliteDatabase::open(&folder.path().join("windlass.db"), &TABLES, &options).unwrap());
     let threads: Vec<_> = (0..THREADS)
         .map(|thread| {
             let (database, random) = (Arc::clone(&database), Random::from_seed(seed + thread));

@@ -10,8 +10,9 @@ use std::sync::{Arc, Mutex};
 
 use support::tapped::{Tap, Tapped};
 use support::{failure, graph, noop, request, success};
-use windlass_engine::db::Dialect;
-use windlass_engine::db::sqlite::{self, SqliteDatabase, SqliteOptions};
+use windlass_db::Dialect;
+use windlass_db::sqlite::{self, SqliteDatabase, SqliteOptions};
+use windlass_engine::TABLES;
 use windlass_engine::store::{Claims, NewJob, Scope};
 use windlass_engine::{Clock, Random, Store};
 use windlass_test_database::TestDatabase;
@@ -20,7 +21,7 @@ type Statements = Arc<Mutex<BTreeSet<&'static str>>>;
 
 /// Everything a worker and a scheduler do all the time.
 fn record(path: &Path) -> BTreeSet<&'static str> {
-    let inner = SqliteDatabase::open(path, &SqliteOptions::default()).unwrap();
+    let inner = SqliteDatabase::open(path, &TABLES, &SqliteOptions::default()).unwrap();
     let statements = Statements::default();
     let clock = Clock::manual(1_000_000);
     let noted = Arc::clone(&statements);
@@ -87,7 +88,7 @@ fn no_statement_that_runs_all_the_time_reads_a_table_from_end_to_end() {
     assert!(statements.len() >= 20, "{} statements were recorded", statements.len());
     let raw = rusqlite::Connection::open(&path).unwrap();
     for statement in statements {
-        for step in sqlite::texts(statement).iter().flat_map(|text| plan(&raw, text)) {
+        for step in sqlite::texts(statement, TABLES.fragments).iter().flat_map(|text| plan(&raw, text)) {
             let reads_a_table = [
                 "jobs",
                 "runs",
@@ -122,7 +123,7 @@ fn the_claim_reads_its_index_in_order() {
     for (statement, index) in
         heads.into_iter().zip(["jobs_claim ", "jobs_key_waiting ", "jobs_claim_in_run "])
     {
-        let plan = plan(&raw, &Dialect::Sqlite.translate(statement));
+        let plan = plan(&raw, &Dialect::Sqlite.translate(statement, TABLES.fragments));
         assert!(plan[0].contains(index), "{plan:?}");
     }
 }
@@ -132,7 +133,7 @@ fn the_claim_reads_its_index_in_order() {
 fn the_claim_of_the_guide_reads_the_index_in_order() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("windlass.db");
-    drop(SqliteDatabase::open(&path, &SqliteOptions::default()).unwrap());
+    drop(SqliteDatabase::open(&path, &TABLES, &SqliteOptions::default()).unwrap());
     let page = include_str!("../../../docs/guide/sql.md");
     let claim = page.split("```sql\n-- claim\n").nth(1).unwrap().split("```").next().unwrap();
     let plan = plan(&rusqlite::Connection::open(&path).unwrap(), claim);
@@ -149,7 +150,7 @@ fn the_next_lane_is_found_by_one_seek() {
     let statements = record(&path);
     let heads = statements.iter().find(|statement| statement.contains("heads (id)")).unwrap();
     let raw = rusqlite::Connection::open(&path).unwrap();
-    let plan = plan(&raw, &Dialect::Sqlite.translate(heads));
+    let plan = plan(&raw, &Dialect::Sqlite.translate(heads, TABLES.fragments));
     let seek = "SEARCH next USING INDEX jobs_claim ((queue,kind,requires,version)>(?,?,?,?))";
     assert!(plan.iter().any(|step| step == seek), "{plan:#?}");
     // The plan alone does not tell: with `>` SQLite would begin at what is equal, and read the whole partition.
@@ -158,7 +159,7 @@ fn the_next_lane_is_found_by_one_seek() {
          INSERT INTO jobs (kind, status) SELECT 'noop', 'PENDING' FROM numbers",
     )
     .unwrap();
-    let mut statement = raw.prepare(&Dialect::Sqlite.translate(heads)).unwrap();
+    let mut statement = raw.prepare(&Dialect::Sqlite.translate(heads, TABLES.fragments)).unwrap();
     let mut rows = statement.raw_query();
     while rows.next().unwrap().is_some() {}
     drop(rows);

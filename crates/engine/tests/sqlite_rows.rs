@@ -8,13 +8,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use support::{Bench, graph, noop, success};
-use windlass_engine::db::sqlite::{SqliteDatabase, SqliteOptions};
+use windlass_db::sqlite::{SqliteDatabase, SqliteOptions};
+use windlass_engine::TABLES;
 use windlass_engine::store::{JobFilter, Pruned};
 use windlass_engine::{JobStatus, Random, RunStatus, Store};
 use windlass_test_database::TestDatabase;
 
 fn open(database: &TestDatabase) -> SqliteDatabase {
-    SqliteDatabase::open(database.address().as_ref(), &SqliteOptions::default()).unwrap()
+    SqliteDatabase::open(database.address().as_ref(), &TABLES, &SqliteOptions::default()).unwrap()
 }
 
 /// A copy of the database, in a folder of its own.

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use windlass_engine::db::Database;
-use windlass_engine::db::sqlite::{SqliteDatabase, SqliteOptions};
+use windlass_db::Database;
+use windlass_db::sqlite::{SqliteDatabase, SqliteOptions};
+use windlass_engine::TABLES;
 use windlass_engine::store::NewJob;
 use windlass_engine::{Clock, Random, Store};
 
@@ -15,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const MEGABYTE: i64 = 1024 * 1024;
 
 fn open(path: &Path) -> (Arc<SqliteDatabase>, Store) {
-    let database = Arc::new(SqliteDatabase::open(path, &SqliteOptions::default()).unwrap());
+    let database = Arc::new(SqliteDatabase::open(path, &TABLES, &SqliteOptions::default()).unwrap());
     let store = Store::new(Arc::clone(&database) as Arc<dyn Database>, Clock::system(), Random::from_seed(1));
     (database, store)
 }

@@ -6,10 +6,10 @@ mod support;
 use std::time::Duration;
 
 use support::{Bench, failure, graph, noop, success};
-use windlass_engine::signal::Hints;
 use windlass_engine::store::{
     Backfill, NewJob, NewRegistration, Order, QueueLimits, Rate, Selection, Setting,
 };
+use windlass_system::wake_ups::WakeUps;
 use windlass_workflow::Workflow;
 use windlass_workflow::model::{Catchup, Concurrency, OnFull, Overlap, Rule, Schedule};
 
@@ -19,13 +19,13 @@ struct Case {
     before: fn(&Bench),
     act: fn(&Bench),
     /// Who waits for any of these is woken.
-    wakes: &'static [(&'static str, Hints)],
+    wakes: &'static [(&'static str, WakeUps)],
 }
 
-const CLAIMS: (&str, Hints) = ("who claims", Hints::PENDING);
-const TIME: (&str, Hints) = ("the scheduler", Hints::DUE);
-const STOPS: (&str, Hints) = ("who stops jobs", Hints::CANCEL);
-const SHOWS: (&str, Hints) = ("who shows progress", Hints::PROGRESS);
+const CLAIMS: (&str, WakeUps) = ("who claims", WakeUps::PENDING);
+const TIME: (&str, WakeUps) = ("the scheduler", WakeUps::DUE);
+const STOPS: (&str, WakeUps) = ("who stops jobs", WakeUps::CANCEL);
+const SHOWS: (&str, WakeUps) = ("who shows progress", WakeUps::PROGRESS);
 
 fn claim_one(bench: &Bench) {
     assert_eq!(bench.claim(1, 1).len(), 1);
@@ -337,7 +337,8 @@ fn who_waits_is_woken() {
         before(&bench);
         // What the transactions before it told is over when the next one is: the first renewal of the lease.
         assert!(bench.store.heartbeat(worker).unwrap());
-        let listeners: Vec<_> = wakes.iter().map(|(who, hints)| (who, bench.store.listen(*hints))).collect();
+        let listeners: Vec<_> =
+            wakes.iter().map(|(who, wake_ups)| (who, bench.store.listen(*wake_ups))).collect();
         act(&bench);
         for (who, listener) in listeners {
             assert!(!listener.wait(Duration::from_secs(30)).is_empty(), "{what}: {who} is not woken");

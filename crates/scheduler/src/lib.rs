@@ -15,9 +15,9 @@ use std::collections::HashSet;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use windlass_engine::shortage::no_thread;
-use windlass_engine::signal::{Hints, Listener};
+use windlass_db::error::no_thread;
 use windlass_engine::{Error, Result, Store};
+use windlass_system::wake_ups::{WakeUpListener, WakeUps};
 
 use failure::Failure;
 use firing::Firing;
@@ -38,7 +38,7 @@ const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// A running scheduler. Dropping it ends its thread.
 pub struct Scheduler {
-    listener: Listener,
+    listener: WakeUpListener,
     pulse: Pulse,
     retention: PresentRetention,
     failure: Failure,
@@ -53,7 +53,7 @@ impl Scheduler {
     /// When the system has no thread to give.
     pub fn start(store: &Store, retention: Retention) -> Result<Scheduler> {
         store.watch();
-        let listener = store.listen(Hints::DUE | Hints::STOP);
+        let listener = store.listen(WakeUps::DUE | WakeUps::STOP);
         let retention = PresentRetention::new(retention);
         let failure = Failure::default();
         let upkeep = Upkeep::start(store, retention.clone(), failure.clone())?;
@@ -87,14 +87,14 @@ impl Scheduler {
 
 impl Drop for Scheduler {
     fn drop(&mut self) {
-        self.listener.raise(Hints::STOP);
+        self.listener.raise(WakeUps::STOP);
         if let Some(thread) = self.thread.take() {
             let _panicked = thread.join();
         }
     }
 }
 
-fn serve(store: &Store, inbox: &Listener, pulse: &Pulse, failure: &Failure) {
+fn serve(store: &Store, inbox: &WakeUpListener, pulse: &Pulse, failure: &Failure) {
     let mut chores = Chores::default();
     let mut failing = false;
     loop {
@@ -117,7 +117,7 @@ fn serve(store: &Store, inbox: &Listener, pulse: &Pulse, failure: &Failure) {
             }
         };
         pulse.rest();
-        if inbox.wait(wait).intersects(Hints::STOP) {
+        if inbox.wait(wait).intersects(WakeUps::STOP) {
             return;
         }
     }
@@ -203,7 +203,7 @@ fn promote(store: &Store, chores: &mut Chores) -> Result<Option<i64>> {
     chores.told_of_room_ms = Some(now_ms);
     if room_at.is_some_and(|at_ms| at_ms <= now_ms) {
         // Each process tells its own: there is nothing to write.
-        store.signals().publish(Hints::PENDING | Hints::PROGRESS);
+        store.wake_ups().publish(WakeUps::PENDING | WakeUps::PROGRESS);
         room_at = store.ahead(now_ms)?.room_at;
     }
     let mut next_at = ahead.due_at;
@@ -228,11 +228,11 @@ mod tests {
 
     use std::sync::Arc;
 
-    use windlass_engine::db::Database;
-    use windlass_engine::db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
-    use windlass_engine::db::sqlite::{SqliteDatabase, SqliteOptions};
+    use windlass_db::Database;
+    use windlass_db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
+    use windlass_db::sqlite::{SqliteDatabase, SqliteOptions};
     use windlass_engine::store::NewJob;
-    use windlass_engine::{Clock, JobStatus, Random};
+    use windlass_engine::{Clock, JobStatus, Random, TABLES};
     use windlass_test_database::{Access, TestDatabase, Underneath};
 
     use super::*;
@@ -241,12 +241,12 @@ mod tests {
         let address = database.address();
         match database.underneath() {
             Underneath::Sqlite => {
-                Arc::new(SqliteDatabase::open(address.as_ref(), &SqliteOptions::default()).unwrap())
+                Arc::new(SqliteDatabase::open(address.as_ref(), &TABLES, &SqliteOptions::default()).unwrap())
             }
             Underneath::Postgres => {
                 let address = PostgresAddress::parse(&address, &|_variable| None).unwrap();
                 let options = PostgresOptions { clock: clock.clone(), ..PostgresOptions::default() };
-                Arc::new(PostgresDatabase::open(&address, &options).unwrap())
+                Arc::new(PostgresDatabase::open(&address, &TABLES, &options).unwrap())
             }
         }
     }
@@ -287,12 +287,12 @@ mod tests {
             "INSERT INTO queues (name, rate_jobs, rate_interval_ms) VALUES ('slow', 1, 5000);
              INSERT INTO queue_starts (queue, expires_at, jobs) VALUES ('slow', 1005000, 1), ('slow', 1007000, 1)",
         );
-        let inbox = store.listen(Hints::PENDING);
+        let inbox = store.listen(WakeUps::PENDING);
         let mut chores = Chores::default();
         let mut woken_after = |passed_ms: i64| {
             clock.advance_ms(passed_ms);
             turn(&store, &mut chores).unwrap();
-            inbox.wait(Duration::ZERO).intersects(Hints::PENDING)
+            inbox.wait(Duration::ZERO).intersects(WakeUps::PENDING)
         };
         let found = [0, 4_999, 1, 0, 1_999, 1, 0, 60_000].map(&mut woken_after);
         assert_eq!(found, [false, false, true, false, false, true, false, false]);

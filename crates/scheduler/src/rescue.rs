@@ -7,9 +7,9 @@
 
 use std::collections::HashMap;
 
-use windlass_engine::process::{Fate, end_orphans, fate};
 use windlass_engine::store::{Rescued, StuckJob, Worker};
 use windlass_engine::{Error, Result, Store};
+use windlass_system::process::{Fate, end_orphans, fate};
 
 /// Remembers what was seen of each worker.
 #[derive(Debug, Default)]

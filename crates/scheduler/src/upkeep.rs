@@ -5,10 +5,10 @@
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use windlass_engine::shortage::no_thread;
-use windlass_engine::signal::{Hints, Listener};
+use windlass_db::error::no_thread;
 use windlass_engine::store::{Prune, Pruned};
 use windlass_engine::{Result, Store};
+use windlass_system::wake_ups::{WakeUpListener, WakeUps};
 
 use crate::failure::Failure;
 use crate::retention::{PresentRetention, Retention};
@@ -24,13 +24,13 @@ const REST_MS: std::ops::RangeInclusive<i64> = 20..=2_000;
 
 /// The thread. Dropping it ends it after the present batch.
 pub(crate) struct Upkeep {
-    listener: Listener,
+    listener: WakeUpListener,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Upkeep {
     pub(crate) fn start(store: &Store, retention: PresentRetention, failure: Failure) -> Result<Upkeep> {
-        let listener = store.listen(Hints::STOP);
+        let listener = store.listen(WakeUps::STOP);
         let (inbox, store) = (listener.clone(), store.clone());
         let thread = std::thread::Builder::new()
             .name("windlass-upkeep".to_owned())
@@ -42,18 +42,18 @@ impl Upkeep {
 
 impl Drop for Upkeep {
     fn drop(&mut self) {
-        self.listener.raise(Hints::STOP);
+        self.listener.raise(WakeUps::STOP);
         if let Some(thread) = self.thread.take() {
             let _panicked = thread.join();
         }
     }
 }
 
-fn serve(store: &Store, inbox: &Listener, retention: &PresentRetention, failure: &Failure) {
+fn serve(store: &Store, inbox: &WakeUpListener, retention: &PresentRetention, failure: &Failure) {
     let mut wait = FIRST;
     let mut round = Pruned::default();
     let mut failing = false;
-    while !inbox.wait(wait).intersects(Hints::STOP) {
+    while !inbox.wait(wait).intersects(WakeUps::STOP) {
         wait = match step(store, retention.get()) {
             Ok(Step { pruned, rest }) => {
                 failing = false;

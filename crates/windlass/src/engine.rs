@@ -1,8 +1,8 @@
 //! A worker and a scheduler in one process.
 
-use windlass_engine::executor::{Handlers, Worker, WorkerOptions};
 use windlass_engine::{Result, Store};
 use windlass_scheduler::{FailureDetector, Retention, Scheduler};
+use windlass_worker::{Handlers, Worker, WorkerOptions};
 
 /// A running engine. Dropping it leaves: what runs is stopped and can be carried on later.
 pub struct Engine {

@@ -30,23 +30,24 @@ pub use open::{Options, Windlass};
 pub use restore::BrokenRules;
 pub use typed::{output_of, typed};
 
-pub use windlass_engine::db::SCHEMA_VERSION;
 #[cfg(feature = "postgres")]
-pub use windlass_engine::db::postgres::{
+pub use windlass_db::postgres::{
     AddressError, CONNECTIONS_MAX as POSTGRES_CONNECTIONS_MAX, PostgresAddress, is_postgres,
 };
-pub use windlass_engine::db::sqlite::{FileSize, SqliteDatabase};
-pub use windlass_engine::db::{Durability, OpenMode};
-pub use windlass_engine::executor::Handlers;
-pub use windlass_engine::executor::open_files;
-pub use windlass_engine::executor::shell::check_shell_payload;
-pub use windlass_engine::executor::{
+pub use windlass_db::sqlite::{FileSize, SqliteDatabase};
+pub use windlass_db::{Durability, OpenMode};
+pub use windlass_engine::SCHEMA_VERSION;
+pub use windlass_engine::{
+    Clock, Error, JobStatus, Random, Refusal, Result, RunSource, RunStatus, StopReason, Store, Unavailable,
+    WorkerStatus, store, transition,
+};
+pub use windlass_scheduler::{FailureDetector, Retention, gone_workers};
+pub use windlass_system::{files, wake_ups};
+pub use windlass_worker::Handlers;
+pub use windlass_worker::check_shell_payload;
+pub use windlass_worker::open_files;
+pub use windlass_worker::{
     Attempt, Handler, LOG_MAX_BYTES, LOG_MAX_LINES, Stop, StopCause, THREADS_MAX, WorkerOptions, failed,
     failed_for_good,
 };
-pub use windlass_engine::{
-    Clock, Error, JobStatus, Random, Refusal, Result, RunSource, RunStatus, StopReason, Store, Unavailable,
-    WorkerStatus, files, signal, store, transition,
-};
-pub use windlass_scheduler::{FailureDetector, Retention, gone_workers};
 pub use windlass_workflow as workflow;

@@ -4,14 +4,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde::Serialize;
+use windlass_db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions, is_postgres};
+use windlass_db::sqlite::{SqliteDatabase, SqliteOptions};
+use windlass_db::{Database, Durability, OpenMode};
 #[cfg(feature = "postgres")]
-use windlass_engine::db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions, is_postgres};
-use windlass_engine::db::sqlite::{SqliteDatabase, SqliteOptions};
-use windlass_engine::db::{Database, Durability, OpenMode};
-use windlass_engine::executor::{Handlers, WorkerOptions};
+use windlass_engine::TABLES;
 use windlass_engine::store::{Copied, CopyError, NewJob, NewRun, Submitted};
 use windlass_engine::{Clock, Error, Random, Result, Store};
 use windlass_scheduler::Retention;
+use windlass_worker::{Handlers, WorkerOptions};
 
 use crate::engine::Engine;
 
@@ -81,7 +82,7 @@ impl Windlass {
 
     fn open_file(path: &Path, options: Options) -> Result<Windlass> {
         let Options { durability, mode, clock, random } = options;
-        let database = Arc::new(SqliteDatabase::open(path, &SqliteOptions { durability, mode })?);
+        let database = Arc::new(SqliteDatabase::open(path, &TABLES, &SqliteOptions { durability, mode })?);
         let store = Store::new(Arc::clone(&database) as Arc<dyn Database>, clock, random);
         Ok(Windlass { place: Place::File(database), store })
     }
@@ -103,7 +104,7 @@ impl Windlass {
         let Options { durability, mode, clock, random } = options;
         let clock = clock.led();
         let options = PostgresOptions { durability, mode, clock: clock.clone(), random: random.clone() };
-        let database = PostgresDatabase::open(address, &options)?;
+        let database = PostgresDatabase::open(address, &TABLES, &options)?;
         let store = Store::new(Arc::new(database), clock, random);
         Ok(Windlass { place: Place::Server, store })
     }

@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use windlass_engine::db::Database;
-use windlass_engine::db::sqlite::Staged;
+use windlass_db::Database;
+use windlass_db::sqlite::Staged;
+use windlass_engine::TABLES;
 use windlass_engine::store::Restored;
 use windlass_engine::{Clock, Error, Random, Result, Store};
 use windlass_scheduler::FailureDetector;
@@ -53,7 +54,7 @@ impl Windlass {
 }
 
 fn prepare(staged: &Staged, broken: BrokenRules) -> Result<Restored> {
-    let copy: Arc<dyn Database> = Arc::new(staged.open()?);
+    let copy: Arc<dyn Database> = Arc::new(staged.open(&TABLES)?);
     let store = Store::new(copy, Clock::system(), Random::from_entropy());
     let problems = store.check()?;
     if broken == BrokenRules::Refuse && !problems.is_empty() {

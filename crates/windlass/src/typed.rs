@@ -4,10 +4,10 @@ use std::fmt::Display;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use windlass_engine::executor::{Attempt, Handler, failed, failed_for_good};
 use windlass_engine::store::Job;
 use windlass_engine::transition::Outcome;
 use windlass_engine::{Error, JobStatus, Result};
+use windlass_worker::{Attempt, Handler, failed, failed_for_good};
 
 /// A handler that reads its payload as `P` and hands on what the function returns.
 ///

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use windlass_engine::Result;
-use windlass_engine::signal::Hints;
 use windlass_engine::store::{Job, Run};
+use windlass_system::wake_ups::WakeUps;
 
 use crate::open::Windlass;
 
@@ -50,7 +50,7 @@ impl Windlass {
         mut look: impl FnMut() -> Result<Option<T>>,
     ) -> Result<Option<T>> {
         let clock = self.store().clock();
-        let progress = self.store().listen(Hints::PROGRESS);
+        let progress = self.store().listen(WakeUps::PROGRESS);
         self.store().watch();
         let began_ms = clock.monotonic_ms();
         loop {

@@ -11,8 +11,8 @@ use std::time::Duration;
 use serde_json::Map;
 use support::{Bench, seed};
 use tokio::runtime::{Builder, Runtime};
-use windlass::signal::Hints;
 use windlass::store::{JobFilter, LogPosition, NewRun, Prune, QueueLimits, RunFilter};
+use windlass::wake_ups::WakeUps;
 use windlass::workflow::{Source, parse};
 use windlass::{
     Attempt, Engine, FailureDetector, Handlers, JobStatus, Options, Random, RunStatus, Windlass,
@@ -66,7 +66,7 @@ fn run_of(toml: &str) -> NewRun {
 /// Reads, writes, waits, executes, copies: what a program does with a database.
 fn use_every_verb(windlass: &Windlass, folder: &Path) {
     let store = windlass.store();
-    let progress = store.listen(Hints::PROGRESS);
+    let progress = store.listen(WakeUps::PROGRESS);
     let engine = start(windlass);
     let job_id = windlass.enqueue("double", &21).unwrap();
     let submitted = windlass.submit(run_of("name = 'one'\n[jobs.a]\nrun = 'true'\n")).unwrap();
@@ -154,7 +154,7 @@ fn everything_can_be_dropped_wherever_a_thread_belongs_to_a_runtime() {
         // The database last, and first: the worker keeps it then.
         for database_is_first in [false, true] {
             let windlass = open(&address);
-            let listener = windlass.store().listen(Hints::PROGRESS);
+            let listener = windlass.store().listen(WakeUps::PROGRESS);
             let engine = start(&windlass);
             windlass.enqueue("double", &1).unwrap();
             if database_is_first {

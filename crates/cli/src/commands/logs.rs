@@ -6,8 +6,8 @@ use std::thread;
 use std::time::Duration;
 
 use clap::Args;
-use windlass::signal::Hints;
 use windlass::store::Job;
+use windlass::wake_ups::WakeUps;
 
 use crate::address::Address;
 use crate::cli::GlobalOptions;
@@ -159,7 +159,7 @@ fn follow(
     subject: &Subject,
     attempt: Option<i64>,
 ) -> Result<(), Failure> {
-    let listener = database.store().listen(Hints::PROGRESS);
+    let listener = database.store().listen(WakeUps::PROGRESS);
     database.store().watch();
     let mut reader = subject.reader(database, attempt)?;
     loop {

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use clap::Args;
-use windlass::signal::Hints;
 use windlass::store::Scope;
+use windlass::wake_ups::WakeUps;
 
 use crate::cli::GlobalOptions;
 use crate::database::Database;
@@ -49,7 +49,7 @@ pub(crate) fn execute(global: &GlobalOptions, args: &WorkerArgs) -> Result<(), F
     let scope = scope(&args.queues)?;
     let database = Database::existing_or_new(global)?;
     // Only who waits for the end of all work wants to hear of every step.
-    let wants = if args.until_idle { Hints::PROGRESS | Hints::STOP } else { Hints::STOP };
+    let wants = if args.until_idle { WakeUps::PROGRESS | WakeUps::STOP } else { WakeUps::STOP };
     let listener = database.store().listen(wants);
     let mut stops = StopRequests::listen(listener.clone())?;
     let duties = Duties::executing(scope.clone(), &args.work);

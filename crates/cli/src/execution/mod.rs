@@ -8,8 +8,8 @@ mod workforce;
 use std::time::Duration;
 
 use clap::Args;
-use windlass::signal::Hints;
 use windlass::store::{Run, Scope};
+use windlass::wake_ups::WakeUps;
 use windlass::{FailureDetector, RunStatus, StopReason};
 
 use crate::cli::{GlobalOptions, parse_name, quoted};
@@ -74,7 +74,7 @@ pub(crate) fn execute(
     work: &WorkOptions,
     shape: Shape,
 ) -> Result<(), Failure> {
-    let listener = database.store().listen(Hints::PROGRESS | Hints::STOP);
+    let listener = database.store().listen(WakeUps::PROGRESS | WakeUps::STOP);
     let mut stops = StopRequests::listen(listener.clone())?;
     let mut observer = Observer::new(database, run_ids, listener)?;
     observer.open();
@@ -113,7 +113,7 @@ pub(crate) fn execute(
 
 /// Watches a run until it ends, while others execute it.
 pub(crate) fn watch(global: &GlobalOptions, database: &Database, run_id: i64) -> Result<(), Failure> {
-    let listener = database.store().listen(Hints::PROGRESS);
+    let listener = database.store().listen(WakeUps::PROGRESS);
     database.store().watch();
     let mut observer = Observer::new(database, &[run_id], listener)?;
     observer.open();

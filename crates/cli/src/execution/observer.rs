@@ -3,8 +3,8 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use windlass::signal::Listener;
 use windlass::store::{Job, Run};
+use windlass::wake_ups::WakeUpListener;
 
 use super::stall::Activity;
 use super::summary;
@@ -31,7 +31,7 @@ const MAX_TAILS: usize = 20;
 
 /// The eyes on some runs.
 pub(super) struct Observer {
-    listener: Listener,
+    listener: WakeUpListener,
     watched: Vec<Watched>,
     names: Naming,
     tracker: Tracker,
@@ -59,7 +59,11 @@ enum Naming {
 
 impl Observer {
     /// Begins with what is so now; only what happens from now on is shown.
-    pub(super) fn new(database: &Database, run_ids: &[i64], listener: Listener) -> Result<Observer, Failure> {
+    pub(super) fn new(
+        database: &Database,
+        run_ids: &[i64],
+        listener: WakeUpListener,
+    ) -> Result<Observer, Failure> {
         let names = if run_ids.len() == 1 { Naming::Short } else { Naming::WithRun };
         let mut watched = Vec::new();
         let mut states = Vec::new();

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use windlass::Store;
-use windlass::signal::{Hints, Listener};
+use windlass::wake_ups::{WakeUpListener, WakeUps};
 
 use crate::cli::GlobalOptions;
 use crate::database::Database;
@@ -57,7 +57,7 @@ pub(crate) fn serve(
 ) -> Result<(), Failure> {
     let manager = ServiceManager::from_environment();
     let database = Database::existing_or_new(global)?;
-    let listener = database.store().listen(Hints::STOP);
+    let listener = database.store().listen(WakeUps::STOP);
     let mut requests = StopRequests::listen_with_reload(listener.clone())?;
     let watcher = settings.workflows.clone().map(|path| watch(path, &database)).transpose()?;
     let duties = Duties {
@@ -87,7 +87,7 @@ fn watch(path: PathBuf, database: &Database) -> Result<Watcher, Failure> {
 }
 
 impl Service<'_> {
-    fn supervise(&mut self, requests: &mut StopRequests, listener: &Listener) {
+    fn supervise(&mut self, requests: &mut StopRequests, listener: &WakeUpListener) {
         let mut deadline = Deadline::None;
         while !self.workforce.has_ended() {
             match requests.news() {

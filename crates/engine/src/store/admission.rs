@@ -10,10 +10,10 @@ use super::evidence::Evidence;
 use super::finish::lock_runs_of;
 use super::propagation::{Ended, propagate};
 use super::{Store, json_ids};
-use crate::db::{Connection, Row, all, one};
-use crate::error::Result;
-use crate::signal::Hints;
 use crate::status::JobStatus;
+use windlass_db::error::Result;
+use windlass_db::{Connection, Row, all, one};
+use windlass_system::wake_ups::WakeUps;
 
 /// The highest limit of a concurrency key: so many of its jobs are counted whenever one of them ends.
 pub const CONCURRENCY_LIMIT_MAX: i64 = windlass_workflow::limits::CONCURRENCY;
@@ -108,14 +108,14 @@ pub(super) fn admit(connection: &mut dyn Connection, keys: &[String], now_ms: i6
     let mut claimable = Vec::new();
     for key in keys {
         if !lock(connection, key)? {
-            connection.hint(Hints::DUE);
+            connection.wake(WakeUps::DUE);
             continue;
         }
         let decision = look(connection, key)?;
         claimable.extend(make_pending(connection, &decision.admit, now_ms)?);
         let is_more = decision.admit.len() as i64 >= LOOK_MAX;
         if is_more || !decision.skip.is_empty() || !decision.cancel.is_empty() {
-            connection.hint(Hints::DUE);
+            connection.wake(WakeUps::DUE);
         }
     }
     Ok(claimable)
@@ -152,7 +152,7 @@ impl Store {
 /// Does all that is decided about a key, in a transaction of its own.
 fn conclude(connection: &mut dyn Connection, key: &str, now_ms: i64) -> Result<()> {
     if !lock(connection, key)? {
-        connection.hint(Hints::DUE);
+        connection.wake(WakeUps::DUE);
         return Ok(());
     }
     let decision = look(connection, key)?;
@@ -168,7 +168,7 @@ fn conclude(connection: &mut dyn Connection, key: &str, now_ms: i64) -> Result<(
         }
     }
     if !make_pending(connection, &decision.admit, now_ms)?.is_empty() {
-        connection.hint(Hints::PENDING | Hints::PROGRESS);
+        connection.wake(WakeUps::PENDING | WakeUps::PROGRESS);
     }
     Ok(())
 }
@@ -265,7 +265,7 @@ fn skip(connection: &mut dyn Connection, ids: &[i64], key: &str, now_ms: i64) ->
     )?;
     // Nothing is ready after what was skipped.
     propagate(connection, &ended, None, now_ms)?;
-    connection.hint(Hints::PROGRESS);
+    connection.wake(WakeUps::PROGRESS);
     Ok(())
 }
 

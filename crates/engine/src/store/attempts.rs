@@ -1,8 +1,8 @@
 //! What went wrong in the attempts of a job that did not succeed.
 
 use super::Store;
-use crate::db::all;
-use crate::error::Result;
+use windlass_db::all;
+use windlass_db::error::Result;
 
 /// An attempt that did not succeed.
 #[derive(Debug, Clone, PartialEq, Eq)]

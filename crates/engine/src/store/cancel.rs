@@ -7,10 +7,10 @@ use super::claim::label;
 use super::evidence::Evidence;
 use super::finish::lock_runs_of;
 use super::propagation::{Ended, RunDelta, count_down, propagate};
-use crate::db::{Connection, first};
-use crate::error::{Error, Result};
-use crate::signal::Hints;
 use crate::status::{JobStatus, RunStatus, StopReason};
+use windlass_db::error::{Error, Result};
+use windlass_db::{Connection, first};
+use windlass_system::wake_ups::WakeUps;
 
 /// What a cancellation did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -175,5 +175,5 @@ pub(super) fn cancel_job(connection: &mut dyn Connection, job_id: i64, now_ms: i
 
 /// What ends may free a slot of its concurrency key, and the turn of its schedule or of its queue.
 fn tell(connection: &mut dyn Connection) {
-    connection.hint(Hints::CANCEL | Hints::PROGRESS | Hints::DUE | Hints::PENDING);
+    connection.wake(WakeUps::CANCEL | WakeUps::PROGRESS | WakeUps::DUE | WakeUps::PENDING);
 }

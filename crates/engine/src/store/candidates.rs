@@ -12,9 +12,16 @@ use std::rc::Rc;
 use super::claim::{CLAIM_MAX, ClaimRequest, Scope};
 use super::limits::{Allowance, Counting, QueueRules, allowances};
 use super::{json_ids, json_list};
-use crate::db::{Connection, Row, Value, all};
-use crate::error::Result;
-use crate::signal::Hints;
+use windlass_db::error::Result;
+use windlass_db::{Connection, Fragment, Row, Value, all};
+use windlass_system::wake_ups::WakeUps;
+
+/// The rank of a row of `jobs`: the least is claimed first. A job is due at `execute_after`, and each point of priority is
+/// worth one minute. Both are bounded, so that nothing overflows.
+pub(crate) const RANK: Fragment = Fragment {
+    name: "rank",
+    sql: "({bounded execute_after 4000000000000000000} - {bounded priority 1000000} * 60000)",
+};
 
 /// How often a run's jobs are read on past those of queues that have no room, in one claim.
 const RUN_ROUNDS: usize = 16;
@@ -84,7 +91,7 @@ pub(super) fn claimable(
             }
             if connection.dialect().has_many_writers() && locked > selection.chosen.len() {
                 // Others pass over what is locked here, also what is left in the end.
-                connection.hint(Hints::PENDING);
+                connection.wake(WakeUps::PENDING);
             }
         }
         Scope::Runs(run_ids) => {
@@ -252,7 +259,7 @@ impl<'r> Selection<'r> {
         }
         let locked: HashSet<ClaimPosition> = lock_jobs(connection, &ids)?.into_iter().collect();
         if locked.len() < ids.len() {
-            connection.hint(Hints::PENDING);
+            connection.wake(WakeUps::PENDING);
         }
         self.chosen.retain(|place| in_hand.contains(place) || locked.contains(place));
         Ok(())

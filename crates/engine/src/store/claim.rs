@@ -12,12 +12,12 @@ use super::limits;
 use super::promotion::{Ready, release};
 use super::worker_capabilities::WorkerCapabilities;
 use super::{Store, json_ids};
-use crate::clock::Clock;
-use crate::db::{Connection, Fate, Reach, Row, Value, all};
-use crate::error::Result;
-use crate::signal::Hints;
 use crate::status::JobStatus;
 use crate::transition::{Backoff, Outcome, Repeat, RetryState, after_attempt};
+use windlass_db::error::Result;
+use windlass_db::{Connection, Fate, Reach, Row, Value, all};
+use windlass_system::clock::Clock;
+use windlass_system::wake_ups::WakeUps;
 
 /// Jobs in one claim at most.
 pub const CLAIM_MAX: usize = 2_000;
@@ -250,7 +250,7 @@ fn claim_among(
         job.started_run = job.run_id.and_then(|run_id| started.remove(&run_id));
         job.has_overtaken = first_left.is_some() && place_of(job) > first_left;
     }
-    connection.hint(Hints::PROGRESS);
+    connection.wake(WakeUps::PROGRESS);
     Ok(Claims::Jobs(jobs))
 }
 
@@ -292,7 +292,7 @@ fn keep_sound(
     if !spoilt.is_empty() {
         finish(connection, &spoilt, now_ms)?;
         // What waits behind them was not looked at.
-        connection.hint(Hints::PENDING);
+        connection.wake(WakeUps::PENDING);
     }
     Ok(sound)
 }
@@ -405,7 +405,7 @@ fn start_runs(connection: &mut dyn Connection, taken: &[Taken], now_ms: i64) -> 
         },
     )?;
     if has_deadline {
-        connection.hint(Hints::DUE);
+        connection.wake(WakeUps::DUE);
     }
     Ok(started)
 }

@@ -2,9 +2,9 @@
 
 use super::candidates::{CANDIDATES, Candidate, read_candidate};
 use super::claim::{ClaimRequest, Scope};
-use crate::db::{Connection, Question, Row};
-use crate::error::Result;
 use crate::status::WorkerStatus;
+use windlass_db::error::Result;
+use windlass_db::{Connection, Question, Row};
 
 /// Reads who claims, and keeps others from fencing it: whoever wants to waits until the claim is committed, and then
 /// finds its jobs.

@@ -9,10 +9,10 @@ use super::Store;
 use super::evidence::Evidence;
 use super::health::latest;
 use super::limits::move_starts;
-use crate::db::{Connection, one};
-use crate::error::Result;
-use crate::signal::Hints;
 use crate::transition::DELAY_MAX_MS;
+use windlass_db::error::Result;
+use windlass_db::{Connection, one};
+use windlass_system::wake_ups::WakeUps;
 
 /// Steps of the clock that are kept for people to read.
 const KEPT_MAX: i64 = 100;
@@ -80,7 +80,7 @@ impl Store {
             )?;
             let moved = move_ends(connection, step)?;
             move_starts(connection, step)?;
-            connection.hint(Hints::DUE);
+            connection.wake(WakeUps::DUE);
             Ok(Some(moved))
         })
     }

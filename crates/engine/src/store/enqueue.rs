@@ -10,11 +10,11 @@ use super::admission::{CONCURRENCY_LIMIT_MAX, admit};
 use super::evidence::{Evidence, job_made};
 use super::submit::on_full;
 use super::{Store, json_list};
-use crate::db::{Connection, Fate, Value, all};
-use crate::error::{Error, Result};
-use crate::signal::Hints;
 use crate::status::JobStatus;
 use crate::transition::DELAY_MAX_MS;
+use windlass_db::error::{Error, Result};
+use windlass_db::{Connection, Fate, Value, all};
+use windlass_system::wake_ups::WakeUps;
 
 /// Attempts of a job that stands alone and does not say how many it wants.
 pub const DEFAULT_MAX_ATTEMPTS: i64 = 3;
@@ -109,7 +109,7 @@ fn accept(connection: &mut dyn Connection, jobs: &[NewJob], tokens: &[i64], now_
         .filter_map(|job| Some(job.concurrency.as_ref()?.key.clone()))
         .collect();
     admit(connection, &keys, now_ms)?;
-    connection.hint(Hints::PENDING | Hints::DUE | Hints::PROGRESS);
+    connection.wake(WakeUps::PENDING | WakeUps::DUE | WakeUps::PROGRESS);
     Ok(ids)
 }
 

@@ -5,9 +5,9 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::db::{Connection, Fate, Proof, Recovery, first};
-use crate::error::Result;
 use crate::status::{JobStatus, WorkerStatus};
+use windlass_db::error::Result;
+use windlass_db::{Connection, Fate, Proof, Recovery, first};
 
 /// How long a token is kept: longer than anybody asks for it.
 const KEPT_MS: i64 = 3_600_000;

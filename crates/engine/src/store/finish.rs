@@ -12,11 +12,11 @@ use super::logs::{LogLine, append};
 use super::promotion::{Promoted, Ready, release};
 use super::propagation::{Ended, EndedRun, Propagated, propagate};
 use super::{Store, json_ids};
-use crate::db::{Connection, Fate, Reach, Value};
-use crate::error::{Error, Result};
-use crate::signal::Hints;
 use crate::status::JobStatus;
 use crate::transition::Transition;
+use windlass_db::error::{Error, Result};
+use windlass_db::{Connection, Fate, Reach, Value};
+use windlass_system::wake_ups::WakeUps;
 
 /// From so many ends and so many claims on they are worth a transaction each.
 const BESIDE_MIN: usize = 200;
@@ -58,7 +58,7 @@ impl Finished {
             Claims::Fenced => HashSet::new(),
         };
         if self.claimable.iter().any(|job_id| !claimed.contains(job_id)) {
-            connection.hint(Hints::PENDING);
+            connection.wake(WakeUps::PENDING);
         }
     }
 }
@@ -202,7 +202,7 @@ fn end(
     claimable.extend(admitted);
     claimable.extend(ready.iter().map(|ready| ready.head.place.id));
     claimable.extend(ended.iter().filter(|job| job.status == JobStatus::Pending).map(|job| job.job_id));
-    connection.hint(if has_limits { Hints::PROGRESS | Hints::PENDING } else { Hints::PROGRESS });
+    connection.wake(if has_limits { WakeUps::PROGRESS | WakeUps::PENDING } else { WakeUps::PROGRESS });
     let conflicts =
         finishes.iter().map(|finish| finish.job_id).filter(|job_id| !owned.contains_key(job_id)).collect();
     Ok(Ending { finished: Finished { conflicts, ended_runs, claimable }, ready, look })
@@ -303,7 +303,7 @@ fn write_transitions(connection: &mut dyn Connection, finishes: &[Finish], now_m
         },
     )?;
     if written.ended.iter().any(|job| job.status == JobStatus::Scheduled) {
-        connection.hint(Hints::DUE);
+        connection.wake(WakeUps::DUE);
     }
     Ok(written)
 }

@@ -2,8 +2,8 @@
 
 use super::Store;
 use super::evidence::Evidence;
-use crate::db::{Connection, Dialect, all, one};
-use crate::error::{Error, Result};
+use windlass_db::error::{Error, Result};
+use windlass_db::{Connection, Dialect, all, one};
 
 /// Groups of waiting jobs that are looked at.
 const GROUPS_MAX: i64 = 50;

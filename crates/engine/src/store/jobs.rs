@@ -4,9 +4,9 @@ use super::cancel::Urgency;
 use super::claim::{ClaimRequest, Scope, label};
 use super::worker_capabilities::WorkerCapabilities;
 use super::{Store, json_ids, json_list};
-use crate::db::{Row, all, first, one};
-use crate::error::{Error, Result};
 use crate::status::JobStatus;
+use windlass_db::error::{Error, Result};
+use windlass_db::{Row, all, first, one};
 
 /// A job, as it is now. Instants are milliseconds since the Unix epoch.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,10 +10,26 @@ use super::clock_steps::ClockStep;
 use super::json_list;
 use super::queues::Rate;
 use super::why::Reason;
-use crate::db::{Connection, Row, all, first, one};
-use crate::error::Result;
-use crate::signal::Hints;
 use crate::status::JobStatus;
+use windlass_db::error::Result;
+use windlass_db::{Connection, Fragment, Row, all, first, one};
+use windlass_system::wake_ups::WakeUps;
+
+/// Whether a row of `queues` has a rule that a claim must check.
+pub(crate) const RULED: Fragment = Fragment {
+    name: "ruled",
+    sql: "(paused_at IS NOT NULL OR max_running IS NOT NULL OR rate_jobs IS NOT NULL OR fifo = 1)",
+};
+
+/// The priority of a row of `jobs` that becomes claimable: 0 in a queue that keeps the order of arrival.
+///
+/// Most databases have no such queue. The EXISTS comes first because SQLite would otherwise build a list of the queues'
+/// names for each statement, which is a third of what an enqueue costs.
+pub(crate) const PRIORITY: Fragment = Fragment {
+    name: "priority",
+    sql: "CASE WHEN EXISTS (SELECT 1 FROM queues WHERE fifo = 1)
+               AND queue IN (SELECT queues.name FROM queues WHERE fifo = 1) THEN 0 ELSE priority END",
+};
 
 /// A rate counts in steps of this part of its interval: so many rows a queue at most.
 const RATE_STEPS: i64 = 64;
@@ -79,7 +95,7 @@ pub(super) fn allowances(
             NOTHING
         } else if counting == Counting::Locked && !lock(connection, &rules.name)? {
             // Its holder will be done in a moment.
-            connection.hint(Hints::PENDING);
+            connection.wake(WakeUps::PENDING);
             NOTHING
         } else {
             // Read anew under the lock: a turn may have passed on.
@@ -251,7 +267,7 @@ pub(super) fn record(
         )?;
         add_starts(connection, &rules.name, expires_at(now_ms, interval_ms), job_ids.len() as i64)?;
         // The end of its time makes room.
-        connection.hint(Hints::DUE);
+        connection.wake(WakeUps::DUE);
     }
     Ok(())
 }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::Store;
 use super::evidence::Evidence;
-use crate::db::{Connection, Value, all};
-use crate::error::Result;
-use crate::signal::Hints;
+use windlass_db::error::Result;
+use windlass_db::{Connection, Value, all};
+use windlass_system::wake_ups::WakeUps;
 
 /// Where a line came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +75,7 @@ impl Store {
     pub fn append_logs(&self, lines: Arc<Vec<LogLine>>) -> Result<()> {
         self.write("write logs", Evidence::Repeat, move |connection| {
             append(connection, &lines.iter().collect::<Vec<_>>())?;
-            connection.hint(Hints::PROGRESS);
+            connection.wake(WakeUps::PROGRESS);
             Ok(())
         })
     }

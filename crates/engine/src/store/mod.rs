@@ -38,12 +38,15 @@ mod workers;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::clock::Clock;
-use crate::db::{Connection, Database, Reach};
-use crate::error::{Error, Result};
-use crate::random::Random;
-use crate::signal::{Hints, Listener, Signals};
 use evidence::{CommitToken, Evidence, recovery};
+use windlass_db::error::{Error, Result};
+use windlass_db::{Connection, Database, Reach};
+use windlass_system::clock::Clock;
+use windlass_system::random::Random;
+use windlass_system::wake_ups::{WakeUpChannel, WakeUpListener, WakeUps};
+
+pub(crate) use candidates::RANK;
+pub(crate) use limits::{PRIORITY, RULED};
 
 pub use admission::CONCURRENCY_LIMIT_MAX;
 pub use attempts::Attempt;
@@ -106,14 +109,14 @@ impl Store {
 
     /// Waits for some kinds of changes.
     #[must_use]
-    pub fn listen(&self, wants: Hints) -> Listener {
-        self.signals().listen(wants)
+    pub fn listen(&self, wants: WakeUps) -> WakeUpListener {
+        self.wake_ups().listen(wants)
     }
 
     /// Where changes are announced.
     #[must_use]
-    pub fn signals(&self) -> &Signals {
-        self.database.signals()
+    pub fn wake_ups(&self) -> &WakeUpChannel {
+        self.database.wake_ups()
     }
 
     /// Begins to hear of changes by other processes.
@@ -172,7 +175,7 @@ impl Store {
     /// The database's.
     pub fn instance(&self) -> Result<String> {
         self.read(|connection| {
-            crate::db::one(connection, "SELECT name FROM instance", &[], |row| row.text(0))
+            windlass_db::one(connection, "SELECT name FROM instance", &[], |row| row.text(0))
         })
     }
 }

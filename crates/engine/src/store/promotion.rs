@@ -13,8 +13,8 @@ use std::rc::Rc;
 use super::admission::admit;
 use super::candidates::{Candidate, ClaimPartition, read_position};
 use super::json_ids;
-use crate::db::{Connection, Row, Value};
-use crate::error::Result;
+use windlass_db::error::Result;
+use windlass_db::{Connection, Row, Value};
 
 /// A child that waits for nobody any more, and is BLOCKED until it is taken or released.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,10 +7,10 @@ use super::claim::ClaimRequest;
 use super::claim_snapshot::ClaimSnapshot;
 use super::json_ids;
 use super::promotion::{CHILDREN, Children, Promoted, promote};
-use crate::db::{Connection, Question, Row, Value, all};
-use crate::error::Result;
-use crate::signal::Hints;
 use crate::status::{JobStatus, RunStatus};
+use windlass_db::error::Result;
+use windlass_db::{Connection, Question, Row, Value, all};
+use windlass_system::wake_ups::WakeUps;
 
 /// A run that ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -267,7 +267,7 @@ fn decide_runs(connection: &mut dyn Connection, run_ids: &[i64], now_ms: i64) ->
     )?;
     if has_schedule {
         // An occurrence may wait for it.
-        connection.hint(Hints::DUE);
+        connection.wake(WakeUps::DUE);
     }
     Ok(ended)
 }

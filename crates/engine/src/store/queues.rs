@@ -2,9 +2,9 @@
 
 use super::evidence::Evidence;
 use super::{Store, limits};
-use crate::db::{Connection, Row, all};
-use crate::error::{Error, Result};
-use crate::signal::Hints;
+use windlass_db::error::{Error, Result};
+use windlass_db::{Connection, Row, all};
+use windlass_system::wake_ups::WakeUps;
 
 /// Queues that are listed at most.
 const LIST_MAX: i64 = 10_000;
@@ -105,7 +105,7 @@ impl Store {
                 "UPDATE queues SET paused_at = NULL WHERE name = $1 AND paused_at IS NOT NULL",
                 &[(&name).into()],
             )?;
-            connection.hint(Hints::PENDING);
+            connection.wake(WakeUps::PENDING);
             Ok(resumed == 1)
         })
     }
@@ -243,7 +243,7 @@ fn write_limits(connection: &mut dyn Connection, name: &str, limits: QueueLimits
     if limits.rate == Setting::Clear {
         connection.execute("DELETE FROM queue_starts WHERE queue = $1", &[name.into()])?;
     }
-    connection.hint(Hints::PENDING);
+    connection.wake(WakeUps::PENDING);
     Ok(())
 }
 

@@ -10,9 +10,9 @@ use super::Store;
 use super::evidence::Evidence;
 use super::propagation::{RunDelta, count_down};
 use super::retry::{skip_hopeless, unblock};
-use crate::db::{Connection, all, first};
-use crate::error::Result;
-use crate::signal::Hints;
+use windlass_db::error::Result;
+use windlass_db::{Connection, all, first};
+use windlass_system::wake_ups::WakeUps;
 
 /// Unfinished runs looked at in one step at most.
 const RUNS_MAX: i64 = 20;
@@ -107,6 +107,6 @@ fn repair(connection: &mut dyn Connection, run_id: i64, now_ms: i64) -> Result<i
     }
     count_down(connection, &BTreeMap::from([(run_id, delta)]), now_ms)?;
     // Jobs that became ready may also wait for a concurrency key.
-    connection.hint(Hints::PENDING | Hints::PROGRESS | Hints::DUE);
+    connection.wake(WakeUps::PENDING | WakeUps::PROGRESS | WakeUps::DUE);
     Ok(1)
 }

@@ -8,10 +8,10 @@ use super::claim::read_retry_state;
 use super::evidence::Evidence;
 use super::finish::{Finish, finish, lock_runs_of};
 use super::{Store, json_ids};
-use crate::db::{Connection, Row, all};
-use crate::error::{Error, Result};
 use crate::status::JobStatus;
 use crate::transition::{Outcome, Repeat, RetryState, after_attempt};
+use windlass_db::error::{Error, Result};
+use windlass_db::{Connection, Row, all};
 
 /// Reports settled in one transaction at most.
 const REPORTS_MAX: i64 = 500;

@@ -7,10 +7,10 @@ use super::claim::{label, read_retry_state};
 use super::evidence::Evidence;
 use super::finish::{Finish, finish};
 use super::{Store, json_ids};
-use crate::db::{Connection, Value, all};
-use crate::error::{Error, Result};
-use crate::random::Random;
 use crate::transition::{Outcome, RetryState, after_attempt};
+use windlass_db::error::{Error, Result};
+use windlass_db::{Connection, Value, all};
+use windlass_system::random::Random;
 
 /// Jobs rescued in one transaction at most.
 const RESCUE_MAX: i64 = 1_000;

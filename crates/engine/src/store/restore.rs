@@ -5,9 +5,9 @@ use super::Store;
 use super::claim::label;
 use super::evidence::Evidence;
 use super::workers::Worker;
-use crate::db::{Connection, all, one};
-use crate::error::{Error, Result};
-use crate::signal::Hints;
+use windlass_db::error::{Error, Result};
+use windlass_db::{Connection, all, one};
+use windlass_system::wake_ups::WakeUps;
 
 const WHAT: &str = "restore the database";
 /// Labels of jobs that are told at most.
@@ -60,7 +60,7 @@ impl Store {
         let mut restored = self.write(WHAT, Evidence::Token, move |connection| {
             let restored = fence_and_pause(connection, now_ms)?;
             connection.execute("UPDATE instance SET name = $1", &[(&instance).into()])?;
-            connection.hint(Hints::DUE | Hints::CANCEL | Hints::PROGRESS);
+            connection.wake(WakeUps::DUE | WakeUps::CANCEL | WakeUps::PROGRESS);
             Ok(restored)
         })?;
         while self.rescue(Vec::new())?.jobs > 0 {}

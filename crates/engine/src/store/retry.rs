@@ -2,10 +2,10 @@
 
 use super::Store;
 use super::evidence::Evidence;
-use crate::db::{Connection, all, first, one};
-use crate::error::{Error, Result};
-use crate::signal::Hints;
 use crate::status::{JobStatus, RunStatus};
+use windlass_db::error::{Error, Result};
+use windlass_db::{Connection, all, first, one};
+use windlass_system::wake_ups::WakeUps;
 
 use super::propagation::skip_descendants;
 
@@ -62,7 +62,7 @@ fn retry(connection: &mut dyn Connection, run_id: i64, selection: &Selection, no
     }
     unblock(connection, run_id, now_ms)?;
     reopen(connection, run_id, now_ms)?;
-    connection.hint(Hints::PENDING | Hints::PROGRESS | Hints::DUE);
+    connection.wake(WakeUps::PENDING | WakeUps::PROGRESS | WakeUps::DUE);
     Ok(reset)
 }
 

@@ -1,9 +1,9 @@
 //! Reading runs.
 
 use super::Store;
-use crate::db::{Row, all, first, one};
-use crate::error::{Error, Result};
 use crate::status::{JobStatus, RunSource, RunStatus, StopReason};
+use windlass_db::error::{Error, Result};
+use windlass_db::{Row, all, first, one};
 
 /// A run, as it is now. Instants are milliseconds since the Unix epoch.
 #[derive(Debug, Clone, PartialEq)]

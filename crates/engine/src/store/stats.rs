@@ -2,9 +2,9 @@
 
 use super::Store;
 use super::runs::JobCounts;
-use crate::db::all;
-use crate::error::Result;
 use crate::status::{JobStatus, RunStatus};
+use windlass_db::all;
+use windlass_db::error::Result;
 
 /// Counts over everything.
 #[derive(Debug, Clone, PartialEq, Eq)]

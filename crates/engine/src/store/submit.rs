@@ -8,12 +8,12 @@ use windlass_workflow::{Action, Job, OnInterrupt, Workflow, hash_of_stored};
 use super::Store;
 use super::admission::admit;
 use super::evidence::{Evidence, run_made};
-use crate::db::{Connection, Fate, Value, first, one};
-use crate::error::{Error, Result};
-use crate::random::Random;
-use crate::signal::Hints;
 use crate::status::RunSource;
 use crate::transition::Backoff;
+use windlass_db::error::{Error, Result};
+use windlass_db::{Connection, Fate, Value, first, one};
+use windlass_system::random::Random;
+use windlass_system::wake_ups::WakeUps;
 
 /// Rows in one statement.
 const CHUNK: usize = 2_000;
@@ -154,7 +154,7 @@ pub(super) fn submit(
     let ids = insert_jobs(connection, run_id, &run.workflow, prepared, now_ms)?;
     insert_edges(connection, &run.workflow, &ids)?;
     admit(connection, &prepared.wanted_keys, now_ms)?;
-    connection.hint(Hints::PENDING | Hints::PROGRESS);
+    connection.wake(WakeUps::PENDING | WakeUps::PROGRESS);
     Ok(Submitted { run_id, created: true })
 }
 

@@ -5,10 +5,10 @@ use super::cancel::{Urgency, stop_run};
 use super::clock_steps::{ClockReading, steps};
 use super::evidence::Evidence;
 use super::{Store, json_ids};
-use crate::db::{Connection, all, one};
-use crate::error::Result;
-use crate::signal::Hints;
 use crate::status::StopReason;
+use windlass_db::error::Result;
+use windlass_db::{Connection, all, one};
+use windlass_system::wake_ups::WakeUps;
 
 /// Jobs promoted in one transaction at most.
 const PROMOTE_MAX: i64 = 1_000;
@@ -118,7 +118,7 @@ impl Store {
             }
             let promoted = promote(connection, now_ms)?;
             if promoted > 0 {
-                connection.hint(Hints::PENDING | Hints::PROGRESS);
+                connection.wake(WakeUps::PENDING | WakeUps::PROGRESS);
             }
             Ok((i64::try_from(promoted).unwrap_or(i64::MAX), late.len() as i64))
         })?;

@@ -7,9 +7,9 @@ use super::limits::obstacles;
 use super::queues::Rate;
 use super::worker_capabilities::{Unfit, WorkerCapabilities};
 use super::workers::Worker;
-use crate::db::{all, one};
-use crate::error::Result;
 use crate::status::JobStatus;
+use windlass_db::error::Result;
+use windlass_db::{all, one};
 
 /// Holders of a concurrency key that are named.
 const HOLDERS_MAX: i64 = 5;

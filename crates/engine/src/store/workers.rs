@@ -4,11 +4,11 @@ use super::claim::{Scope, read_retry_state};
 use super::evidence::Evidence;
 use super::worker_capabilities::WorkerCapabilities;
 use super::{Store, json_ids, json_list};
-use crate::db::{Row, all, one};
-use crate::error::Result;
-use crate::signal::Hints;
 use crate::status::WorkerStatus;
 use crate::transition::RetryState;
+use windlass_db::error::Result;
+use windlass_db::{Row, all, one};
+use windlass_system::wake_ups::WakeUps;
 
 /// A worker to be registered.
 #[derive(Debug, Clone)]
@@ -81,7 +81,7 @@ impl Store {
                 Scope::Queues(queues) => (Some(json_list("register a worker", queues)?), None),
                 Scope::Runs(run_ids) => (None, Some(json_ids(run_ids))),
             };
-            connection.hint(Hints::PROGRESS);
+            connection.wake(WakeUps::PROGRESS);
             one(
                 connection,
                 "INSERT INTO workers (host, pid, process, queues, run_ids, kinds, threads, lease_ms,
@@ -134,7 +134,7 @@ impl Store {
                  WHERE id = $1 AND status IN ('ALIVE', 'DRAINING')",
                 &[worker_id.into(), status.as_str().into(), now_ms.into()],
             )?;
-            connection.hint(Hints::PROGRESS);
+            connection.wake(WakeUps::PROGRESS);
             Ok(changed == 1)
         })
     }

@@ -10,7 +10,7 @@ use std::fs;
 use std::path::Path;
 
 use tempfile::TempDir;
-use windlass_engine::db::postgres::PostgresAddress;
+use windlass_db::postgres::PostgresAddress;
 use windlass_engine::{Refusal, Unavailable};
 
 use certificates::Certificates;

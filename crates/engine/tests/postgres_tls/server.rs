@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use windlass_engine::db::postgres::PostgresAddress;
+use windlass_db::postgres::PostgresAddress;
 use windlass_engine::{Refusal, Unavailable};
 use windlass_test_server::PrivateServer;
 

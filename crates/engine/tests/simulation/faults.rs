@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, Mutex};
 
-use windlass_engine::db::{Connection, Database, Reach, Recovery, WriteOperation};
-use windlass_engine::error::Unavailable;
-use windlass_engine::signal::Signals;
+use windlass_db::error::Unavailable;
+use windlass_db::{Connection, Database, Reach, Recovery, WriteOperation};
 use windlass_engine::{Error, Result};
+use windlass_system::wake_ups::WakeUpChannel;
 
 /// Where the caller loses contact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,8 +56,8 @@ impl Database for UnreliableDatabase {
         }
     }
 
-    fn signals(&self) -> &Signals {
-        self.inner.signals()
+    fn wake_ups(&self) -> &WakeUpChannel {
+        self.inner.wake_ups()
     }
 
     fn watch(&self) {

@@ -4,11 +4,9 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use windlass_engine::db::{
-    Connection, Database, Dialect, Question, Reach, Recovery, Row, Value, WriteOperation,
-};
-use windlass_engine::signal::{Hints, Signals};
+use windlass_db::{Connection, Database, Dialect, Question, Reach, Recovery, Row, Value, WriteOperation};
 use windlass_engine::{Error, Result, Unavailable};
+use windlass_system::wake_ups::{WakeUpChannel, WakeUps};
 
 /// What a database is asked, by the method's name. All methods that can fail are here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -169,8 +167,8 @@ impl Connection for FaultyConnection<'_> {
         self.inner.dialect()
     }
 
-    fn hint(&mut self, hints: Hints) {
-        self.inner.hint(hints);
+    fn wake(&mut self, wake_ups: WakeUps) {
+        self.inner.wake(wake_ups);
     }
 }
 
@@ -188,8 +186,8 @@ impl Database for Faulty {
         self.inner.write(name, Box::new(operation), recovery)
     }
 
-    fn signals(&self) -> &Signals {
-        self.inner.signals()
+    fn wake_ups(&self) -> &WakeUpChannel {
+        self.inner.wake_ups()
     }
 
     fn watch(&self) {

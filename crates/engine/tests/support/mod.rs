@@ -7,9 +7,10 @@ pub mod tapped;
 
 use std::sync::Arc;
 
-use windlass_engine::db::Database;
-use windlass_engine::db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
-use windlass_engine::db::sqlite::{SqliteDatabase, SqliteOptions};
+use windlass_db::Database;
+use windlass_db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
+use windlass_db::sqlite::{SqliteDatabase, SqliteOptions};
+use windlass_engine::TABLES;
 use windlass_engine::store::{
     Backfill, ClaimRequest, ClaimedJob, Claims, Finish, Finished, NewJob, NewRegistration, NewRun, NewWorker,
     Order, Prune, QueueLimits, Rate, Scope, Setting, WorkerCapabilities,
@@ -97,13 +98,13 @@ pub fn open(database: &TestDatabase, clock: &Clock) -> Arc<dyn Database> {
     let address = database.address();
     match database.underneath() {
         Underneath::Sqlite => {
-            Arc::new(SqliteDatabase::open(address.as_ref(), &SqliteOptions::default()).unwrap())
+            Arc::new(SqliteDatabase::open(address.as_ref(), &TABLES, &SqliteOptions::default()).unwrap())
         }
         Underneath::Postgres => {
             let address = PostgresAddress::parse(&address, &|_variable| None).unwrap();
             let random = Random::from_seed(1);
             let options = PostgresOptions { clock: clock.clone(), random, ..PostgresOptions::default() };
-            Arc::new(PostgresDatabase::open(&address, &options).unwrap())
+            Arc::new(PostgresDatabase::open(&address, &TABLES, &options).unwrap())
         }
     }
 }

@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
+use windlass_db::sqlite::{SqliteDatabase, SqliteOptions};
+use windlass_db::{Database, Value, WriteOperation, all};
 use windlass_engine::Error;
-use windlass_engine::db::sqlite::{SqliteDatabase, SqliteOptions};
-use windlass_engine::db::{Database, Value, WriteOperation, all};
+use windlass_engine::TABLES;
 
 /// Opens a file, or makes it.
 pub fn open(path: &Path) -> Result<SqliteDatabase, Error> {
-    SqliteDatabase::open(path, &SqliteOptions::default())
+    SqliteDatabase::open(path, &TABLES, &SqliteOptions::default())
 }
 
 /// Makes a queue.

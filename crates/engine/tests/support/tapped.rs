@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use windlass_db::{Connection, Database, Dialect, Reach, Recovery, Row, Value, WriteOperation};
 use windlass_engine::Result;
-use windlass_engine::db::{Connection, Database, Dialect, Reach, Recovery, Row, Value, WriteOperation};
-use windlass_engine::signal::{Hints, Signals};
+use windlass_system::wake_ups::{WakeUpChannel, WakeUps};
 
 /// What a test sees, inside the transaction: the statement and its parameters.
 pub type Tap = Arc<dyn Fn(&mut dyn Connection, &'static str, &[Value<'_>]) -> Result<()> + Send + Sync>;
@@ -54,8 +54,8 @@ impl Connection for TappedConnection<'_> {
         self.inner.dialect()
     }
 
-    fn hint(&mut self, hints: Hints) {
-        self.inner.hint(hints);
+    fn wake(&mut self, wake_ups: WakeUps) {
+        self.inner.wake(wake_ups);
     }
 }
 
@@ -83,8 +83,8 @@ impl<D: Database> Database for Tapped<D> {
         self.inner.write(name, operation, recovery)
     }
 
-    fn signals(&self) -> &Signals {
-        self.inner.signals()
+    fn wake_ups(&self) -> &WakeUpChannel {
+        self.inner.wake_ups()
     }
 
     fn watch(&self) {

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use windlass::{Clock, Random, Store};
-use windlass_engine::db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
+use windlass_db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
+use windlass_engine::TABLES;
 use windlass_test_database::{TestDatabase, Underneath};
 
 use crate::ceilings::{ON_SERVER, OnServer};
@@ -31,6 +32,6 @@ fn open(url: &str, clock: Clock) -> Store {
     let address = PostgresAddress::parse(url, &|_variable| None).unwrap();
     let clock = clock.led();
     let options = PostgresOptions { clock: clock.clone(), ..PostgresOptions::default() };
-    let database = PostgresDatabase::open(&address, &options).unwrap();
+    let database = PostgresDatabase::open(&address, &TABLES, &options).unwrap();
     Store::new(Arc::new(database), clock, Random::from_seed(7))
 }

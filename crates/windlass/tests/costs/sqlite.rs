@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use windlass::{Random, Store};
-use windlass_engine::db::Database;
-use windlass_engine::db::sqlite::{SqliteDatabase, SqliteOptions};
+use windlass_db::Database;
+use windlass_db::sqlite::{SqliteDatabase, SqliteOptions};
+use windlass_engine::TABLES;
 
 use crate::ceilings::{ON_FILE, OnFile};
 use crate::work::{Cost, hold};
@@ -18,7 +19,7 @@ fn a_job_costs_no_more_than_its_ceilings() {
 fn costs(most: &OnFile) -> [Cost; 3] {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("windlass.db");
-    let (database, costs) = SqliteDatabase::open_counted(&path, &SqliteOptions::default()).unwrap();
+    let (database, costs) = SqliteDatabase::open_counted(&path, &TABLES, &SqliteOptions::default()).unwrap();
     let database = Arc::new(database);
     let shared = Arc::clone(&database) as Arc<dyn Database>;
     let store = Store::new(shared, most.work.clock(), Random::from_seed(7));

@@ -6,7 +6,7 @@ use windlass::store::{NewJob, NewRun};
 use windlass::transition::Outcome;
 use windlass::workflow::{Action, Workflow};
 use windlass::{Attempt, Clock, Handlers, Store, WorkerOptions};
-use windlass_engine::executor::Worker;
+use windlass_worker::Worker;
 
 /// Long enough for a loaded machine; a test that reaches it has failed.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -6,12 +6,13 @@ use std::time::{Duration, Instant};
 use windlass::store::{Job, NewJob};
 use windlass::transition::Outcome;
 use windlass::{Attempt, Clock, Handlers, JobStatus, Random, StopCause, Store, WorkerOptions};
-use windlass_engine::db::Database;
-use windlass_engine::db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
-use windlass_engine::db::sqlite::{SqliteDatabase, SqliteOptions};
-use windlass_engine::executor::Worker;
+use windlass_db::Database;
+use windlass_db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
+use windlass_db::sqlite::{SqliteDatabase, SqliteOptions};
+use windlass_engine::TABLES;
 use windlass_scheduler::{Retention, Scheduler};
 use windlass_test_database::{Access, TestDatabase, Underneath};
+use windlass_worker::Worker;
 
 use crate::faulty::Faulty;
 
@@ -91,14 +92,14 @@ fn open(database: &TestDatabase, clock: &Clock) -> (Arc<dyn Database>, Clock) {
     let address = database.address();
     match database.underneath() {
         Underneath::Sqlite => {
-            let opened = SqliteDatabase::open(address.as_ref(), &SqliteOptions::default()).unwrap();
+            let opened = SqliteDatabase::open(address.as_ref(), &TABLES, &SqliteOptions::default()).unwrap();
             (Arc::new(opened), clock.clone())
         }
         Underneath::Postgres => {
             let address = PostgresAddress::parse(&address, &|_variable| None).unwrap();
             let clock = clock.led();
             let options = PostgresOptions { clock: clock.clone(), ..PostgresOptions::default() };
-            (Arc::new(PostgresDatabase::open(&address, &options).unwrap()), clock)
+            (Arc::new(PostgresDatabase::open(&address, &TABLES, &options).unwrap()), clock)
         }
     }
 }

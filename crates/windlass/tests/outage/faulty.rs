@@ -3,9 +3,9 @@
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use windlass::signal::Signals;
+use windlass::wake_ups::WakeUpChannel;
 use windlass::{Clock, Error, Result, Unavailable};
-use windlass_engine::db::{Connection, Database, Reach, Recovery, WriteOperation};
+use windlass_db::{Connection, Database, Reach, Recovery, WriteOperation};
 
 /// Stands between an engine and its database.
 pub(crate) struct Faulty {
@@ -137,8 +137,8 @@ impl Database for Faulty {
         Ok(())
     }
 
-    fn signals(&self) -> &Signals {
-        self.inner.signals()
+    fn wake_ups(&self) -> &WakeUpChannel {
+        self.inner.wake_ups()
     }
 
     fn watch(&self) {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use windlass::signal::Hints;
+use windlass::wake_ups::WakeUps;
 
 use crate::cli::{GlobalOptions, quoted};
 use crate::database::Database;
@@ -31,7 +31,7 @@ const POLL: Duration = Duration::from_secs(1);
 
 pub(super) fn execute(global: &GlobalOptions, args: &DrainArgs) -> Result<(), Failure> {
     let database = Database::existing_or_new(global)?;
-    let listener = database.store().listen(Hints::PROGRESS | Hints::STOP);
+    let listener = database.store().listen(WakeUps::PROGRESS | WakeUps::STOP);
     let mut stops = StopRequests::listen(listener.clone())?;
     database.store().watch();
     database.ask(|store| store.pause_queue(&args.queue))?;

@@ -3,8 +3,8 @@
 use windlass_workflow::Graph;
 
 use super::{Problem, SHOWN_MAX};
-use crate::db::{Connection, all};
-use crate::error::Result;
+use windlass_db::error::Result;
+use windlass_db::{Connection, all};
 
 /// Jobs of a cycle that are named.
 const NAMED_MAX: usize = 12;

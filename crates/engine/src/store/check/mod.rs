@@ -6,8 +6,8 @@ mod runs;
 mod service;
 
 use super::Store;
-use crate::db::{Connection, all};
-use crate::error::Result;
+use windlass_db::error::Result;
+use windlass_db::{Connection, all};
 
 /// A broken rule.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -14,9 +14,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::Store;
 use super::check::broken_rules;
 use super::evidence::Evidence;
-use crate::db::{Connection, Database, one};
-use crate::error::{Error, Result};
-use tables::{CHUNK, TABLES, Table};
+use tables::{CHUNK, COPIED_TABLES, Table};
+use windlass_db::error::{Error, Result};
+use windlass_db::{Connection, Database, one};
 
 const WHAT: &str = "copy a database";
 /// Rules shown that a database breaks, at most.
@@ -112,7 +112,7 @@ fn copy(source: &dyn Database, to: &mut dyn Connection, asked: &Asked) -> Result
 
 fn copy_all(from: &mut dyn Connection, to: &mut dyn Connection, asked: &Asked) -> Result<Copied> {
     let mut copied = Copied::default();
-    for table in TABLES {
+    for table in COPIED_TABLES {
         let rows = copy_table(table, from, to, asked)?;
         copied.tables.push((table.name, rows));
     }
@@ -149,7 +149,7 @@ fn refuse_broken(connection: &mut dyn Connection, which: &str, now_ms: i64) -> R
 }
 
 fn refuse_rows(to: &mut dyn Connection) -> Result<()> {
-    for table in TABLES {
+    for table in COPIED_TABLES {
         let rows = table.count(to)?;
         if rows > 0 {
             let reason = format!("the target is not empty: it has {rows} {}", table.name);
@@ -203,14 +203,14 @@ fn continue_ids(from: &mut dyn Connection, to: &mut dyn Connection, asked: &Aske
 /// Tells the server how many rows there are now. It sees the rows of this transaction only when it is told to look, and what
 /// it knows may be from an interrupted copy: many pages and no rows, for which it would read all of `jobs` for each edge.
 fn analyze(to: &mut dyn Connection) -> Result<()> {
-    match to.dialect().analyze(&TABLES.iter().map(|table| table.name).collect::<Vec<_>>()) {
+    match to.dialect().analyze(&COPIED_TABLES.iter().map(|table| table.name).collect::<Vec<_>>()) {
         Some(sql) => to.batch(&sql),
         None => Ok(()),
     }
 }
 
 fn verify(to: &mut dyn Connection, copied: &Copied, now_ms: i64) -> Result<()> {
-    for (table, (name, read)) in TABLES.iter().zip(&copied.tables) {
+    for (table, (name, read)) in COPIED_TABLES.iter().zip(&copied.tables) {
         let written = table.count(to)?;
         if written != *read {
             let detail = format!("{name} has {read} rows in the source and {written} in the target");
@@ -227,7 +227,7 @@ fn verify(to: &mut dyn Connection, copied: &Copied, now_ms: i64) -> Result<()> {
 /// The columns of every table, for the comparison with the schema.
 #[cfg(test)]
 pub(super) fn columns() -> Vec<(&'static str, Vec<&'static str>)> {
-    TABLES
+    COPIED_TABLES
         .iter()
         .map(|table| (table.name, table.columns.iter().map(|(name, _kind)| *name).collect()))
         .collect()
@@ -238,14 +238,18 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
-    use crate::db::all;
-    use crate::db::sqlite::{SqliteDatabase, SqliteOptions};
+    use windlass_db::all;
+    use windlass_db::sqlite::{SqliteDatabase, SqliteOptions};
 
     #[test]
     fn every_column_of_every_table_is_copied() {
         let folder = tempfile::tempdir().unwrap();
-        let database =
-            SqliteDatabase::open(&folder.path().join("windlass.db"), &SqliteOptions::default()).unwrap();
+        let database = SqliteDatabase::open(
+            &folder.path().join("windlass.db"),
+            &crate::TABLES,
+            &SqliteOptions::default(),
+        )
+        .unwrap();
         let mut found = Vec::new();
         database
             .read(&mut |connection| {

@@ -2,8 +2,8 @@
 
 use serde_json::Value as Json;
 
-use crate::db::{Connection, Row, Value, all};
-use crate::error::Result;
+use windlass_db::error::Result;
+use windlass_db::{Connection, Row, Value, all};
 
 /// Rows in one statement; written out in the statements too.
 pub(super) const CHUNK: usize = 1_000;
@@ -51,7 +51,7 @@ macro_rules! table {
 }
 
 /// All tables, those that others refer to first. A test compares them with the schema.
-pub(super) const TABLES: &[Table] = &[
+pub(super) const COPIED_TABLES: &[Table] = &[
     table!("workflows", 1: "id > $1", "id", id integer, name text, hash text, definition text,
         created_at integer),
     table!("schedules", 1: "id > $1", "id", id integer, workflow text, name text, definition text,
@@ -99,7 +99,7 @@ pub(super) const TABLES: &[Table] = &[
 
 impl Table {
     pub(super) fn count(&self, connection: &mut dyn Connection) -> Result<i64> {
-        crate::db::one(connection, self.count, &[], |row| row.integer(0))
+        windlass_db::one(connection, self.count, &[], |row| row.integer(0))
     }
 
     /// The key before the first row.
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn every_statement_reads_a_chunk() {
-        for table in TABLES {
+        for table in COPIED_TABLES {
             assert!(table.select.ends_with(&format!(" LIMIT {CHUNK}")), "{}", table.select);
         }
     }

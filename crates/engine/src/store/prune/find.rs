@@ -1,9 +1,9 @@
 //! What a step of pruning deletes, found in a snapshot.
 
 use super::{JOBS_MAX, LEFTOVERS_MS, Prune, ROWS_MAX};
-use crate::db::{Connection, all};
-use crate::error::Result;
 use crate::store::json_ids;
+use windlass_db::error::Result;
+use windlass_db::{Connection, all};
 
 /// Workflows of which too many runs are kept that are looked at in one step.
 const WORKFLOWS_MAX: i64 = 100;

@@ -8,10 +8,10 @@ mod find;
 use std::collections::{HashMap, HashSet};
 
 use super::{Store, json_ids};
-use crate::db::{Connection, Value, all};
-use crate::error::Result;
 use crate::store::evidence::Evidence;
 use find::{Old, find};
+use windlass_db::error::Result;
+use windlass_db::{Connection, Value, all};
 
 /// Jobs deleted in one transaction at most: other writers wait no longer than that takes.
 const JOBS_MAX: usize = 500;

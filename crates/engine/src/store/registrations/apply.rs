@@ -4,13 +4,13 @@ use windlass_workflow::Workflow;
 
 use super::versions::{Numbers, definition, insert_version, last_version};
 use super::{Registration, find, read, select_registrations};
-use crate::db::{Connection, Value, first};
-use crate::error::{Error, Result};
-use crate::signal::Hints;
 use crate::store::Store;
 use crate::store::evidence::Evidence;
 use crate::store::schedules::{Synced, begin_anew, preview_sync, sync};
 use crate::store::submit::{Content, keep_version};
+use windlass_db::error::{Error, Result};
+use windlass_db::{Connection, Value, first};
+use windlass_system::wake_ups::WakeUps;
 
 /// How often a registration is begun anew when others register the same name at the same moment.
 const TRIES_MAX: usize = 16;
@@ -75,7 +75,7 @@ impl Store {
                         Change::Updated | Change::Unchanged => {}
                     }
                     applied.schedules = sync(connection, name, schedules, now_ms)?;
-                    connection.hint(Hints::DUE);
+                    connection.wake(WakeUps::DUE);
                     return Ok(applied);
                 }
             }

@@ -1,12 +1,12 @@
 //! Changes of a registered workflow: pausing and resuming its schedules, and deactivating it.
 
 use super::find;
-use crate::db::Connection;
-use crate::error::{Error, Result};
-use crate::signal::Hints;
 use crate::store::Store;
 use crate::store::evidence::Evidence;
 use crate::store::schedules::{begin_anew, sync};
+use windlass_db::Connection;
+use windlass_db::error::{Error, Result};
+use windlass_system::wake_ups::WakeUps;
 
 impl Store {
     /// Deactivates a workflow. Its versions are kept, its runs continue.
@@ -22,7 +22,7 @@ impl Store {
                 return Err(not_registered(&name));
             }
             sync(connection, &name, &[], now_ms)?;
-            connection.hint(Hints::DUE);
+            connection.wake(WakeUps::DUE);
             Ok(())
         })
     }
@@ -39,7 +39,7 @@ impl Store {
                  WHERE name = $1 AND paused_at IS NULL",
                 &[(&name).into(), now_ms.into()],
             )?;
-            connection.hint(Hints::DUE);
+            connection.wake(WakeUps::DUE);
             changed_or_missing(connection, &name, paused)
         })
     }

@@ -11,8 +11,8 @@ pub use apply::{Applied, Change, NewRegistration};
 pub use versions::RegisteredVersion;
 
 use super::Store;
-use crate::db::{Connection, Row, all, first};
-use crate::error::Result;
+use windlass_db::error::Result;
+use windlass_db::{Connection, Row, all, first};
 
 /// A name and its active version. Instants are milliseconds since the Unix epoch.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,9 +3,9 @@
 use windlass_workflow::Workflow;
 
 use super::{NewRegistration, Registration};
-use crate::db::{Connection, Row, all, first};
-use crate::error::{Error, Result};
 use crate::store::Store;
+use windlass_db::error::{Error, Result};
+use windlass_db::{Connection, Row, all, first};
 
 /// A version that was activated.
 #[derive(Debug, Clone, PartialEq)]

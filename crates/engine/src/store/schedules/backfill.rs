@@ -5,11 +5,11 @@ use super::definitions::timetable;
 use super::occurrences::count_waiting;
 use super::overlap::WAITING_MAX;
 use super::{Schedule, hold};
-use crate::db::{Connection, Value, one};
-use crate::error::{Error, Result};
-use crate::signal::Hints;
 use crate::store::evidence::Evidence;
 use crate::store::{Store, json_ids};
+use windlass_db::error::{Error, Result};
+use windlass_db::{Connection, Value, one};
+use windlass_system::wake_ups::WakeUps;
 
 /// Occurrences of one backfill at most.
 pub const BACKFILL_MAX: usize = 100_000;
@@ -157,6 +157,6 @@ fn write(
             format!("more than {WAITING_MAX} occurrences of it would wait; let some of them run first");
         return Err(Error::conflict(format!("backfill {}", schedule.key()), reason));
     }
-    connection.hint(Hints::DUE);
+    connection.wake(WakeUps::DUE);
     Ok((i64::try_from(added).unwrap_or(i64::MAX), with_run, waiting))
 }

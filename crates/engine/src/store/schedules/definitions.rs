@@ -9,13 +9,13 @@ use super::occurrences::{self, NewOccurrence};
 use super::plan::{Plan, plan};
 use super::trigger::bind;
 use super::{Schedule, ScheduleOrigin, find_by_name, hold, hold_all, key, of_workflow};
-use crate::db::{Connection, one};
-use crate::error::{Error, Result};
-use crate::signal::Hints;
 use crate::status::RunSource;
 use crate::store::Store;
 use crate::store::evidence::Evidence;
 use crate::store::registrations::registered_workflow;
+use windlass_db::error::{Error, Result};
+use windlass_db::{Connection, one};
+use windlass_system::wake_ups::WakeUps;
 
 /// Schedules of one workflow at most.
 const SCHEDULES_MAX: i64 = 1_000;
@@ -89,7 +89,7 @@ pub(in crate::store) fn sync(
         }
         if !is_taken {
             if !done.is_empty() {
-                connection.hint(Hints::DUE);
+                connection.wake(WakeUps::DUE);
             }
             return Ok(done);
         }
@@ -200,7 +200,7 @@ fn add(
     if !is_ours {
         return Err(Error::conflict(operation, taken(ScheduleOrigin::Command)));
     }
-    connection.hint(Hints::DUE);
+    connection.wake(WakeUps::DUE);
     find_by_name(connection, workflow, &definition.name)?
         .ok_or_else(|| Error::internal(operation, "it is not there"))
 }
@@ -350,6 +350,6 @@ fn remove(connection: &mut dyn Connection, schedule: &Schedule, now_ms: i64) -> 
         "DELETE FROM occurrences WHERE schedule_id = $1 AND status = 'WAITING'",
         &[schedule.id.into()],
     )?;
-    connection.hint(Hints::DUE);
+    connection.wake(WakeUps::DUE);
     Ok(())
 }

@@ -10,13 +10,13 @@ use super::overlap::{Decision, decide};
 use super::prepared_runs::PreparedRuns;
 use super::situation::{Seen, look, situation};
 use super::{Schedule, find};
-use crate::db::{Connection, Fate, all, first, one};
-use crate::error::{Error, Result};
 use crate::status::{RunSource, StopReason};
 use crate::store::Store;
 use crate::store::cancel::{Urgency, stop_run};
 use crate::store::evidence::{Evidence, run_made};
 use crate::store::submit::submit;
+use windlass_db::error::{Error, Result};
+use windlass_db::{Connection, Fate, all, first, one};
 
 /// What firing a schedule came to. Nominal times are milliseconds since the Unix epoch.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

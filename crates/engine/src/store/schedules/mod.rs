@@ -31,8 +31,8 @@ mod trigger;
 use windlass_workflow::model::Schedule as Definition;
 
 use super::Store;
-use crate::db::{Connection, Row, all, first};
-use crate::error::{Error, Result};
+use windlass_db::error::{Error, Result};
+use windlass_db::{Connection, Row, all, first};
 
 pub use backfill::{AT_ONCE_MAX, BACKFILL_MAX, Backfill, Backfilling};
 pub use definitions::{ScheduleChange, Synced};

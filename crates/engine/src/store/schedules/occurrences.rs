@@ -2,10 +2,10 @@
 
 use super::overlap::{Backfilled, Candidate, Standing};
 use super::plan::NOTED_MAX;
-use crate::db::{Connection, Row, Value, all, one};
-use crate::error::Result;
 use crate::status::RunSource;
 use crate::store::{Store, json_ids};
+use windlass_db::error::Result;
+use windlass_db::{Connection, Row, Value, all, one};
 
 /// Waiting occurrences that one decision looks at.
 const HEAD_MAX: i64 = 1_000;

@@ -2,11 +2,11 @@
 
 use super::definitions::next_after;
 use super::{Schedule, hold, hold_all};
-use crate::db::Connection;
-use crate::error::Result;
-use crate::signal::Hints;
 use crate::store::Store;
 use crate::store::evidence::Evidence;
+use windlass_db::Connection;
+use windlass_db::error::Result;
+use windlass_system::wake_ups::WakeUps;
 
 impl Store {
     /// Lets a schedule fire nothing. Returns whether it did before.
@@ -21,7 +21,7 @@ impl Store {
                 "UPDATE schedules SET paused_at = $2, updated_at = $2 WHERE id = $1 AND paused_at IS NULL",
                 &[schedule_id.into(), now_ms.into()],
             )?;
-            connection.hint(Hints::DUE);
+            connection.wake(WakeUps::DUE);
             Ok(paused == 1)
         })
     }
@@ -42,7 +42,7 @@ impl Store {
                 "UPDATE schedules SET paused_at = NULL, updated_at = $2 WHERE id = $1",
                 &[schedule_id.into(), now_ms.into()],
             )?;
-            connection.hint(Hints::DUE);
+            connection.wake(WakeUps::DUE);
             Ok(true)
         })
     }
@@ -58,7 +58,7 @@ pub(in crate::store) fn begin_anew(
     for schedule in schedules.into_iter().filter(|schedule| schedule.removed_at.is_none()) {
         begin_at(connection, &schedule, now_ms)?;
     }
-    connection.hint(Hints::DUE);
+    connection.wake(WakeUps::DUE);
     Ok(())
 }
 

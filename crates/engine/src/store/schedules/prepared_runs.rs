@@ -7,11 +7,11 @@ use windlass_workflow::Workflow;
 use super::Schedule;
 use super::overlap::Decision;
 use super::trigger::bind;
-use crate::error::{Error, Result};
-use crate::random::Random;
 use crate::status::RunSource;
 use crate::store::registrations::Registration;
 use crate::store::submit::{NewRun, Occasion, Prepared};
+use windlass_db::error::{Error, Result};
+use windlass_system::random::Random;
 
 /// Runs of one transaction at most.
 pub(super) const STARTS_MAX: usize = 100;

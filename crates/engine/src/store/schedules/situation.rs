@@ -8,9 +8,9 @@ use super::overlap::{Candidate, Situation, Standing, Unfinished, decide};
 use super::plan::{Plan, plan};
 use super::prepared_runs::{STARTS_MAX, Wanted};
 use super::{Schedule, find};
-use crate::db::{Connection, all, one};
-use crate::error::Result;
 use crate::store::registrations::registered_workflow;
+use windlass_db::error::Result;
+use windlass_db::{Connection, all, one};
 
 /// Unfinished runs that one decision looks at.
 const UNFINISHED_MAX: i64 = 100;

@@ -7,11 +7,11 @@ use windlass_workflow::params::{self, Supplied};
 use windlass_workflow::schedule::render_params;
 
 use super::find;
-use crate::error::{Error, Result};
 use crate::status::RunSource;
 use crate::store::Store;
 use crate::store::registrations::registered_workflow;
 use crate::store::submit::{NewRun, Occasion, Prepared, Submitted, evidence_of, submit};
+use windlass_db::error::{Error, Result};
 
 impl Store {
     /// Starts a run of a schedule now, whatever its rule, a pause or its other runs say.

@@ -1,0 +1,128 @@
+//! The seam between the engine and its database. It lies below the SQL: one store with one text per
+//! operation runs on every database, and what differs is hidden in the [`Dialect`].
+
+mod dialect;
+pub mod error;
+mod migrate;
+mod options;
+mod pool;
+#[cfg(feature = "postgres")]
+pub mod postgres;
+mod recovery;
+pub mod sqlite;
+mod tables;
+mod value;
+
+pub use dialect::Dialect;
+pub use error::{Error, Refusal, Result, Unavailable};
+pub use options::{Durability, OpenMode};
+pub use recovery::{Fate, Proof, Recovery};
+pub use tables::{Fragment, Migration, Tables};
+pub use value::{Row, Value, all, first, one};
+
+pub use windlass_system::process::Reach;
+use windlass_system::wake_ups::{WakeUpChannel, WakeUps};
+
+/// A statement, and who reads its rows.
+pub struct Question<'q> {
+    /// Its text.
+    pub sql: &'static str,
+    /// `$1` is the first of them.
+    pub parameters: &'q [Value<'q>],
+    /// Gets each row.
+    pub on_row: &'q mut dyn FnMut(&dyn Row) -> Result<()>,
+}
+
+/// A connection inside a transaction.
+pub trait Connection {
+    /// Runs a statement and hands each row to `on_row`. `$1` is the first of `parameters`.
+    ///
+    /// # Errors
+    /// The database's, or the first of `on_row`.
+    fn query(
+        &mut self,
+        sql: &'static str,
+        parameters: &[Value<'_>],
+        on_row: &mut dyn FnMut(&dyn Row) -> Result<()>,
+    ) -> Result<()>;
+
+    /// Runs statements whose answers do not depend on each other, in this order. On a server they cost one round
+    /// trip.
+    ///
+    /// # Errors
+    /// As for [`Connection::query`], of the first that fails.
+    fn query_all(&mut self, questions: &mut [Question<'_>]) -> Result<()> {
+        for Question { sql, parameters, on_row } in questions {
+            self.query(sql, parameters, on_row)?;
+        }
+        Ok(())
+    }
+
+    /// Runs a statement whose answer nobody needs: on a server it is sent together with the next one, and what is
+    /// wrong with it is told there.
+    ///
+    /// # Errors
+    /// The database's.
+    fn execute_with_next(&mut self, sql: &'static str, parameters: &[Value<'_>]) -> Result<()> {
+        self.execute(sql, parameters).map(|_rows| ())
+    }
+
+    /// Runs a statement and returns how many rows it changed.
+    ///
+    /// # Errors
+    /// The database's.
+    fn execute(&mut self, sql: &'static str, parameters: &[Value<'_>]) -> Result<u64>;
+
+    /// Runs several statements without parameters, already in the database's own dialect.
+    ///
+    /// # Errors
+    /// The database's.
+    fn batch(&mut self, sql: &str) -> Result<()>;
+
+    /// How this database spells what differs.
+    fn dialect(&self) -> Dialect;
+
+    /// Remembers what this transaction changed, to be published once it is committed.
+    fn wake(&mut self, wake_ups: WakeUps);
+}
+
+/// One operation of a write transaction. It may be called again, also after a call that went well: what it did was taken
+/// back then, because another one of the transaction failed or the database asks for a repeat. So it must not keep
+/// anything from an earlier call.
+pub type WriteOperation = Box<dyn FnMut(&mut dyn Connection) -> Result<()> + Send>;
+
+/// A database that reads in snapshots and writes in transactions.
+pub trait Database: Send + Sync {
+    /// Runs `operation` on one consistent snapshot.
+    ///
+    /// # Errors
+    /// The database's or the operation's.
+    fn read(&self, operation: &mut dyn FnMut(&mut dyn Connection) -> Result<()>) -> Result<()>;
+
+    /// Runs `operation` in a transaction, possibly together with others', and returns once it is as
+    /// durable as the mode promises. `name` says what it does in errors. Whichever thread commits runs it: it must not
+    /// write to the same database by another call, which would wait for this one for ever.
+    ///
+    /// `recovery` says what happens when the answer to the commit is lost.
+    ///
+    /// # Errors
+    /// The database's or the operation's; then nothing of it is kept. After
+    /// [`crate::error::Unavailable::CommitUnknown`] it may be kept.
+    fn write(&self, name: &'static str, operation: WriteOperation, recovery: Recovery) -> Result<()>;
+
+    /// Where changes are announced: those of this process at once, those of others when
+    /// [`Database::watch`] was called.
+    fn wake_ups(&self) -> &WakeUpChannel;
+
+    /// Begins to watch for changes by other processes.
+    fn watch(&self);
+
+    /// Where the processes that use it can be.
+    fn reach(&self) -> Reach;
+}
+
+/// The first words of a statement, which say enough in an error.
+fn summary(sql: &str) -> &str {
+    let end = sql.char_indices().map(|(index, _)| index).take_while(|index| *index <= 60).last().unwrap_or(0);
+    sql[..end].split('\n').next().unwrap_or_default().trim_end()
+}

@@ -1,0 +1,279 @@
+//! A PostgreSQL connection inside a transaction, as the seam sees it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use postgres::Statement;
+use postgres::types::{ToSql, Type};
+
+use super::bound::{Bound, bind};
+use super::client::{Asked, Client};
+use super::error::{Failure, from_postgres};
+use super::prepared::{Naming, Prepared};
+use super::session::Session;
+use crate::Fragment;
+use crate::error::{Error, Result};
+use crate::value::unexpected;
+use crate::{Connection, Dialect, Question, Row, Value, summary};
+use windlass_system::wake_ups::WakeUps;
+
+/// Translated statements, shared by the connections of a process.
+#[derive(Debug, Default)]
+pub(super) struct Statements {
+    fragments: &'static [Fragment],
+    translated: Mutex<HashMap<&'static str, Arc<str>>>,
+}
+
+impl Statements {
+    /// None yet. `fragments` are the parts that statements of this database share.
+    pub(super) fn new(fragments: &'static [Fragment]) -> Statements {
+        Statements { fragments, translated: Mutex::default() }
+    }
+
+    fn translate(&self, sql: &'static str) -> Arc<str> {
+        let mut translated = self.translated.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(
+            translated.entry(sql).or_insert_with(|| Dialect::Postgres.translate(sql, self.fragments).into()),
+        )
+    }
+}
+
+/// Statements that wait for a next one at most: they are kept in memory with their values.
+const WAITING_MAX: usize = 16;
+
+/// A statement that is to be sent together with others.
+struct Waiting<'a> {
+    sql: &'static str,
+    text: Arc<str>,
+    bound: Vec<(Bound<'a>, Type)>,
+}
+
+/// Runs statements inside a transaction that somebody else began and will end.
+pub(super) struct PostgresConnection<'a> {
+    client: &'a mut Client,
+    prepared: &'a mut Prepared,
+    naming: Naming,
+    statements: &'a Statements,
+    wake_ups: WakeUps,
+    /// What is sent together with the next statement.
+    waiting: Vec<Waiting<'static>>,
+    /// The first error of the server or the network: after one the transaction is lost.
+    failure: Option<Failure>,
+}
+
+impl<'a> PostgresConnection<'a> {
+    pub(super) fn new(session: &'a mut Session, naming: Naming, statements: &'a Statements) -> Self {
+        let Session { client, prepared, .. } = session;
+        PostgresConnection {
+            client,
+            prepared,
+            naming,
+            statements,
+            wake_ups: WakeUps::NONE,
+            waiting: Vec::new(),
+            failure: None,
+        }
+    }
+
+    /// What the operation so far changed.
+    pub(super) fn wake_ups(&self) -> WakeUps {
+        self.wake_ups
+    }
+
+    /// What ended the transaction, if something did.
+    pub(super) fn failure(&self) -> Option<Failure> {
+        self.failure
+    }
+
+    fn fail(&mut self, sql: &str, error: &postgres::Error) -> Error {
+        let failure = if self.client.has_begun() {
+            Failure::of(error)
+        } else if self.client.is_missing_its_beginning() {
+            Failure::Alone
+        } else {
+            Failure::of_beginning(error)
+        };
+        self.failure.get_or_insert(failure);
+        from_postgres(summary(sql), error)
+    }
+
+    /// The statement of a text where it has a name.
+    fn prepare(
+        &mut self,
+        sql: &'static str,
+        text: &str,
+        bound: &[(Bound<'_>, Type)],
+    ) -> std::result::Result<Option<Statement>, postgres::Error> {
+        match self.naming {
+            Naming::Named => {
+                let types: Vec<Type> = bound.iter().map(|(_value, kind)| kind.clone()).collect();
+                self.prepared.statement(self.client, sql, text, &types)
+            }
+            Naming::Unnamed => Ok(None),
+        }
+    }
+
+    /// Sends what waits for a next statement where there is none.
+    ///
+    /// # Errors
+    /// The server's.
+    pub(super) fn flush(&mut self) -> Result<()> {
+        if self.waiting.is_empty() { Ok(()) } else { self.query_all(&mut []) }
+    }
+
+    /// Sends statements together; returns the rows of each.
+    fn ask_all(&mut self, batch: &[Waiting<'_>]) -> Result<Vec<Vec<postgres::Row>>> {
+        let mut asked = Vec::with_capacity(batch.len());
+        for Waiting { sql, text, bound } in batch {
+            let statement = self.prepare(sql, text, bound).map_err(|error| self.fail(sql, &error))?;
+            let bound: Vec<(&Bound<'_>, Type)> =
+                bound.iter().map(|(value, kind)| (value, kind.clone())).collect();
+            asked.push(Asked { text, statement, bound });
+        }
+        self.client
+            .ask_all(asked)
+            .map_err(|(place, error)| self.fail(batch.get(place).map_or("", |failed| failed.sql), &error))
+    }
+
+    fn each_row(
+        &mut self,
+        sql: &'static str,
+        parameters: &[Value<'_>],
+        on_row: &mut dyn FnMut(&dyn Row) -> Result<()>,
+    ) -> std::result::Result<(), Met> {
+        let text = self.statements.translate(sql);
+        let bound = bind(&text, parameters);
+        let statement = self.prepare(sql, &text, &bound).map_err(Met::Database)?;
+        let mut rows = self.client.ask(Asked { text: &text, statement, bound }).map_err(Met::Database)?;
+        while let Some(row) = self.client.next(&mut rows).map_err(Met::Database)? {
+            on_row(&PostgresRow { row: &row }).map_err(Met::Reader)?;
+        }
+        Ok(())
+    }
+
+    fn count(
+        &mut self,
+        sql: &'static str,
+        parameters: &[Value<'_>],
+    ) -> std::result::Result<u64, postgres::Error> {
+        let text = self.statements.translate(sql);
+        let bound = bind(&text, parameters);
+        match self.prepare(sql, &text, &bound)? {
+            Some(statement) => {
+                let values: Vec<&(dyn ToSql + Sync)> =
+                    bound.iter().map(|(value, _kind)| value as &(dyn ToSql + Sync)).collect();
+                self.client.execute(&statement, &values)
+            }
+            None => {
+                let typed: Vec<(&(dyn ToSql + Sync), Type)> =
+                    bound.iter().map(|(value, kind)| (value as &(dyn ToSql + Sync), kind.clone())).collect();
+                self.client.execute_typed(&text, &typed)
+            }
+        }
+    }
+}
+
+/// Who stopped the reading of rows.
+enum Met {
+    Database(postgres::Error),
+    Reader(Error),
+}
+
+impl Connection for PostgresConnection<'_> {
+    fn query(
+        &mut self,
+        sql: &'static str,
+        parameters: &[Value<'_>],
+        on_row: &mut dyn FnMut(&dyn Row) -> Result<()>,
+    ) -> Result<()> {
+        if !self.waiting.is_empty() {
+            return self.query_all(&mut [Question { sql, parameters, on_row }]);
+        }
+        match self.each_row(sql, parameters, on_row) {
+            Ok(()) => Ok(()),
+            Err(Met::Database(error)) => Err(self.fail(sql, &error)),
+            Err(Met::Reader(error)) => Err(error),
+        }
+    }
+
+    fn query_all(&mut self, questions: &mut [Question<'_>]) -> Result<()> {
+        let mut batch: Vec<Waiting<'_>> = std::mem::take(&mut self.waiting);
+        let before = batch.len();
+        for Question { sql, parameters, .. } in &*questions {
+            let text = self.statements.translate(sql);
+            let bound = bind(&text, parameters);
+            batch.push(Waiting { sql, text, bound });
+        }
+        let answers = self.ask_all(&batch)?;
+        for (question, rows) in questions.iter_mut().zip(answers.iter().skip(before)) {
+            for row in rows {
+                (question.on_row)(&PostgresRow { row })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn execute_with_next(&mut self, sql: &'static str, parameters: &[Value<'_>]) -> Result<()> {
+        if self.waiting.len() >= WAITING_MAX {
+            self.flush()?;
+        }
+        let text = self.statements.translate(sql);
+        let bound = bind(&text, parameters).into_iter().map(|(value, kind)| (value.into_owned(), kind));
+        self.waiting.push(Waiting { sql, bound: bound.collect(), text });
+        Ok(())
+    }
+
+    fn execute(&mut self, sql: &'static str, parameters: &[Value<'_>]) -> Result<u64> {
+        self.flush()?;
+        self.count(sql, parameters).map_err(|error| self.fail(sql, &error))
+    }
+
+    fn batch(&mut self, sql: &str) -> Result<()> {
+        self.flush()?;
+        self.client.batch_execute(sql).map_err(|error| self.fail(sql, &error))
+    }
+
+    fn dialect(&self) -> Dialect {
+        Dialect::Postgres
+    }
+
+    fn wake(&mut self, wake_ups: WakeUps) {
+        self.wake_ups = self.wake_ups | wake_ups;
+    }
+}
+
+struct PostgresRow<'a> {
+    row: &'a postgres::Row,
+}
+
+impl PostgresRow<'_> {
+    fn get<'a, T: postgres::types::FromSql<'a>>(&'a self, column: usize) -> Result<T> {
+        self.row
+            .try_get(column)
+            .map_err(|error| Error::internal(format!("read column {column}"), error.to_string()))
+    }
+}
+
+impl Row for PostgresRow<'_> {
+    fn value(&self, column: usize) -> Result<Value<'_>> {
+        let kind = self.row.columns().get(column).map(postgres::Column::type_);
+        Ok(match kind {
+            Some(&Type::INT8) => self.get::<Option<i64>>(column)?.into(),
+            Some(&Type::INT4) => self.get::<Option<i32>>(column)?.map(i64::from).into(),
+            Some(&Type::BOOL) => self.get::<Option<bool>>(column)?.map(i64::from).into(),
+            Some(&Type::TEXT | &Type::VARCHAR | &Type::NAME) => self.get::<Option<&str>>(column)?.into(),
+            Some(&Type::FLOAT8) => self.get::<Option<f64>>(column)?.map_or(Value::Null, Value::Real),
+            Some(other) => return Err(unexpected(column, other.name())),
+            None => return Err(unexpected(column, "no such column")),
+        })
+    }
+
+    fn lossy_text(&self, column: usize) -> Result<Option<String>> {
+        // The server keeps nothing but valid text.
+        match self.value(column)? {
+            Value::Null => Ok(None),
+            Value::Text(text) => Ok(Some(text.to_owned())),
+            Value::Integer(_) | Value::Real(_) | Value::Rows { .. } => Err(unexpected(column, "no text")),
+        }
+    }
+}

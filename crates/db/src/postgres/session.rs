@@ -1,0 +1,246 @@
+//! Connections to one server, and whether sessions of the server change hands between them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::time::Duration;
+
+use super::PostgresAddress;
+use super::client::{Client, Preamble, Unconnected};
+use super::connection::Statements;
+use super::preamble::{Answer, IsAsynchronous, MARK, Purpose, Settings};
+use super::prepared::{Naming, Prepared};
+use super::recover::TransactionLock;
+use crate::Durability;
+use crate::Tables;
+use crate::error::{Error, Result, Unavailable};
+use crate::pool::{self, Connectable, NoConnection, Pool};
+use windlass_system::clock::Clock;
+use windlass_system::random::Random;
+
+/// Connections of one process at most, beside the one that listens.
+pub(super) const CONNECTIONS_MAX: u32 = 10;
+/// How long a caller waits for a connection.
+const CONNECTION_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A connection of the pool.
+pub(super) type Pooled = pool::Pooled<Session>;
+
+/// Whether sessions of the server change hands, as all connections of a process know it once one has met it.
+#[derive(Clone, Default)]
+struct PoolerMet(Arc<AtomicBool>);
+
+impl PoolerMet {
+    fn is_met(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// From now on this process prepares nothing.
+    fn meet(&self) {
+        if !self.0.swap(true, Ordering::Relaxed) {
+            tracing::info!(
+                "another connection has used this server session, as behind a pooler in transaction mode: \
+                 statements are planned each time"
+            );
+        }
+    }
+}
+
+/// Makes connections for the pool.
+struct Connector {
+    address: PostgresAddress,
+    growing_tables: &'static [&'static str],
+    pooler: PoolerMet,
+    /// The process's name among all.
+    sender: String,
+    /// Connections so far.
+    connections: AtomicU64,
+}
+
+/// A connection, its statements, and whether it may be used again.
+pub(super) struct Session {
+    /// Closed before its statements go: they would else be closed one by one, behind a pooler in a session of
+    /// somebody else.
+    pub(super) client: Client,
+    pub(super) prepared: Prepared,
+    /// What this connection alone has written into the server's session when it was made.
+    mark: String,
+    is_spent: bool,
+}
+
+/// A connection in which a transaction begins.
+pub(super) struct Begun {
+    pub(super) session: Pooled,
+    pub(super) naming: Naming,
+    /// Held until its end, when it is to write.
+    pub(super) lock: TransactionLock,
+}
+
+impl Session {
+    /// The pool closes it instead of handing it out again.
+    pub(super) fn discard(&mut self) {
+        self.is_spent = true;
+    }
+}
+
+impl Connectable for Session {
+    fn is_broken(&self) -> bool {
+        // What waits to be sent would go ahead of somebody else's message.
+        self.is_spent || self.client.is_closed() || self.client.is_beginning()
+    }
+}
+
+impl Connector {
+    fn connect(&self) -> std::result::Result<Session, Unconnected> {
+        let mut client = Client::connect(&self.address)?;
+        let mark = format!("{}-{}", self.sender, self.connections.fetch_add(1, Ordering::Relaxed));
+        let exchange = format!(
+            "SELECT current_setting('{MARK}', true) AS session; SELECT set_config('{MARK}', '{mark}', false)"
+        );
+        let messages = client.simple_query(&exchange)?;
+        // A new session has no mark, and one that was cleaned for the next an empty one.
+        let older = Answer::of(&messages).session;
+        if older.is_some_and(|older| !older.is_empty()) {
+            self.pooler.meet();
+        }
+        Ok(Session {
+            client,
+            prepared: Prepared::new(self.address.schema(), self.growing_tables),
+            mark,
+            is_spent: false,
+        })
+    }
+}
+
+/// What all parts of one open database share.
+pub(super) struct Sessions {
+    pub(super) address: PostgresAddress,
+    pub(super) clock: Clock,
+    pub(super) random: Random,
+    pub(super) statements: Statements,
+    pub(super) tables: &'static Tables,
+    /// By which a process knows its own notifications.
+    pub(super) sender: String,
+    pooler: PoolerMet,
+    connector: Connector,
+    pool: Pool<Session>,
+    settings: Settings,
+    /// The lock of the next transaction. No other process begins at the same number, whatever its seed is.
+    next_lock: AtomicI64,
+}
+
+impl Sessions {
+    /// `is_asynchronous` says that the server by itself answers a commit before it is on its disk.
+    pub(super) fn new(
+        address: &PostgresAddress,
+        tables: &'static Tables,
+        clock: &Clock,
+        random: &Random,
+        durability: Durability,
+        is_asynchronous: IsAsynchronous,
+    ) -> Result<Sessions> {
+        let sender = format!("{:x}", uuid::Uuid::new_v4());
+        let pooler = PoolerMet::default();
+        let connector = Connector {
+            address: address.clone(),
+            growing_tables: tables.growing,
+            pooler: pooler.clone(),
+            sender: sender.clone(),
+            connections: AtomicU64::new(0),
+        };
+        Ok(Sessions {
+            address: address.clone(),
+            clock: clock.clone(),
+            random: random.clone(),
+            statements: Statements::new(tables.fragments),
+            tables,
+            sender,
+            pooler,
+            connector,
+            pool: Pool::new(CONNECTIONS_MAX as usize, CONNECTION_TIMEOUT),
+            settings: Settings::of(address.schema(), durability, is_asynchronous),
+            next_lock: AtomicI64::new(uuid::Uuid::new_v4().as_u64_pair().1 as i64),
+        })
+    }
+
+    /// A connection of the pool.
+    pub(super) fn connection(&self, operation: &str) -> Result<Pooled> {
+        self.pool
+            .get(|| self.connector.connect(), |_error| false)
+            .map_err(|error| Error::unavailable(operation, self.without_connection(error)))
+    }
+
+    /// Why the pool had no connection to give.
+    fn without_connection(&self, error: NoConnection<Unconnected>) -> Unavailable {
+        match error {
+            NoConnection::InUse(waited) => Unavailable::NoConnectionFree(format!(
+                "each of the {CONNECTIONS_MAX} of this process was in use for {} s",
+                waited.as_secs()
+            )),
+            NoConnection::Failed(error) => match error.reason(&self.address) {
+                reason if reason.is_passing() => reason,
+                // A database that was used before comes back: what a person has to mend is waited for too.
+                _lasting => Unavailable::Unreachable(error.to_string()),
+            },
+        }
+    }
+
+    /// A connection in which a transaction begins with its first statement.
+    pub(super) fn begin(&self, operation: &str, purpose: Purpose, wanted: Naming) -> Result<Begun> {
+        let mut session = self.connection(operation)?;
+        let naming = if self.pooler.is_met() { Naming::Unnamed } else { wanted };
+        let lock = TransactionLock(self.next_lock.fetch_add(1, Ordering::Relaxed));
+        let begin = self.settings.begin(purpose, naming, &session.mark, lock);
+        session.client.begin(begin);
+        session.prepared.begin(purpose, self.clock.monotonic_ms());
+        Ok(Begun { session, naming, lock })
+    }
+
+    /// What a transaction read when it began; `None` when it asked for nothing, so that there is nothing to end. To be
+    /// called before its end: until then its session is nobody else's.
+    pub(super) fn answer(&self, session: &mut Session, naming: Naming) -> Option<Answer> {
+        match session.client.take_beginning()? {
+            Preamble::Waits(_unsent) => None,
+            Preamble::Failed | Preamble::Missing => {
+                session.discard();
+                Some(Answer::default())
+            }
+            Preamble::Answered(messages) => {
+                let answer = Answer::of(&messages);
+                match naming {
+                    // Else it would have failed.
+                    Naming::Named => session.prepared.close_leaving(),
+                    Naming::Unnamed => self.learn(session, answer.session.as_deref()),
+                }
+                Some(answer)
+            }
+        }
+    }
+
+    /// Learns from the mark of its session whether sessions change hands.
+    fn learn(&self, session: &mut Session, mark: Option<&str>) {
+        let is_own = mark == Some(session.mark.as_str());
+        if !is_own {
+            self.pooler.meet();
+        }
+        if !self.pooler.is_met() {
+            return;
+        }
+        if is_own {
+            // It is where it prepared them, perhaps for the last time: their names are free for other programs.
+            session.prepared.forget();
+        } else if !session.prepared.is_empty() {
+            // What it prepared is somewhere. The pooler may clean up after a connection that ends.
+            session.discard();
+        }
+    }
+
+    /// A statement was lost, so sessions change hands: from now on this process prepares nothing.
+    pub(super) fn meet_pooler(&self) {
+        self.pooler.meet();
+    }
+
+    /// The channel on which processes tell each other of changes.
+    pub(super) fn channel(&self) -> String {
+        format!("windlass_{}", self.address.schema())
+    }
+}

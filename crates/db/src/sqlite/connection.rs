@@ -1,0 +1,313 @@
+//! A SQLite connection inside a transaction, as the seam sees it.
+
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::{CachedStatement, ToSql};
+
+use super::error::from_sqlite;
+use super::statements::{Statements, Steps};
+use crate::dialect::{FIRST_OF_ROWS, Room, same_of_rows};
+use crate::error::{Error, Result};
+use crate::value::unexpected;
+use crate::{Connection, Dialect, Row, Value, summary};
+use windlass_system::wake_ups::WakeUps;
+
+/// The names by which parameters are bound: SQLite numbers `$1` by first appearance, not by its digits.
+const PARAMETER_NAMES: [&str; 32] = [
+    "$1", "$2", "$3", "$4", "$5", "$6", "$7", "$8", "$9", "$10", "$11", "$12", "$13", "$14", "$15", "$16",
+    "$17", "$18", "$19", "$20", "$21", "$22", "$23", "$24", "$25", "$26", "$27", "$28", "$29", "$30", "$31",
+    "$32",
+];
+
+/// A set of rows is bound in parts of these sizes, the last one to less than it has room for: a statement is
+/// compiled once for each size that occurs.
+const PART_SIZES: [usize; 5] = [1, 8, 32, 128, 512];
+
+/// Runs statements inside a transaction that somebody else began and will end.
+pub(super) struct SqliteConnection<'a> {
+    raw: &'a rusqlite::Connection,
+    statements: &'a mut Statements,
+    wake_ups: WakeUps,
+}
+
+/// From so many rows on it is worth a statement of its own which columns are the same in all of them.
+const SAME_MIN: usize = 32;
+
+/// A part of a set of rows, as the values of its rows, and the room that its statement has.
+#[derive(Debug, Clone, Copy)]
+struct Part<'p> {
+    values: &'p [Value<'p>],
+    width: usize,
+    room: Room,
+}
+
+impl<'p> Part<'p> {
+    fn new(values: &'p [Value<'p>], width: usize) -> Part<'p> {
+        let rows = values.len() / width;
+        let largest = PART_SIZES[PART_SIZES.len() - 1];
+        let room = PART_SIZES.into_iter().find(|size| *size >= rows).unwrap_or(largest);
+        let same = if rows >= SAME_MIN { same_columns(values, width) } else { 0 };
+        Part { values, width, room: Room { rows: room, same } }
+    }
+}
+
+/// The columns that have the same value in all rows, a bit for each; never all of them.
+fn same_columns(values: &[Value<'_>], width: usize) -> u64 {
+    let (first, others) = values.split_at(width);
+    // The first column is what tells rows from each other, if anything does.
+    (1..width.min(u64::BITS as usize))
+        .filter(|column| others.chunks_exact(width).all(|row| row[*column] == first[*column]))
+        .fold(0, |same, column| same | 1 << column)
+}
+
+impl<'a> SqliteConnection<'a> {
+    pub(super) fn new(raw: &'a rusqlite::Connection, statements: &'a mut Statements) -> Self {
+        SqliteConnection { raw, statements, wake_ups: WakeUps::NONE }
+    }
+
+    /// What the operations so far changed.
+    pub(super) fn wake_ups(&self) -> WakeUps {
+        self.wake_ups
+    }
+}
+
+/// What a statement is called with.
+#[derive(Clone, Copy)]
+struct Call<'c> {
+    raw: &'c rusqlite::Connection,
+    sql: &'static str,
+    parameters: &'c [Value<'c>],
+    part: Option<Part<'c>>,
+}
+
+impl<'c> Call<'c> {
+    fn room(self) -> Room {
+        self.part.map_or(Room::of(1), |part| part.room)
+    }
+
+    /// The statement with its parameters bound.
+    fn prepare(self, text: &str) -> Result<CachedStatement<'c>> {
+        let failed = |error: rusqlite::Error| from_sqlite(summary(self.sql), &error);
+        let mut statement = self.raw.prepare_cached(text).map_err(failed)?;
+        for (name, value) in PARAMETER_NAMES.iter().zip(self.parameters) {
+            // A step need not take every parameter of its statement, and none takes the number of a set.
+            if let Some(index) = statement.parameter_index(name).map_err(failed)? {
+                statement.raw_bind_parameter(index, Bound(*value)).map_err(failed)?;
+            }
+        }
+        if let Some(part) = self.part {
+            self.bind_rows(&mut statement, part)?;
+        }
+        Ok(statement)
+    }
+
+    /// Binds the values of a part: what all its rows share once, the others row by row.
+    fn bind_rows(self, statement: &mut CachedStatement<'_>, part: Part<'_>) -> Result<()> {
+        let failed = |error: rusqlite::Error| from_sqlite(summary(self.sql), &error);
+        let no_place = || Error::internal(summary(self.sql), "it has no place for its rows");
+        let place = |name: &str| statement.parameter_index(name).map_err(failed)?.ok_or_else(no_place);
+        let Part { values, width, room } = part;
+        if values.iter().step_by(width).any(|first| *first == Value::Null) {
+            return Err(Error::internal(summary(self.sql), "a row of its set begins with NULL"));
+        }
+        let (same, differing): (Vec<usize>, Vec<usize>) =
+            (0..width).partition(|column| room.is_same(*column));
+        let shared: Vec<(usize, Value<'_>)> = same
+            .into_iter()
+            .map(|column| Ok((place(&same_of_rows(column))?, values[column])))
+            .collect::<Result<_>>()?;
+        let first = place(FIRST_OF_ROWS)?;
+        let others = values.chunks_exact(width).flat_map(|row| differing.iter().map(|column| row[*column]));
+        let others = others.enumerate().map(|(offset, value)| (first + offset, value));
+        // What is not bound is NULL.
+        for (index, value) in shared.into_iter().chain(others).filter(|(_index, value)| *value != Value::Null)
+        {
+            statement.raw_bind_parameter(index, Bound(value)).map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// Hands each row to `on_row`; returns how many there were.
+    fn query(self, text: &str, on_row: &mut dyn FnMut(&dyn Row) -> Result<()>) -> Result<usize> {
+        let mut statement = self.prepare(text)?;
+        let mut rows = statement.raw_query();
+        let mut found = 0;
+        while let Some(row) = rows.next().map_err(|error| from_sqlite(summary(self.sql), &error))? {
+            on_row(&SqliteRow { row })?;
+            found += 1;
+        }
+        Ok(found)
+    }
+
+    fn execute(self, text: &str) -> Result<usize> {
+        self.prepare(text)?.raw_execute().map_err(|error| from_sqlite(summary(self.sql), &error))
+    }
+
+    /// The same, and tells of the rows that it reads or writes.
+    fn run(self, steps: &Steps, on_row: &mut dyn FnMut(&dyn Row) -> Result<()>) -> Result<()> {
+        match steps {
+            Steps::One(text) => self.query(text, on_row).map(|_found| ()),
+            Steps::ReadThenChange { read, change } => {
+                let found = self.query(read, on_row)?;
+                let changed = if found > 0 { self.execute(change)? } else { 0 };
+                if changed == found {
+                    return Ok(());
+                }
+                let reason = format!("{found} rows were found, and {changed} were changed");
+                Err(Error::internal(summary(self.sql), reason))
+            }
+            Steps::Insert(text) => {
+                let changes_before = self.raw.total_changes();
+                let inserted = self.execute(text)?;
+                if inserted > 1 && self.raw.total_changes() - changes_before > inserted as u64 {
+                    self.check_triggers(text)?;
+                }
+                let inserted = i64::try_from(inserted).unwrap_or(i64::MAX);
+                let last = self.raw.last_insert_rowid();
+                (last - inserted + 1..=last).try_for_each(|id| on_row(&NewId(id)))
+            }
+        }
+    }
+
+    /// A trigger wrote rows beside those of an insert. When it inserts into the same table, its rows lie between them,
+    /// and the ids of the new rows do not follow each other.
+    fn check_triggers(self, insert: &str) -> Result<()> {
+        let table = insert.split_whitespace().nth(2).unwrap_or_default();
+        let triggers = "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'";
+        Call { parameters: &[], part: None, ..self }.query(triggers, &mut |row| {
+            if !inserts_into(&row.lossy_text(1)?.unwrap_or_default(), table) {
+                return Ok(());
+            }
+            let name = row.lossy_text(0)?.unwrap_or_default();
+            let reason = format!(
+                "the trigger `{name}` inserts into {table} too, so which new rows are whose can't be told: \
+                 drop it, or let it write elsewhere"
+            );
+            Err(Error::invalid(summary(self.sql), reason))
+        })
+        .map(|_triggers| ())
+    }
+}
+
+/// Whether a trigger's text has an insert into a table.
+fn inserts_into(trigger: &str, table: &str) -> bool {
+    let words: Vec<&str> = trigger
+        .split(|character: char| !character.is_alphanumeric() && character != '_')
+        .filter(|word| !word.is_empty())
+        .collect();
+    words.windows(2).any(|pair| pair[0].eq_ignore_ascii_case("into") && pair[1].eq_ignore_ascii_case(table))
+}
+
+/// The rows of a call in parts, each with a statement of its own; `None` for a call without rows.
+fn parts<'p>(parameters: &'p [Value<'p>]) -> Vec<Option<Part<'p>>> {
+    let rows = parameters.iter().find_map(|parameter| match parameter {
+        Value::Rows { values, width } => Some((*values, (*width).max(1))),
+        Value::Null | Value::Integer(_) | Value::Real(_) | Value::Text(_) => None,
+    });
+    let Some((values, width)) = rows else { return vec![None] };
+    let largest = PART_SIZES[PART_SIZES.len() - 1];
+    values.chunks(largest * width).map(|values| Some(Part::new(values, width))).collect()
+}
+
+impl Connection for SqliteConnection<'_> {
+    fn query(
+        &mut self,
+        sql: &'static str,
+        parameters: &[Value<'_>],
+        on_row: &mut dyn FnMut(&dyn Row) -> Result<()>,
+    ) -> Result<()> {
+        for part in parts(parameters) {
+            let call = Call { raw: self.raw, sql, parameters, part };
+            call.run(self.statements.steps(sql, call.room()), on_row)?;
+        }
+        Ok(())
+    }
+
+    fn execute(&mut self, sql: &'static str, parameters: &[Value<'_>]) -> Result<u64> {
+        let mut changed = 0;
+        for part in parts(parameters) {
+            let call = Call { raw: self.raw, sql, parameters, part };
+            changed += match self.statements.steps(sql, call.room()) {
+                Steps::One(text) | Steps::ReadThenChange { change: text, .. } | Steps::Insert(text) => {
+                    call.execute(text)?
+                }
+            };
+        }
+        Ok(changed as u64)
+    }
+
+    fn batch(&mut self, sql: &str) -> Result<()> {
+        self.raw.execute_batch(sql).map_err(|error| from_sqlite(summary(sql), &error))
+    }
+
+    fn dialect(&self) -> Dialect {
+        Dialect::Sqlite
+    }
+
+    fn wake(&mut self, wake_ups: WakeUps) {
+        self.wake_ups = self.wake_ups | wake_ups;
+    }
+}
+
+/// A value to be bound.
+struct Bound<'a>(Value<'a>);
+
+impl ToSql for Bound<'_> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match self.0 {
+            Value::Null => ValueRef::Null,
+            Value::Integer(value) => ValueRef::Integer(value),
+            Value::Real(value) => ValueRef::Real(value),
+            Value::Text(value) => ValueRef::Text(value.as_bytes()),
+            // Its values are bound one by one, and no text has a place for itself.
+            Value::Rows { .. } => ValueRef::Null,
+        }))
+    }
+}
+
+/// The id that a new row got.
+struct NewId(i64);
+
+impl Row for NewId {
+    fn value(&self, column: usize) -> Result<Value<'_>> {
+        match column {
+            0 => Ok(Value::Integer(self.0)),
+            _ => Err(unexpected(column, "nothing: of a new row the id is told")),
+        }
+    }
+
+    fn lossy_text(&self, column: usize) -> Result<Option<String>> {
+        Err(unexpected(column, "no text"))
+    }
+}
+
+struct SqliteRow<'a> {
+    row: &'a rusqlite::Row<'a>,
+}
+
+impl Row for SqliteRow<'_> {
+    fn value(&self, column: usize) -> Result<Value<'_>> {
+        let value = self.row.get_ref(column).map_err(|error| from_sqlite("read a column", &error))?;
+        match value {
+            ValueRef::Null => Ok(Value::Null),
+            ValueRef::Integer(value) => Ok(Value::Integer(value)),
+            ValueRef::Real(value) => Ok(Value::Real(value)),
+            ValueRef::Text(bytes) => std::str::from_utf8(bytes)
+                .map(Value::Text)
+                .map_err(|error| Error::internal(format!("read column {column}"), error.to_string())),
+            ValueRef::Blob(_) => {
+                Err(Error::internal(format!("read column {column}"), "a blob, where none is stored"))
+            }
+        }
+    }
+
+    fn lossy_text(&self, column: usize) -> Result<Option<String>> {
+        let value = self.row.get_ref(column).map_err(|error| from_sqlite("read a column", &error))?;
+        match value {
+            ValueRef::Null => Ok(None),
+            ValueRef::Text(bytes) => Ok(Some(String::from_utf8_lossy(bytes).into_owned())),
+            ValueRef::Integer(_) | ValueRef::Real(_) | ValueRef::Blob(_) => {
+                Err(unexpected(column, "no text"))
+            }
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! SQLite's error codes as the engine's errors.
+
+use std::fs::File;
+
+use rusqlite::ErrorCode;
+
+use crate::error::{Error, Unavailable};
+use windlass_system::shortage::is_shortage;
+
+/// What an error means when the database was opened before: a file of it that can't be opened now could be then, so
+/// waiting may help.
+pub(super) fn of_open_database(error: Error) -> Error {
+    if let Error::Unavailable { operation, reason: Unavailable::CannotOpen(detail) } = error {
+        return Error::unavailable(operation, Unavailable::InputOutput(detail));
+    }
+    error
+}
+
+/// SQLite does not say why it can't open a file. When nothing else can be opened either, the process has no more files.
+fn shortage() -> Option<std::io::Error> {
+    File::open("/dev/null").err().filter(is_shortage)
+}
+
+/// Names what a caller can do about an error of SQLite.
+pub(super) fn from_sqlite(operation: &str, error: &rusqlite::Error) -> Error {
+    let rusqlite::Error::SqliteFailure(failure, detail) = error else {
+        return Error::internal(operation, error.to_string());
+    };
+    let detail = detail.clone().unwrap_or_else(|| error.to_string());
+    #[allow(clippy::wildcard_enum_match_arm, reason = "the enum is SQLite's and open")]
+    let reason = match failure.code {
+        // The last is a race for the lock of the WAL that went on for too long.
+        ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed => {
+            Unavailable::Locked
+        }
+        ErrorCode::DiskFull => Unavailable::DiskFull,
+        ErrorCode::ReadOnly | ErrorCode::PermissionDenied => Unavailable::ReadOnly,
+        ErrorCode::NotADatabase => Unavailable::NotADatabase,
+        ErrorCode::DatabaseCorrupt => Unavailable::Corrupt(detail),
+        // The file that WAL shares between processes could not grow.
+        ErrorCode::SystemIoFailure if failure.extended_code == rusqlite::ffi::SQLITE_IOERR_SHMSIZE => {
+            Unavailable::DiskFull
+        }
+        ErrorCode::OutOfMemory => Unavailable::OutOfResources(detail),
+        ErrorCode::SystemIoFailure | ErrorCode::CannotOpen => match (shortage(), failure.code) {
+            (Some(lacking), _) => Unavailable::OutOfResources(format!("{detail}: {lacking}")),
+            (None, ErrorCode::CannotOpen) => Unavailable::CannotOpen(detail),
+            (None, _) => Unavailable::InputOutput(detail),
+        },
+        ErrorCode::ConstraintViolation => return Error::conflict(operation, detail),
+        ErrorCode::TooBig => return Error::invalid(operation, detail),
+        _ => return Error::internal(operation, detail),
+    };
+    Error::unavailable(operation, reason)
+}

@@ -1,0 +1,67 @@
+//! The tables of Windlass, as the database seam needs to know them.
+
+use windlass_db::{Migration, Tables};
+
+use crate::store::{PRIORITY, RANK, RULED};
+
+/// The tables of Windlass.
+pub static TABLES: Tables = Tables {
+    migrations: &[Migration {
+        version: 1,
+        name: "core",
+        sql: include_str!("../migrations/0001_core.sql"),
+        postgres: include_str!("../migrations/0001_core.postgres.sql"),
+    }],
+    names: &[
+        "instance",
+        "workflows",
+        "registrations",
+        "registration_versions",
+        "schedules",
+        "runs",
+        "occurrences",
+        "jobs",
+        "job_dependencies",
+        "job_attempts",
+        "job_logs",
+        "workers",
+        "queues",
+        "queue_starts",
+        "commit_tokens",
+        "clock_steps",
+        "job_stats",
+        "dead_letters",
+        "runs_readable",
+        "jobs_readable",
+        "claimable_jobs",
+    ],
+    growing: &["jobs", "runs", "job_dependencies", "schedules"],
+    fragments: &[RANK, PRIORITY, RULED],
+    name_database: "INSERT INTO instance (id, name) VALUES (1, $1) ON CONFLICT (id) DO NOTHING",
+    rename_database: "UPDATE instance SET name = $1",
+};
+
+/// The version of the tables that this program makes and uses.
+pub const SCHEMA_VERSION: i64 = TABLES.version();
+
+#[cfg(test)]
+mod tests {
+    use super::TABLES;
+
+    #[test]
+    fn every_table_and_view_of_the_migrations_is_named() {
+        let mut made: Vec<&str> = TABLES
+            .migrations
+            .iter()
+            .flat_map(|migration| migration.sql.lines())
+            .filter_map(|line| {
+                line.strip_prefix("CREATE TABLE ").or_else(|| line.strip_prefix("CREATE VIEW "))
+            })
+            .filter_map(|rest| rest.split_whitespace().next())
+            .collect();
+        let mut names = TABLES.names.to_vec();
+        made.sort_unstable();
+        names.sort_unstable();
+        assert_eq!(made, names);
+    }
+}

@@ -1,0 +1,134 @@
+//! From a payload to the process to start: templates filled in, environment and folder chosen.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+use windlass_workflow::params;
+
+use super::payload::Payload;
+use super::values::{Values, patiently};
+use crate::attempt::Attempt;
+use crate::handler::failed_for_good;
+use windlass_engine::store::RunContext;
+use windlass_engine::transition::Outcome;
+use windlass_system::process::OUTPUT_VARIABLE;
+
+/// The shell of scripts that name none. `-e` ends a script at its first failing command.
+const DEFAULT_SHELL: [&str; 2] = ["/bin/sh", "-e"];
+
+/// What a service manager tells the engine: a job that spoke to it would speak for the engine.
+const OF_THE_SERVICE: [&str; 3] = ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"];
+
+/// What every process of a job is told, beside what its workflow says.
+const KEY_VARIABLE: &str = "WINDLASS_IDEMPOTENCY_KEY";
+/// By this and the attempt's number the processes of a job are found again.
+pub(super) const MARK_VARIABLE: &str = "WINDLASS_MARK";
+pub(super) const ATTEMPT_VARIABLE: &str = "WINDLASS_ATTEMPT";
+
+pub(super) fn build(attempt: &Attempt, payload: &Payload, output_file: &Path) -> Result<Command, Outcome> {
+    let run = patiently(attempt, || attempt.run())?;
+    let run = run.as_deref();
+    let values = Values::of(attempt, run, &payload.uses)?;
+    let mut command = program(payload, &values)?;
+    own_environment(&mut command);
+    add_run_environment(&mut command, run, &values)?;
+    for (name, value) in &payload.env {
+        command.env(name, values.render(value, || format!("env.{name}"))?);
+    }
+    add_job_environment(&mut command, attempt, output_file);
+    if let Some(dir) = folder(payload, run, &values)? {
+        command.current_dir(dir);
+    }
+    {
+        use std::os::unix::process::CommandExt;
+        command.process_group(0);
+    }
+    command.stdin(Stdio::null());
+    Ok(command)
+}
+
+fn program(payload: &Payload, values: &Values<'_>) -> Result<Command, Outcome> {
+    if let Some(script) = &payload.run {
+        let mut words = payload.shell.iter().map(String::as_str).collect::<Vec<_>>();
+        if words.is_empty() {
+            words.extend(DEFAULT_SHELL);
+        }
+        let mut command = Command::new(words[0]);
+        // The script goes in as it is: values reach it through its environment only.
+        command.args(&words[1..]).arg("-c").arg(script);
+        return Ok(command);
+    }
+    let items = payload.command.as_deref().unwrap_or_default();
+    let mut words = Vec::with_capacity(items.len());
+    for (index, item) in items.iter().enumerate() {
+        words.push(values.render(item, || format!("command[{index}]"))?);
+    }
+    let (program, arguments) = words.split_first().ok_or_else(|| failed_for_good("`command` is empty"))?;
+    let mut command = Command::new(program);
+    command.args(arguments);
+    Ok(command)
+}
+
+/// A job sees the engine's environment, without what is meant for the engine itself.
+fn own_environment(command: &mut Command) {
+    /// Looked up once: a process with threads does not change its environment.
+    static NOT_FOR_JOBS: OnceLock<Vec<OsString>> = OnceLock::new();
+    for name in NOT_FOR_JOBS.get_or_init(not_for_jobs) {
+        command.env_remove(name);
+    }
+}
+
+fn not_for_jobs() -> Vec<OsString> {
+    let is_for_the_engine = |name: &str| name.starts_with("WINDLASS_") || OF_THE_SERVICE.contains(&name);
+    std::env::vars_os()
+        .map(|(name, _value)| name)
+        .filter(|name| is_for_the_engine(&name.to_string_lossy()))
+        .collect()
+}
+
+fn add_run_environment(
+    command: &mut Command,
+    run: Option<&RunContext>,
+    values: &Values<'_>,
+) -> Result<(), Outcome> {
+    let Some(run) = run else { return Ok(()) };
+    let env: BTreeMap<String, String> = serde_json::from_str(&run.env)
+        .map_err(|error| failed_for_good(format!("the run's env is not JSON: {error}")))?;
+    for (name, value) in &env {
+        command.env(name, values.render(value, || format!("env.{name}"))?);
+    }
+    for (name, value) in values.params() {
+        if let Some(value) = params::env_value(value) {
+            command.env(params::env_name(name), value);
+        }
+    }
+    command.env("WINDLASS_RUN_ID", run.id.to_string());
+    Ok(())
+}
+
+/// Last, so that nothing of the file can pass itself off as another job.
+fn add_job_environment(command: &mut Command, attempt: &Attempt, output_file: &Path) {
+    let job = attempt.job();
+    command
+        .env("WINDLASS_JOB_ID", job.id.to_string())
+        .env("WINDLASS_JOB_NAME", job.name.as_deref().unwrap_or(&job.kind))
+        .env(ATTEMPT_VARIABLE, attempt.number().to_string())
+        .env(KEY_VARIABLE, attempt.idempotency_key())
+        .env(MARK_VARIABLE, attempt.mark())
+        .env(OUTPUT_VARIABLE, output_file);
+}
+
+/// `dir`, relative to the folder of the run.
+fn folder(
+    payload: &Payload,
+    run: Option<&RunContext>,
+    values: &Values<'_>,
+) -> Result<Option<PathBuf>, Outcome> {
+    let base = run.and_then(|run| run.dir.as_deref()).map(PathBuf::from);
+    let Some(dir) = &payload.dir else { return Ok(base) };
+    let dir = values.render(dir, || "dir".to_owned())?;
+    Ok(Some(base.unwrap_or_default().join(dir)))
+}

@@ -1,0 +1,158 @@
+//! What a successful job hands on.
+
+use std::io::ErrorKind;
+use std::path::Path;
+
+use serde_json::Value as Json;
+use windlass_workflow::OutputSource;
+
+use windlass_system::files::{Links, ReadError, read_regular};
+use windlass_system::shortage::shortage;
+
+/// An output may have so many bytes; larger values belong in files of the job's own.
+pub(super) const OUTPUT_MAX_BYTES: usize = 1024 * 1024;
+
+/// Why there is no output.
+#[derive(Debug)]
+pub(super) enum NotTaken {
+    /// It is not as it should be, for people.
+    Wrong(String),
+    /// The engine lacks what it needs to read it. It can be taken later.
+    Shortage(std::io::Error),
+}
+
+impl From<String> for NotTaken {
+    fn from(error: String) -> NotTaken {
+        NotTaken::Wrong(error)
+    }
+}
+
+/// The output of a job as JSON, if it has one. Its file is gone afterwards. The error is for people.
+pub(super) fn take(source: OutputSource, stdout: &[u8], file: &Path) -> Result<Option<String>, NotTaken> {
+    match source {
+        OutputSource::File => take_file(file),
+        OutputSource::Text => {
+            discard(file);
+            within_limit(stdout.len(), "its standard output")?;
+            Ok(Some(as_text(stdout)))
+        }
+        OutputSource::Json => {
+            discard(file);
+            within_limit(stdout.len(), "its standard output")?;
+            let value: Json = serde_json::from_slice(stdout).map_err(|error| {
+                format!("`output = \"json\"`, and its standard output is not JSON: {error}")
+            })?;
+            Ok(Some(value.to_string()))
+        }
+    }
+}
+
+/// Removes the file of a job that hands nothing on by it, whatever the job made of it.
+pub(super) fn discard(file: &Path) {
+    if let Err(error) = std::fs::remove_file(file)
+        && error.kind() == ErrorKind::IsADirectory
+    {
+        let _left = std::fs::remove_dir_all(file);
+    }
+}
+
+/// Nothing there is no output. Something that can't be read fails the attempt: without it the job would seem to hand
+/// nothing on. For want of files it stays where it is.
+fn take_file(file: &Path) -> Result<Option<String>, NotTaken> {
+    const WHAT: &str = "the file WINDLASS_OUTPUT";
+    let read = read_regular(file, Links::Refuse, OUTPUT_MAX_BYTES as u64);
+    if let Err(ReadError::Io(error)) = &read
+        && let Some(errno) = shortage(error)
+    {
+        return Err(NotTaken::Shortage(errno.into()));
+    }
+    discard(file);
+    let bytes = match read {
+        Ok(bytes) => bytes,
+        Err(error) if error.is_absent() => return Ok(None),
+        Err(ReadError::TooLarge { .. }) => return Err(too_large(WHAT).into()),
+        Err(error @ ReadError::NotRegular(_)) => {
+            return Err(format!("{WHAT} {error}: write the value into it").into());
+        }
+        Err(error @ ReadError::Io(_)) => return Err(format!("{WHAT} {error}").into()),
+    };
+    if bytes.is_empty() {
+        return Ok(None);
+    }
+    match serde_json::from_slice::<Json>(&bytes) {
+        Ok(value) => Ok(Some(value.to_string())),
+        Err(_plain_text) => Ok(Some(as_text(&bytes))),
+    }
+}
+
+fn within_limit(bytes: usize, what: &str) -> Result<(), String> {
+    if bytes <= OUTPUT_MAX_BYTES {
+        return Ok(());
+    }
+    Err(too_large(what))
+}
+
+fn too_large(what: &str) -> String {
+    format!("{what} is larger than {OUTPUT_MAX_BYTES} bytes: write a file and hand its name on instead")
+}
+
+/// Without trailing line ends, as `$(…)` of a shell does it, and without NUL, which no text column takes.
+fn as_text(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes).replace('\0', "\u{fffd}");
+    Json::String(text.trim_end_matches(['\n', '\r']).to_owned()).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn standard_output_as_text_or_json() {
+        let nowhere = Path::new("/nonexistent/output");
+        let text = take(OutputSource::Text, b"a\nb\n\n", nowhere);
+        assert_eq!(text.ok(), Some(Some("\"a\\nb\"".to_owned())));
+        let json = take(OutputSource::Json, b" {\"a\": 1}\n", nowhere);
+        assert_eq!(json.ok(), Some(Some("{\"a\":1}".to_owned())));
+        assert!(take(OutputSource::Json, b"no json", nowhere).is_err());
+        assert_eq!(take(OutputSource::File, b"ignored", nowhere).ok(), Some(None));
+        assert!(take(OutputSource::File, b"", Path::new("/dev/null/output")).is_err(), "not absent");
+        let large = vec![b'x'; OUTPUT_MAX_BYTES + 1];
+        assert!(take(OutputSource::Text, &large, nowhere).is_err());
+    }
+
+    #[test]
+    fn whatever_the_output_is_its_file_is_gone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("7-1");
+        for (source, output) in
+            [(OutputSource::File, "\"written\""), (OutputSource::Text, "\"1\""), (OutputSource::Json, "1")]
+        {
+            std::fs::write(&file, "written\n").expect("it can be written");
+            assert_eq!(take(source, b"1", &file).ok(), Some(Some(output.to_owned())));
+            assert!(!file.exists(), "{source:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_regular_file_fails_the_attempt_and_is_gone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("7-1");
+        let elsewhere = folder.path().join("elsewhere");
+        std::fs::write(&elsewhere, "1").expect("it can be written");
+        let refused = |what: &str| {
+            let error = take(OutputSource::File, b"", &file).expect_err("it is no regular file");
+            let expected =
+                format!("the file WINDLASS_OUTPUT is {what}, not a regular file: write the value into it");
+            assert!(matches!(&error, NotTaken::Wrong(error) if *error == expected), "{error:?}");
+            assert!(file.symlink_metadata().is_err(), "{what} is left");
+        };
+        std::os::unix::fs::symlink(&elsewhere, &file).expect("a link");
+        refused("a symbolic link");
+        std::fs::create_dir_all(file.join("deep")).expect("a directory");
+        refused("a directory");
+        let fifo = rustix::fs::FileType::Fifo;
+        rustix::fs::mknodat(rustix::fs::CWD, &file, fifo, rustix::fs::Mode::RWXU, 0).expect("a FIFO");
+        refused("a FIFO (named pipe)");
+        assert!(elsewhere.exists());
+    }
+}

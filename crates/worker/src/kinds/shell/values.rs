@@ -1,0 +1,90 @@
+//! What the templates of a job may name. It is put together when the first of them needs it: most jobs have none.
+
+use std::cell::OnceCell;
+use std::time::Duration;
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use serde_json::{Map, Value as Json, json};
+use windlass_workflow::template;
+
+use crate::attempt::Attempt;
+use crate::handler::failed_for_good;
+use windlass_db::error::Error;
+use windlass_engine::store::RunContext;
+use windlass_engine::transition::Outcome;
+
+/// Reads of the database before a process starts: tried so often, with a pause between.
+const READ_TRIES_MAX: u32 = 300;
+const READ_PAUSE: Duration = Duration::from_millis(200);
+
+pub(super) struct Values<'a> {
+    attempt: &'a Attempt,
+    run: Option<&'a RunContext>,
+    uses: &'a [String],
+    params: Map<String, Json>,
+    /// All of it, as templates see it.
+    context: OnceCell<Json>,
+}
+
+impl<'a> Values<'a> {
+    /// Those of a job that reads the outputs of the jobs `uses`.
+    pub(super) fn of(
+        attempt: &'a Attempt,
+        run: Option<&'a RunContext>,
+        uses: &'a [String],
+    ) -> Result<Values<'a>, Outcome> {
+        let params = run.map_or(Ok(Map::new()), |run| serde_json::from_str(&run.params));
+        let params = params
+            .map_err(|error| failed_for_good(format!("the run's params are no JSON object: {error}")))?;
+        Ok(Values { attempt, run, uses, params, context: OnceCell::new() })
+    }
+
+    pub(super) fn params(&self) -> &Map<String, Json> {
+        &self.params
+    }
+
+    /// The text with all values in their places. `place` says where it stands, for people.
+    pub(super) fn render(&self, source: &str, place: impl Fn() -> String) -> Result<String, Outcome> {
+        if !template::is_template(source) {
+            return Ok(source.to_owned());
+        }
+        template::render(source, self.context()?)
+            .map_err(|error| failed_for_good(format!("`{}`: {error}", place())))
+    }
+
+    fn context(&self) -> Result<&Json, Outcome> {
+        if let Some(context) = self.context.get() {
+            return Ok(context);
+        }
+        let context = self.read()?;
+        Ok(self.context.get_or_init(|| context))
+    }
+
+    fn read(&self) -> Result<Json, Outcome> {
+        let Some(run) = self.run else { return Ok(json!({ "params": {}, "run": {}, "jobs": {} })) };
+        let jobs = patiently(self.attempt, || self.attempt.outputs(self.uses))?;
+        let created_at = DateTime::<Utc>::from_timestamp_millis(run.created_at)
+            .map(|instant| instant.to_rfc3339_opts(SecondsFormat::Millis, true));
+        Ok(json!({
+            "params": self.params,
+            "run": { "id": run.id, "workflow": run.workflow, "created_at": created_at, "key": run.run_key },
+            "jobs": jobs,
+        }))
+    }
+}
+
+/// A database that can't be read for now is no failure of the job.
+pub(super) fn patiently<T>(attempt: &Attempt, read: impl Fn() -> Result<T, Error>) -> Result<T, Outcome> {
+    for _ in 0..READ_TRIES_MAX {
+        match read() {
+            Ok(value) => return Ok(value),
+            Err(error) if !error.is_passing() => return Err(failed_for_good(error.to_string())),
+            Err(_passing) => {
+                if attempt.stop().wait(READ_PAUSE).is_some() {
+                    return Err(Outcome::Unstarted);
+                }
+            }
+        }
+    }
+    Err(Outcome::Interrupted { error: "the database could not be read before it started".to_owned() })
+}
