@@ -45,7 +45,7 @@ fn main() -> Result<()> {
     let invoice = |customer: &str, cents| {
         serde_json::to_string(&Invoice { customer: customer.to_owned(), cents }).unwrap_or_default()
     };
-    let ids = windlass.store().enqueue(vec![
+    let ids = windlass.store().jobs().enqueue(vec![
         NewJob::new("charge", invoice("Small & Co", 1_250)),
         NewJob::new("charge", invoice("Large & Sons", 99_900)),
         NewJob::new("shell", r#"{"run": "date +%Y", "output": "text"}"#),

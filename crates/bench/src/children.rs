@@ -101,7 +101,7 @@ fn graph(jobs: usize) -> windlass::workflow::Workflow {
 fn enqueue(windlass: &Windlass) -> Result<(), BenchError> {
     for line in std::io::stdin().lock().lines() {
         line.map_err(BenchError::machine("read what to do"))?;
-        windlass.store().enqueue(vec![NewJob::new(NOOP, "null")])?;
+        windlass.store().jobs().enqueue(vec![NewJob::new(NOOP, "null")])?;
         let acknowledged_ns = monotonic_ns();
         write_line(&acknowledged_ns.to_string())?;
     }

@@ -72,7 +72,7 @@ pub(crate) fn drain(
 }
 
 fn has_nothing(windlass: &Windlass, engine: &Engine) -> Result<bool, BenchError> {
-    Ok(windlass.store().claimed_by(engine.worker_id())?.is_empty())
+    Ok(windlass.store().for_workers().claimed_by(engine.worker_id())?.is_empty())
 }
 
 /// What a run of no-op jobs took.
@@ -114,7 +114,7 @@ pub(crate) fn wait_for_run(
     tick: Duration,
     interruption: &Interruption,
 ) -> Result<(), BenchError> {
-    let status = || Ok::<_, BenchError>(windlass.store().run(run_id)?.status);
+    let status = || Ok::<_, BenchError>(windlass.store().runs().get(run_id)?.status);
     look_until(interruption, "the run", tick, || Ok(status()?.is_terminal()))?;
     match status()? {
         RunStatus::Successful => Ok(()),

@@ -19,7 +19,7 @@ pub(crate) fn text(database: &Database, failed: &[&Job], tail_lines: i64) -> Res
     let mut text = String::new();
     let mut is_apart = false;
     for job in failed.iter().take(MAX_SHOWN) {
-        let tail = database.ask(|store| store.last_logs(job.id, job.attempt, tail_lines))?;
+        let tail = database.ask(|store| store.logs().last(job.id, job.attempt, tail_lines))?;
         // What comes with output stands apart; the others are lines of one list.
         if text.is_empty() || is_apart || !tail.is_empty() {
             text.push('\n');

@@ -1,6 +1,5 @@
 //! From what a person typed to the run or job that is meant.
 
-use windlass::Store;
 use windlass::store::{Job, Registration, Run, RunFilter};
 
 use crate::address::Address;
@@ -22,10 +21,10 @@ pub(crate) enum Target {
 pub(crate) fn run_or_job(database: &Database, address: &Address) -> Result<Target, Failure> {
     match address {
         Address::Number(number) => {
-            if let Some(run) = database.ask(|store| store.find_run(*number))? {
+            if let Some(run) = database.ask(|store| store.runs().find(*number))? {
                 return Ok(Target::Run(run));
             }
-            match database.ask(|store| store.find_job(*number))? {
+            match database.ask(|store| store.jobs().find(*number))? {
                 Some(job) => Ok(Target::Job(job)),
                 None => Err(no_run(database, format!("there is no run {number} and no job {number}"))?),
             }
@@ -45,7 +44,7 @@ pub(crate) fn job(database: &Database, address: &Address) -> Result<Job, Failure
 
 /// The run of a number.
 pub(crate) fn run(database: &Database, run_id: i64) -> Result<Run, Failure> {
-    match database.ask(|store| store.find_run(run_id))? {
+    match database.ask(|store| store.runs().find(run_id))? {
         Some(run) => Ok(run),
         None => Err(no_run(database, format!("run {run_id} does not exist"))?),
     }
@@ -53,11 +52,11 @@ pub(crate) fn run(database: &Database, run_id: i64) -> Result<Run, Failure> {
 
 /// The job of a run with a name, or the nearest name there is.
 pub(crate) fn job_by_name(database: &Database, run_id: i64, name: &str) -> Result<Job, Failure> {
-    if let Some(job) = database.ask(|store| store.find_job_by_name(run_id, name))? {
+    if let Some(job) = database.ask(|store| store.jobs().find_by_name(run_id, name))? {
         return Ok(job);
     }
     let run = run(database, run_id)?;
-    let jobs = database.ask(|store| store.jobs_of_run(run.id))?;
+    let jobs = database.ask(|store| store.jobs().of_run(run.id))?;
     let nearest = nearest(name, jobs.iter().filter_map(|job| job.name.as_deref()));
     let hint = nearest.map(|nearest| format!("; did you mean `{nearest}`?")).unwrap_or_default();
     Err(Failure::not_found(
@@ -68,12 +67,12 @@ pub(crate) fn job_by_name(database: &Database, run_id: i64, name: &str) -> Resul
 
 /// The names of the jobs that a job needs.
 pub(crate) fn needs(database: &Database, job: &Job) -> Result<Vec<String>, Failure> {
-    let parents = database.ask(|store| store.parents(job.id))?;
+    let parents = database.ask(|store| store.jobs().parents(job.id))?;
     Ok(parents.iter().map(describe::job_name).collect())
 }
 
 fn job_by_id(database: &Database, job_id: i64) -> Result<Job, Failure> {
-    database.ask(|store| store.find_job(job_id))?.ok_or_else(|| {
+    database.ask(|store| store.jobs().find(job_id))?.ok_or_else(|| {
         Failure::not_found(
             format!("job j{job_id} does not exist in {}", database.place()),
             format!(
@@ -86,7 +85,7 @@ fn job_by_id(database: &Database, job_id: i64) -> Result<Job, Failure> {
 
 /// What to do when a run is not there depends on whether there are any.
 fn no_run(database: &Database, message: String) -> Result<Failure, Failure> {
-    let newest = database.ask(|store| store.runs(&RunFilter { limit: 1, ..RunFilter::default() }))?;
+    let newest = database.ask(|store| store.runs().list(&RunFilter { limit: 1, ..RunFilter::default() }))?;
     let help = match newest.first() {
         Some(run) => format!("the newest is run {}; `{}` lists them", run.id, database.hint("runs")),
         None => format!("there are no runs yet; `{}` makes one", database.hint("run FILE")),
@@ -97,7 +96,7 @@ fn no_run(database: &Database, message: String) -> Result<Failure, Failure> {
 
 /// The registered workflow of a name.
 pub(crate) fn registration(database: &Database, name: &str) -> Result<Registration, Failure> {
-    match database.ask(|store| store.registration(name))? {
+    match database.ask(|store| store.registrations().get(name))? {
         Some(registration) => Ok(registration),
         None => Err(no_registration(database, name, "no workflow is registered under the name")?),
     }
@@ -105,7 +104,7 @@ pub(crate) fn registration(database: &Database, name: &str) -> Result<Registrati
 
 /// What to say when no workflow is registered under a name.
 pub(crate) fn no_registration(database: &Database, name: &str, reason: &str) -> Result<Failure, Failure> {
-    let registrations = database.ask(Store::registrations)?;
+    let registrations = database.ask(|store| store.registrations().list())?;
     let near = nearest(name, registrations.iter().map(|registration| registration.name.as_str()));
     let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
     let help = match registrations.is_empty() {

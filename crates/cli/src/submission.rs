@@ -101,7 +101,7 @@ impl SubmissionArgs {
             }
             Err(failure) => return Err(failure),
         };
-        match database.ask(|store| store.registered_workflow(&name))? {
+        match database.ask(|store| store.registrations().workflow(&name))? {
             Some((registration, workflow)) => {
                 if registration.paused_at.is_some() {
                     output::note(&format!("workflow `{name}` is paused: that is for its schedules only"));

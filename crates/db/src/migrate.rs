@@ -81,7 +81,7 @@ fn refuse_foreign_tables(connection: &mut dyn Connection, tables: &Tables) -> Re
     let taken = first(
         connection,
         "SELECT name FROM {tables} AS present
-         WHERE name IN (SELECT value FROM {texts $1} AS names (value)) ORDER BY name LIMIT 1",
+         WHERE name IN (SELECT value FROM {texts $1} AS wanted) ORDER BY name LIMIT 1",
         &[names.as_str().into()],
         |row| row.text(0),
     )?;

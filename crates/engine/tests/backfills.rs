@@ -30,21 +30,21 @@ fn hourly(overlap: Overlap) -> Definition {
 
 fn apply(bench: &Bench, schedules: Vec<Definition>) {
     let workflow = Workflow { schedules, ..graph(vec![vec![]]) };
-    bench.store.apply(NewRegistration { workflow, file: None, dir: None }).unwrap();
+    bench.store.registrations().apply(NewRegistration { workflow, file: None, dir: None }).unwrap();
 }
 
 fn bench_with(overlap: Overlap) -> (Bench, i64) {
     let bench = Bench::new();
     bench.clock.advance_ms(10 * HOUR_MS - bench.clock.now_ms());
     apply(&bench, vec![hourly(overlap)]);
-    let id = bench.store.schedules().unwrap()[0].id;
+    let id = bench.store.schedules().list().unwrap()[0].id;
     (bench, id)
 }
 
 fn fire(bench: &Bench) {
     for _round in 0..100 {
-        let due = bench.store.schedules_to_fire(100, &[]).unwrap();
-        if !due.into_iter().any(|id| bench.store.fire(id).unwrap().again) {
+        let due = bench.store.for_scheduler().schedules_to_fire(100, &[]).unwrap();
+        if !due.into_iter().any(|id| bench.store.for_scheduler().fire(id).unwrap().again) {
             return;
         }
     }
@@ -53,13 +53,13 @@ fn fire(bench: &Bench) {
 
 /// Nominal hours of the runs with their sources, in their order.
 fn runs(bench: &Bench) -> Vec<(i64, RunSource)> {
-    let mut runs = bench.store.runs(&RunFilter { limit: 1_000, ..RunFilter::default() }).unwrap();
+    let mut runs = bench.store.runs().list(&RunFilter { limit: 1_000, ..RunFilter::default() }).unwrap();
     runs.sort_by_key(|run| run.id);
     runs.iter().map(|run| (run.scheduled_for.unwrap() / HOUR_MS, run.source.unwrap())).collect()
 }
 
 fn waiting(bench: &Bench, id: i64) -> Vec<i64> {
-    let waiting = bench.store.occurrences(id, OccurrenceStatus::Waiting, 100).unwrap();
+    let waiting = bench.store.schedules().occurrences(id, OccurrenceStatus::Waiting, 100).unwrap();
     waiting.iter().map(|occurrence| occurrence.scheduled_for / HOUR_MS).collect()
 }
 
@@ -69,8 +69,8 @@ fn backfill(bench: &Bench, schedule_id: i64, from: i64, to: i64, at_once: i64) -
         return (0, 0, 0);
     }
     let backfill = Backfill { schedule_id, from_ms: from * HOUR_MS, to_ms: to * HOUR_MS, at_once };
-    let preview = bench.store.preview_backfill(backfill).unwrap();
-    let done = bench.store.backfill(backfill).unwrap();
+    let preview = bench.store.schedules().preview_backfill(backfill).unwrap();
+    let done = bench.store.schedules().backfill(backfill).unwrap();
     assert_eq!(preview, done);
     (done.added, done.with_run, done.waiting)
 }
@@ -103,7 +103,7 @@ fn a_backfill_and_the_schedule_do_not_wait_for_each_other() {
     bench.finish(worker, &first, success());
     fire(&bench);
     assert_eq!(runs(&bench)[3..], [(8, RunSource::Backfill)]);
-    bench.store.set_worker_status(worker, WorkerStatus::Stopped).unwrap();
+    bench.store.for_workers().set_status(worker, WorkerStatus::Stopped).unwrap();
     bench.assert_sound();
 }
 
@@ -141,11 +141,11 @@ fn what_a_backfill_asked_for_is_not_skipped() {
 fn a_schedule_that_was_removed_forgets_what_waits_and_its_pause() {
     let (bench, id) = bench_with(Overlap::Skip);
     assert_eq!(backfill(&bench, id, 1, 5, 1), (5, 0, 0));
-    bench.store.pause_schedule(id).unwrap();
+    bench.store.schedules().pause(id).unwrap();
     apply(&bench, vec![]);
     assert_eq!(waiting(&bench, id), [0_i64; 0]);
     apply(&bench, vec![hourly(Overlap::Skip)]);
-    let schedule = bench.store.schedules().unwrap().remove(0);
+    let schedule = bench.store.schedules().list().unwrap().remove(0);
     assert_eq!((schedule.id, schedule.is_active()), (id, true), "it comes back as a new one would");
     bench.clock.advance_ms(HOUR_MS);
     fire(&bench);

@@ -173,7 +173,7 @@ fn each_rule_finds_the_row_that_breaks_it_and_no_other_rule_does() {
     for (rule, statement, detail) in BREAKS {
         let bench = furnished();
         bench.raw().execute(statement);
-        let problems = bench.store.check().unwrap();
+        let problems = bench.store.upkeep().check().unwrap();
         let said: Vec<(&str, &str)> =
             problems.iter().map(|problem| (problem.check, problem.detail.as_str())).collect();
         assert_eq!(said, [(*rule, *detail)], "{statement}");
@@ -202,9 +202,9 @@ fn no_rule_is_without_a_row_that_breaks_it() {
 #[test]
 fn what_is_said_is_bounded() {
     let bench = Bench::new();
-    bench.store.enqueue(vec![noop(); 100]).unwrap();
+    bench.store.jobs().enqueue(vec![noop(); 100]).unwrap();
     bench.raw().execute("UPDATE jobs SET failures = 9");
-    let problems = bench.store.check().unwrap();
+    let problems = bench.store.upkeep().check().unwrap();
     assert_eq!(problems.len(), 21);
     assert_eq!(problems[20].detail, "more than 20 rows break this rule; the others are not shown");
 }
@@ -214,13 +214,13 @@ fn what_is_said_is_bounded() {
 fn a_slot_that_nobody_could_give_on_yet_breaks_no_rule() {
     let bench = Bench::new();
     let concurrency = Some(Concurrency { key: "k".to_owned(), limit: 1, on_full: OnFull::Wait });
-    let jobs = bench.store.enqueue(vec![NewJob { concurrency, ..noop() }; 2]).unwrap();
+    let jobs = bench.store.jobs().enqueue(vec![NewJob { concurrency, ..noop() }; 2]).unwrap();
     bench.clock.advance_ms(120_000);
     bench.worker();
-    bench.store.cancel_job(jobs[0]).unwrap();
+    bench.store.jobs().cancel(jobs[0]).unwrap();
     bench.assert_sound();
     bench.clock.advance_ms(60_001);
-    assert_eq!(bench.store.check().unwrap().len(), 1);
+    assert_eq!(bench.store.upkeep().check().unwrap().len(), 1);
     bench.raw().execute("UPDATE workers SET status = 'STOPPED', stopped_at = 0");
     bench.assert_sound();
 }

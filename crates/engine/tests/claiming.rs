@@ -27,7 +27,7 @@ fn the_most_urgent_come_first_over_all_queues() {
         NewJob { priority: 10, queue: "a".to_owned(), ..noop() },
         NewJob { priority: -10, queue: "a".to_owned(), ..noop() },
     ];
-    let ids = bench.store.enqueue(jobs).unwrap();
+    let ids = bench.store.jobs().enqueue(jobs).unwrap();
     let claimed: Vec<i64> = bench.claim(worker, 10).iter().map(|job| job.id).collect();
     assert_eq!(claimed, [ids[1], ids[2], ids[0], ids[3]]);
     assert!(bench.claim(worker, 10).is_empty());
@@ -40,16 +40,16 @@ fn a_worker_takes_only_its_kinds_queues_and_runs() {
     let unknown = bench.enqueue(NewJob::new("unknown", "null"));
     let other = bench.enqueue(NewJob { queue: "other".to_owned(), ..noop() });
     let run_id = bench.submit(graph(vec![vec![]]));
-    let take = |scope| match bench.store.claim(request(worker, scope, 10)).unwrap() {
+    let take = |scope| match bench.store.for_workers().claim(request(worker, scope, 10)).unwrap() {
         Claims::Jobs(jobs) => jobs.into_iter().map(|job| job.id).collect::<Vec<_>>(),
         Claims::Fenced => panic!("fenced"),
     };
     assert!(take(Scope::Queues(vec!["absent".to_owned()])).is_empty());
     assert_eq!(take(Scope::Queues(vec!["other".to_owned()])), [other]);
-    let job_of_run = bench.store.jobs_of_run(run_id).unwrap()[0].id;
+    let job_of_run = bench.store.jobs().of_run(run_id).unwrap()[0].id;
     assert_eq!(take(Scope::Runs(vec![run_id, 99])), [job_of_run]);
     assert!(take(Scope::Everything).is_empty());
-    assert_eq!(bench.store.job(unknown).unwrap().status, JobStatus::Pending);
+    assert_eq!(bench.store.jobs().get(unknown).unwrap().status, JobStatus::Pending);
 }
 
 #[test]
@@ -57,11 +57,11 @@ fn nothing_is_claimed_from_a_paused_queue() {
     let bench = Bench::new();
     let worker = bench.worker();
     let run_id = bench.submit(graph(vec![vec![]]));
-    bench.store.pause_queue("default").unwrap();
+    bench.store.queues().pause("default").unwrap();
     assert!(bench.claim(worker, 10).is_empty());
-    let of_run = bench.store.claim(request(worker, Scope::Runs(vec![run_id]), 10)).unwrap();
+    let of_run = bench.store.for_workers().claim(request(worker, Scope::Runs(vec![run_id]), 10)).unwrap();
     assert_eq!(of_run, Claims::Jobs(vec![]));
-    bench.store.resume_queue("default").unwrap();
+    bench.store.queues().resume("default").unwrap();
     assert_eq!(bench.claim(worker, 10).len(), 1);
 }
 
@@ -75,8 +75,12 @@ fn a_job_that_is_found_twice_is_claimed_once() {
         job.queue = "paused".to_owned();
     }
     let run_id = bench.submit(workflow);
-    bench.store.pause_queue("paused").unwrap();
-    let take = |run_ids: Vec<i64>| match bench.store.claim(request(worker, Scope::Runs(run_ids), 4)).unwrap()
+    bench.store.queues().pause("paused").unwrap();
+    let take = |run_ids: Vec<i64>| match bench
+        .store
+        .for_workers()
+        .claim(request(worker, Scope::Runs(run_ids), 4))
+        .unwrap()
     {
         Claims::Jobs(jobs) => jobs.into_iter().filter_map(|job| job.name).collect::<Vec<_>>(),
         Claims::Fenced => panic!("fenced"),
@@ -90,7 +94,7 @@ fn a_job_that_is_found_twice_is_claimed_once() {
 fn the_most_urgent_job_of_several_runs_takes_the_last_place_in_a_queue() {
     let bench = Bench::new();
     let max_running = Setting::Set(1);
-    bench.store.limit_queue("narrow", QueueLimits { max_running, ..QueueLimits::default() }).unwrap();
+    bench.store.queues().limit("narrow", QueueLimits { max_running, ..QueueLimits::default() }).unwrap();
     let submit = |priority| {
         let mut workflow = graph(vec![vec![]]);
         (workflow.jobs[0].queue, workflow.jobs[0].priority) = ("narrow".to_owned(), priority);
@@ -99,7 +103,9 @@ fn the_most_urgent_job_of_several_runs_takes_the_last_place_in_a_queue() {
     let (first, urgent) = (submit(0), submit(10));
     let worker = bench.worker();
     let scope = Scope::Runs(vec![first, urgent]);
-    let Claims::Jobs(jobs) = bench.store.claim(request(worker, scope, 4)).unwrap() else { panic!("fenced") };
+    let Claims::Jobs(jobs) = bench.store.for_workers().claim(request(worker, scope, 4)).unwrap() else {
+        panic!("fenced")
+    };
     assert_eq!(jobs.iter().map(|job| job.run_id).collect::<Vec<_>>(), [Some(urgent)]);
 }
 
@@ -113,11 +119,11 @@ fn only_the_owner_of_the_attempt_ends_it() {
     assert!(bench.finish(owner, &first, failure()).conflicts.is_empty());
     assert_eq!(bench.finish(owner, &first, success()).conflicts, [id], "twice");
     bench.clock.advance_ms(60_000);
-    bench.store.promote_due().unwrap();
+    bench.store.for_scheduler().promote_due().unwrap();
     let second = bench.claim(owner, 1).remove(0);
     assert_eq!(bench.finish(owner, &first, success()).conflicts, [id], "an earlier attempt");
     assert!(bench.finish(owner, &second, success()).conflicts.is_empty());
-    assert_eq!(bench.store.job(id).unwrap().status, JobStatus::Successful);
+    assert_eq!(bench.store.jobs().get(id).unwrap().status, JobStatus::Successful);
     bench.assert_sound();
 }
 
@@ -127,13 +133,13 @@ fn a_fenced_worker_can_do_nothing_any_more() {
     let (lost, next) = (bench.worker(), bench.worker());
     let id = bench.enqueue(noop());
     let job = bench.claim(lost, 1).remove(0);
-    let rescued = bench.store.rescue(vec![(lost, 0)]).unwrap();
+    let rescued = bench.store.for_scheduler().rescue(vec![(lost, 0)]).unwrap();
     assert_eq!((rescued.fenced, rescued.jobs), (1, 1));
-    assert!(!bench.store.heartbeat(lost).unwrap(), "its lease is not renewed");
-    let claims = bench.store.claim(request(lost, Scope::Everything, 1)).unwrap();
+    assert!(!bench.store.for_workers().heartbeat(lost).unwrap(), "its lease is not renewed");
+    let claims = bench.store.for_workers().claim(request(lost, Scope::Everything, 1)).unwrap();
     assert_eq!(claims, Claims::Fenced, "it claims nothing");
     assert_eq!(bench.finish(lost, &job, success()).conflicts, [id], "its result is discarded");
-    assert!(!bench.store.set_worker_status(lost, WorkerStatus::Stopped).unwrap());
+    assert!(!bench.store.for_workers().set_status(lost, WorkerStatus::Stopped).unwrap());
     let again = bench.claim(next, 1).remove(0);
     assert_eq!((again.id, again.retry_state.attempt, again.retry_state.interruptions), (id, 2, 1));
     assert_eq!(bench.finish(lost, &job, success()).conflicts, [id], "also while the next one runs");
@@ -149,22 +155,25 @@ fn a_job_that_cannot_be_taken_back_holds_up_no_other() {
     workflow.jobs[0].on_interrupt = OnInterrupt::Fail;
     workflow.jobs[0].allow_failure = true;
     let run_id = bench.submit(workflow);
-    bench.store.enqueue(vec![noop(); 20]).unwrap();
+    bench.store.jobs().enqueue(vec![noop(); 20]).unwrap();
     let claimed = bench.claim(lost, 100);
     assert_eq!(claimed.len(), 21);
-    let id = bench.store.find_job_by_name(run_id, "j0").unwrap().unwrap().id;
+    let id = bench.store.jobs().find_by_name(run_id, "j0").unwrap().unwrap().id;
     bench.database.refuse(id, "FAILED");
-    let rescued = bench.store.rescue(vec![(lost, 0)]).unwrap();
+    let rescued = bench.store.for_scheduler().rescue(vec![(lost, 0)]).unwrap();
     assert_eq!((rescued.fenced, rescued.jobs), (1, 20));
     let [stuck] = rescued.stuck.as_slice() else { panic!("{rescued:#?}") };
     assert_eq!(stuck.label, format!("{run_id}/j0"));
     assert!(stuck.error.to_string().contains("refused"), "{}", stuck.error);
     assert_eq!(stuck.job_id, id);
-    assert_eq!(bench.store.job(id).unwrap().status, JobStatus::Running);
-    assert_eq!([bench.store.has_orphans(&[]), bench.store.has_orphans(&[id])], [Ok(true), Ok(false)]);
+    assert_eq!(bench.store.jobs().get(id).unwrap().status, JobStatus::Running);
+    assert_eq!(
+        [bench.store.for_scheduler().has_orphans(&[]), bench.store.for_scheduler().has_orphans(&[id])],
+        [Ok(true), Ok(false)]
+    );
     bench.database.allow();
-    assert_eq!(bench.store.rescue(Vec::new()).unwrap().jobs, 1);
-    assert_eq!(bench.store.job(id).unwrap().status, JobStatus::Failed);
+    assert_eq!(bench.store.for_scheduler().rescue(Vec::new()).unwrap().jobs, 1);
+    assert_eq!(bench.store.jobs().get(id).unwrap().status, JobStatus::Failed);
     bench.assert_sound();
 }
 
@@ -174,8 +183,8 @@ fn a_worker_that_renewed_meanwhile_is_left_alone() {
     let worker = bench.worker();
     bench.enqueue(noop());
     let job = bench.claim(worker, 1).remove(0);
-    assert!(bench.store.heartbeat(worker).unwrap());
-    let rescued = bench.store.rescue(vec![(worker, 0)]).unwrap();
+    assert!(bench.store.for_workers().heartbeat(worker).unwrap());
+    let rescued = bench.store.for_scheduler().rescue(vec![(worker, 0)]).unwrap();
     assert_eq!((rescued.fenced, rescued.jobs), (0, 0));
     assert!(bench.finish(worker, &job, success()).conflicts.is_empty());
 }
@@ -190,13 +199,13 @@ fn deaths_are_bounded_and_may_be_final() {
     for _ in 0..5 {
         let worker = bench.worker();
         bench.claim(worker, 10);
-        bench.store.rescue(vec![(worker, 0)]).unwrap();
+        bench.store.for_scheduler().rescue(vec![(worker, 0)]).unwrap();
     }
-    let jobs = bench.store.jobs_of_run(run_id).unwrap();
+    let jobs = bench.store.jobs().of_run(run_id).unwrap();
     assert_eq!((jobs[0].status, jobs[0].attempt, jobs[0].interruptions), (JobStatus::Failed, 3, 3));
     assert_eq!((jobs[1].status, jobs[1].attempt), (JobStatus::Failed, 1));
     assert!(jobs[1].last_error.as_deref().unwrap().starts_with("interrupted, outcome unknown"));
-    assert_eq!(bench.store.run(run_id).unwrap().status, RunStatus::Failed);
+    assert_eq!(bench.store.runs().get(run_id).unwrap().status, RunStatus::Failed);
     bench.assert_sound();
 }
 
@@ -206,14 +215,18 @@ fn a_job_that_was_asked_to_stop_is_not_tried_again() {
     let worker = bench.worker();
     let id = bench.enqueue(noop());
     let job = bench.claim(worker, 1).remove(0);
-    bench.store.cancel_job(id).unwrap();
+    bench.store.jobs().cancel(id).unwrap();
     bench.finish(worker, &job, failure());
-    assert_eq!(bench.store.job(id).unwrap().status, JobStatus::Cancelled);
+    assert_eq!(bench.store.jobs().get(id).unwrap().status, JobStatus::Cancelled);
     let orphan = bench.enqueue(noop());
     bench.claim(worker, 1);
-    bench.store.cancel_job(orphan).unwrap();
-    bench.store.rescue(vec![(worker, 0)]).unwrap();
-    assert_eq!(bench.store.job(orphan).unwrap().status, JobStatus::Cancelled, "also when its worker died");
+    bench.store.jobs().cancel(orphan).unwrap();
+    bench.store.for_scheduler().rescue(vec![(worker, 0)]).unwrap();
+    assert_eq!(
+        bench.store.jobs().get(orphan).unwrap().status,
+        JobStatus::Cancelled,
+        "also when its worker died"
+    );
     bench.assert_sound();
 }
 
@@ -225,10 +238,10 @@ fn a_job_inserted_from_outside_becomes_claimable() {
     raw.execute("INSERT INTO jobs (kind, payload, execute_after) VALUES ('noop', '{}', 1000000)");
     raw.execute("INSERT INTO jobs (kind, execute_after) VALUES ('noop', 1000001)");
     assert!(bench.claim(worker, 10).is_empty(), "the scheduler decides when");
-    bench.store.promote_due().unwrap();
+    bench.store.for_scheduler().promote_due().unwrap();
     assert_eq!(bench.claim(worker, 10).len(), 1, "the other one is in the future");
     bench.clock.advance_ms(1);
-    assert_eq!(bench.store.promote_due().unwrap().next_at, None);
+    assert_eq!(bench.store.for_scheduler().promote_due().unwrap().next_at, None);
     assert_eq!(bench.claim(worker, 10).len(), 1);
 }
 
@@ -239,10 +252,10 @@ fn one_unfinished_job_a_unique_key() {
     let keyed = || NewJob { unique_key: Some("only".to_owned()), ..noop() };
     let id = bench.enqueue(keyed());
     let is_refused_while = |status| {
-        assert_eq!(bench.store.job(id).unwrap().status, status);
-        let refused = bench.store.enqueue(vec![noop(), keyed()]).unwrap_err();
+        assert_eq!(bench.store.jobs().get(id).unwrap().status, status);
+        let refused = bench.store.jobs().enqueue(vec![noop(), keyed()]).unwrap_err();
         assert!(refused.is_conflict(), "{status}: {refused}");
-        assert_eq!(bench.store.active_jobs().unwrap(), 1, "{status}: all or none");
+        assert_eq!(bench.store.jobs().count_active().unwrap(), 1, "{status}: all or none");
     };
     is_refused_while(JobStatus::Pending);
     let job = bench.claim(worker, 1).remove(0);
@@ -250,7 +263,7 @@ fn one_unfinished_job_a_unique_key() {
     bench.finish(worker, &job, failure());
     is_refused_while(JobStatus::Scheduled);
     bench.clock.advance_ms(600_000);
-    bench.store.promote_due().unwrap();
+    bench.store.for_scheduler().promote_due().unwrap();
     let job = bench.claim(worker, 1).remove(0);
     bench.finish(worker, &job, success());
     bench.enqueue(keyed());
@@ -264,11 +277,11 @@ fn a_spoilt_row_fails_alone() {
     let raw = bench.raw();
     let insert = "INSERT INTO jobs (kind, execute_after, attempt) VALUES ('noop', 0, 9223372036854775807)";
     let spoilt: i64 = raw.value(&format!("{insert} RETURNING id"));
-    bench.store.promote_due().unwrap();
+    bench.store.for_scheduler().promote_due().unwrap();
     let sound = bench.enqueue(noop());
     let claimed: Vec<i64> = bench.claim(worker, 10).iter().map(|job| job.id).collect();
     assert_eq!(claimed, [sound]);
-    let job = bench.store.job(spoilt).unwrap();
+    let job = bench.store.jobs().get(spoilt).unwrap();
     assert_eq!(job.status, JobStatus::Failed);
     assert!(job.last_error.as_deref().unwrap().contains("attempt"), "{job:?}");
 }
@@ -282,7 +295,7 @@ fn a_spoilt_job_of_a_run_counts_as_failed() {
     let rest = bench.claim(worker, 10);
     assert_eq!(rest.len(), 1);
     bench.finish(worker, &rest[0], success());
-    assert_eq!(bench.store.run(run_id).unwrap().status, RunStatus::Failed);
+    assert_eq!(bench.store.runs().get(run_id).unwrap().status, RunStatus::Failed);
     bench.assert_sound();
 }
 
@@ -292,7 +305,7 @@ fn the_most_urgent_is_found_in_any_number_of_queues() {
     let worker = bench.worker();
     let queue = |number: usize| NewJob { queue: format!("q{number:03}"), ..noop() };
     let jobs = (0..300).flat_map(|number| [queue(number), queue(number)]).collect();
-    bench.store.enqueue(jobs).unwrap();
+    bench.store.jobs().enqueue(jobs).unwrap();
     let urgent = bench.enqueue(NewJob { priority: 1_000, ..queue(299) });
     let next = bench.enqueue(NewJob { priority: 999, ..queue(299) });
     let claimed: Vec<i64> = bench.claim(worker, 3).iter().map(|job| job.id).collect();
@@ -306,13 +319,16 @@ fn cancelling_a_run_ends_what_waits_and_asks_what_runs() {
     let worker = bench.worker();
     let run_id = bench.submit(graph(vec![vec![], vec![0], vec![0]]));
     let running = bench.claim(worker, 1).remove(0);
-    let cancellation = bench.store.cancel_run(run_id).unwrap();
+    let cancellation = bench.store.runs().cancel(run_id).unwrap();
     assert_eq!((cancellation.cancelled, cancellation.stopping), (2, 1));
-    assert_eq!(bench.store.cancel_requests(worker).unwrap(), [(running.id, Urgency::WithGrace)]);
-    let job = bench.store.job(running.id).unwrap();
+    assert_eq!(
+        bench.store.for_workers().cancel_requests(worker).unwrap(),
+        [(running.id, Urgency::WithGrace)]
+    );
+    let job = bench.store.jobs().get(running.id).unwrap();
     assert_eq!((job.status, job.last_error, job.finished_at), (JobStatus::Running, None, None));
     bench.finish(worker, &running, failure());
-    assert_eq!(bench.store.run(run_id).unwrap().status, RunStatus::Cancelled);
+    assert_eq!(bench.store.runs().get(run_id).unwrap().status, RunStatus::Cancelled);
     bench.assert_sound();
 }
 
@@ -326,7 +342,7 @@ fn a_job_that_must_not_be_interrupted_is_never_only_held() {
     bench.submit(workflow);
     let take = |idle| {
         let ask = ClaimRequest { idle, ..request(worker, Scope::Everything, 3) };
-        match bench.store.claim(ask).unwrap() {
+        match bench.store.for_workers().claim(ask).unwrap() {
             Claims::Jobs(jobs) => jobs.into_iter().filter_map(|job| job.name).collect::<Vec<_>>(),
             Claims::Fenced => panic!("fenced"),
         }
@@ -343,12 +359,12 @@ fn a_job_that_another_program_adds_to_a_run_does_no_harm() {
     let run_id = bench.submit(graph(vec![vec![]]));
     let columns = "run_id, name, kind, execute_after";
     bench.raw().execute(&format!("INSERT INTO jobs ({columns}) VALUES ({run_id}, 'guest', 'noop', 0)"));
-    bench.store.promote_due().unwrap();
+    bench.store.for_scheduler().promote_due().unwrap();
     let jobs = bench.claim(worker, 10);
     assert_eq!(jobs.len(), 2);
     let ends: Vec<_> = jobs.into_iter().map(|job| (worker, job, success())).collect();
     assert!(bench.finish_all(&ends).conflicts.is_empty(), "both are finished");
-    assert_eq!(bench.store.run(run_id).unwrap().status, RunStatus::Successful);
+    assert_eq!(bench.store.runs().get(run_id).unwrap().status, RunStatus::Successful);
 }
 
 #[test]
@@ -362,7 +378,7 @@ fn only_what_is_left_claimable_wakes_who_claims() {
     let next = |job: ClaimedJob| {
         let finish = support::finish(worker, &job, success());
         let ask = request(worker, Scope::Everything, 1);
-        match bench.store.finish_and_claim(vec![finish], Some(ask)).unwrap().1 {
+        match bench.store.for_workers().finish_and_claim(vec![finish], Some(ask)).unwrap().1 {
             Claims::Jobs(mut jobs) => jobs.remove(0),
             Claims::Fenced => panic!("fenced"),
         }
@@ -380,9 +396,9 @@ fn what_a_claim_locked_and_left_is_told_to_others() {
     let bench = Bench::new();
     let worker = bench.worker();
     let other = NewJob { queue: "other".to_owned(), ..noop() };
-    bench.store.enqueue(vec![noop(), other.clone(), noop(), other]).unwrap();
+    bench.store.jobs().enqueue(vec![noop(), other.clone(), noop(), other]).unwrap();
     // Their announcement is over when the next transaction is.
-    bench.store.heartbeat(worker).unwrap();
+    bench.store.for_workers().heartbeat(worker).unwrap();
     let listener = bench.store.listen(WakeUps::PENDING);
     assert_eq!(bench.claim(worker, 3).len(), 3);
     let is_told = match bench.database.underneath() {
@@ -433,13 +449,13 @@ fn starts_and_ends_are_dated_when_their_transaction_has_its_turn() {
         Arc::new(Busy { database: support::open(&bench.database, &bench.clock), clock: bench.clock.clone() });
     let store = Store::new(database, bench.clock.clone(), Random::from_seed(1));
     let ask = || request(worker, Scope::Everything, 1);
-    let Claims::Jobs(jobs) = store.claim(ask()).unwrap() else { panic!("fenced") };
-    assert_eq!(store.job(first).unwrap().started_at, Some(bench.clock.now_ms()));
+    let Claims::Jobs(jobs) = store.for_workers().claim(ask()).unwrap() else { panic!("fenced") };
+    assert_eq!(store.jobs().get(first).unwrap().started_at, Some(bench.clock.now_ms()));
     let finish = support::finish(worker, &jobs[0], success());
-    store.finish_and_claim(vec![finish], Some(ask())).unwrap();
+    store.for_workers().finish_and_claim(vec![finish], Some(ask())).unwrap();
     let now_ms = Some(bench.clock.now_ms());
-    assert_eq!(store.job(first).unwrap().finished_at, now_ms);
-    assert_eq!(store.job(second).unwrap().started_at, now_ms);
+    assert_eq!(store.jobs().get(first).unwrap().finished_at, now_ms);
+    assert_eq!(store.jobs().get(second).unwrap().started_at, now_ms);
 }
 
 /// Many rows are written together, and what is the same in all of them is handed over once: each still gets its own.
@@ -458,7 +474,7 @@ fn each_of_many_jobs_gets_its_own_values_and_those_that_all_share() {
     ];
     for (what, shape) in shapes {
         let jobs: Vec<NewJob> = (0..600).map(|index| shape(index, job(index))).collect();
-        let ids = bench.store.enqueue(jobs.clone()).unwrap();
+        let ids = bench.store.jobs().enqueue(jobs.clone()).unwrap();
         let mut claimed = bench.claim(worker, 1_000);
         claimed.sort_unstable_by_key(|claimed| claimed.id);
         assert_eq!(claimed.iter().map(|claimed| claimed.id).collect::<Vec<_>>(), ids, "{what}");
@@ -481,7 +497,7 @@ fn each_of_many_jobs_gets_its_own_values_and_those_that_all_share() {
             claimed.into_iter().enumerate().map(|(index, job)| (worker, job, end_of(index))).collect();
         assert!(bench.finish_all(&ends).conflicts.is_empty(), "{what}");
         for (index, (_worker, job, _outcome)) in ends.iter().enumerate() {
-            assert_eq!(bench.store.job(job.id).unwrap().output, output_of(index), "{what}: {index}");
+            assert_eq!(bench.store.jobs().get(job.id).unwrap().output, output_of(index), "{what}: {index}");
         }
         bench.raw().execute("DELETE FROM jobs");
     }

@@ -15,7 +15,7 @@ const STEPS_MS: [i64; 4] = [HOUR_MS, -HOUR_MS, 700, -700];
 
 impl Bench {
     fn reading(&self) -> ClockReading {
-        self.store.ahead(0).unwrap().clock.expect("a manual clock answers at once")
+        self.store.for_scheduler().ahead(0).unwrap().clock.expect("a manual clock answers at once")
     }
 
     /// Sets the clock and moves the tables with it, as a scheduler does that had looked just before.
@@ -23,30 +23,30 @@ impl Bench {
         let number = self.reading().steps + 1;
         self.clock.step_wall_ms(by_ms);
         let step = ClockStep { number, by_ms, now_ms: self.clock.now_ms(), unseen_ms: 0 };
-        assert!(self.store.move_with_clock(step).unwrap().is_some());
+        assert!(self.store.for_scheduler().move_with_clock(step).unwrap().is_some());
     }
 
     fn status(&self, job_id: i64) -> JobStatus {
-        self.store.job(job_id).unwrap().status
+        self.store.jobs().get(job_id).unwrap().status
     }
 
     /// Asserts that time makes the job claimable after exactly so long.
     fn assert_due_in(&self, job_id: i64, left_ms: i64) {
         self.clock.advance_ms(left_ms - 1);
-        self.store.promote_due().unwrap();
+        self.store.for_scheduler().promote_due().unwrap();
         assert_eq!(self.status(job_id), JobStatus::Scheduled, "a millisecond before");
         self.clock.advance_ms(1);
-        self.store.promote_due().unwrap();
+        self.store.for_scheduler().promote_due().unwrap();
         assert_eq!(self.status(job_id), JobStatus::Pending, "after its time");
     }
 
     /// The same for the time of a run.
     fn assert_times_out_in(&self, run_id: i64, left_ms: i64) {
         self.clock.advance_ms(left_ms - 1);
-        assert_eq!(self.store.promote_due().unwrap().expired, 0, "a millisecond before");
+        assert_eq!(self.store.for_scheduler().promote_due().unwrap().expired, 0, "a millisecond before");
         self.clock.advance_ms(1);
-        assert_eq!(self.store.promote_due().unwrap().expired, 1, "after its time");
-        assert!(self.store.run(run_id).unwrap().stop_reason.is_some());
+        assert_eq!(self.store.for_scheduler().promote_due().unwrap().expired, 1, "after its time");
+        assert!(self.store.runs().get(run_id).unwrap().stop_reason.is_some());
     }
 }
 
@@ -97,7 +97,7 @@ fn the_time_of_a_run_is_exact_whatever_the_clock_does() {
         let worker = bench.worker();
         let run_id = bench.submit(Workflow { timeout_ms: Some(120_000), ..graph(vec![vec![]]) });
         bench.clock.advance_ms(500_000);
-        assert_eq!(bench.store.promote_due().unwrap().expired, 0, "it has not started");
+        assert_eq!(bench.store.for_scheduler().promote_due().unwrap().expired, 0, "it has not started");
         bench.claim(worker, 1);
         bench.clock.advance_ms(3_000);
         bench.set_clock(by_ms);
@@ -113,8 +113,8 @@ fn an_instant_that_somebody_named_is_an_instant() {
     bench.set_clock(HOUR_MS);
     bench.assert_due_in(named, HOUR_MS);
     let both = NewJob { execute_after: Some(at_ms), delay_ms: Some(1), ..noop() };
-    assert!(bench.store.enqueue(vec![both]).is_err());
-    assert!(bench.store.enqueue(vec![NewJob { delay_ms: Some(-1), ..noop() }]).is_err());
+    assert!(bench.store.jobs().enqueue(vec![both]).is_err());
+    assert!(bench.store.jobs().enqueue(vec![NewJob { delay_ms: Some(-1), ..noop() }]).is_err());
 }
 
 /// Other programs may write any number.
@@ -130,7 +130,7 @@ fn rows_with_odd_numbers_keep_no_other_from_being_moved() {
         bench.set_clock(by_ms);
         bench.assert_due_in(job_id, 10_000);
         bench.clock.advance_ms(-HOUR_MS);
-        bench.store.begin_future_waits(bench.clock.now_ms()).unwrap();
+        bench.store.for_scheduler().begin_future_waits(bench.clock.now_ms()).unwrap();
     }
 }
 
@@ -140,9 +140,9 @@ fn of_several_that_notice_a_step_one_moves_the_tables() {
     let job_id = bench.enqueue(NewJob { delay_ms: Some(10_000), ..noop() });
     bench.clock.step_wall_ms(HOUR_MS);
     let step = ClockStep { number: 1, by_ms: HOUR_MS, now_ms: bench.clock.now_ms(), unseen_ms: 400 };
-    let moved = bench.store.move_with_clock(step).unwrap().unwrap();
+    let moved = bench.store.for_scheduler().move_with_clock(step).unwrap().unwrap();
     assert_eq!((moved.jobs, moved.runs), (1, 0));
-    assert_eq!(bench.store.move_with_clock(step).unwrap(), None, "done");
+    assert_eq!(bench.store.for_scheduler().move_with_clock(step).unwrap(), None, "done");
     assert_eq!(bench.reading().steps, 1);
     bench.assert_due_in(job_id, 10_000);
 }
@@ -157,7 +157,7 @@ fn what_began_after_the_step_was_not_moved_by_it() {
         let after = bench.enqueue(NewJob { delay_ms: Some(10_000), ..noop() });
         bench.clock.advance_ms(300);
         let step = ClockStep { number: 1, by_ms, now_ms: bench.clock.now_ms(), unseen_ms: 400 };
-        bench.store.move_with_clock(step).unwrap();
+        bench.store.for_scheduler().move_with_clock(step).unwrap();
         bench.assert_due_in(before, 8_700);
         bench.assert_due_in(after, 1_000);
     }
@@ -170,8 +170,12 @@ fn who_has_not_noticed_that_the_tables_were_moved_does_nothing() {
     let seen = bench.reading();
     bench.set_clock(-HOUR_MS);
     let stale_ms = seen.now_ms();
-    assert_eq!(bench.store.promote_due_at(stale_ms, Some(seen.steps)).unwrap().promoted, 0);
-    assert_eq!(bench.store.promote_due_at(stale_ms, None).unwrap().promoted, 1, "it would be due for it");
+    assert_eq!(bench.store.for_scheduler().promote_due_at(stale_ms, Some(seen.steps)).unwrap().promoted, 0);
+    assert_eq!(
+        bench.store.for_scheduler().promote_due_at(stale_ms, None).unwrap().promoted,
+        1,
+        "it would be due for it"
+    );
 }
 
 #[test]
@@ -183,14 +187,14 @@ fn a_clock_that_was_set_back_while_nobody_looked_makes_no_wait_longer_than_it_wa
     let delayed = bench.enqueue(NewJob { delay_ms: Some(2_000), ..noop() });
     let at_ms = bench.clock.now_ms() + 5_000;
     let named = bench.enqueue(NewJob { execute_after: Some(at_ms), ..noop() });
-    let nothing = bench.store.begin_future_waits(bench.clock.now_ms()).unwrap();
+    let nothing = bench.store.for_scheduler().begin_future_waits(bench.clock.now_ms()).unwrap();
     assert_eq!((nothing.jobs, nothing.runs), (0, 0), "the tables are not later than the clock");
     bench.clock.advance_ms(-HOUR_MS);
-    let moved = bench.store.begin_future_waits(bench.clock.now_ms()).unwrap();
+    let moved = bench.store.for_scheduler().begin_future_waits(bench.clock.now_ms()).unwrap();
     assert_eq!((moved.jobs, moved.runs), (1, 1));
     bench.assert_due_in(delayed, 2_000);
     bench.assert_times_out_in(run_id, 58_000);
-    assert_eq!(bench.store.job(named).unwrap().execute_after, at_ms);
+    assert_eq!(bench.store.jobs().get(named).unwrap().execute_after, at_ms);
 }
 
 #[test]
@@ -200,8 +204,8 @@ fn a_rate_holds_and_gives_room_again_whatever_the_clock_does() {
         let worker = bench.worker();
         let rate = Rate { jobs: 2, interval_ms: 64_000 };
         let limits = QueueLimits { rate: Setting::Set(rate), ..QueueLimits::default() };
-        bench.store.limit_queue("slow", limits).unwrap();
-        bench.store.enqueue(vec![NewJob { queue: "slow".to_owned(), ..noop() }; 3]).unwrap();
+        bench.store.queues().limit("slow", limits).unwrap();
+        bench.store.jobs().enqueue(vec![NewJob { queue: "slow".to_owned(), ..noop() }; 3]).unwrap();
         assert_eq!(bench.claim(worker, 3).len(), 2);
         bench.clock.advance_ms(10_000);
         bench.set_clock(by_ms);
@@ -221,18 +225,18 @@ fn by_the_times_in_the_tables_no_interval_has_a_start_too_many() {
     let (one, two) = (bench.worker(), bench.worker());
     let limits =
         QueueLimits { rate: Setting::Set(Rate { jobs: 2, interval_ms: 3_000 }), ..QueueLimits::default() };
-    bench.store.limit_queue("slow", limits).unwrap();
-    bench.store.enqueue(vec![NewJob { queue: "slow".to_owned(), ..noop() }; 60]).unwrap();
+    bench.store.queues().limit("slow", limits).unwrap();
+    bench.store.jobs().enqueue(vec![NewJob { queue: "slow".to_owned(), ..noop() }; 60]).unwrap();
     let (mut chance, mut started) = (fastrand::Rng::with_seed(7), Vec::new());
     for _step in 0..6_000 {
         bench.clock.advance_ms(10);
         ahead.advance_ms(10);
         let (store, worker) = if chance.bool() { (&bench.store, one) } else { (&other, two) };
-        store.promote_due().unwrap();
+        store.for_scheduler().promote_due().unwrap();
         if let windlass_engine::store::Claims::Jobs(jobs) =
-            store.claim(request(worker, Scope::Everything, chance.usize(1..4))).unwrap()
+            store.for_workers().claim(request(worker, Scope::Everything, chance.usize(1..4))).unwrap()
         {
-            started.extend(jobs.iter().map(|job| store.job(job.id).unwrap().started_at.unwrap()));
+            started.extend(jobs.iter().map(|job| store.jobs().get(job.id).unwrap().started_at.unwrap()));
         }
     }
     assert!(started.len() >= 34, "{} starts in a minute", started.len());
@@ -249,14 +253,14 @@ fn a_job_of_a_queue_with_a_rate_is_claimed_when_it_can_start() {
     let worker = bench.worker();
     let rate = Rate { jobs: 10, interval_ms: 60_000 };
     let limits = QueueLimits { rate: Setting::Set(rate), ..QueueLimits::default() };
-    bench.store.limit_queue("slow", limits).unwrap();
-    bench.store.enqueue(vec![NewJob { queue: "slow".to_owned(), ..noop() }; 5]).unwrap();
-    bench.store.enqueue(vec![noop(); 5]).unwrap();
+    bench.store.queues().limit("slow", limits).unwrap();
+    bench.store.jobs().enqueue(vec![NewJob { queue: "slow".to_owned(), ..noop() }; 5]).unwrap();
+    bench.store.jobs().enqueue(vec![noop(); 5]).unwrap();
     let ask = windlass_engine::store::ClaimRequest { idle: 2, ..request(worker, Scope::Everything, 8) };
-    let windlass_engine::store::Claims::Jobs(jobs) = bench.store.claim(ask).unwrap() else {
+    let windlass_engine::store::Claims::Jobs(jobs) = bench.store.for_workers().claim(ask).unwrap() else {
         panic!("fenced")
     };
-    let rated = jobs.iter().filter(|job| bench.store.job(job.id).unwrap().queue == "slow").count();
+    let rated = jobs.iter().filter(|job| bench.store.jobs().get(job.id).unwrap().queue == "slow").count();
     assert_eq!((rated, jobs.len()), (2, 5), "what would wait in memory is of other queues");
 }
 
@@ -268,36 +272,49 @@ fn stopped_runs_have_another_life(stop: impl Fn(&Bench, i64)) {
         let job = bench.claim(worker, 1).remove(0);
         bench.clock.advance_ms(10_000);
         stop(&bench, run_id);
-        assert_eq!(bench.store.cancel_requests(worker).unwrap(), [(job.id, Urgency::WithGrace)]);
+        assert_eq!(
+            bench.store.for_workers().cancel_requests(worker).unwrap(),
+            [(job.id, Urgency::WithGrace)]
+        );
         // As for one that gets no time to end.
         bench.raw().execute(&format!("UPDATE jobs SET cancel_at_once = 1 WHERE id = {}", job.id));
         let cancelled = windlass_engine::transition::Outcome::Cancelled { error: "stopped".to_owned() };
         bench.finish(worker, &job, cancelled);
-        assert!(bench.store.run(run_id).unwrap().finished_at.is_some());
+        assert!(bench.store.runs().get(run_id).unwrap().finished_at.is_some());
         bench.clock.advance_ms(500_000);
-        bench.store.retry_run(run_id, selection).unwrap();
-        let run = bench.store.run(run_id).unwrap();
+        bench.store.runs().retry(run_id, selection).unwrap();
+        let run = bench.store.runs().get(run_id).unwrap();
         assert_eq!((run.status, run.stop_reason, run.deadline_at), (RunStatus::Pending, None, None));
         bench.clock.advance_ms(500_000);
-        assert_eq!(bench.store.promote_due().unwrap().expired, 0, "its time begins with its first job");
+        assert_eq!(
+            bench.store.for_scheduler().promote_due().unwrap().expired,
+            0,
+            "its time begins with its first job"
+        );
         let again = bench.claim(worker, 5);
         assert_eq!(again.iter().map(|job| job.id).collect::<Vec<_>>(), [job.id]);
         assert!(
-            bench.store.cancel_requests(worker).unwrap().is_empty(),
+            bench.store.for_workers().cancel_requests(worker).unwrap().is_empty(),
             "nobody asked for a stop in this life"
         );
         let deadline_at = bench.clock.now_ms() + 60_000;
-        assert_eq!(bench.store.run(run_id).unwrap().deadline_at, Some(deadline_at));
+        assert_eq!(bench.store.runs().get(run_id).unwrap().deadline_at, Some(deadline_at));
         bench.clock.advance_ms(59_999);
-        assert_eq!(bench.store.promote_due().unwrap().expired, 0);
-        bench.store.cancel_job(job.id).unwrap();
-        assert_eq!(bench.store.cancel_requests(worker).unwrap(), [(job.id, Urgency::WithGrace)]);
+        assert_eq!(bench.store.for_scheduler().promote_due().unwrap().expired, 0);
+        bench.store.jobs().cancel(job.id).unwrap();
+        assert_eq!(
+            bench.store.for_workers().cancel_requests(worker).unwrap(),
+            [(job.id, Urgency::WithGrace)]
+        );
         bench.raw().execute(&format!("UPDATE jobs SET cancel_requested_at = NULL WHERE id = {}", job.id));
         bench.finish(worker, &again[0], success());
         let child = bench.claim(worker, 1).remove(0);
         bench.clock.advance_ms(1);
-        assert_eq!(bench.store.promote_due().unwrap().expired, 1, "and ends exactly then");
-        assert_eq!(bench.store.cancel_requests(worker).unwrap(), [(child.id, Urgency::WithGrace)]);
+        assert_eq!(bench.store.for_scheduler().promote_due().unwrap().expired, 1, "and ends exactly then");
+        assert_eq!(
+            bench.store.for_workers().cancel_requests(worker).unwrap(),
+            [(child.id, Urgency::WithGrace)]
+        );
         bench.assert_sound();
     }
 }
@@ -305,7 +322,7 @@ fn stopped_runs_have_another_life(stop: impl Fn(&Bench, i64)) {
 #[test]
 fn after_a_cancel_a_retry_is_stopped_by_nothing_of_before() {
     stopped_runs_have_another_life(|bench, run_id| {
-        bench.store.cancel_run(run_id).unwrap();
+        bench.store.runs().cancel(run_id).unwrap();
     });
 }
 
@@ -313,6 +330,6 @@ fn after_a_cancel_a_retry_is_stopped_by_nothing_of_before() {
 fn after_a_timeout_a_retry_has_all_of_its_time_again() {
     stopped_runs_have_another_life(|bench, _run_id| {
         bench.clock.advance_ms(50_000);
-        assert_eq!(bench.store.promote_due().unwrap().expired, 1);
+        assert_eq!(bench.store.for_scheduler().promote_due().unwrap().expired, 1);
     });
 }

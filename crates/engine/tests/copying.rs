@@ -32,24 +32,24 @@ fn on_server(schema: &Schema, clock: &Clock) -> Store {
 }
 
 fn all_jobs(store: &Store) -> Vec<Job> {
-    store.jobs(&JobFilter { limit: 1_000, ..JobFilter::default() }).unwrap()
+    store.jobs().list(&JobFilter { limit: 1_000, ..JobFilter::default() }).unwrap()
 }
 
 /// Registers a worker, ends some jobs of the run successfully, and leaves. The jobs that it ended.
 fn work(store: &Store, run_id: i64, most: usize) -> Vec<ClaimedJob> {
-    let worker_id = store.register_worker(support::new_worker()).unwrap();
+    let worker_id = store.for_workers().register(support::new_worker()).unwrap();
     let mut done = Vec::new();
     while done.len() < most {
         let wanted = request(worker_id, Scope::Runs(vec![run_id]), most - done.len());
-        let Claims::Jobs(jobs) = store.claim(wanted).unwrap() else { panic!("fenced") };
+        let Claims::Jobs(jobs) = store.for_workers().claim(wanted).unwrap() else { panic!("fenced") };
         if jobs.is_empty() {
             break;
         }
         let finishes = jobs.iter().map(|job| support::finish(worker_id, job, success())).collect();
-        store.finish_and_claim(finishes, None).unwrap();
+        store.for_workers().finish_and_claim(finishes, None).unwrap();
         done.extend(jobs);
     }
-    assert!(store.set_worker_status(worker_id, WorkerStatus::Stopped).unwrap());
+    assert!(store.for_workers().set_status(worker_id, WorkerStatus::Stopped).unwrap());
     done
 }
 
@@ -59,6 +59,7 @@ fn a_run_that_is_moved_in_the_middle_and_back_ends_as_if_it_had_stayed() {
     let first = in_file(folder.path(), "first.db", &clock);
     let run_id = support::submit(&first, graph(vec![vec![], vec![0], vec![0], vec![1, 2], vec![3]]));
     let lonely = first
+        .jobs()
         .enqueue(vec![
             NewJob { unique_key: Some("once".to_owned()), execute_after: Some(9_000_000), ..noop() },
             NewJob {
@@ -68,11 +69,11 @@ fn a_run_that_is_moved_in_the_middle_and_back_ends_as_if_it_had_stayed() {
             },
         ])
         .unwrap();
-    first.pause_queue("slow").unwrap();
-    let pruned = first.enqueue(vec![noop()]).unwrap()[0];
-    first.cancel_job(pruned).unwrap();
+    first.queues().pause("slow").unwrap();
+    let pruned = first.jobs().enqueue(vec![noop()]).unwrap()[0];
+    first.jobs().cancel(pruned).unwrap();
     clock.advance_ms(1_000);
-    assert_eq!(first.prune_step(support::older_than(clock.now_ms())).unwrap().jobs, 1);
+    assert_eq!(first.for_scheduler().prune_step(support::older_than(clock.now_ms())).unwrap().jobs, 1);
     let done = work(&first, run_id, 2);
     let line = LogLine {
         job_id: done[0].id,
@@ -82,19 +83,19 @@ fn a_run_that_is_moved_in_the_middle_and_back_ends_as_if_it_had_stayed() {
         stream: LogStream::Stdout,
         text: "hello".to_owned(),
     };
-    first.append_logs(Arc::new(vec![line.clone()])).unwrap();
+    first.for_workers().append_logs(Arc::new(vec![line.clone()])).unwrap();
 
     let second = on_server(&schema, &clock);
-    let copied = first.copy_to(&second).unwrap();
+    let copied = first.upkeep().copy_to(&second).unwrap();
     assert!(copied.tables.contains(&("jobs", 7)), "{copied:?}");
     assert_eq!(all_jobs(&second), all_jobs(&first));
-    assert_eq!(second.run(run_id).unwrap(), first.run(run_id).unwrap());
-    assert_eq!(second.dependencies(run_id).unwrap(), first.dependencies(run_id).unwrap());
-    assert_eq!(second.paused_queues().unwrap(), ["slow"]);
+    assert_eq!(second.runs().get(run_id).unwrap(), first.runs().get(run_id).unwrap());
+    assert_eq!(second.jobs().dependencies(run_id).unwrap(), first.jobs().dependencies(run_id).unwrap());
+    assert_eq!(second.queues().paused().unwrap(), ["slow"]);
     let from_start = LogPosition { job_id: line.job_id, attempt: 0, line: 0 };
-    assert_eq!(second.logs_after(from_start, 10).unwrap(), [line]);
+    assert_eq!(second.logs().after(from_start, 10).unwrap(), [line]);
     let unique = NewJob { unique_key: Some("once".to_owned()), ..noop() };
-    assert!(matches!(second.enqueue(vec![unique]), Err(Error::Conflict { .. })), "keys are kept");
+    assert!(matches!(second.jobs().enqueue(vec![unique]), Err(Error::Conflict { .. })), "keys are kept");
     let moved = work(&second, run_id, 2);
     let file = rusqlite::Connection::open(folder.path().join("first.db")).unwrap();
     for job in moved {
@@ -104,15 +105,15 @@ fn a_run_that_is_moved_in_the_middle_and_back_ends_as_if_it_had_stayed() {
     }
 
     let third = in_file(folder.path(), "third.db", &clock);
-    second.copy_to(&third).unwrap();
+    second.upkeep().copy_to(&third).unwrap();
     assert_eq!(all_jobs(&third), all_jobs(&second));
     work(&third, run_id, 10);
-    assert_eq!(third.run(run_id).unwrap().status, RunStatus::Successful);
-    let new = third.enqueue(vec![noop()]).unwrap()[0];
+    assert_eq!(third.runs().get(run_id).unwrap().status, RunStatus::Successful);
+    let new = third.jobs().enqueue(vec![noop()]).unwrap()[0];
     assert!(new > pruned && new > lonely[1], "no id is given out twice: {new} after {pruned}");
     let instances = [&first, &second, &third].map(|store| store.instance().unwrap());
     assert!(instances[0] != instances[1] && instances[1] != instances[2], "{instances:?}");
-    assert_eq!(third.check().unwrap(), []);
+    assert_eq!(third.upkeep().check().unwrap(), []);
 }
 
 #[test]
@@ -120,18 +121,18 @@ fn a_copy_that_is_refused_leaves_the_target_as_it_was() {
     let (folder, schema, clock) = (tempfile::tempdir().unwrap(), Schema::new(), Clock::manual(1_000_000));
     let (source, target) = (in_file(folder.path(), "source.db", &clock), on_server(&schema, &clock));
     let instance = target.instance().unwrap();
-    source.enqueue(vec![noop()]).unwrap();
-    let worker_id = source.register_worker(support::new_worker()).unwrap();
-    let error = source.copy_to(&target).unwrap_err();
+    source.jobs().enqueue(vec![noop()]).unwrap();
+    let worker_id = source.for_workers().register(support::new_worker()).unwrap();
+    let error = source.upkeep().copy_to(&target).unwrap_err();
     assert!(error.to_string().contains("1 workers are alive"), "{error}");
-    source.claim(request(worker_id, Scope::Everything, 1)).unwrap();
-    source.set_worker_status(worker_id, WorkerStatus::Dead).unwrap();
-    let error = source.copy_to(&target).unwrap_err();
+    source.for_workers().claim(request(worker_id, Scope::Everything, 1)).unwrap();
+    source.for_workers().set_status(worker_id, WorkerStatus::Dead).unwrap();
+    let error = source.upkeep().copy_to(&target).unwrap_err();
     assert!(error.to_string().contains("1 jobs run in the source"), "{error}");
     assert_eq!((all_jobs(&target), target.instance().unwrap()), (Vec::new(), instance));
-    source.rescue(Vec::new()).unwrap();
-    source.copy_to(&target).unwrap();
-    let error = source.copy_to(&target).unwrap_err();
+    source.for_scheduler().rescue(Vec::new()).unwrap();
+    source.upkeep().copy_to(&target).unwrap();
+    let error = source.upkeep().copy_to(&target).unwrap_err();
     assert!(error.to_string().contains("the target is not empty"), "{error}");
     assert_eq!(all_jobs(&target), all_jobs(&source));
 }
@@ -153,8 +154,8 @@ fn no_transaction_waits_while_the_other_database_is_read_as_a_whole() {
         let tapped = Tapped { inner: database, tap: Arc::clone(&tap), open: Arc::clone(&open) };
         Store::new(Arc::new(tapped), clock.clone(), Random::from_seed(1))
     });
-    source.enqueue(vec![noop()]).unwrap();
-    source.copy_to(&target).unwrap();
+    source.jobs().enqueue(vec![noop()]).unwrap();
+    source.upkeep().copy_to(&target).unwrap();
     assert_eq!(all_jobs(&target), all_jobs(&source));
 }
 
@@ -183,8 +184,8 @@ fn interrupted_copy(to_server: bool, is_stopped: bool) -> CopyError {
         true => (store(Arc::new(in_file)), store(Arc::new(Tapped::new(on_server, tap)))),
         false => (store(Arc::new(on_server)), store(Arc::new(Tapped::new(in_file, tap)))),
     };
-    source.enqueue(vec![noop(); 3_000]).unwrap();
-    let error = source.copy_to(&target).unwrap_err();
+    source.jobs().enqueue(vec![noop(); 3_000]).unwrap();
+    let error = source.upkeep().copy_to(&target).unwrap_err();
     if !to_server {
         assert_eq!(all_jobs(&target), [], "all or nothing");
     }

@@ -19,13 +19,13 @@ fn a_job_is_claimable_at_its_instant_and_not_before() {
     let at_ms = bench.clock.now_ms() + 1_000;
     let id = bench.enqueue(NewJob { execute_after: Some(at_ms), ..noop() });
     let now = bench.enqueue(NewJob { execute_after: Some(bench.clock.now_ms()), ..noop() });
-    assert_eq!(bench.store.job(now).unwrap().status, JobStatus::Pending, "its instant is now");
-    assert_eq!(bench.store.next_due().unwrap(), Some(at_ms));
+    assert_eq!(bench.store.jobs().get(now).unwrap().status, JobStatus::Pending, "its instant is now");
+    assert_eq!(bench.store.for_scheduler().next_due().unwrap(), Some(at_ms));
     bench.clock.advance_ms(999);
-    assert_eq!(bench.store.promote_due().unwrap().promoted, 0);
+    assert_eq!(bench.store.for_scheduler().promote_due().unwrap().promoted, 0);
     bench.clock.advance_ms(1);
-    assert_eq!(bench.store.promote_due().unwrap().promoted, 1);
-    assert_eq!(bench.store.job(id).unwrap().status, JobStatus::Pending);
+    assert_eq!(bench.store.for_scheduler().promote_due().unwrap().promoted, 1);
+    assert_eq!(bench.store.jobs().get(id).unwrap().status, JobStatus::Pending);
 }
 
 #[test]
@@ -34,24 +34,24 @@ fn a_runs_time_is_counted_from_its_first_claim_and_over_at_its_instant() {
     let worker = bench.worker();
     let run_id = bench.submit(with_timeout(vec![vec![], vec![], vec![0]]));
     bench.clock.advance_ms(60_000);
-    assert_eq!(bench.store.promote_due().unwrap().expired, 0, "it has not begun");
+    assert_eq!(bench.store.for_scheduler().promote_due().unwrap().expired, 0, "it has not begun");
     let first = bench.claim(worker, 1).remove(0);
     let deadline_at = bench.clock.now_ms() + 5_000;
     bench.clock.advance_ms(1_000);
     let second = bench.claim(worker, 1).remove(0);
-    assert_eq!(bench.store.run(run_id).unwrap().deadline_at, Some(deadline_at), "once");
-    assert_eq!(bench.store.next_due().unwrap(), Some(deadline_at));
+    assert_eq!(bench.store.runs().get(run_id).unwrap().deadline_at, Some(deadline_at), "once");
+    assert_eq!(bench.store.for_scheduler().next_due().unwrap(), Some(deadline_at));
     bench.clock.advance_ms(3_999);
-    assert_eq!(bench.store.promote_due().unwrap().expired, 0);
+    assert_eq!(bench.store.for_scheduler().promote_due().unwrap().expired, 0);
     bench.clock.advance_ms(1);
-    assert_eq!(bench.store.promote_due().unwrap().expired, 1);
-    assert_eq!(bench.store.promote_due().unwrap().expired, 0, "once");
-    let asked = bench.store.cancel_requests(worker).unwrap();
+    assert_eq!(bench.store.for_scheduler().promote_due().unwrap().expired, 1);
+    assert_eq!(bench.store.for_scheduler().promote_due().unwrap().expired, 0, "once");
+    let asked = bench.store.for_workers().cancel_requests(worker).unwrap();
     assert_eq!(asked, [(first.id, Urgency::WithGrace), (second.id, Urgency::WithGrace)]);
     for job in [first, second] {
         bench.finish(worker, &job, Outcome::Cancelled { error: "stopped".to_owned() });
     }
-    let run = bench.store.run(run_id).unwrap();
+    let run = bench.store.runs().get(run_id).unwrap();
     assert_eq!(
         (run.status, run.unfinished_jobs),
         (RunStatus::Failed, 0),
@@ -76,14 +76,14 @@ fn a_run_that_is_stopped_ends_as_it_was_stopped() {
             }
             if by_time {
                 bench.clock.advance_ms(5_000);
-                assert_eq!(bench.store.promote_due().unwrap().expired, 1);
+                assert_eq!(bench.store.for_scheduler().promote_due().unwrap().expired, 1);
             } else {
-                bench.store.cancel_run(run_id).unwrap();
+                bench.store.runs().cancel(run_id).unwrap();
             }
             for job in &jobs[usize::from(fails_first)..] {
                 bench.finish(worker, job, Outcome::Successful { output: None });
             }
-            assert_eq!(bench.store.run(run_id).unwrap().status, expected, "{fails_first} {by_time}");
+            assert_eq!(bench.store.runs().get(run_id).unwrap().status, expected, "{fails_first} {by_time}");
             bench.assert_sound();
         }
     }
@@ -95,20 +95,20 @@ fn a_run_is_stopped_once_and_a_job_is_asked_once() {
     let worker = bench.worker();
     let run_id = bench.submit(with_timeout(vec![vec![], vec![]]));
     let jobs = bench.claim(worker, 2);
-    assert_eq!(bench.store.cancel_job(jobs[0].id).unwrap().stopping, 1);
+    assert_eq!(bench.store.jobs().cancel(jobs[0].id).unwrap().stopping, 1);
     let asked_at = |id| {
         let sql = format!("SELECT cancel_requested_at FROM jobs WHERE id = {id}");
         bench.raw().value::<i64>(&sql)
     };
     let first_at = asked_at(jobs[0].id);
     bench.clock.advance_ms(1_000);
-    let cancelled = bench.store.cancel_run(run_id).unwrap();
+    let cancelled = bench.store.runs().cancel(run_id).unwrap();
     assert_eq!(cancelled, Cancellation { cancelled: 0, stopping: 1 }, "the other one was asked before");
     assert_eq!(asked_at(jobs[0].id), first_at, "its time of grace goes on");
-    assert!(bench.store.cancel_run(run_id).unwrap_err().is_conflict());
-    assert!(bench.store.cancel_job(jobs[0].id).unwrap_err().is_conflict());
+    assert!(bench.store.runs().cancel(run_id).unwrap_err().is_conflict());
+    assert!(bench.store.jobs().cancel(jobs[0].id).unwrap_err().is_conflict());
     bench.clock.advance_ms(60_000);
-    assert_eq!(bench.store.promote_due().unwrap().expired, 0, "it is being stopped already");
+    assert_eq!(bench.store.for_scheduler().promote_due().unwrap().expired, 0, "it is being stopped already");
 }
 
 /// What waits for a slot of its key, or for its time, ends with its run.
@@ -126,16 +126,16 @@ fn whatever_has_not_started_ends_when_its_run_is_cancelled() {
     let third = bench.claim(worker, 1).remove(0);
     bench.finish(worker, &third, support::failure());
     let states = || -> Vec<JobStatus> {
-        bench.store.jobs_of_run(run_id).unwrap().into_iter().map(|job| job.status).collect()
+        bench.store.jobs().of_run(run_id).unwrap().into_iter().map(|job| job.status).collect()
     };
     use JobStatus::{Blocked, Pending, Scheduled, Waiting};
     assert_eq!(states(), [Pending, Waiting, Scheduled, Blocked]);
-    assert_eq!(bench.store.cancel_run(run_id).unwrap().cancelled, 4);
+    assert_eq!(bench.store.runs().cancel(run_id).unwrap().cancelled, 4);
     assert_eq!(states(), [JobStatus::Cancelled; 4]);
-    assert_eq!(bench.store.run(run_id).unwrap().status, RunStatus::Cancelled);
+    assert_eq!(bench.store.runs().get(run_id).unwrap().status, RunStatus::Cancelled);
     bench.clock.advance_ms(3_600_000);
-    bench.store.promote_due().unwrap();
-    bench.store.admit_waiting("").unwrap();
+    bench.store.for_scheduler().promote_due().unwrap();
+    bench.store.for_scheduler().admit_waiting("").unwrap();
     assert_eq!(bench.claim(worker, 10), []);
     bench.assert_sound();
 }
@@ -146,18 +146,18 @@ fn a_start_counts_until_its_instant() {
     let bench = Bench::new();
     let worker = bench.worker();
     let rate = Setting::Set(Rate { jobs: 2, interval_ms: 6_400 });
-    bench.store.limit_queue("default", QueueLimits { rate, ..QueueLimits::default() }).unwrap();
-    bench.store.enqueue(vec![noop(); 4]).unwrap();
+    bench.store.queues().limit("default", QueueLimits { rate, ..QueueLimits::default() }).unwrap();
+    bench.store.jobs().enqueue(vec![noop(); 4]).unwrap();
     // Two starts at the same instant are counted together.
     assert_eq!([bench.claim(worker, 1).len(), bench.claim(worker, 1).len()], [1, 1]);
     assert_eq!(bench.claim(worker, 1), []);
-    let expires_at = bench.store.next_due().unwrap().unwrap();
+    let expires_at = bench.store.for_scheduler().next_due().unwrap().unwrap();
     bench.clock.advance_ms(expires_at - 1 - bench.clock.now_ms());
-    bench.store.promote_due().unwrap();
+    bench.store.for_scheduler().promote_due().unwrap();
     assert_eq!(bench.claim(worker, 1), []);
     bench.clock.advance_ms(1);
     assert_eq!(bench.claim(worker, 10).len(), 2, "also before the scheduler has looked");
-    bench.store.promote_due().unwrap();
-    let next = bench.store.next_due().unwrap().unwrap();
+    bench.store.for_scheduler().promote_due().unwrap();
+    let next = bench.store.for_scheduler().next_due().unwrap().unwrap();
     assert!(next > expires_at, "what no longer counts is gone");
 }

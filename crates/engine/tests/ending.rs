@@ -13,7 +13,7 @@ fn each_of_several_ends_in_one_transaction_keeps_its_own() {
     let bench = Bench::new();
     let (one, two) = (bench.worker(), bench.worker());
     let run_id = bench.submit(graph(vec![vec![]; 4]));
-    bench.store.enqueue(vec![NewJob { max_attempts: 1, ..noop() }; 4]).unwrap();
+    bench.store.jobs().enqueue(vec![NewJob { max_attempts: 1, ..noop() }; 4]).unwrap();
     let claimed = [(one, bench.claim(one, 3)), (two, bench.claim(two, 5))];
     let ends: Vec<(i64, ClaimedJob)> = claimed
         .into_iter()
@@ -32,21 +32,24 @@ fn each_of_several_ends_in_one_transaction_keeps_its_own() {
         let line = LogLine { job_id: job.id, attempt, line, at, stream, text: format!("line of {}", job.id) };
         Finish { logs: vec![line], ..support::finish(*worker, job, outcome) }
     });
-    assert_eq!(bench.store.finish_and_claim(finishes.collect(), None).unwrap().0.conflicts, [0_i64; 0]);
+    assert_eq!(
+        bench.store.for_workers().finish_and_claim(finishes.collect(), None).unwrap().0.conflicts,
+        [0_i64; 0]
+    );
     for (worker, job) in ends {
-        let (found, error) = (bench.store.job(job.id).unwrap(), error(job.id));
+        let (found, error) = (bench.store.jobs().get(job.id).unwrap(), error(job.id));
         let status = if error.is_some() { JobStatus::Failed } else { JobStatus::Successful };
         assert_eq!((found.status, found.output, found.last_error), (status, output(job.id), error.clone()));
         assert_eq!(found.worker_id, Some(worker));
-        let attempts = bench.store.attempts(job.id).unwrap();
+        let attempts = bench.store.jobs().attempts(job.id).unwrap();
         let attempts: Vec<_> =
             attempts.into_iter().map(|attempt| (attempt.worker_id, attempt.error)).collect();
         assert_eq!(attempts, error.map(|error| (Some(worker), Some(error))).into_iter().collect::<Vec<_>>());
-        let lines = bench.store.last_logs(job.id, 1, 10).unwrap();
+        let lines = bench.store.logs().last(job.id, 1, 10).unwrap();
         let texts: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
         assert_eq!(texts, [format!("line of {}", job.id)]);
     }
-    assert_eq!(bench.store.run(run_id).unwrap().status, RunStatus::Failed);
+    assert_eq!(bench.store.runs().get(run_id).unwrap().status, RunStatus::Failed);
     bench.assert_sound();
 }
 
@@ -58,8 +61,8 @@ fn what_is_skipped_says_why() {
     let run_id = bench.submit(graph(vec![vec![], vec![], vec![0], vec![2], vec![1]]));
     let jobs = bench.claim(worker, 1);
     bench.finish(worker, &jobs[0], support::failure());
-    bench.store.cancel_job(bench.store.jobs_of_run(run_id).unwrap()[1].id).unwrap();
-    let jobs = bench.store.jobs_of_run(run_id).unwrap();
+    bench.store.jobs().cancel(bench.store.jobs().of_run(run_id).unwrap()[1].id).unwrap();
+    let jobs = bench.store.jobs().of_run(run_id).unwrap();
     let reasons: Vec<_> = jobs[2..].iter().map(|job| (job.status, job.last_error.as_deref())).collect();
     let skipped = |reason| (JobStatus::Skipped, Some(reason));
     let (by_failure, by_cancel) = ("skipped: `j0` is FAILED", "skipped: `j1` is CANCELLED");
@@ -72,7 +75,7 @@ fn what_is_skipped_says_why() {
 fn a_result_that_is_discarded_leaves_nothing() {
     let bench = Bench::new();
     let (owner, other) = (bench.worker(), bench.worker());
-    let ids = bench.store.enqueue(vec![noop(); 2]).unwrap();
+    let ids = bench.store.jobs().enqueue(vec![noop(); 2]).unwrap();
     let jobs = bench.claim(owner, 2);
     let finish = |worker, job: &ClaimedJob| {
         let (attempt, line, at, stream, text) = (1, 1, 1, LogStream::Stdout, format!("of worker {worker}"));
@@ -80,12 +83,13 @@ fn a_result_that_is_discarded_leaves_nothing() {
         Finish { logs: vec![line], ..support::finish(worker, job, support::failure()) }
     };
     let finishes = vec![finish(other, &jobs[0]), finish(owner, &jobs[1])];
-    let finished = bench.store.finish_and_claim(finishes, None).unwrap().0;
+    let finished = bench.store.for_workers().finish_and_claim(finishes, None).unwrap().0;
     assert_eq!(finished.conflicts, [ids[0]]);
-    let left =
-        |id| (bench.store.attempts(id).unwrap().len(), bench.store.last_logs(id, 1, 10).unwrap().len());
+    let left = |id| {
+        (bench.store.jobs().attempts(id).unwrap().len(), bench.store.logs().last(id, 1, 10).unwrap().len())
+    };
     assert_eq!([left(ids[0]), left(ids[1])], [(0, 0), (1, 1)]);
-    assert_eq!(bench.store.job(ids[0]).unwrap().status, JobStatus::Running);
+    assert_eq!(bench.store.jobs().get(ids[0]).unwrap().status, JobStatus::Running);
 }
 
 /// That it may fail does not mean that it was done.
@@ -98,14 +102,14 @@ fn a_job_that_may_fail_and_was_cancelled_fails_its_run() {
         workflow.jobs[0].allow_failure = true;
         let run_id = bench.submit(workflow);
         let jobs = if runs { bench.claim(worker, 1) } else { Vec::new() };
-        bench.store.cancel_job(bench.store.jobs_of_run(run_id).unwrap()[0].id).unwrap();
+        bench.store.jobs().cancel(bench.store.jobs().of_run(run_id).unwrap()[0].id).unwrap();
         for job in &jobs {
             bench.finish(worker, job, Outcome::Cancelled { error: "stopped".to_owned() });
         }
         let states: Vec<_> =
-            bench.store.jobs_of_run(run_id).unwrap().into_iter().map(|job| job.status).collect();
+            bench.store.jobs().of_run(run_id).unwrap().into_iter().map(|job| job.status).collect();
         assert_eq!(states, [JobStatus::Cancelled, JobStatus::Skipped], "{runs}");
-        assert_eq!(bench.store.run(run_id).unwrap().status, RunStatus::Failed, "{runs}");
+        assert_eq!(bench.store.runs().get(run_id).unwrap().status, RunStatus::Failed, "{runs}");
         bench.assert_sound();
     }
 }

@@ -23,7 +23,8 @@ fn hand_over(
 ) -> (i64, Vec<String>) {
     let worker = bench.worker();
     let run_id = bench.submit(workflow);
-    let Claims::Jobs(first) = bench.store.claim(request(worker, Scope::Runs(vec![run_id]), 1)).unwrap()
+    let Claims::Jobs(first) =
+        bench.store.for_workers().claim(request(worker, Scope::Runs(vec![run_id]), 1)).unwrap()
     else {
         panic!("fenced");
     };
@@ -40,7 +41,7 @@ fn everything(worker: i64, limit: usize) -> ClaimRequest {
 }
 
 fn statuses(bench: &Bench, run_id: i64) -> Vec<JobStatus> {
-    bench.store.jobs_of_run(run_id).unwrap().into_iter().map(|job| job.status).collect()
+    bench.store.jobs().of_run(run_id).unwrap().into_iter().map(|job| job.status).collect()
 }
 
 #[test]
@@ -98,9 +99,9 @@ fn what_is_not_for_who_claims_is_left_to_others() {
     ];
     for (what, workflow, ask, status) in cases {
         let bench = Bench::new();
-        bench.store.pause_queue("paused").unwrap();
+        bench.store.queues().pause("paused").unwrap();
         let one = QueueLimits { max_running: Setting::Set(1), ..QueueLimits::default() };
-        bench.store.limit_queue("narrow", one).unwrap();
+        bench.store.queues().limit("narrow", one).unwrap();
         bench.enqueue(NewJob {
             concurrency: Some(one_at_a_time("taken")),
             kind: "other".to_owned(),
@@ -154,7 +155,7 @@ fn a_child_that_can_not_be_read_fails_alone_and_what_follows_goes_on() {
         let worker = bench.worker();
         for _round in 0..5 {
             bench.raw().execute("UPDATE jobs SET status = 'SUCCESSFUL' WHERE status = 'RUNNING'");
-            bench.store.settle_reports().unwrap();
+            bench.store.for_scheduler().apply_reports().unwrap();
             bench.claim(worker, 9);
         }
         let after_it = if allow_failure { Successful } else { Skipped };
@@ -188,18 +189,18 @@ fn many_parents_that_end_together_are_each_counted_once_also_when_one_is_tried_a
     let of_half = end(&parents, "j1");
     assert_eq!(names(&of_half), ["j1300"]);
     assert_eq!(end(&of_half, "none"), []);
-    assert_eq!(bench.store.run(run_id).unwrap().status, RunStatus::Failed);
-    assert_eq!(bench.store.retry_run(run_id, Selection::Failed).unwrap(), 2);
+    assert_eq!(bench.store.runs().get(run_id).unwrap().status, RunStatus::Failed);
+    assert_eq!(bench.store.runs().retry(run_id, Selection::Failed).unwrap(), 2);
     let again = bench.claim(worker, 9);
     assert_eq!(names(&again), ["j1"]);
     let of_all = end(&again, "none");
     assert_eq!(names(&of_all), ["j1301"]);
-    let run = bench.store.run(run_id).unwrap();
+    let run = bench.store.runs().get(run_id).unwrap();
     assert_eq!(
         (run.status, run.started_at.is_some()),
         (RunStatus::Running, true),
         "since its parent was claimed"
     );
     assert_eq!(end(&of_all, "none"), []);
-    assert_eq!(bench.store.run(run_id).unwrap().status, RunStatus::Successful);
+    assert_eq!(bench.store.runs().get(run_id).unwrap().status, RunStatus::Successful);
 }

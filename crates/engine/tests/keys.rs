@@ -16,7 +16,7 @@ fn key(key: &str, limit: i64) -> Concurrency {
 }
 
 fn count(bench: &Bench, status: JobStatus) -> i64 {
-    bench.store.stats().unwrap().jobs.of(status)
+    bench.store.upkeep().stats().unwrap().jobs.of(status)
 }
 
 #[test]
@@ -31,7 +31,7 @@ fn what_one_transaction_does_not_admit_is_left_to_the_scheduler_at_once() {
     assert_eq!(count(&bench, JobStatus::Pending), 100);
     assert!(listener.wait(Duration::from_secs(30)).intersects(WakeUps::DUE), "there is room for more");
     for pending in [200, 240, 240] {
-        bench.store.admit_waiting("").unwrap();
+        bench.store.for_scheduler().admit_waiting("").unwrap();
         assert_eq!(count(&bench, JobStatus::Pending), pending);
     }
     bench.assert_sound();
@@ -41,12 +41,16 @@ fn what_one_transaction_does_not_admit_is_left_to_the_scheduler_at_once() {
 fn each_of_many_keys_has_its_turn() {
     let bench = Bench::new();
     let keyed = |number: usize| NewJob { concurrency: Some(key(&format!("k{number:03}"), 1)), ..noop() };
-    bench.store.enqueue((0..450).map(|job| keyed(job / 2)).collect()).unwrap();
+    bench.store.jobs().enqueue((0..450).map(|job| keyed(job / 2)).collect()).unwrap();
     // Those whose slot was taken become free without a word.
     bench.raw().execute("UPDATE jobs SET status = 'SUCCESSFUL', finished_at = 1 WHERE status = 'PENDING'");
-    let cursor = bench.store.admit_waiting("").unwrap();
+    let cursor = bench.store.for_scheduler().admit_waiting("").unwrap();
     assert_eq!((cursor.as_str(), count(&bench, JobStatus::Pending)), ("k199", 200));
-    assert_eq!(bench.store.admit_waiting(&cursor).unwrap(), "", "it begins anew after the last");
+    assert_eq!(
+        bench.store.for_scheduler().admit_waiting(&cursor).unwrap(),
+        "",
+        "it begins anew after the last"
+    );
     assert_eq!(count(&bench, JobStatus::Pending), 225);
     bench.assert_sound();
 }

@@ -37,15 +37,15 @@ fn what_can_not_be_executed_is_refused_before_anything_is_written() {
     for (workflow, expected) in faults {
         let registration = NewRegistration { workflow: workflow.clone(), file: None, dir: None };
         for refused in [
-            bench.store.submit(new_run(workflow)).map(drop).unwrap_err(),
-            bench.store.apply(registration).map(drop).unwrap_err(),
+            bench.store.runs().submit(new_run(workflow)).map(drop).unwrap_err(),
+            bench.store.registrations().apply(registration).map(drop).unwrap_err(),
         ] {
             assert!(matches!(refused, Error::Invalid { .. }), "{refused:?}");
             assert!(refused.to_string().contains(expected), "{expected}: {refused}");
         }
     }
-    assert_eq!(bench.store.stats().unwrap().jobs.total(), 0);
-    assert!(bench.store.registrations().unwrap().is_empty());
+    assert_eq!(bench.store.upkeep().stats().unwrap().jobs.total(), 0);
+    assert!(bench.store.registrations().list().unwrap().is_empty());
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn a_job_alone_is_held_to_the_same_numbers() {
         (NewJob { requires: vec!["x".to_owned(); 33], ..noop() }, "33 capabilities; the limit is 32"),
     ];
     for (job, expected) in faults {
-        let refused = bench.store.enqueue(vec![job]).unwrap_err();
+        let refused = bench.store.jobs().enqueue(vec![job]).unwrap_err();
         assert!(matches!(refused, Error::Invalid { .. }), "{refused:?}");
         assert!(refused.to_string().contains(expected), "{expected}: {refused}");
     }
@@ -119,17 +119,17 @@ fn any_workflow(chance: &mut fastrand::Rng) -> Workflow {
 fn run_out(bench: &Bench, worker: i64, chance: &mut fastrand::Rng) {
     for _turn in 0..200 {
         bench.clock.advance_ms(1_000_000);
-        bench.store.promote_due().unwrap();
-        bench.store.admit_waiting("").unwrap();
+        bench.store.for_scheduler().promote_due().unwrap();
+        bench.store.for_scheduler().admit_waiting("").unwrap();
         for job in bench.claim(worker, 100) {
             let outcome = if chance.u8(0..3) == 0 { failure() } else { success() };
             bench.finish(worker, &job, outcome);
         }
-        if bench.store.unfinished_runs().unwrap().is_empty() {
+        if bench.store.runs().unfinished().unwrap().is_empty() {
             return;
         }
     }
-    panic!("runs that do not end: {:?}", bench.store.unfinished_runs().unwrap());
+    panic!("runs that do not end: {:?}", bench.store.runs().unfinished().unwrap());
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn any_value_is_refused_or_ends() {
     let (mut accepted, mut refused) = (0, 0);
     for _ in 0..120 {
         let workflow = any_workflow(&mut chance);
-        match bench.store.submit(new_run(workflow.clone())) {
+        match bench.store.runs().submit(new_run(workflow.clone())) {
             Ok(_run) => {
                 accepted += 1;
                 run_out(&bench, worker, &mut chance);

@@ -41,7 +41,7 @@ fn noop() -> NewJob {
 }
 
 fn count(store: &Store) -> usize {
-    store.jobs(&JobFilter { limit: 1_000, ..JobFilter::default() }).unwrap().len()
+    store.jobs().list(&JobFilter { limit: 1_000, ..JobFilter::default() }).unwrap().len()
 }
 
 fn wait_for(what: &str, mut look: impl FnMut() -> bool) {
@@ -79,10 +79,10 @@ fn a_commit_whose_answer_was_lost_is_neither_lost_nor_done_twice() {
     let store = open(&through(&proxy, &schema));
     for (number, wanted) in [(1, Break::BeforeCommit), (2, Break::AfterCommit)] {
         proxy.break_once(wanted);
-        let ids = store.enqueue(vec![noop()]).unwrap();
+        let ids = store.jobs().enqueue(vec![noop()]).unwrap();
         assert_eq!(proxy.broken(), number, "{wanted:?}: the connection broke at the commit");
         assert_eq!(count(&store), number, "{wanted:?}: exactly one row was made");
-        assert!(store.find_job(ids[0]).unwrap().is_some(), "{wanted:?}: it is the one that was answered");
+        assert!(store.jobs().find(ids[0]).unwrap().is_some(), "{wanted:?}: it is the one that was answered");
     }
 }
 
@@ -90,14 +90,14 @@ fn a_commit_whose_answer_was_lost_is_neither_lost_nor_done_twice() {
 fn connections_that_died_in_the_pool_are_passed_over() {
     let server = PrivateServer::new(&[]);
     let store = open(&server.url());
-    store.enqueue(vec![noop()]).unwrap();
+    store.jobs().enqueue(vec![noop()]).unwrap();
     assert!(server.kill_backends() > 0);
-    store.enqueue(vec![noop()]).unwrap();
+    store.jobs().enqueue(vec![noop()]).unwrap();
     server.kill_backends();
     assert_eq!(count(&store), 2, "a read does the same");
     server.stop_immediate();
     server.start();
-    store.enqueue(vec![noop()]).unwrap();
+    store.jobs().enqueue(vec![noop()]).unwrap();
     assert_eq!(count(&store), 3);
 }
 
@@ -106,7 +106,7 @@ fn a_server_that_is_away_is_told_from_one_that_refuses() {
     let server = PrivateServer::new(&[]);
     let store = open(&server.url());
     server.stop_fast();
-    let error = store.enqueue(vec![noop()]).unwrap_err();
+    let error = store.jobs().enqueue(vec![noop()]).unwrap_err();
     assert!(matches!(error, Error::Unavailable { reason: Unavailable::Unreachable(_), .. }), "{error}");
     assert!(error.is_passing(), "waiting may help");
     let opened = PostgresDatabase::open(&address(&server.url()), &TABLES, &PostgresOptions::default());
@@ -148,7 +148,7 @@ fn of_several_servers_one_that_says_nothing_is_passed_over_and_then_tried_last()
     let server_port = server_port(&schema);
     let url = format!("{before}{silent_port},127.0.0.1:{server_port}{after}&connect_timeout=3");
     let store = open(&url);
-    store.enqueue(vec![noop()]).unwrap();
+    store.jobs().enqueue(vec![noop()]).unwrap();
     assert_eq!(count(&store), 1);
     silent.set_nonblocking(true).unwrap();
     let asked = silent.incoming().take_while(Result::is_ok).count();
@@ -181,14 +181,14 @@ fn a_server_that_takes_no_writes_is_waited_for() {
     let mut client = server.client();
     client.batch_execute("ALTER SYSTEM SET default_transaction_read_only = on").unwrap();
     client.batch_execute("SELECT pg_reload_conf()").unwrap();
-    wait_for("the server to take no writes", || store.enqueue(vec![noop()]).is_err());
-    let error = store.enqueue(vec![noop()]).unwrap_err();
+    wait_for("the server to take no writes", || store.jobs().enqueue(vec![noop()]).is_err());
+    let error = store.jobs().enqueue(vec![noop()]).unwrap_err();
     assert_eq!(error, Error::unavailable("enqueue jobs", Unavailable::Standby));
     assert!(error.is_passing());
     client.batch_execute("SET default_transaction_read_only = off").unwrap();
     client.batch_execute("ALTER SYSTEM RESET default_transaction_read_only").unwrap();
     client.batch_execute("SELECT pg_reload_conf()").unwrap();
-    wait_for("writes", || store.enqueue(vec![noop()]).is_ok());
+    wait_for("writes", || store.jobs().enqueue(vec![noop()]).is_ok());
 }
 
 #[test]
@@ -242,13 +242,13 @@ fn other_processes_are_told_of_what_was_committed_and_programs_of_rows_they_inse
     let pending = told.listen(WakeUps::PENDING);
     let long = Duration::from_secs(30);
     wait_for("the listener to be ready", || {
-        teller.enqueue(vec![noop()]).unwrap();
+        teller.jobs().enqueue(vec![noop()]).unwrap();
         pending.wait(Duration::from_millis(100)).intersects(WakeUps::PENDING)
     });
     while pending.wait(Duration::from_millis(300)).intersects(WakeUps::PENDING) {}
     // Whoever finds changes by looking says that everything may have changed.
     let anything = told.listen(WakeUps::FOREIGN);
-    teller.enqueue(vec![noop()]).unwrap();
+    teller.jobs().enqueue(vec![noop()]).unwrap();
     let heard = anything.wait(long);
     assert!(heard.intersects(WakeUps::PENDING), "{heard:?}");
     assert!(!heard.intersects(WakeUps::CANCEL), "told, and not found by looking: {heard:?}");
@@ -264,8 +264,8 @@ fn a_character_that_the_server_cannot_keep_is_replaced() {
     let store = open(&schema.url());
     let mut job = NewJob::new("a\0b", r#"{"escaped": "\u0000", "literal": "\\u0000"}"#);
     job.queue = "q\0".to_owned();
-    let id = store.enqueue(vec![job]).unwrap()[0];
-    let job = store.job(id).unwrap();
+    let id = store.jobs().enqueue(vec![job]).unwrap()[0];
+    let job = store.jobs().get(id).unwrap();
     assert_eq!((job.kind.as_str(), job.queue.as_str()), ("a\u{fffd}b", "q\u{fffd}"));
     assert_eq!(job.payload, r#"{"escaped": "\u0000", "literal": "\\u0000"}"#, "text that says so is kept");
 }
@@ -353,7 +353,7 @@ fn everything_works_behind_a_pooler_in_transaction_mode() {
             let store = open(&url);
             std::thread::spawn(move || {
                 (0..20).for_each(|_| {
-                    store.enqueue(vec![noop(), noop()]).unwrap();
+                    store.jobs().enqueue(vec![noop(), noop()]).unwrap();
                     count(&store);
                 });
             })
@@ -361,7 +361,7 @@ fn everything_works_behind_a_pooler_in_transaction_mode() {
         .collect();
     writers.into_iter().for_each(|writer| writer.join().unwrap());
     assert_eq!(count(&store), 320);
-    assert_eq!(store.check().unwrap(), []);
+    assert_eq!(store.upkeep().check().unwrap(), []);
     // What is not heard is found by looking.
     while pending.wait(Duration::from_millis(5)).intersects(WakeUps::PENDING) {}
     assert!(pending.wait(Duration::from_secs(30)).intersects(WakeUps::PENDING));

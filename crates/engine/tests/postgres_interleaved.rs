@@ -27,7 +27,7 @@ fn open(schema: &Schema) -> Store {
 }
 
 fn claim(store: &Store, worker: i64, limit: usize) -> Vec<ClaimedJob> {
-    match store.claim(request(worker, Scope::Everything, limit)).unwrap() {
+    match store.for_workers().claim(request(worker, Scope::Everything, limit)).unwrap() {
         Claims::Jobs(jobs) => jobs,
         Claims::Fenced => panic!("fenced"),
     }
@@ -69,7 +69,7 @@ fn hourly(name: &str, hours: i64) -> Definition {
 
 fn apply(store: &Store, schedules: Vec<Definition>) {
     let workflow = Workflow { name: "report".to_owned(), schedules, ..graph(vec![vec![]]) };
-    store.apply(NewRegistration { workflow, file: None, dir: None }).unwrap();
+    store.registrations().apply(NewRegistration { workflow, file: None, dir: None }).unwrap();
 }
 
 #[test]
@@ -77,15 +77,19 @@ fn a_run_of_which_a_part_is_pruned_meanwhile_is_not_retried() {
     let schema = Schema::new();
     let store = open(&schema);
     let run_id = support::submit(&store, graph(vec![vec![], vec![0]]));
-    let worker = store.register_worker(support::new_worker()).unwrap();
+    let worker = store.for_workers().register(support::new_worker()).unwrap();
     for _job in 0..2 {
         let jobs = claim(&store, worker, 1);
-        store.finish_and_claim(vec![support::finish(worker, &jobs[0], success())], None).unwrap();
+        store
+            .for_workers()
+            .finish_and_claim(vec![support::finish(worker, &jobs[0], success())], None)
+            .unwrap();
     }
     let prunes = format!(
         "SELECT id FROM runs WHERE id = {run_id} FOR UPDATE; DELETE FROM jobs WHERE run_id = {run_id} AND name = 'j0'"
     );
-    let retried = meanwhile(&schema, &prunes, || store.retry_run(run_id, Selection::From("j1".to_owned())));
+    let retried =
+        meanwhile(&schema, &prunes, || store.runs().retry(run_id, Selection::From("j1".to_owned())));
     assert!(matches!(&retried, Err(Error::Conflict { .. })), "its parent is gone: {retried:?}");
 }
 
@@ -94,12 +98,16 @@ fn of_two_who_bring_a_schedule_back_one_is_told_that_it_is_there() {
     let schema = Schema::new();
     let store = open(&schema);
     apply(&store, vec![]);
-    let schedule = store.add_schedule("report", hourly("s", 1)).unwrap();
-    store.remove_schedule(schedule.id).unwrap();
+    let schedule = store.schedules().add("report", hourly("s", 1)).unwrap();
+    store.schedules().remove(schedule.id).unwrap();
     let other = "UPDATE schedules SET removed_at = NULL";
-    let added = meanwhile(&schema, other, || store.add_schedule("report", hourly("s", 2)));
+    let added = meanwhile(&schema, other, || store.schedules().add("report", hourly("s", 2)));
     assert!(matches!(&added, Err(Error::Conflict { .. })), "{added:?}");
-    assert_eq!(store.schedule(schedule.id).unwrap().definition, hourly("s", 1), "the first one is kept");
+    assert_eq!(
+        store.schedules().get(schedule.id).unwrap().definition,
+        hourly("s", 1),
+        "the first one is kept"
+    );
 }
 
 #[test]
@@ -113,7 +121,7 @@ fn a_file_takes_over_a_schedule_that_is_added_while_it_is_applied() {
         serde_json::to_string(&hourly("s", 2)).unwrap()
     );
     meanwhile(&schema, &other, || apply(&store, vec![hourly("s", 1)]));
-    let schedules = store.schedules().unwrap();
+    let schedules = store.schedules().list().unwrap();
     assert_eq!(schedules.len(), 1);
     assert_eq!((schedules[0].origin, &schedules[0].definition), (ScheduleOrigin::File, &hourly("s", 1)));
     assert!(schedules[0].next_at.is_some());
@@ -125,7 +133,7 @@ fn an_end_that_waits_for_its_run_counts_what_another_end_has_changed_meanwhile()
     let schema = Schema::new();
     let store = open(&schema);
     let run_id = support::submit(&store, graph(vec![vec![], vec![], vec![0, 1]]));
-    let worker = store.register_worker(support::new_worker()).unwrap();
+    let worker = store.for_workers().register(support::new_worker()).unwrap();
     let claimed = claim(&store, worker, 2);
     let ends = format!(
         "SELECT id FROM runs WHERE id = {run_id} FOR UPDATE;
@@ -137,11 +145,11 @@ fn an_end_that_waits_for_its_run_counts_what_another_end_has_changed_meanwhile()
     let request = request(worker, Scope::Everything, 8);
     let end = vec![support::finish(worker, &claimed[1], success())];
     let (_finished, claims) =
-        meanwhile(&schema, &ends, || store.finish_and_claim(end, Some(request))).unwrap();
+        meanwhile(&schema, &ends, || store.for_workers().finish_and_claim(end, Some(request))).unwrap();
     let Claims::Jobs(children) = claims else { panic!("fenced") };
     let [child] = children.as_slice() else { panic!("claimed: {children:?}") };
     let last = vec![support::finish(worker, child, success())];
-    let (finished, _claims) = store.finish_and_claim(last, None).unwrap();
+    let (finished, _claims) = store.for_workers().finish_and_claim(last, None).unwrap();
     assert_eq!(finished.ended_runs.len(), 1, "the run is over with its last job");
 }
 
@@ -149,12 +157,13 @@ fn an_end_that_waits_for_its_run_counts_what_another_end_has_changed_meanwhile()
 fn a_claim_that_waits_for_its_worker_finds_what_came_meanwhile() {
     let schema = Schema::new();
     let store = open(&schema);
-    let worker = store.register_worker(support::new_worker()).unwrap();
+    let worker = store.for_workers().register(support::new_worker()).unwrap();
     let comes = format!(
         "UPDATE workers SET heartbeats = heartbeats + 1 WHERE id = {worker};
          INSERT INTO jobs (kind, status) VALUES ('noop', 'PENDING')"
     );
-    let claims = meanwhile(&schema, &comes, || store.claim(request(worker, Scope::Everything, 1)));
+    let claims =
+        meanwhile(&schema, &comes, || store.for_workers().claim(request(worker, Scope::Everything, 1)));
     let Claims::Jobs(jobs) = claims.unwrap() else { panic!("fenced") };
     assert_eq!(jobs.len(), 1);
 }
@@ -163,11 +172,12 @@ fn a_claim_that_waits_for_its_worker_finds_what_came_meanwhile() {
 fn a_worker_that_is_fenced_while_it_claims_gets_nothing() {
     let schema = Schema::new();
     let store = open(&schema);
-    store.enqueue(vec![support::noop()]).unwrap();
-    let worker = store.register_worker(support::new_worker()).unwrap();
+    store.jobs().enqueue(vec![support::noop()]).unwrap();
+    let worker = store.for_workers().register(support::new_worker()).unwrap();
     let fences = format!("UPDATE workers SET status = 'DEAD' WHERE id = {worker}");
-    let claims = meanwhile(&schema, &fences, || store.claim(request(worker, Scope::Everything, 1)));
+    let claims =
+        meanwhile(&schema, &fences, || store.for_workers().claim(request(worker, Scope::Everything, 1)));
     assert_eq!(claims.unwrap(), Claims::Fenced);
-    let other = store.register_worker(support::new_worker()).unwrap();
+    let other = store.for_workers().register(support::new_worker()).unwrap();
     assert_eq!(claim(&store, other, 1).len(), 1, "it is left to others");
 }

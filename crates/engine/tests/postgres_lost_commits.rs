@@ -117,15 +117,15 @@ impl Lab {
     }
 
     fn runs(&self) -> usize {
-        self.direct.runs(&RunFilter { limit: 1_000, ..RunFilter::default() }).unwrap().len()
+        self.direct.runs().list(&RunFilter { limit: 1_000, ..RunFilter::default() }).unwrap().len()
     }
 
     fn jobs(&self) -> usize {
-        self.direct.jobs(&JobFilter { limit: 1_000, ..JobFilter::default() }).unwrap().len()
+        self.direct.jobs().list(&JobFilter { limit: 1_000, ..JobFilter::default() }).unwrap().len()
     }
 
     fn worker(&self) -> i64 {
-        self.direct.register_worker(new_worker()).unwrap()
+        self.direct.for_workers().register(new_worker()).unwrap()
     }
 
     /// A run of two jobs, one after the other.
@@ -135,7 +135,7 @@ impl Lab {
 
     fn claim(&self, worker_id: i64, run_id: i64) -> ClaimedJob {
         let Claims::Jobs(mut jobs) =
-            self.direct.claim(request(worker_id, Scope::Runs(vec![run_id]), 1)).unwrap()
+            self.direct.for_workers().claim(request(worker_id, Scope::Runs(vec![run_id]), 1)).unwrap()
         else {
             panic!("fenced")
         };
@@ -168,10 +168,10 @@ const VERBS: &[(&str, Verb)] = &[
 
 fn enqueue(lab: &Lab, how: Break, count: usize) {
     let before = lab.count("SELECT count(*) FROM windlass.jobs");
-    let ids = lab.lose(how, |store| store.enqueue(vec![noop(); count]).unwrap());
+    let ids = lab.lose(how, |store| store.jobs().enqueue(vec![noop(); count]).unwrap());
     assert_eq!(ids.len(), count);
     for id in [ids[0], ids[count - 1]] {
-        assert_eq!(lab.direct.job(id).unwrap().kind, "noop");
+        assert_eq!(lab.direct.jobs().get(id).unwrap().kind, "noop");
     }
     assert_eq!(lab.count("SELECT count(*) FROM windlass.jobs"), before + count as i64);
     lab.server.client().batch_execute("DELETE FROM windlass.jobs WHERE run_id IS NULL").unwrap();
@@ -180,16 +180,18 @@ fn enqueue(lab: &Lab, how: Break, count: usize) {
 fn submit(lab: &Lab, how: Break) {
     let before = lab.runs();
     let run_id = lab.lose(how, |store| support::submit(store, graph(vec![vec![], vec![0]])));
-    assert_eq!(lab.direct.run(run_id).unwrap().total_jobs, 2);
+    assert_eq!(lab.direct.runs().get(run_id).unwrap().total_jobs, 2);
     assert_eq!(lab.runs(), before + 1);
 }
 
 fn claim(lab: &Lab, how: Break) {
     let (run_id, worker_id) = (lab.chain(), lab.worker());
     let request = request(worker_id, Scope::Runs(vec![run_id]), 5);
-    let Claims::Jobs(jobs) = lab.lose(how, |store| store.claim(request).unwrap()) else { panic!("fenced") };
+    let Claims::Jobs(jobs) = lab.lose(how, |store| store.for_workers().claim(request).unwrap()) else {
+        panic!("fenced")
+    };
     assert_eq!(jobs.len(), 1);
-    let job = lab.direct.job(jobs[0].id).unwrap();
+    let job = lab.direct.jobs().get(jobs[0].id).unwrap();
     assert_eq!((job.status, job.attempt, job.worker_id), (JobStatus::Running, 1, Some(worker_id)));
     assert_eq!(jobs[0].retry_state.attempt, 1);
 }
@@ -198,9 +200,10 @@ fn finish(lab: &Lab, how: Break) {
     let (run_id, worker_id) = (lab.chain(), lab.worker());
     let job = lab.claim(worker_id, run_id);
     let finishes = vec![support::finish(worker_id, &job, success())];
-    let (finished, _claims) = lab.lose(how, |store| store.finish_and_claim(finishes, None).unwrap());
+    let (finished, _claims) =
+        lab.lose(how, |store| store.for_workers().finish_and_claim(finishes, None).unwrap());
     assert_eq!((finished.conflicts.len(), finished.claimable.len()), (0, 1));
-    assert_eq!(lab.direct.job(job.id).unwrap().status, JobStatus::Successful);
+    assert_eq!(lab.direct.jobs().get(job.id).unwrap().status, JobStatus::Successful);
     lab.claim(worker_id, run_id);
 }
 
@@ -209,21 +212,27 @@ fn finish_and_claim(lab: &Lab, how: Break) {
     let job = lab.claim(worker_id, run_id);
     let finishes = vec![support::finish(worker_id, &job, success())];
     let request = request(worker_id, Scope::Runs(vec![run_id]), 1);
-    let (finished, claims) = lab.lose(how, |store| store.finish_and_claim(finishes, Some(request)).unwrap());
+    let (finished, claims) =
+        lab.lose(how, |store| store.for_workers().finish_and_claim(finishes, Some(request)).unwrap());
     assert!(finished.conflicts.is_empty(), "{finished:?}");
     let Claims::Jobs(children) = claims else { panic!("fenced") };
-    let child = lab.direct.job(children[0].id).unwrap();
+    let child = lab.direct.jobs().get(children[0].id).unwrap();
     assert_eq!((child.status, child.attempt), (JobStatus::Running, 1));
-    assert_eq!(lab.direct.job(job.id).unwrap().status, JobStatus::Successful, "no child before its parent");
+    assert_eq!(
+        lab.direct.jobs().get(job.id).unwrap().status,
+        JobStatus::Successful,
+        "no child before its parent"
+    );
 }
 
 fn give_back(lab: &Lab, how: Break) {
     let (run_id, worker_id) = (lab.chain(), lab.worker());
     let job = lab.claim(worker_id, run_id);
     let finishes = vec![support::finish(worker_id, &job, Outcome::Unstarted)];
-    let (finished, _claims) = lab.lose(how, |store| store.finish_and_claim(finishes, None).unwrap());
+    let (finished, _claims) =
+        lab.lose(how, |store| store.for_workers().finish_and_claim(finishes, None).unwrap());
     assert!(finished.conflicts.is_empty(), "{finished:?}");
-    let job = lab.direct.job(job.id).unwrap();
+    let job = lab.direct.jobs().get(job.id).unwrap();
     assert_eq!((job.status, job.attempt), (JobStatus::Pending, 0));
 }
 
@@ -243,10 +252,10 @@ fn schedule(lab: &Lab) -> i64 {
         params: Default::default(),
     };
     let workflow = Workflow { name: "fired".to_owned(), schedules: vec![definition], ..graph(vec![vec![]]) };
-    lab.direct.apply(NewRegistration { workflow, file: None, dir: None }).unwrap();
-    let id = lab.direct.schedules().unwrap()[0].id;
+    lab.direct.registrations().apply(NewRegistration { workflow, file: None, dir: None }).unwrap();
+    let id = lab.direct.schedules().list().unwrap()[0].id;
     lab.clock.advance_ms(10 * INTERVAL_MS);
-    while lab.direct.fire(id).unwrap().again {}
+    while lab.direct.for_scheduler().fire(id).unwrap().again {}
     lab.clock.advance_ms(INTERVAL_MS);
     id
 }
@@ -254,81 +263,81 @@ fn schedule(lab: &Lab) -> i64 {
 fn fire(lab: &Lab, how: Break) {
     let id = schedule(lab);
     let before = lab.runs();
-    let fired = lab.lose(how, |store| store.fire(id).unwrap());
+    let fired = lab.lose(how, |store| store.for_scheduler().fire(id).unwrap());
     assert_eq!(fired.started.len(), 1);
-    let run = lab.direct.run(fired.started[0].0).unwrap();
+    let run = lab.direct.runs().get(fired.started[0].0).unwrap();
     assert_eq!(run.scheduled_for, Some(fired.started[0].1));
-    while lab.direct.fire(id).unwrap().again {}
+    while lab.direct.for_scheduler().fire(id).unwrap().again {}
     assert_eq!(lab.runs(), before + 1);
 }
 
 fn trigger(lab: &Lab, how: Break) {
     let id = schedule(lab);
-    while lab.direct.fire(id).unwrap().again {}
+    while lab.direct.for_scheduler().fire(id).unwrap().again {}
     let before = lab.runs();
-    let submitted = lab.lose(how, |store| store.trigger_schedule(id).unwrap());
+    let submitted = lab.lose(how, |store| store.schedules().trigger(id).unwrap());
     assert!(submitted.created);
-    assert_eq!(lab.direct.run(submitted.run_id).unwrap().workflow, "fired");
+    assert_eq!(lab.direct.runs().get(submitted.run_id).unwrap().workflow, "fired");
     assert_eq!(lab.runs(), before + 1);
 }
 
 fn cancel_run(lab: &Lab, how: Break) {
     let run_id = lab.chain();
-    let cancelled = lab.lose(how, |store| store.cancel_run(run_id).unwrap());
+    let cancelled = lab.lose(how, |store| store.runs().cancel(run_id).unwrap());
     assert_eq!(cancelled, Cancellation { cancelled: 2, stopping: 0 });
-    assert_eq!(lab.direct.run(run_id).unwrap().status, RunStatus::Cancelled);
+    assert_eq!(lab.direct.runs().get(run_id).unwrap().status, RunStatus::Cancelled);
 }
 
 fn cancel_job(lab: &Lab, how: Break) {
-    let job_id = lab.direct.enqueue(vec![noop()]).unwrap()[0];
-    let cancelled = lab.lose(how, |store| store.cancel_job(job_id).unwrap());
+    let job_id = lab.direct.jobs().enqueue(vec![noop()]).unwrap()[0];
+    let cancelled = lab.lose(how, |store| store.jobs().cancel(job_id).unwrap());
     assert_eq!(cancelled, Cancellation { cancelled: 1, stopping: 0 });
-    assert_eq!(lab.direct.job(job_id).unwrap().status, JobStatus::Cancelled);
+    assert_eq!(lab.direct.jobs().get(job_id).unwrap().status, JobStatus::Cancelled);
 }
 
 fn retry(lab: &Lab, how: Break) {
     let run_id = lab.chain();
-    lab.direct.cancel_run(run_id).unwrap();
-    assert_eq!(lab.lose(how, |store| store.retry_run(run_id, Selection::Failed).unwrap()), 2);
-    assert_eq!(lab.direct.run(run_id).unwrap().status, RunStatus::Pending);
+    lab.direct.runs().cancel(run_id).unwrap();
+    assert_eq!(lab.lose(how, |store| store.runs().retry(run_id, Selection::Failed).unwrap()), 2);
+    assert_eq!(lab.direct.runs().get(run_id).unwrap().status, RunStatus::Pending);
 }
 
 fn resume_queue(lab: &Lab, how: Break) {
-    lab.direct.pause_queue("some").unwrap();
-    assert!(lab.lose(how, |store| store.resume_queue("some").unwrap()), "it was paused");
-    assert_eq!(lab.direct.paused_queues().unwrap(), Vec::<String>::new());
+    lab.direct.queues().pause("some").unwrap();
+    assert!(lab.lose(how, |store| store.queues().resume("some").unwrap()), "it was paused");
+    assert_eq!(lab.direct.queues().paused().unwrap(), Vec::<String>::new());
 }
 
 fn register_and_stop(lab: &Lab, how: Break) {
     let before = lab.count("SELECT count(*) FROM windlass.workers");
-    let worker_id = lab.lose(how, |store| store.register_worker(new_worker()).unwrap());
+    let worker_id = lab.lose(how, |store| store.for_workers().register(new_worker()).unwrap());
     assert_eq!(lab.count("SELECT count(*) FROM windlass.workers"), before + 1);
-    assert!(lab.lose(how, |store| store.set_worker_status(worker_id, WorkerStatus::Stopped).unwrap()));
-    assert!(lab.direct.live_workers().unwrap().iter().all(|worker| worker.id != worker_id));
+    assert!(lab.lose(how, |store| store.for_workers().set_status(worker_id, WorkerStatus::Stopped).unwrap()));
+    assert!(lab.direct.workers().live().unwrap().iter().all(|worker| worker.id != worker_id));
 }
 
 fn renew(lab: &Lab, how: Break) {
     let worker_id = lab.worker();
-    assert!(lab.lose(how, |store| store.heartbeat(worker_id).unwrap()), "it is not fenced");
-    let workers = lab.direct.live_workers().unwrap();
+    assert!(lab.lose(how, |store| store.for_workers().heartbeat(worker_id).unwrap()), "it is not fenced");
+    let workers = lab.direct.workers().live().unwrap();
     assert!(workers.iter().any(|worker| worker.id == worker_id && worker.heartbeats > 0));
 }
 
 fn write_logs(lab: &Lab, how: Break) {
-    let job_id = lab.direct.enqueue(vec![NewJob::new("noop", "null")]).unwrap()[0];
+    let job_id = lab.direct.jobs().enqueue(vec![NewJob::new("noop", "null")]).unwrap()[0];
     let line =
         |line| LogLine { job_id, attempt: 1, line, at: 1, stream: LogStream::Stdout, text: line.to_string() };
     let lines = Arc::new(vec![line(1), line(2)]);
-    lab.lose(how, |store| store.append_logs(lines).unwrap());
-    assert_eq!(lab.direct.last_logs(job_id, 1, 10).unwrap().len(), 2);
+    lab.lose(how, |store| store.for_workers().append_logs(lines).unwrap());
+    assert_eq!(lab.direct.logs().last(job_id, 1, 10).unwrap().len(), 2);
 }
 
 fn rescue(lab: &Lab, how: Break) {
     let (run_id, worker_id) = (lab.chain(), lab.worker());
     let job = lab.claim(worker_id, run_id);
-    let rescued = lab.lose(how, |store| store.rescue(vec![(worker_id, 0)]).unwrap());
+    let rescued = lab.lose(how, |store| store.for_scheduler().rescue(vec![(worker_id, 0)]).unwrap());
     assert_eq!((rescued.fenced, rescued.jobs), (1, 1));
-    assert_eq!(lab.direct.job(job.id).unwrap().interruptions, 1);
+    assert_eq!(lab.direct.jobs().get(job.id).unwrap().interruptions, 1);
 }
 
 /// Every verb in each round, on one server.
@@ -341,7 +350,7 @@ fn prove(how: Break, rounds: usize) {
         }
     }
     assert!(lab.jobs() > 0, "the verbs made something");
-    assert_eq!(lab.direct.check().unwrap(), [], "the invariants hold");
+    assert_eq!(lab.direct.upkeep().check().unwrap(), [], "the invariants hold");
 }
 
 #[test]
@@ -384,16 +393,16 @@ fn nothing_is_answered_before_the_commit() {
     let lab = Lab::new();
     lab.proxy.break_once(Break::Hold);
     std::thread::scope(|scope| {
-        let enqueuing = scope.spawn(|| lab.broken.enqueue(vec![noop()]).unwrap());
+        let enqueuing = scope.spawn(|| lab.broken.jobs().enqueue(vec![noop()]).unwrap());
         wait_for("the commit", || lab.proxy.broken() == 1);
         // It is given the time in which an answer that waits for nothing would come: a transaction of somebody else.
-        lab.direct.enqueue(vec![noop()]).unwrap();
+        lab.direct.jobs().enqueue(vec![noop()]).unwrap();
         assert!(!enqueuing.is_finished(), "the server has not heard of the commit");
         assert_eq!(lab.jobs(), 1, "the other one's");
         lab.server.stop_immediate();
         lab.server.start();
         let ids = enqueuing.join().unwrap();
-        assert!(lab.direct.find_job(ids[0]).unwrap().is_some());
+        assert!(lab.direct.jobs().find(ids[0]).unwrap().is_some());
     });
 }
 
@@ -402,11 +411,12 @@ fn nothing_is_answered_before_the_commit() {
 fn a_job_never_gets_the_idempotency_key_of_one_that_the_server_lost() {
     let server = PrivateServer::new(&[("wal_writer_delay", "10s"), ("autovacuum", "off")]);
     let clock = Clock::manual(1_000_000_000);
-    let worker_id = open(&server.url(), &clock, 1).register_worker(new_worker()).unwrap();
+    let worker_id = open(&server.url(), &clock, 1).for_workers().register(new_worker()).unwrap();
     let keys = |seed| {
         let store = open_as(&server.url(), &clock, seed, Durability::Normal);
-        let ids = store.enqueue(vec![noop(); 5]).unwrap();
-        let Claims::Jobs(jobs) = store.claim(request(worker_id, Scope::Everything, 5)).unwrap() else {
+        let ids = store.jobs().enqueue(vec![noop(); 5]).unwrap();
+        let Claims::Jobs(jobs) = store.for_workers().claim(request(worker_id, Scope::Everything, 5)).unwrap()
+        else {
             panic!("fenced")
         };
         (ids, jobs.into_iter().map(|job| job.idempotency_key()).collect::<Vec<_>>())
@@ -425,12 +435,12 @@ fn a_job_never_gets_the_idempotency_key_of_one_that_the_server_lost() {
 fn a_standby_refuses_a_write_that_only_reads() {
     let server = PrivateServer::new(&[]);
     let store = open(&server.url(), &Clock::manual(1_000_000_000), 1);
-    let worker_id = store.register_worker(new_worker()).unwrap();
+    let worker_id = store.for_workers().register(new_worker()).unwrap();
     server.stop_fast();
     std::fs::write(server.socket_folder().join("data").join("standby.signal"), "").unwrap();
     server.start();
-    let error = store.claimed_by(worker_id).unwrap_err();
+    let error = store.for_workers().claimed_by(worker_id).unwrap_err();
     assert_eq!(error, Error::unavailable("look at what a worker runs", Unavailable::Standby));
     server.client().query_one("SELECT pg_promote()", &[]).unwrap();
-    assert_eq!(store.claimed_by(worker_id).unwrap(), []);
+    assert_eq!(store.for_workers().claimed_by(worker_id).unwrap(), []);
 }

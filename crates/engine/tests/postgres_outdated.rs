@@ -178,7 +178,7 @@ fn layered() -> windlass_workflow::Workflow {
 /// Fills a store; the id of its run.
 fn fill(store: &Store) -> i64 {
     let run_id = support::submit(store, layered());
-    store.enqueue(vec![noop(); LONE_JOBS]).unwrap();
+    store.jobs().enqueue(vec![noop(); LONE_JOBS]).unwrap();
     run_id
 }
 
@@ -202,7 +202,7 @@ fn a_copy_into_tables_that_an_interrupted_one_has_left_checks_each_row_a_few_tim
     let source = Store::new(Arc::new(file), clock.clone(), Random::from_seed(1));
     fill(&source);
     let (target, visits) = counting(&schema, &clock);
-    source.copy_to(&target).unwrap();
+    source.upkeep().copy_to(&target).unwrap();
     assert_bounded(&visits, 30);
     let row = schema
         .client()
@@ -217,45 +217,46 @@ fn nothing_reads_a_table_for_each_row_of_another_while_the_server_believes_them_
     let (schema, clock) = (emptied("runs, jobs"), Clock::manual(1_000_000));
     let (store, visits) = counting(&schema, &clock);
     let run_id = fill(&store);
-    let worker_id = store.register_worker(support::new_worker()).unwrap();
+    let worker_id = store.for_workers().register(support::new_worker()).unwrap();
     clock.advance_ms(1_000);
-    store.promote_due().unwrap();
+    store.for_scheduler().promote_due().unwrap();
 
     // What people ask.
-    assert_eq!(store.check().unwrap(), []);
-    let last = store.find_job_by_name(run_id, &format!("j{}", LAYERS * LAYER_JOBS - 1)).unwrap().unwrap().id;
-    store.why(last).unwrap();
-    assert_eq!(store.parents(last).unwrap().len(), LAYER_JOBS);
-    assert_eq!(store.dependencies(run_id).unwrap().len(), (LAYERS - 1) * LAYER_JOBS * LAYER_JOBS);
-    store.stats().unwrap();
-    store.health().unwrap();
-    store.jobs_of_run(run_id).unwrap();
-    store.job_counts(run_id).unwrap();
-    store.queues().unwrap();
+    assert_eq!(store.upkeep().check().unwrap(), []);
+    let last =
+        store.jobs().find_by_name(run_id, &format!("j{}", LAYERS * LAYER_JOBS - 1)).unwrap().unwrap().id;
+    store.jobs().why(last).unwrap();
+    assert_eq!(store.jobs().parents(last).unwrap().len(), LAYER_JOBS);
+    assert_eq!(store.jobs().dependencies(run_id).unwrap().len(), (LAYERS - 1) * LAYER_JOBS * LAYER_JOBS);
+    store.upkeep().stats().unwrap();
+    store.upkeep().health().unwrap();
+    store.jobs().of_run(run_id).unwrap();
+    store.runs().job_counts(run_id).unwrap();
+    store.queues().list().unwrap();
 
     // What a worker does, with a run that fails, is tried again, and succeeds.
     for outcome in [failure(), success()] {
-        while store.run(run_id).unwrap().finished_at.is_none() {
+        while store.runs().get(run_id).unwrap().finished_at.is_none() {
             let wanted = request(worker_id, Scope::Runs(vec![run_id]), LAYER_JOBS);
-            let Claims::Jobs(jobs) = store.claim(wanted).unwrap() else { panic!("fenced") };
+            let Claims::Jobs(jobs) = store.for_workers().claim(wanted).unwrap() else { panic!("fenced") };
             let ends = jobs.iter().map(|job| support::finish(worker_id, job, outcome.clone())).collect();
-            store.finish_and_claim(ends, None).unwrap();
+            store.for_workers().finish_and_claim(ends, None).unwrap();
             clock.advance_ms(3_600_000);
-            store.promote_due().unwrap();
+            store.for_scheduler().promote_due().unwrap();
         }
-        if store.run(run_id).unwrap().status == RunStatus::Failed {
-            store.retry_run(run_id, Selection::Failed).unwrap();
+        if store.runs().get(run_id).unwrap().status == RunStatus::Failed {
+            store.runs().retry(run_id, Selection::Failed).unwrap();
         }
     }
-    store.retry_run(run_id, Selection::From("j0".to_owned())).unwrap();
-    store.cancel_run(run_id).unwrap();
+    store.runs().retry(run_id, Selection::From("j0".to_owned())).unwrap();
+    store.runs().cancel(run_id).unwrap();
 
     // What looks after it.
-    store.rescue(vec![(worker_id, 0)]).unwrap();
-    store.reconcile_step(0).unwrap();
-    store.admit_waiting("").unwrap();
-    store.settle_reports().unwrap();
-    store.next_due().unwrap();
-    store.prune_step(support::older_than(clock.now_ms())).unwrap();
+    store.for_scheduler().rescue(vec![(worker_id, 0)]).unwrap();
+    store.for_scheduler().reconcile_step(0).unwrap();
+    store.for_scheduler().admit_waiting("").unwrap();
+    store.for_scheduler().apply_reports().unwrap();
+    store.for_scheduler().next_due().unwrap();
+    store.for_scheduler().prune_step(support::older_than(clock.now_ms())).unwrap();
     assert_bounded(&visits, 60);
 }

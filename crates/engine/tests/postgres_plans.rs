@@ -116,12 +116,12 @@ fn plans(tables: Tables) -> Plans {
     let tap: Tap = Arc::new(move |connection, sql, parameters| explain(connection, sql, parameters, &kept));
     let database = Arc::new(Tapped::new(inner, tap));
     let store = Store::new(database, clock.clone(), Random::from_seed(1));
-    let worker_id = store.register_worker(support::new_worker()).unwrap();
+    let worker_id = store.for_workers().register(support::new_worker()).unwrap();
     let run_id = support::submit(&store, graph(vec![vec![], vec![0], vec![0, 1], vec![]]));
-    store.enqueue(vec![noop(); waiting]).unwrap();
+    store.jobs().enqueue(vec![noop(); waiting]).unwrap();
     support::limit(&store, "narrow");
-    store.enqueue(support::limited_jobs("narrow")).unwrap();
-    store.enqueue(vec![NewJob { execute_after: Some(1_000_500), ..noop() }]).unwrap();
+    store.jobs().enqueue(support::limited_jobs("narrow")).unwrap();
+    store.jobs().enqueue(vec![NewJob { execute_after: Some(1_000_500), ..noop() }]).unwrap();
     clock.advance_ms(1_000);
     if tables == Tables::Small {
         // Those that grow, in a database whose statistics know how small they are.
@@ -131,34 +131,38 @@ fn plans(tables: Tables) -> Plans {
     }
     plans.lock().unwrap().clear();
 
-    let claim = |scope: Scope, limit: usize| match store.claim(request(worker_id, scope, limit)).unwrap() {
+    let claim = |scope: Scope, limit: usize| match store
+        .for_workers()
+        .claim(request(worker_id, scope, limit))
+        .unwrap()
+    {
         Claims::Jobs(jobs) => jobs,
         Claims::Fenced => panic!("worker {worker_id} is fenced"),
     };
-    store.has_claimable(&request(worker_id, Scope::Everything, 1)).unwrap();
-    store.has_claimable(&request(worker_id, Scope::Runs(vec![run_id]), 1)).unwrap();
+    store.for_workers().has_claimable(&request(worker_id, Scope::Everything, 1)).unwrap();
+    store.for_workers().has_claimable(&request(worker_id, Scope::Runs(vec![run_id]), 1)).unwrap();
     let mut jobs = claim(Scope::Runs(vec![run_id]), 2);
     jobs.extend(claim(Scope::Everything, 1_000));
     let outcomes = [success(), failure()].into_iter().cycle();
     let finishes =
         jobs.iter().zip(outcomes).map(|(job, outcome)| support::finish(worker_id, job, outcome)).collect();
-    store.finish_and_claim(finishes, None).unwrap();
+    store.for_workers().finish_and_claim(finishes, None).unwrap();
     let reported = claim(Scope::Everything, 10)[0].id;
     client.batch_execute(&format!("UPDATE jobs SET status = 'SUCCESSFUL' WHERE id = {reported}")).unwrap();
-    assert_eq!(store.settle_reports().unwrap(), 1);
-    store.heartbeat(worker_id).unwrap();
-    store.cancel_requests(worker_id).unwrap();
-    store.next_due().unwrap();
-    store.promote_due().unwrap();
-    store.admit_waiting("").unwrap();
-    store.live_workers().unwrap();
-    store.has_orphans(&[]).unwrap();
-    store.rescue(vec![(99, 0)]).unwrap();
-    store.run(run_id).unwrap();
-    store.run_context(run_id).unwrap();
-    store.outputs(run_id, &["j0".to_owned()]).unwrap();
-    store.find_job_by_name(run_id, "j0").unwrap();
-    store.prune_step(support::older_than(clock.now_ms() - 500)).unwrap();
+    assert_eq!(store.for_scheduler().apply_reports().unwrap(), 1);
+    store.for_workers().heartbeat(worker_id).unwrap();
+    store.for_workers().cancel_requests(worker_id).unwrap();
+    store.for_scheduler().next_due().unwrap();
+    store.for_scheduler().promote_due().unwrap();
+    store.for_scheduler().admit_waiting("").unwrap();
+    store.workers().live().unwrap();
+    store.for_scheduler().has_orphans(&[]).unwrap();
+    store.for_scheduler().rescue(vec![(99, 0)]).unwrap();
+    store.runs().get(run_id).unwrap();
+    store.runs().context(run_id).unwrap();
+    store.jobs().outputs(run_id, &["j0".to_owned()]).unwrap();
+    store.jobs().find_by_name(run_id, "j0").unwrap();
+    store.for_scheduler().prune_step(support::older_than(clock.now_ms() - 500)).unwrap();
     support::fire_schedules(&store, &clock);
     std::mem::take(&mut *plans.lock().unwrap())
 }

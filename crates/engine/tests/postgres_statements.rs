@@ -232,12 +232,12 @@ fn plans_are_made_anew_when_the_tables_have_grown() {
 fn a_lease_is_renewed_while_somebody_has_locked_the_jobs() {
     let schema = Schema::new();
     let store = Store::new(Arc::new(open(&schema)), Clock::system(), Random::from_seed(1));
-    let worker_id = store.register_worker(support::new_worker()).unwrap();
-    (0..3).for_each(|_| assert!(store.heartbeat(worker_id).unwrap()));
+    let worker_id = store.for_workers().register(support::new_worker()).unwrap();
+    (0..3).for_each(|_| assert!(store.for_workers().heartbeat(worker_id).unwrap()));
     let mut client = schema.client();
     let locked = "BEGIN; LOCK TABLE jobs, runs, job_dependencies, schedules IN ACCESS EXCLUSIVE MODE";
     client.batch_execute(locked).unwrap();
-    (0..3).for_each(|_| assert!(store.heartbeat(worker_id).unwrap()));
+    (0..3).for_each(|_| assert!(store.for_workers().heartbeat(worker_id).unwrap()));
     client.batch_execute("ROLLBACK").unwrap();
 }
 

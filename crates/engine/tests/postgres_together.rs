@@ -252,18 +252,21 @@ fn runs_are_executed_behind_a_pooler_in_transaction_mode() {
         for store in &stores {
             scope.spawn(move || {
                 let run_id = support::submit(store, chain());
-                let worker = store.register_worker(support::new_worker()).unwrap();
+                let worker = store.for_workers().register(support::new_worker()).unwrap();
                 let request = support::request(worker, Scope::Runs(vec![run_id]), 1);
-                let mut claims = store.claim(request.clone()).unwrap();
+                let mut claims = store.for_workers().claim(request.clone()).unwrap();
                 for _link in 0..LINKS {
                     let Claims::Jobs(jobs) = claims else { panic!("fenced") };
                     assert_eq!(jobs.iter().map(|job| job.run_id).collect::<Vec<_>>(), [Some(run_id)]);
                     let end = vec![support::finish(worker, &jobs[0], support::success())];
-                    claims = store.finish_and_claim(end, Some(request.clone())).unwrap().1;
+                    claims = store.for_workers().finish_and_claim(end, Some(request.clone())).unwrap().1;
                 }
             });
         }
     });
-    assert_eq!(stores[0].check().unwrap(), []);
-    assert_eq!(stores[0].stats().unwrap().jobs.of(JobStatus::Successful), (stores.len() * LINKS) as i64);
+    assert_eq!(stores[0].upkeep().check().unwrap(), []);
+    assert_eq!(
+        stores[0].upkeep().stats().unwrap().jobs.of(JobStatus::Successful),
+        (stores.len() * LINKS) as i64
+    );
 }

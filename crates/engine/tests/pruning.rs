@@ -31,7 +31,7 @@ fn what_is_old_goes_and_what_is_not_stays() {
     let bench = Bench::new();
     let worker = bench.worker();
     for _ in 0..300 {
-        bench.store.set_worker_status(bench.worker(), WorkerStatus::Stopped).unwrap();
+        bench.store.for_workers().set_status(bench.worker(), WorkerStatus::Stopped).unwrap();
     }
     let old = bench.submit(graph(vec![vec![], vec![0]]));
     bench.enqueue(noop());
@@ -45,20 +45,20 @@ fn what_is_old_goes_and_what_is_not_stays() {
     }
     let waiting = bench.enqueue(NewJob { execute_after: Some(before_ms - 10), ..noop() });
     assert_eq!(
-        bench.store.prune_step(support::older_than(before_ms)).unwrap(),
+        bench.store.for_scheduler().prune_step(support::older_than(before_ms)).unwrap(),
         Pruned { jobs: 3, runs: 1, ..Pruned::default() }
     );
     let leftovers = |count| Pruned { leftovers: count, ..Pruned::default() };
     for expected in [leftovers(201), leftovers(100), leftovers(0)] {
-        assert_eq!(bench.store.prune_step(support::older_than(before_ms)).unwrap(), expected);
+        assert_eq!(bench.store.for_scheduler().prune_step(support::older_than(before_ms)).unwrap(), expected);
     }
-    assert!(bench.store.find_run(old).unwrap().is_none());
+    assert!(bench.store.runs().find(old).unwrap().is_none());
     let count = |sql| bench.raw().value::<i64>(sql);
     assert_eq!(count("SELECT count(*) FROM workers WHERE status = 'STOPPED'"), 0);
     assert_eq!(count("SELECT count(*) FROM workflows"), 1, "the other definition has no run any more");
-    assert_eq!(bench.store.run(kept).unwrap().status, RunStatus::Successful);
-    assert_eq!(bench.store.job(alone).unwrap().status, JobStatus::Successful);
-    assert_eq!(bench.store.job(waiting).unwrap().status, JobStatus::Pending);
+    assert_eq!(bench.store.runs().get(kept).unwrap().status, RunStatus::Successful);
+    assert_eq!(bench.store.jobs().get(alone).unwrap().status, JobStatus::Successful);
+    assert_eq!(bench.store.jobs().get(waiting).unwrap().status, JobStatus::Pending);
     bench.assert_sound();
 }
 
@@ -70,17 +70,17 @@ fn a_run_that_was_pruned_in_part_is_not_retried() {
     fail_all(&bench);
     bench.clock.advance_ms(1_000);
     assert_eq!(
-        bench.store.prune_step(support::older_than(bench.clock.now_ms())).unwrap(),
+        bench.store.for_scheduler().prune_step(support::older_than(bench.clock.now_ms())).unwrap(),
         Pruned { jobs: 500, ..Pruned::default() }
     );
-    let refused = bench.store.retry_run(run_id, Selection::Failed).unwrap_err();
+    let refused = bench.store.runs().retry(run_id, Selection::Failed).unwrap_err();
     assert!(
         matches!(&refused, Error::Conflict { reason, .. } if reason.contains("200 of its 700 jobs")),
         "{refused}"
     );
     assert!(bench.claim(bench.worker(), 10).is_empty(), "no child starts without its parent");
     assert_eq!(
-        bench.store.prune_step(support::older_than(bench.clock.now_ms())).unwrap(),
+        bench.store.for_scheduler().prune_step(support::older_than(bench.clock.now_ms())).unwrap(),
         Pruned { jobs: 200, runs: 1, ..Pruned::default() }
     );
 }
@@ -102,16 +102,19 @@ fn of_each_workflow_the_newest_runs_are_kept() {
     let waiting = bench.submit(named("a"));
     let keep = |keep_runs| Prune { before_ms: None, keep_runs: Some(keep_runs) };
     // All ended at the same instant: the last ones count as newest.
-    assert_eq!(bench.store.prune_step(keep(2)).unwrap(), Pruned { jobs: 6, runs: 3, ..Pruned::default() });
-    assert_eq!(bench.store.prune_step(keep(2)).unwrap(), Pruned::default());
+    assert_eq!(
+        bench.store.for_scheduler().prune_step(keep(2)).unwrap(),
+        Pruned { jobs: 6, runs: 3, ..Pruned::default() }
+    );
+    assert_eq!(bench.store.for_scheduler().prune_step(keep(2)).unwrap(), Pruned::default());
     let left = |workflow: &str| {
         let sql = format!("SELECT id FROM runs WHERE workflow = '{workflow}' ORDER BY id");
         bench.raw().rows(&sql, |row| row.get::<_, i64>(0))
     };
     assert_eq!((left("a"), left("b")), (vec![6, 7, waiting], vec![2, 4]));
-    assert!(bench.store.job(alone).is_ok(), "no run of a workflow");
-    assert_eq!(bench.store.prune_step(keep(0)).unwrap().runs, 4);
-    assert_eq!(bench.store.run(waiting).unwrap().status, RunStatus::Pending);
+    assert!(bench.store.jobs().get(alone).is_ok(), "no run of a workflow");
+    assert_eq!(bench.store.for_scheduler().prune_step(keep(0)).unwrap().runs, 4);
+    assert_eq!(bench.store.runs().get(waiting).unwrap().status, RunStatus::Pending);
     bench.assert_sound();
 }
 
@@ -120,10 +123,10 @@ fn a_run_that_lives_again_is_left_alone() {
     let bench = Bench::new();
     let run_id = bench.submit(graph(vec![vec![]]));
     fail_all(&bench);
-    bench.store.retry_run(run_id, Selection::Failed).unwrap();
+    bench.store.runs().retry(run_id, Selection::Failed).unwrap();
     let all = Prune { before_ms: Some(i64::MAX), keep_runs: Some(0) };
-    assert_eq!(bench.store.prune_step(all).unwrap(), Pruned::default());
-    assert_eq!(bench.store.run(run_id).unwrap().status, RunStatus::Pending);
+    assert_eq!(bench.store.for_scheduler().prune_step(all).unwrap(), Pruned::default());
+    assert_eq!(bench.store.runs().get(run_id).unwrap().status, RunStatus::Pending);
 }
 
 /// A store to which something else happens between the search of what is old and the transaction that deletes it.
@@ -148,17 +151,21 @@ fn a_run_that_is_retried_after_it_was_found_is_left_alone() {
         let old = support::older_than(bench.clock.now_ms());
         let other = Arc::clone(&bench);
         let interrupted = store_interrupted_by(&bench, move || {
-            other.store.retry_run(run_id, Selection::Failed).unwrap();
+            other.store.runs().retry(run_id, Selection::Failed).unwrap();
             if is_over_again {
                 fail_all(&other);
             }
         });
         for prune in [old, Prune { before_ms: None, keep_runs: Some(0) }] {
-            if bench.store.run(run_id).unwrap().finished_at.is_none() {
+            if bench.store.runs().get(run_id).unwrap().finished_at.is_none() {
                 fail_all(&bench);
             }
-            assert_eq!(interrupted.prune_step(prune).unwrap(), Pruned::default(), "{what}: {prune:?}");
-            assert_eq!(bench.store.jobs_of_run(run_id).unwrap().len(), 2, "{what}: {prune:?}");
+            assert_eq!(
+                interrupted.for_scheduler().prune_step(prune).unwrap(),
+                Pruned::default(),
+                "{what}: {prune:?}"
+            );
+            assert_eq!(bench.store.jobs().of_run(run_id).unwrap().len(), 2, "{what}: {prune:?}");
             bench.assert_sound();
             bench.clock.advance_ms(1_000);
         }
@@ -172,7 +179,7 @@ fn a_job_that_stands_alone_is_old_only_when_it_is_over() {
     let key = Concurrency { key: "k".to_owned(), limit: 1, on_full: OnFull::Wait };
     let keyed = || NewJob { concurrency: Some(key.clone()), kind: "other".to_owned(), ..noop() };
     let later = NewJob { execute_after: Some(bench.clock.now_ms() + 1), ..noop() };
-    bench.store.enqueue(vec![noop(), noop(), noop(), keyed(), keyed(), later]).unwrap();
+    bench.store.jobs().enqueue(vec![noop(), noop(), noop(), keyed(), keyed(), later]).unwrap();
     assert_eq!(bench.claim(worker, 3).len(), 3);
     // What was reported has no end yet: it may be tried again.
     bench.raw().execute("UPDATE jobs SET status = 'FAILED' WHERE id = 2");
@@ -182,7 +189,7 @@ fn a_job_that_stands_alone_is_old_only_when_it_is_over() {
     assert_eq!(before, ["RUNNING", "FAILED", "SUCCESSFUL", "PENDING", "WAITING", "SCHEDULED"]);
     bench.clock.advance_ms(1_000_000_000);
     let all = Prune { before_ms: Some(i64::MAX), keep_runs: Some(0) };
-    assert_eq!(bench.store.prune_step(all).unwrap(), Pruned::default());
+    assert_eq!(bench.store.for_scheduler().prune_step(all).unwrap(), Pruned::default());
     assert_eq!(states(), before);
 }
 
@@ -193,8 +200,11 @@ fn what_was_over_at_the_instant_itself_stays() {
     bench.enqueue(noop());
     fail_all(&bench);
     let instant = bench.clock.now_ms();
-    assert_eq!(bench.store.prune_step(support::older_than(instant)).unwrap(), Pruned::default());
-    let next = bench.store.prune_step(support::older_than(instant + 1)).unwrap();
+    assert_eq!(
+        bench.store.for_scheduler().prune_step(support::older_than(instant)).unwrap(),
+        Pruned::default()
+    );
+    let next = bench.store.for_scheduler().prune_step(support::older_than(instant + 1)).unwrap();
     assert_eq!(next, Pruned { jobs: 2, runs: 1, ..Pruned::default() });
 }
 
@@ -214,11 +224,11 @@ fn much_output_goes_in_steps() {
         text: "x".to_owned(),
     };
     let lines = (1..=45_000).map(|number| line(id, number)).chain([line(other, 1)]).collect();
-    bench.store.append_logs(std::sync::Arc::new(lines)).unwrap();
+    bench.store.for_workers().append_logs(std::sync::Arc::new(lines)).unwrap();
     for job in &jobs {
         bench.finish(worker, job, success());
     }
-    let step = || bench.store.prune_step(support::older_than(i64::MAX)).unwrap();
+    let step = || bench.store.for_scheduler().prune_step(support::older_than(i64::MAX)).unwrap();
     let of_lines = |lines| Pruned { lines, ..Pruned::default() };
     assert_eq!([step(), step()], [of_lines(20_000), of_lines(20_000)]);
     assert_eq!(step(), Pruned { jobs: 2, ..Pruned::default() });
@@ -240,7 +250,7 @@ fn what_others_leave_behind_goes_and_what_is_named_stays() {
          INSERT INTO occurrences (schedule_id, scheduled_for, status, source, start_after, updated_at)
              VALUES (1, 1, 'SKIPPED', 'schedule', 1, 1), (1, 2, 'WAITING', 'schedule', 1, 1)",
     );
-    let pruned = bench.store.prune_step(support::older_than(bench.clock.now_ms())).unwrap();
+    let pruned = bench.store.for_scheduler().prune_step(support::older_than(bench.clock.now_ms())).unwrap();
     assert_eq!(pruned, Pruned { leftovers: 4, ..Pruned::default() });
     let ids = |sql: &str| raw.rows(sql, |row| row.get::<_, i64>(0));
     assert_eq!(ids("SELECT id FROM workflows"), [2]);
@@ -259,7 +269,13 @@ fn a_run_that_is_pruned_in_part_is_sound() {
     }
     bench.clock.advance_ms(1_000);
     let old = support::older_than(bench.clock.now_ms());
-    assert_eq!(bench.store.prune_step(old).unwrap(), Pruned { jobs: 500, ..Pruned::default() });
+    assert_eq!(
+        bench.store.for_scheduler().prune_step(old).unwrap(),
+        Pruned { jobs: 500, ..Pruned::default() }
+    );
     bench.assert_sound();
-    assert_eq!(bench.store.prune_step(old).unwrap(), Pruned { jobs: 1, runs: 1, ..Pruned::default() });
+    assert_eq!(
+        bench.store.for_scheduler().prune_step(old).unwrap(),
+        Pruned { jobs: 1, runs: 1, ..Pruned::default() }
+    );
 }

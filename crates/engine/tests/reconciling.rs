@@ -12,14 +12,18 @@ fn end(bench: &Bench, job_id: i64, status: &str) {
 }
 
 fn states(bench: &Bench, run_id: i64) -> Vec<JobStatus> {
-    bench.store.jobs_of_run(run_id).unwrap().iter().map(|job| job.status).collect()
+    bench.store.jobs().of_run(run_id).unwrap().iter().map(|job| job.status).collect()
 }
 
 fn reconcile(bench: &Bench) -> i64 {
-    assert!(!bench.store.check().unwrap().is_empty(), "something is to be done");
-    assert_eq!(bench.store.reconcile_step(0).unwrap(), Reconciled::default(), "what moves is left alone");
+    assert!(!bench.store.upkeep().check().unwrap().is_empty(), "something is to be done");
+    assert_eq!(
+        bench.store.for_scheduler().reconcile_step(0).unwrap(),
+        Reconciled::default(),
+        "what moves is left alone"
+    );
     bench.clock.advance_ms(10_000);
-    let reconciled = bench.store.reconcile_step(0).unwrap();
+    let reconciled = bench.store.for_scheduler().reconcile_step(0).unwrap();
     assert_eq!(reconciled.cursor, None);
     bench.assert_sound();
     reconciled.repaired
@@ -29,7 +33,7 @@ fn reconcile(bench: &Bench) -> i64 {
 fn children_become_ready_and_the_run_ends() {
     let bench = Bench::new();
     let run_id = bench.submit(graph(vec![vec![], vec![], vec![0, 1]]));
-    let ids: Vec<i64> = bench.store.jobs_of_run(run_id).unwrap().iter().map(|job| job.id).collect();
+    let ids: Vec<i64> = bench.store.jobs().of_run(run_id).unwrap().iter().map(|job| job.id).collect();
     end(&bench, ids[0], "SUCCESSFUL");
     assert_eq!(reconcile(&bench), 1);
     assert_eq!(states(&bench, run_id)[2], JobStatus::Blocked, "one parent is left");
@@ -38,21 +42,21 @@ fn children_become_ready_and_the_run_ends() {
     assert_eq!(states(&bench, run_id)[2], JobStatus::Pending);
     end(&bench, ids[2], "SUCCESSFUL");
     assert_eq!(reconcile(&bench), 1);
-    assert_eq!(bench.store.run(run_id).unwrap().status, RunStatus::Successful);
+    assert_eq!(bench.store.runs().get(run_id).unwrap().status, RunStatus::Successful);
 }
 
 #[test]
 fn what_can_never_run_is_skipped_and_the_run_fails() {
     let bench = Bench::new();
     let run_id = bench.submit(graph(vec![vec![], vec![0], vec![1], vec![]]));
-    let ids: Vec<i64> = bench.store.jobs_of_run(run_id).unwrap().iter().map(|job| job.id).collect();
+    let ids: Vec<i64> = bench.store.jobs().of_run(run_id).unwrap().iter().map(|job| job.id).collect();
     end(&bench, ids[0], "FAILED");
     assert_eq!(reconcile(&bench), 1);
     let expected = [JobStatus::Failed, JobStatus::Skipped, JobStatus::Skipped, JobStatus::Pending];
     assert_eq!(states(&bench, run_id), expected);
     end(&bench, ids[3], "SUCCESSFUL");
     assert_eq!(reconcile(&bench), 1);
-    assert_eq!(bench.store.run(run_id).unwrap().status, RunStatus::Failed);
+    assert_eq!(bench.store.runs().get(run_id).unwrap().status, RunStatus::Failed);
 }
 
 #[test]
@@ -64,11 +68,11 @@ fn a_run_ends_as_its_jobs_did() {
         let mut workflow = graph(vec![vec![], vec![]]);
         workflow.jobs[0].allow_failure = allow_failure;
         let run_id = bench.submit(workflow);
-        let ids: Vec<i64> = bench.store.jobs_of_run(run_id).unwrap().iter().map(|job| job.id).collect();
+        let ids: Vec<i64> = bench.store.jobs().of_run(run_id).unwrap().iter().map(|job| job.id).collect();
         end(&bench, ids[0], status);
         end(&bench, ids[1], "SUCCESSFUL");
         assert_eq!(reconcile(&bench), 1);
-        assert_eq!(bench.store.run(run_id).unwrap().status, expected, "{status} {allow_failure}");
+        assert_eq!(bench.store.runs().get(run_id).unwrap().status, expected, "{status} {allow_failure}");
     }
 }
 
@@ -79,11 +83,15 @@ fn every_run_has_its_turn() {
     bench.clock.advance_ms(20_000);
     let mut cursor = 0;
     for turn in [Some(runs[19]), Some(runs[39]), None] {
-        let step = bench.store.reconcile_step(cursor).unwrap();
+        let step = bench.store.for_scheduler().reconcile_step(cursor).unwrap();
         assert_eq!(step, Reconciled { repaired: 0, cursor: turn });
         cursor = step.cursor.unwrap_or_default();
     }
-    assert_eq!(bench.store.reconcile_step(runs[20]).unwrap().cursor, None, "fewer than a turn's worth");
+    assert_eq!(
+        bench.store.for_scheduler().reconcile_step(runs[20]).unwrap().cursor,
+        None,
+        "fewer than a turn's worth"
+    );
 }
 
 #[test]
@@ -91,9 +99,9 @@ fn a_sound_run_is_not_touched() {
     let bench = Bench::new();
     let run_id = bench.submit(graph(vec![vec![], vec![0]]));
     bench.clock.advance_ms(60_000);
-    let before = bench.store.run(run_id).unwrap();
-    assert_eq!(bench.store.reconcile_step(0).unwrap().repaired, 0);
-    assert_eq!(bench.store.run(run_id).unwrap(), before);
+    let before = bench.store.runs().get(run_id).unwrap();
+    assert_eq!(bench.store.for_scheduler().reconcile_step(0).unwrap().repaired, 0);
+    assert_eq!(bench.store.runs().get(run_id).unwrap(), before);
 }
 
 /// A report that is not settled yet is no end: what it comes to is not known.
@@ -109,13 +117,13 @@ fn a_parent_whose_end_is_only_reported_is_waited_for() {
         let mut workflow = graph(vec![vec![], vec![], vec![0, 1], vec![]]);
         workflow.jobs[0].retry.max_attempts = 2;
         let run_id = bench.submit(workflow);
-        let ids: Vec<i64> = bench.store.jobs_of_run(run_id).unwrap().iter().map(|job| job.id).collect();
+        let ids: Vec<i64> = bench.store.jobs().of_run(run_id).unwrap().iter().map(|job| job.id).collect();
         assert_eq!(bench.claim(worker, 1)[0].id, ids[0]);
         bench.raw().execute(&format!("UPDATE jobs SET status = '{report}' WHERE id = {}", ids[0]));
         end(&bench, ids[3], "SUCCESSFUL");
         assert_eq!(reconcile(&bench), 1);
         assert_eq!(states(&bench, run_id)[2], JobStatus::Blocked, "{report}");
-        assert_eq!(bench.store.settle_reports().unwrap(), 1);
+        assert_eq!(bench.store.for_scheduler().apply_reports().unwrap(), 1);
         assert_eq!(states(&bench, run_id)[2], expected, "{report}");
         bench.assert_sound();
     }
@@ -136,13 +144,13 @@ fn numbers_that_another_program_wrote_are_counted_anew() {
         bench.raw().execute(wrong);
         for _turn in 0..10 {
             bench.clock.advance_ms(10_001);
-            bench.store.reconcile_step(0).unwrap();
+            bench.store.for_scheduler().reconcile_step(0).unwrap();
             for job in bench.claim(worker, 10) {
                 bench.finish(worker, &job, support::success());
             }
         }
         assert_eq!(states(&bench, run_id), [JobStatus::Successful; 4], "{wrong}");
-        assert_eq!(bench.store.run(run_id).unwrap().status, RunStatus::Successful, "{wrong}");
+        assert_eq!(bench.store.runs().get(run_id).unwrap().status, RunStatus::Successful, "{wrong}");
         bench.assert_sound();
     }
 }
@@ -151,10 +159,10 @@ fn numbers_that_another_program_wrote_are_counted_anew() {
 fn a_run_whose_end_was_forgotten_ends() {
     let bench = Bench::new();
     let run_id = bench.submit(graph(vec![vec![]]));
-    end(&bench, bench.store.jobs_of_run(run_id).unwrap()[0].id, "SUCCESSFUL");
+    end(&bench, bench.store.jobs().of_run(run_id).unwrap()[0].id, "SUCCESSFUL");
     bench.raw().execute("UPDATE runs SET unfinished_jobs = 0");
     assert_eq!(reconcile(&bench), 1);
-    assert_eq!(bench.store.run(run_id).unwrap().status, RunStatus::Successful);
+    assert_eq!(bench.store.runs().get(run_id).unwrap().status, RunStatus::Successful);
 }
 
 /// Nothing repairs it by itself; what `check` says does.
@@ -166,15 +174,15 @@ fn a_run_that_was_called_over_is_opened_again_by_what_check_says() {
     let first = bench.claim(worker, 1);
     bench.raw().execute("UPDATE runs SET status = 'SUCCESSFUL', finished_at = 5");
     bench.finish(worker, &first[0], support::success());
-    let problems = bench.store.check().unwrap();
+    let problems = bench.store.upkeep().check().unwrap();
     assert_eq!(problems[0].detail, "run 1 is SUCCESSFUL, and has 1 unfinished jobs");
     let statement = problems[0].next_step.split('`').nth(1).unwrap().replace("= ID", &format!("= {run_id}"));
     bench.raw().execute(&statement);
     bench.clock.advance_ms(10_001);
-    assert_eq!(bench.store.reconcile_step(0).unwrap().repaired, 1);
+    assert_eq!(bench.store.for_scheduler().reconcile_step(0).unwrap().repaired, 1);
     let second = bench.claim(worker, 1);
     bench.finish(worker, &second[0], support::success());
-    assert_eq!(bench.store.run(run_id).unwrap().status, RunStatus::Successful);
+    assert_eq!(bench.store.runs().get(run_id).unwrap().status, RunStatus::Successful);
     bench.assert_sound();
 }
 
@@ -183,7 +191,7 @@ fn a_run_that_was_called_over_is_opened_again_by_what_check_says() {
 fn a_cycle_in_the_tables_is_found_and_left_alone() {
     let bench = Bench::new();
     let run_id = bench.submit(graph(vec![vec![], vec![0], vec![1]]));
-    let ids: Vec<i64> = bench.store.jobs_of_run(run_id).unwrap().iter().map(|job| job.id).collect();
+    let ids: Vec<i64> = bench.store.jobs().of_run(run_id).unwrap().iter().map(|job| job.id).collect();
     bench.raw().execute(&format!(
         "INSERT INTO job_dependencies (parent_id, child_id) VALUES ({}, {})",
         ids[2], ids[1]
@@ -193,9 +201,9 @@ fn a_cycle_in_the_tables_is_found_and_left_alone() {
     let first = bench.claim(worker, 1);
     bench.finish(worker, &first[0], support::success());
     bench.clock.advance_ms(60_000);
-    assert_eq!(bench.store.reconcile_step(0).unwrap().repaired, 0);
-    let problems = bench.store.check().unwrap();
+    assert_eq!(bench.store.for_scheduler().reconcile_step(0).unwrap().repaired, 0);
+    let problems = bench.store.upkeep().check().unwrap();
     assert!(problems[0].detail.contains("j2 -> j3 -> j2"), "{problems:?}");
-    bench.store.cancel_run(run_id).unwrap();
+    bench.store.runs().cancel(run_id).unwrap();
     bench.assert_sound();
 }

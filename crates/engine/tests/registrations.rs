@@ -19,11 +19,11 @@ fn from_file(workflow: Workflow, file: &str) -> NewRegistration {
 }
 
 fn apply(bench: &Bench, jobs: usize) -> Applied {
-    bench.store.apply(from_file(workflow("nightly", jobs), "/flows/nightly.toml")).unwrap()
+    bench.store.registrations().apply(from_file(workflow("nightly", jobs), "/flows/nightly.toml")).unwrap()
 }
 
 fn numbers(bench: &Bench, name: &str) -> Vec<i64> {
-    let versions = bench.store.registered_versions(name, 100).unwrap();
+    let versions = bench.store.registrations().versions(name, 100).unwrap();
     versions.iter().map(|version| version.version).collect()
 }
 
@@ -40,20 +40,20 @@ fn another_content_is_the_next_version_and_the_same_is_none() {
     // Back to what was once there is a step forward, too.
     assert_eq!(apply(&bench, 1).version, 3);
     assert_eq!(numbers(&bench, "nightly"), [3, 2, 1]);
-    let (registration, active) = bench.store.registered_workflow("nightly").unwrap().unwrap();
+    let (registration, active) = bench.store.registrations().workflow("nightly").unwrap().unwrap();
     assert_eq!((registration.version, active), (3, workflow("nightly", 1)));
-    let old = bench.store.registered_version("nightly", 2).unwrap().unwrap();
+    let old = bench.store.registrations().version("nightly", 2).unwrap().unwrap();
     assert_eq!(old.workflow, workflow("nightly", 2));
-    assert!(bench.store.registered_version("nightly", 4).unwrap().is_none());
+    assert!(bench.store.registrations().version("nightly", 4).unwrap().is_none());
 }
 
 #[test]
 fn a_preview_says_the_same_and_changes_nothing() {
     let bench = Bench::new();
     for jobs in [1, 1, 2, 1, 3] {
-        let registered = bench.store.registrations().unwrap();
-        let preview = bench.store.preview(&workflow("nightly", jobs)).unwrap();
-        assert_eq!(bench.store.registrations().unwrap(), registered);
+        let registered = bench.store.registrations().list().unwrap();
+        let preview = bench.store.registrations().preview(&workflow("nightly", jobs)).unwrap();
+        assert_eq!(bench.store.registrations().list().unwrap(), registered);
         assert_eq!(apply(&bench, jobs), preview);
     }
 }
@@ -63,9 +63,10 @@ fn a_file_that_only_moved_makes_no_version() {
     let bench = Bench::new();
     apply(&bench, 1);
     bench.clock.advance_ms(1_000);
-    let moved = bench.store.apply(from_file(workflow("nightly", 1), "/flows/moved.toml")).unwrap();
+    let moved =
+        bench.store.registrations().apply(from_file(workflow("nightly", 1), "/flows/moved.toml")).unwrap();
     assert_eq!((moved.change, moved.version), (Change::Unchanged, 1));
-    let registration = bench.store.registration("nightly").unwrap().unwrap();
+    let registration = bench.store.registrations().get("nightly").unwrap().unwrap();
     assert_eq!(registration.file.as_deref(), Some("/flows/moved.toml"));
     assert_eq!(registration.updated_at, bench.clock.now_ms());
     assert_eq!(numbers(&bench, "nightly"), [1]);
@@ -76,12 +77,12 @@ fn a_name_that_comes_back_goes_on_with_its_numbers() {
     let bench = Bench::new();
     apply(&bench, 1);
     apply(&bench, 2);
-    bench.store.remove_registration("nightly").unwrap();
-    assert_eq!(bench.store.registration("nightly").unwrap(), None);
+    bench.store.registrations().remove("nightly").unwrap();
+    assert_eq!(bench.store.registrations().get("nightly").unwrap(), None);
     assert_eq!(numbers(&bench, "nightly"), [2, 1], "the versions stay");
     let back = apply(&bench, 2);
     assert_eq!((back.change, back.version), (Change::Created, 2), "it had not changed");
-    bench.store.remove_registration("nightly").unwrap();
+    bench.store.registrations().remove("nightly").unwrap();
     let back = apply(&bench, 1);
     assert_eq!((back.change, back.version), (Change::Created, 3));
     assert_eq!(numbers(&bench, "nightly"), [3, 2, 1]);
@@ -91,17 +92,17 @@ fn a_name_that_comes_back_goes_on_with_its_numbers() {
 fn pausing_stays_through_a_new_version() {
     let bench = Bench::new();
     let missing = |result: windlass_engine::Result<bool>| matches!(result, Err(Error::NotFound { .. }));
-    assert!(missing(bench.store.pause_registration("nightly")));
-    assert!(missing(bench.store.resume_registration("nightly")));
-    assert!(matches!(bench.store.remove_registration("nightly"), Err(Error::NotFound { .. })));
+    assert!(missing(bench.store.registrations().pause("nightly")));
+    assert!(missing(bench.store.registrations().resume("nightly")));
+    assert!(matches!(bench.store.registrations().remove("nightly"), Err(Error::NotFound { .. })));
     apply(&bench, 1);
-    assert!(!bench.store.resume_registration("nightly").unwrap(), "it is not paused");
-    assert!(bench.store.pause_registration("nightly").unwrap());
-    assert!(!bench.store.pause_registration("nightly").unwrap(), "it is paused already");
+    assert!(!bench.store.registrations().resume("nightly").unwrap(), "it is not paused");
+    assert!(bench.store.registrations().pause("nightly").unwrap());
+    assert!(!bench.store.registrations().pause("nightly").unwrap(), "it is paused already");
     apply(&bench, 2);
-    let paused_at = || bench.store.registration("nightly").unwrap().unwrap().paused_at;
+    let paused_at = || bench.store.registrations().get("nightly").unwrap().unwrap().paused_at;
     assert_eq!(paused_at(), Some(bench.clock.now_ms()));
-    assert!(bench.store.resume_registration("nightly").unwrap());
+    assert!(bench.store.registrations().resume("nightly").unwrap());
     assert_eq!(paused_at(), None);
 }
 
@@ -110,9 +111,9 @@ fn pruning_leaves_every_version_its_definition() {
     let bench = Bench::new();
     apply(&bench, 1);
     apply(&bench, 2);
-    bench.store.remove_registration("nightly").unwrap();
+    bench.store.registrations().remove("nightly").unwrap();
     bench.clock.advance_ms(1_000);
-    bench.store.prune_step(support::older_than(bench.clock.now_ms())).unwrap();
+    bench.store.for_scheduler().prune_step(support::older_than(bench.clock.now_ms())).unwrap();
     assert_eq!(numbers(&bench, "nightly"), [2, 1]);
     bench.assert_sound();
 }
@@ -120,7 +121,7 @@ fn pruning_leaves_every_version_its_definition() {
 #[test]
 fn a_workflow_without_jobs_is_refused() {
     let bench = Bench::new();
-    let refused = bench.store.apply(from_file(workflow("nightly", 0), "/flows/nightly.toml"));
+    let refused = bench.store.registrations().apply(from_file(workflow("nightly", 0), "/flows/nightly.toml"));
     assert!(matches!(refused, Err(Error::Invalid { .. })), "{refused:?}");
 }
 
@@ -142,7 +143,7 @@ fn of_many_who_apply_at_once_each_gets_a_number_of_its_own() {
     versions.sort_unstable();
     let expected: Vec<i64> = (1..=APPLIERS as i64).collect();
     assert_eq!(versions, expected);
-    let registration = bench.store.registration("nightly").unwrap().unwrap();
+    let registration = bench.store.registrations().get("nightly").unwrap().unwrap();
     assert_eq!(registration.version, APPLIERS as i64, "the last one is active");
 }
 
@@ -161,7 +162,7 @@ fn removing_and_applying_at_once_loses_no_version() {
         }
         scope.spawn(|| {
             for _round in 0..ROUNDS {
-                match bench.store.remove_registration("nightly") {
+                match bench.store.registrations().remove("nightly") {
                     Ok(()) | Err(Error::NotFound { .. }) => {}
                     Err(other) => panic!("{other}"),
                 }
@@ -172,5 +173,5 @@ fn removing_and_applying_at_once_loses_no_version() {
     let newest = bench.raw().value::<i64>("SELECT max(version) FROM registration_versions");
     let kept = bench.raw().value::<i64>("SELECT count(*) FROM registration_versions");
     assert_eq!((newest, kept), (last.version, last.version), "no number is missing");
-    assert_eq!(bench.store.registration("nightly").unwrap().unwrap().version, last.version);
+    assert_eq!(bench.store.registrations().get("nightly").unwrap().unwrap().version, last.version);
 }

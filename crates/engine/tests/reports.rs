@@ -18,7 +18,7 @@ fn report(bench: &Bench, worker_id: i64, job: &ClaimedJob, what: &str) {
 
 fn settle(bench: &Bench) -> i64 {
     bench.assert_sound();
-    let settled = bench.store.settle_reports().unwrap();
+    let settled = bench.store.for_scheduler().apply_reports().unwrap();
     bench.assert_sound();
     settled
 }
@@ -33,9 +33,9 @@ fn a_success_gets_its_end_and_keeps_its_output() {
         let id = bench.enqueue(noop());
         let claimed = bench.claim(worker, 1);
         report(&bench, worker, &claimed[0], &format!("status = 'SUCCESSFUL', output = {output}"));
-        assert_eq!(bench.store.job(id).unwrap().finished_at, None);
+        assert_eq!(bench.store.jobs().get(id).unwrap().finished_at, None);
         assert_eq!(settle(&bench), 1);
-        let job = bench.store.job(id).unwrap();
+        let job = bench.store.jobs().get(id).unwrap();
         assert_eq!((job.status, job.output.as_deref()), (JobStatus::Successful, kept));
         assert_eq!(job.finished_at, Some(bench.clock.now_ms()));
         assert_eq!(job.worker_id, Some(worker));
@@ -50,20 +50,20 @@ fn a_failure_is_tried_again_as_its_job_says() {
     let id = bench.enqueue(NewJob { max_attempts: 2, unique_key: Some("key".to_owned()), ..noop() });
     let claimed = bench.claim(worker, 1);
     report(&bench, worker, &claimed[0], "status = 'FAILED', last_error = 'no luck'");
-    let taken = bench.store.enqueue(vec![NewJob { unique_key: Some("key".to_owned()), ..noop() }]);
+    let taken = bench.store.jobs().enqueue(vec![NewJob { unique_key: Some("key".to_owned()), ..noop() }]);
     assert!(taken.is_err(), "the key is its own until it is over");
     assert_eq!(settle(&bench), 1);
-    let job = bench.store.job(id).unwrap();
+    let job = bench.store.jobs().get(id).unwrap();
     assert_eq!((job.status, job.failures, job.finished_at), (JobStatus::Scheduled, 1, None));
     assert!(job.execute_after > bench.clock.now_ms(), "after a pause");
     bench.clock.advance_ms(3_600_000);
-    bench.store.promote_due().unwrap();
+    bench.store.for_scheduler().promote_due().unwrap();
     let claimed = bench.claim(worker, 1);
     report(&bench, worker, &claimed[0], "status = 'FAILED', last_error = NULL");
     assert_eq!(settle(&bench), 1);
-    let job = bench.store.job(id).unwrap();
+    let job = bench.store.jobs().get(id).unwrap();
     assert_eq!((job.status, job.failures), (JobStatus::Failed, 2));
-    let attempts = bench.store.attempts(id).unwrap();
+    let attempts = bench.store.jobs().attempts(id).unwrap();
     let errors: Vec<&str> =
         attempts.iter().map(|attempt| attempt.error.as_deref().unwrap_or_default()).collect();
     assert_eq!(errors, ["no luck", "it failed, and its worker gave no reason"]);
@@ -77,7 +77,7 @@ fn a_failure_may_be_said_to_be_final() {
     let claimed = bench.claim(worker, 1);
     report(&bench, worker, &claimed[0], "status = 'FAILED', max_attempts = failures + 1");
     assert_eq!(settle(&bench), 1);
-    assert_eq!(bench.store.job(id).unwrap().status, JobStatus::Failed);
+    assert_eq!(bench.store.jobs().get(id).unwrap().status, JobStatus::Failed);
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn children_and_runs_go_on_after_a_report() {
         assert!(bench.claim(worker, 10).is_empty(), "nothing before the report is settled");
         assert_eq!(settle(&bench), 1);
     }
-    let run = bench.store.run(run_id).unwrap();
+    let run = bench.store.runs().get(run_id).unwrap();
     assert_eq!((run.status, run.unfinished_jobs), (RunStatus::Successful, 0));
 }
 
@@ -108,9 +108,9 @@ fn a_reported_failure_skips_what_needs_it() {
     report(&bench, worker, &claimed[1], "status = 'CANCELLED'");
     assert_eq!(settle(&bench), 2);
     let states: Vec<JobStatus> =
-        bench.store.jobs_of_run(run_id).unwrap().iter().map(|job| job.status).collect();
+        bench.store.jobs().of_run(run_id).unwrap().iter().map(|job| job.status).collect();
     assert_eq!(states, [JobStatus::Failed, JobStatus::Skipped, JobStatus::Cancelled]);
-    assert_eq!(bench.store.run(run_id).unwrap().status, RunStatus::Failed);
+    assert_eq!(bench.store.runs().get(run_id).unwrap().status, RunStatus::Failed);
 }
 
 #[test]
@@ -119,10 +119,10 @@ fn a_job_that_is_to_stop_is_not_tried_again() {
     let worker = bench.worker();
     let id = bench.enqueue(noop());
     let claimed = bench.claim(worker, 1);
-    bench.store.cancel_job(id).unwrap();
+    bench.store.jobs().cancel(id).unwrap();
     report(&bench, worker, &claimed[0], "status = 'FAILED', last_error = 'stopped'");
     assert_eq!(settle(&bench), 1);
-    assert_eq!(bench.store.job(id).unwrap().status, JobStatus::Cancelled);
+    assert_eq!(bench.store.jobs().get(id).unwrap().status, JobStatus::Cancelled);
 }
 
 #[test]
@@ -132,9 +132,9 @@ fn a_report_is_never_rescued_and_counts_after_its_worker_died() {
     let id = bench.enqueue(noop());
     let claimed = bench.claim(worker, 1);
     report(&bench, worker, &claimed[0], "status = 'SUCCESSFUL'");
-    assert_eq!(bench.store.rescue(vec![(worker, 0)]).unwrap().jobs, 0);
+    assert_eq!(bench.store.for_scheduler().rescue(vec![(worker, 0)]).unwrap().jobs, 0);
     assert_eq!(settle(&bench), 1);
-    let job = bench.store.job(id).unwrap();
+    let job = bench.store.jobs().get(id).unwrap();
     assert_eq!((job.status, job.interruptions), (JobStatus::Successful, 0));
 }
 
@@ -142,17 +142,17 @@ fn a_report_is_never_rescued_and_counts_after_its_worker_died() {
 fn a_row_that_was_ended_by_hand_ends() {
     let bench = Bench::new();
     let run_id = bench.submit(graph(vec![vec![], vec![0]]));
-    let first = bench.store.jobs_of_run(run_id).unwrap()[0].id;
+    let first = bench.store.jobs().of_run(run_id).unwrap()[0].id;
     bench.raw().execute(&format!("UPDATE jobs SET status = 'SUCCESSFUL' WHERE id = {first}"));
     assert_eq!(settle(&bench), 1);
-    assert_eq!(bench.store.jobs_of_run(run_id).unwrap()[1].status, JobStatus::Pending);
+    assert_eq!(bench.store.jobs().of_run(run_id).unwrap()[1].status, JobStatus::Pending);
 }
 
 #[test]
 fn many_reports_are_settled_in_batches_and_by_any_number_at_once() {
     let bench = Bench::new();
     let worker = bench.worker();
-    bench.store.enqueue(vec![noop(); 1_200]).unwrap();
+    bench.store.jobs().enqueue(vec![noop(); 1_200]).unwrap();
     bench.claim(worker, 1_000);
     bench.claim(worker, 1_000);
     bench.raw().execute("UPDATE jobs SET status = 'SUCCESSFUL'");
@@ -162,7 +162,7 @@ fn many_reports_are_settled_in_batches_and_by_any_number_at_once() {
                 scope.spawn(|| {
                     let mut settled = 0;
                     loop {
-                        match bench.store.settle_reports().unwrap() {
+                        match bench.store.for_scheduler().apply_reports().unwrap() {
                             0 => return settled,
                             some => settled += some,
                         }
@@ -181,9 +181,10 @@ fn whoever_claims_by_the_view_gets_what_windlass_would() {
     let of_queue = |queue: &str, priority| NewJob { queue: queue.to_owned(), priority, ..noop() };
     let ids = bench
         .store
+        .jobs()
         .enqueue(vec![of_queue("a", 0), of_queue("a", 10), of_queue("paused", 0), of_queue("full", 0)])
         .unwrap();
-    bench.store.pause_queue("paused").unwrap();
+    bench.store.queues().pause("paused").unwrap();
     let raw = bench.raw();
     raw.execute("INSERT INTO queues (name, max_running) VALUES ('full', 0)");
     let seen =
@@ -204,17 +205,17 @@ fn a_reported_failure_of_a_run_that_is_stopped_is_not_tried_again() {
     workflow.jobs[0].retry = retry;
     let run_id = bench.submit(workflow);
     report(&bench, worker, &bench.claim(worker, 1)[0], "status = 'FAILED'");
-    let cancelled = bench.store.cancel_run(run_id).unwrap();
+    let cancelled = bench.store.runs().cancel(run_id).unwrap();
     assert_eq!((cancelled.cancelled, cancelled.stopping), (1, 1));
     assert_eq!(settle(&bench), 1);
-    assert_eq!(bench.store.run(run_id).unwrap().status, RunStatus::Cancelled);
+    assert_eq!(bench.store.runs().get(run_id).unwrap().status, RunStatus::Cancelled);
 
     let alone = bench.enqueue(NewJob { max_attempts: 5, ..noop() });
     report(&bench, worker, &bench.claim(worker, 1)[0], "status = 'FAILED'");
-    assert_eq!(bench.store.cancel_job(alone).unwrap().stopping, 1);
-    assert!(bench.store.cancel_job(alone).is_err(), "once");
+    assert_eq!(bench.store.jobs().cancel(alone).unwrap().stopping, 1);
+    assert!(bench.store.jobs().cancel(alone).is_err(), "once");
     assert_eq!(settle(&bench), 1);
-    assert_eq!(bench.store.job(alone).unwrap().status, JobStatus::Cancelled);
+    assert_eq!(bench.store.jobs().get(alone).unwrap().status, JobStatus::Cancelled);
 }
 
 /// The tables refuse what follows from a report when its child has lost count of its parents.
@@ -227,12 +228,12 @@ fn one_report_that_can_not_be_settled_holds_up_no_other() {
     for job in bench.claim(worker, 10) {
         report(&bench, worker, &job, "status = 'SUCCESSFUL'");
     }
-    let refused = bench.store.find_job_by_name(run_id, "j0").unwrap().unwrap().id;
+    let refused = bench.store.jobs().find_by_name(run_id, "j0").unwrap().unwrap().id;
     bench.database.refuse(refused, "SUCCESSFUL");
-    assert_eq!(bench.store.settle_reports().unwrap(), 1);
-    assert!(bench.store.job(sound).unwrap().finished_at.is_some());
-    assert!(bench.store.settle_reports().is_err(), "it is said");
+    assert_eq!(bench.store.for_scheduler().apply_reports().unwrap(), 1);
+    assert!(bench.store.jobs().get(sound).unwrap().finished_at.is_some());
+    assert!(bench.store.for_scheduler().apply_reports().is_err(), "it is said");
     bench.database.allow();
-    assert_eq!(bench.store.settle_reports().unwrap(), 1);
-    assert_eq!(bench.store.jobs_of_run(run_id).unwrap()[1].status, JobStatus::Pending);
+    assert_eq!(bench.store.for_scheduler().apply_reports().unwrap(), 1);
+    assert_eq!(bench.store.jobs().of_run(run_id).unwrap()[1].status, JobStatus::Pending);
 }

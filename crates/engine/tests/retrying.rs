@@ -17,19 +17,19 @@ fn wrecked(bench: &Bench, workflow: Workflow) -> i64 {
     let gone = bench.worker();
     assert!(!bench.claim(gone, 100).is_empty());
     bench.clock.advance_ms(10);
-    bench.store.rescue(vec![(gone, 0)]).unwrap();
+    bench.store.for_scheduler().rescue(vec![(gone, 0)]).unwrap();
     let worker = bench.worker();
     for job in bench.claim(worker, 100) {
         bench.finish(worker, &job, failure());
     }
     bench.clock.advance_ms(1_000_000);
     // Those whose pause is over, and the run's time with it.
-    bench.store.promote_due().unwrap();
+    bench.store.for_scheduler().promote_due().unwrap();
     bench.raw().execute("UPDATE jobs SET cancel_requested_at = 7, cancel_at_once = 1, output = '1'");
     for job in bench.claim(worker, 100) {
         bench.finish(worker, &job, Outcome::Cancelled { error: "stopped".to_owned() });
     }
-    assert!(bench.store.run(run_id).unwrap().status.is_terminal());
+    assert!(bench.store.runs().get(run_id).unwrap().status.is_terminal());
     run_id
 }
 
@@ -81,12 +81,12 @@ fn a_run_that_is_retried_as_a_whole_is_as_it_was_submitted() {
         let bench = Bench::new();
         let unharmed = bench.submit(workflow.clone());
         let (expected_jobs, expected_run) = (life(&bench, unharmed), run(&bench, unharmed));
-        bench.store.cancel_run(unharmed).unwrap();
+        bench.store.runs().cancel(unharmed).unwrap();
         let run_id = wrecked(&bench, workflow);
         assert_ne!(life(&bench, run_id), expected_jobs);
-        bench.store.retry_run(run_id, selection.clone()).unwrap();
+        bench.store.runs().retry(run_id, selection.clone()).unwrap();
         // A slot of the key is given on by the scheduler; that of a run that was submitted was free.
-        bench.store.admit_waiting("").unwrap();
+        bench.store.for_scheduler().admit_waiting("").unwrap();
         assert_eq!(life(&bench, run_id), expected_jobs, "{selection:?}");
         assert_eq!(run(&bench, run_id), expected_run, "{selection:?}");
         bench.assert_sound();
@@ -98,14 +98,18 @@ fn a_run_that_is_retried_as_a_whole_is_as_it_was_submitted() {
 fn a_run_that_timed_out_gets_its_whole_time_again() {
     let bench = Bench::new();
     let run_id = wrecked(&bench, workflow());
-    bench.store.retry_run(run_id, Selection::Failed).unwrap();
+    bench.store.runs().retry(run_id, Selection::Failed).unwrap();
     bench.clock.advance_ms(3_000_000);
-    assert_eq!(bench.store.promote_due().unwrap().expired, 0, "it has not begun");
+    assert_eq!(bench.store.for_scheduler().promote_due().unwrap().expired, 0, "it has not begun");
     let worker = bench.worker();
     bench.claim(worker, 1);
-    let run = bench.store.run(run_id).unwrap();
+    let run = bench.store.runs().get(run_id).unwrap();
     assert_eq!(run.deadline_at, Some(bench.clock.now_ms() + 500_000));
-    assert_eq!(bench.store.cancel_requests(worker).unwrap(), [], "nobody asked it to stop in this life");
+    assert_eq!(
+        bench.store.for_workers().cancel_requests(worker).unwrap(),
+        [],
+        "nobody asked it to stop in this life"
+    );
 }
 
 /// What went well, and what was allowed to fail, is not executed again with what failed.
@@ -122,18 +126,18 @@ fn what_did_not_fail_stays_as_it_is() {
     end(&claimed[0], Outcome::Successful { output: Some("7".to_owned()) });
     end(&claimed[1], fails("allowed"));
     end(&claimed[2], fails("not allowed"));
-    assert_eq!(bench.store.run(run_id).unwrap().status, RunStatus::Failed);
-    let before: Vec<Job> = bench.store.jobs_of_run(run_id).unwrap();
-    assert_eq!(bench.store.retry_run(run_id, Selection::Failed).unwrap(), 2);
-    let after = bench.store.jobs_of_run(run_id).unwrap();
+    assert_eq!(bench.store.runs().get(run_id).unwrap().status, RunStatus::Failed);
+    let before: Vec<Job> = bench.store.jobs().of_run(run_id).unwrap();
+    assert_eq!(bench.store.runs().retry(run_id, Selection::Failed).unwrap(), 2);
+    let after = bench.store.jobs().of_run(run_id).unwrap();
     assert_eq!(after[..2], before[..2]);
     assert_eq!([after[2].status, after[3].status], [JobStatus::Pending, JobStatus::Blocked]);
-    assert_eq!(bench.store.run(run_id).unwrap().failed_jobs, 0);
+    assert_eq!(bench.store.runs().get(run_id).unwrap().failed_jobs, 0);
     for _job in 0..2 {
         let job = bench.claim(worker, 10).remove(0);
         end(&job, success());
     }
-    assert_eq!(bench.store.run(run_id).unwrap().status, RunStatus::Successful);
+    assert_eq!(bench.store.runs().get(run_id).unwrap().status, RunStatus::Successful);
 }
 
 /// A job that was cancelled in the first life and not chosen for the second still makes the run fail.
@@ -142,15 +146,15 @@ fn what_was_not_chosen_counts_as_it_ended() {
     let bench = Bench::new();
     let worker = bench.worker();
     let run_id = bench.submit(graph(vec![vec![], vec![]]));
-    let jobs = bench.store.jobs_of_run(run_id).unwrap();
-    bench.store.cancel_job(jobs[0].id).unwrap();
+    let jobs = bench.store.jobs().of_run(run_id).unwrap();
+    bench.store.jobs().cancel(jobs[0].id).unwrap();
     let second = bench.claim(worker, 10).remove(0);
     bench.finish(worker, &second, success());
-    bench.store.retry_run(run_id, Selection::From("j1".to_owned())).unwrap();
-    assert_eq!(bench.store.run(run_id).unwrap().failed_jobs, 1);
-    let again = bench.store.claim(request(worker, Scope::Runs(vec![run_id]), 10)).unwrap();
+    bench.store.runs().retry(run_id, Selection::From("j1".to_owned())).unwrap();
+    assert_eq!(bench.store.runs().get(run_id).unwrap().failed_jobs, 1);
+    let again = bench.store.for_workers().claim(request(worker, Scope::Runs(vec![run_id]), 10)).unwrap();
     let windlass_engine::store::Claims::Jobs(again) = again else { panic!("fenced") };
     bench.finish(worker, &again[0], success());
-    assert_eq!(bench.store.run(run_id).unwrap().status, RunStatus::Failed);
+    assert_eq!(bench.store.runs().get(run_id).unwrap().status, RunStatus::Failed);
     bench.assert_sound();
 }

@@ -31,7 +31,7 @@ fn interleaved_runs_of_one_workflow_read_their_own_outputs() {
     let runs = [bench.submit(diamond()), bench.submit(diamond())];
     let read = |run: i64, names: &[&str]| -> HashMap<String, Option<String>> {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-        bench.store.outputs(run, &names).unwrap().into_iter().collect()
+        bench.store.jobs().outputs(run, &names).unwrap().into_iter().collect()
     };
     for (order, names) in [([1, 0], &["j0"][..]), ([0, 1], &["j1", "j2"]), ([1, 0], &["j3"])] {
         let mut claimed = claim_all(&bench, worker);
@@ -54,15 +54,15 @@ fn interleaved_runs_of_one_workflow_read_their_own_outputs() {
         for (name, text) in all {
             assert_eq!(text, Some(format!("\"{name} of {run}\"")));
         }
-        assert_eq!(bench.store.run(run).unwrap().status, RunStatus::Successful);
-        let named = bench.store.find_job_by_name(run, "j2").unwrap().unwrap();
+        assert_eq!(bench.store.runs().get(run).unwrap().status, RunStatus::Successful);
+        let named = bench.store.jobs().find_by_name(run, "j2").unwrap().unwrap();
         assert_eq!(named.run_id, Some(run));
     }
     bench.assert_sound();
 }
 
 fn statuses(bench: &Bench, run: i64) -> Vec<JobStatus> {
-    bench.store.jobs_of_run(run).unwrap().iter().map(|job| job.status).collect()
+    bench.store.jobs().of_run(run).unwrap().iter().map(|job| job.status).collect()
 }
 
 /// Jobs that wait for a slot are no less cancelled than those that wait for parents: the slot that becomes free goes
@@ -86,15 +86,15 @@ fn no_waiting_job_of_a_cancelled_run_is_ever_claimed() {
     let waiting = statuses(&bench, cancelled).iter().filter(|status| **status == JobStatus::Waiting).count();
     assert_eq!(waiting, 4);
 
-    let cancellation = bench.store.cancel_run(cancelled).unwrap();
+    let cancellation = bench.store.runs().cancel(cancelled).unwrap();
     assert_eq!((cancellation.cancelled, cancellation.stopping), (4, 1));
     bench.finish(worker, &holder[0], Outcome::Cancelled { error: "it was asked to".to_owned() });
     let mut claimed = Vec::new();
     for _turn in 0..10 {
         bench.clock.advance_ms(120_000);
-        bench.store.promote_due().unwrap();
-        bench.store.admit_waiting("").unwrap();
-        bench.store.reconcile_step(0).unwrap();
+        bench.store.for_scheduler().promote_due().unwrap();
+        bench.store.for_scheduler().admit_waiting("").unwrap();
+        bench.store.for_scheduler().reconcile_step(0).unwrap();
         for job in bench.claim(worker, 10) {
             claimed.push(job.run_id.unwrap());
             bench.finish(worker, &job, success());
@@ -102,7 +102,7 @@ fn no_waiting_job_of_a_cancelled_run_is_ever_claimed() {
     }
     assert_eq!(claimed, [other], "only the job of the other run");
     assert!(statuses(&bench, cancelled).iter().all(|status| *status == JobStatus::Cancelled));
-    assert_eq!(bench.store.run(cancelled).unwrap().status, RunStatus::Cancelled);
+    assert_eq!(bench.store.runs().get(cancelled).unwrap().status, RunStatus::Cancelled);
     bench.assert_sound();
 }
 
@@ -114,12 +114,12 @@ fn runs_with_keys_of_their_own_have_jobs_of_their_own() {
         let workflow = graph(vec![vec![], vec![0]]);
         let run_key = Some(key.to_owned());
         let run = NewRun { workflow, params: Default::default(), dir: None, run_key, occasion: None };
-        bench.store.submit(run).unwrap().run_id
+        bench.store.runs().submit(run).unwrap().run_id
     };
     let (one, two) = (submit("one"), submit("two"));
     assert_eq!(submit("one"), one);
     let ids =
-        |run: i64| -> Vec<i64> { bench.store.jobs_of_run(run).unwrap().iter().map(|job| job.id).collect() };
+        |run: i64| -> Vec<i64> { bench.store.jobs().of_run(run).unwrap().iter().map(|job| job.id).collect() };
     assert_eq!((ids(one).len(), ids(two).len()), (2, 2));
     assert!(ids(one).iter().all(|id| !ids(two).contains(id)));
 }

@@ -44,7 +44,7 @@ fn workflow(schedules: Vec<Definition>) -> Workflow {
 
 fn apply(bench: &Bench, schedules: Vec<Definition>) -> Vec<(String, ScheduleChange)> {
     let new = NewRegistration { workflow: workflow(schedules), file: None, dir: None };
-    let applied = bench.store.apply(new).unwrap();
+    let applied = bench.store.registrations().apply(new).unwrap();
     applied.schedules.into_iter().map(|synced| (synced.name, synced.change)).collect()
 }
 
@@ -58,7 +58,7 @@ fn bench_with(definition: Definition) -> (Bench, i64) {
 }
 
 fn the_schedule(bench: &Bench) -> Schedule {
-    bench.store.schedules().unwrap().pop().unwrap()
+    bench.store.schedules().list().unwrap().pop().unwrap()
 }
 
 /// What a scheduler does: everything that is due.
@@ -66,10 +66,11 @@ fn fire(store: &Store) -> Vec<Fired> {
     let mut all = Vec::new();
     for _round in 0..1_000 {
         let fired: Vec<Fired> = store
+            .for_scheduler()
             .schedules_to_fire(100, &[])
             .unwrap()
             .into_iter()
-            .map(|id| store.fire(id).unwrap())
+            .map(|id| store.for_scheduler().fire(id).unwrap())
             .collect();
         let again = fired.iter().any(|fired| fired.again);
         all.extend(fired);
@@ -82,7 +83,7 @@ fn fire(store: &Store) -> Vec<Fired> {
 
 /// Nominal times of the runs in hours since the beginning, with their sources, in the order of their ids.
 fn runs(bench: &Bench) -> Vec<(i64, RunSource)> {
-    let mut runs = bench.store.runs(&RunFilter { limit: 10_000, ..RunFilter::default() }).unwrap();
+    let mut runs = bench.store.runs().list(&RunFilter { limit: 10_000, ..RunFilter::default() }).unwrap();
     runs.sort_by_key(|run| run.id);
     let hour = |at_ms: i64| (at_ms - BEGIN_MS) / HOUR_MS;
     runs.iter().map(|run| (run.scheduled_for.map_or(-1, hour), run.source.unwrap())).collect()
@@ -94,7 +95,7 @@ fn hours(bench: &Bench) -> Vec<i64> {
 
 /// Nominal hours of the occurrences that wait or were skipped.
 fn occurrences(bench: &Bench, status: OccurrenceStatus) -> Vec<i64> {
-    let found = bench.store.occurrences(the_schedule(bench).id, status, 1_000).unwrap();
+    let found = bench.store.schedules().occurrences(the_schedule(bench).id, status, 1_000).unwrap();
     found.iter().map(|occurrence| (occurrence.scheduled_for - BEGIN_MS) / HOUR_MS).collect()
 }
 
@@ -116,17 +117,17 @@ fn end_all(bench: &Bench) {
 fn an_occurrence_has_one_run_and_names_it() {
     let (bench, id) = bench_with(hourly());
     assert_eq!(fire(&bench.store), [], "nothing is due");
-    assert_eq!(bench.store.next_firing(&[]).unwrap(), Some(BEGIN_MS + HOUR_MS));
+    assert_eq!(bench.store.for_scheduler().next_firing(&[]).unwrap(), Some(BEGIN_MS + HOUR_MS));
     bench.clock.advance_ms(HOUR_MS);
     let fired = fire(&bench.store);
     assert_eq!(fired[0].started.len(), 1);
     assert_eq!(fire(&bench.store), []);
-    let run = bench.store.run(fired[0].started[0].0).unwrap();
+    let run = bench.store.runs().get(fired[0].started[0].0).unwrap();
     assert_eq!(
         (run.workflow.as_str(), run.schedule_id, run.scheduled_for, run.source),
         ("report", Some(id), Some(BEGIN_MS + HOUR_MS), Some(RunSource::Schedule))
     );
-    assert_eq!(bench.store.next_firing(&[]).unwrap(), Some(BEGIN_MS + 2 * HOUR_MS));
+    assert_eq!(bench.store.for_scheduler().next_firing(&[]).unwrap(), Some(BEGIN_MS + 2 * HOUR_MS));
     bench.assert_sound();
 }
 
@@ -164,7 +165,7 @@ fn a_clock_that_jumps_fires_nothing_twice_and_loses_nothing() {
     for by_ms in [HOUR_MS, 5 * HOUR_MS, -3 * HOUR_MS, 2 * HOUR_MS, -20 * HOUR_MS, 22 * HOUR_MS, HOUR_MS] {
         bench.clock.advance_ms(by_ms);
         fire(&bench.store);
-        let next_at = bench.store.next_firing(&[]).unwrap().unwrap();
+        let next_at = bench.store.for_scheduler().next_firing(&[]).unwrap().unwrap();
         assert!(next_at > bench.clock.now_ms(), "a clock that went back makes nothing due");
     }
     assert_eq!(hours(&bench), [1, 2, 3, 4, 5, 6, 7, 8]);
@@ -185,7 +186,12 @@ fn many_schedulers_on_one_database_fire_each_occurrence_once() {
                 let mut started = 0;
                 for _round in 0..rounds {
                     barrier.wait();
-                    while store.next_firing(&[]).unwrap().is_some_and(|at| at <= store.clock().now_ms()) {
+                    while store
+                        .for_scheduler()
+                        .next_firing(&[])
+                        .unwrap()
+                        .is_some_and(|at| at <= store.clock().now_ms())
+                    {
                         started += fire(&store).iter().map(|fired| fired.started.len()).sum::<usize>();
                     }
                     barrier.wait();
@@ -203,7 +209,8 @@ fn many_schedulers_on_one_database_fire_each_occurrence_once() {
     let seconds = usize::try_from((bench.clock.now_ms() - BEGIN_MS) / 1_000).unwrap();
     let mut times: Vec<i64> = bench
         .store
-        .runs(&RunFilter { limit: 10_000, ..RunFilter::default() })
+        .runs()
+        .list(&RunFilter { limit: 10_000, ..RunFilter::default() })
         .unwrap()
         .iter()
         .map(|run| (run.scheduled_for.unwrap() - BEGIN_MS) / 1_000)
@@ -217,27 +224,27 @@ fn many_schedulers_on_one_database_fire_each_occurrence_once() {
 #[test]
 fn what_a_pause_hid_is_not_caught_up() {
     let (bench, id) = bench_with(hourly());
-    assert!(bench.store.pause_schedule(id).unwrap());
-    assert!(!bench.store.pause_schedule(id).unwrap(), "it is paused already");
+    assert!(bench.store.schedules().pause(id).unwrap());
+    assert!(!bench.store.schedules().pause(id).unwrap(), "it is paused already");
     bench.clock.advance_ms(3 * HOUR_MS);
-    assert_eq!((fire(&bench.store), bench.store.next_firing(&[]).unwrap()), (vec![], None));
-    assert!(bench.store.resume_schedule(id).unwrap());
-    assert!(!bench.store.resume_schedule(id).unwrap());
+    assert_eq!((fire(&bench.store), bench.store.for_scheduler().next_firing(&[]).unwrap()), (vec![], None));
+    assert!(bench.store.schedules().resume(id).unwrap());
+    assert!(!bench.store.schedules().resume(id).unwrap());
     bench.clock.advance_ms(HOUR_MS);
     fire(&bench.store);
     assert_eq!(hours(&bench), [4]);
 
-    bench.store.pause_registration("report").unwrap();
+    bench.store.registrations().pause("report").unwrap();
     bench.clock.advance_ms(3 * HOUR_MS);
-    assert_eq!((fire(&bench.store), bench.store.next_firing(&[]).unwrap()), (vec![], None));
-    bench.store.resume_registration("report").unwrap();
+    assert_eq!((fire(&bench.store), bench.store.for_scheduler().next_firing(&[]).unwrap()), (vec![], None));
+    bench.store.registrations().resume("report").unwrap();
     bench.clock.advance_ms(HOUR_MS);
     fire(&bench.store);
     assert_eq!(hours(&bench), [4, 8]);
 
-    bench.store.remove_registration("report").unwrap();
+    bench.store.registrations().remove("report").unwrap();
     bench.clock.advance_ms(3 * HOUR_MS);
-    assert_eq!((fire(&bench.store), bench.store.next_firing(&[]).unwrap()), (vec![], None));
+    assert_eq!((fire(&bench.store), bench.store.for_scheduler().next_firing(&[]).unwrap()), (vec![], None));
     assert_eq!(apply(&bench, vec![hourly()]), [("hourly".to_owned(), ScheduleChange::Added)]);
     bench.clock.advance_ms(HOUR_MS);
     fire(&bench.store);
@@ -250,11 +257,11 @@ fn a_schedule_that_comes_back_after_the_clock_went_back_fires_nothing_twice() {
     let (bench, id) = bench_with(hourly());
     bench.clock.advance_ms(3 * HOUR_MS);
     fire(&bench.store);
-    bench.store.remove_schedule(id).unwrap();
+    bench.store.schedules().remove(id).unwrap();
     bench.clock.advance_ms(-2 * HOUR_MS);
     apply(&bench, vec![hourly()]);
-    bench.store.pause_schedule(id).unwrap();
-    bench.store.resume_schedule(id).unwrap();
+    bench.store.schedules().pause(id).unwrap();
+    bench.store.schedules().resume(id).unwrap();
     bench.clock.advance_ms(2 * HOUR_MS);
     assert_eq!(fire(&bench.store), []);
     bench.clock.advance_ms(HOUR_MS);
@@ -273,7 +280,7 @@ fn a_new_rule_counts_from_now_and_the_old_one_loses_nothing() {
     assert_eq!(hours(&bench), [1, 2], "due by the old rule");
     bench.clock.advance_ms(HOUR_MS / 4);
     fire(&bench.store);
-    assert_eq!(bench.store.next_firing(&[]).unwrap(), Some(BEGIN_MS + 3 * HOUR_MS));
+    assert_eq!(bench.store.for_scheduler().next_firing(&[]).unwrap(), Some(BEGIN_MS + 3 * HOUR_MS));
     assert_eq!(runs(&bench).len(), 3);
     // What does not concern the times leaves the cursor alone.
     bench.clock.advance_ms(HOUR_MS / 2);
@@ -282,7 +289,7 @@ fn a_new_rule_counts_from_now_and_the_old_one_loses_nothing() {
     assert_eq!(runs(&bench).len() + occurrences(&bench, OccurrenceStatus::Waiting).len(), 5);
     assert_eq!(apply(&bench, vec![]), [("hourly".to_owned(), ScheduleChange::Removed)]);
     bench.clock.advance_ms(HOUR_MS);
-    assert_eq!((fire(&bench.store), bench.store.next_firing(&[]).unwrap()), (vec![], None));
+    assert_eq!((fire(&bench.store), bench.store.for_scheduler().next_firing(&[]).unwrap()), (vec![], None));
     bench.assert_sound();
 }
 
@@ -310,7 +317,7 @@ fn overlap_with_real_runs() {
         assert_eq!(hours(&bench), began, "{overlap:?}");
         assert_eq!(occurrences(&bench, OccurrenceStatus::Waiting), waiting, "{overlap:?}");
         assert_eq!(occurrences(&bench, OccurrenceStatus::Skipped), skipped, "{overlap:?}");
-        let asked = bench.store.cancel_requests(worker).unwrap();
+        let asked = bench.store.for_workers().cancel_requests(worker).unwrap();
         let urgencies: Vec<Urgency> = asked.into_iter().map(|(_job_id, urgency)| urgency).collect();
         let expected = match overlap {
             Overlap::CancelRunning => vec![Urgency::WithGrace],
@@ -342,7 +349,8 @@ fn a_run_that_has_not_begun_is_cancelled_at_once_for_the_next() {
         fire(&bench.store);
     }
     assert_eq!(hours(&bench), [1, 2, 3]);
-    let states: Vec<RunStatus> = (1..=3).map(|run_id| bench.store.run(run_id).unwrap().status).collect();
+    let states: Vec<RunStatus> =
+        (1..=3).map(|run_id| bench.store.runs().get(run_id).unwrap().status).collect();
     assert_eq!(states, [RunStatus::Cancelled, RunStatus::Cancelled, RunStatus::Pending]);
 }
 
@@ -353,7 +361,7 @@ fn many_missed_ones_are_started_in_portions() {
     bench.clock.advance_ms(25_000 * 1_000);
     let fired = fire(&bench.store);
     // Those on time are not among the missed that the maximum counts.
-    assert_eq!(bench.store.waiting_occurrences(id).unwrap(), 20_000 + 11 - 1);
+    assert_eq!(bench.store.schedules().waiting_occurrences(id).unwrap(), 20_000 + 11 - 1);
     assert_eq!(fired.iter().map(|fired| fired.missed).sum::<usize>(), 5_000 - 11);
     assert_eq!(occurrences(&bench, OccurrenceStatus::Skipped).len(), 100, "the newest are noted");
     let (bench, _id) = bench_with(every_second);
@@ -374,12 +382,12 @@ fn what_waits_has_a_limit() {
         to_ms: BEGIN_MS,
         at_once: 1,
     };
-    let refused = bench.store.backfill(range(100_000)).unwrap_err();
+    let refused = bench.store.schedules().backfill(range(100_000)).unwrap_err();
     assert!(matches!(&refused, Error::Invalid { reason, .. } if reason.contains("100000")), "{refused}");
-    assert_eq!(bench.store.backfill(range(99_999)).unwrap().added, 100_000);
+    assert_eq!(bench.store.schedules().backfill(range(99_999)).unwrap().added, 100_000);
     let earlier =
         Backfill { from_ms: BEGIN_MS - 2 * HOUR_MS * 24, to_ms: BEGIN_MS - HOUR_MS * 47, ..range(1) };
-    let refused = bench.store.backfill(earlier).unwrap_err();
+    let refused = bench.store.schedules().backfill(earlier).unwrap_err();
     assert!(matches!(&refused, Error::Conflict { reason, .. } if reason.contains("100000")), "{refused}");
     bench.clock.advance_ms(1_000);
     let skipped: Vec<(i64, String)> =
@@ -394,7 +402,7 @@ fn jitter_starts_later_and_says_so() {
     bench.clock.advance_ms(HOUR_MS);
     fire(&bench.store);
     assert_eq!((hours(&bench), occurrences(&bench, OccurrenceStatus::Waiting)), (vec![], vec![1]));
-    let start_after = bench.store.next_firing(&[]).unwrap().unwrap();
+    let start_after = bench.store.for_scheduler().next_firing(&[]).unwrap().unwrap();
     assert!((1..=HOUR_MS / 2).contains(&(start_after - bench.clock.now_ms())), "{start_after}");
     bench.clock.advance_ms(start_after - bench.clock.now_ms() - 1);
     fire(&bench.store);
@@ -410,7 +418,7 @@ fn parameters_that_do_not_fit_cost_the_occurrence_and_nothing_else() {
     let (bench, id) = bench_with(hourly());
     let params = [("day".to_owned(), "{{ scheduled_for }}".into())].into_iter().collect();
     let definition = Definition { name: "unfit".to_owned(), params, ..hourly() };
-    let refused = bench.store.add_schedule("report", definition.clone()).unwrap_err();
+    let refused = bench.store.schedules().add("report", definition.clone()).unwrap_err();
     assert!(matches!(&refused, Error::Invalid { reason, .. } if reason.contains("`day`")), "{refused}");
     // It was right when it was added, and the workflow has lost its parameter since.
     let day = Param {
@@ -422,16 +430,17 @@ fn parameters_that_do_not_fit_cost_the_occurrence_and_nothing_else() {
         choices: Vec::new(),
     };
     let with_day = Workflow { params: vec![day], ..workflow(vec![hourly()]) };
-    bench.store.apply(NewRegistration { workflow: with_day, file: None, dir: None }).unwrap();
-    bench.store.add_schedule("report", definition).unwrap();
+    bench.store.registrations().apply(NewRegistration { workflow: with_day, file: None, dir: None }).unwrap();
+    bench.store.schedules().add("report", definition).unwrap();
     apply(&bench, vec![hourly()]);
     bench.clock.advance_ms(HOUR_MS);
     let fired = fire(&bench.store);
     assert_eq!(hours(&bench), [1], "of the other schedule");
     let skipped: Vec<&(i64, String)> = fired.iter().flat_map(|fired| &fired.skipped).collect();
     assert!(skipped[0].1.contains("parameters can't be used"), "{skipped:?}");
-    let unfit = bench.store.schedules().unwrap().into_iter().find(|schedule| schedule.id != id).unwrap();
-    let noted = bench.store.occurrences(unfit.id, OccurrenceStatus::Skipped, 10).unwrap();
+    let unfit =
+        bench.store.schedules().list().unwrap().into_iter().find(|schedule| schedule.id != id).unwrap();
+    let noted = bench.store.schedules().occurrences(unfit.id, OccurrenceStatus::Skipped, 10).unwrap();
     assert_eq!(noted[0].reason.as_ref(), Some(&skipped[0].1));
     assert_eq!(fire(&bench.store), []);
     bench.assert_sound();
@@ -440,14 +449,14 @@ fn parameters_that_do_not_fit_cost_the_occurrence_and_nothing_else() {
 #[test]
 fn a_trigger_is_out_of_turn() {
     let (bench, id) = bench_with(Definition { overlap: Overlap::Skip, ..hourly() });
-    bench.store.pause_schedule(id).unwrap();
-    let first = bench.store.trigger_schedule(id).unwrap();
-    let second = bench.store.trigger_schedule(id).unwrap();
+    bench.store.schedules().pause(id).unwrap();
+    let first = bench.store.schedules().trigger(id).unwrap();
+    let second = bench.store.schedules().trigger(id).unwrap();
     assert!(first.created && second.created && first.run_id != second.run_id);
-    let run = bench.store.run(first.run_id).unwrap();
+    let run = bench.store.runs().get(first.run_id).unwrap();
     assert_eq!((run.schedule_id, run.scheduled_for), (Some(id), None));
     assert_eq!(run.source, Some(RunSource::Trigger));
-    bench.store.resume_schedule(id).unwrap();
+    bench.store.schedules().resume(id).unwrap();
     bench.clock.advance_ms(HOUR_MS);
     let fired = fire(&bench.store);
     assert!(fired[0].skipped[0].1.contains("run 1 was not over"), "{fired:?}");
@@ -457,27 +466,27 @@ fn a_trigger_is_out_of_turn() {
 fn schedules_of_the_command_line_come_and_go() {
     let (bench, _id) = bench_with(hourly());
     let daily = Definition { name: "daily".to_owned(), rule: Rule::EveryMs(24 * HOUR_MS), ..hourly() };
-    let nowhere = bench.store.add_schedule("nowhere", daily.clone()).unwrap_err();
+    let nowhere = bench.store.schedules().add("nowhere", daily.clone()).unwrap_err();
     assert!(matches!(nowhere, Error::NotFound { .. }), "{nowhere}");
-    let added = bench.store.add_schedule("report", daily.clone()).unwrap();
+    let added = bench.store.schedules().add("report", daily.clone()).unwrap();
     assert_eq!(added.key(), "report/daily");
     for taken in [daily.clone(), hourly()] {
-        let refused = bench.store.add_schedule("report", taken).unwrap_err();
+        let refused = bench.store.schedules().add("report", taken).unwrap_err();
         assert!(matches!(refused, Error::Conflict { .. }), "{refused}");
     }
     assert_eq!(apply(&bench, vec![hourly()]), [], "the file knows nothing of it");
-    assert_eq!(bench.store.schedules().unwrap().len(), 2);
-    bench.store.remove_schedule(added.id).unwrap();
-    let gone = bench.store.remove_schedule(added.id).unwrap_err();
+    assert_eq!(bench.store.schedules().list().unwrap().len(), 2);
+    bench.store.schedules().remove(added.id).unwrap();
+    let gone = bench.store.schedules().remove(added.id).unwrap_err();
     assert!(matches!(gone, Error::NotFound { .. }), "{gone}");
-    assert_eq!(bench.store.add_schedule("report", daily).unwrap().id, added.id, "the same row");
+    assert_eq!(bench.store.schedules().add("report", daily).unwrap().id, added.id, "the same row");
 }
 
 #[test]
 fn what_passed_while_a_workflow_was_removed_is_not_caught_up_when_its_file_takes_a_schedule_over() {
     let (bench, _id) = bench_with(Definition { name: "other".to_owned(), ..hourly() });
-    bench.store.add_schedule("report", hourly()).unwrap();
-    bench.store.remove_registration("report").unwrap();
+    bench.store.schedules().add("report", hourly()).unwrap();
+    bench.store.registrations().remove("report").unwrap();
     bench.clock.advance_ms(5 * HOUR_MS);
     let rule = Rule::EveryMs(2 * HOUR_MS);
     let expected = [("hourly".to_owned(), ScheduleChange::Changed)];
@@ -490,16 +499,16 @@ fn what_passed_while_a_workflow_was_removed_is_not_caught_up_when_its_file_takes
 #[test]
 fn a_schedule_of_a_removed_workflow_is_not_late() {
     let (bench, _id) = bench_with(hourly());
-    bench.store.add_schedule("report", Definition { name: "more".to_owned(), ..hourly() }).unwrap();
+    bench.store.schedules().add("report", Definition { name: "more".to_owned(), ..hourly() }).unwrap();
     let health = |bench: &Bench| {
-        let health = bench.store.health().unwrap();
+        let health = bench.store.upkeep().health().unwrap();
         (health.schedules, health.late_schedules.len())
     };
     assert_eq!(health(&bench), (2, 0));
     bench.clock.advance_ms(2 * HOUR_MS);
     assert_eq!(health(&bench), (2, 2));
-    bench.store.pause_registration("report").unwrap();
+    bench.store.registrations().pause("report").unwrap();
     assert_eq!(health(&bench), (0, 0), "it fires nothing");
-    bench.store.remove_registration("report").unwrap();
+    bench.store.registrations().remove("report").unwrap();
     assert_eq!(health(&bench), (0, 0), "nor does one of a workflow that is gone");
 }

@@ -117,7 +117,7 @@ impl World {
             let limit = chance.usize(0..6);
             let ask =
                 ClaimRequest { idle: chance.usize(0..=limit), ..request(worker, Scope::Everything, limit) };
-            match store.finish_and_claim(finishes, Some(ask)).unwrap().1 {
+            match store.for_workers().finish_and_claim(finishes, Some(ask)).unwrap().1 {
                 Claims::Jobs(jobs) => held.extend(jobs),
                 Claims::Fenced => {
                     held.clear();
@@ -125,10 +125,10 @@ impl World {
                 }
             }
             if chance.u8(0..20) == 0 {
-                store.rescue(vec![(worker, 0)]).unwrap();
+                store.for_scheduler().rescue(vec![(worker, 0)]).unwrap();
             }
         }
-        store.set_worker_status(worker, WorkerStatus::Stopped).unwrap();
+        store.for_workers().set_status(worker, WorkerStatus::Stopped).unwrap();
     }
 
     fn report(&self, worker: i64, job: &ClaimedJob, status: &str) {
@@ -144,16 +144,19 @@ impl World {
         let mut cursor = String::new();
         while !self.is_over.load(Ordering::SeqCst) {
             self.bench.clock.advance_ms(chance.i64(-20..200));
-            store.promote_due().unwrap();
-            store.settle_reports().unwrap();
-            store.reconcile_step(0).unwrap();
-            cursor = store.admit_waiting(&cursor).unwrap();
-            for id in store.schedules_to_fire(100, &[]).unwrap() {
-                allowed(store.fire(id));
+            store.for_scheduler().promote_due().unwrap();
+            store.for_scheduler().apply_reports().unwrap();
+            store.for_scheduler().reconcile_step(0).unwrap();
+            cursor = store.for_scheduler().admit_waiting(&cursor).unwrap();
+            for id in store.for_scheduler().schedules_to_fire(100, &[]).unwrap() {
+                allowed(store.for_scheduler().fire(id));
             }
-            store.rescue(Vec::new()).unwrap();
+            store.for_scheduler().rescue(Vec::new()).unwrap();
             let before_ms = self.bench.clock.now_ms() - 3_000;
-            store.prune_step(Prune { before_ms: Some(before_ms), keep_runs: Some(30) }).unwrap();
+            store
+                .for_scheduler()
+                .prune_step(Prune { before_ms: Some(before_ms), keep_runs: Some(30) })
+                .unwrap();
         }
     }
 
@@ -181,7 +184,7 @@ impl World {
     fn step(&self, chance: &mut fastrand::Rng) {
         let store = &self.bench.store;
         let run = |chance: &mut fastrand::Rng| {
-            let runs = store.runs(&RunFilter { limit: 50, ..RunFilter::default() }).unwrap();
+            let runs = store.runs().list(&RunFilter { limit: 50, ..RunFilter::default() }).unwrap();
             (!runs.is_empty()).then(|| runs[chance.usize(0..runs.len())].id)
         };
         match chance.u8(0..12) {
@@ -191,57 +194,57 @@ impl World {
             2 => {
                 let queue = QUEUES[chance.usize(0..QUEUES.len())].to_owned();
                 let concurrency = concurrency(chance);
-                store.enqueue(vec![NewJob { queue, concurrency, ..noop() }; 3]).unwrap();
+                store.jobs().enqueue(vec![NewJob { queue, concurrency, ..noop() }; 3]).unwrap();
             }
             3 => {
-                run(chance).map(|id| allowed(store.cancel_run(id)));
+                run(chance).map(|id| allowed(store.runs().cancel(id)));
             }
             4 => {
-                let jobs = store.jobs(&JobFilter { limit: 50, ..JobFilter::default() }).unwrap();
+                let jobs = store.jobs().list(&JobFilter { limit: 50, ..JobFilter::default() }).unwrap();
                 if !jobs.is_empty() {
-                    allowed(store.cancel_job(jobs[chance.usize(0..jobs.len())].id));
+                    allowed(store.jobs().cancel(jobs[chance.usize(0..jobs.len())].id));
                 }
             }
             5 | 6 => {
                 let selection =
                     if chance.bool() { Selection::Failed } else { Selection::From("j0".to_owned()) };
-                run(chance).map(|id| allowed(store.retry_run(id, selection)));
+                run(chance).map(|id| allowed(store.runs().retry(id, selection)));
             }
             7 => {
                 let schedules = ["a", "b"].map(|name| schedule(name, chance));
                 let schedules = schedules.into_iter().take(chance.usize(0..3)).collect();
                 let workflow = Workflow { name: "fired".to_owned(), schedules, ..workflow(chance) };
-                allowed(store.apply(NewRegistration { workflow, file: None, dir: None }));
+                allowed(store.registrations().apply(NewRegistration { workflow, file: None, dir: None }));
             }
             8 => {
                 allowed(match chance.u8(0..5) {
-                    0 => store.remove_registration("fired"),
-                    1 => store.pause_registration("fired").map(drop),
-                    _ => store.resume_registration("fired").map(drop),
+                    0 => store.registrations().remove("fired"),
+                    1 => store.registrations().pause("fired").map(drop),
+                    _ => store.registrations().resume("fired").map(drop),
                 });
             }
             9 => {
                 let name = ["a", "b", "c"][chance.usize(0..3)];
-                allowed(store.add_schedule("fired", schedule(name, chance)));
+                allowed(store.schedules().add("fired", schedule(name, chance)));
             }
             10 => {
-                for schedule in store.schedules().unwrap() {
+                for schedule in store.schedules().list().unwrap() {
                     // The clock goes back at times, and the future is refused.
                     let to_ms = self.bench.clock.now_ms() - 1_000;
                     let backfill =
                         Backfill { schedule_id: schedule.id, from_ms: to_ms - 5_000, to_ms, at_once: 2 };
                     match chance.u8(0..5) {
-                        0 => allowed(store.remove_schedule(schedule.id)),
-                        1 => allowed(store.pause_schedule(schedule.id)).map(drop),
-                        2 => allowed(store.resume_schedule(schedule.id)).map(drop),
-                        3 => allowed(store.backfill(backfill)).map(drop),
-                        _ => allowed(store.trigger_schedule(schedule.id)).map(drop),
+                        0 => allowed(store.schedules().remove(schedule.id)),
+                        1 => allowed(store.schedules().pause(schedule.id)).map(drop),
+                        2 => allowed(store.schedules().resume(schedule.id)).map(drop),
+                        3 => allowed(store.schedules().backfill(backfill)).map(drop),
+                        _ => allowed(store.schedules().trigger(schedule.id)).map(drop),
                     };
                 }
             }
             _ => {
                 let rate = Setting::Set(Rate { jobs: chance.i64(5..50), interval_ms: 500 });
-                store.limit_queue("slow", QueueLimits { rate, ..QueueLimits::default() }).unwrap();
+                store.queues().limit("slow", QueueLimits { rate, ..QueueLimits::default() }).unwrap();
             }
         }
     }
@@ -251,7 +254,7 @@ impl World {
 fn nothing_breaks_when_everything_happens_at_once() {
     let world = World { bench: Bench::new(), is_over: AtomicBool::new(false) };
     let store = &world.bench.store;
-    let limit = |queue: &str, limits| store.limit_queue(queue, limits).unwrap();
+    let limit = |queue: &str, limits| store.queues().limit(queue, limits).unwrap();
     limit("narrow", QueueLimits { max_running: Setting::Set(MAX_RUNNING), ..QueueLimits::default() });
     limit("line", QueueLimits { order: Setting::Set(Order::Arrival), ..QueueLimits::default() });
     let seed = std::env::var("WINDLASS_SEED").map_or(7, |seed| seed.parse().unwrap());
@@ -287,18 +290,18 @@ fn nothing_breaks_when_everything_happens_at_once() {
 /// Nothing new is begun: all that is there comes to its end.
 fn run_out(bench: &Bench) {
     let store = &bench.store;
-    allowed(store.remove_registration("fired"));
+    allowed(store.registrations().remove("fired"));
     let worker = bench.worker();
     for _round in 0..10_000 {
         bench.clock.advance_ms(500);
-        store.rescue(Vec::new()).unwrap();
-        store.settle_reports().unwrap();
-        store.promote_due().unwrap();
-        store.admit_waiting("").unwrap();
+        store.for_scheduler().rescue(Vec::new()).unwrap();
+        store.for_scheduler().apply_reports().unwrap();
+        store.for_scheduler().promote_due().unwrap();
+        store.for_scheduler().admit_waiting("").unwrap();
         let jobs = bench.claim(worker, 100);
         let ends: Vec<_> = jobs.into_iter().map(|job| (worker, job, success())).collect();
         bench.finish_all(&ends);
-        let left = store.stats().unwrap().jobs;
+        let left = store.upkeep().stats().unwrap().jobs;
         let unfinished = [
             JobStatus::Blocked,
             JobStatus::Scheduled,
@@ -312,5 +315,5 @@ fn run_out(bench: &Bench) {
         }
     }
     bench.assert_sound();
-    panic!("there is no end: {:?}", store.stats().unwrap());
+    panic!("there is no end: {:?}", store.upkeep().stats().unwrap());
 }

@@ -40,40 +40,44 @@ fn record(path: &Path) -> BTreeSet<&'static str> {
     bench.enqueue(NewJob { execute_after: Some(2_000_000), ..noop() });
     statements.lock().unwrap().clear();
 
-    bench.store.has_claimable(&request(worker, Scope::Everything, 1)).unwrap();
-    bench.store.has_claimable(&request(worker, Scope::Runs(vec![run_id]), 1)).unwrap();
+    bench.store.for_workers().has_claimable(&request(worker, Scope::Everything, 1)).unwrap();
+    bench.store.for_workers().has_claimable(&request(worker, Scope::Runs(vec![run_id]), 1)).unwrap();
     // One by run, the others by queue and kind.
-    let Claims::Jobs(mut jobs) = bench.store.claim(request(worker, Scope::Runs(vec![run_id]), 1)).unwrap()
+    let Claims::Jobs(mut jobs) =
+        bench.store.for_workers().claim(request(worker, Scope::Runs(vec![run_id]), 1)).unwrap()
     else {
         panic!("worker {worker} is fenced");
     };
     jobs.extend(bench.claim(worker, 10));
     bench.finish_all(&[(worker, jobs[0].clone(), success()), (worker, jobs[1].clone(), failure())]);
     bench.finish(worker, &jobs[2], success());
-    bench.store.heartbeat(worker).unwrap();
-    bench.store.cancel_requests(worker).unwrap();
-    bench.store.next_due().unwrap();
-    bench.store.promote_due().unwrap();
-    bench.store.admit_waiting("").unwrap();
-    bench.store.live_workers().unwrap();
-    bench.store.has_orphans(&[]).unwrap();
-    bench.store.rescue(vec![(99, 0)]).unwrap();
+    bench.store.for_workers().heartbeat(worker).unwrap();
+    bench.store.for_workers().cancel_requests(worker).unwrap();
+    bench.store.for_scheduler().next_due().unwrap();
+    bench.store.for_scheduler().promote_due().unwrap();
+    bench.store.for_scheduler().admit_waiting("").unwrap();
+    bench.store.workers().live().unwrap();
+    bench.store.for_scheduler().has_orphans(&[]).unwrap();
+    bench.store.for_scheduler().rescue(vec![(99, 0)]).unwrap();
     let reported = bench.enqueue(noop());
     assert!(bench.claim(worker, 10).iter().any(|job| job.id == reported));
     let raw = rusqlite::Connection::open(path).unwrap();
     raw.execute("UPDATE jobs SET status = 'SUCCESSFUL' WHERE id = ?1", [reported]).unwrap();
     drop(raw);
-    assert_eq!(bench.store.settle_reports().unwrap(), 1);
-    bench.store.run(run_id).unwrap();
-    bench.store.run_context(run_id).unwrap();
-    bench.store.outputs(run_id, &["j0".to_owned()]).unwrap();
-    bench.store.find_job_by_name(run_id, "j0").unwrap();
-    assert_eq!(bench.store.prune_step(support::older_than(bench.clock.now_ms() + 1)).unwrap().jobs, 2);
+    assert_eq!(bench.store.for_scheduler().apply_reports().unwrap(), 1);
+    bench.store.runs().get(run_id).unwrap();
+    bench.store.runs().context(run_id).unwrap();
+    bench.store.jobs().outputs(run_id, &["j0".to_owned()]).unwrap();
+    bench.store.jobs().find_by_name(run_id, "j0").unwrap();
+    assert_eq!(
+        bench.store.for_scheduler().prune_step(support::older_than(bench.clock.now_ms() + 1)).unwrap().jobs,
+        2
+    );
     support::limit(&bench.store, "narrow");
-    bench.store.enqueue(support::limited_jobs("narrow")).unwrap();
-    assert!(bench.store.has_claimable(&request(worker, Scope::Everything, 10)).unwrap());
+    bench.store.jobs().enqueue(support::limited_jobs("narrow")).unwrap();
+    assert!(bench.store.for_workers().has_claimable(&request(worker, Scope::Everything, 10)).unwrap());
     let limited = bench.claim(worker, 10);
-    bench.store.admit_waiting("").unwrap();
+    bench.store.for_scheduler().admit_waiting("").unwrap();
     bench.finish(worker, limited.last().unwrap(), success());
     support::fire_schedules(&bench.store, &bench.clock);
     drop(bench);

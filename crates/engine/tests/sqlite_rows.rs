@@ -47,19 +47,23 @@ fn a_row_that_is_no_text_fails_alone() {
     let without_retry: i64 = raw.value(sql);
     raw.execute("UPDATE jobs SET execute_after = 0");
     raw.execute("UPDATE jobs SET failures = 9223372036854775807 WHERE name IS NOT NULL");
-    bench.store.promote_due().unwrap();
+    bench.store.for_scheduler().promote_due().unwrap();
     let sound = bench.enqueue(noop());
     let claimed: Vec<i64> = bench.claim(worker, 10).iter().map(|job| job.id).collect();
     assert_eq!(claimed, [without_retry, sound]);
     for (id, column) in spoilt {
-        let job = bench.store.job(id).unwrap();
+        let job = bench.store.jobs().get(id).unwrap();
         assert_eq!(job.status, JobStatus::Failed, "{column}");
         let error = job.last_error.unwrap();
         assert!(error.contains(column), "{error}");
     }
-    assert_eq!(bench.store.jobs(&JobFilter { limit: 10, ..JobFilter::default() }).unwrap().len(), 5);
-    bench.store.rescue(vec![(worker, 0)]).unwrap();
-    assert_eq!(bench.store.job(without_retry).unwrap().status, JobStatus::Pending, "it is rescued as it is");
+    assert_eq!(bench.store.jobs().list(&JobFilter { limit: 10, ..JobFilter::default() }).unwrap().len(), 5);
+    bench.store.for_scheduler().rescue(vec![(worker, 0)]).unwrap();
+    assert_eq!(
+        bench.store.jobs().get(without_retry).unwrap().status,
+        JobStatus::Pending,
+        "it is rescued as it is"
+    );
 }
 
 #[test]
@@ -71,7 +75,7 @@ fn a_job_of_a_run_that_is_no_text_counts_as_failed() {
     let rest = bench.claim(worker, 10);
     assert_eq!(rest.len(), 1);
     bench.finish(worker, &rest[0], success());
-    assert_eq!(bench.store.run(run_id).unwrap().status, RunStatus::Failed);
+    assert_eq!(bench.store.runs().get(run_id).unwrap().status, RunStatus::Failed);
     bench.assert_sound();
 }
 
@@ -92,7 +96,7 @@ fn a_worker_whose_name_is_no_text_is_a_worker() {
     let bench = Bench::new();
     bench.worker();
     bench.raw().execute("UPDATE workers SET host = CAST(x'ff' AS TEXT), queues = CAST(x'ff' AS TEXT)");
-    assert_eq!(bench.store.live_workers().unwrap().len(), 1);
+    assert_eq!(bench.store.workers().live().unwrap().len(), 1);
 }
 
 #[test]
@@ -104,8 +108,8 @@ fn a_concurrency_key_that_is_no_text_holds_up_no_other() {
     bench
         .raw()
         .execute("INSERT INTO jobs (kind, execute_after, concurrency_key) VALUES ('noop', 0, 'sound')");
-    bench.store.promote_due().unwrap();
-    bench.store.admit_waiting("").unwrap();
+    bench.store.for_scheduler().promote_due().unwrap();
+    bench.store.for_scheduler().admit_waiting("").unwrap();
     assert_eq!(bench.claim(bench.worker(), 10).len(), 1);
 }
 
@@ -116,7 +120,7 @@ fn a_trigger_that_inserts_jobs_is_never_taken_for_a_job_of_ours() {
     bench.raw().execute("CREATE TABLE journal (job_id INTEGER)");
     let journal = "CREATE TRIGGER noted AFTER INSERT ON jobs BEGIN INSERT INTO journal VALUES (new.id); END";
     bench.raw().execute(journal);
-    let ids = bench.store.enqueue(vec![noop(); 3]).unwrap();
+    let ids = bench.store.jobs().enqueue(vec![noop(); 3]).unwrap();
     assert_eq!(ids.len(), 3);
     assert!(
         ids.windows(2).all(|pair| pair[1] == pair[0] + 1),
@@ -126,12 +130,12 @@ fn a_trigger_that_inserts_jobs_is_never_taken_for_a_job_of_ours() {
         "CREATE TRIGGER doubled AFTER INSERT ON jobs WHEN new.kind = 'noop'
          BEGIN INSERT INTO jobs (kind) VALUES ('audit'); END",
     );
-    let error = bench.store.enqueue(vec![noop(); 3]).unwrap_err().to_string();
+    let error = bench.store.jobs().enqueue(vec![noop(); 3]).unwrap_err().to_string();
     assert!(error.contains("`doubled` inserts into jobs"), "{error}");
     let id = bench.enqueue(noop());
-    assert_eq!(bench.store.job(id).unwrap().kind, "noop", "one row's id is known");
+    assert_eq!(bench.store.jobs().get(id).unwrap().kind, "noop", "one row's id is known");
     let kept = JobFilter { limit: 10, ..JobFilter::default() };
-    assert_eq!(bench.store.jobs(&kept).unwrap().len(), 5, "nothing of what was refused stays");
+    assert_eq!(bench.store.jobs().list(&kept).unwrap().len(), 5, "nothing of what was refused stays");
 }
 
 /// What was accepted before the copy is the same job in both; what comes after is not.
@@ -163,7 +167,7 @@ fn a_step_that_finds_nothing_takes_no_write_lock() {
     let writer = bench.raw();
     writer.execute("BEGIN IMMEDIATE");
     assert_eq!(
-        bench.store.prune_step(support::older_than(bench.clock.now_ms() + 1)).unwrap(),
+        bench.store.for_scheduler().prune_step(support::older_than(bench.clock.now_ms() + 1)).unwrap(),
         Pruned::default()
     );
 }

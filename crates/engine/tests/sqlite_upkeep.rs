@@ -30,7 +30,7 @@ fn freed_pages_go_back_in_steps_and_by_writing_the_file_anew() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("windlass.db");
     let (database, store) = open(&path);
-    store.enqueue(vec![large(100_000); 100]).unwrap();
+    store.jobs().enqueue(vec![large(100_000); 100]).unwrap();
     let raw = rusqlite::Connection::open(&path).unwrap();
     raw.execute("DELETE FROM jobs WHERE id > 1", []).unwrap();
     let full = database.file_size().unwrap();
@@ -51,7 +51,7 @@ fn freed_pages_go_back_in_steps_and_by_writing_the_file_anew() {
     assert!(database.file_size().unwrap().is_incremental);
     assert!(database.empty_wal().unwrap());
     assert_eq!(database.file_size().unwrap().wal_bytes, 0);
-    assert_eq!(store.check().unwrap(), []);
+    assert_eq!(store.upkeep().check().unwrap(), []);
 }
 
 trait Counts {
@@ -60,7 +60,7 @@ trait Counts {
 
 impl Counts for Store {
     fn jobs_in_all(&self) -> i64 {
-        self.stats().unwrap().jobs.total()
+        self.upkeep().stats().unwrap().jobs.total()
     }
 }
 
@@ -99,12 +99,12 @@ fn the_log_stays_bounded_while_somebody_always_reads() {
         });
         let _over = SaysItIsOver(&over);
         for _megabyte in 0..200 {
-            store.enqueue(vec![large(100_000); 10]).unwrap();
+            store.jobs().enqueue(vec![large(100_000); 10]).unwrap();
         }
     });
     let largest = database.file_size().unwrap().wal_bytes;
     assert!(largest < 100 * MEGABYTE, "200 MB were written, and the log has {largest} bytes");
-    assert_eq!(store.check().unwrap(), []);
+    assert_eq!(store.upkeep().check().unwrap(), []);
 }
 
 /// A transaction that does not end keeps the log from beginning again. When it ends, the log grows no more.
@@ -116,14 +116,14 @@ fn the_log_begins_again_when_the_last_reader_has_ended() {
     let reader = begin_to_read(&path);
     let wal_bytes = || database.file_size().unwrap().wal_bytes;
     while wal_bytes() < 28 * MEGABYTE {
-        store.enqueue(vec![large(100_000); 10]).unwrap();
+        store.jobs().enqueue(vec![large(100_000); 10]).unwrap();
     }
     drop(reader);
     let began = Instant::now();
     loop {
         let before = wal_bytes();
         for _megabyte in 0..20 {
-            store.enqueue(vec![large(100_000); 10]).unwrap();
+            store.jobs().enqueue(vec![large(100_000); 10]).unwrap();
         }
         if wal_bytes() <= before {
             break;

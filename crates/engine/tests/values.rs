@@ -65,7 +65,7 @@ fn a_run_and_its_jobs_have_what_the_workflow_says() {
     };
     let params = [("tenant".to_owned(), "t1".into())].into_iter().collect();
     let (dir, run_key) = (Some("/there".to_owned()), Some("once".to_owned()));
-    bench.store.submit(NewRun { workflow, params, dir, run_key, occasion: None }).unwrap();
+    bench.store.runs().submit(NewRun { workflow, params, dir, run_key, occasion: None }).unwrap();
     let now = bench.clock.now_ms().to_string();
     let now = now.as_str();
     let row = columns(
@@ -132,7 +132,11 @@ fn a_registration_has_the_file_and_the_folder_that_were_applied_last() {
     let apply = |jobs: usize, place: Option<&str>| {
         let workflow = support::graph(vec![vec![]; jobs]);
         let file = place.map(|place| format!("{place}/graph.toml"));
-        bench.store.apply(NewRegistration { workflow, file, dir: place.map(str::to_owned) }).unwrap();
+        bench
+            .store
+            .registrations()
+            .apply(NewRegistration { workflow, file, dir: place.map(str::to_owned) })
+            .unwrap();
         columns(&bench, "SELECT version, file, dir FROM registrations")
     };
     assert_eq!(apply(1, Some("/one")), ["1", "/one/graph.toml", "/one"]);
@@ -151,7 +155,7 @@ fn an_attempt_that_went_wrong_is_noted_with_its_times() {
     let job = bench.claim(worker, 1).remove(0);
     bench.clock.advance_ms(10);
     bench.finish(worker, &job, failure());
-    let [attempt] = bench.store.attempts(id).unwrap().try_into().unwrap();
+    let [attempt] = bench.store.jobs().attempts(id).unwrap().try_into().unwrap();
     assert_eq!((attempt.attempt, attempt.worker_id, attempt.outcome.as_str()), (1, Some(worker), "failed"));
     assert_eq!(attempt.error.as_deref(), Some("no luck"));
     assert_eq!((attempt.started_at, attempt.finished_at), (Some(started_at), started_at + 10));
@@ -166,8 +170,12 @@ fn lines_of_a_job_that_is_gone_are_left_out() {
         let (attempt, line, at, stream) = (1, 1, 1, LogStream::Stdout);
         LogLine { job_id, attempt, line, at, stream, text: text.to_owned() }
     };
-    bench.store.append_logs(std::sync::Arc::new(vec![line(id + 1, "gone"), line(id, "there")])).unwrap();
-    assert_eq!(bench.store.last_logs(id, 1, 10).unwrap(), [line(id, "there")]);
+    bench
+        .store
+        .for_workers()
+        .append_logs(std::sync::Arc::new(vec![line(id + 1, "gone"), line(id, "there")]))
+        .unwrap();
+    assert_eq!(bench.store.logs().last(id, 1, 10).unwrap(), [line(id, "there")]);
     bench.assert_sound();
 }
 
@@ -178,13 +186,13 @@ fn queues_count_their_jobs_by_state() {
     let key = Concurrency { key: "k".to_owned(), limit: 1, on_full: OnFull::Wait };
     let keyed = NewJob { concurrency: Some(key), ..noop() };
     let later = NewJob { execute_after: Some(bench.clock.now_ms() + 1), ..noop() };
-    bench.store.enqueue(vec![noop(), noop(), noop(), later.clone(), later]).unwrap();
+    bench.store.jobs().enqueue(vec![noop(), noop(), noop(), later.clone(), later]).unwrap();
     let mut workflow = support::graph(vec![vec![], vec![0]]);
     workflow.jobs[0].queue = "default".to_owned();
     bench.submit(workflow);
-    bench.store.enqueue(vec![keyed.clone(), keyed.clone(), keyed.clone(), keyed]).unwrap();
+    bench.store.jobs().enqueue(vec![keyed.clone(), keyed.clone(), keyed.clone(), keyed]).unwrap();
     assert_eq!(bench.claim(worker, 1).len(), 1);
-    let [queue] = bench.store.queues().unwrap().try_into().unwrap();
+    let [queue] = bench.store.queues().list().unwrap().try_into().unwrap();
     assert_eq!((queue.pending, queue.running, queue.scheduled, queue.waiting), (4, 1, 2, 3));
-    assert_eq!(bench.store.stats().unwrap().jobs.of(JobStatus::Blocked), 1);
+    assert_eq!(bench.store.upkeep().stats().unwrap().jobs.of(JobStatus::Blocked), 1);
 }

@@ -33,19 +33,19 @@ fn claim_one(bench: &Bench) {
 
 /// Ends what the worker executes.
 fn end(bench: &Bench, is_success: bool) {
-    let running = bench.store.claimed_by(1).unwrap();
+    let running = bench.store.for_workers().claimed_by(1).unwrap();
     let finishes = running.into_iter().map(|(job_id, run_id, retry_state)| {
         let outcome = if is_success { success() } else { failure() };
         let transition = windlass_engine::transition::after_attempt(&retry_state, outcome, 0.5);
         let (attempt, worker_id, logs) = (retry_state.attempt, 1, Vec::new());
         windlass_engine::store::Finish { job_id, run_id, attempt, worker_id, transition, logs }
     });
-    let finished = bench.store.finish_and_claim(finishes.collect(), None).unwrap().0;
+    let finished = bench.store.for_workers().finish_and_claim(finishes.collect(), None).unwrap().0;
     assert!(finished.conflicts.is_empty());
 }
 
 fn limit(bench: &Bench, limits: QueueLimits) {
-    bench.store.limit_queue("default", limits).unwrap();
+    bench.store.queues().limit("default", limits).unwrap();
 }
 
 fn by_arrival() -> QueueLimits {
@@ -60,14 +60,14 @@ fn keyed() -> NewJob {
 }
 
 fn two_that_share_a_key(bench: &Bench) {
-    bench.store.enqueue(vec![keyed(), keyed()]).unwrap();
+    bench.store.jobs().enqueue(vec![keyed(), keyed()]).unwrap();
     claim_one(bench);
 }
 
 /// Two of a queue in which one runs at a time.
 fn two_in_a_line(bench: &Bench, limits: QueueLimits) {
     limit(bench, limits);
-    bench.store.enqueue(vec![noop(), noop()]).unwrap();
+    bench.store.jobs().enqueue(vec![noop(), noop()]).unwrap();
     claim_one(bench);
 }
 
@@ -78,7 +78,7 @@ fn later(bench: &Bench) -> NewJob {
 fn one_start_a_minute(bench: &Bench) {
     let rate = Setting::Set(Rate { jobs: 1, interval_ms: 60_000 });
     limit(bench, QueueLimits { rate, ..QueueLimits::default() });
-    bench.store.enqueue(vec![noop(), noop()]).unwrap();
+    bench.store.jobs().enqueue(vec![noop(), noop()]).unwrap();
 }
 
 fn register(bench: &Bench) {
@@ -96,7 +96,7 @@ fn register(bench: &Bench) {
         params: Default::default(),
     };
     let workflow = Workflow { schedules: vec![schedule], ..graph(vec![vec![]]) };
-    bench.store.apply(NewRegistration { workflow, file: None, dir: None }).unwrap();
+    bench.store.registrations().apply(NewRegistration { workflow, file: None, dir: None }).unwrap();
 }
 
 fn a_run_that_failed(bench: &Bench) {
@@ -158,22 +158,22 @@ const CASES: &[Case] = &[
     Case {
         what: "a worker is gone whose job held the only slot of a key",
         before: two_that_share_a_key,
-        act: |bench| assert_eq!(bench.store.rescue(vec![(1, 1)]).unwrap().jobs, 1),
+        act: |bench| assert_eq!(bench.store.for_scheduler().rescue(vec![(1, 1)]).unwrap().jobs, 1),
         wakes: &[CLAIMS],
     },
     Case {
         what: "a job is cancelled that held the only slot of a key",
-        before: |bench| drop(bench.store.enqueue(vec![keyed(), keyed()])),
-        act: |bench| assert_eq!(bench.store.cancel_job(1).unwrap().cancelled, 1),
+        before: |bench| drop(bench.store.jobs().enqueue(vec![keyed(), keyed()])),
+        act: |bench| assert_eq!(bench.store.jobs().cancel(1).unwrap().cancelled, 1),
         wakes: &[TIME, SHOWS],
     },
     Case {
         what: "a slot of a key that a cancelled job left is given on",
         before: |bench| {
-            bench.store.enqueue(vec![keyed(), keyed()]).unwrap();
-            bench.store.cancel_job(1).unwrap();
+            bench.store.jobs().enqueue(vec![keyed(), keyed()]).unwrap();
+            bench.store.jobs().cancel(1).unwrap();
         },
-        act: |bench| drop(bench.store.admit_waiting("").unwrap()),
+        act: |bench| drop(bench.store.for_scheduler().admit_waiting("").unwrap()),
         wakes: &[CLAIMS, SHOWS],
     },
     Case {
@@ -188,7 +188,7 @@ const CASES: &[Case] = &[
             two_in_a_line(bench, by_arrival());
             end(bench, false);
         },
-        act: |bench| assert_eq!(bench.store.cancel_job(1).unwrap().cancelled, 1),
+        act: |bench| assert_eq!(bench.store.jobs().cancel(1).unwrap().cancelled, 1),
         wakes: &[CLAIMS],
     },
     Case {
@@ -205,7 +205,7 @@ const CASES: &[Case] = &[
             two_in_a_line(bench, QueueLimits { max_running: Setting::Set(1), ..QueueLimits::default() });
             bench.raw().execute("UPDATE jobs SET max_interruptions = 0");
         },
-        act: |bench| assert_eq!(bench.store.rescue(vec![(1, 1)]).unwrap().jobs, 1),
+        act: |bench| assert_eq!(bench.store.for_scheduler().rescue(vec![(1, 1)]).unwrap().jobs, 1),
         wakes: &[CLAIMS],
     },
     Case {
@@ -221,7 +221,7 @@ const CASES: &[Case] = &[
             bench.enqueue(later(bench));
             bench.clock.advance_ms(1_000);
         },
-        act: |bench| assert_eq!(bench.store.promote_due().unwrap().promoted, 1),
+        act: |bench| assert_eq!(bench.store.for_scheduler().promote_due().unwrap().promoted, 1),
         wakes: &[CLAIMS, SHOWS],
     },
     Case {
@@ -231,7 +231,7 @@ const CASES: &[Case] = &[
             claim_one(bench);
             bench.clock.advance_ms(1_000);
         },
-        act: |bench| assert_eq!(bench.store.promote_due().unwrap().expired, 1),
+        act: |bench| assert_eq!(bench.store.for_scheduler().promote_due().unwrap().expired, 1),
         wakes: &[STOPS],
     },
     Case {
@@ -240,7 +240,7 @@ const CASES: &[Case] = &[
             bench.enqueue(noop());
             claim_one(bench);
         },
-        act: |bench| assert_eq!(bench.store.cancel_job(1).unwrap().stopping, 1),
+        act: |bench| assert_eq!(bench.store.jobs().cancel(1).unwrap().stopping, 1),
         wakes: &[STOPS],
     },
     Case {
@@ -249,13 +249,13 @@ const CASES: &[Case] = &[
             bench.submit(graph(vec![vec![]]));
             claim_one(bench);
         },
-        act: |bench| assert_eq!(bench.store.cancel_run(1).unwrap().stopping, 1),
+        act: |bench| assert_eq!(bench.store.runs().cancel(1).unwrap().stopping, 1),
         wakes: &[STOPS],
     },
     Case {
         what: "a run is retried",
         before: a_run_that_failed,
-        act: |bench| assert_eq!(bench.store.retry_run(1, Selection::Failed).unwrap(), 1),
+        act: |bench| assert_eq!(bench.store.runs().retry(1, Selection::Failed).unwrap(), 1),
         wakes: &[CLAIMS, SHOWS],
     },
     Case {
@@ -265,7 +265,7 @@ const CASES: &[Case] = &[
             claim_one(bench);
             bench.raw().execute("UPDATE jobs SET status = 'SUCCESSFUL' WHERE status = 'RUNNING'");
         },
-        act: |bench| assert_eq!(bench.store.settle_reports().unwrap(), 1),
+        act: |bench| assert_eq!(bench.store.for_scheduler().apply_reports().unwrap(), 1),
         wakes: &[CLAIMS],
     },
     Case {
@@ -275,13 +275,13 @@ const CASES: &[Case] = &[
             bench.raw().execute("UPDATE jobs SET status = 'SUCCESSFUL', finished_at = 1 WHERE name = 'j0'");
             bench.clock.advance_ms(20_000);
         },
-        act: |bench| assert_eq!(bench.store.reconcile_step(0).unwrap().repaired, 1),
+        act: |bench| assert_eq!(bench.store.for_scheduler().reconcile_step(0).unwrap().repaired, 1),
         wakes: &[CLAIMS, SHOWS],
     },
     Case {
         what: "the pause of a queue ends",
-        before: |bench| bench.store.pause_queue("default").unwrap(),
-        act: |bench| assert!(bench.store.resume_queue("default").unwrap()),
+        before: |bench| bench.store.queues().pause("default").unwrap(),
+        act: |bench| assert!(bench.store.queues().resume("default").unwrap()),
         wakes: &[CLAIMS],
     },
     Case {
@@ -295,8 +295,12 @@ const CASES: &[Case] = &[
         what: "a schedule is backfilled",
         before: register,
         act: |bench| {
-            let (schedule_id, from_ms) = (bench.store.schedules().unwrap()[0].id, -4 * 3_600_000);
-            bench.store.backfill(Backfill { schedule_id, from_ms, to_ms: 0, at_once: 1 }).unwrap();
+            let (schedule_id, from_ms) = (bench.store.schedules().list().unwrap()[0].id, -4 * 3_600_000);
+            bench
+                .store
+                .schedules()
+                .backfill(Backfill { schedule_id, from_ms, to_ms: 0, at_once: 1 })
+                .unwrap();
         },
         wakes: &[TIME],
     },
@@ -304,18 +308,18 @@ const CASES: &[Case] = &[
         what: "the pause of a schedule ends",
         before: |bench| {
             register(bench);
-            bench.store.pause_schedule(1).unwrap();
+            bench.store.schedules().pause(1).unwrap();
         },
-        act: |bench| assert!(bench.store.resume_schedule(1).unwrap()),
+        act: |bench| assert!(bench.store.schedules().resume(1).unwrap()),
         wakes: &[TIME],
     },
     Case {
         what: "the pause of a workflow ends",
         before: |bench| {
             register(bench);
-            bench.store.pause_registration("graph").unwrap();
+            bench.store.registrations().pause("graph").unwrap();
         },
-        act: |bench| assert!(bench.store.resume_registration("graph").unwrap()),
+        act: |bench| assert!(bench.store.registrations().resume("graph").unwrap()),
         wakes: &[TIME],
     },
     Case {
@@ -324,7 +328,7 @@ const CASES: &[Case] = &[
             register(bench);
             bench.clock.advance_ms(2 * 3_600_000);
         },
-        act: |bench| assert!(!bench.store.fire(1).unwrap().started.is_empty()),
+        act: |bench| assert!(!bench.store.for_scheduler().fire(1).unwrap().started.is_empty()),
         wakes: &[CLAIMS],
     },
 ];
@@ -336,7 +340,7 @@ fn who_waits_is_woken() {
         let worker = bench.worker();
         before(&bench);
         // What the transactions before it told is over when the next one is: the first renewal of the lease.
-        assert!(bench.store.heartbeat(worker).unwrap());
+        assert!(bench.store.for_workers().heartbeat(worker).unwrap());
         let listeners: Vec<_> =
             wakes.iter().map(|(who, wake_ups)| (who, bench.store.listen(*wake_ups))).collect();
         act(&bench);

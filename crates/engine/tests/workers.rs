@@ -12,7 +12,7 @@ fn working(bench: &Bench, status: WorkerStatus) -> (i64, windlass_engine::store:
     let worker = bench.worker();
     bench.enqueue(noop());
     let job = bench.claim(worker, 1).remove(0);
-    assert!(bench.store.set_worker_status(worker, status).unwrap());
+    assert!(bench.store.for_workers().set_status(worker, status).unwrap());
     (worker, job)
 }
 
@@ -20,11 +20,11 @@ fn working(bench: &Bench, status: WorkerStatus) -> (i64, windlass_engine::store:
 fn who_drains_is_alive() {
     let bench = Bench::new();
     let (worker, job) = working(&bench, WorkerStatus::Draining);
-    assert!(bench.store.heartbeat(worker).unwrap(), "its lease is renewed");
-    let alive: Vec<i64> = bench.store.live_workers().unwrap().iter().map(|worker| worker.id).collect();
+    assert!(bench.store.for_workers().heartbeat(worker).unwrap(), "its lease is renewed");
+    let alive: Vec<i64> = bench.store.workers().live().unwrap().iter().map(|worker| worker.id).collect();
     assert_eq!(alive, [worker]);
-    assert!(!bench.store.has_orphans(&[]).unwrap(), "its jobs are its own");
-    let rescued = bench.store.rescue(Vec::new()).unwrap();
+    assert!(!bench.store.for_scheduler().has_orphans(&[]).unwrap(), "its jobs are its own");
+    let rescued = bench.store.for_scheduler().rescue(Vec::new()).unwrap();
     assert_eq!((rescued.fenced, rescued.jobs), (0, 0));
     assert!(bench.finish(worker, &job, success()).conflicts.is_empty());
 }
@@ -33,11 +33,11 @@ fn who_drains_is_alive() {
 fn who_drains_can_be_found_dead() {
     let bench = Bench::new();
     let (worker, job) = working(&bench, WorkerStatus::Draining);
-    let rescued = bench.store.rescue(vec![(worker, 0)]).unwrap();
+    let rescued = bench.store.for_scheduler().rescue(vec![(worker, 0)]).unwrap();
     assert_eq!((rescued.fenced, rescued.jobs), (1, 1));
-    assert!(!bench.store.heartbeat(worker).unwrap());
+    assert!(!bench.store.for_workers().heartbeat(worker).unwrap());
     assert_eq!(bench.finish(worker, &job, success()).conflicts, [job.id]);
-    assert_eq!(bench.store.live_workers().unwrap(), []);
+    assert_eq!(bench.store.workers().live().unwrap(), []);
 }
 
 /// It should have ended them; if it did not, nobody else would.
@@ -45,13 +45,13 @@ fn who_drains_can_be_found_dead() {
 fn what_a_stopped_worker_left_is_taken_back() {
     let bench = Bench::new();
     let (worker, job) = working(&bench, WorkerStatus::Stopped);
-    assert_eq!(bench.store.live_workers().unwrap(), []);
-    assert!(!bench.store.heartbeat(worker).unwrap());
-    let claims = bench.store.claim(request(worker, Scope::Everything, 1)).unwrap();
+    assert_eq!(bench.store.workers().live().unwrap(), []);
+    assert!(!bench.store.for_workers().heartbeat(worker).unwrap());
+    let claims = bench.store.for_workers().claim(request(worker, Scope::Everything, 1)).unwrap();
     assert_eq!(claims, Claims::Fenced);
-    assert!(bench.store.has_orphans(&[]).unwrap());
-    assert_eq!(bench.store.rescue(Vec::new()).unwrap().jobs, 1);
-    assert_eq!(bench.store.job(job.id).unwrap().status, JobStatus::Pending);
+    assert!(bench.store.for_scheduler().has_orphans(&[]).unwrap());
+    assert_eq!(bench.store.for_scheduler().rescue(Vec::new()).unwrap().jobs, 1);
+    assert_eq!(bench.store.jobs().get(job.id).unwrap().status, JobStatus::Pending);
     bench.assert_sound();
 }
 
@@ -61,19 +61,19 @@ fn what_a_stopped_worker_left_is_taken_back() {
 fn nothing_runs_in_a_restored_database() {
     let bench = Bench::new();
     let (alive, draining) = (bench.worker(), bench.worker());
-    bench.store.enqueue(vec![noop(); 2_100]).unwrap();
+    bench.store.jobs().enqueue(vec![noop(); 2_100]).unwrap();
     let mut running = 0;
     for worker in [alive, draining, alive] {
         running += bench.claim(worker, 1_000).len();
     }
-    assert!(bench.store.set_worker_status(draining, WorkerStatus::Draining).unwrap());
-    let restored = bench.store.settle_restored().unwrap();
+    assert!(bench.store.for_workers().set_status(draining, WorkerStatus::Draining).unwrap());
+    let restored = bench.store.upkeep().finish_restore().unwrap();
     assert_eq!((restored.fenced_workers, restored.interrupted_jobs), (2, running as i64));
     assert_eq!(restored.pending_jobs, 2_100);
-    assert_eq!(bench.store.live_workers().unwrap(), []);
-    assert_eq!(bench.store.stats().unwrap().jobs.of(JobStatus::Running), 0);
+    assert_eq!(bench.store.workers().live().unwrap(), []);
+    assert_eq!(bench.store.upkeep().stats().unwrap().jobs.of(JobStatus::Running), 0);
     for worker in [alive, draining] {
-        assert!(!bench.store.heartbeat(worker).unwrap());
+        assert!(!bench.store.for_workers().heartbeat(worker).unwrap());
     }
     bench.assert_sound();
 }

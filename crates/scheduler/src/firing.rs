@@ -30,13 +30,16 @@ impl Firing {
     pub(crate) fn turn(&mut self, store: &Store) -> Result<Option<i64>> {
         for _round in 0..ROUNDS_MAX {
             let mut again = false;
-            for schedule_id in store.schedules_to_fire(SCHEDULES_MAX, &self.resting(store))? {
+            for schedule_id in store.for_scheduler().schedules_to_fire(SCHEDULES_MAX, &self.resting(store))? {
                 again |= self.fire(store, schedule_id)?;
             }
             if !again {
                 let soon_ms = store.clock().now_ms() + BUSY_PAUSE_MS;
                 // What is due and was not done is what another scheduler does at this moment.
-                return Ok(store.next_firing(&self.resting(store))?.map(|next_at| next_at.max(soon_ms)));
+                return Ok(store
+                    .for_scheduler()
+                    .next_firing(&self.resting(store))?
+                    .map(|next_at| next_at.max(soon_ms)));
             }
         }
         Ok(Some(store.clock().now_ms()))
@@ -49,7 +52,7 @@ impl Firing {
 
     /// Returns whether there is more to do at once.
     fn fire(&mut self, store: &Store, schedule_id: i64) -> Result<bool> {
-        match store.fire(schedule_id) {
+        match store.for_scheduler().fire(schedule_id) {
             Ok(fired) => {
                 self.failing.remove(&schedule_id);
                 tell(&fired);
@@ -131,13 +134,13 @@ mod tests {
         let store = Store::new(crate::tests::open(&database, &clock), clock.clone(), Random::from_seed(1));
         let source = Source::new("report.toml", WORKFLOW.into()).unwrap();
         let workflow = windlass_workflow::parse(&source).unwrap();
-        store.apply(NewRegistration { workflow, file: None, dir: None }).unwrap();
+        store.registrations().apply(NewRegistration { workflow, file: None, dir: None }).unwrap();
         let spoil = |definition: &str| {
             let sql = format!("UPDATE schedules SET definition = {definition} WHERE name = 'spoilt'");
             database.sql(Access::Write).execute(&sql);
         };
         let names = || {
-            let runs = store.runs(&RunFilter { limit: 10, ..RunFilter::default() }).unwrap();
+            let runs = store.runs().list(&RunFilter { limit: 10, ..RunFilter::default() }).unwrap();
             let mut names: Vec<_> = runs.iter().map(|run| run.schedule_id.unwrap()).collect();
             names.sort_unstable();
             names
@@ -150,7 +153,7 @@ mod tests {
         assert_eq!(next_at, Some(clock.now_ms() + HOUR_MS), "it rests");
         // Who can read it is not kept from it.
         spoil("replace(definition, 'of a later version: ', '')");
-        assert_eq!(store.schedules_to_fire(10, &[]).unwrap().len(), 1);
+        assert_eq!(store.for_scheduler().schedules_to_fire(10, &[]).unwrap().len(), 1);
         clock.advance_ms(REST_MS);
         firing.turn(&store).unwrap();
         assert_eq!(names().len(), 2, "in time, as nothing is caught up");

@@ -165,7 +165,7 @@ fn turn(store: &Store, chores: &mut Chores) -> Result<Duration> {
     chores.heed("do what follows from reported ends", settle_reports(store))?;
     let reconciled = chores.reconciler.look(store);
     chores.heed("count runs anew", reconciled)?;
-    let cursor = store.admit_waiting(&chores.key_cursor);
+    let cursor = store.for_scheduler().admit_waiting(&chores.key_cursor);
     if let Some(cursor) = chores.heed("admit jobs to their concurrency keys", cursor)? {
         chores.key_cursor = cursor;
     }
@@ -180,7 +180,7 @@ fn turn(store: &Store, chores: &mut Chores) -> Result<Duration> {
 /// Gives ends that workers in other languages reported their consequences, a turn's worth of batches at most.
 fn settle_reports(store: &Store) -> Result<()> {
     for _batch in 0..BATCHES_MAX {
-        if store.settle_reports()? == 0 {
+        if store.for_scheduler().apply_reports()? == 0 {
             break;
         }
     }
@@ -193,7 +193,7 @@ fn promote(store: &Store, chores: &mut Chores) -> Result<Option<i64>> {
     let now_ms = chores.wall_clock.now(store).0;
     // After a step back of the clock the instant may be one of before it.
     let told_ms = chores.told_of_room_ms.map_or(now_ms, |told_ms| told_ms.min(now_ms));
-    let ahead = store.ahead(told_ms)?;
+    let ahead = store.for_scheduler().ahead(told_ms)?;
     if let Some(reading) = ahead.clock {
         let followed = chores.wall_clock.look(store, reading);
         chores.heed("move what waits with the clock", followed)?;
@@ -204,7 +204,7 @@ fn promote(store: &Store, chores: &mut Chores) -> Result<Option<i64>> {
     if room_at.is_some_and(|at_ms| at_ms <= now_ms) {
         // Each process tells its own: there is nothing to write.
         store.wake_ups().publish(WakeUps::PENDING | WakeUps::PROGRESS);
-        room_at = store.ahead(now_ms)?.room_at;
+        room_at = store.for_scheduler().ahead(now_ms)?.room_at;
     }
     let mut next_at = ahead.due_at;
     for _batch in 0..BATCHES_MAX {
@@ -212,7 +212,7 @@ fn promote(store: &Store, chores: &mut Chores) -> Result<Option<i64>> {
         if next_at.is_none_or(|at_ms| at_ms > now_ms) {
             break;
         }
-        let due = store.promote_due_at(now_ms, steps)?;
+        let due = store.for_scheduler().promote_due_at(now_ms, steps)?;
         next_at = due.next_at;
         if due.promoted == 0 && due.expired == 0 {
             // Another scheduler was faster.
@@ -265,15 +265,15 @@ mod tests {
         database.sql(Access::Write).execute(REPORTED);
         // The table refuses what follows from the report.
         database.refuse(-2, "SUCCESSFUL");
-        assert!(store.settle_reports().is_err());
+        assert!(store.for_scheduler().apply_reports().is_err());
         let later = NewJob { execute_after: Some(2_000), ..NewJob::new("noop", "null") };
-        store.enqueue(vec![later]).unwrap();
+        store.jobs().enqueue(vec![later]).unwrap();
         clock.advance_ms(5_000);
         let mut chores = Chores::default();
         for _turn in 0..2 {
             turn(&store, &mut chores).unwrap();
         }
-        assert_eq!(store.stats().unwrap().jobs.of(JobStatus::Pending), 1);
+        assert_eq!(store.upkeep().stats().unwrap().jobs.of(JobStatus::Pending), 1);
     }
 
     #[test]
@@ -307,9 +307,9 @@ mod tests {
         let clock = Clock::manual(1_000);
         let store = Store::new(open(&database, &clock), clock.clone(), Random::from_seed(1));
         let later = NewJob { execute_after: Some(2_000), ..NewJob::new("noop", "null") };
-        store.enqueue(vec![later; 20_000]).unwrap();
+        store.jobs().enqueue(vec![later; 20_000]).unwrap();
         clock.advance_ms(5_000);
-        let scheduled = || store.stats().unwrap().jobs.of(JobStatus::Scheduled);
+        let scheduled = || store.upkeep().stats().unwrap().jobs.of(JobStatus::Scheduled);
         let mut chores = Chores::default();
         assert_eq!(promote(&store, &mut chores).unwrap(), Some(2_000), "the next turn is at once");
         assert_eq!(scheduled(), 12_000);

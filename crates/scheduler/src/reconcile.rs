@@ -22,7 +22,7 @@ impl Reconciler {
         if now_ms < *self.next_ms.get_or_insert(now_ms + STEP_MS) {
             return Ok(());
         }
-        let reconciled = store.reconcile_step(self.cursor)?;
+        let reconciled = store.for_scheduler().reconcile_step(self.cursor)?;
         if reconciled.repaired > 0 {
             tracing::warn!(
                 runs = reconciled.repaired,
@@ -59,7 +59,7 @@ mod tests {
         let clock = Clock::manual(1_000_000);
         let store = Store::new(crate::tests::open(&database, &clock), clock.clone(), Random::from_seed(1));
         database.sql(Access::Write).execute(RUNS);
-        let ended = || [1, 45].map(|id| store.run(id).unwrap().status == RunStatus::Successful);
+        let ended = || [1, 45].map(|id| store.runs().get(id).unwrap().status == RunStatus::Successful);
         let mut reconciler = Reconciler::default();
         reconciler.look(&store).unwrap();
         assert_eq!(ended(), [false, false], "not at once after the start");
@@ -68,6 +68,6 @@ mod tests {
             reconciler.look(&store).unwrap();
             assert_eq!(ended(), expected);
         }
-        assert_eq!(store.check().unwrap(), []);
+        assert_eq!(store.upkeep().check().unwrap(), []);
     }
 }

@@ -40,7 +40,7 @@ impl FailureDetector {
     /// # Errors
     /// The database's.
     pub fn look(&mut self, store: &Store) -> Result<Rescued> {
-        let workers = store.live_workers()?;
+        let workers = store.workers().live()?;
         let now_ms = store.clock().monotonic_ms();
         let passed_ms = now_ms - self.looked_at_ms.replace(now_ms).unwrap_or(now_ms);
         self.seen.retain(|id, _sighting| workers.iter().any(|worker| worker.id == *id));
@@ -53,10 +53,10 @@ impl FailureDetector {
         }
         self.stuck.retain(|_job_id, retry_at_ms| now_ms < *retry_at_ms);
         let stuck: Vec<i64> = self.stuck.keys().copied().collect();
-        if dead.is_empty() && !store.has_orphans(&stuck)? {
+        if dead.is_empty() && !store.for_scheduler().has_orphans(&stuck)? {
             return Ok(Rescued::default());
         }
-        let rescued = store.rescue_all_but(dead, &stuck)?;
+        let rescued = store.for_scheduler().rescue_all_but(dead, &stuck)?;
         for StuckJob { job_id, label, error } in &rescued.stuck {
             self.stuck.insert(*job_id, now_ms + STUCK_MS);
             tracing::error!(
@@ -95,7 +95,7 @@ impl FailureDetector {
 /// # Errors
 /// The database's.
 pub fn gone_workers(store: &Store) -> Result<Vec<i64>> {
-    let workers = store.live_workers()?;
+    let workers = store.workers().live()?;
     let is_gone = |worker: &&Worker| fate(worker.pid, &worker.process, store.reach()) == Fate::Gone;
     Ok(workers.iter().filter(is_gone).map(|worker| worker.id).collect())
 }
@@ -108,7 +108,7 @@ fn fate_with_jobs(worker: &Worker, store: &Store) -> Result<Fate> {
     if fate != Fate::Gone {
         return Ok(fate);
     }
-    let claimed = match store.claimed_by(worker.id) {
+    let claimed = match store.for_workers().claimed_by(worker.id) {
         Ok(claimed) if claimed.is_empty() => return Ok(Fate::Gone),
         Ok(claimed) => claimed,
         Err(error @ Error::Unavailable { .. }) => return Err(error),
@@ -187,7 +187,8 @@ mod tests {
             };
             let (worker, observer) = (store(&worker_clock), store(&observer_clock));
             let worker_id = worker
-                .register_worker(NewWorker {
+                .for_workers()
+                .register(NewWorker {
                     host: "another".to_owned(),
                     pid: 1,
                     // Nobody can see from here whether it is there.
@@ -226,7 +227,7 @@ mod tests {
             let some_ms = || ((chance.share() - 0.5) * 2.0 * HOUR_MS as f64) as i64;
             for turn in 0..600 {
                 if turn % 50 == 49 {
-                    assert!(hosts.worker.heartbeat(hosts.worker_id).unwrap());
+                    assert!(hosts.worker.for_workers().heartbeat(hosts.worker_id).unwrap());
                 }
                 if turn % 7 == 0 {
                     [&hosts.worker_clock, &hosts.observer_clock][turn % 2].step_wall_ms(some_ms());
@@ -234,14 +235,14 @@ mod tests {
                 assert_eq!(hosts.look(), 0, "it renews within its lease: turn {turn}");
             }
             // Its last renewal is seen, and no other one comes.
-            assert!(hosts.worker.heartbeat(hosts.worker_id).unwrap());
+            assert!(hosts.worker.for_workers().heartbeat(hosts.worker_id).unwrap());
             assert_eq!(hosts.look(), 0);
             for _look in 0..LEASE_MS / 500 - 1 {
                 hosts.observer_clock.step_wall_ms(some_ms());
                 assert_eq!(hosts.look(), 0, "its lease is not over");
             }
             assert_eq!(hosts.look(), 1, "it was silent for its lease");
-            assert!(!hosts.worker.heartbeat(hosts.worker_id).unwrap(), "it is fenced");
+            assert!(!hosts.worker.for_workers().heartbeat(hosts.worker_id).unwrap(), "it is fenced");
         }
     }
 

@@ -86,7 +86,8 @@ struct Step {
 fn step(store: &Store, retention: Retention) -> Result<Step> {
     let before_ms = retention.max_age_ms.map(|age_ms| store.clock().now_ms().saturating_sub(age_ms));
     let began_ms = store.clock().monotonic_ms();
-    let pruned = store.prune_step(Prune { before_ms, keep_runs: retention.max_runs_per_workflow })?;
+    let pruned =
+        store.for_scheduler().prune_step(Prune { before_ms, keep_runs: retention.max_runs_per_workflow })?;
     let took_ms = store.clock().monotonic_ms() - began_ms;
     Ok(Step { pruned, rest: rest_after(pruned, took_ms) })
 }

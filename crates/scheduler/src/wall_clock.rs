@@ -20,7 +20,7 @@ impl WallClock {
     pub(crate) fn look(&mut self, store: &Store, reading: ClockReading) -> Result<()> {
         match self.seen {
             None => {
-                let moved = store.begin_future_waits(reading.now_ms())?;
+                let moved = store.for_scheduler().begin_future_waits(reading.now_ms())?;
                 if moved.jobs + moved.runs > 0 {
                     tracing::warn!(
                         jobs = moved.jobs,
@@ -64,7 +64,7 @@ fn step(seen: ClockReading, reading: ClockReading) -> Option<ClockStep> {
 }
 
 fn follow(store: &Store, step: ClockStep) -> Result<()> {
-    if let Some(moved) = store.move_with_clock(step)? {
+    if let Some(moved) = store.for_scheduler().move_with_clock(step)? {
         tracing::warn!(
             by_ms = step.by_ms,
             jobs = moved.jobs,
@@ -107,11 +107,11 @@ mod tests {
 
         fn delayed(&self, delay_ms: i64) -> i64 {
             let job = NewJob { delay_ms: Some(delay_ms), ..NewJob::new("noop", "null") };
-            self.store.enqueue(vec![job]).unwrap()[0]
+            self.store.jobs().enqueue(vec![job]).unwrap()[0]
         }
 
         fn is_due(&self, job_id: i64) -> bool {
-            self.store.job(job_id).unwrap().status == JobStatus::Pending
+            self.store.jobs().get(job_id).unwrap().status == JobStatus::Pending
         }
     }
 
@@ -132,12 +132,12 @@ mod tests {
             let workflow = Workflow { timeout_ms: Some(120_000), ..Workflow::graph("w", [vec![]]) };
             let run =
                 NewRun { workflow, params: Default::default(), dir: None, run_key: None, occasion: None };
-            let run_id = processes[0].store.submit(run).unwrap().run_id;
+            let run_id = processes[0].store.runs().submit(run).unwrap().run_id;
             start(&processes[0].store, run_id);
             let mut all = |passed_ms: i64| {
                 clock.advance_ms(passed_ms);
                 processes.iter_mut().for_each(Process::turn);
-                let run = processes[0].store.run(run_id).unwrap();
+                let run = processes[0].store.runs().get(run_id).unwrap();
                 (processes[0].is_due(job_id), run.stop_reason.is_some())
             };
             assert_eq!(all(3_000), (false, false));
@@ -165,10 +165,13 @@ mod tests {
             threads: 1,
             lease_ms: 100 * HOUR_MS,
         };
-        let worker_id = store.register_worker(worker).unwrap();
+        let worker_id = store.for_workers().register(worker).unwrap();
         let scope = Scope::Runs(vec![run_id]);
-        store.claim(ClaimRequest { worker_id, scope, worker_capabilities, limit: 1, idle: 1 }).unwrap();
-        assert_eq!(store.run(run_id).unwrap().status, RunStatus::Running);
+        store
+            .for_workers()
+            .claim(ClaimRequest { worker_id, scope, worker_capabilities, limit: 1, idle: 1 })
+            .unwrap();
+        assert_eq!(store.runs().get(run_id).unwrap().status, RunStatus::Running);
     }
 
     /// It moved the tables back. Who still goes by the clock of before would do an hour early what is due.
@@ -186,7 +189,7 @@ mod tests {
         // Its look and the step cross: it has read the clock just before.
         let (now_ms, steps) = late.chores.wall_clock.now(&late.store);
         assert_eq!(now_ms, clock.now_ms() + HOUR_MS, "it has not noticed");
-        assert_eq!(late.store.promote_due_at(now_ms, steps).unwrap().promoted, 0);
+        assert_eq!(late.store.for_scheduler().promote_due_at(now_ms, steps).unwrap().promoted, 0);
         late.turn();
         assert!(!late.is_due(job_id));
         clock.advance_ms(10_000);
@@ -203,9 +206,9 @@ mod tests {
         let job_id = old.delayed(10_000);
         clock.step_wall_ms(HOUR_MS);
         let mut new = Process::new(&database, &clock);
-        let steps = |process: &Process| process.store.ahead(0).unwrap().clock.unwrap().steps;
+        let steps = |process: &Process| process.store.for_scheduler().ahead(0).unwrap().clock.unwrap().steps;
         // It can't know that the clock was set, and nothing was due before it was.
-        let reading = new.store.ahead(0).unwrap().clock.unwrap();
+        let reading = new.store.for_scheduler().ahead(0).unwrap().clock.unwrap();
         new.chores.wall_clock.look(&new.store, reading).unwrap();
         old.turn();
         new.turn();

@@ -122,7 +122,7 @@ impl Windlass {
     pub fn enqueue<P: Serialize>(&self, kind: &str, payload: &P) -> Result<i64> {
         let payload = serde_json::to_string(payload)
             .map_err(|error| Error::invalid(format!("enqueue a job of kind `{kind}`"), error.to_string()))?;
-        let ids = self.store.enqueue(vec![NewJob::new(kind, payload)])?;
+        let ids = self.store.jobs().enqueue(vec![NewJob::new(kind, payload)])?;
         ids.first().copied().ok_or_else(|| Error::internal("enqueue a job", "it got no id"))
     }
 
@@ -131,7 +131,7 @@ impl Windlass {
     /// # Errors
     /// The database's, or [`Error::Invalid`] with the place when the workflow can't be executed.
     pub fn submit(&self, run: NewRun) -> Result<Submitted> {
-        self.store.submit(run)
+        self.store.runs().submit(run)
     }
 
     /// Starts a worker and a scheduler in this process.
@@ -162,7 +162,7 @@ impl Windlass {
     /// [`Error::Conflict`] when something runs here or the target is not empty, and the databases', each with whose it
     /// is; then the target is as it was.
     pub fn copy_to(&self, target: &Windlass) -> std::result::Result<Copied, CopyError> {
-        self.store.copy_to(&target.store)
+        self.store.upkeep().copy_to(&target.store)
     }
 
     /// The file, unless the database is on a server: its size, and giving space back.

@@ -44,7 +44,7 @@ impl Windlass {
             let options = Options { mode: OpenMode::Existing, ..Options::default() };
             let present = Windlass::open_with(database, options)?;
             FailureDetector::default().look(present.store())?;
-            present.store().refuse_while_used()?;
+            present.store().upkeep().refuse_while_used()?;
         }
         let staged = Staged::copy(backup, database)?;
         let restored = prepare(&staged, broken)?;
@@ -56,12 +56,12 @@ impl Windlass {
 fn prepare(staged: &Staged, broken: BrokenRules) -> Result<Restored> {
     let copy: Arc<dyn Database> = Arc::new(staged.open(&TABLES)?);
     let store = Store::new(copy, Clock::system(), Random::from_entropy());
-    let problems = store.check()?;
+    let problems = store.upkeep().check()?;
     if broken == BrokenRules::Refuse && !problems.is_empty() {
         let shown: Vec<&str> =
             problems.iter().take(SHOWN_MAX).map(|problem| problem.detail.as_str()).collect();
         let reason = format!("the backup breaks {} of its rules: {}", problems.len(), shown.join("; "));
         return Err(Error::conflict(WHAT, reason));
     }
-    store.settle_restored()
+    store.upkeep().finish_restore()
 }

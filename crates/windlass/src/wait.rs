@@ -25,7 +25,7 @@ impl Windlass {
     /// [`Error::NotFound`](crate::Error::NotFound), also when it is deleted meanwhile, and the database's.
     pub fn wait_for_job(&self, job_id: i64, longest: Duration) -> Result<Option<Job>> {
         self.wait_for(longest, || {
-            let job = self.store().job(job_id)?;
+            let job = self.store().jobs().get(job_id)?;
             let is_over = job.status.is_terminal() && job.finished_at.is_some();
             Ok(is_over.then_some(job))
         })
@@ -39,7 +39,7 @@ impl Windlass {
     /// [`Error::NotFound`](crate::Error::NotFound), also when it is deleted meanwhile, and the database's.
     pub fn wait_for_run(&self, run_id: i64, longest: Duration) -> Result<Option<Run>> {
         self.wait_for(longest, || {
-            let run = self.store().run(run_id)?;
+            let run = self.store().runs().get(run_id)?;
             Ok(run.status.is_terminal().then_some(run))
         })
     }

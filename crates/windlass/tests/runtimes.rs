@@ -77,30 +77,32 @@ fn use_every_verb(windlass: &Windlass, folder: &Path) {
     engine.join().unwrap();
 
     let cancelled = windlass.enqueue("nobody", &()).unwrap();
-    store.cancel_job(cancelled).unwrap();
-    assert_eq!(store.job(cancelled).unwrap().status, JobStatus::Cancelled);
-    let of_run = store.jobs_of_run(submitted.run_id).unwrap();
-    assert!(store.jobs(&JobFilter { limit: 100, ..JobFilter::default() }).unwrap().len() > of_run.len());
-    assert!(!store.runs(&RunFilter { limit: 100, ..RunFilter::default() }).unwrap().is_empty());
-    store.logs_after(LogPosition { job_id, attempt: 0, line: 0 }, 10).unwrap();
-    store.why(job_id).unwrap();
-    store.stats().unwrap();
-    store.health().unwrap();
-    store.pause_queue("slow").unwrap();
-    store.limit_queue("slow", QueueLimits::default()).unwrap();
-    store.resume_queue("slow").unwrap();
-    store.promote_due().unwrap();
-    store.next_due().unwrap();
-    store.reconcile_step(0).unwrap();
-    store.admit_waiting("").unwrap();
-    store.prune_step(Prune::default()).unwrap();
+    store.jobs().cancel(cancelled).unwrap();
+    assert_eq!(store.jobs().get(cancelled).unwrap().status, JobStatus::Cancelled);
+    let of_run = store.jobs().of_run(submitted.run_id).unwrap();
+    assert!(
+        store.jobs().list(&JobFilter { limit: 100, ..JobFilter::default() }).unwrap().len() > of_run.len()
+    );
+    assert!(!store.runs().list(&RunFilter { limit: 100, ..RunFilter::default() }).unwrap().is_empty());
+    store.logs().after(LogPosition { job_id, attempt: 0, line: 0 }, 10).unwrap();
+    store.jobs().why(job_id).unwrap();
+    store.upkeep().stats().unwrap();
+    store.upkeep().health().unwrap();
+    store.queues().pause("slow").unwrap();
+    store.queues().limit("slow", QueueLimits::default()).unwrap();
+    store.queues().resume("slow").unwrap();
+    store.for_scheduler().promote_due().unwrap();
+    store.for_scheduler().next_due().unwrap();
+    store.for_scheduler().reconcile_step(0).unwrap();
+    store.for_scheduler().admit_waiting("").unwrap();
+    store.for_scheduler().prune_step(Prune::default()).unwrap();
     FailureDetector::default().look(store).unwrap();
     gone_workers(store).unwrap();
-    assert_eq!(store.check().unwrap(), []);
+    assert_eq!(store.upkeep().check().unwrap(), []);
 
     let copy = open(&folder.join(format!("{job_id}.db")).display().to_string());
     windlass.copy_to(&copy).unwrap();
-    assert_eq!(copy.store().job(job_id).unwrap().status, JobStatus::Successful);
+    assert_eq!(copy.store().jobs().get(job_id).unwrap().status, JobStatus::Successful);
 }
 
 #[test]

@@ -87,7 +87,7 @@ impl Attempt {
         if names.is_empty() {
             return Ok(Map::new());
         }
-        let outputs = self.store.outputs(run_id, names)?;
+        let outputs = self.store.jobs().outputs(run_id, names)?;
         Ok(outputs
             .into_iter()
             .map(|(name, output)| {

@@ -15,7 +15,7 @@ const RETRY: Duration = Duration::from_millis(200);
 pub(super) fn serve(shared: &Shared) {
     let mut is_failing = false;
     while !shared.has_ended() {
-        let wait = match shared.store.cancel_requests(shared.worker_id()) {
+        let wait = match shared.store.for_workers().cancel_requests(shared.worker_id()) {
             Ok(requests) => {
                 shared.running.cancel(requests);
                 is_failing = false;

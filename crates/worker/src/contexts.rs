@@ -18,7 +18,7 @@ impl RunContexts {
             return Ok(kept);
         }
         // Without the lock: the database may not answer.
-        let read = Arc::new(store.run_context(run_id)?);
+        let read = Arc::new(store.runs().context(run_id)?);
         *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&read));
         Ok(read)
     }

@@ -44,7 +44,7 @@ impl Heartbeat {
 
     fn renew(&self, shared: &Shared, sent_at_ms: i64) -> bool {
         let worker_id = shared.worker_id();
-        match shared.store.heartbeat(worker_id) {
+        match shared.store.for_workers().heartbeat(worker_id) {
             Ok(true) => {
                 if shared.lease_renewed(sent_at_ms) {
                     tracing::warn!(worker_id, "the lease is confirmed again: jobs may start");
@@ -74,7 +74,7 @@ impl Heartbeat {
         if lacks.is_none() {
             tracing::info!("nothing is lacking any more: jobs start as before");
         }
-        match shared.store.set_worker_shortage(shared.worker_id(), lacks.clone()) {
+        match shared.store.for_workers().set_shortage(shared.worker_id(), lacks.clone()) {
             Ok(()) => self.shortage = lacks,
             Err(error) => tracing::debug!(%error, "the worker's shortage could not be noted yet"),
         }
@@ -82,7 +82,7 @@ impl Heartbeat {
 
     /// For people who look: nothing depends on it.
     fn mark(&mut self, shared: &Shared) {
-        match shared.store.set_worker_status(shared.worker_id(), WorkerStatus::Draining) {
+        match shared.store.for_workers().set_status(shared.worker_id(), WorkerStatus::Draining) {
             Ok(_marked_or_fenced) => self.is_marked = true,
             Err(error) => tracing::debug!(%error, "the worker could not be marked as draining yet"),
         }

@@ -55,7 +55,7 @@ fn flush(shared: &Shared, is_failing: &mut bool) -> Flushed {
     if lines.is_empty() {
         return Flushed::All;
     }
-    match shared.store.append_logs(Arc::clone(&lines)) {
+    match shared.store.for_workers().append_logs(Arc::clone(&lines)) {
         Ok(()) => {
             *is_failing = false;
             shared.running.written(&lines);

@@ -41,7 +41,7 @@ impl Sample {
     }
 
     pub(super) fn enqueue(&self, jobs: usize, payload: &str) {
-        self.shared.store.enqueue(vec![NewJob::new("noop", payload); jobs]).unwrap();
+        self.shared.store.jobs().enqueue(vec![NewJob::new("noop", payload); jobs]).unwrap();
     }
 
     /// An executor takes the next job.
@@ -65,7 +65,7 @@ impl Sample {
 
     /// Jobs whose ends are written.
     pub(super) fn written(&self) -> i64 {
-        self.shared.store.stats().unwrap().jobs.of(JobStatus::Successful)
+        self.shared.store.upkeep().stats().unwrap().jobs.of(JobStatus::Successful)
     }
 
     /// What the dispatcher's thread has heard since it was asked last.

@@ -84,7 +84,7 @@ impl Worker {
         let mut worker = Worker { shared, dispatcher, conclusion, executors, others };
         if let Err(error) = worker.start_threads(threads, conclude) {
             // It claimed nothing: nobody has to wait for the end of its lease.
-            let _ends_by_itself = store.set_worker_status(worker.id(), WorkerStatus::Stopped);
+            let _ends_by_itself = store.for_workers().set_status(worker.id(), WorkerStatus::Stopped);
             return Err(error);
         }
         Ok(worker)
@@ -212,7 +212,7 @@ pub(super) struct Registration {
 pub(super) fn register(store: &Store, handlers: &Handlers, options: &WorkerOptions) -> Result<Registration> {
     let ProcessIdentity { host, pid, process } = ProcessIdentity::current();
     let sent_at_ms = store.clock().monotonic_ms();
-    let worker_id = store.register_worker(NewWorker {
+    let worker_id = store.for_workers().register(NewWorker {
         host,
         pid,
         process,

@@ -43,7 +43,7 @@ fn rate(scratch: &Scratch<'_>, durability: Durability) -> Result<f64, BenchError
     let fresh = scratch.fresh()?;
     let windlass = fresh.open(durability)?;
     for first in (0..jobs).step_by(ENQUEUE_MAX) {
-        windlass.store().enqueue(vec![NewJob::new(NOOP, "null"); ENQUEUE_MAX.min(jobs - first)])?;
+        windlass.store().jobs().enqueue(vec![NewJob::new(NOOP, "null"); ENQUEUE_MAX.min(jobs - first)])?;
     }
     Ok(per_second(jobs, noop::drain(&windlass, jobs, &scratch.plan.interruption)?))
 }

@@ -52,7 +52,7 @@ pub(crate) fn measure(scratch: &Scratch<'_>, record: &mut Record) -> Result<(), 
         let windlass = fresh.open(durability)?;
         let jobs = vec![NewJob::new(NOOP, "null"); sizes.batch];
         let began = Instant::now();
-        windlass.store().enqueue(jobs)?;
+        windlass.store().jobs().enqueue(jobs)?;
         record.windlass(
             "enqueue_batch",
             "jobs accepted as one batch",
@@ -70,7 +70,7 @@ pub(crate) fn measure(scratch: &Scratch<'_>, record: &mut Record) -> Result<(), 
 fn one_by_one(windlass: &Windlass, threads: usize, jobs_each: usize) -> Result<Duration, BenchError> {
     let enqueue = || -> Result<(), BenchError> {
         for _job in 0..jobs_each {
-            windlass.store().enqueue(vec![NewJob::new(NOOP, "null")])?;
+            windlass.store().jobs().enqueue(vec![NewJob::new(NOOP, "null")])?;
         }
         Ok(())
     };

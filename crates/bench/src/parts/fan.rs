@@ -43,7 +43,7 @@ pub(crate) fn measure(scratch: &Scratch<'_>, record: &mut Record) -> Result<(), 
 fn drain(scratch: &Scratch<'_>, jobs: usize) -> Result<Duration, BenchError> {
     let fresh = scratch.fresh()?;
     let windlass = fresh.open(scratch.plan.durability)?;
-    windlass.store().enqueue(vec![NewJob::new(NOOP, "null"); jobs])?;
+    windlass.store().jobs().enqueue(vec![NewJob::new(NOOP, "null"); jobs])?;
     noop::drain(&windlass, jobs, &scratch.plan.interruption)
 }
 

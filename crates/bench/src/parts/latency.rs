@@ -134,7 +134,7 @@ fn own_process(
     let fresh = scratch.fresh()?;
     let windlass = fresh.open(scratch.plan.durability)?;
     starts(scratch, &windlass, raw, samples, rest, || {
-        windlass.store().enqueue(vec![NewJob::new(NOOP, "null")])?;
+        windlass.store().jobs().enqueue(vec![NewJob::new(NOOP, "null")])?;
         Ok(monotonic_ns())
     })
 }

@@ -59,7 +59,7 @@ fn idle(scratch: &Scratch<'_>, record: &mut Record) -> Result<(), BenchError> {
     noop::wait_until(&scratch.plan.interruption, "the start of `serve`", || {
         match started.child.try_wait().map_err(BenchError::machine("wait for a process"))? {
             Some(status) => Err(BenchError::Child(format!("`serve` ended with {status}"))),
-            None => Ok(!windlass.store().live_workers()?.is_empty()),
+            None => Ok(!windlass.store().workers().live()?.is_empty()),
         }
     })?;
     drop(windlass);

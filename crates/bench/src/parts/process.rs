@@ -68,7 +68,7 @@ fn run(scratch: &Scratch<'_>, workflow: Workflow, threads: usize) -> Result<Dura
         windlass.start(Handlers::with_shell(), WorkerOptions { threads, ..WorkerOptions::default() })?;
     noop::wait_for_run(&windlass, run_id, noop::SELDOM, &scratch.plan.interruption)?;
     // By the tables' own clock: looking at them takes time itself.
-    let run = windlass.store().run(run_id)?;
+    let run = windlass.store().runs().get(run_id)?;
     let (began, ended) = (run.started_at.unwrap_or_default(), run.finished_at.unwrap_or_default());
     Ok(Duration::from_millis(u64::try_from(ended - began).unwrap_or(0)))
 }

@@ -52,7 +52,10 @@ impl Filled {
 
     fn enqueue(&self, jobs: usize) -> Result<(), BenchError> {
         for first in (0..jobs).step_by(ENQUEUE_MAX) {
-            self.windlass.store().enqueue(vec![NewJob::new(NOOP, "null"); ENQUEUE_MAX.min(jobs - first)])?;
+            self.windlass
+                .store()
+                .jobs()
+                .enqueue(vec![NewJob::new(NOOP, "null"); ENQUEUE_MAX.min(jobs - first)])?;
         }
         Ok(())
     }

@@ -61,7 +61,7 @@ pub(crate) fn execute(global: &GlobalOptions, args: &ApplyArgs) -> Result<(), Fa
     };
     for file in &collection.good {
         let applied = match &database {
-            Some(database) => database.ask(|store| store.apply(file.registration()))?,
+            Some(database) => database.ask(|store| store.registrations().apply(file.registration()))?,
             None => preview(global, file)?,
         };
         views.push(AppliedView::new(file, &applied));
@@ -78,7 +78,7 @@ pub(crate) fn execute(global: &GlobalOptions, args: &ApplyArgs) -> Result<(), Fa
 /// Where there is no database, nothing is registered.
 fn preview(global: &GlobalOptions, file: &WorkflowFile) -> Result<Applied, Failure> {
     match Database::if_there(global)? {
-        Some(database) => database.ask(|store| store.preview(&file.workflow)),
+        Some(database) => database.ask(|store| store.registrations().preview(&file.workflow)),
         None => Ok(Applied {
             name: file.workflow.name.clone(),
             version: 1,

@@ -44,7 +44,7 @@ fn cancel_run(global: &GlobalOptions, database: &Database, run: &Run) -> Result<
     } else if run.stop_reason.is_some() {
         output::note(&format!("run {id} is being stopped already"));
     } else {
-        let done = database.ask(|store| store.cancel_run(id))?;
+        let done = database.ask(|store| store.runs().cancel(id))?;
         output::note(&words(&format!("run {id}"), done, &global.hint(&format!("watch {id}"))));
     }
     if global.output == Format::Text {
@@ -61,13 +61,13 @@ fn cancel_job(global: &GlobalOptions, database: &Database, job: &Job) -> Result<
     } else if job.cancel_requested_at.is_some() {
         output::note(&format!("{name} is being stopped already"));
     } else {
-        let done = database.ask(|store| store.cancel_job(job.id))?;
+        let done = database.ask(|store| store.jobs().cancel(job.id))?;
         output::note(&words(&name, done, &global.hint(&format!("inspect j{}", job.id))));
     }
     if global.output == Format::Text {
         return Ok(());
     }
-    let view = JobView::read(database, &database.ask(|store| store.job(job.id))?)?;
+    let view = JobView::read(database, &database.ask(|store| store.jobs().get(job.id))?)?;
     Output { format: global.output }.object(&view, |_| String::new())
 }
 

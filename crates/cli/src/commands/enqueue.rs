@@ -140,7 +140,7 @@ pub(crate) fn execute(global: &GlobalOptions, args: EnqueueArgs) -> Result<(), F
 fn enqueue_one(global: &GlobalOptions, job: NewJob, executor: &str) -> Result<(), Failure> {
     let trouble = trouble(&job);
     let database = Database::existing_or_new(global)?;
-    for job_id in database.ask(|store| store.enqueue(vec![job]))? {
+    for job_id in database.ask(|store| store.jobs().enqueue(vec![job]))? {
         let view = json!({ "job_id": job_id });
         Output { format: global.output }.object(&view, |_| job_id.to_string())?;
         let why = global.hint(&format!("why j{job_id}"));
@@ -168,7 +168,8 @@ fn enqueue_many(global: &GlobalOptions, like: &NewJob, path: &Path, executor: &s
         let jobs: Vec<NewJob> =
             group.payloads.into_iter().map(|payload| NewJob { payload, ..like.clone() }).collect();
         doomed += jobs.iter().filter(|job| trouble(job).is_some()).count();
-        let ids = if jobs.is_empty() { Vec::new() } else { database.ask(|store| store.enqueue(jobs))? };
+        let ids =
+            if jobs.is_empty() { Vec::new() } else { database.ask(|store| store.jobs().enqueue(jobs))? };
         accepted += ids.len();
         let views = ids.iter().map(|job_id| json!({ "job_id": job_id }));
         match global.output {

@@ -83,7 +83,7 @@ fn run_id(target: &str) -> Option<i64> {
 
 fn of_run(database: &Database, run_id: i64) -> Result<Drawing, Failure> {
     let run = lookup::run(database, run_id)?;
-    let jobs = database.ask(|store| store.jobs_of_run(run.id))?;
+    let jobs = database.ask(|store| store.jobs().of_run(run.id))?;
     let places: HashMap<i64, usize> = jobs.iter().enumerate().map(|(place, job)| (job.id, place)).collect();
     let nodes = jobs
         .iter()
@@ -94,7 +94,7 @@ fn of_run(database: &Database, run_id: i64) -> Result<Drawing, Failure> {
         })
         .collect();
     let edges = database
-        .ask(|store| store.dependencies(run.id))?
+        .ask(|store| store.jobs().dependencies(run.id))?
         .into_iter()
         .filter_map(|(parent, child)| Some((*places.get(&parent)?, *places.get(&child)?)))
         .collect();

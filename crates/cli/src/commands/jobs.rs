@@ -55,7 +55,7 @@ pub(crate) fn execute(global: &GlobalOptions, args: JobsArgs) -> Result<(), Fail
     }
     let filter =
         JobFilter { status: args.status, queue: args.queue, run_id: args.run, limit: i64::from(args.limit) };
-    let jobs = database.ask(|store| store.jobs(&filter))?;
+    let jobs = database.ask(|store| store.jobs().list(&filter))?;
     if global.output == Format::Text {
         if jobs.is_empty() {
             output::note(&nothing(global, &filter));

@@ -95,8 +95,8 @@ impl Subject {
     /// Its jobs that have started, in the order in which they did.
     fn started_jobs(&self, database: &Database) -> Result<Vec<Job>, Failure> {
         let mut jobs = match self {
-            Subject::Run(run_id) => database.ask(|store| store.jobs_of_run(*run_id))?,
-            Subject::Job(job_id) => vec![database.ask(|store| store.job(*job_id))?],
+            Subject::Run(run_id) => database.ask(|store| store.jobs().of_run(*run_id))?,
+            Subject::Job(job_id) => vec![database.ask(|store| store.jobs().get(*job_id))?],
         };
         jobs.retain(|job| job.attempt > 0);
         jobs.sort_by_key(|job| (job.started_at.is_none(), job.started_at, job.id));
@@ -107,14 +107,14 @@ impl Subject {
     fn is_over(&self, database: &Database) -> Result<bool, Failure> {
         Ok(match self {
             Subject::Run(run_id) => lookup::run(database, *run_id)?.status.is_terminal(),
-            Subject::Job(job_id) => database.ask(|store| store.job(*job_id))?.status.is_terminal(),
+            Subject::Job(job_id) => database.ask(|store| store.jobs().get(*job_id))?.status.is_terminal(),
         })
     }
 
     fn reader(&self, database: &Database, attempt: Option<i64>) -> Result<Reader, Failure> {
         let names = match self {
             Subject::Run(run_id) => {
-                let jobs = database.ask(|store| store.jobs_of_run(*run_id))?;
+                let jobs = database.ask(|store| store.jobs().of_run(*run_id))?;
                 jobs.iter().map(describe::job_name).collect()
             }
             Subject::Job(_) => Vec::new(),

@@ -51,7 +51,7 @@ fn one(global: &GlobalOptions, database: &Database, run_id: i64, work: &WorkOpti
 }
 
 fn all(global: &GlobalOptions, database: &Database, work: &WorkOptions) -> Result<(), Failure> {
-    let run_ids = database.ask(|store| store.unfinished_runs())?;
+    let run_ids = database.ask(|store| store.runs().unfinished())?;
     if run_ids.is_empty() {
         output::note("every run is over; there is nothing to carry on");
         let none: [InspectedRun; 0] = [];

@@ -50,7 +50,7 @@ pub(crate) fn execute(global: &GlobalOptions, args: &RetryArgs) -> Result<(), Fa
         Some(name) => Selection::From(lookup::job_by_name(&database, run.id, name)?.name.unwrap_or_default()),
         None => Selection::Failed,
     };
-    let jobs = match database.ask(|store| store.retry_run(run.id, selection)) {
+    let jobs = match database.ask(|store| store.runs().retry(run.id, selection)) {
         Err(Failure::Conflict { message, .. }) => {
             let inspect = global.hint(&format!("inspect {}", run.id));
             return Err(Failure::Conflict { message, help: format!("`{inspect}` shows how its jobs stand") });

@@ -46,7 +46,7 @@ pub(crate) fn execute(global: &GlobalOptions, args: &RunArgs) -> Result<(), Fail
     let workflow = new_run.workflow.name.clone();
     let database = Database::existing_or_new(global)?;
     execution::check_files(&database)?;
-    let submitted = database.ask(|store| store.submit(new_run))?;
+    let submitted = database.ask(|store| store.runs().submit(new_run))?;
     let run = lookup::run(&database, submitted.run_id)?;
     if !submitted.created {
         output::note(&known_key(&run, &workflow));

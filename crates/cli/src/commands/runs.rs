@@ -42,7 +42,7 @@ Examples:
 pub(crate) fn execute(global: &GlobalOptions, args: RunsArgs) -> Result<(), Failure> {
     let database = Database::existing(global)?;
     let filter = RunFilter { status: args.status, workflow: args.workflow, limit: i64::from(args.limit) };
-    let runs = database.ask(|store| store.runs(&filter))?;
+    let runs = database.ask(|store| store.runs().list(&filter))?;
     if global.output == Format::Text {
         if runs.is_empty() {
             output::note(&nothing(global, &filter));
@@ -67,7 +67,7 @@ fn text(database: &Database, runs: &[Run]) -> Result<String, Failure> {
         Column::Yielding("PARAMS"),
     ]);
     for run in runs {
-        let interrupted = database.ask(|store| store.is_interrupted(run.id))?;
+        let interrupted = database.ask(|store| store.runs().is_interrupted(run.id))?;
         table.row([
             run.id.to_string(),
             printable(&run.workflow).into_owned(),

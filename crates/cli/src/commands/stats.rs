@@ -27,8 +27,8 @@ Examples:
 /// Prints the counts and the workers.
 pub(crate) fn execute(global: &GlobalOptions, _args: &StatsArgs) -> Result<(), Failure> {
     let database = Database::existing(global)?;
-    let stats = database.ask(|store| store.stats())?;
-    let workers = database.ask(|store| store.live_workers())?;
+    let stats = database.ask(|store| store.upkeep().stats())?;
+    let workers = database.ask(|store| store.workers().live())?;
     let view = StatsView::new(&stats, &workers);
     Output { format: global.output }
         .object(&view, |_| format!("{}\n\n{}", counts(&stats), workers_text(global, &workers)))

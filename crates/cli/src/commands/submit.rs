@@ -34,7 +34,7 @@ pub(super) fn accept(global: &GlobalOptions, submission: &SubmissionArgs) -> Res
     let new_run = submission.read(global)?;
     let workflow = new_run.workflow.name.clone();
     let database = Database::existing_or_new(global)?;
-    let submitted = database.ask(|store| store.submit(new_run))?;
+    let submitted = database.ask(|store| store.runs().submit(new_run))?;
     let run = lookup::run(&database, submitted.run_id)?;
     let view = SubmittedView::new(submitted, &run.workflow, run.status);
     Output { format: global.output }.object(&view, |_| submitted.run_id.to_string())?;

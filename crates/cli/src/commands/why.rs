@@ -34,7 +34,7 @@ Examples:
 pub(crate) fn execute(global: &GlobalOptions, args: &WhyArgs) -> Result<(), Failure> {
     let database = Database::existing(global)?;
     let job_id = lookup::job(&database, &args.address)?.id;
-    let Why { job, reasons } = database.ask(|store| store.why(job_id))?;
+    let Why { job, reasons } = database.ask(|store| store.jobs().why(job_id))?;
     let needs = lookup::needs(&database, &job)?;
     let now_ms = time::now_ms();
     let reasons = reasons

@@ -72,7 +72,9 @@ pub(crate) fn execute(global: &GlobalOptions, args: &WorkerArgs) -> Result<(), F
             }
         }
         let is_idle = || {
-            database.ask(|store| store.has_work(&scope, workforce.worker_capabilities())).map(|work| !work)
+            database
+                .ask(|store| store.for_workers().has_work(&scope, workforce.worker_capabilities()))
+                .map(|work| !work)
         };
         if args.until_idle && !was_stopped && is_idle()? {
             tracing::info!("nothing is left to do for this worker");

@@ -124,7 +124,7 @@ pub(crate) fn watch(global: &GlobalOptions, database: &Database, run_id: i64) ->
         // A worker that dies tells nobody; whoever looks finds out.
         database.ask(|store| failure_detector.look(store))?;
         let was_alone = is_alone;
-        is_alone = database.ask(|store| store.is_interrupted(run_id))?;
+        is_alone = database.ask(|store| store.runs().is_interrupted(run_id))?;
         if is_alone && !was_alone {
             let resume = global.hint(&format!("resume {run_id}"));
             observer.say(&format!("nobody executes this run now; `{resume}` does"));

@@ -70,7 +70,7 @@ impl Observer {
         let mut total = 0;
         for run_id in run_ids {
             let run = lookup::run(database, *run_id)?;
-            let jobs = database.ask(|store| store.jobs_of_run(*run_id))?;
+            let jobs = database.ask(|store| store.jobs().of_run(*run_id))?;
             total += jobs.len();
             let newest_change_ms = jobs.iter().map(|job| job.updated_at).max().unwrap_or(0);
             states.extend(jobs.iter().map(|job| names.state(job)));
@@ -141,7 +141,7 @@ impl Observer {
         }
         self.tails_shown += 1;
         let (job_id, attempt) = (event.job.id, event.job.attempt);
-        let lines = database.ask(|store| store.last_logs(job_id, attempt, TAIL_LINES))?;
+        let lines = database.ask(|store| store.logs().last(job_id, attempt, TAIL_LINES))?;
         Ok(lines.into_iter().map(|line| line.text).collect())
     }
 }
@@ -164,12 +164,12 @@ impl Watched {
         let began = Instant::now();
         let jobs = if self.run.status.is_terminal() {
             // All of them once more: a clock that was set back could have hidden a change.
-            database.ask(|store| store.jobs_of_run(self.run.id))?
+            database.ask(|store| store.jobs().of_run(self.run.id))?
         } else if began < self.jobs_due_at {
             return Ok(Vec::new());
         } else {
             let since_ms = self.newest_change_ms - OVERLAP_MS;
-            database.ask(|store| store.changed_jobs(self.run.id, since_ms))?
+            database.ask(|store| store.jobs().changed(self.run.id, since_ms))?
         };
         // Of a large run this takes long, and those who execute it need the processor.
         self.jobs_due_at = began + began.elapsed() * COST_SHARE;

@@ -72,7 +72,7 @@ impl Stall {
 fn explain(run_ids: &[i64], database: &Database, global: &GlobalOptions) -> Result<Option<String>, Failure> {
     for run_id in run_ids.iter().take(RUNS_MAX) {
         let Some(job) = waiting_job(*run_id, database)? else { continue };
-        let Why { job, reasons } = database.ask(|store| store.why(job.id))?;
+        let Why { job, reasons } = database.ask(|store| store.jobs().why(job.id))?;
         let Some(reason) = reasons.iter().find(|reason| is_obstacle(reason)) else { continue };
         return Ok(Some(format!(
             "nothing of run {run_id} runs now; it waits for job `{}`: {}",
@@ -87,7 +87,7 @@ fn explain(run_ids: &[i64], database: &Database, global: &GlobalOptions) -> Resu
 fn waiting_job(run_id: i64, database: &Database) -> Result<Option<Job>, Failure> {
     for status in [JobStatus::Pending, JobStatus::Waiting] {
         let filter = JobFilter { status: Some(status), queue: None, run_id: Some(run_id), limit: JOBS_MAX };
-        let first = database.ask(|store| store.jobs(&filter))?.pop();
+        let first = database.ask(|store| store.jobs().list(&filter))?.pop();
         if first.is_some() {
             return Ok(first);
         }

@@ -37,11 +37,11 @@ pub(super) fn closing(
     work: &WorkOptions,
     global: &GlobalOptions,
 ) -> Result<String, Failure> {
-    let counts = database.ask(|store| store.job_counts(run.id))?;
+    let counts = database.ask(|store| store.runs().job_counts(run.id))?;
     let jobs = match run.status {
         RunStatus::Successful => Vec::new(),
         RunStatus::Pending | RunStatus::Running | RunStatus::Failed | RunStatus::Cancelled => {
-            database.ask(|store| store.jobs_of_run(run.id))?
+            database.ask(|store| store.jobs().of_run(run.id))?
         }
     };
     let failed: Vec<&Job> =

@@ -6,8 +6,8 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use windlass::Error;
 use windlass::store::{Change, Registration};
-use windlass::{Error, Store};
 
 use crate::changes::Changes;
 use crate::database::Database;
@@ -93,7 +93,7 @@ impl WorkflowFolder {
             return Ok(());
         }
         let collection = workflow_files::collect(std::slice::from_ref(&self.path))?;
-        let registrations = self.database.ask(Store::registrations)?;
+        let registrations = self.database.ask(|store| store.registrations().list())?;
         for file in &collection.good {
             if !self.is_in_force(file, &registrations)? {
                 self.apply(file)?;
@@ -119,12 +119,12 @@ impl WorkflowFolder {
         if !self.has_applied || self.reported.contains_key(&file.path) || !registrations.iter().any(is_same) {
             return Ok(false);
         }
-        let preview = self.database.ask(|store| store.preview(&file.workflow))?;
+        let preview = self.database.ask(|store| store.registrations().preview(&file.workflow))?;
         Ok(preview.change == Change::Unchanged)
     }
 
     fn apply(&mut self, file: &WorkflowFile) -> Result<(), Failure> {
-        let applied = self.database.ask(|store| store.apply(file.registration()))?;
+        let applied = self.database.ask(|store| store.registrations().apply(file.registration()))?;
         let (workflow, version) = (&applied.name, applied.version);
         let file_name = file.path.display();
         let was_broken = self.reported.remove(&file.path).is_some();
@@ -147,7 +147,7 @@ impl WorkflowFolder {
     }
 
     fn remove(&self, registration: &Registration) -> Result<(), Failure> {
-        match self.database.store().remove_registration(&registration.name) {
+        match self.database.store().registrations().remove(&registration.name) {
             Ok(()) => {
                 let file = registration.file.as_deref().unwrap_or_default();
                 let why = match Path::new(file).exists() {

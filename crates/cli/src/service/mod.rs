@@ -12,7 +12,6 @@ mod watcher;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use windlass::Store;
 use windlass::wake_ups::{WakeUpListener, WakeUps};
 
 use crate::cli::GlobalOptions;
@@ -162,7 +161,7 @@ impl Service<'_> {
 
     /// What is served, in one line.
     fn greeting(&self) -> Result<String, Failure> {
-        let workflows = self.database.ask(Store::registrations)?.len();
+        let workflows = self.database.ask(|store| store.registrations().list())?.len();
         let workflows =
             if workflows == 1 { "1 workflow".to_owned() } else { format!("{workflows} workflows") };
         let queues = match self.settings.queues.as_slice() {
@@ -170,7 +169,7 @@ impl Service<'_> {
             [only] => format!("queue {only}"),
             queues => format!("queues {}", queues.join(", ")),
         };
-        let schedules = self.database.ask(Store::schedules)?;
+        let schedules = self.database.ask(|store| store.schedules().list())?;
         let next = match next_occurrence(&schedules) {
             Some((schedule, at_ms)) => {
                 format!("; next is {} at {}", printable(&schedule.key()), time::day_and_clock(at_ms))

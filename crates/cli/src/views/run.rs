@@ -34,8 +34,8 @@ pub(crate) struct RunView {
 impl RunView {
     /// A run with what the database knows of it beside its row.
     pub(crate) fn read(database: &Database, run: &Run) -> Result<RunView, Failure> {
-        let counts = database.ask(|store| store.job_counts(run.id))?;
-        let interrupted = database.ask(|store| store.is_interrupted(run.id))?;
+        let counts = database.ask(|store| store.runs().job_counts(run.id))?;
+        let interrupted = database.ask(|store| store.runs().is_interrupted(run.id))?;
         Ok(RunView::new(run, &counts, interrupted))
     }
 

@@ -1,15 +1,16 @@
 //! Stopping runs and jobs: what has not started ends at once, what runs is asked to stop.
 
-use std::collections::BTreeMap;
-
-use super::Store;
-use super::claim::label;
-use super::evidence::Evidence;
-use super::finish::lock_runs_of;
-use super::propagation::{Ended, RunDelta, count_down, propagate};
 use crate::status::{JobStatus, RunStatus, StopReason};
-use windlass_db::error::{Error, Result};
-use windlass_db::{Connection, first};
+use crate::store::evidence::Evidence;
+use crate::store::finish::locks::lock_runs_of;
+use crate::store::finish::propagation::{Ended, RunDelta, count_down, propagate};
+use crate::store::jobs::label;
+use crate::store::{Jobs, Runs};
+use std::collections::BTreeMap;
+use windlass_db::Connection;
+use windlass_db::error::Error;
+use windlass_db::error::Result;
+use windlass_db::first;
 use windlass_system::wake_ups::WakeUps;
 
 /// What a cancellation did.
@@ -21,25 +22,28 @@ pub struct Cancellation {
     pub stopping: i64,
 }
 
-impl Store {
+impl Runs<'_> {
     /// Stops a run.
     ///
     /// # Errors
     /// [`Error::NotFound`], [`Error::Conflict`] when it is over or stopping, and the database's.
-    pub fn cancel_run(&self, run_id: i64) -> Result<Cancellation> {
-        let now_ms = self.clock.now_ms();
-        self.write("cancel a run", Evidence::Token, move |connection| {
+    pub fn cancel(&self, run_id: i64) -> Result<Cancellation> {
+        let now_ms = self.store.clock.now_ms();
+        self.store.write("cancel a run", Evidence::Token, move |connection| {
             stop_run(connection, run_id, StopReason::Cancelled, Urgency::WithGrace, now_ms)
         })
     }
+}
 
+impl Jobs<'_> {
     /// Stops a job. Its children are skipped.
     ///
     /// # Errors
     /// [`Error::NotFound`], [`Error::Conflict`] when it is over, and the database's.
-    pub fn cancel_job(&self, job_id: i64) -> Result<Cancellation> {
-        let now_ms = self.clock.now_ms();
-        self.write("cancel a job", Evidence::Token, move |connection| cancel_job(connection, job_id, now_ms))
+    pub fn cancel(&self, job_id: i64) -> Result<Cancellation> {
+        let now_ms = self.store.clock.now_ms();
+        self.store
+            .write("cancel a job", Evidence::Token, move |connection| cancel_job(connection, job_id, now_ms))
     }
 }
 

@@ -1,9 +1,13 @@
 //! What tells whether anything is wrong, read at one moment: for people, so it may read much.
 
-use super::Store;
-use super::evidence::Evidence;
-use windlass_db::error::{Error, Result};
-use windlass_db::{Connection, Dialect, all, one};
+use crate::store::Upkeep;
+use crate::store::evidence::Evidence;
+use windlass_db::Connection;
+use windlass_db::Dialect;
+use windlass_db::all;
+use windlass_db::error::Error;
+use windlass_db::error::Result;
+use windlass_db::one;
 
 /// Groups of waiting jobs that are looked at.
 const GROUPS_MAX: i64 = 50;
@@ -59,7 +63,7 @@ const TAKEN_BACK: &str = "it is taken back";
 /// How much it writes. The server has to find room for it in a file, and compresses nothing of it.
 const TRY_BYTES: usize = 256 * 1024;
 
-impl Store {
+impl Upkeep<'_> {
     /// Writes a row, and takes it back: nobody sees it.
     ///
     /// # Errors
@@ -68,9 +72,9 @@ impl Store {
         let mut text = String::with_capacity(TRY_BYTES + 16);
         while text.len() < TRY_BYTES {
             // As many bits as a fraction has.
-            text.push_str(&format!("{:013x}", (self.random.share() * (1_u64 << 52) as f64) as u64));
+            text.push_str(&format!("{:013x}", (self.store.random.share() * (1_u64 << 52) as f64) as u64));
         }
-        let taken_back = self.write(TRY, Evidence::Repeat, move |connection| -> Result<()> {
+        let taken_back = self.store.write(TRY, Evidence::Repeat, move |connection| -> Result<()> {
             connection.execute(
                 "INSERT INTO workflows (id, name, hash, definition) VALUES (-1, $1, $1, $2)",
                 &[TRY.into(), (&text).into()],
@@ -88,8 +92,8 @@ impl Store {
     /// # Errors
     /// The database's.
     pub fn health(&self) -> Result<Health> {
-        let now_ms = self.clock.now_ms();
-        self.read(|connection| health(connection, now_ms))
+        let now_ms = self.store.clock.now_ms();
+        self.store.read(|connection| health(connection, now_ms))
     }
 }
 

@@ -1,12 +1,10 @@
 //! Captured output: one row a line, in the order it was read.
 
-use std::sync::Arc;
-
-use super::Store;
-use super::evidence::Evidence;
+use crate::store::Logs;
+use windlass_db::Connection;
+use windlass_db::Value;
+use windlass_db::all;
 use windlass_db::error::Result;
-use windlass_db::{Connection, Value, all};
-use windlass_system::wake_ups::WakeUps;
 
 /// Where a line came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,25 +65,13 @@ pub struct LogPosition {
     pub line: i64,
 }
 
-impl Store {
-    /// Writes lines of output. Lines that are there already are left alone, so a repeat is harmless.
-    ///
-    /// # Errors
-    /// The database's.
-    pub fn append_logs(&self, lines: Arc<Vec<LogLine>>) -> Result<()> {
-        self.write("write logs", Evidence::Repeat, move |connection| {
-            append(connection, &lines.iter().collect::<Vec<_>>())?;
-            connection.wake(WakeUps::PROGRESS);
-            Ok(())
-        })
-    }
-
+impl Logs<'_> {
     /// The lines of one job after a position, in order, `limit` at most.
     ///
     /// # Errors
     /// The database's.
-    pub fn logs_after(&self, position: LogPosition, limit: i64) -> Result<Vec<LogLine>> {
-        self.read(|connection| {
+    pub fn after(&self, position: LogPosition, limit: i64) -> Result<Vec<LogLine>> {
+        self.store.read(|connection| {
             all(
                 connection,
                 "SELECT attempt, line, at, stream, text FROM job_logs
@@ -110,8 +96,8 @@ impl Store {
     ///
     /// # Errors
     /// The database's.
-    pub fn last_logs(&self, job_id: i64, attempt: i64, limit: i64) -> Result<Vec<LogLine>> {
-        self.read(|connection| {
+    pub fn last(&self, job_id: i64, attempt: i64, limit: i64) -> Result<Vec<LogLine>> {
+        self.store.read(|connection| {
             let mut lines = all(
                 connection,
                 "SELECT line, at, stream, text FROM job_logs

@@ -1,39 +1,26 @@
 //! All SQL, one file per noun. A transition is a guarded update; zero rows is a conflict that the
 //! caller hears about.
 
-mod admission;
-mod attempts;
+mod apply;
 mod cancel;
-mod candidates;
 mod check;
 mod claim;
-mod claim_snapshot;
-mod clock_steps;
 mod copy;
-mod enqueue;
 mod evidence;
 mod finish;
+mod for_scheduler;
+mod for_workers;
+mod groups;
 mod health;
 mod jobs;
-mod limits;
 mod logs;
-mod promotion;
-mod propagation;
-mod prune;
 mod queues;
-mod reconcile;
 mod registrations;
-mod reports;
-mod rescue;
 mod restore;
-mod retry;
 mod runs;
 mod schedules;
 mod stats;
-mod submit;
-mod time;
-mod why;
-mod worker_capabilities;
+
 mod workers;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -45,39 +32,43 @@ use windlass_system::clock::Clock;
 use windlass_system::random::Random;
 use windlass_system::wake_ups::{WakeUpChannel, WakeUpListener, WakeUps};
 
-pub(crate) use candidates::RANK;
-pub(crate) use limits::{PRIORITY, RULED};
-
-pub use admission::CONCURRENCY_LIMIT_MAX;
-pub use attempts::Attempt;
+pub use apply::Applied;
 pub use cancel::{Cancellation, Urgency};
 pub use check::Problem;
-pub use claim::{CLAIM_MAX, ClaimRequest, ClaimedJob, Claims, Scope};
-pub use clock_steps::{ClockReading, ClockStep, Moved};
+pub use claim::capabilities::WorkerCapabilities;
+pub use claim::job::ClaimedJob;
+pub(crate) use claim::partition::RANK;
+pub use claim::request::{CLAIM_MAX, ClaimRequest, Claims, Scope};
 pub use copy::{Copied, CopyError};
-pub use enqueue::{DEFAULT_MAX_ATTEMPTS, ENQUEUE_MAX, NewJob};
+pub use finish::propagation::EndedRun;
+pub use finish::slots::CONCURRENCY_LIMIT_MAX;
 pub use finish::{Finish, Finished};
+pub use for_scheduler::clock_steps::{ClockReading, ClockStep, Moved};
+pub use for_scheduler::due::{Ahead, Due};
+pub use for_scheduler::prune::{Prune, Pruned};
+pub use for_scheduler::reconcile::Reconciled;
+pub use for_scheduler::rescue::{Rescued, StuckJob};
+pub use groups::{
+    ForScheduler, ForWorkers, Jobs, Logs, Queues, Registrations, Runs, Schedules, Upkeep, Workers,
+};
 pub use health::Health;
+pub use jobs::attempts::Attempt;
+pub use jobs::enqueue::{DEFAULT_MAX_ATTEMPTS, ENQUEUE_MAX, NewJob};
+pub use jobs::why::{Reason, Why};
 pub use jobs::{Job, JobFilter};
 pub use logs::{LogLine, LogPosition, LogStream};
-pub use propagation::EndedRun;
-pub use prune::{Prune, Pruned};
+pub(crate) use queues::rules::{PRIORITY, RULED};
 pub use queues::{Order, Queue, QueueLimits, RATE_INTERVAL_MAX_MS, Rate, Setting};
-pub use reconcile::Reconciled;
-pub use registrations::{Applied, Change, NewRegistration, RegisteredVersion, Registration};
-pub use rescue::{Rescued, StuckJob};
+pub use registrations::{Change, NewRegistration, RegisteredVersion, Registration};
 pub use restore::Restored;
-pub use retry::Selection;
+pub use runs::retry::Selection;
+pub use runs::submit::{NewRun, Occasion, Submitted};
 pub use runs::{JobCounts, Run, RunContext, RunFilter};
 pub use schedules::{
     AT_ONCE_MAX, BACKFILL_MAX, Backfill, Backfilling, COUNTED_MAX, Fired, NOTED_MAX, ON_TIME_MS, Occurrence,
     OccurrenceStatus, Schedule, ScheduleChange, ScheduleOrigin, Synced, WAITING_MAX,
 };
 pub use stats::Stats;
-pub use submit::{NewRun, Occasion, Submitted};
-pub use time::{Ahead, Due};
-pub use why::{Reason, Why};
-pub use worker_capabilities::WorkerCapabilities;
 pub use workers::{NewWorker, Worker};
 
 /// The tables and everything that may be done to them. Cheap to clone.

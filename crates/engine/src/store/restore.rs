@@ -1,12 +1,15 @@
 //! What a database needs that was brought back from the past: nobody acts in the name of a worker of that time,
 //! and no schedule starts before somebody has looked.
 
-use super::Store;
-use super::claim::label;
-use super::evidence::Evidence;
-use super::workers::Worker;
-use windlass_db::error::{Error, Result};
-use windlass_db::{Connection, all, one};
+use crate::store::Upkeep;
+use crate::store::evidence::Evidence;
+use crate::store::jobs::label;
+use crate::store::workers::Worker;
+use windlass_db::Connection;
+use windlass_db::all;
+use windlass_db::error::Error;
+use windlass_db::error::Result;
+use windlass_db::one;
 use windlass_system::wake_ups::WakeUps;
 
 const WHAT: &str = "restore the database";
@@ -32,13 +35,13 @@ pub struct Restored {
     pub waiting_jobs: i64,
 }
 
-impl Store {
+impl Upkeep<'_> {
     /// Nothing may run in a database that is to be replaced.
     ///
     /// # Errors
     /// [`Error::Conflict`] with who is alive, and the database's.
     pub fn refuse_while_used(&self) -> Result<()> {
-        let alive = self.live_workers()?;
+        let alive = self.store.workers().live()?;
         let Some(first) = alive.first() else { return Ok(()) };
         let others = match alive.len() - 1 {
             0 => String::new(),
@@ -54,17 +57,17 @@ impl Store {
     ///
     /// # Errors
     /// The database's.
-    pub fn settle_restored(&self) -> Result<Restored> {
-        let now_ms = self.clock.now_ms();
+    pub fn finish_restore(&self) -> Result<Restored> {
+        let now_ms = self.store.clock.now_ms();
         let instance = uuid::Uuid::now_v7().simple().to_string();
-        let mut restored = self.write(WHAT, Evidence::Token, move |connection| {
+        let mut restored = self.store.write(WHAT, Evidence::Token, move |connection| {
             let restored = fence_and_pause(connection, now_ms)?;
             connection.execute("UPDATE instance SET name = $1", &[(&instance).into()])?;
             connection.wake(WakeUps::DUE | WakeUps::CANCEL | WakeUps::PROGRESS);
             Ok(restored)
         })?;
-        while self.rescue(Vec::new())?.jobs > 0 {}
-        self.read(|connection| count_what_may_run(connection, &mut restored))?;
+        while self.store.for_scheduler().rescue(Vec::new())?.jobs > 0 {}
+        self.store.read(|connection| count_what_may_run(connection, &mut restored))?;
         Ok(restored)
     }
 }

@@ -1,8 +1,8 @@
 //! Counts over everything, for people and monitors.
 
-use super::Store;
-use super::runs::JobCounts;
 use crate::status::{JobStatus, RunStatus};
+use crate::store::Upkeep;
+use crate::store::runs::JobCounts;
 use windlass_db::all;
 use windlass_db::error::Result;
 
@@ -15,13 +15,13 @@ pub struct Stats {
     pub runs: Vec<(RunStatus, i64)>,
 }
 
-impl Store {
+impl Upkeep<'_> {
     /// Counts over everything. Reads every row of `jobs` and `runs`.
     ///
     /// # Errors
     /// The database's.
     pub fn stats(&self) -> Result<Stats> {
-        self.read(|connection| {
+        self.store.read(|connection| {
             let mut jobs = JobCounts::default();
             connection.query("SELECT status, jobs FROM job_stats", &[], &mut |row| {
                 jobs.add(row.parsed(0, JobStatus::parse)?, row.integer(1)?);

@@ -1,14 +1,12 @@
 //! Workers: who there is, and who counts as alive.
 
-use super::claim::{Scope, read_retry_state};
-use super::evidence::Evidence;
-use super::worker_capabilities::WorkerCapabilities;
-use super::{Store, json_ids, json_list};
 use crate::status::WorkerStatus;
-use crate::transition::RetryState;
+use crate::store::Workers;
+use crate::store::claim::capabilities::WorkerCapabilities;
+use crate::store::claim::request::Scope;
+use windlass_db::Row;
+use windlass_db::all;
 use windlass_db::error::Result;
-use windlass_db::{Row, all, one};
-use windlass_system::wake_ups::WakeUps;
 
 /// A worker to be registered.
 #[derive(Debug, Clone)]
@@ -68,97 +66,25 @@ pub struct Worker {
     pub shortage: Option<String>,
 }
 
-impl Store {
-    /// Registers a worker and returns its id.
-    ///
-    /// # Errors
-    /// The database's.
-    pub fn register_worker(&self, worker: NewWorker) -> Result<i64> {
-        let now_ms = self.clock.now_ms();
-        self.write("register a worker", Evidence::Token, move |connection| {
-            let (queues, run_ids) = match &worker.scope {
-                Scope::Everything => (None, None),
-                Scope::Queues(queues) => (Some(json_list("register a worker", queues)?), None),
-                Scope::Runs(run_ids) => (None, Some(json_ids(run_ids))),
-            };
-            connection.wake(WakeUps::PROGRESS);
-            one(
-                connection,
-                "INSERT INTO workers (host, pid, process, queues, run_ids, kinds, threads, lease_ms,
-                                      heartbeat_at, started_at, capabilities, version)
-                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9, $10, $11) RETURNING id",
-                &[
-                    (&worker.host).into(),
-                    worker.pid.into(),
-                    (&worker.process).into(),
-                    (&queues).into(),
-                    (&run_ids).into(),
-                    (&json_list("register a worker", &worker.worker_capabilities.kinds)?).into(),
-                    worker.threads.into(),
-                    worker.lease_ms.into(),
-                    now_ms.into(),
-                    (&json_list("register a worker", &worker.worker_capabilities.capabilities)?).into(),
-                    worker.worker_capabilities.version.into(),
-                ],
-                |row| row.integer(0),
-            )
-        })
+impl Worker {
+    /// What the worker can execute. A list that can't be read is empty.
+    pub(in crate::store) fn capabilities(&self) -> WorkerCapabilities {
+        let list = |json: &str| serde_json::from_str(json).unwrap_or_default();
+        WorkerCapabilities {
+            kinds: list(&self.kinds),
+            capabilities: list(&self.capabilities),
+            version: self.version,
+        }
     }
+}
 
-    /// Renews a worker's lease. `false` means that it is fenced: it owns nothing any more.
-    ///
-    /// # Errors
-    /// The database's.
-    pub fn heartbeat(&self, worker_id: i64) -> Result<bool> {
-        let now_ms = self.clock.now_ms();
-        self.write("renew a lease", Evidence::Repeat, move |connection| {
-            let renewed = connection.execute(
-                "UPDATE workers SET heartbeats = heartbeats + 1, heartbeat_at = $2
-                 WHERE id = $1 AND status IN ('ALIVE', 'DRAINING')",
-                &[worker_id.into(), now_ms.into()],
-            )?;
-            Ok(renewed == 1)
-        })
-    }
-
-    /// Marks a worker as finishing what it runs, or as ended. `false` means that it is fenced.
-    ///
-    /// # Errors
-    /// The database's.
-    pub fn set_worker_status(&self, worker_id: i64, status: WorkerStatus) -> Result<bool> {
-        let now_ms = self.clock.now_ms();
-        self.write("change a worker's state", Evidence::Token, move |connection| {
-            let changed = connection.execute(
-                "UPDATE workers
-                 SET status = $2, stopped_at = CASE WHEN $2 IN ('STOPPED', 'DEAD') THEN CAST($3 AS {integer}) END
-                 WHERE id = $1 AND status IN ('ALIVE', 'DRAINING')",
-                &[worker_id.into(), status.as_str().into(), now_ms.into()],
-            )?;
-            connection.wake(WakeUps::PROGRESS);
-            Ok(changed == 1)
-        })
-    }
-
-    /// Notes what a worker lacks to start jobs, or that it lacks nothing. For people who look.
-    ///
-    /// # Errors
-    /// The database's.
-    pub fn set_worker_shortage(&self, worker_id: i64, shortage: Option<String>) -> Result<()> {
-        self.write("note a worker's shortage", Evidence::Repeat, move |connection| {
-            connection.execute(
-                "UPDATE workers SET shortage = $2 WHERE id = $1",
-                &[worker_id.into(), (&shortage).into()],
-            )?;
-            Ok(())
-        })
-    }
-
+impl Workers<'_> {
     /// The workers that count as alive.
     ///
     /// # Errors
     /// The database's.
-    pub fn live_workers(&self) -> Result<Vec<Worker>> {
-        self.read(|connection| {
+    pub fn live(&self) -> Result<Vec<Worker>> {
+        self.store.read(|connection| {
             all(
                 connection,
                 "SELECT id, host, pid, process, status, queues, run_ids, kinds, threads, lease_ms,
@@ -169,24 +95,6 @@ impl Store {
                  FROM workers WHERE status IN ('ALIVE', 'DRAINING') ORDER BY id",
                 &[],
                 read_worker,
-            )
-        })
-    }
-
-    /// The attempts that run under a worker by the tables, as (job, run, what its end is decided by). Read
-    /// where it is written: a standby that lags would show too little.
-    ///
-    /// # Errors
-    /// The database's.
-    pub fn claimed_by(&self, worker_id: i64) -> Result<Vec<(i64, Option<i64>, RetryState)>> {
-        self.write("look at what a worker runs", Evidence::Repeat, move |connection| {
-            all(
-                connection,
-                "SELECT id, attempt, failures, max_attempts, interruptions, max_interruptions, on_interrupt,
-                        retry, run_id
-                 FROM jobs WHERE worker_id = $1 AND status = 'RUNNING'",
-                &[worker_id.into()],
-                |row| Ok((row.integer(0)?, row.optional_integer(8)?, read_retry_state(row, 1)?)),
             )
         })
     }

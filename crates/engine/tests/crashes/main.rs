@@ -67,23 +67,25 @@ fn die_between_any_two_commits(verb: &Verb) {
 /// What other processes do with what is left comes to an end.
 fn run_out(stage: &Stage) {
     let Stage { bench, .. } = stage;
-    let alive = bench.store.live_workers().unwrap();
+    let alive = bench.store.workers().live().unwrap();
     let alive = alive.into_iter().map(|worker| (worker.id, worker.heartbeats)).collect();
-    bench.store.rescue(alive).unwrap();
+    bench.store.for_scheduler().rescue(alive).unwrap();
     let worker_id = bench.worker();
     for _hour in 0..24 {
-        if bench.store.active_jobs().unwrap() == 0 && bench.store.next_firing(&[]).unwrap().is_none() {
+        if bench.store.jobs().count_active().unwrap() == 0
+            && bench.store.for_scheduler().next_firing(&[]).unwrap().is_none()
+        {
             break;
         }
         bench.clock.advance_ms(HOUR_MS);
-        while bench.store.settle_reports().unwrap() > 0 {}
-        bench.store.admit_waiting("").unwrap();
-        while bench.store.promote_due().unwrap().promoted > 0 {}
+        while bench.store.for_scheduler().apply_reports().unwrap() > 0 {}
+        bench.store.for_scheduler().admit_waiting("").unwrap();
+        while bench.store.for_scheduler().promote_due().unwrap().promoted > 0 {}
         fire_all(&bench.store).unwrap();
         end_all(bench, worker_id);
     }
-    assert!(bench.store.unfinished_runs().unwrap().is_empty(), "every run ends");
-    assert_eq!(bench.store.active_jobs().unwrap(), 0, "every job ends");
+    assert!(bench.store.runs().unfinished().unwrap().is_empty(), "every run ends");
+    assert_eq!(bench.store.jobs().count_active().unwrap(), 0, "every job ends");
     bench.assert_sound();
 }
 
@@ -173,7 +175,7 @@ fn a_worker_dies_between_any_two_commits_of_its_life() {
         bench.assert_sound();
         assert_eq!(lived.is_err(), death.has_come());
         run_out(&stage);
-        let ended = bench.store.stats().unwrap();
+        let ended = bench.store.upkeep().stats().unwrap();
         assert_eq!(ended.jobs.of(JobStatus::Successful), ended.jobs.total(), "{commits}");
         if lived.is_ok() {
             return;
@@ -184,15 +186,15 @@ fn a_worker_dies_between_any_two_commits_of_its_life() {
 
 /// Registers, executes everything, and leaves.
 fn live(store: &Store) -> Result<()> {
-    let worker_id = store.register_worker(support::new_worker())?;
+    let worker_id = store.for_workers().register(support::new_worker())?;
     let ask = |limit| support::request(worker_id, Scope::Everything, limit);
-    let mut claims = store.claim(ask(2))?;
+    let mut claims = store.for_workers().claim(ask(2))?;
     while let Claims::Jobs(jobs) = &claims {
         if jobs.is_empty() {
             break;
         }
         let finishes = jobs.iter().map(|job| support::finish(worker_id, job, support::success())).collect();
-        claims = store.finish_and_claim(finishes, Some(ask(2)))?.1;
+        claims = store.for_workers().finish_and_claim(finishes, Some(ask(2)))?.1;
     }
-    store.set_worker_status(worker_id, WorkerStatus::Stopped).map(drop)
+    store.for_workers().set_status(worker_id, WorkerStatus::Stopped).map(drop)
 }

@@ -42,15 +42,18 @@ pub(crate) fn schedule(name: &str, overlap: Overlap) -> Definition {
 
 pub(crate) fn apply(store: &Store, name: &str, jobs: usize, schedules: Vec<Definition>) -> Result<()> {
     let workflow = Workflow { schedules, ..workflow(name, vec![vec![]; jobs]) };
-    store.apply(NewRegistration { workflow, file: Some(name.to_owned()), dir: None }).map(drop)
+    store
+        .registrations()
+        .apply(NewRegistration { workflow, file: Some(name.to_owned()), dir: None })
+        .map(drop)
 }
 
 /// What a scheduler does about schedules.
 pub(crate) fn fire_all(store: &Store) -> Result<()> {
     for _round in 0..100 {
         let mut again = false;
-        for schedule_id in store.schedules_to_fire(100, &[])? {
-            again |= store.fire(schedule_id)?.again;
+        for schedule_id in store.for_scheduler().schedules_to_fire(100, &[])? {
+            again |= store.for_scheduler().fire(schedule_id)?.again;
         }
         if !again {
             return Ok(());
@@ -87,9 +90,9 @@ pub(crate) fn schedules_are_due(bench: &Bench) {
     bench.clock.advance_ms(HOUR_MS);
     fire_all(&bench.store).unwrap();
     bench.clock.advance_ms(3 * HOUR_MS);
-    let schedule_id = bench.store.schedules().unwrap()[0].id;
+    let schedule_id = bench.store.schedules().list().unwrap()[0].id;
     let backfill = Backfill { schedule_id, from_ms: -3 * HOUR_MS, to_ms: 0, at_once: 2 };
-    bench.store.backfill(backfill).unwrap();
+    bench.store.schedules().backfill(backfill).unwrap();
 }
 
 /// A run, jobs that share a key, one whose time has not come, and a worker, which is returned.
@@ -98,7 +101,7 @@ pub(crate) fn work_waits(bench: &Bench) -> i64 {
     let mut graph = workflow("work", vec![vec![], vec![], vec![0], vec![0, 1], vec![2, 3]]);
     graph.jobs[1].priority = 1;
     bench.submit(graph);
-    bench.store.enqueue(vec![keyed("k", OnFull::Wait), keyed("k", OnFull::Wait)]).unwrap();
+    bench.store.jobs().enqueue(vec![keyed("k", OnFull::Wait), keyed("k", OnFull::Wait)]).unwrap();
     bench.enqueue(NewJob { execute_after: Some(bench.clock.now_ms() + 10_000), ..noop() });
     worker
 }
@@ -108,7 +111,7 @@ pub(crate) fn a_run_failed(bench: &Bench) {
     for job in bench.claim(worker, 100) {
         bench.finish(worker, &job, failure());
     }
-    assert!(bench.store.set_worker_status(worker, WorkerStatus::Stopped).unwrap());
+    assert!(bench.store.for_workers().set_status(worker, WorkerStatus::Stopped).unwrap());
 }
 
 /// More than one transaction deletes.
@@ -116,9 +119,9 @@ pub(crate) fn much_is_over(bench: &Bench) {
     let worker = bench.worker();
     bench.submit(workflow("large", vec![vec![]; 700]));
     bench.submit(workflow("small", vec![vec![], vec![0]]));
-    bench.store.enqueue(vec![noop(); 3]).unwrap();
+    bench.store.jobs().enqueue(vec![noop(); 3]).unwrap();
     end_all(bench, worker);
-    assert!(bench.store.set_worker_status(worker, WorkerStatus::Stopped).unwrap());
+    assert!(bench.store.for_workers().set_status(worker, WorkerStatus::Stopped).unwrap());
     bench.clock.advance_ms(1_000);
     bench.submit(workflow("unfinished", vec![vec![], vec![0]]));
     bench.enqueue(noop());
@@ -128,7 +131,7 @@ pub(crate) fn much_is_over(bench: &Bench) {
 pub(crate) fn many_jobs_run(bench: &Bench) {
     apply(&bench.store, "report", 1, vec![schedule("hourly", Overlap::Allow)]).unwrap();
     let worker = bench.worker();
-    bench.store.enqueue(vec![noop(); 1_100]).unwrap();
+    bench.store.jobs().enqueue(vec![noop(); 1_100]).unwrap();
     assert_eq!(bench.claim(worker, 1_000).len() + bench.claim(worker, 1_000).len(), 1_100);
 }
 
@@ -139,9 +142,9 @@ fn seven_jobs_run(bench: &Bench) -> i64 {
     workflow.jobs[0].on_interrupt = OnInterrupt::Fail;
     workflow.jobs[0].allow_failure = true;
     let run_id = bench.submit(workflow);
-    bench.store.enqueue(vec![noop(); 6]).unwrap();
+    bench.store.jobs().enqueue(vec![noop(); 6]).unwrap();
     assert_eq!(bench.claim(worker, 100).len(), 7);
-    bench.store.find_job_by_name(run_id, "j0").unwrap().unwrap().id
+    bench.store.jobs().find_by_name(run_id, "j0").unwrap().unwrap().id
 }
 
 /// The tables refuse to take the first of its jobs back.
@@ -153,7 +156,7 @@ pub(crate) fn a_worker_has_a_spoilt_job(bench: &Bench) {
 /// More than one transaction settles them.
 pub(crate) fn much_is_reported(bench: &Bench) {
     let worker = work_waits(bench);
-    bench.store.enqueue(vec![noop(); 600]).unwrap();
+    bench.store.jobs().enqueue(vec![noop(); 600]).unwrap();
     assert!(bench.claim(worker, 1_000).len() > 600);
     // Without another attempt: the pause before it is random.
     bench.raw().execute(
@@ -181,7 +184,7 @@ pub(crate) fn runs_have_lost_count(bench: &Bench) {
 /// A slot that nobody gave on, and jobs that don't simply wait.
 pub(crate) fn keys_have_room(bench: &Bench) {
     for (key, on_full) in [("free", OnFull::Wait), ("skip", OnFull::Skip), ("oldest", OnFull::CancelOldest)] {
-        bench.store.enqueue(vec![keyed(key, on_full); 3]).unwrap();
+        bench.store.jobs().enqueue(vec![keyed(key, on_full); 3]).unwrap();
     }
     bench.raw().execute(
         "UPDATE jobs SET status = 'CANCELLED', finished_at = 1
@@ -195,7 +198,7 @@ pub(crate) fn much_is_due(bench: &Bench) {
     let later = Some(bench.clock.now_ms() + 5_000);
     let jobs = [vec![noop(); 1_500], vec![keyed("k", OnFull::Wait); 2]].concat();
     let jobs = jobs.into_iter().map(|job| NewJob { execute_after: later, ..job });
-    bench.store.enqueue(jobs.collect()).unwrap();
+    bench.store.jobs().enqueue(jobs.collect()).unwrap();
     bench.submit(Workflow { timeout_ms: Some(5_000), ..workflow("late", vec![vec![], vec![0]]) });
     assert_eq!(bench.claim(worker, 1).len(), 1);
     bench.clock.advance_ms(5_000);
@@ -204,6 +207,6 @@ pub(crate) fn much_is_due(bench: &Bench) {
 /// Enough for a transaction that ends jobs beside one that claims.
 pub(crate) fn many_run_and_many_wait(bench: &Bench) {
     let worker = bench.worker();
-    bench.store.enqueue(vec![noop(); 400]).unwrap();
+    bench.store.jobs().enqueue(vec![noop(); 400]).unwrap();
     assert_eq!(bench.claim(worker, 200).len(), 200);
 }

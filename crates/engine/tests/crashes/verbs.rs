@@ -67,7 +67,7 @@ impl Stage {
 
     /// The first of all.
     fn schedule_id(&self) -> i64 {
-        self.bench.store.schedules().unwrap()[0].id
+        self.bench.store.schedules().list().unwrap()[0].id
     }
 }
 
@@ -82,7 +82,10 @@ pub(crate) fn submit() -> Verb {
         |store, _stage| {
             let workflow = workflow("dense", (0..30).map(|job| (0..job).collect()).collect());
             let params = Default::default();
-            store.submit(NewRun { workflow, params, dir: None, run_key: None, occasion: None }).map(drop)
+            store
+                .runs()
+                .submit(NewRun { workflow, params, dir: None, run_key: None, occasion: None })
+                .map(drop)
         },
     )
 }
@@ -92,7 +95,7 @@ pub(crate) fn enqueue() -> Verb {
         1,
         |_stage| (),
         |store, _stage| {
-            store.enqueue([vec![noop(); 2_100], vec![keyed("k", OnFull::Wait); 2]].concat()).map(drop)
+            store.jobs().enqueue([vec![noop(); 2_100], vec![keyed("k", OnFull::Wait); 2]].concat()).map(drop)
         },
     )
 }
@@ -120,16 +123,16 @@ pub(crate) fn start_a_service() -> Verb {
         apply(store, "new", 1, vec![schedule("hourly", Overlap::Allow)])?;
         apply(store, "changed", 2, vec![schedule("other", Overlap::Allow)])?;
         apply(store, "plain", 3, vec![])?;
-        if store.registration("gone")?.is_some() {
-            store.remove_registration("gone")?;
+        if store.registrations().get("gone")?.is_some() {
+            store.registrations().remove("gone")?;
         }
         // Of the same process: a test's process does not die.
-        let known = store.live_workers()?.pop().map(|worker| worker.id);
+        let known = store.workers().live()?.pop().map(|worker| worker.id);
         let worker_id = match known {
             Some(worker_id) => worker_id,
-            None => store.register_worker(NewWorker { threads: 4, ..new_worker() })?,
+            None => store.for_workers().register(NewWorker { threads: 4, ..new_worker() })?,
         };
-        store.claim(request(worker_id, Scope::Everything, 4)).map(drop)
+        store.for_workers().claim(request(worker_id, Scope::Everything, 4)).map(drop)
     })
 }
 
@@ -146,7 +149,7 @@ pub(crate) fn backfill() -> Verb {
     let verb = verb(3, prepare, |store, stage| {
         let schedule_id = stage.schedule_id();
         let backfill = Backfill { schedule_id, from_ms: -2_100_000, to_ms: -1_000, at_once: 1 };
-        store.backfill(backfill).map(drop)
+        store.schedules().backfill(backfill).map(drop)
     });
     Verb { leaves: Leaves::MuchWork, ..verb }
 }
@@ -156,10 +159,10 @@ pub(crate) fn pause_and_resume() -> Verb {
         4,
         |stage| states::schedules_are_due(&stage.bench),
         |store, stage| {
-            store.pause_schedule(stage.schedule_id())?;
-            store.pause_registration("report")?;
-            store.resume_registration("report")?;
-            store.resume_schedule(stage.schedule_id()).map(drop)
+            store.schedules().pause(stage.schedule_id())?;
+            store.registrations().pause("report")?;
+            store.registrations().resume("report")?;
+            store.schedules().resume(stage.schedule_id()).map(drop)
         },
     )
 }
@@ -168,7 +171,7 @@ pub(crate) fn start_out_of_turn() -> Verb {
     verb(
         1,
         |stage| states::schedules_are_due(&stage.bench),
-        |store, stage| store.trigger_schedule(stage.schedule_id()).map(drop),
+        |store, stage| store.schedules().trigger(stage.schedule_id()).map(drop),
     )
 }
 
@@ -177,23 +180,24 @@ pub(crate) fn cancel_a_run() -> Verb {
         let worker = states::work_waits(&stage.bench);
         assert_eq!(stage.bench.claim(worker, 2).len(), 2);
     };
-    verb(1, prepare, |store, _stage| store.cancel_run(1).map(drop))
+    verb(1, prepare, |store, _stage| store.runs().cancel(1).map(drop))
 }
 
 pub(crate) fn cancel_a_job() -> Verb {
     let prepare = |stage: &Stage| {
         states::work_waits(&stage.bench);
     };
-    verb(1, prepare, |store, _stage| store.cancel_job(1).map(drop))
+    verb(1, prepare, |store, _stage| store.jobs().cancel(1).map(drop))
 }
 
 pub(crate) fn retry_what_failed() -> Verb {
-    let ask = |store: &Store, _stage: &Stage| store.retry_run(1, Selection::Failed).map(drop);
+    let ask = |store: &Store, _stage: &Stage| store.runs().retry(1, Selection::Failed).map(drop);
     verb(1, |stage| states::a_run_failed(&stage.bench), ask)
 }
 
 pub(crate) fn retry_from_a_job() -> Verb {
-    let ask = |store: &Store, _stage: &Stage| store.retry_run(1, Selection::From("j0".to_owned())).map(drop);
+    let ask =
+        |store: &Store, _stage: &Stage| store.runs().retry(1, Selection::From("j0".to_owned())).map(drop);
     verb(1, |stage| states::a_run_failed(&stage.bench), ask)
 }
 
@@ -203,14 +207,14 @@ pub(crate) fn prune() -> Verb {
         |stage| states::much_is_over(&stage.bench),
         |store, stage| {
             let old = older_than(stage.bench.clock.now_ms());
-            while store.prune_step(old)? != Default::default() {}
+            while store.for_scheduler().prune_step(old)? != Default::default() {}
             Ok(())
         },
     )
 }
 
 fn copy(source: &Store, target: &Store) -> Result<()> {
-    source.copy_to(target).map(drop).map_err(|error| match error {
+    source.upkeep().copy_to(target).map(drop).map_err(|error| match error {
         CopyError::Source(error) | CopyError::Target(error) => error,
     })
 }
@@ -224,7 +228,11 @@ pub(crate) fn copy_from_what_fails() -> Verb {
 }
 
 pub(crate) fn restore() -> Verb {
-    verb(3, |stage| states::many_jobs_run(&stage.bench), |store, _stage| store.settle_restored().map(drop))
+    verb(
+        3,
+        |stage| states::many_jobs_run(&stage.bench),
+        |store, _stage| store.upkeep().finish_restore().map(drop),
+    )
 }
 
 pub(crate) fn rescue() -> Verb {
@@ -232,11 +240,11 @@ pub(crate) fn rescue() -> Verb {
         let worker = states::work_waits(&stage.bench);
         assert_eq!(stage.bench.claim(worker, 100).len(), 3);
     };
-    verb(1, prepare, |store, _stage| store.rescue(vec![(1, 0)]).map(drop))
+    verb(1, prepare, |store, _stage| store.for_scheduler().rescue(vec![(1, 0)]).map(drop))
 }
 
 pub(crate) fn rescue_around_a_spoilt_row() -> Verb {
-    let ask = |store: &Store, _stage: &Stage| store.rescue(vec![(1, 0)]).map(drop);
+    let ask = |store: &Store, _stage: &Stage| store.for_scheduler().rescue(vec![(1, 0)]).map(drop);
     let verb = verb(5, |stage| states::a_worker_has_a_spoilt_job(&stage.bench), ask);
     Verb { leaves: Leaves::ASpoiltRow, ..verb }
 }
@@ -244,7 +252,7 @@ pub(crate) fn rescue_around_a_spoilt_row() -> Verb {
 /// Ends what the first worker executes of the first 200 jobs, and claims.
 fn end_and_claim(store: &Store, limit: usize) -> Result<()> {
     let worker_id = 1;
-    let mut running = store.claimed_by(worker_id)?;
+    let mut running = store.for_workers().claimed_by(worker_id)?;
     // Not what it claims with this: it may have to ask again.
     running.retain(|(job_id, _run_id, _facts)| *job_id <= 200);
     let end = |(job_id, run_id, retry_state): (i64, Option<i64>, RetryState)| {
@@ -252,7 +260,10 @@ fn end_and_claim(store: &Store, limit: usize) -> Result<()> {
         Finish { job_id, run_id, attempt: retry_state.attempt, worker_id, transition, logs: Vec::new() }
     };
     let finishes = running.into_iter().map(end).collect();
-    store.finish_and_claim(finishes, Some(request(worker_id, Scope::Everything, limit))).map(drop)
+    store
+        .for_workers()
+        .finish_and_claim(finishes, Some(request(worker_id, Scope::Everything, limit)))
+        .map(drop)
 }
 
 pub(crate) fn finish_and_claim() -> Verb {
@@ -273,7 +284,7 @@ pub(crate) fn settle_reports() -> Verb {
         2,
         |stage| states::much_is_reported(&stage.bench),
         |store, _stage| {
-            while store.settle_reports()? > 0 {}
+            while store.for_scheduler().apply_reports()? > 0 {}
             Ok(())
         },
     )
@@ -281,13 +292,13 @@ pub(crate) fn settle_reports() -> Verb {
 
 pub(crate) fn settle_reports_around_a_spoilt_row() -> Verb {
     let prepare = |stage: &Stage| states::one_report_is_spoilt(&stage.bench);
-    let verb = verb(7, prepare, |store, _stage| store.settle_reports().map(drop));
+    let verb = verb(7, prepare, |store, _stage| store.for_scheduler().apply_reports().map(drop));
     Verb { leaves: Leaves::ASpoiltRow, ..verb }
 }
 
 pub(crate) fn reconcile() -> Verb {
     let prepare = |stage: &Stage| states::runs_have_lost_count(&stage.bench);
-    let verb = verb(3, prepare, |store, _stage| store.reconcile_step(0).map(drop));
+    let verb = verb(3, prepare, |store, _stage| store.for_scheduler().reconcile_step(0).map(drop));
     // The runs that are left count wrongly until they are counted anew.
     Verb { leaves: Leaves::ASpoiltRow, ..verb }
 }
@@ -295,7 +306,9 @@ pub(crate) fn reconcile() -> Verb {
 pub(crate) fn admit() -> Verb {
     let prepare = |stage: &Stage| states::keys_have_room(&stage.bench);
     // A job that is stopped for another makes room in one turn, and the next one gives it away.
-    verb(3, prepare, |store, _stage| (0..4).try_for_each(|_turn| store.admit_waiting("").map(drop)))
+    verb(3, prepare, |store, _stage| {
+        (0..4).try_for_each(|_turn| store.for_scheduler().admit_waiting("").map(drop))
+    })
 }
 
 pub(crate) fn promote_what_is_due() -> Verb {
@@ -303,8 +316,8 @@ pub(crate) fn promote_what_is_due() -> Verb {
         2,
         |stage| states::much_is_due(&stage.bench),
         |store, stage| {
-            while store.next_due()?.is_some_and(|at_ms| at_ms <= stage.bench.clock.now_ms()) {
-                store.promote_due()?;
+            while store.for_scheduler().next_due()?.is_some_and(|at_ms| at_ms <= stage.bench.clock.now_ms()) {
+                store.for_scheduler().promote_due()?;
             }
             Ok(())
         },
@@ -316,11 +329,11 @@ pub(crate) fn limit_a_queue() -> Verb {
     let prepare = |stage: &Stage| {
         let mut jobs = vec![noop(); 5_001];
         jobs.iter_mut().for_each(|job| job.priority = 7);
-        stage.bench.store.enqueue(jobs).unwrap();
+        stage.bench.store.jobs().enqueue(jobs).unwrap();
     };
     let verb = verb(3, prepare, |store, _stage| {
         let limits = QueueLimits { order: Setting::Set(Order::Arrival), ..QueueLimits::default() };
-        store.limit_queue("default", limits)
+        store.queues().limit("default", limits)
     });
     Verb { leaves: Leaves::MuchWork, ..verb }
 }
@@ -330,7 +343,7 @@ pub(crate) fn leave() -> Verb {
         stage.bench.worker();
     };
     verb(2, prepare, |store, _stage| {
-        store.set_worker_status(1, WorkerStatus::Draining)?;
-        store.set_worker_status(1, WorkerStatus::Stopped).map(drop)
+        store.for_workers().set_status(1, WorkerStatus::Draining)?;
+        store.for_workers().set_status(1, WorkerStatus::Stopped).map(drop)
     })
 }

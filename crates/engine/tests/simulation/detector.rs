@@ -15,7 +15,7 @@ pub struct FailureDetector {
 
 impl World {
     pub fn look_at_workers(&mut self) {
-        let workers = self.store.live_workers().unwrap();
+        let workers = self.store.workers().live().unwrap();
         let found: BTreeMap<i64, i64> = workers.iter().map(|worker| (worker.id, worker.heartbeats)).collect();
         let alive = self.oracle.workers.iter().filter(|(_id, worker)| worker.is_alive);
         let expected: BTreeMap<i64, i64> = alive.map(|(id, worker)| (*id, worker.heartbeats)).collect();
@@ -48,7 +48,7 @@ impl World {
         let seen = dead.clone();
         self.call(
             format!("the failure detector fences {dead:?}, as (worker, renewals)"),
-            |store| store.rescue(dead).map(|rescued| (rescued.fenced, rescued.jobs)),
+            |store| store.for_scheduler().rescue(dead).map(|rescued| (rescued.fenced, rescued.jobs)),
             |oracle, now_ms| Ok(oracle.rescue(&seen, now_ms)),
         );
     }

@@ -18,7 +18,7 @@ pub struct OutsideWorker {
 impl World {
     pub fn outside_step(&mut self) {
         if self.outside.is_empty() || (self.outside.len() < WORKERS_MAX && self.one_in(10)) {
-            let id = self.store.register_worker(support::new_worker()).unwrap();
+            let id = self.store.for_workers().register(support::new_worker()).unwrap();
             self.oracle.register(id);
             return self.outside.push(OutsideWorker { id, held: Vec::new() });
         }

@@ -47,7 +47,7 @@ impl World {
         let rows = self.rows();
         self.call(
             format!("a person submits {} jobs, key {run_key:?}", workflow.jobs.len()),
-            |store| Ok(store.submit(run)?.created),
+            |store| Ok(store.runs().submit(run)?.created),
             |oracle, now_ms| {
                 if !is_known {
                     let id = rows.newest_run();
@@ -73,7 +73,7 @@ impl World {
         let rows = self.rows();
         self.call(
             format!("a person enqueues {count} jobs"),
-            |store| store.enqueue(jobs.clone()).map(|ids| ids.len()),
+            |store| store.jobs().enqueue(jobs.clone()).map(|ids| ids.len()),
             |oracle, now_ms| {
                 if is_taken || is_twice {
                     return Err(Refusal::Conflict);
@@ -96,7 +96,7 @@ impl World {
         let Some(run_id) = self.any_run() else { return };
         self.call(
             format!("a person cancels run {run_id}"),
-            |store| store.cancel_run(run_id).map(|done| (done.cancelled, done.stopping)),
+            |store| store.runs().cancel(run_id).map(|done| (done.cancelled, done.stopping)),
             |oracle, _now_ms| oracle.stop_run(run_id, StopReason::Cancelled),
         );
     }
@@ -111,7 +111,7 @@ impl World {
         let id = self.chance.choice(if prefers_some { some } else { any }).unwrap_or_default();
         self.call(
             format!("a person cancels job {id}"),
-            |store| store.cancel_job(id).map(|done| (done.cancelled, done.stopping)),
+            |store| store.jobs().cancel(id).map(|done| (done.cancelled, done.stopping)),
             |oracle, _now_ms| oracle.cancel_job(id),
         );
     }
@@ -135,7 +135,7 @@ impl World {
         let chosen = selection.clone();
         self.call(
             format!("a person retries run {run_id}: {selection:?}"),
-            |store| store.retry_run(run_id, selection),
+            |store| store.runs().retry(run_id, selection),
             |oracle, now_ms| oracle.retry_run(run_id, &chosen, now_ms),
         );
     }
@@ -146,7 +146,9 @@ impl World {
         let what = format!("a person {} queue {name}", if is_paused { "resumes" } else { "pauses" });
         self.call(
             what,
-            |store| if is_paused { store.resume_queue(name).map(drop) } else { store.pause_queue(name) },
+            |store| {
+                if is_paused { store.queues().resume(name).map(drop) } else { store.queues().pause(name) }
+            },
             |oracle, _now_ms| {
                 oracle.queues.get_mut(name).expect("it was made").is_paused = !is_paused;
                 Ok(())
@@ -163,13 +165,13 @@ impl World {
         let is_fifo = !self.oracle.queues[FIFO].is_fifo;
         self.trail.note(format!("a person makes the queue {FIFO} go by arrival: {is_fifo}"));
         let order = if is_fifo { Setting::Set(Order::Arrival) } else { Setting::Clear };
-        self.store.limit_queue(FIFO, QueueLimits { order, ..QueueLimits::default() }).unwrap();
+        self.store.queues().limit(FIFO, QueueLimits { order, ..QueueLimits::default() }).unwrap();
         self.oracle.change_order(FIFO, is_fifo);
     }
 
     pub fn resume_all(&mut self) {
         for (name, queue) in &mut self.oracle.queues {
-            self.store.resume_queue(name).unwrap();
+            self.store.queues().resume(name).unwrap();
             queue.is_paused = false;
         }
     }
@@ -189,22 +191,22 @@ impl Rows {
     /// The ids of the newest jobs, ascending.
     pub fn newest(&self, count: usize) -> Vec<i64> {
         let filter = JobFilter { limit: count as i64, ..JobFilter::default() };
-        let mut ids: Vec<i64> = self.store.jobs(&filter).unwrap().iter().map(|job| job.id).collect();
+        let mut ids: Vec<i64> = self.store.jobs().list(&filter).unwrap().iter().map(|job| job.id).collect();
         ids.sort_unstable();
         ids
     }
 
     pub fn newest_run(&self) -> i64 {
-        self.store.runs(&RunFilter { limit: 1, ..RunFilter::default() }).unwrap()[0].id
+        self.store.runs().list(&RunFilter { limit: 1, ..RunFilter::default() }).unwrap()[0].id
     }
 
     /// The runs of a schedule in the order in which they were made, with their nominal times.
     pub fn runs_of_schedule(&self, schedule_id: i64) -> Vec<(i64, i64)> {
-        let runs = self.store.runs_of_schedule(schedule_id, 1_000_000).unwrap();
+        let runs = self.store.runs().of_schedule(schedule_id, 1_000_000).unwrap();
         runs.iter().rev().filter_map(|run| Some((run.id, run.scheduled_for?))).collect()
     }
 
     pub fn jobs_of(&self, run_id: i64) -> Vec<i64> {
-        self.store.jobs_of_run(run_id).unwrap().iter().map(|job| job.id).collect()
+        self.store.jobs().of_run(run_id).unwrap().iter().map(|job| job.id).collect()
     }
 }

@@ -83,7 +83,7 @@ impl World {
         let answer = self.call(
             what,
             |store| {
-                let (finished, claimed) = store.finish_and_claim(finishes, request)?;
+                let (finished, claimed) = store.for_workers().finish_and_claim(finishes, request)?;
                 Ok((finished.conflicts, ids(claims.insert(claimed))))
             },
             |oracle, now_ms| {
@@ -134,7 +134,7 @@ impl World {
         let finish = self.finish_of(&job, &end);
         self.call(
             format!("worker {} sends once more {:?}", end.worker_id, short(std::slice::from_ref(&end))),
-            |store| Ok(store.finish_and_claim(vec![finish], None)?.0.conflicts),
+            |store| Ok(store.for_workers().finish_and_claim(vec![finish], None)?.0.conflicts),
             |oracle, now_ms| Ok(oracle.finish(&[end], now_ms)),
         );
     }
@@ -146,7 +146,7 @@ impl World {
         self.call(
             format!("worker {id} compares what runs"),
             |store| {
-                found = store.claimed_by(id)?;
+                found = store.for_workers().claimed_by(id)?;
                 Ok(found
                     .iter()
                     .map(|(job_id, _run, retry_state)| (*job_id, retry_state.attempt))

@@ -36,7 +36,7 @@ impl World {
     pub fn promote_due(&mut self) {
         self.call(
             "the scheduler promotes what is due",
-            |store| store.promote_due().map(|due| (due.promoted, due.expired)),
+            |store| store.for_scheduler().promote_due().map(|due| (due.promoted, due.expired)),
             |oracle, now_ms| Ok(oracle.promote_due(now_ms)),
         );
     }
@@ -44,7 +44,7 @@ impl World {
     pub fn settle_reports(&mut self) {
         self.call(
             "the scheduler does what follows from reports",
-            |store| store.settle_reports(),
+            |store| store.for_scheduler().apply_reports(),
             |oracle, now_ms| Ok(oracle.settle_reports(now_ms)),
         );
     }
@@ -52,13 +52,13 @@ impl World {
     /// Its keys have a transaction each: no answer is lost here.
     pub fn admit_waiting(&mut self) {
         self.trail.note("the scheduler admits what waits for keys".to_owned());
-        assert_eq!(self.store.admit_waiting("").unwrap(), "", "all keys have had their turn");
+        assert_eq!(self.store.for_scheduler().admit_waiting("").unwrap(), "", "all keys have had their turn");
         self.oracle.admit_waiting();
     }
 
     /// Nothing in Windlass leaves a run behind that has to be counted anew.
     fn reconcile(&mut self) {
-        assert_eq!(self.store.reconcile_step(0).unwrap().repaired, 0);
+        assert_eq!(self.store.for_scheduler().reconcile_step(0).unwrap().repaired, 0);
     }
 
     /// One workflow with a schedule of each sort: beside each other, one at a time, one after the other.
@@ -78,9 +78,12 @@ impl World {
         });
         let graph = Workflow::graph("fired", vec![vec![], vec![0]]);
         let workflow = Workflow { schedules: schedules.into(), ..graph };
-        self.store.apply(NewRegistration { workflow: workflow.clone(), file: None, dir: None }).unwrap();
+        self.store
+            .registrations()
+            .apply(NewRegistration { workflow: workflow.clone(), file: None, dir: None })
+            .unwrap();
         self.fired_workflow = Some(workflow);
-        for schedule in self.store.schedules().unwrap() {
+        for schedule in self.store.schedules().list().unwrap() {
             let made_at_ms = schedule.created_at;
             let rules = ScheduleRules { definition: schedule.definition, every_ms: EVERY_MS, made_at_ms };
             self.oracle.schedules.insert(schedule.id, rules);
@@ -88,7 +91,7 @@ impl World {
     }
 
     fn fire_one(&mut self) {
-        let due = self.store.schedules_to_fire(10, &[]).unwrap();
+        let due = self.store.for_scheduler().schedules_to_fire(10, &[]).unwrap();
         if let Some(schedule_id) = self.chance.choice(due) {
             self.fire(schedule_id);
         }
@@ -102,7 +105,7 @@ impl World {
         self.call(
             format!("the scheduler fires schedule {schedule_id}"),
             |store| {
-                let fired = store.fire(schedule_id)?;
+                let fired = store.for_scheduler().fire(schedule_id)?;
                 again = fired.again;
                 Ok(fired.started.into_iter().map(|(_run, at_ms)| at_ms).collect::<Vec<_>>())
             },
@@ -131,7 +134,7 @@ impl World {
         for (schedule_id, rules) in &self.oracle.schedules {
             let mut decided = self.oracle.fired(*schedule_id);
             for status in [OccurrenceStatus::Waiting, OccurrenceStatus::Skipped] {
-                let without_run = self.store.occurrences(*schedule_id, status, ALL).unwrap();
+                let without_run = self.store.schedules().occurrences(*schedule_id, status, ALL).unwrap();
                 decided.extend(without_run.iter().map(|occurrence| occurrence.scheduled_for));
             }
             decided.sort_unstable();
@@ -145,7 +148,7 @@ impl World {
         let now_ms = self.clock.now_ms();
         let mut workflow = self.fired_workflow.clone().expect("it is registered");
         workflow.schedules.iter_mut().for_each(|schedule| schedule.end_ms = Some(now_ms + 1));
-        self.store.apply(NewRegistration { workflow, file: None, dir: None }).unwrap();
+        self.store.registrations().apply(NewRegistration { workflow, file: None, dir: None }).unwrap();
         self.ended_at_ms = now_ms;
     }
 
@@ -158,7 +161,7 @@ impl World {
         for _turn in 0..LAST_TURNS {
             self.last_turn();
             let is_over = self.oracle.jobs.values().all(|job| job.is_over);
-            if is_over && self.store.schedules_to_fire(10, &[]).unwrap().is_empty() {
+            if is_over && self.store.for_scheduler().schedules_to_fire(10, &[]).unwrap().is_empty() {
                 return;
             }
             self.clock.advance_ms(LONG_MS);

@@ -83,7 +83,7 @@ impl World {
             scope: scope.clone(),
             ..support::new_worker()
         };
-        let id = self.store.register_worker(new).unwrap();
+        let id = self.store.for_workers().register(new).unwrap();
         self.trail.note(format!("worker {id} registers"));
         self.oracle.register(id);
         let (held, sent) = (Vec::new(), Vec::new());
@@ -109,7 +109,7 @@ impl World {
         let mut claims = None;
         self.call(
             format!("worker {} claims {} jobs", request.worker_id, request.limit),
-            |store| Ok(ids(claims.insert(store.claim(request)?))),
+            |store| Ok(ids(claims.insert(store.for_workers().claim(request)?))),
             |oracle, now_ms| Ok(oracle.claim(&asked, now_ms)),
         );
         self.take(index, claims);
@@ -165,7 +165,8 @@ impl World {
             let parents = &self.oracle.jobs[&id].parents;
             let names: Vec<String> =
                 parents.iter().map(|parent| self.oracle.jobs[parent].rules.name.clone()).collect();
-            let outputs: BTreeMap<_, _> = self.store.outputs(run_id, &names).unwrap().into_iter().collect();
+            let outputs: BTreeMap<_, _> =
+                self.store.jobs().outputs(run_id, &names).unwrap().into_iter().collect();
             assert_eq!(outputs, self.oracle.outputs(run_id, &names), "what job {id} reads of its parents");
         }
     }
@@ -174,7 +175,7 @@ impl World {
         let id = self.workers[index].id;
         let renewed = self.call(
             format!("worker {id} renews its lease"),
-            |store| store.heartbeat(id),
+            |store| store.for_workers().heartbeat(id),
             |oracle, _now_ms| Ok(oracle.heartbeat(id)),
         );
         if renewed == Some(Ok(false)) {
@@ -191,7 +192,7 @@ impl World {
         for _try in 0..if self.chance.bool() { 1 } else { 2 } {
             self.call(
                 format!("worker {id} writes output of {}", execution_label(&lines)),
-                |store| store.append_logs(Arc::clone(&lines)),
+                |store| store.for_workers().append_logs(Arc::clone(&lines)),
                 |oracle, _now_ms| {
                     oracle.append(&lines);
                     Ok(())
@@ -202,8 +203,14 @@ impl World {
 
     fn read_cancel_requests(&mut self, index: usize) {
         let id = self.workers[index].id;
-        let found: BTreeSet<i64> =
-            self.store.cancel_requests(id).unwrap().into_iter().map(|(job_id, _urgency)| job_id).collect();
+        let found: BTreeSet<i64> = self
+            .store
+            .for_workers()
+            .cancel_requests(id)
+            .unwrap()
+            .into_iter()
+            .map(|(job_id, _urgency)| job_id)
+            .collect();
         assert_eq!(found, self.oracle.cancel_requests(id), "jobs of worker {id} that were asked to stop");
     }
 
@@ -211,7 +218,7 @@ impl World {
         let id = self.workers[index].id;
         self.call(
             format!("worker {id} claims nothing more"),
-            |store| store.set_worker_status(id, WorkerStatus::Draining),
+            |store| store.for_workers().set_status(id, WorkerStatus::Draining),
             |oracle, _now_ms| Ok(oracle.is_alive(id)),
         );
     }
@@ -221,7 +228,7 @@ impl World {
         let id = self.workers[index].id;
         self.call(
             format!("worker {id} stops"),
-            |store| store.set_worker_status(id, WorkerStatus::Stopped),
+            |store| store.for_workers().set_status(id, WorkerStatus::Stopped),
             |oracle, _now_ms| Ok(oracle.stop_worker(id)),
         );
     }

@@ -92,7 +92,7 @@ impl World {
             ),
         ];
         for (name, limits) in limits {
-            self.store.limit_queue(name, limits).unwrap();
+            self.store.queues().limit(name, limits).unwrap();
         }
         let rate = (usize::try_from(RATE.jobs).unwrap(), RATE.interval_ms);
         let queues = [
@@ -117,7 +117,8 @@ impl World {
     }
 
     fn advance(&mut self) {
-        let to_next_ms = self.store.next_due().unwrap().map_or(-1, |at_ms| at_ms - self.clock.now_ms());
+        let to_next_ms =
+            self.store.for_scheduler().next_due().unwrap().map_or(-1, |at_ms| at_ms - self.clock.now_ms());
         let is_exact = (0..60_000).contains(&to_next_ms) && self.chance.bool();
         let by_ms = if is_exact {
             to_next_ms + (TICK_MS - to_next_ms % TICK_MS) % TICK_MS
@@ -141,7 +142,7 @@ impl World {
         let lines = "SELECT job_id, attempt, line, text FROM job_logs ORDER BY job_id, attempt, line";
         let lines = self.sql().rows(lines, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)));
         self.oracle.compare_records(&attempts, &lines);
-        assert_eq!(self.store.check().unwrap(), [], "the invariants hold");
+        assert_eq!(self.store.upkeep().check().unwrap(), [], "the invariants hold");
     }
 
     /// The connection of another program.
@@ -202,12 +203,12 @@ impl World {
     /// Nobody interferes any more, and healthy workers are left: everything ends, as the rules say.
     pub fn run_out(&mut self) {
         self.wind_up();
-        let unfinished = self.store.unfinished_runs().unwrap();
+        let unfinished = self.store.runs().unfinished().unwrap();
         assert_eq!(unfinished, Vec::<i64>::new(), "every run has ended");
         for run_id in self.oracle.runs.keys() {
             let Some(ends) = self.oracle.scripted_end(*run_id) else { continue };
             for (id, end) in ends {
-                let job = self.store.job(id).unwrap();
+                let job = self.store.jobs().get(id).unwrap();
                 assert_eq!((job.status, job.failures), end, "the end by the script of {job:?}");
             }
         }

@@ -45,15 +45,15 @@ impl Bench {
     }
 
     pub fn worker(&self) -> i64 {
-        self.store.register_worker(new_worker()).unwrap()
+        self.store.for_workers().register(new_worker()).unwrap()
     }
 
     pub fn enqueue(&self, job: NewJob) -> i64 {
-        self.store.enqueue(vec![job]).unwrap()[0]
+        self.store.jobs().enqueue(vec![job]).unwrap()[0]
     }
 
     pub fn claim(&self, worker_id: i64, limit: usize) -> Vec<ClaimedJob> {
-        match self.store.claim(request(worker_id, Scope::Everything, limit)).unwrap() {
+        match self.store.for_workers().claim(request(worker_id, Scope::Everything, limit)).unwrap() {
             Claims::Jobs(jobs) => jobs,
             Claims::Fenced => panic!("worker {worker_id} is fenced"),
         }
@@ -81,7 +81,7 @@ impl Bench {
                 Finish { transition, ..finish(*worker_id, job, outcome.clone()) }
             })
             .collect();
-        self.store.finish_and_claim(finishes, request).unwrap()
+        self.store.for_workers().finish_and_claim(finishes, request).unwrap()
     }
 
     pub fn submit(&self, workflow: Workflow) -> i64 {
@@ -89,7 +89,7 @@ impl Bench {
     }
 
     pub fn assert_sound(&self) {
-        assert_eq!(self.store.check().unwrap(), [], "the invariants hold");
+        assert_eq!(self.store.upkeep().check().unwrap(), [], "the invariants hold");
     }
 }
 
@@ -123,7 +123,7 @@ pub fn new_worker() -> NewWorker {
 
 pub fn submit(store: &Store, workflow: Workflow) -> i64 {
     let run = NewRun { workflow, params: Default::default(), dir: None, run_key: None, occasion: None };
-    store.submit(run).unwrap().run_id
+    store.runs().submit(run).unwrap().run_id
 }
 
 /// The end of an attempt, as a dispatcher would write it.
@@ -157,7 +157,7 @@ pub fn limit(store: &Store, queue: &str) {
         rate: Setting::Set(rate),
         order: Setting::Set(Order::Arrival),
     };
-    store.limit_queue(queue, limits).unwrap();
+    store.queues().limit(queue, limits).unwrap();
 }
 
 /// Jobs for it, also some that share a concurrency key.
@@ -210,16 +210,16 @@ pub fn fire_schedules(store: &Store, clock: &Clock) {
         params: Default::default(),
     });
     let workflow = Workflow { name: "fired".to_owned(), schedules: schedules.into(), ..graph(vec![vec![]]) };
-    store.apply(NewRegistration { workflow, file: None, dir: None }).unwrap();
-    let schedule_id = store.schedules().unwrap()[0].id;
+    store.registrations().apply(NewRegistration { workflow, file: None, dir: None }).unwrap();
+    let schedule_id = store.schedules().list().unwrap()[0].id;
     for _turn in 0..3 {
         clock.advance_ms(15_000);
-        store.next_firing(&[]).unwrap();
-        for schedule_id in store.schedules_to_fire(100, &[]).unwrap() {
-            store.fire(schedule_id).unwrap();
+        store.for_scheduler().next_firing(&[]).unwrap();
+        for schedule_id in store.for_scheduler().schedules_to_fire(100, &[]).unwrap() {
+            store.for_scheduler().fire(schedule_id).unwrap();
         }
     }
     let to_ms = clock.now_ms();
-    store.backfill(Backfill { schedule_id, from_ms: to_ms - 5_000, to_ms, at_once: 2 }).unwrap();
-    store.fire(schedule_id).unwrap();
+    store.schedules().backfill(Backfill { schedule_id, from_ms: to_ms - 5_000, to_ms, at_once: 2 }).unwrap();
+    store.for_scheduler().fire(schedule_id).unwrap();
 }

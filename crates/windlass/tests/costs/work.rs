@@ -63,15 +63,15 @@ impl Work {
             Work::EnqueueOne => {
                 begin();
                 for _job in 0..jobs {
-                    store.enqueue(vec![noop()]).unwrap();
+                    store.jobs().enqueue(vec![noop()]).unwrap();
                 }
             }
             Work::EnqueueBatch => {
                 begin();
-                store.enqueue(vec![noop(); jobs]).unwrap();
+                store.jobs().enqueue(vec![noop(); jobs]).unwrap();
             }
             Work::Drain => {
-                store.enqueue(vec![noop(); jobs]).unwrap();
+                store.jobs().enqueue(vec![noop(); jobs]).unwrap();
                 begin();
                 execute(store, observer, noops(), jobs);
             }
@@ -129,7 +129,7 @@ fn noops() -> Handlers {
 fn execute(store: &Store, observer: &Store, handlers: Handlers, jobs: usize) {
     let _worker = Worker::start(store, handlers, WorkerOptions { threads: 8, ..WorkerOptions::default() });
     let began = Instant::now();
-    let successful = || observer.stats().unwrap().jobs.of(windlass::JobStatus::Successful);
+    let successful = || observer.upkeep().stats().unwrap().jobs.of(windlass::JobStatus::Successful);
     while successful() < i64::try_from(jobs).unwrap() {
         assert!(began.elapsed() < PATIENCE, "{} of {jobs} jobs are SUCCESSFUL", successful());
         std::thread::sleep(Duration::from_millis(5));
@@ -142,7 +142,7 @@ fn graph(needs: impl Iterator<Item = Vec<usize>>) -> Workflow {
 
 fn submit(store: &Store, workflow: Workflow) {
     let run = NewRun { workflow, params: Default::default(), dir: None, run_key: None, occasion: None };
-    store.submit(run).unwrap();
+    store.runs().submit(run).unwrap();
 }
 
 /// What was counted for all jobs of a work, and what one of them may cost.

@@ -58,12 +58,12 @@ impl Bench {
     }
 
     pub(crate) fn enqueue(&self, kind: &str) -> i64 {
-        self.store.enqueue(vec![NewJob::new(kind, "null")]).unwrap()[0]
+        self.store.jobs().enqueue(vec![NewJob::new(kind, "null")]).unwrap()[0]
     }
 
     pub(crate) fn wait_for_job(&self, job_id: i64, status: JobStatus) -> Job {
         wait_for(status.as_str(), || {
-            let job = self.store.job(job_id).unwrap();
+            let job = self.store.jobs().get(job_id).unwrap();
             (job.status == status).then_some(job)
         })
     }
@@ -74,17 +74,17 @@ impl Bench {
     }
 
     pub(crate) fn outcomes(&self, job_id: i64) -> Vec<(i64, String)> {
-        let attempts = self.store.attempts(job_id).unwrap();
+        let attempts = self.store.jobs().attempts(job_id).unwrap();
         attempts.into_iter().map(|attempt| (attempt.attempt, attempt.outcome)).collect()
     }
 
     pub(crate) fn has_log(&self, job_id: i64, text: &str) -> bool {
-        let lines = self.store.last_logs(job_id, 1, 1_000).unwrap();
+        let lines = self.store.logs().last(job_id, 1, 1_000).unwrap();
         lines.iter().any(|line| line.text.contains(text))
     }
 
     pub(crate) fn assert_sound(&self) {
-        assert_eq!(self.store.check().unwrap(), [], "the invariants hold");
+        assert_eq!(self.store.upkeep().check().unwrap(), [], "the invariants hold");
     }
 }
 

@@ -21,7 +21,7 @@ fn lose_one_answer(bench: &Bench) {
 #[test]
 fn jobs_of_a_claim_whose_answer_was_lost_are_executed_once_and_count_for_nothing() {
     let bench = Bench::new();
-    let ids = bench.store.enqueue(vec![NewJob::new("waits", "null"); 3]).unwrap();
+    let ids = bench.store.jobs().enqueue(vec![NewJob::new("waits", "null"); 3]).unwrap();
     // Nothing of them ran, so nothing of them was interrupted.
     bench.sql("UPDATE jobs SET on_interrupt = 'fail'");
     let executions = Executions::default();
@@ -53,7 +53,7 @@ fn a_result_whose_answer_was_lost_is_recorded_once() {
     let after = bench.enqueue("noop");
     bench.wait_for_job(after, JobStatus::Successful);
     assert_eq!((job.attempt, executions.all().len()), (1, 1));
-    assert_eq!(bench.store.job(id).unwrap(), job, "nothing changed it again");
+    assert_eq!(bench.store.jobs().get(id).unwrap(), job, "nothing changed it again");
     drop(worker);
     bench.assert_sound();
 }
@@ -90,7 +90,7 @@ fn a_job_whose_claim_the_database_lost_is_not_started_beside_itself() {
     bench.sql(&format!("UPDATE jobs SET status = 'PENDING', attempt = 0, worker_id = NULL WHERE id = {id}"));
     let after = bench.enqueue("noop");
     bench.wait_for_job(after, JobStatus::Successful);
-    assert_eq!(bench.store.job(id).unwrap().worker_id, Some(worker.id()), "it was claimed again");
+    assert_eq!(bench.store.jobs().get(id).unwrap().worker_id, Some(worker.id()), "it was claimed again");
     executions.let_end();
     let job = bench.wait_for_job(id, JobStatus::Successful);
     assert_eq!((job.attempt, executions.all().len()), (1, 1));
@@ -114,13 +114,13 @@ fn a_job_that_the_database_gave_to_another_worker_is_stopped() {
         threads: 1,
         lease_ms: 600_000,
     };
-    let other = bench.store.register_worker(other).unwrap();
+    let other = bench.store.for_workers().register(other).unwrap();
     bench.sql(&format!("UPDATE jobs SET worker_id = {other} WHERE id = {id}"));
     lose_one_answer(&bench);
     assert_eq!(executions.wait_for_end().1, Some(StopCause::Fenced));
     let after = bench.enqueue("noop");
     bench.wait_for_job(after, JobStatus::Successful);
-    let job = bench.store.job(id).unwrap();
+    let job = bench.store.jobs().get(id).unwrap();
     assert_eq!((job.status, job.worker_id), (JobStatus::Running, Some(other)), "the other's is left alone");
     drop(worker);
     bench.assert_sound();
@@ -139,7 +139,7 @@ fn the_tables_are_compared_now_and_then_without_a_sign() {
     bench.sql("UPDATE jobs SET status = 'RUNNING', finished_at = NULL");
     clock.advance_ms(31_000);
     let job = wait_for("the second execution", || {
-        let job = bench.store.job(id).unwrap();
+        let job = bench.store.jobs().get(id).unwrap();
         (job.attempt == 2 && job.status == JobStatus::Successful).then_some(job)
     });
     assert_eq!(job.interruptions, 1);

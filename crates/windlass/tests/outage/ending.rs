@@ -34,9 +34,9 @@ fn who_drains_keeps_the_results_until_the_database_is_back() {
         assert!(!worker.has_ended(), "a result waits");
         bench.faulty.mend();
         worker.join().unwrap();
-        let job = bench.store.job(id).unwrap();
+        let job = bench.store.jobs().get(id).unwrap();
         assert_eq!((job.status, job.attempt), (JobStatus::Successful, 1));
-        assert!(bench.store.live_workers().unwrap().is_empty());
+        assert!(bench.store.workers().live().unwrap().is_empty());
         bench.assert_sound();
     }
 }
@@ -93,7 +93,7 @@ fn nothing_of_a_job_is_left_when_its_worker_left_a_hanging_database() {
     let file = bench.folder.path().join("pid");
     let payload = serde_json::json!({ "run": "echo $$ > $FILE; sleep 600", "env": { "FILE": file } });
     let job = windlass::store::NewJob::new("shell", payload.to_string());
-    bench.store.enqueue(vec![job]).unwrap();
+    bench.store.jobs().enqueue(vec![job]).unwrap();
     let pid =
         wait_for("its process", || std::fs::read_to_string(&file).ok().filter(|text| text.ends_with('\n')));
     bench.faulty.fail(Which::All, How::Hang);

@@ -65,7 +65,7 @@ fn goes_on_under_its_own_id(how: How) {
     bench.faulty.fail(Which::All, how);
     assert_eq!(executions.wait_for_end().1, Some(StopCause::Fenced));
     let unseen = bench.enqueue("noop");
-    assert_eq!(bench.store.job(id).unwrap().status, JobStatus::Running, "nobody could be told");
+    assert_eq!(bench.store.jobs().get(id).unwrap().status, JobStatus::Running, "nobody could be told");
     bench.faulty.mend();
     let job = bench.wait_for_job(id, JobStatus::Successful);
     assert_eq!((job.attempt, job.interruptions, job.failures), (2, 1, 0));
@@ -101,11 +101,11 @@ fn the_process_of_a_job_is_killed_in_time_whatever_it_ignores() {
     let script = "trap '' TERM; setsid sh -c 'while :; do echo escaped >> $FILE; sleep 0.02; done' & \
                   while :; do echo $WINDLASS_ATTEMPT >> $FILE; sleep 0.02; done";
     let payload = serde_json::json!({ "run": script, "env": { "FILE": file } }).to_string();
-    let id = bench.store.enqueue(vec![NewJob::new("shell", payload)]).unwrap()[0];
+    let id = bench.store.jobs().enqueue(vec![NewJob::new("shell", payload)]).unwrap()[0];
     let lines = || std::fs::read_to_string(&file).unwrap_or_default();
     wait_for("its first lines", || (lines().contains('1') && lines().contains("escaped")).then_some(()));
     // A stop that leaves it time does not help it.
-    bench.store.cancel_job(id).unwrap();
+    bench.store.jobs().cancel(id).unwrap();
     wait_for("the request to stop", || bench.has_log(id, "SIGTERM").then_some(()));
     bench.faulty.fail(Which::All, How::Hang);
     let broken_at = Instant::now();
@@ -158,7 +158,7 @@ fn what_ended_too_late_to_be_told_is_refused_when_somebody_else_has_it() {
     bench.faulty.mend();
     let after = bench.enqueue("noop");
     bench.wait_for_job(after, JobStatus::Successful);
-    let job = bench.store.job(id).unwrap();
+    let job = bench.store.jobs().get(id).unwrap();
     assert_eq!((job.attempt, job.worker_id), (2, Some(other.id())), "the other's result stays");
     drop((worker, other));
     bench.assert_sound();
@@ -171,10 +171,11 @@ fn what_waits_in_memory_is_not_started_after_the_lease() {
     let options = WorkerOptions { threads: 1, ..options() };
     let worker = bench.worker(executions.handlers(), options);
     // Short jobs teach it to hold some in memory.
-    bench.store.enqueue(vec![NewJob::new("noop", "null"); 3_000]).unwrap();
-    wait_for("the short jobs", || (bench.store.active_jobs().unwrap() == 0).then_some(()));
+    bench.store.jobs().enqueue(vec![NewJob::new("noop", "null"); 3_000]).unwrap();
+    wait_for("the short jobs", || (bench.store.jobs().count_active().unwrap() == 0).then_some(()));
     let first = NewJob { priority: 10, ..NewJob::new("waits", "null") };
-    let ids = bench.store.enqueue([vec![first], vec![NewJob::new("waits", "null"); 20]].concat()).unwrap();
+    let ids =
+        bench.store.jobs().enqueue([vec![first], vec![NewJob::new("waits", "null"); 20]].concat()).unwrap();
     executions.wait_for_begin();
     // Before they are given back because they wait for too long.
     bench.faulty.fail(Which::All, How::Hang);
@@ -185,7 +186,7 @@ fn what_waits_in_memory_is_not_started_after_the_lease() {
     for id in &ids {
         bench.wait_for_job(*id, JobStatus::Successful);
     }
-    let attempts: Vec<i64> = ids.iter().map(|id| bench.store.job(*id).unwrap().attempt).collect();
+    let attempts: Vec<i64> = ids.iter().map(|id| bench.store.jobs().get(*id).unwrap().attempt).collect();
     assert_eq!(
         (attempts[0], attempts[1..].iter().max()),
         (2, Some(&1)),

@@ -16,7 +16,7 @@ fn shell(bench: &Bench, script: &str) -> i64 {
     let go = bench.folder.path().join("go");
     let payload = serde_json::json!({ "run": script, "env": { "GO": go } }).to_string();
     let job = NewJob { max_attempts: 1, ..NewJob::new("shell", payload) };
-    bench.store.enqueue(vec![job]).unwrap()[0]
+    bench.store.jobs().enqueue(vec![job]).unwrap()[0]
 }
 
 fn go(bench: &Bench) {
@@ -24,12 +24,12 @@ fn go(bench: &Bench) {
 }
 
 fn heartbeats(bench: &Bench, worker_id: i64) -> i64 {
-    let workers = bench.store.live_workers().unwrap();
+    let workers = bench.store.workers().live().unwrap();
     workers.into_iter().find(|worker| worker.id == worker_id).map_or(0, |worker| worker.heartbeats)
 }
 
 fn lines(bench: &Bench, job_id: i64) -> usize {
-    bench.store.last_logs(job_id, 1, 1_000).unwrap().len()
+    bench.store.logs().last(job_id, 1, 1_000).unwrap().len()
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn a_lease_that_can_not_be_renewed_does_not_hold_up_output_and_claims_nothing() 
     let other = bench.enqueue("noop");
     std::thread::sleep(Duration::from_millis(300));
     for id in [id, other] {
-        assert_eq!(bench.store.job(id).unwrap().status, JobStatus::Pending, "it could not be started");
+        assert_eq!(bench.store.jobs().get(id).unwrap().status, JobStatus::Pending, "it could not be started");
     }
     go(&bench);
     bench.faulty.mend();
@@ -85,7 +85,7 @@ fn a_request_to_stop_comes_through_while_results_can_not_be_written() {
     executions.wait_for_begin();
     bench.faulty.fail(FINISHES, How::Hang);
     bench.enqueue("noop");
-    bench.store.cancel_job(id).unwrap();
+    bench.store.jobs().cancel(id).unwrap();
     assert_eq!(executions.wait_for_end().1, Some(StopCause::Cancelled));
     bench.faulty.mend();
     bench.wait_for_job(id, JobStatus::Cancelled);
@@ -102,7 +102,7 @@ fn output_that_comes_while_output_is_written_is_not_forgotten() {
                   until [ -e $GO ]; do sleep 0.02; done";
     let id = shell(&bench, script);
     wait_for("all its lines, while it runs", || (lines(&bench, id) == 12).then_some(()));
-    assert_eq!(bench.store.job(id).unwrap().status, JobStatus::Running);
+    assert_eq!(bench.store.jobs().get(id).unwrap().status, JobStatus::Running);
     go(&bench);
     bench.wait_for_job(id, JobStatus::Successful);
     drop(worker);
@@ -114,10 +114,11 @@ fn a_worker_with_a_slow_database_keeps_no_jobs_from_others() {
     let executions = Executions::default();
     bench.faulty.fail(Which::All, How::Delay(Duration::from_millis(50)));
     let worker = bench.worker(executions.handlers(), WorkerOptions { threads: 1, ..options() });
-    bench.store.enqueue(vec![NewJob::new("noop", "null"); 3_000]).unwrap();
-    wait_for("the short jobs", || (bench.store.active_jobs().unwrap() == 0).then_some(()));
+    bench.store.jobs().enqueue(vec![NewJob::new("noop", "null"); 3_000]).unwrap();
+    wait_for("the short jobs", || (bench.store.jobs().count_active().unwrap() == 0).then_some(()));
     let long = NewJob { priority: 10, ..NewJob::new("waits", "null") };
-    let ids = bench.store.enqueue([vec![long], vec![NewJob::new("noop", "null"); 200]].concat()).unwrap();
+    let ids =
+        bench.store.jobs().enqueue([vec![long], vec![NewJob::new("noop", "null"); 200]].concat()).unwrap();
     executions.wait_for_begin();
     let began = Instant::now();
     let (other, _scheduler) = bench.other(Executions::default().handlers());

@@ -72,7 +72,7 @@ fn a_timeout_counts_from_the_beginning_of_its_attempt_to_the_millisecond() {
         let bench = Bench::with(&clock);
         let executions = Executions::default();
         let job = NewJob { timeout_ms: Some(60_000), max_attempts: 1, ..NewJob::new("waits", "null") };
-        let id = bench.store.enqueue(vec![job]).unwrap()[0];
+        let id = bench.store.jobs().enqueue(vec![job]).unwrap()[0];
         clock.advance_ms(500_000);
         let worker = bench.worker(executions.handlers(), WorkerOptions { lease_ms: 3_600_000, ..options() });
         executions.wait_for_begin();

@@ -40,7 +40,7 @@ impl Bench {
 
     pub fn wait_for_run(&self, run_id: i64) -> Run {
         let ended = || {
-            let run = self.windlass.store().run(run_id).unwrap();
+            let run = self.windlass.store().runs().get(run_id).unwrap();
             run.status.is_terminal().then_some(run)
         };
         wait_for("the run to end", ended)
@@ -48,12 +48,12 @@ impl Bench {
 
     pub fn wait_for_job(&self, job_id: i64, status: JobStatus) {
         wait_for(status.as_str(), || {
-            (self.windlass.store().job(job_id).unwrap().status == status).then_some(())
+            (self.windlass.store().jobs().get(job_id).unwrap().status == status).then_some(())
         });
     }
 
     pub fn assert_sound(&self) {
-        assert_eq!(self.windlass.store().check().unwrap(), [], "the invariants hold");
+        assert_eq!(self.windlass.store().upkeep().check().unwrap(), [], "the invariants hold");
     }
 }
 

@@ -37,7 +37,8 @@ impl Dispatcher<'_> {
 
     fn compare(&mut self) -> Result<()> {
         let worker_id = self.shared.worker_id();
-        let rows = self.retrying("look at what runs here", |shared| shared.store.claimed_by(worker_id))?;
+        let rows = self
+            .retrying("look at what runs here", |shared| shared.store.for_workers().claimed_by(worker_id))?;
         let in_tables: HashMap<Key, (Option<i64>, RetryState)> = rows
             .into_iter()
             .map(|(job_id, run_id, retry_state)| ((job_id, retry_state.attempt), (run_id, retry_state)))
@@ -118,12 +119,12 @@ mod tests {
         sample.add_end(owned, None);
         turn(&sample, AddedBy::Dispatcher);
         assert_eq!(
-            shared.store.job(1).expect("it is there").status,
+            shared.store.jobs().get(1).expect("it is there").status,
             JobStatus::Running,
             "the end is refused"
         );
         turn(&sample, AddedBy::Dispatcher);
-        let job = shared.store.job(1).expect("it is there");
+        let job = shared.store.jobs().get(1).expect("it is there");
         assert_eq!((job.status, job.attempt, job.interruptions), (JobStatus::Pending, 7, 1));
     }
 
@@ -134,7 +135,7 @@ mod tests {
         sample.enqueue(2, "null");
         // The answer to this claim is lost.
         let request = super::super::request(shared, Room { limit: 2, idle: 2 });
-        let _lost = shared.store.claim(request).expect("it is claimed");
+        let _lost = shared.store.for_workers().claim(request).expect("it is claimed");
         let refuse = "CREATE TRIGGER refuses BEFORE UPDATE ON jobs WHEN new.id = 1
                       BEGIN SELECT RAISE(ABORT, 'not this one'); END";
         sample
@@ -143,7 +144,7 @@ mod tests {
             .expect("made");
         let desk = shared.desk.lock().expect("nobody panicked");
         Dispatcher { shared, desk, by: AddedBy::Dispatcher }.compare().expect("it goes on");
-        let status = |job_id| shared.store.job(job_id).expect("it is there").status;
+        let status = |job_id| shared.store.jobs().get(job_id).expect("it is there").status;
         assert_eq!((status(1), status(2)), (JobStatus::Running, JobStatus::Pending));
     }
 }

@@ -219,7 +219,7 @@ impl Dispatcher<'_> {
             return Ok(false);
         }
         self.retrying("end a worker", |shared| {
-            shared.store.set_worker_status(shared.worker_id(), WorkerStatus::Stopped)
+            shared.store.for_workers().set_status(shared.worker_id(), WorkerStatus::Stopped)
         })?;
         Ok(true)
     }
@@ -239,7 +239,7 @@ impl Dispatcher<'_> {
 
     /// How many jobs may be claimed when so many are in flight.
     fn room(&self, mode: Mode, in_flight: i64) -> Room {
-        let claim_max = self.shared.store.claim_max();
+        let claim_max = self.shared.store.for_workers().claim_max();
         let count = |jobs: i64| usize::try_from(jobs).unwrap_or(0).min(claim_max);
         match mode {
             // What is claimed now could not be started.
@@ -261,8 +261,9 @@ impl Dispatcher<'_> {
     fn may_find(&mut self, room: Room) -> Result<bool> {
         match self.desk.look {
             NextClaim::Now => {
-                let found = self
-                    .retrying("look for jobs", |shared| shared.store.has_claimable(&request(shared, room)))?;
+                let found = self.retrying("look for jobs", |shared| {
+                    shared.store.for_workers().has_claimable(&request(shared, room))
+                })?;
                 if !found {
                     self.desk.look = NextClaim::Not;
                 }

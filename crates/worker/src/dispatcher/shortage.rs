@@ -53,7 +53,7 @@ mod tests {
     }
 
     fn count(sample: &Sample, status: JobStatus) -> i64 {
-        sample.shared.store.stats().expect("it is read").jobs.of(status)
+        sample.shared.store.upkeep().stats().expect("it is read").jobs.of(status)
     }
 
     #[test]
@@ -66,7 +66,7 @@ mod tests {
         refuse(&sample);
         turn(&sample, AddedBy::Executor);
         assert_eq!(count(&sample, JobStatus::Pending), 3, "also what was prefetched");
-        let job = sample.shared.store.job(1).expect("it is there");
+        let job = sample.shared.store.jobs().get(1).expect("it is there");
         assert_eq!((job.attempt, job.failures, job.interruptions), (0, 0, 0));
         assert_eq!(job.last_error.as_deref(), Some("not started: no more files"));
         turn(&sample, AddedBy::Dispatcher);

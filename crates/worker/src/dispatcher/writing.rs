@@ -11,7 +11,7 @@ impl Dispatcher<'_> {
     /// that can't be stored fails by itself.
     pub(super) fn write(&mut self, finishes: Vec<Finish>, room: Room) -> Result<(Finished, Claims)> {
         let together = self.retrying("finish and claim jobs", |shared| {
-            shared.store.finish_and_claim(finishes.clone(), Some(request(shared, room)))
+            shared.store.for_workers().finish_and_claim(finishes.clone(), Some(request(shared, room)))
         });
         match together {
             Ok(written) => Ok(written),
@@ -20,8 +20,9 @@ impl Dispatcher<'_> {
             Err(_refused) => {
                 let finished = self.write_each(finishes)?;
                 // The claim was refused together with the results.
-                let claims =
-                    self.retrying("claim jobs", |shared| shared.store.claim(request(shared, room)))?;
+                let claims = self.retrying("claim jobs", |shared| {
+                    shared.store.for_workers().claim(request(shared, room))
+                })?;
                 Ok((finished, claims))
             }
         }
@@ -30,8 +31,9 @@ impl Dispatcher<'_> {
     fn write_each(&mut self, finishes: Vec<Finish>) -> Result<Finished> {
         let mut all = Finished::default();
         for finish in finishes {
-            let alone = self
-                .retrying("finish a job", |shared| shared.store.finish_and_claim(vec![finish.clone()], None));
+            let alone = self.retrying("finish a job", |shared| {
+                shared.store.for_workers().finish_and_claim(vec![finish.clone()], None)
+            });
             let (finished, _claims) = match alone {
                 Ok(written) => written,
                 Err(error @ Error::Unavailable { .. }) => return Err(error),
@@ -54,7 +56,9 @@ impl Dispatcher<'_> {
 
     fn write_refused(&mut self, finish: &Finish, error: &Error) -> Result<(Finished, Claims)> {
         let refused = refuse(finish, error);
-        self.retrying("finish a job", |shared| shared.store.finish_and_claim(vec![refused.clone()], None))
+        self.retrying("finish a job", |shared| {
+            shared.store.for_workers().finish_and_claim(vec![refused.clone()], None)
+        })
     }
 }
 

@@ -39,7 +39,7 @@ pub(crate) fn execute(global: &GlobalOptions, _args: &CheckArgs) -> Result<(), F
     let database = Database::as_it_is(global)?;
     let place = database.place();
     let problems: Vec<ProblemView> = database
-        .ask(|store| store.check())?
+        .ask(|store| store.upkeep().check())?
         .into_iter()
         .map(|Problem { check, detail, next_step }| ProblemView { check, detail, next_step })
         .collect();

@@ -43,7 +43,7 @@ pub(crate) fn execute(global: &GlobalOptions, args: &PruneArgs) -> Result<(), Fa
     let prune = Prune { before_ms, keep_runs: args.keep };
     let mut total = Pruned::default();
     loop {
-        let step = database.ask(|store| store.prune_step(prune))?;
+        let step = database.ask(|store| store.for_scheduler().prune_step(prune))?;
         if step == Pruned::default() {
             break;
         }

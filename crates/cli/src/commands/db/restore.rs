@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::{Value, json};
 use windlass::store::Restored;
-use windlass::{BrokenRules, Error, Store, Unavailable, Windlass};
+use windlass::{BrokenRules, Error, Unavailable, Windlass};
 
 use crate::cli::{GlobalOptions, quoted};
 use crate::database::Database;
@@ -50,7 +50,7 @@ pub(crate) fn execute(global: &GlobalOptions, args: &RestoreArgs) -> Result<(), 
     let place = global.database().place()?;
     let (restored, from) = match &args.backup {
         Some(backup) => (from_file(global, &place, backup, args)?, Some(backup)),
-        None => (Database::as_it_is(global)?.ask(|store| store.settle_restored())?, None),
+        None => (Database::as_it_is(global)?.ask(|store| store.upkeep().finish_restore())?, None),
     };
     let view = view(&place, from.map(PathBuf::as_path), &restored);
     Output { format: global.output }.object(&view, |_| text(global, &place, from, &restored))
@@ -85,7 +85,7 @@ fn refuse_to_replace(
     path: &Path,
     backup: &Path,
 ) -> Result<(), Failure> {
-    let stats = present.ask(Store::stats)?;
+    let stats = present.ask(|store| store.upkeep().stats())?;
     let (runs, jobs) = (stats.runs.iter().map(|(_status, runs)| runs).sum::<i64>(), stats.jobs.total());
     if runs == 0 && jobs == 0 {
         return Ok(());

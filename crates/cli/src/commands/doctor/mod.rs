@@ -43,7 +43,7 @@ struct Report {
 /// Looks at everything that may be wrong.
 pub(crate) fn execute(global: &GlobalOptions, _args: &DoctorArgs) -> Result<(), Failure> {
     let database = Database::as_it_is(global)?;
-    let mut health = database.ask(|store| store.health())?;
+    let mut health = database.ask(|store| store.upkeep().health())?;
     let gone = database.ask(gone_workers)?;
     findings::take_out(&mut health, &gone);
     let now_ms = time::now_ms();
@@ -74,7 +74,7 @@ pub(crate) fn execute(global: &GlobalOptions, _args: &DoctorArgs) -> Result<(), 
 
 /// Whether it takes writes. One that can't be reached any more is no finding.
 fn writes(database: &Database) -> Result<Finding, Failure> {
-    let Err(error) = database.store().try_write() else { return Ok(findings::writable()) };
+    let Err(error) = database.store().upkeep().try_write() else { return Ok(findings::writable()) };
     let is_finding = match &error {
         Error::Unavailable { reason, .. } => findings::stops_writes(reason),
         Error::NotFound { .. } | Error::Conflict { .. } | Error::Invalid { .. } | Error::Internal { .. } => {
@@ -103,7 +103,7 @@ fn stuck_jobs(
     let mut stuck = Vec::new();
     for (job_id, jobs) in old {
         // It may be claimed or deleted meanwhile.
-        let Ok(Why { job, reasons }) = database.store().why(*job_id) else { continue };
+        let Ok(Why { job, reasons }) = database.store().jobs().why(*job_id) else { continue };
         let Some(reason) = reasons.first() else { continue };
         let words = words::sentence(reason, &job, now_ms, global);
         stuck.push(Stuck { label: job.label(), jobs: *jobs, reason: reason.clone(), words });

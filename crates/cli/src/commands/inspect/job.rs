@@ -31,8 +31,8 @@ pub(super) struct RetryState {
 impl RetryState {
     pub(super) fn read(database: &Database, job: Job) -> Result<RetryState, Failure> {
         let needs = lookup::needs(database, &job)?;
-        let attempts = database.ask(|store| store.attempts(job.id))?;
-        let tail = database.ask(|store| store.last_logs(job.id, job.attempt, TAIL_LINES))?;
+        let attempts = database.ask(|store| store.jobs().attempts(job.id))?;
+        let tail = database.ask(|store| store.logs().last(job.id, job.attempt, TAIL_LINES))?;
         Ok(RetryState { job, needs, attempts, tail })
     }
 

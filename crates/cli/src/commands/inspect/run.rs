@@ -33,16 +33,16 @@ pub(crate) struct RetryState {
 
 impl RetryState {
     pub(crate) fn read(database: &Database, run: Run) -> Result<RetryState, Failure> {
-        let jobs = database.ask(|store| store.jobs_of_run(run.id))?;
-        let counts = database.ask(|store| store.job_counts(run.id))?;
-        let interrupted = database.ask(|store| store.is_interrupted(run.id))?;
+        let jobs = database.ask(|store| store.jobs().of_run(run.id))?;
+        let counts = database.ask(|store| store.runs().job_counts(run.id))?;
+        let interrupted = database.ask(|store| store.runs().is_interrupted(run.id))?;
         let schedule = match run.schedule_id {
-            Some(schedule_id) => Some(database.ask(|store| store.schedule(schedule_id))?),
+            Some(schedule_id) => Some(database.ask(|store| store.schedules().get(schedule_id))?),
             None => None,
         };
         let names: HashMap<i64, String> = jobs.iter().map(|job| (job.id, describe::job_name(job))).collect();
         let mut needs: HashMap<i64, Vec<String>> = HashMap::new();
-        for (parent_id, child_id) in database.ask(|store| store.dependencies(run.id))? {
+        for (parent_id, child_id) in database.ask(|store| store.jobs().dependencies(run.id))? {
             let parent = names.get(&parent_id).cloned().unwrap_or_else(|| format!("j{parent_id}"));
             needs.entry(child_id).or_default().push(parent);
         }

@@ -56,7 +56,7 @@ impl Reader {
             line: i64::MAX,
         };
         let position = *self.positions.entry(job.id).or_insert(start);
-        let mut lines = database.ask(|store| store.logs_after(position, PAGE_LINES))?;
+        let mut lines = database.ask(|store| store.logs().after(position, PAGE_LINES))?;
         if let Some(wanted) = self.attempt {
             lines.retain(|line| line.attempt == wanted);
         }

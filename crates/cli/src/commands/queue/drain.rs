@@ -34,11 +34,11 @@ pub(super) fn execute(global: &GlobalOptions, args: &DrainArgs) -> Result<(), Fa
     let listener = database.store().listen(WakeUps::PROGRESS | WakeUps::STOP);
     let mut stops = StopRequests::listen(listener.clone())?;
     database.store().watch();
-    database.ask(|store| store.pause_queue(&args.queue))?;
+    database.ask(|store| store.queues().pause(&args.queue))?;
     let resume = global.hint(&format!("queue resume {}", quoted(&args.queue)));
     let mut told = None;
     loop {
-        let running = database.ask(|store| store.running_in_queue(&args.queue))?;
+        let running = database.ask(|store| store.queues().count_running(&args.queue))?;
         if running == 0 {
             break;
         }

@@ -66,7 +66,7 @@ pub(super) fn execute(global: &GlobalOptions, args: &LimitArgs) -> Result<(), Fa
     } else {
         let database = Database::existing_or_new(global)?;
         super::note_a_new_name(&database, &args.queue)?;
-        database.ask(|store| store.limit_queue(&args.queue, limits))?;
+        database.ask(|store| store.queues().limit(&args.queue, limits))?;
         database
     };
     let Some(queue) = super::read(&database, &args.queue)? else {

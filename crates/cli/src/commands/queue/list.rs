@@ -26,7 +26,7 @@ Examples:
 
 pub(super) fn execute(global: &GlobalOptions) -> Result<(), Failure> {
     let database = Database::existing(global)?;
-    let queues = database.ask(|store| store.queues())?;
+    let queues = database.ask(|store| store.queues().list())?;
     if queues.is_empty() && global.output == Format::Text {
         output::note("no queue has jobs or rules");
         return Ok(());

@@ -68,7 +68,7 @@ fn parse_name(text: &str) -> Result<String, String> {
 
 /// A queue begins with its first job and may have rules before; a name that is new here may also be mistyped.
 fn note_a_new_name(database: &Database, name: &str) -> Result<(), Failure> {
-    let queues = database.ask(|store| store.queues())?;
+    let queues = database.ask(|store| store.queues().list())?;
     if name == DEFAULT_QUEUE || queues.iter().any(|queue| queue.name == name) {
         return Ok(());
     }
@@ -80,6 +80,6 @@ fn note_a_new_name(database: &Database, name: &str) -> Result<(), Failure> {
 
 /// A queue as it is now; one that nobody has used or limited is empty and without rules.
 fn read(database: &Database, name: &str) -> Result<Option<Queue>, Failure> {
-    let queues = database.ask(|store| store.queues())?;
+    let queues = database.ask(|store| store.queues().list())?;
     Ok(queues.into_iter().find(|queue| queue.name == name))
 }

@@ -24,8 +24,8 @@ Examples:
 pub(super) fn execute(global: &GlobalOptions, args: &PauseArgs) -> Result<(), Failure> {
     let database = Database::existing_or_new(global)?;
     super::note_a_new_name(&database, &args.queue)?;
-    database.ask(|store| store.pause_queue(&args.queue))?;
-    let running = database.ask(|store| store.running_in_queue(&args.queue))?;
+    database.ask(|store| store.queues().pause(&args.queue))?;
+    let running = database.ask(|store| store.queues().count_running(&args.queue))?;
     let resume = global.hint(&format!("queue resume {}", quoted(&args.queue)));
     let runs = match running {
         0 => "nothing of it runs".to_owned(),

@@ -22,7 +22,7 @@ Examples:
 
 pub(super) fn execute(global: &GlobalOptions, args: &ResumeArgs) -> Result<(), Failure> {
     let database = Database::existing(global)?;
-    let has_ended = database.ask(|store| store.resume_queue(&args.queue))?;
+    let has_ended = database.ask(|store| store.queues().resume(&args.queue))?;
     output::note(&match has_ended {
         true => format!("the pause of the queue `{}` is over", args.queue),
         false => format!("the queue `{}` was not paused", args.queue),

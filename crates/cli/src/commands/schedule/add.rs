@@ -91,7 +91,8 @@ A schedule that belongs to the workflow is better written into its file, as [[sc
 pub(super) fn execute(global: &GlobalOptions, args: &AddArgs) -> Result<(), Failure> {
     let mut definition = definition(args)?;
     let database = Database::existing(global)?;
-    let Some((registration, workflow)) = database.ask(|store| store.registered_workflow(&args.workflow))?
+    let Some((registration, workflow)) =
+        database.ask(|store| store.registrations().workflow(&args.workflow))?
     else {
         refuse_swapped_names(&database, global, args)?;
         let reason = "no workflow is registered under the name";
@@ -99,7 +100,7 @@ pub(super) fn execute(global: &GlobalOptions, args: &AddArgs) -> Result<(), Fail
     };
     definition.params = params(args, &workflow, &definition)?;
     refuse_a_taken_name(&database, global, args)?;
-    let schedule = database.ask(|store| store.add_schedule(&args.workflow, definition))?;
+    let schedule = database.ask(|store| store.schedules().add(&args.workflow, definition))?;
     let key = schedule.key();
     output::note(&format!(
         "schedule {key} is added; `{}` takes it out again",
@@ -116,7 +117,7 @@ pub(super) fn execute(global: &GlobalOptions, args: &AddArgs) -> Result<(), Fail
 
 /// Schedules are called WORKFLOW/NAME, so that the workflow is easily written first.
 fn refuse_swapped_names(database: &Database, global: &GlobalOptions, args: &AddArgs) -> Result<(), Failure> {
-    if database.ask(|store| store.registration(&args.name))?.is_none() {
+    if database.ask(|store| store.registrations().get(&args.name))?.is_none() {
         return Ok(());
     }
     let right = format!("schedule add {} {}", quoted(&args.workflow), quoted(&args.name));
@@ -127,7 +128,7 @@ fn refuse_swapped_names(database: &Database, global: &GlobalOptions, args: &AddA
 }
 
 fn refuse_a_taken_name(database: &Database, global: &GlobalOptions, args: &AddArgs) -> Result<(), Failure> {
-    let schedules = database.ask(|store| store.schedules())?;
+    let schedules = database.ask(|store| store.schedules().list())?;
     let is_it = |schedule: &&windlass::store::Schedule| {
         schedule.workflow == args.workflow && schedule.name == args.name
     };

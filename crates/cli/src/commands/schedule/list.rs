@@ -1,7 +1,6 @@
 //! `windlass schedule list`: every schedule and when it fires next.
 
 use clap::Args;
-use windlass::Store;
 use windlass::store::Schedule;
 
 use super::words;
@@ -26,7 +25,7 @@ Examples:
 
 pub(super) fn execute(global: &GlobalOptions) -> Result<(), Failure> {
     let database = Database::existing(global)?;
-    let schedules = database.ask(Store::schedules)?;
+    let schedules = database.ask(|store| store.schedules().list())?;
     if schedules.is_empty() && global.output == Format::Text {
         output::note(&format!(
             "there are no schedules; write [[schedules]] into a workflow's file and `{}` it",

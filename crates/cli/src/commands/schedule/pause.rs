@@ -29,7 +29,7 @@ pub(super) fn execute(global: &GlobalOptions, args: &PauseArgs) -> Result<(), Fa
     let schedule = select::find(&database, &args.name)?;
     let key = schedule.key();
     let resume = global.hint(&format!("schedule resume {}", quoted(&key)));
-    output::note(&match database.ask(|store| store.pause_schedule(schedule.id))? {
+    output::note(&match database.ask(|store| store.schedules().pause(schedule.id))? {
         true => format!("schedule {key} is paused; `{resume}` ends the pause"),
         false => format!("schedule {key} was paused already; `{resume}` ends the pause"),
     });

@@ -40,7 +40,7 @@ pub(super) fn execute(global: &GlobalOptions, args: &RemoveArgs) -> Result<(), F
             ));
         }
     }
-    database.ask(|store| store.remove_schedule(schedule.id))?;
+    database.ask(|store| store.schedules().remove(schedule.id))?;
     output::note(&format!("schedule {key} is removed; its runs are kept"));
     Ok(())
 }

@@ -27,10 +27,10 @@ pub(super) fn execute(global: &GlobalOptions, args: &ResumeArgs) -> Result<(), F
     let database = Database::existing(global)?;
     let schedule = select::find(&database, &args.name)?;
     let key = schedule.key();
-    if !database.ask(|store| store.resume_schedule(schedule.id))? {
+    if !database.ask(|store| store.schedules().resume(schedule.id))? {
         output::note(&format!("schedule {key} was not paused"));
     }
-    let schedule = database.ask(|store| store.schedule(schedule.id))?;
+    let schedule = database.ask(|store| store.schedules().get(schedule.id))?;
     output::note(&match (schedule.workflow_paused_at, schedule.next_at) {
         (Some(_), _) => format!(
             "schedule {key} fires nothing yet: its workflow is paused; `{}` ends that",

@@ -1,6 +1,5 @@
 //! Which schedule is meant by a name on the command line.
 
-use windlass::Store;
 use windlass::store::Schedule;
 
 use crate::database::Database;
@@ -18,7 +17,7 @@ enum Unclear {
 
 /// The schedule of a name, or what to write instead.
 pub(super) fn find(database: &Database, name: &str) -> Result<Schedule, Failure> {
-    let schedules = database.ask(Store::schedules)?;
+    let schedules = database.ask(|store| store.schedules().list())?;
     let place = database.place();
     match select(&schedules, name) {
         Ok(schedule) => Ok(schedule.clone()),

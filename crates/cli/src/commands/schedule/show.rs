@@ -47,10 +47,10 @@ pub(super) fn execute(global: &GlobalOptions, args: &ShowArgs) -> Result<(), Fai
     let schedule = select::find(&database, &args.name)?;
     let id = schedule.id;
     let retry_state = RetryState {
-        runs: database.ask(|store| store.runs_of_schedule(id, SHOWN))?,
-        waiting_count: database.ask(|store| store.waiting_occurrences(id))?,
-        waiting: database.ask(|store| store.occurrences(id, OccurrenceStatus::Waiting, SHOWN))?,
-        skipped: database.ask(|store| store.occurrences(id, OccurrenceStatus::Skipped, SHOWN))?,
+        runs: database.ask(|store| store.runs().of_schedule(id, SHOWN))?,
+        waiting_count: database.ask(|store| store.schedules().waiting_occurrences(id))?,
+        waiting: database.ask(|store| store.schedules().occurrences(id, OccurrenceStatus::Waiting, SHOWN))?,
+        skipped: database.ask(|store| store.schedules().occurrences(id, OccurrenceStatus::Skipped, SHOWN))?,
         schedule,
     };
     let coming = next::coming(&retry_state.schedule, usize::try_from(SHOWN).unwrap_or(0))?;

@@ -31,7 +31,7 @@ pub(super) fn execute(global: &GlobalOptions, args: &TriggerArgs) -> Result<(), 
     let database = Database::existing(global)?;
     let schedule = select::find(&database, &args.name)?;
     lookup::registration(&database, &schedule.workflow)?;
-    let submitted = database.ask(|store| store.trigger_schedule(schedule.id))?;
+    let submitted = database.ask(|store| store.schedules().trigger(schedule.id))?;
     let run_id = submitted.run_id;
     if global.output == Format::Text {
         output::note(&format!(

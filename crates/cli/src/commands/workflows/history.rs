@@ -30,13 +30,13 @@ pub(super) fn execute(global: &GlobalOptions, args: &HistoryArgs) -> Result<(), 
     let database = Database::existing(global)?;
     // One more than is shown: what the oldest changed is told against the one before.
     let limit = i64::from(args.limit);
-    let versions = database.ask(|store| store.registered_versions(&args.name, limit + 1))?;
+    let versions = database.ask(|store| store.registrations().versions(&args.name, limit + 1))?;
     if versions.is_empty() {
         let reason = "no workflow was ever registered under the name";
         return Err(lookup::no_registration(&database, &args.name, reason)?);
     }
     let active =
-        database.ask(|store| store.registration(&args.name))?.map(|registration| registration.version);
+        database.ask(|store| store.registrations().get(&args.name))?.map(|registration| registration.version);
     let now_ms = time::now_ms();
     let mut table = Table::new(&[
         Column::Right("VERSION"),

@@ -1,6 +1,5 @@
 //! The registered workflows.
 
-use windlass::Store;
 use windlass::store::Schedule;
 
 use crate::cli::GlobalOptions;
@@ -16,7 +15,7 @@ use crate::views::RegistrationView;
 /// Prints them by name.
 pub(super) fn execute(global: &GlobalOptions) -> Result<(), Failure> {
     let database = Database::existing(global)?;
-    let registrations = database.ask(Store::registrations)?;
+    let registrations = database.ask(|store| store.registrations().list())?;
     if registrations.is_empty() && global.output == Format::Text {
         output::note(&format!(
             "no workflow is registered yet; `{}` registers a file",
@@ -24,7 +23,7 @@ pub(super) fn execute(global: &GlobalOptions) -> Result<(), Failure> {
         ));
         return Ok(());
     }
-    let schedules = database.ask(Store::schedules)?;
+    let schedules = database.ask(|store| store.schedules().list())?;
     let mut views = Vec::with_capacity(registrations.len());
     let now_ms = time::now_ms();
     let mut table = Table::new(&[

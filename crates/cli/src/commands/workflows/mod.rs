@@ -67,7 +67,7 @@ pub(crate) fn execute(global: &GlobalOptions, args: &WorkflowsArgs) -> Result<()
 fn remove(global: &GlobalOptions, name: &str) -> Result<(), Failure> {
     let database = Database::existing(global)?;
     let registration = lookup::registration(&database, name)?;
-    database.ask(|store| store.remove_registration(name))?;
+    database.ask(|store| store.registrations().remove(name))?;
     output::note(&format!(
         "workflow `{name}` is inactive; its {} and its runs are kept, and runs that are not over go on",
         if registration.version == 1 {
@@ -85,7 +85,7 @@ fn remove(global: &GlobalOptions, name: &str) -> Result<(), Failure> {
 fn pause(global: &GlobalOptions, name: &str) -> Result<(), Failure> {
     let database = Database::existing(global)?;
     lookup::registration(&database, name)?;
-    let changed = database.ask(|store| store.pause_registration(name))?;
+    let changed = database.ask(|store| store.registrations().pause(name))?;
     output::note(&match changed {
         true => {
             format!("workflow `{name}` is paused: its schedules fire nothing, runs that are not over go on")
@@ -98,7 +98,7 @@ fn pause(global: &GlobalOptions, name: &str) -> Result<(), Failure> {
 fn resume(global: &GlobalOptions, name: &str) -> Result<(), Failure> {
     let database = Database::existing(global)?;
     lookup::registration(&database, name)?;
-    let changed = database.ask(|store| store.resume_registration(name))?;
+    let changed = database.ask(|store| store.registrations().resume(name))?;
     output::note(&match changed {
         true => format!("workflow `{name}` goes on: its schedules fire again from now on"),
         false => format!("workflow `{name}` was not paused"),

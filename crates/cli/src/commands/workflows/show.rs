@@ -34,10 +34,10 @@ pub(super) fn execute(global: &GlobalOptions, args: &ShowArgs) -> Result<(), Fai
     let database = Database::existing(global)?;
     let registration = match args.version {
         None => Some(lookup::registration(&database, &args.name)?),
-        Some(_) => database.ask(|store| store.registration(&args.name))?,
+        Some(_) => database.ask(|store| store.registrations().get(&args.name))?,
     };
     let wanted = args.version.or(registration.as_ref().map(|registration| registration.version)).unwrap_or(1);
-    let Some(version) = database.ask(|store| store.registered_version(&args.name, wanted))? else {
+    let Some(version) = database.ask(|store| store.registrations().version(&args.name, wanted))? else {
         return Err(no_version(&database, &args.name, wanted)?);
     };
     let view = DefinitionView::new(&args.name, &version, registration.as_ref());
@@ -45,7 +45,7 @@ pub(super) fn execute(global: &GlobalOptions, args: &ShowArgs) -> Result<(), Fai
 }
 
 fn no_version(database: &Database, name: &str, wanted: i64) -> Result<Failure, Failure> {
-    let newest = database.ask(|store| store.registered_versions(name, 1))?;
+    let newest = database.ask(|store| store.registrations().versions(name, 1))?;
     match newest.first() {
         Some(newest) => Ok(Failure::not_found(
             format!("workflow `{name}` has no version {wanted}; the newest is {}", newest.version),

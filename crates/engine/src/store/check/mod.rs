@@ -5,7 +5,7 @@ mod jobs;
 mod runs;
 mod service;
 
-use super::Store;
+use crate::store::Upkeep;
 use windlass_db::error::Result;
 use windlass_db::{Connection, all};
 
@@ -37,14 +37,14 @@ const STORAGE: Invariant = Invariant {
     next_step: "stop whatever uses the database, and restore a backup",
 };
 
-impl Store {
+impl Upkeep<'_> {
     /// Checks every invariant, on one snapshot. An empty list is a sound database.
     ///
     /// # Errors
     /// The database's.
     pub fn check(&self) -> Result<Vec<Problem>> {
-        let now_ms = self.clock.now_ms();
-        self.read(|connection| broken_rules(connection, now_ms))
+        let now_ms = self.store.clock.now_ms();
+        self.store.read(|connection| broken_rules(connection, now_ms))
     }
 }
 

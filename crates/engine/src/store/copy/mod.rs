@@ -8,6 +8,7 @@
 
 mod tables;
 
+use crate::store::Upkeep;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -67,16 +68,16 @@ impl Asked {
     }
 }
 
-impl Store {
+impl Upkeep<'_> {
     /// Copies everything into another database that holds nothing yet. Runs in the middle go on there.
     ///
     /// # Errors
     /// [`Error::Conflict`] when something runs in the source, when the target is not empty, or when the source
     /// breaks a rule; and the databases', each with whose it is. Then the target is as it was.
     pub fn copy_to(&self, target: &Store) -> std::result::Result<Copied, CopyError> {
-        let source = Arc::clone(&self.database);
-        let now_ms = self.clock.now_ms();
-        self.read(|from| refuse_broken(from, "source", now_ms)).map_err(CopyError::Source)?;
+        let source = Arc::clone(&self.store.database);
+        let now_ms = self.store.clock.now_ms();
+        self.store.read(|from| refuse_broken(from, "source", now_ms)).map_err(CopyError::Source)?;
         let asked = Arc::new(Asked::default());
         let of_write = Arc::clone(&asked);
         let copied = target.write(WHAT, Evidence::Token, move |to| {

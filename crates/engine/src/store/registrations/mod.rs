@@ -1,16 +1,13 @@
 //! Registered workflows: which version of a definition is active under its name. A version never changes;
 //! its content is the row of `workflows` that it names.
 
-mod apply;
-mod change;
-mod versions;
+pub(in crate::store) mod versions;
 
+use crate::store::Registrations;
 use windlass_workflow::Workflow;
 
-pub use apply::{Applied, Change, NewRegistration};
 pub use versions::RegisteredVersion;
 
-use super::Store;
 use windlass_db::error::Result;
 use windlass_db::{Connection, Row, all, first};
 
@@ -35,6 +32,28 @@ pub struct Registration {
     pub updated_at: i64,
 }
 
+/// A workflow to be activated under its name.
+#[derive(Debug, Clone)]
+pub struct NewRegistration {
+    /// The definition.
+    pub workflow: Workflow,
+    /// Where it was read from.
+    pub file: Option<String>,
+    /// The folder that relative paths of its jobs start from.
+    pub dir: Option<String>,
+}
+
+/// What a registration changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// The name was not registered. Its version is above 1 when it had been there before and was removed.
+    Created,
+    /// Another content is active, under the next version.
+    Updated,
+    /// The same content was active already. The file may be another.
+    Unchanged,
+}
+
 /// `SELECT` of every column that [`read`] reads, in its order.
 macro_rules! select_registrations {
     ($rest:literal) => {
@@ -46,36 +65,36 @@ macro_rules! select_registrations {
     };
 }
 
-use select_registrations;
+pub(in crate::store) use select_registrations;
 
-impl Store {
+impl Registrations<'_> {
     /// The active version of a name.
     ///
     /// # Errors
     /// The database's.
-    pub fn registration(&self, name: &str) -> Result<Option<Registration>> {
-        self.read(|connection| find(connection, name))
+    pub fn get(&self, name: &str) -> Result<Option<Registration>> {
+        self.store.read(|connection| find(connection, name))
     }
 
     /// All registered workflows by name.
     ///
     /// # Errors
     /// The database's.
-    pub fn registrations(&self) -> Result<Vec<Registration>> {
-        self.read(|connection| all(connection, select_registrations!("ORDER BY name"), &[], read))
+    pub fn list(&self) -> Result<Vec<Registration>> {
+        self.store.read(|connection| all(connection, select_registrations!("ORDER BY name"), &[], read))
     }
 
     /// The active definition of a name, and its registration.
     ///
     /// # Errors
     /// The database's, or [`Error::Internal`] when another program wrote a definition that is none.
-    pub fn registered_workflow(&self, name: &str) -> Result<Option<(Registration, Workflow)>> {
-        self.read(|connection| registered_workflow(connection, name))
+    pub fn workflow(&self, name: &str) -> Result<Option<(Registration, Workflow)>> {
+        self.store.read(|connection| registered_workflow(connection, name))
     }
 }
 
 /// The active definition of a name, inside a transaction.
-pub(super) fn registered_workflow(
+pub(in crate::store) fn registered_workflow(
     connection: &mut dyn Connection,
     name: &str,
 ) -> Result<Option<(Registration, Workflow)>> {
@@ -84,11 +103,11 @@ pub(super) fn registered_workflow(
     Ok(Some((registration, workflow)))
 }
 
-fn find(connection: &mut dyn Connection, name: &str) -> Result<Option<Registration>> {
+pub(in crate::store) fn find(connection: &mut dyn Connection, name: &str) -> Result<Option<Registration>> {
     first(connection, select_registrations!("WHERE name = $1"), &[name.into()], read)
 }
 
-fn read(row: &dyn Row) -> Result<Registration> {
+pub(in crate::store) fn read(row: &dyn Row) -> Result<Registration> {
     Ok(Registration {
         name: row.text(0)?,
         version: row.integer(1)?,

@@ -1,9 +1,9 @@
 //! The versions of a name: which there were, their definitions, and their numbers.
 
+use crate::store::Registrations;
 use windlass_workflow::Workflow;
 
 use super::{NewRegistration, Registration};
-use crate::store::Store;
 use windlass_db::error::{Error, Result};
 use windlass_db::{Connection, Row, all, first};
 
@@ -35,13 +35,13 @@ macro_rules! select_versions {
     };
 }
 
-impl Store {
+impl Registrations<'_> {
     /// The versions that were activated under a name, the newest first; also of one that was removed.
     ///
     /// # Errors
     /// The database's, or [`Error::Internal`] when another program wrote a definition that is none.
-    pub fn registered_versions(&self, name: &str, limit: i64) -> Result<Vec<RegisteredVersion>> {
-        self.read(|connection| {
+    pub fn versions(&self, name: &str, limit: i64) -> Result<Vec<RegisteredVersion>> {
+        self.store.read(|connection| {
             all(
                 connection,
                 select_versions!("WHERE versions.name = $1 ORDER BY versions.version DESC LIMIT $2"),
@@ -55,8 +55,8 @@ impl Store {
     ///
     /// # Errors
     /// The database's, or [`Error::Internal`] when another program wrote a definition that is none.
-    pub fn registered_version(&self, name: &str, version: i64) -> Result<Option<RegisteredVersion>> {
-        self.read(|connection| {
+    pub fn version(&self, name: &str, version: i64) -> Result<Option<RegisteredVersion>> {
+        self.store.read(|connection| {
             let sql = select_versions!("WHERE versions.name = $1 AND versions.version = $2");
             first(connection, sql, &[name.into(), version.into()], read_version)
         })
@@ -65,19 +65,19 @@ impl Store {
 
 /// A version and its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Numbers {
-    pub(super) version: i64,
-    pub(super) workflow_id: i64,
+pub(in crate::store) struct Numbers {
+    pub(in crate::store) version: i64,
+    pub(in crate::store) workflow_id: i64,
 }
 
 impl Numbers {
-    pub(super) fn of(registration: &Registration) -> Numbers {
+    pub(in crate::store) fn of(registration: &Registration) -> Numbers {
         Numbers { version: registration.version, workflow_id: registration.workflow_id }
     }
 }
 
 /// Returns whether the number was free.
-pub(super) fn insert_version(
+pub(in crate::store) fn insert_version(
     connection: &mut dyn Connection,
     new: &NewRegistration,
     version: i64,
@@ -93,7 +93,7 @@ pub(super) fn insert_version(
     Ok(inserted == 1)
 }
 
-pub(super) fn last_version(connection: &mut dyn Connection, name: &str) -> Result<Option<Numbers>> {
+pub(in crate::store) fn last_version(connection: &mut dyn Connection, name: &str) -> Result<Option<Numbers>> {
     first(
         connection,
         "SELECT version, workflow_id FROM registration_versions WHERE name = $1
@@ -103,7 +103,7 @@ pub(super) fn last_version(connection: &mut dyn Connection, name: &str) -> Resul
     )
 }
 
-pub(super) fn definition(connection: &mut dyn Connection, workflow_id: i64) -> Result<Workflow> {
+pub(in crate::store) fn definition(connection: &mut dyn Connection, workflow_id: i64) -> Result<Workflow> {
     let definition =
         first(connection, "SELECT definition FROM workflows WHERE id = $1", &[workflow_id.into()], |row| {
             row.text(0)

@@ -5,8 +5,9 @@ use super::definitions::timetable;
 use super::occurrences::count_waiting;
 use super::overlap::WAITING_MAX;
 use super::{Schedule, hold};
+use crate::store::Schedules;
 use crate::store::evidence::Evidence;
-use crate::store::{Store, json_ids};
+use crate::store::json_ids;
 use windlass_db::error::{Error, Result};
 use windlass_db::{Connection, Value, one};
 use windlass_system::wake_ups::WakeUps;
@@ -44,16 +45,16 @@ pub struct Backfilling {
     pub waiting: i64,
 }
 
-impl Store {
+impl Schedules<'_> {
     /// What [`Store::backfill`] would do; nothing changes.
     ///
     /// # Errors
     /// As of [`Store::backfill`].
     pub fn preview_backfill(&self, backfill: Backfill) -> Result<Backfilling> {
-        let schedule = self.schedule(backfill.schedule_id)?;
+        let schedule = self.get(backfill.schedule_id)?;
         let mut result = self.occurrences_of(&schedule, backfill)?;
         for chunk in result.occurrences.clone().chunks(CHUNK) {
-            let (with_run, waiting) = self.read(|connection| known(connection, schedule.id, chunk))?;
+            let (with_run, waiting) = self.store.read(|connection| known(connection, schedule.id, chunk))?;
             result.with_run += with_run;
             result.waiting += waiting;
         }
@@ -68,13 +69,13 @@ impl Store {
     /// [`BACKFILL_MAX`] occurrences; [`Error::Conflict`] when more than [`WAITING_MAX`] would wait; and the
     /// database's. What was written before an error stays, and is left out the next time.
     pub fn backfill(&self, backfill: Backfill) -> Result<Backfilling> {
-        let schedule = self.schedule(backfill.schedule_id)?;
+        let schedule = self.get(backfill.schedule_id)?;
         let mut result = self.occurrences_of(&schedule, backfill)?;
-        let now_ms = self.clock.now_ms();
+        let now_ms = self.store.clock.now_ms();
         for chunk in result.occurrences.clone().chunks(CHUNK) {
             let chunk = chunk.to_vec();
             let (added, with_run, waiting) =
-                self.write("backfill a schedule", Evidence::Token, move |connection| {
+                self.store.write("backfill a schedule", Evidence::Token, move |connection| {
                     write(connection, &backfill, &chunk, now_ms)
                 })?;
             result.added += added;
@@ -94,7 +95,7 @@ impl Store {
         if from_ms > to_ms {
             return Err(invalid("the range ends before it begins".to_owned()));
         }
-        if to_ms > self.clock.now_ms() {
+        if to_ms > self.store.clock.now_ms() {
             return Err(invalid(
                 "the range ends in the future, which the schedule does by itself".to_owned(),
             ));

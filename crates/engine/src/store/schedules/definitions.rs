@@ -1,6 +1,7 @@
 //! Schedules come and go: by the file of their workflow, or one by one. A row is never deleted, so that a
 //! schedule that comes back under its name fires nothing twice.
 
+use crate::store::Schedules;
 use windlass_workflow::Workflow;
 use windlass_workflow::model::Schedule as Definition;
 use windlass_workflow::schedule::Timetable;
@@ -10,7 +11,6 @@ use super::plan::{Plan, plan};
 use super::trigger::bind;
 use super::{Schedule, ScheduleOrigin, find_by_name, hold, hold_all, key, of_workflow};
 use crate::status::RunSource;
-use crate::store::Store;
 use crate::store::evidence::Evidence;
 use crate::store::registrations::registered_workflow;
 use windlass_db::error::{Error, Result};
@@ -42,15 +42,15 @@ pub enum ScheduleChange {
     Removed,
 }
 
-impl Store {
+impl Schedules<'_> {
     /// Adds a schedule to a registered workflow. It occurs from now on.
     ///
     /// # Errors
     /// [`Error::NotFound`] when the workflow is not registered, [`Error::Conflict`] when it has a schedule of that
     /// name, [`Error::Invalid`] when its rule or its parameters don't fit, and the database's.
-    pub fn add_schedule(&self, workflow: &str, definition: Definition) -> Result<Schedule> {
-        let (name, now_ms) = (workflow.to_owned(), self.clock.now_ms());
-        self.write("add a schedule", Evidence::Token, move |connection| {
+    pub fn add(&self, workflow: &str, definition: Definition) -> Result<Schedule> {
+        let (name, now_ms) = (workflow.to_owned(), self.store.clock.now_ms());
+        self.store.write("add a schedule", Evidence::Token, move |connection| {
             add(connection, &name, &definition, now_ms)
         })
     }
@@ -59,9 +59,9 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::NotFound`] and the database's.
-    pub fn remove_schedule(&self, schedule_id: i64) -> Result<()> {
-        let now_ms = self.clock.now_ms();
-        self.write("remove a schedule", Evidence::Token, move |connection| {
+    pub fn remove(&self, schedule_id: i64) -> Result<()> {
+        let now_ms = self.store.clock.now_ms();
+        self.store.write("remove a schedule", Evidence::Token, move |connection| {
             let schedule = hold(connection, schedule_id)?;
             remove(connection, &schedule, now_ms)
         })

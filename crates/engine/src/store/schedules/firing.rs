@@ -1,6 +1,7 @@
 //! Firing: what is due of a schedule is decided and written in one transaction, which holds the schedule's row.
 //! So with any number of schedulers an occurrence has one run.
 
+use crate::store::ForScheduler;
 use std::sync::Arc;
 
 use windlass_workflow::model::Overlap;
@@ -11,10 +12,9 @@ use super::prepared_runs::PreparedRuns;
 use super::situation::{Seen, look, situation};
 use super::{Schedule, find};
 use crate::status::{RunSource, StopReason};
-use crate::store::Store;
 use crate::store::cancel::{Urgency, stop_run};
 use crate::store::evidence::{Evidence, run_made};
-use crate::store::submit::submit;
+use crate::store::runs::submit::submit;
 use windlass_db::error::{Error, Result};
 use windlass_db::{Connection, Fate, all, first, one};
 
@@ -37,16 +37,16 @@ pub struct Fired {
     pub again: bool,
 }
 
-impl Store {
+impl ForScheduler<'_> {
     /// The schedules whose next occurrence is due, a number at most, and all that have something waiting, but for
     /// some of them.
     ///
     /// # Errors
     /// The database's.
     pub fn schedules_to_fire(&self, limit: usize, except: &[i64]) -> Result<Vec<i64>> {
-        let now_ms = self.clock.now_ms();
+        let now_ms = self.store.clock.now_ms();
         let limit = (limit + except.len()) as i64;
-        self.read(|connection| {
+        self.store.read(|connection| {
             let mut ids = all(
                 connection,
                 "SELECT schedules.id FROM schedules
@@ -89,8 +89,8 @@ impl Store {
     /// # Errors
     /// The database's.
     pub fn next_firing(&self, except: &[i64]) -> Result<Option<i64>> {
-        let now_ms = self.clock.now_ms();
-        self.read(|connection| {
+        let now_ms = self.store.clock.now_ms();
+        self.store.read(|connection| {
             let occurs = all(
                 connection,
                 "SELECT schedules.id, schedules.next_at FROM schedules
@@ -118,11 +118,12 @@ impl Store {
     /// # Errors
     /// The database's; [`Error::Invalid`] and [`Error::Internal`] when its rule or its workflow can't be read.
     pub fn fire(&self, schedule_id: i64) -> Result<Fired> {
-        let now_ms = self.clock.now_ms();
-        let Some((seen, wanted)) = self.read(|connection| look(connection, schedule_id, now_ms))? else {
+        let now_ms = self.store.clock.now_ms();
+        let Some((seen, wanted)) = self.store.read(|connection| look(connection, schedule_id, now_ms))?
+        else {
             return Ok(Fired::default());
         };
-        let prepared_runs = Arc::new(PreparedRuns::make(&seen.schedule, wanted, &self.random)?);
+        let prepared_runs = Arc::new(PreparedRuns::make(&seen.schedule, wanted, &self.store.random)?);
         let made = Arc::clone(&prepared_runs);
         // Where no run was started a second look finds what the first one left to do.
         let evidence = Evidence::rows(move |connection, fired: &Fired| {
@@ -132,7 +133,7 @@ impl Store {
                 Some((_, Err(_))) | None => Ok(Fate::NotKept),
             }
         });
-        self.write("fire a schedule", evidence, move |connection| {
+        self.store.write("fire a schedule", evidence, move |connection| {
             write(connection, &seen, &prepared_runs, now_ms)
         })
     }

@@ -28,9 +28,9 @@ mod prepared_runs;
 mod situation;
 mod trigger;
 
+use crate::store::Schedules;
 use windlass_workflow::model::Schedule as Definition;
 
-use super::Store;
 use windlass_db::error::{Error, Result};
 use windlass_db::{Connection, Row, all, first};
 
@@ -174,13 +174,13 @@ fn hold_all(connection: &mut dyn Connection, workflow: &str) -> Result<Vec<Sched
     of_workflow(connection, workflow)
 }
 
-impl Store {
+impl Schedules<'_> {
     /// All schedules that were not removed, by workflow and name.
     ///
     /// # Errors
     /// The database's, or [`Error::Internal`] when another program wrote a definition that is none.
-    pub fn schedules(&self) -> Result<Vec<Schedule>> {
-        self.read(|connection| {
+    pub fn list(&self) -> Result<Vec<Schedule>> {
+        self.store.read(|connection| {
             all(connection, select_schedules!("WHERE removed_at IS NULL ORDER BY workflow, name"), &[], read)
         })
     }
@@ -189,8 +189,8 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::NotFound`], and as of [`Store::schedules`].
-    pub fn schedule(&self, schedule_id: i64) -> Result<Schedule> {
-        let found = self.read(|connection| find(connection, schedule_id))?;
+    pub fn get(&self, schedule_id: i64) -> Result<Schedule> {
+        let found = self.store.read(|connection| find(connection, schedule_id))?;
         found.ok_or_else(|| Error::not_found(format!("schedule {schedule_id}")))
     }
 }

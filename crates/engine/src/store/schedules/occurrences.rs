@@ -3,7 +3,8 @@
 use super::overlap::{Backfilled, Candidate, Standing};
 use super::plan::NOTED_MAX;
 use crate::status::RunSource;
-use crate::store::{Store, json_ids};
+use crate::store::Schedules;
+use crate::store::json_ids;
 use windlass_db::error::Result;
 use windlass_db::{Connection, Row, Value, all, one};
 
@@ -55,7 +56,7 @@ impl OccurrenceStatus {
     }
 }
 
-impl Store {
+impl Schedules<'_> {
     /// The occurrences of a schedule in one state: of the waiting the earliest, of the skipped the latest.
     ///
     /// # Errors
@@ -77,7 +78,7 @@ impl Store {
             }
         };
         let parameters = [schedule_id.into(), status.as_str().into(), limit.into()];
-        self.read(|connection| all(connection, sql, &parameters, read))
+        self.store.read(|connection| all(connection, sql, &parameters, read))
     }
 
     /// How many occurrences of a schedule wait.
@@ -85,7 +86,7 @@ impl Store {
     /// # Errors
     /// The database's.
     pub fn waiting_occurrences(&self, schedule_id: i64) -> Result<i64> {
-        self.read(|connection| count_waiting(connection, schedule_id))
+        self.store.read(|connection| count_waiting(connection, schedule_id))
     }
 }
 

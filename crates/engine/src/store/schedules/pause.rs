@@ -2,20 +2,20 @@
 
 use super::definitions::next_after;
 use super::{Schedule, hold, hold_all};
-use crate::store::Store;
+use crate::store::Schedules;
 use crate::store::evidence::Evidence;
 use windlass_db::Connection;
 use windlass_db::error::Result;
 use windlass_system::wake_ups::WakeUps;
 
-impl Store {
+impl Schedules<'_> {
     /// Lets a schedule fire nothing. Returns whether it did before.
     ///
     /// # Errors
     /// [`crate::Error::NotFound`] and the database's.
-    pub fn pause_schedule(&self, schedule_id: i64) -> Result<bool> {
-        let now_ms = self.clock.now_ms();
-        self.write("pause a schedule", Evidence::Token, move |connection| {
+    pub fn pause(&self, schedule_id: i64) -> Result<bool> {
+        let now_ms = self.store.clock.now_ms();
+        self.store.write("pause a schedule", Evidence::Token, move |connection| {
             hold(connection, schedule_id)?;
             let paused = connection.execute(
                 "UPDATE schedules SET paused_at = $2, updated_at = $2 WHERE id = $1 AND paused_at IS NULL",
@@ -30,9 +30,9 @@ impl Store {
     ///
     /// # Errors
     /// [`crate::Error::NotFound`] and the database's.
-    pub fn resume_schedule(&self, schedule_id: i64) -> Result<bool> {
-        let now_ms = self.clock.now_ms();
-        self.write("resume a schedule", Evidence::Token, move |connection| {
+    pub fn resume(&self, schedule_id: i64) -> Result<bool> {
+        let now_ms = self.store.clock.now_ms();
+        self.store.write("resume a schedule", Evidence::Token, move |connection| {
             let schedule = hold(connection, schedule_id)?;
             if schedule.paused_at.is_none() {
                 return Ok(false);

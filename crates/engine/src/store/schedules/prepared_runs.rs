@@ -9,7 +9,7 @@ use super::overlap::Decision;
 use super::trigger::bind;
 use crate::status::RunSource;
 use crate::store::registrations::Registration;
-use crate::store::submit::{NewRun, Occasion, Prepared};
+use crate::store::runs::submit::{NewRun, Occasion, Prepared};
 use windlass_db::error::{Error, Result};
 use windlass_system::random::Random;
 

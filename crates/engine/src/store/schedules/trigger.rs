@@ -1,5 +1,6 @@
 //! A run of a schedule out of turn, and what its runs are started with.
 
+use crate::store::Schedules;
 use serde_json::{Map, Value as Json};
 use windlass_workflow::Workflow;
 use windlass_workflow::model::Schedule as Definition;
@@ -8,20 +9,19 @@ use windlass_workflow::schedule::render_params;
 
 use super::find;
 use crate::status::RunSource;
-use crate::store::Store;
 use crate::store::registrations::registered_workflow;
-use crate::store::submit::{NewRun, Occasion, Prepared, Submitted, evidence_of, submit};
+use crate::store::runs::submit::{NewRun, Occasion, Prepared, Submitted, evidence_of, submit};
 use windlass_db::error::{Error, Result};
 
-impl Store {
+impl Schedules<'_> {
     /// Starts a run of a schedule now, whatever its rule, a pause or its other runs say.
     ///
     /// # Errors
     /// [`Error::NotFound`], also when its workflow is not registered; [`Error::Invalid`] when its parameters don't
     /// fit the workflow; and the database's.
-    pub fn trigger_schedule(&self, schedule_id: i64) -> Result<Submitted> {
-        let now_ms = self.clock.now_ms();
-        let (schedule, registered) = self.read(|connection| {
+    pub fn trigger(&self, schedule_id: i64) -> Result<Submitted> {
+        let now_ms = self.store.clock.now_ms();
+        let (schedule, registered) = self.store.read(|connection| {
             let schedule = find(connection, schedule_id)?
                 .filter(|schedule| schedule.removed_at.is_none())
                 .ok_or_else(|| Error::not_found(format!("schedule {schedule_id}")))?;
@@ -35,9 +35,9 @@ impl Store {
         let occasion = Occasion { schedule_id, scheduled_for: None, source: RunSource::Trigger };
         let dir = registration.dir;
         let run = NewRun { workflow, params, dir, run_key: None, occasion: Some(occasion) };
-        let prepared = Prepared::of(&run, &self.random)?;
+        let prepared = Prepared::of(&run, &self.store.random)?;
         let evidence = evidence_of(&prepared);
-        self.write("trigger a schedule", evidence, move |connection| {
+        self.store.write("trigger a schedule", evidence, move |connection| {
             submit(connection, &run, &prepared, now_ms)
         })
     }

@@ -13,7 +13,7 @@ const ALL: i64 = 1_000_000;
 impl Oracle {
     /// Every run and every job is as the rules say. Learns when a retry is due, which chance has decided.
     pub fn compare(&mut self, store: &Store) {
-        let rows = store.jobs(&JobFilter { limit: ALL, ..JobFilter::default() }).unwrap();
+        let rows = store.jobs().list(&JobFilter { limit: ALL, ..JobFilter::default() }).unwrap();
         let expected: Vec<i64> = self.jobs.keys().rev().copied().collect();
         let found: Vec<i64> = rows.iter().map(|row| row.id).collect();
         assert_eq!(found, expected, "the tables have the jobs that were accepted");
@@ -21,7 +21,7 @@ impl Oracle {
             self.learn_due(row);
             self.compare_job(row);
         }
-        let rows = store.runs(&RunFilter { limit: ALL, ..RunFilter::default() }).unwrap();
+        let rows = store.runs().list(&RunFilter { limit: ALL, ..RunFilter::default() }).unwrap();
         assert_eq!(rows.len(), self.runs.len(), "the tables have the runs that were accepted");
         rows.iter().for_each(|row| self.compare_run(row));
     }

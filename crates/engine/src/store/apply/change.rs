@@ -1,0 +1,78 @@
+//! Changes of a registered workflow: pausing and resuming its schedules, and deactivating it.
+
+use crate::store::Registrations;
+use crate::store::evidence::Evidence;
+use crate::store::registrations::find;
+use crate::store::schedules::begin_anew;
+use crate::store::schedules::sync;
+use windlass_db::Connection;
+use windlass_db::error::Error;
+use windlass_db::error::Result;
+use windlass_system::wake_ups::WakeUps;
+
+impl Registrations<'_> {
+    /// Deactivates a workflow. Its versions are kept, its runs continue.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] and the database's.
+    pub fn remove(&self, name: &str) -> Result<()> {
+        let (name, now_ms) = (name.to_owned(), self.store.clock.now_ms());
+        self.store.write("remove a workflow", Evidence::Token, move |connection| {
+            let removed =
+                connection.execute("DELETE FROM registrations WHERE name = $1", &[(&name).into()])?;
+            if removed == 0 {
+                return Err(not_registered(&name));
+            }
+            sync(connection, &name, &[], now_ms)?;
+            connection.wake(WakeUps::DUE);
+            Ok(())
+        })
+    }
+
+    /// Lets the schedules of a workflow fire nothing. Returns whether they did before.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] and the database's.
+    pub fn pause(&self, name: &str) -> Result<bool> {
+        let (name, now_ms) = (name.to_owned(), self.store.clock.now_ms());
+        self.store.write("pause a workflow", Evidence::Token, move |connection| {
+            let paused = connection.execute(
+                "UPDATE registrations SET paused_at = $2, updated_at = $2
+                 WHERE name = $1 AND paused_at IS NULL",
+                &[(&name).into(), now_ms.into()],
+            )?;
+            connection.wake(WakeUps::DUE);
+            changed_or_missing(connection, &name, paused)
+        })
+    }
+
+    /// Lets the schedules of a workflow fire again, from now on. Returns whether they did not before.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] and the database's.
+    pub fn resume(&self, name: &str) -> Result<bool> {
+        let (name, now_ms) = (name.to_owned(), self.store.clock.now_ms());
+        self.store.write("resume a workflow", Evidence::Token, move |connection| {
+            let resumed = connection.execute(
+                "UPDATE registrations SET paused_at = NULL, updated_at = $2
+                 WHERE name = $1 AND paused_at IS NOT NULL",
+                &[(&name).into(), now_ms.into()],
+            )?;
+            if resumed > 0 {
+                begin_anew(connection, &name, now_ms)?;
+            }
+            changed_or_missing(connection, &name, resumed)
+        })
+    }
+}
+
+fn changed_or_missing(connection: &mut dyn Connection, name: &str, changed: u64) -> Result<bool> {
+    if changed == 0 && find(connection, name)?.is_none() {
+        return Err(not_registered(name));
+    }
+    Ok(changed > 0)
+}
+
+fn not_registered(name: &str) -> Error {
+    Error::not_found(format!("registered workflow `{name}`"))
+}

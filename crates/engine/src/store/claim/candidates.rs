@@ -1,0 +1,145 @@
+//! What can be claimed, in the order of claiming.
+//!
+//! A *claim partition* is a part of the claim index that is in claiming order by itself: the jobs of one queue and kind
+//! that require the same, or one run. The first job of a partition is its *candidate*. The partitions are read from the
+//! one with the most urgent candidate on, until no candidate is left that could come before what was found. So the most
+//! urgent jobs are found in any number of partitions, and only partitions that give something are read past their
+//! candidate.
+
+use crate::store::claim::partition::{Candidate, ClaimPosition, read_candidate, read_position};
+use crate::store::claim::request::ClaimRequest;
+use crate::store::{json_ids, json_list};
+use windlass_db::Connection;
+use windlass_db::all;
+use windlass_db::error::Result;
+
+/// Finds the candidate of each claim partition, which [`read_candidate`] reads. It steps from partition to partition by one seek each, never over the
+/// rows of a partition. SQLite compares lists of columns by an index only with what has no affinity of its own, hence
+/// `coalesce`; and it begins at what is equal whatever the operator, hence the next version.
+pub(in crate::store) const CANDIDATES: &str = "WITH RECURSIVE heads (id) AS (
+             SELECT (SELECT id FROM jobs WHERE status = 'PENDING' AND kind > ''
+                     ORDER BY queue, kind, requires, version, {rank}, id LIMIT 1)
+             UNION ALL
+             SELECT (SELECT next.id FROM jobs AS next
+                     WHERE next.status = 'PENDING' AND next.kind > ''
+                       AND (next.queue, next.kind, next.requires, next.version)
+                           >= (coalesce(head.queue, ''), coalesce(head.kind, ''),
+                               coalesce(head.requires, ''), coalesce(head.version, 0) + 1)
+                     ORDER BY next.queue, next.kind, next.requires, next.version, {rank}, next.id LIMIT 1)
+             FROM heads JOIN jobs AS head ON {by head.id = heads.id}
+         ),
+         found (id) AS MATERIALIZED (SELECT id FROM heads WHERE id IS NOT NULL)
+         SELECT jobs.id, {rank}, queue, kind, requires, version,
+                (SELECT count(*) FROM queues
+                 WHERE name = jobs.queue AND {ruled})
+         FROM found CROSS JOIN jobs WHERE {by jobs.id = found.id}";
+
+/// The candidate of each claim partition, the most urgent first.
+pub(in crate::store) fn read_candidates(connection: &mut dyn Connection) -> Result<Vec<Candidate>> {
+    let mut candidates = all(connection, CANDIDATES, &[], read_candidate)?;
+    candidates.sort_unstable_by_key(|candidate| candidate.position);
+    Ok(candidates)
+}
+
+/// Which job of a queue came first, whoever it is for.
+pub(in crate::store) fn first_arrived<'h>(
+    candidates_of_all: &'h [Candidate],
+    queue: &str,
+) -> Option<&'h Candidate> {
+    candidates_of_all
+        .iter()
+        .filter(|candidate| candidate.partition.queue == queue)
+        .min_by_key(|candidate| candidate.position)
+}
+
+pub(in crate::store) fn read_partition(
+    connection: &mut dyn Connection,
+    candidate: &Candidate,
+    limit: usize,
+) -> Result<Vec<ClaimPosition>> {
+    // The partition is named by its candidate: texts that are no UTF-8 need not be read.
+    all(
+        connection,
+        "SELECT id, {rank} FROM jobs
+         WHERE status = 'PENDING' AND kind > '' AND queue = (SELECT queue FROM jobs WHERE id = $1)
+           AND kind = (SELECT kind FROM jobs WHERE id = $1)
+           AND requires = (SELECT requires FROM jobs WHERE id = $1)
+           AND version = (SELECT version FROM jobs WHERE id = $1)
+         ORDER BY {rank}, id LIMIT $2 {lock}",
+        &[candidate.position.id.into(), (limit as i64).into()],
+        read_position,
+    )
+}
+
+/// Those of some jobs that can be claimed.
+pub(in crate::store) fn read_jobs(connection: &mut dyn Connection, ids: &[i64]) -> Result<Vec<Candidate>> {
+    all(
+        connection,
+        "SELECT id, {rank}, queue, kind, requires, version, 1 FROM jobs
+         WHERE id {in $1} AND {guard status = 'PENDING'}",
+        &[(&json_ids(ids)).into()],
+        read_candidate,
+    )
+}
+
+/// The same, and only those of a run.
+pub(in crate::store) fn read_jobs_of_run(
+    connection: &mut dyn Connection,
+    run_id: i64,
+    ids: &[i64],
+) -> Result<Vec<Candidate>> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    all(
+        connection,
+        "SELECT id, {rank}, queue, kind, requires, version, 1 FROM jobs
+         WHERE id {in $2} AND {guard run_id = $1} AND {guard status = 'PENDING'}",
+        &[run_id.into(), (&json_ids(ids)).into()],
+        read_candidate,
+    )
+}
+
+/// Those of some jobs that can be claimed and that no other transaction has.
+pub(in crate::store) fn lock_jobs(
+    connection: &mut dyn Connection,
+    ids: &[i64],
+) -> Result<Vec<ClaimPosition>> {
+    all(
+        connection,
+        "SELECT id, {rank} FROM jobs WHERE id {in $1} AND {guard status = 'PENDING'} {lock}",
+        &[(&json_ids(ids)).into()],
+        read_position,
+    )
+}
+
+/// The first jobs of a run that wait in none of the full queues and require nothing unfit.
+pub(in crate::store) fn read_run(
+    connection: &mut dyn Connection,
+    request: &ClaimRequest,
+    run_id: i64,
+    full: &[String],
+    unfit: &[String],
+    limit: usize,
+) -> Result<Vec<Candidate>> {
+    let texts = |texts: &[String]| json_list("claim jobs", texts);
+    all(
+        connection,
+        "SELECT id, {rank}, queue, kind, requires, version, 1 FROM jobs
+         WHERE status = 'PENDING' AND run_id IS NOT NULL AND run_id = $1
+           AND kind IN (SELECT value FROM {texts $2} AS kinds)
+           AND version <= $3
+           AND queue NOT IN (SELECT value FROM {texts $4} AS full_queues)
+           AND requires NOT IN (SELECT value FROM {texts $5} AS unfit)
+         ORDER BY {rank}, id LIMIT $6",
+        &[
+            run_id.into(),
+            (&texts(&request.worker_capabilities.kinds)?).into(),
+            request.worker_capabilities.version.into(),
+            (&texts(full)?).into(),
+            (&texts(unfit)?).into(),
+            (limit as i64).into(),
+        ],
+        read_candidate,
+    )
+}

@@ -1,0 +1,80 @@
+//! A claimed job, and how it is read from its row.
+
+use crate::store::evidence::AttemptKey;
+use crate::store::jobs::label;
+use crate::transition::{Backoff, RetryState};
+use windlass_db::Row;
+use windlass_db::Value;
+use windlass_db::error::Result;
+use windlass_workflow::OnInterrupt;
+
+/// A job that a worker owns.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ClaimedJob {
+    /// Its id.
+    pub id: i64,
+    /// When it was made, in milliseconds since the Unix epoch.
+    pub created_at: i64,
+    /// What tells it from other jobs that were made at the same instant.
+    pub token: i64,
+    /// Its run, unless it stands alone.
+    pub run_id: Option<i64>,
+    /// Its name in the run.
+    pub name: Option<String>,
+    /// What executes it.
+    pub kind: String,
+    /// What it is to do, as JSON.
+    pub payload: String,
+    /// How long this attempt may take, in milliseconds.
+    pub timeout_ms: Option<i64>,
+    /// The name of its workflow, when this claim was the first of its run.
+    pub started_run: Option<String>,
+    /// It waits in memory, and a more urgent job was left that must not: that one waits for it to start.
+    pub has_overtaken: bool,
+    /// What the end of the attempt is decided by.
+    pub retry_state: RetryState,
+}
+
+/// Reads [`RetryState`] from consecutive columns: attempt, failures, max_attempts, interruptions,
+/// max_interruptions, on_interrupt, retry.
+pub(in crate::store) fn read_retry_state(row: &dyn Row, from: usize) -> Result<RetryState> {
+    let backoff = match row.value(from + 6) {
+        Ok(Value::Text(json)) => serde_json::from_str(json).unwrap_or_default(),
+        // Rows may come from outside: what can't be read means the default, not a stuck job.
+        Ok(Value::Null | Value::Integer(_) | Value::Real(_) | Value::Rows { .. }) | Err(_) => {
+            Backoff::default()
+        }
+    };
+    Ok(RetryState {
+        attempt: row.integer(from)?,
+        failures: row.integer(from + 1)?,
+        max_attempts: row.integer(from + 2)?,
+        interruptions: row.integer(from + 3)?,
+        max_interruptions: row.integer(from + 4)?,
+        on_interrupt: row.parsed(from + 5, |text| match text {
+            "rerun" => Some(OnInterrupt::Rerun),
+            "fail" => Some(OnInterrupt::Fail),
+            _ => None,
+        })?,
+        backoff,
+    })
+}
+
+impl ClaimedJob {
+    /// The attempt that a worker claimed.
+    pub(in crate::store) fn key(&self, worker_id: i64) -> AttemptKey {
+        AttemptKey { job_id: self.id, attempt: self.retry_state.attempt, worker_id }
+    }
+
+    /// The same for all its attempts, and for no other job of any database.
+    #[must_use]
+    pub fn idempotency_key(&self) -> String {
+        format!("{}-{}", self.created_at, self.token)
+    }
+
+    /// How people know it: `3/fetch` or `j42`.
+    #[must_use]
+    pub fn label(&self) -> String {
+        label(self.id, self.run_id, self.name.as_deref())
+    }
+}

@@ -1,0 +1,320 @@
+//! The choice among the candidates: the most urgent jobs that the request and the limits of queues allow.
+
+use crate::store::claim::candidates::{
+    first_arrived, lock_jobs, read_candidates, read_jobs, read_jobs_of_run, read_partition, read_run,
+};
+use crate::store::claim::partition::{Candidate, ClaimPosition};
+use crate::store::claim::request::{CLAIM_MAX, ClaimRequest, Scope};
+use crate::store::queues::rules::{Allowance, Counting, QueueRules, allowances};
+use std::collections::HashMap;
+use std::collections::HashSet;
+use windlass_db::Connection;
+use windlass_db::error::Result;
+use windlass_system::wake_ups::WakeUps;
+
+/// How often a run's jobs are read on past those of queues that have no room, in one claim.
+const RUN_ROUNDS: usize = 16;
+
+/// What a claim may take.
+#[derive(Default)]
+pub(in crate::store) struct Claimable {
+    /// The most urgent first.
+    pub(in crate::store) positions: Vec<ClaimPosition>,
+    /// Queues whose rules have to know what was taken, with the ids among the positions.
+    pub(in crate::store) limited: Vec<(QueueRules, Vec<i64>)>,
+}
+
+/// The most urgent claimable jobs, kept from other transactions, over all partitions of the request and what this
+/// transaction has `in_hand`: jobs of queues without rules that are for the request. `candidates` are those of all partitions,
+/// unless it names runs.
+pub(in crate::store) fn claimable(
+    connection: &mut dyn Connection,
+    request: &ClaimRequest,
+    in_hand: &[ClaimPosition],
+    mut candidates: Vec<Candidate>,
+    now_ms: i64,
+) -> Result<Claimable> {
+    let mut selection = Selection::new(request, Counting::Locked, now_ms);
+    selection.choose(in_hand);
+    match &request.scope {
+        Scope::Everything | Scope::Queues(_) => {
+            candidates.sort_unstable_by_key(|candidate| candidate.position);
+            selection.count(connection, &candidates, &candidates)?;
+            let mut locked = in_hand.len();
+            for candidate in candidates.iter().filter(|candidate| is_for(request, candidate)) {
+                if selection.is_full_before(candidate.position) {
+                    break;
+                }
+                let found = match selection.room(&candidate.partition.queue) {
+                    Room::Jobs(0) => continue,
+                    Room::Jobs(limit) => read_partition(connection, candidate, limit)?,
+                    Room::Only(job_id) => lock_jobs(connection, &[job_id])?,
+                };
+                locked += found.len();
+                selection.add(&candidate.partition.queue, found);
+            }
+            if connection.dialect().has_many_writers() && locked > selection.chosen.len() {
+                // Others pass over what is locked here, also what is left in the end.
+                connection.wake(WakeUps::PENDING);
+            }
+        }
+        Scope::Runs(run_ids) => {
+            for run_id in run_ids {
+                selection.add_run(connection, *run_id)?;
+            }
+            selection.lock_chosen(connection, in_hand)?;
+        }
+    }
+    Ok(selection.into_claimable())
+}
+
+/// Whether there is anything to claim. Locks nothing.
+pub(in crate::store) fn has_claimable(
+    connection: &mut dyn Connection,
+    request: &ClaimRequest,
+    now_ms: i64,
+) -> Result<bool> {
+    let mut selection = Selection::new(request, Counting::Glance, now_ms);
+    match &request.scope {
+        Scope::Everything | Scope::Queues(_) => {
+            let candidates = read_candidates(connection)?;
+            selection.count(connection, &candidates, &candidates)?;
+            Ok(candidates
+                .iter()
+                .filter(|candidate| is_for(request, candidate))
+                .any(|candidate| selection.room(&candidate.partition.queue) != Room::Jobs(0)))
+        }
+        Scope::Runs(run_ids) => {
+            for run_id in run_ids {
+                selection.add_run(connection, *run_id)?;
+                if !selection.chosen.is_empty() {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        }
+    }
+}
+
+/// How many of a queue's jobs may still be taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Room {
+    Jobs(usize),
+    /// This one and no other.
+    Only(i64),
+}
+
+/// The jobs chosen so far.
+struct Selection<'r> {
+    request: &'r ClaimRequest,
+    counting: Counting,
+    now_ms: i64,
+    limit: usize,
+    chosen: Vec<ClaimPosition>,
+    /// Of queues with rules: what is left of their allowance, and what was chosen.
+    limited: HashMap<String, (QueueRules, Room, Vec<ClaimPosition>)>,
+}
+
+impl<'r> Selection<'r> {
+    fn new(request: &'r ClaimRequest, counting: Counting, now_ms: i64) -> Selection<'r> {
+        let limit = request.limit.min(CLAIM_MAX);
+        Selection { request, counting, now_ms, limit, chosen: Vec::new(), limited: HashMap::new() }
+    }
+
+    /// Counts what the queues of these jobs allow. `partitions` are the candidates of all claim partitions.
+    fn count(
+        &mut self,
+        connection: &mut dyn Connection,
+        candidates: &[Candidate],
+        candidates_of_all: &[Candidate],
+    ) -> Result<()> {
+        let mut queues: Vec<&str> = candidates
+            .iter()
+            .filter(|candidate| candidate.partition.may_have_rules && is_for(self.request, candidate))
+            .filter(|candidate| !self.limited.contains_key(&candidate.partition.queue))
+            .map(|candidate| candidate.partition.queue.as_str())
+            .collect();
+        queues.sort_unstable();
+        queues.dedup();
+        if queues.is_empty() {
+            return Ok(());
+        }
+        for (queue, (rules, allowance)) in allowances(connection, &queues, self.counting, self.now_ms)? {
+            let room = match allowance {
+                Allowance::Jobs(jobs) => Room::Jobs(jobs),
+                Allowance::Turn(job_id) => self.only(read_jobs(connection, &[job_id])?.first()),
+                Allowance::Next if candidates_of_all.is_empty() => {
+                    let candidates_of_all = read_candidates(connection)?;
+                    self.only(first_arrived(&candidates_of_all, &queue))
+                }
+                Allowance::Next => self.only(first_arrived(candidates_of_all, &queue)),
+            };
+            self.limited.insert(queue, (rules, room, Vec::new()));
+        }
+        Ok(())
+    }
+
+    /// This job, unless it is for others: nobody overtakes it.
+    fn only(&self, next: Option<&Candidate>) -> Room {
+        match next.filter(|candidate| is_for(self.request, candidate)) {
+            Some(candidate) => Room::Only(candidate.position.id),
+            None => Room::Jobs(0),
+        }
+    }
+
+    /// Chooses among a run's jobs, past those that are for others or whose queues have no room.
+    fn add_run(&mut self, connection: &mut dyn Connection, run_id: i64) -> Result<()> {
+        let (mut full, mut unfit): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
+        let mut turns = Vec::new();
+        for _round in 0..RUN_ROUNDS {
+            let candidates = read_run(connection, self.request, run_id, &full, &unfit, self.limit)?;
+            self.count(connection, &candidates, &[])?;
+            let passed = full.len() + unfit.len();
+            let mut unlimited = Vec::with_capacity(candidates.len());
+            for candidate in &candidates {
+                if !is_for(self.request, candidate) {
+                    unfit.push(candidate.partition.requires.clone());
+                    continue;
+                }
+                if self.is_used_up_before(&candidate.partition.queue, candidate.position) {
+                    full.push(candidate.partition.queue.clone());
+                    continue;
+                }
+                match self.room(&candidate.partition.queue) {
+                    Room::Only(job_id) if job_id != candidate.position.id => {
+                        turns.push(job_id);
+                        full.push(candidate.partition.queue.clone());
+                    }
+                    Room::Jobs(0) => full.push(candidate.partition.queue.clone()),
+                    Room::Jobs(_) if !self.limited.contains_key(&candidate.partition.queue) => {
+                        unlimited.push(candidate.position)
+                    }
+                    Room::Only(_) | Room::Jobs(_) => {
+                        self.add(&candidate.partition.queue, vec![candidate.position])
+                    }
+                }
+            }
+            self.choose(&unlimited);
+            let is_new = full.len() + unfit.len() > passed;
+            let is_full = candidates.last().is_none_or(|last| self.is_full_before(last.position));
+            if candidates.len() < self.limit || is_full || !is_new {
+                break;
+            }
+            for passed in [&mut full, &mut unfit] {
+                passed.sort_unstable();
+                passed.dedup();
+            }
+        }
+        // A job that is tried again has its turn, and is due after those that were passed.
+        for candidate in read_jobs_of_run(connection, run_id, &turns)? {
+            self.add(&candidate.partition.queue, vec![candidate.position]);
+        }
+        Ok(())
+    }
+
+    /// Keeps what was chosen from other transactions, and leaves out what they have.
+    fn lock_chosen(&mut self, connection: &mut dyn Connection, in_hand: &[ClaimPosition]) -> Result<()> {
+        if !connection.dialect().has_many_writers() {
+            return Ok(());
+        }
+        let in_hand: HashSet<ClaimPosition> = in_hand.iter().copied().collect();
+        let ids: Vec<i64> = self
+            .chosen
+            .iter()
+            .filter(|position| !in_hand.contains(position))
+            .map(|position| position.id)
+            .collect();
+        if ids.is_empty() {
+            return Ok(());
+        }
+        let locked: HashSet<ClaimPosition> = lock_jobs(connection, &ids)?.into_iter().collect();
+        if locked.len() < ids.len() {
+            connection.wake(WakeUps::PENDING);
+        }
+        self.chosen.retain(|position| in_hand.contains(position) || locked.contains(position));
+        Ok(())
+    }
+
+    fn room(&self, queue: &str) -> Room {
+        match self.limited.get(queue) {
+            Some((_rules, Room::Jobs(jobs), _chosen)) => Room::Jobs((*jobs).min(self.limit)),
+            Some((_rules, only @ Room::Only(_), _chosen)) => *only,
+            None => Room::Jobs(self.limit),
+        }
+    }
+
+    /// All that the queue's rules allow is chosen, and nothing from this position on is more urgent.
+    fn is_used_up_before(&self, queue: &str, position: ClaimPosition) -> bool {
+        self.limited.get(queue).is_some_and(|(_rules, room, of_queue)| match room {
+            Room::Jobs(jobs) => {
+                of_queue.len() >= *jobs && of_queue.last().is_none_or(|last| *last <= position)
+            }
+            Room::Only(_) => !of_queue.is_empty(),
+        })
+    }
+
+    /// Nothing from this position on can be added to the chosen.
+    fn is_full_before(&self, position: ClaimPosition) -> bool {
+        self.chosen.len() >= self.limit && self.chosen.last().is_some_and(|last| *last <= position)
+    }
+
+    fn add(&mut self, queue: &str, found: Vec<ClaimPosition>) {
+        if let Some((_rules, room, of_queue)) = self.limited.get_mut(queue) {
+            // Several partitions share the allowance: of all that they gave the most urgent are kept.
+            let allowed = match room {
+                Room::Jobs(jobs) => *jobs,
+                Room::Only(_) => 1,
+            };
+            self.chosen.retain(|position| !of_queue.contains(position));
+            of_queue.extend(found);
+            of_queue.sort();
+            of_queue.dedup();
+            of_queue.truncate(allowed);
+            let of_queue = of_queue.clone();
+            self.choose(&of_queue);
+        } else {
+            self.choose(&found);
+        }
+    }
+
+    /// Two sorted stretches become one: the sort that keeps equal items in order merges them.
+    fn choose(&mut self, found: &[ClaimPosition]) {
+        self.chosen.extend(found);
+        self.chosen.sort();
+        // A run is looked through several times, and a request may name it twice.
+        self.chosen.dedup();
+        self.chosen.truncate(self.limit);
+    }
+
+    fn into_claimable(self) -> Claimable {
+        let Selection { chosen, limited, .. } = self;
+        let limited = limited
+            .into_values()
+            .map(|(rules, _room, of_queue)| {
+                (
+                    rules,
+                    of_queue
+                        .iter()
+                        .filter(|position| chosen.contains(position))
+                        .map(|position| position.id)
+                        .collect(),
+                )
+            })
+            .filter(|(_rules, ids): &(QueueRules, Vec<i64>)| !ids.is_empty())
+            .collect();
+        Claimable { positions: chosen, limited }
+    }
+}
+
+/// Whether whoever asks takes jobs of this queue, and can execute this one.
+pub(in crate::store) fn is_for(request: &ClaimRequest, candidate: &Candidate) -> bool {
+    let takes_queue = match &request.scope {
+        Scope::Everything | Scope::Runs(_) => true,
+        Scope::Queues(queues) => queues.contains(&candidate.partition.queue),
+    };
+    takes_queue
+        && request
+            .worker_capabilities
+            .check(&candidate.partition.kind, &candidate.partition.requires, candidate.partition.version)
+            .is_ok()
+}

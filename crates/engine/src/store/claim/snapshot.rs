@@ -1,0 +1,78 @@
+//! What a claim looks at before it chooses: who claims, and the candidates of all claim partitions.
+
+use crate::status::WorkerStatus;
+use crate::store::claim::candidates::CANDIDATES;
+use crate::store::claim::partition::{Candidate, read_candidate};
+use crate::store::claim::request::{ClaimRequest, Scope};
+use windlass_db::Connection;
+use windlass_db::Question;
+use windlass_db::Row;
+use windlass_db::error::Result;
+
+/// Reads who claims, and keeps others from fencing it: whoever wants to waits until the claim is committed, and then
+/// finds its jobs.
+const OWNER: &str = "SELECT status FROM workers WHERE id = $1 {share}";
+
+/// What a claim looks at before it chooses.
+pub(in crate::store) struct ClaimSnapshot {
+    pub(in crate::store) owner: Owner,
+    /// Of all partitions, unless it is by runs; `None` when jobs became claimable since.
+    pub(in crate::store) candidates: Option<Vec<Candidate>>,
+}
+
+impl ClaimSnapshot {
+    /// Asks what else there is to be asked, and then looks: on a server it is one round trip.
+    pub(in crate::store) fn after(
+        connection: &mut dyn Connection,
+        request: &ClaimRequest,
+        others: &mut [Question<'_>],
+    ) -> Result<ClaimSnapshot> {
+        let (mut owner, mut candidates) = (Owner::default(), Vec::new());
+        let worker_id = [request.worker_id.into()];
+        let mut on_owner = |row: &dyn Row| owner.read(row);
+        let mut on_candidate = |row: &dyn Row| {
+            candidates.push(read_candidate(row)?);
+            Ok(())
+        };
+        let mut questions: Vec<Question<'_>> = others
+            .iter_mut()
+            .map(|Question { sql, parameters, on_row }| Question { sql, parameters, on_row: &mut **on_row })
+            .collect();
+        questions.push(Question { sql: OWNER, parameters: &worker_id, on_row: &mut on_owner });
+        let is_by_partition = match &request.scope {
+            Scope::Everything | Scope::Queues(_) => request.limit > 0,
+            Scope::Runs(_) => false,
+        };
+        if is_by_partition {
+            questions.push(Question { sql: CANDIDATES, parameters: &[], on_row: &mut on_candidate });
+        }
+        connection.query_all(&mut questions)?;
+        Ok(ClaimSnapshot { owner, candidates: Some(candidates) })
+    }
+
+    /// The same after jobs became claimable: the candidates are to be looked at anew.
+    pub(in crate::store) fn without_candidates(self) -> ClaimSnapshot {
+        ClaimSnapshot { candidates: None, ..self }
+    }
+}
+
+/// Who claims.
+#[derive(Default)]
+pub(in crate::store) struct Owner {
+    status: Option<WorkerStatus>,
+}
+
+impl Owner {
+    fn read(&mut self, row: &dyn Row) -> Result<()> {
+        self.status = Some(row.parsed(0, WorkerStatus::parse)?);
+        Ok(())
+    }
+
+    /// It is not fenced.
+    pub(in crate::store) fn is_alive(&self) -> bool {
+        match self.status {
+            Some(WorkerStatus::Alive | WorkerStatus::Draining) => true,
+            Some(WorkerStatus::Stopped | WorkerStatus::Dead) | None => false,
+        }
+    }
+}

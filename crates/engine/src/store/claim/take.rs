@@ -1,0 +1,151 @@
+//! The statement that claims, and what it reads of the rows that it took.
+
+use crate::status::JobStatus;
+use crate::store::claim::job::{ClaimedJob, read_retry_state};
+use crate::store::claim::request::ClaimRequest;
+use crate::store::json_ids;
+use crate::transition::RetryState;
+use std::collections::HashMap;
+use std::collections::HashSet;
+use windlass_db::Connection;
+use windlass_db::Row;
+use windlass_db::Value;
+use windlass_db::all;
+use windlass_db::error::Result;
+use windlass_system::wake_ups::WakeUps;
+
+/// A row that was taken, with the job that it holds or what is wrong with it.
+pub(in crate::store) struct TakenJob {
+    pub(in crate::store) id: i64,
+    pub(in crate::store) run_id: Option<i64>,
+    /// Its run, when no other job of it has started yet.
+    pub(in crate::store) new_run_id: Option<i64>,
+    pub(in crate::store) retry_state: RetryState,
+    pub(in crate::store) job: std::result::Result<ClaimedJob, String>,
+}
+
+/// A job that was taken and whose row can't be executed.
+pub(in crate::store) struct UnreadableJob {
+    pub(in crate::store) id: i64,
+    pub(in crate::store) run_id: Option<i64>,
+    pub(in crate::store) retry_state: RetryState,
+    /// What is wrong with its row.
+    pub(in crate::store) error: String,
+}
+
+/// What a claim is to take.
+pub(in crate::store) struct Chosen<'c> {
+    /// The most urgent first.
+    pub(in crate::store) ids: &'c [i64],
+    /// Of these, what is BLOCKED still.
+    pub(in crate::store) blocked: &'c HashSet<i64>,
+    /// Of these, what is in queues with a rate.
+    pub(in crate::store) rated: &'c HashSet<i64>,
+}
+
+pub(in crate::store) fn take(
+    connection: &mut dyn Connection,
+    Chosen { ids, blocked, rated }: &Chosen<'_>,
+    request: &ClaimRequest,
+    now_ms: i64,
+) -> Result<Vec<TakenJob>> {
+    let status_of = |id| if blocked.contains(id) { JobStatus::Blocked } else { JobStatus::Pending };
+    let chosen: Vec<[Value<'_>; 3]> = ids
+        .iter()
+        .enumerate()
+        .filter(|(position, id)| *position < request.idle || !rated.contains(id))
+        .map(|(position, id)| {
+            [(*id).into(), status_of(id).as_str().into(), i64::from(position < request.idle).into()]
+        })
+        .collect();
+    // The largest number has no successor: `read_taken` refuses it. The run of what was BLOCKED has started, with one
+    // of its parents.
+    all(
+        connection,
+        "UPDATE jobs
+         SET status = 'RUNNING', worker_id = $2, blocked_by = 0,
+             attempt = CASE WHEN jobs.attempt < 9223372036854775807 THEN jobs.attempt + 1 ELSE jobs.attempt END,
+             started_at = $3, updated_at = $3, finished_at = NULL
+         {from} {rows $1: id integer, status text, at_once integer} AS chosen
+         {where} {by jobs.id = chosen.id} AND jobs.status = chosen.status
+           AND (jobs.on_interrupt = 'rerun' OR chosen.at_once = 1)
+         {returning} jobs.id, jobs.run_id, jobs.name, jobs.kind, jobs.payload, jobs.timeout_ms,
+                   {after jobs.attempt: CASE WHEN jobs.attempt < 9223372036854775807 THEN jobs.attempt + 1
+                                             ELSE jobs.attempt END},
+                   jobs.failures, jobs.max_attempts, jobs.interruptions, jobs.max_interruptions,
+                   jobs.on_interrupt, jobs.retry,
+                   CASE WHEN chosen.status = 'PENDING'
+                        THEN (SELECT runs.id FROM runs
+                              WHERE runs.id = jobs.run_id AND {guard runs.status = 'PENDING'}) END,
+                   jobs.created_at, jobs.token",
+        &[Value::rows(&chosen), request.worker_id.into(), now_ms.into()],
+        read_taken,
+    )
+}
+
+fn read_taken(row: &dyn Row) -> Result<TakenJob> {
+    let (id, run_id, timeout_ms) = (row.integer(0)?, row.optional_integer(1)?, row.optional_integer(5)?);
+    let (retry_state, new_run_id) = (read_retry_state(row, 6)?, row.optional_integer(13)?);
+    let (created_at, token) = (row.integer(14)?, row.integer(15)?);
+    let text = |column: usize, what: &str| {
+        row.optional_text(column)
+            .map_err(|_no_text| format!("the row can't be read: its {what} is no UTF-8 text"))
+    };
+    let job = || {
+        if retry_state.attempt == i64::MAX {
+            return Err(format!(
+                "the row can't be claimed: its attempt is {}, and no number is left",
+                i64::MAX
+            ));
+        }
+        Ok(ClaimedJob {
+            id,
+            created_at,
+            token,
+            run_id,
+            name: text(2, "name")?,
+            kind: text(3, "kind")?.unwrap_or_default(),
+            payload: text(4, "payload")?.unwrap_or_default(),
+            timeout_ms,
+            started_run: None,
+            has_overtaken: false,
+            retry_state: retry_state.clone(),
+        })
+    };
+    let job = job();
+    Ok(TakenJob { id, run_id, new_run_id, retry_state, job })
+}
+
+/// The first claimed job starts its run, and the run's clock. Returns the runs that started, each with the
+/// name of its workflow.
+pub(in crate::store) fn start_runs(
+    connection: &mut dyn Connection,
+    taken: &[TakenJob],
+    now_ms: i64,
+) -> Result<HashMap<i64, String>> {
+    let mut run_ids: Vec<i64> = taken.iter().filter_map(|job| job.new_run_id).collect();
+    run_ids.sort_unstable();
+    run_ids.dedup();
+    let mut started = HashMap::new();
+    if run_ids.is_empty() {
+        return Ok(started);
+    }
+    let mut has_deadline = false;
+    connection.query(
+        "UPDATE runs
+         SET status = 'RUNNING', started_at = coalesce(started_at, $2), updated_at = $2,
+             deadline_at = $2 + timeout_ms
+         {where} id {in $1} AND {guard status = 'PENDING'}
+         {returning} id, workflow, {after deadline_at: $2 + timeout_ms}",
+        &[(&json_ids(&run_ids)).into(), now_ms.into()],
+        &mut |row| {
+            started.insert(row.integer(0)?, row.lossy_text(1)?.unwrap_or_default());
+            has_deadline |= row.optional_integer(2)?.is_some();
+            Ok(())
+        },
+    )?;
+    if has_deadline {
+        connection.wake(WakeUps::DUE);
+    }
+    Ok(started)
+}

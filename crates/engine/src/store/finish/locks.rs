@@ -1,0 +1,33 @@
+//! The lock of a run, where several transactions write side by side.
+
+use crate::store::json_ids;
+use windlass_db::Connection;
+use windlass_db::error::Result;
+
+/// Takes the locks of runs, where several transactions write side by side. A run's row is the lock of its jobs:
+/// who changes several of them, or counts them, holds it. So none waits for another in a circle.
+pub(in crate::store) fn lock_runs(connection: &mut dyn Connection, mut run_ids: Vec<i64>) -> Result<()> {
+    run_ids.sort_unstable();
+    run_ids.dedup();
+    if !connection.dialect().has_many_writers() || run_ids.is_empty() {
+        return Ok(());
+    }
+    connection.execute_with_next(
+        "SELECT id FROM runs WHERE id {in $1} ORDER BY id {wait}",
+        &[(&json_ids(&run_ids)).into()],
+    )
+}
+
+/// The same for the runs of some jobs of which nothing else is known.
+pub(in crate::store) fn lock_runs_of(connection: &mut dyn Connection, job_ids: &[i64]) -> Result<()> {
+    if !connection.dialect().has_many_writers() {
+        return Ok(());
+    }
+    connection.execute(
+        "WITH named AS MATERIALIZED (SELECT DISTINCT run_id FROM jobs WHERE id {in $1})
+         SELECT runs.id FROM named CROSS JOIN runs WHERE {by runs.id = named.run_id}
+         ORDER BY named.run_id {wait}",
+        &[(&json_ids(job_ids)).into()],
+    )?;
+    Ok(())
+}

@@ -1,0 +1,262 @@
+//! Ending attempts: results, retries and what follows for others, all in one transaction, and the next claim with
+//! them. A chain costs one commit a link.
+
+use crate::status::JobStatus;
+use crate::store::claim::ready::{Ready, release};
+use crate::store::claim::request::{ClaimRequest, Claims};
+use crate::store::claim::snapshot::ClaimSnapshot;
+use crate::store::claim::take::UnreadableJob;
+use crate::store::finish::locks::lock_runs;
+use crate::store::finish::promotion::Promoted;
+use crate::store::finish::propagation::{Ended, EndedRun, Propagated, propagate};
+use crate::store::finish::slots::admit;
+use crate::store::logs::{LogLine, append};
+use crate::transition::Transition;
+use crate::transition::{Outcome, Repeat, after_attempt};
+use std::collections::HashMap;
+use std::collections::HashSet;
+use windlass_db::Connection;
+use windlass_db::Value;
+use windlass_db::error::Result;
+use windlass_system::wake_ups::WakeUps;
+
+pub(in crate::store) mod locks;
+pub(in crate::store) mod promotion;
+pub(in crate::store) mod propagation;
+pub(in crate::store) mod slots;
+
+/// The end of an attempt, decided and to be written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Finish {
+    /// The job.
+    pub job_id: i64,
+    /// Its run, unless it stands alone.
+    pub run_id: Option<i64>,
+    /// The attempt that ended: only its owner may end it.
+    pub attempt: i64,
+    /// The owner.
+    pub worker_id: i64,
+    /// The state the job goes to.
+    pub transition: Transition,
+    /// Output that is not written yet.
+    pub logs: Vec<LogLine>,
+}
+
+/// What came of ending attempts.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Finished {
+    /// Jobs that somebody else owns by now: their results were discarded.
+    pub conflicts: Vec<i64>,
+    /// Runs that ended with these jobs.
+    pub ended_runs: Vec<EndedRun>,
+    /// Jobs that became claimable: children, and what was given back.
+    pub claimable: Vec<i64>,
+}
+
+impl Finished {
+    /// Wakes whoever claims, unless the same transaction has claimed everything that it made claimable:
+    /// a chain would wake its worker for nothing at each link.
+    pub(in crate::store) fn announce(&self, connection: &mut dyn Connection, claims: &Claims) {
+        let claimed: HashSet<i64> = match claims {
+            Claims::Jobs(jobs) => jobs.iter().map(|job| job.id).collect(),
+            Claims::Fenced => HashSet::new(),
+        };
+        if self.claimable.iter().any(|job_id| !claimed.contains(job_id)) {
+            connection.wake(WakeUps::PENDING);
+        }
+    }
+}
+
+/// What attempts that ended leave behind.
+struct Written {
+    ended: Vec<Ended>,
+    /// Concurrency keys of which a slot became free.
+    freed_keys: Vec<String>,
+    /// There are queues whose next job may go when another ends.
+    has_limits: bool,
+}
+
+/// Ends attempts inside the caller's transaction, which claims nothing. What follows from them is for anybody.
+pub(in crate::store) fn finish(
+    connection: &mut dyn Connection,
+    finishes: &[Finish],
+    now_ms: i64,
+) -> Result<()> {
+    let Ending { finished, ready, .. } = end(connection, finishes, None, now_ms)?;
+    release(connection, &ready, now_ms)?;
+    finished.announce(connection, &Claims::Jobs(Vec::new()));
+    Ok(())
+}
+
+/// Fails jobs that a claim took and whose rows can't be executed, in the transaction of the claim.
+pub(in crate::store) fn fail_unreadable(
+    connection: &mut dyn Connection,
+    unreadable: Vec<UnreadableJob>,
+    worker_id: i64,
+    now_ms: i64,
+) -> Result<()> {
+    if unreadable.is_empty() {
+        return Ok(());
+    }
+    let finishes: Vec<Finish> = unreadable
+        .into_iter()
+        .map(|UnreadableJob { id, run_id, retry_state, error }| {
+            let outcome = Outcome::Failed { error, repeat: Repeat::Pointless };
+            let transition = after_attempt(&retry_state, outcome, 0.0);
+            Finish {
+                job_id: id,
+                run_id,
+                attempt: retry_state.attempt,
+                worker_id,
+                transition,
+                logs: Vec::new(),
+            }
+        })
+        .collect();
+    finish(connection, &finishes, now_ms)?;
+    // The claim did not look at the jobs behind them.
+    connection.wake(WakeUps::PENDING);
+    Ok(())
+}
+
+/// What ending attempts came to, for the claim that follows.
+#[derive(Default)]
+pub(in crate::store) struct Ending {
+    pub(in crate::store) finished: Finished,
+    pub(in crate::store) ready: Vec<Ready>,
+    pub(in crate::store) snapshot: Option<ClaimSnapshot>,
+}
+
+/// Ends attempts. The caller claims or releases what is ready, and announces what became claimable. `request` is of the
+/// claim that follows.
+pub(in crate::store) fn end(
+    connection: &mut dyn Connection,
+    finishes: &[Finish],
+    request: Option<&ClaimRequest>,
+    now_ms: i64,
+) -> Result<Ending> {
+    if finishes.is_empty() {
+        return Ok(Ending::default());
+    }
+    lock_runs(connection, finishes.iter().filter_map(|finish| finish.run_id).collect())?;
+    let Written { ended, freed_keys, has_limits } = write_transitions(connection, finishes, now_ms)?;
+    let owned: HashMap<i64, JobStatus> = ended.iter().map(|job| (job.job_id, job.status)).collect();
+    let kept: Vec<&Finish> = finishes.iter().filter(|finish| owned.contains_key(&finish.job_id)).collect();
+    record_attempts(connection, &kept, now_ms)?;
+    let logs: Vec<&LogLine> = kept.iter().flat_map(|finish| &finish.logs).collect();
+    append(connection, &logs)?;
+    let Propagated { ended_runs, promoted, snapshot } = propagate(connection, &ended, request, now_ms)?;
+    let Promoted { mut claimable, ready } = promoted;
+    let admitted = admit(connection, &freed_keys, now_ms)?;
+    let is_more_claimable = !claimable.is_empty() || !admitted.is_empty();
+    let snapshot = if is_more_claimable { snapshot.map(ClaimSnapshot::without_candidates) } else { snapshot };
+    claimable.extend(admitted);
+    claimable.extend(ready.iter().map(|ready| ready.candidate.position.id));
+    claimable.extend(ended.iter().filter(|job| job.status == JobStatus::Pending).map(|job| job.job_id));
+    connection.wake(if has_limits { WakeUps::PROGRESS | WakeUps::PENDING } else { WakeUps::PROGRESS });
+    let conflicts =
+        finishes.iter().map(|finish| finish.job_id).filter(|job_id| !owned.contains_key(job_id)).collect();
+    Ok(Ending { finished: Finished { conflicts, ended_runs, claimable }, ready, snapshot })
+}
+
+/// The fenced update: only the owner of the attempt changes the row. A job that was asked to stop is
+/// not tried again.
+fn write_transitions(connection: &mut dyn Connection, finishes: &[Finish], now_ms: i64) -> Result<Written> {
+    let news: Vec<[Value<'_>; 10]> = finishes
+        .iter()
+        .map(|Finish { job_id, attempt, worker_id, transition, .. }| {
+            [
+                (*job_id).into(),
+                (*attempt).into(),
+                (*worker_id).into(),
+                transition.status.as_str().into(),
+                transition.attempt.into(),
+                transition.failures.into(),
+                transition.interruptions.into(),
+                transition.delay_ms.into(),
+                (&transition.last_error).into(),
+                (&transition.output).into(),
+            ]
+        })
+        .collect();
+    let mut written = Written { ended: Vec::new(), freed_keys: Vec::new(), has_limits: false };
+    connection.query(
+        "UPDATE jobs
+         SET status = CASE WHEN jobs.cancel_requested_at IS NOT NULL
+                            AND news.status IN ('SCHEDULED', 'PENDING')
+                           THEN 'CANCELLED' ELSE news.status END,
+             attempt = news.attempt_after,
+             failures = news.failures,
+             interruptions = news.interruptions,
+             execute_after = coalesce($2 + news.delay_ms, jobs.execute_after),
+             delay_ms = news.delay_ms,
+             last_error = news.last_error,
+             output = news.output,
+             updated_at = $2,
+             finished_at = CASE WHEN news.status IN ('SCHEDULED', 'PENDING')
+                                 AND jobs.cancel_requested_at IS NULL
+                                THEN NULL ELSE $2 END
+         {from} {rows $1: id integer, attempt integer, worker_id integer, status text,
+                        attempt_after integer, failures integer, interruptions integer,
+                        delay_ms integer, last_error text, output text} AS news
+         {where} {by jobs.id = news.id} AND {guard jobs.status = 'RUNNING'} AND jobs.attempt = news.attempt
+           AND jobs.worker_id = news.worker_id
+         {returning} jobs.id, jobs.run_id, jobs.name,
+                   {after jobs.status: CASE WHEN jobs.cancel_requested_at IS NOT NULL
+                                             AND news.status IN ('SCHEDULED', 'PENDING')
+                                            THEN 'CANCELLED' ELSE news.status END},
+                   jobs.allow_failure, jobs.concurrency_key,
+                   (SELECT 1 FROM queues WHERE max_running IS NOT NULL OR fifo = 1 LIMIT 1)",
+        &[Value::rows(&news), now_ms.into()],
+        &mut |row| {
+            let status = row.parsed(3, JobStatus::parse)?;
+            if let Some(key) = row.lossy_text(5)?.filter(|_key| status != JobStatus::Pending) {
+                written.freed_keys.push(key);
+            }
+            written.has_limits |= row.optional_integer(6)?.is_some();
+            written.ended.push(Ended {
+                job_id: row.integer(0)?,
+                run_id: row.optional_integer(1)?,
+                // Others are told the name of what was no success.
+                name: if status == JobStatus::Successful { None } else { row.lossy_text(2)? },
+                status,
+                allow_failure: row.integer(4)? != 0,
+            });
+            Ok(())
+        },
+    )?;
+    if written.ended.iter().any(|job| job.status == JobStatus::Scheduled) {
+        connection.wake(WakeUps::DUE);
+    }
+    Ok(written)
+}
+
+fn record_attempts(connection: &mut dyn Connection, finishes: &[&Finish], now_ms: i64) -> Result<()> {
+    let records: Vec<[Value<'_>; 5]> = finishes
+        .iter()
+        .filter_map(|finish| {
+            let outcome = finish.transition.record?;
+            Some([
+                finish.job_id.into(),
+                finish.attempt.into(),
+                finish.worker_id.into(),
+                outcome.as_str().into(),
+                (&finish.transition.last_error).into(),
+            ])
+        })
+        .collect();
+    if records.is_empty() {
+        return Ok(());
+    }
+    connection.execute(
+        "INSERT INTO job_attempts (job_id, attempt, worker_id, outcome, error, started_at, finished_at)
+         SELECT news.job_id, news.attempt, news.worker_id, news.outcome, news.error, jobs.started_at, $2
+         FROM {rows $1: job_id integer, attempt integer, worker_id integer, outcome text, error text}
+              AS news
+         JOIN jobs ON {by jobs.id = news.job_id}
+         WHERE true
+         ON CONFLICT (job_id, attempt) DO NOTHING",
+        &[Value::rows(&records), now_ms.into()],
+    )?;
+    Ok(())
+}

@@ -1,0 +1,276 @@
+//! What the ends of jobs mean for others: children are promoted or skipped, runs count down and are decided, in the
+//! transaction of these ends.
+
+use crate::status::{JobStatus, RunStatus};
+use crate::store::claim::request::ClaimRequest;
+use crate::store::claim::snapshot::ClaimSnapshot;
+use crate::store::finish::promotion::{CHILDREN, Children, Promoted, promote};
+use crate::store::json_ids;
+use std::collections::BTreeMap;
+use windlass_db::Connection;
+use windlass_db::Question;
+use windlass_db::Row;
+use windlass_db::Value;
+use windlass_db::all;
+use windlass_db::error::Result;
+use windlass_system::wake_ups::WakeUps;
+
+/// A run that ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EndedRun {
+    /// Its id.
+    pub run_id: i64,
+    /// The name of its workflow.
+    pub workflow: String,
+    /// How it ended.
+    pub status: RunStatus,
+    /// From the first claim of one of its jobs, in milliseconds.
+    pub took_ms: Option<i64>,
+}
+
+/// What the ends of jobs meant for others.
+pub(in crate::store) struct Propagated {
+    pub(in crate::store) ended_runs: Vec<EndedRun>,
+    /// The caller hands what is ready to a claim, or releases it.
+    pub(in crate::store) promoted: Promoted,
+    /// What the claim that follows sees, if one does and something was asked with which it could snapshot.
+    pub(in crate::store) snapshot: Option<ClaimSnapshot>,
+}
+
+/// A job that left RUNNING or never got there, as its parents and children see it.
+pub(in crate::store) struct Ended {
+    pub(in crate::store) job_id: i64,
+    pub(in crate::store) run_id: Option<i64>,
+    pub(in crate::store) name: Option<String>,
+    pub(in crate::store) status: JobStatus,
+    pub(in crate::store) allow_failure: bool,
+}
+
+/// What the ends of jobs mean for their children and runs: promotes, skips, counts, and decides runs. `request` is of
+/// the claim that follows.
+pub(in crate::store) fn propagate(
+    connection: &mut dyn Connection,
+    ended: &[Ended],
+    request: Option<&ClaimRequest>,
+    now_ms: i64,
+) -> Result<Propagated> {
+    let mut satisfied = Vec::new();
+    let mut counts: BTreeMap<i64, RunDelta> = BTreeMap::new();
+    for job in ended {
+        let Some(run_id) = job.run_id else { continue };
+        let delta = match effect(job.status, job.allow_failure) {
+            Effect::None => continue,
+            Effect::Satisfies => {
+                satisfied.push(job.job_id);
+                RunDelta { finished: 1, failed: 0 }
+            }
+            Effect::Breaks => {
+                let cause = job.name.as_deref().unwrap_or("a parent");
+                let skipped = skip_descendants(connection, job.job_id, cause, job.status, now_ms)?;
+                RunDelta { finished: 1 + skipped, failed: 1 }
+            }
+            Effect::Skips => {
+                let cause = job.name.as_deref().unwrap_or("a parent");
+                let skipped = skip_descendants(connection, job.job_id, cause, job.status, now_ms)?;
+                RunDelta { finished: 1 + skipped, failed: 0 }
+            }
+        };
+        counts.entry(run_id).or_default().add(delta);
+    }
+    let (mut children, mut over) = (Children::default(), Vec::new());
+    let parents: Vec<[Value<'_>; 1]> = satisfied.iter().map(|job_id| [(*job_id).into()]).collect();
+    let news = news_of(&counts);
+    let find = Question {
+        sql: CHILDREN,
+        parameters: &[Value::rows(&parents)],
+        on_row: &mut |row| children.read(row),
+    };
+    let count = Question {
+        sql: COUNT_DOWN,
+        parameters: &[Value::rows(&news), now_ms.into()],
+        on_row: &mut |row| read_over(row, &mut over),
+    };
+    // Whatever satisfies children is counted as well.
+    let snapshot = if !satisfied.is_empty() {
+        ask(connection, request, &mut [find, count])?
+    } else if !counts.is_empty() {
+        ask(connection, request, &mut [count])?
+    } else {
+        None
+    };
+    let ended_runs = decide_runs(connection, &over, now_ms)?;
+    Ok(Propagated { ended_runs, promoted: promote(connection, children, now_ms)?, snapshot })
+}
+
+/// Asks, and looks for the claim that follows, if one does.
+fn ask(
+    connection: &mut dyn Connection,
+    request: Option<&ClaimRequest>,
+    questions: &mut [Question<'_>],
+) -> Result<Option<ClaimSnapshot>> {
+    match request {
+        Some(request) => ClaimSnapshot::after(connection, request, questions).map(Some),
+        None => connection.query_all(questions).map(|()| None),
+    }
+}
+
+/// What the end of a job means for its children.
+enum Effect {
+    /// It is not over.
+    None,
+    /// They have one parent less to wait for.
+    Satisfies,
+    /// They can never run.
+    Breaks,
+    /// The same, and nothing went wrong: it was not to run this time.
+    Skips,
+}
+
+fn effect(status: JobStatus, allow_failure: bool) -> Effect {
+    match status {
+        JobStatus::Blocked
+        | JobStatus::Scheduled
+        | JobStatus::Pending
+        | JobStatus::Running
+        | JobStatus::Waiting => Effect::None,
+        JobStatus::Successful => Effect::Satisfies,
+        JobStatus::Failed if allow_failure => Effect::Satisfies,
+        JobStatus::Failed | JobStatus::Cancelled => Effect::Breaks,
+        JobStatus::Skipped => Effect::Skips,
+    }
+}
+
+#[derive(Default, Clone, Copy)]
+pub(in crate::store) struct RunDelta {
+    pub(in crate::store) finished: i64,
+    pub(in crate::store) failed: i64,
+}
+
+impl RunDelta {
+    fn add(&mut self, other: RunDelta) {
+        self.finished += other.finished;
+        self.failed += other.failed;
+    }
+}
+
+/// Skips everything that waits for `parent_id`, directly or not, in two statements for graphs of any
+/// depth. Stops at jobs that are no longer blocked, so repeated calls never visit a job twice.
+pub(in crate::store) fn skip_descendants(
+    connection: &mut dyn Connection,
+    parent_id: i64,
+    parent_name: &str,
+    parent_status: JobStatus,
+    now_ms: i64,
+) -> Result<i64> {
+    let doomed = all(
+        connection,
+        "WITH RECURSIVE doomed (id) AS (
+             SELECT edges.child_id FROM job_dependencies AS edges
+             JOIN jobs AS child ON {by child.id = edges.child_id}
+             WHERE edges.parent_id = $1 AND child.status = 'BLOCKED'
+             UNION
+             SELECT edges.child_id FROM doomed
+             JOIN job_dependencies AS edges ON {by edges.parent_id = doomed.id}
+             JOIN jobs AS child ON {by child.id = edges.child_id}
+             WHERE child.status = 'BLOCKED'
+         )
+         SELECT id FROM doomed",
+        &[parent_id.into()],
+        |row| row.integer(0),
+    )?;
+    if doomed.is_empty() {
+        return Ok(0);
+    }
+    let reason = format!("skipped: `{parent_name}` is {parent_status}");
+    let skipped = connection.execute(
+        "UPDATE jobs
+         SET status = 'SKIPPED', last_error = $2, updated_at = $3, finished_at = $3
+         WHERE id {in $1} AND {guard status = 'BLOCKED'}",
+        &[(&json_ids(&doomed)).into(), (&reason).into(), now_ms.into()],
+    )?;
+    Ok(i64::try_from(skipped).unwrap_or(i64::MAX))
+}
+
+/// Counts finished jobs off their runs.
+const COUNT_DOWN: &str = "UPDATE runs
+         SET unfinished_jobs = CASE WHEN runs.unfinished_jobs > news.finished
+                                    THEN runs.unfinished_jobs - news.finished ELSE 0 END,
+             failed_jobs = runs.failed_jobs + news.failed,
+             updated_at = $2
+         {from} {rows $1: id integer, finished integer, failed integer} AS news
+         {where} {by runs.id = news.id} AND {guard runs.status IN ('PENDING', 'RUNNING')}
+         {returning} runs.id,
+                   {after runs.unfinished_jobs: CASE WHEN runs.unfinished_jobs > news.finished
+                                                     THEN runs.unfinished_jobs - news.finished ELSE 0 END}";
+
+fn news_of(counts: &BTreeMap<i64, RunDelta>) -> Vec<[Value<'static>; 3]> {
+    counts
+        .iter()
+        .map(|(run_id, delta)| [(*run_id).into(), delta.finished.into(), delta.failed.into()])
+        .collect()
+}
+
+/// Notes a run whose last job is finished.
+fn read_over(row: &dyn Row, over: &mut Vec<i64>) -> Result<()> {
+    if row.integer(1)? == 0 {
+        over.push(row.integer(0)?);
+    }
+    Ok(())
+}
+
+/// Counts finished jobs off their runs, and decides the runs whose last job is finished.
+pub(in crate::store) fn count_down(
+    connection: &mut dyn Connection,
+    counts: &BTreeMap<i64, RunDelta>,
+    now_ms: i64,
+) -> Result<Vec<EndedRun>> {
+    if counts.is_empty() {
+        return Ok(Vec::new());
+    }
+    let (news, mut over) = (news_of(counts), Vec::new());
+    connection
+        .query(COUNT_DOWN, &[Value::rows(&news), now_ms.into()], &mut |row| read_over(row, &mut over))?;
+    decide_runs(connection, &over, now_ms)
+}
+
+/// Decides runs whose last job is finished. Apart from counting: the state is in the condition of several indexes,
+/// which would be written anew with each job that ends.
+fn decide_runs(connection: &mut dyn Connection, run_ids: &[i64], now_ms: i64) -> Result<Vec<EndedRun>> {
+    if run_ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut has_schedule = false;
+    let ended = all(
+        connection,
+        "UPDATE runs
+         SET status = CASE
+                 WHEN stop_reason = 'cancelled' THEN 'CANCELLED'
+                 WHEN stop_reason = 'timed_out' THEN 'FAILED'
+                 WHEN failed_jobs > 0 THEN 'FAILED'
+                 ELSE 'SUCCESSFUL' END,
+             finished_at = $2
+         {where} id {in $1} AND {guard status IN ('PENDING', 'RUNNING')}
+         {returning} id,
+                   {after status: CASE
+                       WHEN stop_reason = 'cancelled' THEN 'CANCELLED'
+                       WHEN stop_reason = 'timed_out' THEN 'FAILED'
+                       WHEN failed_jobs > 0 THEN 'FAILED'
+                       ELSE 'SUCCESSFUL' END},
+                   schedule_id, workflow, $2 - started_at",
+        &[(&json_ids(run_ids)).into(), now_ms.into()],
+        |row| {
+            has_schedule |= row.optional_integer(2)?.is_some();
+            Ok(EndedRun {
+                run_id: row.integer(0)?,
+                status: row.parsed(1, RunStatus::parse)?,
+                workflow: row.lossy_text(3)?.unwrap_or_default(),
+                took_ms: row.optional_integer(4)?,
+            })
+        },
+    )?;
+    if has_schedule {
+        // An occurrence may wait for it.
+        connection.wake(WakeUps::DUE);
+    }
+    Ok(ended)
+}

@@ -1,0 +1,159 @@
+//! What a step of pruning deletes, found in a snapshot.
+
+use super::{JOBS_MAX, LEFTOVERS_MS, ROWS_MAX};
+use crate::store::for_scheduler::prune::Prune;
+use crate::store::json_ids;
+use windlass_db::Connection;
+use windlass_db::all;
+use windlass_db::error::Result;
+
+/// Workflows of which too many runs are kept that are looked at in one step.
+const WORKFLOWS_MAX: i64 = 100;
+
+/// What was found to be deleted.
+#[derive(Debug, Default)]
+pub(in crate::store) struct Old {
+    /// Jobs that stand alone, and what others leave behind, go when they are older than this.
+    pub(in crate::store) before_ms: i64,
+    /// (run, when it was over)
+    pub(in crate::store) runs: Vec<(i64, i64)>,
+    /// (job, its run), of these runs.
+    pub(in crate::store) jobs: Vec<(i64, i64)>,
+    pub(in crate::store) jobs_alone: Vec<i64>,
+    pub(in crate::store) workflows: Vec<i64>,
+    pub(in crate::store) workers: Vec<i64>,
+    /// (schedule, instant)
+    pub(in crate::store) occurrences: Vec<(i64, i64)>,
+}
+
+impl Old {
+    pub(in crate::store) fn is_empty(&self) -> bool {
+        let Old { before_ms: _, runs, jobs, jobs_alone, workflows, workers, occurrences } = self;
+        [jobs_alone, workflows, workers].iter().all(|ids| ids.is_empty())
+            && [runs, jobs, occurrences].iter().all(|pairs| pairs.is_empty())
+    }
+}
+
+pub(in crate::store) fn find(connection: &mut dyn Connection, prune: Prune, now_ms: i64) -> Result<Old> {
+    let before_ms = prune.before_ms.unwrap_or(now_ms.saturating_sub(LEFTOVERS_MS));
+    let mut old = Old { before_ms, ..Old::default() };
+    if let Some(before_ms) = prune.before_ms {
+        old.runs = pairs(
+            connection,
+            "SELECT id, finished_at FROM runs
+             WHERE finished_at IS NOT NULL AND finished_at < $1
+               AND status IN ('SUCCESSFUL', 'FAILED', 'CANCELLED')
+             ORDER BY finished_at LIMIT $2",
+            before_ms,
+        )?;
+    }
+    if let (true, Some(keep)) = (old.runs.is_empty(), prune.keep_runs) {
+        old.runs = beyond_number(connection, keep.max(0))?;
+    }
+    let run_ids: Vec<i64> = old.runs.iter().map(|(id, _finished_at)| *id).collect();
+    old.jobs = all(
+        connection,
+        "SELECT id, run_id FROM jobs WHERE run_id {in $1} LIMIT $2",
+        &[(&json_ids(&run_ids)).into(), (JOBS_MAX as i64).into()],
+        |row| Ok((row.integer(0)?, row.integer(1)?)),
+    )?;
+    if let Some(before_ms) = prune.before_ms {
+        old.jobs_alone = all(
+            connection,
+            "SELECT id FROM jobs
+             WHERE run_id IS NULL AND finished_at IS NOT NULL AND finished_at < $1
+               AND status IN ('SUCCESSFUL', 'FAILED', 'SKIPPED', 'CANCELLED')
+             ORDER BY finished_at LIMIT $2",
+            &[before_ms.into(), ((JOBS_MAX - old.jobs.len()) as i64).into()],
+            |row| row.integer(0),
+        )?;
+    }
+    if old.is_empty() {
+        find_leftovers(connection, &mut old, prune)?;
+    }
+    Ok(old)
+}
+
+/// Runs that are over beyond the newest so many of their workflow; (run, when it was over).
+fn beyond_number(connection: &mut dyn Connection, keep: i64) -> Result<Vec<(i64, i64)>> {
+    // Steps from workflow to workflow by one seek each, and counts along an index: 0.2 microseconds for each run that
+    // is kept, once a round where nothing is to be deleted. A count of each workflow's runs would be a row that the end
+    // of every run has to change.
+    let workflows = all(
+        connection,
+        "WITH RECURSIVE names (workflow) AS (
+             SELECT (SELECT workflow FROM runs WHERE finished_at IS NOT NULL ORDER BY workflow LIMIT 1)
+             UNION ALL
+             SELECT (SELECT runs.workflow FROM runs
+                     WHERE runs.finished_at IS NOT NULL AND runs.workflow > names.workflow
+                     ORDER BY runs.workflow LIMIT 1)
+             FROM names WHERE names.workflow IS NOT NULL
+         )
+         SELECT workflow FROM names
+         WHERE workflow IS NOT NULL
+           AND (SELECT runs.finished_at FROM runs
+                WHERE runs.workflow = names.workflow AND runs.finished_at IS NOT NULL
+                ORDER BY runs.finished_at DESC LIMIT 1 OFFSET $1) IS NOT NULL
+         LIMIT $2",
+        &[keep.into(), WORKFLOWS_MAX.into()],
+        |row| row.text(0),
+    )?;
+    let mut runs = Vec::new();
+    for workflow in &workflows {
+        if runs.len() >= ROWS_MAX {
+            break;
+        }
+        runs.extend(all(
+            connection,
+            "SELECT id, finished_at FROM runs
+             WHERE workflow = $1 AND finished_at IS NOT NULL
+             ORDER BY finished_at DESC, id DESC LIMIT $2 OFFSET $3",
+            &[workflow.into(), ((ROWS_MAX - runs.len()) as i64).into(), keep.into()],
+            |row| Ok((row.integer(0)?, row.integer(1)?)),
+        )?);
+    }
+    Ok(runs)
+}
+
+fn find_leftovers(connection: &mut dyn Connection, old: &mut Old, prune: Prune) -> Result<()> {
+    let before_ms = old.before_ms;
+    old.workers = ids(
+        connection,
+        "SELECT id FROM workers
+         WHERE stopped_at < $1 AND status IN ('STOPPED', 'DEAD')
+           AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.status = 'RUNNING' AND jobs.worker_id = workers.id)
+         LIMIT $2",
+        before_ms,
+    )?;
+    if prune == Prune::default() {
+        return Ok(());
+    }
+    old.workflows = ids(
+        connection,
+        "SELECT id FROM workflows
+         WHERE created_at < $1
+           AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.workflow_id = workflows.id)
+           AND NOT EXISTS (SELECT 1 FROM registration_versions AS versions
+                           WHERE versions.workflow_id = workflows.id)
+           AND NOT EXISTS (SELECT 1 FROM registrations WHERE registrations.workflow_id = workflows.id)
+         LIMIT $2",
+        before_ms,
+    )?;
+    old.occurrences = pairs(
+        connection,
+        "SELECT schedule_id, scheduled_for FROM occurrences
+         WHERE status = 'SKIPPED' AND updated_at < $1 ORDER BY updated_at LIMIT $2",
+        before_ms,
+    )?;
+    Ok(())
+}
+
+fn ids(connection: &mut dyn Connection, sql: &'static str, before_ms: i64) -> Result<Vec<i64>> {
+    all(connection, sql, &[before_ms.into(), (ROWS_MAX as i64).into()], |row| row.integer(0))
+}
+
+fn pairs(connection: &mut dyn Connection, sql: &'static str, before_ms: i64) -> Result<Vec<(i64, i64)>> {
+    all(connection, sql, &[before_ms.into(), (ROWS_MAX as i64).into()], |row| {
+        Ok((row.integer(0)?, row.integer(1)?))
+    })
+}

@@ -1,0 +1,114 @@
+//! Runs whose jobs ended without their consequences: counted anew, a few at a time.
+//!
+//! Nothing in Windlass leaves such a run behind, and workers in other languages report without an end (see
+//! `reports`). But they write to the tables, and one that sets `finished_at` itself must not stop a run
+//! for ever. Runs that changed a short while ago are left alone: what moves is not stuck.
+
+use crate::store::ForScheduler;
+use crate::store::evidence::Evidence;
+use crate::store::finish::propagation::{RunDelta, count_down};
+use crate::store::runs::retry::skip_hopeless;
+use crate::store::runs::retry::unblock;
+use std::collections::BTreeMap;
+use windlass_db::Connection;
+use windlass_db::all;
+use windlass_db::error::Result;
+use windlass_db::first;
+use windlass_system::wake_ups::WakeUps;
+
+/// Unfinished runs looked at in one step at most.
+const RUNS_MAX: i64 = 20;
+/// A run that changed within this time is not looked at, in milliseconds.
+const QUIET_MS: i64 = 10_000;
+
+/// What a step of reconciling did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Reconciled {
+    /// Runs that were counted anew.
+    pub repaired: i64,
+    /// The last run that was looked at; `None` when there are no more.
+    pub cursor: Option<i64>,
+}
+
+impl ForScheduler<'_> {
+    /// Looks at a few unfinished runs after `cursor`, and repairs those whose jobs ended without consequences.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn reconcile_step(&self, cursor: i64) -> Result<Reconciled> {
+        let now_ms = self.store.clock.now_ms();
+        let looked_at = self.store.read(|connection| look(connection, cursor, now_ms))?;
+        let mut repaired = 0;
+        for (run_id, is_stuck) in &looked_at {
+            if *is_stuck {
+                let run_id = *run_id;
+                repaired += self.store.write("reconcile a run", Evidence::Repeat, move |connection| {
+                    repair(connection, run_id, now_ms)
+                })?;
+            }
+        }
+        let is_last = looked_at.len() < RUNS_MAX as usize;
+        Ok(Reconciled { repaired, cursor: looked_at.last().map(|(id, _)| *id).filter(|_| !is_last) })
+    }
+}
+
+/// (run, whether it needs repair): its jobs say something else than it counts, or all that is left of it waits for
+/// parents, and one of these jobs has none that is not over.
+fn look(connection: &mut dyn Connection, cursor: i64, now_ms: i64) -> Result<Vec<(i64, bool)>> {
+    all(
+        connection,
+        "SELECT id,
+                CASE WHEN updated_at > $2 THEN 0
+                     WHEN unfinished_jobs = 0 THEN 1
+                     WHEN unfinished_jobs <> (SELECT count(*) FROM jobs
+                                              WHERE jobs.run_id = runs.id AND jobs.finished_at IS NULL)
+                     THEN 1
+                     -- Parents are counted only where nothing else would move the run: of a large one that takes long.
+                     WHEN EXISTS (SELECT 1 FROM jobs WHERE jobs.run_id = runs.id AND jobs.finished_at IS NULL
+                                                       AND jobs.status <> 'BLOCKED')
+                     THEN 0
+                     WHEN EXISTS (SELECT 1 FROM jobs
+                                  WHERE jobs.run_id = runs.id AND jobs.status = 'BLOCKED'
+                                    AND NOT EXISTS (SELECT 1 FROM job_dependencies AS edges
+                                                    JOIN jobs AS parent ON {by parent.id = edges.parent_id}
+                                                    WHERE {by edges.child_id = jobs.id}
+                                                      AND parent.finished_at IS NULL))
+                     THEN 1 ELSE 0 END
+         FROM runs WHERE id > $1 AND status IN ('PENDING', 'RUNNING')
+         ORDER BY id LIMIT $3",
+        &[cursor.into(), now_ms.saturating_sub(QUIET_MS).into(), RUNS_MAX.into()],
+        |row| Ok((row.integer(0)?, row.integer(1)? != 0)),
+    )
+}
+
+fn repair(connection: &mut dyn Connection, run_id: i64, now_ms: i64) -> Result<i64> {
+    let counted = first(
+        connection,
+        "SELECT unfinished_jobs, failed_jobs FROM runs
+         WHERE id = $1 AND status IN ('PENDING', 'RUNNING') {wait}",
+        &[run_id.into()],
+        |row| Ok((row.integer(0)?, row.integer(1)?)),
+    )?;
+    let Some((unfinished, failed)) = counted else { return Ok(0) };
+    skip_hopeless(connection, run_id, now_ms)?;
+    let unblocked = unblock(connection, run_id, now_ms)?;
+    let actual = first(
+        connection,
+        "SELECT coalesce(sum(CASE WHEN finished_at IS NULL THEN 1 ELSE 0 END), 0),
+                coalesce(sum(CASE WHEN finished_at IS NOT NULL
+                                   AND (status = 'CANCELLED' OR (status = 'FAILED' AND allow_failure = 0))
+                                  THEN 1 ELSE 0 END), 0)
+         FROM jobs WHERE run_id = $1",
+        &[run_id.into()],
+        |row| Ok((row.integer(0)?, row.integer(1)?)),
+    )?;
+    let (now_unfinished, now_failed) = actual.unwrap_or_default();
+    let delta = RunDelta { finished: unfinished - now_unfinished, failed: now_failed - failed };
+    if delta.finished == 0 && unblocked == 0 && now_unfinished > 0 {
+        return Ok(0);
+    }
+    count_down(connection, &BTreeMap::from([(run_id, delta)]), now_ms)?;
+    // Jobs that became ready may also wait for a concurrency key.
+    connection.wake(WakeUps::PENDING | WakeUps::PROGRESS | WakeUps::DUE);
+    Ok(1)
+}

@@ -1,0 +1,158 @@
+//! Ends that workers in other languages reported: the state is written, nothing that follows from it yet.
+//!
+//! Such a worker changes one row, guarded by its claim, and knows nothing of retries, children, counters or
+//! limits. The row is told from one that is over by its missing time. What follows is done here by the same
+//! functions as for Windlass's own workers: the claim is taken up again, and ended.
+
+use crate::status::JobStatus;
+use crate::store::ForScheduler;
+use crate::store::claim::job::read_retry_state;
+use crate::store::evidence::Evidence;
+use crate::store::finish::locks::lock_runs_of;
+use crate::store::finish::{Finish, finish};
+use crate::store::json_ids;
+use crate::transition::{Outcome, Repeat, RetryState, after_attempt};
+use windlass_db::Connection;
+use windlass_db::Row;
+use windlass_db::all;
+use windlass_db::error::Error;
+use windlass_db::error::Result;
+
+/// Reports settled in one transaction at most.
+const REPORTS_MAX: i64 = 500;
+/// The owner of a row that was ended by hand and had none: no worker has this id.
+const NOBODY: i64 = 0;
+
+struct Report {
+    job_id: i64,
+    run_id: Option<i64>,
+    worker_id: Option<i64>,
+    retry_state: RetryState,
+    outcome: Outcome,
+}
+
+impl ForScheduler<'_> {
+    /// Gives reported ends their consequences, a batch at most; returns how many. Call again until it is 0.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn apply_reports(&self) -> Result<i64> {
+        let reported = self.store.read(|connection| {
+            all(
+                connection,
+                "SELECT id FROM jobs
+                 WHERE finished_at IS NULL AND (status = 'SUCCESSFUL' OR status = 'FAILED' OR status = 'CANCELLED')
+                 ORDER BY id LIMIT $1",
+                &[REPORTS_MAX.into()],
+                |row| row.integer(0),
+            )
+        })?;
+        if reported.is_empty() {
+            return Ok(0);
+        }
+        match self.settle(reported.clone()) {
+            // One of them can't be settled: the others are not to wait for it.
+            Err(error) if reported.len() > 1 && !matches!(error, Error::Unavailable { .. }) => {
+                self.settle_each(reported)
+            }
+            settled => settled,
+        }
+    }
+
+    fn settle(&self, reported: Vec<i64>) -> Result<i64> {
+        let now_ms = self.store.clock.now_ms();
+        let random = self.store.random.clone();
+        self.store.write("settle reported ends", Evidence::Repeat, move |connection| {
+            apply_reports(connection, &reported, now_ms, &mut || random.share())
+        })
+    }
+
+    /// An error only when none could be settled.
+    fn settle_each(&self, reported: Vec<i64>) -> Result<i64> {
+        let (mut settled, mut refused) = (0, None);
+        for job_id in reported {
+            match self.settle(vec![job_id]) {
+                Ok(count) => settled += count,
+                Err(error @ Error::Unavailable { .. }) => return Err(error),
+                Err(error) => refused = Some(error),
+            }
+        }
+        match refused {
+            Some(error) if settled == 0 => Err(error),
+            Some(_) | None => Ok(settled),
+        }
+    }
+}
+
+fn apply_reports(
+    connection: &mut dyn Connection,
+    job_ids: &[i64],
+    now_ms: i64,
+    chance: &mut dyn FnMut() -> f64,
+) -> Result<i64> {
+    lock_runs_of(connection, job_ids)?;
+    let reports = all(
+        connection,
+        "SELECT id, worker_id, status, output, last_error,
+                attempt, failures, max_attempts, interruptions, max_interruptions, on_interrupt, retry, run_id
+         FROM jobs
+         WHERE id {in $1} AND {guard finished_at IS NULL AND (status = 'SUCCESSFUL' OR status = 'FAILED' OR status = 'CANCELLED')}
+         ORDER BY id {lock}",
+        &[(&json_ids(job_ids)).into()],
+        read_report,
+    )?;
+    let ids: Vec<i64> = reports.iter().map(|report| report.job_id).collect();
+    connection.execute(
+        "UPDATE jobs SET status = 'RUNNING', worker_id = coalesce(worker_id, $2) WHERE id {in $1}",
+        &[(&json_ids(&ids)).into(), NOBODY.into()],
+    )?;
+    let finishes: Vec<Finish> = reports
+        .into_iter()
+        .map(|Report { job_id, run_id, worker_id, retry_state, outcome }| Finish {
+            job_id,
+            run_id,
+            attempt: retry_state.attempt,
+            worker_id: worker_id.unwrap_or(NOBODY),
+            transition: after_attempt(&retry_state, outcome, chance()),
+            logs: Vec::new(),
+        })
+        .collect();
+    finish(connection, &finishes, now_ms)?;
+    Ok(finishes.len() as i64)
+}
+
+fn read_report(row: &dyn Row) -> Result<Report> {
+    let error = |without: &str| -> Result<String> {
+        Ok(row.lossy_text(4)?.filter(|error| !error.is_empty()).unwrap_or_else(|| without.to_owned()))
+    };
+    let outcome = match row.parsed(2, JobStatus::parse)? {
+        JobStatus::Failed => {
+            let error = error("it failed, and its worker gave no reason")?;
+            Outcome::Failed { error, repeat: Repeat::Allowed }
+        }
+        JobStatus::Cancelled => Outcome::Cancelled { error: error("it was cancelled")? },
+        // The query asks for no other.
+        JobStatus::Successful
+        | JobStatus::Blocked
+        | JobStatus::Scheduled
+        | JobStatus::Pending
+        | JobStatus::Running
+        | JobStatus::Waiting
+        | JobStatus::Skipped => Outcome::Successful { output: row.lossy_text(3)?.map(as_json) },
+    };
+    Ok(Report {
+        job_id: row.integer(0)?,
+        worker_id: row.optional_integer(1)?,
+        retry_state: read_retry_state(row, 5)?,
+        run_id: row.optional_integer(12)?,
+        outcome,
+    })
+}
+
+/// Outputs are JSON: templates read them. Whoever wrote something else meant a text.
+fn as_json(output: String) -> String {
+    match serde_json::from_str::<serde::de::IgnoredAny>(&output) {
+        Ok(_valid) => output,
+        Err(_no_json) => serde_json::Value::String(output).to_string(),
+    }
+}

@@ -1,0 +1,170 @@
+//! Concurrency keys with jobs that wait: free slots are given out, and jobs are skipped or cancelled where they ask for that.
+
+use crate::status::JobStatus;
+use crate::store::ForScheduler;
+use crate::store::cancel::cancel_job;
+use crate::store::evidence::Evidence;
+use crate::store::finish::locks::lock_runs_of;
+use crate::store::finish::propagation::{Ended, propagate};
+use crate::store::finish::slots::{lock_key, make_pending, read_decision};
+use crate::store::json_ids;
+use windlass_db::Connection;
+use windlass_db::all;
+use windlass_db::error::Result;
+use windlass_system::wake_ups::WakeUps;
+
+/// Keys that the scheduler looks at in one turn, of each sort.
+const KEYS_MAX: i64 = 200;
+
+impl ForScheduler<'_> {
+    /// Gives free slots of concurrency keys to jobs that wait for them, and skips or cancels where a job asks
+    /// for that when there is none: what the transactions that free and want slots had to leave. Looks at the
+    /// keys after `cursor`, a turn's worth; returns the last of them, or an empty text after the last of all.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn admit_waiting(&self, cursor: &str) -> Result<String> {
+        let (keys, next) = self.store.read(|connection| {
+            let (mut keys, next) = keys_with_room(connection, cursor)?;
+            for key in impatient_keys(connection, cursor)? {
+                if !read_decision(connection, &key)?.is_empty() {
+                    keys.push(key);
+                }
+            }
+            // One may have room and a job that does not simply wait.
+            keys.sort_unstable();
+            keys.dedup();
+            Ok((keys, next))
+        })?;
+        let now_ms = self.store.clock.now_ms();
+        for key in keys {
+            self.store.write("admit jobs", Evidence::Repeat, move |connection| {
+                conclude(connection, &key, now_ms)
+            })?;
+        }
+        Ok(next)
+    }
+}
+
+/// Does all that is decided about a key, in a transaction of its own.
+fn conclude(connection: &mut dyn Connection, key: &str, now_ms: i64) -> Result<()> {
+    if !lock_key(connection, key)? {
+        connection.wake(WakeUps::DUE);
+        return Ok(());
+    }
+    let decision = read_decision(connection, key)?;
+    let ended: Vec<i64> = decision.skip.iter().chain(&decision.cancel).copied().collect();
+    lock_runs_of(connection, &ended)?;
+    skip(connection, &decision.skip, key, now_ms)?;
+    for job_id in &decision.cancel {
+        // One that ended meanwhile has made room by itself.
+        match cancel_job(connection, *job_id, now_ms) {
+            Ok(_cancelled) => {}
+            Err(error) if error.is_conflict() => {}
+            Err(error) => return Err(error),
+        }
+    }
+    if !make_pending(connection, &decision.admit, now_ms)?.is_empty() {
+        connection.wake(WakeUps::PENDING | WakeUps::PROGRESS);
+    }
+    Ok(())
+}
+
+fn skip(connection: &mut dyn Connection, ids: &[i64], key: &str, now_ms: i64) -> Result<()> {
+    if ids.is_empty() {
+        return Ok(());
+    }
+    let reason = format!("skipped: its concurrency key `{key}` had no room");
+    let ended = all(
+        connection,
+        "UPDATE jobs SET status = 'SKIPPED', last_error = $2, updated_at = $3, finished_at = $3
+         {where} id {in $1} AND {guard status = 'WAITING'}
+         {returning} id, run_id, name, allow_failure",
+        &[(&json_ids(ids)).into(), (&reason).into(), now_ms.into()],
+        |row| {
+            Ok(Ended {
+                job_id: row.integer(0)?,
+                run_id: row.optional_integer(1)?,
+                name: row.lossy_text(2)?,
+                status: JobStatus::Skipped,
+                allow_failure: row.integer(3)? != 0,
+            })
+        },
+    )?;
+    // Nothing is ready after what was skipped.
+    propagate(connection, &ended, None, now_ms)?;
+    connection.wake(WakeUps::PROGRESS);
+    Ok(())
+}
+
+/// Keys after the cursor that have a job waiting and a slot free; and where to go on.
+fn keys_with_room(connection: &mut dyn Connection, cursor: &str) -> Result<(Vec<String>, String)> {
+    let keys = all(
+        connection,
+        "WITH RECURSIVE keys (name) AS (
+             SELECT (SELECT concurrency_key FROM jobs
+                     WHERE concurrency_key IS NOT NULL AND status = 'WAITING' AND concurrency_key > $1
+                     ORDER BY concurrency_key LIMIT 1)
+             UNION ALL
+             SELECT (SELECT jobs.concurrency_key FROM jobs
+                     WHERE jobs.concurrency_key IS NOT NULL AND jobs.status = 'WAITING'
+                       AND jobs.concurrency_key > keys.name
+                     ORDER BY jobs.concurrency_key LIMIT 1)
+             FROM keys WHERE keys.name IS NOT NULL
+         ),
+         turn (name) AS MATERIALIZED (SELECT name FROM keys WHERE name IS NOT NULL LIMIT $2)
+         SELECT name,
+                (SELECT count(*) FROM jobs
+                 WHERE concurrency_key IS NOT NULL AND concurrency_key = turn.name
+                   AND status IN ('PENDING', 'RUNNING')),
+                (SELECT coalesce(concurrency_limit, 1) FROM jobs
+                 WHERE concurrency_key IS NOT NULL AND concurrency_key = turn.name AND status = 'WAITING'
+                 ORDER BY {rank}, id LIMIT 1)
+         FROM turn ORDER BY name",
+        &[cursor.into(), KEYS_MAX.into()],
+        |row| Ok((row.lossy_text(0)?.unwrap_or_default(), row.integer(1)?, row.optional_integer(2)?)),
+    )?;
+    let next = match keys.last() {
+        Some((name, _taken, _limit)) if keys.len() as i64 == KEYS_MAX => name.clone(),
+        Some(_) | None => String::new(),
+    };
+    let with_room = keys
+        .into_iter()
+        .filter(|(_name, taken, limit)| limit.is_some_and(|limit| *taken < limit))
+        .map(|(name, _taken, _limit)| name)
+        .collect();
+    Ok((with_room, next))
+}
+
+/// Keys with a job that does not simply wait: the first of all, which mostly are all, and the first after the
+/// cursor, so that each has its turn.
+fn impatient_keys(connection: &mut dyn Connection, cursor: &str) -> Result<Vec<String>> {
+    let mut keys = Vec::new();
+    for after in ["", cursor] {
+        // From key to key by one seek: many jobs of one may wait.
+        keys.extend(all(
+            connection,
+            "WITH RECURSIVE keys (name) AS (
+                 SELECT (SELECT concurrency_key FROM jobs
+                         WHERE concurrency_key IS NOT NULL AND status = 'WAITING' AND on_full <> 'wait'
+                           AND concurrency_key > $1
+                         ORDER BY concurrency_key LIMIT 1)
+                 UNION ALL
+                 SELECT (SELECT jobs.concurrency_key FROM jobs
+                         WHERE jobs.concurrency_key IS NOT NULL AND jobs.status = 'WAITING'
+                           AND jobs.on_full <> 'wait' AND jobs.concurrency_key > keys.name
+                         ORDER BY jobs.concurrency_key LIMIT 1)
+                 FROM keys WHERE keys.name IS NOT NULL
+             )
+             SELECT name FROM keys WHERE name IS NOT NULL LIMIT $2",
+            &[after.into(), KEYS_MAX.into()],
+            |row| Ok(row.lossy_text(0)?.unwrap_or_default()),
+        )?);
+        if cursor.is_empty() {
+            break;
+        }
+    }
+    keys.sort_unstable();
+    keys.dedup();
+    Ok(keys)
+}

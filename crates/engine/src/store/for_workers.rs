@@ -1,0 +1,353 @@
+//! What workers do: register, claim jobs, end attempts, renew their lease. What people do is with the nouns, such as
+//! `store.runs()`.
+
+use crate::status::WorkerStatus;
+use crate::store::ForWorkers;
+use crate::store::cancel::Urgency;
+use crate::store::claim::capabilities::WorkerCapabilities;
+use crate::store::claim::claim;
+use crate::store::claim::job::read_retry_state;
+use crate::store::claim::ready::release;
+use crate::store::claim::request::CLAIM_MAX_OF_ONE_WRITER;
+use crate::store::claim::request::{CLAIM_MAX, ClaimRequest, Claims, Scope};
+use crate::store::claim::selection::has_claimable;
+use crate::store::evidence::{AttemptKey, Evidence, attempt_claimed, attempt_ended};
+use crate::store::finish::{Ending, end, fail_unreadable};
+use crate::store::finish::{Finish, Finished};
+use crate::store::logs::{LogLine, append};
+use crate::store::workers::NewWorker;
+use crate::store::{json_ids, json_list};
+use crate::transition::RetryState;
+use std::sync::Arc;
+use windlass_db::Fate;
+use windlass_db::Reach;
+use windlass_db::all;
+use windlass_db::error::Error;
+use windlass_db::error::Result;
+use windlass_db::one;
+use windlass_system::wake_ups::WakeUps;
+
+/// From so many ends and so many claims on they are worth a transaction each.
+const BESIDE_MIN: usize = 200;
+
+/// The different sorts of jobs in a state, of the runs in $1, outside paused queues.
+macro_rules! sorts_in {
+    ($condition:literal) => {
+        concat!(
+            "SELECT DISTINCT queue, kind, requires, version FROM jobs WHERE ",
+            $condition,
+            " AND (CAST($1 AS TEXT) IS NULL OR run_id {in $1})
+              AND queue NOT IN (SELECT name FROM queues WHERE paused_at IS NOT NULL)"
+        )
+    };
+}
+
+impl ForWorkers<'_> {
+    /// Claims up to `limit` jobs.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn claim(&self, request: ClaimRequest) -> Result<Claims> {
+        let clock = self.store.clock.clone();
+        let worker_id = request.worker_id;
+        let evidence = Evidence::rows(move |connection, claims: &Claims| match claims {
+            Claims::Jobs(jobs) if !jobs.is_empty() => attempt_claimed(connection, jobs[0].key(worker_id)),
+            Claims::Jobs(_) | Claims::Fenced => Ok(Fate::NotKept),
+        });
+        self.store.write("claim jobs", evidence, move |connection| {
+            let claimed = claim(connection, &request, None, Vec::new(), &clock)?;
+            fail_unreadable(connection, claimed.unreadable, request.worker_id, clock.now_ms())?;
+            Ok(claimed.claims)
+        })
+    }
+
+    /// Jobs that a worker claims at a time, at most.
+    #[must_use]
+    pub fn claim_max(&self) -> usize {
+        match self.store.reach() {
+            Reach::OneKernel => CLAIM_MAX_OF_ONE_WRITER,
+            Reach::ManyHosts => CLAIM_MAX,
+        }
+    }
+
+    /// Whether a claim would find anything, without taking the write lock.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn has_claimable(&self, request: &ClaimRequest) -> Result<bool> {
+        let now_ms = self.store.clock.now_ms();
+        self.store.read(|connection| has_claimable(connection, request, now_ms))
+    }
+
+    /// Registers a worker and returns its id.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn register(&self, worker: NewWorker) -> Result<i64> {
+        let now_ms = self.store.clock.now_ms();
+        self.store.write("register a worker", Evidence::Token, move |connection| {
+            let (queues, run_ids) = match &worker.scope {
+                Scope::Everything => (None, None),
+                Scope::Queues(queues) => (Some(json_list("register a worker", queues)?), None),
+                Scope::Runs(run_ids) => (None, Some(json_ids(run_ids))),
+            };
+            connection.wake(WakeUps::PROGRESS);
+            one(
+                connection,
+                "INSERT INTO workers (host, pid, process, queues, run_ids, kinds, threads, lease_ms,
+                                      heartbeat_at, started_at, capabilities, version)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9, $10, $11) RETURNING id",
+                &[
+                    (&worker.host).into(),
+                    worker.pid.into(),
+                    (&worker.process).into(),
+                    (&queues).into(),
+                    (&run_ids).into(),
+                    (&json_list("register a worker", &worker.worker_capabilities.kinds)?).into(),
+                    worker.threads.into(),
+                    worker.lease_ms.into(),
+                    now_ms.into(),
+                    (&json_list("register a worker", &worker.worker_capabilities.capabilities)?).into(),
+                    worker.worker_capabilities.version.into(),
+                ],
+                |row| row.integer(0),
+            )
+        })
+    }
+
+    /// Renews a worker's lease. `false` means that it is fenced: it owns nothing any more.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn heartbeat(&self, worker_id: i64) -> Result<bool> {
+        let now_ms = self.store.clock.now_ms();
+        self.store.write("renew a lease", Evidence::Repeat, move |connection| {
+            let renewed = connection.execute(
+                "UPDATE workers SET heartbeats = heartbeats + 1, heartbeat_at = $2
+                 WHERE id = $1 AND status IN ('ALIVE', 'DRAINING')",
+                &[worker_id.into(), now_ms.into()],
+            )?;
+            Ok(renewed == 1)
+        })
+    }
+
+    /// Marks a worker as finishing what it runs, or as ended. `false` means that it is fenced.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn set_status(&self, worker_id: i64, status: WorkerStatus) -> Result<bool> {
+        let now_ms = self.store.clock.now_ms();
+        self.store.write("change a worker's state", Evidence::Token, move |connection| {
+            let changed = connection.execute(
+                "UPDATE workers
+                 SET status = $2, stopped_at = CASE WHEN $2 IN ('STOPPED', 'DEAD') THEN CAST($3 AS {integer}) END
+                 WHERE id = $1 AND status IN ('ALIVE', 'DRAINING')",
+                &[worker_id.into(), status.as_str().into(), now_ms.into()],
+            )?;
+            connection.wake(WakeUps::PROGRESS);
+            Ok(changed == 1)
+        })
+    }
+
+    /// Notes what a worker lacks to start jobs, or that it lacks nothing. For people who snapshot.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn set_shortage(&self, worker_id: i64, shortage: Option<String>) -> Result<()> {
+        self.store.write("note a worker's shortage", Evidence::Repeat, move |connection| {
+            connection.execute(
+                "UPDATE workers SET shortage = $2 WHERE id = $1",
+                &[worker_id.into(), (&shortage).into()],
+            )?;
+            Ok(())
+        })
+    }
+
+    /// The attempts that run under a worker by the tables, as (job, run, what its end is decided by). Read
+    /// where it is written: a standby that lags would show too little.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn claimed_by(&self, worker_id: i64) -> Result<Vec<(i64, Option<i64>, RetryState)>> {
+        self.store.write("look at what a worker runs", Evidence::Repeat, move |connection| {
+            all(
+                connection,
+                "SELECT id, attempt, failures, max_attempts, interruptions, max_interruptions, on_interrupt,
+                        retry, run_id
+                 FROM jobs WHERE worker_id = $1 AND status = 'RUNNING'",
+                &[worker_id.into()],
+                |row| Ok((row.integer(0)?, row.optional_integer(8)?, read_retry_state(row, 1)?)),
+            )
+        })
+    }
+    /// Writes lines of output. Lines that are there already are left alone, so a repeat is harmless.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn append_logs(&self, lines: Arc<Vec<LogLine>>) -> Result<()> {
+        self.store.write("write logs", Evidence::Repeat, move |connection| {
+            append(connection, &lines.iter().collect::<Vec<_>>())?;
+            connection.wake(WakeUps::PROGRESS);
+            Ok(())
+        })
+    }
+
+    /// The running jobs of a worker that were asked to stop, and how much time they get.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn cancel_requests(&self, worker_id: i64) -> Result<Vec<(i64, Urgency)>> {
+        self.store.read(|connection| {
+            all(
+                connection,
+                "SELECT id, cancel_at_once FROM jobs
+                 WHERE worker_id = $1 AND status = 'RUNNING' AND cancel_requested_at IS NOT NULL",
+                &[worker_id.into()],
+                |row| {
+                    let urgency = if row.integer(1)? == 0 { Urgency::WithGrace } else { Urgency::AtOnce };
+                    Ok((row.integer(0)?, urgency))
+                },
+            )
+        })
+    }
+
+    /// Whether there is work in a scope for who has these worker capabilities, now or later: a job that can be claimed,
+    /// runs, or waits for its time, a limit or a slot. What waits in a paused queue does not count.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn has_work(&self, scope: &Scope, worker_capabilities: &WorkerCapabilities) -> Result<bool> {
+        let request = ClaimRequest {
+            worker_id: 0,
+            scope: scope.clone(),
+            worker_capabilities: worker_capabilities.clone(),
+            limit: 1,
+            idle: 1,
+        };
+        if self.has_claimable(&request)? {
+            return Ok(true);
+        }
+        let run_ids = match scope {
+            Scope::Everything | Scope::Queues(_) => None,
+            Scope::Runs(run_ids) => Some(json_ids(run_ids)),
+        };
+        let takes_queue = |queue: &String| match scope {
+            Scope::Everything | Scope::Runs(_) => true,
+            Scope::Queues(queues) => queues.contains(queue),
+        };
+        // One status at a time: each has its own small index.
+        let statements = [
+            sorts_in!("status = 'RUNNING'"),
+            sorts_in!("status = 'PENDING' AND kind > ''"),
+            sorts_in!("status = 'SCHEDULED'"),
+            sorts_in!("status = 'WAITING' AND concurrency_key IS NOT NULL"),
+        ];
+        self.store.read(|connection| {
+            for sql in statements {
+                let sorts = all(connection, sql, &[(&run_ids).into()], |row| {
+                    let text = |column| Ok(row.lossy_text(column)?.unwrap_or_default());
+                    Ok((text(0)?, text(1)?, text(2)?, row.integer(3)?))
+                })?;
+                let is_fit = |(queue, kind, requires, version): &(String, String, String, i64)| {
+                    takes_queue(queue) && worker_capabilities.check(kind, requires, *version).is_ok()
+                };
+                if sorts.iter().any(is_fit) {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        })
+    }
+}
+
+impl ForWorkers<'_> {
+    /// Ends attempts, promotes what they unblocked, decides runs, and claims the next jobs, durably
+    /// and at once.
+    ///
+    /// # Errors
+    /// The database's. After one the outcome may be unknown; calling again is harmless.
+    pub fn finish_and_claim(
+        &self,
+        finishes: Vec<Finish>,
+        request: Option<ClaimRequest>,
+    ) -> Result<(Finished, Claims)> {
+        let request = match request {
+            Some(request) if self.has_room_beside(&finishes, &request) => {
+                return self.finish_beside_claim(finishes, request);
+            }
+            Some(_) | None => request,
+        };
+        let clock = self.store.clock.clone();
+        let finishes = Arc::new(finishes);
+        let evidence = evidence_of(&finishes, request.as_ref().map(|request| request.worker_id));
+        self.store.write("finish and claim jobs", evidence, move |connection| {
+            let now_ms = clock.now_ms();
+            let Ending { finished, ready, snapshot } = end(connection, &finishes, request.as_ref(), now_ms)?;
+            let claims = match &request {
+                Some(request) => {
+                    let claimed = claim(connection, request, snapshot, ready, &clock)?;
+                    fail_unreadable(connection, claimed.unreadable, request.worker_id, clock.now_ms())?;
+                    claimed.claims
+                }
+                None => {
+                    release(connection, &ready, now_ms)?;
+                    Claims::Jobs(Vec::new())
+                }
+            };
+            finished.announce(connection, &claims);
+            Ok((finished, claims))
+        })
+    }
+}
+
+/// The transaction was kept if one of its claims was, or one of its ends.
+fn evidence_of(finishes: &Arc<Vec<Finish>>, worker_id: Option<i64>) -> Evidence<(Finished, Claims)> {
+    let finishes = Arc::clone(finishes);
+    Evidence::rows(move |connection, (finished, claims): &(Finished, Claims)| {
+        if let (Claims::Jobs(jobs), Some(worker_id)) = (claims, worker_id)
+            && let Some(job) = jobs.first()
+        {
+            return attempt_claimed(connection, job.key(worker_id));
+        }
+        let ended = finishes.iter().find(|finish| !finished.conflicts.contains(&finish.job_id));
+        let Some(Finish { job_id, attempt, worker_id, transition, .. }) = ended else {
+            return Ok(Fate::NotKept);
+        };
+        let key = AttemptKey { job_id: *job_id, attempt: *attempt, worker_id: *worker_id };
+        attempt_ended(connection, key, transition.attempt)
+    })
+}
+
+impl ForWorkers<'_> {
+    /// Both are large, and transactions run side by side.
+    fn has_room_beside(&self, finishes: &[Finish], request: &ClaimRequest) -> bool {
+        match self.store.reach() {
+            Reach::OneKernel => false,
+            Reach::ManyHosts => finishes.len() >= BESIDE_MIN && request.limit >= BESIDE_MIN,
+        }
+    }
+
+    /// The same as two transactions at the same time: a server has more than one core. Where so much is
+    /// claimed it does not matter that what these ends unblock comes with the next claim.
+    ///
+    /// When one of them fails the other may have been done: a result that is offered again is refused as no
+    /// longer owned, and a claim that nobody heard of is found in the tables.
+    fn finish_beside_claim(
+        &self,
+        finishes: Vec<Finish>,
+        request: ClaimRequest,
+    ) -> Result<(Finished, Claims)> {
+        std::thread::scope(|scope| {
+            let claiming = std::thread::Builder::new()
+                .name("windlass-claiming".to_owned())
+                .spawn_scoped(scope, || self.claim(request.clone()));
+            let finished = self.finish_and_claim(finishes, None);
+            let Ok(claiming) = claiming else {
+                // The system has no thread to give: one after the other.
+                return Ok((finished?.0, self.claim(request.clone())?));
+            };
+            let claims = claiming.join().map_err(|_panic| Error::internal("claim jobs", "it panicked"))?;
+            Ok((finished?.0, claims?))
+        })
+    }
+}

@@ -1,0 +1,49 @@
+//! What went wrong in the attempts of a job that did not succeed.
+
+use crate::store::Jobs;
+use windlass_db::all;
+use windlass_db::error::Result;
+
+/// An attempt that did not succeed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attempt {
+    /// Its number.
+    pub attempt: i64,
+    /// Who executed it.
+    pub worker_id: Option<i64>,
+    /// `failed`, `timed_out`, `interrupted` or `cancelled`.
+    pub outcome: String,
+    /// Why.
+    pub error: Option<String>,
+    /// When it was claimed.
+    pub started_at: Option<i64>,
+    /// When its end was recorded.
+    pub finished_at: i64,
+}
+
+impl Jobs<'_> {
+    /// The attempts of a job that did not succeed, in order.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn attempts(&self, job_id: i64) -> Result<Vec<Attempt>> {
+        self.store.read(|connection| {
+            all(
+                connection,
+                "SELECT attempt, worker_id, outcome, error, started_at, finished_at
+                 FROM job_attempts WHERE job_id = $1 ORDER BY attempt",
+                &[job_id.into()],
+                |row| {
+                    Ok(Attempt {
+                        attempt: row.integer(0)?,
+                        worker_id: row.optional_integer(1)?,
+                        outcome: row.text(2)?,
+                        error: row.optional_text(3)?,
+                        started_at: row.optional_integer(4)?,
+                        finished_at: row.integer(5)?,
+                    })
+                },
+            )
+        })
+    }
+}

@@ -1,0 +1,234 @@
+//! Enqueueing jobs that stand alone.
+
+use crate::status::JobStatus;
+use crate::store::Jobs;
+use crate::store::evidence::{Evidence, job_made};
+use crate::store::finish::slots::{CONCURRENCY_LIMIT_MAX, admit};
+use crate::store::json_list;
+use crate::store::runs::submit::on_full;
+use crate::transition::DELAY_MAX_MS;
+use std::borrow::Cow;
+use std::sync::Arc;
+use windlass_db::Connection;
+use windlass_db::Fate;
+use windlass_db::Value;
+use windlass_db::all;
+use windlass_db::error::Error;
+use windlass_db::error::Result;
+use windlass_system::wake_ups::WakeUps;
+use windlass_workflow::limits;
+use windlass_workflow::model::Concurrency;
+
+/// Attempts of a job that stands alone and does not say how many it wants.
+pub const DEFAULT_MAX_ATTEMPTS: i64 = 3;
+/// Jobs in one call at most.
+pub const ENQUEUE_MAX: usize = 100_000;
+/// Rows in one statement.
+const CHUNK: usize = 2_000;
+const WHAT: &str = "enqueue jobs";
+
+/// A job to be enqueued.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewJob {
+    /// What executes it.
+    pub kind: String,
+    /// What it is to do, as JSON.
+    pub payload: String,
+    /// The queue it waits in.
+    pub queue: String,
+    /// Higher is claimed first.
+    pub priority: i64,
+    /// Not before this instant; `None` is at once.
+    pub execute_after: Option<i64>,
+    /// Not before so much time has passed, in milliseconds: instead of an instant.
+    pub delay_ms: Option<i64>,
+    /// Executions that may fail, at least 1.
+    pub max_attempts: i64,
+    /// How long one attempt may take, in milliseconds.
+    pub timeout_ms: Option<i64>,
+    /// No second unfinished job with this key is accepted.
+    pub unique_key: Option<String>,
+    /// Capabilities that a worker must have to see it.
+    pub requires: Vec<String>,
+    /// The lowest version of a worker that may execute it.
+    pub version: i64,
+    /// How many jobs with the same key may run at a time. The key is taken as it is.
+    pub concurrency: Option<Concurrency>,
+}
+
+impl NewJob {
+    /// A job of a kind with a JSON payload and every default.
+    pub fn new(kind: impl Into<String>, payload: impl Into<String>) -> NewJob {
+        NewJob {
+            kind: kind.into(),
+            payload: payload.into(),
+            queue: windlass_workflow::model::DEFAULT_QUEUE.to_owned(),
+            priority: 0,
+            execute_after: None,
+            delay_ms: None,
+            max_attempts: DEFAULT_MAX_ATTEMPTS,
+            timeout_ms: None,
+            unique_key: None,
+            requires: Vec::new(),
+            version: 0,
+            concurrency: None,
+        }
+    }
+}
+
+impl Jobs<'_> {
+    /// Accepts jobs, all or none, and returns their ids in the order given.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a payload that is no JSON or too many jobs, [`Error::Conflict`] when an
+    /// unfinished job has the same unique key, and the database's.
+    pub fn enqueue(&self, jobs: Vec<NewJob>) -> Result<Vec<i64>> {
+        if jobs.len() > ENQUEUE_MAX {
+            let reason = format!("{} jobs at once, and {ENQUEUE_MAX} is the limit", jobs.len());
+            return Err(Error::invalid(WHAT, reason));
+        }
+        jobs.iter().try_for_each(check)?;
+        // Once: the instant is a part of the idempotency keys, also when the transaction runs again.
+        let now_ms = self.store.clock.now_ms();
+        let tokens: Arc<Vec<i64>> = Arc::new(jobs.iter().map(|_job| self.store.random.token()).collect());
+        let written = Arc::clone(&tokens);
+        let evidence = Evidence::rows(move |connection, ids: &Vec<i64>| match ids.first() {
+            Some(job_id) => job_made(connection, *job_id, &written),
+            None => Ok(Fate::NotKept),
+        });
+        self.store.write(WHAT, evidence, move |connection| accept(connection, &jobs, &tokens, now_ms))
+    }
+}
+
+/// Accepts jobs inside the caller's transaction, each under its token; returns their ids in the order given.
+fn accept(connection: &mut dyn Connection, jobs: &[NewJob], tokens: &[i64], now_ms: i64) -> Result<Vec<i64>> {
+    let mut ids = Vec::with_capacity(jobs.len());
+    for (jobs, tokens) in jobs.chunks(CHUNK).zip(tokens.chunks(CHUNK)) {
+        ids.extend(insert(connection, jobs, tokens, now_ms)?);
+    }
+    let keys: Vec<String> = jobs
+        .iter()
+        .filter(|job| !is_future(job, now_ms))
+        .filter_map(|job| Some(job.concurrency.as_ref()?.key.clone()))
+        .collect();
+    admit(connection, &keys, now_ms)?;
+    connection.wake(WakeUps::PENDING | WakeUps::DUE | WakeUps::PROGRESS);
+    Ok(ids)
+}
+
+fn check(job: &NewJob) -> Result<()> {
+    let operation = || format!("enqueue a job of kind `{}`", job.kind);
+    if job.kind.is_empty() {
+        return Err(Error::invalid(operation(), "the kind is empty"));
+    }
+    for (field, value, allowed) in [
+        ("max_attempts", job.max_attempts, 1..=limits::ATTEMPTS),
+        ("timeout_ms", job.timeout_ms.unwrap_or(1), 1..=limits::DURATION_MS),
+        ("priority", job.priority, -limits::PRIORITY..=limits::PRIORITY),
+        ("version", job.version, 0..=limits::VERSION),
+    ] {
+        if !allowed.contains(&value) {
+            let reason = format!("{field} is {value}, and must be {} to {}", allowed.start(), allowed.end());
+            return Err(Error::invalid(operation(), reason));
+        }
+    }
+    if job.queue.is_empty() {
+        return Err(Error::invalid(operation(), "the queue is empty"));
+    }
+    if job.requires.len() > limits::CAPABILITIES {
+        let reason =
+            format!("it requires {} capabilities; the limit is {}", job.requires.len(), limits::CAPABILITIES);
+        return Err(Error::invalid(operation(), reason));
+    }
+    if job.execute_after.is_some() && job.delay_ms.is_some() {
+        return Err(Error::invalid(operation(), "it has both an instant and a delay; give one of them"));
+    }
+    if job.delay_ms.is_some_and(|delay_ms| !(0..=DELAY_MAX_MS).contains(&delay_ms)) {
+        return Err(Error::invalid(operation(), "its delay must be 0 to 100 years"));
+    }
+    if let Some(concurrency) = &job.concurrency
+        && !(1..=CONCURRENCY_LIMIT_MAX).contains(&concurrency.limit)
+    {
+        let reason = format!("the limit of its concurrency key must be 1 to {CONCURRENCY_LIMIT_MAX}");
+        return Err(Error::invalid(operation(), reason));
+    }
+    serde_json::from_str::<serde::de::IgnoredAny>(&job.payload)
+        .map(|_valid| ())
+        .map_err(|error| Error::invalid(operation(), format!("the payload is not JSON: {error}")))
+}
+
+fn is_future(job: &NewJob, now_ms: i64) -> bool {
+    job.execute_after.is_some_and(|at_ms| at_ms > now_ms) || job.delay_ms.is_some_and(|delay_ms| delay_ms > 0)
+}
+
+fn insert(connection: &mut dyn Connection, jobs: &[NewJob], tokens: &[i64], now_ms: i64) -> Result<Vec<i64>> {
+    let requirements: Vec<Cow<'static, str>> = jobs.iter().map(requirements).collect::<Result<_>>()?;
+    let rows: Vec<[Value<'_>; 16]> = jobs
+        .iter()
+        .zip(tokens)
+        .zip(&requirements)
+        .map(|((job, token), requires)| row(job, *token, requires, now_ms))
+        .collect();
+    // Ids grow in the order of the rows; RETURNING may show them in any order.
+    let mut ids = all(
+        connection,
+        "INSERT INTO jobs (kind, queue, priority, status, execute_after, payload, max_attempts, timeout_ms,
+                           unique_key, created_at, updated_at, requires, version, concurrency_key,
+                           concurrency_limit, on_full, token, delay_ms)
+         SELECT kind, queue,
+                {priority},
+                status, execute_after, payload, max_attempts, timeout_ms,
+                unique_key, $2, $2, requires, version, concurrency_key, concurrency_limit, on_full, token,
+                delay_ms
+         FROM {rows $1: kind text, queue text, priority integer, status text, execute_after integer,
+                        payload text, max_attempts integer, timeout_ms integer, unique_key text,
+                        requires text, version integer, concurrency_key text, concurrency_limit integer,
+                        on_full text, token integer, delay_ms integer} AS news
+         {returning} id",
+        &[Value::rows(&rows), now_ms.into()],
+        |row| row.integer(0),
+    )?;
+    ids.sort_unstable();
+    Ok(ids)
+}
+
+/// What a job requires, as a sorted JSON list.
+fn requirements(job: &NewJob) -> Result<Cow<'static, str>> {
+    if job.requires.is_empty() {
+        return Ok(Cow::Borrowed("[]"));
+    }
+    let mut requires = job.requires.clone();
+    requires.sort_unstable();
+    requires.dedup();
+    json_list("enqueue jobs", &requires).map(Cow::Owned)
+}
+
+/// The values of a row of `jobs`, in the order in which the statement names the columns.
+fn row<'a>(job: &'a NewJob, token: i64, requires: &'a str, now_ms: i64) -> [Value<'a>; 16] {
+    let concurrency = job.concurrency.as_ref();
+    let status = if is_future(job, now_ms) {
+        JobStatus::Scheduled
+    } else if concurrency.is_some() {
+        JobStatus::Waiting
+    } else {
+        JobStatus::Pending
+    };
+    [
+        (&job.kind).into(),
+        (&job.queue).into(),
+        job.priority.into(),
+        status.as_str().into(),
+        job.execute_after.unwrap_or_else(|| now_ms.saturating_add(job.delay_ms.unwrap_or(0))).into(),
+        (&job.payload).into(),
+        job.max_attempts.into(),
+        job.timeout_ms.into(),
+        (&job.unique_key).into(),
+        requires.into(),
+        job.version.into(),
+        concurrency.map(|concurrency| concurrency.key.as_str()).into(),
+        concurrency.map(|concurrency| concurrency.limit).into(),
+        concurrency.map_or("wait", |concurrency| on_full(concurrency.on_full)).into(),
+        token.into(),
+        job.delay_ms.filter(|delay_ms| *delay_ms > 0).into(),
+    ]
+}

@@ -1,0 +1,309 @@
+//! Reading jobs.
+
+use crate::status::JobStatus;
+use crate::store::Jobs;
+use crate::store::json_list;
+use windlass_db::Row;
+use windlass_db::all;
+use windlass_db::error::Error;
+use windlass_db::error::Result;
+use windlass_db::first;
+use windlass_db::one;
+
+pub(in crate::store) mod attempts;
+pub(in crate::store) mod enqueue;
+pub(in crate::store) mod why;
+
+/// A job, as it is now. Instants are milliseconds since the Unix epoch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Job {
+    /// Its id.
+    pub id: i64,
+    /// Its run, unless it stands alone.
+    pub run_id: Option<i64>,
+    /// Its name in the run.
+    pub name: Option<String>,
+    /// What executes it.
+    pub kind: String,
+    /// The queue it waits in.
+    pub queue: String,
+    /// Its state.
+    pub status: JobStatus,
+    /// Higher is claimed first.
+    pub priority: i64,
+    /// Not claimed before this instant.
+    pub execute_after: i64,
+    /// What it is to do, as JSON.
+    pub payload: String,
+    /// Claims so far.
+    pub attempt: i64,
+    /// Failures that are allowed.
+    pub max_attempts: i64,
+    /// Failures so far.
+    pub failures: i64,
+    /// Deaths of its worker so far.
+    pub interruptions: i64,
+    /// Deaths of its worker that are allowed.
+    pub max_interruptions: i64,
+    /// Its failure does not matter to its run.
+    pub allow_failure: bool,
+    /// Why the last attempt did not succeed, or why it was skipped.
+    pub last_error: Option<String>,
+    /// What it handed on, as JSON.
+    pub output: Option<String>,
+    /// Parents that are not finished.
+    pub blocked_by: i64,
+    /// Who executes or executed it.
+    pub worker_id: Option<i64>,
+    /// When it was asked to stop.
+    pub cancel_requested_at: Option<i64>,
+    /// When it was accepted.
+    pub created_at: i64,
+    /// When it last changed.
+    pub updated_at: i64,
+    /// When its last attempt was claimed.
+    pub started_at: Option<i64>,
+    /// When it was over.
+    pub finished_at: Option<i64>,
+    /// Capabilities that a worker must have to see it, as a JSON list.
+    pub requires: String,
+    /// The lowest version of a worker that may execute it.
+    pub version: i64,
+    /// Only so many jobs with this key run at a time.
+    pub concurrency_key: Option<String>,
+    /// How many.
+    pub concurrency_limit: Option<i64>,
+}
+
+impl Job {
+    /// How people know it: `3/fetch` or `j42`.
+    #[must_use]
+    pub fn label(&self) -> String {
+        label(self.id, self.run_id, self.name.as_deref())
+    }
+}
+
+/// Which jobs to list.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct JobFilter {
+    /// In this state.
+    pub status: Option<JobStatus>,
+    /// In this queue.
+    pub queue: Option<String>,
+    /// Of this run.
+    pub run_id: Option<i64>,
+    /// At most so many, the newest first.
+    pub limit: i64,
+}
+
+/// `SELECT` of every column that [`read_job`] reads, in its order.
+macro_rules! select_jobs {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, run_id, name, kind, queue, status, priority, execute_after, payload, attempt,
+                    max_attempts, failures, interruptions, max_interruptions, allow_failure, last_error,
+                    output, blocked_by, worker_id, cancel_requested_at, created_at, updated_at,
+                    started_at, finished_at, requires, version, concurrency_key, concurrency_limit
+             FROM jobs ",
+            $rest
+        )
+    };
+}
+
+/// For people: one row that another program spoilt must not hide all others.
+fn read_job(row: &dyn Row) -> Result<Job> {
+    Ok(Job {
+        id: row.integer(0)?,
+        run_id: row.optional_integer(1)?,
+        name: row.lossy_text(2)?,
+        kind: row.lossy_text(3)?.unwrap_or_default(),
+        queue: row.lossy_text(4)?.unwrap_or_default(),
+        status: row.parsed(5, JobStatus::parse)?,
+        priority: row.integer(6)?,
+        execute_after: row.integer(7)?,
+        payload: row.lossy_text(8)?.unwrap_or_default(),
+        attempt: row.integer(9)?,
+        max_attempts: row.integer(10)?,
+        failures: row.integer(11)?,
+        interruptions: row.integer(12)?,
+        max_interruptions: row.integer(13)?,
+        allow_failure: row.integer(14)? != 0,
+        last_error: row.lossy_text(15)?,
+        output: row.lossy_text(16)?,
+        blocked_by: row.integer(17)?,
+        worker_id: row.optional_integer(18)?,
+        cancel_requested_at: row.optional_integer(19)?,
+        created_at: row.integer(20)?,
+        updated_at: row.integer(21)?,
+        started_at: row.optional_integer(22)?,
+        finished_at: row.optional_integer(23)?,
+        requires: row.lossy_text(24)?.unwrap_or_default(),
+        version: row.integer(25)?,
+        concurrency_key: row.lossy_text(26)?,
+        concurrency_limit: row.optional_integer(27)?,
+    })
+}
+
+impl Jobs<'_> {
+    /// A job.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] and the database's.
+    pub fn get(&self, job_id: i64) -> Result<Job> {
+        self.find(job_id)?.ok_or_else(|| Error::not_found(format!("job j{job_id}")))
+    }
+
+    /// A job, if there is one of that id.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn find(&self, job_id: i64) -> Result<Option<Job>> {
+        self.store
+            .read(|connection| first(connection, select_jobs!("WHERE id = $1"), &[job_id.into()], read_job))
+    }
+
+    /// The job of a run that has that name, if there is one.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn find_by_name(&self, run_id: i64, name: &str) -> Result<Option<Job>> {
+        self.store.read(|connection| {
+            first(
+                connection,
+                select_jobs!("WHERE run_id = $1 AND name = $2"),
+                &[run_id.into(), name.into()],
+                read_job,
+            )
+        })
+    }
+
+    /// The newest jobs that match.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn list(&self, filter: &JobFilter) -> Result<Vec<Job>> {
+        let status = filter.status.map(JobStatus::as_str);
+        self.store.read(|connection| {
+            all(
+                connection,
+                select_jobs!(
+                    "WHERE (CAST($1 AS TEXT) IS NULL OR status = $1)
+                   AND (CAST($2 AS TEXT) IS NULL OR queue = $2)
+                   AND (CAST($3 AS {integer}) IS NULL OR run_id = $3)
+                 ORDER BY id DESC LIMIT $4"
+                ),
+                &[status.into(), (&filter.queue).into(), filter.run_id.into(), filter.limit.into()],
+                read_job,
+            )
+        })
+    }
+
+    /// Every job of a run, in the order of its definition.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn of_run(&self, run_id: i64) -> Result<Vec<Job>> {
+        self.store.read(|connection| {
+            all(connection, select_jobs!("WHERE run_id = $1 ORDER BY id"), &[run_id.into()], read_job)
+        })
+    }
+
+    /// The jobs of a run that changed at an instant or later, in the order of change.
+    ///
+    /// Reads every job of the run: half a second for 250,000. An index on the time of change would be paid
+    /// by each transition of each job, and the run's own row does not move with its jobs' claims and
+    /// retries.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn changed(&self, run_id: i64, since_ms: i64) -> Result<Vec<Job>> {
+        self.store.read(|connection| {
+            all(
+                connection,
+                select_jobs!(
+                    "WHERE run_id = $1 AND updated_at >= $2
+                 ORDER BY updated_at, id"
+                ),
+                &[run_id.into(), since_ms.into()],
+                read_job,
+            )
+        })
+    }
+
+    /// The edges of a run: (parent, child) by job id.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn dependencies(&self, run_id: i64) -> Result<Vec<(i64, i64)>> {
+        self.store.read(|connection| {
+            all(
+                connection,
+                "SELECT edges.parent_id, edges.child_id FROM jobs
+                 JOIN job_dependencies AS edges ON {by edges.child_id = jobs.id}
+                 WHERE jobs.run_id = $1 ORDER BY edges.child_id, edges.parent_id",
+                &[run_id.into()],
+                |row| Ok((row.integer(0)?, row.integer(1)?)),
+            )
+        })
+    }
+
+    /// The parents of a job.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn parents(&self, job_id: i64) -> Result<Vec<Job>> {
+        self.store.read(|connection| {
+            all(
+                connection,
+                select_jobs!(
+                    "WHERE id {in SELECT parent_id FROM job_dependencies WHERE child_id = $1} ORDER BY id"
+                ),
+                &[job_id.into()],
+                read_job,
+            )
+        })
+    }
+
+    /// The outputs of some jobs of a run, as (name, JSON).
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn outputs(&self, run_id: i64, names: &[String]) -> Result<Vec<(String, Option<String>)>> {
+        let names = json_list("read outputs", names)?;
+        self.store.read(|connection| {
+            all(
+                connection,
+                "SELECT name, output FROM jobs
+                 WHERE run_id = $1 AND name IN (SELECT value FROM {texts $2} AS names)",
+                &[run_id.into(), (&names).into()],
+                |row| Ok((row.text(0)?, row.optional_text(1)?)),
+            )
+        })
+    }
+
+    /// How many jobs wait or run: PENDING, SCHEDULED, RUNNING.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn count_active(&self) -> Result<i64> {
+        self.store.read(|connection| {
+            one(
+                connection,
+                "SELECT (SELECT count(*) FROM jobs WHERE status = 'PENDING' AND kind > '')
+                      + (SELECT count(*) FROM jobs WHERE status = 'SCHEDULED')
+                      + (SELECT count(*) FROM jobs WHERE status = 'RUNNING')",
+                &[],
+                |row| row.integer(0),
+            )
+        })
+    }
+}
+
+/// How people know a job: `3/fetch` or `j42`.
+#[must_use]
+pub(in crate::store) fn label(id: i64, run_id: Option<i64>, name: Option<&str>) -> String {
+    match (run_id, name) {
+        (Some(run_id), Some(name)) => format!("{run_id}/{name}"),
+        (Some(_), None) | (None, _) => format!("j{id}"),
+    }
+}

@@ -1,0 +1,286 @@
+//! Why a job is not running: retry state from the tables, in the order a person would ask.
+
+use crate::status::JobStatus;
+use crate::store::Jobs;
+use crate::store::claim::capabilities::Unfit;
+use crate::store::jobs::{Job, label};
+use crate::store::queues::Rate;
+use crate::store::queues::rules::{count, read_rules};
+use crate::store::workers::Worker;
+use windlass_db::Connection;
+use windlass_db::all;
+use windlass_db::error::Result;
+use windlass_db::one;
+
+/// Holders of a concurrency key that are named.
+const HOLDERS_MAX: i64 = 5;
+
+/// A job and why it is where it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Why {
+    /// The job.
+    pub job: Job,
+    /// Why, the most important first.
+    pub reasons: Vec<Reason>,
+}
+
+/// One reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reason {
+    /// These parents are not over, as (label, state).
+    WaitsForParents(Vec<(String, JobStatus)>),
+    /// Its time comes then; after so many failures, if it is a retry.
+    WaitsForTime {
+        /// The instant, in milliseconds since the Unix epoch.
+        execute_after: i64,
+        /// Failures so far.
+        failures: i64,
+    },
+    /// It is due and the scheduler of no process has noticed: none is alive.
+    NobodyKeepsTime,
+    /// Its queue is paused.
+    QueuePaused(String),
+    /// No live worker takes this kind from this queue (or of this run).
+    NoWorker {
+        /// The kind.
+        kind: String,
+        /// The queue.
+        queue: String,
+        /// How many workers are alive at all.
+        alive: i64,
+    },
+    /// Live workers take this kind from this queue, but lack something that it requires.
+    NoCapability {
+        /// What it requires.
+        requires: Vec<String>,
+    },
+    /// Live workers would take it, but their code is too old.
+    WorkersTooOld {
+        /// The version that it asks for.
+        version: i64,
+        /// The newest of those workers.
+        newest: i64,
+    },
+    /// As many jobs of its queue run as may.
+    QueueFull {
+        /// The queue.
+        queue: String,
+        /// How many may.
+        limit: i64,
+        /// How many do.
+        running: i64,
+    },
+    /// As many jobs of its queue began as may within the interval of its rate.
+    QueueRate {
+        /// The queue.
+        queue: String,
+        /// The rate.
+        rate: Rate,
+        /// When the next may begin.
+        next_at: Option<i64>,
+    },
+    /// Its queue goes by arrival, one job at a time, and it is another's turn.
+    NotItsTurn {
+        /// The queue.
+        queue: String,
+        /// The job whose turn it is.
+        turn_job_id: i64,
+    },
+    /// As many jobs with its concurrency key go as may.
+    KeyTaken {
+        /// The key.
+        key: String,
+        /// How many may.
+        limit: i64,
+        /// The jobs that hold the slots, by label.
+        holders: Vec<String>,
+    },
+    /// The workers that would take it have no thread free.
+    WorkersBusy {
+        /// Workers that take this kind from this queue.
+        workers: i64,
+        /// Their threads.
+        threads: i64,
+        /// Jobs they run.
+        running: i64,
+    },
+    /// So many jobs of its queue come first.
+    Behind(i64),
+    /// It runs.
+    Runs {
+        /// The worker.
+        worker_id: i64,
+        /// Its process, when it is alive.
+        process: Option<(String, i64)>,
+        /// It was asked to stop.
+        stopping: bool,
+    },
+    /// It waits for something from outside.
+    WaitsForEvent,
+    /// It is over, and this is what was last said of it.
+    Over(Option<String>),
+}
+
+impl Jobs<'_> {
+    /// Why a job is not running, or that it is.
+    ///
+    /// # Errors
+    /// [`crate::Error::NotFound`] and the database's.
+    pub fn why(&self, job_id: i64) -> Result<Why> {
+        let job = self.get(job_id)?;
+        let reasons = match job.status {
+            JobStatus::Blocked => vec![Reason::WaitsForParents(self.open_parents(job_id)?)],
+            JobStatus::Scheduled => self.why_scheduled(&job)?,
+            JobStatus::Pending => self.why_pending(&job)?,
+            JobStatus::Running => self.why_running(&job)?,
+            JobStatus::Waiting => self.why_waiting(&job)?,
+            JobStatus::Successful | JobStatus::Failed | JobStatus::Skipped | JobStatus::Cancelled => {
+                vec![Reason::Over(job.last_error.clone())]
+            }
+        };
+        Ok(Why { job, reasons })
+    }
+
+    fn open_parents(&self, job_id: i64) -> Result<Vec<(String, JobStatus)>> {
+        let parents = self.parents(job_id)?;
+        Ok(parents
+            .into_iter()
+            .filter(|parent| !parent.status.is_terminal())
+            .map(|parent| (parent.label(), parent.status))
+            .collect())
+    }
+
+    fn why_scheduled(&self, job: &Job) -> Result<Vec<Reason>> {
+        let mut reasons =
+            vec![Reason::WaitsForTime { execute_after: job.execute_after, failures: job.failures }];
+        let workers = self.store.workers().live()?;
+        if workers.is_empty() && job.execute_after <= self.store.clock.now_ms() {
+            reasons.push(Reason::NobodyKeepsTime);
+        } else if !workers.iter().any(|worker| takes(worker, job)) {
+            reasons.push(no_worker(job, &workers));
+        }
+        Ok(reasons)
+    }
+
+    fn why_pending(&self, job: &Job) -> Result<Vec<Reason>> {
+        if self.store.queues().paused()?.contains(&job.queue) {
+            return Ok(vec![Reason::QueuePaused(job.queue.clone())]);
+        }
+        let alive = self.store.workers().live()?;
+        let takers: Vec<&Worker> = alive.iter().filter(|worker| takes(worker, job)).collect();
+        if takers.is_empty() {
+            return Ok(vec![no_worker(job, &alive)]);
+        }
+        let now_ms = self.store.clock.now_ms();
+        let limits = self.store.read(|connection| obstacles(connection, &job.queue, job.id, now_ms))?;
+        if !limits.is_empty() {
+            return Ok(limits);
+        }
+        let threads = takers.iter().map(|worker| worker.threads).sum();
+        let running = takers.iter().map(|worker| worker.running).sum();
+        let busy = Reason::WorkersBusy { workers: takers.len() as i64, threads, running };
+        Ok(vec![busy, Reason::Behind(self.jobs_before(job)?)])
+    }
+
+    fn jobs_before(&self, job: &Job) -> Result<i64> {
+        self.store.read(|connection| {
+            one(
+                connection,
+                "SELECT count(*) FROM jobs
+                 WHERE status = 'PENDING' AND kind > '' AND queue = $1
+                   AND ({rank}, id) < (SELECT {rank}, id FROM jobs AS this WHERE this.id = $2)",
+                &[(&job.queue).into(), job.id.into()],
+                |row| row.integer(0),
+            )
+        })
+    }
+
+    fn why_waiting(&self, job: &Job) -> Result<Vec<Reason>> {
+        let Some(key) = &job.concurrency_key else { return Ok(vec![Reason::WaitsForEvent]) };
+        let holders = self.store.read(|connection| {
+            all(
+                connection,
+                "SELECT id, run_id, name FROM jobs
+                 WHERE concurrency_key IS NOT NULL AND concurrency_key = $1
+                   AND status IN ('PENDING', 'RUNNING')
+                 ORDER BY id LIMIT $2",
+                &[key.into(), HOLDERS_MAX.into()],
+                |row| {
+                    let name = row.lossy_text(2)?;
+                    Ok(label(row.integer(0)?, row.optional_integer(1)?, name.as_deref()))
+                },
+            )
+        })?;
+        let limit = job.concurrency_limit.unwrap_or(1);
+        let mut reasons = vec![Reason::KeyTaken { key: key.clone(), limit, holders }];
+        if self.store.workers().live()?.is_empty() {
+            reasons.push(Reason::NobodyKeepsTime);
+        }
+        Ok(reasons)
+    }
+
+    fn why_running(&self, job: &Job) -> Result<Vec<Reason>> {
+        let worker_id = job.worker_id.unwrap_or_default();
+        let workers = self.store.workers().live()?;
+        let process =
+            workers.into_iter().find(|worker| worker.id == worker_id).map(|worker| (worker.host, worker.pid));
+        Ok(vec![Reason::Runs { worker_id, process, stopping: job.cancel_requested_at.is_some() }])
+    }
+}
+
+/// Whether a live worker would claim the job.
+fn takes(worker: &Worker, job: &Job) -> bool {
+    reaches(worker, job) && worker.capabilities().check(&job.kind, &job.requires, job.version).is_ok()
+}
+
+/// Whether the job is in the scope of a worker.
+fn reaches(worker: &Worker, job: &Job) -> bool {
+    let queues = worker.queues.as_deref().map(serde_json::from_str::<Vec<String>>);
+    let runs = worker.run_ids.as_deref().map(serde_json::from_str::<Vec<i64>>);
+    queues.is_none_or(|queues| queues.is_ok_and(|queues| queues.contains(&job.queue)))
+        && runs
+            .is_none_or(|runs| runs.is_ok_and(|runs| job.run_id.is_some_and(|run_id| runs.contains(&run_id))))
+}
+
+/// Why none of the live workers takes the job: what the best of them lacks.
+fn no_worker(job: &Job, alive: &[Worker]) -> Reason {
+    let unfit = |worker: &&Worker, reason: Unfit| {
+        reaches(worker, job)
+            && worker.capabilities().check(&job.kind, &job.requires, job.version) == Err(reason)
+    };
+    if alive.iter().any(|worker| unfit(&worker, Unfit::Capabilities)) {
+        return Reason::NoCapability { requires: serde_json::from_str(&job.requires).unwrap_or_default() };
+    }
+    let too_old = alive.iter().filter(|worker| unfit(worker, Unfit::Version));
+    if let Some(newest) = too_old.map(|worker| worker.version).max() {
+        return Reason::WorkersTooOld { version: job.version, newest };
+    }
+    Reason::NoWorker { kind: job.kind.clone(), queue: job.queue.clone(), alive: alive.len() as i64 }
+}
+
+/// Which limits of its queue hold a job up.
+fn obstacles(connection: &mut dyn Connection, queue: &str, job_id: i64, now_ms: i64) -> Result<Vec<Reason>> {
+    let Some(rules) = read_rules(connection, &[queue])?.pop() else { return Ok(Vec::new()) };
+    let counted = count(connection, &rules, now_ms)?;
+    let queue = || rules.name.clone();
+    let mut reasons = Vec::new();
+    if let Some(limit) = rules.max_running.filter(|limit| counted.running >= *limit) {
+        reasons.push(Reason::QueueFull { queue: queue(), limit, running: counted.running });
+    }
+    if let Some((jobs, interval_ms)) = rules.rate.filter(|(jobs, _interval)| counted.started >= *jobs) {
+        let next_at = one(
+            connection,
+            "SELECT min(expires_at) FROM queue_starts WHERE queue = $1 AND expires_at > $2",
+            &[(&rules.name).into(), now_ms.into()],
+            |row| row.optional_integer(0),
+        )?;
+        reasons.push(Reason::QueueRate { queue: queue(), rate: Rate { jobs, interval_ms }, next_at });
+    }
+    if let (true, Some(turn_job_id), Some(JobStatus::Pending | JobStatus::Scheduled | JobStatus::Running)) =
+        (rules.is_fifo, rules.turn_job_id, counted.turn)
+        && turn_job_id != job_id
+    {
+        reasons.push(Reason::NotItsTurn { queue: queue(), turn_job_id });
+    }
+    Ok(reasons)
+}

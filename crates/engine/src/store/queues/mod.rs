@@ -1,0 +1,277 @@
+//! Queues: pauses and limits. A queue needs no row: one that has none has no rules.
+
+use crate::store::Queues;
+use crate::store::evidence::Evidence;
+use windlass_db::Connection;
+use windlass_db::Row;
+use windlass_db::all;
+use windlass_db::error::Error;
+use windlass_db::error::Result;
+use windlass_system::wake_ups::WakeUps;
+
+pub(in crate::store) mod rules;
+
+/// Queues that are listed at most.
+const LIST_MAX: i64 = 10_000;
+/// Jobs whose priority is taken away in one transaction at most.
+const LEVEL_MAX: i64 = 5_000;
+/// The longest interval of a rate: 31 days, in milliseconds.
+pub const RATE_INTERVAL_MAX_MS: i64 = 31 * 24 * 60 * 60 * 1_000;
+
+/// So many jobs may start within any interval of that length.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rate {
+    /// At least 1.
+    pub jobs: i64,
+    /// In milliseconds, 1 to [`RATE_INTERVAL_MAX_MS`].
+    pub interval_ms: i64,
+}
+
+/// In which order a queue's jobs are claimed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// By priority and age; any number at a time.
+    Priority,
+    /// As they arrived, one at a time: the next begins when the one before is over.
+    Arrival,
+}
+
+/// What becomes of one limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Setting<T> {
+    /// It stays as it is.
+    #[default]
+    Keep,
+    /// There is none any more.
+    Clear,
+    /// It is this from now on.
+    Set(T),
+}
+
+/// New limits of a queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct QueueLimits {
+    /// How many of its jobs run at a time, over all processes.
+    pub max_running: Setting<i64>,
+    /// How many start within an interval.
+    pub rate: Setting<Rate>,
+    /// In which order; to clear it is to go by priority.
+    pub order: Setting<Order>,
+}
+
+/// A queue as it is now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Queue {
+    /// Its name.
+    pub name: String,
+    /// Nothing is claimed from it since then.
+    pub paused_at: Option<i64>,
+    /// How many of its jobs run at a time, over all processes.
+    pub max_running: Option<i64>,
+    /// How many start within an interval.
+    pub rate: Option<Rate>,
+    /// In which order its jobs are claimed.
+    pub order: Order,
+    /// Jobs that can be claimed.
+    pub pending: i64,
+    /// Jobs that run.
+    pub running: i64,
+    /// Jobs whose time has not come.
+    pub scheduled: i64,
+    /// Jobs that wait for a slot of their concurrency key.
+    pub waiting: i64,
+}
+
+impl Queues<'_> {
+    /// Pauses a queue: nothing is claimed from it until it is resumed. What runs is not disturbed.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn pause(&self, name: &str) -> Result<()> {
+        let (name, now_ms) = (name.to_owned(), self.store.clock.now_ms());
+        self.store.write("pause a queue", Evidence::Token, move |connection| {
+            connection.execute(
+                "INSERT INTO queues (name, paused_at, created_at) VALUES ($1, $2, $2)
+                 ON CONFLICT (name) DO UPDATE SET paused_at = coalesce(queues.paused_at, $2)",
+                &[(&name).into(), now_ms.into()],
+            )?;
+            Ok(())
+        })
+    }
+
+    /// Ends the pause of a queue. `false` means that it was not paused.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn resume(&self, name: &str) -> Result<bool> {
+        let name = name.to_owned();
+        self.store.write("resume a queue", Evidence::Token, move |connection| {
+            let resumed = connection.execute(
+                "UPDATE queues SET paused_at = NULL WHERE name = $1 AND paused_at IS NOT NULL",
+                &[(&name).into()],
+            )?;
+            connection.wake(WakeUps::PENDING);
+            Ok(resumed == 1)
+        })
+    }
+
+    /// Changes the limits of a queue. What runs is not disturbed.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for limits out of bounds, and the database's.
+    pub fn limit(&self, name: &str, limits: QueueLimits) -> Result<()> {
+        check(name, &limits)?;
+        let (queue, now_ms) = (name.to_owned(), self.store.clock.now_ms());
+        self.store.write("limit a queue", Evidence::Token, move |connection| {
+            write_limits(connection, &queue, limits, now_ms)
+        })?;
+        if limits.order == Setting::Set(Order::Arrival) {
+            self.level(name)?;
+        }
+        Ok(())
+    }
+
+    /// Takes the priorities away from what waits in a queue that goes by arrival.
+    fn level(&self, name: &str) -> Result<()> {
+        loop {
+            let name = name.to_owned();
+            let levelled = self.store.write("level a queue", Evidence::Repeat, move |connection| {
+                connection.execute(
+                    "UPDATE jobs SET priority = 0
+                     WHERE id {in SELECT id FROM jobs
+                                  WHERE status = 'PENDING' AND kind > '' AND queue = $1 AND priority <> 0 LIMIT $2}
+                       AND {guard status = 'PENDING'}",
+                    &[(&name).into(), LEVEL_MAX.into()],
+                )
+            })?;
+            if levelled < LEVEL_MAX as u64 {
+                return Ok(());
+            }
+        }
+    }
+
+    /// All queues that have rules or unfinished jobs, by name.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn list(&self) -> Result<Vec<Queue>> {
+        self.store.read(|connection| {
+            all(
+                connection,
+                "WITH counts (queue, pending, running, scheduled, waiting) AS (
+                     SELECT queue, count(*), 0, 0, 0 FROM jobs WHERE status = 'PENDING' AND kind > '' GROUP BY queue
+                     UNION ALL
+                     SELECT queue, 0, count(*), 0, 0 FROM jobs WHERE status = 'RUNNING' GROUP BY queue
+                     UNION ALL
+                     SELECT queue, 0, 0, count(*), 0 FROM jobs WHERE status = 'SCHEDULED' GROUP BY queue
+                     UNION ALL
+                     SELECT queue, 0, 0, 0, count(*) FROM jobs
+                     WHERE concurrency_key IS NOT NULL AND status = 'WAITING' GROUP BY queue
+                     UNION ALL
+                     SELECT name, 0, 0, 0, 0 FROM queues
+                 )
+                 SELECT counts.queue, max(paused_at), max(max_running), max(rate_jobs), max(rate_interval_ms),
+                        CAST(coalesce(max(fifo), 0) AS {integer}), CAST(sum(pending) AS {integer}),
+                        CAST(sum(running) AS {integer}), CAST(sum(scheduled) AS {integer}),
+                        CAST(sum(waiting) AS {integer})
+                 FROM counts LEFT JOIN queues ON queues.name = counts.queue
+                 GROUP BY counts.queue ORDER BY counts.queue LIMIT $1",
+                &[LIST_MAX.into()],
+                read_queue,
+            )
+        })
+    }
+
+    /// How many jobs of a queue run.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn count_running(&self, name: &str) -> Result<i64> {
+        self.store.read(|connection| rules::running(connection, name))
+    }
+
+    /// The names of the paused queues.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn paused(&self) -> Result<Vec<String>> {
+        self.store.read(|connection| {
+            all(connection, "SELECT name FROM queues WHERE paused_at IS NOT NULL ORDER BY name", &[], |row| {
+                row.text(0)
+            })
+        })
+    }
+}
+
+fn check(name: &str, limits: &QueueLimits) -> Result<()> {
+    let refuse = |reason: String| Err(Error::invalid(format!("limit the queue `{name}`"), reason));
+    match limits.max_running {
+        Setting::Set(..0) => return refuse("the number of jobs that run must not be negative".to_owned()),
+        Setting::Keep | Setting::Clear | Setting::Set(_) => {}
+    }
+    match limits.rate {
+        Setting::Set(Rate { jobs: ..=0, .. }) => refuse("a rate is at least one job".to_owned()),
+        Setting::Set(Rate { interval_ms, .. }) if !(1..=RATE_INTERVAL_MAX_MS).contains(&interval_ms) => {
+            refuse("the interval of a rate is 1 ms to 31 days".to_owned())
+        }
+        Setting::Keep | Setting::Clear | Setting::Set(_) => Ok(()),
+    }
+}
+
+fn write_limits(connection: &mut dyn Connection, name: &str, limits: QueueLimits, now_ms: i64) -> Result<()> {
+    connection.execute(
+        "INSERT INTO queues (name, created_at) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING",
+        &[name.into(), now_ms.into()],
+    )?;
+    let (keep_running, max_running) = parts(limits.max_running);
+    let (keep_rate, rate) = parts(limits.rate);
+    let (keep_order, order) = parts(limits.order);
+    connection.execute(
+        "UPDATE queues
+         SET max_running = CASE WHEN $2 = 1 THEN max_running ELSE CAST($3 AS {integer}) END,
+             rate_jobs = CASE WHEN $4 = 1 THEN rate_jobs ELSE CAST($5 AS {integer}) END,
+             rate_interval_ms = CASE WHEN $4 = 1 THEN rate_interval_ms ELSE CAST($6 AS {integer}) END,
+             fifo = CASE WHEN $7 = 1 THEN fifo ELSE CAST($8 AS {integer}) END,
+             turn_job_id = CASE WHEN $7 = 1 OR fifo = CAST($8 AS {integer}) THEN turn_job_id END
+         WHERE name = $1",
+        &[
+            name.into(),
+            keep_running.into(),
+            max_running.into(),
+            keep_rate.into(),
+            rate.map(|rate| rate.jobs).into(),
+            rate.map(|rate| rate.interval_ms).into(),
+            keep_order.into(),
+            i64::from(order == Some(Order::Arrival)).into(),
+        ],
+    )?;
+    if limits.rate == Setting::Clear {
+        connection.execute("DELETE FROM queue_starts WHERE queue = $1", &[name.into()])?;
+    }
+    connection.wake(WakeUps::PENDING);
+    Ok(())
+}
+
+/// Whether the old value is kept, as 0 or 1, and the new one.
+fn parts<T>(setting: Setting<T>) -> (i64, Option<T>) {
+    match setting {
+        Setting::Keep => (1, None),
+        Setting::Clear => (0, None),
+        Setting::Set(value) => (0, Some(value)),
+    }
+}
+
+fn read_queue(row: &dyn Row) -> Result<Queue> {
+    let rate = row.optional_integer(3)?.zip(row.optional_integer(4)?);
+    Ok(Queue {
+        name: row.lossy_text(0)?.unwrap_or_default(),
+        paused_at: row.optional_integer(1)?,
+        max_running: row.optional_integer(2)?,
+        rate: rate.map(|(jobs, interval_ms)| Rate { jobs, interval_ms }),
+        order: if row.integer(5)? != 0 { Order::Arrival } else { Order::Priority },
+        pending: row.integer(6)?,
+        running: row.integer(7)?,
+        scheduled: row.integer(8)?,
+        waiting: row.integer(9)?,
+    })
+}

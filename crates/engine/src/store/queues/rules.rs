@@ -1,0 +1,368 @@
+//! How many jobs may be claimed from a queue now: its limits, counted from rows. Nothing is counted up and
+//! down, so a crash leaks nothing.
+//!
+//! Who counts holds the queue's lock: where transactions write side by side two of them would else each
+//! count the room once. The lock waits for nobody; who doesn't get it looks again.
+
+use crate::status::JobStatus;
+use crate::store::json_list;
+use std::collections::HashMap;
+use windlass_db::Connection;
+use windlass_db::Fragment;
+use windlass_db::Row;
+use windlass_db::all;
+use windlass_db::error::Result;
+use windlass_db::first;
+use windlass_db::one;
+use windlass_system::wake_ups::WakeUps;
+
+/// Whether a row of `queues` has a rule that a claim must check.
+pub(crate) const RULED: Fragment = Fragment {
+    name: "ruled",
+    sql: "(paused_at IS NOT NULL OR max_running IS NOT NULL OR rate_jobs IS NOT NULL OR fifo = 1)",
+};
+
+/// The priority of a row of `jobs` that becomes claimable: 0 in a queue that keeps the order of arrival.
+///
+/// Most databases have no such queue. The EXISTS comes first because SQLite would otherwise build a list of the queues'
+/// names for each statement, which is a third of what an enqueue costs.
+pub(crate) const PRIORITY: Fragment = Fragment {
+    name: "priority",
+    sql: "CASE WHEN EXISTS (SELECT 1 FROM queues WHERE fifo = 1)
+               AND queue IN (SELECT queues.name FROM queues WHERE fifo = 1) THEN 0 ELSE priority END",
+};
+
+/// A rate counts in steps of this part of its interval: so many rows a queue at most.
+const RATE_STEPS: i64 = 64;
+
+/// Starts that no longer count are kept for so long, in milliseconds: a process whose clock is behind by less counts
+/// them still, so that by the times in the tables no interval has one start too many.
+const KEPT_MS: i64 = 1_000;
+
+/// What a queue says of the jobs in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::store) struct QueueRules {
+    pub(in crate::store) name: String,
+    pub(in crate::store) is_paused: bool,
+    pub(in crate::store) max_running: Option<i64>,
+    /// So many starts within so many milliseconds.
+    pub(in crate::store) rate: Option<(i64, i64)>,
+    pub(in crate::store) is_fifo: bool,
+    pub(in crate::store) turn_job_id: Option<i64>,
+}
+
+/// What may be claimed from a queue now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::store) enum Allowance {
+    /// So many jobs, in the order of claiming.
+    Jobs(usize),
+    /// The first in the order of arrival.
+    Next,
+    /// This job, whose turn it is.
+    Turn(i64),
+}
+
+pub(in crate::store) const NOTHING: Allowance = Allowance::Jobs(0);
+
+/// What the rows say about a queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(in crate::store) struct Counted {
+    pub(in crate::store) running: i64,
+    /// Starts within the interval of the rate.
+    pub(in crate::store) started: i64,
+    /// The state of the job whose turn it is.
+    pub(in crate::store) turn: Option<JobStatus>,
+}
+
+/// Whether the queues of a claim are locked while they are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::store) enum Counting {
+    /// Something will be claimed by it.
+    Locked,
+    /// Somebody only looks.
+    Glance,
+}
+
+/// The queues among these that have rules, with what may be claimed from each. Others have no limits.
+pub(in crate::store) fn allowances(
+    connection: &mut dyn Connection,
+    queues: &[&str],
+    counting: Counting,
+    now_ms: i64,
+) -> Result<HashMap<String, (QueueRules, Allowance)>> {
+    let mut allowances = HashMap::new();
+    for rules in read_rules(connection, queues)? {
+        let allowance = if rules.is_paused {
+            NOTHING
+        } else if counting == Counting::Locked && !lock(connection, &rules.name)? {
+            // Its holder will be done in a moment.
+            connection.wake(WakeUps::PENDING);
+            NOTHING
+        } else {
+            // Read anew under the lock: a turn may have passed on.
+            let rules = match counting {
+                Counting::Locked => read_rules(connection, &[&rules.name])?.pop().unwrap_or(rules.clone()),
+                Counting::Glance => rules.clone(),
+            };
+            let counted = count(connection, &rules, now_ms)?;
+            allowance(&rules, counted)
+        };
+        allowances.insert(rules.name.clone(), (rules, allowance));
+    }
+    Ok(allowances)
+}
+
+/// What the rules leave of what is counted.
+fn allowance(rules: &QueueRules, counted: Counted) -> Allowance {
+    let room = |limit: i64, taken: i64| usize::try_from(limit - taken).unwrap_or(0);
+    let by_running = rules.max_running.map_or(usize::MAX, |limit| room(limit, counted.running));
+    let by_rate = rules.rate.map_or(usize::MAX, |(limit, _interval)| room(limit, counted.started));
+    let jobs = by_running.min(by_rate);
+    if !rules.is_fifo || jobs == 0 {
+        return Allowance::Jobs(jobs);
+    }
+    match (rules.turn_job_id, counted.turn) {
+        (Some(job_id), Some(JobStatus::Pending)) => Allowance::Turn(job_id),
+        // It runs, or waits for its next attempt: nobody overtakes it.
+        (Some(_), Some(JobStatus::Scheduled | JobStatus::Running)) => NOTHING,
+        // It is over, or waits for parents in another life or for a slot of its key: whoever it waits for may
+        // be behind it. And what was claimed before the order was asked for ends first.
+        (
+            Some(_) | None,
+            Some(
+                JobStatus::Successful
+                | JobStatus::Failed
+                | JobStatus::Skipped
+                | JobStatus::Cancelled
+                | JobStatus::Blocked
+                | JobStatus::Waiting,
+            )
+            | None,
+        )
+        | (None, Some(_)) => {
+            if counted.running == 0 {
+                Allowance::Next
+            } else {
+                NOTHING
+            }
+        }
+    }
+}
+
+pub(in crate::store) fn read_rules(
+    connection: &mut dyn Connection,
+    queues: &[&str],
+) -> Result<Vec<QueueRules>> {
+    all(
+        connection,
+        "SELECT name, paused_at, max_running, rate_jobs, rate_interval_ms, fifo, turn_job_id
+         FROM queues
+         WHERE name IN (SELECT value FROM {texts $1} AS wanted)
+           AND {ruled}",
+        &[(&json_list("read queues", queues)?).into()],
+        read_queue,
+    )
+}
+
+fn read_queue(row: &dyn Row) -> Result<QueueRules> {
+    Ok(QueueRules {
+        name: row.text(0)?,
+        is_paused: row.optional_integer(1)?.is_some(),
+        max_running: row.optional_integer(2)?,
+        rate: row.optional_integer(3)?.zip(row.optional_integer(4)?),
+        is_fifo: row.integer(5)? != 0,
+        turn_job_id: row.optional_integer(6)?,
+    })
+}
+
+fn lock(connection: &mut dyn Connection, queue: &str) -> Result<bool> {
+    let taken = one(connection, "SELECT {try_lock 'queue ' || CAST($1 AS TEXT)}", &[queue.into()], |row| {
+        row.integer(0)
+    })?;
+    Ok(taken == 1)
+}
+
+pub(in crate::store) fn count(
+    connection: &mut dyn Connection,
+    rules: &QueueRules,
+    now_ms: i64,
+) -> Result<Counted> {
+    let mut counted = Counted::default();
+    if rules.max_running.is_some() || rules.is_fifo {
+        counted.running = running(connection, &rules.name)?;
+    }
+    if let Some((_jobs, interval_ms)) = rules.rate {
+        // A clock that was set back by hours holds the queue up for one interval at most.
+        counted.started = one(
+            connection,
+            "SELECT CAST(coalesce(sum(jobs), 0) AS {integer}) FROM queue_starts
+             WHERE queue = $1 AND expires_at > $2 AND expires_at <= $3",
+            &[(&rules.name).into(), now_ms.into(), now_ms.saturating_add(2 * interval_ms).into()],
+            |row| row.integer(0),
+        )?;
+    }
+    if let Some(job_id) = rules.turn_job_id {
+        counted.turn = first(
+            connection,
+            "SELECT status FROM jobs WHERE id = $1 AND queue = $2",
+            &[job_id.into(), (&rules.name).into()],
+            |row| row.parsed(0, JobStatus::parse),
+        )?;
+    }
+    Ok(counted)
+}
+
+/// Jobs of a queue that run, through the index of running jobs alone.
+pub(in crate::store) fn running(connection: &mut dyn Connection, queue: &str) -> Result<i64> {
+    one(
+        connection,
+        "SELECT count(*) FROM jobs WHERE status = 'RUNNING' AND worker_id IS NOT NULL AND queue = $1",
+        &[queue.into()],
+        |row| row.integer(0),
+    )
+}
+
+/// Writes down what was claimed, for the limits that are counted from it.
+pub(in crate::store) fn record(
+    connection: &mut dyn Connection,
+    rules: &QueueRules,
+    job_ids: &[i64],
+    now_ms: i64,
+) -> Result<()> {
+    let Some(last) = job_ids.last() else { return Ok(()) };
+    if rules.is_fifo {
+        connection.execute(
+            "UPDATE queues SET turn_job_id = $2 WHERE name = $1",
+            &[(&rules.name).into(), (*last).into()],
+        )?;
+    }
+    if let Some((_jobs, interval_ms)) = rules.rate {
+        connection.execute_with_next(
+            "DELETE FROM queue_starts WHERE queue = $1 AND expires_at <= $2",
+            &[(&rules.name).into(), now_ms.saturating_sub(KEPT_MS).into()],
+        )?;
+        add_starts(connection, &rules.name, expires_at(now_ms, interval_ms), job_ids.len() as i64)?;
+        // The end of its time makes room.
+        connection.wake(WakeUps::DUE);
+    }
+    Ok(())
+}
+
+/// Moves the ends of starts with the clock. Few rows: [`RATE_STEPS`] a queue and one.
+pub(in crate::store) fn move_starts(
+    connection: &mut dyn Connection,
+    by_ms: i64,
+    now_ms: i64,
+    unseen_ms: i64,
+) -> Result<()> {
+    let starts = all(
+        connection,
+        "SELECT queue_starts.queue, queue_starts.expires_at, queue_starts.jobs, queues.rate_interval_ms
+         FROM queue_starts JOIN queues ON queues.name = queue_starts.queue
+         WHERE queues.rate_interval_ms IS NOT NULL",
+        &[],
+        |row| Ok((row.text(0)?, row.integer(1)?, row.integer(2)?, row.integer(3)?)),
+    )?;
+    let is_older = |expires_at: i64, interval_ms: i64| {
+        let began_at = expires_at.saturating_sub(interval_ms);
+        !(began_at > now_ms.saturating_sub(unseen_ms) && began_at <= now_ms + interval_ms / RATE_STEPS)
+    };
+    // All are taken out before one is put back: two may change places.
+    let older: Vec<_> =
+        starts.into_iter().filter(|(_, at, _, interval_ms)| is_older(*at, *interval_ms)).collect();
+    for (queue, expires_at, ..) in &older {
+        connection.execute(
+            "DELETE FROM queue_starts WHERE queue = $1 AND expires_at = $2",
+            &[queue.into(), (*expires_at).into()],
+        )?;
+    }
+    for (queue, expires_at, jobs, _interval_ms) in &older {
+        add_starts(connection, queue, expires_at.saturating_add(by_ms), *jobs)?;
+    }
+    Ok(())
+}
+
+fn add_starts(connection: &mut dyn Connection, queue: &str, expires_at: i64, jobs: i64) -> Result<()> {
+    connection.execute(
+        "INSERT INTO queue_starts (queue, expires_at, jobs) VALUES ($1, $2, $3)
+         ON CONFLICT (queue, expires_at) DO UPDATE SET jobs = queue_starts.jobs + $3",
+        &[queue.into(), expires_at.into(), jobs.into()],
+    )?;
+    Ok(())
+}
+
+/// When a start no longer counts: the interval later, and up to the next step.
+fn expires_at(now_ms: i64, interval_ms: i64) -> i64 {
+    let step = (interval_ms / RATE_STEPS).max(1);
+    let end = now_ms.saturating_add(interval_ms);
+    end.saturating_add((step - end.rem_euclid(step)) % step)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules() -> QueueRules {
+        QueueRules {
+            name: "q".to_owned(),
+            is_paused: false,
+            max_running: None,
+            rate: None,
+            is_fifo: false,
+            turn_job_id: None,
+        }
+    }
+
+    #[test]
+    fn the_tightest_limit_counts() {
+        let counted = Counted { running: 3, started: 8, turn: None };
+        let cases = [
+            (rules(), usize::MAX),
+            (QueueRules { max_running: Some(5), ..rules() }, 2),
+            (QueueRules { max_running: Some(3), ..rules() }, 0),
+            (QueueRules { max_running: Some(0), ..rules() }, 0),
+            (QueueRules { rate: Some((9, 1_000)), ..rules() }, 1),
+            (QueueRules { rate: Some((7, 1_000)), ..rules() }, 0),
+            (QueueRules { max_running: Some(10), rate: Some((10, 1_000)), ..rules() }, 2),
+        ];
+        for (rules, jobs) in cases {
+            assert_eq!(allowance(&rules, counted), Allowance::Jobs(jobs), "{rules:?}");
+        }
+    }
+
+    #[test]
+    fn in_order_of_arrival_one_job_has_its_turn_until_it_is_over() {
+        let fifo = |turn_job_id| QueueRules { is_fifo: true, turn_job_id, ..rules() };
+        let counted = |turn, running| Counted { running, turn, ..Counted::default() };
+        use JobStatus::{Blocked, Cancelled, Failed, Pending, Running, Scheduled, Successful, Waiting};
+        let cases = [
+            (None, None, 0, Allowance::Next),
+            (None, None, 1, NOTHING),
+            (Some(7), Some(Pending), 0, Allowance::Turn(7)),
+            (Some(7), Some(Running), 1, NOTHING),
+            (Some(7), Some(Scheduled), 0, NOTHING),
+            (Some(7), Some(Blocked), 0, Allowance::Next),
+            (Some(7), Some(Waiting), 0, Allowance::Next),
+            (Some(7), Some(Waiting), 1, NOTHING),
+            (Some(7), Some(Successful), 0, Allowance::Next),
+            (Some(7), Some(Failed), 0, Allowance::Next),
+            (Some(7), Some(Cancelled), 0, Allowance::Next),
+            (Some(7), None, 0, Allowance::Next),
+        ];
+        for (turn_job_id, turn, running, expected) in cases {
+            let found = allowance(&fifo(turn_job_id), counted(turn, running));
+            assert_eq!(found, expected, "{turn_job_id:?} {turn:?}");
+        }
+        let full = QueueRules { rate: Some((1, 1_000)), ..fifo(None) };
+        assert_eq!(allowance(&full, Counted { started: 1, ..Counted::default() }), NOTHING);
+    }
+
+    #[test]
+    fn a_start_counts_for_the_interval_and_up_to_one_step_more() {
+        for (now_ms, interval_ms) in [(0, 60_000), (1, 60_000), (123_456_789, 60_000), (5, 1), (-7, 1_000)] {
+            let counts_ms = expires_at(now_ms, interval_ms) - now_ms;
+            let step = (interval_ms / RATE_STEPS).max(1);
+            assert!((interval_ms..interval_ms + step).contains(&counts_ms), "{now_ms} {interval_ms}");
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! Reading runs.
+
+use crate::status::{JobStatus, RunSource, RunStatus, StopReason};
+use crate::store::Runs;
+use windlass_db::Row;
+use windlass_db::all;
+use windlass_db::error::Error;
+use windlass_db::error::Result;
+use windlass_db::first;
+use windlass_db::one;
+
+pub(in crate::store) mod retry;
+pub(in crate::store) mod submit;
+
+/// A run, as it is now. Instants are milliseconds since the Unix epoch.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Run {
+    /// Its id.
+    pub id: i64,
+    /// The name of its workflow.
+    pub workflow: String,
+    /// Its state.
+    pub status: RunStatus,
+    /// Why it ends other than by its jobs.
+    pub stop_reason: Option<StopReason>,
+    /// The values of its parameters, as a JSON object.
+    pub params: String,
+    /// The folder its relative paths start from.
+    pub dir: Option<String>,
+    /// The caller's key.
+    pub run_key: Option<String>,
+    /// Its jobs.
+    pub total_jobs: i64,
+    /// Its jobs that are not over.
+    pub unfinished_jobs: i64,
+    /// Its jobs that failed and matter.
+    pub failed_jobs: i64,
+    /// When its time is over.
+    pub deadline_at: Option<i64>,
+    /// When it was accepted.
+    pub created_at: i64,
+    /// When its first job was claimed.
+    pub started_at: Option<i64>,
+    /// When its last job was over.
+    pub finished_at: Option<i64>,
+    /// The schedule that made it.
+    pub schedule_id: Option<i64>,
+    /// The nominal time of the schedule's occurrence that it is.
+    pub scheduled_for: Option<i64>,
+    /// What it comes from, when none submitted it by hand.
+    pub source: Option<RunSource>,
+}
+
+/// Which runs to list.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RunFilter {
+    /// In this state.
+    pub status: Option<RunStatus>,
+    /// Of this workflow.
+    pub workflow: Option<String>,
+    /// At most so many, the newest first.
+    pub limit: i64,
+}
+
+/// How many jobs of a run are in each state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct JobCounts {
+    counts: [i64; JobStatus::ALL.len()],
+}
+
+impl JobCounts {
+    /// Jobs in a state.
+    #[must_use]
+    pub fn of(&self, status: JobStatus) -> i64 {
+        self.counts[status as usize]
+    }
+
+    /// Jobs in all.
+    #[must_use]
+    pub fn total(&self) -> i64 {
+        self.counts.iter().sum()
+    }
+
+    pub(in crate::store) fn add(&mut self, status: JobStatus, count: i64) {
+        self.counts[status as usize] += count;
+    }
+}
+
+/// What a job's execution needs to know of its run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunContext {
+    /// Its id.
+    pub id: i64,
+    /// The name of its workflow.
+    pub workflow: String,
+    /// The values of its parameters, as a JSON object.
+    pub params: String,
+    /// Environment of every job, as a JSON object of templates.
+    pub env: String,
+    /// The folder its relative paths start from.
+    pub dir: Option<String>,
+    /// The caller's key.
+    pub run_key: Option<String>,
+    /// When it was accepted.
+    pub created_at: i64,
+}
+
+/// `SELECT` of every column that [`read_run`] reads, in its order.
+macro_rules! select_runs {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, workflow, status, stop_reason, params, dir, run_key, total_jobs, unfinished_jobs,
+                    failed_jobs, deadline_at, created_at, started_at, finished_at, schedule_id,
+                    scheduled_for, source
+             FROM runs ",
+            $rest
+        )
+    };
+}
+
+fn read_run(row: &dyn Row) -> Result<Run> {
+    Ok(Run {
+        id: row.integer(0)?,
+        workflow: row.text(1)?,
+        status: row.parsed(2, RunStatus::parse)?,
+        stop_reason: row.optional_text(3)?.as_deref().and_then(StopReason::parse),
+        params: row.text(4)?,
+        dir: row.optional_text(5)?,
+        run_key: row.optional_text(6)?,
+        total_jobs: row.integer(7)?,
+        unfinished_jobs: row.integer(8)?,
+        failed_jobs: row.integer(9)?,
+        deadline_at: row.optional_integer(10)?,
+        created_at: row.integer(11)?,
+        started_at: row.optional_integer(12)?,
+        finished_at: row.optional_integer(13)?,
+        schedule_id: row.optional_integer(14)?,
+        scheduled_for: row.optional_integer(15)?,
+        source: row.optional_text(16)?.as_deref().and_then(RunSource::parse),
+    })
+}
+
+impl Runs<'_> {
+    /// A run.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] and the database's.
+    pub fn get(&self, run_id: i64) -> Result<Run> {
+        self.find(run_id)?.ok_or_else(|| Error::not_found(format!("run {run_id}")))
+    }
+
+    /// A run, if there is one of that id.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn find(&self, run_id: i64) -> Result<Option<Run>> {
+        self.store
+            .read(|connection| first(connection, select_runs!("WHERE id = $1"), &[run_id.into()], read_run))
+    }
+
+    /// The newest runs that match.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn list(&self, filter: &RunFilter) -> Result<Vec<Run>> {
+        let status = filter.status.map(RunStatus::as_str);
+        self.store.read(|connection| {
+            all(
+                connection,
+                select_runs!(
+                    "WHERE (CAST($1 AS TEXT) IS NULL OR status = $1)
+                   AND (CAST($2 AS TEXT) IS NULL OR workflow = $2)
+                 ORDER BY id DESC LIMIT $3"
+                ),
+                &[status.into(), (&filter.workflow).into(), filter.limit.into()],
+                read_run,
+            )
+        })
+    }
+
+    /// The newest runs of a schedule.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn of_schedule(&self, schedule_id: i64, limit: i64) -> Result<Vec<Run>> {
+        self.store.read(|connection| {
+            all(
+                connection,
+                select_runs!("WHERE schedule_id = $1 ORDER BY id DESC LIMIT $2"),
+                &[schedule_id.into(), limit.into()],
+                read_run,
+            )
+        })
+    }
+
+    /// The ids of all runs that are not over, the oldest first.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn unfinished(&self) -> Result<Vec<i64>> {
+        self.store.read(|connection| {
+            all(
+                connection,
+                "SELECT id FROM runs WHERE status IN ('PENDING', 'RUNNING') ORDER BY id",
+                &[],
+                |row| row.integer(0),
+            )
+        })
+    }
+
+    /// How many jobs of a run are in each state.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn job_counts(&self, run_id: i64) -> Result<JobCounts> {
+        self.store.read(|connection| {
+            let mut counts = JobCounts::default();
+            connection.query(
+                "SELECT status, count(*) FROM jobs WHERE run_id = $1 GROUP BY status",
+                &[run_id.into()],
+                &mut |row| {
+                    counts.add(row.parsed(0, JobStatus::parse)?, row.integer(1)?);
+                    Ok(())
+                },
+            )?;
+            Ok(counts)
+        })
+    }
+
+    /// What a job's execution needs to know of its run.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] and the database's.
+    pub fn context(&self, run_id: i64) -> Result<RunContext> {
+        self.store.read(|connection| {
+            one(
+                connection,
+                "SELECT id, workflow, params, env, dir, run_key, created_at FROM runs WHERE id = $1",
+                &[run_id.into()],
+                |row| {
+                    Ok(RunContext {
+                        id: row.integer(0)?,
+                        workflow: row.text(1)?,
+                        params: row.text(2)?,
+                        env: row.text(3)?,
+                        dir: row.optional_text(4)?,
+                        run_key: row.optional_text(5)?,
+                        created_at: row.integer(6)?,
+                    })
+                },
+            )
+        })
+    }
+
+    /// Whether nobody carries an unfinished run on: no live worker would take its jobs or has one of
+    /// them.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn is_interrupted(&self, run_id: i64) -> Result<bool> {
+        self.store.read(|connection| {
+            let cared_for = one(
+                connection,
+                "SELECT (SELECT status FROM runs WHERE id = $1) NOT IN ('PENDING', 'RUNNING')
+                     OR EXISTS (SELECT 1 FROM workers
+                                WHERE status IN ('ALIVE', 'DRAINING')
+                                  AND (run_ids IS NULL OR $1 {in run_ids}))",
+                &[run_id.into()],
+                |row| row.integer(0),
+            )?;
+            Ok(cared_for == 0)
+        })
+    }
+}

@@ -1,0 +1,189 @@
+//! Giving a finished run another life: some of its jobs are reset, the rest stays done.
+
+use crate::status::{JobStatus, RunStatus};
+use crate::store::Runs;
+use crate::store::evidence::Evidence;
+use crate::store::finish::propagation::skip_descendants;
+use windlass_db::Connection;
+use windlass_db::all;
+use windlass_db::error::Error;
+use windlass_db::error::Result;
+use windlass_db::first;
+use windlass_db::one;
+use windlass_system::wake_ups::WakeUps;
+
+/// Which jobs of a run are executed again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Selection {
+    /// Those that failed or were cancelled, and what was skipped because of them.
+    Failed,
+    /// This job and everything that needs it, directly or not.
+    From(String),
+}
+
+impl Runs<'_> {
+    /// Resets jobs of a finished run and opens it again. Returns how many were reset. Attempts keep
+    /// counting; failures and interruptions start from zero.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::Conflict`] when the run is not over or there is nothing to retry,
+    /// and the database's.
+    pub fn retry(&self, run_id: i64, selection: Selection) -> Result<i64> {
+        let now_ms = self.store.clock.now_ms();
+        self.store.write("retry a run", Evidence::Token, move |connection| {
+            retry(connection, run_id, &selection, now_ms)
+        })
+    }
+}
+
+fn retry(connection: &mut dyn Connection, run_id: i64, selection: &Selection, now_ms: i64) -> Result<i64> {
+    let operation = || format!("retry run {run_id}");
+    // Locks the row where others may write beside: the run stays over until this is done.
+    let over = first(
+        connection,
+        "UPDATE runs SET updated_at = $2
+         WHERE id = $1 AND status IN ('SUCCESSFUL', 'FAILED', 'CANCELLED')
+         RETURNING total_jobs",
+        &[run_id.into(), now_ms.into()],
+        |row| row.integer(0),
+    )?;
+    let Some(total) = over else { return Err(why_not_over(connection, run_id)?) };
+    // Within the statement above it would be counted as it was before the lock was waited for.
+    let left = one(connection, "SELECT count(*) FROM jobs WHERE run_id = $1", &[run_id.into()], |row| {
+        row.integer(0)
+    })?;
+    if left != total {
+        let reason = format!("{left} of its {total} jobs are left, the others were pruned; submit it anew");
+        return Err(Error::conflict(operation(), reason));
+    }
+    let reset = match selection {
+        Selection::Failed => reset_failed(connection, run_id, now_ms)?,
+        Selection::From(name) => reset_from(connection, run_id, name, now_ms)?,
+    };
+    if reset == 0 {
+        return Err(Error::conflict(operation(), "no job of it failed, was cancelled or was skipped"));
+    }
+    unblock(connection, run_id, now_ms)?;
+    reopen(connection, run_id, now_ms)?;
+    connection.wake(WakeUps::PENDING | WakeUps::PROGRESS | WakeUps::DUE);
+    Ok(reset)
+}
+
+fn why_not_over(connection: &mut dyn Connection, run_id: i64) -> Result<Error> {
+    let status = first(connection, "SELECT status FROM runs WHERE id = $1", &[run_id.into()], |row| {
+        row.parsed(0, RunStatus::parse)
+    })?;
+    Ok(match status {
+        None => Error::not_found(format!("run {run_id}")),
+        Some(status) => Error::conflict(format!("retry run {run_id}"), format!("it is {status}, not over")),
+    })
+}
+
+fn reset_failed(connection: &mut dyn Connection, run_id: i64, now_ms: i64) -> Result<i64> {
+    let reset = connection.execute(
+        "UPDATE jobs
+         SET status = 'BLOCKED', failures = 0, interruptions = 0, cancel_requested_at = NULL,
+             cancel_at_once = 0,
+             last_error = NULL, output = NULL, worker_id = NULL, started_at = NULL, finished_at = NULL,
+             execute_after = $2, updated_at = $2
+         WHERE run_id = $1
+           AND (status IN ('CANCELLED', 'SKIPPED') OR (status = 'FAILED' AND allow_failure = 0))",
+        &[run_id.into(), now_ms.into()],
+    )?;
+    Ok(i64::try_from(reset).unwrap_or(i64::MAX))
+}
+
+fn reset_from(connection: &mut dyn Connection, run_id: i64, name: &str, now_ms: i64) -> Result<i64> {
+    let root = first(
+        connection,
+        "SELECT id FROM jobs WHERE run_id = $1 AND name = $2",
+        &[run_id.into(), name.into()],
+        |row| row.integer(0),
+    )?
+    .ok_or_else(|| Error::not_found(format!("job {run_id}/{name}")))?;
+    let reset = connection.execute(
+        "WITH RECURSIVE again (id) AS (
+             SELECT CAST($1 AS {integer})
+             UNION
+             SELECT edges.child_id FROM again
+             JOIN job_dependencies AS edges ON {by edges.parent_id = again.id}
+         )
+         UPDATE jobs
+         SET status = 'BLOCKED', failures = 0, interruptions = 0, cancel_requested_at = NULL,
+             cancel_at_once = 0,
+             last_error = NULL, output = NULL, worker_id = NULL, started_at = NULL, finished_at = NULL,
+             execute_after = $2, updated_at = $2
+         WHERE id {in SELECT id FROM again}",
+        &[root.into(), now_ms.into()],
+    )?;
+    skip_hopeless(connection, run_id, now_ms)?;
+    Ok(i64::try_from(reset).unwrap_or(i64::MAX))
+}
+
+/// Skips what waits for a job that is over and can't satisfy it. A job that was reset may also wait for one that
+/// is broken and was not.
+pub(in crate::store) fn skip_hopeless(
+    connection: &mut dyn Connection,
+    run_id: i64,
+    now_ms: i64,
+) -> Result<()> {
+    let broken = all(
+        connection,
+        "SELECT DISTINCT parent.id, parent.name, parent.status FROM jobs AS child
+         JOIN job_dependencies AS edges ON {by edges.child_id = child.id}
+         JOIN jobs AS parent ON {by parent.id = edges.parent_id}
+         WHERE child.run_id = $1 AND child.status = 'BLOCKED' AND parent.finished_at IS NOT NULL
+           AND (parent.status IN ('CANCELLED', 'SKIPPED')
+                OR (parent.status = 'FAILED' AND parent.allow_failure = 0))",
+        &[run_id.into()],
+        |row| Ok((row.integer(0)?, row.text(1)?, row.parsed(2, JobStatus::parse)?)),
+    )?;
+    for (parent_id, parent_name, status) in broken {
+        skip_descendants(connection, parent_id, &parent_name, status, now_ms)?;
+    }
+    Ok(())
+}
+
+/// Counts the unfinished parents anew and makes claimable what has none. A parent whose end is only reported is
+/// not over. Returns how many jobs wait for no parent any more.
+pub(in crate::store) fn unblock(connection: &mut dyn Connection, run_id: i64, now_ms: i64) -> Result<u64> {
+    connection.execute(
+        "UPDATE jobs
+         SET blocked_by = (SELECT count(*) FROM job_dependencies AS edges
+                           JOIN jobs AS parent ON {by parent.id = edges.parent_id}
+                           WHERE {by edges.child_id = jobs.id} AND parent.finished_at IS NULL)
+         WHERE run_id = $1 AND status = 'BLOCKED'",
+        &[run_id.into()],
+    )?;
+    let unblocked = connection.execute(
+        "UPDATE jobs
+         SET status = CASE WHEN concurrency_key IS NULL THEN 'PENDING' ELSE 'WAITING' END,
+             priority = {priority},
+             updated_at = $2
+         WHERE run_id = $1 AND status = 'BLOCKED' AND blocked_by = 0",
+        &[run_id.into(), now_ms.into()],
+    )?;
+    Ok(unblocked)
+}
+
+fn reopen(connection: &mut dyn Connection, run_id: i64, now_ms: i64) -> Result<()> {
+    let unfinished = one(
+        connection,
+        "UPDATE runs
+         SET status = 'PENDING', stop_reason = NULL, deadline_at = NULL, started_at = NULL,
+             finished_at = NULL, updated_at = $2,
+             unfinished_jobs = (SELECT count(*) FROM jobs WHERE jobs.run_id = runs.id
+                AND jobs.status IN ('BLOCKED', 'SCHEDULED', 'PENDING', 'RUNNING', 'WAITING')),
+             failed_jobs = (SELECT count(*) FROM jobs WHERE jobs.run_id = runs.id
+                AND (jobs.status = 'CANCELLED' OR (jobs.status = 'FAILED' AND jobs.allow_failure = 0)))
+         WHERE id = $1
+         RETURNING unfinished_jobs",
+        &[run_id.into(), now_ms.into()],
+        |row| row.integer(0),
+    )?;
+    if unfinished == 0 {
+        let reason = "every job that was chosen waits for one that failed; use --failed";
+        return Err(Error::conflict(format!("retry run {run_id}"), reason));
+    }
+    Ok(())
+}
