@@ -6,7 +6,7 @@ Usage: worker.py DATABASE
 
 It renews its lease in a second thread. When it could not for too long, or was fenced, it ends at once: others
 may have its jobs by then. SIGTERM and Ctrl-C let it finish what it runs. The statements are those of
-docs/guide/sql.md, which says what each is for.
+docs/guide/sql-workers.md, which says what each is for.
 """
 
 import json

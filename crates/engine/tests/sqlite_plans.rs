@@ -138,7 +138,7 @@ fn the_claim_of_the_guide_reads_the_index_in_order() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("windlass.db");
     drop(SqliteDatabase::open(&path, &TABLES, &SqliteOptions::default()).unwrap());
-    let page = include_str!("../../../docs/guide/sql.md");
+    let page = include_str!("../../../docs/guide/sql-workers.md");
     let claim = page.split("```sql\n-- claim\n").nth(1).unwrap().split("```").next().unwrap();
     let plan = plan(&rusqlite::Connection::open(&path).unwrap(), claim);
     let head = "SEARCH jobs USING INDEX jobs_claim (queue=? AND kind=? AND requires=? AND version=?)";

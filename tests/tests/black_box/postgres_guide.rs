@@ -1,4 +1,4 @@
-//! The page about PostgreSQL: its roles have the rights they need and no others, and its SQL is SQL.
+//! The guide's pages about PostgreSQL: the roles have the rights they need and no others, and the SQL can be executed.
 
 use std::fs;
 
@@ -9,9 +9,11 @@ use windlass_tests::{Outcome, Sandbox};
 
 use crate::support::assert_says;
 
-/// The blocks of SQL under a heading of the page.
-fn sql_of(heading: &str) -> Vec<String> {
-    let page = fs::read_to_string(repository().join("docs/guide/postgres.md")).expect("the page");
+const OPERATIONS: &str = "postgres-operations.md";
+
+/// The blocks of SQL under a heading of a page of the guide.
+fn sql_of(page: &str, heading: &str) -> Vec<String> {
+    let page = fs::read_to_string(repository().join("docs/guide").join(page)).expect("the page");
     let section = page.split("\n## ").find(|section| section.starts_with(heading));
     let section = section.unwrap_or_else(|| panic!("no section {heading:?}"));
     let blocks = section.split("```sql\n").skip(1).filter_map(|rest| rest.split("```").next());
@@ -33,7 +35,7 @@ fn windlass(sandbox: &Sandbox, server: &PrivateServer, role: &str, arguments: &[
 fn the_roles_of_the_guide_have_the_rights_they_need() {
     let (server, sandbox) = (PrivateServer::new(&[]), Sandbox::new());
     let mut client = server.client();
-    let [make, grant] = sql_of("Roles").try_into().expect("two blocks of SQL");
+    let [make, grant] = sql_of(OPERATIONS, "Roles").try_into().expect("two blocks of SQL");
     execute(&mut client, &make);
     execute(&mut client, "CREATE ROLE reader LOGIN; CREATE ROLE producer LOGIN");
     windlass(&sandbox, &server, "windlass_owner", &["db", "migrate"]).exited(0);
@@ -68,15 +70,17 @@ fn the_other_statements_of_the_guide_are_sql() {
     windlass(&sandbox, &server, "postgres", &["db", "migrate"]).exited(0);
     let mut client = server.client();
     execute(&mut client, "CREATE ROLE producer LOGIN");
-    for heading in ["SQL from", "Size and", "Backup"] {
-        for sql in sql_of(heading) {
-            execute(&mut client, &sql);
-        }
+    for (page, heading) in
+        [("sql.md", "On PostgreSQL"), (OPERATIONS, "Size and speed"), (OPERATIONS, "Backup and restore")]
+    {
+        let blocks = sql_of(page, heading);
+        assert_eq!(blocks.len(), 1, "{page}: {heading}");
+        execute(&mut client, &blocks[0]);
     }
-    for statement in sql_of("From nothing").concat().split_inclusive(";\n") {
+    for statement in sql_of("postgres.md", "Set up").concat().split_inclusive(";\n") {
         execute(&mut client, statement);
     }
-    for statement in sql_of("When the server").concat().lines() {
+    for statement in sql_of(OPERATIONS, "Failover").concat().lines() {
         execute(&mut client, statement);
     }
 }

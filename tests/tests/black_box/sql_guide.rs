@@ -1,4 +1,4 @@
-//! Promise: the statements of `docs/guide/sql.md` are a whole worker, on every database.
+//! Promise: the statements of `docs/guide/sql-workers.md` are a whole worker, on every database.
 
 use std::fs;
 
@@ -10,7 +10,8 @@ use crate::support::submit;
 
 /// The statements of the page by their first line, which is a comment.
 fn statements() -> Vec<(String, String)> {
-    let page = fs::read_to_string(repository().join("docs/guide/sql.md")).expect("the page can be read");
+    let page = repository().join("docs/guide/sql-workers.md");
+    let page = fs::read_to_string(page).expect("the page can be read");
     page.split("```sql\n-- ")
         .skip(1)
         .filter_map(|block| {

@@ -199,7 +199,7 @@ fn reasons() {
 
 /// The fields that the guide's table gives to a verb, the outermost ones.
 fn documented(verb: &str) -> Vec<String> {
-    let guide = include_str!("../../../../docs/guide/command-line.md");
+    let guide = include_str!("../../../../docs/guide/json.md");
     let row = guide.lines().find(|line| line.starts_with(&format!("| `{verb}` | `")));
     let shape = row.unwrap_or_else(|| panic!("{verb} is not in the table")).split('`').nth(3).unwrap();
     let outer = if shape.starts_with('[') { 2 } else { 1 };
