@@ -1,11 +1,11 @@
-//! A Rust program that embeds Windlass: typed handlers beside the built-in kinds, jobs that survive
-//! the program, a retry, and a value handed on.
+//! A Rust program that embeds Windlass. It shows a typed handler beside the built-in kind `shell`,
+//! jobs that survive the program, a retry, and the output of a job.
 //!
 //! ```sh
 //! cargo run -p windlass --example embed -- /tmp/embed.db
 //! ```
 //!
-//! Kill it at any moment and start it again: what was accepted stays accepted, and is carried on.
+//! Kill it at any moment and start it again: jobs that were enqueued are not lost, and are executed.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ struct Invoice {
 #[derive(Serialize, Deserialize)]
 struct Receipt {
     text: String,
-    /// The same for every attempt: a payment service drops repeats by it.
+    /// The same in every attempt, so that a payment service can recognize a repeated request.
     idempotency_key: String,
 }
 
@@ -52,9 +52,9 @@ fn main() -> Result<()> {
     ])?;
 
     for id in ids {
-        // Whoever executes it, and also when this program was killed in between.
+        // The job may be executed by another process.
         let Some(job) = windlass.wait_for_job(id, Duration::from_secs(60))? else {
-            println!("job j{id} takes long: its end will be in {path}");
+            println!("job j{id} has not finished yet; its result will be in {path}");
             continue;
         };
         println!(

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Puts the record of what was measured into the guide: tables between markers, and graphs.
+"""Updates the tables and graphs of the guide from recorded measurements.
 
 Usage: scripts/draw_performance.py [--check]
 
-Reads docs/guide/performance/{sqlite,postgres}.json, which scripts/record-performance makes. With --check it writes
-nothing, and ends with 1 when the guide says anything else than the record, or names a figure outside of the tables.
-Needs Python's standard library only.
+It reads docs/guide/performance/{sqlite,postgres}.json, which scripts/record-performance writes, and replaces the
+tables between the markers. With --check it writes nothing, and exits with 1 if the guide differs from the record or
+names a figure outside of the tables. It needs Python's standard library only.
 """
 
 import html
@@ -19,7 +19,7 @@ PAGE = ROOT / "docs/guide/performance-figures.md"
 FOLDER = ROOT / "docs/guide/performance"
 DATABASES = {"sqlite": "SQLite", "postgres": "PostgreSQL"}
 
-# What each part is called in the guide.
+# The name of each part in the guide.
 PARTS = {
     "drain": "Jobs that wait are executed",
     "enqueue": "Jobs are accepted, each acknowledged",
@@ -33,7 +33,7 @@ PARTS = {
 
 
 def digits(value):
-    """Three digits that count."""
+    """Three significant digits."""
     size = abs(value)
     places = 0 if size >= 100 else 1 if size >= 10 else 2 if size >= 1 else 3
     return f"{value:,.{places}f}"

@@ -1,4 +1,7 @@
-"""What scripts/soak-upkeep does, with a built `windlass` as its argument."""
+"""The test of scripts/soak-upkeep.
+
+Usage: soak_upkeep.py WINDLASS SEED SECONDS, where WINDLASS is the path of a built binary
+"""
 
 import json
 import os
@@ -26,7 +29,7 @@ durability = "normal"
 max_age = "5s"
 max_runs_per_workflow = 50
 """
-# Growth from the first third to the end that is not noise.
+# More growth than this between the first third and the end is an error; less is noise.
 FACTOR, SLACK = 1.5, {"file": 8 << 20, "wal": 24 << 20, "memory": 24 << 20, "files": 8}
 
 

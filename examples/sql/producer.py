@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Places orders, and with each the job that confirms it: both or neither, in one transaction.
+"""Places orders. One transaction inserts an order and the job that confirms it, so there are both or neither.
 
 Usage: producer.py DATABASE COUNT
 
-Python's standard library is all it needs, and a database of Windlass: `windlass db migrate` makes one. The
-table `orders` is its own and lies in the same file, so one commit covers both tables.
+It needs Python's standard library only, and a database of Windlass, which `windlass db migrate` creates. The
+table `orders` belongs to this program. It is in the same file, so one commit covers both tables.
 """
 
 import json
@@ -17,7 +17,7 @@ CREATE TABLE IF NOT EXISTS orders (
     customer  TEXT NOT NULL
 )"""
 
-# A second job for an order is refused while one is unfinished.
+# The unique key refuses a second job for an order while the first one is unfinished.
 ENQUEUE = """
 INSERT INTO jobs (kind, queue, payload, unique_key)
 VALUES ('confirm', 'orders', :payload, :unique_key)
@@ -25,9 +25,9 @@ VALUES ('confirm', 'orders', :payload, :unique_key)
 
 
 def connect(path):
-    # Wait for other writers instead of failing, and begin transactions only where it is said.
+    # Wait for other writers instead of failing. Begin transactions only with an explicit BEGIN.
     database = sqlite3.connect(path, timeout=20, isolation_level=None)
-    # Windlass moves the write-ahead log into the file. A SQLite older than 3.51.3 must leave that to it.
+    # Windlass makes the checkpoints of the write-ahead log. A SQLite older than 3.51.3 must make none.
     database.execute("PRAGMA wal_autocheckpoint = 0")
     return database
 

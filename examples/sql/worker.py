@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""A worker in Python's standard library, beside Windlass's own: claims jobs of kind `confirm` from the queue
-`orders`, executes them, and reports how they ended.
+"""A worker in Python, which may run beside workers of Windlass. It claims jobs of kind `confirm` from the queue
+`orders`, executes them, and reports their results. It needs Python's standard library only.
 
 Usage: worker.py DATABASE
 
-It renews its lease in a second thread. When it could not for too long, or was fenced, it ends at once: others
-may have its jobs by then. SIGTERM and Ctrl-C let it finish what it runs. The statements are those of
-docs/guide/sql-workers.md, which says what each is for.
+A second thread renews its lease. If the lease was not renewed in time, or the worker was fenced, the program exits
+at once, because other workers may have its jobs. After SIGTERM or Ctrl-C it finishes its current job.
+docs/guide/sql-workers.md explains each of these statements.
 """
 
 import json
@@ -66,13 +66,13 @@ def now_ms():
 
 def connect(path):
     database = sqlite3.connect(path, timeout=20, isolation_level=None)
-    # Windlass moves the write-ahead log into the file. A SQLite older than 3.51.3 must leave that to it.
+    # Windlass makes the checkpoints of the write-ahead log. A SQLite older than 3.51.3 must make none.
     database.execute("PRAGMA wal_autocheckpoint = 0")
     return database
 
 
 class Transaction:
-    """BEGIN IMMEDIATE … COMMIT, or ROLLBACK when something is raised in it."""
+    """BEGIN IMMEDIATE … COMMIT, or ROLLBACK after an exception."""
 
     def __init__(self, database):
         self.database = database
@@ -85,7 +85,7 @@ class Transaction:
 
 
 class LostJob(Exception):
-    """The attempt belongs to somebody else by now: nothing that was done for it counts."""
+    """The attempt belongs to another worker now, so its result is discarded."""
 
 
 def register(database):
@@ -96,7 +96,7 @@ def register(database):
 
 
 def renew_until(path, worker, left):
-    """Every sixth of the lease: four fit in before its owner must have let go of everything."""
+    """Renews the lease every sixth of its length. Four renewals may fail before the worker must stop."""
     database = connect(path)
     confirmed = time.monotonic()
     while not left.wait(LEASE_MS / 6_000):
@@ -114,13 +114,13 @@ def renew_until(path, worker, left):
 
 
 def claim(database, worker):
-    """The most urgent job, or None. One statement takes it: no other worker can have it too."""
+    """Takes the most urgent job, or returns None. One statement takes it, so no other worker can take it too."""
     wanted = {"queue": QUEUE, "kind": KIND}
     if database.execute(WAITING, wanted).fetchone() is None:
         return None
     now = now_ms()
     with Transaction(database):
-        # Read to its end: a statement that is not stepped to its end has not done its work.
+        # Fetch all rows: SQLite completes a statement only when its last row was read.
         rows = database.execute(CLAIM, {"worker": worker, "now": now, **wanted}).fetchall()
         if rows and rows[0][1] is not None:
             database.execute(START_RUN, {"run": rows[0][1], "now": now})
@@ -128,7 +128,7 @@ def claim(database, worker):
 
 
 def execute(database, worker, job, attempt, payload):
-    """Confirms the order, and reports that in the same transaction: it is done exactly once."""
+    """Confirms the order and reports the result in one transaction, so the effect happens exactly once."""
     order = json.loads(payload)["order"]
     with Transaction(database):
         database.execute("INSERT INTO confirmations (order_id, worker) VALUES (?, ?)", (order, worker))
@@ -146,7 +146,7 @@ def serve(database, worker, stopped):
     while not stopped.is_set():
         claimed = claim(database, worker)
         if claimed is None:
-            # Moves when another connection commits; looking at it costs next to nothing.
+            # `data_version` changes when another connection commits. Reading it costs almost nothing.
             while (now := database.execute("PRAGMA data_version").fetchone()[0]) == seen:
                 if stopped.wait(0.02):
                     return
@@ -157,7 +157,7 @@ def serve(database, worker, stopped):
             try:
                 execute(database, worker, job, attempt, payload)
             except (ValueError, KeyError, TypeError) as error:
-                # Windlass tries it again as `max_attempts` and `retry` of the job say.
+                # Windlass retries the job as its `max_attempts` and `retry` say.
                 report(database, FAIL, worker, job, attempt, error=f"{type(error).__name__}: {error}")
         except LostJob as lost:
             print(lost, file=sys.stderr)

@@ -1,7 +1,7 @@
 # One link of chain.toml: hashes its argument and prints the hash.
 # Usage: sh chain-link.sh TEXT
-# With a journal, one line is appended at the start and one at the end: what it was, the job, the
-# attempt. A line this short is appended whole or not at all.
+# If there is a journal, it appends a line at its start and one at its end: the event, the job and
+# the attempt. A line this short is appended whole or not at all.
 set -eu
 
 note() {

@@ -1,7 +1,7 @@
 # One part of word-count.toml: counts the words of every fourth file of a list.
 # Usage: sh count-words.sh SCRATCH PART
-# Leaves "words TAB file" lines in SCRATCH/part.PART and prints their sums as JSON. Running it twice
-# gives the same, because it writes the whole part anew.
+# Writes lines of "words TAB file" to SCRATCH/part.PART and prints their sums as JSON. It is safe to
+# run it twice, because it writes the whole file again.
 set -eu
 scratch=$1
 part=$2

@@ -1,7 +1,7 @@
 """The stages of etl.toml, one function each. Usage: python3 etl.py STAGE, with SCRATCH set.
 
-Every stage writes its result anew, in one transaction or under a new name that is then renamed: it
-may be stopped anywhere and run again.
+A stage may be stopped at any moment and run again: it writes its whole result in one transaction, or
+to a new file that it then renames.
 """
 
 import csv
@@ -20,7 +20,7 @@ MOST_FILES = 100_000
 
 
 def write_rows(path, rows):
-    """Writes all rows or, as far as a reader can tell, none. Returns how many."""
+    """Writes all rows, and returns their number. Readers see all of them or none."""
     count = 0
     part = path.with_suffix(".part")
     with part.open("w", newline="", encoding="utf-8", errors="surrogateescape") as file:
@@ -56,7 +56,7 @@ def extract():
 
 
 def transform():
-    """Rejects empty files and names that are not printable; the rest gets a kind: its suffix."""
+    """Rejects empty files and names that are not printable. The kind of the others is their suffix."""
     read = 0
 
     def kept():

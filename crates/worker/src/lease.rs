@@ -3,7 +3,7 @@
 //! Others wait for the whole lease, from when they *saw* its last renewal. The worker counts from before it
 //! *sent* the last renewal that was confirmed, and stops everything a margin before the end. So what it ran
 //! is gone before anybody else may start it, also when it can't reach the database to be told. Why this
-//! holds, and what it rests on, is in `docs/decisions/0012-the-lease-of-a-lonely-worker.md`.
+//! holds, and what it rests on, is in `docs/decisions/0012-workers-stop-before-their-lease-ends.md`.
 
 /// The part of the lease that the worker does not use: a fifth. It covers the time to kill, threads that run
 /// late, and clocks that go at different speeds.
