@@ -27,11 +27,12 @@ use windlass_db::error::Result;
 use windlass_db::one;
 use windlass_system::wake_ups::WakeUps;
 
-/// From so many ends and so many claims on they are worth a transaction each.
+/// From this many ends and this many requested jobs on, finishing and claiming are two transactions at the same time.
 const BESIDE_MIN: usize = 200;
 
-/// The different sorts of jobs in a state, of the runs in $1, outside paused queues.
-macro_rules! sorts_in {
+/// Selects the combinations of queue, kind, requirements and version of jobs in a state, of the runs in $1, without paused
+/// queues.
+macro_rules! combinations_where {
     ($condition:literal) => {
         concat!(
             "SELECT DISTINCT queue, kind, requires, version FROM jobs WHERE ",
@@ -237,10 +238,10 @@ impl ForWorkers<'_> {
         };
         // One status at a time: each has its own small index.
         let statements = [
-            sorts_in!("status = 'RUNNING'"),
-            sorts_in!("status = 'PENDING' AND kind > ''"),
-            sorts_in!("status = 'SCHEDULED'"),
-            sorts_in!("status = 'WAITING' AND concurrency_key IS NOT NULL"),
+            combinations_where!("status = 'RUNNING'"),
+            combinations_where!("status = 'PENDING' AND kind > ''"),
+            combinations_where!("status = 'SCHEDULED'"),
+            combinations_where!("status = 'WAITING' AND concurrency_key IS NOT NULL"),
         ];
         self.store.read(|connection| {
             for sql in statements {

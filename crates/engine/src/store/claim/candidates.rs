@@ -1,10 +1,10 @@
-//! What can be claimed, in the order of claiming.
+//! Reading claimable jobs in the order of claiming.
 //!
-//! A *claim partition* is a part of the claim index that is in claiming order by itself: the jobs of one queue and kind
-//! that require the same, or one run. The first job of a partition is its *candidate*. The partitions are read from the
-//! one with the most urgent candidate on, until no candidate is left that could come before what was found. So the most
-//! urgent jobs are found in any number of partitions, and only partitions that give something are read past their
-//! candidate.
+//! A *claim partition* is a range of the claim index that is already in the order of claiming: the jobs of one queue, one
+//! kind, one version and the same requirements. The first job of a partition is its *candidate*. A claim reads one
+//! candidate for each partition and then reads partitions in the order of their candidates. It stops when it has enough
+//! jobs and the next candidate is less urgent than all of them. So it finds the most urgent jobs whatever the number of
+//! partitions is, and it reads only partitions from which it takes jobs.
 
 use crate::store::claim::partition::{Candidate, ClaimPosition, read_candidate, read_position};
 use crate::store::claim::request::ClaimRequest;
@@ -13,9 +13,12 @@ use windlass_db::Connection;
 use windlass_db::all;
 use windlass_db::error::Result;
 
-/// Finds the candidate of each claim partition, which [`read_candidate`] reads. It steps from partition to partition by one seek each, never over the
-/// rows of a partition. SQLite compares lists of columns by an index only with what has no affinity of its own, hence
-/// `coalesce`; and it begins at what is equal whatever the operator, hence the next version.
+/// The candidate of each claim partition, one row for [`read_candidate`] each. The statement steps from partition to
+/// partition with one index seek each and never reads over the rows of a partition.
+///
+/// Two details are for SQLite. It uses an index for a comparison of several columns only if the other side has no column
+/// affinity, so each value is wrapped in `coalesce`. It also starts at rows that are equal, whatever the operator is, so
+/// the comparison is `>=` with the next version.
 pub(in crate::store) const CANDIDATES: &str = "WITH RECURSIVE heads (id) AS (
              SELECT (SELECT id FROM jobs WHERE status = 'PENDING' AND kind > ''
                      ORDER BY queue, kind, requires, version, {rank}, id LIMIT 1)
@@ -41,23 +44,24 @@ pub(in crate::store) fn read_candidates(connection: &mut dyn Connection) -> Resu
     Ok(candidates)
 }
 
-/// Which job of a queue came first, whoever it is for.
+/// The first job of a queue in the order of claiming, whichever worker it is for.
 pub(in crate::store) fn first_arrived<'h>(
-    candidates_of_all: &'h [Candidate],
+    all_candidates: &'h [Candidate],
     queue: &str,
 ) -> Option<&'h Candidate> {
-    candidates_of_all
+    all_candidates
         .iter()
         .filter(|candidate| candidate.partition.queue == queue)
         .min_by_key(|candidate| candidate.position)
 }
 
+/// Locks and returns the first jobs of the candidate's partition.
 pub(in crate::store) fn read_partition(
     connection: &mut dyn Connection,
     candidate: &Candidate,
     limit: usize,
 ) -> Result<Vec<ClaimPosition>> {
-    // The partition is named by its candidate: texts that are no UTF-8 need not be read.
+    // The columns are compared in SQL, because their texts may not be UTF-8.
     all(
         connection,
         "SELECT id, {rank} FROM jobs
@@ -71,7 +75,7 @@ pub(in crate::store) fn read_partition(
     )
 }
 
-/// Those of some jobs that can be claimed.
+/// The jobs with these ids that are PENDING.
 pub(in crate::store) fn read_jobs(connection: &mut dyn Connection, ids: &[i64]) -> Result<Vec<Candidate>> {
     all(
         connection,
@@ -82,7 +86,7 @@ pub(in crate::store) fn read_jobs(connection: &mut dyn Connection, ids: &[i64]) 
     )
 }
 
-/// The same, and only those of a run.
+/// The jobs of a run with these ids that are PENDING.
 pub(in crate::store) fn read_jobs_of_run(
     connection: &mut dyn Connection,
     run_id: i64,
@@ -100,7 +104,7 @@ pub(in crate::store) fn read_jobs_of_run(
     )
 }
 
-/// Those of some jobs that can be claimed and that no other transaction has.
+/// Locks and returns the jobs with these ids that are PENDING and that no other transaction has locked.
 pub(in crate::store) fn lock_jobs(
     connection: &mut dyn Connection,
     ids: &[i64],
@@ -113,7 +117,7 @@ pub(in crate::store) fn lock_jobs(
     )
 }
 
-/// The first jobs of a run that wait in none of the full queues and require nothing unfit.
+/// The first PENDING jobs of a run, without those in the queues `full` and those with the requirements `unfit`.
 pub(in crate::store) fn read_run(
     connection: &mut dyn Connection,
     request: &ClaimRequest,

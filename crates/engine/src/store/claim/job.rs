@@ -1,4 +1,4 @@
-//! A claimed job, and how it is read from its row.
+//! A claimed job.
 
 use crate::store::evidence::AttemptKey;
 use crate::store::jobs::label;
@@ -15,23 +15,23 @@ pub struct ClaimedJob {
     pub id: i64,
     /// When it was made, in milliseconds since the Unix epoch.
     pub created_at: i64,
-    /// What tells it from other jobs that were made at the same instant.
+    /// Tells the job from other jobs that were made in the same millisecond.
     pub token: i64,
-    /// Its run, unless it stands alone.
+    /// Its run; `None` for a job that was enqueued alone.
     pub run_id: Option<i64>,
     /// Its name in the run.
     pub name: Option<String>,
-    /// What executes it.
+    /// The kind, which selects the handler.
     pub kind: String,
-    /// What it is to do, as JSON.
+    /// The handler's input, as JSON.
     pub payload: String,
     /// How long this attempt may take, in milliseconds.
     pub timeout_ms: Option<i64>,
-    /// The name of its workflow, when this claim was the first of its run.
+    /// The name of its workflow, if this job is the first of its run to start.
     pub started_run: Option<String>,
-    /// It waits in memory, and a more urgent job was left that must not: that one waits for it to start.
+    /// The job waits in the worker's memory although a more urgent job was left, because that one must not wait in memory.
     pub has_overtaken: bool,
-    /// What the end of the attempt is decided by.
+    /// What decides about the next attempt when this one ends.
     pub retry_state: RetryState,
 }
 
@@ -40,7 +40,7 @@ pub struct ClaimedJob {
 pub(in crate::store) fn read_retry_state(row: &dyn Row, from: usize) -> Result<RetryState> {
     let backoff = match row.value(from + 6) {
         Ok(Value::Text(json)) => serde_json::from_str(json).unwrap_or_default(),
-        // Rows may come from outside: what can't be read means the default, not a stuck job.
+        // Another program may have written the row. An unreadable backoff means the default, not a stuck job.
         Ok(Value::Null | Value::Integer(_) | Value::Real(_) | Value::Rows { .. }) | Err(_) => {
             Backoff::default()
         }
@@ -61,18 +61,18 @@ pub(in crate::store) fn read_retry_state(row: &dyn Row, from: usize) -> Result<R
 }
 
 impl ClaimedJob {
-    /// The attempt that a worker claimed.
+    /// The key of the attempt that the worker claimed.
     pub(in crate::store) fn key(&self, worker_id: i64) -> AttemptKey {
         AttemptKey { job_id: self.id, attempt: self.retry_state.attempt, worker_id }
     }
 
-    /// The same for all its attempts, and for no other job of any database.
+    /// The same text for all attempts of this job, and for no other job of any database.
     #[must_use]
     pub fn idempotency_key(&self) -> String {
         format!("{}-{}", self.created_at, self.token)
     }
 
-    /// How people know it: `3/fetch` or `j42`.
+    /// The job's name for people: `3/fetch` or `j42`.
     #[must_use]
     pub fn label(&self) -> String {
         label(self.id, self.run_id, self.name.as_deref())

@@ -6,8 +6,8 @@ use windlass_db::Row;
 use windlass_db::Value;
 use windlass_db::error::Result;
 
-/// The rank of a row of `jobs`: the least is claimed first. A job is due at `execute_after`, and each point of priority is
-/// worth one minute. Both are bounded, so that nothing overflows.
+/// The rank of a row of `jobs`. The job with the lowest rank is claimed first. A job is due at `execute_after`, and each
+/// point of priority is a head start of one minute. Both are bounded, so that the sum can't overflow.
 pub(crate) const RANK: Fragment = Fragment {
     name: "rank",
     sql: "({bounded execute_after 4000000000000000000} - {bounded priority 1000000} * 60000)",
@@ -20,7 +20,7 @@ pub(in crate::store) struct ClaimPosition {
     pub(in crate::store) id: i64,
 }
 
-/// The first job of a partition, or one that is to be in it.
+/// The first job of a partition, or a job that would be in the partition if it were PENDING.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::store) struct Candidate {
     pub(in crate::store) position: ClaimPosition,
@@ -34,7 +34,7 @@ pub(in crate::store) struct ClaimPartition {
     pub(in crate::store) kind: String,
     pub(in crate::store) requires: String,
     pub(in crate::store) version: i64,
-    /// Its queue has to be asked for limits.
+    /// The queue has a row with rules, so its limits must be counted.
     pub(in crate::store) may_have_rules: bool,
 }
 
@@ -43,13 +43,13 @@ pub(in crate::store) fn read_candidate(row: &dyn Row) -> Result<Candidate> {
     Ok(Candidate { position: read_position(row)?, partition: Rc::new(ClaimPartition::read(row)?) })
 }
 
-/// Reads a [`ClaimPosition`] from the first two.
+/// Reads a [`ClaimPosition`] from the first two columns.
 pub(in crate::store) fn read_position(row: &dyn Row) -> Result<ClaimPosition> {
     Ok(ClaimPosition { id: row.integer(0)?, rank: row.integer(1)? })
 }
 
 impl ClaimPartition {
-    /// Reads it from the five columns after the position.
+    /// Reads a partition from the five columns after the position.
     pub(in crate::store) fn read(row: &dyn Row) -> Result<ClaimPartition> {
         Ok(ClaimPartition {
             queue: row.lossy_text(2)?.unwrap_or_default(),
@@ -60,7 +60,7 @@ impl ClaimPartition {
         })
     }
 
-    /// Whether these columns say the same.
+    /// Whether the row's columns name this partition.
     pub(in crate::store) fn is_of(&self, row: &dyn Row) -> bool {
         let is_text = |column, text: &str| row.value(column) == Ok(Value::Text(text));
         is_text(2, &self.queue)

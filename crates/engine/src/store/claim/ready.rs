@@ -1,23 +1,24 @@
-//! Jobs that became ready in this transaction: they are claimed by it, or made claimable for everybody.
+//! Jobs that became ready in this transaction. The transaction claims them, or it releases them to all workers.
 
 use crate::store::claim::partition::Candidate;
 use crate::store::json_ids;
 use windlass_db::Connection;
 use windlass_db::error::Result;
 
-/// A child that waits for nobody any more, and is BLOCKED until it is taken or released.
+/// A job whose last parent has ended. It stays BLOCKED until it is claimed or released.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::store) struct Ready {
     pub(in crate::store) run_id: Option<i64>,
     pub(in crate::store) candidate: Candidate,
 }
 
-/// Lets anybody claim what is ready. What was taken meanwhile is no longer BLOCKED, and stays as it is.
+/// Makes ready jobs claimable for all workers. A job that is no longer BLOCKED, because it was claimed, stays as it is.
 pub(in crate::store) fn release(connection: &mut dyn Connection, ready: &[Ready], now_ms: i64) -> Result<()> {
     let ids: Vec<i64> = ready.iter().map(|ready| ready.candidate.position.id).collect();
     unblock(connection, &ids, now_ms)
 }
 
+/// Moves BLOCKED jobs on: to WAITING with a concurrency key, else to PENDING.
 pub(in crate::store) fn unblock(connection: &mut dyn Connection, ids: &[i64], now_ms: i64) -> Result<()> {
     if ids.is_empty() {
         return Ok(());

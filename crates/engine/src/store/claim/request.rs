@@ -1,45 +1,45 @@
-//! What a worker asks for when it claims, and what it gets.
+//! The request of a claim and its answer.
 
 use crate::store::claim::capabilities::WorkerCapabilities;
 use crate::store::claim::job::ClaimedJob;
 
-/// Jobs in one claim at most.
+/// The most jobs that one claim takes.
 pub const CLAIM_MAX: usize = 2_000;
-/// The same where one transaction is written at a time: everybody else waits for it.
+/// The most jobs that one claim takes where only one transaction writes at a time, because all other writers wait for it.
 pub(in crate::store) const CLAIM_MAX_OF_ONE_WRITER: usize = 1_000;
 
-/// Which jobs a worker takes.
+/// The jobs that a worker takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scope {
-    /// Whatever waits in any queue.
+    /// Jobs of all queues.
     Everything,
-    /// Whatever waits in these queues.
+    /// Jobs of these queues.
     Queues(Vec<String>),
-    /// Only the jobs of these runs.
+    /// Jobs of these runs.
     Runs(Vec<i64>),
 }
 
-/// What a worker asks for.
+/// A worker's request for jobs.
 #[derive(Debug, Clone)]
 pub struct ClaimRequest {
     /// The worker.
     pub worker_id: i64,
-    /// Which jobs.
+    /// The jobs that it takes.
     pub scope: Scope,
     /// What it can execute.
     pub worker_capabilities: WorkerCapabilities,
-    /// How many at most.
+    /// The most jobs that it takes now.
     pub limit: usize,
-    /// How many of these start at once. The others wait in the worker's memory, and would count as
-    /// interrupted if it died: a job that must not be interrupted is never among them.
+    /// How many of these jobs start at once. The others wait in the worker's memory. If the worker died, they would count
+    /// as interrupted, so a job with `on_interrupt = fail` is never among them.
     pub idle: usize,
 }
 
-/// What a claim came to.
+/// The answer to a claim.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Claims {
     /// The claimed jobs, the most urgent first.
     Jobs(Vec<ClaimedJob>),
-    /// The worker is fenced: it owns nothing any more and must register anew.
+    /// The worker is fenced: it owns no jobs any more and must register again.
     Fenced,
 }

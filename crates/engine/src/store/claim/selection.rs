@@ -1,4 +1,4 @@
-//! The choice among the candidates: the most urgent jobs that the request and the limits of queues allow.
+//! Selecting the most urgent jobs that the request and the limits of their queues allow.
 
 use crate::store::claim::candidates::{
     first_arrived, lock_jobs, read_candidates, read_jobs, read_jobs_of_run, read_partition, read_run,
@@ -12,35 +12,35 @@ use windlass_db::Connection;
 use windlass_db::error::Result;
 use windlass_system::wake_ups::WakeUps;
 
-/// How often a run's jobs are read on past those of queues that have no room, in one claim.
+/// How often one claim reads further jobs of a run because those before are in full queues or not for this worker.
 const RUN_ROUNDS: usize = 16;
 
-/// What a claim may take.
+/// The jobs that a claim may take.
 #[derive(Default)]
 pub(in crate::store) struct Claimable {
     /// The most urgent first.
     pub(in crate::store) positions: Vec<ClaimPosition>,
-    /// Queues whose rules have to know what was taken, with the ids among the positions.
+    /// The queues with rules, each with its jobs among the positions. What is taken of them must be recorded.
     pub(in crate::store) limited: Vec<(QueueRules, Vec<i64>)>,
 }
 
-/// The most urgent claimable jobs, kept from other transactions, over all partitions of the request and what this
-/// transaction has `in_hand`: jobs of queues without rules that are for the request. `candidates` are those of all partitions,
-/// unless it names runs.
+/// Selects and locks the most urgent claimable jobs of the request. `ready` are jobs that became ready in this transaction,
+/// are in queues without rules, and are for the request. `candidates` has the candidate of each partition, unless the
+/// request is by runs.
 pub(in crate::store) fn claimable(
     connection: &mut dyn Connection,
     request: &ClaimRequest,
-    in_hand: &[ClaimPosition],
+    ready: &[ClaimPosition],
     mut candidates: Vec<Candidate>,
     now_ms: i64,
 ) -> Result<Claimable> {
     let mut selection = Selection::new(request, Counting::Locked, now_ms);
-    selection.choose(in_hand);
+    selection.choose(ready);
     match &request.scope {
         Scope::Everything | Scope::Queues(_) => {
             candidates.sort_unstable_by_key(|candidate| candidate.position);
             selection.count(connection, &candidates, &candidates)?;
-            let mut locked = in_hand.len();
+            let mut locked = ready.len();
             for candidate in candidates.iter().filter(|candidate| is_for(request, candidate)) {
                 if selection.is_full_before(candidate.position) {
                     break;
@@ -54,7 +54,7 @@ pub(in crate::store) fn claimable(
                 selection.add(&candidate.partition.queue, found);
             }
             if connection.dialect().has_many_writers() && locked > selection.chosen.len() {
-                // Others pass over what is locked here, also what is left in the end.
+                // Other claims skipped all rows that are locked here. Some of them are left, so the claims must look again.
                 connection.wake(WakeUps::PENDING);
             }
         }
@@ -62,13 +62,13 @@ pub(in crate::store) fn claimable(
             for run_id in run_ids {
                 selection.add_run(connection, *run_id)?;
             }
-            selection.lock_chosen(connection, in_hand)?;
+            selection.lock_chosen(connection, ready)?;
         }
     }
     Ok(selection.into_claimable())
 }
 
-/// Whether there is anything to claim. Locks nothing.
+/// Whether the request would find a job. Locks nothing.
 pub(in crate::store) fn has_claimable(
     connection: &mut dyn Connection,
     request: &ClaimRequest,
@@ -96,22 +96,22 @@ pub(in crate::store) fn has_claimable(
     }
 }
 
-/// How many of a queue's jobs may still be taken.
+/// How many jobs of a queue may still be taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Room {
     Jobs(usize),
-    /// This one and no other.
+    /// Only the job with this id.
     Only(i64),
 }
 
-/// The jobs chosen so far.
+/// The jobs that were chosen so far.
 struct Selection<'r> {
     request: &'r ClaimRequest,
     counting: Counting,
     now_ms: i64,
     limit: usize,
     chosen: Vec<ClaimPosition>,
-    /// Of queues with rules: what is left of their allowance, and what was chosen.
+    /// The queues with rules: how many jobs may still be taken, and those that were chosen.
     limited: HashMap<String, (QueueRules, Room, Vec<ClaimPosition>)>,
 }
 
@@ -121,12 +121,13 @@ impl<'r> Selection<'r> {
         Selection { request, counting, now_ms, limit, chosen: Vec::new(), limited: HashMap::new() }
     }
 
-    /// Counts what the queues of these jobs allow. `partitions` are the candidates of all claim partitions.
+    /// Counts what the queues of these candidates allow. `all_candidates` has the candidate of each claim partition, or is
+    /// empty if they were not read.
     fn count(
         &mut self,
         connection: &mut dyn Connection,
         candidates: &[Candidate],
-        candidates_of_all: &[Candidate],
+        all_candidates: &[Candidate],
     ) -> Result<()> {
         let mut queues: Vec<&str> = candidates
             .iter()
@@ -143,18 +144,18 @@ impl<'r> Selection<'r> {
             let room = match allowance {
                 Allowance::Jobs(jobs) => Room::Jobs(jobs),
                 Allowance::Turn(job_id) => self.only(read_jobs(connection, &[job_id])?.first()),
-                Allowance::Next if candidates_of_all.is_empty() => {
-                    let candidates_of_all = read_candidates(connection)?;
-                    self.only(first_arrived(&candidates_of_all, &queue))
+                Allowance::Next if all_candidates.is_empty() => {
+                    let all_candidates = read_candidates(connection)?;
+                    self.only(first_arrived(&all_candidates, &queue))
                 }
-                Allowance::Next => self.only(first_arrived(candidates_of_all, &queue)),
+                Allowance::Next => self.only(first_arrived(all_candidates, &queue)),
             };
             self.limited.insert(queue, (rules, room, Vec::new()));
         }
         Ok(())
     }
 
-    /// This job, unless it is for others: nobody overtakes it.
+    /// Only this job; none if it is for other workers, because no job overtakes it.
     fn only(&self, next: Option<&Candidate>) -> Room {
         match next.filter(|candidate| is_for(self.request, candidate)) {
             Some(candidate) => Room::Only(candidate.position.id),
@@ -162,7 +163,7 @@ impl<'r> Selection<'r> {
         }
     }
 
-    /// Chooses among a run's jobs, past those that are for others or whose queues have no room.
+    /// Chooses jobs of a run. Skips jobs that are for other workers and jobs whose queues are full.
     fn add_run(&mut self, connection: &mut dyn Connection, run_id: i64) -> Result<()> {
         let (mut full, mut unfit): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
         let mut turns = Vec::new();
@@ -205,23 +206,23 @@ impl<'r> Selection<'r> {
                 passed.dedup();
             }
         }
-        // A job that is tried again has its turn, and is due after those that were passed.
+        // A job that is retried keeps its turn in a fifo queue, although it is due after the jobs that were skipped.
         for candidate in read_jobs_of_run(connection, run_id, &turns)? {
             self.add(&candidate.partition.queue, vec![candidate.position]);
         }
         Ok(())
     }
 
-    /// Keeps what was chosen from other transactions, and leaves out what they have.
-    fn lock_chosen(&mut self, connection: &mut dyn Connection, in_hand: &[ClaimPosition]) -> Result<()> {
+    /// Locks the chosen jobs and leaves out those that other transactions have locked.
+    fn lock_chosen(&mut self, connection: &mut dyn Connection, ready: &[ClaimPosition]) -> Result<()> {
         if !connection.dialect().has_many_writers() {
             return Ok(());
         }
-        let in_hand: HashSet<ClaimPosition> = in_hand.iter().copied().collect();
+        let ready: HashSet<ClaimPosition> = ready.iter().copied().collect();
         let ids: Vec<i64> = self
             .chosen
             .iter()
-            .filter(|position| !in_hand.contains(position))
+            .filter(|position| !ready.contains(position))
             .map(|position| position.id)
             .collect();
         if ids.is_empty() {
@@ -231,7 +232,7 @@ impl<'r> Selection<'r> {
         if locked.len() < ids.len() {
             connection.wake(WakeUps::PENDING);
         }
-        self.chosen.retain(|position| in_hand.contains(position) || locked.contains(position));
+        self.chosen.retain(|position| ready.contains(position) || locked.contains(position));
         Ok(())
     }
 
@@ -243,7 +244,7 @@ impl<'r> Selection<'r> {
         }
     }
 
-    /// All that the queue's rules allow is chosen, and nothing from this position on is more urgent.
+    /// The queue's rules allow no more jobs, and no job from this position on is more urgent than the chosen ones.
     fn is_used_up_before(&self, queue: &str, position: ClaimPosition) -> bool {
         self.limited.get(queue).is_some_and(|(_rules, room, of_queue)| match room {
             Room::Jobs(jobs) => {
@@ -253,14 +254,14 @@ impl<'r> Selection<'r> {
         })
     }
 
-    /// Nothing from this position on can be added to the chosen.
+    /// The selection is full, and no job from this position on is more urgent than the chosen ones.
     fn is_full_before(&self, position: ClaimPosition) -> bool {
         self.chosen.len() >= self.limit && self.chosen.last().is_some_and(|last| *last <= position)
     }
 
     fn add(&mut self, queue: &str, found: Vec<ClaimPosition>) {
         if let Some((_rules, room, of_queue)) = self.limited.get_mut(queue) {
-            // Several partitions share the allowance: of all that they gave the most urgent are kept.
+            // Several partitions share the queue's allowance. The most urgent of their jobs are kept.
             let allowed = match room {
                 Room::Jobs(jobs) => *jobs,
                 Room::Only(_) => 1,
@@ -277,11 +278,11 @@ impl<'r> Selection<'r> {
         }
     }
 
-    /// Two sorted stretches become one: the sort that keeps equal items in order merges them.
+    /// Adds positions in sorted order. The stable sort merges two sorted lists in linear time.
     fn choose(&mut self, found: &[ClaimPosition]) {
         self.chosen.extend(found);
         self.chosen.sort();
-        // A run is looked through several times, and a request may name it twice.
+        // A run is read several times, and a request may name it twice.
         self.chosen.dedup();
         self.chosen.truncate(self.limit);
     }
@@ -306,7 +307,7 @@ impl<'r> Selection<'r> {
     }
 }
 
-/// Whether whoever asks takes jobs of this queue, and can execute this one.
+/// Whether the request takes jobs of the candidate's queue and its worker can execute the candidate.
 pub(in crate::store) fn is_for(request: &ClaimRequest, candidate: &Candidate) -> bool {
     let takes_queue = match &request.scope {
         Scope::Everything | Scope::Runs(_) => true,

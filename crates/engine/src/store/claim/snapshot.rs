@@ -1,4 +1,4 @@
-//! What a claim looks at before it chooses: who claims, and the candidates of all claim partitions.
+//! What a claim reads first: whether its worker is alive, and the candidate of each claim partition.
 
 use crate::status::WorkerStatus;
 use crate::store::claim::candidates::CANDIDATES;
@@ -9,19 +9,19 @@ use windlass_db::Question;
 use windlass_db::Row;
 use windlass_db::error::Result;
 
-/// Reads who claims, and keeps others from fencing it: whoever wants to waits until the claim is committed, and then
-/// finds its jobs.
+/// Reads the claiming worker's status and locks its row. Whoever wants to fence the worker waits until the claim is
+/// committed, and then finds the claimed jobs.
 const OWNER: &str = "SELECT status FROM workers WHERE id = $1 {share}";
 
-/// What a claim looks at before it chooses.
+/// What a claim reads before it selects jobs.
 pub(in crate::store) struct ClaimSnapshot {
     pub(in crate::store) owner: Owner,
-    /// Of all partitions, unless it is by runs; `None` when jobs became claimable since.
+    /// The candidate of each partition; empty for a claim by runs. `None` if jobs became claimable after the read.
     pub(in crate::store) candidates: Option<Vec<Candidate>>,
 }
 
 impl ClaimSnapshot {
-    /// Asks what else there is to be asked, and then looks: on a server it is one round trip.
+    /// Asks `others` first and reads the snapshot after them. On a server all of it is one round trip.
     pub(in crate::store) fn after(
         connection: &mut dyn Connection,
         request: &ClaimRequest,
@@ -50,13 +50,13 @@ impl ClaimSnapshot {
         Ok(ClaimSnapshot { owner, candidates: Some(candidates) })
     }
 
-    /// The same after jobs became claimable: the candidates are to be looked at anew.
+    /// This snapshot after jobs became claimable: the candidates must be read again.
     pub(in crate::store) fn without_candidates(self) -> ClaimSnapshot {
         ClaimSnapshot { candidates: None, ..self }
     }
 }
 
-/// Who claims.
+/// The worker that claims.
 #[derive(Default)]
 pub(in crate::store) struct Owner {
     status: Option<WorkerStatus>,
@@ -68,7 +68,7 @@ impl Owner {
         Ok(())
     }
 
-    /// It is not fenced.
+    /// The worker is registered and not fenced.
     pub(in crate::store) fn is_alive(&self) -> bool {
         match self.status {
             Some(WorkerStatus::Alive | WorkerStatus::Draining) => true,

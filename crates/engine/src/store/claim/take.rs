@@ -1,4 +1,4 @@
-//! The statement that claims, and what it reads of the rows that it took.
+//! The statement that claims jobs, and the rows that it returns.
 
 use crate::status::JobStatus;
 use crate::store::claim::job::{ClaimedJob, read_retry_state};
@@ -14,35 +14,37 @@ use windlass_db::all;
 use windlass_db::error::Result;
 use windlass_system::wake_ups::WakeUps;
 
-/// A row that was taken, with the job that it holds or what is wrong with it.
+/// A claimed row.
 pub(in crate::store) struct TakenJob {
     pub(in crate::store) id: i64,
     pub(in crate::store) run_id: Option<i64>,
-    /// Its run, when no other job of it has started yet.
+    /// The job's run, if this is the run's first job to start.
     pub(in crate::store) new_run_id: Option<i64>,
     pub(in crate::store) retry_state: RetryState,
+    /// The job, or what is wrong with the row.
     pub(in crate::store) job: std::result::Result<ClaimedJob, String>,
 }
 
-/// A job that was taken and whose row can't be executed.
+/// A claimed job whose row can't be executed.
 pub(in crate::store) struct UnreadableJob {
     pub(in crate::store) id: i64,
     pub(in crate::store) run_id: Option<i64>,
     pub(in crate::store) retry_state: RetryState,
-    /// What is wrong with its row.
+    /// What is wrong with the row.
     pub(in crate::store) error: String,
 }
 
-/// What a claim is to take.
+/// The jobs that a claim selected.
 pub(in crate::store) struct Chosen<'c> {
     /// The most urgent first.
     pub(in crate::store) ids: &'c [i64],
-    /// Of these, what is BLOCKED still.
+    /// Those of `ids` that are still BLOCKED, because they became ready in this transaction.
     pub(in crate::store) blocked: &'c HashSet<i64>,
-    /// Of these, what is in queues with a rate.
+    /// Those of `ids` in queues with a rate.
     pub(in crate::store) rated: &'c HashSet<i64>,
 }
 
+/// Makes the selected jobs RUNNING under the request's worker.
 pub(in crate::store) fn take(
     connection: &mut dyn Connection,
     Chosen { ids, blocked, rated }: &Chosen<'_>,
@@ -58,8 +60,8 @@ pub(in crate::store) fn take(
             [(*id).into(), status_of(id).as_str().into(), i64::from(position < request.idle).into()]
         })
         .collect();
-    // The largest number has no successor: `read_taken` refuses it. The run of what was BLOCKED has started, with one
-    // of its parents.
+    // `read_taken` refuses the largest attempt, because no number follows it. The run of a BLOCKED job has started
+    // already, with one of the job's parents.
     all(
         connection,
         "UPDATE jobs
@@ -89,7 +91,7 @@ fn read_taken(row: &dyn Row) -> Result<TakenJob> {
     let (created_at, token) = (row.integer(14)?, row.integer(15)?);
     let text = |column: usize, what: &str| {
         row.optional_text(column)
-            .map_err(|_no_text| format!("the row can't be read: its {what} is no UTF-8 text"))
+            .map_err(|_no_text| format!("the row can't be read: its {what} is not UTF-8 text"))
     };
     let job = || {
         if retry_state.attempt == i64::MAX {
@@ -116,8 +118,8 @@ fn read_taken(row: &dyn Row) -> Result<TakenJob> {
     Ok(TakenJob { id, run_id, new_run_id, retry_state, job })
 }
 
-/// The first claimed job starts its run, and the run's clock. Returns the runs that started, each with the
-/// name of its workflow.
+/// Starts the runs of which the first job was claimed, and their time limits. Returns each run that started with the name
+/// of its workflow.
 pub(in crate::store) fn start_runs(
     connection: &mut dyn Connection,
     taken: &[TakenJob],

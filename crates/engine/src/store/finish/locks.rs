@@ -4,8 +4,9 @@ use crate::store::json_ids;
 use windlass_db::Connection;
 use windlass_db::error::Result;
 
-/// Takes the locks of runs, where several transactions write side by side. A run's row is the lock of its jobs:
-/// who changes several of them, or counts them, holds it. So none waits for another in a circle.
+/// Locks runs in the order of their ids, where several transactions write side by side. A run's row is the lock of its
+/// jobs: a transaction that changes several jobs of a run, or counts them, holds it. So transactions can't wait for each
+/// other in a circle.
 pub(in crate::store) fn lock_runs(connection: &mut dyn Connection, mut run_ids: Vec<i64>) -> Result<()> {
     run_ids.sort_unstable();
     run_ids.dedup();
@@ -18,7 +19,7 @@ pub(in crate::store) fn lock_runs(connection: &mut dyn Connection, mut run_ids: 
     )
 }
 
-/// The same for the runs of some jobs of which nothing else is known.
+/// Locks the runs of these jobs, as [`lock_runs`] does.
 pub(in crate::store) fn lock_runs_of(connection: &mut dyn Connection, job_ids: &[i64]) -> Result<()> {
     if !connection.dialect().has_many_writers() {
         return Ok(());

@@ -1,5 +1,8 @@
-//! Ending attempts: results, retries and what follows for others, all in one transaction, and the next claim with
-//! them. A chain costs one commit a link.
+//! Finishing attempts: writes their results, and what follows from them for other jobs and for runs.
+//!
+//! One transaction writes the transitions of the jobs, records the attempts, appends the output, propagates the ends to
+//! children and runs ([`propagation`], [`promotion`]) and gives free slots of concurrency keys away ([`slots`]). The next
+//! claim is part of the same transaction, so each job of a chain costs one commit.
 
 use crate::status::JobStatus;
 use crate::store::claim::ready::{Ready, release};
@@ -25,14 +28,14 @@ pub(in crate::store) mod promotion;
 pub(in crate::store) mod propagation;
 pub(in crate::store) mod slots;
 
-/// The end of an attempt, decided and to be written.
+/// The end of an attempt, as decided, before it is written.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finish {
     /// The job.
     pub job_id: i64,
-    /// Its run, unless it stands alone.
+    /// Its run; `None` for a job that was enqueued alone.
     pub run_id: Option<i64>,
-    /// The attempt that ended: only its owner may end it.
+    /// The number of the attempt. Only the owner of this attempt may end it.
     pub attempt: i64,
     /// The owner.
     pub worker_id: i64,
@@ -42,20 +45,20 @@ pub struct Finish {
     pub logs: Vec<LogLine>,
 }
 
-/// What came of ending attempts.
+/// The result of finishing attempts.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Finished {
-    /// Jobs that somebody else owns by now: their results were discarded.
+    /// Jobs that the worker no longer owns. Their results were discarded.
     pub conflicts: Vec<i64>,
     /// Runs that ended with these jobs.
     pub ended_runs: Vec<EndedRun>,
-    /// Jobs that became claimable: children, and what was given back.
+    /// Jobs that became claimable: children, jobs that got a slot, and jobs that were given back.
     pub claimable: Vec<i64>,
 }
 
 impl Finished {
-    /// Wakes whoever claims, unless the same transaction has claimed everything that it made claimable:
-    /// a chain would wake its worker for nothing at each link.
+    /// Wakes workers, unless the same transaction has claimed every job that it made claimable. Otherwise each job of a
+    /// chain would wake its worker for nothing.
     pub(in crate::store) fn announce(&self, connection: &mut dyn Connection, claims: &Claims) {
         let claimed: HashSet<i64> = match claims {
             Claims::Jobs(jobs) => jobs.iter().map(|job| job.id).collect(),
@@ -67,16 +70,16 @@ impl Finished {
     }
 }
 
-/// What attempts that ended leave behind.
+/// What the update of the jobs returned.
 struct Written {
     ended: Vec<Ended>,
-    /// Concurrency keys of which a slot became free.
+    /// Concurrency keys with a slot that became free.
     freed_keys: Vec<String>,
-    /// There are queues whose next job may go when another ends.
+    /// Some queue has a limit that the end of a job makes room in.
     has_limits: bool,
 }
 
-/// Ends attempts inside the caller's transaction, which claims nothing. What follows from them is for anybody.
+/// Finishes attempts inside the caller's transaction, which claims no job. Jobs that became ready are released.
 pub(in crate::store) fn finish(
     connection: &mut dyn Connection,
     finishes: &[Finish],
@@ -88,7 +91,7 @@ pub(in crate::store) fn finish(
     Ok(())
 }
 
-/// Fails jobs that a claim took and whose rows can't be executed, in the transaction of the claim.
+/// Fails claimed jobs whose rows can't be executed, in the transaction of the claim.
 pub(in crate::store) fn fail_unreadable(
     connection: &mut dyn Connection,
     unreadable: Vec<UnreadableJob>,
@@ -114,12 +117,12 @@ pub(in crate::store) fn fail_unreadable(
         })
         .collect();
     finish(connection, &finishes, now_ms)?;
-    // The claim did not look at the jobs behind them.
+    // These jobs took places of the claim. Other jobs may be claimable behind them.
     connection.wake(WakeUps::PENDING);
     Ok(())
 }
 
-/// What ending attempts came to, for the claim that follows.
+/// The result of finishing attempts, with what the claim that follows needs.
 #[derive(Default)]
 pub(in crate::store) struct Ending {
     pub(in crate::store) finished: Finished,
@@ -127,8 +130,8 @@ pub(in crate::store) struct Ending {
     pub(in crate::store) snapshot: Option<ClaimSnapshot>,
 }
 
-/// Ends attempts. The caller claims or releases what is ready, and announces what became claimable. `request` is of the
-/// claim that follows.
+/// Finishes attempts. The caller claims or releases the ready jobs and announces the claimable ones. `request` is the claim
+/// that follows in the same transaction, if there is one.
 pub(in crate::store) fn end(
     connection: &mut dyn Connection,
     finishes: &[Finish],
@@ -159,8 +162,8 @@ pub(in crate::store) fn end(
     Ok(Ending { finished: Finished { conflicts, ended_runs, claimable }, ready, snapshot })
 }
 
-/// The fenced update: only the owner of the attempt changes the row. A job that was asked to stop is
-/// not tried again.
+/// Writes the transitions. The guard is the fence: only the owner of the attempt changes the row. A job that was asked to
+/// stop is not retried.
 fn write_transitions(connection: &mut dyn Connection, finishes: &[Finish], now_ms: i64) -> Result<Written> {
     let news: Vec<[Value<'_>; 10]> = finishes
         .iter()
@@ -217,7 +220,7 @@ fn write_transitions(connection: &mut dyn Connection, finishes: &[Finish], now_m
             written.ended.push(Ended {
                 job_id: row.integer(0)?,
                 run_id: row.optional_integer(1)?,
-                // Others are told the name of what was no success.
+                // The name is needed only for the message of skipped children.
                 name: if status == JobStatus::Successful { None } else { row.lossy_text(2)? },
                 status,
                 allow_failure: row.integer(4)? != 0,

@@ -1,12 +1,12 @@
-//! Promotion: the children of jobs that ended well have fewer parents to wait for, and those without any go on.
+//! Promotion: the children of successful jobs wait for fewer parents, and children that wait for none become ready.
 //!
-//! A child that goes on waiting is changed by a statement that does not name its state: the state is in the
-//! condition of every index that says who may be claimed, so naming it costs three times as much, and on a server a
-//! new entry in the indexes that hold the row. Whoever promotes holds the run's lock, so what is read here is what
-//! is changed; a child that another program has taken out of BLOCKED meanwhile is left to it.
+//! A child that still waits is changed by a statement that does not set its status. The status is in the condition of each
+//! partial index for claims. An update that sets it costs three times as much, and on a server it adds an entry to each
+//! index of the row. The caller holds the run's lock, so the rows can't change between the read and the update. A child
+//! that another program took out of BLOCKED is left alone.
 //!
-//! A child that is ready is handed to the claim that follows in the same transaction. What this one takes goes from
-//! BLOCKED to RUNNING in one change, and PENDING, where nobody could have seen it, is left out.
+//! A ready child is handed to the claim that follows in the same transaction. If the claim takes it, the child goes from
+//! BLOCKED to RUNNING in one update. It is never PENDING, because no other transaction could have seen it so.
 
 use crate::store::claim::partition::{Candidate, ClaimPartition, read_position};
 use crate::store::claim::ready::Ready;
@@ -18,42 +18,42 @@ use windlass_db::Row;
 use windlass_db::Value;
 use windlass_db::error::Result;
 
-/// What is ready after some parents ended.
+/// The children that wait for no parent any more.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(in crate::store) struct Promoted {
-    /// May be claimed by anybody.
+    /// Children that were made PENDING.
     pub(in crate::store) claimable: Vec<i64>,
-    /// May be claimed at once by this transaction, which releases what it does not take.
+    /// Children that are still BLOCKED. The caller claims or releases each of them.
     pub(in crate::store) ready: Vec<Ready>,
 }
 
-/// A child that waits for parents, some of which ended.
+/// A BLOCKED child of parents that ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Child {
-    /// Parents that it waited for until now.
+    /// The number of parents that it waited for until now.
     blocked_by: i64,
-    /// Parents that ended.
+    /// The number of its parents that ended.
     ended: i64,
     concurrency_key: Option<String>,
     run_id: Option<i64>,
     candidate: Candidate,
 }
 
-/// What becomes of children.
+/// What happens to the children.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct Decision {
-    /// They wait for others, by how many fewer.
+    /// Children that still wait, with the number of parents to subtract.
     blocked: Vec<(i64, i64)>,
-    /// They wait for nobody, but for a slot of these keys.
+    /// Children that wait for no parent, but for a slot of a key.
     waiting: Vec<i64>,
     wanted_keys: Vec<String>,
-    /// They wait for nobody.
+    /// Children that wait for no parent and need no slot.
     ready: Vec<Ready>,
 }
 
-/// Finds the children of parents that ended, which [`Children`] reads. Edges are counted before their children are
-/// read: a row of `jobs` is wide, and a child of a layer is found by several edges. Where no queue has rules, which
-/// is asked once, none is looked for by its name.
+/// Finds the BLOCKED children of parents that ended; [`Children`] reads the rows. Edges are counted before the children
+/// are read, because a row of `jobs` is wide and a child may be found by several edges. The first EXISTS asks once whether
+/// any queue has rules. Only then each child's queue is looked up by name.
 pub(in crate::store) const CHILDREN: &str =
     "SELECT jobs.id, {rank}, jobs.queue, jobs.kind, jobs.requires, jobs.version,
                 CASE WHEN EXISTS (SELECT 1 FROM queues WHERE {ruled})
@@ -69,12 +69,12 @@ pub(in crate::store) const CHILDREN: &str =
 #[derive(Default)]
 pub(in crate::store) struct Children {
     children: Vec<Child>,
-    /// Of the child that was read last: that of the next one is mostly the same.
+    /// The partition of the last child. The next child is mostly in the same one.
     partition: Option<Rc<ClaimPartition>>,
 }
 
 impl Children {
-    /// Reads one of them.
+    /// Reads one child.
     pub(in crate::store) fn read(&mut self, row: &dyn Row) -> Result<()> {
         let partition = match &self.partition {
             Some(partition) if partition.is_of(row) => Rc::clone(partition),
@@ -92,7 +92,7 @@ impl Children {
     }
 }
 
-/// Counts ended parents off their children. O(1) an edge.
+/// Subtracts the parents that ended from what their children wait for. The cost is O(1) for each edge.
 pub(in crate::store) fn promote(
     connection: &mut dyn Connection,
     children: Children,
@@ -106,8 +106,8 @@ pub(in crate::store) fn promote(
 
 fn decide(mut children: Vec<Child>) -> Decision {
     let mut decision = Decision::default();
-    // Who gets what they wait for does not depend on the order in which a database finds them. One whose parents are
-    // many is found by some of them after the others.
+    // The order must not depend on the database. A child with many parents may be found in several parts, because the
+    // parents are bound in parts.
     children.sort_unstable_by_key(|child| child.candidate.position.id);
     children.dedup_by(|later, first| {
         let is_same = later.candidate.position.id == first.candidate.position.id;
@@ -117,7 +117,7 @@ fn decide(mut children: Vec<Child>) -> Decision {
     for Child { blocked_by, ended, concurrency_key, run_id, candidate } in children {
         let child_id = candidate.position.id;
         if blocked_by < ended {
-            // Another program wrote the number. Reconciling counts anew when the run comes to a stop.
+            // Another program changed `blocked_by`. The reconcile step counts again when the run stands still.
         } else if blocked_by > ended {
             decision.blocked.push((child_id, ended));
         } else if let Some(key) = concurrency_key {

@@ -1,4 +1,4 @@
-//! What the ends of jobs mean for others: children are promoted or skipped, runs count down and are decided, in the
+//! Propagation: the ends of jobs promote or skip their children, and count down and end their runs. All of it is in the
 //! transaction of these ends.
 
 use crate::status::{JobStatus, RunStatus};
@@ -24,20 +24,20 @@ pub struct EndedRun {
     pub workflow: String,
     /// How it ended.
     pub status: RunStatus,
-    /// From the first claim of one of its jobs, in milliseconds.
+    /// The time since the first claim of one of its jobs, in milliseconds.
     pub took_ms: Option<i64>,
 }
 
-/// What the ends of jobs meant for others.
+/// What followed from the ends of jobs.
 pub(in crate::store) struct Propagated {
     pub(in crate::store) ended_runs: Vec<EndedRun>,
-    /// The caller hands what is ready to a claim, or releases it.
+    /// The caller hands the ready jobs to a claim, or releases them.
     pub(in crate::store) promoted: Promoted,
-    /// What the claim that follows sees, if one does and something was asked with which it could snapshot.
+    /// The snapshot for the claim that follows, if there is one and it could be read together with something else.
     pub(in crate::store) snapshot: Option<ClaimSnapshot>,
 }
 
-/// A job that left RUNNING or never got there, as its parents and children see it.
+/// A job that left RUNNING, or ended without running.
 pub(in crate::store) struct Ended {
     pub(in crate::store) job_id: i64,
     pub(in crate::store) run_id: Option<i64>,
@@ -46,8 +46,7 @@ pub(in crate::store) struct Ended {
     pub(in crate::store) allow_failure: bool,
 }
 
-/// What the ends of jobs mean for their children and runs: promotes, skips, counts, and decides runs. `request` is of
-/// the claim that follows.
+/// Propagates the ends of jobs to their children and runs. `request` is the claim that follows in the same transaction.
 pub(in crate::store) fn propagate(
     connection: &mut dyn Connection,
     ended: &[Ended],
@@ -90,7 +89,7 @@ pub(in crate::store) fn propagate(
         parameters: &[Value::rows(&news), now_ms.into()],
         on_row: &mut |row| read_over(row, &mut over),
     };
-    // Whatever satisfies children is counted as well.
+    // Each job that satisfies children is counted, so `find` never comes without `count`.
     let snapshot = if !satisfied.is_empty() {
         ask(connection, request, &mut [find, count])?
     } else if !counts.is_empty() {
@@ -102,7 +101,7 @@ pub(in crate::store) fn propagate(
     Ok(Propagated { ended_runs, promoted: promote(connection, children, now_ms)?, snapshot })
 }
 
-/// Asks, and looks for the claim that follows, if one does.
+/// Runs statements, together with the snapshot of the claim that follows, if there is one.
 fn ask(
     connection: &mut dyn Connection,
     request: Option<&ClaimRequest>,
@@ -116,13 +115,13 @@ fn ask(
 
 /// What the end of a job means for its children.
 enum Effect {
-    /// It is not over.
+    /// The job has not ended.
     None,
-    /// They have one parent less to wait for.
+    /// The children wait for one parent less.
     Satisfies,
-    /// They can never run.
+    /// The children can never run, because the job failed or was cancelled.
     Breaks,
-    /// The same, and nothing went wrong: it was not to run this time.
+    /// The children can never run, because the job was skipped. It does not count as failed.
     Skips,
 }
 
@@ -153,8 +152,8 @@ impl RunDelta {
     }
 }
 
-/// Skips everything that waits for `parent_id`, directly or not, in two statements for graphs of any
-/// depth. Stops at jobs that are no longer blocked, so repeated calls never visit a job twice.
+/// Skips all BLOCKED descendants of a job with two statements, whatever the depth of the graph is. It stops at jobs that
+/// are not BLOCKED, so repeated calls never visit a job twice.
 pub(in crate::store) fn skip_descendants(
     connection: &mut dyn Connection,
     parent_id: i64,
@@ -191,7 +190,7 @@ pub(in crate::store) fn skip_descendants(
     Ok(i64::try_from(skipped).unwrap_or(i64::MAX))
 }
 
-/// Counts finished jobs off their runs.
+/// Subtracts finished jobs from the unfinished jobs of their runs.
 const COUNT_DOWN: &str = "UPDATE runs
          SET unfinished_jobs = CASE WHEN runs.unfinished_jobs > news.finished
                                     THEN runs.unfinished_jobs - news.finished ELSE 0 END,
@@ -210,7 +209,7 @@ fn news_of(counts: &BTreeMap<i64, RunDelta>) -> Vec<[Value<'static>; 3]> {
         .collect()
 }
 
-/// Notes a run whose last job is finished.
+/// Collects the runs without unfinished jobs.
 fn read_over(row: &dyn Row, over: &mut Vec<i64>) -> Result<()> {
     if row.integer(1)? == 0 {
         over.push(row.integer(0)?);
@@ -218,7 +217,7 @@ fn read_over(row: &dyn Row, over: &mut Vec<i64>) -> Result<()> {
     Ok(())
 }
 
-/// Counts finished jobs off their runs, and decides the runs whose last job is finished.
+/// Subtracts finished jobs from their runs, and ends the runs whose last job is finished.
 pub(in crate::store) fn count_down(
     connection: &mut dyn Connection,
     counts: &BTreeMap<i64, RunDelta>,
@@ -233,8 +232,8 @@ pub(in crate::store) fn count_down(
     decide_runs(connection, &over, now_ms)
 }
 
-/// Decides runs whose last job is finished. Apart from counting: the state is in the condition of several indexes,
-/// which would be written anew with each job that ends.
+/// Ends runs whose last job is finished. This is a statement of its own because the status is in the condition of several
+/// indexes: if counting set it, each end of a job would write these indexes.
 fn decide_runs(connection: &mut dyn Connection, run_ids: &[i64], now_ms: i64) -> Result<Vec<EndedRun>> {
     if run_ids.is_empty() {
         return Ok(Vec::new());
@@ -269,7 +268,7 @@ fn decide_runs(connection: &mut dyn Connection, run_ids: &[i64], now_ms: i64) ->
         },
     )?;
     if has_schedule {
-        // An occurrence may wait for it.
+        // An occurrence of the schedule may wait for the end of this run.
         connection.wake(WakeUps::DUE);
     }
     Ok(ended)
