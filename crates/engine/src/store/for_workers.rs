@@ -44,7 +44,7 @@ macro_rules! combinations_where {
 }
 
 impl ForWorkers<'_> {
-    /// Claims up to `limit` jobs.
+    /// Claims jobs for a worker.
     ///
     /// # Errors
     /// The database's.
@@ -62,7 +62,7 @@ impl ForWorkers<'_> {
         })
     }
 
-    /// Jobs that a worker claims at a time, at most.
+    /// The most jobs that a worker should claim at a time.
     #[must_use]
     pub fn claim_max(&self) -> usize {
         match self.store.reach() {
@@ -71,7 +71,7 @@ impl ForWorkers<'_> {
         }
     }
 
-    /// Whether a claim would find anything, without taking the write lock.
+    /// Whether a claim would find a job. Takes no write lock.
     ///
     /// # Errors
     /// The database's.
@@ -116,7 +116,7 @@ impl ForWorkers<'_> {
         })
     }
 
-    /// Renews a worker's lease. `false` means that it is fenced: it owns nothing any more.
+    /// Renews a worker's lease. `false` means that the worker is fenced and owns no jobs any more.
     ///
     /// # Errors
     /// The database's.
@@ -132,7 +132,7 @@ impl ForWorkers<'_> {
         })
     }
 
-    /// Marks a worker as finishing what it runs, or as ended. `false` means that it is fenced.
+    /// Sets a worker's status: draining or stopped. `false` means that the worker is fenced.
     ///
     /// # Errors
     /// The database's.
@@ -150,7 +150,7 @@ impl ForWorkers<'_> {
         })
     }
 
-    /// Notes what a worker lacks to start jobs, or that it lacks nothing. For people who snapshot.
+    /// Records what a worker lacks to start jobs, for people; `None` if it lacks nothing.
     ///
     /// # Errors
     /// The database's.
@@ -164,8 +164,8 @@ impl ForWorkers<'_> {
         })
     }
 
-    /// The attempts that run under a worker by the tables, as (job, run, what its end is decided by). Read
-    /// where it is written: a standby that lags would show too little.
+    /// The RUNNING jobs of a worker, each as its id, its run's id and its retry state. They are read in a write transaction,
+    /// because a standby that lags behind would show too few.
     ///
     /// # Errors
     /// The database's.
@@ -181,7 +181,7 @@ impl ForWorkers<'_> {
             )
         })
     }
-    /// Writes lines of output. Lines that are there already are left alone, so a repeat is harmless.
+    /// Writes lines of output. Lines that exist are left as they are, so a repetition is harmless.
     ///
     /// # Errors
     /// The database's.
@@ -193,7 +193,7 @@ impl ForWorkers<'_> {
         })
     }
 
-    /// The running jobs of a worker that were asked to stop, and how much time they get.
+    /// The RUNNING jobs of a worker that were asked to stop, with the time that they get.
     ///
     /// # Errors
     /// The database's.
@@ -212,8 +212,8 @@ impl ForWorkers<'_> {
         })
     }
 
-    /// Whether there is work in a scope for who has these worker capabilities, now or later: a job that can be claimed,
-    /// runs, or waits for its time, a limit or a slot. What waits in a paused queue does not count.
+    /// Whether the scope has work for a worker with these capabilities, now or later: a job that can be claimed, that runs,
+    /// or that waits for its time, a limit or a slot. Jobs in paused queues do not count.
     ///
     /// # Errors
     /// The database's.
@@ -236,7 +236,7 @@ impl ForWorkers<'_> {
             Scope::Everything | Scope::Runs(_) => true,
             Scope::Queues(queues) => queues.contains(queue),
         };
-        // One status at a time: each has its own small index.
+        // One statement for each status, because each status has a small index of its own.
         let statements = [
             combinations_where!("status = 'RUNNING'"),
             combinations_where!("status = 'PENDING' AND kind > ''"),
@@ -262,11 +262,10 @@ impl ForWorkers<'_> {
 }
 
 impl ForWorkers<'_> {
-    /// Ends attempts, promotes what they unblocked, decides runs, and claims the next jobs, durably
-    /// and at once.
+    /// Finishes attempts, with all that follows for other jobs and runs, and claims the next jobs, in one transaction.
     ///
     /// # Errors
-    /// The database's. After one the outcome may be unknown; calling again is harmless.
+    /// The database's. The transaction may have been kept all the same; calling again is harmless.
     pub fn finish_and_claim(
         &self,
         finishes: Vec<Finish>,
@@ -301,7 +300,7 @@ impl ForWorkers<'_> {
     }
 }
 
-/// The transaction was kept if one of its claims was, or one of its ends.
+/// The transaction was kept if one of its claims or one of its ends was kept.
 fn evidence_of(finishes: &Arc<Vec<Finish>>, worker_id: Option<i64>) -> Evidence<(Finished, Claims)> {
     let finishes = Arc::clone(finishes);
     Evidence::rows(move |connection, (finished, claims): &(Finished, Claims)| {
@@ -320,7 +319,8 @@ fn evidence_of(finishes: &Arc<Vec<Finish>>, worker_id: Option<i64>) -> Evidence<
 }
 
 impl ForWorkers<'_> {
-    /// Both are large, and transactions run side by side.
+    /// Whether finishing and claiming pay as two transactions: both are large, and the database runs transactions side by
+    /// side.
     fn has_room_beside(&self, finishes: &[Finish], request: &ClaimRequest) -> bool {
         match self.store.reach() {
             Reach::OneKernel => false,
@@ -328,11 +328,11 @@ impl ForWorkers<'_> {
         }
     }
 
-    /// The same as two transactions at the same time: a server has more than one core. Where so much is
-    /// claimed it does not matter that what these ends unblock comes with the next claim.
+    /// Finishes and claims in two transactions at the same time, because a server has more than one core. The jobs that these
+    /// ends unblock come with the next claim. That does no harm where so many jobs are claimed.
     ///
-    /// When one of them fails the other may have been done: a result that is offered again is refused as no
-    /// longer owned, and a claim that nobody heard of is found in the tables.
+    /// If one transaction fails, the other may have been kept. A result that is offered again is refused, because the
+    /// attempt is no longer owned. Jobs of a claim whose answer was lost are found by the in-flight check.
     fn finish_beside_claim(
         &self,
         finishes: Vec<Finish>,
