@@ -1,31 +1,30 @@
-//! Opening the database that the command line names, no earlier than it is needed.
+//! The database of the command line. A command opens it when it needs it, and not before.
 
 use std::sync::Once;
 
-use windlass::{Durability, Error, FailureDetector, OpenMode, Options, Store, Unavailable, Windlass};
+use windlass::{Error, FailureDetector, OpenMode, Options, Store, Unavailable, Windlass};
 
-use crate::cli::{self, GlobalOptions};
+use crate::arguments::{DatabaseAddress, GlobalOptions};
 use crate::error::Failure;
-use crate::output;
-use crate::place::Place;
+use crate::{engine_errors, stderr};
 
-/// An open database. Cheap to clone; all clones are one.
+/// An open database. All clones share it.
 #[derive(Clone)]
 pub(crate) struct Database {
     windlass: Windlass,
-    place: Place,
+    address: DatabaseAddress,
     global: GlobalOptions,
 }
 
 impl Database {
-    /// The database for a verb that only makes sense when there is one already.
+    /// Opens the database for a verb that needs an existing one.
     ///
-    /// What dead workers left is taken back first, so that what is shown is true now.
+    /// The jobs of dead workers are rescued first, so that the command shows the current states.
     pub(crate) fn existing(global: &GlobalOptions) -> Result<Database, Failure> {
         let database = Database::as_it_is(global)?;
         match FailureDetector::default().look(database.store()) {
             Ok(_rescued) => Ok(database),
-            // Who may only look, or looks at a standby, sees the tables as they are.
+            // A role that may only read, or a standby, cannot rescue: the command shows the rows as they are.
             Err(Error::Unavailable { reason: Unavailable::Forbidden(_) | Unavailable::Standby, .. }) => {
                 Ok(database)
             }
@@ -33,103 +32,99 @@ impl Database {
         }
     }
 
-    /// The database, and nothing in it is touched.
+    /// Opens an existing database and writes nothing.
     pub(crate) fn as_it_is(global: &GlobalOptions) -> Result<Database, Failure> {
         Database::open(global, OpenMode::Existing)
     }
 
-    /// The database for a verb that brings work; a missing file is made.
+    /// Opens the database for a verb that adds work, and creates a missing file.
     pub(crate) fn existing_or_new(global: &GlobalOptions) -> Result<Database, Failure> {
         Database::open(global, OpenMode::Create)
     }
 
-    /// The database as it is, or nothing where none is yet.
+    /// Opens the database, or returns `None` if it does not exist yet.
     pub(crate) fn if_there(global: &GlobalOptions) -> Result<Option<Database>, Failure> {
-        let (place, opened) = Database::try_open(global, OpenMode::Existing)?;
+        let (address, opened) = Database::try_open(global, OpenMode::Existing)?;
         match opened {
             Err(Error::Unavailable {
                 reason: Unavailable::Missing(_) | Unavailable::NoTables(_), ..
             }) => Ok(None),
-            opened => Database::opened(global, place, opened).map(Some),
+            opened => Database::opened(global, address, opened).map(Some),
         }
     }
 
     fn open(global: &GlobalOptions, mode: OpenMode) -> Result<Database, Failure> {
-        let (place, opened) = Database::try_open(global, mode)?;
-        Database::opened(global, place, opened)
+        let (address, opened) = Database::try_open(global, mode)?;
+        Database::opened(global, address, opened)
     }
 
     fn try_open(
         global: &GlobalOptions,
         mode: OpenMode,
-    ) -> Result<(Place, windlass::Result<Windlass>), Failure> {
+    ) -> Result<(DatabaseAddress, windlass::Result<Windlass>), Failure> {
         if global.shows_password() {
             warn_of_password();
         }
-        let place = global.database().place()?;
-        let durability = match global.durability() {
-            cli::Durability::Full => Durability::Full,
-            cli::Durability::Normal => Durability::Normal,
-        };
-        let options = Options { durability, mode, ..Options::default() };
-        let opened = match &place {
-            Place::File(path) => Windlass::open_with(path, options),
+        let address = global.database().address()?;
+        let options = Options { durability: global.durability().into(), mode, ..Options::default() };
+        let opened = match &address {
+            DatabaseAddress::File(path) => Windlass::open_with(path, options),
             #[cfg(feature = "postgres")]
-            Place::Server { address, .. } => Windlass::open_postgres(address, options),
+            DatabaseAddress::Server { address, .. } => Windlass::open_postgres(address, options),
         };
-        Ok((place, opened))
+        Ok((address, opened))
     }
 
     fn opened(
         global: &GlobalOptions,
-        place: Place,
+        address: DatabaseAddress,
         opened: windlass::Result<Windlass>,
     ) -> Result<Database, Failure> {
         match opened {
-            Ok(windlass) => Ok(Database { windlass, place, global: global.clone() }),
-            Err(error) => Err(Failure::from_engine(error, &place, |verb| global.hint(verb))),
+            Ok(windlass) => Ok(Database { windlass, address, global: global.clone() }),
+            Err(error) => Err(engine_errors::failure(error, &address, |verb| global.hint(verb))),
         }
     }
 
-    /// Where it is, as people know it.
-    pub(crate) fn place(&self) -> &Place {
-        &self.place
+    /// The address, without a password.
+    pub(crate) fn address(&self) -> &DatabaseAddress {
+        &self.address
     }
 
-    /// The library's handle.
+    /// The handle of the library.
     pub(crate) fn windlass(&self) -> &Windlass {
         &self.windlass
     }
 
-    /// Everything that may be read or done.
+    /// The store.
     pub(crate) fn store(&self) -> &Store {
         self.windlass.store()
     }
 
-    /// The words for an error of the engine on this database.
+    /// The failure for an error of the engine.
     pub(crate) fn failure(&self, error: Error) -> Failure {
-        Failure::from_engine(error, &self.place, |verb| self.hint(verb))
+        engine_errors::failure(error, &self.address, |verb| self.hint(verb))
     }
 
-    /// A command that the user may type next, on this database.
+    /// A command for the user to type next, on this database.
     pub(crate) fn hint(&self, verb: &str) -> String {
         self.global.hint(verb)
     }
 
-    /// Asks the store; its errors become failures that name this database.
+    /// Calls the store. An error becomes a failure that names this database.
     pub(crate) fn ask<T>(&self, question: impl FnOnce(&Store) -> windlass::Result<T>) -> Result<T, Failure> {
         question(self.store()).map_err(|error| self.failure(error))
     }
 }
 
-/// Says once what a password on the command line means.
+/// Warns once about a password on the command line.
 fn warn_of_password() {
     static SAID: Once = Once::new();
     SAID.call_once(|| {
-        output::note(
-            "warning: whoever may list the processes of this machine can read the password on the command line\n\
-             \x20 help: put the whole address into WINDLASS_DB; or leave the password out of it, and put it into \
-             PGPASSWORD, ~/.pgpass, or a service in ~/.pg_service.conf\n",
+        stderr::note(
+            "warning: everybody who can list processes on this machine can read the password on the command line\n\
+             \x20 help: put the address into WINDLASS_DB, or put only the password into PGPASSWORD, ~/.pgpass, or a \
+             service in ~/.pg_service.conf\n",
         );
     });
 }

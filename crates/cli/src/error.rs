@@ -1,83 +1,80 @@
-//! What can go wrong for a user, in words, and the one place that turns it into an exit code.
+//! Every failure of a command: its message, its next step and its exit code.
 //!
-//! Every failure says what happened, where, and what to do next. Outcomes of runs are failures
-//! too: the command did its work, but a script must be able to tell "failed" from "successful".
-
-mod engine;
-mod file;
-#[cfg(feature = "postgres")]
-mod server;
+//! A run that ended FAILED is a failure too: the command did its work, but a script must be able to tell
+//! "failed" from "successful".
 
 use std::io;
 use std::path::Path;
 
 use anstyle::{AnsiColor, Style};
 
-use crate::output;
+use crate::stderr;
 
-/// Why a command did not end as wished.
+/// Why a command did not succeed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Failure {
-    /// The command line asks for something that makes no sense.
+    /// The command line is invalid.
     Usage { message: String, help: String },
-    /// A workflow file has errors; the report shows the places.
+    /// A workflow file has errors. The report shows the lines.
     InvalidWorkflow { report: String, help: String },
-    /// Files were checked and some are invalid; each was reported already.
+    /// Some of the checked files are invalid. Each was reported before.
     InvalidFiles { message: Option<String> },
-    /// Parameters that the workflow does not take as they are given.
+    /// The parameters do not fit the workflow.
     InvalidParameters { message: String, help: String },
-    /// The state of a run or job does not allow it.
+    /// The state of the run or job does not allow the command.
     Conflict { message: String, help: String },
     /// A file that cannot be read or written.
     File { message: String, help: String },
-    /// What was asked for is not there.
+    /// The run, job, workflow or schedule does not exist.
     NotFound { message: String, help: String },
     /// The database cannot be used.
     Database { message: String, help: String },
-    /// The database can be read, but its content is damaged; the problems were printed.
+    /// The content of the database is damaged. The problems were printed before.
     DamagedDatabase { message: String, help: String },
-    /// A run or a job ended FAILED; the summary was printed already.
+    /// A run or a job ended FAILED. The summary was printed before.
     RunFailed,
-    /// `doctor` found problems; they were printed already.
+    /// `doctor` found problems. They were printed before.
     ProblemsFound,
-    /// A run or a job ended CANCELLED; the summary was printed already.
+    /// A run or a job ended CANCELLED. The summary was printed before.
     RunCancelled,
-    /// A run reached its timeout; the summary was printed already.
+    /// A run reached its timeout. The summary was printed before.
     RunTimedOut,
     /// A signal ended the command before the work was done.
     Interrupted { message: String, resume: String },
-    /// Whoever read standard output stopped reading: they have what they wanted.
+    /// The reader of standard output closed it. This is no error.
     ClosedPipe,
     /// Standard output cannot be written, for example because the disk is full.
     Output { message: String, help: String },
-    /// The engine broke one of its own rules.
+    /// A defect of this program.
     Internal { message: String, help: String },
 }
 
 impl Failure {
-    /// A failure of how the command was called.
+    /// An invalid command line.
     pub(crate) fn usage(message: impl Into<String>, help: impl Into<String>) -> Failure {
         Failure::Usage { message: message.into(), help: help.into() }
     }
 
-    /// Something that is not there.
+    /// Something that does not exist.
     pub(crate) fn not_found(message: impl Into<String>, help: impl Into<String>) -> Failure {
         Failure::NotFound { message: message.into(), help: help.into() }
     }
 
-    /// A file that could not be read, with the reason and what to do about it.
+    /// A file that could not be read.
     pub(crate) fn unreadable(path: &Path, error: &io::Error) -> Failure {
         let path = path.display();
         let kind = error.kind();
         let (message, help) = if kind == io::ErrorKind::NotFound {
             (
                 format!("the file {path} does not exist"),
-                "check the spelling, and the folder you are in".to_owned(),
+                "check the spelling and the current folder".to_owned(),
             )
         } else if kind == io::ErrorKind::PermissionDenied {
             (
-                format!("the file {path} may not be read: permission denied"),
-                format!("`ls -l {path}` shows who may; `chmod u+r {path}` allows it"),
+                format!("the file {path} cannot be read: permission denied"),
+                format!(
+                    "`ls -l {path}` shows who may read it; `chmod u+r {path}` gives its owner permission"
+                ),
             )
         } else if kind == io::ErrorKind::IsADirectory {
             (
@@ -100,14 +97,17 @@ impl Failure {
         }
         Failure::Output {
             message: format!("standard output cannot be written: {error}"),
-            help: "check where it goes; what the command did is kept in the database".to_owned(),
+            help: "check where standard output goes; everything that the command did is in the database"
+                .to_owned(),
         }
     }
 
-    /// The operating system gives this process no thread, or none of what else it needs.
+    /// The operating system refused a thread, an open file or another resource.
     pub(crate) fn no_resources(why: &str) -> Failure {
-        let (message, help) = out_of_resources(why);
-        Failure::Database { message, help }
+        Failure::Database {
+            message: format!("the system refused a resource that this process needs: {why}"),
+            help: RAISE_LIMITS.to_owned(),
+        }
     }
 
     /// The exit code: a public promise, documented in `windlass --help`.
@@ -132,7 +132,7 @@ impl Failure {
         }
     }
 
-    /// The text for standard error, or nothing when all was said before.
+    /// The text for standard error, or nothing if everything was printed before.
     fn text(&self) -> Option<String> {
         match self {
             Failure::ClosedPipe
@@ -159,19 +159,19 @@ impl Failure {
         }
     }
 
-    /// The text without colours, for a log.
+    /// The text without colours, for the log.
     pub(crate) fn plain(&self) -> String {
         anstream::adapter::strip_str(&self.text().unwrap_or_default()).to_string()
     }
 
-    /// Says it on standard error. A closed standard error is no reason to fail differently.
-    pub(crate) fn say(&self) {
+    /// Writes the message to standard error.
+    pub(crate) fn print(&self) {
         if let Some(text) = self.text() {
-            output::note(&text);
+            stderr::note(&text);
         }
     }
 
-    /// What was wrong and what to do, for a program that reads both.
+    /// The message and the next step, for JSON and for tests.
     pub(crate) fn parts(&self) -> Option<(&str, &str)> {
         match self {
             Failure::ClosedPipe
@@ -195,34 +195,10 @@ impl Failure {
     }
 }
 
-/// The tables of a database are newer than this program.
-fn newer_version(database: &str, found: i64, supported: i64) -> (String, String) {
-    (
-        format!(
-            "{database} was made by a newer windlass: its tables have version {found}, and this program knows \
-             versions up to {supported}"
-        ),
-        format!("use a newer windlass than {}; nothing was changed", env!("CARGO_PKG_VERSION")),
-    )
-}
-
-/// What to do where the operating system gives a process no more.
-pub(crate) const RAISE_LIMITS: &str = "raise the limit that is reached: open files (`ulimit -n`, LimitNOFILE= of a \
-    systemd unit), processes and threads (`ulimit -u`, TasksMax=, the pids limit of a container), memory, or room in \
-    the folder for temporary files (TMPDIR)";
-
-/// The operating system gives this process no more.
-fn out_of_resources(why: &str) -> (String, String) {
-    (format!("this process lacks what it needs: {why}"), RAISE_LIMITS.to_owned())
-}
-
-/// The engine of this process had ended.
-fn closed(database: &str, hint: impl Fn(&str) -> String) -> (String, String) {
-    (
-        format!("the database {database} was closed while it was needed"),
-        format!("`{}` carries on what is unfinished", hint("resume")),
-    )
-}
+/// The next step after the system refused a resource.
+pub(crate) const RAISE_LIMITS: &str = "raise the limit: open files (`ulimit -n`, or LimitNOFILE= in a systemd unit), \
+    processes and threads (`ulimit -u`, TasksMax=, or the pids limit of a container), memory, or space in the folder \
+    for temporary files (TMPDIR)";
 
 const ERROR: Style = AnsiColor::Red.on_default().bold();
 const HELP: Style = AnsiColor::Cyan.on_default().bold();
@@ -231,7 +207,7 @@ fn labelled_error(message: &str) -> String {
     format!("{ERROR}error:{ERROR:#} {message}")
 }
 
-/// The next step, indented; lines after the first stay under it.
+/// The next step, indented, and its other lines below the first.
 fn labelled_help(help: &str) -> String {
     let lines = help.replace('\n', "\n        ");
     format!("  {HELP}help:{HELP:#} {lines}")
@@ -250,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn unreadable_files_are_told_apart() {
+    fn each_reason_for_an_unreadable_file_has_its_message() {
         let cases = [
             (io::ErrorKind::NotFound, "does not exist"),
             (io::ErrorKind::PermissionDenied, "permission denied"),

@@ -1,56 +1,20 @@
-//! What the engine tells about its work, on standard error: warnings only, unless `RUST_LOG` asks for
-//! more or the verb is `worker` or `serve`, whose log is all that they show.
+//! The log on standard error. It shows warnings, or more for `worker` and `serve` or if `RUST_LOG` says so.
 
-use std::fmt;
 use std::io::{self, IsTerminal};
 use std::sync::OnceLock;
 
-use clap::{Args, ValueEnum};
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, Registry, fmt as lines, reload};
 
+use crate::arguments::LogFormat;
 use crate::progress;
 
-/// How the log is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum LogFormat {
-    /// Lines for people.
-    Text,
-    /// One JSON object a line.
-    Json,
-}
-
-impl fmt::Display for LogFormat {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            LogFormat::Text => "text",
-            LogFormat::Json => "json",
-        })
-    }
-}
-
-/// What a verb whose log is all that it shows takes.
-#[derive(Debug, Clone, Args)]
-pub(crate) struct LogOptions {
-    /// How the log is written to standard error [default: text]
-    #[arg(long, value_name = "FORMAT", env = "WINDLASS_LOG_FORMAT", hide_env_values = true)]
-    #[arg(hide_possible_values = true)]
-    log_format: Option<LogFormat>,
-}
-
-impl LogOptions {
-    /// What was said.
-    pub(crate) fn format(&self) -> Option<LogFormat> {
-        self.log_format
-    }
-}
-
-/// The filter, which can be changed while the program runs.
+/// The filter. `set_level` changes it while the program runs.
 static FILTER: OnceLock<reload::Handle<EnvFilter, Registry>> = OnceLock::new();
 
-/// Starts to show what is logged at this level and above, or what `RUST_LOG` asks for.
+/// Starts the log with the filter of `RUST_LOG`, or else with this level.
 pub(crate) fn start(level: &str, format: LogFormat) {
     let (filter, handle) = reload::Layer::new(filter(level));
     let has_colour =
@@ -65,15 +29,15 @@ pub(crate) fn start(level: &str, format: LogFormat) {
         LogFormat::Json => layer.json().flatten_event(true).with_current_span(false).boxed(),
     };
     let started = tracing_subscriber::registry().with(filter).with(layer).try_init();
-    // Only a second start could fail, and there is none.
+    // Only a second start could fail.
     debug_assert!(started.is_ok());
     let _first = FILTER.set(handle);
     if let Some(Err(reason)) = from_environment() {
-        tracing::error!(reason, "RUST_LOG is not used");
+        tracing::error!(reason, "RUST_LOG is invalid and ignored");
     }
 }
 
-/// Shows another level from now on, unless `RUST_LOG` asks for something.
+/// Changes the level, unless `RUST_LOG` sets a filter.
 pub(crate) fn set_level(level: &str) {
     let changed = FILTER.get().map(|handle| handle.reload(filter(level)));
     debug_assert!(matches!(changed, None | Some(Ok(()))), "the subscriber lives as long as the program");
@@ -86,23 +50,22 @@ fn filter(level: &str) -> EnvFilter {
     }
 }
 
-/// What `RUST_LOG` asks for, or why that can't be.
+/// The filter of `RUST_LOG`, or why it is invalid.
 fn from_environment() -> Option<Result<EnvFilter, String>> {
     let wanted = std::env::var_os(EnvFilter::DEFAULT_ENV)?.to_string_lossy().into_owned();
     (!wanted.trim().is_empty()).then(|| parse(&wanted))
 }
 
-/// A word alone that is no level would be taken for the part of a program of which all is shown, and nothing else: the
-/// log would be silent.
+/// Refuses an unknown word. The filter would take it for the name of a module, and hide the log of all others.
 fn parse(wanted: &str) -> Result<EnvFilter, String> {
     let is_known = |word: &str| {
         word.contains(['=', '[']) || word.starts_with("windlass") || word.parse::<LevelFilter>().is_ok()
     };
     let words: Vec<&str> = wanted.split(',').map(str::trim).filter(|word| !word.is_empty()).collect();
     match words.iter().find(|word| !is_known(word)) {
-        Some(word) => {
-            Err(format!("`{word}` is no level: write error, warn, info, debug, trace or off, or PART=LEVEL"))
-        }
+        Some(word) => Err(format!(
+            "`{word}` is not a level: write error, warn, info, debug, trace or off, or MODULE=LEVEL"
+        )),
         None => EnvFilter::try_new(words.join(",")).map_err(|error| format!("`{wanted}`: {error}")),
     }
 }
@@ -112,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_level_is_refused() {
+    fn an_unknown_level_is_refused() {
         for wanted in
             ["warn", "DEBUG", "off", "3", "windlass_engine", "info,rustls=trace", " info , ", "[a{b=1}]"]
         {

@@ -1,40 +1,77 @@
-//! The `windlass` command line: reads arguments, calls the engine, says what happened.
-//!
-//! One file per verb in [`commands`]; [`error`] holds every failure and its exit code.
+//! The `windlass` command line: parses the arguments and calls the verb. The exit code comes from
+//! [`error::Failure`].
 
-mod address;
-mod changes;
+mod arguments;
 mod cli;
 mod commands;
 mod database;
-mod describe;
+mod engine_errors;
 mod error;
 mod execution;
-mod failures;
-mod files;
+mod find;
 mod logging;
-mod lookup;
 mod output;
-mod place;
 mod progress;
+mod read_file;
 mod service;
+mod shell_words;
 mod signals;
-mod status;
-mod style;
+mod stderr;
 mod submission;
-mod table;
-mod time;
-mod views;
+mod text;
 mod workflow_files;
 
 use std::process::ExitCode;
 
+use crate::arguments::LogFormat;
+use crate::cli::{Cli, Command};
+use crate::commands::{
+    apply, bench, cancel, completions, db, doctor, enqueue, graph, inspect, jobs, logs, queue, resume, retry,
+    run, runs, schedule, serve, stats, submit, validate, watch, why, worker, workflows,
+};
+use crate::error::Failure;
+
 fn main() -> ExitCode {
-    match commands::execute(cli::parse()) {
+    match execute(cli::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            failure.say();
+            failure.print();
             ExitCode::from(failure.exit_code())
         }
+    }
+}
+
+fn execute(cli: Cli) -> Result<(), Failure> {
+    let global = cli.global;
+    // `worker` and `serve` start the log themselves, with the format of their own options.
+    if !matches!(cli.command, Command::Worker(_) | Command::Serve(_)) {
+        logging::start("warn", LogFormat::Text);
+    }
+    match cli.command {
+        Command::Run(args) => run::execute(&global, &args),
+        Command::Submit(args) => submit::execute(&global, &args),
+        Command::Resume(args) => resume::execute(&global, &args),
+        Command::Serve(args) => serve::execute(global, &args),
+        Command::Worker(args) => worker::execute(&global, &args),
+        Command::Schedule(args) => schedule::execute(&global, &args),
+        Command::Runs(args) => runs::execute(&global, args),
+        Command::Inspect(args) => inspect::execute(&global, &args),
+        Command::Logs(args) => logs::execute(&global, &args),
+        Command::Watch(args) => watch::execute(&global, &args),
+        Command::Why(args) => why::execute(&global, &args),
+        Command::Jobs(args) => jobs::execute(&global, args),
+        Command::Stats(args) => stats::execute(&global, &args),
+        Command::Cancel(args) => cancel::execute(&global, &args),
+        Command::Retry(args) => retry::execute(&global, &args),
+        Command::Enqueue(args) => enqueue::execute(&global, args),
+        Command::Queue(args) => queue::execute(&global, &args),
+        Command::Validate(args) => validate::execute(&global, &args),
+        Command::Graph(args) => graph::execute(&global, &args),
+        Command::Apply(args) => apply::execute(&global, &args),
+        Command::Workflows(args) => workflows::execute(&global, &args),
+        Command::Bench(args) => bench::execute(&global, &args),
+        Command::Doctor(args) => doctor::execute(&global, &args),
+        Command::Db(args) => db::execute(&global, &args),
+        Command::Completions(args) => completions::execute(&mut cli::command(), &args),
     }
 }

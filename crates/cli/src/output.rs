@@ -1,61 +1,50 @@
 //! Data on standard output: as text, as one JSON document, or as JSON lines.
 //!
-//! Nothing here panics when the reader goes away (`windlass runs | head -1`): a closed pipe is
-//! [`Failure::ClosedPipe`], which ends the command quietly.
+//! A reader that goes away (`windlass runs | head -1`) causes no panic. A closed pipe is
+//! [`Failure::ClosedPipe`], which ends the command without a message.
 
 use std::io::{self, Write};
 
-use clap::ValueEnum;
 use serde::Serialize;
 
+use crate::arguments::OutputFormat;
 use crate::error::Failure;
 
-/// How data is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
-    /// For people.
-    Text,
-    /// One JSON document.
-    Json,
-    /// One JSON object a line.
-    Jsonl,
-}
-
-/// Standard output in the format that was asked for.
+/// Standard output in the format of `--output`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Output {
-    pub(crate) format: Format,
+    pub(crate) format: OutputFormat,
 }
 
 impl Output {
-    /// Writes one object; `text` makes the form for people.
+    /// Writes one object. `text` makes the form for people.
     pub(crate) fn object<T: Serialize>(
         self,
         object: &T,
         text: impl FnOnce(&T) -> String,
     ) -> Result<(), Failure> {
         match self.format {
-            Format::Text => write_text(&text(object)),
-            Format::Json => write_json(object, Layout::Pretty),
-            Format::Jsonl => write_json(object, Layout::OneLine),
+            OutputFormat::Text => write_text(&text(object)),
+            OutputFormat::Json => write_json(object, Layout::Pretty),
+            OutputFormat::Jsonl => write_json(object, Layout::OneLine),
         }
     }
 
-    /// Writes a list; `text` makes the form for people.
+    /// Writes a list. `text` makes the form for people.
     pub(crate) fn list<T: Serialize>(
         self,
         list: &[T],
         text: impl FnOnce(&[T]) -> String,
     ) -> Result<(), Failure> {
         match self.format {
-            Format::Text => write_text(&text(list)),
-            Format::Json => write_json(&list, Layout::Pretty),
-            Format::Jsonl => list.iter().try_for_each(|object| write_json(object, Layout::OneLine)),
+            OutputFormat::Text => write_text(&text(list)),
+            OutputFormat::Json => write_json(&list, Layout::Pretty),
+            OutputFormat::Jsonl => list.iter().try_for_each(|object| write_json(object, Layout::OneLine)),
         }
     }
 }
 
-/// Writes text for people; it ends with a newline, whether the text does or not. No text, no line.
+/// Writes text for people, and a newline if it does not end with one. Writes nothing for an empty text.
 pub(crate) fn write_text(text: &str) -> Result<(), Failure> {
     if text.is_empty() {
         return Ok(());
@@ -71,7 +60,7 @@ pub(crate) fn write_text(text: &str) -> Result<(), Failure> {
         .map_err(|error| Failure::from_output(&error))
 }
 
-/// How a JSON document is laid out.
+/// The layout of a JSON document.
 #[derive(Debug, Clone, Copy)]
 enum Layout {
     Pretty,
@@ -89,10 +78,4 @@ fn write_json<T: Serialize>(value: &T, layout: Layout) -> Result<(), Failure> {
         .and_then(|()| stdout.write_all(b"\n"))
         .and_then(|()| stdout.flush())
         .map_err(|error| Failure::from_output(&error))
-}
-
-/// A remark for people on standard error. When nobody can read it, there is nobody to tell.
-pub(crate) fn note(text: &str) {
-    let mut stderr = anstream::stderr().lock();
-    let _ = writeln!(stderr, "{text}");
 }

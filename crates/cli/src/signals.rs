@@ -1,5 +1,4 @@
-//! Ctrl-C and SIGTERM: the first asks politely, the second insists. To a service SIGHUP says to read its
-//! configuration again.
+//! Signals: the first Ctrl-C or SIGTERM drains, the second stops running jobs. SIGHUP reloads a service.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -11,33 +10,33 @@ use windlass::wake_ups::{WakeUpListener, WakeUps};
 
 use crate::error::Failure;
 
-/// How urgent the request to stop is.
+/// How urgent a request to stop is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Urgency {
-    /// Finish what runs, start nothing new.
+    /// Let running jobs finish and start no others.
     Drain,
-    /// Stop what runs.
+    /// Stop running jobs.
     Leave,
 }
 
-/// The signals that came so far.
+/// The signals received so far.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct StopRequests {
-    heard: Arc<Heard>,
-    /// What was told by [`StopRequests::news`] already.
-    told: Option<Urgency>,
+    received: Arc<ReceivedSignals>,
+    /// The urgency that [`StopRequests::news`] returned last.
+    reported: Option<Urgency>,
 }
 
 #[derive(Debug, Default)]
-struct Heard {
+struct ReceivedSignals {
     stops: AtomicU32,
-    /// A person at a terminal was among those who asked for the end.
+    /// How many of the stops were Ctrl-C at a terminal.
     interrupts: AtomicU32,
     reload: AtomicBool,
 }
 
-impl Heard {
-    fn hear(&self, signal: i32) {
+impl ReceivedSignals {
+    fn receive(&self, signal: i32) {
         if signal == SIGHUP {
             self.reload.store(true, Ordering::SeqCst);
             return;
@@ -50,25 +49,25 @@ impl Heard {
 }
 
 impl StopRequests {
-    /// Begins to count requests to stop, and wakes the listener for each.
+    /// Counts requests to stop from now on, and wakes the listener for each.
     pub(crate) fn listen(listener: WakeUpListener) -> Result<StopRequests, Failure> {
         StopRequests::listen_for(&[SIGINT, SIGTERM], listener)
     }
 
-    /// The same for a service, which also hears that it is to reload.
+    /// The same for a service, which also accepts SIGHUP.
     pub(crate) fn listen_with_reload(listener: WakeUpListener) -> Result<StopRequests, Failure> {
         StopRequests::listen_for(&[SIGINT, SIGTERM, SIGHUP], listener)
     }
 
     fn listen_for(signals: &[i32], listener: WakeUpListener) -> Result<StopRequests, Failure> {
         let requests = StopRequests::default();
-        let heard = Arc::clone(&requests.heard);
+        let received = Arc::clone(&requests.received);
         let mut signals = Signals::new(signals).map_err(no_resources)?;
         thread::Builder::new()
             .name("signals".to_owned())
             .spawn(move || {
                 for signal in signals.forever() {
-                    heard.hear(signal);
+                    received.receive(signal);
                     listener.raise(WakeUps::STOP);
                 }
             })
@@ -76,43 +75,42 @@ impl StopRequests {
         Ok(requests)
     }
 
-    /// What is asked for since the last call, if it is more urgent than what was before.
+    /// The urgency, if it has increased since the last call.
     pub(crate) fn news(&mut self) -> Option<Urgency> {
         let urgency = self.urgency();
-        let is_news = urgency > self.told;
-        self.told = urgency.max(self.told);
+        let is_news = urgency > self.reported;
+        self.reported = urgency.max(self.reported);
         urgency.filter(|_| is_news)
     }
 
-    /// Somebody asked for the end.
+    /// Whether a stop was requested.
     pub(crate) fn is_stopping(&self) -> bool {
         self.urgency().is_some()
     }
 
-    /// The end was asked for by a service manager, and by nobody at a terminal.
+    /// Whether the stop came from a service manager and not from a terminal.
     fn came_from_a_manager(&self) -> bool {
-        self.is_stopping() && self.heard.interrupts.load(Ordering::SeqCst) == 0
+        self.is_stopping() && self.received.interrupts.load(Ordering::SeqCst) == 0
     }
 
-    /// Whether a reload was asked for since the last call.
+    /// Whether a reload was requested since the last call.
     pub(crate) fn reload_is_wanted(&self) -> bool {
-        self.heard.reload.swap(false, Ordering::SeqCst)
+        self.received.reload.swap(false, Ordering::SeqCst)
     }
 
-    /// How a command ends that was stopped after it had put everything in order. A service manager that asked
-    /// for it must not take it for a failure.
+    /// The outcome of a command that was stopped by a signal. For a service manager, an orderly stop is a success.
     pub(crate) fn outcome(&self, resume: impl FnOnce() -> String) -> Result<(), Failure> {
         if !self.is_stopping() || self.came_from_a_manager() {
             return Ok(());
         }
         Err(Failure::Interrupted {
-            message: "it was stopped; what is unfinished is kept".to_owned(),
+            message: "stopped; unfinished runs and jobs are kept".to_owned(),
             resume: resume(),
         })
     }
 
     fn urgency(&self) -> Option<Urgency> {
-        match self.heard.stops.load(Ordering::SeqCst) {
+        match self.received.stops.load(Ordering::SeqCst) {
             0 => None,
             1 => Some(Urgency::Drain),
             2.. => Some(Urgency::Leave),
@@ -129,28 +127,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_signal_drains_and_the_second_insists() {
+    fn the_first_signal_drains_and_the_second_stops_running_jobs() {
         let mut requests = StopRequests::default();
         let mut seen = Vec::new();
         for _signal in 0..4 {
             seen.push(requests.news());
-            assert_eq!(requests.news(), None, "each is told once");
-            requests.heard.hear(SIGTERM);
+            assert_eq!(requests.news(), None, "each is reported once");
+            requests.received.receive(SIGTERM);
         }
         use Urgency::{Drain, Leave};
         assert_eq!(seen, [None, Some(Drain), Some(Leave), None]);
         assert!(requests.came_from_a_manager());
-        requests.heard.hear(SIGINT);
+        requests.received.receive(SIGINT);
         assert!(!requests.came_from_a_manager());
     }
 
     #[test]
-    fn a_reload_is_no_request_to_stop() {
+    fn a_reload_is_not_a_request_to_stop() {
         let mut requests = StopRequests::default();
         assert!(!requests.reload_is_wanted());
-        requests.heard.hear(SIGHUP);
+        requests.received.receive(SIGHUP);
         assert!(requests.reload_is_wanted());
-        assert!(!requests.reload_is_wanted(), "it is told once");
+        assert!(!requests.reload_is_wanted(), "it is reported once");
         assert_eq!(requests.news(), None);
         assert!(!requests.came_from_a_manager());
     }

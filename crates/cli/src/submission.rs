@@ -1,4 +1,4 @@
-//! From a workflow file and parameters on the command line to what the engine accepts.
+//! The workflow and the parameters of a new run, from a file or from a registered workflow.
 
 mod parameters;
 
@@ -9,17 +9,17 @@ use clap::Args;
 use windlass::store::NewRun;
 use windlass::workflow::{Colour, Report, Source, Workflow, limits};
 
-use crate::cli::GlobalOptions;
+use crate::arguments::GlobalOptions;
 use crate::database::Database;
 use crate::error::Failure;
-use crate::files::Origin;
-use crate::{files, lookup, output};
+use crate::read_file::{self, PathOrigin};
+use crate::{find, stderr};
 pub(crate) use parameters::{describe as describe_param, invalid as invalid_params, parse_pair};
 
 /// The longest run key, in bytes.
 const MAX_RUN_KEY_BYTES: usize = 500;
 
-/// What `run` and `submit` share.
+/// The arguments of `run` and `submit`.
 #[derive(Debug, Args)]
 pub(crate) struct SubmissionArgs {
     /// A workflow file, TOML or JSON, or the name of a registered workflow
@@ -30,11 +30,11 @@ pub(crate) struct SubmissionArgs {
     #[arg(short, long = "param", value_name = "KEY=VALUE", value_parser = parameters::parse_pair)]
     params: Vec<(String, String)>,
 
-    /// A JSON or TOML file with parameters; those given with -p win
+    /// A JSON or TOML file with parameters; -p wins over the file
     #[arg(long, value_name = "FILE")]
     params_file: Option<PathBuf>,
 
-    /// A name of your choice for this run: the same key again is the same run, not a new one
+    /// A name of your choice for this run; the same key again means the same run, not a new one
     #[arg(long, value_name = "KEY", value_parser = parse_run_key)]
     run_key: Option<String>,
 }
@@ -42,14 +42,14 @@ pub(crate) struct SubmissionArgs {
 /// Why a workflow file cannot be used.
 #[derive(Debug)]
 pub(crate) enum LoadError {
-    /// It could not be read.
+    /// The file cannot be read.
     Unreadable(Failure),
-    /// It was read and has errors.
+    /// The file has errors.
     Invalid(Report),
 }
 
 impl LoadError {
-    /// The failure to show when the file was to be used.
+    /// The failure for a verb that needs the workflow.
     pub(crate) fn failure(&self) -> Failure {
         match self {
             LoadError::Unreadable(failure) => failure.clone(),
@@ -65,19 +65,18 @@ impl LoadError {
 }
 
 /// Reads and checks a workflow file.
-pub(crate) fn load(path: &Path, origin: Origin) -> Result<Workflow, LoadError> {
-    let bytes = files::read(path, limits::FILE_BYTES, origin).map_err(LoadError::Unreadable)?;
+pub(crate) fn load(path: &Path, origin: PathOrigin) -> Result<Workflow, LoadError> {
+    let bytes = read_file::read(path, limits::FILE_BYTES, origin).map_err(LoadError::Unreadable)?;
     Source::new(path.display().to_string(), bytes)
         .and_then(|source| windlass::workflow::parse(&source))
         .map_err(LoadError::Invalid)
 }
 
 impl SubmissionArgs {
-    /// The workflow with everything that a run of it needs: of the file, or else of the registered workflow of
-    /// that name.
+    /// Reads the workflow from the file, or else from the registered workflow of that name.
     pub(crate) fn read(&self, global: &GlobalOptions) -> Result<NewRun, Failure> {
         let (workflow, dir) = if self.workflow.exists() {
-            let workflow = load(&self.workflow, Origin::Named).map_err(|error| error.failure())?;
+            let workflow = load(&self.workflow, PathOrigin::Named).map_err(|error| error.failure())?;
             (workflow, Some(folder_of(&self.workflow)?))
         } else {
             self.registered(global)?
@@ -95,8 +94,8 @@ impl SubmissionArgs {
             Ok(None) | Err(_) if is_path => return Err(no_file()),
             Ok(None) => {
                 return Err(Failure::not_found(
-                    format!("there is no file `{name}`, and no database yet with workflows that have names"),
-                    "check the spelling and the folder you are in, or register a file with `windlass apply FILE`",
+                    format!("there is no file `{name}`, and no database with registered workflows"),
+                    "check the spelling and the current folder, or register a file with `windlass apply FILE`",
                 ));
             }
             Err(failure) => return Err(failure),
@@ -104,27 +103,27 @@ impl SubmissionArgs {
         match database.ask(|store| store.registrations().workflow(&name))? {
             Some((registration, workflow)) => {
                 if registration.paused_at.is_some() {
-                    output::note(&format!("workflow `{name}` is paused: that is for its schedules only"));
+                    stderr::note(&format!("workflow `{name}` is paused; this affects only its schedules"));
                 }
                 Ok((workflow, registration.dir))
             }
             None if is_path => Err(no_file()),
             None => {
                 let reason = "there is no such file, and no workflow is registered under the name";
-                Err(lookup::no_registration(&database, &name, reason)?)
+                Err(find::no_workflow(&database, &name, reason)?)
             }
         }
     }
 }
 
-/// Whoever writes this means a file.
+/// Whether the text can only mean a file.
 fn looks_like_a_file(path: &Path) -> bool {
     let extension = path.extension().and_then(|extension| extension.to_str());
     path.components().count() > 1 || matches!(extension, Some("toml" | "json"))
 }
 
-/// The folder of the file, absolute: relative paths of the jobs start there, whoever executes them. A pipe lies in no
-/// folder: what comes through one starts in the present folder.
+/// The absolute folder of the file, where relative paths of the jobs start. A pipe has no folder, so the current
+/// folder is used.
 fn folder_of(file: &Path) -> Result<String, Failure> {
     let absolute = if file.is_file() { file.canonicalize() } else { Path::new(".").canonicalize() };
     let absolute = absolute.map_err(|error| Failure::unreadable(file, &error))?;
@@ -139,8 +138,8 @@ fn folder_of(file: &Path) -> Result<String, Failure> {
 
 fn parse_run_key(text: &str) -> Result<String, String> {
     match text.len() {
-        0 => Err("a key must not be empty".to_owned()),
+        0 => Err("the key is empty".to_owned()),
         1..=MAX_RUN_KEY_BYTES => Ok(text.to_owned()),
-        length => Err(format!("a key has {MAX_RUN_KEY_BYTES} bytes at most, and this one has {length}")),
+        length => Err(format!("the key has {length} bytes; the limit is {MAX_RUN_KEY_BYTES}")),
     }
 }

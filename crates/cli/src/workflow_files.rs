@@ -1,5 +1,5 @@
-//! The workflow files that somebody names: single ones, and those of folders. All of them are read and checked,
-//! so that every error is known before anything is done.
+//! Collects workflow files from files and folders on the command line. All of them are read and checked first,
+//! so that every error is known before anything changes.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,30 +9,30 @@ use windlass::store::NewRegistration;
 use windlass::workflow::Workflow;
 
 use crate::error::Failure;
-use crate::files::Origin;
+use crate::read_file::PathOrigin;
 use crate::submission;
 
-/// Workflow files of one collection at most.
+/// The largest number of workflow files.
 pub(crate) const FILES_MAX: usize = 10_000;
-/// Folders inside each other at most.
+/// The deepest nesting of folders.
 const DEPTH_MAX: usize = 16;
-/// The configuration of `serve`, which may lie beside the workflows.
+/// The configuration of `serve`. It may be in the folder of the workflows.
 pub(crate) const CONFIG_FILE: &str = "windlass.toml";
 
-/// A file that can be used.
+/// A valid workflow file.
 #[derive(Debug, Clone)]
 pub(crate) struct WorkflowFile {
-    /// As it was named, or below the folder that was.
+    /// The path as it was named, or below the named folder.
     pub(crate) path: PathBuf,
-    /// Absolute. A link stays a link: what it leads to may be replaced.
+    /// The absolute path. Links are not resolved, because their targets may be replaced.
     pub(crate) absolute: String,
-    /// The folder of `absolute`: relative paths of the jobs start there.
+    /// The folder of `absolute`, where relative paths of the jobs start.
     pub(crate) dir: String,
     pub(crate) workflow: Workflow,
 }
 
 impl WorkflowFile {
-    /// What the store takes.
+    /// The registration for the store.
     pub(crate) fn registration(&self) -> NewRegistration {
         NewRegistration {
             workflow: self.workflow.clone(),
@@ -42,33 +42,33 @@ impl WorkflowFile {
     }
 }
 
-/// A file that can't.
+/// A file that cannot be used.
 #[derive(Debug, Clone)]
 pub(crate) struct BrokenFile {
     pub(crate) path: PathBuf,
-    /// As [`WorkflowFile::absolute`], when it is known.
+    /// As [`WorkflowFile::absolute`], if it is known.
     pub(crate) absolute: Option<String>,
-    /// The name of its workflow, when it is known.
+    /// The name of its workflow, if it is known.
     pub(crate) name: Option<String>,
     pub(crate) failure: Failure,
 }
 
-/// What was found.
+/// All files that were found.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Collection {
-    /// In the order of the arguments; of a folder by path.
+    /// In the order of the arguments. The files of a folder are in the order of their paths.
     pub(crate) good: Vec<WorkflowFile>,
     pub(crate) broken: Vec<BrokenFile>,
 }
 
-/// Reads and checks the files and those of the folders.
+/// Reads and checks the files and the files of the folders.
 pub(crate) fn collect(paths: &[PathBuf]) -> Result<Collection, Failure> {
     let mut files = Vec::new();
     for path in paths {
         if path.is_dir() {
-            files.extend(files_below(path)?.into_iter().map(|path| (path, Origin::Found)));
+            files.extend(files_below(path)?.into_iter().map(|path| (path, PathOrigin::Found)));
         } else {
-            files.push((path.clone(), Origin::Named));
+            files.push((path.clone(), PathOrigin::Named));
         }
         if files.len() > FILES_MAX {
             return Err(too_many());
@@ -85,21 +85,21 @@ pub(crate) fn collect(paths: &[PathBuf]) -> Result<Collection, Failure> {
     Ok(collection)
 }
 
-/// Says what is wrong with each file, and what is wrong with several only once.
-pub(crate) fn say(broken: &[BrokenFile]) {
+/// Prints the errors of each file. An error that several files share is printed once.
+pub(crate) fn print_failures(broken: &[BrokenFile]) {
     for (index, file) in broken.iter().enumerate() {
         if !broken[..index].iter().any(|before| before.failure == file.failure) {
-            file.failure.say();
+            file.failure.print();
         }
     }
 }
 
-/// The workflow files of a folder and the folders in it, by path: `*.toml` and `*.json`, without hidden ones and
+/// The workflow files below a folder in the order of their paths: `*.toml` and `*.json`, without hidden files and
 /// the configuration.
 pub(crate) fn files_below(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     let mut files = Vec::new();
     walk(folder, &mut |path, kind| {
-        if kind == Kind::WorkflowFile {
+        if kind == EntryKind::WorkflowFile {
             files.push(path.to_owned());
         }
         if files.len() > FILES_MAX { Err(too_many()) } else { Ok(()) }
@@ -108,11 +108,11 @@ pub(crate) fn files_below(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     Ok(files)
 }
 
-/// The folder itself and the folders in it that may hold workflow files.
+/// The folder itself and all folders below it that are not hidden.
 pub(crate) fn folders_below(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     let mut folders = vec![folder.to_owned()];
     walk(folder, &mut |path, kind| {
-        if kind == Kind::Folder {
+        if kind == EntryKind::Folder {
             folders.push(path.to_owned());
         }
         if folders.len() > FILES_MAX { Err(too_many()) } else { Ok(()) }
@@ -121,16 +121,19 @@ pub(crate) fn folders_below(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum EntryKind {
     Folder,
     WorkflowFile,
 }
 
-fn walk(folder: &Path, visit: &mut dyn FnMut(&Path, Kind) -> Result<(), Failure>) -> Result<(), Failure> {
+fn walk(
+    folder: &Path,
+    visit: &mut dyn FnMut(&Path, EntryKind) -> Result<(), Failure>,
+) -> Result<(), Failure> {
     let mut waiting = vec![(folder.to_owned(), 0)];
     while let Some((folder, depth)) = waiting.pop() {
         let entries = match fs::read_dir(&folder) {
-            // A folder that went away while its parent was read.
+            // The folder was removed after its parent was read.
             Err(error) if depth > 0 && error.kind() == std::io::ErrorKind::NotFound => continue,
             entries => entries.map_err(|error| unreadable_folder(&folder, &error))?,
         };
@@ -139,15 +142,15 @@ fn walk(folder: &Path, visit: &mut dyn FnMut(&Path, Kind) -> Result<(), Failure>
             if is_hidden(&path) {
                 continue;
             }
-            // Links are followed: the volumes of containers are made of them.
+            // Links are followed, because the volumes of containers consist of links.
             if path.is_dir() {
                 if depth + 1 > DEPTH_MAX {
                     return Err(too_deep(&path));
                 }
-                visit(&path, Kind::Folder)?;
+                visit(&path, EntryKind::Folder)?;
                 waiting.push((path, depth + 1));
             } else if is_workflow_file(&path) {
-                visit(&path, Kind::WorkflowFile)?;
+                visit(&path, EntryKind::WorkflowFile)?;
             }
         }
     }
@@ -157,10 +160,10 @@ fn walk(folder: &Path, visit: &mut dyn FnMut(&Path, Kind) -> Result<(), Failure>
 fn unreadable_folder(folder: &Path, error: &std::io::Error) -> Failure {
     let shown = folder.display();
     let (message, help) = if error.kind() == std::io::ErrorKind::NotFound {
-        let help = format!("check the spelling, or make it: `mkdir -p {shown}`");
+        let help = format!("check the spelling, or create it: `mkdir -p {shown}`");
         (format!("the folder {shown} does not exist"), help)
     } else if error.kind() == std::io::ErrorKind::NotADirectory {
-        let help = "name the folder that it is in; `windlass apply FILE` registers a single file";
+        let help = "name the folder of the file; `windlass apply FILE` registers a single file";
         (format!("{shown} is a file, not a folder"), help.to_owned())
     } else {
         return Failure::unreadable(folder, error);
@@ -178,7 +181,7 @@ fn is_workflow_file(path: &Path) -> bool {
     is_known && path.file_name().is_some_and(|name| name != CONFIG_FILE)
 }
 
-fn read(path: &Path, origin: Origin) -> Result<WorkflowFile, Box<BrokenFile>> {
+fn read(path: &Path, origin: PathOrigin) -> Result<WorkflowFile, Box<BrokenFile>> {
     let absolute = absolute(path);
     let broken = |failure| {
         let absolute = absolute.as_ref().ok().map(|(absolute, _dir)| absolute.clone());
@@ -210,7 +213,7 @@ fn absolute(path: &Path) -> Result<(String, String), Failure> {
     }
 }
 
-/// Of files that give their workflows the same name none can be used: which was meant is not known.
+/// Makes files with the same workflow name invalid, because it is unknown which one is meant.
 fn refuse_equal_names(collection: &mut Collection) {
     let mut by_name: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (index, file) in collection.good.iter().enumerate() {
@@ -231,10 +234,7 @@ fn refuse_equal_names(collection: &mut Collection) {
             path: file.path,
             absolute: Some(file.absolute),
             name: Some(file.workflow.name),
-            failure: Failure::usage(
-                message,
-                "give each workflow a `name` of its own, or remove one of the files",
-            ),
+            failure: Failure::usage(message, "give each workflow its own `name`, or remove one of the files"),
         });
     }
 }
@@ -242,14 +242,14 @@ fn refuse_equal_names(collection: &mut Collection) {
 fn too_many() -> Failure {
     Failure::usage(
         format!("there are more than {FILES_MAX} workflow files"),
-        "name a folder that holds workflows only",
+        "name a folder that contains only workflows",
     )
 }
 
 fn too_deep(path: &Path) -> Failure {
     Failure::usage(
-        format!("{} lies more than {DEPTH_MAX} folders deep", path.display()),
-        "a link may lead back to a folder above it; name a folder that holds workflows only",
+        format!("{} is more than {DEPTH_MAX} folders deep", path.display()),
+        "a link may point to a folder above it; name a folder that contains only workflows",
     )
 }
 
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_gives_its_workflows_by_path() {
+    fn the_files_of_a_folder_come_in_the_order_of_their_paths() {
         let folder = folder(&[
             ("b.toml", JOB),
             ("a/c.json", r#"{"jobs": {"a": {"run": "true"}}}"#),
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn two_files_with_one_name_are_both_refused() {
+    fn two_files_with_the_same_name_are_both_invalid() {
         let named = format!("name = 'same'\n{JOB}");
         let folder = folder(&[("a.toml", &named), ("b.toml", &named), ("c.toml", JOB)]);
         let collection = collect(&[folder.path().to_owned()]).unwrap();
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_leads_back_ends_in_an_error() {
+    fn a_circle_of_links_is_an_error() {
         let folder = folder(&[("a/b.toml", JOB)]);
         std::os::unix::fs::symlink(folder.path(), folder.path().join("a/back")).unwrap();
         let error = collect(&[folder.path().to_owned()]).unwrap_err();
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_linked_file_stays_where_its_link_is() {
+    fn a_linked_file_keeps_the_path_of_its_link() {
         let folder = folder(&[("..data/a.toml", JOB)]);
         std::os::unix::fs::symlink("..data/a.toml", folder.path().join("a.toml")).unwrap();
         let collection = collect(&[folder.path().to_owned()]).unwrap();

@@ -1,29 +1,29 @@
-//! `windlass apply`: register workflows and their schedules.
+//! `windlass apply`: registers workflows and their schedules.
 
 use std::path::PathBuf;
 
 use clap::Args;
 use windlass::store::{Applied, Change};
+use windlass_views::{AppliedView, WorkflowChanges};
 
-use crate::changes::Changes;
-use crate::cli::GlobalOptions;
+use crate::arguments::{GlobalOptions, OutputFormat};
 use crate::database::Database;
-use crate::describe;
 use crate::error::Failure;
-use crate::output::{self, Format, Output};
-use crate::style::{GREEN, YELLOW, paint, printable};
-use crate::views::AppliedView;
+use crate::output::{self, Output};
+use crate::stderr;
+use crate::text::schedules;
+use crate::text::style::{GREEN, YELLOW, paint, printable};
 use crate::workflow_files::{self, WorkflowFile};
 
 /// Register workflows and their schedules, as numbered versions
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ApplyArgs {
-    /// Workflow files, or folders: their *.toml and *.json, also in folders inside
+    /// Workflow files, or folders whose *.toml and *.json files are registered, at any depth
     #[arg(value_name = "FILE|FOLDER", required = true)]
     paths: Vec<PathBuf>,
 
-    /// Only say what would change
+    /// Only show what would change
     #[arg(long)]
     dry_run: bool,
 }
@@ -33,25 +33,25 @@ Examples:
   windlass apply nightly.toml
   windlass apply workflows/
   windlass apply workflows/ --dry-run
-  windlass run nightly          # starts the registered version by its name
+  windlass run nightly          # run a registered workflow by its name
 
-All files are checked first: when one has errors, all errors are shown and nothing is registered.
-The same content makes no new version. A workflow whose file is not named stays registered:
-`windlass workflows remove NAME` takes it out.";
+All files are checked first. If one has errors, all errors are shown and nothing is registered.
+Unchanged content makes no new version. A workflow stays registered when its file is not named
+here; `windlass workflows remove NAME` deactivates it.";
 
-/// Checks everything, then registers everything.
+/// Checks all files, then registers all of them.
 pub(crate) fn execute(global: &GlobalOptions, args: &ApplyArgs) -> Result<(), Failure> {
     let collection = workflow_files::collect(&args.paths)?;
     if !collection.broken.is_empty() {
-        workflow_files::say(&collection.broken);
+        workflow_files::print_failures(&collection.broken);
         let (invalid, all) = (collection.broken.len(), collection.broken.len() + collection.good.len());
-        let message = format!("{invalid} of {all} files cannot be used; nothing was registered");
+        let message = format!("{invalid} of {all} files are invalid; nothing was registered");
         return Err(Failure::InvalidFiles { message: Some(message) });
     }
     if collection.good.is_empty() {
         return Err(Failure::usage(
-            "there are no workflow files in it",
-            "a workflow file ends in .toml or .json; hidden ones and windlass.toml do not count",
+            "there are no workflow files in that folder",
+            "the name of a workflow file ends in .toml or .json; hidden files and windlass.toml are ignored",
         ));
     }
     let mut views = Vec::with_capacity(collection.good.len());
@@ -64,18 +64,18 @@ pub(crate) fn execute(global: &GlobalOptions, args: &ApplyArgs) -> Result<(), Fa
             Some(database) => database.ask(|store| store.registrations().apply(file.registration()))?,
             None => preview(global, file)?,
         };
-        views.push(AppliedView::new(file, &applied));
-        if global.output == Format::Text {
+        views.push(AppliedView::new(&file.absolute, &file.workflow, &applied));
+        if global.output == OutputFormat::Text {
             output::write_text(&line(file, &applied))?;
         }
     }
     if args.dry_run {
-        output::note("this was a dry run: nothing was registered");
+        stderr::note("this was a dry run: nothing was registered");
     }
     Output { format: global.output }.list(&views, |_| String::new())
 }
 
-/// Where there is no database, nothing is registered.
+/// What `apply` would do. Without a database, every workflow is new.
 fn preview(global: &GlobalOptions, file: &WorkflowFile) -> Result<Applied, Failure> {
     match Database::if_there(global)? {
         Some(database) => database.ask(|store| store.registrations().preview(&file.workflow)),
@@ -93,7 +93,7 @@ fn line(file: &WorkflowFile, applied: &Applied) -> String {
     format!("{}: {}", printable(&applied.name), summary(file, applied))
 }
 
-/// What became of a workflow, in one line for people.
+/// What `apply` did with a workflow, in one line.
 pub(crate) fn summary(file: &WorkflowFile, applied: &Applied) -> String {
     let version = format!("version {}", applied.version);
     match (applied.change, &applied.before) {
@@ -101,19 +101,19 @@ pub(crate) fn summary(file: &WorkflowFile, applied: &Applied) -> String {
             format!("{}{}", paint(GREEN, format!("created {version}")), schedules(file))
         }
         (Change::Created, _) => {
-            format!("{}{}", paint(GREEN, format!("registered, {version} again")), schedules(file))
+            format!("{}{}", paint(GREEN, format!("registered again, {version}")), schedules(file))
         }
         (Change::Unchanged, _) => format!("unchanged, {version}"),
         (Change::Updated, None) => paint(YELLOW, version),
         (Change::Updated, Some(before)) => {
-            let changes = Changes::between(before, &file.workflow).text();
+            let changes = WorkflowChanges::between(before, &file.workflow).summary();
             format!("{}: {}", paint(YELLOW, version), printable(&changes))
         }
     }
 }
 
 fn schedules(file: &WorkflowFile) -> String {
-    let texts: Vec<String> = file.workflow.schedules.iter().map(describe::schedule).collect();
+    let texts: Vec<String> = file.workflow.schedules.iter().map(schedules::summary).collect();
     match texts.len() {
         0 => String::new(),
         1 => format!("; schedule {}", printable(&texts[0])),

@@ -1,9 +1,8 @@
-//! `windlass completions`: scripts that let a shell complete verbs and options.
+//! `windlass completions`: scripts for the completion of verbs and options in a shell.
 
 use clap::Args;
 use clap_complete::Shell;
 
-use crate::cli;
 use crate::error::Failure;
 use crate::output;
 
@@ -22,10 +21,10 @@ Examples:
   windlass completions zsh > \"${fpath[1]}/_windlass\"
   windlass completions fish > ~/.config/fish/completions/windlass.fish";
 
-/// Prints the script.
-pub(crate) fn execute(args: &CompletionsArgs) -> Result<(), Failure> {
-    // Into memory first: clap_complete panics when it writes to a closed pipe.
+/// Prints the script. `command` is the whole command line.
+pub(crate) fn execute(command: &mut clap::Command, args: &CompletionsArgs) -> Result<(), Failure> {
+    // The script goes into memory first, because clap_complete panics when it writes to a closed pipe.
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut cli::command(), "windlass", &mut script);
+    clap_complete::generate(args.shell, command, "windlass", &mut script);
     output::write_text(&String::from_utf8_lossy(&script))
 }

@@ -1,4 +1,4 @@
-//! `windlass enqueue`: add jobs that belong to no run.
+//! `windlass enqueue`: adds jobs that belong to no run.
 
 mod payloads;
 
@@ -12,12 +12,12 @@ use windlass::store::{CONCURRENCY_LIMIT_MAX, NewJob};
 use windlass::workflow::limits;
 use windlass::workflow::model::{self, Concurrency};
 
-use crate::cli::{GlobalOptions, parse_name};
-use crate::commands::why::words;
+use crate::arguments::{GlobalOptions, OutputFormat, parse_duration, parse_instant, parse_name};
 use crate::database::Database;
 use crate::error::Failure;
-use crate::output::{self, Format, Output};
-use crate::time;
+use crate::output::Output;
+use crate::stderr;
+use crate::text::reasons;
 
 /// Add single jobs, and print their numbers
 #[derive(Debug, Args)]
@@ -31,8 +31,8 @@ pub(crate) struct EnqueueArgs {
     #[arg(long, value_name = "JSON", default_value = "{}", value_parser = parse_json)]
     payload: Value,
 
-    /// Many jobs: a file with one JSON value per line, or `-` for standard input. Each number is printed as soon as
-    /// its job is accepted
+    /// Add many jobs: a file with one JSON payload per line, or `-` for standard input. The number of each job is
+    /// printed as soon as the job is accepted
     #[arg(long, value_name = "FILE", conflicts_with = "payload")]
     payloads: Option<PathBuf>,
 
@@ -40,17 +40,17 @@ pub(crate) struct EnqueueArgs {
     #[arg(long, value_name = "NAME", default_value = "default")]
     queue: String,
 
-    /// low, normal, high, critical, or an integer; higher runs first
+    /// The priority: low, normal, high, critical, or an integer; higher runs first
     #[arg(long, value_name = "P", default_value = "normal", allow_hyphen_values = true)]
     #[arg(value_parser = parse_priority)]
     priority: i64,
 
     /// Start the job after this delay, for example 10m
-    #[arg(long, value_name = "DURATION", value_parser = time::parse_duration, conflicts_with = "at")]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, conflicts_with = "at")]
     delay: Option<Duration>,
 
     /// Start the job at this time
-    #[arg(long, value_name = "TIME", value_parser = time::parse_instant)]
+    #[arg(long, value_name = "TIME", value_parser = parse_instant)]
     at: Option<i64>,
 
     /// Capabilities that a worker must have, separated by commas, for example gpu
@@ -70,7 +70,7 @@ pub(crate) struct EnqueueArgs {
     #[arg(value_parser = clap::value_parser!(i64).range(1..=CONCURRENCY_LIMIT_MAX))]
     concurrency_limit: Option<i64>,
 
-    /// What to do when that many run already [default: wait]
+    /// What to do when that many jobs already run [default: wait]
     #[arg(long, value_name = "WHAT", requires = "concurrency_key")]
     on_full: Option<OnFull>,
 
@@ -79,14 +79,14 @@ pub(crate) struct EnqueueArgs {
     max_attempts: Option<i64>,
 }
 
-/// What becomes of a job that finds no room under its concurrency key.
+/// What happens to a job when all slots of its concurrency key are taken. The comments are the help.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum OnFull {
-    /// The job waits.
+    /// The job waits
     Wait,
-    /// The job is skipped.
+    /// The job is skipped
     Skip,
-    /// The oldest running job with that key is cancelled.
+    /// The oldest running job with that key is cancelled
     CancelOldest,
 }
 
@@ -109,14 +109,14 @@ Examples:
   windlass enqueue sync --payload '{\"tenant\": 7}' --concurrency-key tenant-7 --on-full skip
   windlass enqueue shell --payload '{\"run\": \"./report.sh\"}' --at 2026-11-21T06:00:00Z";
 
-/// Accepts the job and prints its number.
+/// Adds the job, or the jobs, and prints the numbers.
 pub(crate) fn execute(global: &GlobalOptions, args: EnqueueArgs) -> Result<(), Failure> {
     let executor = match args.kind == "shell" {
         true => {
-            let worker = format!("worker{}", words::worker_capabilities(&args.requires, args.min_version));
-            format!("`{}` executes it", global.hint(&worker))
+            let worker = format!("worker{}", reasons::worker_options(&args.requires, args.min_version));
+            format!("start a worker with `{}`", global.hint(&worker))
         }
-        false => format!("a program that registers a handler for `{}` executes it", args.kind),
+        false => format!("a program with a handler for `{}` must run", args.kind),
     };
     let mut job = NewJob::new(args.kind, args.payload.to_string());
     job.queue = args.queue;
@@ -144,51 +144,60 @@ fn enqueue_one(global: &GlobalOptions, job: NewJob, executor: &str) -> Result<()
         let view = json!({ "job_id": job_id });
         Output { format: global.output }.object(&view, |_| job_id.to_string())?;
         let why = global.hint(&format!("why j{job_id}"));
-        output::note(&format!("job j{job_id} is accepted; {executor}, `{why}` tells how it stands"));
+        stderr::note(&format!(
+            "job j{job_id} is accepted; to execute it, {executor}; `{why}` shows its state"
+        ));
         if let Some(trouble) = &trouble {
             let cancel = global.hint(&format!("cancel j{job_id}"));
-            output::note(&format!("warning: it will fail: {trouble}; `{cancel}` takes it back"));
+            stderr::note(&format!("warning: the job will fail: {trouble}; `{cancel}` cancels it"));
         }
     }
     Ok(())
 }
 
-/// What will go wrong with a job. It is accepted all the same: what a kind takes is the business of who executes it.
+/// Why a job will fail, if that is known. The job is accepted anyway: its worker decides what a kind takes.
 fn trouble(job: &NewJob) -> Option<String> {
     if job.kind == "shell" { check_shell_payload(&job.payload).err() } else { None }
 }
 
-/// A job for each payload. Numbers are written group by group, or as one document at the end.
-fn enqueue_many(global: &GlobalOptions, like: &NewJob, path: &Path, executor: &str) -> Result<(), Failure> {
+/// Adds a job for each payload. The numbers are printed group by group, or as one JSON document at the end.
+fn enqueue_many(
+    global: &GlobalOptions,
+    template: &NewJob,
+    path: &Path,
+    executor: &str,
+) -> Result<(), Failure> {
     let mut lines = payloads::open(path)?;
     let database = Database::existing_or_new(global)?;
     let output = Output { format: global.output };
     let (mut accepted, mut doomed, mut of_document) = (0, 0, Vec::new());
     while let Some(group) = lines.next_group() {
         let jobs: Vec<NewJob> =
-            group.payloads.into_iter().map(|payload| NewJob { payload, ..like.clone() }).collect();
+            group.payloads.into_iter().map(|payload| NewJob { payload, ..template.clone() }).collect();
         doomed += jobs.iter().filter(|job| trouble(job).is_some()).count();
         let ids =
             if jobs.is_empty() { Vec::new() } else { database.ask(|store| store.jobs().enqueue(jobs))? };
         accepted += ids.len();
         let views = ids.iter().map(|job_id| json!({ "job_id": job_id }));
         match global.output {
-            Format::Json => of_document.extend(views),
-            Format::Text | Format::Jsonl => output.list(&views.collect::<Vec<_>>(), |_| numbers(&ids))?,
+            OutputFormat::Json => of_document.extend(views),
+            OutputFormat::Text | OutputFormat::Jsonl => {
+                output.list(&views.collect::<Vec<_>>(), |_| numbers(&ids))?
+            }
         }
         if let Some(broken) = group.broken {
-            output::note(&format!("{accepted} jobs are accepted"));
+            stderr::note(&format!("{accepted} jobs are accepted"));
             return Err(broken);
         }
     }
-    if global.output == Format::Json {
+    if global.output == OutputFormat::Json {
         output.list(&of_document, |_| String::new())?;
     }
-    output::note(&format!("{accepted} jobs are accepted; {executor}"));
+    stderr::note(&format!("{accepted} jobs are accepted; to execute them, {executor}"));
     if doomed > 0 {
         let list = global.hint("jobs");
-        output::note(&format!(
-            "warning: {doomed} of them will fail: their payload is not what `shell` takes; see `{list}`"
+        stderr::note(&format!(
+            "warning: {doomed} of them will fail, because their payload is invalid for `shell`; see `{list}`"
         ));
     }
     Ok(())
@@ -204,7 +213,7 @@ fn milliseconds(duration: Duration) -> i64 {
 
 fn parse_json(text: &str) -> Result<Value, String> {
     serde_json::from_str(text).map_err(|error| {
-        format!("it is not JSON ({error}); quote it for the shell, for example --payload '{{\"to\": 7}}'")
+        format!("not JSON ({error}); quote it for the shell, for example --payload '{{\"to\": 7}}'")
     })
 }
 

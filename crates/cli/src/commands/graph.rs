@@ -1,4 +1,4 @@
-//! `windlass graph`: draw which job needs which.
+//! `windlass graph`: draws which job needs which.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -6,14 +6,12 @@ use std::path::Path;
 use clap::{Args, ValueEnum};
 use windlass::workflow::draw::{Drawing, Node};
 
-use crate::cli::GlobalOptions;
+use crate::arguments::{GlobalOptions, OutputFormat, parse_run_id};
 use crate::database::Database;
-use crate::describe;
 use crate::error::Failure;
-use crate::files::Origin;
-use crate::lookup;
-use crate::output::{self, Format};
-use crate::submission;
+use crate::read_file::PathOrigin;
+use crate::text::runs_and_jobs;
+use crate::{find, output, submission};
 
 /// Draw the graph of a file or a run
 #[derive(Debug, Args)]
@@ -47,19 +45,19 @@ Examples:
   windlass graph nightly.toml --format svg > nightly.svg
   windlass graph 3 --format mermaid";
 
-/// Draws.
+/// Prints the drawing.
 pub(crate) fn execute(global: &GlobalOptions, args: &GraphArgs) -> Result<(), Failure> {
-    if global.output != Format::Text {
+    if global.output != OutputFormat::Text {
         return Err(Failure::usage(
-            "a graph is no list of data, so -o does not apply",
-            "choose --format text, mermaid, dot or svg; `windlass inspect RUN -o json` has `needs`",
+            "`graph` prints a drawing, so -o does not apply",
+            "use --format text, mermaid, dot or svg; `windlass inspect RUN -o json` lists the dependencies as `needs`",
         ));
     }
     let drawing = match run_id(&args.target) {
         Some(run_id) => of_run(&Database::existing(global)?, run_id)?,
         None => {
             let path = Path::new(&args.target);
-            Drawing::of(&submission::load(path, Origin::Named).map_err(|error| error.failure())?)
+            Drawing::of(&submission::load(path, PathOrigin::Named).map_err(|error| error.failure())?)
         }
     };
     match args.format {
@@ -76,19 +74,19 @@ pub(crate) fn execute(global: &GlobalOptions, args: &GraphArgs) -> Result<(), Fa
     }
 }
 
-/// A plain number is a run, unless a file of that name is there.
+/// A plain number is a run, unless a file has that name.
 fn run_id(target: &str) -> Option<i64> {
-    crate::address::parse_run_id(target).ok().filter(|_| !Path::new(target).exists())
+    parse_run_id(target).ok().filter(|_| !Path::new(target).exists())
 }
 
 fn of_run(database: &Database, run_id: i64) -> Result<Drawing, Failure> {
-    let run = lookup::run(database, run_id)?;
+    let run = find::run(database, run_id)?;
     let jobs = database.ask(|store| store.jobs().of_run(run.id))?;
-    let places: HashMap<i64, usize> = jobs.iter().enumerate().map(|(place, job)| (job.id, place)).collect();
+    let indices: HashMap<i64, usize> = jobs.iter().enumerate().map(|(index, job)| (job.id, index)).collect();
     let nodes = jobs
         .iter()
         .map(|job| Node {
-            name: describe::job_name(job),
+            name: runs_and_jobs::job_name(job),
             status: Some(job.status.as_str().to_owned()),
             detail: None,
         })
@@ -96,7 +94,7 @@ fn of_run(database: &Database, run_id: i64) -> Result<Drawing, Failure> {
     let edges = database
         .ask(|store| store.jobs().dependencies(run.id))?
         .into_iter()
-        .filter_map(|(parent, child)| Some((*places.get(&parent)?, *places.get(&child)?)))
+        .filter_map(|(parent, child)| Some((*indices.get(&parent)?, *indices.get(&child)?)))
         .collect();
     Ok(Drawing { nodes, edges })
 }

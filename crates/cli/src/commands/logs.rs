@@ -1,4 +1,4 @@
-//! `windlass logs`: what jobs wrote.
+//! `windlass logs`: shows the output of jobs.
 
 mod reader;
 
@@ -9,28 +9,28 @@ use clap::Args;
 use windlass::store::Job;
 use windlass::wake_ups::WakeUps;
 
-use crate::address::Address;
-use crate::cli::GlobalOptions;
+use crate::arguments::{GlobalOptions, OutputFormat, RunOrJob};
 use crate::database::Database;
-use crate::describe;
 use crate::error::Failure;
-use crate::lookup::{self, Target};
-use crate::output::{self, Format, Output};
+use crate::find::{self, FoundRunOrJob};
+use crate::output::{self, Output};
+use crate::stderr;
+use crate::text::runs_and_jobs;
 use reader::{Page, Reader};
 
-/// Show what the jobs of a run wrote
+/// Show the output of the jobs of a run
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct LogsArgs {
     /// A run (3), a job of a run (3/build), or a job by its id (j42)
     #[arg(value_name = "RUN")]
-    address: Address,
+    address: RunOrJob,
 
-    /// Only this job of the run, by name
+    /// Only this job of the run, by its name
     #[arg(value_name = "JOB")]
     job: Option<String>,
 
-    /// Show new lines as they come, until the run or job ends
+    /// Show new lines as they are written, until the run or job ends
     #[arg(short, long)]
     follow: bool,
 
@@ -44,26 +44,26 @@ Examples:
   windlass logs 3                      # all jobs of run 3
   windlass logs 3 build                # one job
   windlass logs 3 build --attempt 2
-  windlass logs 3 -f                   # as it comes
+  windlass logs 3 -f                   # follow new output
   windlass logs 3 -o jsonl | jq -r .text";
 
-/// How long a follower sleeps at most; changes wake it at once.
+/// The longest wait for new lines. A change ends the wait at once.
 const FOLLOW_POLL: Duration = Duration::from_secs(1);
-/// The shortest time between two looks of a follower.
+/// The shortest time between two reads with --follow.
 const FOLLOW_SPACING: Duration = Duration::from_millis(50);
 
-/// Whose output is wanted.
-enum Subject {
+/// The run or job whose output is shown.
+enum LogSource {
     Run(i64),
     Job(i64),
 }
 
 /// Prints the output.
 pub(crate) fn execute(global: &GlobalOptions, args: &LogsArgs) -> Result<(), Failure> {
-    if args.follow && global.output == Format::Json {
+    if args.follow && global.output == OutputFormat::Json {
         return Err(Failure::usage(
-            "one JSON document has an end, and -f has none",
-            "use -o jsonl: one object a line, as it comes",
+            "-f has no end, so it cannot print one JSON document",
+            "use -o jsonl, which prints one object per line",
         ));
     }
     let database = Database::existing(global)?;
@@ -75,49 +75,49 @@ pub(crate) fn execute(global: &GlobalOptions, args: &LogsArgs) -> Result<(), Fai
     }
 }
 
-fn subject(database: &Database, args: &LogsArgs) -> Result<Subject, Failure> {
+fn subject(database: &Database, args: &LogsArgs) -> Result<LogSource, Failure> {
     if let Some(name) = &args.job {
-        let Address::Number(run_id) = args.address else {
+        let RunOrJob::Number(run_id) = args.address else {
             return Err(Failure::usage(
-                format!("`{}` is a job already, and `{name}` names another", args.address),
+                format!("`{}` is a job, and `{name}` names another job", args.address),
                 "write `windlass logs RUN JOB`, for example `windlass logs 3 build`",
             ));
         };
-        return Ok(Subject::Job(lookup::job_by_name(database, run_id, name)?.id));
+        return Ok(LogSource::Job(find::job_by_name(database, run_id, name)?.id));
     }
-    match lookup::run_or_job(database, &args.address)? {
-        Target::Run(run) => Ok(Subject::Run(run.id)),
-        Target::Job(job) => Ok(Subject::Job(job.id)),
+    match find::run_or_job(database, &args.address)? {
+        FoundRunOrJob::Run(run) => Ok(LogSource::Run(run.id)),
+        FoundRunOrJob::Job(job) => Ok(LogSource::Job(job.id)),
     }
 }
 
-impl Subject {
-    /// Its jobs that have started, in the order in which they did.
+impl LogSource {
+    /// The jobs that have started, in the order of their starts.
     fn started_jobs(&self, database: &Database) -> Result<Vec<Job>, Failure> {
         let mut jobs = match self {
-            Subject::Run(run_id) => database.ask(|store| store.jobs().of_run(*run_id))?,
-            Subject::Job(job_id) => vec![database.ask(|store| store.jobs().get(*job_id))?],
+            LogSource::Run(run_id) => database.ask(|store| store.jobs().of_run(*run_id))?,
+            LogSource::Job(job_id) => vec![database.ask(|store| store.jobs().get(*job_id))?],
         };
         jobs.retain(|job| job.attempt > 0);
         jobs.sort_by_key(|job| (job.started_at.is_none(), job.started_at, job.id));
         Ok(jobs)
     }
 
-    /// Nothing will be written any more.
+    /// Whether no more output can come.
     fn is_over(&self, database: &Database) -> Result<bool, Failure> {
         Ok(match self {
-            Subject::Run(run_id) => lookup::run(database, *run_id)?.status.is_terminal(),
-            Subject::Job(job_id) => database.ask(|store| store.jobs().get(*job_id))?.status.is_terminal(),
+            LogSource::Run(run_id) => find::run(database, *run_id)?.status.is_terminal(),
+            LogSource::Job(job_id) => database.ask(|store| store.jobs().get(*job_id))?.status.is_terminal(),
         })
     }
 
     fn reader(&self, database: &Database, attempt: Option<i64>) -> Result<Reader, Failure> {
         let names = match self {
-            Subject::Run(run_id) => {
+            LogSource::Run(run_id) => {
                 let jobs = database.ask(|store| store.jobs().of_run(*run_id))?;
-                jobs.iter().map(describe::job_name).collect()
+                jobs.iter().map(runs_and_jobs::job_name).collect()
             }
-            Subject::Job(_) => Vec::new(),
+            LogSource::Job(_) => Vec::new(),
         };
         Ok(Reader::new(attempt, &names))
     }
@@ -126,7 +126,7 @@ impl Subject {
 fn once(
     global: &GlobalOptions,
     database: &Database,
-    subject: &Subject,
+    subject: &LogSource,
     attempt: Option<i64>,
 ) -> Result<(), Failure> {
     let mut reader = subject.reader(database, attempt)?;
@@ -136,18 +136,18 @@ fn once(
         while let Some(page) = reader.next_page(database, &job)? {
             is_empty = false;
             match global.output {
-                Format::Json => views.extend(page.views(&job)),
-                Format::Text | Format::Jsonl => write(global, &page, &job)?,
+                OutputFormat::Json => views.extend(page.views(&job)),
+                OutputFormat::Text | OutputFormat::Jsonl => write(global, &page, &job)?,
             }
         }
     }
-    if global.output == Format::Json {
-        Output { format: Format::Json }.list(&views, |_| String::new())?;
+    if global.output == OutputFormat::Json {
+        Output { format: OutputFormat::Json }.list(&views, |_| String::new())?;
     }
     if is_empty {
-        output::note(match subject.is_over(database)? {
-            true => "nothing was written",
-            false => "nothing was written yet; -f waits for it",
+        stderr::note(match subject.is_over(database)? {
+            true => "no output was written",
+            false => "no output was written yet; -f waits for it",
         });
     }
     Ok(())
@@ -156,14 +156,14 @@ fn once(
 fn follow(
     global: &GlobalOptions,
     database: &Database,
-    subject: &Subject,
+    subject: &LogSource,
     attempt: Option<i64>,
 ) -> Result<(), Failure> {
     let listener = database.store().listen(WakeUps::PROGRESS);
     database.store().watch();
     let mut reader = subject.reader(database, attempt)?;
     loop {
-        // Asked before the lines are read: what is over has written its last line by then.
+        // Read the state before the lines: a job that has ended wrote its last line before that.
         let is_over = subject.is_over(database)?;
         for job in subject.started_jobs(database)? {
             while let Some(page) = reader.next_page(database, &job)? {
@@ -173,7 +173,7 @@ fn follow(
         if is_over {
             return Ok(());
         }
-        // Many small changes make one look.
+        // One read for many small changes.
         thread::sleep(FOLLOW_SPACING);
         listener.wait(FOLLOW_POLL);
     }
@@ -181,9 +181,9 @@ fn follow(
 
 fn write(global: &GlobalOptions, page: &Page, job: &Job) -> Result<(), Failure> {
     match global.output {
-        Format::Text => output::write_text(&page.text()),
-        Format::Json | Format::Jsonl => {
-            Output { format: Format::Jsonl }.list(&page.views(job), |_| String::new())
+        OutputFormat::Text => output::write_text(&page.text()),
+        OutputFormat::Json | OutputFormat::Jsonl => {
+            Output { format: OutputFormat::Jsonl }.list(&page.views(job), |_| String::new())
         }
     }
 }

@@ -1,16 +1,14 @@
-//! `windlass run`: submit a workflow file and execute it here until its run ends.
+//! `windlass run`: submits a workflow and executes it here until its run ends.
 
 use clap::Args;
-use windlass::store::Run;
 
 use super::submit;
-use crate::cli::GlobalOptions;
+use crate::arguments::{GlobalOptions, WorkOptions};
 use crate::database::Database;
 use crate::error::Failure;
-use crate::execution::{self, Shape, WorkOptions};
-use crate::lookup;
-use crate::output;
+use crate::execution::{self, OutputShape};
 use crate::submission::SubmissionArgs;
+use crate::{find, stderr};
 
 /// Run a workflow here, with live progress, until it ends
 #[derive(Debug, Args)]
@@ -21,7 +19,7 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     work: WorkOptions,
 
-    /// Only accept the run; a worker executes it (the same as `submit`)
+    /// Only submit the run and let a worker execute it, as `submit` does
     #[arg(long)]
     detach: bool,
 }
@@ -29,13 +27,13 @@ pub(crate) struct RunArgs {
 const EXAMPLES: &str = "\
 Examples:
   windlass run nightly.toml
-  windlass run nightly                                     # a registered workflow, by its name
+  windlass run nightly                                     # a registered workflow by its name
   windlass run nightly.toml -p day=2026-11-20 -p dry=true
-  windlass run nightly.toml --run-key nightly-2026-11-20   # the same key is the same run
-  windlass run nightly.toml -o json > outcome.json         # progress stays on the terminal
+  windlass run nightly.toml --run-key nightly-2026-11-20   # a second time is the same run
+  windlass run nightly.toml -o json > outcome.json         # progress goes to the terminal
 
-If it is killed, `windlass resume` carries on where it stopped. The first Ctrl-C lets running
-jobs finish, the second stops them.";
+If the command is killed, `windlass resume` continues the run. The first Ctrl-C waits for running
+jobs, the second stops them.";
 
 /// Submits and executes.
 pub(crate) fn execute(global: &GlobalOptions, args: &RunArgs) -> Result<(), Failure> {
@@ -47,21 +45,12 @@ pub(crate) fn execute(global: &GlobalOptions, args: &RunArgs) -> Result<(), Fail
     let database = Database::existing_or_new(global)?;
     execution::check_files(&database)?;
     let submitted = database.ask(|store| store.runs().submit(new_run))?;
-    let run = lookup::run(&database, submitted.run_id)?;
+    let run = find::run(&database, submitted.run_id)?;
     if !submitted.created {
-        output::note(&known_key(&run, &workflow));
+        stderr::note(&submit::known_key(&run, &workflow));
         if run.status.is_terminal() {
-            return execution::conclude(global, &database, &[run.id], &args.work, Shape::One);
+            return execution::conclude(global, &database, &[run.id], &args.work, OutputShape::One);
         }
     }
-    execution::execute(global, &database, &[run.id], &args.work, Shape::One)
-}
-
-/// What to say when the key named a run that was there.
-pub(super) fn known_key(run: &Run, workflow: &str) -> String {
-    let mut text = format!("the key names run {}, which was accepted before; no new one is made", run.id);
-    if run.workflow != workflow {
-        text.push_str(&format!(" (beware: it is a run of `{}`, not of `{workflow}`)", run.workflow));
-    }
-    text
+    execution::execute(global, &database, &[run.id], &args.work, OutputShape::One)
 }

@@ -1,34 +1,33 @@
-//! `windlass runs`: the runs of the database, newest first.
+//! `windlass runs`: lists the runs, newest first.
 
 use clap::Args;
 use windlass::RunStatus;
 use windlass::store::{Run, RunFilter};
+use windlass_views::RunView;
 
-use crate::cli::GlobalOptions;
+use crate::arguments::{GlobalOptions, OutputFormat, filters};
 use crate::database::Database;
-use crate::describe;
 use crate::error::Failure;
-use crate::output::{self, Format, Output};
-use crate::status;
-use crate::style::printable;
-use crate::table::{self, Column, Table};
-use crate::time;
-use crate::views::RunView;
+use crate::output::{self, Output};
+use crate::stderr;
+use crate::text::style::printable;
+use crate::text::table::{self, Column, Table};
+use crate::text::{runs_and_jobs, time, values};
 
 /// List runs, newest first
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RunsArgs {
     /// Only runs in this state
-    #[arg(long, value_name = "STATUS", value_parser = status::parse_run_status)]
+    #[arg(long, value_name = "STATUS", value_parser = filters::parse_run_status)]
     status: Option<RunStatus>,
 
     /// Only runs of this workflow
     #[arg(long, value_name = "NAME")]
     workflow: Option<String>,
 
-    /// At most this many
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = status::list_limit())]
+    /// The largest number of runs to list
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = filters::list_limit())]
     limit: u32,
 }
 
@@ -43,15 +42,15 @@ pub(crate) fn execute(global: &GlobalOptions, args: RunsArgs) -> Result<(), Fail
     let database = Database::existing(global)?;
     let filter = RunFilter { status: args.status, workflow: args.workflow, limit: i64::from(args.limit) };
     let runs = database.ask(|store| store.runs().list(&filter))?;
-    if global.output == Format::Text {
+    if global.output == OutputFormat::Text {
         if runs.is_empty() {
-            output::note(&nothing(global, &filter));
+            stderr::note(&nothing(global, &filter));
             return Ok(());
         }
         return output::write_text(&text(&database, &runs)?);
     }
     let views: Vec<RunView> =
-        runs.iter().map(|run| RunView::read(&database, run)).collect::<Result<_, Failure>>()?;
+        database.ask(|store| runs.iter().map(|run| RunView::read(store, run)).collect())?;
     Output { format: global.output }.list(&views, |_| String::new())
 }
 
@@ -71,11 +70,11 @@ fn text(database: &Database, runs: &[Run]) -> Result<String, Failure> {
         table.row([
             run.id.to_string(),
             printable(&run.workflow).into_owned(),
-            describe::run_state(run, interrupted),
+            runs_and_jobs::run_state(run, interrupted),
             format!("{}/{}", (run.total_jobs - run.unfinished_jobs).max(0), run.total_jobs),
             time::relative(run.created_at, now_ms),
-            describe::span(run.started_at, run.finished_at, now_ms),
-            describe::params(&run.params),
+            runs_and_jobs::span(run.started_at, run.finished_at, now_ms),
+            values::params(&run.params),
         ]);
     }
     Ok(table.render(table::stdout_width()))
@@ -83,8 +82,8 @@ fn text(database: &Database, runs: &[Run]) -> Result<String, Failure> {
 
 fn nothing(global: &GlobalOptions, filter: &RunFilter) -> String {
     if filter.status.is_some() || filter.workflow.is_some() {
-        format!("no run matches; `{}` lists all", global.hint("runs"))
+        format!("no run matches; `{}` lists the newest runs", global.hint("runs"))
     } else {
-        format!("there are no runs yet; `{}` makes one", global.hint("run FILE"))
+        format!("there are no runs yet; `{}` starts one", global.hint("run FILE"))
     }
 }

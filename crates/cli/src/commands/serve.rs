@@ -1,15 +1,15 @@
-//! `windlass serve`: the one long-running process.
+//! `windlass serve`: a service that registers, schedules and executes workflows.
 
 use clap::Args;
 use windlass::workflow::Workflow;
 
-use crate::cli::GlobalOptions;
+use crate::arguments::{GlobalOptions, OutputFormat};
 use crate::error::Failure;
-use crate::output::{self, Format};
 use crate::service::{self, ConfigRead, ServiceOptions, Settings};
-use crate::style::{GREEN, paint};
+use crate::text::schedules;
+use crate::text::style::{GREEN, paint};
 use crate::workflow_files::{self, Collection};
-use crate::{describe, logging};
+use crate::{logging, output};
 
 /// Run as a service: register, schedule and execute workflows
 #[derive(Debug, Args)]
@@ -30,26 +30,27 @@ Examples:
   windlass serve --config /etc/windlass/windlass.toml
   windlass serve --check
 
-SIGTERM drains: what runs may finish within --grace, then others take it over. SIGHUP reads the
-configuration and the folder again. Any number of them may serve one database.";
+On SIGTERM, running jobs have the time of --grace to finish; after it they are stopped, and another
+worker runs them again. On SIGHUP, the service reads the configuration and the folder again. Any
+number of services can share one database.";
 
-/// Serves, or checks.
+/// Runs the service, or only checks its settings.
 pub(crate) fn execute(global: GlobalOptions, args: &ServeArgs) -> Result<(), Failure> {
     let (settings, configured) = Settings::read(&args.options, ConfigRead::First)?;
     let global = global.configured(configured);
     logging::start(settings.log_level, settings.log_format);
-    if global.output != Format::Text {
+    if global.output != OutputFormat::Text {
         return Err(Failure::usage(
-            "a service prints no data, so -o does not apply",
-            "--log-format json makes its log one object a line",
+            "`serve` prints no data, so -o does not apply",
+            "use --log-format json for a log with one JSON object per line",
         ));
     }
     if args.check { check(&global, &settings) } else { service::serve(&global, &args.options, settings) }
 }
 
-/// Says what would hold, and everything that is wrong with the workflows.
+/// Prints the settings, and every error of the workflows.
 fn check(global: &GlobalOptions, settings: &Settings) -> Result<(), Failure> {
-    global.database().place()?;
+    global.database().address()?;
     output::write_text(&settings.text(global))?;
     let Some(folder) = &settings.workflows else { return Ok(()) };
     workflow_files::files_below(folder)?;
@@ -57,12 +58,12 @@ fn check(global: &GlobalOptions, settings: &Settings) -> Result<(), Failure> {
     for file in &good {
         output::write_text(&format!("{}: {}", file.path.display(), summary(&file.workflow)))?;
     }
-    workflow_files::say(&broken);
+    workflow_files::print_failures(&broken);
     match broken.len() {
         0 => Ok(()),
         invalid => {
             let all = good.len() + invalid;
-            Err(Failure::InvalidFiles { message: Some(format!("{invalid} of {all} files cannot be used")) })
+            Err(Failure::InvalidFiles { message: Some(format!("{invalid} of {all} files are invalid")) })
         }
     }
 }
@@ -71,6 +72,6 @@ fn summary(workflow: &Workflow) -> String {
     let valid = paint(GREEN, "valid");
     match workflow.schedules.is_empty() {
         true => format!("{valid}, workflow `{}`, no schedule", workflow.name),
-        false => format!("{valid}, workflow `{}`, {}", workflow.name, describe::schedules(workflow)),
+        false => format!("{valid}, workflow `{}`, {}", workflow.name, schedules::summaries(workflow)),
     }
 }

@@ -1,18 +1,18 @@
-//! `windlass stats`: how many jobs and runs are in which state, and who works.
+//! `windlass stats`: counts jobs and runs by state, and lists the workers.
 
 use clap::Args;
 use windlass::JobStatus;
 use windlass::store::{Stats, Worker};
+use windlass_views::StatsView;
 
-use crate::cli::GlobalOptions;
+use crate::arguments::GlobalOptions;
 use crate::database::Database;
 use crate::error::Failure;
 use crate::output::Output;
-use crate::status::{job_style, run_style};
-use crate::style::{DIM, paint, printable};
-use crate::table::{self, Column, Table};
-use crate::time;
-use crate::views::StatsView;
+use crate::text::runs_and_jobs::{job_style, run_style};
+use crate::text::style::{DIM, paint, printable};
+use crate::text::table::{self, Column, Table};
+use crate::text::time;
 
 /// Count jobs and runs by state, and list the workers
 #[derive(Debug, Args)]
@@ -48,7 +48,7 @@ fn counts(stats: &Stats) -> String {
     table.render(None)
 }
 
-/// Nothing is shown faintly, so that what there is stands out.
+/// A zero is dimmed, so that the other numbers stand out.
 fn number(count: i64, style: anstyle::Style) -> String {
     match count {
         0 => paint(DIM, 0),
@@ -58,7 +58,7 @@ fn number(count: i64, style: anstyle::Style) -> String {
 
 fn workers_text(global: &GlobalOptions, workers: &[Worker]) -> String {
     if workers.is_empty() {
-        return format!("no worker is alive; `{}` starts one", global.hint("worker"));
+        return format!("no worker is running; `{}` starts one", global.hint("worker"));
     }
     let now_ms = time::now_ms();
     let mut table = Table::new(&[
@@ -86,7 +86,7 @@ fn workers_text(global: &GlobalOptions, workers: &[Worker]) -> String {
     table.render(table::stdout_width())
 }
 
-/// Which jobs it claims, and what it has that they may require.
+/// The jobs that the worker claims, and its capabilities.
 fn takes(worker: &Worker) -> String {
     let mut takes = match (&worker.queues, &worker.run_ids) {
         (Some(queues), _) => format!("queues {}", printable(queues)),

@@ -1,17 +1,18 @@
-//! `windlass submit`: accept a run for a worker to execute.
+//! `windlass submit`: accepts a run for a worker to execute.
 
 use clap::Args;
+use windlass::store::Run;
 
-use super::run::known_key;
-use crate::cli::GlobalOptions;
+use windlass_views::SubmittedView;
+
+use crate::arguments::GlobalOptions;
 use crate::database::Database;
 use crate::error::Failure;
-use crate::lookup;
-use crate::output::{self, Output};
+use crate::output::Output;
 use crate::submission::SubmissionArgs;
-use crate::views::SubmittedView;
+use crate::{find, stderr};
 
-/// Accept a run for a worker to execute, and print its number
+/// Submit a run for a worker to execute, and print its number
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SubmitArgs {
@@ -24,28 +25,38 @@ Examples:
   windlass submit nightly.toml -p day=2026-11-20
   run=$(windlass submit nightly.toml) && windlass watch \"$run\"";
 
-/// Accepts the run and prints its number.
+/// Submits the run and prints its number.
 pub(crate) fn execute(global: &GlobalOptions, args: &SubmitArgs) -> Result<(), Failure> {
     accept(global, &args.submission)
 }
 
-/// Accepts a run for somebody else to execute; `run --detach` is the same.
+/// Submits a run for a worker to execute. `run --detach` does the same.
 pub(super) fn accept(global: &GlobalOptions, submission: &SubmissionArgs) -> Result<(), Failure> {
     let new_run = submission.read(global)?;
     let workflow = new_run.workflow.name.clone();
     let database = Database::existing_or_new(global)?;
     let submitted = database.ask(|store| store.runs().submit(new_run))?;
-    let run = lookup::run(&database, submitted.run_id)?;
+    let run = find::run(&database, submitted.run_id)?;
     let view = SubmittedView::new(submitted, &run.workflow, run.status);
     Output { format: global.output }.object(&view, |_| submitted.run_id.to_string())?;
     let watch = global.hint(&format!("watch {}", run.id));
     if submitted.created {
         let (run_id, worker) = (run.id, global.hint("worker"));
-        output::note(&format!(
-            "run {run_id} of workflow `{workflow}` is accepted; `{worker}` executes it, `{watch}` shows it"
+        stderr::note(&format!(
+            "run {run_id} of workflow `{workflow}` is accepted; start a worker with `{worker}`; `{watch}` shows the progress"
         ));
     } else {
-        output::note(&format!("{}; `{watch}` shows it", known_key(&run, &workflow)));
+        stderr::note(&format!("{}; `{watch}` shows its progress", known_key(&run, &workflow)));
     }
     Ok(())
+}
+
+/// The message when the run key belongs to an existing run.
+pub(super) fn known_key(run: &Run, workflow: &str) -> String {
+    let mut text =
+        format!("the run key belongs to run {}, which was accepted before; no new run was created", run.id);
+    if run.workflow != workflow {
+        text.push_str(&format!(" (note: it is a run of workflow `{}`, not of `{workflow}`)", run.workflow));
+    }
+    text
 }

@@ -1,18 +1,19 @@
-//! `windlass validate`: check workflow files without running them.
+//! `windlass validate`: checks workflow files without running them.
 
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use windlass::workflow::{Colour, Report, Workflow};
+use windlass_views::{FileError, ValidatedFile};
 
-use crate::cli::GlobalOptions;
-use crate::describe::counted;
+use crate::arguments::{GlobalOptions, OutputFormat};
 use crate::error::Failure;
-use crate::files::Origin;
-use crate::output::{self, Format, Output};
-use crate::style::{GREEN, paint};
+use crate::output::{self, Output};
+use crate::read_file::PathOrigin;
+use crate::stderr;
 use crate::submission::{self, LoadError};
-use crate::views::{FileError, ValidatedFile};
+use crate::text::style::{GREEN, paint};
+use crate::text::values::counted;
 
 /// Check workflow files and show all errors with their lines
 #[derive(Debug, Args)]
@@ -29,16 +30,16 @@ Examples:
   windlass validate workflows/*.toml
   windlass validate nightly.toml -o json | jq '.[].errors'";
 
-/// Checks each file, and shows every error of every one.
+/// Checks all files and shows all errors.
 pub(crate) fn execute(global: &GlobalOptions, args: &ValidateArgs) -> Result<(), Failure> {
     let mut views = Vec::new();
     for path in &args.files {
-        let checked = submission::load(path, Origin::Named);
-        if global.output == Format::Text {
+        let checked = submission::load(path, PathOrigin::Named);
+        if global.output == OutputFormat::Text {
             match &checked {
-                Ok(workflow) => output::write_text(&praise(path, workflow))?,
-                Err(LoadError::Unreadable(failure)) => failure.say(),
-                Err(LoadError::Invalid(report)) => output::note(&report.render(Colour::Always)),
+                Ok(workflow) => output::write_text(&success(path, workflow))?,
+                Err(LoadError::Unreadable(failure)) => failure.print(),
+                Err(LoadError::Invalid(report)) => stderr::note(&report.render(Colour::Always)),
             }
         }
         views.push(view(path, checked.err()));
@@ -49,12 +50,12 @@ pub(crate) fn execute(global: &GlobalOptions, args: &ValidateArgs) -> Result<(),
         (0, _) => Ok(()),
         (1, 1) => Err(Failure::InvalidFiles { message: None }),
         (_, all) => {
-            Err(Failure::InvalidFiles { message: Some(format!("{invalid} of {all} files cannot be used")) })
+            Err(Failure::InvalidFiles { message: Some(format!("{invalid} of {all} files are invalid")) })
         }
     }
 }
 
-fn praise(path: &Path, workflow: &Workflow) -> String {
+fn success(path: &Path, workflow: &Workflow) -> String {
     let jobs = workflow.jobs.len();
     let edges: usize = workflow.jobs.iter().map(|job| job.needs.len()).sum();
     let ok = paint(GREEN, "valid");
@@ -74,13 +75,23 @@ fn praise(path: &Path, workflow: &Workflow) -> String {
 fn view(path: &Path, error: Option<LoadError>) -> ValidatedFile {
     let errors = match &error {
         None => Vec::new(),
-        Some(LoadError::Unreadable(failure)) => vec![FileError::without_place(failure)],
-        Some(LoadError::Invalid(report)) => places(report),
+        Some(LoadError::Unreadable(failure)) => vec![unreadable(failure)],
+        Some(LoadError::Invalid(report)) => file_errors(report),
     };
     ValidatedFile { file: path.display().to_string(), valid: error.is_none(), errors }
 }
 
-fn places(report: &Report) -> Vec<FileError> {
+fn unreadable(failure: &Failure) -> FileError {
+    let (message, help) = failure.parts().unwrap_or_default();
+    FileError {
+        line: None,
+        column: None,
+        message: message.to_owned(),
+        help: Some(help.to_owned()).filter(|help| !help.is_empty()),
+    }
+}
+
+fn file_errors(report: &Report) -> Vec<FileError> {
     report
         .diagnostics()
         .iter()

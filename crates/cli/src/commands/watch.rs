@@ -1,9 +1,8 @@
-//! `windlass watch`: the progress of a run that somebody else executes.
+//! `windlass watch`: shows the progress of a run that a worker executes.
 
 use clap::Args;
 
-use crate::address;
-use crate::cli::GlobalOptions;
+use crate::arguments::{GlobalOptions, parse_run_id};
 use crate::database::Database;
 use crate::error::Failure;
 use crate::execution;
@@ -13,7 +12,7 @@ use crate::execution;
 #[command(after_help = EXAMPLES)]
 pub(crate) struct WatchArgs {
     /// The run
-    #[arg(value_name = "RUN", value_parser = address::parse_run_id)]
+    #[arg(value_name = "RUN", value_parser = parse_run_id)]
     run: i64,
 }
 
@@ -21,9 +20,9 @@ const EXAMPLES: &str = "\
 Examples:
   windlass watch 3
 
-Watching changes nothing: Ctrl-C stops only the watching. The exit code is that of the run.";
+Ctrl-C stops only the command, not the run. The exit code is that of the run.";
 
-/// Watches.
+/// Shows the progress until the run ends.
 pub(crate) fn execute(global: &GlobalOptions, args: &WatchArgs) -> Result<(), Failure> {
     let database = Database::existing(global)?;
     execution::watch(global, &database, args.run)

@@ -1,4 +1,4 @@
-//! `windlass worker`: execute whatever is claimable, until stopped.
+//! `windlass worker`: executes jobs until it is stopped.
 
 use std::time::Duration;
 
@@ -6,18 +6,18 @@ use clap::Args;
 use windlass::store::Scope;
 use windlass::wake_ups::WakeUps;
 
-use crate::cli::GlobalOptions;
+use crate::arguments::{GlobalOptions, LogFormat, LogOptions, WorkOptions};
 use crate::database::Database;
 use crate::error::Failure;
-use crate::execution::{Duties, WorkOptions, Workforce};
-use crate::logging::{self, LogFormat, LogOptions};
+use crate::execution::{LocalWorker, LocalWorkerOptions};
+use crate::logging;
 use crate::signals::{StopRequests, Urgency};
 
 /// Execute submitted runs and enqueued jobs until stopped
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct WorkerArgs {
-    /// Only jobs of these queues, separated by commas; without it, all queues
+    /// Only jobs of these queues, separated by commas [default: all queues]
     #[arg(long = "queue", value_name = "QUEUES", value_delimiter = ',')]
     queues: Vec<String>,
     #[command(flatten)]
@@ -35,55 +35,55 @@ const EXAMPLES: &str = "\
 Examples:
   windlass worker
   windlass worker --queue default,mail --threads 8
-  windlass worker --until-idle    # for cron: do what there is, then stop
+  windlass worker --until-idle    # for cron: execute all jobs, then stop
 
-Any number of workers may share one database. The first Ctrl-C lets running jobs finish, the
-second stops them. RUST_LOG=debug tells more.";
+Any number of workers can share one database. The first Ctrl-C waits for running jobs, the second
+stops them. RUST_LOG=debug shows more messages.";
 
-/// How long a worker that waits for the end of all work sleeps at most; changes wake it at once.
+/// The longest wait. A change ends the wait at once.
 const IDLE_POLL: Duration = Duration::from_secs(1);
 
-/// Executes until stopped, or until nothing is left.
+/// Executes jobs until a signal, or until no job is left.
 pub(crate) fn execute(global: &GlobalOptions, args: &WorkerArgs) -> Result<(), Failure> {
     logging::start("info", args.log.format().unwrap_or(LogFormat::Text));
     let scope = scope(&args.queues)?;
     let database = Database::existing_or_new(global)?;
-    // Only who waits for the end of all work wants to hear of every step.
+    // Only --until-idle needs a wake-up for each finished job.
     let wants = if args.until_idle { WakeUps::PROGRESS | WakeUps::STOP } else { WakeUps::STOP };
     let listener = database.store().listen(wants);
     let mut stops = StopRequests::listen(listener.clone())?;
-    let duties = Duties::executing(scope.clone(), &args.work);
-    let workforce = Workforce::start(global, &database, duties)?;
-    tracing::info!(worker = workforce.worker_id(), database = %database.place(), "working");
+    let worker_options = LocalWorkerOptions::executing(scope.clone(), &args.work);
+    let worker = LocalWorker::start(global, &database, worker_options)?;
+    tracing::info!(worker = worker.worker_id(), database = %database.address(), "worker started");
     let mut was_stopped = false;
-    while !workforce.has_ended() {
+    while !worker.has_ended() {
         match stops.news() {
             None => {}
             Some(Urgency::Drain) => {
                 was_stopped = true;
                 tracing::info!(
-                    "draining: what runs may finish, nothing new starts (once more stops it at once)"
+                    "stopping: waiting for running jobs to finish (send the signal again to stop them now)"
                 );
-                workforce.drain();
+                worker.drain();
             }
             Some(Urgency::Leave) => {
-                tracing::info!("stopping what runs");
-                workforce.leave();
+                tracing::info!("stopping running jobs");
+                worker.leave();
             }
         }
         let is_idle = || {
             database
-                .ask(|store| store.for_workers().has_work(&scope, workforce.worker_capabilities()))
+                .ask(|store| store.for_workers().has_work(&scope, worker.worker_capabilities()))
                 .map(|work| !work)
         };
         if args.until_idle && !was_stopped && is_idle()? {
-            tracing::info!("nothing is left to do for this worker");
-            workforce.drain();
+            tracing::info!("no job is left for this worker");
+            worker.drain();
             break;
         }
         listener.wait(IDLE_POLL);
     }
-    workforce.join(&database)?;
+    worker.join(&database)?;
     stops.outcome(|| global.hint("worker"))
 }
 

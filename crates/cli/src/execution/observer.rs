@@ -1,4 +1,4 @@
-//! Looks at runs again and again, and shows what changed.
+//! Reads runs repeatedly and shows their changes.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -9,31 +9,28 @@ use windlass::wake_ups::WakeUpListener;
 use super::stall::Activity;
 use super::summary;
 use crate::database::Database;
-use crate::describe;
 use crate::error::Failure;
-use crate::failures::TAIL_LINES;
-use crate::lookup;
+use crate::find;
 use crate::progress::{Change, Display, Event, JobState, Tracker};
-use crate::time;
+use crate::text::failed_jobs::TAIL_LINES;
+use crate::text::{runs_and_jobs, time};
 
-/// Changes are looked for this long before the newest one seen: a transaction that began earlier may
-/// have been committed later.
+/// Each read starts this long before the newest known change, because an earlier transaction may commit later.
 const OVERLAP_MS: i64 = 2_000;
-/// The shortest time between two looks.
+/// The shortest time between two reads.
 const MIN_SPACING: Duration = Duration::from_millis(10);
-/// The longest time that the cost of looking may put between two looks.
+/// The longest time between two reads.
 const MAX_SPACING: Duration = Duration::from_millis(500);
-/// Looking may take one part in so many of the time. Reading the jobs of a large run takes longer than the longest
-/// spacing allows for: they are read less often then.
+/// Reading may take this share of the time (one tenth). The jobs of a large run are therefore read less often.
 const COST_SHARE: u32 = 10;
-/// Failures that are shown with their output; of later ones the reason must do.
+/// How many failed jobs are shown with their output. Later ones show only their error.
 const MAX_TAILS: usize = 20;
 
-/// The eyes on some runs.
+/// Observes some runs.
 pub(super) struct Observer {
     listener: WakeUpListener,
-    watched: Vec<Watched>,
-    names: Naming,
+    watched: Vec<WatchedRun>,
+    names: JobNaming,
     tracker: Tracker,
     display: Display,
     tails_shown: usize,
@@ -41,16 +38,16 @@ pub(super) struct Observer {
     spacing: Duration,
 }
 
-struct Watched {
+struct WatchedRun {
     run: Run,
     newest_change_ms: i64,
-    /// When its jobs are read again. The run itself is read in every look: its end is seen at once.
+    /// When the jobs are read again. The run itself is read every time, so that its end is seen at once.
     jobs_due_at: Instant,
 }
 
-/// How jobs are called.
+/// How jobs are named.
 #[derive(Debug, Clone, Copy)]
-enum Naming {
+enum JobNaming {
     /// `build`, when there is one run.
     Short,
     /// `3/build`.
@@ -58,23 +55,23 @@ enum Naming {
 }
 
 impl Observer {
-    /// Begins with what is so now; only what happens from now on is shown.
+    /// Begins with the current states. Only later changes are shown.
     pub(super) fn new(
         database: &Database,
         run_ids: &[i64],
         listener: WakeUpListener,
     ) -> Result<Observer, Failure> {
-        let names = if run_ids.len() == 1 { Naming::Short } else { Naming::WithRun };
+        let names = if run_ids.len() == 1 { JobNaming::Short } else { JobNaming::WithRun };
         let mut watched = Vec::new();
         let mut states = Vec::new();
         let mut total = 0;
         for run_id in run_ids {
-            let run = lookup::run(database, *run_id)?;
+            let run = find::run(database, *run_id)?;
             let jobs = database.ask(|store| store.jobs().of_run(*run_id))?;
             total += jobs.len();
             let newest_change_ms = jobs.iter().map(|job| job.updated_at).max().unwrap_or(0);
             states.extend(jobs.iter().map(|job| names.state(job)));
-            watched.push(Watched { run, newest_change_ms, jobs_due_at: Instant::now() });
+            watched.push(WatchedRun { run, newest_change_ms, jobs_due_at: Instant::now() });
         }
         let longest = states.iter().map(|state| console::measure_text_width(&state.name)).max();
         let display = Display::for_stderr(time::now_ms(), total, longest.unwrap_or(0));
@@ -92,14 +89,14 @@ impl Observer {
         })
     }
 
-    /// The line before everything else, for each run.
+    /// Shows the first line of each run.
     pub(super) fn open(&self) {
         for watched in &self.watched {
             self.say(&summary::opening(&watched.run));
         }
     }
 
-    /// Shows what changed since the last look, and tells whether all runs are over.
+    /// Shows the changes since the last read. Returns whether all runs have ended.
     pub(super) fn look(&mut self, database: &Database) -> Result<bool, Failure> {
         self.looked_at = Instant::now();
         let mut states = Vec::new();
@@ -115,14 +112,14 @@ impl Observer {
         Ok(self.watched.iter().all(|watched| watched.run.status.is_terminal()))
     }
 
-    /// Waits until something may have changed, or the view wants to be drawn anew.
+    /// Waits for a change, or for the next refresh of the view.
     pub(super) fn wait(&self) {
-        // Many small changes make one look: what is shown costs less than what is done.
+        // One read for many small changes.
         thread::sleep(self.spacing.saturating_sub(self.looked_at.elapsed()));
         self.listener.wait(self.display.tick());
     }
 
-    /// Whether any job of the runs went on at the last look.
+    /// Whether any job ran at the last read, or waited for a retry.
     pub(super) fn activity(&self) -> Activity {
         match self.tracker.is_idle() {
             true => Activity::None,
@@ -130,7 +127,7 @@ impl Observer {
         }
     }
 
-    /// Says something beside the progress.
+    /// Shows a message above the progress.
     pub(super) fn say(&self, text: &str) {
         self.display.say(text);
     }
@@ -146,24 +143,24 @@ impl Observer {
     }
 }
 
-/// Whoever stops observing, also because of an error, takes the live view away.
+/// Removes the live view, also after an error.
 impl Drop for Observer {
     fn drop(&mut self) {
         self.display.end();
     }
 }
 
-impl Watched {
-    /// The jobs that changed since the last call, and maybe some that did not.
+impl WatchedRun {
+    /// The jobs that changed since the last call, and possibly others.
     fn changes(&mut self, database: &Database) -> Result<Vec<Job>, Failure> {
         if self.run.status.is_terminal() {
             return Ok(Vec::new());
         }
-        // The run is read before its jobs: when it is over, so are they.
-        self.run = lookup::run(database, self.run.id)?;
+        // Read the run before its jobs: if the run has ended, so have they.
+        self.run = find::run(database, self.run.id)?;
         let began = Instant::now();
         let jobs = if self.run.status.is_terminal() {
-            // All of them once more: a clock that was set back could have hidden a change.
+            // Read all jobs once more, because a clock that was set back could have hidden a change.
             database.ask(|store| store.jobs().of_run(self.run.id))?
         } else if began < self.jobs_due_at {
             return Ok(Vec::new());
@@ -171,7 +168,7 @@ impl Watched {
             let since_ms = self.newest_change_ms - OVERLAP_MS;
             database.ask(|store| store.jobs().changed(self.run.id, since_ms))?
         };
-        // Of a large run this takes long, and those who execute it need the processor.
+        // Reading a large run takes long, and its workers need the processor.
         self.jobs_due_at = began + began.elapsed() * COST_SHARE;
         let newest = jobs.iter().map(|job| job.updated_at).max();
         self.newest_change_ms = newest.unwrap_or(0).max(self.newest_change_ms);
@@ -179,13 +176,13 @@ impl Watched {
     }
 }
 
-impl Naming {
+impl JobNaming {
     fn state(self, job: &Job) -> JobState {
         JobState {
             id: job.id,
             name: match self {
-                Naming::Short => describe::job_name(job),
-                Naming::WithRun => job.label(),
+                JobNaming::Short => runs_and_jobs::job_name(job),
+                JobNaming::WithRun => job.label(),
             },
             status: job.status,
             attempt: job.attempt,

@@ -1,44 +1,42 @@
-//! A run that waits for what does not come by itself is not left without a word: once nothing of it has run for a
-//! moment, it is said why, and the waiting goes on.
+//! Explains why a run does not continue. If no job has run for a moment and a job waits for something that will
+//! not happen by itself, the reason is shown once.
 
 use std::time::{Duration, Instant};
 
 use windlass::JobStatus;
 use windlass::store::{Job, JobFilter, Reason, Why};
 
-use crate::cli::GlobalOptions;
-use crate::commands::why::words;
+use crate::arguments::GlobalOptions;
 use crate::database::Database;
-use crate::describe;
 use crate::error::Failure;
-use crate::style::printable;
-use crate::time;
+use crate::text::style::printable;
+use crate::text::{reasons, runs_and_jobs, time};
 
-/// How long nothing runs before it is asked why, and between two questions.
+/// How long no job must run before the reason is read, and the time between two reads.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Runs that are asked about at a time.
+/// How many runs are examined.
 const RUNS_MAX: usize = 10;
-/// Jobs of a run that are looked at; the first of them is asked about.
+/// How many jobs of a run are read. The first of them is explained.
 const JOBS_MAX: i64 = 20;
 
-/// Notices that nothing goes on.
+/// Notices that no job runs.
 #[derive(Debug, Default)]
 pub(super) struct Stall {
     idle_since: Option<Instant>,
-    is_told: bool,
+    is_reported: bool,
 }
 
-/// Whether any job goes on.
+/// Whether any job is active.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Activity {
-    /// A job runs, or its next attempt has a time.
+    /// A job runs or waits for its next attempt.
     Some,
-    /// Nothing does.
+    /// No job is active.
     None,
 }
 
 impl Stall {
-    /// Why nothing of the runs goes on, once for each time that they came to a stand.
+    /// The reason why no job runs. Returned once until a job becomes active again.
     pub(super) fn look(
         &mut self,
         activity: Activity,
@@ -49,19 +47,19 @@ impl Stall {
         if !self.is_due(activity, Instant::now()) {
             return Ok(None);
         }
-        let told = explain(run_ids, database, global)?;
-        self.is_told = told.is_some();
-        Ok(told)
+        let reason = explain(run_ids, database, global)?;
+        self.is_reported = reason.is_some();
+        Ok(reason)
     }
 
-    /// Whether it is time to ask why.
+    /// Whether it is time to read the reason.
     fn is_due(&mut self, activity: Activity, now: Instant) -> bool {
         if activity == Activity::Some {
             *self = Stall::default();
             return false;
         }
         let idle_since = *self.idle_since.get_or_insert(now);
-        if self.is_told || now.duration_since(idle_since) < PATIENCE {
+        if self.is_reported || now.duration_since(idle_since) < PATIENCE {
             return false;
         }
         self.idle_since = Some(now);
@@ -75,15 +73,15 @@ fn explain(run_ids: &[i64], database: &Database, global: &GlobalOptions) -> Resu
         let Why { job, reasons } = database.ask(|store| store.jobs().why(job.id))?;
         let Some(reason) = reasons.iter().find(|reason| is_obstacle(reason)) else { continue };
         return Ok(Some(format!(
-            "nothing of run {run_id} runs now; it waits for job `{}`: {}",
-            printable(&describe::job_name(&job)),
-            words::sentence(reason, &job, time::now_ms(), global)
+            "run {run_id} is waiting for job `{}`: {}",
+            printable(&runs_and_jobs::job_name(&job)),
+            reasons::sentence(reason, &job, time::now_ms(), global)
         )));
     }
     Ok(None)
 }
 
-/// The first job of a run that could run but for something else.
+/// The first job of a run that is PENDING or WAITING.
 fn waiting_job(run_id: i64, database: &Database) -> Result<Option<Job>, Failure> {
     for status in [JobStatus::Pending, JobStatus::Waiting] {
         let filter = JobFilter { status: Some(status), queue: None, run_id: Some(run_id), limit: JOBS_MAX };
@@ -95,7 +93,7 @@ fn waiting_job(run_id: i64, database: &Database) -> Result<Option<Job>, Failure>
     Ok(None)
 }
 
-/// Whether somebody else has to do something, or to finish, before the job can start.
+/// Whether a person or another job must act before the job can start.
 fn is_obstacle(reason: &Reason) -> bool {
     match reason {
         Reason::QueuePaused(_)
@@ -122,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_asked_now_and_then_until_it_is_told_and_anew_after_something_went_on() {
+    fn the_reason_is_read_until_it_is_reported_and_again_after_activity() {
         let began = Instant::now();
         let mut stall = Stall::default();
         let steps = [
@@ -135,7 +133,7 @@ mod tests {
         for (second, activity, expected) in steps {
             assert_eq!(stall.is_due(activity, began + Duration::from_secs(second)), expected, "{second}");
         }
-        stall.is_told = true;
+        stall.is_reported = true;
         let later = [
             (60, Activity::None, false),
             (61, Activity::Some, false),

@@ -1,36 +1,33 @@
-//! The last words about a run: what came of it, what failed, what to type next.
+//! The first line of a run, and its summary at the end: outcome, failures, next commands.
 
 use windlass::store::{Job, JobCounts, Run};
 use windlass::{JobStatus, RunStatus, StopReason};
 
-use super::WorkOptions;
-use crate::cli::GlobalOptions;
+use crate::arguments::{GlobalOptions, WorkOptions};
 use crate::database::Database;
-use crate::describe;
 use crate::error::Failure;
-use crate::failures;
-use crate::status::run_style;
-use crate::style::{BOLD, DIM, paint, printable};
-use crate::time;
+use crate::text::runs_and_jobs::{self, run_style};
+use crate::text::style::{BOLD, DIM, paint, printable};
+use crate::text::{failed_jobs, time, values};
 
-/// Lines of output of each failure: they were shown at more length when it happened.
+/// How many lines of output a failed job shows in the summary. More were shown when it failed.
 const CLOSING_TAIL_LINES: i64 = 5;
 
-/// The line before everything else.
+/// The first line.
 pub(super) fn opening(run: &Run) -> String {
     let jobs = if run.total_jobs == 1 { "1 job".to_owned() } else { format!("{} jobs", run.total_jobs) };
-    // Another program may have written the numbers, and they are counted anew only after a while.
+    // Another program may have inserted the run with wrong numbers, which are corrected later.
     let over = match run.total_jobs - run.unfinished_jobs {
         ..=0 => String::new(),
-        over => format!(", {over} over before"),
+        over => format!(", {over} finished before"),
     };
     let title = paint(BOLD, format!("run {}", run.id));
-    let params = describe::params(&run.params);
+    let params = values::params(&run.params);
     let params = if params.is_empty() { params } else { format!("  {}", paint(DIM, params)) };
     format!("{title}  {}  {jobs}{over}{params}", printable(&run.workflow))
 }
 
-/// The words at the end of a run that is over.
+/// The summary of a run that has ended.
 pub(super) fn closing(
     database: &Database,
     run: &Run,
@@ -46,7 +43,7 @@ pub(super) fn closing(
     };
     let failed: Vec<&Job> =
         jobs.iter().filter(|job| job.status == JobStatus::Failed && !job.allow_failure).collect();
-    let mut text = failures::text(database, &failed, CLOSING_TAIL_LINES)?;
+    let mut text = failed_jobs::text(database, &failed, CLOSING_TAIL_LINES)?;
     text.push_str(&format!("\n{}", outcome(run, &counts)));
     let steps = next_steps(run, &failed, work, global);
     let width = steps.iter().map(|(command, _)| command.len()).max().unwrap_or(0);
@@ -69,10 +66,10 @@ fn outcome(run: &Run, counts: &JobCounts) -> String {
         (Some(started_at), Some(finished_at)) => format!(" in {}", time::duration(finished_at - started_at)),
         (Some(_), None) | (None, Some(_) | None) => String::new(),
     };
-    format!("run {} {word}{took}: {}", run.id, describe::counts(counts))
+    format!("run {} {word}{took}: {}", run.id, runs_and_jobs::job_counts(counts))
 }
 
-/// Commands to type next, and what each does.
+/// The next commands, and what each shows or does.
 fn next_steps(
     run: &Run,
     failed: &[&Job],
@@ -81,17 +78,17 @@ fn next_steps(
 ) -> Vec<(String, &'static str)> {
     let id = run.id;
     let inspect = (global.hint(&format!("inspect {id}")), "timings and outputs");
-    let retry = (work.hint(global, &format!("retry {id}")), "executes again what did not succeed");
+    let retry = (work.hint(global, &format!("retry {id}")), "rerun failed and skipped jobs");
     match run.status {
         RunStatus::Successful => vec![inspect],
         RunStatus::Failed => {
             let logs = match failed {
                 [] => inspect,
                 [only] => {
-                    let name = describe::job_name(only);
-                    (global.hint(&format!("logs {id} {name}")), "all that it wrote")
+                    let name = runs_and_jobs::job_name(only);
+                    (global.hint(&format!("logs {id} {name}")), "its output")
                 }
-                _several => (global.hint(&format!("logs {id}")), "all that they wrote"),
+                _several => (global.hint(&format!("logs {id}")), "their output"),
             };
             vec![logs, retry]
         }

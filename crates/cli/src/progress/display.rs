@@ -1,14 +1,13 @@
-//! Where progress goes: a live view on a terminal, plain lines anywhere else.
+//! Shows progress: as a live view on a terminal, as plain lines elsewhere.
 
 use std::time::Duration;
 
 use super::frame::{self, Canvas};
 use super::tracker::{Change, Event, Tracker};
 use super::{lines, screen};
-use crate::style::{DIM, paint, printable};
+use crate::text::style::{DIM, paint, printable};
 
-/// Runs of up to this many jobs show a line for each job that is done; of larger ones, only what
-/// went wrong is worth the reader's screen.
+/// A run of up to this many jobs shows a line for each successful job. A larger run shows only problems.
 const MAX_JOBS_LISTED: usize = 60;
 /// The widest column of names.
 const MAX_NAME_COLUMNS: usize = 30;
@@ -16,13 +15,13 @@ const MAX_NAME_COLUMNS: usize = 30;
 /// Progress on standard error.
 #[derive(Debug)]
 pub(crate) enum Display {
-    /// A view that is redrawn in place, with what happened above it.
+    /// A view that is redrawn in place, with the events above it.
     Live(Live),
-    /// One line a change.
+    /// One line per event.
     Plain,
 }
 
-/// How a live view is laid out.
+/// The layout of a live view.
 #[derive(Debug)]
 pub(crate) struct Live {
     began_ms: i64,
@@ -31,7 +30,7 @@ pub(crate) struct Live {
 }
 
 impl Display {
-    /// A display for standard error as it is, for so many jobs with names of so many columns at most.
+    /// A display for standard error. `total` is the number of jobs, `name_columns` the width of the longest name.
     pub(crate) fn for_stderr(began_ms: i64, total: usize, name_columns: usize) -> Display {
         let is_dumb = std::env::var_os("TERM").is_some_and(|terminal| terminal == "dumb");
         if is_dumb || !console::Term::stderr().features().is_attended() {
@@ -44,7 +43,7 @@ impl Display {
         })
     }
 
-    /// How often the display wants to be refreshed when nothing happens.
+    /// How often the display is refreshed if nothing happens.
     pub(crate) fn tick(&self) -> Duration {
         match self {
             Display::Live(_) => Duration::from_millis(200),
@@ -52,13 +51,13 @@ impl Display {
         }
     }
 
-    /// Tells what happened; `tail` is the last output of a job that failed.
+    /// Shows an event. `tail` is the last output of a failed job.
     pub(crate) fn event(&self, event: &Event, tail: &[String]) {
         match self {
             Display::Plain => self.say(&with_tail(lines::plain(event), tail)),
             Display::Live(live) => {
                 let is_shown = match event.change {
-                    // The view itself says what runs.
+                    // The view itself shows running jobs.
                     Change::Started => false,
                     Change::Successful | Change::Skipped => live.lists_successes,
                     Change::Failed | Change::Retrying | Change::Interrupted | Change::Cancelled => true,
@@ -70,7 +69,7 @@ impl Display {
         }
     }
 
-    /// Draws the view anew.
+    /// Redraws the view.
     pub(crate) fn refresh(&self, tracker: &Tracker, now_ms: i64) {
         match self {
             Display::Plain => {}
@@ -82,12 +81,12 @@ impl Display {
         }
     }
 
-    /// Says something above the view.
+    /// Shows a message above the view.
     pub(crate) fn say(&self, text: &str) {
         screen::write_above(&format!("{text}\n"));
     }
 
-    /// Takes the view away; what was said above it stays.
+    /// Removes the view. The lines above it stay.
     pub(crate) fn end(&self) {
         screen::show(Vec::new());
     }

@@ -1,31 +1,31 @@
-//! The live view: a bar with the counts, and under it what runs and what waits for a retry.
+//! The live view: a bar with counts, and below it the running jobs and those that wait for a retry.
 
 use console::truncate_str;
 
 use super::tracker::{Counts, JobState, Tracker};
-use crate::style::{BOLD, CYAN, DIM, GREEN, RED, YELLOW, headline, paint};
-use crate::time;
+use crate::text::style::{BOLD, CYAN, DIM, GREEN, RED, YELLOW, headline, paint};
+use crate::text::time;
 
-/// Jobs that are named in the view; the others are counted.
+/// How many jobs are named. The others are counted.
 const MAX_NAMED: usize = 8;
 /// The widest bar.
 const MAX_BAR_COLUMNS: usize = 30;
-/// Columns of a job's name in the view.
+/// The widest name of a job.
 const MAX_NAME_COLUMNS: usize = 40;
 
-/// What the view is drawn for.
+/// The size of the terminal.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Canvas {
     pub(super) columns: usize,
     pub(super) rows: usize,
 }
 
-/// The lines of the view, none wider than the terminal and no more than fit on it.
+/// The lines of the view. They fit on the terminal.
 pub(super) fn draw(tracker: &Tracker, began_ms: i64, now_ms: i64, canvas: Canvas) -> Vec<String> {
     let mut lines = vec![summary(tracker.counts(), now_ms - began_ms, canvas.columns)];
     let running = tracker.running();
     let retrying = tracker.retrying();
-    // The terminal's last two rows stay free for the cursor and a line that wraps.
+    // The last two rows of the terminal stay free for the cursor and a wrapped line.
     let room = canvas.rows.saturating_sub(4).clamp(1, MAX_NAMED);
     let named_running = running.len().min(room);
     let named_retrying = retrying.len().min(room - named_running);
@@ -70,7 +70,7 @@ fn summary(counts: Counts, elapsed_ms: i64, columns: usize) -> String {
     }
 }
 
-/// Successful jobs in green, others that are done in red, the rest as a thin line.
+/// Successful jobs in green, other ended jobs in red, the rest as a thin line.
 fn bar(counts: Counts, columns: usize) -> String {
     let total = counts.total.max(1);
     let done = columns * counts.done().min(total) / total;
@@ -102,7 +102,7 @@ fn retrying_line(job: &JobState, now_ms: i64, width: usize) -> String {
     // Rounded up, so that the countdown ends at 1s and not at 0s.
     let wait_ms = (job.execute_after_ms - now_ms).max(0) + 999;
     let (failures, max) = (job.failures, job.max_attempts);
-    let wait = format!("again in {}  failed {failures} of {max}", time::elapsed(wait_ms));
+    let wait = format!("retrying in {}  failed {failures} of {max}", time::elapsed(wait_ms));
     format!("  {} {name}  {}", paint(YELLOW, "↻"), paint(DIM, wait))
 }
 
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn the_view_says_what_is_done_and_what_runs() {
+    fn the_view_shows_counts_running_jobs_and_retries() {
         let waiting = JobState {
             failures: 1,
             max_attempts: 3,
@@ -142,13 +142,13 @@ mod tests {
         let expected = [
             "━━━━━━────────────────────────  2/10 jobs · 1 running · 1 failed · 1m 07s",
             "  › job2  7s",
-            "  ↻ job3  again in 3s  failed 1 of 3",
+            "  ↻ job3  retrying in 3s  failed 1 of 3",
         ];
         assert_eq!(view(&tracker, 80, 24), expected);
     }
 
     #[test]
-    fn the_view_never_outgrows_the_terminal() {
+    fn the_view_fits_on_the_terminal() {
         let mut states: Vec<JobState> = (1..=100).map(|id| running(id, id)).collect();
         states[0].name = "a-very-long-name-".repeat(20);
         let tracker = Tracker::new(1_000, states);

@@ -1,12 +1,12 @@
-//! The words for what happened to a job: one line a change.
+//! The events of a job as text, one line each.
 
 use anstyle::Style;
 
 use super::tracker::{Change, Event, JobState};
-use crate::style::{CYAN, DIM, GREEN, RED, YELLOW, headline, paint, printable};
-use crate::time;
+use crate::text::style::{CYAN, DIM, GREEN, RED, YELLOW, headline, paint, printable};
+use crate::text::time;
 
-/// Columns that a reason may take in a line.
+/// How many columns a reason may take.
 const REASON_COLUMNS: usize = 120;
 
 /// A plain line for a pipe or a log: `12:03:04 fetch successful in 1.2s`.
@@ -16,7 +16,7 @@ pub(super) fn plain(event: &Event) -> String {
     format!("{clock} {name} {}", words(event, event.job.last_error.as_deref()))
 }
 
-/// A line for a terminal: `✓ fetch 1.2s`, the name padded to a width.
+/// A line for a terminal: `✓ fetch 1.2s`. The name is padded to a width.
 pub(super) fn marked(event: &Event, name_width: usize) -> String {
     let name = printable(&event.job.name);
     let name = console::pad_str(&name, name_width, console::Alignment::Left, None);
@@ -66,20 +66,20 @@ fn words(event: &Event, error: Option<&str>) -> String {
         Change::Retrying => {
             let wait_ms = job.execute_after_ms - event.at_ms;
             let again = match wait_ms {
-                ..=0 => "again now".to_owned(),
-                1.. => format!("again in {}", time::duration(wait_ms)),
+                ..=0 => "retrying now".to_owned(),
+                1.. => format!("retrying in {}", time::duration(wait_ms)),
             };
             let (failures, max) = (job.failures, job.max_attempts);
             format!("failed ({failures} of {max}){because}; {again}")
         }
-        Change::Interrupted => "interrupted; it will be executed again".to_owned(),
-        // The engine says which job that it needs did not succeed.
+        Change::Interrupted => "interrupted; it will run again".to_owned(),
+        // The error names the needed job that did not succeed.
         Change::Skipped => headline(error.unwrap_or("skipped"), REASON_COLUMNS),
         Change::Cancelled => "cancelled".to_owned(),
     }
 }
 
-/// How long the last attempt took.
+/// The time of the last attempt.
 fn took(job: &JobState) -> String {
     match (job.started_at_ms, job.finished_at_ms) {
         (Some(started_at_ms), Some(finished_at_ms)) => time::duration(finished_at_ms - started_at_ms),
@@ -87,7 +87,7 @@ fn took(job: &JobState) -> String {
     }
 }
 
-/// How often it was tried, when that was more than once.
+/// The number of failures, if there was more than one.
 fn tries(job: &JobState) -> String {
     match job.failures {
         ..=1 => String::new(),
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn one_line_a_change() {
+    fn each_event_is_one_line() {
         let failed =
             JobState { last_error: Some("exit code 1\nmore".to_owned()), ..ended(JobStatus::Failed) };
         let last = JobState { failures: 3, max_attempts: 3, ..failed.clone() };
@@ -125,7 +125,7 @@ mod tests {
             (Change::Failed, failed, "failed after 1.2s: exit code 1"),
             (Change::Failed, allowed, "failed after 1.2s, which is allowed: exit code 1"),
             (Change::Failed, last, "failed after 1.2s (3 of 3): exit code 1"),
-            (Change::Retrying, again, "failed (1 of 3): exit code 1; again in 2.5s"),
+            (Change::Retrying, again, "failed (1 of 3): exit code 1; retrying in 2.5s"),
             (Change::Cancelled, ended(JobStatus::Cancelled), "cancelled"),
         ];
         for (change, job, expected) in cases {

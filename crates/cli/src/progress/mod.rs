@@ -1,8 +1,8 @@
-//! The progress of a run, shown while it happens.
+//! The live progress of a run.
 //!
-//! [`tracker`] turns the states of jobs into events and a summary of what is going on; it is pure.
-//! [`lines`] words the events, [`frame`] draws the live view; both are pure too. [`display`] chooses
-//! between a live view on a terminal and one plain line a change in a pipe; [`screen`] writes.
+//! [`tracker`] turns the states of jobs into events and counts. [`lines`] formats the events, and [`frame`] draws
+//! the live view. These three are pure. [`display`] chooses between a live view on a terminal and plain lines in
+//! a pipe, and [`screen`] writes.
 
 mod display;
 mod frame;

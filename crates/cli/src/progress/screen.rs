@@ -1,8 +1,8 @@
-//! The last lines of the terminal, which are drawn again and again, and what is written above them.
+//! Redraws the last lines of the terminal, and writes other lines above them.
 //!
-//! All that goes to standard error while a view is shown goes through here, also the log of other
-//! threads. The cursor rests on the empty line below the view: what the terminal echoes there (`^C`)
-//! breaks nothing, and a process that is killed leaves the terminal as it should be.
+//! While a view is shown, everything for standard error goes through this module, also the log of other
+//! threads. The cursor stays on the empty line below the view, so that an echoed `^C` and a killed process
+//! leave the terminal in order.
 
 use std::io::{self, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,10 +10,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use anstream::adapter::strip_str;
 use console::measure_text_width;
 
-/// The lines on the terminal now.
+/// The lines that are shown now.
 static SHOWN: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Shows these lines in place of those that were shown.
+/// Replaces the lines that are shown.
 pub(super) fn show(lines: Vec<String>) {
     let mut shown = shown();
     if *shown != lines {
@@ -37,7 +37,7 @@ pub(crate) fn stderr_beside_view() -> impl Write {
 struct BesideView;
 
 impl Write for BesideView {
-    /// The log comes in whole lines.
+    /// The log is written in whole lines.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         write_above(&String::from_utf8_lossy(bytes));
         Ok(bytes.len())
@@ -52,7 +52,7 @@ fn shown() -> MutexGuard<'static, Vec<String>> {
     SHOWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// In one piece, so that nothing flickers. When nobody can read it, there is nobody to tell.
+/// Writes everything at once, so that nothing flickers. A write error is ignored: nobody could read a report.
 fn write(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }
@@ -65,7 +65,7 @@ fn text(lines: &[String]) -> String {
     lines.iter().map(|line| format!("{}\n", coloured(line))).collect()
 }
 
-/// The codes that take the lines away. On a terminal that became narrower, a line takes several rows.
+/// The codes that erase the lines. If the terminal became narrower, a line takes several rows.
 fn erase(lines: &[String], columns: usize) -> String {
     let rows: usize = lines.iter().map(|line| measure_text_width(line).div_ceil(columns.max(1)).max(1)).sum();
     match rows {
@@ -74,7 +74,7 @@ fn erase(lines: &[String], columns: usize) -> String {
     }
 }
 
-/// `anstream` would take out the codes that move the cursor too, so it is asked for its choice only.
+/// Removes colours if needed. Only the choice comes from `anstream`, which would also remove cursor movements.
 fn coloured(text: &str) -> String {
     match anstream::AutoStream::choice(&io::stderr()) {
         anstream::ColorChoice::Never => strip_str(text).to_string(),

@@ -1,14 +1,13 @@
-//! From the states of jobs to what happened and what goes on now.
+//! Turns the states of jobs into events and counts.
 //!
-//! The states come from the database in portions (whatever changed since the last look), so a job
-//! may be seen for the first time when it is already over. The tracker makes up for what it did not
-//! see: who reads the events finds a start before every end.
+//! The states come from the database in portions: those that changed since the last read. A job may have ended
+//! before it is seen for the first time. The tracker then adds the missing start, so that every end has one.
 
 use std::collections::{BTreeMap, HashMap};
 
 use windlass::JobStatus;
 
-/// What progress needs to know of a job.
+/// The state of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct JobState {
     pub(crate) id: i64,
@@ -26,7 +25,7 @@ pub(crate) struct JobState {
     pub(crate) last_error: Option<String>,
 }
 
-/// Something that happened to a job.
+/// A change of the state of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Event {
     pub(crate) at_ms: i64,
@@ -34,26 +33,26 @@ pub(crate) struct Event {
     pub(crate) change: Change,
 }
 
-/// What happened to it.
+/// The kind of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Change {
     /// An attempt began.
     Started,
-    /// It is done.
+    /// The job succeeded.
     Successful,
-    /// It failed for good.
+    /// The job failed, and has no attempts left.
     Failed,
-    /// An attempt failed; there will be another.
+    /// An attempt failed. There will be another one.
     Retrying,
-    /// Its worker died; there will be another attempt.
+    /// The worker died. There will be another attempt.
     Interrupted,
-    /// It can never run.
+    /// The job was skipped.
     Skipped,
-    /// It was stopped.
+    /// The job was cancelled.
     Cancelled,
 }
 
-/// How many jobs are where.
+/// The number of jobs in each state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Counts {
     pub(crate) total: usize,
@@ -65,25 +64,25 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// Jobs that nothing happens to any more.
+    /// The number of jobs that have ended.
     pub(crate) fn done(self) -> usize {
         self.successful + self.failed + self.skipped + self.cancelled
     }
 }
 
-/// All that was seen of the jobs of one run.
+/// The last known states of the jobs.
 #[derive(Debug)]
 pub(crate) struct Tracker {
     total: usize,
     jobs: HashMap<i64, JobState>,
-    /// Counted as the states come, so that a look costs what changed and not what there is.
+    /// Updated with each state, so that an update costs only what changed.
     by_status: BTreeMap<JobStatus, usize>,
-    /// Those that run or wait for another attempt, in the order of their ids.
+    /// The jobs that run or wait for another attempt, in the order of their ids.
     active: BTreeMap<i64, JobState>,
 }
 
 impl Tracker {
-    /// Begins with what is so already; none of it is news.
+    /// Begins with these states. They cause no events.
     pub(crate) fn new(total: usize, states: impl IntoIterator<Item = JobState>) -> Tracker {
         let mut tracker =
             Tracker { total, jobs: HashMap::new(), by_status: BTreeMap::new(), active: BTreeMap::new() };
@@ -93,7 +92,7 @@ impl Tracker {
         tracker
     }
 
-    /// Takes the states that changed and tells what happened, in the order in which it did.
+    /// Takes changed states and returns the events, in the order of time.
     pub(crate) fn update(&mut self, states: impl IntoIterator<Item = JobState>) -> Vec<Event> {
         let mut events = Vec::new();
         for state in states {
@@ -104,7 +103,7 @@ impl Tracker {
         events
     }
 
-    /// How many jobs are where.
+    /// The number of jobs in each state.
     pub(crate) fn counts(&self) -> Counts {
         let of = |status| self.by_status.get(&status).copied().unwrap_or(0);
         Counts {
@@ -117,12 +116,12 @@ impl Tracker {
         }
     }
 
-    /// No job runs, and none waits for the time of its next attempt.
+    /// Whether no job runs and no job waits for its next attempt.
     pub(crate) fn is_idle(&self) -> bool {
         self.active.is_empty()
     }
 
-    /// The jobs that run, longest first.
+    /// The running jobs, the one that started first at the top.
     pub(crate) fn running(&self) -> Vec<&JobState> {
         let mut running: Vec<&JobState> =
             self.active.values().filter(|job| job.status == JobStatus::Running).collect();
@@ -130,7 +129,7 @@ impl Tracker {
         running
     }
 
-    /// The jobs that failed and wait for their next attempt, the next one first.
+    /// The jobs that wait for their next attempt, the earliest first.
     pub(crate) fn retrying(&self) -> Vec<&JobState> {
         let mut retrying: Vec<&JobState> =
             self.active.values().filter(|job| job.status == JobStatus::Scheduled).collect();
@@ -154,14 +153,14 @@ impl Tracker {
     }
 }
 
-/// What happened between two looks at a job. Nothing before means that it had not run yet.
+/// The events between two states of a job. No state before means that the job had not run.
 fn changes(before: Option<&JobState>, now: &JobState) -> Vec<Event> {
     let is_new_attempt = now.attempt > before.map_or(0, |before| before.attempt);
     let event = |at_ms: i64, change| Event { at_ms, job: now.clone(), change };
     let started_at_ms = now.started_at_ms.unwrap_or(now.updated_at_ms);
     let started = is_new_attempt.then(|| event(started_at_ms, Change::Started));
     let (end_of_attempt, end) = match now.status {
-        // What ended here is the attempt before the one that runs.
+        // The attempt before the running one ended here.
         JobStatus::Running => {
             let ended = setback(before, now).map(|change| event(started_at_ms, change));
             return ended.into_iter().chain(started).collect();
@@ -175,12 +174,12 @@ fn changes(before: Option<&JobState>, now: &JobState) -> Vec<Event> {
         JobStatus::Skipped => (now.finished_at_ms, Change::Skipped),
         JobStatus::Cancelled => (now.finished_at_ms, Change::Cancelled),
     };
-    let is_news = is_new_attempt || before.map(|before| before.status) != Some(now.status);
-    let ended = is_news.then(|| event(end_of_attempt.unwrap_or(now.updated_at_ms), end));
+    let is_new = is_new_attempt || before.map(|before| before.status) != Some(now.status);
+    let ended = is_new.then(|| event(end_of_attempt.unwrap_or(now.updated_at_ms), end));
     started.into_iter().chain(ended).collect()
 }
 
-/// Why an attempt ended that was not the last one, as far as the counters tell.
+/// How an attempt ended that was not the last one, according to the counters.
 fn setback(before: Option<&JobState>, now: &JobState) -> Option<Change> {
     if now.interruptions > before.map_or(0, |before| before.interruptions) {
         Some(Change::Interrupted)
@@ -234,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_so_at_the_beginning_is_no_news() {
+    fn the_first_states_cause_no_events() {
         let done = JobState { attempt: 1, ..job(1, JobStatus::Successful) };
         let mut tracker = Tracker::new(2, [done.clone(), job(2, JobStatus::Blocked)]);
         assert_eq!(tracker.update([done]), []);

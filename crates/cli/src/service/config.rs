@@ -1,4 +1,4 @@
-//! The configuration file of `serve`: what it may say, read as strictly as a workflow file.
+//! The configuration file of `serve`, which is read as strictly as a workflow file.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -7,24 +7,24 @@ use windlass::workflow::strict::{self, Table};
 use windlass::workflow::{Colour, Source, limits};
 use windlass::{Retention, THREADS_MAX};
 
-use crate::cli::{Configured, Durability, MAX_LEASE, MIN_LEASE, check_name};
+use crate::arguments::{
+    ConfiguredOptions, DatabaseArgument, Durability, LogFormat, MAX_LEASE, MIN_LEASE, check_name,
+};
 use crate::error::Failure;
-use crate::files::{self, Origin};
-use crate::logging::LogFormat;
-use crate::place::Named;
+use crate::read_file::{self, PathOrigin};
 
-/// Bytes of a configuration file.
+/// The largest configuration file.
 const FILE_BYTES: usize = 1024 * 1024;
-/// The longest time to drain.
+/// The longest grace period.
 pub(crate) const GRACE_MAX: Duration = Duration::from_secs(24 * 3600);
 /// The levels of the log.
 const LEVELS: [(&str, &str); 5] =
     [("error", "error"), ("warn", "warn"), ("info", "info"), ("debug", "debug"), ("trace", "trace")];
 
-/// What a configuration file says. `None` where it says nothing.
+/// The values of a configuration file. `None` means that the file does not set the value.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Config {
-    pub(crate) global: Configured,
+    pub(crate) global: ConfiguredOptions,
     pub(crate) workflows: Option<PathBuf>,
     pub(crate) threads: Option<i64>,
     pub(crate) queues: Option<Vec<String>>,
@@ -36,13 +36,13 @@ pub(crate) struct Config {
     pub(crate) log_level: Option<&'static str>,
 }
 
-/// Reads the file. Relative paths in it start from its folder.
-pub(crate) fn load(path: &Path, origin: Origin) -> Result<Config, Failure> {
-    let bytes = files::read(path, FILE_BYTES, origin)?;
+/// Reads the file. Relative paths in it start at its folder.
+pub(crate) fn load(path: &Path, origin: PathOrigin) -> Result<Config, Failure> {
+    let bytes = read_file::read(path, FILE_BYTES, origin)?;
     if bytes.len() > FILE_BYTES {
         return Err(Failure::usage(
             format!("the configuration {} is larger than {} KiB", path.display(), FILE_BYTES / 1024),
-            "name another file with --config",
+            "choose another file with --config",
         ));
     }
     let folder = path.parent().unwrap_or(Path::new("")).to_owned();
@@ -55,7 +55,7 @@ pub(crate) fn load(path: &Path, origin: Origin) -> Result<Config, Failure> {
 }
 
 fn read(table: &mut Table<'_, '_>, folder: &Path) -> Config {
-    let global = Configured {
+    let global = ConfiguredOptions {
         database: table.parsed("database", |text| database(text, folder)),
         durability: table.word("durability", &[("full", Durability::Full), ("normal", Durability::Normal)]),
         lease: duration(table, "lease", MIN_LEASE, MAX_LEASE),
@@ -81,9 +81,9 @@ fn retention(table: &mut Table<'_, '_>) -> Retention {
     }
 }
 
-/// A file by its path, from the folder of the configuration, or the address of a server as it is.
-fn database(text: &str, folder: &Path) -> Result<Named, String> {
-    Named::relative_to(text, folder)
+/// A database: the path of a file, relative to the folder of the configuration, or the URL of a server.
+fn database(text: &str, folder: &Path) -> Result<DatabaseArgument, String> {
+    DatabaseArgument::relative_to(text, folder)
 }
 
 fn duration(
@@ -106,14 +106,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("windlass.toml");
         std::fs::write(&path, text).unwrap();
-        load(&path, Origin::Found).map_err(|failure| {
+        load(&path, PathOrigin::Found).map_err(|failure| {
             let text = format!("{failure:?}").replace("\\n", "\n");
             anstream::adapter::strip_str(&text.replace("\\u{1b}", "\u{1b}")).to_string()
         })
     }
 
     #[test]
-    fn everything_can_be_said() {
+    fn every_key_is_read() {
         let said = config(
             "database = 'data/w.db'\ndurability = 'normal'\nlease = '10s'\nworkflows = '/etc/w'\nthreads = 3\n\
              queues = ['mail']\ncapabilities = ['gpu']\nversion = 7\ngrace = '0s'\nlog_format = 'json'\n\
@@ -133,17 +133,17 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_file_says_nothing() {
+    fn an_empty_file_sets_nothing() {
         let said = config("").unwrap();
         assert!(said.workflows.is_none() && said.threads.is_none() && said.global.database.is_none());
         assert_eq!(said.retention, Retention::default());
     }
 
     #[test]
-    fn a_server_is_no_path() {
+    fn the_url_of_a_server_is_not_a_path() {
         let said = config("database = 'postgres://app@db.example/jobs'\n").unwrap();
         assert_eq!(said.global.database.unwrap().shown(), "postgres://app@db.example/jobs");
         let report = config("database = 'mysql://app:secret@db/jobs'\n").unwrap_err();
-        assert!(report.contains("is no database that windlass can use"), "{report}");
+        assert!(report.contains("windlass cannot use a database"), "{report}");
     }
 }

@@ -1,5 +1,5 @@
-//! The folder of a service: its files are registered, and removed files are deactivated. A
-//! broken file is told of once, and leaves what was good before.
+//! The folder of a service. Its workflow files are registered, and the workflows of removed files are
+//! deactivated. An invalid file is reported once per save, and the version registered before stays active.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use windlass::Error;
 use windlass::store::{Change, Registration};
+use windlass_views::WorkflowChanges;
 
-use crate::changes::Changes;
 use crate::database::Database;
 use crate::error::Failure;
 use crate::workflow_files::{self, BrokenFile, Collection, WorkflowFile};
@@ -18,30 +18,30 @@ use crate::workflow_files::{self, BrokenFile, Collection, WorkflowFile};
 pub(crate) struct WorkflowFolder {
     path: PathBuf,
     database: Database,
-    /// What was said of each place that is broken, and how its file was then.
-    reported: HashMap<PathBuf, (String, Option<Stamp>)>,
-    /// As the files were when they were read last.
+    /// The error reported for each invalid path, with the stamp of the file at that time.
+    reported: HashMap<PathBuf, (String, Option<FileStamp>)>,
+    /// The stamps of the files when they were read last.
     seen: Option<Fingerprint>,
-    /// All files were applied once.
+    /// Whether all files were applied once.
     has_applied: bool,
 }
 
-/// How the files of the folder are, as far as can be seen without reading them.
-type Fingerprint = HashMap<PathBuf, Option<Stamp>>;
+/// The stamps of all files of the folder.
+type Fingerprint = HashMap<PathBuf, Option<FileStamp>>;
 
-/// What is different when a file was written or replaced.
+/// The metadata of a file that changes when the file is written or replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stamp {
+struct FileStamp {
     inode: u64,
     bytes: u64,
     modified_ns: i64,
     changed_ns: i64,
 }
 
-impl Stamp {
-    fn of(path: &Path) -> Option<Stamp> {
+impl FileStamp {
+    fn of(path: &Path) -> Option<FileStamp> {
         let metadata = fs::metadata(path).ok()?;
-        Some(Stamp {
+        Some(FileStamp {
             inode: metadata.ino(),
             bytes: metadata.len(),
             modified_ns: nanoseconds(metadata.mtime(), metadata.mtime_nsec()),
@@ -54,13 +54,13 @@ fn nanoseconds(seconds: i64, nanoseconds: i64) -> i64 {
     seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds)
 }
 
-/// When files are read again.
+/// Whether the files are read again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Look {
-    /// In any case.
+pub(crate) enum ReadFiles {
+    /// Always read them.
     Always,
-    /// When something about them is different.
-    IfDifferent,
+    /// Read them only if a stamp changed.
+    IfChanged,
 }
 
 impl WorkflowFolder {
@@ -72,30 +72,30 @@ impl WorkflowFolder {
         &self.path
     }
 
-    /// Registers what changed. What can't be done now is told of, and done at a later look.
-    pub(crate) fn look(&mut self, look: Look) {
-        let looked = self.bring_up_to_date(look);
+    /// Registers changed files. An error is reported, and the next update tries again.
+    pub(crate) fn update(&mut self, read: ReadFiles) {
+        let updated = self.try_update(read);
         let path = self.path.clone();
-        match looked {
+        match updated {
             Ok(()) => drop(self.reported.remove(&path)),
             Err(failure) => {
-                // Not finished: the next look does it all.
+                // The update is incomplete, so the next one reads all files.
                 self.seen = None;
-                self.report(path, None, &failure, "what is registered stays as it is");
+                self.report(path, None, &failure, "the registered workflows stay unchanged");
             }
         }
     }
 
-    fn bring_up_to_date(&mut self, look: Look) -> Result<(), Failure> {
+    fn try_update(&mut self, read: ReadFiles) -> Result<(), Failure> {
         let root = self.path.canonicalize().map_err(|error| unusable(&self.path, &error))?;
         let fingerprint = fingerprint(&self.path)?;
-        if look == Look::IfDifferent && self.seen.as_ref() == Some(&fingerprint) {
+        if read == ReadFiles::IfChanged && self.seen.as_ref() == Some(&fingerprint) {
             return Ok(());
         }
         let collection = workflow_files::collect(std::slice::from_ref(&self.path))?;
         let registrations = self.database.ask(|store| store.registrations().list())?;
         for file in &collection.good {
-            if !self.is_in_force(file, &registrations)? {
+            if !self.is_active(file, &registrations)? {
                 self.apply(file)?;
             }
         }
@@ -108,9 +108,8 @@ impl WorkflowFolder {
         Ok(())
     }
 
-    /// Whether nothing has to be written for a file that was applied before. It costs a look at the tables only:
-    /// one file of many is different.
-    fn is_in_force(&self, file: &WorkflowFile, registrations: &[Registration]) -> Result<bool, Failure> {
+    /// Whether the file is registered already. This only reads, and usually only one file of many has changed.
+    fn is_active(&self, file: &WorkflowFile, registrations: &[Registration]) -> Result<bool, Failure> {
         let is_same = |registration: &Registration| {
             registration.name == file.workflow.name
                 && registration.file.as_ref() == Some(&file.absolute)
@@ -134,12 +133,12 @@ impl WorkflowFolder {
             }
             (Change::Updated, before) => {
                 let before = before.as_ref();
-                let changes = before.map(|before| Changes::between(before, &file.workflow).text());
+                let changes = before.map(|before| WorkflowChanges::between(before, &file.workflow).summary());
                 let changes = changes.unwrap_or_default();
                 tracing::info!(%workflow, version, file = %file_name, "workflow changed: {changes}");
             }
             (Change::Unchanged, _) if was_broken => {
-                tracing::info!(%workflow, version, file = %file_name, "workflow file can be used again, unchanged");
+                tracing::info!(%workflow, version, file = %file_name, "workflow file is valid again, unchanged");
             }
             (Change::Unchanged, _) => tracing::debug!(%workflow, version, "workflow unchanged"),
         }
@@ -151,18 +150,18 @@ impl WorkflowFolder {
             Ok(()) => {
                 let file = registration.file.as_deref().unwrap_or_default();
                 let why = match Path::new(file).exists() {
-                    true => "its file says another name now",
-                    false => "its file is gone",
+                    true => "its file has another name now",
+                    false => "its file was removed",
                 };
                 tracing::info!(
                     workflow = %registration.name,
                     version = registration.version,
                     file,
-                    "workflow removed: {why}"
+                    "workflow deactivated: {why}"
                 );
                 Ok(())
             }
-            // Somebody else was faster.
+            // Another process removed it first.
             Err(Error::NotFound { .. }) => Ok(()),
             Err(error) => Err(self.database.failure(error)),
         }
@@ -174,34 +173,37 @@ impl WorkflowFolder {
         registrations: &[Registration],
         fingerprint: &Fingerprint,
     ) {
-        let places: HashSet<&PathBuf> = broken.iter().map(|broken| &broken.path).collect();
-        self.reported.retain(|path, _said| places.contains(path));
+        let paths: HashSet<&PathBuf> = broken.iter().map(|broken| &broken.path).collect();
+        self.reported.retain(|path, _report| paths.contains(path));
         for broken in broken {
             let active = registrations.iter().find(|registration| is_of(registration, broken));
             let consequence = match active {
                 Some(registration) => {
-                    format!("version {} of `{}` stays active", registration.version, registration.name)
+                    format!(
+                        "version {} of workflow `{}` stays active",
+                        registration.version, registration.name
+                    )
                 }
-                None => "nothing is registered from it".to_owned(),
+                None => "no workflow is registered from it".to_owned(),
             };
             let stamp = fingerprint.get(&broken.path).copied().flatten();
             self.report(broken.path.clone(), stamp, &broken.failure, &consequence);
         }
     }
 
-    /// Says what is wrong, unless it was said of this very file.
-    fn report(&mut self, path: PathBuf, stamp: Option<Stamp>, failure: &Failure, consequence: &str) {
+    /// Reports the error once per save of the file.
+    fn report(&mut self, path: PathBuf, stamp: Option<FileStamp>, failure: &Failure, consequence: &str) {
         let news = (failure.plain(), stamp);
         if self.reported.get(&path) == Some(&news) {
             return;
         }
         let report = format_args!("\n{}", news.0);
-        tracing::error!(file = %path.display(), %report, "it can't be used: {consequence}");
+        tracing::error!(file = %path.display(), %report, "invalid: {consequence}");
         self.reported.insert(path, news);
     }
 }
 
-/// Registrations whose files lay below the folder and do not any more.
+/// The registrations whose files were below the folder and are gone.
 fn gone<'r>(
     root: &Path,
     collection: &Collection,
@@ -217,7 +219,7 @@ fn gone<'r>(
     registrations.iter().filter(is_gone).collect()
 }
 
-/// Whether the registration comes from the broken file, or from one that claims the same name.
+/// Whether the registration comes from the invalid file, or has the same name.
 fn is_of(registration: &Registration, broken: &BrokenFile) -> bool {
     let is_file = broken.absolute.is_some() && registration.file == broken.absolute;
     is_file || broken.name.as_deref() == Some(registration.name.as_str())
@@ -225,13 +227,13 @@ fn is_of(registration: &Registration, broken: &BrokenFile) -> bool {
 
 fn fingerprint(folder: &Path) -> Result<Fingerprint, Failure> {
     let files = workflow_files::files_below(folder)?;
-    Ok(files.into_iter().map(|path| (path.clone(), Stamp::of(&path))).collect())
+    Ok(files.into_iter().map(|path| (path.clone(), FileStamp::of(&path))).collect())
 }
 
 fn unusable(path: &Path, error: &std::io::Error) -> Failure {
     Failure::usage(
-        format!("the folder {} can't be read: {error}", path.display()),
-        "check the path and its rights; `--workflows` and the configuration name it",
+        format!("the folder {} cannot be read: {error}", path.display()),
+        "check the path and its permissions; --workflows or the configuration names it",
     )
 }
 
@@ -258,12 +260,12 @@ mod tests {
             path: file.into(),
             absolute: Some(file.to_owned()),
             name: name.map(str::to_owned),
-            failure: Failure::usage("broken", "mend it"),
+            failure: Failure::usage("broken", "correct it"),
         }
     }
 
     #[test]
-    fn only_what_lay_in_the_folder_and_is_away_is_gone() {
+    fn only_registrations_whose_file_in_the_folder_was_removed_are_gone() {
         let registrations = [
             registration("away", "/flows/away.toml"),
             registration("broken", "/flows/broken.toml"),

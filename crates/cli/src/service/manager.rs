@@ -1,4 +1,4 @@
-//! What the service manager is told (systemd's protocol): ready, reloading, stopping, and that it is alive.
+//! Notifications to the service manager (systemd's protocol): ready, reloading, stopping, and signs of life.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -9,22 +9,22 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// The service manager, if there is one that listens.
+/// The service manager, if one listens.
 #[derive(Debug)]
 pub(crate) struct ServiceManager {
     channel: Option<(UnixDatagram, SocketAddr)>,
-    /// It wants a sign of life at least so often.
+    /// The longest time between two signs of life that the manager accepts.
     watchdog: Option<Duration>,
 }
 
 impl ServiceManager {
-    /// As the environment says.
+    /// The manager that the environment names.
     pub(crate) fn from_environment() -> ServiceManager {
         let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
         let channel = variable("NOTIFY_SOCKET").and_then(|address| match connect(&address) {
             Ok(channel) => Some(channel),
             Err(error) => {
-                tracing::warn!(%error, address = %address.display(), "the service manager is not told of anything");
+                tracing::warn!(%error, address = %address.display(), "the service manager gets no notifications");
                 None
             }
         });
@@ -32,44 +32,44 @@ impl ServiceManager {
         ServiceManager { channel, watchdog }
     }
 
-    /// It wants a sign of life at least so often.
+    /// The longest time between two signs of life that the manager accepts.
     pub(crate) fn watchdog(&self) -> Option<Duration> {
         self.watchdog.filter(|_| self.channel.is_some())
     }
 
-    /// Everything works.
+    /// The service is ready.
     pub(crate) fn ready(&self, status: &str) {
-        self.tell(&format!("READY=1\nSTATUS={status}"));
+        self.notify(&format!("READY=1\nSTATUS={status}"));
     }
 
-    /// What is going on, in a line for people.
+    /// One line for people.
     pub(crate) fn status(&self, status: &str) {
-        self.tell(&format!("STATUS={status}"));
+        self.notify(&format!("STATUS={status}"));
     }
 
-    /// The configuration is read again; [`ServiceManager::ready`] follows.
+    /// The configuration is being read again. [`ServiceManager::ready`] follows.
     pub(crate) fn reloading(&self) {
         let now = clock_gettime(ClockId::Monotonic);
         let microseconds = now.tv_sec * 1_000_000 + now.tv_nsec / 1_000;
-        self.tell(&format!("RELOADING=1\nMONOTONIC_USEC={microseconds}\nSTATUS=reloading"));
+        self.notify(&format!("RELOADING=1\nMONOTONIC_USEC={microseconds}\nSTATUS=reloading"));
     }
 
-    /// The end has begun.
+    /// The service is stopping.
     pub(crate) fn stopping(&self, status: &str) {
-        self.tell(&format!("STOPPING=1\nSTATUS={status}"));
+        self.notify(&format!("STOPPING=1\nSTATUS={status}"));
     }
 
     /// A sign of life.
     pub(crate) fn alive(&self) {
-        self.tell("WATCHDOG=1");
+        self.notify("WATCHDOG=1");
     }
 
-    /// Nobody but the manager wants to know: what can't be told is left.
-    fn tell(&self, message: &str) {
+    /// An error is only logged: the manager is the only reader of the message.
+    fn notify(&self, message: &str) {
         if let Some((socket, address)) = &self.channel
             && let Err(error) = socket.send_to_addr(message.as_bytes(), address)
         {
-            tracing::debug!(%error, "the service manager could not be told");
+            tracing::debug!(%error, "the service manager could not be notified");
         }
     }
 }
@@ -78,19 +78,19 @@ fn connect(address: &OsStr) -> io::Result<(UnixDatagram, SocketAddr)> {
     let address = match address.as_bytes() {
         [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,
         [b'/', ..] => SocketAddr::from_pathname(address)?,
-        _ => return Err(io::Error::other("the address is neither a path nor abstract")),
+        _ => return Err(io::Error::other("the address is neither a path nor an abstract name")),
     };
     let socket = UnixDatagram::unbound()?;
-    // A manager that does not read must not hold up the work.
+    // A manager that does not read must not block the service.
     socket.set_nonblocking(true)?;
     Ok((socket, address))
 }
 
-/// The interval of signs of life, if they are wanted of this process.
+/// The interval of the watchdog, if it is for this process.
 fn watchdog(interval: Option<OsString>, pid: Option<OsString>, own: u32) -> Option<Duration> {
-    let is_meant = pid.is_none_or(|pid| pid.to_str() == Some(&own.to_string()));
+    let is_for_this_process = pid.is_none_or(|pid| pid.to_str() == Some(&own.to_string()));
     let microseconds: u64 = interval?.to_str()?.parse().ok()?;
-    (is_meant && microseconds > 0).then(|| Duration::from_micros(microseconds))
+    (is_for_this_process && microseconds > 0).then(|| Duration::from_micros(microseconds))
 }
 
 #[cfg(test)]
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_watchdog_is_for_the_process_that_is_named() {
+    fn the_watchdog_is_for_the_process_of_its_variable() {
         let text = |text: &str| Some(OsString::from(text));
         let second = Some(Duration::from_secs(1));
         assert_eq!(watchdog(text("1000000"), None, 7), second);

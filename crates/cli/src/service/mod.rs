@@ -1,5 +1,5 @@
-//! The one process that a company needs: keeps workflows registered, fires their schedules, executes what
-//! waits, and is told by signals and by a service manager what to do.
+//! The service of `windlass serve`: registers the workflows of a folder, fires schedules, executes jobs, and
+//! reacts to signals and to the service manager.
 
 mod config;
 mod folder;
@@ -14,27 +14,26 @@ use std::time::Duration;
 
 use windlass::wake_ups::{WakeUpListener, WakeUps};
 
-use crate::cli::GlobalOptions;
+use crate::arguments::{GlobalOptions, LogFormat};
 use crate::database::Database;
-use crate::describe::next_occurrence;
 use crate::error::Failure;
-use crate::execution::{Duties, Workforce};
-use crate::logging::LogFormat;
+use crate::execution::{LocalWorker, LocalWorkerOptions};
 use crate::signals::{StopRequests, Urgency};
-use crate::style::printable;
-use crate::workflow_files;
-use crate::{output, time};
-use folder::{Look, WorkflowFolder};
+use crate::text::schedules::next_occurrence;
+use crate::text::style::printable;
+use crate::text::time;
+use crate::{stderr, workflow_files};
+use folder::{ReadFiles, WorkflowFolder};
 use manager::ServiceManager;
 pub(crate) use settings::{ConfigRead, ServiceOptions, Settings};
 use stopping::Deadline;
 use watcher::Watcher;
 
-/// How long the supervising thread sleeps at most; signals wake it at once.
+/// The longest sleep of the supervising thread. A signal wakes it at once.
 const TICK: Duration = Duration::from_secs(1);
-/// The same while the end is waited for.
+/// The longest sleep while the service stops.
 const ENDING_TICK: Duration = Duration::from_millis(50);
-/// Signs of life in one interval of the watchdog.
+/// How many signs of life the service sends in one interval of the watchdog.
 const SIGNS_IN_INTERVAL: u32 = 3;
 
 /// A running service.
@@ -45,10 +44,10 @@ struct Service<'a> {
     database: Database,
     manager: ServiceManager,
     watcher: Option<Watcher>,
-    workforce: Workforce,
+    worker: LocalWorker,
 }
 
-/// Serves until it is told to stop.
+/// Runs the service until a signal stops it.
 pub(crate) fn serve(
     global: &GlobalOptions,
     options: &ServiceOptions,
@@ -59,7 +58,7 @@ pub(crate) fn serve(
     let listener = database.store().listen(WakeUps::STOP);
     let mut requests = StopRequests::listen_with_reload(listener.clone())?;
     let watcher = settings.workflows.clone().map(|path| watch(path, &database)).transpose()?;
-    let duties = Duties {
+    let worker_options = LocalWorkerOptions {
         scope: settings.scope(),
         threads: Some(settings.threads),
         capabilities: settings.capabilities.clone(),
@@ -67,38 +66,39 @@ pub(crate) fn serve(
         retention: settings.retention,
         patience: None,
     };
-    let workforce = Workforce::start(global, &database, duties)?;
-    let mut service = Service { global, options, settings, database, manager, watcher, workforce };
-    service.greet()?;
+    let worker = LocalWorker::start(global, &database, worker_options)?;
+    let mut service = Service { global, options, settings, database, manager, watcher, worker };
+    service.print_greeting()?;
     service.manager.ready(&service.status());
     service.supervise(&mut requests, &listener);
     service.end(&requests)
 }
 
-/// Registers what is in the folder, and goes on doing so.
+/// Registers the workflows of the folder, now and after each change.
 fn watch(path: PathBuf, database: &Database) -> Result<Watcher, Failure> {
-    // A folder that is not there at the start is a mistake; later it may come back.
+    // A missing folder is an error at the start. Later, the service waits for it to come back.
     workflow_files::files_below(&path)?;
     let mut folder = WorkflowFolder::new(path, database.clone());
-    folder.look(Look::Always);
-    Watcher::start(folder)
-        .map_err(|error| Failure::no_resources(&format!("the folder of workflows can't be watched: {error}")))
+    folder.update(ReadFiles::Always);
+    Watcher::start(folder).map_err(|error| {
+        Failure::no_resources(&format!("the folder of workflows cannot be watched: {error}"))
+    })
 }
 
 impl Service<'_> {
     fn supervise(&mut self, requests: &mut StopRequests, listener: &WakeUpListener) {
         let mut deadline = Deadline::None;
-        while !self.workforce.has_ended() {
+        while !self.worker.has_ended() {
             match requests.news() {
                 None => {}
                 Some(Urgency::Drain) => {
                     deadline = Deadline::after(self.settings.grace);
                     self.drain();
                 }
-                Some(Urgency::Leave) => self.leave("told again to stop: stopping what runs"),
+                Some(Urgency::Leave) => self.leave("second signal: stopping running jobs"),
             }
             if deadline.has_passed() {
-                self.leave("the time to drain is over: stopping what runs, others carry it on");
+                self.leave("the grace period is over: stopping running jobs; other workers run them again");
             }
             if requests.reload_is_wanted() && !requests.is_stopping() {
                 self.reload();
@@ -113,15 +113,14 @@ impl Service<'_> {
         self.manager.watchdog().map_or(TICK, |interval| (interval / SIGNS_IN_INTERVAL).min(TICK))
     }
 
-    /// Only while the threads that claim and schedule get their answers: a service that hangs is better
-    /// started again.
+    /// Sends no sign of life if the database does not answer, so that the service manager restarts the service.
     fn give_sign_of_life(&self) {
         let Some(interval) = self.manager.watchdog() else { return };
-        let unanswered_ms = self.workforce.unanswered_ms();
+        let unanswered_ms = self.worker.unanswered_ms();
         if u128::from(unanswered_ms.unsigned_abs()) < interval.as_millis() / 2 {
             self.manager.alive();
         } else {
-            self.manager.status(&format!("no answer of the database for {unanswered_ms} ms"));
+            self.manager.status(&format!("no answer from the database for {unanswered_ms} ms"));
         }
     }
 
@@ -129,10 +128,10 @@ impl Service<'_> {
         let grace = self.settings.grace;
         tracing::info!(
             ?grace,
-            "draining: what runs may finish, nothing new starts (once more stops it at once)"
+            "stopping: waiting for running jobs to finish (send the signal again to stop them now)"
         );
-        self.manager.stopping("draining: what runs may finish");
-        self.workforce.drain();
+        self.manager.stopping("waiting for running jobs to finish");
+        self.worker.drain();
         if let Some(watcher) = &self.watcher {
             watcher.stop();
         }
@@ -140,26 +139,26 @@ impl Service<'_> {
 
     fn leave(&self, why: &str) {
         tracing::info!("{why}");
-        self.manager.stopping("stopping what runs");
-        self.workforce.leave();
+        self.manager.stopping("stopping running jobs");
+        self.worker.leave();
     }
 
     fn status(&self) -> String {
-        format!("worker {} of {}", self.workforce.worker_id(), self.database.place())
+        format!("worker {} of {}", self.worker.worker_id(), self.database.address())
     }
 
-    /// Says what is served, whatever the level of the log.
-    fn greet(&self) -> Result<(), Failure> {
+    /// Prints one line about the service, whatever the level of the log.
+    fn print_greeting(&self) -> Result<(), Failure> {
         let greeting = self.greeting()?;
         match self.settings.log_format {
-            LogFormat::Text => output::note(&greeting),
-            // Nothing else comes between the objects.
+            LogFormat::Text => stderr::note(&greeting),
+            // A JSON log contains only JSON objects.
             LogFormat::Json => tracing::info!("{greeting}"),
         }
         Ok(())
     }
 
-    /// What is served, in one line.
+    /// The database, the worker, the queues and the next schedule in one line.
     fn greeting(&self) -> Result<String, Failure> {
         let workflows = self.database.ask(|store| store.registrations().list())?.len();
         let workflows =
@@ -172,23 +171,23 @@ impl Service<'_> {
         let schedules = self.database.ask(|store| store.schedules().list())?;
         let next = match next_occurrence(&schedules) {
             Some((schedule, at_ms)) => {
-                format!("; next is {} at {}", printable(&schedule.key()), time::day_and_clock(at_ms))
+                format!("; next: {} at {}", printable(&schedule.key()), time::day_and_clock(at_ms))
             }
             None => String::new(),
         };
         Ok(format!(
             "windlass {} serves {}: worker {}, {} threads, {queues}, {workflows}{next}",
             env!("CARGO_PKG_VERSION"),
-            self.database.place(),
-            self.workforce.worker_id(),
+            self.database.address(),
+            self.worker.worker_id(),
             self.settings.threads,
         ))
     }
 
     fn end(self, requests: &StopRequests) -> Result<(), Failure> {
-        let Service { global, database, workforce, watcher, .. } = self;
+        let Service { global, database, worker, watcher, .. } = self;
         drop(watcher);
-        workforce.join(&database)?;
+        worker.join(&database)?;
         tracing::info!("stopped");
         requests.outcome(|| global.hint("serve"))
     }

@@ -1,52 +1,49 @@
-//! Reading the configuration again while the service works.
+//! Reloading the configuration of a running service.
 
 use std::path::PathBuf;
 
 use super::{Service, Settings, settings, watch};
-use crate::cli::GlobalOptions;
+use crate::arguments::GlobalOptions;
 use crate::error::Failure;
-use crate::logging;
-use crate::workflow_files;
+use crate::{logging, workflow_files};
 
 impl Service<'_> {
-    /// Takes over what can change, says what can't, and has the folder read again.
+    /// Applies changed settings, warns about settings that need a restart, and reads the folder again.
     pub(super) fn reload(&mut self) {
         self.manager.reloading();
         match Settings::read(self.options, settings::ConfigRead::Again) {
-            Ok((settings, configured)) => {
-                self.take_over(settings, &self.global.clone().configured(configured))
-            }
+            Ok((settings, configured)) => self.apply(settings, &self.global.clone().configured(configured)),
             Err(failure) => {
                 tracing::error!(
-                    "the configuration can't be used, the present one stays active:\n{}",
+                    "the configuration is invalid; the current one stays active:\n{}",
                     failure.plain()
                 );
             }
         }
         if let Some(watcher) = &self.watcher {
-            watcher.look();
+            watcher.update();
         }
         tracing::info!("reloaded");
         self.manager.ready(&self.status());
     }
 
-    fn take_over(&mut self, new: Settings, global: &GlobalOptions) {
-        let mut left = self.settings.needs_restart(&new);
-        left.extend(self.global.differences(global));
-        if !left.is_empty() {
-            tracing::warn!("only a restart changes: {}", left.join(", "));
+    fn apply(&mut self, new: Settings, global: &GlobalOptions) {
+        let mut need_restart = self.settings.needs_restart(&new);
+        need_restart.extend(self.global.differences(global));
+        if !need_restart.is_empty() {
+            tracing::warn!("these settings change only after a restart: {}", need_restart.join(", "));
         }
         if new.log_level != self.settings.log_level {
             logging::set_level(new.log_level);
         }
         if new.retention != self.settings.retention {
-            self.workforce.set_retention(new.retention);
+            self.worker.set_retention(new.retention);
             tracing::info!("retention: {}", settings::retention_text(new.retention));
         }
         let workflows = match self.change_folder(&new.workflows) {
             Ok(()) => new.workflows,
             Err(failure) => {
-                tracing::error!("the folder of workflows stays the same:\n{}", failure.plain());
+                tracing::error!("the folder of workflows stays unchanged:\n{}", failure.plain());
                 self.settings.workflows.clone()
             }
         };
@@ -54,7 +51,7 @@ impl Service<'_> {
         self.settings = Settings { workflows, retention, grace, log_level, ..self.settings.clone() };
     }
 
-    /// What is registered from the former folder stays registered.
+    /// Watches another folder. The workflows of the former folder stay registered.
     fn change_folder(&mut self, folder: &Option<PathBuf>) -> Result<(), Failure> {
         if *folder == self.settings.workflows {
             return Ok(());
@@ -62,12 +59,12 @@ impl Service<'_> {
         if let Some(folder) = folder {
             workflow_files::files_below(folder)?;
         }
-        // The old watch ends before the new one begins.
+        // End the old watch before the new one begins.
         self.watcher = None;
         self.watcher = folder.clone().map(|folder| watch(folder, &self.database)).transpose()?;
         match folder {
-            Some(folder) => tracing::info!(folder = %folder.display(), "another folder of workflows"),
-            None => tracing::info!("no folder of workflows any more: what is registered stays"),
+            Some(folder) => tracing::info!(folder = %folder.display(), "the folder of workflows changed"),
+            None => tracing::info!("no folder of workflows is watched any more; registered workflows stay"),
         }
         Ok(())
     }

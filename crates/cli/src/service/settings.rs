@@ -1,4 +1,4 @@
-//! What a service works with: options, else the environment, else the configuration file, else defaults.
+//! The settings of a service: from options, else the environment, else the configuration file, else defaults.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -9,38 +9,37 @@ use windlass::store::Scope;
 use windlass::{Retention, WorkerOptions};
 
 use super::config::{self, Config, GRACE_MAX};
-use crate::cli::{Configured, GlobalOptions};
+use crate::arguments::{
+    ConfiguredOptions, GlobalOptions, LogFormat, LogOptions, WorkOptions, parse_duration,
+};
 use crate::error::Failure;
-use crate::execution::WorkOptions;
-use crate::files::Origin;
-use crate::logging::{LogFormat, LogOptions};
-use crate::time;
+use crate::read_file::PathOrigin;
 use crate::workflow_files::CONFIG_FILE;
 
-/// How long running jobs have to end when nobody says.
+/// The default grace period.
 const DEFAULT_GRACE: Duration = Duration::from_secs(30);
-/// The level of the log when nobody says.
+/// The default level of the log.
 pub(crate) const DEFAULT_LEVEL: &str = "info";
 
-/// What can be said on the command line and in the environment.
+/// The settings of the command line and the environment.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ServiceOptions {
     /// The configuration file [default: ./windlass.toml if it exists]
     #[arg(long, value_name = "FILE", env = "WINDLASS_CONFIG", hide_env_values = true)]
     config: Option<PathBuf>,
 
-    /// A folder whose workflows are registered, now and when a file changes
+    /// A folder whose workflows are registered, at the start and when a file changes
     #[arg(long, value_name = "FOLDER", env = "WINDLASS_WORKFLOWS", hide_env_values = true)]
     workflows: Option<PathBuf>,
 
-    /// Only jobs of these queues, separated by commas; without it, all queues
+    /// Only jobs of these queues, separated by commas [default: all queues]
     #[arg(long = "queue", value_name = "QUEUES", value_delimiter = ',')]
     queues: Option<Vec<String>>,
 
     #[command(flatten)]
     work: WorkOptions,
 
-    /// How long running jobs may go on after SIGTERM before others take them over [default: 30s]
+    /// How long running jobs may take to finish after SIGTERM; then they are stopped [default: 30s]
     #[arg(long, value_name = "DURATION", env = "WINDLASS_GRACE", value_parser = parse_grace)]
     #[arg(hide_env_values = true)]
     grace: Option<Duration>,
@@ -49,7 +48,7 @@ pub(crate) struct ServiceOptions {
     log: LogOptions,
 }
 
-/// What holds.
+/// The settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Settings {
     /// The configuration file, if one was read.
@@ -65,26 +64,26 @@ pub(crate) struct Settings {
     pub(crate) log_level: &'static str,
 }
 
-/// When the configuration is read.
+/// Why the configuration is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ConfigRead {
     /// At the start.
     First,
-    /// While the service works.
+    /// For a reload.
     Again,
 }
 
 impl Settings {
-    /// Reads the configuration file and puts everything together.
+    /// Reads the configuration file and combines it with the options.
     pub(crate) fn read(
         options: &ServiceOptions,
         read: ConfigRead,
-    ) -> Result<(Settings, Configured), Failure> {
+    ) -> Result<(Settings, ConfiguredOptions), Failure> {
         let path = options.config.clone().or_else(default_config);
         let origin = match (&options.config, read) {
-            (Some(_), ConfigRead::First) => Origin::Named,
-            // What a pipe had was read at the start, and nobody may be there to give more.
-            (Some(_), ConfigRead::Again) | (None, ConfigRead::First | ConfigRead::Again) => Origin::Found,
+            (Some(_), ConfigRead::First) => PathOrigin::Named,
+            // A pipe was read at the start and may have no more content.
+            (Some(_), ConfigRead::Again) | (None, ConfigRead::First | ConfigRead::Again) => PathOrigin::Found,
         };
         let config =
             path.as_deref().map_or_else(|| Ok(Config::default()), |path| config::load(path, origin))?;
@@ -118,7 +117,7 @@ impl Settings {
         }
     }
 
-    /// What differs and takes effect only when the service is started again.
+    /// The names of changed settings that take effect only after a restart.
     pub(crate) fn needs_restart(&self, new: &Settings) -> Vec<&'static str> {
         let parts = [
             ("queues", self.queues != new.queues),
@@ -130,7 +129,7 @@ impl Settings {
         parts.into_iter().filter(|(_name, differs)| *differs).map(|(name, _differs)| name).collect()
     }
 
-    /// As a configuration file would say it, with everything that holds.
+    /// All settings, one a line, with the names of the configuration file.
     pub(crate) fn text(&self, global: &GlobalOptions) -> String {
         let mut text = String::new();
         let mut line = |name: &str, value: String| {
@@ -159,7 +158,7 @@ impl Settings {
     }
 }
 
-/// In words.
+/// The retention in words.
 pub(crate) fn retention_text(retention: Retention) -> String {
     let age = retention.max_age_ms.map(|ms| format!("for {}", windlass::workflow::duration::to_text(ms)));
     let runs = retention.max_runs_per_workflow.map(|runs| format!("{runs} runs of each workflow"));
@@ -179,6 +178,6 @@ fn default_config() -> Option<PathBuf> {
 }
 
 fn parse_grace(text: &str) -> Result<Duration, String> {
-    let grace = time::parse_duration(text)?;
-    if grace <= GRACE_MAX { Ok(grace) } else { Err("it is longer than a day".to_owned()) }
+    let grace = parse_duration(text)?;
+    if grace <= GRACE_MAX { Ok(grace) } else { Err("the grace period is longer than a day".to_owned()) }
 }

@@ -1,11 +1,11 @@
-//! The end of what is told by signals to stop.
+//! The deadline of a service that is stopping.
 
 use std::time::{Duration, Instant};
 
-/// When what still runs is given up.
+/// When jobs that still run are stopped.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Deadline {
-    /// Nobody asked for the end, or it was acted upon.
+    /// No stop was requested, or the deadline has passed and was reported.
     None,
     At(Instant),
 }
@@ -15,7 +15,7 @@ impl Deadline {
         Instant::now().checked_add(grace).map_or(Deadline::None, Deadline::At)
     }
 
-    /// Time until then, or for ever.
+    /// The time left. Without a deadline, the longest duration.
     pub(crate) fn left(self) -> Duration {
         match self {
             Deadline::None => Duration::MAX,
@@ -23,7 +23,7 @@ impl Deadline {
         }
     }
 
-    /// Whether it has passed; that is told once.
+    /// Whether the deadline has passed. Returns true once.
     pub(crate) fn has_passed(&mut self) -> bool {
         let passed = self.left().is_zero();
         if passed {

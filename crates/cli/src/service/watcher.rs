@@ -1,5 +1,5 @@
-//! A thread that looks at the folder of a service when the kernel says that something in it changed, and
-//! now and then in any case: a file system on a network tells nothing.
+//! The thread that updates the folder of a service when the kernel reports a change. It also polls, because a
+//! network file system reports no changes.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -11,20 +11,20 @@ use std::time::{Duration, Instant};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 
-use super::folder::{Look, WorkflowFolder};
+use super::folder::{ReadFiles, WorkflowFolder};
 use crate::workflow_files;
 
-/// How often it is looked where the kernel tells nothing.
+/// The polling interval.
 const POLL: Duration = Duration::from_secs(10);
-/// Changes that follow each other within this time are one.
+/// Changes that follow each other within this time are handled together.
 const QUIET: Duration = Duration::from_millis(100);
-/// Changes that never end are looked at after this time.
+/// The longest wait for the end of a series of changes.
 const LONGEST: Duration = Duration::from_secs(2);
-/// How long the end of the thread is waited for, and with which pauses.
+/// How long dropping the watcher waits for the thread, and the pauses between two checks.
 const PATIENCE: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// What counts as a change. A file that is being written counts when it is closed.
+/// The events that count as a change. A written file counts when it is closed.
 fn changes() -> WatchFlags {
     WatchFlags::CLOSE_WRITE
         | WatchFlags::CREATE
@@ -36,18 +36,18 @@ fn changes() -> WatchFlags {
         | WatchFlags::ATTRIB
 }
 
-/// A folder that is watched. Dropping it ends the watch.
+/// Watches a folder until it is dropped.
 pub(crate) struct Watcher {
     wake: Arc<OwnedFd>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the thread is told through its event file; a sum of these.
-const LOOK: u64 = 1;
+/// The messages to the thread. The event file adds them up.
+const UPDATE: u64 = 1;
 const STOP: u64 = 1 << 32;
 
 impl Watcher {
-    /// Begins to watch.
+    /// Starts the thread.
     pub(crate) fn start(mut folder: WorkflowFolder) -> io::Result<Watcher> {
         let wake = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
         let woken = Arc::clone(&wake);
@@ -57,18 +57,18 @@ impl Watcher {
         Ok(Watcher { wake, thread: Some(thread) })
     }
 
-    /// Has the files read again now.
-    pub(crate) fn look(&self) {
-        self.tell(LOOK);
+    /// Makes the thread read the files again.
+    pub(crate) fn update(&self) {
+        self.send(UPDATE);
     }
 
-    /// Ends the watch; waits for nothing.
+    /// Asks the thread to end, without waiting.
     pub(crate) fn stop(&self) {
-        self.tell(STOP);
+        self.send(STOP);
     }
 
-    fn tell(&self, what: u64) {
-        let _full = rustix::io::write(&self.wake, &what.to_ne_bytes());
+    fn send(&self, message: u64) {
+        let _full = rustix::io::write(&self.wake, &message.to_ne_bytes());
     }
 }
 
@@ -76,7 +76,7 @@ impl Drop for Watcher {
     fn drop(&mut self) {
         self.stop();
         let began = Instant::now();
-        // It may wait for a database or a file system that does not answer: it ends later then, or with the
+        // The thread may wait for a database or a file system that does not answer. Then it ends later, or with the
         // process.
         while self.thread.as_ref().is_some_and(|thread| !thread.is_finished()) && began.elapsed() < PATIENCE {
             std::thread::sleep(PAUSE);
@@ -85,10 +85,10 @@ impl Drop for Watcher {
 }
 
 fn serve(folder: &mut WorkflowFolder, wake: &OwnedFd) {
-    let mut look = Look::IfDifferent;
+    let mut read = ReadFiles::IfChanged;
     let mut can_watch = true;
     loop {
-        // Before the files are read: what changes meanwhile is heard.
+        // Watch before the files are read, so that no change is missed.
         let kernel = match watch(folder.path()) {
             Ok(kernel) => {
                 can_watch = true;
@@ -97,31 +97,31 @@ fn serve(folder: &mut WorkflowFolder, wake: &OwnedFd) {
             Err(error) => {
                 if std::mem::replace(&mut can_watch, false) {
                     let folder = folder.path().display();
-                    tracing::warn!(%folder, %error, "the kernel does not watch the folder; looking every {POLL:?}");
+                    tracing::warn!(%folder, %error, "the folder cannot be watched; polling every {POLL:?}");
                 }
                 None
             }
         };
-        folder.look(look);
-        look = match wait(kernel.as_ref(), wake, POLL) {
-            Woken::Stop => return,
-            Woken::Changed => {
-                if settle(kernel.as_ref(), wake) == Woken::Stop {
+        folder.update(read);
+        read = match wait(kernel.as_ref(), wake, POLL) {
+            WokenBy::Stop => return,
+            WokenBy::Changed => {
+                if wait_for_quiet(kernel.as_ref(), wake) == WokenBy::Stop {
                     return;
                 }
-                Look::Always
+                ReadFiles::Always
             }
-            Woken::Quiet => Look::IfDifferent,
+            WokenBy::Quiet => ReadFiles::IfChanged,
         };
     }
 }
 
-/// Has the kernel watch the folder and the folders in it. It is done anew after each change: folders come, go
-/// and are replaced.
+/// Watches the folder and all folders in it. This is repeated after each change, because folders are added,
+/// removed and replaced.
 fn watch(folder: &Path) -> io::Result<OwnedFd> {
     let kernel = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
     if let (false, Some(parent)) = (folder.exists(), folder.parent()) {
-        // It may come back.
+        // Wait for the folder to come back.
         let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
         inotify::add_watch(&kernel, parent, WatchFlags::CREATE | WatchFlags::MOVED_TO)?;
         return Ok(kernel);
@@ -135,42 +135,42 @@ fn watch(folder: &Path) -> io::Result<OwnedFd> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Woken {
+enum WokenBy {
     Changed,
     Quiet,
     Stop,
 }
 
-/// Waits until a set of changes is complete: one save of an editor is several.
-fn settle(kernel: Option<&OwnedFd>, wake: &OwnedFd) -> Woken {
+/// Waits for the end of a series of changes. One save of an editor causes several.
+fn wait_for_quiet(kernel: Option<&OwnedFd>, wake: &OwnedFd) -> WokenBy {
     let began = Instant::now();
     while began.elapsed() < LONGEST {
         match wait(kernel, wake, QUIET) {
-            Woken::Changed => {}
-            Woken::Quiet => break,
-            Woken::Stop => return Woken::Stop,
+            WokenBy::Changed => {}
+            WokenBy::Quiet => break,
+            WokenBy::Stop => return WokenBy::Stop,
         }
     }
-    Woken::Changed
+    WokenBy::Changed
 }
 
-fn wait(kernel: Option<&OwnedFd>, wake: &OwnedFd, longest: Duration) -> Woken {
+fn wait(kernel: Option<&OwnedFd>, wake: &OwnedFd, longest: Duration) -> WokenBy {
     let mut files = vec![PollFd::new(wake, PollFlags::IN)];
     files.extend(kernel.map(|kernel| PollFd::new(kernel, PollFlags::IN)));
-    let Ok(timeout) = Timespec::try_from(longest) else { return Woken::Stop };
+    let Ok(timeout) = Timespec::try_from(longest) else { return WokenBy::Stop };
     match poll(&mut files, Some(&timeout)) {
-        Ok(0) | Err(rustix::io::Errno::INTR) => return Woken::Quiet,
+        Ok(0) | Err(rustix::io::Errno::INTR) => return WokenBy::Quiet,
         Ok(_) => {}
         Err(error) => {
-            tracing::error!(%error, "the folder of workflows is watched no more");
-            return Woken::Stop;
+            tracing::error!(%error, "the folder of workflows is no longer watched");
+            return WokenBy::Stop;
         }
     }
-    let mut told = [0; 8];
-    let told = rustix::io::read(wake, &mut told).map_or(0, |_length| u64::from_ne_bytes(told));
+    let mut message = [0; 8];
+    let messages = rustix::io::read(wake, &mut message).map_or(0, |_length| u64::from_ne_bytes(message));
     if let Some(kernel) = kernel {
         let mut events = [0; 4096];
         while rustix::io::read(kernel.as_fd(), &mut events).is_ok_and(|length| length > 0) {}
     }
-    if told >= STOP { Woken::Stop } else { Woken::Changed }
+    if messages >= STOP { WokenBy::Stop } else { WokenBy::Changed }
 }

@@ -7,7 +7,7 @@ use windlass::workflow::params::{self, ParamError, Supplied};
 use windlass::workflow::{Format, Param, ParamKind, Workflow, has_too_many_parts, limits};
 
 use crate::error::Failure;
-use crate::files::{self, Origin};
+use crate::read_file::{self, PathOrigin};
 
 /// The largest file of parameters, in bytes.
 const MAX_FILE_BYTES: usize = 16 * 1024 * 1024;
@@ -16,13 +16,14 @@ const MAX_FILE_BYTES: usize = 16 * 1024 * 1024;
 pub(crate) fn parse_pair(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.trim().is_empty() => Ok((key.trim().to_owned(), value.to_owned())),
-        Some(_) => Err("the name before `=` is missing; write for example day=2026-11-20".to_owned()),
+        Some(_) => {
+            Err("the name before `=` is missing; write NAME=VALUE, for example day=2026-11-20".to_owned())
+        }
         None => Err(format!("`=` and a value are missing; write {text}=VALUE")),
     }
 }
 
-/// The values for a workflow's parameters: those of the file, then those of the command line over
-/// them, checked against what the workflow declares.
+/// The checked values for the parameters of a workflow. The command line wins over the file.
 pub(super) fn bind(
     workflow: &Workflow,
     pairs: &[(String, String)],
@@ -40,7 +41,7 @@ pub(super) fn bind(
     params::bind(&workflow.params, supplied).map_err(|errors| invalid(workflow, &errors))
 }
 
-/// What to say of values that a workflow does not take.
+/// The failure for values that do not fit the parameters of the workflow.
 pub(crate) fn invalid(workflow: &Workflow, errors: &[ParamError]) -> Failure {
     let message = match errors {
         [only] => only.to_string(),
@@ -52,7 +53,7 @@ pub(crate) fn invalid(workflow: &Workflow, errors: &[ParamError]) -> Failure {
     Failure::InvalidParameters { message, help: help(workflow) }
 }
 
-/// What the workflow takes, ready to be typed.
+/// The parameters of the workflow, ready to be typed.
 fn help(workflow: &Workflow) -> String {
     if workflow.params.is_empty() {
         return format!("workflow `{}` takes no parameters; leave them out", workflow.name);
@@ -61,7 +62,7 @@ fn help(workflow: &Workflow) -> String {
     format!("workflow `{}` takes:{}", workflow.name, lines.concat())
 }
 
-/// A parameter as it is typed, with what it may be.
+/// A parameter as it is typed, with its type and default.
 pub(crate) fn describe(param: &Param) -> String {
     let kind = match param.kind {
         ParamKind::String => "TEXT".to_owned(),
@@ -82,7 +83,7 @@ pub(crate) fn describe(param: &Param) -> String {
 }
 
 fn read_file(path: &Path) -> Result<Map<String, Value>, Failure> {
-    let bytes = files::read(path, MAX_FILE_BYTES, Origin::Named)?;
+    let bytes = read_file::read(path, MAX_FILE_BYTES, PathOrigin::Named)?;
     let bad = |reason: String| Failure::InvalidParameters {
         message: format!("the parameters in {} cannot be used: {reason}", path.display()),
         help: "write one object, as JSON {\"day\": \"2026-11-20\"} or as TOML day = \"2026-11-20\""
@@ -101,7 +102,7 @@ fn read_file(path: &Path) -> Result<Map<String, Value>, Failure> {
     };
     let format = if is_json { Format::Json } else { Format::Toml };
     if has_too_many_parts(text, format) {
-        return Err(bad(format!("it has more than {} parts (words, texts, signs)", limits::PARTS)));
+        return Err(bad(format!("it has more than {} tokens (words, strings, signs)", limits::PARTS)));
     }
     if is_json {
         return serde_json::from_str(text).map_err(|error| bad(error.to_string()));
@@ -183,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn all_errors_come_at_once_with_what_the_workflow_takes() {
+    fn all_errors_are_shown_with_the_parameters_of_the_workflow() {
         let failure = bind(&workflow(), &pairs(&[("dya", "x"), ("count", "many")]), None).unwrap_err();
         let (message, help) = failure.parts().unwrap();
         for expected in ["`dya`", "did you mean `day`", "`count` must be an integer", "`day` is required"] {
@@ -195,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_are_no_parameters() {
+    fn invalid_files_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         for (name, text, expected) in [
             ("p.json", "[1]", "cannot be used"),

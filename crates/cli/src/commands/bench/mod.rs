@@ -1,4 +1,4 @@
-//! `windlass bench`: what Windlass does on this machine, beside what the machine can do at all.
+//! `windlass bench`: measures Windlass on this machine, beside the limits of the machine.
 
 mod text;
 
@@ -6,16 +6,15 @@ use std::path::Path;
 
 use clap::{Args, ValueEnum};
 use signal_hook::consts::{SIGINT, SIGTERM};
-use windlass::Durability;
 use windlass_bench::{BenchError, ChildTask, Interruption, Part, Plan, Underneath};
 
-use crate::cli::{self, GlobalOptions};
+use crate::arguments::{DatabaseAddress, GlobalOptions};
 use crate::database::Database;
 use crate::error::Failure;
-use crate::output::{self, Output};
-use crate::place::Place;
+use crate::output::Output;
+use crate::{engine_errors, stderr};
 
-/// Measure what it does here, beside what the machine can do at all
+/// Measure the speed on this machine, beside the limits of the machine
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct BenchArgs {
@@ -23,16 +22,16 @@ pub(crate) struct BenchArgs {
     #[arg(value_name = "PART")]
     parts: Vec<PartName>,
 
-    /// How often each figure is taken; the median is shown, with the lowest and the highest
+    /// How often each figure is measured; the median, the lowest and the highest are shown
     /// [default: 5, on a server 3]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=ROUNDS_MAX))]
     rounds: Option<u64>,
 
-    /// How large: jobs of a drain, from which all other sizes follow [default: 20000, on a server 10000]
+    /// The number of jobs of `drain`; the other parts use sizes in proportion [default: 20000, on a server 10000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=JOBS_MAX))]
     jobs: Option<u64>,
 
-    /// A process of its own that is measured
+    /// Runs a task in a child process, which is measured
     #[arg(long, value_name = "TASK", hide = true)]
     child: Option<ChildTask>,
 }
@@ -44,38 +43,38 @@ Examples:
   windlass bench --db /var/lib/windlass/windlass.db -o json > here.json
   windlass bench --db postgres://bench@db.example/bench
 
-It works in a temporary folder beside the database that --db names, so on the same disk, or in a
-schema of its own on the server; the database itself is not touched, and nothing is left behind.
-Let the machine do nothing else meanwhile. It takes some two minutes.";
+The measurement uses a temporary folder beside the database of --db, on the same disk, or a schema
+of its own on the server. It does not touch the database and leaves nothing behind. It takes about
+two minutes. Run nothing else on the machine meanwhile.";
 
-/// Rounds of each figure at most.
+/// The largest number of rounds.
 const ROUNDS_MAX: u64 = 1_000;
-/// The largest size that can be asked for: a graph of it stays below the limits of a workflow.
+/// The largest number of jobs. A graph of this size is within the limits of a workflow.
 const JOBS_MAX: u64 = 1_000_000;
-/// Rounds and jobs of a default run, which takes about two minutes.
+/// The default number of rounds and jobs. They take about two minutes.
 const ON_FILE: (u64, u64) = (5, 20_000);
-/// The same on a server, where each job takes longer.
+/// The defaults on a server, where each job takes longer.
 #[cfg(feature = "postgres")]
 const ON_SERVER: (u64, u64) = (3, 10_000);
 
-/// The parts by the names of [`Part`].
+/// The parts of [`Part`]. The comments are the help.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum PartName {
-    /// Jobs that wait are executed
+    /// Execute waiting jobs
     Drain,
-    /// Jobs are accepted
+    /// Accept jobs
     Enqueue,
-    /// Jobs one after the other
+    /// Execute jobs one after the other
     Chain,
-    /// One job, many, one; and layers
+    /// Execute one job, then many, then one; and layers of jobs
     Fan,
-    /// Jobs that are processes
+    /// Execute jobs that are processes
     Process,
-    /// How soon a job starts
+    /// Measure how soon a job starts
     Latency,
-    /// Many rows that are not for now
+    /// Execute jobs among many rows that are not due
     Scale,
-    /// Memory, and an idle service
+    /// Measure memory, and an idle service
     Memory,
 }
 
@@ -94,31 +93,31 @@ impl From<PartName> for Part {
     }
 }
 
-/// Measures, and prints what came of it.
+/// Measures and prints the figures.
 pub(crate) fn execute(global: &GlobalOptions, args: &BenchArgs) -> Result<(), Failure> {
     if let Some(task) = args.child {
         let database = Database::existing_or_new(global)?;
         return windlass_bench::execute_child(task, database.windlass())
-            .map_err(|error| failure(error, database.place(), global));
+            .map_err(|error| failure(error, database.address(), global));
     }
-    let place = global.database().place()?;
-    let plan = plan(global, args, &place)?;
-    let report = windlass_bench::measure(&plan, &mut |part| output::note(part))
-        .map_err(|error| failure(error, &place, global))?;
+    let address = global.database().address()?;
+    let plan = plan(global, args, &address)?;
+    let report = windlass_bench::measure(&plan, &mut |part| stderr::note(part))
+        .map_err(|error| failure(error, &address, global))?;
     if let Some(warning) = &report.machine.warning {
-        output::note(&format!("warning: {warning}"));
+        stderr::note(&format!("warning: {warning}"));
     }
     Output { format: global.output }.object(&report, text::report)
 }
 
-fn plan(global: &GlobalOptions, args: &BenchArgs, place: &Place) -> Result<Plan, Failure> {
-    let (underneath, (rounds, jobs)) = match place {
-        Place::File(path) => {
+fn plan(global: &GlobalOptions, args: &BenchArgs, address: &DatabaseAddress) -> Result<Plan, Failure> {
+    let (underneath, (rounds, jobs)) = match address {
+        DatabaseAddress::File(path) => {
             let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
             (Underneath::Folder(folder.unwrap_or(Path::new(".")).to_owned()), ON_FILE)
         }
         #[cfg(feature = "postgres")]
-        Place::Server { .. } => (Underneath::Server(global.database().with_password()), ON_SERVER),
+        DatabaseAddress::Server { .. } => (Underneath::Server(global.database().with_password()), ON_SERVER),
     };
     let mut parts: Vec<Part> = Vec::new();
     for part in args.parts.iter().map(|name| Part::from(*name)) {
@@ -137,10 +136,7 @@ fn plan(global: &GlobalOptions, args: &BenchArgs, place: &Place) -> Result<Plan,
     Ok(Plan {
         parts,
         underneath,
-        durability: match global.durability() {
-            cli::Durability::Full => Durability::Full,
-            cli::Durability::Normal => Durability::Normal,
-        },
+        durability: global.durability().into(),
         rounds: usize::try_from(args.rounds.unwrap_or(rounds)).unwrap_or(1),
         jobs: usize::try_from(args.jobs.unwrap_or(jobs)).unwrap_or(1),
         program: std::env::current_exe()
@@ -149,32 +145,32 @@ fn plan(global: &GlobalOptions, args: &BenchArgs, place: &Place) -> Result<Plan,
     })
 }
 
-fn failure(error: BenchError, place: &Place, global: &GlobalOptions) -> Failure {
-    let message = format!("the measurement cannot go on: {error}");
+fn failure(error: BenchError, address: &DatabaseAddress, global: &GlobalOptions) -> Failure {
+    let message = format!("the measurement failed: {error}");
     match error {
         BenchError::Interrupted => Failure::Interrupted {
-            message: "the measurement was interrupted; nothing of it is left".to_owned(),
+            message: "the measurement was interrupted; its files are removed".to_owned(),
             resume: global.hint("bench"),
         },
-        BenchError::Engine(error) => Failure::from_engine(error, place, |verb| global.hint(verb)),
+        BenchError::Engine(error) => engine_errors::failure(error, address, |verb| global.hint(verb)),
         BenchError::Sqlite(_) => database_failure(message),
         #[cfg(feature = "postgres")]
         BenchError::Postgres(_) => database_failure(message),
         BenchError::Machine { .. } => Failure::File {
             message,
-            help: "check the disk, and who may write to the folder of the database".to_owned(),
+            help: "check the disk and the permissions of the folder of the database".to_owned(),
         },
         BenchError::Child(_) | BenchError::TooLong { .. } => internal(message),
     }
 }
 
 fn database_failure(message: String) -> Failure {
-    let help = "check the disk or the server; the role must be allowed to make a schema".to_owned();
+    let help = "check the disk or the server; the role must be allowed to create a schema".to_owned();
     Failure::Database { message, help }
 }
 
 fn internal(message: String) -> Failure {
-    Failure::Internal { message, help: "measure again, with smaller sizes by --jobs".to_owned() }
+    Failure::Internal { message, help: "measure again, with a smaller --jobs".to_owned() }
 }
 
 #[cfg(test)]

@@ -1,16 +1,16 @@
-//! A report for people: a table for each part, each figure of Windlass above what it stands beside.
+//! The report as text: a table for each part, with the figures of the machine below those of Windlass.
 
 use windlass_bench::{Figure, Kind, Machine, Report, Spread, Unit};
 
-use crate::style::{BOLD, DIM, paint};
-use crate::table::{self, Column, Table};
+use crate::text::style::{BOLD, DIM, paint};
+use crate::text::table::{self, Column, Table};
 
 pub(super) fn report(report: &Report) -> String {
     let Report { windlass_version, rounds, machine, figures, .. } = report;
     let mut text = format!("windlass {windlass_version}, {}\n{}\n", database(machine), hardware(machine));
     let times = if *rounds == 1 { "once".to_owned() } else { format!("{rounds} times") };
     text.push_str(&format!(
-        "each figure was taken {times}; the median, and from the lowest to the highest\n"
+        "each figure was measured {times}; the table shows the median, the lowest and the highest\n"
     ));
     for part in figures.chunk_by(|one, other| one.part == other.part) {
         let Some(first) = part.first() else { continue };
@@ -71,7 +71,7 @@ fn shown(unit: Unit, value: Spread) -> [String; 3] {
     [value.median, value.min, value.max].map(|value| number(unit, value))
 }
 
-/// A value in its unit, with three digits that count.
+/// A value with its unit and three significant digits.
 fn number(unit: Unit, value: f64) -> String {
     match unit {
         Unit::PerSecond if value >= 100.0 => format!("{}/s", thousands(value)),
@@ -100,8 +100,8 @@ fn thousands(value: f64) -> String {
     let whole = format!("{value:.0}");
     let (sign, whole) = whole.strip_prefix('-').map_or(("", whole.as_str()), |whole| ("-", whole));
     let mut text = sign.to_owned();
-    for (place, digit) in whole.chars().enumerate() {
-        if place > 0 && (whole.len() - place).is_multiple_of(3) {
+    for (index, digit) in whole.chars().enumerate() {
+        if index > 0 && (whole.len() - index).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_have_their_unit_and_three_digits() {
+    fn numbers_have_a_unit_and_three_digits() {
         let cases = [
             (Unit::PerSecond, 51_234.4, "51,234/s"),
             (Unit::PerSecond, 1_234_567.0, "1,234,567/s"),

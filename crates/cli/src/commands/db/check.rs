@@ -1,17 +1,18 @@
-//! `windlass db check`: is the file whole, and do its rows agree with each other?
+//! `windlass db check`: checks the file and the consistency of the rows.
 
 use clap::Args;
 use serde::Serialize;
 use windlass::store::Problem;
 
-use crate::cli::GlobalOptions;
+use crate::arguments::{DatabaseAddress, GlobalOptions};
 use crate::database::Database;
 use crate::error::Failure;
-use crate::output::{self, Output};
-use crate::place::Place;
-use crate::style::{GREEN, RED, paint, printable};
+use crate::output::Output;
+use crate::stderr;
+use crate::text::style::{GREEN, RED, paint, printable};
+use crate::text::values::counted;
 
-/// Check that the file is whole and its rows agree with each other
+/// Check that the file is intact and the rows are consistent
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CheckArgs {}
@@ -34,43 +35,45 @@ struct ProblemView {
     next_step: &'static str,
 }
 
-/// Checks, and prints what is wrong.
+/// Prints all problems.
 pub(crate) fn execute(global: &GlobalOptions, _args: &CheckArgs) -> Result<(), Failure> {
     let database = Database::as_it_is(global)?;
-    let place = database.place();
+    let address = database.address();
     let problems: Vec<ProblemView> = database
         .ask(|store| store.upkeep().check())?
         .into_iter()
         .map(|Problem { check, detail, next_step }| ProblemView { check, detail, next_step })
         .collect();
     let verdict = Verdict { ok: problems.is_empty(), problems };
-    Output { format: global.output }.object(&verdict, |verdict| text(verdict, place))?;
+    Output { format: global.output }.object(&verdict, |verdict| text(verdict, address))?;
     if verdict.ok {
         return Ok(());
     }
-    output::note("");
+    stderr::note("");
     Err(Failure::DamagedDatabase {
-        message: format!("{place} breaks {} of its rules", verdict.problems.len()),
-        help: keep_a_copy(place),
+        message: format!(
+            "{address} is damaged: {}",
+            counted(verdict.problems.len() as i64, "problem", "problems")
+        ),
+        help: keep_a_copy(address),
     })
 }
 
-fn keep_a_copy(place: &Place) -> String {
-    match place {
-        Place::File(_) => {
-            "keep a copy of the file before anything else; a backup made by `windlass db backup` restores it"
-                .to_owned()
+fn keep_a_copy(address: &DatabaseAddress) -> String {
+    match address {
+        DatabaseAddress::File(_) => {
+            "first keep a copy of the file; then restore a backup made by `windlass db backup`".to_owned()
         }
         #[cfg(feature = "postgres")]
-        Place::Server { .. } => {
-            "keep a dump of it (pg_dump) before anything else; an older dump restores it".to_owned()
+        DatabaseAddress::Server { .. } => {
+            "first keep a dump of it (pg_dump); then restore an older dump".to_owned()
         }
     }
 }
 
-fn text(verdict: &Verdict, place: &Place) -> String {
+fn text(verdict: &Verdict, address: &DatabaseAddress) -> String {
     if verdict.ok {
-        return format!("{place} is {}", paint(GREEN, "sound"));
+        return format!("{address} is {}", paint(GREEN, "sound"));
     }
     let mut text = String::new();
     for (index, problem) in verdict.problems.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! `windlass db copy`: move everything from one database to another, a file or a server.
+//! `windlass db copy`: copies everything from one database to another, a file or a server.
 
 use std::ffi::OsString;
 
@@ -6,21 +6,21 @@ use clap::Args;
 use serde_json::{Map, json};
 use windlass::store::CopyError;
 
-use crate::cli::GlobalOptions;
+use crate::arguments::GlobalOptions;
 use crate::database::Database;
 use crate::error::Failure;
 use crate::output::Output;
-use crate::table::{Column, Table};
+use crate::text::table::{Column, Table};
 
 /// Copy everything into another database: from a file to a server, or back
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CopyArgs {
-    /// The database to copy: a path or postgres://…; nothing may run in it
+    /// The database to copy: a path or postgres://…; no worker may use it
     #[arg(value_name = "FROM")]
     from: OsString,
 
-    /// The database to fill: a path or postgres://…; made if missing, and empty
+    /// The database to fill: a path or postgres://…; it must be empty, and is created if missing
     #[arg(value_name = "TO")]
     to: OsString,
 }
@@ -30,9 +30,9 @@ Examples:
   windlass db copy windlass.db postgres://app@db.example/app
   windlass db copy postgres://app@db.example/app windlass.db
 
-All or nothing: when it fails or is killed, the target is as it was, and the same command can be
-given again. Runs in the middle go on in the target. The source is not changed: start no workers
-on it any more, or its unfinished jobs are executed twice.";
+If the command fails or is killed, the target is unchanged, and you can repeat the command.
+Unfinished runs continue in the target. The source is not changed: start no more workers on it, or
+its unfinished jobs are executed twice.";
 
 /// Copies the database.
 pub(crate) fn execute(global: &GlobalOptions, args: &CopyArgs) -> Result<(), Failure> {
@@ -45,13 +45,17 @@ pub(crate) fn execute(global: &GlobalOptions, args: &CopyArgs) -> Result<(), Fai
     let tables: Map<String, serde_json::Value> =
         copied.tables.iter().map(|(table, rows)| ((*table).to_owned(), json!(rows))).collect();
     let view =
-        json!({ "from": source.place().to_string(), "to": target.place().to_string(), "tables": tables });
+        json!({ "from": source.address().to_string(), "to": target.address().to_string(), "tables": tables });
     Output { format: global.output }.object(&view, |_| {
         let mut table = Table::new(&[Column::Left("TABLE"), Column::Right("ROWS")]);
         for (name, rows) in &copied.tables {
             table.row([(*name).to_owned(), rows.to_string()]);
         }
         let table = table.render(None);
-        format!("{table}\n{} is copied to {}, and the copy is sound", source.place(), target.place())
+        format!(
+            "{table}\n{} is copied to {}; the copy is checked and sound",
+            source.address(),
+            target.address()
+        )
     })
 }

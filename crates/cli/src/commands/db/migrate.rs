@@ -1,10 +1,10 @@
-//! `windlass db migrate`: bring the tables to the version of this program.
+//! `windlass db migrate`: creates or upgrades the tables.
 
 use clap::Args;
 use serde_json::json;
 use windlass::SCHEMA_VERSION;
 
-use crate::cli::GlobalOptions;
+use crate::arguments::GlobalOptions;
 use crate::database::Database;
 use crate::error::Failure;
 use crate::output::Output;
@@ -19,13 +19,13 @@ Examples:
   windlass db migrate
   windlass --db /var/lib/windlass/jobs.db db migrate
 
-Every verb that writes does this by itself; this one is for doing it at a time of your choice.";
+Every verb that writes does this when it starts. Use this verb to choose the time yourself.";
 
-/// Opening is migrating; this says what came of it.
+/// Opening the database migrates it. Prints the version.
 pub(crate) fn execute(global: &GlobalOptions, _args: &MigrateArgs) -> Result<(), Failure> {
     let database = Database::existing_or_new(global)?;
-    let place = database.place();
-    let view = json!({ "path": place.to_string(), "version": SCHEMA_VERSION });
+    let address = database.address();
+    let view = json!({ "path": address.to_string(), "version": SCHEMA_VERSION });
     Output { format: global.output }
-        .object(&view, |_| format!("the tables of {place} have version {SCHEMA_VERSION}"))
+        .object(&view, |_| format!("the tables of {address} have version {SCHEMA_VERSION}"))
 }

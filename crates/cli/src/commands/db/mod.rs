@@ -1,4 +1,4 @@
-//! `windlass db`: look after the database file.
+//! `windlass db`: maintains the database.
 
 mod backup;
 mod check;
@@ -10,10 +10,10 @@ mod vacuum;
 
 use clap::{Args, Subcommand};
 
-use crate::cli::GlobalOptions;
+use crate::arguments::GlobalOptions;
 use crate::error::Failure;
 
-/// Look after the database: back up, restore, check, copy, prune
+/// Maintain the database: back up, restore, check, copy, prune
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct DbArgs {
@@ -39,7 +39,7 @@ Examples:
   windlass db restore /backups/windlass-2026-11-20.db --replace
   windlass db prune --older-than 30d";
 
-/// Does what the part of the verb asks for.
+/// Calls the part of the verb.
 pub(crate) fn execute(global: &GlobalOptions, args: &DbArgs) -> Result<(), Failure> {
     match &args.command {
         DbCommand::Backup(args) => backup::execute(global, args),

@@ -1,4 +1,4 @@
-//! `windlass db prune`: delete what ended long ago.
+//! `windlass db prune`: deletes old runs and jobs.
 
 use std::time::Duration;
 
@@ -6,22 +6,22 @@ use clap::Args;
 use serde_json::json;
 use windlass::store::{Prune, Pruned};
 
-use crate::cli::GlobalOptions;
+use crate::arguments::{GlobalOptions, parse_duration};
 use crate::database::Database;
 use crate::error::Failure;
 use crate::output::Output;
-use crate::time;
+use crate::text::time;
 
 /// Delete runs and jobs that ended long ago, with their logs
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct PruneArgs {
-    /// How long ago they must have ended, for example 30d
-    #[arg(long, value_name = "DURATION", value_parser = time::parse_duration)]
+    /// Delete what ended longer ago than this, for example 30d
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     #[arg(required_unless_present = "keep")]
     older_than: Option<Duration>,
 
-    /// Keep the newest N runs of each workflow that are over, and delete the others
+    /// Keep the newest N finished runs of each workflow, and delete the older ones
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(0..))]
     keep: Option<i64>,
 }
@@ -30,9 +30,9 @@ const EXAMPLES: &str = "\
 Examples:
   windlass db prune --older-than 30d
   windlass db prune --keep 1000                     # of each workflow
-  windlass db prune --older-than 12h --keep 1000    # what is too old, and what is too much";
+  windlass db prune --older-than 12h --keep 1000    # either is enough";
 
-/// Deletes batch by batch, so that others are never kept waiting for long.
+/// Deletes in batches, so that workers never wait long for a lock.
 pub(crate) fn execute(global: &GlobalOptions, args: &PruneArgs) -> Result<(), Failure> {
     let database = Database::existing(global)?;
     let now_ms = time::now_ms();
@@ -53,13 +53,13 @@ pub(crate) fn execute(global: &GlobalOptions, args: &PruneArgs) -> Result<(), Fa
     Output { format: global.output }.object(&view, |_| {
         let (runs, jobs) = (count(total.runs, "run"), count(total.jobs, "job"));
         let what = match (before_ms, args.keep) {
-            (Some(before_ms), None) => format!("over before {}", time::day_and_clock(before_ms)),
+            (Some(before_ms), None) => format!("ended before {}", time::day_and_clock(before_ms)),
             (None, Some(keep)) => format!("beyond the newest {keep} of each workflow"),
             (Some(before_ms), Some(keep)) => format!(
-                "over before {}, or beyond the newest {keep} of each workflow",
+                "ended before {} or beyond the newest {keep} of each workflow",
                 time::day_and_clock(before_ms)
             ),
-            (None, None) => "of none".to_owned(),
+            (None, None) => "nothing matched".to_owned(),
         };
         format!("deleted {runs} and {jobs}, {what}")
     })

@@ -1,4 +1,4 @@
-//! `windlass db restore`: bring a backup back, and say what may run again.
+//! `windlass db restore`: replaces the database with a backup.
 
 use std::path::{Path, PathBuf};
 
@@ -7,30 +7,30 @@ use serde_json::{Value, json};
 use windlass::store::Restored;
 use windlass::{BrokenRules, Error, Unavailable, Windlass};
 
-use crate::cli::{GlobalOptions, quoted};
+use crate::arguments::{DatabaseAddress, GlobalOptions};
 use crate::database::Database;
+use crate::engine_errors;
 use crate::error::Failure;
 use crate::output::Output;
-use crate::place::Place;
+use crate::shell_words::quoted;
 
-/// Replace the database by a backup, with all schedules paused
+/// Replace the database with a backup, and pause all schedules
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RestoreArgs {
-    /// A file made by `windlass db backup`; it is not changed
+    /// A file made by `windlass db backup`; it stays unchanged
     #[arg(value_name = "BACKUP", required_unless_present = "fence")]
     backup: Option<PathBuf>,
 
-    /// The rows were restored by another tool (pg_restore): only fence the workers of that time and pause the
-    /// schedules
+    /// Only fence the former workers and pause the schedules, after another tool (pg_restore) restored the rows
     #[arg(long, conflicts_with_all = ["backup", "force", "replace"])]
     fence: bool,
 
-    /// Replace a database that has runs or jobs; they are lost
+    /// Replace a database that has runs or jobs, and lose them
     #[arg(long)]
     replace: bool,
 
-    /// Restore also a backup whose rows do not fit together, as `windlass db check` finds them
+    /// Restore the backup even if `windlass db check` finds problems in it
     #[arg(long)]
     force: bool,
 }
@@ -41,31 +41,31 @@ Examples:
   windlass --db /var/lib/windlass/jobs.db db restore /backups/jobs.db
   windlass db restore --fence        # after pg_restore
 
-Nothing may run in the database. The backup is checked first, and then replaces it all at once.
-What was done after the backup was made is unknown to it and is done again, under the same
-idempotency keys. New jobs get keys of their own. Schedules are paused.";
+No worker may use the database. The backup is checked first, and then replaces everything at once.
+Jobs that ran after the backup was made are executed again, with the same idempotency keys. New
+jobs get new keys. All schedules are paused.";
 
-/// Restores, and tells what to look at next.
+/// Restores the backup and prints the next steps.
 pub(crate) fn execute(global: &GlobalOptions, args: &RestoreArgs) -> Result<(), Failure> {
-    let place = global.database().place()?;
+    let address = global.database().address()?;
     let (restored, from) = match &args.backup {
-        Some(backup) => (from_file(global, &place, backup, args)?, Some(backup)),
+        Some(backup) => (from_file(global, &address, backup, args)?, Some(backup)),
         None => (Database::as_it_is(global)?.ask(|store| store.upkeep().finish_restore())?, None),
     };
-    let view = view(&place, from.map(PathBuf::as_path), &restored);
-    Output { format: global.output }.object(&view, |_| text(global, &place, from, &restored))
+    let view = view(&address, from.map(PathBuf::as_path), &restored);
+    Output { format: global.output }.object(&view, |_| text(global, &address, from, &restored))
 }
 
 fn from_file(
     global: &GlobalOptions,
-    place: &Place,
+    address: &DatabaseAddress,
     backup: &Path,
     args: &RestoreArgs,
 ) -> Result<Restored, Failure> {
-    let path = match place {
-        Place::File(path) => path,
+    let path = match address {
+        DatabaseAddress::File(path) => path,
         #[cfg(feature = "postgres")]
-        Place::Server { address, for_libpq } => return Err(on_server(global, address, for_libpq)),
+        DatabaseAddress::Server { address, for_libpq } => return Err(on_server(global, address, for_libpq)),
     };
     if path.symlink_metadata().is_ok() {
         let present = Database::as_it_is(global).map_err(|failure| about_target(path, failure))?;
@@ -78,7 +78,7 @@ fn from_file(
     Windlass::restore(backup, path, broken).map_err(|error| failure(global, path, backup, error))
 }
 
-/// What nobody has a copy of is not deleted for a word that may have been mistyped.
+/// Refuses to delete existing runs and jobs without `--replace`.
 fn refuse_to_replace(
     global: &GlobalOptions,
     present: &Database,
@@ -93,10 +93,13 @@ fn refuse_to_replace(
     let restore = global.hint(&format!("db restore {} --replace", quoted(&backup.to_string_lossy())));
     Err(Failure::Conflict {
         message: format!(
-            "{} is not restored: it has runs ({runs}) and jobs ({jobs}), and they would be gone",
+            "{} is not replaced: its runs ({runs}) and jobs ({jobs}) would be lost",
             path.display()
         ),
-        help: format!("`{}` keeps a copy of it, `{restore}` replaces it", global.hint("db backup COPY")),
+        help: format!(
+            "make a copy with `{}`, then replace it with `{restore}`",
+            global.hint("db backup COPY")
+        ),
     })
 }
 
@@ -107,11 +110,11 @@ fn failure(global: &GlobalOptions, path: &Path, backup: &Path, error: Error) -> 
             message: format!("{} is not restored: {reason}", path.display()),
             help: if reason.starts_with("the backup") {
                 format!(
-                    "`windlass db check --db {shown}` shows all of them; --force restores it nevertheless"
+                    "`windlass db check --db {shown}` shows all problems; --force restores the backup anyway"
                 )
             } else {
-                "end it (Ctrl-C or SIGTERM), and restore then; one that can't be seen from here counts as gone when \
-                 its lease ends"
+                "stop it (Ctrl-C or SIGTERM), then try again; a worker on another machine counts as gone when its \
+                 lease ends"
                     .to_owned()
             },
         };
@@ -119,34 +122,34 @@ fn failure(global: &GlobalOptions, path: &Path, backup: &Path, error: Error) -> 
     if let Error::Unavailable { reason: Unavailable::Missing(_), .. } = &error {
         return Failure::not_found(
             format!("there is no backup at {}", backup.display()),
-            "check the spelling, and the folder you are in",
+            "check the spelling and the current folder",
         );
     }
-    Failure::from_engine(error, &Place::File(backup.to_owned()), |verb| global.hint(verb))
+    engine_errors::failure(error, &DatabaseAddress::File(backup.to_owned()), |verb| global.hint(verb))
 }
 
-/// A file that can't be opened can't be asked whether somebody works with it.
+/// The existing database cannot be opened, so it is unknown whether a worker uses it.
 fn about_target(path: &Path, failure: Failure) -> Failure {
     let Failure::Database { message, help } = failure else { return failure };
     let path = quoted(&path.to_string_lossy());
     Failure::Database {
-        message: format!("what is to be replaced can't be read: {message}"),
+        message: format!("the existing database cannot be read: {message}"),
         help: format!(
-            "{help}\nor stop everything that uses it (`fuser {path}`), move it away with what lies beside it, and \
+            "{help}\nor stop all programs that use it (`fuser {path}`), move it and its -wal and -shm files away, and \
              restore again:\nfor part in '' -wal -shm; do test -e {path}$part && mv {path}$part {path}.old$part; done"
         ),
     }
 }
 
-/// A server has its own tools, and this does what they can't know.
+/// For a server, pg_restore restores the rows, and `--fence` does the rest.
 #[cfg(feature = "postgres")]
 fn on_server(global: &GlobalOptions, address: &windlass::PostgresAddress, for_libpq: &str) -> Failure {
     let (schema, url) = (address.schema(), quoted(for_libpq));
     Failure::usage(
-        format!("`db restore BACKUP` brings back a file, and {address} is on a server"),
+        format!("`db restore BACKUP` restores a SQLite file, and {address} is on a server"),
         format!(
-            "stop all workers, put the dump of `pg_dump --format=custom --schema={schema}` back, and then fence what \
-             was alive in it:\n\
+            "stop all workers, restore the dump of `pg_dump --format=custom --schema={schema}`, then fence the former \
+             workers:\n\
              psql --dbname={url} --command='DROP SCHEMA {schema} CASCADE'\n\
              pg_restore --single-transaction --dbname={url} windlass.dump\n\
              {}",
@@ -155,9 +158,9 @@ fn on_server(global: &GlobalOptions, address: &windlass::PostgresAddress, for_li
     )
 }
 
-fn view(place: &Place, backup: Option<&Path>, restored: &Restored) -> Value {
+fn view(address: &DatabaseAddress, backup: Option<&Path>, restored: &Restored) -> Value {
     json!({
-        "database": place.to_string(),
+        "database": address.to_string(),
         "backup": backup.map(|path| path.to_string_lossy()),
         "fenced_workers": restored.fenced_workers,
         "paused_schedules": restored.paused_schedules,
@@ -169,28 +172,38 @@ fn view(place: &Place, backup: Option<&Path>, restored: &Restored) -> Value {
     })
 }
 
-fn text(global: &GlobalOptions, place: &Place, backup: Option<&PathBuf>, restored: &Restored) -> String {
+fn text(
+    global: &GlobalOptions,
+    address: &DatabaseAddress,
+    backup: Option<&PathBuf>,
+    restored: &Restored,
+) -> String {
     let mut text = match backup {
-        Some(backup) => format!("{place} is restored from {}, which is sound\n", backup.display()),
-        None => format!("{place} is fenced\n"),
+        Some(backup) => {
+            format!("{address} is restored from {}, which was checked and is sound\n", backup.display())
+        }
+        None => format!("the former workers of {address} are fenced\n"),
     };
     let mut line = |words: String| {
         text.push_str(&words);
         text.push('\n');
     };
-    line(format!("workers of that time that may do nothing any more: {}", restored.fenced_workers));
+    line(format!("former workers that were fenced: {}", restored.fenced_workers));
     line(format!("schedules that were paused: {}", restored.paused_schedules));
-    line(format!("jobs that ran at that time: {}{}", restored.interrupted_jobs, labels(restored)));
-    line(format!("runs that are not over: {}", restored.unfinished_runs));
+    line(format!("jobs that were running: {}{}", restored.interrupted_jobs, labels(restored)));
+    line(format!("unfinished runs: {}", restored.unfinished_runs));
     line(format!(
-        "jobs that the next worker may start at once: {}; that wait for something: {}",
+        "jobs that the next worker starts: {}; jobs that wait: {}",
         restored.pending_jobs, restored.waiting_jobs
     ));
-    line("\nnext, before any worker starts:".to_owned());
-    line(format!("  {:<38}   what is not over", global.hint("runs --status RUNNING")));
-    line(format!("  {:<40} what must not go on", global.hint("cancel RUN")));
+    line("\nnext steps, before you start a worker:".to_owned());
+    line(format!("  {:<38}   list unfinished runs", global.hint("runs --status RUNNING")));
+    line(format!("  {:<40} cancel runs that must not continue", global.hint("cancel RUN")));
     if restored.paused_schedules > 0 {
-        line(format!("  {:<40} each that may start again", global.hint("schedule resume NAME")));
+        line(format!(
+            "  {:<40} resume each schedule that may fire again",
+            global.hint("schedule resume NAME")
+        ));
     }
     text
 }

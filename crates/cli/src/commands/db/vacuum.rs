@@ -1,4 +1,4 @@
-//! `windlass db vacuum`: give space that pruning freed back to the disk.
+//! `windlass db vacuum`: returns free pages of the file to the disk.
 
 use std::path::Path;
 use std::thread;
@@ -8,38 +8,37 @@ use clap::Args;
 use serde_json::json;
 use windlass::{Error, FileSize, SqliteDatabase};
 
-use crate::cli::GlobalOptions;
+use crate::arguments::{DatabaseAddress, GlobalOptions};
 use crate::database::Database;
 use crate::error::Failure;
 use crate::output::Output;
-use crate::place::Place;
 
 /// Return free space in the file to the disk
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct VacuumArgs {
-    /// Rewrite the whole file: needs as much disk space again, and no worker may run
+    /// Rewrite the whole file; this needs as much disk space again, and no worker may run
     #[arg(long)]
     full: bool,
 }
 
 const EXAMPLES: &str = "\
 Examples:
-  windlass db vacuum           # in small steps, while others work
-  windlass db vacuum --full    # also makes the rest of the file compact
+  windlass db vacuum           # in small steps, while workers run
+  windlass db vacuum --full    # also defragment the file
 
-New rows take free pages first: a file that has reached its size stays at it without this verb.";
+New rows use free pages first, so a file of stable size needs no vacuum.";
 
-/// Others write between two steps.
+/// The pause between two steps, in which workers write.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Gives free pages back.
+/// Returns free pages to the disk.
 pub(crate) fn execute(global: &GlobalOptions, args: &VacuumArgs) -> Result<(), Failure> {
     let database = Database::existing(global)?;
-    let path = match database.place() {
-        Place::File(path) => path.clone(),
+    let path = match database.address() {
+        DatabaseAddress::File(path) => path.clone(),
         #[cfg(feature = "postgres")]
-        Place::Server { .. } => return Err(on_server()),
+        DatabaseAddress::Server { .. } => return Err(on_server()),
     };
     let Some(file) = database.windlass().file() else { return Ok(()) };
     let failed = |error| database.failure(error);
@@ -52,8 +51,11 @@ pub(crate) fn execute(global: &GlobalOptions, args: &VacuumArgs) -> Result<(), F
         in_steps(file).map_err(failed)?;
     } else {
         return Err(Failure::Conflict {
-            message: format!("{} was not made to give space back in steps", path.display()),
-            help: format!("`{}` does it once, and makes it so", global.hint("db vacuum --full")),
+            message: format!(
+                "{} cannot be vacuumed in steps: it was created without incremental vacuum",
+                path.display()
+            ),
+            help: format!("`{}` vacuums it now and allows steps afterwards", global.hint("db vacuum --full")),
         });
     }
     let is_wal_empty = file.empty_wal().map_err(failed)?;
@@ -63,7 +65,8 @@ pub(crate) fn execute(global: &GlobalOptions, args: &VacuumArgs) -> Result<(), F
         "bytes_before": before.bytes, "bytes": after.bytes, "free_bytes": after.free_bytes, "wal_bytes": after.wal_bytes,
     });
     Output { format: global.output }.object(&view, |_| {
-        let rest = if is_wal_empty { "" } else { "; somebody reads: the write-ahead log shrinks later" };
+        let rest =
+            if is_wal_empty { "" } else { "; a reader keeps the write-ahead log open, so it shrinks later" };
         format!("{} has {} bytes; it had {}{rest}", path.display(), after.bytes, before.bytes)
     })
 }
@@ -71,13 +74,13 @@ pub(crate) fn execute(global: &GlobalOptions, args: &VacuumArgs) -> Result<(), F
 fn in_use(database: &Database, path: &Path, error: Error) -> Failure {
     let Error::Conflict { reason, .. } = &error else { return database.failure(error) };
     Failure::Conflict {
-        message: format!("{} can't be written anew: {reason}", path.display()),
-        help: "end it (Ctrl-C or SIGTERM) and try again; without --full the vacuum works beside it"
+        message: format!("{} cannot be rewritten: {reason}", path.display()),
+        help: "stop it (Ctrl-C or SIGTERM) and try again; without --full, vacuum works while others run"
             .to_owned(),
     }
 }
 
-/// Until nothing is free, or others make free as fast.
+/// Ends when no page is free, or when others free pages as fast.
 fn in_steps(file: &SqliteDatabase) -> windlass::Result<()> {
     let mut free_bytes = file.file_size()?.free_bytes;
     while free_bytes > 0 {
@@ -92,7 +95,7 @@ fn in_steps(file: &SqliteDatabase) -> windlass::Result<()> {
     Ok(())
 }
 
-/// The new file lies beside the old one for a while, and passes through the write-ahead log.
+/// The rewrite needs the space of the new file twice: in a temporary file and in the write-ahead log.
 fn refuse_without_room(path: &Path, size: FileSize) -> Result<(), Failure> {
     let needed = u64::try_from(size.bytes - size.free_bytes).unwrap_or_default().saturating_mul(2);
     let Ok(statistics) = rustix::fs::statvfs(path) else { return Ok(()) };
@@ -102,17 +105,17 @@ fn refuse_without_room(path: &Path, size: FileSize) -> Result<(), Failure> {
     }
     Err(Failure::Conflict {
         message: format!(
-            "{} can't be written anew: that takes {needed} bytes, and {free} are free",
+            "{} cannot be rewritten: this needs {needed} bytes, and the disk has {free} bytes free",
             path.display()
         ),
-        help: "make room, or leave --full out".to_owned(),
+        help: "free some space, or leave --full out".to_owned(),
     })
 }
 
 #[cfg(feature = "postgres")]
 fn on_server() -> Failure {
     Failure::usage(
-        "`db vacuum` is for files; a server does it by itself (autovacuum)",
-        "VACUUM (FULL) in psql writes a table anew, and locks it while it does",
+        "`db vacuum` is for SQLite files; a PostgreSQL server does this by itself (autovacuum)",
+        "VACUUM (FULL) in psql rewrites a table, and locks it meanwhile",
     )
 }

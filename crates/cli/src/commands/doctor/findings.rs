@@ -1,30 +1,30 @@
-//! What the retry state mean: pure, one function a line.
+//! The findings: pure functions, one for each check.
 
 use serde::Serialize;
 use windlass::store::{Health, Reason};
 use windlass::{FileSize, Unavailable};
 
 use super::machine::Disk;
-use crate::cli::Durability;
-use crate::describe::counted;
+use crate::arguments::Durability;
 use crate::error::RAISE_LIMITS;
-use crate::time;
+use crate::text::time;
+use crate::text::values::counted;
 
 const MEGABYTE: i64 = 1024 * 1024;
-/// Less room than this is a problem: the next checkpoint may fail.
+/// Less free space than this is a problem: the next checkpoint may fail.
 const DISK_PROBLEM_BYTES: u64 = 64 * 1024 * 1024;
-/// Less room than this is a warning.
+/// Less free space than this is a warning.
 const DISK_WARNING_BYTES: u64 = 1024 * 1024 * 1024;
-/// A WAL of this size does not shrink by itself.
+/// A WAL of this size does not shrink, because a reader holds it.
 pub(super) const WAL_LARGE_BYTES: i64 = 64 * MEGABYTE;
-/// Free pages that are worth giving back: so many bytes, and half of the file.
+/// A vacuum is worthwhile when at least this much, and half of the file, is free.
 const FREE_BYTES: i64 = 64 * MEGABYTE;
-/// Clocks that differ by more, or rows from a later future than this, are told of, in milliseconds.
+/// A larger difference between two clocks, or between a row and now, is reported.
 const CLOCK_MS: i64 = 5_000;
-/// Reasons that are shown.
+/// How many workers are named.
 const SHOWN_MAX: usize = 3;
 
-/// How bad it is.
+/// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Severity {
@@ -33,7 +33,7 @@ pub(super) enum Severity {
     Problem,
 }
 
-/// One line.
+/// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Finding {
     pub(super) about: &'static str,
@@ -42,9 +42,9 @@ pub(super) struct Finding {
     pub(super) next_step: Option<String>,
 }
 
-/// Jobs that wait for long, and why the first of them does.
+/// Jobs that have waited for long, and the reason for the first one.
 #[derive(Debug, Clone)]
-pub(super) struct Stuck {
+pub(super) struct StuckJobs {
     pub(super) label: String,
     pub(super) jobs: i64,
     pub(super) reason: Reason,
@@ -70,8 +70,8 @@ fn megabytes(bytes: i64) -> String {
     }
 }
 
-/// Workers whose processes are gone from this machine are not alive, although nobody has taken back their jobs.
-pub(super) fn take_out(health: &mut Health, gone: &[i64]) {
+/// Workers whose processes are gone from this machine are not alive, even if nobody has rescued their jobs yet.
+pub(super) fn leave_out_gone_workers(health: &mut Health, gone: &[i64]) {
     if gone.is_empty() {
         return;
     }
@@ -89,25 +89,25 @@ pub(super) fn version(health: &Health) -> Finding {
 
 pub(super) fn durability(durability: Durability) -> Finding {
     match durability {
-        Durability::Full => ok("durability", "full: what is accepted survives a power cut"),
+        Durability::Full => ok("durability", "full: accepted jobs survive a power cut"),
         Durability::Normal => warning(
             "durability",
-            "normal: a power cut may take what was accepted in the last moments",
-            "leave --durability and WINDLASS_DURABILITY out if that must not be",
+            "normal: a power cut may lose the jobs accepted in the last moments",
+            "to prevent this, leave out --durability and WINDLASS_DURABILITY",
         ),
     }
 }
 
 pub(super) fn writable() -> Finding {
-    ok("writes", "a row was written, and taken back")
+    ok("writes", "a test row was written and rolled back")
 }
 
-/// The words are those that a verb says which wants to write.
+/// `message` and `help` are those of the failed write.
 pub(super) fn not_writable(message: &str, help: &str) -> Finding {
     problem("writes", message, help)
 }
 
-/// Reasons for which a database that can be read takes no writes.
+/// Whether a database that can be read may refuse writes for this reason.
 pub(super) fn stops_writes(reason: &Unavailable) -> bool {
     match reason {
         Unavailable::Locked
@@ -143,18 +143,18 @@ pub(super) fn clock(health: &Health, now_ms: i64, is_file: bool) -> Finding {
         return warning(
             "clock",
             format!("this machine is {} {direction} the server", time::duration(apart_ms.abs())),
-            "workers follow the server's clock, so nothing goes wrong; start a time service here",
+            "this is harmless, because workers use the server's clock; start a time service here",
         );
     }
     let future_ms = health.latest_ms.map_or(0, |latest_ms| latest_ms - health.database_now_ms);
     if future_ms > CLOCK_MS {
         return problem(
             "clock",
-            format!("something happened {} in the future: the clock was set back", time::duration(future_ms)),
-            "set it right (`timedatectl`); until then what is due waits, and schedules fire nothing twice",
+            format!("a row is {} in the future: the clock was set back", time::duration(future_ms)),
+            "correct the clock (`timedatectl`); until then due jobs wait, and no schedule fires twice",
         );
     }
-    ok("clock", "nothing in the tables is from the future")
+    ok("clock", "no row is from the future")
 }
 
 pub(super) fn workers(health: &Health, hint: impl Fn(&str) -> String) -> Finding {
@@ -162,32 +162,38 @@ pub(super) fn workers(health: &Health, hint: impl Fn(&str) -> String) -> Finding
     if health.live_workers == 0 && health.orphans > 0 {
         return problem(
             "workers",
-            format!("none is alive, and {} under dead ones", counted(health.orphans, "job runs", "jobs run")),
-            format!("`{}` carries on, or `{}` for good", hint("resume"), hint("serve")),
+            format!(
+                "no worker is alive, and {} left by dead workers",
+                counted(health.orphans, "job was", "jobs were")
+            ),
+            format!("`{}` continues them once, `{}` runs permanently", hint("resume"), hint("serve")),
         );
     }
     if health.live_workers == 0 && (work > 0 || health.schedules > 0) {
         return problem(
             "workers",
             format!(
-                "none is alive; {}, and {} to fire",
+                "no worker is alive; {}, and {} active",
                 counted(work, "job is due", "jobs are due"),
                 counted(health.schedules, "schedule is", "schedules are")
             ),
-            format!("start one: `{}`", hint("serve")),
+            format!("start a worker with `{}`", hint("serve")),
         );
     }
     if health.live_workers == 0 {
-        return ok("workers", "none is alive, and nothing waits");
+        return ok("workers", "no worker is alive, and no job waits");
     }
     if let Some((id, host, shortage)) = health.short_workers.first() {
         let others = match health.short_workers.len() - 1 {
             0 => String::new(),
-            others => format!("; and {others} more"),
+            others => format!(
+                "; {} the same problem",
+                counted(others as i64, "other worker has", "other workers have")
+            ),
         };
         return problem(
             "workers",
-            format!("worker {id} on {host} can't start jobs: {shortage}{others}"),
+            format!("worker {id} on {host} cannot start jobs: {shortage}{others}"),
             RAISE_LIMITS,
         );
     }
@@ -195,11 +201,11 @@ pub(super) fn workers(health: &Health, hint: impl Fn(&str) -> String) -> Finding
         return warning(
             "workers",
             format!(
-                "{} alive; {} under dead ones",
-                counted(health.live_workers, "is", "are"),
-                counted(health.orphans, "job runs", "jobs run")
+                "{} alive; {} left by dead workers",
+                counted(health.live_workers, "worker is", "workers are"),
+                counted(health.orphans, "job was", "jobs were")
             ),
-            "look again in a few seconds: they are taken back by those that live",
+            "check again in a few seconds: live workers rescue these jobs",
         );
     }
     if !health.silent_workers.is_empty() {
@@ -208,24 +214,24 @@ pub(super) fn workers(health: &Health, hint: impl Fn(&str) -> String) -> Finding
         return warning(
             "workers",
             format!(
-                "{} alive; silent for longer than their lease: {}",
-                counted(health.live_workers, "is", "are"),
+                "{} alive; without heartbeat for longer than their lease: {}",
+                counted(health.live_workers, "worker is", "workers are"),
                 ids.join(", ")
             ),
-            "if they are stopped or gone, the others take their jobs; `windlass stats` shows where they run",
+            "if they are gone, other workers take their jobs; `windlass stats` shows where they run",
         );
     }
     ok(
         "workers",
         format!(
             "{} {}",
-            counted(health.live_workers, "is alive and runs", "are alive and run"),
+            counted(health.live_workers, "worker is alive and runs", "workers are alive and run"),
             counted(health.running, "job", "jobs")
         ),
     )
 }
 
-/// Reasons that nothing but a person changes.
+/// Whether only a person can change the reason.
 fn is_stuck(reason: &Reason) -> bool {
     match reason {
         Reason::NobodyKeepsTime
@@ -247,19 +253,20 @@ fn is_stuck(reason: &Reason) -> bool {
     }
 }
 
-pub(super) fn waiting(health: &Health, stuck: &[Stuck], hint: impl Fn(&str) -> String) -> Finding {
-    let bad: Vec<&Stuck> = stuck.iter().filter(|stuck| is_stuck(&stuck.reason)).collect();
+pub(super) fn waiting(health: &Health, stuck: &[StuckJobs], hint: impl Fn(&str) -> String) -> Finding {
+    let bad: Vec<&StuckJobs> = stuck.iter().filter(|stuck| is_stuck(&stuck.reason)).collect();
     if let Some(first) = bad.first() {
         let jobs: i64 = bad.iter().map(|stuck| stuck.jobs).sum();
         return problem(
             "jobs",
             format!(
-                "{} for more than a minute for a worker that there is not: {}",
-                counted(jobs, "waits", "wait"),
+                "{} waited for more than a minute, and no worker can take {}: {}",
+                counted(jobs, "job has", "jobs have"),
+                if jobs == 1 { "it" } else { "them" },
                 first.words
             ),
             format!(
-                "start one that takes them; `{}` tells about the first",
+                "start a worker that takes such jobs; `{}` explains the first one",
                 hint(&format!("why {}", first.label))
             ),
         );
@@ -268,22 +275,23 @@ pub(super) fn waiting(health: &Health, stuck: &[Stuck], hint: impl Fn(&str) -> S
         return problem(
             "jobs",
             format!(
-                "{} due for more than ten seconds, and nobody made them claimable",
-                counted(health.overdue, "is", "are")
+                "{} due for more than ten seconds, and no scheduler made them claimable",
+                counted(health.overdue, "job has been", "jobs have been")
             ),
-            format!(
-                "a worker or `{}` keeps time; one that is alive is held up: look at its log",
-                hint("serve")
-            ),
+            format!("start a worker or `{}`; if one is running, look at its log", hint("serve")),
         );
     }
     let old: i64 = stuck.iter().map(|stuck| stuck.jobs).sum();
     if let Some(first) = stuck.first() {
         return warning(
             "jobs",
-            format!("{old} can be claimed for more than a minute: {}", first.words),
             format!(
-                "`{}` tells more; more threads or workers, if it is too slow",
+                "{} claimable for more than a minute: {}",
+                counted(old, "job has been", "jobs have been"),
+                first.words
+            ),
+            format!(
+                "`{}` explains the first one; if this is too slow, add threads or workers",
                 hint(&format!("why {}", first.label))
             ),
         );
@@ -291,7 +299,7 @@ pub(super) fn waiting(health: &Health, stuck: &[Stuck], hint: impl Fn(&str) -> S
     ok(
         "jobs",
         format!(
-            "{}, {} can be claimed, {} for a concurrency key",
+            "{}, {} claimable, {} for a concurrency key",
             counted(health.running, "runs", "run"),
             health.pending,
             counted(health.waiting, "waits", "wait")
@@ -301,37 +309,43 @@ pub(super) fn waiting(health: &Health, stuck: &[Stuck], hint: impl Fn(&str) -> S
 
 pub(super) fn reports(health: &Health, hint: impl Fn(&str) -> String) -> Finding {
     match health.reported {
-        0 => ok("reports", "every end that a worker in another language reported is taken up"),
+        0 => ok("reports", "all reports of workers in other languages were processed"),
         reported => problem(
             "reports",
             format!(
-                "{} reported by workers in other languages, and nobody took that up",
-                counted(reported, "end was", "ends were")
+                "{} from workers in other languages not processed",
+                counted(reported, "report is", "reports are")
             ),
-            format!("a worker of Windlass or `{}` must run beside them", hint("serve")),
+            format!("run a worker of windlass or `{}` beside them", hint("serve")),
         ),
     }
 }
 
 pub(super) fn schedules(health: &Health, now_ms: i64, hint: impl Fn(&str) -> String) -> Finding {
     let Some((name, due_ms)) = health.late_schedules.first() else {
-        return ok("schedules", format!("{} can fire, and none is late", health.schedules));
+        return ok(
+            "schedules",
+            format!(
+                "{}, none is late",
+                counted(health.schedules, "schedule is active", "schedules are active")
+            ),
+        );
     };
     problem(
         "schedules",
-        format!("{name} was due {} ago, and is not fired", time::duration(now_ms - due_ms)),
+        format!("schedule {name} was due {} ago and has not fired", time::duration(now_ms - due_ms)),
         format!("`{}` fires schedules: start it, or look at its log", hint("serve")),
     )
 }
 
 pub(super) fn queues(health: &Health, hint: impl Fn(&str) -> String) -> Finding {
     match health.paused_queues.first() {
-        None => ok("queues", "none is paused"),
+        None => ok("queues", "no queue is paused"),
         Some(first) => warning(
             "queues",
             format!(
                 "{} paused: {}",
-                counted(health.paused_queues.len() as i64, "is", "are"),
+                counted(health.paused_queues.len() as i64, "queue is", "queues are"),
                 health.paused_queues.join(", ")
             ),
             format!("`{}` ends a pause", hint(&format!("queue resume {first}"))),
@@ -341,16 +355,16 @@ pub(super) fn queues(health: &Health, hint: impl Fn(&str) -> String) -> Finding 
 
 pub(super) fn disk(disk: Option<Disk>, size: FileSize) -> Finding {
     let Some(Disk { free_bytes, total_bytes }) = disk else {
-        return warning("disk", "how much room there is can't be told", "look with `df`");
+        return warning("disk", "the free space is unknown", "look with `df`");
     };
     let shown = |bytes: u64| megabytes(i64::try_from(bytes).unwrap_or(i64::MAX));
-    let words = format!("{} are free of {}", shown(free_bytes), shown(total_bytes));
-    // The WAL is moved into the file, which may grow by as much.
+    let words = format!("{} of {} are free", shown(free_bytes), shown(total_bytes));
+    // A checkpoint copies the WAL into the file, which may grow by as much.
     let needed = DISK_PROBLEM_BYTES.max(size.wal_bytes.unsigned_abs());
     match free_bytes {
-        free if free < needed => problem("disk", words, "make room: nothing can be accepted on a full disk"),
+        free if free < needed => problem("disk", words, "free some space: a full disk accepts no jobs"),
         free if free < DISK_WARNING_BYTES => {
-            warning("disk", words, "make room, or let old runs go (retention)")
+            warning("disk", words, "free some space, or delete old runs (retention)")
         }
         _enough => ok("disk", words),
     }
@@ -362,7 +376,11 @@ pub(super) fn file(size: FileSize, hint: impl Fn(&str) -> String) -> Finding {
         return ok("file", words);
     }
     let command = if size.is_incremental { "db vacuum" } else { "db vacuum --full" };
-    warning("file", words, format!("new rows take the free pages; `{}` gives them back", hint(command)))
+    warning(
+        "file",
+        words,
+        format!("new rows use the free pages; `{}` returns them to the disk", hint(command)),
+    )
 }
 
 pub(super) fn wal(size: FileSize, openers: &[(i32, String)]) -> Finding {
@@ -371,17 +389,16 @@ pub(super) fn wal(size: FileSize, openers: &[(i32, String)]) -> Finding {
         return ok("wal", words);
     }
     let programs: Vec<String> = openers.iter().map(|(pid, name)| format!("{name} ({pid})")).collect();
-    let who =
-        if programs.is_empty() { "no program that can be seen".to_owned() } else { programs.join(", ") };
+    let who = if programs.is_empty() { "no visible program".to_owned() } else { programs.join(", ") };
     warning(
         "wal",
         format!("{words}; the file is open in {who}"),
-        "one of them reads in a transaction that does not end: end it, and the next checkpoint cuts the log off",
+        "one of them has a read transaction that does not end; end it, and the next checkpoint truncates the log",
     )
 }
 
 pub(super) fn backup(is_file: bool, hint: impl Fn(&str) -> String) -> Finding {
     let command =
         if is_file { format!("`{}` makes one", hint("db backup FILE")) } else { "see pg_dump".to_owned() };
-    ok("backup", format!("no record of backups is kept here; {command}"))
+    ok("backup", format!("windlass keeps no list of backups; {command}"))
 }

@@ -1,19 +1,19 @@
-//! What the machine says: room on the disk, and which programs have a file open.
+//! The machine: free space on the disk, and the processes that have a file open.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Processes that are named at most.
+/// The largest number of processes to name.
 const OPENERS_MAX: usize = 8;
 
-/// Room on a disk, in bytes.
+/// The space on a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Disk {
     pub(super) free_bytes: u64,
     pub(super) total_bytes: u64,
 }
 
-/// The disk that a file lies on.
+/// The disk of a file.
 pub(super) fn disk(path: &Path) -> Option<Disk> {
     let statistics = rustix::fs::statvfs(path).ok()?;
     Some(Disk {
@@ -22,7 +22,7 @@ pub(super) fn disk(path: &Path) -> Option<Disk> {
     })
 }
 
-/// Other processes that have a file open, as far as this user may see: (id, name).
+/// The other processes that have a file open and that this user may see: (id, name).
 pub(super) fn openers(path: &Path) -> Vec<(i32, String)> {
     let Ok(path) = fs::canonicalize(path) else { return Vec::new() };
     let this = i32::try_from(std::process::id()).unwrap_or_default();
@@ -54,7 +54,7 @@ mod tests {
     #[test]
     fn a_process_that_has_a_file_open_is_named() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        assert!(openers(file.path()).is_empty(), "this one is not meant");
+        assert!(openers(file.path()).is_empty(), "this process is left out");
         let mut child = std::process::Command::new("sleep")
             .arg("600")
             .stdin(fs::File::open(file.path()).unwrap())
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_has_room() {
+    fn a_disk_has_free_space() {
         let disk = disk(Path::new("/")).unwrap();
         assert!(disk.free_bytes <= disk.total_bytes && disk.total_bytes > 0);
     }

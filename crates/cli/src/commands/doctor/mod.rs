@@ -1,4 +1,4 @@
-//! `windlass doctor`: in some ten lines, whether anything is wrong, and what to do about it.
+//! `windlass doctor`: checks for problems, one line for each check.
 
 mod findings;
 mod machine;
@@ -10,17 +10,15 @@ use serde::Serialize;
 use windlass::store::Why;
 use windlass::{Error, gone_workers};
 
-use crate::cli::GlobalOptions;
-use crate::commands::why::words;
+use crate::arguments::{DatabaseAddress, GlobalOptions};
 use crate::database::Database;
 use crate::error::Failure;
 use crate::output::Output;
-use crate::place::Place;
-use crate::style::{GREEN, RED, YELLOW, paint, printable};
-use crate::time;
-use findings::{Finding, Severity, Stuck};
+use crate::text::style::{GREEN, RED, YELLOW, paint, printable};
+use crate::text::{reasons, time};
+use findings::{Finding, Severity, StuckJobs};
 
-/// Check for problems, and say what to do about each
+/// Check for problems, and show how to solve each
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct DoctorArgs {}
@@ -30,9 +28,9 @@ Examples:
   windlass doctor
   windlass doctor -o json | jq '.findings[] | select(.state != \"ok\")'
 
-It only looks, and takes nothing back from the dead; that the database takes writes is tried with
-a row that is taken back at once. It exits with 1 when there is a problem; a
-warning is none. `windlass db check` reads every row and finds what does not fit together.";
+The command changes nothing and rescues no jobs. To check that writes work, it writes a row and
+rolls back. The exit code is 1 if there is a problem; a warning is not a problem.
+`windlass db check` reads every row and finds inconsistent ones.";
 
 #[derive(Debug, Serialize)]
 struct Report {
@@ -40,39 +38,41 @@ struct Report {
     findings: Vec<Finding>,
 }
 
-/// Looks at everything that may be wrong.
+/// Makes all checks.
 pub(crate) fn execute(global: &GlobalOptions, _args: &DoctorArgs) -> Result<(), Failure> {
     let database = Database::as_it_is(global)?;
     let mut health = database.ask(|store| store.upkeep().health())?;
     let gone = database.ask(gone_workers)?;
-    findings::take_out(&mut health, &gone);
+    findings::leave_out_gone_workers(&mut health, &gone);
     let now_ms = time::now_ms();
     let stuck = stuck_jobs(global, &database, &health.old_pending, now_ms)?;
     let mut findings = vec![
         findings::version(&health),
         findings::durability(global.durability()),
         writes(&database)?,
-        findings::clock(&health, now_ms, matches!(database.place(), Place::File(_))),
+        findings::clock(&health, now_ms, matches!(database.address(), DatabaseAddress::File(_))),
         findings::workers(&health, |verb| global.hint(verb)),
         findings::waiting(&health, &stuck, |verb| global.hint(verb)),
         findings::reports(&health, |verb| global.hint(verb)),
         findings::schedules(&health, now_ms, |verb| global.hint(verb)),
         findings::queues(&health, |verb| global.hint(verb)),
     ];
-    if let (Some(file), Place::File(path)) = (database.windlass().file(), database.place()) {
+    if let (Some(file), DatabaseAddress::File(path)) = (database.windlass().file(), database.address()) {
         let size = file.file_size().map_err(|error| database.failure(error))?;
         findings.push(findings::disk(machine::disk(path), size));
         findings.push(findings::file(size, |verb| global.hint(verb)));
         findings.push(findings::wal(size, &openers(path, size.wal_bytes)));
     }
-    findings.push(findings::backup(matches!(database.place(), Place::File(_)), |verb| global.hint(verb)));
+    findings.push(findings::backup(matches!(database.address(), DatabaseAddress::File(_)), |verb| {
+        global.hint(verb)
+    }));
     let ok = findings.iter().all(|finding| finding.state != Severity::Problem);
     let report = Report { ok, findings };
     Output { format: global.output }.object(&report, text)?;
     if ok { Ok(()) } else { Err(Failure::ProblemsFound) }
 }
 
-/// Whether it takes writes. One that can't be reached any more is no finding.
+/// Whether the database accepts writes. A lost connection is an error and not a finding.
 fn writes(database: &Database) -> Result<Finding, Failure> {
     let Err(error) = database.store().upkeep().try_write() else { return Ok(findings::writable()) };
     let is_finding = match &error {
@@ -88,25 +88,25 @@ fn writes(database: &Database) -> Result<Finding, Failure> {
     }
 }
 
-/// Who has the file open matters only when the WAL does not shrink.
+/// The processes that have the file open. They matter only if the WAL does not shrink.
 fn openers(path: &Path, wal_bytes: i64) -> Vec<(i32, String)> {
     if wal_bytes >= findings::WAL_LARGE_BYTES { machine::openers(path) } else { Vec::new() }
 }
 
-/// Why jobs that can be claimed for long are not.
+/// Why jobs that have long been claimable are not claimed.
 fn stuck_jobs(
     global: &GlobalOptions,
     database: &Database,
     old: &[(i64, i64)],
     now_ms: i64,
-) -> Result<Vec<Stuck>, Failure> {
+) -> Result<Vec<StuckJobs>, Failure> {
     let mut stuck = Vec::new();
     for (job_id, jobs) in old {
-        // It may be claimed or deleted meanwhile.
+        // The job may have been claimed or deleted meanwhile.
         let Ok(Why { job, reasons }) = database.store().jobs().why(*job_id) else { continue };
         let Some(reason) = reasons.first() else { continue };
-        let words = words::sentence(reason, &job, now_ms, global);
-        stuck.push(Stuck { label: job.label(), jobs: *jobs, reason: reason.clone(), words });
+        let words = reasons::sentence(reason, &job, now_ms, global);
+        stuck.push(StuckJobs { label: job.label(), jobs: *jobs, reason: reason.clone(), words });
     }
     Ok(stuck)
 }

@@ -1,31 +1,31 @@
-//! Payloads from a file or a pipe, one JSON value a line: those that have arrived together share a commit.
+//! Payloads from a file or a pipe, one JSON value per line. Lines that arrive together share a commit.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
 use crate::error::Failure;
-use crate::files::{self, Origin};
+use crate::read_file::{self, PathOrigin};
 
-/// Jobs in one commit at most.
+/// The most jobs in one commit.
 const GROUP_MAX: usize = 1_000;
-/// A line may be so long.
+/// The longest line.
 const LINE_MAX_BYTES: usize = 16 * 1024 * 1024;
-/// What is read ahead, and so what can share a commit.
+/// How much is read ahead. Only lines in the buffer can share a commit.
 const BUFFER_BYTES: usize = 256 * 1024;
 
-/// Lines that are read as they come.
+/// Reads lines as they arrive.
 pub(super) struct Payloads<R> {
     input: BufReader<R>,
     source: String,
-    /// The line that was read last, from 1.
+    /// The number of the last line that was read, from 1.
     line: usize,
 }
 
-/// What arrived together.
+/// Lines that arrived together.
 pub(super) struct Group {
     /// Each is valid JSON.
     pub(super) payloads: Vec<String>,
-    /// Why nothing can be read after them.
+    /// The error of the next line, after which nothing is read.
     pub(super) broken: Option<Failure>,
 }
 
@@ -34,7 +34,7 @@ pub(super) fn open(path: &Path) -> Result<Payloads<Box<dyn Read>>, Failure> {
     if path == Path::new("-") {
         return Ok(Payloads::new(Box::new(io::stdin()), "standard input".to_owned()));
     }
-    let file = files::open(path, Origin::Named)?;
+    let file = read_file::open(path, PathOrigin::Named)?;
     Ok(Payloads::new(Box::new(file), path.display().to_string()))
 }
 
@@ -43,7 +43,7 @@ impl<R: Read> Payloads<R> {
         Payloads { input: BufReader::with_capacity(BUFFER_BYTES, input), source, line: 0 }
     }
 
-    /// Waits for a line, and takes with it those that are there already; `None` at the end.
+    /// Waits for a line and takes all lines of the buffer with it. Returns `None` at the end.
     pub(super) fn next_group(&mut self) -> Option<Group> {
         let mut group = Group { payloads: Vec::new(), broken: None };
         while group.payloads.len() < GROUP_MAX && (group.payloads.is_empty() || self.has_line()) {
@@ -100,14 +100,14 @@ impl<R: Read> Payloads<R> {
         Failure::usage(
             format!("line {line} of {} {reason}", self.source),
             format!(
-                "the lines before it are accepted; mend it, and give what begins there, for example with \
+                "the lines before it are accepted; correct the line and continue there, for example with \
                  `tail -n +{line} FILE`"
             ),
         )
     }
 }
 
-/// Without the place, whose line would be counted within the line.
+/// The message without its position: the parser counts within the line.
 fn reason(error: &serde_json::Error) -> String {
     let text = error.to_string();
     text.split_once(" at line ").map_or(text.clone(), |(reason, _place)| reason.to_owned())
@@ -122,11 +122,11 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_are_there_come_together_and_empty_ones_do_not_count() {
+    fn lines_in_the_buffer_come_together_and_empty_lines_are_skipped() {
         let mut lines = payloads("{\"a\": 1}\n\n  [2]  \n3");
         let group = lines.next_group().expect("a group");
         assert_eq!(group.payloads, ["{\"a\": 1}", "[2]"]);
-        // What has no end yet may go on.
+        // A line without a newline may not be complete yet.
         assert_eq!(lines.next_group().expect("the last line").payloads, ["3"]);
         assert!(lines.next_group().is_none());
     }
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_can_not_be_taken_is_named_and_those_before_it_are_kept() {
+    fn an_invalid_line_is_named_and_the_lines_before_it_are_kept() {
         let long = format!("1\n\"{}\"\n", "x".repeat(LINE_MAX_BYTES));
         for (text, reason) in
             [("1\n\n{x}\n2\n", "line 3 of a file is not JSON"), (&long, "longer than 16 MiB")]
@@ -150,7 +150,7 @@ mod tests {
             let mut group = lines.next_group().expect("a group");
             assert_eq!(group.payloads, ["1"]);
             if group.broken.is_none() {
-                group = lines.next_group().expect("what is broken");
+                group = lines.next_group().expect("the invalid line");
             }
             let Some(Failure::Usage { message, help }) = group.broken else { panic!("{:?}", group.broken) };
             assert!(message.contains(reason), "{message}");

@@ -1,39 +1,38 @@
-//! Everything about one job.
+//! The details of one job.
 
 use serde_json::Value;
 use windlass::JobStatus;
 use windlass::store::{Attempt, Job, LogLine};
+use windlass_views::{InspectedJob, names_of_needed_jobs};
 
-use crate::cli::{GlobalOptions, quoted};
+use crate::arguments::GlobalOptions;
 use crate::database::Database;
-use crate::describe;
 use crate::error::Failure;
-use crate::failures::TAIL_LINES;
-use crate::lookup;
-use crate::style::{BOLD, headline, paint, printable};
-use crate::table::{self, Column, Table};
-use crate::time;
-use crate::views::InspectedJob;
+use crate::shell_words::quoted;
+use crate::text::failed_jobs::TAIL_LINES;
+use crate::text::style::{BOLD, headline, paint, printable};
+use crate::text::table::{self, Column, Table};
+use crate::text::{runs_and_jobs, time, values};
 
-/// Lines of a script that are shown.
+/// How many lines of a script are shown.
 const MAX_SCRIPT_LINES: usize = 20;
-/// Columns of the payload, an output or an error.
+/// How many columns of a payload, an output or an error are shown.
 const VALUE_COLUMNS: usize = 1_000;
 
-/// What was read of a job.
-pub(super) struct RetryState {
+/// A job with its attempts and its last output.
+pub(super) struct JobDetails {
     job: Job,
     needs: Vec<String>,
     attempts: Vec<Attempt>,
     tail: Vec<LogLine>,
 }
 
-impl RetryState {
-    pub(super) fn read(database: &Database, job: Job) -> Result<RetryState, Failure> {
-        let needs = lookup::needs(database, &job)?;
+impl JobDetails {
+    pub(super) fn read(database: &Database, job: Job) -> Result<JobDetails, Failure> {
+        let needs = database.ask(|store| names_of_needed_jobs(store, &job))?;
         let attempts = database.ask(|store| store.jobs().attempts(job.id))?;
         let tail = database.ask(|store| store.logs().last(job.id, job.attempt, TAIL_LINES))?;
-        Ok(RetryState { job, needs, attempts, tail })
+        Ok(JobDetails { job, needs, attempts, tail })
     }
 
     pub(super) fn view(&self) -> InspectedJob {
@@ -41,48 +40,48 @@ impl RetryState {
     }
 }
 
-/// The retry state for people.
-pub(super) fn text(retry_state: &RetryState, global: &GlobalOptions) -> String {
+/// The details as text.
+pub(super) fn text(details: &JobDetails, global: &GlobalOptions) -> String {
     let now_ms = time::now_ms();
-    let mut text = heading(retry_state, now_ms);
-    if !retry_state.attempts.is_empty() {
-        text.push_str(&format!("\n{}\n", attempts_table(&retry_state.attempts)));
+    let mut text = heading(details, now_ms);
+    if !details.attempts.is_empty() {
+        text.push_str(&format!("\n{}\n", attempts_table(&details.attempts)));
     }
-    if !retry_state.tail.is_empty() {
-        text.push_str(&format!("\nlast output of attempt {}\n", retry_state.job.attempt));
-        text.push_str(&describe::tail(retry_state.tail.iter().map(|line| line.text.as_str())));
+    if !details.tail.is_empty() {
+        text.push_str(&format!("\nlast output of attempt {}\n", details.job.attempt));
+        text.push_str(&runs_and_jobs::output_tail(details.tail.iter().map(|line| line.text.as_str())));
     }
-    text.push_str(&next_steps(&retry_state.job, global));
+    text.push_str(&next_steps(&details.job, global));
     text
 }
 
-fn heading(retry_state: &RetryState, now_ms: i64) -> String {
-    let job = &retry_state.job;
+fn heading(details: &JobDetails, now_ms: i64) -> String {
+    let job = &details.job;
     let show = |text: &Option<String>| text.as_ref().map(|text| headline(text, VALUE_COLUMNS));
     let not_empty = |text: String| Some(text).filter(|text| !text.is_empty());
     let work = work(job);
     let is_waiting = job.status == JobStatus::Scheduled;
     let priority = if job.priority == 0 { String::new() } else { format!(", priority {}", job.priority) };
-    let lines = describe::retry_state(&[
+    let lines = values::fields(&[
         ("kind", Some(printable(&job.kind).into_owned())),
         ("queue", Some(format!("{}{priority}", printable(&job.queue)))),
-        ("needs", not_empty(retry_state.needs.join(", "))),
+        ("needs", not_empty(details.needs.join(", "))),
         (work.0, Some(work.1)),
         ("attempts", not_empty(attempts(job))),
-        ("created", Some(describe::instant(job.created_at, now_ms))),
-        ("not before", Some(describe::instant(job.execute_after, now_ms)).filter(|_| is_waiting)),
-        ("started", job.started_at.map(|at| describe::instant(at, now_ms))),
-        ("finished", job.finished_at.map(|at| describe::instant(at, now_ms))),
-        ("took", not_empty(describe::job_span(job, now_ms))),
+        ("created", Some(time::instant(job.created_at, now_ms))),
+        ("not before", Some(time::instant(job.execute_after, now_ms)).filter(|_| is_waiting)),
+        ("started", job.started_at.map(|at| time::instant(at, now_ms))),
+        ("finished", job.finished_at.map(|at| time::instant(at, now_ms))),
+        ("took", not_empty(runs_and_jobs::job_span(job, now_ms))),
         ("error", show(&job.last_error)),
-        ("output", job.output.as_deref().map(|output| describe::value(output, VALUE_COLUMNS))),
+        ("output", job.output.as_deref().map(|output| values::value(output, VALUE_COLUMNS))),
     ]);
     let id = format!("job j{}", job.id);
     let name = job.run_id.map(|_| format!("  {}", printable(&job.label()))).unwrap_or_default();
-    format!("{}{name}  {}\n{lines}", paint(BOLD, id), describe::job_state(job))
+    format!("{}{name}  {}\n{lines}", paint(BOLD, id), runs_and_jobs::job_state(job))
 }
 
-/// What it is to do: the script or command of a shell job, the payload of any other.
+/// The script or command of a shell job, or the payload of another kind.
 fn work(job: &Job) -> (&'static str, String) {
     let payload: Value = serde_json::from_str(&job.payload).unwrap_or_default();
     if let Some(script) = payload.get("run").and_then(Value::as_str) {
@@ -94,14 +93,14 @@ fn work(job: &Job) -> (&'static str, String) {
     }
     match payload.get("command") {
         Some(Value::Array(words)) => {
-            let words: Vec<String> = words.iter().map(|word| quoted(&describe::plain_value(word))).collect();
+            let words: Vec<String> = words.iter().map(|word| quoted(&values::plain_value(word))).collect();
             ("command", headline(&words.join(" "), VALUE_COLUMNS))
         }
-        Some(_) | None => ("payload", describe::value(&job.payload, VALUE_COLUMNS)),
+        Some(_) | None => ("payload", values::value(&job.payload, VALUE_COLUMNS)),
     }
 }
 
-/// Attempts, and what came of them.
+/// The number of attempts, failures and interruptions.
 fn attempts(job: &Job) -> String {
     if job.attempt == 0 {
         return String::new();
@@ -130,7 +129,7 @@ fn attempts_table(attempts: &[Attempt]) -> String {
             attempt.attempt.to_string(),
             attempt.outcome.clone(),
             attempt.started_at.map(time::day_and_clock).unwrap_or_default(),
-            describe::span(attempt.started_at, Some(attempt.finished_at), 0),
+            runs_and_jobs::span(attempt.started_at, Some(attempt.finished_at), 0),
             attempt.worker_id.map(|id| id.to_string()).unwrap_or_default(),
             headline(attempt.error.as_deref().unwrap_or_default(), VALUE_COLUMNS),
         ]);
@@ -142,7 +141,7 @@ fn next_steps(job: &Job, global: &GlobalOptions) -> String {
     let logs = global.hint(&format!("logs j{}", job.id));
     let why = global.hint(&format!("why j{}", job.id));
     match (job.status.is_terminal(), job.attempt) {
-        (false, _) => format!("\n`{why}` tells why it stands there\n"),
+        (false, _) => format!("\n`{why}` explains its state\n"),
         (true, 0) => String::new(),
         (true, _) => format!("\n`{logs}` shows all output\n"),
     }

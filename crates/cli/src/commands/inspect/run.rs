@@ -1,38 +1,37 @@
-//! Everything about one run.
+//! The details of one run.
 
 use std::collections::HashMap;
 
 use windlass::store::{Job, JobCounts, Run, Schedule};
 use windlass::workflow::schedule::local_text;
 use windlass::{JobStatus, RunSource};
+use windlass_views::{InspectedRun, RunView, needed_jobs_of_run};
 
-use crate::cli::GlobalOptions;
+use crate::arguments::GlobalOptions;
 use crate::database::Database;
-use crate::describe;
 use crate::error::Failure;
-use crate::failures::{self, TAIL_LINES};
-use crate::style::{BOLD, headline, paint, printable};
-use crate::table::{self, Column, Table};
-use crate::time;
-use crate::views::{InspectedRun, JobView, RunView};
+use crate::text::failed_jobs::{self, TAIL_LINES};
+use crate::text::style::{BOLD, headline, paint, printable};
+use crate::text::table::{self, Column, Table};
+use crate::text::{runs_and_jobs, time, values};
 
-/// Columns of an output or error in a pipe.
+/// How many columns of an output or an error a pipe gets.
 const RESULT_COLUMNS: usize = 300;
 
-/// What was read of a run.
-pub(crate) struct RetryState {
+/// A run with its jobs.
+pub(super) struct RunDetails {
     run: Run,
     jobs: Vec<Job>,
     counts: JobCounts,
     interrupted: bool,
-    /// The schedule that made it.
+    /// The schedule that started the run.
     schedule: Option<Schedule>,
     /// The names of the jobs that a job needs, by its id.
     needs: HashMap<i64, Vec<String>>,
 }
 
-impl RetryState {
-    pub(crate) fn read(database: &Database, run: Run) -> Result<RetryState, Failure> {
+impl RunDetails {
+    pub(super) fn read(database: &Database, run: Run) -> Result<RunDetails, Failure> {
         let jobs = database.ask(|store| store.jobs().of_run(run.id))?;
         let counts = database.ask(|store| store.runs().job_counts(run.id))?;
         let interrupted = database.ask(|store| store.runs().is_interrupted(run.id))?;
@@ -40,69 +39,61 @@ impl RetryState {
             Some(schedule_id) => Some(database.ask(|store| store.schedules().get(schedule_id))?),
             None => None,
         };
-        let names: HashMap<i64, String> = jobs.iter().map(|job| (job.id, describe::job_name(job))).collect();
-        let mut needs: HashMap<i64, Vec<String>> = HashMap::new();
-        for (parent_id, child_id) in database.ask(|store| store.jobs().dependencies(run.id))? {
-            let parent = names.get(&parent_id).cloned().unwrap_or_else(|| format!("j{parent_id}"));
-            needs.entry(child_id).or_default().push(parent);
-        }
-        Ok(RetryState { run, jobs, counts, interrupted, schedule, needs })
+        let needs = database.ask(|store| needed_jobs_of_run(store, run.id, &jobs))?;
+        Ok(RunDetails { run, jobs, counts, interrupted, schedule, needs })
     }
 
-    pub(crate) fn view(&self) -> InspectedRun {
-        let view = |job: &Job| JobView::new(job, self.needs.get(&job.id).cloned().unwrap_or_default());
-        InspectedRun {
-            run: RunView::new(&self.run, &self.counts, self.interrupted),
-            jobs: self.jobs.iter().map(view).collect(),
-        }
+    pub(super) fn view(&self) -> InspectedRun {
+        let run = RunView::new(&self.run, &self.counts, self.interrupted);
+        InspectedRun::new(run, &self.jobs, &self.needs)
     }
 }
 
-/// The retry state for people.
+/// The details as text.
 pub(super) fn text(
     database: &Database,
-    retry_state: &RetryState,
+    details: &RunDetails,
     global: &GlobalOptions,
 ) -> Result<String, Failure> {
     let now_ms = time::now_ms();
-    let mut text = heading(retry_state, now_ms);
+    let mut text = heading(details, now_ms);
     text.push('\n');
-    text.push_str(&jobs_table(retry_state, now_ms));
+    text.push_str(&jobs_table(details, now_ms));
     text.push('\n');
-    let failed: Vec<&Job> = retry_state.jobs.iter().filter(|job| job.status == JobStatus::Failed).collect();
-    text.push_str(&failures::text(database, &failed, TAIL_LINES)?);
-    text.push_str(&next_steps(retry_state, global));
+    let failed: Vec<&Job> = details.jobs.iter().filter(|job| job.status == JobStatus::Failed).collect();
+    text.push_str(&failed_jobs::text(database, &failed, TAIL_LINES)?);
+    text.push_str(&next_steps(details, global));
     Ok(text)
 }
 
-fn heading(retry_state: &RetryState, now_ms: i64) -> String {
-    let run = &retry_state.run;
+fn heading(details: &RunDetails, now_ms: i64) -> String {
+    let run = &details.run;
     let title = format!("run {}", run.id);
-    let took = describe::span(run.started_at, run.finished_at, now_ms);
-    let params = describe::params(&run.params);
-    let lines = describe::retry_state(&[
-        ("schedule", retry_state.schedule.as_ref().map(|schedule| occasion(run, schedule))),
-        ("created", Some(describe::instant(run.created_at, now_ms))),
-        ("started", run.started_at.map(|at| describe::instant(at, now_ms))),
-        ("finished", run.finished_at.map(|at| describe::instant(at, now_ms))),
+    let took = runs_and_jobs::span(run.started_at, run.finished_at, now_ms);
+    let params = values::params(&run.params);
+    let lines = values::fields(&[
+        ("schedule", details.schedule.as_ref().map(|schedule| occasion(run, schedule))),
+        ("created", Some(time::instant(run.created_at, now_ms))),
+        ("started", run.started_at.map(|at| time::instant(at, now_ms))),
+        ("finished", run.finished_at.map(|at| time::instant(at, now_ms))),
         (
             if run.finished_at.is_some() { "took" } else { "so far" },
             Some(took).filter(|took| !took.is_empty()),
         ),
         (
             "deadline",
-            run.deadline_at.filter(|_| run.finished_at.is_none()).map(|at| describe::instant(at, now_ms)),
+            run.deadline_at.filter(|_| run.finished_at.is_none()).map(|at| time::instant(at, now_ms)),
         ),
         ("params", Some(params).filter(|params| !params.is_empty())),
         ("key", run.run_key.as_deref().map(|key| printable(key).into_owned())),
         ("folder", run.dir.as_deref().map(|dir| printable(dir).into_owned())),
-        ("jobs", Some(describe::counts(&retry_state.counts))),
+        ("jobs", Some(runs_and_jobs::job_counts(&details.counts))),
     ]);
-    let state = describe::run_state(run, retry_state.interrupted);
+    let state = runs_and_jobs::run_state(run, details.interrupted);
     format!("{}  {}  {state}\n{lines}", paint(BOLD, title), printable(&run.workflow))
 }
 
-/// The schedule that made a run, and for which time.
+/// The schedule that started a run, and the time of the occurrence.
 fn occasion(run: &Run, schedule: &Schedule) -> String {
     let key = printable(&schedule.key()).into_owned();
     let time = run.scheduled_for.map(|at_ms| local_text(at_ms, &schedule.definition.timezone));
@@ -114,7 +105,7 @@ fn occasion(run: &Run, schedule: &Schedule) -> String {
     }
 }
 
-fn jobs_table(retry_state: &RetryState, now_ms: i64) -> String {
+fn jobs_table(details: &RunDetails, now_ms: i64) -> String {
     let mut table = Table::new(&[
         Column::Left("JOB"),
         Column::Left("STATUS"),
@@ -123,12 +114,12 @@ fn jobs_table(retry_state: &RetryState, now_ms: i64) -> String {
         Column::Right("ATTEMPTS"),
         Column::Yielding("RESULT"),
     ]);
-    for job in &retry_state.jobs {
+    for job in &details.jobs {
         table.row([
-            describe::job_name(job),
-            describe::job_state(job),
-            start(retry_state.run.started_at, job.started_at),
-            describe::job_span(job, now_ms),
+            runs_and_jobs::job_name(job),
+            runs_and_jobs::job_state(job),
+            start(details.run.started_at, job.started_at),
+            runs_and_jobs::job_span(job, now_ms),
             if job.attempt > 0 { job.attempt.to_string() } else { String::new() },
             result(job),
         ]);
@@ -136,7 +127,7 @@ fn jobs_table(retry_state: &RetryState, now_ms: i64) -> String {
     table.render(table::stdout_width())
 }
 
-/// How long after the run's start the job's last attempt began.
+/// The time from the start of the run to the start of the job's last attempt.
 fn start(run_started_at: Option<i64>, job_started_at: Option<i64>) -> String {
     match (run_started_at, job_started_at) {
         (Some(run), Some(job)) => format!("+{}", time::duration(job - run)),
@@ -144,28 +135,28 @@ fn start(run_started_at: Option<i64>, job_started_at: Option<i64>) -> String {
     }
 }
 
-/// What went wrong, or else what the job handed on.
+/// The error of the job, or else its output.
 fn result(job: &Job) -> String {
     match (&job.last_error, &job.output) {
         (Some(error), _) if job.status != JobStatus::Successful => headline(error, RESULT_COLUMNS),
-        (_, Some(output)) => describe::value(output, RESULT_COLUMNS),
+        (_, Some(output)) => values::value(output, RESULT_COLUMNS),
         (_, None) => String::new(),
     }
 }
 
-fn next_steps(retry_state: &RetryState, global: &GlobalOptions) -> String {
-    let id = retry_state.run.id;
-    if retry_state.interrupted {
+fn next_steps(details: &RunDetails, global: &GlobalOptions) -> String {
+    let id = details.run.id;
+    if details.interrupted {
         let resume = global.hint(&format!("resume {id}"));
-        return format!("\nnobody executes it now; `{resume}` carries on\n");
+        return format!("\nno worker executes this run; `{resume}` continues it\n");
     }
-    if !retry_state.run.status.is_terminal() {
+    if !details.run.status.is_terminal() {
         return format!("\n`{}` follows its progress\n", global.hint(&format!("watch {id}")));
     }
-    if retry_state.counts.of(JobStatus::Successful) == retry_state.counts.total() {
+    if details.counts.of(JobStatus::Successful) == details.counts.total() {
         return String::new();
     }
     let retry = global.hint(&format!("retry {id}"));
     let logs = global.hint(&format!("logs {id}"));
-    format!("\n`{logs}` shows all output, `{retry}` executes again what did not succeed\n")
+    format!("\n`{logs}` shows all output, `{retry}` reruns failed and skipped jobs\n")
 }

@@ -1,29 +1,29 @@
-//! Reads the output of jobs page by page, and lays it out.
+//! Reads the output of jobs page by page and formats it.
 
 use std::collections::HashMap;
 
 use windlass::store::{Job, LogLine, LogPosition, LogStream};
+use windlass_views::LogView;
 
 use crate::database::Database;
-use crate::describe;
 use crate::error::Failure;
-use crate::style::{CYAN, DIM, YELLOW, paint, printable};
-use crate::views::LogView;
+use crate::text::runs_and_jobs;
+use crate::text::style::{CYAN, DIM, YELLOW, paint, printable};
 
-/// Lines in one page.
+/// How many lines one page has.
 const PAGE_LINES: i64 = 1_000;
-/// The widest column of names before the lines.
+/// The widest column of job names.
 const MAX_NAME_COLUMNS: usize = 30;
 
-/// Where reading stands in each job.
+/// The position in the output of each job.
 #[derive(Debug)]
 pub(super) struct Reader {
-    /// Only this attempt.
+    /// Show only this attempt.
     attempt: Option<i64>,
     positions: HashMap<i64, LogPosition>,
-    /// Jobs that were read to their end.
+    /// The jobs whose output was read completely, with their last attempt.
     finished: HashMap<i64, i64>,
-    /// The width of the names before the lines; none are shown for a single job.
+    /// The width of the job names before the lines. A single job has no name before its lines.
     name_width: Option<usize>,
 }
 
@@ -33,19 +33,19 @@ pub(super) struct Page {
     lines: Vec<LogLine>,
     /// The attempt of the line before the first.
     attempt_before: i64,
-    /// What stands before each line.
+    /// The text before each line.
     prefix: String,
 }
 
 impl Reader {
-    /// A reader that shows names before the lines when there are several jobs.
+    /// With several `names`, each line begins with the name of its job.
     pub(super) fn new(attempt: Option<i64>, names: &[String]) -> Reader {
         let widest = names.iter().map(|name| console::measure_text_width(name)).max();
         let name_width = widest.filter(|_| names.len() > 1).map(|width| width.min(MAX_NAME_COLUMNS));
         Reader { attempt, positions: HashMap::new(), finished: HashMap::new(), name_width }
     }
 
-    /// The next lines of a job, or nothing when there are none (yet).
+    /// The next lines of a job, or `None` if there are no more lines yet.
     pub(super) fn next_page(&mut self, database: &Database, job: &Job) -> Result<Option<Page>, Failure> {
         if self.finished.get(&job.id) == Some(&job.attempt) {
             return Ok(None);
@@ -61,7 +61,7 @@ impl Reader {
             lines.retain(|line| line.attempt == wanted);
         }
         let Some(last) = lines.last() else {
-            // The state was read before the lines, so an attempt that was over has no more to come.
+            // The state was read before the lines: an attempt that had ended wrote no more lines.
             if job.status.is_terminal() {
                 self.finished.insert(job.id, job.attempt);
             }
@@ -74,13 +74,13 @@ impl Reader {
 }
 
 fn prefix(job: &Job, width: usize) -> String {
-    let name = describe::job_name(job);
+    let name = runs_and_jobs::job_name(job);
     let padded = console::pad_str(&name, width, console::Alignment::Left, None);
     format!("{} {} ", paint(CYAN, padded), paint(DIM, "|"))
 }
 
 impl Page {
-    /// The lines for people. From the second attempt on, a line says where it begins.
+    /// The lines for people. A heading marks the start of the second attempt and later ones.
     pub(super) fn text(&self) -> String {
         let mut text = String::new();
         let mut attempt = self.attempt_before;

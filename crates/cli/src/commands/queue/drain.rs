@@ -1,15 +1,17 @@
-//! `windlass queue drain`: pause a queue and wait until nothing of it runs.
+//! `windlass queue drain`: pauses a queue and waits until none of its jobs run.
 
 use std::time::Duration;
 
 use clap::Args;
 use windlass::wake_ups::WakeUps;
 
-use crate::cli::{GlobalOptions, quoted};
+use crate::arguments::GlobalOptions;
 use crate::database::Database;
 use crate::error::Failure;
-use crate::output;
+use crate::shell_words::quoted;
 use crate::signals::StopRequests;
+use crate::stderr;
+use crate::text::values::counted;
 
 /// Pause a queue and wait for its running jobs
 #[derive(Debug, Args)]
@@ -24,9 +26,9 @@ const EXAMPLES: &str = "\
 Examples:
   windlass queue drain mail && ./upgrade-mail-server && windlass queue resume mail
 
-Ctrl-C ends the waiting, not the pause.";
+Ctrl-C ends the wait. The queue stays paused.";
 
-/// How long it sleeps at most; changes wake it at once.
+/// The longest wait. A change ends the wait at once.
 const POLL: Duration = Duration::from_secs(1);
 
 pub(super) fn execute(global: &GlobalOptions, args: &DrainArgs) -> Result<(), Failure> {
@@ -36,27 +38,30 @@ pub(super) fn execute(global: &GlobalOptions, args: &DrainArgs) -> Result<(), Fa
     database.store().watch();
     database.ask(|store| store.queues().pause(&args.queue))?;
     let resume = global.hint(&format!("queue resume {}", quoted(&args.queue)));
-    let mut told = None;
+    let mut reported = None;
     loop {
         let running = database.ask(|store| store.queues().count_running(&args.queue))?;
         if running == 0 {
             break;
         }
-        if told.is_none_or(|told| told > running) {
-            told = Some(running);
-            let jobs = if running == 1 { "1 job".to_owned() } else { format!("{running} jobs") };
-            output::note(&format!("the queue `{}` is paused; {jobs} of it to end", args.queue));
+        if reported.is_none_or(|reported| reported > running) {
+            reported = Some(running);
+            let jobs = counted(running, "running job", "running jobs");
+            stderr::note(&format!("the queue `{}` is paused; waiting for {jobs}", args.queue));
         }
         if stops.news().is_some() {
             return Err(Failure::Interrupted {
-                message: format!("{running} of its jobs still run; the queue stays paused"),
+                message: format!(
+                    "{} still running; the queue stays paused",
+                    counted(running, "job is", "jobs are")
+                ),
                 resume,
             });
         }
         listener.wait(POLL);
     }
-    output::note(&format!(
-        "the queue `{}` is paused and nothing of it runs; `{resume}` ends the pause",
+    stderr::note(&format!(
+        "the queue `{}` is paused and has no running jobs; `{resume}` ends the pause",
         args.queue
     ));
     Ok(())

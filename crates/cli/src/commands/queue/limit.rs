@@ -1,15 +1,18 @@
-//! `windlass queue limit`: how many jobs of a queue run, how fast they start, and in which order.
+//! `windlass queue limit`: limits how many jobs of a queue run, how fast they start, and in which order.
 
 use clap::Args;
 use windlass::store::{Order, QueueLimits, Rate, Setting};
 
 use super::{list, rate};
-use crate::cli::{GlobalOptions, quoted};
+use windlass_views::QueueView;
+
+use crate::arguments::GlobalOptions;
 use crate::database::Database;
 use crate::error::Failure;
-use crate::output::{self, Output};
-use crate::time;
-use crate::views::QueueView;
+use crate::output::Output;
+use crate::shell_words::quoted;
+use crate::stderr;
+use crate::text::time;
 
 /// Limit how many jobs of a queue run and how fast they start, or show its limits
 #[derive(Debug, Args)]
@@ -19,15 +22,15 @@ pub(super) struct LimitArgs {
     #[arg(value_name = "QUEUE", value_parser = super::parse_name)]
     queue: String,
 
-    /// How many of its jobs may run at a time, over all processes
+    /// How many jobs of the queue may run at a time, in all processes together
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(0..=1_000_000))]
     max_running: Option<i64>,
 
-    /// Remove that limit
+    /// Remove the limit of --max-running
     #[arg(long, conflicts_with = "max_running")]
     no_max_running: bool,
 
-    /// So many of its jobs start within any interval of that length, for example 100/1m
+    /// How many jobs may start within any interval of this length, for example 100/1m
     #[arg(long, value_name = "JOBS/TIME", value_parser = rate::parse)]
     rate: Option<Rate>,
 
@@ -35,12 +38,12 @@ pub(super) struct LimitArgs {
     #[arg(long, conflicts_with = "rate")]
     no_rate: bool,
 
-    /// Run one job at a time in the order of arrival, without priorities: the next job starts when the one before is
-    /// over, including its retries
+    /// Run one job at a time in the order of arrival, without priorities. The next job starts when the one before has
+    /// ended, including its retries
     #[arg(long, conflicts_with = "max_running")]
     fifo: bool,
 
-    /// Order by priority and age again
+    /// Order jobs by priority and age again
     #[arg(long, conflicts_with = "fifo")]
     no_fifo: bool,
 }
@@ -51,9 +54,9 @@ Examples:
   windlass queue limit api --rate 100/1m
   windlass queue limit deploy --fifo
   windlass queue limit mail --no-max-running
-  windlass queue limit mail                     # shows its limits
+  windlass queue limit mail                     # show its limits
 
-Limits count what the tables say, over all processes that use the database; a crash leaks nothing.";
+Limits apply to all processes that use the database together. A crash leaves no slot taken.";
 
 pub(super) fn execute(global: &GlobalOptions, args: &LimitArgs) -> Result<(), Failure> {
     let limits = QueueLimits {
@@ -72,14 +75,13 @@ pub(super) fn execute(global: &GlobalOptions, args: &LimitArgs) -> Result<(), Fa
     let Some(queue) = super::read(&database, &args.queue)? else {
         return Err(Failure::not_found(
             format!("the queue `{}` has no jobs and no rules", args.queue),
-            "a queue begins with its first job; `windlass queue list` shows all",
+            "a queue exists when it has a job or a rule; `windlass queue list` lists all queues",
         ));
     };
     if let (Order::Arrival, Some(jobs @ 1..)) = (queue.order, queue.max_running) {
         let clear = global.hint(&format!("queue limit {} --no-max-running", quoted(&args.queue)));
-        output::note(&format!(
-            "one job at a time is what holds, not {jobs}: the queue keeps the order of arrival; `{clear}` takes the \
-             other limit away"
+        stderr::note(&format!(
+            "--max-running {jobs} has no effect: with --fifo, one job runs at a time; `{clear}` removes the limit"
         ));
     }
     Output { format: global.output }.object(&QueueView::new(&queue), |_| {

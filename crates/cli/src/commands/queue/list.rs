@@ -1,18 +1,20 @@
-//! `windlass queue list`: every queue with its rules and its jobs.
+//! `windlass queue list`: lists the queues with their rules and the number of jobs.
 
 use clap::Args;
 use windlass::store::{Order, Queue};
 
 use super::rate;
-use crate::cli::GlobalOptions;
+use windlass_views::QueueView;
+
+use crate::arguments::{GlobalOptions, OutputFormat};
 use crate::database::Database;
 use crate::error::Failure;
-use crate::output::{self, Format, Output};
-use crate::status::job_style;
-use crate::style::{paint, printable};
-use crate::table::{self, Column, Table};
-use crate::time;
-use crate::views::QueueView;
+use crate::output::Output;
+use crate::stderr;
+use crate::text::runs_and_jobs::job_style;
+use crate::text::style::{paint, printable};
+use crate::text::table::{self, Column, Table};
+use crate::text::time;
 
 /// List the queues with their limits and the number of jobs
 #[derive(Debug, Args)]
@@ -27,8 +29,8 @@ Examples:
 pub(super) fn execute(global: &GlobalOptions) -> Result<(), Failure> {
     let database = Database::existing(global)?;
     let queues = database.ask(|store| store.queues().list())?;
-    if queues.is_empty() && global.output == Format::Text {
-        output::note("no queue has jobs or rules");
+    if queues.is_empty() && global.output == OutputFormat::Text {
+        stderr::note("there are no queues: no jobs are unfinished and no rules are set");
         return Ok(());
     }
     let views: Vec<QueueView> = queues.iter().map(QueueView::new).collect();
@@ -58,7 +60,7 @@ fn text(queues: &[Queue]) -> String {
     table.render(table::stdout_width())
 }
 
-/// What holds for a queue, in words.
+/// The rules of a queue in words.
 pub(super) fn rules(queue: &Queue, now_ms: i64) -> String {
     let mut rules = Vec::new();
     if let Some(paused_at) = queue.paused_at {
@@ -69,10 +71,10 @@ pub(super) fn rules(queue: &Queue, now_ms: i64) -> String {
         rules.push(format!("at most {jobs} at a time"));
     }
     if let Some(rate) = queue.rate {
-        rules.push(format!("at most {} within any {}", rate.jobs, rate::interval(rate)));
+        rules.push(format!("at most {} starts within {}", rate.jobs, rate::interval(rate)));
     }
     match queue.order {
-        Order::Arrival => rules.push("one by one, as they arrive".to_owned()),
+        Order::Arrival => rules.push("one at a time, in order of arrival".to_owned()),
         Order::Priority => {}
     }
     rules.join(", ")

@@ -1,4 +1,4 @@
-//! `windlass queue`: pauses and limits of queues.
+//! `windlass queue`: pauses and limits queues.
 
 mod drain;
 mod limit;
@@ -12,11 +12,11 @@ use windlass::store::Queue;
 use windlass::workflow::limits;
 use windlass::workflow::model::DEFAULT_QUEUE;
 
-use crate::cli::GlobalOptions;
+use crate::arguments::GlobalOptions;
 use crate::database::Database;
 use crate::error::Failure;
-use crate::lookup::nearest;
-use crate::output;
+use crate::find::nearest_name;
+use crate::stderr;
 
 /// List, pause, limit or drain queues
 #[derive(Debug, Args)]
@@ -43,7 +43,7 @@ Examples:
   windlass queue limit deploy --fifo
   windlass queue drain mail";
 
-/// Does what the part of the verb asks for.
+/// Calls the part of the verb.
 pub(crate) fn execute(global: &GlobalOptions, args: &QueueArgs) -> Result<(), Failure> {
     let Some(command) = &args.command else { return list::execute(global) };
     match command {
@@ -55,30 +55,30 @@ pub(crate) fn execute(global: &GlobalOptions, args: &QueueArgs) -> Result<(), Fa
     }
 }
 
-/// A queue's name from the command line. A queue need not exist to have rules.
+/// Reads the name of a queue; for clap. A queue may have rules before its first job.
 fn parse_name(text: &str) -> Result<String, String> {
     match text.chars().count() {
-        0 => Err("the name of a queue is empty".to_owned()),
+        0 => Err("the name of the queue is empty".to_owned()),
         count if count > limits::NAME_CHARS => {
-            Err(format!("the name of a queue has at most {} characters", limits::NAME_CHARS))
+            Err(format!("the name has {count} characters; the limit is {}", limits::NAME_CHARS))
         }
         _short_enough => Ok(text.to_owned()),
     }
 }
 
-/// A queue begins with its first job and may have rules before; a name that is new here may also be mistyped.
+/// Tells the user about a new name, because it may be mistyped.
 fn note_a_new_name(database: &Database, name: &str) -> Result<(), Failure> {
     let queues = database.ask(|store| store.queues().list())?;
     if name == DEFAULT_QUEUE || queues.iter().any(|queue| queue.name == name) {
         return Ok(());
     }
-    let near = nearest(name, queues.iter().map(|queue| queue.name.as_str()));
+    let near = nearest_name(name, queues.iter().map(|queue| queue.name.as_str()));
     let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-    output::note(&format!("the queue `{name}` has no rules yet, and no job waits in it now{hint}"));
+    stderr::note(&format!("the queue `{name}` is new: it has no rules and no jobs{hint}"));
     Ok(())
 }
 
-/// A queue as it is now; one that nobody has used or limited is empty and without rules.
+/// The queue with this name, if it has jobs or rules.
 fn read(database: &Database, name: &str) -> Result<Option<Queue>, Failure> {
     let queues = database.ask(|store| store.queues().list())?;
     Ok(queues.into_iter().find(|queue| queue.name == name))

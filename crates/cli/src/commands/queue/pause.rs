@@ -1,13 +1,14 @@
-//! `windlass queue pause`: nothing new starts.
+//! `windlass queue pause`: starts no more jobs of a queue.
 
 use clap::Args;
 
-use crate::cli::{GlobalOptions, quoted};
+use crate::arguments::GlobalOptions;
 use crate::database::Database;
 use crate::error::Failure;
-use crate::output;
+use crate::shell_words::quoted;
+use crate::stderr;
 
-/// Stop starting jobs of a queue; running jobs may finish
+/// Start no more jobs of a queue; running jobs may finish
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct PauseArgs {
@@ -28,10 +29,10 @@ pub(super) fn execute(global: &GlobalOptions, args: &PauseArgs) -> Result<(), Fa
     let running = database.ask(|store| store.queues().count_running(&args.queue))?;
     let resume = global.hint(&format!("queue resume {}", quoted(&args.queue)));
     let runs = match running {
-        0 => "nothing of it runs".to_owned(),
-        1 => "1 job of it still runs".to_owned(),
-        jobs => format!("{jobs} jobs of it still run"),
+        0 => "no job is running".to_owned(),
+        1 => "1 job is still running".to_owned(),
+        jobs => format!("{jobs} jobs are still running"),
     };
-    output::note(&format!("the queue `{}` is paused, {runs}; `{resume}` ends the pause", args.queue));
+    stderr::note(&format!("the queue `{}` is paused; {runs}; `{resume}` ends the pause", args.queue));
     Ok(())
 }

@@ -1,29 +1,29 @@
-//! A rate as people write it: `100/1m`.
+//! The rate of a queue as text: `100/1m`.
 
 use std::time::Duration;
 
 use windlass::store::{RATE_INTERVAL_MAX_MS, Rate};
 
-use crate::time;
+use crate::arguments::parse_duration;
 
-/// Reads `100/1m`, and `5/s` or `5/1s` alike.
+/// Reads a rate such as `100/1m`, `5/1s` or `5/s`.
 pub(super) fn parse(text: &str) -> Result<Rate, String> {
     let help = "write jobs and an interval, for example 100/1m";
     let (jobs, interval) = text.split_once('/').ok_or(help)?;
     let jobs: i64 = jobs.trim().parse().ok().filter(|jobs| *jobs >= 1).ok_or(help)?;
     let interval = interval.trim();
     let interval = match interval.starts_with(|character: char| character.is_ascii_digit()) {
-        true => time::parse_duration(interval)?,
-        false => time::parse_duration(&format!("1{interval}"))?,
+        true => parse_duration(interval)?,
+        false => parse_duration(&format!("1{interval}"))?,
     };
     let interval_ms = i64::try_from(interval.as_millis()).unwrap_or(i64::MAX);
     if !(1..=RATE_INTERVAL_MAX_MS).contains(&interval_ms) {
-        return Err("the interval of a rate is 1ms to 31days".to_owned());
+        return Err("the interval of a rate is between 1ms and 31days".to_owned());
     }
     Ok(Rate { jobs, interval_ms })
 }
 
-/// The interval as people write it.
+/// The interval as text.
 pub(super) fn interval(rate: Rate) -> String {
     humantime::format_duration(Duration::from_millis(rate.interval_ms.unsigned_abs())).to_string()
 }

@@ -1,11 +1,11 @@
-//! `windlass queue resume`: the end of a pause.
+//! `windlass queue resume`: ends the pause of a queue.
 
 use clap::Args;
 
-use crate::cli::GlobalOptions;
+use crate::arguments::GlobalOptions;
 use crate::database::Database;
 use crate::error::Failure;
-use crate::output;
+use crate::stderr;
 
 /// End the pause of a queue
 #[derive(Debug, Args)]
@@ -23,8 +23,8 @@ Examples:
 pub(super) fn execute(global: &GlobalOptions, args: &ResumeArgs) -> Result<(), Failure> {
     let database = Database::existing(global)?;
     let has_ended = database.ask(|store| store.queues().resume(&args.queue))?;
-    output::note(&match has_ended {
-        true => format!("the pause of the queue `{}` is over", args.queue),
+    stderr::note(&match has_ended {
+        true => format!("the queue `{}` is no longer paused", args.queue),
         false => format!("the queue `{}` was not paused", args.queue),
     });
     Ok(())

@@ -1,21 +1,23 @@
-//! `windlass schedule backfill`: a range of the past.
+//! `windlass schedule backfill`: starts the runs of a past range.
 
 use clap::Args;
 use windlass::store::{AT_ONCE_MAX, Backfill, Backfilling, Schedule};
 
-use super::{add, select, words};
-use crate::cli::{GlobalOptions, quoted};
+use super::{find_schedule::find_schedule, instant};
+use windlass_views::BackfillView;
+
+use crate::arguments::GlobalOptions;
 use crate::database::Database;
 use crate::error::Failure;
-use crate::lookup;
-use crate::output::{self, Output};
-use crate::time;
-use crate::views::BackfillView;
+use crate::output::Output;
+use crate::shell_words::quoted;
+use crate::text::{schedules, time};
+use crate::{find, stderr};
 
-/// Occurrences shown by a dry run.
+/// How many times a dry run shows.
 const SHOWN: usize = 10;
 
-/// Start runs for past occurrences, each exactly once
+/// Start the runs of a past range, each exactly once
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct BackfillArgs {
@@ -23,11 +25,11 @@ pub(super) struct BackfillArgs {
     #[arg(value_name = "SCHEDULE")]
     name: String,
 
-    /// The first instant of the range, on the clock of the schedule's zone
+    /// The start of the range, in the time zone of the schedule
     #[arg(long, value_name = "INSTANT")]
     from: String,
 
-    /// The end of the range, which must not be in the future
+    /// The end of the range, not in the future
     #[arg(long, value_name = "INSTANT")]
     to: String,
 
@@ -36,7 +38,7 @@ pub(super) struct BackfillArgs {
     #[arg(value_parser = clap::value_parser!(i64).range(1..=AT_ONCE_MAX))]
     at_once: i64,
 
-    /// Only print what would run
+    /// Only print the runs that would start
     #[arg(long)]
     dry_run: bool,
 }
@@ -47,21 +49,21 @@ Examples:
   windlass schedule backfill nightly --from 2026-11-01 --to 2026-11-08
   windlass schedule backfill import --from 2026-11-20T06:00 --to 2026-11-20T18:00 --limit 4
 
-Occurrences that have a run are left out, so it may be repeated, also when it was stopped
-half-way. The runs start as `windlass serve` or `windlass worker` gets to them, the earliest
-first, beside those that are due. Both ends belong to the range; a day is its first instant.";
+The command may be repeated: a time that has a run gets no second one. `windlass serve` or
+`windlass worker` starts the runs, the earliest first, beside the runs that are due. Both ends
+belong to the range. A day stands for its first instant.";
 
 pub(super) fn execute(global: &GlobalOptions, args: &BackfillArgs) -> Result<(), Failure> {
     let database = Database::existing(global)?;
-    let schedule = select::find(&database, &args.name)?;
-    lookup::registration(&database, &schedule.workflow)?;
+    let schedule = find_schedule(&database, &args.name)?;
+    find::workflow(&database, &schedule.workflow)?;
     let zone = schedule.definition.timezone.as_str();
-    let end = |option, text| add::instant(option, Some(text), zone).map(Option::unwrap_or_default);
+    let end = |option, text| instant::parse(option, Some(text), zone).map(Option::unwrap_or_default);
     let (from_ms, to_ms, now_ms) = (end("--from", &args.from)?, end("--to", &args.to)?, time::now_ms());
     if to_ms > now_ms {
         return Err(Failure::usage(
-            format!("--to {} is in the future: the schedule does that by itself", args.to),
-            format!("it is {} now; end at that or before", words::local(now_ms, &schedule.definition)),
+            format!("--to {} is in the future, and future runs start by themselves", args.to),
+            format!("use {} (now) or an earlier time", schedules::local_time(now_ms, &schedule.definition)),
         ));
     }
     let backfill = Backfill { schedule_id: schedule.id, from_ms, to_ms, at_once: args.at_once };
@@ -69,13 +71,13 @@ pub(super) fn execute(global: &GlobalOptions, args: &BackfillArgs) -> Result<(),
         true => store.schedules().preview_backfill(backfill),
         false => store.schedules().backfill(backfill),
     })?;
-    output::note(&summary(&schedule, args, &result));
+    stderr::note(&summary(&schedule, args, &result));
     match args.dry_run {
-        true => output::note("this was a dry run: nothing was changed"),
+        true => stderr::note("this was a dry run; nothing was changed"),
         false => {
-            say_what_holds_it_up(global, &schedule);
+            note_pause(global, &schedule);
             let show = global.hint(&format!("schedule show {}", quoted(&schedule.key())));
-            output::note(&format!("services and workers start them; `{show}` shows how it stands"));
+            stderr::note(&format!("a service or a worker starts the runs; `{show}` shows the progress"));
         }
     }
     let view = BackfillView::new(&schedule, &result);
@@ -88,12 +90,12 @@ pub(super) fn execute(global: &GlobalOptions, args: &BackfillArgs) -> Result<(),
 fn summary(schedule: &Schedule, args: &BackfillArgs, result: &Backfilling) -> String {
     let known = match (result.with_run, result.waiting) {
         (0, 0) => String::new(),
-        (runs, 0) => format!("; {runs} have a run already"),
-        (0, waiting) => format!("; {waiting} wait for theirs already"),
-        (runs, waiting) => format!("; {runs} have a run already, {waiting} wait for theirs"),
+        (runs, 0) => format!("; {runs} had a run before"),
+        (0, waiting) => format!("; {waiting} were waiting before"),
+        (runs, waiting) => format!("; {runs} had a run before, {waiting} were waiting"),
     };
     format!(
-        "schedule {} occurs {} from {} to {}: {} {}, {} at once{known}",
+        "schedule {} fires {} from {} to {}: {} {}, {} at a time{known}",
         schedule.key(),
         match result.occurrences.len() {
             1 => "once".to_owned(),
@@ -107,7 +109,7 @@ fn summary(schedule: &Schedule, args: &BackfillArgs, result: &Backfilling) -> St
     )
 }
 
-fn say_what_holds_it_up(global: &GlobalOptions, schedule: &Schedule) {
+fn note_pause(global: &GlobalOptions, schedule: &Schedule) {
     let resume = if schedule.paused_at.is_some() {
         format!("schedule resume {}", quoted(&schedule.key()))
     } else if schedule.workflow_paused_at.is_some() {
@@ -115,12 +117,13 @@ fn say_what_holds_it_up(global: &GlobalOptions, schedule: &Schedule) {
     } else {
         return;
     };
-    output::note(&format!("they wait while it is paused; `{}` ends the pause", global.hint(&resume)));
+    stderr::note(&format!("the runs start when the pause ends; `{}` ends it", global.hint(&resume)));
 }
 
 fn times(schedule: &Schedule, result: &Backfilling) -> String {
     let shown = result.occurrences.iter().take(SHOWN);
-    let mut lines: Vec<String> = shown.map(|at_ms| words::local(*at_ms, &schedule.definition)).collect();
+    let mut lines: Vec<String> =
+        shown.map(|at_ms| schedules::local_time(*at_ms, &schedule.definition)).collect();
     if result.occurrences.len() > SHOWN {
         lines.push(format!("and {} more", result.occurrences.len() - SHOWN));
     }

@@ -1,17 +1,18 @@
-//! `windlass schedule list`: every schedule and when it fires next.
+//! `windlass schedule list`: lists the schedules and when each fires next.
 
 use clap::Args;
 use windlass::store::Schedule;
 
-use super::words;
-use crate::cli::GlobalOptions;
+use windlass_views::ScheduleView;
+
+use crate::arguments::{GlobalOptions, OutputFormat};
 use crate::database::Database;
 use crate::error::Failure;
-use crate::output::{self, Format, Output};
-use crate::style::printable;
-use crate::table::{self, Column, Table};
-use crate::time;
-use crate::views::ScheduleView;
+use crate::output::Output;
+use crate::stderr;
+use crate::text::style::printable;
+use crate::text::table::{self, Column, Table};
+use crate::text::{schedules, time};
 
 /// List the schedules and when each fires next
 #[derive(Debug, Args)]
@@ -26,9 +27,9 @@ Examples:
 pub(super) fn execute(global: &GlobalOptions) -> Result<(), Failure> {
     let database = Database::existing(global)?;
     let schedules = database.ask(|store| store.schedules().list())?;
-    if schedules.is_empty() && global.output == Format::Text {
-        output::note(&format!(
-            "there are no schedules; write [[schedules]] into a workflow's file and `{}` it",
+    if schedules.is_empty() && global.output == OutputFormat::Text {
+        stderr::note(&format!(
+            "there are no schedules; add [[schedules]] to a workflow file, then register it with `{}`",
             database.hint("apply FILE")
         ));
         return Ok(());
@@ -51,11 +52,11 @@ fn text(schedules: &[Schedule]) -> String {
         let next_at = schedule.next_at.filter(|_| schedule.is_active());
         table.row([
             printable(&schedule.key()).into_owned(),
-            printable(&words::rule(&schedule.definition)).into_owned(),
+            printable(&schedules::rule(&schedule.definition)).into_owned(),
             schedule.definition.timezone.clone(),
-            next_at.map(|at_ms| words::local(at_ms, &schedule.definition)).unwrap_or_default(),
+            next_at.map(|at_ms| schedules::local_time(at_ms, &schedule.definition)).unwrap_or_default(),
             next_at.map(|at_ms| time::relative(at_ms, now_ms)).unwrap_or_default(),
-            words::state(schedule, now_ms),
+            schedules::state(schedule, now_ms),
         ]);
     }
     table.render(table::stdout_width())

@@ -1,20 +1,22 @@
-//! `windlass schedule`: when registered workflows run by themselves.
+//! `windlass schedule`: adds, shows and changes the schedules of registered workflows.
 
 mod add;
 mod backfill;
+mod coming_times;
+mod find_schedule;
+mod instant;
 mod list;
 mod next;
 mod pause;
+mod policies;
 mod remove;
 mod resume;
-mod select;
 mod show;
 mod trigger;
-pub(crate) mod words;
 
 use clap::{Args, Subcommand};
 
-use crate::cli::GlobalOptions;
+use crate::arguments::GlobalOptions;
 use crate::error::Failure;
 
 /// Add, list, show, pause, trigger or backfill schedules
@@ -47,11 +49,11 @@ Examples:
   windlass schedule trigger nightly
   windlass schedule backfill nightly --from 2026-11-01 --to 2026-11-08
 
-A schedule is WORKFLOW/NAME. The workflow alone is enough when it has one schedule, and the name
-alone when only one schedule has it. Schedules fire while `windlass serve` or `windlass worker`
-runs.";
+A schedule is named WORKFLOW/NAME. The workflow alone is enough if it has one schedule. The name
+alone is enough if only one schedule has it. Schedules fire while `windlass serve` or
+`windlass worker` runs.";
 
-/// Does what the part of the verb asks for.
+/// Calls the part of the verb.
 pub(crate) fn execute(global: &GlobalOptions, args: &ScheduleArgs) -> Result<(), Failure> {
     let Some(command) = &args.command else { return list::execute(global) };
     match command {

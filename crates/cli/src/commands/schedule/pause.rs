@@ -1,14 +1,15 @@
-//! `windlass schedule pause`: nothing is fired.
+//! `windlass schedule pause`: stops a schedule from firing.
 
 use clap::Args;
 
-use super::select;
-use crate::cli::{GlobalOptions, quoted};
+use super::find_schedule::find_schedule;
+use crate::arguments::GlobalOptions;
 use crate::database::Database;
 use crate::error::Failure;
-use crate::output;
+use crate::shell_words::quoted;
+use crate::stderr;
 
-/// Pause a schedule; occurrences during a pause are not caught up
+/// Pause a schedule; runs missed during the pause are not caught up
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct PauseArgs {
@@ -22,16 +23,16 @@ Examples:
   windlass schedule pause nightly
   windlass schedule resume nightly
 
-Runs that are not over go on. `windlass workflows pause` does it for all schedules of a workflow.";
+Unfinished runs continue. `windlass workflows pause` pauses all schedules of a workflow.";
 
 pub(super) fn execute(global: &GlobalOptions, args: &PauseArgs) -> Result<(), Failure> {
     let database = Database::existing(global)?;
-    let schedule = select::find(&database, &args.name)?;
+    let schedule = find_schedule(&database, &args.name)?;
     let key = schedule.key();
     let resume = global.hint(&format!("schedule resume {}", quoted(&key)));
-    output::note(&match database.ask(|store| store.schedules().pause(schedule.id))? {
+    stderr::note(&match database.ask(|store| store.schedules().pause(schedule.id))? {
         true => format!("schedule {key} is paused; `{resume}` ends the pause"),
-        false => format!("schedule {key} was paused already; `{resume}` ends the pause"),
+        false => format!("schedule {key} was already paused; `{resume}` ends the pause"),
     });
     Ok(())
 }

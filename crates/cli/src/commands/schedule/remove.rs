@@ -1,13 +1,14 @@
-//! `windlass schedule remove`: deactivate a schedule.
+//! `windlass schedule remove`: deactivates a schedule.
 
 use clap::Args;
 use windlass::store::ScheduleOrigin;
 
-use super::select;
-use crate::cli::{GlobalOptions, quoted};
+use super::find_schedule::find_schedule;
+use crate::arguments::GlobalOptions;
 use crate::database::Database;
 use crate::error::Failure;
-use crate::output;
+use crate::shell_words::quoted;
+use crate::stderr;
 
 /// Remove a schedule that was added on the command line
 #[derive(Debug, Args)]
@@ -22,25 +23,25 @@ const EXAMPLES: &str = "\
 Examples:
   windlass schedule remove report/weekly
 
-Its runs are kept, and those that are not over go on; occurrences that wait are forgotten.";
+Its runs are kept, and unfinished runs continue. Waiting runs of the schedule never start.";
 
 pub(super) fn execute(global: &GlobalOptions, args: &RemoveArgs) -> Result<(), Failure> {
     let database = Database::existing(global)?;
-    let schedule = select::find(&database, &args.name)?;
+    let schedule = find_schedule(&database, &args.name)?;
     let key = schedule.key();
     match schedule.origin {
         ScheduleOrigin::Command => {}
         ScheduleOrigin::File => {
             return Err(Failure::usage(
-                format!("schedule {key} stands in the file of its workflow, and would come back with it"),
+                format!("schedule {key} is in the file of its workflow, which would register it again"),
                 format!(
-                    "take it out of the file and apply that, or `{}` it",
+                    "remove it from the file and apply the file, or pause it with `{}`",
                     global.hint(&format!("schedule pause {}", quoted(&key)))
                 ),
             ));
         }
     }
     database.ask(|store| store.schedules().remove(schedule.id))?;
-    output::note(&format!("schedule {key} is removed; its runs are kept"));
+    stderr::note(&format!("schedule {key} is removed; its runs are kept"));
     Ok(())
 }

@@ -1,14 +1,16 @@
-//! `windlass schedule resume`: fires again.
+//! `windlass schedule resume`: lets a schedule fire again.
 
 use clap::Args;
 
-use super::{select, words};
-use crate::cli::{GlobalOptions, quoted};
+use super::find_schedule::find_schedule;
+use crate::arguments::GlobalOptions;
 use crate::database::Database;
 use crate::error::Failure;
-use crate::output;
+use crate::shell_words::quoted;
+use crate::stderr;
+use crate::text::schedules;
 
-/// Resume a schedule; what was missed during the pause is not caught up
+/// Resume a schedule; runs missed during the pause are not caught up
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct ResumeArgs {
@@ -21,23 +23,23 @@ const EXAMPLES: &str = "\
 Examples:
   windlass schedule resume nightly
 
-What the pause hid is not caught up; `windlass schedule backfill` makes up for it.";
+`windlass schedule backfill` starts the runs that were missed during the pause.";
 
 pub(super) fn execute(global: &GlobalOptions, args: &ResumeArgs) -> Result<(), Failure> {
     let database = Database::existing(global)?;
-    let schedule = select::find(&database, &args.name)?;
+    let schedule = find_schedule(&database, &args.name)?;
     let key = schedule.key();
     if !database.ask(|store| store.schedules().resume(schedule.id))? {
-        output::note(&format!("schedule {key} was not paused"));
+        stderr::note(&format!("schedule {key} was not paused"));
     }
     let schedule = database.ask(|store| store.schedules().get(schedule.id))?;
-    output::note(&match (schedule.workflow_paused_at, schedule.next_at) {
+    stderr::note(&match (schedule.workflow_paused_at, schedule.next_at) {
         (Some(_), _) => format!(
-            "schedule {key} fires nothing yet: its workflow is paused; `{}` ends that",
+            "schedule {key} does not fire yet, because its workflow is paused; `{}` ends the pause",
             global.hint(&format!("workflows resume {}", quoted(&schedule.workflow)))
         ),
         (None, Some(next_at)) => {
-            format!("schedule {key} fires next at {}", words::local(next_at, &schedule.definition))
+            format!("schedule {key} fires next at {}", schedules::local_time(next_at, &schedule.definition))
         }
         (None, None) => format!("schedule {key} has no more times"),
     });

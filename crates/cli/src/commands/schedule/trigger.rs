@@ -1,15 +1,16 @@
-//! `windlass schedule trigger`: a run out of turn.
+//! `windlass schedule trigger`: starts a run of a schedule now.
 
 use clap::Args;
 use windlass::RunStatus;
 
-use super::select;
-use crate::cli::GlobalOptions;
+use super::find_schedule::find_schedule;
+use windlass_views::SubmittedView;
+
+use crate::arguments::{GlobalOptions, OutputFormat};
 use crate::database::Database;
 use crate::error::Failure;
-use crate::lookup;
-use crate::output::{self, Format, Output};
-use crate::views::SubmittedView;
+use crate::output::{self, Output};
+use crate::{find, stderr};
 
 /// Start a run of a schedule now
 #[derive(Debug, Args)]
@@ -24,18 +25,18 @@ const EXAMPLES: &str = "\
 Examples:
   windlass schedule trigger nightly
 
-The run has the schedule's parameters, with the present time as `scheduled_for`. It starts at
-once, also when the schedule is paused or another of its runs is not over.";
+The run gets the schedule's parameters, and the current time as `scheduled_for`. It starts even if
+the schedule is paused or an earlier run is unfinished.";
 
 pub(super) fn execute(global: &GlobalOptions, args: &TriggerArgs) -> Result<(), Failure> {
     let database = Database::existing(global)?;
-    let schedule = select::find(&database, &args.name)?;
-    lookup::registration(&database, &schedule.workflow)?;
+    let schedule = find_schedule(&database, &args.name)?;
+    find::workflow(&database, &schedule.workflow)?;
     let submitted = database.ask(|store| store.schedules().trigger(schedule.id))?;
     let run_id = submitted.run_id;
-    if global.output == Format::Text {
-        output::note(&format!(
-            "run {run_id} of schedule {} is accepted; `{}` executes it, `{}` shows it",
+    if global.output == OutputFormat::Text {
+        stderr::note(&format!(
+            "run {run_id} of schedule {} is accepted; start a worker with `{}`; `{}` shows the progress",
             schedule.key(),
             global.hint("worker"),
             global.hint(&format!("watch {run_id}"))

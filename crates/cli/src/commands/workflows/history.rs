@@ -1,39 +1,37 @@
-//! The versions of a workflow.
+//! `windlass workflows history`: lists the versions of a workflow.
 
 use clap::Args;
+use windlass_views::{VersionView, WorkflowChanges};
 
-use crate::changes::Changes;
-use crate::cli::GlobalOptions;
+use crate::arguments::{GlobalOptions, filters};
 use crate::database::Database;
 use crate::error::Failure;
-use crate::lookup;
+use crate::find;
 use crate::output::Output;
-use crate::status;
-use crate::style::{GREEN, paint, printable};
-use crate::table::{self, Column, Table};
-use crate::time;
-use crate::views::VersionView;
+use crate::text::style::{GREEN, paint, printable};
+use crate::text::table::{self, Column, Table};
+use crate::text::time;
 
 #[derive(Debug, Args)]
 pub(super) struct HistoryArgs {
-    /// The name of the workflow, also of one that was removed
+    /// The name of the workflow, which may be inactive
     #[arg(value_name = "NAME")]
     name: String,
 
-    /// At most this many
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = status::list_limit())]
+    /// The largest number of versions to list
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = filters::list_limit())]
     limit: u32,
 }
 
 /// Prints the versions, the newest first.
 pub(super) fn execute(global: &GlobalOptions, args: &HistoryArgs) -> Result<(), Failure> {
     let database = Database::existing(global)?;
-    // One more than is shown: what the oldest changed is told against the one before.
+    // One version more than is shown: the changes of the oldest one need the version before it.
     let limit = i64::from(args.limit);
     let versions = database.ask(|store| store.registrations().versions(&args.name, limit + 1))?;
     if versions.is_empty() {
         let reason = "no workflow was ever registered under the name";
-        return Err(lookup::no_registration(&database, &args.name, reason)?);
+        return Err(find::no_workflow(&database, &args.name, reason)?);
     }
     let active =
         database.ask(|store| store.registrations().get(&args.name))?.map(|registration| registration.version);
@@ -48,7 +46,8 @@ pub(super) fn execute(global: &GlobalOptions, args: &HistoryArgs) -> Result<(), 
     let mut views = Vec::new();
     for (index, version) in versions.iter().enumerate().take(args.limit as usize) {
         let before = versions.get(index + 1);
-        let changes = before.map(|before| Changes::between(&before.workflow, &version.workflow).text());
+        let changes =
+            before.map(|before| WorkflowChanges::between(&before.workflow, &version.workflow).summary());
         table.row([
             version.version.to_string(),
             if active == Some(version.version) { paint(GREEN, "active") } else { String::new() },

@@ -1,23 +1,24 @@
-//! The registered workflows.
+//! `windlass workflows list`: lists the registered workflows.
 
 use windlass::store::Schedule;
+use windlass_views::RegistrationView;
 
-use crate::cli::GlobalOptions;
+use crate::arguments::{GlobalOptions, OutputFormat};
 use crate::database::Database;
-use crate::describe::{self, next_occurrence};
 use crate::error::Failure;
-use crate::output::{self, Format, Output};
-use crate::style::{YELLOW, paint, printable};
-use crate::table::{self, Column, Table};
-use crate::time;
-use crate::views::RegistrationView;
+use crate::output::Output;
+use crate::stderr;
+use crate::text::schedules::{self, next_occurrence};
+use crate::text::style::{YELLOW, paint, printable};
+use crate::text::table::{self, Column, Table};
+use crate::text::time;
 
-/// Prints them by name.
+/// Prints the workflows in the order of their names.
 pub(super) fn execute(global: &GlobalOptions) -> Result<(), Failure> {
     let database = Database::existing(global)?;
     let registrations = database.ask(|store| store.registrations().list())?;
-    if registrations.is_empty() && global.output == Format::Text {
-        output::note(&format!(
+    if registrations.is_empty() && global.output == OutputFormat::Text {
+        stderr::note(&format!(
             "no workflow is registered yet; `{}` registers a file",
             database.hint("apply FILE")
         ));
@@ -48,7 +49,7 @@ pub(super) fn execute(global: &GlobalOptions) -> Result<(), Failure> {
             registration.version.to_string(),
             state,
             printable(
-                &own.iter().map(|own| describe::schedule(&own.definition)).collect::<Vec<_>>().join("; "),
+                &own.iter().map(|own| schedules::summary(&own.definition)).collect::<Vec<_>>().join("; "),
             )
             .into_owned(),
             next_at.map(|at_ms| time::relative(at_ms, now_ms)).unwrap_or_default(),

@@ -1,4 +1,4 @@
-//! `windlass workflows`: what is registered, its versions, and deactivating it.
+//! `windlass workflows`: lists, shows, pauses and deactivates registered workflows.
 
 mod history;
 mod list;
@@ -6,10 +6,10 @@ mod show;
 
 use clap::{Args, Subcommand};
 
-use crate::cli::GlobalOptions;
+use crate::arguments::GlobalOptions;
 use crate::database::Database;
 use crate::error::Failure;
-use crate::{lookup, output};
+use crate::{find, stderr};
 
 /// List, show, pause or deactivate registered workflows
 #[derive(Debug, Args)]
@@ -21,17 +21,17 @@ pub(crate) struct WorkflowsArgs {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// List registered workflows; the same as `workflows` alone
+    /// List registered workflows (the default)
     List,
     /// Print a definition, its schedules and jobs
     Show(show::ShowArgs),
-    /// List the versions of a workflow and what each changed
+    /// List the versions of a workflow and their changes
     History(history::HistoryArgs),
     /// Deactivate a workflow; its versions and runs stay
     Remove(NameArgs),
     /// Pause the schedules of a workflow
     Pause(NameArgs),
-    /// Resume the schedules of a workflow; what was missed during the pause is not caught up
+    /// Resume the schedules of a workflow; runs missed during the pause are not caught up
     Resume(NameArgs),
 }
 
@@ -52,7 +52,7 @@ Examples:
 
 `windlass apply FILE` registers a workflow.";
 
-/// Lists, shows or changes.
+/// Calls the part of the verb.
 pub(crate) fn execute(global: &GlobalOptions, args: &WorkflowsArgs) -> Result<(), Failure> {
     match &args.action {
         None | Some(Action::List) => list::execute(global),
@@ -66,10 +66,10 @@ pub(crate) fn execute(global: &GlobalOptions, args: &WorkflowsArgs) -> Result<()
 
 fn remove(global: &GlobalOptions, name: &str) -> Result<(), Failure> {
     let database = Database::existing(global)?;
-    let registration = lookup::registration(&database, name)?;
+    let registration = find::workflow(&database, name)?;
     database.ask(|store| store.registrations().remove(name))?;
-    output::note(&format!(
-        "workflow `{name}` is inactive; its {} and its runs are kept, and runs that are not over go on",
+    stderr::note(&format!(
+        "workflow `{name}` is inactive; its {} and its runs are kept, and unfinished runs continue",
         if registration.version == 1 {
             "version".to_owned()
         } else {
@@ -77,30 +77,30 @@ fn remove(global: &GlobalOptions, name: &str) -> Result<(), Failure> {
         }
     ));
     if let Some(file) = registration.file.filter(|file| std::path::Path::new(file).exists()) {
-        output::note(&format!("it comes back with the next `{}`", database.hint(&format!("apply {file}"))));
+        stderr::note(&format!("`{}` registers it again", database.hint(&format!("apply {file}"))));
     }
     Ok(())
 }
 
 fn pause(global: &GlobalOptions, name: &str) -> Result<(), Failure> {
     let database = Database::existing(global)?;
-    lookup::registration(&database, name)?;
+    find::workflow(&database, name)?;
     let changed = database.ask(|store| store.registrations().pause(name))?;
-    output::note(&match changed {
+    stderr::note(&match changed {
         true => {
-            format!("workflow `{name}` is paused: its schedules fire nothing, runs that are not over go on")
+            format!("workflow `{name}` is paused: its schedules start no runs; unfinished runs continue")
         }
-        false => format!("workflow `{name}` was paused already"),
+        false => format!("workflow `{name}` was already paused"),
     });
     Ok(())
 }
 
 fn resume(global: &GlobalOptions, name: &str) -> Result<(), Failure> {
     let database = Database::existing(global)?;
-    lookup::registration(&database, name)?;
+    find::workflow(&database, name)?;
     let changed = database.ask(|store| store.registrations().resume(name))?;
-    output::note(&match changed {
-        true => format!("workflow `{name}` goes on: its schedules fire again from now on"),
+    stderr::note(&match changed {
+        true => format!("workflow `{name}` is no longer paused: its schedules start runs again"),
         false => format!("workflow `{name}` was not paused"),
     });
     Ok(())

@@ -1,21 +1,20 @@
-//! One version of a workflow.
+//! `windlass workflows show`: shows one version of a workflow.
 
 use clap::Args;
 use windlass::store::{RegisteredVersion, Registration};
 use windlass::workflow::{Action, Job, Workflow};
+use windlass_views::{DefinitionView, rfc3339};
 
-use crate::cli::GlobalOptions;
+use crate::arguments::GlobalOptions;
 use crate::database::Database;
-use crate::describe;
 use crate::error::Failure;
-use crate::lookup;
+use crate::find;
 use crate::output::Output;
-use crate::style::{BOLD, YELLOW, headline, paint, printable};
-use crate::table::{self, Column, Table};
-use crate::time;
-use crate::views::DefinitionView;
+use crate::text::style::{BOLD, YELLOW, headline, paint, printable};
+use crate::text::table::{self, Column, Table};
+use crate::text::{schedules, time};
 
-/// Columns of a script or command in a pipe.
+/// How many columns of a script or a command a pipe gets.
 const ACTION_COLUMNS: usize = 200;
 
 #[derive(Debug, Args)]
@@ -29,11 +28,11 @@ pub(super) struct ShowArgs {
     version: Option<i64>,
 }
 
-/// Prints the active version, or another.
+/// Prints the active version, or the version of --version.
 pub(super) fn execute(global: &GlobalOptions, args: &ShowArgs) -> Result<(), Failure> {
     let database = Database::existing(global)?;
     let registration = match args.version {
-        None => Some(lookup::registration(&database, &args.name)?),
+        None => Some(find::workflow(&database, &args.name)?),
         Some(_) => database.ask(|store| store.registrations().get(&args.name))?,
     };
     let wanted = args.version.or(registration.as_ref().map(|registration| registration.version)).unwrap_or(1);
@@ -49,9 +48,9 @@ fn no_version(database: &Database, name: &str, wanted: i64) -> Result<Failure, F
     match newest.first() {
         Some(newest) => Ok(Failure::not_found(
             format!("workflow `{name}` has no version {wanted}; the newest is {}", newest.version),
-            format!("`{}` lists them", database.hint(&format!("workflows history {name}"))),
+            format!("`{}` lists its versions", database.hint(&format!("workflows history {name}"))),
         )),
-        None => lookup::no_registration(database, name, "no workflow was ever registered under the name"),
+        None => find::no_workflow(database, name, "no workflow was ever registered under the name"),
     }
 }
 
@@ -67,27 +66,23 @@ fn text(name: &str, version: &RegisteredVersion, registration: Option<&Registrat
         Some(_) => String::new(),
     };
     let mut text = format!("{}  version {}{state}\n", paint(BOLD, printable(name)), version.version);
-    let mut fact = |what: &str, value: Option<String>| {
+    let mut field = |label: &str, value: Option<String>| {
         if let Some(value) = value {
-            text.push_str(&format!("  {what:<12}{}\n", printable(&value)));
+            text.push_str(&format!("  {label:<12}{}\n", printable(&value)));
         }
     };
-    fact("what", workflow.description.as_deref().map(|text| headline(text, ACTION_COLUMNS)));
-    fact("file", version.file.clone());
-    fact(
+    field("about", workflow.description.as_deref().map(|text| headline(text, ACTION_COLUMNS)));
+    field("file", version.file.clone());
+    field(
         "applied",
-        Some(format!(
-            "{} ({})",
-            time::rfc3339(version.applied_at),
-            time::relative(version.applied_at, now_ms)
-        )),
+        Some(format!("{} ({})", rfc3339(version.applied_at), time::relative(version.applied_at, now_ms))),
     );
-    fact("timeout", workflow.timeout_ms.map(windlass::workflow::duration::to_text));
+    field("timeout", workflow.timeout_ms.map(windlass::workflow::duration::to_text));
     for param in &workflow.params {
-        fact("param", Some(crate::submission::describe_param(param)));
+        field("param", Some(crate::submission::describe_param(param)));
     }
     for schedule in &workflow.schedules {
-        fact("schedule", Some(describe::schedule(schedule)));
+        field("schedule", Some(schedules::summary(schedule)));
     }
     text.push('\n');
     text.push_str(&jobs(workflow));
@@ -99,7 +94,7 @@ fn jobs(workflow: &Workflow) -> String {
         Column::Left("JOB"),
         Column::Left("NEEDS"),
         Column::Left("QUEUE"),
-        Column::Yielding("WHAT"),
+        Column::Yielding("COMMAND"),
     ]);
     for job in &workflow.jobs {
         let needs: Vec<&str> = job.needs.iter().map(|index| workflow.jobs[*index].name.as_str()).collect();

@@ -1,0 +1,162 @@
+//! The global options, which every verb takes.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use super::{DatabaseArgument, parse_duration};
+use crate::shell_words::quoted;
+
+/// The shortest lease. A worker must be able to send a few heartbeats before it ends.
+pub(crate) const MIN_LEASE: Duration = Duration::from_millis(100);
+/// The longest lease.
+pub(crate) const MAX_LEASE: Duration = Duration::from_secs(24 * 3600);
+/// The lease when none is given.
+const DEFAULT_LEASE: Duration = Duration::from_secs(30);
+/// The database when none is given.
+const DEFAULT_DB: &str = "windlass.db";
+
+/// The options that every verb takes.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct GlobalOptions {
+    /// The database: a SQLite file, created on first use, or postgres://user@host/dbname
+    /// [env: WINDLASS_DB] [default: windlass.db]
+    #[arg(long, global = true, value_name = "PATH|URL", help_heading = "Global options")]
+    db: Option<DatabaseArgument>,
+
+    /// The format of standard output
+    #[arg(short, long, global = true, value_name = "FORMAT", default_value = "text")]
+    #[arg(help_heading = "Global options")]
+    pub(crate) output: OutputFormat,
+
+    /// What a commit survives: `full`, a power cut; `normal`, a crash of this program [default: full]
+    #[arg(long, global = true, value_name = "MODE", env = "WINDLASS_DURABILITY")]
+    #[arg(help_heading = "Global options", hide_env_values = true)]
+    #[arg(hide_short_help = true, hide_possible_values = true)]
+    durability: Option<Durability>,
+
+    /// How long other workers wait for a silent worker before they take its jobs [default: 30s]
+    #[arg(long, global = true, value_name = "DURATION", env = "WINDLASS_LEASE")]
+    #[arg(value_parser = parse_lease, hide_short_help = true)]
+    #[arg(help_heading = "Global options", hide_env_values = true)]
+    lease: Option<Duration>,
+
+    /// The values of a configuration file. The command line and the environment win over them.
+    #[arg(skip)]
+    configured: ConfiguredOptions,
+}
+
+/// Global options from a configuration file.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ConfiguredOptions {
+    pub(crate) database: Option<DatabaseArgument>,
+    pub(crate) durability: Option<Durability>,
+    pub(crate) lease: Option<Duration>,
+}
+
+impl GlobalOptions {
+    /// The database: from `--db`, else from `WINDLASS_DB` unless it is empty, else from the configuration, else
+    /// the default.
+    pub(crate) fn database(&self) -> DatabaseArgument {
+        let given = self.db.clone().or_else(from_environment).or_else(|| self.configured.database.clone());
+        given.unwrap_or_else(|| DatabaseArgument::from(OsString::from(DEFAULT_DB)))
+    }
+
+    /// What a commit survives.
+    pub(crate) fn durability(&self) -> Durability {
+        self.durability.or(self.configured.durability).unwrap_or(Durability::Full)
+    }
+
+    /// How long a silent worker keeps its jobs.
+    pub(crate) fn lease(&self) -> Duration {
+        self.lease.or(self.configured.lease).unwrap_or(DEFAULT_LEASE)
+    }
+
+    /// The names of the options that have another value in `other`.
+    pub(crate) fn differences(&self, other: &GlobalOptions) -> Vec<&'static str> {
+        let options = [
+            ("database", self.database().shown() != other.database().shown()),
+            ("durability", self.durability() != other.durability()),
+            ("lease", self.lease() != other.lease()),
+        ];
+        options.into_iter().filter(|(_name, differs)| *differs).map(|(name, _differs)| name).collect()
+    }
+
+    /// The same options with those of a configuration file.
+    pub(crate) fn configured(self, configured: ConfiguredOptions) -> GlobalOptions {
+        GlobalOptions { configured, ..self }
+    }
+
+    /// Whether a password is on the command line, where everybody who lists processes can read it.
+    pub(crate) fn shows_password(&self) -> bool {
+        self.db.as_ref().is_some_and(DatabaseArgument::has_password)
+    }
+
+    /// The same options with another database.
+    pub(crate) fn with_database(&self, database: OsString) -> GlobalOptions {
+        GlobalOptions { db: Some(database.into()), ..self.clone() }
+    }
+
+    /// A command for the user to type next. It names the database if `--db` or a configuration file gave it,
+    /// but never its password.
+    pub(crate) fn hint(&self, verb: &str) -> String {
+        let configured = || self.configured.database.as_ref().filter(|_| from_environment().is_none());
+        match self.db.as_ref().or_else(configured) {
+            Some(database) => format!("windlass {verb} --db {}", quoted(&database.shown())),
+            None => format!("windlass {verb}"),
+        }
+    }
+}
+
+fn from_environment() -> Option<DatabaseArgument> {
+    std::env::var_os("WINDLASS_DB").filter(|database| !database.is_empty()).map(DatabaseArgument::from)
+}
+
+/// Reads a lease; for clap.
+fn parse_lease(text: &str) -> Result<Duration, String> {
+    let lease = parse_duration(text)?;
+    if (MIN_LEASE..=MAX_LEASE).contains(&lease) {
+        return Ok(lease);
+    }
+    Err("a lease is between 100ms and 1day".to_owned())
+}
+
+/// The format of standard output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OutputFormat {
+    /// Text for people.
+    Text,
+    /// One JSON document.
+    Json,
+    /// One JSON object per line.
+    Jsonl,
+}
+
+/// What a commit survives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Durability {
+    /// A power cut: the commit is on the disk before the command continues.
+    Full,
+    /// `kill -9`. A power cut may lose the last moments.
+    Normal,
+}
+
+impl From<Durability> for windlass::Durability {
+    fn from(durability: Durability) -> windlass::Durability {
+        match durability {
+            Durability::Full => windlass::Durability::Full,
+            Durability::Normal => windlass::Durability::Normal,
+        }
+    }
+}
+
+impl fmt::Display for Durability {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Durability::Full => "full",
+            Durability::Normal => "normal",
+        })
+    }
+}

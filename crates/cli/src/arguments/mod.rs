@@ -1,0 +1,18 @@
+//! Arguments that several verbs share. The arguments of one verb are in its file in `commands/`.
+
+mod database_address;
+mod durations_and_instants;
+pub(crate) mod filters;
+mod global;
+mod log;
+mod names;
+mod run_or_job;
+mod work;
+
+pub(crate) use database_address::{DatabaseAddress, DatabaseArgument};
+pub(crate) use durations_and_instants::{parse_duration, parse_instant};
+pub(crate) use global::{ConfiguredOptions, Durability, GlobalOptions, MAX_LEASE, MIN_LEASE, OutputFormat};
+pub(crate) use log::{LogFormat, LogOptions};
+pub(crate) use names::{check_name, parse_name};
+pub(crate) use run_or_job::{RunOrJob, parse_run_id};
+pub(crate) use work::WorkOptions;

@@ -1,0 +1,38 @@
+//! The options of verbs that execute jobs.
+
+use clap::Args;
+
+use super::GlobalOptions;
+use super::names::parse_name;
+use crate::shell_words::quoted;
+
+/// How many jobs this process executes, and which.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct WorkOptions {
+    /// How many jobs run at once [default: one per processor, at least 8]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(1..=1024))]
+    pub(crate) threads: Option<i64>,
+
+    /// Capabilities that this worker has, separated by commas, for example gpu
+    #[arg(long = "capability", value_name = "NAMES", value_delimiter = ',', value_parser = parse_name)]
+    pub(crate) capabilities: Option<Vec<String>>,
+
+    /// The version of your code on this worker. It leaves jobs that require a later version to other workers
+    /// [default: 0]
+    #[arg(long = "code-version", value_name = "N", value_parser = clap::value_parser!(i64).range(0..))]
+    pub(crate) version: Option<i64>,
+}
+
+impl WorkOptions {
+    /// A command for the user to type next, with the capabilities and the version of this process.
+    pub(crate) fn hint(&self, global: &GlobalOptions, verb: &str) -> String {
+        let mut verb = verb.to_owned();
+        if let Some(capabilities) = &self.capabilities {
+            verb.push_str(&format!(" --capability {}", quoted(&capabilities.join(","))));
+        }
+        if let Some(version) = self.version {
+            verb.push_str(&format!(" --code-version {version}"));
+        }
+        global.hint(&verb)
+    }
+}

@@ -1,0 +1,220 @@
+//! The reasons why a job is not running, as sentences.
+
+use windlass::JobStatus;
+use windlass::store::{Job, Reason};
+
+use crate::arguments::GlobalOptions;
+use crate::shell_words::quoted;
+use crate::text::style::{headline, printable};
+use crate::text::values::counted;
+use crate::text::{runs_and_jobs, time};
+
+/// How many parents are named. The others are counted.
+const MAX_PARENTS_NAMED: usize = 8;
+/// How many columns of an error are shown.
+const ERROR_COLUMNS: usize = 400;
+
+/// The reason as a sentence for people.
+pub(crate) fn sentence(reason: &Reason, job: &Job, now_ms: i64, global: &GlobalOptions) -> String {
+    match reason {
+        Reason::WaitsForParents(parents) => waits_for_parents(parents),
+        Reason::WaitsForTime { execute_after, failures } => {
+            waits_for_time(*execute_after, *failures, job.max_attempts, now_ms)
+        }
+        Reason::NobodyKeepsTime if job.status == JobStatus::Waiting => {
+            format!("No worker is alive to make it claimable; {}.", start_worker(job, global))
+        }
+        Reason::NobodyKeepsTime => {
+            format!("Its time has come, but no worker is alive; {}.", start_worker(job, global))
+        }
+        Reason::QueuePaused(queue) => {
+            format!(
+                "Its queue `{}` is paused; `{}` ends the pause.",
+                printable(queue),
+                global.hint(&format!("queue resume {}", quoted(queue)))
+            )
+        }
+        Reason::NoWorker { alive: 0, .. } => {
+            format!("No worker is alive; {}.", start_worker(job, global))
+        }
+        Reason::NoWorker { kind, queue, alive } => format!(
+            "{} alive, but none takes jobs of kind `{}` from the queue `{}` or of this run; {}.",
+            workers(*alive),
+            printable(kind),
+            printable(queue),
+            start_worker(job, global)
+        ),
+        Reason::NoCapability { requires } => format!(
+            "No live worker has the required capabilities ({}); {}.",
+            printable(&requires.join(", ")),
+            start_worker(job, global)
+        ),
+        Reason::WorkersTooOld { version, newest } => format!(
+            "It requires a worker of version {version} or later, and the newest live worker has {newest}; {}.",
+            start_worker(job, global)
+        ),
+        Reason::QueueFull { queue, limit: 0, .. } => format!(
+            "Its queue `{}` has a limit of 0 running jobs; `{}` removes the limit.",
+            printable(queue),
+            global.hint(&format!("queue limit {} --no-max-running", quoted(queue)))
+        ),
+        Reason::QueueFull { queue, limit, running } => format!(
+            "Its queue `{}` is full: {running} jobs are running, and the limit is {limit}.",
+            printable(queue)
+        ),
+        Reason::QueueRate { queue, rate, next_at } => format!(
+            "Its queue `{}` may start {} within {}, and has done so{}.",
+            printable(queue),
+            if rate.jobs == 1 { "1 job".to_owned() } else { format!("{} jobs", rate.jobs) },
+            time::duration(rate.interval_ms),
+            next_at
+                .map(|at| format!("; the next may start at {}", time::instant(at, now_ms)))
+                .unwrap_or_default(),
+        ),
+        Reason::NotItsTurn { queue, turn_job_id } => format!(
+            "Its queue `{}` runs one job at a time in order of arrival; job j{turn_job_id} is next.",
+            printable(queue)
+        ),
+        Reason::KeyTaken { key, limit, holders } => key_taken(key, *limit, holders),
+        Reason::WorkersBusy { workers: takers, threads, running } if running >= threads => format!(
+            "It could run now, but {} that can take it {} busy: {running} of {threads} threads run other jobs.",
+            if *takers == 1 { "the one worker".to_owned() } else { format!("all {takers} workers") },
+            if *takers == 1 { "is" } else { "are" },
+        ),
+        Reason::WorkersBusy { threads, running, .. } => {
+            format!("A worker has a free thread ({running} of {threads} are busy) and will claim it at once.")
+        }
+        Reason::Behind(0) => "It is next in its queue.".to_owned(),
+        Reason::Behind(1) => "1 job is before it in its queue.".to_owned(),
+        Reason::Behind(jobs) => format!("{jobs} jobs are before it in its queue."),
+        Reason::Runs { worker_id, process, stopping } => {
+            runs(job, *worker_id, process.as_ref(), *stopping, now_ms, global)
+        }
+        Reason::WaitsForEvent => "It waits for an external event, without using a thread.".to_owned(),
+        Reason::Over(error) => over(job, error.as_deref(), global),
+    }
+}
+
+fn key_taken(key: &str, limit: i64, holders: &[String]) -> String {
+    let key = printable(key);
+    let allowed = counted(limit, "job", "jobs");
+    match holders.len() {
+        0 => format!(
+            "Its concurrency key `{key}` allows {allowed} at a time; the scheduler will release it soon."
+        ),
+        1 => format!(
+            "Its concurrency key `{key}` allows {allowed} at a time; {} is running.",
+            holders.join(", ")
+        ),
+        _several => format!(
+            "Its concurrency key `{key}` allows {allowed} at a time; {} are running.",
+            holders.join(", ")
+        ),
+    }
+}
+
+fn waits_for_parents(parents: &[(String, JobStatus)]) -> String {
+    let named: Vec<String> = parents
+        .iter()
+        .take(MAX_PARENTS_NAMED)
+        .map(|(label, status)| format!("{} ({status})", printable(label)))
+        .collect();
+    let hidden = parents.len() - named.len();
+    let more = if hidden > 0 { format!(" and {hidden} more") } else { String::new() };
+    match parents.len() {
+        1 => format!("It waits for an unfinished job: {}.", named.join(", ")),
+        count => format!("It waits for {count} unfinished jobs: {}{more}.", named.join(", ")),
+    }
+}
+
+fn waits_for_time(execute_after: i64, failures: i64, max_attempts: i64, now_ms: i64) -> String {
+    let when = time::instant(execute_after, now_ms);
+    match failures {
+        ..=0 => format!("It starts at {when}."),
+        1 => format!("It failed 1 of {max_attempts} times; the next attempt starts at {when}."),
+        _ => format!("It failed {failures} of {max_attempts} times; the next attempt starts at {when}."),
+    }
+}
+
+fn runs(
+    job: &Job,
+    worker_id: i64,
+    process: Option<&(String, i64)>,
+    stopping: bool,
+    now_ms: i64,
+    global: &GlobalOptions,
+) -> String {
+    let Some((host, pid)) = process else {
+        let resume = start_worker(job, global);
+        return format!("Its worker {worker_id} is gone; the next worker rescues the job: {resume}.");
+    };
+    let since = job.started_at.map(|at| format!(" for {}", time::elapsed(now_ms - at))).unwrap_or_default();
+    let worker = format!("worker {worker_id} (process {pid} on {})", printable(host));
+    let attempt = job.attempt;
+    match stopping {
+        true => format!("It is stopping: attempt {attempt} has not ended yet on {worker}."),
+        false => format!("Attempt {attempt} has been running{since} on {worker}."),
+    }
+}
+
+fn over(job: &Job, error: Option<&str>, global: &GlobalOptions) -> String {
+    let took = runs_and_jobs::span(job.started_at, job.finished_at, 0);
+    let prefix = if job.status == JobStatus::Cancelled { "cancelled: " } else { "skipped: " };
+    let error = error.map(|error| error.strip_prefix(prefix).unwrap_or(error));
+    let reason = error.map(|error| headline(error, ERROR_COLUMNS)).filter(|error| !error.is_empty());
+    let because = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+    let logs = global.hint(&format!("logs j{}", job.id));
+    let retry = job.run_id.map(|run_id| global.hint(&format!("retry {run_id}")));
+    let again = retry.map(|retry| format!(" `{retry}` runs it again.")).unwrap_or_default();
+    match job.status {
+        JobStatus::Successful => format!("It succeeded: attempt {} took {took}.", job.attempt),
+        JobStatus::Failed => {
+            let times = if job.failures > 1 { format!(" {} times", job.failures) } else { String::new() };
+            format!("It failed{times}{because}. `{logs}` shows its output.{again}")
+        }
+        JobStatus::Skipped => format!("It was skipped{because}.{again}"),
+        // The reason "cancelled at once: …" contains the word already.
+        JobStatus::Cancelled if because.starts_with(": cancelled") => {
+            format!("It was {}.{again}", because.trim_start_matches(": "))
+        }
+        JobStatus::Cancelled => format!("It was cancelled{because}.{again}"),
+        JobStatus::Blocked
+        | JobStatus::Scheduled
+        | JobStatus::Pending
+        | JobStatus::Running
+        | JobStatus::Waiting => String::new(),
+    }
+}
+
+/// The next step: which worker to start.
+fn start_worker(job: &Job, global: &GlobalOptions) -> String {
+    if job.kind != "shell" {
+        return format!("start a program that has a handler for `{}`", printable(&job.kind));
+    }
+    let scope = match job.run_id {
+        Some(run_id) => format!("resume {run_id}"),
+        None if job.queue == windlass::workflow::model::DEFAULT_QUEUE => "worker".to_owned(),
+        None => format!("worker --queue {}", quoted(&job.queue)),
+    };
+    let requires: Vec<String> = serde_json::from_str(&job.requires).unwrap_or_default();
+    format!("start one with `{}`", global.hint(&format!("{scope}{}", worker_options(&requires, job.version))))
+}
+
+/// The options of a worker that may execute a job with these requirements.
+pub(crate) fn worker_options(requires: &[String], version: i64) -> String {
+    let mut options = String::new();
+    if !requires.is_empty() {
+        options.push_str(&format!(" --capability {}", quoted(&requires.join(","))));
+    }
+    if version > 0 {
+        options.push_str(&format!(" --code-version {version}"));
+    }
+    options
+}
+
+fn workers(count: i64) -> String {
+    match count {
+        1 => "One worker is".to_owned(),
+        count => format!("{count} workers are"),
+    }
+}

@@ -1,0 +1,133 @@
+//! Runs and jobs as text: names, states and their colours, times, output.
+
+use anstyle::Style;
+use windlass::store::{Job, JobCounts, Run};
+use windlass::{JobStatus, RunStatus, StopReason};
+
+use crate::text::style::{CYAN, DIM, GREEN, PLAIN, RED, YELLOW, paint, printable};
+use crate::text::time;
+
+/// The colour of a job's state.
+pub(crate) fn job_style(status: JobStatus) -> Style {
+    match status {
+        JobStatus::Running => CYAN,
+        JobStatus::Successful => GREEN,
+        JobStatus::Failed => RED,
+        JobStatus::Cancelled | JobStatus::Waiting => YELLOW,
+        JobStatus::Blocked | JobStatus::Skipped => DIM,
+        JobStatus::Scheduled | JobStatus::Pending => PLAIN,
+    }
+}
+
+/// The colour of a run's state.
+pub(crate) fn run_style(status: RunStatus) -> Style {
+    match status {
+        RunStatus::Pending => PLAIN,
+        RunStatus::Running => CYAN,
+        RunStatus::Successful => GREEN,
+        RunStatus::Failed => RED,
+        RunStatus::Cancelled => YELLOW,
+    }
+}
+
+/// The state of a run, and in brackets why it ended or stopped.
+pub(crate) fn run_state(run: &Run, interrupted: bool) -> String {
+    let state = paint(run_style(run.status), run.status);
+    let remark = match (run.stop_reason, run.status.is_terminal()) {
+        (Some(StopReason::TimedOut), true) => "timed out",
+        (Some(StopReason::TimedOut), false) => "timed out, stopping",
+        (Some(StopReason::Cancelled), false) => "stopping",
+        // No job has begun, so no job was interrupted.
+        (None, false) if interrupted && run.status == RunStatus::Pending => "no worker",
+        (None, false) if interrupted => "interrupted",
+        (Some(StopReason::Cancelled) | None, _) => return state,
+    };
+    format!("{state} {}", paint(YELLOW, format!("({remark})")))
+}
+
+/// The state of a job.
+pub(crate) fn job_state(job: &Job) -> String {
+    let state = paint(job_style(job.status), job.status);
+    if job.status == JobStatus::Running && job.cancel_requested_at.is_some() {
+        return format!("{state} {}", paint(YELLOW, "(stopping)"));
+    }
+    if job.status == JobStatus::Failed && job.allow_failure {
+        return format!("{state} {}", paint(DIM, "(allowed)"));
+    }
+    state
+}
+
+/// The name of a job in its run, or its id.
+pub(crate) fn job_name(job: &Job) -> String {
+    match &job.name {
+        Some(name) => printable(name).into_owned(),
+        None => format!("j{}", job.id),
+    }
+}
+
+/// The number of jobs in each state, without the zeros: `3 successful, 1 failed`.
+pub(crate) fn job_counts(counts: &JobCounts) -> String {
+    let order = [
+        JobStatus::Successful,
+        JobStatus::Failed,
+        JobStatus::Skipped,
+        JobStatus::Cancelled,
+        JobStatus::Running,
+        JobStatus::Waiting,
+        JobStatus::Pending,
+        JobStatus::Scheduled,
+        JobStatus::Blocked,
+    ];
+    let parts: Vec<String> = order
+        .into_iter()
+        .filter(|status| counts.of(*status) > 0)
+        .map(|status| {
+            let word = status.as_str().to_lowercase();
+            paint(job_style(status), format!("{} {word}", counts.of(status)))
+        })
+        .collect();
+    match parts.is_empty() {
+        true => "no jobs".to_owned(),
+        false => parts.join(", "),
+    }
+}
+
+/// The time from start to end, or from start to now.
+pub(crate) fn span(started_at: Option<i64>, finished_at: Option<i64>, now_ms: i64) -> String {
+    match (started_at, finished_at) {
+        (Some(started_at), Some(finished_at)) => time::duration(finished_at - started_at),
+        (Some(started_at), None) => format!("{}…", time::elapsed(now_ms - started_at)),
+        (None, Some(_) | None) => String::new(),
+    }
+}
+
+/// The time that the last attempt of a job took, or has taken so far.
+pub(crate) fn job_span(job: &Job, now_ms: i64) -> String {
+    match job.status {
+        JobStatus::Running | JobStatus::Successful | JobStatus::Failed | JobStatus::Cancelled => {
+            span(job.started_at, job.finished_at, now_ms)
+        }
+        JobStatus::Blocked
+        | JobStatus::Scheduled
+        | JobStatus::Pending
+        | JobStatus::Waiting
+        | JobStatus::Skipped => String::new(),
+    }
+}
+
+/// Lines that a job wrote, each behind a bar.
+pub(crate) fn output_tail<'a>(lines: impl IntoIterator<Item = &'a str>) -> String {
+    lines.into_iter().map(|line| format!("    {}\n", paint(DIM, format!("| {}", printable(line))))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans() {
+        assert_eq!(span(Some(1_000), Some(2_500), 9_000), "1.5s");
+        assert_eq!(span(Some(1_000), None, 9_000), "8s…");
+        assert_eq!(span(None, None, 9_000), "");
+    }
+}

@@ -1,0 +1,27 @@
+//! A checked workflow file as JSON.
+
+use serde::Serialize;
+
+/// The result of checking one file.
+#[derive(Debug, Serialize)]
+pub struct ValidatedFile {
+    /// The path, as it was given.
+    pub file: String,
+    /// Whether the file has no errors.
+    pub valid: bool,
+    /// All errors, in the order of the file.
+    pub errors: Vec<FileError>,
+}
+
+/// One error of a file. A file that could not be read has an error without line and column.
+#[derive(Debug, Serialize)]
+pub struct FileError {
+    /// Counted from 1.
+    pub line: Option<usize>,
+    /// Counted from 1.
+    pub column: Option<usize>,
+    /// The error.
+    pub message: String,
+    /// The next step.
+    pub help: Option<String>,
+}

@@ -1,0 +1,38 @@
+//! The JSON that Windlass shows to programs: a public, stable form, documented for scripts.
+//!
+//! Each view is made from rows of the store and does nothing but serialize, so that the command line
+//! (`-o json`) and a web page show the same. Instants are RFC 3339 in UTC with milliseconds. Durations are
+//! whole milliseconds. An absent value is `null`. Fields are printed in the order of the declaration.
+
+mod file;
+mod job;
+mod log;
+mod queue;
+mod run;
+mod schedule;
+mod stats;
+mod time;
+mod why;
+mod workflow;
+mod workflow_changes;
+
+pub use file::{FileError, ValidatedFile};
+pub use job::{AttemptView, InspectedJob, JobView, names_of_needed_jobs};
+pub use log::LogView;
+pub use queue::QueueView;
+pub use run::{InspectedRun, JobCountsView, RunView, SubmittedView, needed_jobs_of_run};
+pub use schedule::{
+    BackfillView, InspectedSchedule, OccurrenceView, ScheduleView, UnstartedView, catchup_name, overlap_name,
+};
+pub use stats::{StatsView, WorkerView};
+pub use time::rfc3339;
+pub use why::{ReasonView, WhyView, reason_kind};
+pub use workflow::{AppliedView, DefinitionView, RegistrationView, VersionView};
+pub use workflow_changes::{ChangedPart, PartChanges, WorkflowChanges};
+
+use serde_json::Value;
+
+/// JSON from the tables. Another program may have written something else there: that is shown as text.
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|_| Value::from(text))
+}

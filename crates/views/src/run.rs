@@ -1,0 +1,149 @@
+//! A run as JSON.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+use serde_json::Value;
+use windlass_engine::store::{Job, JobCounts, Run, Submitted};
+use windlass_engine::{JobStatus, Result, RunSource, RunStatus, StopReason, Store};
+
+use crate::job::job_name;
+use crate::time::{duration_ms, instant};
+use crate::{JobView, json};
+
+/// A run.
+#[derive(Debug, Serialize)]
+pub struct RunView {
+    id: i64,
+    workflow: String,
+    status: &'static str,
+    stop_reason: Option<&'static str>,
+    params: Value,
+    run_key: Option<String>,
+    source: Option<&'static str>,
+    schedule_id: Option<i64>,
+    scheduled_for: Option<String>,
+    dir: Option<String>,
+    created_at: Option<String>,
+    started_at: Option<String>,
+    finished_at: Option<String>,
+    duration_ms: Option<i64>,
+    interrupted: bool,
+    job_counts: JobCountsView,
+}
+
+impl RunView {
+    /// Reads the counts of the run's jobs, and whether it is interrupted.
+    pub fn read(store: &Store, run: &Run) -> Result<RunView> {
+        Ok(RunView::new(run, &store.runs().job_counts(run.id)?, store.runs().is_interrupted(run.id)?))
+    }
+
+    /// `interrupted`: the run is unfinished and no worker executes it.
+    pub fn new(run: &Run, counts: &JobCounts, interrupted: bool) -> RunView {
+        RunView {
+            id: run.id,
+            workflow: run.workflow.clone(),
+            status: run.status.as_str(),
+            stop_reason: run.stop_reason.map(StopReason::as_str),
+            params: json(&run.params),
+            run_key: run.run_key.clone(),
+            source: run.source.map(RunSource::as_str),
+            schedule_id: run.schedule_id,
+            scheduled_for: instant(run.scheduled_for),
+            dir: run.dir.clone(),
+            created_at: instant(Some(run.created_at)),
+            started_at: instant(run.started_at),
+            finished_at: instant(run.finished_at),
+            duration_ms: duration_ms(run.started_at, run.finished_at),
+            interrupted,
+            job_counts: JobCountsView::new(counts),
+        }
+    }
+}
+
+/// How many jobs of a run are in each state.
+#[derive(Debug, Serialize)]
+pub struct JobCountsView {
+    total: i64,
+    blocked: i64,
+    scheduled: i64,
+    pending: i64,
+    running: i64,
+    waiting: i64,
+    successful: i64,
+    failed: i64,
+    skipped: i64,
+    cancelled: i64,
+}
+
+impl JobCountsView {
+    fn new(counts: &JobCounts) -> JobCountsView {
+        JobCountsView {
+            total: counts.total(),
+            blocked: counts.of(JobStatus::Blocked),
+            scheduled: counts.of(JobStatus::Scheduled),
+            pending: counts.of(JobStatus::Pending),
+            running: counts.of(JobStatus::Running),
+            waiting: counts.of(JobStatus::Waiting),
+            successful: counts.of(JobStatus::Successful),
+            failed: counts.of(JobStatus::Failed),
+            skipped: counts.of(JobStatus::Skipped),
+            cancelled: counts.of(JobStatus::Cancelled),
+        }
+    }
+}
+
+/// A run with its jobs.
+#[derive(Debug, Serialize)]
+pub struct InspectedRun {
+    #[serde(flatten)]
+    run: RunView,
+    jobs: Vec<JobView>,
+}
+
+impl InspectedRun {
+    /// Reads the jobs of the run and what each of them needs.
+    pub fn read(store: &Store, run: &Run) -> Result<InspectedRun> {
+        let jobs = store.jobs().of_run(run.id)?;
+        let needs = needed_jobs_of_run(store, run.id, &jobs)?;
+        Ok(InspectedRun::new(RunView::read(store, run)?, &jobs, &needs))
+    }
+
+    /// `needs` are the names of the jobs that a job needs, by the id of that job.
+    pub fn new(run: RunView, jobs: &[Job], needs: &HashMap<i64, Vec<String>>) -> InspectedRun {
+        let view = |job: &Job| JobView::new(job, needs.get(&job.id).cloned().unwrap_or_default());
+        InspectedRun { run, jobs: jobs.iter().map(view).collect() }
+    }
+}
+
+/// The names of the jobs that each job of a run needs, by the id of the job that needs them.
+pub fn needed_jobs_of_run(store: &Store, run_id: i64, jobs: &[Job]) -> Result<HashMap<i64, Vec<String>>> {
+    let names: HashMap<i64, String> = jobs.iter().map(|job| (job.id, job_name(job))).collect();
+    let mut needs: HashMap<i64, Vec<String>> = HashMap::new();
+    for (parent_id, child_id) in store.jobs().dependencies(run_id)? {
+        let parent = names.get(&parent_id).cloned().unwrap_or_else(|| format!("j{parent_id}"));
+        needs.entry(child_id).or_default().push(parent);
+    }
+    Ok(needs)
+}
+
+/// The result of a submission.
+#[derive(Debug, Serialize)]
+pub struct SubmittedView {
+    run_id: i64,
+    workflow: String,
+    status: &'static str,
+    created: bool,
+}
+
+impl SubmittedView {
+    /// `status` is the state of the run, which may have existed before.
+    pub fn new(submitted: Submitted, workflow: &str, status: RunStatus) -> SubmittedView {
+        SubmittedView {
+            run_id: submitted.run_id,
+            workflow: workflow.to_owned(),
+            status: status.as_str(),
+            created: submitted.created,
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! Instants and durations as JSON.
+
+use chrono::{DateTime, SecondsFormat, Utc};
+
+/// RFC 3339 in UTC with milliseconds.
+pub fn rfc3339(at_ms: i64) -> String {
+    match DateTime::<Utc>::from_timestamp_millis(at_ms) {
+        Some(instant) => instant.to_rfc3339_opts(SecondsFormat::Millis, true),
+        None => format!("{at_ms} ms"),
+    }
+}
+
+pub(crate) fn instant(at_ms: Option<i64>) -> Option<String> {
+    at_ms.map(rfc3339)
+}
+
+pub(crate) fn duration_ms(started_at: Option<i64>, finished_at: Option<i64>) -> Option<i64> {
+    Some((finished_at? - started_at?).max(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn instants_are_rfc_3339_with_milliseconds() {
+        assert_eq!(rfc3339(1_795_215_928_123), "2026-11-20T23:05:28.123Z");
+    }
+
+    #[test]
+    fn an_instant_outside_the_calendar_is_shown_as_a_number() {
+        assert_eq!(rfc3339(i64::MAX), format!("{} ms", i64::MAX));
+    }
+
+    #[test]
+    fn a_duration_is_never_negative() {
+        assert_eq!(duration_ms(Some(1_000), Some(2_500)), Some(1_500));
+        assert_eq!(duration_ms(Some(2_500), Some(1_000)), Some(0));
+        assert_eq!(duration_ms(Some(1_000), None), None);
+    }
+}

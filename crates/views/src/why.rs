@@ -1,0 +1,46 @@
+//! The reasons why a job is not running, as JSON.
+
+use serde::Serialize;
+use windlass_engine::store::Reason;
+
+use crate::JobView;
+
+/// A job, and the reasons for its state.
+#[derive(Debug, Serialize)]
+pub struct WhyView {
+    /// The job.
+    pub job: JobView,
+    /// The most important reason first.
+    pub reasons: Vec<ReasonView>,
+}
+
+/// One reason: a word for programs and a sentence for people.
+#[derive(Debug, Serialize)]
+pub struct ReasonView {
+    /// One of the words of [`reason_kind`].
+    pub kind: &'static str,
+    /// The sentence.
+    pub text: String,
+}
+
+/// The reason as a word for programs.
+pub fn reason_kind(reason: &Reason) -> &'static str {
+    match reason {
+        Reason::WaitsForParents(_) => "waits_for_parents",
+        Reason::WaitsForTime { .. } => "waits_for_time",
+        Reason::NobodyKeepsTime => "nobody_keeps_time",
+        Reason::QueuePaused(_) => "queue_paused",
+        Reason::NoWorker { .. } => "no_worker",
+        Reason::NoCapability { .. } => "no_capability",
+        Reason::WorkersTooOld { .. } => "workers_too_old",
+        Reason::QueueFull { .. } => "queue_full",
+        Reason::QueueRate { .. } => "queue_rate",
+        Reason::NotItsTurn { .. } => "not_its_turn",
+        Reason::KeyTaken { .. } => "key_taken",
+        Reason::WorkersBusy { .. } => "workers_busy",
+        Reason::Behind(_) => "behind",
+        Reason::Runs { .. } => "runs",
+        Reason::WaitsForEvent => "waits_for_event",
+        Reason::Over(_) => "over",
+    }
+}

@@ -1,0 +1,129 @@
+//! Registered workflows as JSON.
+
+use serde::Serialize;
+use serde_json::Value;
+use windlass_engine::store::{Applied, Change, RegisteredVersion, Registration};
+use windlass_workflow::Workflow;
+
+use crate::time::instant;
+use crate::workflow_changes::WorkflowChanges;
+
+/// The result of applying one file.
+#[derive(Debug, Serialize)]
+pub struct AppliedView {
+    workflow: String,
+    file: String,
+    version: i64,
+    change: &'static str,
+    changes: Option<WorkflowChanges>,
+}
+
+impl AppliedView {
+    /// `file` is the absolute path; `workflow` is its content.
+    pub fn new(file: &str, workflow: &Workflow, applied: &Applied) -> AppliedView {
+        AppliedView {
+            workflow: applied.name.clone(),
+            file: file.to_owned(),
+            version: applied.version,
+            change: match applied.change {
+                Change::Created => "created",
+                Change::Updated => "updated",
+                Change::Unchanged => "unchanged",
+            },
+            changes: applied.before.as_ref().map(|before| WorkflowChanges::between(before, workflow)),
+        }
+    }
+}
+
+/// A registered workflow.
+#[derive(Debug, Serialize)]
+pub struct RegistrationView {
+    name: String,
+    version: i64,
+    file: Option<String>,
+    dir: Option<String>,
+    paused_at: Option<String>,
+    created_at: Option<String>,
+    updated_at: Option<String>,
+    schedules: Vec<String>,
+    next_at: Option<String>,
+}
+
+impl RegistrationView {
+    /// `schedules` are names; `next_at` is the earliest occurrence of all of them.
+    pub fn new(
+        registration: &Registration,
+        schedules: Vec<String>,
+        next_at: Option<i64>,
+    ) -> RegistrationView {
+        RegistrationView {
+            name: registration.name.clone(),
+            version: registration.version,
+            file: registration.file.clone(),
+            dir: registration.dir.clone(),
+            paused_at: instant(registration.paused_at),
+            created_at: instant(Some(registration.created_at)),
+            updated_at: instant(Some(registration.updated_at)),
+            schedules,
+            next_at: instant(next_at),
+        }
+    }
+}
+
+/// One registered version of a workflow.
+#[derive(Debug, Serialize)]
+pub struct VersionView {
+    version: i64,
+    active: bool,
+    file: Option<String>,
+    applied_at: Option<String>,
+    changes: Option<WorkflowChanges>,
+}
+
+impl VersionView {
+    /// `before` is the version before this one; `active` is the number of the active version.
+    pub fn new(
+        version: &RegisteredVersion,
+        before: Option<&RegisteredVersion>,
+        active: Option<i64>,
+    ) -> VersionView {
+        VersionView {
+            version: version.version,
+            active: active == Some(version.version),
+            file: version.file.clone(),
+            applied_at: instant(Some(version.applied_at)),
+            changes: before.map(|before| WorkflowChanges::between(&before.workflow, &version.workflow)),
+        }
+    }
+}
+
+/// A version with its definition.
+#[derive(Debug, Serialize)]
+pub struct DefinitionView {
+    name: String,
+    version: i64,
+    active: bool,
+    file: Option<String>,
+    applied_at: Option<String>,
+    paused_at: Option<String>,
+    definition: Value,
+}
+
+impl DefinitionView {
+    /// `registration` is `None` for a workflow that was removed.
+    pub fn new(
+        name: &str,
+        version: &RegisteredVersion,
+        registration: Option<&Registration>,
+    ) -> DefinitionView {
+        DefinitionView {
+            name: name.to_owned(),
+            version: version.version,
+            active: registration.is_some_and(|registration| registration.version == version.version),
+            file: version.file.clone(),
+            applied_at: instant(Some(version.applied_at)),
+            paused_at: instant(registration.and_then(|registration| registration.paused_at)),
+            definition: crate::json(&version.workflow.to_json()),
+        }
+    }
+}
