@@ -53,7 +53,7 @@ fn two_executions_of_a_job_never_overlap_when_the_network_is_cut() {
     let mut far = sandbox.start(with_url(far, &there));
     eventually("the first attempt", || ticks(&sandbox).contains_key(&1).then_some(()));
     let mut near = sandbox.start(with_url(sandbox.command(&["worker"]), &here));
-    eventually("the second worker", || near.stderr_so_far().contains("working").then_some(()));
+    eventually("the second worker", || near.stderr_so_far().contains("worker started").then_some(()));
     host.cut();
     eventually("the end of the run", || {
         let runs = sandbox.start(with_url(sandbox.command(&["runs", "-o", "json"]), &here)).wait().exited(0);

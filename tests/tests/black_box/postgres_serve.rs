@@ -19,11 +19,11 @@ fn a_service_whose_database_does_not_answer_gives_no_sign_of_life() {
     manager.hear("READY=1");
     manager.hear("WATCHDOG=1");
     server.pause();
-    manager.hear("STATUS=no answer of the database for ");
+    manager.hear("STATUS=no answer from the database for ");
     // A sign may have been on its way; from here on there is none.
     for _tick in 0..3 {
         let heard = manager.hear("");
-        assert!(heard.starts_with("STATUS=no answer of the database"), "{heard}");
+        assert!(heard.starts_with("STATUS=no answer from the database"), "{heard}");
     }
     server.go_on();
     manager.hear("WATCHDOG=1");

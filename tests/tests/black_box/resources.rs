@@ -65,7 +65,7 @@ fn threads_that_the_hard_limit_does_not_serve_are_left_out() {
     let all: String = (0..150).map(|number| format!("[jobs.j{number}]\nrun = 'sleep 0.05'\n")).collect();
     let file = sandbox.write("many.toml", format!("name = \"many\"\n{all}"));
     let outcome = limited(&sandbox, "ulimit -n 120", &["run", &file, "--threads", "60"]);
-    assert_says(&outcome, 0, &["60 threads are wanted", "ulimit -Hn"]);
+    assert_says(&outcome, 0, &["instead of 60", "ulimit -Hn"]);
     assert_all_done_at_once(&sandbox);
     let threads = sandbox.tables().value::<i64>("SELECT max(threads) FROM workers");
     assert!((1..60).contains(&threads), "{threads}");
@@ -112,7 +112,7 @@ fn jobs_wait_uncounted_for_files_and_what_was_done_stays_done() {
     eventually("its work to be done", || sandbox.path("over").exists().then_some(()));
     let doctor = eventually("the doctor to know", || {
         let outcome = sandbox.run(&["doctor"]);
-        outcome.stdout.contains("can't start jobs").then_some(outcome)
+        outcome.stdout.contains("cannot start jobs").then_some(outcome)
     });
     assert_eq!(doctor.code, Some(1), "{}", doctor.stdout);
     assert!(doctor.stdout.contains("ulimit -n"), "{}", doctor.stdout);

@@ -40,7 +40,7 @@ fn a_job_that_ends_within_the_grace_is_finished_and_the_rest_is_left_to_others()
     service.signal(Signal::TERM);
     await_word(&mut service, "draining");
     sandbox.write("go", "");
-    assert_says(&service.wait(), 0, &["draining"]);
+    assert_says(&service.wait(), 0, &["stopping"]);
     let jobs = sandbox.tables().jobs_of(run);
     assert_eq!((jobs["first"].status.as_str(), jobs["first"].interruptions), ("SUCCESSFUL", 0));
     assert_eq!(jobs["second"].status, "PENDING");
@@ -55,7 +55,7 @@ fn a_job_that_goes_on_for_longer_is_handed_over() {
     let (mut service, run) = busy(&sandbox, &["--grace", "100ms"]);
     service.signal(Signal::TERM);
     let outcome = service.wait();
-    assert_says(&outcome, 0, &["draining", "the time to drain is over"]);
+    assert_says(&outcome, 0, &["stopping", "the grace period is over"]);
     assert_eq!(sandbox.leftovers(), []);
     let jobs = sandbox.tables().jobs_of(run);
     assert_eq!((jobs["first"].status.as_str(), jobs["first"].interruptions), ("PENDING", 1));
@@ -72,7 +72,7 @@ fn a_second_signal_does_not_wait_for_the_grace() {
     service.signal(Signal::TERM);
     await_word(&mut service, "draining");
     service.signal(Signal::TERM);
-    assert_says(&service.wait(), 0, &["told again to stop"]);
+    assert_says(&service.wait(), 0, &["second signal"]);
     assert_eq!(sandbox.leftovers(), []);
 }
 
@@ -83,7 +83,7 @@ fn ctrl_c_drains_too_and_is_told_apart() {
     service.signal(Signal::INT);
     await_word(&mut service, "draining");
     sandbox.write("go", "");
-    assert_says(&service.wait(), 130, &["what is unfinished is kept", "windlass serve"]);
+    assert_says(&service.wait(), 130, &["unfinished runs and jobs are kept", "windlass serve"]);
 }
 
 #[test]
@@ -136,20 +136,23 @@ fn a_reload_takes_what_can_be_changed_and_says_what_can_not() {
     service.signal(Signal::HUP);
     await_word(&mut service, "reloaded");
     let log = service.stderr_so_far();
-    for word in
-        ["only a restart changes: threads", "retention: for 30d", "workflow registered", "workflow=new"]
-    {
+    for word in [
+        "these settings change only after a restart: threads",
+        "retention: for 30d",
+        "workflow registered",
+        "workflow=new",
+    ] {
         assert!(log.contains(word), "{word:?} is not in\n{log}");
     }
     // A folder that is not there leaves the present one active, and is tried again with the next reload.
     let missing = "workflows = 'missing'\n[retention]\nmax_age = '30d'\n";
     for _reload in 0..2 {
-        let before = service.stderr_so_far().matches("the folder of workflows stays the same").count();
+        let before = service.stderr_so_far().matches("the folder of workflows stays unchanged").count();
         sandbox.write("windlass.toml", missing);
         service.signal(Signal::HUP);
         eventually("word of the missing folder", || {
             let log = service.stderr_so_far();
-            (log.matches("the folder of workflows stays the same").count() > before).then_some(())
+            (log.matches("the folder of workflows stays unchanged").count() > before).then_some(())
         });
     }
     // A configuration that can't be used changes nothing.

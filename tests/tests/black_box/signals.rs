@@ -67,7 +67,7 @@ fn a_drained_worker_leaves_the_rest_to_others() {
     let mut worker = sandbox.spawn(&["worker"]);
     eventually("the first job's start", || (sandbox.read("started") == "first\n").then_some(()));
     worker.signal(Signal::TERM);
-    eventually("word of the drain", || worker.stderr_so_far().contains("draining").then_some(()));
+    eventually("word of the drain", || worker.stderr_so_far().contains("stopping").then_some(()));
     sandbox.write("go", "");
     assert_says(&worker.wait(), 0, &[]);
     sandbox.run(&["worker", "--until-idle"]).exited(0);

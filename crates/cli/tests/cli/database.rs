@@ -22,7 +22,7 @@ fn a_check_finds_what_does_not_fit() {
     outcome.code(6).says(&["broken:", "run 1 is SUCCESSFUL, and counts 5"]).tells(&[
         "error: ",
         bench.database.shown_as(),
-        " breaks",
+        " is damaged",
         "help: ",
     ]);
     let verdict = bench.json(&["db", "check"]);

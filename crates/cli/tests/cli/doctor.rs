@@ -56,7 +56,7 @@ fn each_problem_is_named_with_a_next_step_and_an_exit_code() {
         (
             "workers",
             "INSERT INTO jobs (kind, status, worker_id) VALUES ('shell', 'RUNNING', 9)".to_owned(),
-            "1 job runs under dead ones",
+            "1 job was left by dead workers",
         ),
         (
             "jobs",
@@ -64,17 +64,17 @@ fn each_problem_is_named_with_a_next_step_and_an_exit_code() {
                 "{worker} INSERT INTO jobs (kind, status, execute_after, updated_at)
                      VALUES ('shell', 'PENDING', {now}, {now})"
             ),
-            "1 waits for more than a minute for a worker that there is not",
+            "1 job has waited for more than a minute, and no worker can take it",
         ),
         (
             "jobs",
             format!("{worker} INSERT INTO jobs (kind, execute_after) VALUES ('shell', {now})"),
-            "1 is due for more than ten seconds",
+            "1 job has been due for more than ten seconds",
         ),
         (
             "reports",
             format!("INSERT INTO jobs (kind, status, updated_at) VALUES ('x', 'FAILED', {now})"),
-            "1 end was reported",
+            "1 report is from workers in other languages not processed",
         ),
         (
             "schedules",
@@ -111,7 +111,7 @@ fn a_worker_that_was_killed_is_not_alive_and_nothing_is_touched() {
     bench.windlass(&["enqueue", "shell", "--payload", "{}"]).code(0);
     let found = finding(&bench, "workers");
     assert_eq!(found["state"], "problem", "{found}");
-    assert!(found["words"].as_str().unwrap().starts_with("none is alive; 1 job is due"), "{found}");
+    assert!(found["words"].as_str().unwrap().starts_with("no worker is alive; 1 job is due"), "{found}");
     assert_eq!(registered(), Some(1), "a doctor only looks");
 }
 

@@ -11,9 +11,9 @@ fn a_payload_that_no_shell_can_execute_is_warned_of() {
     let bench = Bench::new();
     let wrong = ["enqueue", "shell", "--payload", r#"{"rnu": "echo hello"}"#, "--requires", "gpu"];
     bench.windlass(&wrong).code(0).says(&["1\n"]).tells(&[
-        "`windlass worker --capability gpu` executes it",
-        "warning: it will fail: the payload of kind `shell`: unknown field `rnu`, expected one of `run`",
-        "`windlass cancel j1` takes it back",
+        "start a worker with `windlass worker --capability gpu`",
+        "warning: the job will fail: the payload of kind `shell`: unknown field `rnu`, expected one of `run`",
+        "`windlass cancel j1` cancels it",
     ]);
     let other = bench.windlass(&["enqueue", "mail", "--payload", r#"{"rnu": 7}"#]);
     assert!(!other.code(0).stderr.contains("warning"), "{other:#?}");
@@ -32,7 +32,7 @@ fn an_enqueued_job_is_executed_by_a_worker() {
         "`windlass worker`",
     ]);
     bench.windlass(&["worker", "--until-idle"]).code(0);
-    bench.windlass(&["why", "1"]).code(0).says(&["job j1 is SUCCESSFUL", "It is done"]);
+    bench.windlass(&["why", "1"]).code(0).says(&["job j1 is SUCCESSFUL", "It succeeded"]);
     bench.windlass(&["logs", "j1"]).code(0).says(&["hello\n"]);
     bench.windlass(&["inspect", "j1"]).code(0).says(&["job j1", "SUCCESSFUL", "script", "echo hello"]);
 }
@@ -62,10 +62,7 @@ fn options_of_enqueue_reach_the_job() {
     assert_eq!(job["status"], "SCHEDULED");
     assert_eq!(job["max_attempts"], 5);
     assert_eq!(job["execute_after"], "2099-01-01T00:00:00.000Z");
-    bench
-        .windlass(&["why", "j1"])
-        .code(0)
-        .says(&["Its time comes at 2099-01-01 00:00:00", "handler for the kind `mail`"]);
+    bench.windlass(&["why", "j1"]).code(0).says(&["It starts at 2099-01-01 00:00:00", "handler for `mail`"]);
     bench.windlass(&["enqueue", "shell", "--delay", "1h"]).code(0);
     assert_eq!(bench.json(&["inspect", "j2"])["status"], "SCHEDULED");
 }
@@ -130,7 +127,7 @@ fn a_pipe_of_payloads_is_accepted_line_by_line_until_one_is_broken() {
 fn wrong_options_of_enqueue_are_refused() {
     let bench = Bench::new();
     let cases: [(&[&str], &str); 5] = [
-        (&["--payload", "{x"], "it is not JSON"),
+        (&["--payload", "{x"], "not JSON"),
         (&["--priority", "urgent"], "low, normal, high, critical"),
         (&["--delay", "5"], "did you mean `5s`"),
         (&["--at", "tomorrow"], "2026-11-20T09:00:00Z"),
@@ -183,10 +180,7 @@ fn why_explains_each_kind_of_waiting() {
         "No worker is alive",
         "`windlass resume 1`",
     ]);
-    bench
-        .windlass(&["why", "1/after"])
-        .code(0)
-        .says(&["is BLOCKED", "a job that is not over: 1/load (PENDING)"]);
+    bench.windlass(&["why", "1/after"]).code(0).says(&["is BLOCKED", "an unfinished job: 1/load (PENDING)"]);
     let why = bench.json(&["why", "1/after"]);
     assert_eq!(why["reasons"][0]["kind"], "waits_for_parents");
     assert_eq!(why["job"]["name"], "after");

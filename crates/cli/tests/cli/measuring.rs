@@ -153,7 +153,7 @@ fn a_part_is_shown_as_a_table() {
     let outcome = bench.windlass(&["bench", "enqueue", "chain", "chain", "--jobs", "50", "--rounds", "1"]);
     outcome.code(0).says(&[
         "windlass 0.",
-        "each figure was taken once",
+        "each figure was measured once",
         "enqueue: ",
         "FIGURE",
         "RATIO",

@@ -128,14 +128,18 @@ fn what_is_wrong_with_an_address_is_said_with_a_next_step() {
     fails(&right, "postgres://app@127.0.0.1:PORT/jobs?ssl_mode=require", 2, &["`ssl_mode`", "`sslmode`?"]);
     fails(&right, "postgres://app@127.0.0.1:PORT/jobs?schema=Night", 2, &["`schema`", "lower case"]);
     fails(&right, "postgres://?service=night", 2, &["no service", "~/.pg_service.conf"]);
-    fails(&right, "postgres://app@127.0.0.1:PORT/jobs", 6, &["nothing of windlass is in schema `windlass`"]);
+    fails(
+        &right,
+        "postgres://app@127.0.0.1:PORT/jobs",
+        6,
+        &["schema `windlass` of ", "has no tables of windlass"],
+    );
     // What was meant to be an address makes no file.
     let url = format!("postgres:/app:{PASSWORD}@127.0.0.1:{port}/jobs");
     fails(&[], &url, 2, &["begins with postgres://"]);
     let mistyped = format!("postgers://app:{PASSWORD}@h/d");
     let outcome = server.outcome(server.command(&[]), &["run", "bad.toml", "--db", &mistyped]);
-    outcome
-        .fails(2, &["begins with postgres:// and not with `postgers:`", "postgres://user@host:5432/dbname"]);
+    outcome.fails(2, &["begins with postgres://, not with `postgers:`", "postgres://user@host:5432/dbname"]);
     let pairs = format!("host=h password={PASSWORD}");
     let outcome = server.outcome(server.command(&[("WINDLASS_DB", &pairs)]), &["run", "bad.toml"]);
     outcome.fails(2, &["not a list of parameters"]);
@@ -175,14 +179,14 @@ fn a_password_is_never_shown_and_hints_can_be_followed() {
     followed.args(["-c", &hint]).current_dir(server.bench.folder()).env("PATH", path);
     followed
         .envs(shell.env("x", "x").get_envs().filter_map(|(name, value)| value.map(|value| (name, value))));
-    server.outcome(followed, &[]).code(1).tells(&["executing 2 jobs of run 1 again"]);
+    server.outcome(followed, &[]).code(1).tells(&["rerunning 2 jobs of run 1"]);
     // From the environment nothing is said, and hints name no database.
     let from_environment = [("WINDLASS_DB", with_password.as_str())];
     let outcome = server.outcome(server.command(&from_environment), &["inspect", "1"]);
     outcome.code(0).says(&["`windlass logs 1`"]);
     assert_eq!(outcome.stderr, "", "{outcome:#?}");
     let outcome = server.outcome(server.command(&from_environment), &["inspect", "7"]);
-    outcome.fails(5, &["postgres://app@127.0.0.1:", "/jobs", "`windlass runs` lists them"]);
+    outcome.fails(5, &["postgres://app@127.0.0.1:", "/jobs", "`windlass runs` lists all runs"]);
 }
 
 #[test]
@@ -227,7 +231,7 @@ fn a_role_without_rights_is_told_which_it_needs() {
     }
     // The second half of what is said is enough for everything but new tables.
     let said = viewer(&["runs"]).stderr;
-    let (_owner, worker) = said.split_once("that are there:").unwrap();
+    let (_owner, worker) = said.split_once("existing tables:").unwrap();
     server.sql("jobs", worker);
     viewer(&["run", "bad.toml"]).code(1).tells(&["run 1"]);
     viewer(&["worker", "--until-idle"]).code(0);
@@ -242,7 +246,8 @@ fn a_role_without_rights_is_told_which_it_needs() {
     // A role that may only read.
     server.sql("jobs", "ALTER ROLE viewer SET default_transaction_read_only = on");
     viewer(&["runs"]).code(0).says(&["bad"]);
-    viewer(&["run", "bad.toml"]).fails(6, &["takes no writes", "read-only for `viewer`", "name the primary"]);
+    viewer(&["run", "bad.toml"])
+        .fails(6, &["accepts no writes", "read-only for `viewer`", "name the primary"]);
 }
 
 #[test]

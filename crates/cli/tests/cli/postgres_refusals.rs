@@ -36,7 +36,7 @@ fn a_doctor_finds_that_nothing_can_be_written() {
             ),
         );
     };
-    as_app(&server, &["doctor"]).code(0).says(&["writes", "a row was written, and taken back"]);
+    as_app(&server, &["doctor"]).code(0).says(&["writes", "a test row was written and rolled back"]);
 
     refuse("53100");
     let trigger =
@@ -46,10 +46,12 @@ fn a_doctor_finds_that_nothing_can_be_written() {
         "problem",
         "writes",
         "the disk of the database server is full",
-        "next: make room there",
+        "next: free some space there",
     ]);
     refuse("53200");
-    as_app(&server, &["doctor"]).code(1).says(&["writes", "at a limit of its own: could not extend file"]);
+    as_app(&server, &["doctor"])
+        .code(1)
+        .says(&["writes", "reached one of its limits: could not extend file"]);
     server.sql("jobs", "DROP TRIGGER refuse ON windlass.workflows");
     as_app(&server, &["doctor"]).code(0);
 
@@ -57,7 +59,7 @@ fn a_doctor_finds_that_nothing_can_be_written() {
     as_app(&server, &["doctor"]).code(1).says(&[
         "problem",
         "writes",
-        "takes no writes",
+        "accepts no writes",
         "next: name the primary",
     ]);
     as_app(&server, &["runs"]).code(0);
@@ -80,7 +82,7 @@ fn a_server_without_a_free_connection_is_not_taken_for_one_that_is_away() {
     outcome.fails(
         6,
         &[
-            "no connection to the database server is free",
+            "the database server has no free connection",
             "too many connections for role",
             "max_connections",
             "pooler",
@@ -110,7 +112,7 @@ fn a_missing_schema_is_named_with_the_right_that_it_takes_to_make_it() {
     says_nothing_of(&outcome, &["temporary"]);
     as_viewer(&["run", "good.toml"]).fails(6, &["schema windlass does not exist"]);
     let outcome = as_viewer(&["runs"]);
-    outcome.fails(6, &["nothing of windlass is in schema `windlass`", "db migrate"]);
+    outcome.fails(6, &["schema `windlass` of ", "has no tables of windlass", "db migrate"]);
     says_nothing_of(&outcome, &["temporary"]);
 
     // One that is there, and nothing may be made in it.
@@ -143,7 +145,7 @@ fn a_table_that_somebody_removed_is_named() {
     let server = server();
     server.sql("jobs", "DROP TABLE windlass.jobs CASCADE");
     as_app(&server, &["jobs"])
-        .fails(6, &["is missing in", "relation \"jobs\" does not exist", "restore a dump"]);
+        .fails(6, &["are missing in", "relation \"jobs\" does not exist", "restore a dump"]);
     as_app(&server, &["doctor"]).fails(6, &["relation \"jobs\" does not exist"]);
 }
 

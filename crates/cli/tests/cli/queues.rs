@@ -8,11 +8,11 @@ fn rules_of_a_queue_are_set_shown_and_cleared() {
     let limit = |arguments: &[&str]| bench.windlass(&[&["queue", "limit", "mail"], arguments].concat());
     limit(&["--max-running", "4", "--rate", "100/1m"])
         .code(0)
-        .says(&["mail: at most 4 at a time, at most 100 within any 1m"]);
+        .says(&["mail: at most 4 at a time, at most 100 starts within 1m"]);
     limit(&["--fifo", "--no-rate"])
         .code(0)
-        .says(&["mail: at most 4 at a time, one by one, as they arrive"])
-        .tells(&["one job at a time is what holds, not 4", "windlass queue limit mail --no-max-running"]);
+        .says(&["mail: at most 4 at a time, one at a time, in order of arrival"])
+        .tells(&["--max-running 4 has no effect", "windlass queue limit mail --no-max-running"]);
     let shown = bench.json(&["queue", "limit", "mail"]);
     assert_eq!(
         (&shown["max_running"], &shown["rate_jobs"], &shown["fifo"]),
@@ -26,7 +26,7 @@ fn rules_of_a_queue_are_set_shown_and_cleared() {
     bench
         .windlass(&["queue", "limit", "absent"])
         .fails(5, &["`absent` has no jobs and no rules", "queue list"]);
-    bench.windlass(&["queue", "limit", "", "--fifo"]).fails(2, &["the name of a queue is empty"]);
+    bench.windlass(&["queue", "limit", "", "--fifo"]).fails(2, &["the name of the queue is empty"]);
 }
 
 #[test]
@@ -35,13 +35,13 @@ fn a_queue_that_nothing_is_known_of_is_told_and_the_nearest_is_named() {
     bench
         .windlass(&["queue", "limit", "mail", "--fifo"])
         .code(0)
-        .tells(&["the queue `mail` has no rules yet, and no job waits in it now"]);
+        .tells(&["the queue `mail` is new: it has no rules and no jobs"]);
     for known in ["mail", "default"] {
         let paused = bench.windlass(&["queue", "pause", known]);
-        assert!(!paused.code(0).stderr.contains("no rules yet"), "{paused:#?}");
+        assert!(!paused.code(0).stderr.contains("is new"), "{paused:#?}");
     }
     bench.windlass(&["queue", "pause", "mial"]).code(0).tells(&[
-        "the queue `mial` has no rules yet",
+        "the queue `mial` is new",
         "did you mean `mail`?",
         "is paused",
     ]);
@@ -52,7 +52,7 @@ fn queue_alone_lists_what_is_in_each() {
     let bench = Bench::new();
     bench.windlass(&["worker", "--until-idle"]).code(0);
     let nothing = bench.windlass(&["queue"]);
-    nothing.code(0).tells(&["no queue has jobs or rules"]);
+    nothing.code(0).tells(&["there are no queues"]);
     assert_eq!(nothing.stdout, "");
     let one_at_a_time = |key: &str| {
         let payload = r#"{"run": "true"}"#;
@@ -77,11 +77,11 @@ fn a_paused_queue_says_so_and_goes_on_when_it_is_resumed() {
     bench
         .windlass(&["queue", "pause", "mail"])
         .code(0)
-        .tells(&["the queue `mail` is paused, nothing of it runs", "windlass queue resume mail"]);
+        .tells(&["the queue `mail` is paused; no job is running", "windlass queue resume mail"]);
     bench.windlass(&["queue", "list"]).code(0).says(&["mail", "paused"]);
-    bench.windlass(&["queue", "drain", "mail"]).code(0).tells(&["nothing of it runs"]);
+    bench.windlass(&["queue", "drain", "mail"]).code(0).tells(&["has no running jobs"]);
     bench.windlass(&["why", &job]).code(0).says(&["Its queue `mail` is paused", "queue resume mail"]);
-    bench.windlass(&["queue", "resume", "mail"]).code(0).tells(&["is over"]);
+    bench.windlass(&["queue", "resume", "mail"]).code(0).tells(&["is no longer paused"]);
     bench.windlass(&["queue", "resume", "mail"]).code(0).tells(&["was not paused"]);
     bench.windlass(&["worker", "--until-idle"]).code(0);
     bench.windlass(&["inspect", &job]).code(0).says(&["SUCCESSFUL"]);
@@ -120,7 +120,7 @@ fn who_waits_for_a_concurrency_key_is_told_who_holds_it() {
     bench
         .windlass(&["why", &second])
         .code(0)
-        .says(&[&format!("One job with its concurrency key `tenant-7` may go at a time, and {first} does.")]);
+        .says(&[&format!("Its concurrency key `tenant-7` allows 1 job at a time; {first} is running.")]);
     bench.windlass(&["worker", "--until-idle"]).code(0);
     bench.windlass(&["inspect", &second]).code(0).says(&["SUCCESSFUL"]);
 }
@@ -133,23 +133,25 @@ fn a_run_that_waits_says_once_why_and_goes_on_waiting() {
         "name = \"train\"\n[jobs.fit]\nrun = \"true\"\nrequires = [\"gpu\"]\nversion = 3\n",
     );
     let run = bench.start(&["run", "train.toml", "--code-version", "3"]);
-    run.wait_until_it_tells(&bench, "nothing of run 1 runs now; it waits for job `fit`: ");
-    bench
-        .windlass(&["why", "1/fit"])
-        .code(0)
-        .says(&["has all that it requires (gpu)", "`windlass resume 1 --capability gpu --code-version 3`"]);
+    run.wait_until_it_tells(&bench, "run 1 is waiting for job `fit`: ");
+    bench.windlass(&["why", "1/fit"]).code(0).says(&[
+        "has the required capabilities (gpu)",
+        "`windlass resume 1 --capability gpu --code-version 3`",
+    ]);
     let watch = bench.start(&["watch", "1"]);
-    watch.wait_until_it_tells(&bench, "nothing of run 1 runs now; it waits for job `fit`: ");
+    watch.wait_until_it_tells(&bench, "run 1 is waiting for job `fit`: ");
     bench.windlass(&["worker", "--until-idle", "--capability", "gpu", "--code-version", "3"]).code(0);
     let outcome = run.wait();
-    outcome.code(0).tells(&["has all that it requires (gpu)", "resume 1 --capability gpu --code-version 3"]);
-    assert_eq!(outcome.stderr.matches("nothing of run 1").count(), 1, "{outcome:#?}");
+    outcome
+        .code(0)
+        .tells(&["has the required capabilities (gpu)", "resume 1 --capability gpu --code-version 3"]);
+    assert_eq!(outcome.stderr.matches("run 1 is waiting").count(), 1, "{outcome:#?}");
     watch.wait().code(0);
 
     bench.write("mail.toml", "name = \"mail\"\n[jobs.send]\nrun = \"true\"\nqueue = \"mail\"\n");
     bench.windlass(&["queue", "limit", "mail", "--max-running", "0"]).code(0);
     let run = bench.start(&["run", "mail.toml"]);
-    run.wait_until_it_tells(&bench, "lets no job run: its limit is 0");
+    run.wait_until_it_tells(&bench, "has a limit of 0 running jobs");
     bench.windlass(&["queue", "pause", "mail"]).code(0);
     bench.windlass(&["queue", "limit", "mail", "--no-max-running"]).code(0);
     let stopped = bench.start(&["run", "mail.toml"]);

@@ -84,7 +84,9 @@ fn logs_are_prefixed_when_there_are_several_jobs() {
     bench.windlass(&["logs", "1", "-f"]).code(0).says(&["fetch  | fetched\n"]);
     bench.windlass(&["logs", "1", "fetsh"]).fails(5, &["no job `fetsh`", "did you mean `fetch`"]);
     bench.windlass(&["logs", "9"]).fails(5, &["no run 9"]);
-    bench.windlass(&["logs", "j1", "x"]).fails(2, &["`j1` is a job already", "windlass logs RUN JOB"]);
+    bench
+        .windlass(&["logs", "j1", "x"])
+        .fails(2, &["`j1` is a job, and `x` names another job", "windlass logs RUN JOB"]);
     bench.windlass(&["logs", "1", "-f", "-o", "json"]).fails(2, &["-o jsonl"]);
 }
 
@@ -105,7 +107,7 @@ fn logs_of_one_attempt() {
     assert_eq!(bench.windlass(&["logs", "1", "--attempt", "1"]).stdout, "try 1\n");
     let other = bench.windlass(&["logs", "1", "--attempt", "7"]);
     assert_eq!(other.code(0).stdout, "");
-    other.tells(&["nothing was written"]);
+    other.tells(&["no output was written"]);
 }
 
 #[test]
@@ -133,7 +135,7 @@ fn stats_count_everything() {
         "SUCCESSFUL",
         "3",
         "1",
-        "no worker is alive",
+        "no worker is running",
     ]);
     let stats = bench.json(&["stats"]);
     assert_eq!(stats["jobs"]["SKIPPED"], 1);

@@ -61,7 +61,7 @@ fn nothing_is_registered_when_one_file_is_broken_and_all_errors_are_shown() {
     bench.windlass(&["apply", "flows"]).code(2).tells(&[
         "unknown key `rnu`",
         "flows/two.toml:1:8",
-        "2 of 3 files cannot be used; nothing was registered",
+        "2 of 3 files are invalid; nothing was registered",
     ]);
     bench.windlass(&["apply", "flows/nightly.toml"]).code(0).says(&["created version 1"]);
 }
@@ -72,7 +72,7 @@ fn two_files_with_one_name_are_told_apart_by_the_user() {
     bench.write("flows/copy.toml", NIGHTLY);
     let outcome = bench.windlass(&["apply", "flows"]);
     let message = "flows/copy.toml and flows/nightly.toml both define the workflow `nightly`";
-    outcome.code(2).tells(&[message, "give each workflow a `name`", "nothing was registered"]);
+    outcome.code(2).tells(&[message, "give each workflow its own `name`", "nothing was registered"]);
     assert_eq!(outcome.stderr.matches(message).count(), 1, "it is said once: {outcome:#?}");
 }
 
@@ -108,7 +108,9 @@ fn a_file_comes_before_a_name() {
 #[test]
 fn a_name_that_nobody_knows_is_answered_with_both_places_and_the_nearest() {
     let bench = bench();
-    bench.windlass(&["run", "nigthly"]).fails(5, &["there is no file `nigthly`", "no database yet"]);
+    bench
+        .windlass(&["run", "nigthly"])
+        .fails(5, &["there is no file `nigthly`", "no database with registered workflows"]);
     bench.windlass(&["apply", "flows"]).code(0);
     bench.windlass(&["run", "nigthly"]).fails(
         5,
@@ -142,9 +144,9 @@ fn workflows_are_listed_shown_paused_and_removed() {
     let shown = bench.json(&["workflows", "show", "nightly"]);
     assert_eq!(shown["definition"]["jobs"][1]["name"], "report");
     bench.windlass(&["workflows", "pause", "nightly"]).code(0).tells(&["is paused"]);
-    bench.windlass(&["workflows", "pause", "nightly"]).code(0).tells(&["was paused already"]);
+    bench.windlass(&["workflows", "pause", "nightly"]).code(0).tells(&["was already paused"]);
     assert!(bench.json(&["workflows"])[0]["paused_at"].is_string());
-    bench.windlass(&["workflows", "resume", "nightly"]).code(0).tells(&["goes on"]);
+    bench.windlass(&["workflows", "resume", "nightly"]).code(0).tells(&["is no longer paused"]);
     bench.windlass(&["workflows", "resume", "nightly"]).code(0).tells(&["was not paused"]);
     bench.windlass(&["workflows", "remove", "nightly"]).code(0).tells(&["inactive", "windlass apply"]);
     bench.windlass(&["workflows"]).code(0).tells(&["no workflow is registered yet"]);

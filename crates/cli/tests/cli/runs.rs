@@ -95,7 +95,7 @@ fn a_retried_attempt_tells_when_it_comes_again() {
         "#,
     );
     bench.windlass(&["run", "flaky.toml"]).code(0).tells(&[
-        "flaky failed (1 of 3): exit code 1; again in 2.0s",
+        "flaky failed (1 of 3): exit code 1; retrying in 2.0s",
         "flaky started, attempt 2",
         "flaky successful",
     ]);
@@ -151,7 +151,7 @@ fn the_same_key_is_the_same_run() {
     bench.write("good.toml", GOOD);
     bench.windlass(&["run", "good.toml", "--run-key", "k"]).code(0);
     let again = bench.windlass(&["run", "good.toml", "--run-key", "k"]);
-    again.code(0).tells(&["the key names run 1", "run 1 successful"]);
+    again.code(0).tells(&["the run key belongs to run 1", "run 1 successful"]);
     assert!(!again.stderr.contains("started"), "{again:#?}");
     let submitted = bench.json(&["submit", "good.toml", "--run-key", "k"]);
     assert_eq!(submitted, json!({"run_id": 1, "workflow": "good", "status": "SUCCESSFUL", "created": false}));
@@ -193,8 +193,8 @@ fn resume_carries_on_all_or_one() {
         "run 1 successful",
         "run 3 successful",
     ]);
-    bench.windlass(&["resume"]).code(0).tells(&["nothing to carry on"]);
-    bench.windlass(&["resume", "2"]).code(0).tells(&["over already", "run 2 successful"]);
+    bench.windlass(&["resume"]).code(0).tells(&["nothing to resume"]);
+    bench.windlass(&["resume", "2"]).code(0).tells(&["already ended", "run 2 successful"]);
     bench.windlass(&["resume", "9"]).fails(5, &["run 9 does not exist", "the newest is run 3"]);
     assert_eq!(bench.json(&["resume"]), json!([]));
 }
@@ -239,7 +239,9 @@ fn retry_executes_what_did_not_succeed() {
         .windlass(&["retry", "1", "--from", "last", "--detach"])
         .code(0)
         .tells(&["1 job of run 1", "windlass watch 1"]);
-    bench.windlass(&["retry", "1"]).fails(2, &["run 1 is PENDING, not over", "windlass resume 1"]);
+    bench
+        .windlass(&["retry", "1"])
+        .fails(2, &["run 1 is PENDING; only a run that has ended can be retried", "windlass resume 1"]);
     bench.windlass(&["retry", "9"]).fails(5, &["run 9 does not exist"]);
 }
 

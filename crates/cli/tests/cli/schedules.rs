@@ -50,7 +50,7 @@ fn a_schedule_is_listed_shown_and_told_ahead() {
         "skip",
         "catchup",
         "last",
-        "it has no runs yet",
+        "has no runs yet",
         "LOCAL",
     ]);
 }
@@ -69,12 +69,12 @@ fn a_schedule_is_added_paused_and_removed() {
     assert_eq!(show["params"]["day"], "{{ scheduled_for[:10] }}");
     bench
         .windlass(&add)
-        .fails(2, &["there is a schedule nightly/hourly already", "schedule show nightly/hourly"]);
+        .fails(2, &["schedule nightly/hourly exists already", "schedule show nightly/hourly"]);
     bench
         .windlass(&["schedule", "pause", "hourly"])
         .code(0)
         .tells(&["is paused", "schedule resume nightly/hourly"]);
-    bench.windlass(&["schedule", "pause", "hourly"]).code(0).tells(&["was paused already"]);
+    bench.windlass(&["schedule", "pause", "hourly"]).code(0).tells(&["was already paused"]);
     bench.windlass(&["schedule", "list"]).code(0).says(&["nightly/hourly", "paused"]);
     bench.windlass(&["schedule", "resume", "hourly"]).code(0).tells(&["fires next at"]);
     bench.windlass(&["workflows", "pause", "nightly"]).code(0);
@@ -85,7 +85,7 @@ fn a_schedule_is_added_paused_and_removed() {
         .tells(&["was not paused", "workflows resume nightly"]);
     bench.windlass(&["schedule", "remove", "hourly"]).code(0).tells(&["is removed"]);
     bench.windlass(&["schedule", "remove", "hourly"]).fails(5, &["there is no schedule `hourly`"]);
-    bench.windlass(&["schedule", "remove", "nightly"]).fails(2, &["stands in the file of its workflow"]);
+    bench.windlass(&["schedule", "remove", "nightly"]).fails(2, &["is in the file of its workflow"]);
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn what_makes_no_sense_is_refused() {
     add(&["--cron", "@daily", "--timezone", "Europe/Berln"]).fails(2, &["Europe/Berlin"]);
     add(&["--cron", "@daily", "--start", "soon"]).fails(2, &["--start soon is not an instant"]);
     add(&["--cron", "@daily", "--catchup-max", "3"])
-        .fails(2, &["--catchup-max has no meaning with --catchup last"]);
+        .fails(2, &["--catchup-max has no effect with --catchup last"]);
     add(&["--cron", "@daily", "-p", "dya=1"]).fails(2, &["`dya`", "did you mean `day`"]);
     add(&["--cron", "@daily", "-p", "day=soon"]).fails(2, &["`day`"]);
     add(&["--cron", "@daily", "-p", "day={{ nothing }}"]).fails(2, &["`day`", "nothing"]);
@@ -110,7 +110,7 @@ fn what_makes_no_sense_is_refused() {
         .fails(5, &["no workflow is registered", "did you mean `nightly`"]);
     bench
         .windlass(&["schedule", "add", "nightly", "x", "--every", "1h"])
-        .fails(2, &["`nightly` is a workflow, and `x` is none", "windlass schedule add x nightly"]);
+        .fails(2, &["`nightly` is a workflow, and `x` is not", "windlass schedule add x nightly"]);
     bench
         .windlass(&["schedule", "next", "nightly", "--from", "soon"])
         .fails(2, &["--from soon is not an instant"]);
@@ -119,7 +119,7 @@ fn what_makes_no_sense_is_refused() {
         |from, to| bench.windlass(&["schedule", "backfill", "nightly", "--from", from, "--to", to]);
     backfill("2026-01-02", "2026-01-01").fails(2, &["ends before it begins"]);
     backfill("2026-01-01", "2126-01-01")
-        .fails(2, &["--to 2126-01-01 is in the future", "now; end at that or before"]);
+        .fails(2, &["--to 2126-01-01 is in the future", "(now) or an earlier time"]);
     backfill("soon", "2026-01-01").fails(2, &["--from soon is not an instant"]);
     bench.windlass(&["schedule", "add", "tick", "nightly", "--every", "1s"]).code(0);
     bench
@@ -155,15 +155,15 @@ fn a_trigger_and_a_backfill_run() {
     dry.code(0)
         .says(&["2026-03-27T02:30:00+01:00", "2026-03-29T03:00:00+02:00"])
         .tells(&["3 would get a run"]);
-    bench.windlass(&range).code(0).tells(&["3 will get a run, 1 at once"]);
-    bench.windlass(&range).code(0).tells(&["0 will get a run", "3 wait for theirs already"]);
-    bench.windlass(&["schedule", "show", "nightly"]).code(0).says(&["3 occurrences wait", "of a backfill"]);
+    bench.windlass(&range).code(0).tells(&["3 will get a run, 1 at a time"]);
+    bench.windlass(&range).code(0).tells(&["0 will get a run", "3 were waiting before"]);
+    bench.windlass(&["schedule", "show", "nightly"]).code(0).says(&["3 occurrences wait", "from a backfill"]);
     bench.wait_for("the end of the backfill", || {
         bench.windlass(&["worker", "--until-idle"]).code(0);
         (bench.json(&["schedule", "show", "nightly"])["waiting_count"] == 0).then_some(())
     });
     bench.windlass(&["worker", "--until-idle"]).code(0);
-    bench.windlass(&range).code(0).tells(&["0 will get a run", "3 have a run already"]);
+    bench.windlass(&range).code(0).tells(&["0 will get a run", "3 had a run before"]);
     let runs = bench.json(&["runs"]);
     let sources: Vec<_> = runs.as_array().unwrap().iter().map(|run| &run["source"]).collect();
     assert_eq!(sources, ["backfill", "backfill", "backfill", "trigger"]);

@@ -220,7 +220,7 @@ fn a_check_shows_what_is_wrong_with_the_workflows() {
     bench.write("flows/bad.toml", "[jobs.only]\nrnu = 'true'\n");
     let outcome = check(&bench, &["--workflows", "flows"], &[]);
     outcome.code(2).says(&["flows/good.toml: valid, workflow `good`", "0 3 * * *"]);
-    outcome.tells(&["unknown key `rnu`", "1 of 2 files cannot be used"]);
+    outcome.tells(&["unknown key `rnu`", "1 of 2 files are invalid"]);
     check(&bench, &["--workflows", "missing"], &[])
         .code(2)
         .tells(&["the folder missing does not exist", "mkdir -p missing"]);
@@ -273,8 +273,8 @@ fn the_log_is_lines_or_json_and_its_level_is_chosen() {
     let mut command = bench.command();
     command.args(["worker", "--until-idle"]).env("RUST_LOG", "verbose");
     Running::start(command).wait().code(0).tells(&[
-        "ERROR RUST_LOG is not used",
-        "`verbose` is no level: write error, warn, info",
+        "ERROR RUST_LOG is invalid and ignored",
+        "`verbose` is not a level: write error, warn, info",
         " INFO run started",
     ]);
 }

@@ -68,7 +68,7 @@ fn a_file_that_is_not_a_database() {
     for arguments in [&["runs"][..], &["run", "good.toml"], &["db", "check"], &["worker"]] {
         bench
             .windlass(&[arguments, &["--db", "notes.db"]].concat())
-            .fails(6, &["notes.db is not a SQLite database", "not touched"]);
+            .fails(6, &["notes.db is not a SQLite database", "not changed"]);
     }
     assert_eq!(fs::read(&path).unwrap(), before);
 }
@@ -152,7 +152,11 @@ fn a_full_disk() {
     let mut command = Command::new("unshare");
     command.args(["-rm", "sh", "-c", script, "sh", env!("CARGO_BIN_EXE_windlass")]);
     let outcome = Running::start(bench.prepared(command)).wait();
-    outcome.code(6).tells(&["the disk is full: small/w.db cannot grow", "make room", "small/w.db is sound"]);
+    outcome.code(6).tells(&[
+        "the disk is full: small/w.db cannot grow",
+        "free some space",
+        "small/w.db is sound",
+    ]);
     assert_eq!(outcome.stdout, "");
 }
 
@@ -166,7 +170,7 @@ fn a_backup_is_a_database() {
     bench.windlass(&["db", "backup", "copy.db"]).fails(2, &["copy.db exists already"]);
     bench
         .windlass(&["db", "backup", "none/copy.db"])
-        .fails(6, &["none/copy.db can't be written: there is no folder none", "mkdir -p"]);
+        .fails(6, &["none/copy.db cannot be written: the folder none does not exist", "mkdir -p"]);
     bench.windlass(&["db", "backup", "x.db", "--db", "none.db"]).fails(6, &["no database at none.db"]);
     assert!(!bench.path("x.db").exists());
 }
@@ -223,6 +227,6 @@ fn space_is_given_back() {
         .unwrap();
     bench
         .windlass(&["db", "vacuum", "--full"])
-        .fails(2, &["windlass.db can't be written anew: worker 2 is alive", "without --full"]);
+        .fails(2, &["windlass.db cannot be rewritten: worker 2 is alive", "without --full"]);
     bench.windlass(&["db", "check"]).code(0);
 }

@@ -44,11 +44,11 @@ fn a_backup_comes_back_with_nothing_that_starts_by_itself() {
     let names = texts(&sql(&bench, "backup.db"), "SELECT name FROM instance");
     sql(&bench, "backup.db").execute_batch(BUSY).unwrap();
     bench.windlass(&["db", "restore", "backup.db", "--replace"]).code(0).says(&[
-        "windlass.db is restored from backup.db, which is sound",
-        "may do nothing any more: 1",
+        "windlass.db is restored from backup.db, which was checked and is sound",
+        "former workers that were fenced: 1",
         "schedules that were paused: 1",
-        "jobs that ran at that time: 1 (j900)",
-        "jobs that the next worker may start at once: 2",
+        "jobs that were running: 1 (j900)",
+        "jobs that the next worker starts: 2",
         "windlass schedule resume",
     ]);
     assert_eq!(runs(&bench), 1, "the second run came after the backup");
@@ -84,7 +84,7 @@ fn what_has_runs_or_jobs_is_replaced_only_when_that_is_said() {
     bench.windlass(&["db", "restore", "backup.db"]).fails(
         2,
         &[
-            "windlass.db is not restored: it has runs (2) and jobs (4)",
+            "windlass.db is not replaced: its runs (2) and jobs (4) would be lost",
             "windlass db backup COPY",
             "windlass db restore backup.db --replace",
         ],
@@ -158,7 +158,7 @@ fn a_database_that_cannot_be_asked_is_not_replaced() {
     let path = bench.write("notes.db", &"these are notes\n".repeat(100));
     let before = fs::read(&path).unwrap();
     let outcome = bench.windlass(&["db", "restore", "backup.db", "--db", "notes.db"]);
-    outcome.fails(6, &["what is to be replaced can't be read", "mv notes.db"]);
+    outcome.fails(6, &["the existing database cannot be read", "mv notes.db"]);
     assert_eq!(fs::read(&path).unwrap(), before);
 }
 

@@ -18,8 +18,8 @@ fn a_cancelled_run_ends_with_its_own_exit_code() {
     let (bench, running) = slow();
     bench.windlass(&["cancel", "1"]).code(0).tells(&["run 1 is being cancelled", "windlass watch 1"]);
     running.wait().code(3).tells(&["run 1 cancelled in ", "windlass retry 1"]);
-    bench.windlass(&["cancel", "1"]).code(0).tells(&["CANCELLED already"]);
-    bench.windlass(&["cancel", "1/wait"]).code(0).tells(&["CANCELLED already"]);
+    bench.windlass(&["cancel", "1"]).code(0).tells(&["already CANCELLED"]);
+    bench.windlass(&["cancel", "1/wait"]).code(0).tells(&["already CANCELLED"]);
     bench
         .windlass(&["why", "1/wait"])
         .code(0)
@@ -47,16 +47,16 @@ fn the_first_signal_lets_running_jobs_finish() {
     });
     bench.write("go", "");
     running.wait().code(130).tells(&[
-        "stopping: what runs may finish",
+        "stopping: waiting for running jobs to finish",
         "wait successful",
-        "run 1 is interrupted: 1 of its 2 jobs",
+        "run 1 is interrupted: 1 of 2 jobs",
         "resume with: windlass resume 1\n",
     ]);
     let run = bench.json(&["inspect", "1"]);
     assert_eq!(run["interrupted"], true);
     assert_eq!(run["jobs"][0]["status"], "SUCCESSFUL");
     bench.windlass(&["inspect", "1"]).code(0).says(&["(interrupted)", "windlass resume 1"]);
-    bench.windlass(&["resume", "1"]).code(0).tells(&["2 jobs, 1 over before", "run 1 successful"]);
+    bench.windlass(&["resume", "1"]).code(0).tells(&["2 jobs, 1 finished before", "run 1 successful"]);
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn the_second_signal_stops_what_runs() {
         (stats["workers"][0]["status"] == "DRAINING").then_some(())
     });
     running.signal(Signal::TERM);
-    running.wait().code(130).tells(&["stopping what runs", "resume with: windlass resume 1\n"]);
+    running.wait().code(130).tells(&["stopping running jobs", "resume with: windlass resume 1\n"]);
     bench.write("go", "");
     bench.windlass(&["resume"]).code(0).tells(&["wait started, attempt 2", "run 1 successful"]);
 }
@@ -109,7 +109,7 @@ fn watching_follows_what_others_execute() {
     watched.code(0).tells(&["run 1  slow  2 jobs", "after successful", "run 1 successful"]);
     watched.says(&["\"status\": \"SUCCESSFUL\""]);
     logs.wait().code(0).says(&["wait  | went", "after | after"]);
-    worker.wait().code(0).tells(&["working", "nothing is left to do"]);
+    worker.wait().code(0).tells(&["worker started", "no job is left"]);
     bench.windlass(&["watch", "9"]).fails(5, &["run 9 does not exist"]);
 }
 
@@ -122,12 +122,12 @@ fn watching_tells_when_nobody_executes_any_more() {
     running.wait();
     bench.write("go", "");
     bench.wait_for_status("1/wait", "PENDING");
-    watch.wait_until_it_tells(&bench, "nobody executes this run now");
+    watch.wait_until_it_tells(&bench, "no worker executes this run");
     bench.windlass(&["resume", "1"]).code(0);
     watch
         .wait()
         .code(0)
-        .tells(&["nobody executes this run now; `windlass resume 1` does", "run 1 successful"]);
+        .tells(&["no worker executes this run; `windlass resume 1` continues it", "run 1 successful"]);
 }
 
 #[test]
@@ -135,11 +135,11 @@ fn a_worker_that_is_told_to_stop_has_not_failed_and_one_that_is_interrupted_has(
     for (signal, code) in [(Signal::TERM, 0), (Signal::INT, 130)] {
         let bench = Bench::new();
         let worker = bench.start(&["worker"]);
-        worker.wait_until_it_tells(&bench, "working");
+        worker.wait_until_it_tells(&bench, "worker started");
         worker.signal(signal);
         let outcome = worker.wait();
-        outcome.code(code).tells(&["draining"]);
-        let hint = "it was stopped; what is unfinished is kept\nresume with: windlass worker";
+        outcome.code(code).tells(&["stopping"]);
+        let hint = "stopped; unfinished runs and jobs are kept\nresume with: windlass worker";
         assert_eq!(outcome.stderr.contains(hint), code == 130, "{outcome:#?}");
     }
 }

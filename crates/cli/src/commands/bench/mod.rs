@@ -14,7 +14,7 @@ use crate::error::Failure;
 use crate::output::Output;
 use crate::{engine_errors, stderr};
 
-/// Measure the speed on this machine, beside the limits of the machine
+/// Measure the speed here, beside the limits of the machine
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct BenchArgs {
