@@ -2,7 +2,7 @@
 //!
 //! A trigger, installed by a test into the database of a run that was submitted but not started, writes
 //! each change in the order of its transaction. Nothing the engine does can bypass it, so what two
-//! workers did to one row can be read afterwards, also where the last state looks innocent.
+//! workers did to one row can be read afterwards, even if the last state looks correct.
 
 use windlass_test_database::{Access, TestDatabase};
 

@@ -1,11 +1,11 @@
-//! Workflows made by chance: random acyclic graphs as workflow files.
+//! Random acyclic graphs as workflow files.
 
 use std::collections::BTreeSet;
 
 use fastrand::Rng;
 use serde_json::{Map, Value, json};
 
-/// A graph: for each job the earlier jobs it needs.
+/// A graph: for each job, the earlier jobs that it needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Graph {
     /// Parents of each job, as indices below its own.

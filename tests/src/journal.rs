@@ -1,4 +1,4 @@
-//! What the jobs themselves say: the program `windlass-probe` appends a line to one shared file when an
+//! The journal of the jobs: the program `windlass-probe` appends a line to one shared file when an
 //! attempt starts, when it ends, and when it sees a process of another attempt of its job alive.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +11,7 @@ use crate::tables::Job;
 /// The variable that names the file.
 pub const JOURNAL_VARIABLE: &str = "PROBE_JOURNAL";
 
-/// What a line tells.
+/// The event of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Event {
     /// The attempt's process began.

@@ -1,5 +1,5 @@
-//! Finds processes by what is in their environment, wherever they escaped to: a process can leave its
-//! group and its parent, but not the environment it was started with.
+//! Finds processes by their environment. A process can leave its group and its parent, but not the environment of its
+//! start.
 
 use std::fs;
 
@@ -59,7 +59,7 @@ fn variable(environment: &[u8], name: &str) -> Option<String> {
     })
 }
 
-/// Kills them for good.
+/// Kills the processes.
 pub fn kill(processes: &[Leftover]) {
     for process in processes {
         if let Some(pid) = Pid::from_raw(process.pid) {

@@ -1,7 +1,6 @@
-//! What the black-box tests share: a folder and a database of their own, the `windlass` binary as a
-//! process, the tables as rows, and the checks that prove the engine's promises from what was
-//! recorded. Every check is a plain function over rows that returns the problems it found, so that
-//! its own tests show that it can fail.
+//! The harness of the black-box tests: a sandbox with a folder and a database, the `windlass` binary as a process, the
+//! tables as rows, and the checks of the promises. A check is a pure function from rows to problems, and its own tests
+//! show that it can fail.
 
 pub mod audit;
 pub mod binary;

@@ -1,6 +1,6 @@
-//! A host of its own for a process: a network namespace with one cable to this one, which a test can pull.
+//! A separate host for a process: a network namespace with one virtual cable, which a test can disconnect.
 //!
-//! Needs the right to make namespaces, as root has; the test that asks for one fails where there is none.
+//! This needs the right to create namespaces, which root has. Without it, the test fails.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};

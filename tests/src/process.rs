@@ -1,4 +1,4 @@
-//! The engine as a process: started, signalled, waited for, and never left behind.
+//! The engine as a process. It is killed at the end of the test.
 
 use std::fs::{self, File};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::wait::eventually;
 
-/// How a process ended and what it said.
+/// The exit code and the output of a process.
 #[derive(Debug, Clone)]
 pub struct Outcome {
     /// Its exit code; `None` when a signal ended it.
@@ -132,7 +132,7 @@ impl Drop for Engine {
     }
 }
 
-/// Text of a file, whatever bytes are in it.
+/// The text of a file with any bytes.
 fn read(path: &PathBuf) -> String {
     String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned()
 }

@@ -1,4 +1,4 @@
-//! A folder and a database of a test's own, and the `windlass` command in it.
+//! The folder and the database of one test, and the `windlass` command in it.
 
 use std::cell::{Cell, RefCell};
 use std::fs;

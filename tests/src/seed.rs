@@ -1,4 +1,4 @@
-//! All chance in these tests comes from one number, printed so that a failure can be repeated.
+//! All random numbers of these tests come from one seed. It is printed, so that a failure can be repeated.
 
 use fastrand::Rng;
 
@@ -15,7 +15,7 @@ pub fn seed(test: &str) -> u64 {
     seed
 }
 
-/// Chance of its own for each round of a test, so that round 7 can be repeated without the others.
+/// The random numbers of one round of a test, so that round 7 can be repeated alone.
 #[must_use]
 pub fn round_rng(seed: u64, round: u64) -> Rng {
     Rng::with_seed(seed.wrapping_mul(1_000_003).wrapping_add(round))

@@ -1,5 +1,4 @@
-//! The tables as rows. Read as any other program would: with plain SQL, through a connection that can
-//! only read.
+//! The rows of the tables, read as any other program would: with plain SQL, over a read-only connection.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -12,7 +11,7 @@ pub struct Tables {
     connection: Rc<Sql>,
 }
 
-/// A row of `jobs`: what the checks need of it.
+/// A row of `jobs`, with the columns that the checks need.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Job {
     /// Its number.

@@ -1,20 +1,20 @@
-//! Waiting for a condition, never for a time.
+//! Waits for a condition with a deadline.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a test waits for something that should come soon. Generous: machines are shared.
+/// How long a test waits for a condition. The time is generous, because machines are shared.
 pub const PATIENCE: Duration = Duration::from_secs(90);
 
-/// Between two looks at a condition.
+/// The time between two checks of a condition.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// Looks until `probe` gives a value, and panics with `what` was waited for after [`PATIENCE`].
+/// Calls `probe` until it returns a value. Panics after [`PATIENCE`]; `what` names the condition.
 pub fn eventually<T>(what: &str, probe: impl FnMut() -> Option<T>) -> T {
     within(PATIENCE, probe).unwrap_or_else(|| panic!("waited {PATIENCE:?} in vain for {what}"))
 }
 
-/// Looks until `probe` gives a value or `limit` is over.
+/// Calls `probe` until it returns a value or `limit` has passed.
 pub fn within<T>(limit: Duration, mut probe: impl FnMut() -> Option<T>) -> Option<T> {
     let deadline = Instant::now() + limit;
     loop {

@@ -44,7 +44,7 @@ impl WorkflowFile {
 
 /// A file that cannot be used.
 #[derive(Debug, Clone)]
-pub(crate) struct BrokenFile {
+pub(crate) struct InvalidFile {
     pub(crate) path: PathBuf,
     /// As [`WorkflowFile::absolute`], if it is known.
     pub(crate) absolute: Option<String>,
@@ -57,8 +57,8 @@ pub(crate) struct BrokenFile {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Collection {
     /// In the order of the arguments. The files of a folder are in the order of their paths.
-    pub(crate) good: Vec<WorkflowFile>,
-    pub(crate) broken: Vec<BrokenFile>,
+    pub(crate) valid: Vec<WorkflowFile>,
+    pub(crate) invalid: Vec<InvalidFile>,
 }
 
 /// Reads and checks the files and the files of the folders.
@@ -77,8 +77,8 @@ pub(crate) fn collect(paths: &[PathBuf]) -> Result<Collection, Failure> {
     let mut collection = Collection::default();
     for (path, origin) in files {
         match read(&path, origin) {
-            Ok(file) => collection.good.push(file),
-            Err(broken) => collection.broken.push(*broken),
+            Ok(file) => collection.valid.push(file),
+            Err(invalid) => collection.invalid.push(*invalid),
         }
     }
     refuse_equal_names(&mut collection);
@@ -86,9 +86,9 @@ pub(crate) fn collect(paths: &[PathBuf]) -> Result<Collection, Failure> {
 }
 
 /// Prints the errors of each file. An error that several files share is printed once.
-pub(crate) fn print_failures(broken: &[BrokenFile]) {
-    for (index, file) in broken.iter().enumerate() {
-        if !broken[..index].iter().any(|before| before.failure == file.failure) {
+pub(crate) fn print_failures(invalid: &[InvalidFile]) {
+    for (index, file) in invalid.iter().enumerate() {
+        if !invalid[..index].iter().any(|before| before.failure == file.failure) {
             file.failure.print();
         }
     }
@@ -181,18 +181,18 @@ fn is_workflow_file(path: &Path) -> bool {
     is_known && path.file_name().is_some_and(|name| name != CONFIG_FILE)
 }
 
-fn read(path: &Path, origin: PathOrigin) -> Result<WorkflowFile, Box<BrokenFile>> {
+fn read(path: &Path, origin: PathOrigin) -> Result<WorkflowFile, Box<InvalidFile>> {
     let absolute = absolute(path);
-    let broken = |failure| {
+    let invalid = |failure| {
         let absolute = absolute.as_ref().ok().map(|(absolute, _dir)| absolute.clone());
-        Box::new(BrokenFile { path: path.to_owned(), absolute, name: None, failure })
+        Box::new(InvalidFile { path: path.to_owned(), absolute, name: None, failure })
     };
-    let workflow = submission::load(path, origin).map_err(|error| broken(error.failure()))?;
+    let workflow = submission::load(path, origin).map_err(|error| invalid(error.failure()))?;
     match &absolute {
         Ok((absolute, dir)) => {
             Ok(WorkflowFile { path: path.to_owned(), absolute: absolute.clone(), dir: dir.clone(), workflow })
         }
-        Err(failure) => Err(broken(failure.clone())),
+        Err(failure) => Err(invalid(failure.clone())),
     }
 }
 
@@ -216,21 +216,21 @@ fn absolute(path: &Path) -> Result<(String, String), Failure> {
 /// Makes files with the same workflow name invalid, because it is unknown which one is meant.
 fn refuse_equal_names(collection: &mut Collection) {
     let mut by_name: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-    for (index, file) in collection.good.iter().enumerate() {
+    for (index, file) in collection.valid.iter().enumerate() {
         by_name.entry(&file.workflow.name).or_default().push(index);
     }
     let mut refused: Vec<(usize, String)> = Vec::new();
     for (name, indices) in by_name.iter().filter(|(_name, indices)| indices.len() > 1) {
         let paths: Vec<String> =
-            indices.iter().map(|index| collection.good[*index].path.display().to_string()).collect();
+            indices.iter().map(|index| collection.valid[*index].path.display().to_string()).collect();
         let message = format!("{} all define the workflow `{name}`", paths.join(" and "));
         let message = if paths.len() == 2 { message.replace(" all define", " both define") } else { message };
         refused.extend(indices.iter().map(|index| (*index, message.clone())));
     }
     refused.sort_unstable_by_key(|(index, _message)| std::cmp::Reverse(*index));
     for (index, message) in refused {
-        let file = collection.good.remove(index);
-        collection.broken.push(BrokenFile {
+        let file = collection.valid.remove(index);
+        collection.invalid.push(InvalidFile {
             path: file.path,
             absolute: Some(file.absolute),
             name: Some(file.workflow.name),
@@ -281,10 +281,13 @@ mod tests {
             ("notes.md", "x"),
         ]);
         let collection = collect(&[folder.path().to_owned()]).unwrap();
-        let names: Vec<&str> = collection.good.iter().map(|file| file.workflow.name.as_str()).collect();
+        let names: Vec<&str> = collection.valid.iter().map(|file| file.workflow.name.as_str()).collect();
         assert_eq!(names, ["c", "b"]);
-        assert_eq!(collection.good[0].dir, folder.path().canonicalize().unwrap().join("a").to_str().unwrap());
-        assert!(collection.broken.is_empty());
+        assert_eq!(
+            collection.valid[0].dir,
+            folder.path().canonicalize().unwrap().join("a").to_str().unwrap()
+        );
+        assert!(collection.invalid.is_empty());
     }
 
     #[test]
@@ -292,12 +295,12 @@ mod tests {
         let named = format!("name = 'same'\n{JOB}");
         let folder = folder(&[("a.toml", &named), ("b.toml", &named), ("c.toml", JOB)]);
         let collection = collect(&[folder.path().to_owned()]).unwrap();
-        assert_eq!(collection.good.len(), 1);
-        assert_eq!(collection.broken.len(), 2);
-        for broken in &collection.broken {
-            let (message, _help) = broken.failure.parts().unwrap();
+        assert_eq!(collection.valid.len(), 1);
+        assert_eq!(collection.invalid.len(), 2);
+        for invalid in &collection.invalid {
+            let (message, _help) = invalid.failure.parts().unwrap();
             assert!(message.contains("a.toml and ") && message.contains("b.toml both define"), "{message}");
-            assert_eq!(broken.name.as_deref(), Some("same"));
+            assert_eq!(invalid.name.as_deref(), Some("same"));
         }
     }
 
@@ -315,6 +318,6 @@ mod tests {
         std::os::unix::fs::symlink("..data/a.toml", folder.path().join("a.toml")).unwrap();
         let collection = collect(&[folder.path().to_owned()]).unwrap();
         let expected = folder.path().canonicalize().unwrap().join("a.toml");
-        assert_eq!(collection.good[0].absolute, expected.to_str().unwrap());
+        assert_eq!(collection.valid[0].absolute, expected.to_str().unwrap());
     }
 }

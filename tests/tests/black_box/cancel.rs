@@ -26,7 +26,7 @@ fn start(sandbox: &Sandbox) -> Engine {
 }
 
 #[test]
-fn a_cancelled_run_stops_what_runs_and_starts_nothing() {
+fn a_cancelled_run_stops_running_jobs_and_starts_none() {
     let sandbox = Sandbox::new();
     let mut engine = start(&sandbox);
     sandbox.run(&["cancel", "1"]).exited(0);
@@ -53,7 +53,7 @@ fn a_cancelled_job_takes_its_children_with_it() {
 }
 
 #[test]
-fn cancelling_what_is_over_changes_nothing() {
+fn cancelling_an_ended_run_changes_nothing() {
     let sandbox = Sandbox::new();
     let file = sandbox.write("done.toml", "name = \"done\"\n[jobs.a]\nrun = 'true'\n");
     sandbox.run(&["run", &file]).exited(0);
@@ -63,7 +63,7 @@ fn cancelling_what_is_over_changes_nothing() {
 }
 
 #[test]
-fn a_run_whose_time_is_up_ends_with_4() {
+fn a_run_that_times_out_ends_with_4() {
     let sandbox = Sandbox::new();
     let file = sandbox.write(
         "slow.toml",

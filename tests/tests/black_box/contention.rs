@@ -1,4 +1,4 @@
-//! Several processes on one database: no attempt has two owners, and nobody hears of locks.
+//! Several processes on one database: no attempt has two owners, and no process reports a lock.
 
 use rustix::process::Signal;
 use windlass_tests::graphs::Graph;

@@ -1,4 +1,4 @@
-//! What scripts rely on: JSON, exit codes, streams, run keys, retries.
+//! The interface for scripts: JSON, exit codes, streams, run keys, retries.
 
 use std::io::Read;
 use std::process::Stdio;
@@ -106,7 +106,7 @@ fn json_has_the_documented_fields() {
 }
 
 #[test]
-fn submitting_gives_a_number_and_the_same_key_the_same_run() {
+fn submit_prints_a_number_and_the_same_key_means_the_same_run() {
     let sandbox = Sandbox::new();
     let file = trivial_chain(&sandbox, 2);
     let submit = |arguments: &[&str]| {
@@ -129,7 +129,7 @@ fn submitting_gives_a_number_and_the_same_key_the_same_run() {
 }
 
 #[test]
-fn a_retry_executes_what_failed_and_what_was_skipped() {
+fn a_retry_reruns_failed_and_skipped_jobs() {
     let sandbox = Sandbox::new();
     let file = sandbox.write("fixable.toml", FIXABLE);
     sandbox.run(&["run", &file]).exited(1);
@@ -143,7 +143,7 @@ fn a_retry_executes_what_failed_and_what_was_skipped() {
 }
 
 #[test]
-fn why_tells_the_reason() {
+fn why_gives_the_reason() {
     let sandbox = Sandbox::new();
     let run = submit(&sandbox, &sandbox.write("fixable.toml", FIXABLE));
     let why = |job: &str| sandbox.run(&["why", &format!("{run}/{job}")]).exited(0).stdout;
@@ -174,7 +174,7 @@ fn a_closed_pipe_is_no_crash() {
 }
 
 #[test]
-fn data_goes_to_stdout_and_talk_to_stderr() {
+fn data_goes_to_stdout_and_messages_to_stderr() {
     let sandbox = Sandbox::new();
     let file = trivial_chain(&sandbox, 2);
     let ran = sandbox.run(&["run", &file, "-o", "json"]).exited(0);
@@ -209,7 +209,7 @@ fn graphs_and_completions_are_printed() {
 }
 
 #[test]
-fn prune_removes_what_is_old_and_over() {
+fn prune_removes_old_ended_runs() {
     let sandbox = Sandbox::new();
     let file = trivial_chain(&sandbox, 2);
     sandbox.run(&["run", &file]).exited(0);
@@ -237,7 +237,7 @@ fn a_database_from_a_newer_version() {
     assert_eq!(runs, 1);
 }
 
-/// Else all tests would say little about the other one.
+/// Otherwise the tests would run on another database than the chosen one.
 #[test]
 fn the_tables_are_in_the_database_that_the_tests_chose() {
     let sandbox = Sandbox::new();

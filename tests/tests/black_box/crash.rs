@@ -1,5 +1,5 @@
-//! Promise: whatever moment `kill -9` hits, the work that was done stays done, the rest is carried on,
-//! and nothing is done twice.
+//! Promise: after `kill -9` at any moment, finished jobs stay finished, the others continue, and no job succeeds
+//! twice.
 
 use std::thread;
 use std::time::Duration;
@@ -10,14 +10,13 @@ use windlass_tests::{Sandbox, audit, claims, journal, order};
 
 use crate::support::{assert_none, probes, submit};
 
-/// How many runs are killed; `scripts/soak` sets more.
+/// How many runs are killed. `scripts/soak` sets more.
 const ROUNDS_VARIABLE: &str = "WINDLASS_CRASH_ROUNDS";
 const DEFAULT_ROUNDS: u64 = 4;
 const JOBS: usize = 200;
 const EDGES: usize = 400;
 const MOST_KILLS: u64 = 4;
-/// Kills come within this time of the engine's start: from before it reads the database until about
-/// when an undisturbed run ends.
+/// Kills come within this time after the start of the engine. The time covers a whole undisturbed run.
 const LATEST_KILL_MS: u64 = 1_500;
 const LONGEST_WORK_MS: u64 = 30;
 
@@ -40,7 +39,7 @@ fn killed_at_random_moments() {
     assert!(total.interruptions > 0, "no kill hit a running job: the test proves nothing");
 }
 
-/// What kills did.
+/// The effects of the kills.
 #[derive(Debug, Clone, Copy, Default)]
 struct Damage {
     /// Those that came before the engine's work was done.
@@ -49,7 +48,7 @@ struct Damage {
     interruptions: i64,
 }
 
-/// A run that is killed some times and resumed each time.
+/// A run that is killed several times, and resumed after each kill.
 fn one_round(seed: u64, round: u64) -> Damage {
     let mut rng = round_rng(seed, round);
     let sandbox = Sandbox::new();
@@ -74,8 +73,8 @@ fn one_round(seed: u64, round: u64) -> Damage {
     Damage { kills, interruptions: assert_kept(&sandbox) }
 }
 
-/// Everything that must hold at the end, from the rows, the record of changes and the jobs' own journal.
-/// Gives how many attempts were interrupted.
+/// Checks the rows, the record of changes and the journal of the jobs at the end. Returns the number of interrupted
+/// attempts.
 fn assert_kept(sandbox: &Sandbox) -> i64 {
     let tables = sandbox.tables();
     let (jobs, changes) = (tables.jobs(), audit::changes(&tables));

@@ -1,5 +1,5 @@
-//! The pages for users keep up with the program: their workflows are valid, their commands exist with the
-//! options shown, their links lead somewhere.
+//! The guide agrees with the program: its workflows are valid, its commands and options exist, and its links have
+//! targets.
 
 use std::fs;
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ fn pages() -> Vec<(PathBuf, String)> {
     paths.into_iter().map(read).collect()
 }
 
-/// The fenced blocks of a language.
+/// The fenced code blocks of a language.
 fn blocks<'a>(page: &'a str, language: &str) -> Vec<&'a str> {
     let fence = format!("```{language}\n");
     page.split(&fence).skip(1).filter_map(|rest| rest.split("```").next()).collect()

@@ -1,4 +1,4 @@
-//! Every example runs as it stands and does what its first lines say.
+//! Every example runs unchanged and does what its first lines say.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use windlass_tests::binary::{examples, repository};
 use windlass_tests::{Outcome, Sandbox};
 
-/// Runs an example, with `arguments` after its name; it must end with `code`.
+/// Runs an example with `arguments`. It must end with `code`.
 fn run(sandbox: &Sandbox, example: &str, arguments: &[&str], code: i32) -> Outcome {
     let path = examples().join(example).to_string_lossy().into_owned();
     let mut all = vec!["run", &path];
@@ -16,7 +16,7 @@ fn run(sandbox: &Sandbox, example: &str, arguments: &[&str], code: i32) -> Outco
     sandbox.run(&all).exited(code)
 }
 
-/// What a job of run 1 hands on.
+/// The output of a job of run 1.
 fn output(sandbox: &Sandbox, job: &str) -> Value {
     let text = sandbox.tables().jobs_of(1)[job].output.clone();
     serde_json::from_str(text.as_deref().unwrap_or("null")).expect("an output is JSON")
@@ -31,7 +31,7 @@ fn statuses(sandbox: &Sandbox, jobs: &[&str]) -> Vec<String> {
     jobs.iter().map(|job| of_run[*job].status.clone()).collect()
 }
 
-/// Nothing stays of an example that succeeded.
+/// A successful example leaves no processes.
 fn assert_clean(sandbox: &Sandbox) {
     let left: Vec<_> = fs::read_dir(sandbox.path("tmp")).expect("the folder is there").flatten().collect();
     assert!(left.is_empty(), "left in the folder for temporary files: {left:?}");
@@ -65,7 +65,7 @@ fn every_example_is_valid_and_tested_here() {
     }
 }
 
-/// Runs git in a new repository with three commits of two people.
+/// Runs git in a new repository with three commits by two people.
 fn small_repository(sandbox: &Sandbox) {
     let git = |arguments: &[&str]| {
         sandbox.start(sandbox.prepared(Command::new("git"), arguments)).wait().exited(0);
@@ -187,14 +187,14 @@ fn flaky_succeeds_on_its_third_attempt() {
 }
 
 #[test]
-fn flaky_fails_when_it_may_not_try_often_enough() {
+fn flaky_fails_with_too_few_attempts() {
     let sandbox = Sandbox::new();
     run(&sandbox, "flaky.toml", &["-p", "succeeds_on=9"], 1);
     assert_eq!(statuses(&sandbox, &["fetch", "use"]), ["FAILED", "SKIPPED"]);
     assert_eq!(sandbox.tables().jobs_of(1)["fetch"].attempt, 4);
 }
 
-/// The seed hashed as often as the chain has links, computed by another program.
+/// The seed, hashed once per link of the chain by another program.
 fn hash_of_40(sandbox: &Sandbox, seed: &str) -> String {
     let code = "import hashlib, sys\ntext = sys.argv[1]\n\
                 for _ in range(40): text = hashlib.sha256(text.encode()).hexdigest()\nprint(text)";
@@ -228,7 +228,7 @@ fn failing_branch_fails_alone() {
 }
 
 #[test]
-fn typed_params_reach_the_jobs_as_what_they_are() {
+fn params_reach_the_jobs_with_their_types() {
     let sandbox = Sandbox::new();
     let params = ["title=Weekly", "rows=2", "rate=0.5", "shout=true", "day=2026-02-28", "unit=KiB"];
     let arguments: Vec<&str> = params.iter().flat_map(|param| ["-p", param]).collect();

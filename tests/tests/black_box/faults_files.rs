@@ -1,5 +1,5 @@
-//! Workflow files and parameters that are wrong: one clear message with the next step, exit code 2, and
-//! nothing in the database.
+//! Invalid workflow files and parameters: one clear message with a next step, exit code 2, and no change of the
+//! database.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -11,7 +11,7 @@ use crate::support::{as_nobody, assert_says, trivial_chain};
 const VALID: &str = "name = \"valid\"\n[params]\nrows = { type = \"integer\", required = true }\n\
                      [jobs.a]\nrun = 'true'\n";
 
-/// `run` refuses, and no run is left behind.
+/// `run` fails and creates no run.
 fn assert_refused(sandbox: &Sandbox, arguments: &[&str], words: &[&str]) {
     assert_says(&sandbox.run(arguments), 2, words);
     if sandbox.database().exists() {
@@ -35,7 +35,7 @@ fn a_folder_instead_of_a_file() {
 }
 
 #[test]
-fn a_file_that_is_no_text() {
+fn a_file_that_is_not_text() {
     let sandbox = Sandbox::new();
     sandbox.write("binary.toml", [0xff, 0xfe, 0x00, 0x80]);
     assert_refused(&sandbox, &["run", "binary.toml"], &["binary.toml", "utf-8"]);
@@ -44,7 +44,7 @@ fn a_file_that_is_no_text() {
 }
 
 #[test]
-fn a_syntax_error_is_shown_in_its_place() {
+fn a_syntax_error_is_shown_with_its_line() {
     let sandbox = Sandbox::new();
     sandbox.write("syntax.toml", "name = \"syntax\"\n[jobs.a]\nrun = 'not closed\n");
     assert_refused(&sandbox, &["run", "syntax.toml"], &["syntax.toml:3"]);
@@ -53,7 +53,7 @@ fn a_syntax_error_is_shown_in_its_place() {
 }
 
 #[test]
-fn all_errors_of_a_file_are_told_at_once() {
+fn all_errors_of_a_file_are_shown_at_once() {
     let sandbox = Sandbox::new();
     sandbox.write(
         "wrong.toml",

@@ -1,10 +1,10 @@
-//! Jobs that cannot be started, and things that are not there: the message says what and what to do.
+//! Jobs that cannot start, and unknown runs and jobs: the message gives the reason and the next step.
 
 use windlass_tests::Sandbox;
 
 use crate::support::assert_says;
 
-/// Runs a workflow of one job that cannot start, and gives what it says of it.
+/// Runs a workflow with one job that cannot start, and returns the error of the job.
 fn error_of(sandbox: &Sandbox, job: &str) -> String {
     let file = sandbox.write("one.toml", format!("name = \"one\"\n[jobs.only]\n{job}"));
     let outcome = sandbox.run(&["run", &file]);

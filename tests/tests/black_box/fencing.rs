@@ -76,8 +76,8 @@ fn assert_fenced(sandbox: &Sandbox, run: i64) {
     assert_eq!(sandbox.leftovers(), []);
 }
 
-/// A job whose first attempt writes a line all the time, and so does a process of it that leaves its group.
-/// The second ends at once.
+/// A job whose first attempt writes lines without end, and so does a process of it outside the process group. The
+/// second attempt ends at once.
 const WRITES: &str = "name = \"writes\"\n[jobs.writes]\nrun = '''\n\
     echo $WINDLASS_ATTEMPT >> started\n\
     if [ $WINDLASS_ATTEMPT = 1 ]; then\n\
@@ -85,9 +85,9 @@ const WRITES: &str = "name = \"writes\"\n[jobs.writes]\nrun = '''\n\
     while :; do echo line >> lines; sleep 0.01; done\n\
     fi\n'''\n";
 
-/// On another host nobody could end its processes.
+/// Another host cannot end its processes.
 #[test]
-fn what_a_stopped_worker_ran_is_dead_before_its_lease_is_over() {
+fn the_processes_of_a_stopped_worker_are_dead_before_its_lease_ends() {
     let sandbox = Sandbox::new();
     let run = submit(&sandbox, &sandbox.write("writes.toml", WRITES));
     let mut stopped = worker_with(&sandbox, "6s");

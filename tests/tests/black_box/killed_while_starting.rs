@@ -1,8 +1,8 @@
-//! Promise: a process that an engine was about to start when it was killed or stopped runs neither beside the next
+//! Promise: if an engine is killed or stopped while it starts a process, the process runs neither beside the next
 //! attempt nor after its job was reported.
 //!
-//! Between `clone` and `execve` nobody can tell of which job a process is. The tests hold it there by a write lease on
-//! its program, fcntl(2): `execve` waits until whoever has the lease gives it back.
+//! Between `clone` and `execve`, a process does not show to which job it belongs. The tests hold a process there with
+//! a write lease on its program, fcntl(2): `execve` waits until the holder of the lease releases it.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -12,8 +12,8 @@ use std::process::{Child, Command, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 use windlass_tests::{Engine, Sandbox, eventually};
 
-/// Takes a write lease on the file that is its argument, and says so by one file, and by another one that somebody
-/// wants to open it. Gives it back when its input ends.
+/// Takes a write lease on the file of its argument. Creates one file when it has the lease, and another one when a
+/// process waits for it. Releases the lease when its input ends.
 const TAKE_LEASE: &str = "
 import fcntl, os, signal, sys
 signal.signal(signal.SIGIO, lambda number, frame: open('asked', 'w').close())
@@ -23,13 +23,13 @@ open('leased', 'w').close()
 sys.stdin.read()
 ";
 
-/// Writes its attempt's number, and runs until there is a file `go`.
+/// Writes the number of the attempt, and runs until the file `go` exists.
 const PROGRAM: &str = "#!/bin/sh
 echo $WINDLASS_ATTEMPT >> began
 until [ -e go ]; do sleep 0.02; done
 ";
 
-/// A job whose process can't execute its program yet.
+/// A job whose process cannot execute its program yet.
 struct Held {
     sandbox: Sandbox,
     engine: Engine,
@@ -94,7 +94,7 @@ fn name(pid: Pid) -> String {
     read(pid, "comm")
 }
 
-/// The fields of `/proc/PID/stat` from the third one on.
+/// The fields of `/proc/PID/stat` after the second one.
 fn stat(pid: Pid) -> Vec<String> {
     let stat = read(pid, "stat");
     stat.rsplit_once(')')
@@ -153,7 +153,7 @@ fn it_does_not_run_after_its_job_was_reported() {
     }
 }
 
-/// What runs already is ended before the report too, also where nobody is left who was to end it.
+/// A process that runs already is ended before the report too, even if no reaper is left.
 #[test]
 fn a_process_does_not_run_on_after_its_job_was_reported() {
     let mut held = Held::start("on_interrupt = \"fail\"\n", "30s");
@@ -167,9 +167,9 @@ fn a_process_does_not_run_on_after_its_job_was_reported() {
     assert_eq!(held.sandbox.leftovers(), []);
 }
 
-/// An engine that is stopped can't stop what it was about to start, and nobody else can tell what that is.
+/// A stopped engine cannot end the process that it was starting, and no other process can recognise it.
 #[test]
-fn the_next_attempt_waits_for_what_a_stopped_engine_was_about_to_start() {
+fn the_next_attempt_waits_for_processes_that_a_stopped_engine_was_starting() {
     let mut held = Held::start("", "1s");
     held.engine.signal(Signal::STOP);
     let mut other = held.sandbox.spawn(&["worker"]);

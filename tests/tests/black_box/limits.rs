@@ -1,8 +1,8 @@
-//! Promise: limits of queues and keys hold at every instant, with several processes, also when one of them is
-//! killed; and a queue without limits is not held up by one with them.
+//! Promise: the limits of queues and concurrency keys hold at every instant, with several processes, even if one of
+//! them is killed. A queue with limits does not delay a queue without limits.
 //!
-//! Proved from a record that the database keeps itself. An end is recorded before whatever it makes room for,
-//! so the number of jobs that run is the sum of the record up to any line.
+//! The proof is a record that the database keeps. The end of a job is recorded before the start that it allows, so the
+//! sum of the record up to any line is the number of running jobs.
 
 use std::collections::HashMap;
 use std::process::Command;
@@ -15,7 +15,7 @@ use windlass_tests::{Engine, Sandbox, audit, claims, eventually, within};
 
 use crate::support::assert_none;
 
-/// How many jobs in the queue with a limit and in the one without; `scripts/soak-limits` sets more.
+/// How many jobs the queue with a limit and the queue without one have. `scripts/soak-limits` sets more.
 const JOBS_VARIABLE: &str = "WINDLASS_LIMITED_JOBS";
 const DEFAULT_JOBS: u64 = 1_500;
 const WORKERS: usize = 3;
@@ -25,7 +25,7 @@ const MAX_RUNNING: i64 = 3;
 const KEY_LIMIT: i64 = 2;
 const RATE: (usize, i64) = (50, 500);
 
-/// Jobs of the other queues: those with a key, a rate, and a turn each.
+/// How many jobs the queues with a key, with a rate and with --fifo have.
 const FEW: u64 = 200;
 
 fn insert(sandbox: &Sandbox, jobs: u64) {
@@ -51,7 +51,7 @@ fn worker(sandbox: &Sandbox) -> Engine {
     sandbox.start(command)
 }
 
-/// A change of what runs, with the queue and key it counts for.
+/// A start or an end, with the queue and the key that it counts for.
 struct Step {
     group: String,
     is_start: bool,
@@ -70,7 +70,7 @@ fn steps(sandbox: &Sandbox) -> Vec<Step> {
     )
 }
 
-/// The most that ran at a time, of each group, and the order in which jobs first started.
+/// The largest number of running jobs in each group, and the order in which jobs first started.
 fn most_at_a_time(steps: &[Step]) -> (HashMap<&str, i64>, HashMap<&str, Vec<i64>>) {
     let (mut running, mut most) = (HashMap::<&str, i64>::new(), HashMap::<&str, i64>::new());
     let mut order = HashMap::<&str, Vec<i64>>::new();

@@ -1,4 +1,4 @@
-//! Captured output: line by line, in order, bounded, whatever bytes come.
+//! Captured output: line by line, in order, with a limit, for any bytes.
 
 use windlass_tests::Sandbox;
 use windlass_tests::tables::LogLine;
@@ -6,7 +6,7 @@ use windlass_tests::tables::LogLine;
 const LIMIT_BYTES: usize = 1024 * 1024;
 const LONGEST_LINE_BYTES: usize = 16 * 1024;
 
-/// Runs a workflow of one script and gives what was captured.
+/// Runs a workflow with one script and returns the captured output.
 fn captured(sandbox: &Sandbox, script: &str) -> Vec<LogLine> {
     let file = sandbox.write("log.toml", format!("name = \"log\"\n[jobs.only]\nrun = '''\n{script}\n'''\n"));
     sandbox.run(&["run", &file]).exited(0);
@@ -39,7 +39,7 @@ fn lines_keep_their_order_stream_and_time() {
 }
 
 #[test]
-fn bytes_that_are_no_text_do_no_harm() {
+fn bytes_that_are_not_text_are_harmless() {
     let sandbox = Sandbox::new();
     let log = captured(
         &sandbox,

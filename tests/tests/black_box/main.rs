@@ -1,5 +1,5 @@
-//! Black-box tests: the `windlass` binary, its exit codes, its messages, its tables and the processes it
-//! starts. One program, because each of these would link SQLite again.
+//! Black-box tests of the `windlass` binary: exit codes, messages, tables, and the processes it starts. They are one
+//! program, because each program would link SQLite again.
 
 mod cancel;
 mod contention;

@@ -1,4 +1,4 @@
-//! Promise: no job starts before all its parents are done.
+//! Promise: no job starts before all its parents have succeeded.
 
 use serde_json::json;
 use windlass_tests::graphs::Graph;
@@ -13,7 +13,7 @@ fn no_work(graph: &Graph, name: &str) -> String {
     graph.workflow(name, |_| json!({ "command": ["true"] }))
 }
 
-/// Proves the order of everything that ran in a sandbox, from times and from the record of changes.
+/// Proves the order of all jobs of a sandbox from their times and from the record of changes.
 fn assert_order(sandbox: &Sandbox, edges: usize) {
     let tables = sandbox.tables();
     let (jobs, dependencies) = (tables.jobs(), tables.dependencies());

@@ -1,7 +1,7 @@
 //! Promise: whatever happens to workers and to the server, no job is lost and no attempt has two owners.
 //!
-//! Eight workers in processes of their own; some are killed, some are stopped for longer than their lease
-//! and go on, and the server crashes and comes back three times.
+//! Eight workers run in their own processes. Some are killed, some are stopped for longer than their lease and
+//! continue, and the server crashes and restarts three times.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -15,13 +15,13 @@ use windlass_tests::{Engine, Sandbox, claims, eventually};
 
 use crate::support::assert_none;
 
-/// How many jobs; `scripts/soak-postgres` sets more.
+/// How many jobs run. `scripts/soak-postgres` sets more.
 const JOBS_VARIABLE: &str = "WINDLASS_CHAOS_JOBS";
 const DEFAULT_JOBS: u64 = 6_000;
 const WORKERS: usize = 8;
 const SERVER_CRASHES: u64 = 3;
 const LEASE_MS: u64 = 1_500;
-/// Between two misfortunes.
+/// The time between two faults.
 const CALM: Duration = Duration::from_millis(150);
 
 const AUDIT: &str = "
@@ -38,7 +38,7 @@ const AUDIT: &str = "
         WHEN (OLD.status <> NEW.status OR OLD.attempt <> NEW.attempt OR OLD.worker_id IS DISTINCT FROM NEW.worker_id)
         EXECUTE FUNCTION windlass.test_audit();";
 
-/// A worker, and until when it is stopped.
+/// A worker, and when it continues if it is stopped.
 struct Victim {
     engine: Engine,
     stopped_until: Option<Instant>,
@@ -100,7 +100,7 @@ fn connect(server: &PrivateServer) -> Client {
     eventually("the server", || Client::connect(&server.url(), NoTls).ok())
 }
 
-/// Jobs that are over; `None` when the server can't be asked.
+/// The number of ended jobs, or `None` if the server does not answer.
 fn done(server: &PrivateServer) -> Option<u64> {
     let sql = "SELECT count(*) FROM windlass.jobs WHERE finished_at IS NOT NULL";
     let row = Client::connect(&server.url(), NoTls).ok()?.query_one(sql, &[]).ok()?;
@@ -108,9 +108,9 @@ fn done(server: &PrivateServer) -> Option<u64> {
 }
 
 #[test]
-fn nothing_is_lost_and_nothing_has_two_owners_whatever_dies() {
+fn no_job_is_lost_or_owned_twice_whatever_dies() {
     let jobs = number_from(JOBS_VARIABLE).unwrap_or(DEFAULT_JOBS);
-    let mut rng = round_rng(seed("nothing_is_lost_and_nothing_has_two_owners_whatever_dies"), 0);
+    let mut rng = round_rng(seed("no_job_is_lost_or_owned_twice_whatever_dies"), 0);
     let (server, sandbox) = (PrivateServer::new(&[]), Sandbox::new());
     let migrate = {
         let mut command = sandbox.command(&["db", "migrate"]);

@@ -7,7 +7,7 @@ use windlass_test_server::PrivateServer;
 use windlass_tests::partition::Host;
 use windlass_tests::{Sandbox, eventually, windlass};
 
-/// A job that says ten times a second that it runs: for a minute at its first attempt, for a second later.
+/// A job that writes a tick ten times a second: for a minute in its first attempt, for a second in later ones.
 const TICKER: &str = r#"
 name = "ticker"
 [jobs.tick]

@@ -1,4 +1,4 @@
-//! `serve` on a server that stops answering: the service manager gets no sign of life, until it answers again.
+//! `serve` with a server that stops answering: the service manager gets no sign of life until the server answers again.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::serve_manager::Manager;
 use crate::support::assert_says;
 
 #[test]
-fn a_service_whose_database_does_not_answer_gives_no_sign_of_life() {
+fn a_service_without_answers_of_the_database_gives_no_sign_of_life() {
     let (sandbox, server) = (Sandbox::new(), PrivateServer::new(&[]));
     let mut manager = Manager::in_sandbox(&sandbox);
     let mut command = sandbox.command(&["serve"]);

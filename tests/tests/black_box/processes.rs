@@ -1,10 +1,10 @@
-//! Jobs are processes: what they are given, and that nothing of them stays behind.
+//! Jobs as processes: their environment, their output, and that no process is left behind.
 
 use std::process::Command;
 
 use windlass_tests::{Sandbox, eventually};
 
-/// Runs one job and gives the sandbox; the run must end with `code`.
+/// Runs one job and returns the sandbox. The run must end with `code`.
 fn run_job(job: &str, code: i32) -> Sandbox {
     let sandbox = Sandbox::new();
     let file = sandbox.write("one.toml", format!("name = \"one\"\n[jobs.only]\n{job}"));
@@ -17,7 +17,7 @@ fn assert_nothing_left(sandbox: &Sandbox) {
 }
 
 #[test]
-fn a_timeout_ends_the_whole_group_and_what_escaped_it() {
+fn a_timeout_ends_the_group_and_escaped_processes() {
     let sandbox = run_job(
         "timeout = \"500ms\"\nrun = '''\nsetsid sleep 600 &\nsleep 601 &\nsh -c 'sleep 602' &\nsleep 603\n'''\n",
         1,
@@ -63,7 +63,7 @@ fn a_process_that_left_the_group_is_ended_before_the_next_attempt() {
     assert_nothing_left(&sandbox);
 }
 
-/// Starts a process in a session of its own, and goes on when it is there.
+/// Starts a process in its own session, and continues when it runs.
 const ESCAPE: &str =
     "setsid sh -c ': > escaped; exec sleep 600' &\nuntil [ -e escaped ]; do sleep 0.01; done\n";
 
@@ -72,14 +72,14 @@ fn escaping_job(keys: &str, last_command: &str) -> String {
 }
 
 #[test]
-fn a_success_leaves_what_is_in_a_session_of_its_own() {
+fn a_success_leaves_processes_in_their_own_session() {
     let sandbox = run_job(&escaping_job("", "exit 0"), 0);
     let left: Vec<String> = sandbox.leftovers().into_iter().map(|process| process.command).collect();
     assert_eq!(left, ["sleep 600 "]);
 }
 
 #[test]
-fn every_other_end_ends_what_is_in_a_session_of_its_own() {
+fn every_other_end_ends_processes_in_their_own_session() {
     for (what, keys, last_command) in [
         ("a failure", "", "exit 7"),
         ("a failure by its output", "output = \"json\"\n", "echo no json"),
@@ -93,7 +93,7 @@ fn every_other_end_ends_what_is_in_a_session_of_its_own() {
 }
 
 #[test]
-fn a_cancel_ends_what_is_in_a_session_of_its_own() {
+fn a_cancel_ends_processes_in_their_own_session() {
     let sandbox = Sandbox::new();
     let job = format!("name = \"one\"\n[jobs.only]\n{}", escaping_job("", "sleep 600"));
     let file = sandbox.write("one.toml", job);
@@ -105,7 +105,7 @@ fn a_cancel_ends_what_is_in_a_session_of_its_own() {
 }
 
 #[test]
-fn an_output_that_is_no_regular_file_fails_its_job_and_blocks_nobody() {
+fn an_output_that_is_not_a_regular_file_fails_only_its_job() {
     let sandbox = Sandbox::new();
     let socket =
         "python3 -c 'import os, socket as s; s.socket(s.AF_UNIX).bind(os.environ[\"WINDLASS_OUTPUT\"])'";
@@ -128,7 +128,7 @@ fn an_output_that_is_no_regular_file_fails_its_job_and_blocks_nobody() {
 }
 
 #[test]
-fn a_last_line_without_its_end_is_recorded_of_both_streams() {
+fn a_last_line_without_a_newline_is_recorded() {
     let sandbox = run_job("run = 'printf out; printf err >&2; exit 7'\n", 1);
     let tables = sandbox.tables();
     let job = &tables.jobs()[0];
@@ -247,7 +247,7 @@ output = "text"
 }
 
 #[test]
-fn a_job_needs_no_more_than_four_files_where_files_are_scarce() {
+fn a_job_needs_at_most_four_open_files() {
     const JOBS: usize = 40;
     /// Beside those of the jobs: of the engine itself.
     const FILES: usize = 4 * JOBS + 80;

@@ -1,4 +1,4 @@
-//! What happens to a job whose engine died, and how often.
+//! A job whose engine died: it runs again, up to a limit.
 
 use std::time::{Duration, Instant};
 
@@ -6,11 +6,10 @@ use windlass_tests::{Engine, Sandbox, eventually};
 
 use crate::support::{assert_says, job_id, submit};
 
-/// Much less than the lease of 30 seconds, so that only a proof of death explains a rescue within it.
+/// Much less than the lease of 30 seconds: a rescue within this time needs a proof of death.
 const WELL_WITHIN_THE_LEASE: Duration = Duration::from_secs(15);
 
-/// A job that says that it runs, by a line in a file, and goes on until it is killed, or ends at once when
-/// the file `go` exists.
+/// A job that writes a line to a file and runs until it is killed. If the file `go` exists, it ends at once.
 fn waiting_job(extra: &str) -> String {
     format!(
         "name = \"waiting\"\n[jobs.waits]\n{extra}\n\
@@ -58,7 +57,7 @@ fn an_interrupted_job_runs_again_with_the_same_key() {
 }
 
 #[test]
-fn a_job_that_may_not_run_twice_fails_and_says_why() {
+fn a_job_that_must_not_run_twice_fails_and_says_why() {
     let sandbox = Sandbox::new();
     let run = submit(&sandbox, &sandbox.write("waiting.toml", waiting_job("on_interrupt = \"fail\"")));
     start_and_kill(&sandbox);
@@ -74,7 +73,7 @@ fn a_job_that_may_not_run_twice_fails_and_says_why() {
 }
 
 #[test]
-fn interruptions_are_bounded() {
+fn interruptions_have_a_limit() {
     let sandbox = Sandbox::new();
     let run = submit(&sandbox, &sandbox.write("waiting.toml", waiting_job("max_interruptions = 2")));
     for _ in 0..3 {
@@ -106,7 +105,7 @@ fn a_dead_worker_is_noticed_before_its_lease_ends() {
 }
 
 #[test]
-fn nothing_to_resume_is_no_failure() {
+fn nothing_to_resume_is_not_a_failure() {
     let sandbox = Sandbox::new();
     let file = sandbox.write("done.toml", "name = \"done\"\n[jobs.a]\nrun = 'true'\n");
     sandbox.run(&["run", &file]).exited(0);

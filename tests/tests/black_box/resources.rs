@@ -1,4 +1,4 @@
-//! What the operating system does not give: open files, a folder for temporary files. No job fails for that.
+//! A lack of open files, or of a folder for temporary files: no job fails because of it.
 
 use std::fs;
 use std::process::Command;
@@ -31,7 +31,7 @@ fn jobs(sandbox: &Sandbox) -> Vec<Job> {
     sandbox.tables().jobs()
 }
 
-/// Nothing that happened on the way counts.
+/// Nothing that happened meanwhile counts against the jobs.
 fn assert_all_done_at_once(sandbox: &Sandbox) {
     for job in jobs(sandbox) {
         let counts = (job.status.as_str(), job.attempt, job.failures, job.interruptions);
@@ -41,7 +41,7 @@ fn assert_all_done_at_once(sandbox: &Sandbox) {
 }
 
 #[test]
-fn the_soft_limit_is_raised_and_jobs_get_theirs_back() {
+fn the_soft_limit_is_raised_but_not_for_jobs() {
     const JOBS: usize = 60;
     const SOFT: usize = 100;
     let sandbox = Sandbox::new();
@@ -60,7 +60,7 @@ fn the_soft_limit_is_raised_and_jobs_get_theirs_back() {
 }
 
 #[test]
-fn threads_that_the_hard_limit_does_not_serve_are_left_out() {
+fn the_hard_limit_reduces_the_threads() {
     let sandbox = Sandbox::new();
     let all: String = (0..150).map(|number| format!("[jobs.j{number}]\nrun = 'sleep 0.05'\n")).collect();
     let file = sandbox.write("many.toml", format!("name = \"many\"\n{all}"));
@@ -72,7 +72,7 @@ fn threads_that_the_hard_limit_does_not_serve_are_left_out() {
 }
 
 #[test]
-fn with_few_files_it_works_or_refuses_before_anything_starts() {
+fn few_open_files_work_or_are_refused_before_anything_starts() {
     let sandbox = Sandbox::new();
     let file = trivial_chain(&sandbox, 30);
     sandbox.run(&["run", &file]).exited(0);
@@ -93,7 +93,7 @@ fn with_few_files_it_works_or_refuses_before_anything_starts() {
 }
 
 #[test]
-fn jobs_wait_uncounted_for_files_and_what_was_done_stays_done() {
+fn jobs_wait_for_open_files_without_using_an_attempt() {
     let sandbox = Sandbox::new();
     let enqueue = |script: &str| {
         let payload = serde_json::json!({ "run": script }).to_string();
@@ -133,7 +133,7 @@ fn jobs_wait_uncounted_for_files_and_what_was_done_stays_done() {
 }
 
 #[test]
-fn without_a_folder_for_temporary_files_jobs_wait_until_there_is_one() {
+fn jobs_wait_for_a_folder_for_temporary_files() {
     let sandbox = Sandbox::new();
     sandbox.run(&["enqueue", "shell", "--payload", "{\"run\": \"echo 7 > $WINDLASS_OUTPUT\"}"]).exited(0);
     let folder = sandbox.path("later");

@@ -1,5 +1,5 @@
-//! Promise: a schedule's occurrence makes exactly one run, however many processes fire it, and whatever moment
-//! `kill -9` hits.
+//! Promise: an occurrence of a schedule makes exactly one run, with any number of processes and with `kill -9` at any
+//! moment.
 
 use std::thread;
 use std::time::Duration;
@@ -8,12 +8,12 @@ use windlass_test_database::Access;
 use windlass_tests::seed::{number_from, round_rng, seed};
 use windlass_tests::{Engine, Sandbox, eventually};
 
-/// How often the service is killed; `scripts/soak` sets more.
+/// How often the service is killed. `scripts/soak` sets more.
 const KILLS_VARIABLE: &str = "WINDLASS_SCHEDULE_KILLS";
 const DEFAULT_KILLS: u64 = 50;
-/// Kills come within this time of the service's start: from before it reads the database until it has fired.
+/// Kills come within this time after the start of the service. The time covers the first occurrence.
 const LATEST_KILL_MS: u64 = 600;
-/// As if nobody had been there for so long.
+/// How long no service has run, as the schedule sees it.
 const OUTAGE_MS: i64 = 120_000;
 
 const WORKFLOW: &str = r#"
@@ -22,7 +22,7 @@ name = "tick"
 run = "true"
 "#;
 
-/// A database with a schedule of every second.
+/// A database with a schedule that fires every second.
 fn ticking(options: &[&str]) -> Sandbox {
     let sandbox = Sandbox::new();
     let file = sandbox.write("tick.toml", WORKFLOW);
@@ -36,7 +36,7 @@ fn service(sandbox: &Sandbox) -> Engine {
     sandbox.spawn(&["serve", "--durability", "normal"])
 }
 
-/// Nominal times of the runs, in seconds, ascending.
+/// The nominal times of the runs in seconds, ascending.
 fn seconds_with_a_run(sandbox: &Sandbox) -> Vec<i64> {
     sandbox.tables().rows(
         "SELECT scheduled_for / 1000 FROM runs WHERE schedule_id IS NOT NULL ORDER BY scheduled_for",
@@ -44,7 +44,7 @@ fn seconds_with_a_run(sandbox: &Sandbox) -> Vec<i64> {
     )
 }
 
-/// Every second of a span is there once.
+/// Every second of a span has one run.
 fn assert_each_once(seconds: &[i64]) {
     let (Some(first), Some(last)) = (seconds.first(), seconds.last()) else { panic!("there are none") };
     let expected: Vec<i64> = (*first..=*last).collect();
@@ -52,8 +52,8 @@ fn assert_each_once(seconds: &[i64]) {
 }
 
 #[test]
-fn killed_again_and_again_each_occurrence_has_one_run() {
-    let seed = seed("killed_again_and_again_each_occurrence_has_one_run");
+fn each_occurrence_has_one_run_after_many_kills() {
+    let seed = seed("each_occurrence_has_one_run_after_many_kills");
     let kills = number_from(KILLS_VARIABLE).unwrap_or(DEFAULT_KILLS);
     let mut rng = round_rng(seed, 0);
     let sandbox = ticking(&["--catchup", "all"]);
@@ -105,8 +105,8 @@ fn three_services_fire_each_occurrence_once() {
 }
 
 #[test]
-fn a_backfill_that_is_killed_and_repeated_makes_each_run_once() {
-    let seed = seed("a_backfill_that_is_killed_and_repeated_makes_each_run_once");
+fn a_killed_and_repeated_backfill_makes_each_run_once() {
+    let seed = seed("a_killed_and_repeated_backfill_makes_each_run_once");
     let mut rng = round_rng(seed, 0);
     let sandbox = ticking(&["--catchup", "none"]);
     sandbox.run(&["schedule", "pause", "second"]).exited(0);
@@ -152,7 +152,7 @@ fn a_backfill_that_is_killed_and_repeated_makes_each_run_once() {
     assert_eq!(most, 4, "as many at once as were asked for, and no more");
 }
 
-/// From now on the database notes how many runs of backfills are unfinished whenever one is made.
+/// Makes the database record the number of unfinished backfill runs whenever one is created.
 fn count_at_once(sandbox: &Sandbox) {
     let count = "INSERT INTO test_at_once SELECT count(*) FROM runs
                  WHERE source = 'backfill' AND status IN ('PENDING', 'RUNNING');";
@@ -172,7 +172,7 @@ fn count_at_once(sandbox: &Sandbox) {
     );
 }
 
-/// A job that answers SIGTERM in its own way, and tells when it began.
+/// A job that handles SIGTERM itself, and records its start.
 fn stubborn(answer: &str) -> String {
     format!(
         "name = \"slow\"\n[jobs.work]\nrun = '''\n{answer}\necho begin >> journal\n\
@@ -181,7 +181,7 @@ fn stubborn(answer: &str) -> String {
 }
 
 #[test]
-fn the_next_occurrence_takes_the_place_of_a_run() {
+fn the_next_occurrence_replaces_a_run() {
     let cases = [
         ("cancel_running", "trap 'echo polite >> journal; exit 1' TERM", "begin\npolite\nbegin\n"),
         ("terminate_running", "trap 'echo polite >> journal' TERM", "begin\nbegin\n"),

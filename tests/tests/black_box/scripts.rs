@@ -1,4 +1,4 @@
-//! The scripts that the documentation names do what they say.
+//! The scripts that the documentation names work as described.
 
 use std::process::Command;
 
@@ -24,7 +24,7 @@ fn the_soak_wants_a_seed_and_rounds() {
 }
 
 #[test]
-fn the_guide_to_performance_says_what_the_record_says() {
+fn the_performance_guide_agrees_with_the_record() {
     let sandbox = Sandbox::new();
     let script = repository().join("scripts/draw_performance.py");
     let mut check = Command::new("python3");
@@ -33,9 +33,9 @@ fn the_guide_to_performance_says_what_the_record_says() {
     assert_eq!(outcome.stderr, "", "{outcome:?}");
 }
 
-/// On a copy of what it reads, so that a figure can be changed.
+/// Works on a copy of the files, so that a figure can be changed.
 #[test]
-fn a_guide_that_says_something_else_is_found() {
+fn a_guide_that_disagrees_with_the_record_is_found() {
     let sandbox = Sandbox::new();
     let copy = sandbox.path("copy");
     for file in [

@@ -1,5 +1,5 @@
-//! `serve` and its folder: what lies in it is registered, a broken file leaves the last good version in
-//! force, what is taken out of it is taken deactivate a schedule.
+//! `serve` and its folder: its workflows are registered, an invalid file leaves the last valid version active, and a
+//! removed file deactivates its workflow.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ fn workflow(script: &str) -> String {
     format!("[jobs.only]\nrun = '{script}'\n")
 }
 
-/// A service over the folder `flows`, once it serves.
+/// A service with the folder `flows`, when it is ready.
 fn serve(sandbox: &Sandbox) -> Engine {
     fs::create_dir_all(sandbox.path("flows")).expect("a sandbox can be written to");
     let mut service = sandbox.spawn(&["serve", "--workflows", "flows"]);
@@ -25,7 +25,7 @@ fn await_word(service: &mut Engine, word: &str) {
     });
 }
 
-/// What is active, as name and version.
+/// The active workflows with their versions.
 fn registered(sandbox: &Sandbox) -> Vec<(String, i64)> {
     let listed = sandbox.run(&["workflows", "-o", "json"]).exited(0).json();
     let entry = |entry: &Value| Some((entry["name"].as_str()?.to_owned(), entry["version"].as_i64()?));
@@ -41,7 +41,7 @@ fn await_registered(sandbox: &Sandbox, expected: &[(&str, i64)]) {
 }
 
 #[test]
-fn files_that_come_change_and_go_are_followed() {
+fn added_changed_and_removed_files_are_followed() {
     let sandbox = Sandbox::new();
     fs::create_dir(sandbox.path("flows")).expect("a sandbox can be written to");
     sandbox.write("flows/first.toml", workflow("echo 1"));
@@ -59,23 +59,23 @@ fn files_that_come_change_and_go_are_followed() {
     await_registered(&sandbox, &[("first", 3), ("second", 1)]);
     fs::remove_file(sandbox.path("flows/first.toml")).expect("a file can be removed");
     await_registered(&sandbox, &[("second", 1)]);
-    await_word(&mut service, "workflow removed: its file is gone");
+    await_word(&mut service, "workflow deactivated: its file was removed");
     sandbox.write("flows/first.toml", workflow("echo 4"));
     await_registered(&sandbox, &[("first", 4), ("second", 1)]);
     sandbox.write("flows/first.toml", format!("name = \"other\"\n{}", workflow("echo 4")));
     await_registered(&sandbox, &[("other", 1), ("second", 1)]);
-    await_word(&mut service, "workflow removed: its file says another name now");
+    await_word(&mut service, "workflow deactivated: its file has another name now");
 }
 
 #[test]
-fn a_broken_file_is_told_once_and_leaves_the_last_good_version_in_force() {
+fn an_invalid_file_is_reported_once_and_the_last_valid_version_stays_active() {
     let sandbox = Sandbox::new();
     fs::create_dir(sandbox.path("flows")).expect("a sandbox can be written to");
     sandbox.write("flows/good.toml", workflow("true"));
     let mut service = serve(&sandbox);
     sandbox.write("flows/good.toml", "[jobs.only]\nrnu = 'true'\n");
     await_word(&mut service, "unknown key `rnu` in a job");
-    await_word(&mut service, "version 1 of `good` stays active");
+    await_word(&mut service, "version 1 of workflow `good` stays active");
     // Another file changes: the folder is read again, and the broken one is not told of again.
     sandbox.write("flows/other.toml", workflow("true"));
     await_registered(&sandbox, &[("good", 1), ("other", 1)]);
@@ -90,26 +90,26 @@ fn a_broken_file_is_told_once_and_leaves_the_last_good_version_in_force() {
 }
 
 #[test]
-fn two_files_with_one_name_leave_it_as_it_was() {
+fn two_files_with_the_same_name_leave_the_workflow_unchanged() {
     let sandbox = Sandbox::new();
     fs::create_dir(sandbox.path("flows")).expect("a sandbox can be written to");
     sandbox.write("flows/one.toml", format!("name = 'same'\n{}", workflow("true")));
     let mut service = serve(&sandbox);
     sandbox.write("flows/two.toml", format!("name = 'same'\n{}", workflow("false")));
     await_word(&mut service, "flows/one.toml and flows/two.toml both define the workflow `same`");
-    await_word(&mut service, "version 1 of `same` stays active");
+    await_word(&mut service, "version 1 of workflow `same` stays active");
     fs::remove_file(sandbox.path("flows/one.toml")).expect("a file can be removed");
     await_registered(&sandbox, &[("same", 2)]);
 }
 
 #[test]
-fn a_folder_that_is_away_takes_nothing_out_of_force() {
+fn a_missing_folder_deactivates_nothing() {
     let sandbox = Sandbox::new();
     fs::create_dir(sandbox.path("flows")).expect("a sandbox can be written to");
     sandbox.write("flows/kept.toml", workflow("true"));
     let mut service = serve(&sandbox);
     fs::rename(sandbox.path("flows"), sandbox.path("away")).expect("a folder can be moved");
-    await_word(&mut service, "can't be read");
+    await_word(&mut service, "cannot be read");
     await_registered(&sandbox, &[("kept", 1)]);
     sandbox.write("away/kept.toml", workflow("false"));
     fs::rename(sandbox.path("away"), sandbox.path("flows")).expect("a folder can be moved");
@@ -117,7 +117,7 @@ fn a_folder_that_is_away_takes_nothing_out_of_force() {
 }
 
 #[test]
-fn what_changed_while_nobody_served_is_found_at_the_start() {
+fn changes_without_a_service_are_found_at_the_start() {
     let sandbox = Sandbox::new();
     fs::create_dir(sandbox.path("flows")).expect("a sandbox can be written to");
     for name in ["changed", "removed", "kept"] {
@@ -132,7 +132,7 @@ fn what_changed_while_nobody_served_is_found_at_the_start() {
 }
 
 #[test]
-fn a_volume_that_is_replaced_by_its_link_is_followed_and_its_jobs_start_in_a_place_that_stays() {
+fn a_replaced_volume_is_followed_and_its_jobs_start_in_a_stable_folder() {
     let sandbox = Sandbox::new();
     for (release, script) in [("..first", "echo first; pwd"), ("..second", "echo second; pwd")] {
         fs::create_dir_all(sandbox.path("flows").join(release)).expect("a sandbox can be written to");

@@ -1,4 +1,4 @@
-//! `serve` under a service manager: what it tells, its unit file, and what it costs when there is nothing to do.
+//! `serve` under a service manager: its notifications, its unit file, and its cost when idle.
 
 use std::fs;
 use std::os::unix::net::UnixDatagram;
@@ -12,7 +12,7 @@ use windlass_tests::{Engine, Sandbox, eventually};
 
 use crate::support::assert_says;
 
-/// A manager that listens.
+/// A service manager that listens.
 pub(crate) struct Manager {
     socket: UnixDatagram,
     pub(crate) heard: Vec<String>,
@@ -61,7 +61,7 @@ impl Manager {
 }
 
 #[test]
-fn the_manager_hears_when_it_is_ready_alive_reloading_and_stopping() {
+fn the_manager_is_notified_of_ready_alive_reloading_and_stopping() {
     let sandbox = Sandbox::new();
     let mut manager = Manager::in_sandbox(&sandbox);
     let mut service = manager.start(&sandbox, Duration::from_millis(600));
@@ -85,7 +85,7 @@ fn the_manager_hears_when_it_is_ready_alive_reloading_and_stopping() {
 }
 
 #[test]
-fn a_job_does_not_hear_of_the_manager() {
+fn a_job_does_not_inherit_the_manager() {
     let sandbox = Sandbox::new();
     let mut manager = Manager::in_sandbox(&sandbox);
     let _service = manager.start(&sandbox, Duration::from_secs(60));
@@ -98,7 +98,7 @@ fn a_job_does_not_hear_of_the_manager() {
 }
 
 #[test]
-fn without_anything_to_do_it_needs_next_to_no_time() {
+fn an_idle_service_uses_almost_no_processor_time() {
     /// What a service may use of a processor while it waits: one part in so many.
     const SHARE: u32 = 20;
     let sandbox = Sandbox::new();
@@ -113,7 +113,7 @@ fn without_anything_to_do_it_needs_next_to_no_time() {
     assert!(service.is_running());
 }
 
-/// Time on processors so far.
+/// The processor time so far.
 fn processor_time(service: &Engine) -> Duration {
     let stat = fs::read_to_string(format!("/proc/{}/stat", service.pid().as_raw_nonzero())).expect("it runs");
     let after_name = stat.rsplit_once(") ").expect("a name in parentheses").1;
@@ -142,7 +142,7 @@ fn the_unit_file_is_sound() {
     verify_with_systemd(&unit);
 }
 
-/// Where the machine has systemd's own check, it finds nothing to complain of.
+/// If the machine has the check of systemd, the check finds no error.
 fn verify_with_systemd(unit: &std::path::Path) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let copy = folder.path().join("windlass.service");

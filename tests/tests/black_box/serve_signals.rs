@@ -1,4 +1,4 @@
-//! `serve` told by signals: draining within a time, handing over the rest, reloading; and killed.
+//! `serve` and signals: draining within the grace period, stopping, reloading, and `kill -9`.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use windlass_tests::{Engine, Sandbox, eventually};
 
 use crate::support::{assert_says, submit};
 
-/// Two jobs: the first goes on until the file `go` is there.
+/// Two jobs. The first runs until the file `go` exists.
 const TWO_JOBS: &str = r#"
 name = "two-jobs"
 [jobs.first]
@@ -34,11 +34,11 @@ fn busy(sandbox: &Sandbox, options: &[&str]) -> (Engine, i64) {
 }
 
 #[test]
-fn a_job_that_ends_within_the_grace_is_finished_and_the_rest_is_left_to_others() {
+fn a_job_that_ends_within_the_grace_period_is_finished_and_others_are_left() {
     let sandbox = Sandbox::new();
     let (mut service, run) = busy(&sandbox, &["--grace", "1h"]);
     service.signal(Signal::TERM);
-    await_word(&mut service, "draining");
+    await_word(&mut service, "stopping");
     sandbox.write("go", "");
     assert_says(&service.wait(), 0, &["stopping"]);
     let jobs = sandbox.tables().jobs_of(run);
@@ -50,7 +50,7 @@ fn a_job_that_ends_within_the_grace_is_finished_and_the_rest_is_left_to_others()
 }
 
 #[test]
-fn a_job_that_goes_on_for_longer_is_handed_over() {
+fn a_job_that_outlasts_the_grace_period_runs_on_another_worker() {
     let sandbox = Sandbox::new();
     let (mut service, run) = busy(&sandbox, &["--grace", "100ms"]);
     service.signal(Signal::TERM);
@@ -66,28 +66,28 @@ fn a_job_that_goes_on_for_longer_is_handed_over() {
 }
 
 #[test]
-fn a_second_signal_does_not_wait_for_the_grace() {
+fn a_second_signal_ends_the_grace_period() {
     let sandbox = Sandbox::new();
     let (mut service, _run) = busy(&sandbox, &["--grace", "1h"]);
     service.signal(Signal::TERM);
-    await_word(&mut service, "draining");
+    await_word(&mut service, "stopping");
     service.signal(Signal::TERM);
     assert_says(&service.wait(), 0, &["second signal"]);
     assert_eq!(sandbox.leftovers(), []);
 }
 
 #[test]
-fn ctrl_c_drains_too_and_is_told_apart() {
+fn ctrl_c_drains_and_has_its_own_exit_code() {
     let sandbox = Sandbox::new();
     let (mut service, _run) = busy(&sandbox, &[]);
     service.signal(Signal::INT);
-    await_word(&mut service, "draining");
+    await_word(&mut service, "stopping");
     sandbox.write("go", "");
     assert_says(&service.wait(), 130, &["unfinished runs and jobs are kept", "windlass serve"]);
 }
 
 #[test]
-fn what_a_killed_service_left_goes_on_with_the_next() {
+fn the_next_service_continues_the_jobs_of_a_killed_one() {
     let sandbox = Sandbox::new();
     fs::create_dir(sandbox.path("flows")).expect("a sandbox can be written to");
     sandbox.write("flows/two-jobs.toml", TWO_JOBS);
@@ -120,7 +120,7 @@ fn two_services_share_the_work() {
 }
 
 #[test]
-fn a_reload_takes_what_can_be_changed_and_says_what_can_not() {
+fn a_reload_applies_settings_and_names_those_that_need_a_restart() {
     let sandbox = Sandbox::new();
     for folder in ["old", "new"] {
         fs::create_dir(sandbox.path(folder)).expect("a sandbox can be written to");

@@ -1,12 +1,11 @@
-//! Ctrl-C: the first one lets running jobs finish, the second one stops them; both leave a run that can
-//! be resumed.
+//! Ctrl-C: the first one waits for running jobs, the second one stops them. The run can be resumed after both.
 
 use rustix::process::Signal;
 use windlass_tests::{Engine, Sandbox, eventually};
 
 use crate::support::{assert_says, submit};
 
-/// Two jobs: the first waits for the file `go`, the second needs it.
+/// Two jobs: the first waits for the file `go`, the second needs the first.
 const TWO_JOBS: &str = r#"
 name = "two-jobs"
 [jobs.first]
@@ -61,7 +60,7 @@ fn the_second_stops_what_runs() {
 }
 
 #[test]
-fn a_drained_worker_leaves_the_rest_to_others() {
+fn a_drained_worker_leaves_other_jobs() {
     let sandbox = Sandbox::new();
     let run = submit(&sandbox, &sandbox.write("two-jobs.toml", TWO_JOBS));
     let mut worker = sandbox.spawn(&["worker"]);

@@ -1,4 +1,4 @@
-//! Promise: the tables are an interface. Another language inserts a row, and a running worker does it.
+//! Promise: the tables are an interface. Another language inserts a row, and a running worker executes the job.
 
 use std::process::Command;
 
@@ -8,8 +8,7 @@ use windlass_tests::{Sandbox, eventually};
 
 use crate::support::submit;
 
-/// Runs code of another language and gives what it printed: Python with the file's path as its argument, or
-/// SQL by the server's own client.
+/// Runs code of another language and returns its output: Python with the path of the file, or SQL in psql.
 fn from_outside(sandbox: &Sandbox, python: &str, sql: &str) -> String {
     let address = sandbox.database().address();
     let command = match sandbox.database().underneath() {
@@ -61,7 +60,7 @@ fn worker_count(sandbox: &Sandbox) -> i64 {
 }
 
 #[test]
-fn enqueued_jobs_wait_for_their_time_and_go_by_priority() {
+fn enqueued_jobs_wait_for_their_time_and_run_by_priority() {
     let sandbox = Sandbox::new();
     let enqueue = |name: &str, options: &[&str]| -> i64 {
         let payload = json!({ "run": format!("echo {name} >> order") }).to_string();
@@ -120,7 +119,7 @@ SELECT json_build_object(
 }
 
 #[test]
-fn an_unknown_kind_waits_and_the_reason_is_told() {
+fn a_job_of_an_unknown_kind_waits_with_a_reason() {
     let sandbox = Sandbox::new();
     let id = sandbox.run(&["enqueue", "no-such-kind", "--payload", "{}"]).exited(0).stdout;
     let why = sandbox.run(&["why", id.trim()]).exited(0).stdout;

@@ -1,4 +1,4 @@
-//! Promise: the statements of `docs/guide/sql-workers.md` are a whole worker, on every database.
+//! Promise: the statements of `docs/guide/sql-workers.md` are a complete worker on both databases.
 
 use std::fs;
 
@@ -26,7 +26,7 @@ fn statement(name: &str) -> String {
     found.unwrap_or_else(|| panic!("the page has no statement {name:?}")).1
 }
 
-/// A worker that is nothing but the page.
+/// A worker that uses only the statements of the page.
 struct Worker<'a> {
     sql: Sql,
     sandbox: &'a Sandbox,
@@ -114,7 +114,7 @@ retry = { max_attempts = 2, delay = "1ms" }
 "#;
 
 #[test]
-fn a_worker_of_the_pages_statements_executes_a_run() {
+fn the_statements_of_the_page_execute_a_run() {
     let sandbox = Sandbox::new();
     let run = submit(&sandbox, &sandbox.write("by-hand.toml", RUN));
     let mut engine = sandbox.spawn(&["worker", "--queue", "other"]);
@@ -145,7 +145,7 @@ fn a_worker_of_the_pages_statements_executes_a_run() {
 }
 
 #[test]
-fn a_dead_worker_of_the_page_can_do_nothing() {
+fn a_dead_worker_of_the_page_is_fenced() {
     let sandbox = Sandbox::new();
     submit(&sandbox, &sandbox.write("by-hand.toml", RUN));
     let worker = Worker::register(&sandbox, "by-hand");
@@ -161,7 +161,7 @@ fn a_dead_worker_of_the_page_can_do_nothing() {
 }
 
 #[test]
-fn the_example_says_what_the_page_says() {
+fn the_example_agrees_with_the_page() {
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let example = fs::read_to_string(repository().join("examples/sql/worker.py")).expect("the example");
     let example = words(&example);

@@ -1,4 +1,4 @@
-//! A damaged file: whoever works on it ends, and says why. Nobody tries again for ever.
+//! A damaged file: each process that uses it ends with the reason, and none retries for ever.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -10,7 +10,7 @@ use windlass_tests::{Sandbox, within};
 
 use crate::support::trivial_chain;
 
-/// Nobody needs longer for so little work, also on a busy machine.
+/// Longer than the little work takes on a busy machine.
 const LONGEST: Duration = Duration::from_secs(45);
 
 /// A file with work of each kind, and its tables and indexes: (name, root page).
@@ -32,7 +32,7 @@ fn file_with_work(sandbox: &Sandbox) -> Vec<(String, i64)> {
     rows.map(|row| row.expect("a row")).collect()
 }
 
-/// Works until nothing is left; `None` when that does not end.
+/// Executes all jobs. Returns `None` if the worker does not end.
 fn work(sandbox: &Sandbox, database: &Path) -> Option<(i32, String)> {
     let database = database.to_string_lossy().into_owned();
     let mut worker = sandbox.spawn(&["--db", &database, "worker", "--until-idle"]);

@@ -1,7 +1,7 @@
-//! A full disk: exit code 6 and the word for it, and with room again everything goes on.
+//! A full disk: exit code 6 and a clear message, and work continues when there is space again.
 //!
-//! The disk is a small tmpfs in a mount namespace of its own, which is gone with the process. Each step of a
-//! script says its exit code in a line on standard output.
+//! The disk is a small tmpfs in its own mount namespace, which ends with the process. Each step of a script prints its
+//! exit code to standard output.
 
 use std::fs;
 use std::process::Command;
@@ -11,7 +11,7 @@ use windlass_tests::{Outcome, Sandbox};
 
 use crate::support::{assert_says, trivial_chain};
 
-/// The script's exit code when the machine lets nobody mount anything.
+/// The exit code of the script if the machine does not allow mounts.
 const CANNOT_MOUNT: i32 = 99;
 
 const SMALL_DISK: &str = r#"
@@ -68,7 +68,7 @@ step check "$WINDLASS" db check
     assert!(runs.contains("\"SUCCESSFUL\""), "{runs}");
 }
 
-/// The second job fills the disk when it runs for the first time; the third one has much to say.
+/// The second job fills the disk in its first attempt. The third job writes much output.
 const FILLS_THE_DISK: &str = r#"
 name = "fills"
 [jobs.before]
@@ -84,14 +84,14 @@ needs = ["fills"]
 run = 'seq -f "a line that is long enough to need room %050.0f" 1 9000; echo prints >> "$DISK/../ran"'
 "#;
 
-/// Starts the run and waits until it has told that the disk is full.
+/// Starts the run and waits until it reports the full disk.
 const UNTIL_FULL: &str = r#"
 "$WINDLASS" run "$FILE" > /dev/null &
 engine=$!
 until grep -q full "$DISK/../output/0.err"; do sleep 0.02; done
 "#;
 
-/// What must be there at the end, whatever happened between.
+/// The state that must be there at the end.
 const LOOK: &str = r#"
 step check "$WINDLASS" db check
 step logs "$WINDLASS" logs 1 prints

@@ -1,4 +1,4 @@
-//! Small things that many of these tests need.
+//! Helpers of the black-box tests.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -11,19 +11,19 @@ use windlass_tests::graphs::{Graph, job_name};
 use windlass_tests::journal::JOURNAL_VARIABLE;
 use windlass_tests::{Outcome, Sandbox};
 
-/// The program that jobs execute where a test wants to know what they saw.
+/// The program that jobs execute to record what they see.
 pub(crate) const PROBE: &str = env!("CARGO_BIN_EXE_windlass-probe");
 
 /// A user without rights on any Linux machine.
 const NOBODY: &str = "65534";
 
-/// Panics with everything that is wrong.
+/// Panics with all problems.
 #[track_caller]
 pub(crate) fn assert_none(what: &str, problems: &[String]) {
     assert!(problems.is_empty(), "{what}: {} problems\n{}", problems.len(), problems.join("\n"));
 }
 
-/// The command ended with `code`, panicked nowhere, and said each of `words` on standard error, in any case.
+/// The command ended with `code`, without a panic, and standard error has each of `words` in upper or lower case.
 #[track_caller]
 pub(crate) fn assert_says(outcome: &Outcome, code: i32, words: &[&str]) {
     let stderr = outcome.stderr.to_lowercase();
@@ -34,13 +34,13 @@ pub(crate) fn assert_says(outcome: &Outcome, code: i32, words: &[&str]) {
     }
 }
 
-/// Where the jobs of [`probes`] write.
+/// The file to which the jobs of [`probes`] write.
 pub(crate) fn journal(sandbox: &Sandbox) -> PathBuf {
     sandbox.path("journal")
 }
 
-/// A workflow whose jobs are probes that work for as long as `work_ms` says. Every fifth is started by a
-/// shell that stays its parent, so that a job is more than one process.
+/// A workflow whose jobs are probes that run for `work_ms`. Every fifth one is started by a shell that stays its
+/// parent, so that the job has more than one process.
 pub(crate) fn probes(sandbox: &Sandbox, name: &str, graph: &Graph, work_ms: impl Fn(usize) -> u64) -> String {
     let text = graph.workflow(name, |index| {
         let work = work_ms(index).to_string();
@@ -55,7 +55,7 @@ pub(crate) fn probes(sandbox: &Sandbox, name: &str, graph: &Graph, work_ms: impl
     sandbox.write(&format!("{name}.json"), text)
 }
 
-/// Submits a file and gives the run's number.
+/// Submits a file and returns the number of the run.
 pub(crate) fn submit(sandbox: &Sandbox, file: &str) -> i64 {
     let outcome = sandbox.run(&["submit", file]).exited(0);
     let number = outcome.stdout.trim();
@@ -67,14 +67,14 @@ pub(crate) fn job_id(sandbox: &Sandbox, run: i64, name: &str) -> i64 {
     sandbox.tables().jobs_of(run)[name].id
 }
 
-/// A file of a chain of jobs without work.
+/// A workflow file with a chain of jobs that do nothing.
 pub(crate) fn trivial_chain(sandbox: &Sandbox, jobs: usize) -> String {
     let text = Graph::chain(jobs).workflow("trivial", |_| json!({ "command": ["true"] }));
     assert!(text.contains(&job_name(jobs - 1)));
     sandbox.write("trivial.json", text)
 }
 
-/// `windlass` as a user who may not do everything, also when the tests run as root.
+/// `windlass` as an unprivileged user, even if the tests run as root.
 pub(crate) fn as_nobody(sandbox: &Sandbox, arguments: &[&str]) -> Outcome {
     if !rustix::process::geteuid().is_root() {
         return sandbox.run(arguments);

@@ -1,17 +1,17 @@
-//! What a person sees: live progress and colour on a terminal, unless they asked for none.
+//! The terminal: live progress and colours, unless the user turned them off.
 
 use std::process::Command;
 
 use windlass_tests::Sandbox;
 
-/// Runs its arguments on a terminal of its own and shows what came; ends with the program's exit code.
+/// Runs its arguments on a new terminal and prints the output. Ends with the exit code of the program.
 const ON_A_TERMINAL: &str =
     "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))";
 
 const SLOW: &str = "name = \"slow\"\n[jobs.first]\nrun = 'sleep 0.5'\n\
                     [jobs.second]\nneeds = [\"first\"]\nrun = 'echo the reason >&2; exit 3'\n";
 
-/// What the person at the terminal asked for.
+/// The settings of the user.
 #[derive(PartialEq, Eq)]
 enum Wish {
     Nothing,

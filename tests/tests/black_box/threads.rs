@@ -1,4 +1,4 @@
-//! A system that gives no thread: exit code 6 with a hint, whatever is asked for, and never a panic.
+//! A system that refuses threads: every verb ends with exit code 6 and a next step, and never with a panic.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -9,7 +9,7 @@ use windlass_tests::{Outcome, Sandbox};
 
 use crate::support::{assert_says, trivial_chain};
 
-/// `windlass` as a user who may have so many processes and threads, of whom there is no other.
+/// `windlass` as a user with this limit of processes and threads, and without other processes.
 fn with_threads(sandbox: &Sandbox, most: u32, arguments: &[&str]) -> Outcome {
     let limit = format!("--nproc={most}");
     let program = sandbox.path("windlass").to_string_lossy().into_owned();
@@ -25,7 +25,7 @@ fn with_threads(sandbox: &Sandbox, most: u32, arguments: &[&str]) -> Outcome {
     sandbox.start(sandbox.prepared(Command::new(changer), &all)).wait()
 }
 
-/// That user must be able to reach the program, and to write to the folder.
+/// The user must be able to execute the program and to write to the folder.
 fn open_up(sandbox: &Sandbox) {
     fs::copy(windlass(), sandbox.path("windlass")).expect("the program can be copied");
     if !rustix::process::geteuid().is_root() {

@@ -35,31 +35,32 @@ Examples:
   windlass apply workflows/ --dry-run
   windlass run nightly          # run a registered workflow by its name
 
-All files are checked first. If one has errors, all errors are shown and nothing is registered.
-Unchanged content makes no new version. A workflow stays registered when its file is not named
-here; `windlass workflows remove NAME` deactivates it.";
+All files are checked first. If one has errors, all errors are shown and
+nothing is registered. Unchanged content makes no new version. A workflow
+stays registered when its file is not named here; `windlass workflows remove
+NAME` deactivates it.";
 
 /// Checks all files, then registers all of them.
 pub(crate) fn execute(global: &GlobalOptions, args: &ApplyArgs) -> Result<(), Failure> {
     let collection = workflow_files::collect(&args.paths)?;
-    if !collection.broken.is_empty() {
-        workflow_files::print_failures(&collection.broken);
-        let (invalid, all) = (collection.broken.len(), collection.broken.len() + collection.good.len());
+    if !collection.invalid.is_empty() {
+        workflow_files::print_failures(&collection.invalid);
+        let (invalid, all) = (collection.invalid.len(), collection.invalid.len() + collection.valid.len());
         let message = format!("{invalid} of {all} files are invalid; nothing was registered");
         return Err(Failure::InvalidFiles { message: Some(message) });
     }
-    if collection.good.is_empty() {
+    if collection.valid.is_empty() {
         return Err(Failure::usage(
             "there are no workflow files in that folder",
             "the name of a workflow file ends in .toml or .json; hidden files and windlass.toml are ignored",
         ));
     }
-    let mut views = Vec::with_capacity(collection.good.len());
+    let mut views = Vec::with_capacity(collection.valid.len());
     let database = match args.dry_run {
         false => Some(Database::existing_or_new(global)?),
         true => None,
     };
-    for file in &collection.good {
+    for file in &collection.valid {
         let applied = match &database {
             Some(database) => database.ask(|store| store.registrations().apply(file.registration()))?,
             None => preview(global, file)?,

@@ -106,8 +106,8 @@ Examples:
   windlass enqueue shell --payload '{\"command\": [\"du\", \"-sh\", \".\"]}' --delay 10m
   windlass enqueue send-mail --payload '{\"to\": 7}' --queue mail --priority high
   windlass enqueue send-mail --payloads mails.jsonl --queue mail
-  windlass enqueue sync --payload '{\"tenant\": 7}' --concurrency-key tenant-7 --on-full skip
-  windlass enqueue shell --payload '{\"run\": \"./report.sh\"}' --at 2026-11-21T06:00:00Z";
+  windlass enqueue sync --concurrency-key tenant-7 --on-full skip
+  windlass enqueue shell --payload '{\"run\": \"./x.sh\"}' --at '2026-11-21 06:00'";
 
 /// Adds the job, or the jobs, and prints the numbers.
 pub(crate) fn execute(global: &GlobalOptions, args: EnqueueArgs) -> Result<(), Failure> {

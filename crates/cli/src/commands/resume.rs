@@ -26,8 +26,8 @@ Examples:
   windlass resume      # after a crash or Ctrl-C: all unfinished runs
   windlass resume 3    # only run 3
 
-Finished jobs are not repeated. A job whose worker died is executed again, unless its
-`on_interrupt` is \"fail\".";
+Finished jobs are not repeated. A job whose worker died is executed again,
+unless its `on_interrupt` is \"fail\".";
 
 /// Continues one run, or all unfinished runs.
 pub(crate) fn execute(global: &GlobalOptions, args: &ResumeArgs) -> Result<(), Failure> {

@@ -27,13 +27,13 @@ pub(crate) struct RunArgs {
 const EXAMPLES: &str = "\
 Examples:
   windlass run nightly.toml
-  windlass run nightly                                     # a registered workflow by its name
+  windlass run nightly                           # a registered workflow
   windlass run nightly.toml -p day=2026-11-20 -p dry=true
-  windlass run nightly.toml --run-key nightly-2026-11-20   # a second time is the same run
-  windlass run nightly.toml -o json > outcome.json         # progress goes to the terminal
+  windlass run nightly.toml --run-key 2026-11-20 # twice is the same run
+  windlass run nightly.toml -o json > outcome.json
 
-If the command is killed, `windlass resume` continues the run. The first Ctrl-C waits for running
-jobs, the second stops them.";
+If the command is killed, `windlass resume` continues the run. The first
+Ctrl-C waits for running jobs, the second stops them.";
 
 /// Submits and executes.
 pub(crate) fn execute(global: &GlobalOptions, args: &RunArgs) -> Result<(), Failure> {

@@ -26,13 +26,14 @@ pub(crate) struct ServeArgs {
 const EXAMPLES: &str = "\
 Examples:
   windlass serve
-  windlass serve --workflows /etc/windlass/workflows --db /var/lib/windlass/windlass.db
+  windlass serve --workflows workflows --db /var/lib/windlass/windlass.db
   windlass serve --config /etc/windlass/windlass.toml
   windlass serve --check
 
-On SIGTERM, running jobs have the time of --grace to finish; after it they are stopped, and another
-worker runs them again. On SIGHUP, the service reads the configuration and the folder again. Any
-number of services can share one database.";
+On SIGTERM, running jobs have the time of --grace to finish; after it they are
+stopped, and another worker runs them again. On SIGHUP, the service reads the
+configuration and the folder again. Any number of services can share one
+database.";
 
 /// Runs the service, or only checks its settings.
 pub(crate) fn execute(global: GlobalOptions, args: &ServeArgs) -> Result<(), Failure> {
@@ -54,15 +55,15 @@ fn check(global: &GlobalOptions, settings: &Settings) -> Result<(), Failure> {
     output::write_text(&settings.text(global))?;
     let Some(folder) = &settings.workflows else { return Ok(()) };
     workflow_files::files_below(folder)?;
-    let Collection { good, broken } = workflow_files::collect(std::slice::from_ref(folder))?;
-    for file in &good {
+    let Collection { valid, invalid } = workflow_files::collect(std::slice::from_ref(folder))?;
+    for file in &valid {
         output::write_text(&format!("{}: {}", file.path.display(), summary(&file.workflow)))?;
     }
-    workflow_files::print_failures(&broken);
-    match broken.len() {
+    workflow_files::print_failures(&invalid);
+    match invalid.len() {
         0 => Ok(()),
         invalid => {
-            let all = good.len() + invalid;
+            let all = valid.len() + invalid;
             Err(Failure::InvalidFiles { message: Some(format!("{invalid} of {all} files are invalid")) })
         }
     }

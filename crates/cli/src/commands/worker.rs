@@ -37,8 +37,8 @@ Examples:
   windlass worker --queue default,mail --threads 8
   windlass worker --until-idle    # for cron: execute all jobs, then stop
 
-Any number of workers can share one database. The first Ctrl-C waits for running jobs, the second
-stops them. RUST_LOG=debug shows more messages.";
+Any number of workers can share one database. The first Ctrl-C waits for
+running jobs, the second stops them. RUST_LOG=debug shows more messages.";
 
 /// The longest wait. A change ends the wait at once.
 const IDLE_POLL: Duration = Duration::from_secs(1);

@@ -12,7 +12,7 @@ use windlass_views::WorkflowChanges;
 
 use crate::database::Database;
 use crate::error::Failure;
-use crate::workflow_files::{self, BrokenFile, Collection, WorkflowFile};
+use crate::workflow_files::{self, Collection, InvalidFile, WorkflowFile};
 
 /// A folder whose workflows are kept registered.
 pub(crate) struct WorkflowFolder {
@@ -94,12 +94,12 @@ impl WorkflowFolder {
         }
         let collection = workflow_files::collect(std::slice::from_ref(&self.path))?;
         let registrations = self.database.ask(|store| store.registrations().list())?;
-        for file in &collection.good {
+        for file in &collection.valid {
             if !self.is_active(file, &registrations)? {
                 self.apply(file)?;
             }
         }
-        self.report_broken(&collection.broken, &registrations, &fingerprint);
+        self.report_invalid(&collection.invalid, &registrations, &fingerprint);
         for registration in gone(&root, &collection, &registrations) {
             self.remove(registration)?;
         }
@@ -126,7 +126,7 @@ impl WorkflowFolder {
         let applied = self.database.ask(|store| store.registrations().apply(file.registration()))?;
         let (workflow, version) = (&applied.name, applied.version);
         let file_name = file.path.display();
-        let was_broken = self.reported.remove(&file.path).is_some();
+        let was_invalid = self.reported.remove(&file.path).is_some();
         match (applied.change, &applied.before) {
             (Change::Created, _) => {
                 tracing::info!(%workflow, version, file = %file_name, "workflow registered");
@@ -137,7 +137,7 @@ impl WorkflowFolder {
                 let changes = changes.unwrap_or_default();
                 tracing::info!(%workflow, version, file = %file_name, "workflow changed: {changes}");
             }
-            (Change::Unchanged, _) if was_broken => {
+            (Change::Unchanged, _) if was_invalid => {
                 tracing::info!(%workflow, version, file = %file_name, "workflow file is valid again, unchanged");
             }
             (Change::Unchanged, _) => tracing::debug!(%workflow, version, "workflow unchanged"),
@@ -167,16 +167,16 @@ impl WorkflowFolder {
         }
     }
 
-    fn report_broken(
+    fn report_invalid(
         &mut self,
-        broken: &[BrokenFile],
+        invalid: &[InvalidFile],
         registrations: &[Registration],
         fingerprint: &Fingerprint,
     ) {
-        let paths: HashSet<&PathBuf> = broken.iter().map(|broken| &broken.path).collect();
+        let paths: HashSet<&PathBuf> = invalid.iter().map(|invalid| &invalid.path).collect();
         self.reported.retain(|path, _report| paths.contains(path));
-        for broken in broken {
-            let active = registrations.iter().find(|registration| is_of(registration, broken));
+        for invalid in invalid {
+            let active = registrations.iter().find(|registration| is_of(registration, invalid));
             let consequence = match active {
                 Some(registration) => {
                     format!(
@@ -186,8 +186,8 @@ impl WorkflowFolder {
                 }
                 None => "no workflow is registered from it".to_owned(),
             };
-            let stamp = fingerprint.get(&broken.path).copied().flatten();
-            self.report(broken.path.clone(), stamp, &broken.failure, &consequence);
+            let stamp = fingerprint.get(&invalid.path).copied().flatten();
+            self.report(invalid.path.clone(), stamp, &invalid.failure, &consequence);
         }
     }
 
@@ -198,7 +198,11 @@ impl WorkflowFolder {
             return;
         }
         let report = format_args!("\n{}", news.0);
-        tracing::error!(file = %path.display(), %report, "invalid: {consequence}");
+        let problem = match path == self.path {
+            true => "the folder of workflows cannot be read",
+            false => "the workflow file is invalid",
+        };
+        tracing::error!(file = %path.display(), %report, "{problem}; {consequence}");
         self.reported.insert(path, news);
     }
 }
@@ -209,20 +213,20 @@ fn gone<'r>(
     collection: &Collection,
     registrations: &'r [Registration],
 ) -> Vec<&'r Registration> {
-    let names: HashSet<&str> = collection.good.iter().map(|file| file.workflow.name.as_str()).collect();
+    let names: HashSet<&str> = collection.valid.iter().map(|file| file.workflow.name.as_str()).collect();
     let is_gone = |registration: &&Registration| {
         let is_here = registration.file.as_deref().is_some_and(|file| Path::new(file).starts_with(root));
         is_here
             && !names.contains(registration.name.as_str())
-            && !collection.broken.iter().any(|broken| is_of(registration, broken))
+            && !collection.invalid.iter().any(|invalid| is_of(registration, invalid))
     };
     registrations.iter().filter(is_gone).collect()
 }
 
 /// Whether the registration comes from the invalid file, or has the same name.
-fn is_of(registration: &Registration, broken: &BrokenFile) -> bool {
-    let is_file = broken.absolute.is_some() && registration.file == broken.absolute;
-    is_file || broken.name.as_deref() == Some(registration.name.as_str())
+fn is_of(registration: &Registration, invalid: &InvalidFile) -> bool {
+    let is_file = invalid.absolute.is_some() && registration.file == invalid.absolute;
+    is_file || invalid.name.as_deref() == Some(registration.name.as_str())
 }
 
 fn fingerprint(folder: &Path) -> Result<Fingerprint, Failure> {
@@ -255,12 +259,12 @@ mod tests {
         }
     }
 
-    fn broken(file: &str, name: Option<&str>) -> BrokenFile {
-        BrokenFile {
+    fn invalid(file: &str, name: Option<&str>) -> InvalidFile {
+        InvalidFile {
             path: file.into(),
             absolute: Some(file.to_owned()),
             name: name.map(str::to_owned),
-            failure: Failure::usage("broken", "correct it"),
+            failure: Failure::usage("invalid", "correct it"),
         }
     }
 
@@ -268,17 +272,17 @@ mod tests {
     fn only_registrations_whose_file_in_the_folder_was_removed_are_gone() {
         let registrations = [
             registration("away", "/flows/away.toml"),
-            registration("broken", "/flows/broken.toml"),
+            registration("invalid", "/flows/invalid.toml"),
             registration("twice", "/flows/old-name.toml"),
             registration("elsewhere", "/other/elsewhere.toml"),
             registration("alike", "/flows-old/alike.toml"),
         ];
         let collection = Collection {
-            good: Vec::new(),
-            broken: vec![
-                broken("/flows/broken.toml", None),
-                broken("/flows/a.toml", Some("twice")),
-                broken("/flows/b.toml", Some("twice")),
+            valid: Vec::new(),
+            invalid: vec![
+                invalid("/flows/invalid.toml", None),
+                invalid("/flows/a.toml", Some("twice")),
+                invalid("/flows/b.toml", Some("twice")),
             ],
         };
         let gone: Vec<&str> = gone(Path::new("/flows"), &collection, &registrations)

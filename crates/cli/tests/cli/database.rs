@@ -13,7 +13,7 @@ fn bench_with_a_run() -> Bench {
 }
 
 #[test]
-fn a_check_finds_what_does_not_fit() {
+fn a_check_finds_inconsistent_rows() {
     let bench = bench_with_a_run();
     bench.windlass(&["db", "check"]).code(0).says(&[bench.database.shown_as(), " is sound"]);
     assert_eq!(bench.json(&["db", "check"]), json!({"ok": true, "problems": []}));
@@ -32,7 +32,7 @@ fn a_check_finds_what_does_not_fit() {
 }
 
 #[test]
-fn migrating_makes_the_tables() {
+fn migrate_creates_the_tables() {
     let bench = Bench::new();
     bench.windlass(&["db", "migrate"]).code(0).says(&[bench.database.shown_as(), " have version"]);
     bench.windlass(&["runs"]).code(0).tells(&["no runs yet"]);
@@ -40,7 +40,7 @@ fn migrating_makes_the_tables() {
 }
 
 #[test]
-fn pruning_deletes_what_is_long_over() {
+fn prune_deletes_old_runs() {
     let bench = bench_with_a_run();
     bench.windlass(&["submit", "good.toml"]).code(0);
     bench.windlass(&["db", "prune", "--older-than", "1h"]).code(0).says(&["deleted 0 runs and 0 jobs"]);
@@ -59,7 +59,7 @@ fn pruning_deletes_what_is_long_over() {
 }
 
 #[test]
-fn rows_that_came_back_by_other_means_are_fenced() {
+fn restored_rows_are_fenced() {
     let bench = Bench::new();
     bench.windlass(&["db", "migrate"]).code(0);
     bench.database.sql(Access::Write).execute(

@@ -1,4 +1,4 @@
-//! `doctor`: one line for each thing that may be wrong, and an exit code.
+//! `doctor`: one line for each check, and an exit code.
 
 use serde_json::Value;
 use windlass_test_database::{Access, Underneath};
@@ -19,7 +19,7 @@ fn finding(bench: &Bench, about: &str) -> Value {
 }
 
 #[test]
-fn nothing_is_wrong_with_a_new_database() {
+fn a_new_database_has_no_problems() {
     let bench = bench();
     let outcome = bench.windlass(&["doctor"]);
     outcome.code(0).says(&[
@@ -98,7 +98,7 @@ fn each_problem_is_named_with_a_next_step_and_an_exit_code() {
 }
 
 #[test]
-fn a_worker_that_was_killed_is_not_alive_and_nothing_is_touched() {
+fn a_killed_worker_is_not_alive_and_doctor_changes_nothing() {
     let bench = bench();
     let registered = || {
         let sql = "SELECT count(*) FROM workers WHERE status = 'ALIVE'";
@@ -116,7 +116,7 @@ fn a_worker_that_was_killed_is_not_alive_and_nothing_is_touched() {
 }
 
 #[test]
-fn a_warning_is_no_problem() {
+fn a_warning_is_not_a_problem() {
     let bench = bench();
     bench.database.sql(Access::Write).execute(
         "INSERT INTO queues (name, paused_at) VALUES ('reports', 1);

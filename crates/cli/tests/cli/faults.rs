@@ -1,4 +1,4 @@
-//! Bad input and faults: each has one clear message, a next step, and its exit code.
+//! Invalid input and faults: each has one clear message, a next step and an exit code.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -82,7 +82,7 @@ fn programs_that_cannot_be_started_fail_their_job_with_the_reason() {
 }
 
 #[test]
-fn settings_that_make_no_sense() {
+fn invalid_settings() {
     let bench = Bench::new();
     bench.write("good.toml", GOOD);
     let with = |name: &str, value: &str| {

@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::support::Bench;
 
 #[test]
-fn a_payload_that_no_shell_can_execute_is_warned_of() {
+fn an_invalid_shell_payload_causes_a_warning() {
     let bench = Bench::new();
     let wrong = ["enqueue", "shell", "--payload", r#"{"rnu": "echo hello"}"#, "--requires", "gpu"];
     bench.windlass(&wrong).code(0).says(&["1\n"]).tells(&[
@@ -68,7 +68,7 @@ fn options_of_enqueue_reach_the_job() {
 }
 
 #[test]
-fn a_file_of_payloads_becomes_a_job_a_line() {
+fn a_file_of_payloads_becomes_one_job_per_line() {
     let bench = Bench::new();
     let text: String = (0..2_500).map(|number| format!("{{\"n\": {number}}}\n")).collect();
     bench.write("payloads.jsonl", &text);
@@ -97,7 +97,7 @@ fn a_file_of_payloads_becomes_a_job_a_line() {
 }
 
 #[test]
-fn a_pipe_of_payloads_is_accepted_line_by_line_until_one_is_broken() {
+fn a_pipe_of_payloads_is_accepted_line_by_line_until_an_invalid_one() {
     use std::io::{BufRead, BufReader, Write};
 
     let bench = Bench::new();
@@ -141,7 +141,7 @@ fn wrong_options_of_enqueue_are_refused() {
 }
 
 #[test]
-fn a_worker_that_stops_when_idle_leaves_other_queues_and_kinds_alone() {
+fn until_idle_ignores_other_queues_and_kinds() {
     let bench = Bench::new();
     bench.windlass(&["enqueue", "shell", "--payload", r#"{"run": "true"}"#, "--queue", "a"]).code(0);
     bench.windlass(&["enqueue", "shell", "--payload", r#"{"run": "true"}"#, "--queue", "b"]).code(0);

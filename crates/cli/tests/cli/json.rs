@@ -94,7 +94,7 @@ fn runs_and_jobs() {
 }
 
 #[test]
-fn a_run_says_which_schedule_made_it() {
+fn a_run_names_its_schedule() {
     let bench = Bench::new();
     bench.write("good.toml", &format!("{GOOD}[[schedules]]\nevery = \"1s\"\n"));
     bench.windlass(&["run", "good.toml"]).code(0);
@@ -197,7 +197,7 @@ fn reasons() {
     assert_eq!(why["reasons"][0]["kind"], "no_worker");
 }
 
-/// The fields that the guide's table gives to a verb, the outermost ones.
+/// The outermost fields of a verb in the table of the guide.
 fn documented(verb: &str) -> Vec<String> {
     let guide = include_str!("../../../../docs/guide/json.md");
     let row = guide.lines().find(|line| line.starts_with(&format!("| `{verb}` | `")));

@@ -1,4 +1,4 @@
-//! The command line from outside: what each verb prints, where, and with which exit code.
+//! Tests of the command line: the output of each verb, its streams and its exit code.
 
 #![allow(clippy::unwrap_used)]
 

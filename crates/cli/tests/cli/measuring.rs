@@ -8,7 +8,7 @@ use windlass_test_database::{Access, Underneath};
 
 use crate::support::{Bench, Outcome};
 
-/// Each part with the figures that it must have, whichever the database.
+/// Each part with the figures that it must have on both databases.
 const FIGURES: [(&str, &[&str]); 8] = [
     (
         "drain",
@@ -81,7 +81,7 @@ const FIGURES: [(&str, &[&str]); 8] = [
     ),
 ];
 
-/// The figures that stand beside another.
+/// The figures that are compared with a figure of the machine.
 const COMPARED: [&str; 23] = [
     "drain_full",
     "drain_normal",
@@ -171,7 +171,7 @@ fn a_part_is_shown_as_a_table() {
 }
 
 #[test]
-fn interrupted_it_leaves_nothing_behind() {
+fn an_interrupted_measurement_leaves_nothing_behind() {
     let bench = Bench::new();
     for (part, signal) in [("drain", Signal::INT), ("latency", Signal::TERM), ("memory", Signal::INT)] {
         let running = bench.start(&["bench", part, "--jobs", "20000", "--rounds", "1000"]);
@@ -199,7 +199,7 @@ mod sqlite {
     use super::*;
 
     #[test]
-    fn a_disk_in_memory_is_said() {
+    fn a_file_system_in_memory_causes_a_warning() {
         let folder = tempfile::tempdir_in("/dev/shm").unwrap();
         let bench = Bench::new();
         let database = folder.path().join("windlass.db");
@@ -213,7 +213,7 @@ mod sqlite {
     }
 
     #[test]
-    fn a_folder_that_is_not_there_is_named() {
+    fn a_missing_folder_is_named() {
         let bench = Bench::new();
         bench.windlass(&["bench", "--db", "nowhere/windlass.db"]).fails(2, &["nowhere"]);
     }
@@ -226,12 +226,12 @@ fn leaves_nothing(bench: &Bench) {
     assert_eq!(schemas(bench), 0);
 }
 
-/// Nothing of a measurement is there.
+/// Whether no file or schema of a measurement is left.
 fn is_clean(bench: &Bench) -> bool {
     fs::read_dir(bench.folder()).unwrap().count() == 0 && schemas(bench) == 0
 }
 
-/// How many schemas on the server belong to measurements beside this database.
+/// The number of schemas of measurements on the server.
 fn schemas(bench: &Bench) -> i64 {
     match bench.database.underneath() {
         Underneath::Sqlite => 0,

@@ -1,5 +1,4 @@
-//! The database on a server: how it is named, what is said when it can't be used, and that no password is ever
-//! shown.
+//! A database on a server: its address, the errors if it cannot be used, and that no password is ever shown.
 #![cfg(feature = "postgres")]
 
 use std::fs;
@@ -11,13 +10,13 @@ use windlass_test_server::PrivateServer;
 
 use crate::support::{BAD, Bench, Outcome, Running};
 
-/// The superuser comes in over the socket only, everybody else by password.
+/// The superuser connects only over the socket, all other roles with a password.
 const HBA: [&str; 2] = ["local all postgres trust", "host all app,viewer 127.0.0.1/32 scram-sha-256"];
 
-/// In every test the right password. It must never be seen.
+/// The right password in every test. It must never be printed.
 pub(crate) const PASSWORD: &str = "r1ght-s3cret";
 
-/// A server with a database `jobs` of the role `app`, and a role `viewer` that may do nothing.
+/// A server with a database `jobs` of the role `app`, and a role `viewer` without rights.
 pub(crate) struct Server {
     pub(crate) bench: Bench,
     server: PrivateServer,
@@ -85,7 +84,7 @@ impl Server {
 }
 
 #[test]
-fn what_is_wrong_with_an_address_is_said_with_a_next_step() {
+fn each_wrong_address_has_an_error_and_a_next_step() {
     let server = Server::new();
     let port = server.server.port();
     let right = [("PGPASSWORD", PASSWORD)];
@@ -215,7 +214,7 @@ fn a_password_may_be_in_a_file_or_a_service() {
 }
 
 #[test]
-fn a_role_without_rights_is_told_which_it_needs() {
+fn a_missing_right_is_named() {
     let server = Server::new();
     let right = [("PGPASSWORD", PASSWORD)];
     let viewer = |arguments: &[&str]| server.windlass("viewer", &right, arguments);
@@ -251,7 +250,7 @@ fn a_role_without_rights_is_told_which_it_needs() {
 }
 
 #[test]
-fn a_backup_of_a_server_is_made_by_its_own_program() {
+fn a_backup_of_a_server_names_pg_dump() {
     let server = Server::new();
     let url = format!("{}?schema=night&sslmode=prefer", server.url("app"));
     let outcome = server.outcome(server.command(&[]), &["db", "backup", "x.db", "--db", &url]);

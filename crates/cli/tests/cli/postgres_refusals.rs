@@ -1,4 +1,4 @@
-//! What is said when a server that can be reached refuses something: which setting or right it is, and the next step.
+//! A server that answers and refuses something: the error names the setting or the right, and the next step.
 #![cfg(feature = "postgres")]
 
 use crate::postgres_address::{PASSWORD, Server};
@@ -25,7 +25,7 @@ fn says_nothing_of(outcome: &Outcome, words: &[&str]) {
 }
 
 #[test]
-fn a_doctor_finds_that_nothing_can_be_written() {
+fn doctor_finds_a_database_that_refuses_writes() {
     let server = server();
     let refuse = |code: &str| {
         server.sql(
@@ -75,7 +75,7 @@ fn a_doctor_finds_that_nothing_can_be_written() {
 }
 
 #[test]
-fn a_server_without_a_free_connection_is_not_taken_for_one_that_is_away() {
+fn a_full_server_is_not_reported_as_unreachable() {
     let server = server();
     server.sql("jobs", "ALTER ROLE app CONNECTION LIMIT 0");
     let outcome = as_app(&server, &["runs"]);
@@ -92,7 +92,7 @@ fn a_server_without_a_free_connection_is_not_taken_for_one_that_is_away() {
 }
 
 #[test]
-fn a_missing_schema_is_named_with_the_right_that_it_takes_to_make_it() {
+fn a_missing_schema_is_named_with_the_right_to_create_it() {
     let server = server();
     server.sql(
         "jobs",
@@ -121,7 +121,7 @@ fn a_missing_schema_is_named_with_the_right_that_it_takes_to_make_it() {
 }
 
 #[test]
-fn a_time_limit_of_the_server_is_not_taken_for_somebodys_lock() {
+fn a_timeout_of_the_server_is_not_reported_as_a_lock() {
     let server = server();
     // Only what is asked before a transaction has set its own limit is under this one. It takes long here.
     server.sql(
@@ -141,7 +141,7 @@ fn a_time_limit_of_the_server_is_not_taken_for_somebodys_lock() {
 }
 
 #[test]
-fn a_table_that_somebody_removed_is_named() {
+fn a_removed_table_is_named() {
     let server = server();
     server.sql("jobs", "DROP TABLE windlass.jobs CASCADE");
     as_app(&server, &["jobs"])
@@ -150,7 +150,7 @@ fn a_table_that_somebody_removed_is_named() {
 }
 
 #[test]
-fn what_a_trigger_of_somebody_refuses_is_no_defect() {
+fn an_error_of_a_users_trigger_is_not_a_defect() {
     let server = server();
     server.sql(
         "jobs",

@@ -1,4 +1,4 @@
-//! `queue`, and what jobs and workers say of each other.
+//! `queue`, and the reasons of jobs that wait for a queue, a worker or a concurrency key.
 
 use crate::support::Bench;
 
@@ -30,7 +30,7 @@ fn rules_of_a_queue_are_set_shown_and_cleared() {
 }
 
 #[test]
-fn a_queue_that_nothing_is_known_of_is_told_and_the_nearest_is_named() {
+fn a_new_queue_name_is_noted_with_the_most_similar_one() {
     let bench = Bench::new();
     bench
         .windlass(&["queue", "limit", "mail", "--fifo"])
@@ -48,7 +48,7 @@ fn a_queue_that_nothing_is_known_of_is_told_and_the_nearest_is_named() {
 }
 
 #[test]
-fn queue_alone_lists_what_is_in_each() {
+fn queue_without_a_verb_lists_the_queues() {
     let bench = Bench::new();
     bench.windlass(&["worker", "--until-idle"]).code(0);
     let nothing = bench.windlass(&["queue"]);
@@ -70,7 +70,7 @@ fn queue_alone_lists_what_is_in_each() {
 }
 
 #[test]
-fn a_paused_queue_says_so_and_goes_on_when_it_is_resumed() {
+fn a_paused_queue_waits_until_it_is_resumed() {
     let bench = Bench::new();
     let job = bench.windlass(&["enqueue", "shell", "--payload", r#"{"run": "true"}"#, "--queue", "mail"]);
     let job = format!("j{}", job.code(0).stdout.trim());
@@ -88,7 +88,7 @@ fn a_paused_queue_says_so_and_goes_on_when_it_is_resumed() {
 }
 
 #[test]
-fn a_job_waits_for_a_worker_that_has_what_it_requires() {
+fn a_job_waits_for_a_worker_with_its_requirements() {
     let bench = Bench::new();
     let enqueue = |arguments: &[&str]| {
         let job = [&["enqueue", "shell", "--payload", r#"{"run": "true"}"#], arguments].concat();
@@ -110,7 +110,7 @@ fn a_job_waits_for_a_worker_that_has_what_it_requires() {
 }
 
 #[test]
-fn who_waits_for_a_concurrency_key_is_told_who_holds_it() {
+fn why_names_the_holder_of_a_concurrency_key() {
     let bench = Bench::new();
     let enqueue = || {
         let job = ["enqueue", "shell", "--payload", r#"{"run": "true"}"#, "--concurrency-key", "tenant-7"];
@@ -126,7 +126,7 @@ fn who_waits_for_a_concurrency_key_is_told_who_holds_it() {
 }
 
 #[test]
-fn a_run_that_waits_says_once_why_and_goes_on_waiting() {
+fn a_waiting_run_says_once_why_it_waits() {
     let bench = Bench::new();
     bench.write(
         "train.toml",

@@ -1,4 +1,4 @@
-//! `runs`, `inspect`, `logs`, `stats`: looking at what happened.
+//! The verbs that read: `runs`, `inspect`, `logs`, `stats`.
 
 use serde_json::json;
 

@@ -23,7 +23,7 @@ fn bench() -> Bench {
 }
 
 #[test]
-fn the_same_content_makes_no_version_and_another_says_what_changed() {
+fn only_changed_content_makes_a_version() {
     let bench = bench();
     bench.windlass(&["apply", "flows"]).code(0).says(&["nightly: created version 1\n"]);
     let listed = bench.windlass(&["workflows"]).code(0).stdout.clone();
@@ -54,7 +54,7 @@ fn a_dry_run_makes_no_database() {
 }
 
 #[test]
-fn nothing_is_registered_when_one_file_is_broken_and_all_errors_are_shown() {
+fn one_invalid_file_stops_apply_and_all_errors_are_shown() {
     let bench = bench();
     bench.write("flows/one.toml", "[jobs.a]\nrnu = 'x'\n");
     bench.write("flows/two.toml", "name = \n");
@@ -67,7 +67,7 @@ fn nothing_is_registered_when_one_file_is_broken_and_all_errors_are_shown() {
 }
 
 #[test]
-fn two_files_with_one_name_are_told_apart_by_the_user() {
+fn two_files_with_the_same_name_are_an_error() {
     let bench = bench();
     bench.write("flows/copy.toml", NIGHTLY);
     let outcome = bench.windlass(&["apply", "flows"]);
@@ -77,7 +77,7 @@ fn two_files_with_one_name_are_told_apart_by_the_user() {
 }
 
 #[test]
-fn a_folder_without_workflows_is_a_mistake() {
+fn a_folder_without_workflows_is_an_error() {
     let bench = Bench::new();
     fs::create_dir(bench.path("empty")).unwrap();
     bench.windlass(&["apply", "empty"]).fails(2, &["there are no workflow files", "ends in .toml or .json"]);
@@ -85,7 +85,7 @@ fn a_folder_without_workflows_is_a_mistake() {
 }
 
 #[test]
-fn a_registered_workflow_runs_by_its_name_wherever_one_is() {
+fn a_registered_workflow_runs_by_its_name_from_any_folder() {
     let bench = bench();
     bench.write("flows/data", "from the folder of the file");
     bench.windlass(&["apply", "flows"]).code(0);
@@ -106,7 +106,7 @@ fn a_file_comes_before_a_name() {
 }
 
 #[test]
-fn a_name_that_nobody_knows_is_answered_with_both_places_and_the_nearest() {
+fn an_unknown_name_is_neither_a_file_nor_a_workflow() {
     let bench = bench();
     bench
         .windlass(&["run", "nigthly"])
@@ -158,9 +158,9 @@ fn workflows_are_listed_shown_paused_and_removed() {
     bench.windlass(&["apply", "flows"]).code(0).says(&["nightly: created version 1"]);
 }
 
-/// Whoever can write to a folder may leave anything there.
+/// A folder may contain special files.
 #[test]
-fn what_is_no_regular_file_in_a_folder_is_reported_and_not_waited_for() {
+fn special_files_in_a_folder_are_reported_and_do_not_block() {
     let bench = bench();
     bench.fifo("flows/pipe.toml");
     let _socket = std::os::unix::net::UnixListener::bind(bench.path("flows/socket.json")).unwrap();

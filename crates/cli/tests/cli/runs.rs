@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::support::{BAD, Bench, GOOD, Running};
 
 #[test]
-fn what_to_type_next_names_what_the_jobs_require() {
+fn next_steps_keep_the_capabilities_and_the_version() {
     let bench = Bench::new();
     bench.write("bad.toml", "[jobs.only]\nrun = 'exit 3'\nrequires = ['gpu']\n");
     let worker_capabilities = ["--capability", "gpu,tape", "--code-version", "3"];
@@ -76,14 +76,14 @@ fn a_failure_is_shown_at_once_and_in_the_summary() {
 }
 
 #[test]
-fn a_skipped_job_says_because_of_whom() {
+fn a_skipped_job_names_the_job_that_failed() {
     let bench = Bench::new();
     bench.write("bad.toml", BAD);
     bench.windlass(&["run", "bad.toml"]).code(1).tells(&["after skipped: `load` is FAILED"]);
 }
 
 #[test]
-fn a_retried_attempt_tells_when_it_comes_again() {
+fn a_failed_attempt_says_when_it_is_retried() {
     let bench = Bench::new();
     bench.write(
         "flaky.toml",
@@ -159,7 +159,7 @@ fn the_same_key_is_the_same_run() {
 }
 
 #[test]
-fn the_same_key_carries_an_unfinished_run_on() {
+fn the_same_key_continues_an_unfinished_run() {
     let bench = Bench::new();
     bench.write("good.toml", GOOD);
     bench.windlass(&["submit", "good.toml", "--run-key", "k"]).code(0);
@@ -178,7 +178,7 @@ fn submitting_prints_the_number_and_nothing_else() {
 }
 
 #[test]
-fn resume_carries_on_all_or_one() {
+fn resume_continues_all_runs_or_one() {
     let bench = Bench::new();
     bench.write("good.toml", GOOD);
     for _run in 0..3 {
@@ -211,7 +211,7 @@ fn the_exit_code_of_resume_is_that_of_the_worst_run() {
 }
 
 #[test]
-fn retry_executes_what_did_not_succeed() {
+fn retry_reruns_failed_and_skipped_jobs() {
     let bench = Bench::new();
     let file = bench.write(
         "fix.toml",
@@ -245,9 +245,9 @@ fn retry_executes_what_did_not_succeed() {
     bench.windlass(&["retry", "9"]).fails(5, &["run 9 does not exist"]);
 }
 
-/// Who names a pipe means it: the shell's `<(…)` is one. Its jobs start in the present folder.
+/// A pipe on the command line is read: the shell's `<(…)` is one. Its jobs start in the current folder.
 #[test]
-fn what_comes_through_a_pipe_that_was_named_is_read() {
+fn a_named_pipe_is_read() {
     let bench = Bench::new();
     bench.write("marker", "");
     let shell = |script: &str| {

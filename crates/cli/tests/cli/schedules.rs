@@ -1,4 +1,4 @@
-//! `windlass schedule`: what it says, and what it refuses.
+//! `windlass schedule`: its output and its errors.
 
 use crate::support::Bench;
 
@@ -21,7 +21,7 @@ fn bench() -> Bench {
 }
 
 #[test]
-fn a_schedule_is_listed_shown_and_told_ahead() {
+fn a_schedule_is_listed_and_shown_with_its_next_times() {
     let bench = bench();
     bench.windlass(&["schedule", "list"]).code(0).says(&[
         "SCHEDULE",
@@ -89,7 +89,7 @@ fn a_schedule_is_added_paused_and_removed() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn invalid_schedules_are_refused() {
     let bench = bench();
     let add = |options: &[&str]| bench.windlass(&[&["schedule", "add", "x", "nightly"], options].concat());
     add(&[]).fails(2, &["--cron", "--every"]);
@@ -129,7 +129,7 @@ fn what_makes_no_sense_is_refused() {
 }
 
 #[test]
-fn the_times_around_a_change_of_the_clock_are_shown_when_asked_for() {
+fn next_shows_the_times_around_a_clock_change() {
     let bench = bench();
     bench.windlass(&["schedule", "next", "nightly", "-n", "2", "--from", "2027-03-27T02:30"]).code(0).says(
         &[

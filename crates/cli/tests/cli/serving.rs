@@ -1,5 +1,5 @@
-//! `serve`: its configuration, checked as strictly as a workflow, and what wins over what. How it serves is
-//! tested from outside in the black-box tests.
+//! The configuration of `serve`: its errors, and the order of options, variables and the file. The service itself is
+//! tested in the black-box tests.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use rustix::process::Signal;
 
 use crate::support::{Bench, Outcome, Running};
 
-/// `serve --check`, with variables.
+/// Runs `serve --check` with environment variables.
 fn check(bench: &Bench, arguments: &[&str], variables: &[(&str, &str)]) -> Outcome {
     let mut command = bench.command();
     command.env_remove("WINDLASS_DB").args(["serve", "--check"]).args(arguments);
@@ -113,7 +113,7 @@ fn the_command_line_wins_over_the_environment_and_that_over_the_file() {
 }
 
 #[test]
-fn a_bad_value_of_a_variable_is_blamed_on_the_variable() {
+fn an_invalid_variable_is_named_in_the_error() {
     let bench = Bench::new();
     let cases = [
         ("WINDLASS_GRACE", "--grace"),
@@ -134,7 +134,7 @@ fn a_bad_value_of_a_variable_is_blamed_on_the_variable() {
 }
 
 #[test]
-fn every_mistake_of_a_configuration_is_shown_with_its_place() {
+fn every_error_of_a_configuration_has_its_line() {
     let bench = Bench::new();
     let broken = "\
 databse = 'x.db'
@@ -213,7 +213,7 @@ windlass.toml: 8 errors
 }
 
 #[test]
-fn a_check_shows_what_is_wrong_with_the_workflows() {
+fn a_check_shows_the_errors_of_the_workflows() {
     let bench = Bench::new();
     fs::create_dir(bench.path("flows")).unwrap();
     bench.write("flows/good.toml", "[jobs.only]\nrun = 'true'\n[[schedules]]\ncron = '0 3 * * *'\n");
@@ -280,7 +280,7 @@ fn the_log_is_lines_or_json_and_its_level_is_chosen() {
 }
 
 #[test]
-fn it_greets_with_what_it_serves() {
+fn the_first_line_describes_the_service() {
     let bench = Bench::new();
     fs::create_dir(bench.path("flows")).unwrap();
     bench.write("flows/nightly.toml", "[jobs.only]\nrun = 'true'\n");

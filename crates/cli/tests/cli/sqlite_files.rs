@@ -1,5 +1,5 @@
-//! The database as a file: one that is none, is not there, is damaged, locked, read-only, or has no room; its
-//! name on the command line; backups of it.
+//! The database as a file: missing, damaged, locked, read-only, on a full disk, or another kind of file. Its name on
+//! the command line, and backups.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -14,7 +14,7 @@ fn a_directory_instead_of_a_database() {
     bench.windlass(&["runs", "--db", "folder"]).fails(6, &["folder is a directory", "--db"]);
 }
 
-/// A verb that hangs fails the test.
+/// A verb that blocks fails the test.
 #[test]
 fn a_pipe_instead_of_a_database_a_backup_or_a_target() {
     let bench = Bench::new();
@@ -205,7 +205,7 @@ fn the_database_comes_from_the_flag_then_the_environment() {
 }
 
 #[test]
-fn space_is_given_back() {
+fn vacuum_returns_space() {
     let bench = Bench::new();
     bench.write("good.toml", GOOD);
     bench.windlass(&["run", "good.toml"]).code(0);

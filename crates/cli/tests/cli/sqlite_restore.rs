@@ -1,5 +1,4 @@
-//! `db restore` of a file: refused while something runs, checked before, all at once, with nothing that starts by
-//! itself.
+//! `db restore` of a file: refused while a worker runs, checked first, atomic, and nothing starts by itself.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -29,7 +28,7 @@ fn texts(connection: &rusqlite::Connection, query: &str) -> Vec<String> {
     statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
 }
 
-/// What ran, waited and was planned when the backup was made.
+/// Running and waiting jobs and schedules at the time of the backup.
 const BUSY: &str = "
     INSERT INTO workers (id, host, pid, process, lease_ms, heartbeat_at, started_at)
         VALUES (70, 'elsewhere', 1, 'opaque', 30000, 1, 1);
@@ -39,7 +38,7 @@ const BUSY: &str = "
     INSERT INTO schedules (workflow, name, paused_at) VALUES ('good', 'weekly', 7);";
 
 #[test]
-fn a_backup_comes_back_with_nothing_that_starts_by_itself() {
+fn a_restored_database_starts_nothing_by_itself() {
     let bench = with_backup();
     let names = texts(&sql(&bench, "backup.db"), "SELECT name FROM instance");
     sql(&bench, "backup.db").execute_batch(BUSY).unwrap();
@@ -72,14 +71,14 @@ fn a_backup_comes_back_with_nothing_that_starts_by_itself() {
 }
 
 #[test]
-fn a_missing_database_is_made_from_a_backup() {
+fn a_backup_is_restored_to_a_new_file() {
     let bench = with_backup();
     bench.windlass(&["db", "restore", "backup.db", "--db", "new.db"]).code(0).says(&["new.db is restored"]);
     bench.windlass(&["runs", "--db", "new.db"]).code(0).says(&["good", "SUCCESSFUL"]);
 }
 
 #[test]
-fn what_has_runs_or_jobs_is_replaced_only_when_that_is_said() {
+fn a_database_with_runs_is_replaced_only_with_the_option() {
     let bench = with_backup();
     bench.windlass(&["db", "restore", "backup.db"]).fails(
         2,
@@ -118,7 +117,7 @@ fn nothing_is_replaced_while_a_worker_is_alive() {
 }
 
 #[test]
-fn who_reads_sees_the_old_database_or_the_new_one() {
+fn a_reader_sees_the_old_database_or_the_new_one() {
     let bench = with_backup();
     let reader = sql(&bench, "windlass.db");
     let count = || texts(&reader, "SELECT CAST(id AS TEXT) FROM runs").len();
@@ -131,7 +130,7 @@ fn who_reads_sees_the_old_database_or_the_new_one() {
 }
 
 #[test]
-fn a_backup_that_is_none_changes_nothing() {
+fn an_invalid_backup_changes_nothing() {
     let bench = with_backup();
     let bytes = fs::read(bench.path("backup.db")).unwrap();
     let mut damaged = bytes[..40_000].to_vec();
@@ -153,7 +152,7 @@ fn a_backup_that_is_none_changes_nothing() {
 }
 
 #[test]
-fn a_database_that_cannot_be_asked_is_not_replaced() {
+fn an_unreadable_database_is_not_replaced() {
     let bench = with_backup();
     let path = bench.write("notes.db", &"these are notes\n".repeat(100));
     let before = fs::read(&path).unwrap();
@@ -163,7 +162,7 @@ fn a_database_that_cannot_be_asked_is_not_replaced() {
 }
 
 #[test]
-fn a_backup_may_lie_where_nothing_can_be_written() {
+fn a_backup_may_be_in_a_read_only_folder() {
     let bench = with_backup();
     let vault = bench.path("vault");
     fs::create_dir(&vault).unwrap();

@@ -60,7 +60,7 @@ fn the_first_signal_lets_running_jobs_finish() {
 }
 
 #[test]
-fn the_second_signal_stops_what_runs() {
+fn the_second_signal_stops_running_jobs() {
     let (bench, running) = slow();
     running.signal(Signal::TERM);
     bench.wait_for("the worker to drain", || {
@@ -74,7 +74,7 @@ fn the_second_signal_stops_what_runs() {
 }
 
 #[test]
-fn a_killed_run_carries_on_where_it_was() {
+fn a_killed_run_continues_where_it_was() {
     let (bench, mut running) = slow();
     running.child.kill().unwrap();
     running.wait();
@@ -96,7 +96,7 @@ fn a_run_whose_engine_was_killed_can_be_cancelled() {
 }
 
 #[test]
-fn watching_follows_what_others_execute() {
+fn watch_follows_a_run_of_a_worker() {
     let bench = Bench::new();
     bench.write("slow.toml", SLOW);
     bench.windlass(&["submit", "slow.toml"]).code(0);
@@ -114,7 +114,7 @@ fn watching_follows_what_others_execute() {
 }
 
 #[test]
-fn watching_tells_when_nobody_executes_any_more() {
+fn watch_says_when_no_worker_executes_the_run() {
     let (bench, mut running) = slow();
     let watch = bench.start(&["watch", "1"]);
     watch.wait_until_it_tells(&bench, "run 1  slow");
@@ -131,7 +131,7 @@ fn watching_tells_when_nobody_executes_any_more() {
 }
 
 #[test]
-fn a_worker_that_is_told_to_stop_has_not_failed_and_one_that_is_interrupted_has() {
+fn sigterm_is_a_success_and_ctrl_c_is_an_interruption() {
     for (signal, code) in [(Signal::TERM, 0), (Signal::INT, 130)] {
         let bench = Bench::new();
         let worker = bench.start(&["worker"]);

@@ -1,4 +1,4 @@
-//! A folder with a database in it, and the binary to use on it.
+//! A folder with a database, and the binary.
 
 use std::ffi::OsStr;
 use std::fs::{self, Permissions};
@@ -14,16 +14,16 @@ use serde_json::Value;
 use tempfile::TempDir;
 use windlass_test_database::{TestDatabase, Underneath};
 
-/// No command of these tests may take longer.
+/// The longest time that a command may take.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// A folder and a database of its own for a test.
+/// The folder and the database of one test.
 pub(crate) struct Bench {
     pub(crate) database: TestDatabase,
     folder: TempDir,
 }
 
-/// What a command did.
+/// The outcome of a command.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) code: i32,
@@ -31,14 +31,14 @@ pub(crate) struct Outcome {
     pub(crate) stderr: String,
 }
 
-/// A command that runs.
+/// A running command.
 pub(crate) struct Running {
     pub(crate) child: Child,
     stdout: Stream,
     stderr: Stream,
 }
 
-/// What came from a pipe so far, and the thread that reads it.
+/// The text read from a pipe so far, and the thread that reads it.
 struct Stream {
     text: Arc<Mutex<Vec<u8>>>,
     reader: JoinHandle<()>,
@@ -276,7 +276,7 @@ command = ["echo", "report of {{ params.day }}"]
 output = "text"
 "#;
 
-/// A workflow of which one job fails, one is skipped, and one succeeds.
+/// A workflow with a job that fails, one that is skipped, and one that succeeds.
 pub(crate) const BAD: &str = r#"
 name = "bad"
 [jobs.load]
@@ -288,7 +288,7 @@ run = "true"
 run = "echo fine"
 "#;
 
-/// A workflow whose first job runs until it is stopped, unless the file `go` is there.
+/// A workflow whose first job runs until it is stopped or until the file `go` exists.
 pub(crate) const SLOW: &str = r#"
 name = "slow"
 [jobs.wait]

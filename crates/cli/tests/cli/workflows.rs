@@ -8,7 +8,7 @@ const WRONG: &str =
     "name = \"wrong\"\n[jobs.a]\nrun = \"true\"\nneeds = [\"bb\"]\n[jobs.b]\nrunn = \"true\"\n";
 
 #[test]
-fn a_valid_file_is_praised() {
+fn a_valid_file_is_reported_valid() {
     let bench = Bench::new();
     bench.write("good.toml", GOOD);
     bench.windlass(&["validate", "good.toml"]).code(0).says(&["good.toml: valid", "`good`", "2 jobs"]);
@@ -35,7 +35,7 @@ fn every_error_of_every_file_is_shown_at_once() {
 }
 
 #[test]
-fn errors_as_json_have_places() {
+fn errors_as_json_have_lines() {
     let bench = Bench::new();
     bench.write("wrong.toml", WRONG);
     let report = bench.json(&["validate", "wrong.toml", "missing.toml"]);

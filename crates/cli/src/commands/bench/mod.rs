@@ -43,9 +43,10 @@ Examples:
   windlass bench --db /var/lib/windlass/windlass.db -o json > here.json
   windlass bench --db postgres://bench@db.example/bench
 
-The measurement uses a temporary folder beside the database of --db, on the same disk, or a schema
-of its own on the server. It does not touch the database and leaves nothing behind. It takes about
-two minutes. Run nothing else on the machine meanwhile.";
+The measurement uses a temporary folder beside the database of --db, on the
+same disk, or a schema of its own on the server. It does not touch the
+database and leaves nothing behind. It takes about two minutes. Run nothing
+else on the machine meanwhile.";
 
 /// The largest number of rounds.
 const ROUNDS_MAX: u64 = 1_000;

@@ -30,9 +30,10 @@ Examples:
   windlass db copy windlass.db postgres://app@db.example/app
   windlass db copy postgres://app@db.example/app windlass.db
 
-If the command fails or is killed, the target is unchanged, and you can repeat the command.
-Unfinished runs continue in the target. The source is not changed: start no more workers on it, or
-its unfinished jobs are executed twice.";
+If the command fails or is killed, the target is unchanged, and you can repeat
+the command. Unfinished runs continue in the target. The source is not
+changed: start no more workers on it, or its unfinished jobs are executed
+twice.";
 
 /// Copies the database.
 pub(crate) fn execute(global: &GlobalOptions, args: &CopyArgs) -> Result<(), Failure> {

@@ -19,7 +19,8 @@ Examples:
   windlass db migrate
   windlass --db /var/lib/windlass/jobs.db db migrate
 
-Every verb that writes does this when it starts. Use this verb to choose the time yourself.";
+Every verb that writes does this when it starts. Use this verb to choose the
+time yourself.";
 
 /// Opening the database migrates it. Prints the version.
 pub(crate) fn execute(global: &GlobalOptions, _args: &MigrateArgs) -> Result<(), Failure> {

@@ -61,7 +61,7 @@ pub(crate) fn execute(global: &GlobalOptions, args: &PruneArgs) -> Result<(), Fa
             ),
             (None, None) => "nothing matched".to_owned(),
         };
-        format!("deleted {runs} and {jobs}, {what}")
+        format!("deleted {runs} and {jobs} ({what})")
     })
 }
 

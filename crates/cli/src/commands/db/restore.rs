@@ -41,9 +41,10 @@ Examples:
   windlass --db /var/lib/windlass/jobs.db db restore /backups/jobs.db
   windlass db restore --fence        # after pg_restore
 
-No worker may use the database. The backup is checked first, and then replaces everything at once.
-Jobs that ran after the backup was made are executed again, with the same idempotency keys. New
-jobs get new keys. All schedules are paused.";
+No worker may use the database. The backup is checked first, and then replaces
+everything at once. Jobs that ran after the backup was made are executed
+again, with the same idempotency keys. New jobs get new keys. All schedules
+are paused.";
 
 /// Restores the backup and prints the next steps.
 pub(crate) fn execute(global: &GlobalOptions, args: &RestoreArgs) -> Result<(), Failure> {

@@ -299,10 +299,10 @@ pub(super) fn waiting(health: &Health, stuck: &[StuckJobs], hint: impl Fn(&str) 
     ok(
         "jobs",
         format!(
-            "{}, {} claimable, {} for a concurrency key",
-            counted(health.running, "runs", "run"),
+            "{}, {} claimable, {} waiting for a concurrency key",
+            counted(health.running, "job is running", "jobs are running"),
             health.pending,
-            counted(health.waiting, "waits", "wait")
+            health.waiting
         ),
     )
 }

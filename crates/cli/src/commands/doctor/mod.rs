@@ -28,9 +28,10 @@ Examples:
   windlass doctor
   windlass doctor -o json | jq '.findings[] | select(.state != \"ok\")'
 
-The command changes nothing and rescues no jobs. To check that writes work, it writes a row and
-rolls back. The exit code is 1 if there is a problem; a warning is not a problem.
-`windlass db check` reads every row and finds inconsistent ones.";
+The command changes nothing and rescues no jobs. To check that writes work, it
+writes a row and rolls back. The exit code is 1 if there is a problem; a
+warning is not a problem. `windlass db check` reads every row and finds
+inconsistent ones.";
 
 #[derive(Debug, Serialize)]
 struct Report {

@@ -24,7 +24,7 @@ pub(super) struct DrainArgs {
 
 const EXAMPLES: &str = "\
 Examples:
-  windlass queue drain mail && ./upgrade-mail-server && windlass queue resume mail
+  windlass queue drain mail && ./upgrade.sh && windlass queue resume mail
 
 Ctrl-C ends the wait. The queue stays paused.";
 

@@ -56,7 +56,8 @@ Examples:
   windlass queue limit mail --no-max-running
   windlass queue limit mail                     # show its limits
 
-Limits apply to all processes that use the database together. A crash leaves no slot taken.";
+Limits apply to all processes that use the database together. A crash leaves
+no slot taken.";
 
 pub(super) fn execute(global: &GlobalOptions, args: &LimitArgs) -> Result<(), Failure> {
     let limits = QueueLimits {

@@ -47,11 +47,12 @@ const EXAMPLES: &str = "\
 Examples:
   windlass schedule backfill nightly --from 2026-11-01 --to 2026-11-08 --dry-run
   windlass schedule backfill nightly --from 2026-11-01 --to 2026-11-08
-  windlass schedule backfill import --from 2026-11-20T06:00 --to 2026-11-20T18:00 --limit 4
+  windlass schedule backfill import --from 2026-11-20 --to 2026-11-21 --limit 4
 
-The command may be repeated: a time that has a run gets no second one. `windlass serve` or
-`windlass worker` starts the runs, the earliest first, beside the runs that are due. Both ends
-belong to the range. A day stands for its first instant.";
+The command may be repeated: a time that has a run gets no second one.
+`windlass serve` or `windlass worker` starts the runs, the earliest first,
+beside the runs that are due. Both ends belong to the range. A day stands for
+its first instant.";
 
 pub(super) fn execute(global: &GlobalOptions, args: &BackfillArgs) -> Result<(), Failure> {
     let database = Database::existing(global)?;

@@ -45,13 +45,13 @@ const EXAMPLES: &str = "\
 Examples:
   windlass schedule list
   windlass schedule next nightly -n 5
-  windlass schedule add weekly report --cron '0 6 * * mon' --timezone Europe/Berlin
+  windlass schedule add weekly report --cron '0 6 * * mon'
   windlass schedule trigger nightly
   windlass schedule backfill nightly --from 2026-11-01 --to 2026-11-08
 
-A schedule is named WORKFLOW/NAME. The workflow alone is enough if it has one schedule. The name
-alone is enough if only one schedule has it. Schedules fire while `windlass serve` or
-`windlass worker` runs.";
+A schedule is named WORKFLOW/NAME. The workflow alone is enough if it has one
+schedule. The name alone is enough if only one schedule has it. Schedules fire
+while `windlass serve` or `windlass worker` runs.";
 
 /// Calls the part of the verb.
 pub(crate) fn execute(global: &GlobalOptions, args: &ScheduleArgs) -> Result<(), Failure> {

@@ -37,10 +37,10 @@ const EXAMPLES: &str = "\
 Examples:
   windlass schedule next nightly
   windlass schedule next report/weekly -n 52 -o json
-  windlass schedule next nightly --from 2027-03-26    # around the change to summer time
+  windlass schedule next nightly --from 2027-03-26   # around a clock change
 
-A time that daylight saving time moves is marked. Jitter, which delays each run a little, is not
-shown.";
+A time that daylight saving time moves is marked. Jitter, which delays each
+run a little, is not shown.";
 
 pub(super) fn execute(global: &GlobalOptions, args: &NextArgs) -> Result<(), Failure> {
     let database = Database::existing(global)?;

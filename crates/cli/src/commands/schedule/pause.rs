@@ -23,7 +23,8 @@ Examples:
   windlass schedule pause nightly
   windlass schedule resume nightly
 
-Unfinished runs continue. `windlass workflows pause` pauses all schedules of a workflow.";
+Unfinished runs continue. `windlass workflows pause` pauses all schedules of a
+workflow.";
 
 pub(super) fn execute(global: &GlobalOptions, args: &PauseArgs) -> Result<(), Failure> {
     let database = Database::existing(global)?;

@@ -23,7 +23,8 @@ const EXAMPLES: &str = "\
 Examples:
   windlass schedule remove report/weekly
 
-Its runs are kept, and unfinished runs continue. Waiting runs of the schedule never start.";
+Its runs are kept, and unfinished runs continue. Waiting runs of the schedule
+never start.";
 
 pub(super) fn execute(global: &GlobalOptions, args: &RemoveArgs) -> Result<(), Failure> {
     let database = Database::existing(global)?;

@@ -23,7 +23,8 @@ const EXAMPLES: &str = "\
 Examples:
   windlass schedule resume nightly
 
-`windlass schedule backfill` starts the runs that were missed during the pause.";
+`windlass schedule backfill` starts the runs that were missed during the
+pause.";
 
 pub(super) fn execute(global: &GlobalOptions, args: &ResumeArgs) -> Result<(), Failure> {
     let database = Database::existing(global)?;

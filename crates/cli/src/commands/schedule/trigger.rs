@@ -25,8 +25,9 @@ const EXAMPLES: &str = "\
 Examples:
   windlass schedule trigger nightly
 
-The run gets the schedule's parameters, and the current time as `scheduled_for`. It starts even if
-the schedule is paused or an earlier run is unfinished.";
+The run gets the schedule's parameters, and the current time as
+`scheduled_for`. It starts even if the schedule is paused or an earlier run is
+unfinished.";
 
 pub(super) fn execute(global: &GlobalOptions, args: &TriggerArgs) -> Result<(), Failure> {
     let database = Database::existing(global)?;
