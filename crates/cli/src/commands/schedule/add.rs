@@ -86,7 +86,7 @@ Examples:
   windlass schedule add weekly report --cron '0 6 * * mon' --timezone Asia/Tokyo
   windlass schedule add poll inbox --every 90s --overlap skip
   windlass schedule add hourly import --cron @hourly --catchup all
-  windlass schedule add daily report --cron @daily -p 'd={{ scheduled_for | date }}'
+  windlass schedule add x report --cron @daily -p 'd={{ scheduled_for | date }}'
 
 An instant is a day or a time in the time zone, or has an offset:
 2026-11-21T02:30:00Z. If you own the workflow file, write the schedule there,
