@@ -73,7 +73,7 @@ fn build(profile_dir: &Path) -> io::Result<()> {
     if !cfg!(debug_assertions) {
         command.arg("--release");
     }
-    // What cargo tells this test of itself would make another cargo build dependencies anew.
+    // These variables would make another cargo rebuild the dependencies.
     for (name, _) in env::vars_os() {
         let name = name.to_string_lossy();
         if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {

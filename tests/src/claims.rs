@@ -19,7 +19,7 @@ pub fn owner_problems(changes: &[Change]) -> Vec<String> {
                 .push(format!("job {job_id} succeeded at change {earlier} and went on to {after} at {seq}"));
         }
         if before == "RUNNING" && after == "PENDING" {
-            // Given back before anything of it ran: the number of the attempt is free again.
+            // The claim was released before the attempt ran, so the number of the attempt is free again.
             owners.remove(&(*job_id, attempt + 1));
         }
         if after == "RUNNING"
@@ -50,7 +50,7 @@ pub fn lost(jobs: &[Job], changes: &[Change]) -> Vec<String> {
         .collect()
 }
 
-/// Counters over their bounds, and attempts that left no trace.
+/// Counters over their limits, and attempts without a record.
 #[must_use]
 pub fn bound_problems(jobs: &[Job], attempts: &[Attempt]) -> Vec<String> {
     let mut problems = Vec::new();
@@ -59,7 +59,7 @@ pub fn bound_problems(jobs: &[Job], attempts: &[Attempt]) -> Vec<String> {
         if failures > max_attempts {
             problems.push(format!("job {id} failed {failures} times, {max_attempts} are allowed"));
         }
-        // The interruption that goes over the bound is the one that ends the job.
+        // The interruption beyond the limit ends the job.
         let bound = max_interruptions + i64::from(job.status == "FAILED");
         if *interruptions > bound {
             problems.push(format!("job {id} was interrupted {interruptions} times, of {max_interruptions}"));

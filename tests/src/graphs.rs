@@ -21,7 +21,7 @@ impl Graph {
         let mut left = edges.min(most);
         while left > 0 {
             let child = rng.usize(1..jobs);
-            // Near parents make deep graphs, far ones wide fan-outs: both are wanted.
+            // Near parents make deep graphs, far ones wide fan-outs. The tests need both.
             let nearest = if rng.bool() { child.saturating_sub(8) } else { 0 };
             if parents[child].insert(rng.usize(nearest..child)) {
                 left -= 1;
@@ -36,13 +36,13 @@ impl Graph {
         Graph { parents: (0..jobs).map(|job| job.checked_sub(1).into_iter().collect()).collect() }
     }
 
-    /// How many edges it has.
+    /// The number of edges.
     #[must_use]
     pub fn edges(&self) -> usize {
         self.parents.iter().map(BTreeSet::len).sum()
     }
 
-    /// The graph as a workflow file in JSON; `job` gives what the job of an index does.
+    /// The graph as a workflow file in JSON. `job` returns the definition of the job with this index.
     #[must_use]
     pub fn workflow(&self, name: &str, job: impl Fn(usize) -> Value) -> String {
         let mut jobs = Map::new();

@@ -14,11 +14,11 @@ pub const JOURNAL_VARIABLE: &str = "PROBE_JOURNAL";
 /// The event of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Event {
-    /// The attempt's process began.
+    /// The process of the attempt began.
     Start,
-    /// It did its work.
+    /// The process finished its work.
     End,
-    /// It saw a process of another attempt of the same job.
+    /// The process saw a process of another attempt of the same job.
     Overlap,
 }
 
@@ -37,9 +37,9 @@ impl Event {
 /// One line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// What happened.
+    /// The event.
     pub event: Event,
-    /// The job's name.
+    /// The name of the job.
     pub job: String,
     /// The attempt that wrote the line.
     pub attempt: i64,

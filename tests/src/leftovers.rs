@@ -15,11 +15,11 @@ pub const ATTEMPT_VARIABLE: &str = "WINDLASS_ATTEMPT";
 pub struct Leftover {
     /// Its process id.
     pub pid: i32,
-    /// The job's key, when it is a job's process.
+    /// The key of the job, if the process belongs to one.
     pub idempotency_key: Option<String>,
-    /// The attempt, when it is a job's process.
+    /// The attempt, if the process belongs to a job.
     pub attempt: Option<String>,
-    /// What it executes.
+    /// The command line.
     pub command: String,
 }
 
@@ -63,7 +63,7 @@ fn variable(environment: &[u8], name: &str) -> Option<String> {
 pub fn kill(processes: &[Leftover]) {
     for process in processes {
         if let Some(pid) = Pid::from_raw(process.pid) {
-            // It may have ended by itself meanwhile.
+            // The process may have ended meanwhile.
             let _ = kill_process(pid, Signal::KILL);
         }
     }

@@ -18,10 +18,10 @@ pub struct Host {
 }
 
 impl Host {
-    /// Makes the namespace. `number` is the test's own, so that two at the same time do not meet.
+    /// Makes the namespace. Each test has its own `number`, so that two namespaces do not collide.
     ///
     /// # Panics
-    /// When the machine does not allow it; the message says what failed.
+    /// If the machine does not allow namespaces. The message says what failed.
     #[must_use]
     pub fn new(number: u8) -> Host {
         let id = std::process::id() % 100_000;
@@ -41,10 +41,10 @@ impl Host {
         host
     }
 
-    /// Makes a port of this machine reachable from the host, and gives its address there.
+    /// Makes a port of this machine reachable from the host, and returns its address there.
     ///
     /// # Panics
-    /// When this side of the cable can't be listened on.
+    /// If this side of the cable cannot be used.
     #[must_use]
     pub fn reach(&self, port: u16) -> String {
         let listener = TcpListener::bind((self.address.as_str(), 0)).expect("the cable's address is ours");
@@ -60,8 +60,8 @@ impl Host {
         reachable.to_string()
     }
 
-    /// A command that runs on the host, in a process namespace of its own too: nobody else sees its
-    /// processes, as nobody sees those of another machine.
+    /// A command that runs on the host, in its own process namespace: as on another machine, its processes are not
+    /// visible here.
     #[must_use]
     pub fn command(&self, program: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new("ip");
@@ -79,12 +79,12 @@ impl Host {
         command
     }
 
-    /// Pulls the cable: packets are lost, and nobody is told.
+    /// Disconnects the cable: packets are lost without an error.
     pub fn cut(&self) {
         ip(&format!("link set {} down", self.cable));
     }
 
-    /// Plugs the cable in again.
+    /// Connects the cable again.
     pub fn heal(&self) {
         ip(&format!("link set {} up", self.cable));
     }

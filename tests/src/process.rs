@@ -12,9 +12,9 @@ use crate::wait::eventually;
 /// The exit code and the output of a process.
 #[derive(Debug, Clone)]
 pub struct Outcome {
-    /// Its exit code; `None` when a signal ended it.
+    /// The exit code, or `None` if a signal ended the process.
     pub code: Option<i32>,
-    /// The signal that ended it.
+    /// The signal that ended the process.
     pub signal: Option<i32>,
     /// Standard output.
     pub stdout: String,
@@ -23,7 +23,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Itself, if it exited with `code`; else a panic that shows all it said.
+    /// Panics with all output unless the process exited with `code`.
     #[track_caller]
     pub fn exited(self, code: i32) -> Outcome {
         assert_eq!(
@@ -55,8 +55,7 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Starts `command` in a process group of its own, its output going to files at `output` with the
-    /// endings `.out` and `.err`.
+    /// Starts `command` in its own process group. Its output goes to the files `output` with `.out` and `.err`.
     pub(crate) fn start(mut command: Command, output: PathBuf) -> Engine {
         let what = format!("{command:?}");
         let stdout = output.with_extension("out");
@@ -72,7 +71,7 @@ impl Engine {
         Engine { child, what, stdout, stderr }
     }
 
-    /// Its process id.
+    /// The process id.
     #[must_use]
     pub fn pid(&self) -> Pid {
         Pid::from_child(&self.child)
@@ -84,30 +83,30 @@ impl Engine {
             .unwrap_or_else(|error| panic!("{signal:?} to {}: {error}", self.what));
     }
 
-    /// `kill -9`, and waits until it is gone. Jobs' processes are not touched.
+    /// Sends SIGKILL and waits for the end. Processes of jobs get no signal.
     pub fn kill_9(&mut self) {
         self.child.kill().expect("a child can be killed");
         self.child.wait().expect("a child can be waited for");
     }
 
-    /// Whether it has not ended yet.
+    /// Whether the process still runs.
     pub fn is_running(&mut self) -> bool {
         self.child.try_wait().expect("a child can be waited for").is_none()
     }
 
-    /// What it wrote to standard error so far.
+    /// The text on standard error so far.
     #[must_use]
     pub fn stderr_so_far(&self) -> String {
         read(&self.stderr)
     }
 
-    /// What it wrote to standard output so far.
+    /// The text on standard output so far.
     #[must_use]
     pub fn stdout_so_far(&self) -> String {
         read(&self.stdout)
     }
 
-    /// Waits for its end.
+    /// Waits for the end of the process.
     pub fn wait(&mut self) -> Outcome {
         let what = format!("the end of {}", self.what);
         let status = eventually(&what, || self.child.try_wait().expect("a child can be waited for"));
@@ -126,7 +125,7 @@ impl Engine {
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        // Both fail only when it has ended already.
+        // Both fail only if the process has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -21,7 +21,7 @@ pub const MARK_VARIABLE: &str = "SANDBOX_MARK";
 /// database.
 #[derive(Debug)]
 pub struct Sandbox {
-    /// Looks at the tables; a new one for each look would cost a server a process each.
+    /// The connection for reading. One connection per read would cost the server a process each.
     reader: RefCell<Option<Rc<Sql>>>,
     database: TestDatabase,
     mark: String,
@@ -72,7 +72,7 @@ impl Sandbox {
         &self.database
     }
 
-    /// Writes a file and gives its path as text, ready to be an argument.
+    /// Writes a file and returns its path as text, for an argument.
     ///
     /// # Panics
     /// When it cannot be written.
@@ -82,13 +82,13 @@ impl Sandbox {
         path.to_string_lossy().into_owned()
     }
 
-    /// Text of a file; empty when there is none.
+    /// The text of a file. Empty if the file does not exist.
     #[must_use]
     pub fn read(&self, name: &str) -> String {
         fs::read_to_string(self.path(name)).unwrap_or_default()
     }
 
-    /// `windlass` with this sandbox's database and folder, and none of the caller's settings.
+    /// `windlass` with the database and the folder of this sandbox, and without settings of the caller.
     #[must_use]
     pub fn command<S: AsRef<std::ffi::OsStr>>(&self, arguments: &[S]) -> Command {
         self.prepared(Command::new(windlass()), arguments)

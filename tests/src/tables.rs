@@ -24,23 +24,23 @@ pub struct Job {
     pub status: String,
     /// Claims so far.
     pub attempt: i64,
-    /// Bound of `failures`.
+    /// The limit of `failures`.
     pub max_attempts: i64,
     /// Attempts that failed.
     pub failures: i64,
     /// Attempts whose worker died.
     pub interruptions: i64,
-    /// Bound of `interruptions`.
+    /// The limit of `interruptions`.
     pub max_interruptions: i64,
-    /// Who holds it.
+    /// The worker that claimed it.
     pub worker_id: Option<i64>,
     /// Start of its last attempt.
     pub started_at: Option<i64>,
     /// Its end.
     pub finished_at: Option<i64>,
-    /// What went wrong last.
+    /// The last error.
     pub last_error: Option<String>,
-    /// What it hands on, as JSON.
+    /// The output, as JSON.
     pub output: Option<String>,
 }
 
@@ -51,11 +51,11 @@ pub struct Attempt {
     pub job_id: i64,
     /// Its number.
     pub attempt: i64,
-    /// Who had claimed it.
+    /// The worker that claimed it.
     pub worker_id: Option<i64>,
     /// How it ended.
     pub outcome: String,
-    /// Why.
+    /// The error.
     pub error: Option<String>,
 }
 
@@ -86,7 +86,7 @@ impl Tables {
         self.connection.value(sql)
     }
 
-    /// Every row, made into a value by `make`.
+    /// All rows, converted by `make`.
     pub fn rows<T>(&self, sql: &str, make: impl FnMut(&Row) -> Result<T>) -> Vec<T> {
         self.connection.rows(sql, make)
     }

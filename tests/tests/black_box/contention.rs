@@ -19,7 +19,7 @@ fn assert_calm(outcome: &Outcome) {
 fn two_workers_and_a_run_share_a_database() {
     let mut rng = round_rng(seed("two_workers_and_a_run_share_a_database"), 0);
     let sandbox = Sandbox::new();
-    // Wide graphs without edges: all jobs are claimable at once, by everybody.
+    // Wide graphs without edges: all workers can claim all jobs at once.
     let work: Vec<u64> = (0..JOBS).map(|_| rng.u64(0..10)).collect();
     let wide = Graph::random(&mut rng, JOBS, 0);
     submit(&sandbox, &probes(&sandbox, "first", &wide, |index| work[index]));

@@ -42,9 +42,9 @@ fn killed_at_random_moments() {
 /// The effects of the kills.
 #[derive(Debug, Clone, Copy, Default)]
 struct Damage {
-    /// Those that came before the engine's work was done.
+    /// Kills that came before the end of the work.
     kills: u64,
-    /// Attempts they ended.
+    /// Attempts that kills ended.
     interruptions: i64,
 }
 
@@ -62,7 +62,7 @@ fn one_round(seed: u64, round: u64) -> Damage {
     let mut kills = 0;
     for moment in moments {
         let mut engine = sandbox.spawn(&["resume", "--threads", "4"]);
-        // Not a wait for something: the moment itself is what chance decides.
+        // This is no wait for a condition: the moment of the kill is random.
         thread::sleep(Duration::from_millis(moment));
         kills += u64::from(engine.is_running());
         engine.kill_9();

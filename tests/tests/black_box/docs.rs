@@ -55,7 +55,7 @@ fn commands_on_the_pages_exist_with_their_options() {
         for command in commands.filter_map(|line| line.strip_prefix("windlass ")) {
             let command = command.split(" #").next().unwrap_or(command);
             let words: Vec<&str> = command.split_whitespace().collect();
-            // Global options may come first, each with its value.
+            // Global options with their values may come first.
             let from_verb = if words[0].starts_with('-') { &words[2..] } else { &words[..] };
             let has_parts = matches!(from_verb[0], "db" | "queue" | "schedule");
             let verb = if has_parts { &from_verb[..2] } else { &from_verb[..1] };

@@ -24,7 +24,7 @@ fn worker_with(sandbox: &Sandbox, lease: &str) -> Engine {
 #[test]
 fn a_worker_stopped_past_its_lease_is_fenced() {
     let sandbox = Sandbox::new();
-    // The first attempt would go on for ever; the second ends when the file `go` exists.
+    // The first attempt would run for ever. The second ends when the file `go` exists.
     let file = sandbox.write(
         "fenced.toml",
         "name = \"fenced\"\n[jobs.waits]\noutput = \"text\"\nrun = '''\n\

@@ -59,13 +59,13 @@ impl Held {
         Held { sandbox, engine, starting, lease: lease_holder }
     }
 
-    /// The process may execute its program.
+    /// Lets the process execute its program.
     fn let_go(&mut self) {
         drop(self.lease.stdin.take());
         self.lease.wait().expect("it ends with its input");
     }
 
-    /// Kills the process that ends an engine's jobs after it, so that nobody does.
+    /// Kills the reaper, so that no process ends the jobs of the engine.
     fn kill_reaper(&self) {
         let is_reaper = |pid: &Pid| read(*pid, "cmdline").contains("windlass-reaper");
         let reaper =

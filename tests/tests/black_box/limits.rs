@@ -104,7 +104,7 @@ fn limits_hold_at_every_instant() {
     let began = Instant::now();
     let mut workers: Vec<Engine> = (0..WORKERS).map(|_| worker(&sandbox)).collect();
     let limit = Duration::from_millis(60_000 + jobs * 10);
-    // Each state by its own index: the tables are large.
+    // One query per state, so that each uses its own index: the tables are large.
     let is_over = |condition: &str| {
         let is_left = |status: &str| -> bool {
             let sql = format!(
@@ -153,7 +153,7 @@ fn assert_limits(sandbox: &Sandbox) {
         "SELECT started_at FROM jobs WHERE queue = 'slow' AND attempt = 1 ORDER BY started_at",
         |row| row.get("started_at"),
     );
-    // Clocks of processes that follow a server's differ by a little.
+    // The clocks of processes that follow the clock of a server differ a little.
     let fastest = starts.windows(RATE.0 + 1).map(|window| window[RATE.0] - window[0]).min();
     assert!(
         fastest.is_some_and(|fastest| fastest >= RATE.1 - 20),

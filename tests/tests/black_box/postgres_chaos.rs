@@ -61,7 +61,7 @@ impl Chaos<'_> {
         Victim { engine: sandbox.start(command), stopped_until: None }
     }
 
-    /// Does something bad to somebody, or nothing.
+    /// Kills or stops a worker, or does nothing.
     fn strike(&mut self, rng: &mut fastrand::Rng) {
         let victim = &mut self.victims[rng.usize(..WORKERS)];
         match rng.u8(..4) {

@@ -46,7 +46,7 @@ fn the_roles_of_the_guide_have_the_rights_they_need() {
     windlass(&sandbox, &server, "windlass_worker", &["retry", "1", "--from", "a"]).exited(0);
     windlass(&sandbox, &server, "windlass_worker", &["db", "prune", "--older-than", "1d"]).exited(0);
     windlass(&sandbox, &server, "windlass_worker", &["db", "check"]).exited(0);
-    // A worker whose process is gone: who may not take its jobs back sees it all the same.
+    // A worker whose process is gone: a role that may not rescue its jobs can still see it.
     let dead = "INSERT INTO windlass.workers (host, pid, process, lease_ms, heartbeat_at, started_at)
                 SELECT host, pid, process, lease_ms, heartbeat_at, started_at FROM windlass.workers LIMIT 1";
     execute(&mut client, dead);

@@ -20,7 +20,7 @@ fn a_service_without_answers_of_the_database_gives_no_sign_of_life() {
     manager.hear("WATCHDOG=1");
     server.pause();
     manager.hear("STATUS=no answer from the database for ");
-    // A sign may have been on its way; from here on there is none.
+    // A sign of life may have been on its way. After it, none may come.
     for _tick in 0..3 {
         let heard = manager.hear("");
         assert!(heard.starts_with("STATUS=no answer from the database"), "{heard}");

@@ -118,7 +118,7 @@ fn an_output_that_is_not_a_regular_file_fails_only_its_job() {
     let jobs: String =
         made.iter().map(|(name, run, _)| format!("[jobs.{name}]\nrun = '''{run}'''\n")).collect();
     let file = sandbox.write("outputs.toml", format!("name = \"outputs\"\n{jobs}"));
-    // One thread that was blocked would keep the others from being executed.
+    // A blocked thread would prevent the other jobs from running.
     sandbox.run(&["run", &file, "--threads", "1"]).exited(1);
     let jobs = sandbox.tables().jobs_of(1);
     for (name, _, kind) in made {
@@ -249,10 +249,10 @@ output = "text"
 #[test]
 fn a_job_needs_at_most_four_open_files() {
     const JOBS: usize = 40;
-    /// Beside those of the jobs: of the engine itself.
+    /// The open files of the engine itself, beside those of the jobs.
     const FILES: usize = 4 * JOBS + 80;
     let sandbox = Sandbox::new();
-    // Each waits until all run.
+    // Each job waits until all run.
     let job = format!(
         "run = '''\n: >\"begun-$WINDLASS_JOB_ID\"\nuntil set -- begun-* && [ $# -ge {JOBS} ]; do sleep 0.1; done\n'''\n"
     );

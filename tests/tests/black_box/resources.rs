@@ -45,7 +45,7 @@ fn the_soft_limit_is_raised_but_not_for_jobs() {
     const JOBS: usize = 60;
     const SOFT: usize = 100;
     let sandbox = Sandbox::new();
-    // All run at once, and each sees the limit that the engine was started with.
+    // All jobs run at once, and each sees the limit with which the engine was started.
     let script = format!(
         ": > \"begun-$WINDLASS_JOB_ID\"\nuntil set -- begun-* && [ $# -ge {JOBS} ]; do sleep 0.1; done\n\
          until [ \"$(ulimit -Sn)\" = {SOFT} ]; do sleep 0.1; done\necho done > \"$WINDLASS_OUTPUT\"\n"

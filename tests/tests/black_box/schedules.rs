@@ -63,7 +63,7 @@ fn each_occurrence_has_one_run_after_many_kills() {
     let begin = sandbox.tables().value::<i64>("SELECT next_at / 1000 FROM schedules");
     for _kill in 0..kills {
         let mut service = service(&sandbox);
-        // Not a wait for something: the moment itself is what chance decides.
+        // This is no wait for a condition: the moment of the kill is random.
         thread::sleep(Duration::from_millis(rng.u64(0..=LATEST_KILL_MS)));
         service.kill_9();
         assert!(!service.stderr_so_far().contains("panicked"), "{}", service.stderr_so_far());
@@ -115,7 +115,7 @@ fn a_killed_and_repeated_backfill_makes_each_run_once() {
         sandbox.spawn(&range)
     };
     let count = || sandbox.tables().value::<i64>("SELECT count(*) FROM occurrences WHERE status = 'WAITING'");
-    // The largest that may be, killed at any moment.
+    // The largest backfill, killed at a random moment.
     let large = || backfill("2026-01-01T00:00:01Z", "2026-01-02T03:00:00Z");
     let mut before = 0;
     for _kill in 0..10 {
@@ -191,7 +191,7 @@ fn the_next_occurrence_replaces_a_run() {
         let file = sandbox.write("slow.toml", stubborn(answer));
         sandbox.run(&["apply", &file]).exited(0);
         sandbox.run(&["schedule", "add", "second", "slow", "--every", "1s", "--overlap", overlap]).exited(0);
-        // Nobody waits for the end of this grace.
+        // Nothing waits for the end of this grace period.
         let mut service = sandbox.spawn(&["serve", "--grace", "1h"]);
         eventually(&format!("a second run with {overlap}"), || {
             assert!(service.is_running(), "the service ended: {}", service.stderr_so_far());

@@ -50,7 +50,7 @@ fn added_changed_and_removed_files_are_followed() {
     sandbox.write("flows/first.toml", workflow("echo 2"));
     await_registered(&sandbox, &[("first", 2)]);
     await_word(&mut service, "workflow changed: jobs changed only (run)");
-    // As editors and deployments write: beside, and then in its place; also in a new folder.
+    // Editors and deployments write a new file and rename it, also in a new folder.
     sandbox.write("prepared", workflow("echo 3"));
     fs::rename(sandbox.path("prepared"), sandbox.path("flows/first.toml")).expect("a file can be moved");
     await_registered(&sandbox, &[("first", 3)]);
@@ -76,11 +76,11 @@ fn an_invalid_file_is_reported_once_and_the_last_valid_version_stays_active() {
     sandbox.write("flows/good.toml", "[jobs.only]\nrnu = 'true'\n");
     await_word(&mut service, "unknown key `rnu` in a job");
     await_word(&mut service, "version 1 of workflow `good` stays active");
-    // Another file changes: the folder is read again, and the broken one is not told of again.
+    // Another file changes: the folder is read again, and the invalid file is not reported again.
     sandbox.write("flows/other.toml", workflow("true"));
     await_registered(&sandbox, &[("good", 1), ("other", 1)]);
     assert_eq!(service.stderr_so_far().matches("unknown key `rnu`").count(), 1);
-    // It is saved again and still broken: whoever did that wants to hear so.
+    // The file is saved again and still invalid: it is reported again.
     sandbox.write("flows/good.toml", "[jobs.only]\nrnu = 'false'\n");
     eventually("another word", || {
         (service.stderr_so_far().matches("unknown key `rnu`").count() == 2).then_some(())

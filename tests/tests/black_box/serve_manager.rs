@@ -25,12 +25,12 @@ impl Manager {
         Manager { socket, heard: Vec::new() }
     }
 
-    /// Starts a service that knows of it, with a watchdog.
+    /// Starts a service with this manager and a watchdog.
     fn start(&self, sandbox: &Sandbox, watchdog: Duration) -> Engine {
         self.start_command(sandbox, sandbox.command(&["serve"]), watchdog)
     }
 
-    /// The same for a command that was prepared.
+    /// The same for a prepared command.
     pub(crate) fn start_command(
         &self,
         sandbox: &Sandbox,
@@ -42,7 +42,7 @@ impl Manager {
         sandbox.start(command)
     }
 
-    /// Listens until a message has this line.
+    /// Receives messages until one has this line.
     pub(crate) fn hear(&mut self, line: &str) -> String {
         let began = Instant::now();
         loop {
@@ -99,14 +99,14 @@ fn a_job_does_not_inherit_the_manager() {
 
 #[test]
 fn an_idle_service_uses_almost_no_processor_time() {
-    /// What a service may use of a processor while it waits: one part in so many.
+    /// An idle service may use one part in this many of a processor.
     const SHARE: u32 = 20;
     let sandbox = Sandbox::new();
     fs::create_dir(sandbox.path("flows")).expect("a sandbox can be written to");
     let mut service = sandbox.spawn(&["serve", "--workflows", "flows"]);
     eventually("its greeting", || service.stderr_so_far().contains(" serves ").then_some(()));
     let (before, began) = (processor_time(&service), Instant::now());
-    // The wait is what is measured. Its bound is generous: the promise is below one part in a hundred.
+    // The processor time during this wait is measured. The bound is generous: the promise is below one in a hundred.
     std::thread::sleep(Duration::from_secs(3));
     let used = processor_time(&service) - before;
     assert!(used < began.elapsed() / SHARE, "{used:?} of {:?}", began.elapsed());
@@ -119,7 +119,7 @@ fn processor_time(service: &Engine) -> Duration {
     let after_name = stat.rsplit_once(") ").expect("a name in parentheses").1;
     let fields: Vec<&str> = after_name.split(' ').collect();
     let ticks: u64 = [11, 12].iter().map(|index| fields[*index].parse::<u64>().expect("a number")).sum();
-    // A hundred ticks a second on every Linux that there is.
+    // Linux counts a hundred ticks a second.
     Duration::from_millis(ticks * 10)
 }
 
@@ -146,7 +146,7 @@ fn the_unit_file_is_sound() {
 fn verify_with_systemd(unit: &std::path::Path) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let copy = folder.path().join("windlass.service");
-    // The program need not be installed where the test runs.
+    // The program may be missing on the machine of the test.
     let text = fs::read_to_string(unit).expect("there is a unit file");
     fs::write(&copy, text.replace("/usr/bin/windlass", "/bin/true")).expect("a folder can be written to");
     match Command::new("systemd-analyze").arg("verify").arg(&copy).output() {

@@ -144,7 +144,7 @@ fn a_reload_applies_settings_and_names_those_that_need_a_restart() {
     ] {
         assert!(log.contains(word), "{word:?} is not in\n{log}");
     }
-    // A folder that is not there leaves the present one active, and is tried again with the next reload.
+    // A missing folder leaves the current one active. The next reload tries again.
     let missing = "workflows = 'missing'\n[retention]\nmax_age = '30d'\n";
     for _reload in 0..2 {
         let before = service.stderr_so_far().matches("the folder of workflows stays unchanged").count();
@@ -155,7 +155,7 @@ fn a_reload_applies_settings_and_names_those_that_need_a_restart() {
             (log.matches("the folder of workflows stays unchanged").count() > before).then_some(())
         });
     }
-    // A configuration that can't be used changes nothing.
+    // An invalid configuration changes nothing.
     sandbox.write("windlass.toml", "wrokflows = 'old'\n");
     service.signal(Signal::HUP);
     await_word(&mut service, "did you mean `workflows`?");

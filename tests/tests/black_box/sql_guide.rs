@@ -59,10 +59,10 @@ impl Worker<'_> {
         self.run_with(name, &[])
     }
 
-    /// Runs a statement of the page, with a row for each that it changed.
+    /// Runs a statement of the page and returns the changed rows.
     fn run_with(&self, name: &str, values: &[(&'static str, String)]) -> Vec<Row> {
         let mut text = statement(name);
-        // The longest names first: one may begin with another.
+        // The longest names first, because one name may begin with another.
         let mut values: Vec<&(&str, String)> = values.iter().chain(&self.values).collect();
         values.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
         for (name, value) in values {
@@ -89,7 +89,7 @@ impl Worker<'_> {
         Some(Claimed { job: row.get("id").expect("an id"), attempt: row.get("attempt").expect("a number") })
     }
 
-    /// Whether the report counted.
+    /// Whether the report was accepted.
     fn report(&self, name: &str, Claimed { job, attempt }: &Claimed) -> bool {
         self.run_with(name, &[("job", job.to_string()), ("attempt", attempt.to_string())]).len() == 1
     }

@@ -56,7 +56,7 @@ fn a_worker_on_a_damaged_file_ends_and_says_why() {
         }
         fs::copy(sandbox.database().address(), &copy).expect("a copy");
         let file = OpenOptions::new().write(true).open(&copy).expect("it can be written");
-        // The first page also has the head of the file.
+        // The first page also contains the header of the file.
         let (from, length) = if *page == 1 { (100, page_bytes - 100) } else { (0, page_bytes) };
         let rubbish = [0xaa, 0x00, 0xff][index % 3];
         let at = (page.unsigned_abs() - 1) * page_bytes as u64 + from as u64;

@@ -81,7 +81,7 @@ fn a_locked_database_is_waited_for() {
     locker.busy_timeout(Duration::from_secs(20)).expect("a timeout can be set");
     locker.execute_batch("BEGIN IMMEDIATE").expect("the write lock");
     let mut second = sandbox.spawn(&["run", &file]);
-    // Reading is not disturbed by somebody who writes.
+    // A writer does not disturb a reader.
     sandbox.run(&["runs"]).exited(0);
     assert!(second.is_running(), "it gave up at once: {}", second.stderr_so_far());
     locker.execute_batch("COMMIT").expect("an end");

@@ -99,7 +99,7 @@ fn the_jobs_of_a_killed_python_worker_are_executed_by_another() {
     produce(&sandbox, ORDERS);
     let _keeps_time = sandbox.spawn(&["worker"]);
     let mut victim = python(&sandbox, "worker.py", &[]);
-    // Stopped between its claim and its report.
+    // The process stops between its claim and its report.
     let held: i64 = eventually("a moment at which it holds a job", || {
         victim.signal(Signal::STOP);
         let held = sandbox.tables().value("SELECT coalesce(max(id), 0) FROM jobs WHERE status = 'RUNNING'");
@@ -122,7 +122,7 @@ fn the_jobs_of_a_killed_python_worker_are_executed_by_another() {
 fn an_order_that_is_taken_back_leaves_no_job() {
     let sandbox = Sandbox::new();
     produce(&sandbox, 1);
-    // A key that is taken refuses the job, and with it the order.
+    // A duplicate key refuses the job, and the order with it.
     let sql = sandbox.database().sql(Access::Write);
     sql.execute("INSERT INTO jobs (kind, unique_key) VALUES ('confirm', 'confirm-2')");
     let outcome = python(&sandbox, "producer.py", &["1"]).wait();

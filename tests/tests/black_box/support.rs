@@ -79,7 +79,7 @@ pub(crate) fn as_nobody(sandbox: &Sandbox, arguments: &[&str]) -> Outcome {
     if !rustix::process::geteuid().is_root() {
         return sandbox.run(arguments);
     }
-    // That user must be able to reach the program and the folder.
+    // The user must be able to reach the program and the folder.
     let program = sandbox.path("windlass");
     if !program.exists() {
         fs::copy(windlass(), &program).expect("the program can be copied");

@@ -15,7 +15,7 @@ fn with_threads(sandbox: &Sandbox, most: u32, arguments: &[&str]) -> Outcome {
     let program = sandbox.path("windlass").to_string_lossy().into_owned();
     let user = (1_000_000 + std::process::id()).to_string();
     let (changer, mut all) = if rustix::process::geteuid().is_root() {
-        // Limits of processes do not bind root.
+        // The limit of processes does not apply to root.
         ("setpriv", vec!["--reuid", &user, "--regid", &user, "--clear-groups"])
     } else {
         ("unshare", vec!["--user", "--map-root-user"])

@@ -51,8 +51,8 @@ pub(crate) fn execute(
     let worker_options = LocalWorkerOptions { patience, ..LocalWorkerOptions::executing(scope, work) };
     let worker = LocalWorker::start(global, database, worker_options)?;
     let mut stall = Stall::default();
-    while !observer.look(database)? && !worker.has_ended() {
-        if let Some(why) = stall.look(observer.activity(), run_ids, database, global)? {
+    while !observer.show_changes(database)? && !worker.has_ended() {
+        if let Some(why) = stall.check(observer.activity(), run_ids, database, global)? {
             observer.say(&why);
         }
         match stops.news() {
@@ -87,7 +87,7 @@ pub(crate) fn watch(global: &GlobalOptions, database: &Database, run_id: i64) ->
     let mut failure_detector = FailureDetector::default();
     let mut is_alone = false;
     let mut stall = Stall::default();
-    while !observer.look(database)? {
+    while !observer.show_changes(database)? {
         // A dead worker sends no message, so look for dead workers here.
         database.ask(|store| failure_detector.look(store))?;
         let was_alone = is_alone;
@@ -97,7 +97,7 @@ pub(crate) fn watch(global: &GlobalOptions, database: &Database, run_id: i64) ->
             observer.say(&format!("no worker executes this run; `{resume}` continues it"));
         }
         let activity = if is_alone { Activity::Some } else { observer.activity() };
-        if let Some(why) = stall.look(activity, &[run_id], database, global)? {
+        if let Some(why) = stall.check(activity, &[run_id], database, global)? {
             observer.say(&why);
         }
         observer.wait();

@@ -34,7 +34,7 @@ pub(super) struct Observer {
     tracker: Tracker,
     display: Display,
     tails_shown: usize,
-    looked_at: Instant,
+    read_at: Instant,
     spacing: Duration,
 }
 
@@ -76,7 +76,7 @@ impl Observer {
         let longest = states.iter().map(|state| console::measure_text_width(&state.name)).max();
         let display = Display::for_stderr(time::now_ms(), total, longest.unwrap_or(0));
         let tracker = Tracker::new(total, states);
-        let looked_at = Instant::now();
+        let read_at = Instant::now();
         Ok(Observer {
             listener,
             watched,
@@ -84,7 +84,7 @@ impl Observer {
             tracker,
             display,
             tails_shown: 0,
-            looked_at,
+            read_at,
             spacing: MIN_SPACING,
         })
     }
@@ -97,8 +97,8 @@ impl Observer {
     }
 
     /// Shows the changes since the last read. Returns whether all runs have ended.
-    pub(super) fn look(&mut self, database: &Database) -> Result<bool, Failure> {
-        self.looked_at = Instant::now();
+    pub(super) fn show_changes(&mut self, database: &Database) -> Result<bool, Failure> {
+        self.read_at = Instant::now();
         let mut states = Vec::new();
         for watched in &mut self.watched {
             states.extend(watched.changes(database)?.iter().map(|job| self.names.state(job)));
@@ -108,14 +108,14 @@ impl Observer {
             self.display.event(&event, &tail);
         }
         self.display.refresh(&self.tracker, time::now_ms());
-        self.spacing = (self.looked_at.elapsed() * COST_SHARE).clamp(MIN_SPACING, MAX_SPACING);
+        self.spacing = (self.read_at.elapsed() * COST_SHARE).clamp(MIN_SPACING, MAX_SPACING);
         Ok(self.watched.iter().all(|watched| watched.run.status.is_terminal()))
     }
 
     /// Waits for a change, or for the next refresh of the view.
     pub(super) fn wait(&self) {
         // One read for many small changes.
-        thread::sleep(self.spacing.saturating_sub(self.looked_at.elapsed()));
+        thread::sleep(self.spacing.saturating_sub(self.read_at.elapsed()));
         self.listener.wait(self.display.tick());
     }
 

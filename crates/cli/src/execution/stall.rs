@@ -37,7 +37,7 @@ pub(super) enum Activity {
 
 impl Stall {
     /// The reason why no job runs. Returned once until a job becomes active again.
-    pub(super) fn look(
+    pub(super) fn check(
         &mut self,
         activity: Activity,
         run_ids: &[i64],

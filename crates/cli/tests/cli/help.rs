@@ -120,7 +120,7 @@ fn the_examples_of_each_verb_fit_80_columns() {
 #[test]
 fn the_version_is_printed_fast() {
     let bench = Bench::new();
-    // The best of some tries: other programs may want the processors too.
+    // The fastest of several tries, because other programs may use the processors.
     let fastest = (0..10)
         .map(|_| {
             let began = Instant::now();

@@ -109,7 +109,7 @@ fn a_pipe_of_payloads_is_accepted_line_by_line_until_an_invalid_one() {
     let mut numbers = BufReader::new(child.stdout.take().expect("a pipe")).lines();
     for expected in ["1", "2"] {
         writeln!(input, "7").expect("it reads");
-        // Each is acknowledged before the next is written.
+        // Each job is acknowledged before the next is written.
         assert_eq!(numbers.next().expect("a number").expect("text"), expected);
     }
     writeln!(input, "8\n{{x").expect("it reads");

@@ -130,7 +130,7 @@ fn every_part_gives_its_figures_as_json() {
         assert!(!ratios.is_empty(), "{figure:#}");
         assert!(ratios.iter().all(|ratio| ratio["median"].as_f64().unwrap() >= 0.0), "{figure:#}");
     }
-    // One commit a link is what the engine promises; a chain of two links may meet another's.
+    // The engine promises one commit per link. Two links may also share a commit with another chain.
     let commits = figures.iter().find(|figure| figure["name"] == "chain_commits").unwrap();
     assert!(commits["min"].as_f64().unwrap() >= 1.0, "{commits:#}");
     assert!(!bench.database.exists(), "the database itself is not touched");
@@ -176,7 +176,7 @@ fn an_interrupted_measurement_leaves_nothing_behind() {
     for (part, signal) in [("drain", Signal::INT), ("latency", Signal::TERM), ("memory", Signal::INT)] {
         let running = bench.start(&["bench", part, "--jobs", "20000", "--rounds", "1000"]);
         running.wait_until_it_tells(&bench, part);
-        // In the middle of something.
+        // While a measurement runs.
         bench.wait_for("a measurement", || (!is_clean(&bench)).then_some(()));
         running.signal(signal);
         let outcome: Outcome = running.wait();

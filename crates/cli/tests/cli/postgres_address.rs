@@ -41,7 +41,7 @@ impl Server {
         server
     }
 
-    /// As the superuser.
+    /// Runs SQL as the superuser.
     pub(crate) fn sql(&self, database: &str, sql: &str) {
         let mut config = postgres::Config::new();
         config.host_path(self.server.socket_folder()).port(self.server.port());
@@ -54,7 +54,7 @@ impl Server {
         format!("postgres://{role}@127.0.0.1:{}/jobs", self.server.port())
     }
 
-    /// `windlass` with these variables and nothing else of PostgreSQL's.
+    /// `windlass` with these variables and no others of PostgreSQL.
     fn command(&self, variables: &[(&str, &str)]) -> Command {
         let mut command = self.bench.command();
         command.env("HOME", self.bench.folder());
@@ -65,7 +65,7 @@ impl Server {
         command
     }
 
-    /// What a command says. The password is in none of it.
+    /// The outcome of a command. The password must not be in it.
     #[track_caller]
     fn outcome(&self, mut command: Command, arguments: &[&str]) -> Outcome {
         command.args(arguments);
@@ -75,7 +75,7 @@ impl Server {
         outcome
     }
 
-    /// On the database of a role, which `--db` names.
+    /// Runs a verb on the database, as this role.
     #[track_caller]
     pub(crate) fn windlass(&self, role: &str, variables: &[(&str, &str)], arguments: &[&str]) -> Outcome {
         let url = self.url(role);
@@ -133,7 +133,7 @@ fn each_wrong_address_has_an_error_and_a_next_step() {
         6,
         &["schema `windlass` of ", "has no tables of windlass"],
     );
-    // What was meant to be an address makes no file.
+    // A mistyped address creates no file.
     let url = format!("postgres:/app:{PASSWORD}@127.0.0.1:{port}/jobs");
     fails(&[], &url, 2, &["begins with postgres://"]);
     let mistyped = format!("postgers://app:{PASSWORD}@h/d");
@@ -153,7 +153,7 @@ fn a_password_is_never_shown_and_hints_can_be_followed() {
     let with_password =
         format!("postgres://app:{PASSWORD}@127.0.0.1:{}/jobs?sslmode=prefer", server.server.port());
     let without = with_password.replace(&format!(":{PASSWORD}"), "");
-    // On the command line, where others can see it.
+    // The password is on the command line, where others can read it.
     let outcome = server.outcome(server.command(&[]), &["run", "bad.toml", "--db", &with_password]);
     outcome.code(1).tells(&[
         "warning: ",
@@ -169,7 +169,7 @@ fn a_password_is_never_shown_and_hints_can_be_followed() {
     let outcome = server.outcome(server.command(&[]), &["db", "copy", &with_password, "copy.db"]);
     outcome.code(0).tells(&["can read the password"]).says(&["is copied to copy.db"]);
     assert_eq!(outcome.stderr.matches("warning: ").count(), 1, "{outcome:#?}");
-    // The hint works as it is, with the password in a better place.
+    // The hint works unchanged, with the password in a variable.
     let mut shell = server.command(&[("PGPASSWORD", PASSWORD)]);
     let program = shell.get_program().to_owned();
     let folder = std::path::Path::new(&program).parent().unwrap().display().to_string();
@@ -179,7 +179,7 @@ fn a_password_is_never_shown_and_hints_can_be_followed() {
     followed
         .envs(shell.env("x", "x").get_envs().filter_map(|(name, value)| value.map(|value| (name, value))));
     server.outcome(followed, &[]).code(1).tells(&["rerunning 2 jobs of run 1"]);
-    // From the environment nothing is said, and hints name no database.
+    // An address from the environment causes no warning, and hints do not name it.
     let from_environment = [("WINDLASS_DB", with_password.as_str())];
     let outcome = server.outcome(server.command(&from_environment), &["inspect", "1"]);
     outcome.code(0).says(&["`windlass logs 1`"]);
@@ -219,23 +219,23 @@ fn a_missing_right_is_named() {
     let right = [("PGPASSWORD", PASSWORD)];
     let viewer = |arguments: &[&str]| server.windlass("viewer", &right, arguments);
     let forbidden = "the role `viewer` may not do this";
-    // No right to make the schema: what the message says gives it.
+    // The role may not create the schema. The statements of the message grant this right.
     viewer(&["run", "bad.toml"])
         .fails(6, &[forbidden, "schema windlass does not exist, and to make it the role needs the right CREATE on the database jobs", "CREATE SCHEMA"]);
     server.windlass("app", &right, &["db", "migrate"]).code(0);
-    // No right to look into it. It must not be taken for missing.
+    // The role may not read the schema. The error must not say that it is missing.
     for arguments in [&["runs"][..], &["run", "bad.toml"], &["db", "migrate"]] {
         viewer(arguments)
             .fails(6, &[forbidden, "permission denied for schema windlass", "GRANT USAGE ON SCHEMA"]);
     }
-    // The second half of what is said is enough for everything but new tables.
+    // The second half of the statements is enough for everything except new tables.
     let said = viewer(&["runs"]).stderr;
     let (_owner, worker) = said.split_once("existing tables:").unwrap();
     server.sql("jobs", worker);
     viewer(&["run", "bad.toml"]).code(1).tells(&["run 1"]);
     viewer(&["worker", "--until-idle"]).code(0);
     viewer(&["db", "prune", "--older-than", "0s"]).code(0).says(&["deleted 1 run"]);
-    // The first half is enough for the rest.
+    // The first half is enough for new tables.
     server.sql("jobs", "DROP SCHEMA windlass CASCADE");
     let said = viewer(&["run", "bad.toml"]).stderr;
     let (_message, statements) = said.split_once("owner of the database:").unwrap();

@@ -65,7 +65,7 @@ fn doctor_finds_a_database_that_refuses_writes() {
     as_app(&server, &["runs"]).code(0);
     server.sql("jobs", "ALTER ROLE app RESET default_transaction_read_only");
 
-    // Who may only look is told so.
+    // A role that may only read gets a clear message.
     server.sql(
         "jobs",
         "GRANT USAGE ON SCHEMA windlass TO viewer; GRANT SELECT ON ALL TABLES IN SCHEMA windlass TO viewer",
@@ -115,7 +115,7 @@ fn a_missing_schema_is_named_with_the_right_to_create_it() {
     outcome.fails(6, &["schema `windlass` of ", "has no tables of windlass", "db migrate"]);
     says_nothing_of(&outcome, &["temporary"]);
 
-    // One that is there, and nothing may be made in it.
+    // The schema exists, and the role may create nothing in it.
     server.sql("jobs", "CREATE SCHEMA windlass; GRANT USAGE ON SCHEMA windlass TO viewer");
     as_viewer(&["db", "migrate"]).fails(6, &["permission denied for schema windlass", "CREATE SCHEMA"]);
 }
@@ -123,7 +123,7 @@ fn a_missing_schema_is_named_with_the_right_to_create_it() {
 #[test]
 fn a_timeout_of_the_server_is_not_reported_as_a_lock() {
     let server = server();
-    // Only what is asked before a transaction has set its own limit is under this one. It takes long here.
+    // This timeout applies only to statements before a transaction sets its own. Such a statement is slow here.
     server.sql(
         "jobs",
         "CREATE SCHEMA slow; GRANT USAGE ON SCHEMA slow TO app;

@@ -91,7 +91,7 @@ fn a_registered_workflow_runs_by_its_name_from_any_folder() {
     bench.windlass(&["apply", "flows"]).code(0);
     bench.windlass(&["run", "nightly", "-p", "day=2026-01-02"]).code(0).tells(&["run 1 successful"]);
     bench.windlass(&["logs", "1", "fetch"]).code(0).says(&["from the folder of the file"]);
-    // What is registered counts, not what the file says by now.
+    // The registered version counts, not the current content of the file.
     bench.write("flows/nightly.toml", "name = \"nightly\"\n[jobs.other]\nrun = \"true\"\n");
     bench.windlass(&["submit", "nightly"]).code(0).tells(&["run 2 of workflow `nightly`"]);
     assert_eq!(bench.json(&["inspect", "2"])["jobs"][0]["name"], "fetch");

@@ -34,7 +34,7 @@ fn a_schedule_is_listed_and_shown_with_its_next_times() {
     let list = bench.json(&["schedule", "list"]);
     assert_eq!(list[0]["cron"], "30 2 * * *");
     assert_eq!((&list[0]["overlap"], &list[0]["catchup"]), (&"skip".into(), &"last".into()));
-    // A year has both changes of the clock: one leaves the time out, the other has it twice.
+    // A year has both clock changes: one skips the time, the other repeats it.
     let next = bench.windlass(&["schedule", "next", "nightly", "-n", "366"]);
     assert_eq!(next.code(0).stdout.lines().count(), 367, "a header and a line each");
     next.says(&["LOCAL", "UTC"]);

@@ -208,7 +208,7 @@ windlass.toml: 8 errors
     let outcome = check(&bench, &[], &[]);
     assert_eq!(outcome.code(2).stderr, expected);
     assert_eq!(outcome.stdout, "");
-    // It does not serve with half a configuration either.
+    // A service does not start with half a configuration either.
     bench.windlass(&["serve"]).code(2).tells(&["unknown key `databse`"]);
 }
 

@@ -51,7 +51,7 @@ fn a_database_with_two_names() {
             .windlass(&arguments)
             .fails(6, &[&format!("{name} has 2 names (hard links)"), "-samefile", name]);
     }
-    // Folders of backups are made of hard links: from one of them a database may come back.
+    // Backup tools create folders of hard links, from which a database may be restored.
     bench.windlass(&["db", "restore", "twin.db", "--db", "back.db"]).code(0);
     bench.windlass(&["runs", "--db", "back.db"]).code(0).says(&["good", "SUCCESSFUL"]);
 }

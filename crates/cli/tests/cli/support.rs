@@ -64,7 +64,7 @@ impl Bench {
         path
     }
 
-    /// A pipe with a name, to which nobody writes.
+    /// A named pipe without a writer.
     pub(crate) fn fifo(&self, name: &str) -> PathBuf {
         use rustix::fs::{CWD, FileType, Mode, mknodat};
         let path = self.path(name);
@@ -72,12 +72,12 @@ impl Bench {
         path
     }
 
-    /// `windlass` in the folder, with nothing of the caller's settings.
+    /// `windlass` in the folder, without settings of the caller.
     pub(crate) fn command(&self) -> Command {
         self.prepared(Command::new(env!("CARGO_BIN_EXE_windlass")))
     }
 
-    /// Any command, set up in the same way.
+    /// Any command with the same environment.
     pub(crate) fn prepared(&self, mut command: Command) -> Command {
         let is_setting = |name: &str| {
             name.starts_with("WINDLASS_") || ["RUST_LOG", "NO_COLOR", "NOTIFY_SOCKET"].contains(&name)
@@ -88,7 +88,7 @@ impl Bench {
             }
         }
         match self.database.underneath() {
-            // Where nothing is said it is the file `windlass.db` of the current folder.
+            // The default is the file `windlass.db` in the current folder.
             Underneath::Sqlite => {}
             Underneath::Postgres => drop(command.env("WINDLASS_DB", self.database.address())),
         }
@@ -96,12 +96,12 @@ impl Bench {
         command
     }
 
-    /// `windlass` as a user who is not allowed everything, also when the tests run as root.
+    /// `windlass` as an unprivileged user, even if the tests run as root.
     pub(crate) fn unprivileged(&self, arguments: &[&str]) -> Outcome {
         if !rustix::process::geteuid().is_root() {
             return self.windlass(arguments);
         }
-        // The build folder may be out of reach for others.
+        // Other users may not be able to read the build folder.
         let program = self.path("windlass-copy");
         if !program.exists() {
             fs::copy(env!("CARGO_BIN_EXE_windlass"), &program).unwrap();
@@ -126,13 +126,13 @@ impl Bench {
         Running::start(command)
     }
 
-    /// What `windlass` prints as JSON.
+    /// The JSON output of `windlass`.
     pub(crate) fn json(&self, arguments: &[&str]) -> Value {
         let outcome = self.windlass(&[arguments, &["-o", "json"]].concat());
         serde_json::from_str(&outcome.stdout).unwrap_or_else(|error| panic!("{error}: {outcome:#?}"))
     }
 
-    /// Waits until a question has an answer.
+    /// Waits until the question has an answer.
     pub(crate) fn wait_for<T>(&self, what: &str, mut question: impl FnMut() -> Option<T>) -> T {
         let began = Instant::now();
         loop {
@@ -172,7 +172,7 @@ impl Running {
         bench.wait_for(part, || self.stderr.so_far().contains(part).then_some(()));
     }
 
-    /// Waits for the end; a command that hangs fails the test.
+    /// Waits for the end. A command that blocks fails the test.
     pub(crate) fn wait(mut self) -> Outcome {
         let began = Instant::now();
         let status = loop {
@@ -217,7 +217,7 @@ impl Stream {
 }
 
 impl Outcome {
-    /// It ended with this code.
+    /// The command ended with this code.
     #[track_caller]
     pub(crate) fn code(&self, code: i32) -> &Outcome {
         assert_eq!(self.code, code, "{self:#?}");
@@ -239,7 +239,7 @@ impl Outcome {
         self
     }
 
-    /// An error of one sentence, with a next step, and nothing else anywhere.
+    /// One error with a next step, and no other output.
     #[track_caller]
     pub(crate) fn fails(&self, code: i32, parts: &[&str]) {
         self.code(code).tells(parts);
