@@ -100,14 +100,14 @@ fn key_taken(key: &str, limit: i64, holders: &[String]) -> String {
     let allowed = counted(limit, "job", "jobs");
     match holders.len() {
         0 => format!(
-            "Its concurrency key `{key}` allows {allowed} at a time; the scheduler will release it soon."
+            "Its concurrency key `{key}` allows {allowed} at a time; a slot is free, and the scheduler will release this job soon."
         ),
         1 => format!(
-            "Its concurrency key `{key}` allows {allowed} at a time; {} is running.",
+            "Its concurrency key `{key}` allows {allowed} at a time; {} has the slot.",
             holders.join(", ")
         ),
         _several => format!(
-            "Its concurrency key `{key}` allows {allowed} at a time; {} are running.",
+            "Its concurrency key `{key}` allows {allowed} at a time; {} have the slots.",
             holders.join(", ")
         ),
     }

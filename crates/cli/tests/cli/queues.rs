@@ -120,7 +120,7 @@ fn why_names_the_holder_of_a_concurrency_key() {
     bench
         .windlass(&["why", &second])
         .code(0)
-        .says(&[&format!("Its concurrency key `tenant-7` allows 1 job at a time; {first} is running.")]);
+        .says(&[&format!("Its concurrency key `tenant-7` allows 1 job at a time; {first} has the slot.")]);
     bench.windlass(&["worker", "--until-idle"]).code(0);
     bench.windlass(&["inspect", &second]).code(0).says(&["SUCCESSFUL"]);
 }
