@@ -10,7 +10,7 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use windlass::store::NewJob;
+use windlass::NewJob;
 use windlass::{Attempt, Handlers, Result, Windlass, WorkerOptions, typed};
 
 #[derive(Serialize, Deserialize)]
@@ -45,7 +45,7 @@ fn main() -> Result<()> {
     let invoice = |customer: &str, cents| {
         serde_json::to_string(&Invoice { customer: customer.to_owned(), cents }).unwrap_or_default()
     };
-    let ids = windlass.store().jobs().enqueue(vec![
+    let ids = windlass.jobs().enqueue(vec![
         NewJob::new("charge", invoice("Small & Co", 1_250)),
         NewJob::new("charge", invoice("Large & Sons", 99_900)),
         NewJob::new("shell", r#"{"run": "date +%Y", "output": "text"}"#),

@@ -10,8 +10,9 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
-use windlass::store::NewJob;
-use windlass::{Durability, Windlass};
+use windlass::Windlass;
+use windlass_db::Durability;
+use windlass_engine::store::NewJob;
 
 use crate::error::BenchError;
 use crate::interruption::Interruption;
@@ -93,7 +94,7 @@ pub fn execute_child(task: ChildTask, windlass: &Windlass) -> Result<(), BenchEr
 }
 
 /// Layers of a hundred jobs, or of fewer in a small one.
-fn graph(jobs: usize) -> windlass::workflow::Workflow {
+fn graph(jobs: usize) -> windlass_workflow::Workflow {
     let width = jobs.isqrt().clamp(1, 100);
     workflows::layers(jobs / width, width)
 }

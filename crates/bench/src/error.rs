@@ -10,7 +10,7 @@ pub enum BenchError {
     Interrupted,
     /// The engine's.
     #[error(transparent)]
-    Engine(#[from] windlass::Error),
+    Engine(#[from] windlass_db::Error),
     /// SQLite's, in a raw reference.
     #[error("the raw reference: {0}")]
     Sqlite(#[from] rusqlite::Error),

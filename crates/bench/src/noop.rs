@@ -4,10 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use windlass::store::NewRun;
-use windlass::transition::Outcome;
-use windlass::workflow::Workflow;
-use windlass::{Attempt, Engine, Handlers, RunStatus, Windlass, WorkerOptions};
+use windlass::{Engine, Windlass};
+use windlass_engine::RunStatus;
+use windlass_engine::store::NewRun;
+use windlass_engine::transition::Outcome;
+use windlass_worker::{Attempt, Handlers, WorkerOptions};
+use windlass_workflow::Workflow;
 
 use crate::error::BenchError;
 use crate::interruption::Interruption;

@@ -5,7 +5,8 @@ use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
-use windlass::{Durability, Options, Windlass};
+use windlass::{Options, Windlass};
+use windlass_db::Durability;
 
 use crate::error::BenchError;
 use crate::interruption::Interruption;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use serde::Serialize;
-use windlass::Durability;
+use windlass_db::Durability;
 
 use crate::interruption::Interruption;
 use crate::place::Underneath;
@@ -151,7 +151,7 @@ impl Sizes {
             drain: jobs.max(2),
             enqueue_one: (jobs / 40).max(2),
             enqueue_eight: (jobs / 5).max(8),
-            batch: jobs.clamp(2, windlass::store::ENQUEUE_MAX),
+            batch: jobs.clamp(2, windlass_engine::store::ENQUEUE_MAX),
             chain: (jobs / 20).max(3),
             fan: (jobs / 2).clamp(2, 100_000),
             layers: (jobs / 2).isqrt().clamp(3, 300),
@@ -163,7 +163,7 @@ impl Sizes {
             rows_many: (jobs * 50).max(4),
             before_rows: (jobs / 2).max(2),
             memory_drain: (jobs * 50).max(2),
-            memory_graph: (jobs * 5).clamp(20, windlass::workflow::limits::JOBS),
+            memory_graph: (jobs * 5).clamp(20, windlass_workflow::limits::JOBS),
         }
     }
 
@@ -181,7 +181,7 @@ impl Sizes {
             rows_few: (jobs / 10).max(4),
             rows_many: (jobs * 25).max(4),
             memory_drain: (jobs * 10).max(2),
-            memory_graph: jobs.clamp(20, windlass::workflow::limits::JOBS),
+            memory_graph: jobs.clamp(20, windlass_workflow::limits::JOBS),
             ..Sizes::of(jobs)
         }
     }
@@ -204,9 +204,9 @@ mod tests {
         for jobs in [1, 2, 50, 1_000_000] {
             for sizes in [Sizes::of(jobs), Sizes::on_server(jobs)] {
                 assert!(sizes.chain >= 2 && sizes.fan >= 1 && sizes.starts_idle >= 1, "{sizes:?}");
-                assert!(sizes.batch <= windlass::store::ENQUEUE_MAX, "{sizes:?}");
+                assert!(sizes.batch <= windlass_engine::store::ENQUEUE_MAX, "{sizes:?}");
                 let edges = sizes.layers * sizes.layers * 3 + sizes.memory_graph * 3;
-                assert!(edges <= windlass::workflow::limits::EDGES, "{sizes:?}");
+                assert!(edges <= windlass_workflow::limits::EDGES, "{sizes:?}");
             }
         }
     }

@@ -1,6 +1,6 @@
 //! The graphs that are measured.
 
-use windlass::workflow::Workflow;
+use windlass_workflow::Workflow;
 
 /// Each job needs the one before.
 pub(crate) fn chain(links: usize) -> Workflow {

@@ -2,7 +2,10 @@
 
 use std::sync::Once;
 
-use windlass::{Error, FailureDetector, OpenMode, Options, Store, Unavailable, Windlass};
+use windlass::{Options, Windlass};
+use windlass_db::{Error, OpenMode, Unavailable};
+use windlass_engine::Store;
+use windlass_scheduler::FailureDetector;
 
 use crate::arguments::{DatabaseAddress, GlobalOptions};
 use crate::error::Failure;
@@ -61,7 +64,7 @@ impl Database {
     fn try_open(
         global: &GlobalOptions,
         mode: OpenMode,
-    ) -> Result<(DatabaseAddress, windlass::Result<Windlass>), Failure> {
+    ) -> Result<(DatabaseAddress, windlass_db::Result<Windlass>), Failure> {
         if global.shows_password() {
             warn_of_password();
         }
@@ -78,7 +81,7 @@ impl Database {
     fn opened(
         global: &GlobalOptions,
         address: DatabaseAddress,
-        opened: windlass::Result<Windlass>,
+        opened: windlass_db::Result<Windlass>,
     ) -> Result<Database, Failure> {
         match opened {
             Ok(windlass) => Ok(Database { windlass, address, global: global.clone() }),
@@ -112,7 +115,10 @@ impl Database {
     }
 
     /// Calls the store. An error becomes a failure that names this database.
-    pub(crate) fn ask<T>(&self, question: impl FnOnce(&Store) -> windlass::Result<T>) -> Result<T, Failure> {
+    pub(crate) fn ask<T>(
+        &self,
+        question: impl FnOnce(&Store) -> windlass_db::Result<T>,
+    ) -> Result<T, Failure> {
         question(self.store()).map_err(|error| self.failure(error))
     }
 }

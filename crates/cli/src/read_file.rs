@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use windlass::files::{Links, ReadError, open_regular};
+use windlass_system::files::{Links, ReadError, open_regular};
 
 use crate::error::Failure;
 

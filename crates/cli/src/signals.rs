@@ -6,7 +6,7 @@ use std::thread;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use windlass::wake_ups::{WakeUpListener, WakeUps};
+use windlass_system::wake_ups::{WakeUpListener, WakeUps};
 
 use crate::error::Failure;
 

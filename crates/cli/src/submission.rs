@@ -6,8 +6,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use windlass::store::NewRun;
-use windlass::workflow::{Colour, Report, Source, Workflow, limits};
+use windlass_engine::store::NewRun;
+use windlass_workflow::{Colour, Report, Source, Workflow, limits};
 
 use crate::arguments::GlobalOptions;
 use crate::database::Database;
@@ -68,7 +68,7 @@ impl LoadError {
 pub(crate) fn load(path: &Path, origin: PathOrigin) -> Result<Workflow, LoadError> {
     let bytes = read_file::read(path, limits::FILE_BYTES, origin).map_err(LoadError::Unreadable)?;
     Source::new(path.display().to_string(), bytes)
-        .and_then(|source| windlass::workflow::parse(&source))
+        .and_then(|source| windlass_workflow::parse(&source))
         .map_err(LoadError::Invalid)
 }
 

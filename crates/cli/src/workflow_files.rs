@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use windlass::store::NewRegistration;
-use windlass::workflow::Workflow;
+use windlass_engine::store::NewRegistration;
+use windlass_workflow::Workflow;
 
 use crate::error::Failure;
 use crate::read_file::PathOrigin;

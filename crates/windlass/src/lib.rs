@@ -23,6 +23,7 @@ mod engine;
 mod open;
 mod restore;
 mod typed;
+mod verbs;
 mod wait;
 
 pub use engine::Engine;
@@ -30,24 +31,25 @@ pub use open::{Options, Windlass};
 pub use restore::BrokenRules;
 pub use typed::{output_of, typed};
 
+// The rest are types of the crates below that the methods above take or return. Each is named, so that nothing that only
+// a worker or a scheduler may call becomes a part of this library.
 #[cfg(feature = "postgres")]
-pub use windlass_db::postgres::{
-    AddressError, CONNECTIONS_MAX as POSTGRES_CONNECTIONS_MAX, PostgresAddress, is_postgres,
-};
+pub use windlass_db::postgres::{AddressError, PostgresAddress, is_postgres};
 pub use windlass_db::sqlite::{FileSize, SqliteDatabase};
-pub use windlass_db::{Durability, OpenMode};
-pub use windlass_engine::SCHEMA_VERSION;
-pub use windlass_engine::{
-    Clock, Error, JobStatus, Random, Refusal, Result, RunSource, RunStatus, StopReason, Store, Unavailable,
-    WorkerStatus, store, transition,
+pub use windlass_db::{Durability, Error, OpenMode, Refusal, Result, Unavailable};
+pub use windlass_engine::store::{
+    Applied, Backfill, Backfilling, Cancellation, Change, Copied, CopyError, ENQUEUE_MAX, Health, Job,
+    JobCounts, JobFilter, Jobs, LogLine, LogPosition, LogStream, Logs, NewJob, NewRegistration, NewRun,
+    Occasion, Occurrence, OccurrenceStatus, Order, Problem, Queue, QueueLimits, Queues, Rate, Reason,
+    RegisteredVersion, Registration, Registrations, Restored, Run, RunFilter, Runs, Schedule, ScheduleChange,
+    ScheduleOrigin, Schedules, Selection, Setting, Stats, Submitted, Upkeep, Why, Worker, Workers,
 };
-pub use windlass_scheduler::{FailureDetector, Retention, gone_workers};
-pub use windlass_system::{files, wake_ups};
-pub use windlass_worker::Handlers;
-pub use windlass_worker::check_shell_payload;
-pub use windlass_worker::open_files;
+pub use windlass_engine::transition::{Outcome, Repeat};
+pub use windlass_engine::{JobStatus, RunSource, RunStatus, StopReason, WorkerStatus};
+pub use windlass_scheduler::Retention;
+pub use windlass_system::{Clock, Random};
 pub use windlass_worker::{
-    Attempt, Handler, LOG_MAX_BYTES, LOG_MAX_LINES, Stop, StopCause, THREADS_MAX, WorkerOptions, failed,
-    failed_for_good,
+    Attempt, Handler, Handlers, LOG_MAX_BYTES, LOG_MAX_LINES, Stop, StopCause, THREADS_MAX, WorkerOptions,
+    failed, failed_for_good,
 };
 pub use windlass_workflow as workflow;

@@ -43,13 +43,13 @@ impl Default for Options {
 /// An open database. Cheap to clone; all clones are one.
 #[derive(Clone)]
 pub struct Windlass {
-    place: Place,
+    kind: DatabaseKind,
     store: Store,
 }
 
-/// What only one kind of database can do.
+/// The kind of the database, with what only this kind can do.
 #[derive(Clone)]
-enum Place {
+enum DatabaseKind {
     File(Arc<SqliteDatabase>),
     #[cfg(feature = "postgres")]
     Server,
@@ -84,7 +84,7 @@ impl Windlass {
         let Options { durability, mode, clock, random } = options;
         let database = Arc::new(SqliteDatabase::open(path, &TABLES, &SqliteOptions { durability, mode })?);
         let store = Store::new(Arc::clone(&database) as Arc<dyn Database>, clock, random);
-        Ok(Windlass { place: Place::File(database), store })
+        Ok(Windlass { kind: DatabaseKind::File(database), store })
     }
 
     /// Opens a database on a PostgreSQL server; missing tables are made.
@@ -106,10 +106,12 @@ impl Windlass {
         let options = PostgresOptions { durability, mode, clock: clock.clone(), random: random.clone() };
         let database = PostgresDatabase::open(address, &TABLES, &options)?;
         let store = Store::new(Arc::new(database), clock, random);
-        Ok(Windlass { place: Place::Server, store })
+        Ok(Windlass { kind: DatabaseKind::Server, store })
     }
 
-    /// Everything that may be read or done.
+    /// The store of the engine, for the programs of this workspace. What a program that embeds Windlass may call is in
+    /// the groups: [`Windlass::runs`], [`Windlass::jobs`] and so on.
+    #[doc(hidden)]
     #[must_use]
     pub fn store(&self) -> &Store {
         &self.store
@@ -168,10 +170,10 @@ impl Windlass {
     /// The file, unless the database is on a server: its size, and giving space back.
     #[must_use]
     pub fn file(&self) -> Option<&SqliteDatabase> {
-        match &self.place {
-            Place::File(database) => Some(database),
+        match &self.kind {
+            DatabaseKind::File(database) => Some(database),
             #[cfg(feature = "postgres")]
-            Place::Server => None,
+            DatabaseKind::Server => None,
         }
     }
 
@@ -180,10 +182,10 @@ impl Windlass {
     /// # Errors
     /// When the target exists or can't be written, and on a server, which has tools of its own.
     pub fn backup(&self, target: impl AsRef<Path>) -> Result<()> {
-        match &self.place {
-            Place::File(database) => database.backup(target.as_ref()),
+        match &self.kind {
+            DatabaseKind::File(database) => database.backup(target.as_ref()),
             #[cfg(feature = "postgres")]
-            Place::Server => Err(Error::invalid(
+            DatabaseKind::Server => Err(Error::invalid(
                 "copy the database to a file",
                 "a server has its own tools for that: pg_dump, or a base backup",
             )),

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use support::{Bench, wait_for};
-use windlass::store::NewJob;
-use windlass::{Attempt, Handlers, JobStatus, WorkerOptions, failed_for_good, transition::Outcome, typed};
+use windlass::NewJob;
+use windlass::{Attempt, Handlers, JobStatus, Outcome, WorkerOptions, failed_for_good, typed};
 use windlass_test_database::Access;
 
 fn quick_retries(kind: &str) -> NewJob {
@@ -26,8 +26,8 @@ fn a_typed_handler_gets_its_payload_and_hands_on_its_result() {
     let wrong = bench.windlass.enqueue("add", &"no pair").unwrap();
     bench.wait_for_job(sum, JobStatus::Successful);
     bench.wait_for_job(wrong, JobStatus::Failed);
-    assert_eq!(bench.windlass.store().jobs().get(sum).unwrap().output.as_deref(), Some("5"));
-    let refused = bench.windlass.store().jobs().get(wrong).unwrap();
+    assert_eq!(bench.windlass.jobs().get(sum).unwrap().output.as_deref(), Some("5"));
+    let refused = bench.windlass.jobs().get(wrong).unwrap();
     assert_eq!((refused.attempt, refused.failures), (1, 1), "a wrong payload is not tried again");
     engine.drain();
     engine.join().unwrap();
@@ -43,10 +43,10 @@ fn a_panic_fails_its_attempt_and_nothing_else() {
     let options = WorkerOptions { threads: 1, ..WorkerOptions::default() };
     let engine = bench.windlass.start(handlers, options).unwrap();
     let job = NewJob { max_attempts: 1, ..NewJob::new("panics", "null") };
-    let ids = bench.windlass.store().jobs().enqueue(vec![job, NewJob::new("works", "null")]).unwrap();
+    let ids = bench.windlass.jobs().enqueue(vec![job, NewJob::new("works", "null")]).unwrap();
     bench.wait_for_job(ids[0], JobStatus::Failed);
     bench.wait_for_job(ids[1], JobStatus::Successful);
-    let error = bench.windlass.store().jobs().get(ids[0]).unwrap().last_error.unwrap();
+    let error = bench.windlass.jobs().get(ids[0]).unwrap().last_error.unwrap();
     assert_eq!(error, "the handler panicked: attempt 1");
     drop(engine);
     bench.assert_sound();
@@ -60,13 +60,13 @@ fn a_failure_is_repeated_until_its_attempts_are_used_up() {
     handlers.register("hopeless", |_: &Attempt| failed_for_good("never"));
     let engine = bench.windlass.start(handlers, WorkerOptions::default()).unwrap();
     let jobs = vec![quick_retries("fails"), quick_retries("hopeless")];
-    let ids = bench.windlass.store().jobs().enqueue(jobs).unwrap();
+    let ids = bench.windlass.jobs().enqueue(jobs).unwrap();
     bench.wait_for_job(ids[1], JobStatus::Failed);
-    assert_eq!(bench.windlass.store().jobs().get(ids[1]).unwrap().attempt, 1);
+    assert_eq!(bench.windlass.jobs().get(ids[1]).unwrap().attempt, 1);
     bench.wait_for_job(ids[0], JobStatus::Failed);
-    let job = bench.windlass.store().jobs().get(ids[0]).unwrap();
+    let job = bench.windlass.jobs().get(ids[0]).unwrap();
     assert_eq!((job.attempt, job.failures), (3, 3));
-    let attempts = bench.windlass.store().jobs().attempts(ids[0]).unwrap();
+    let attempts = bench.windlass.jobs().attempts(ids[0]).unwrap();
     let outcomes: Vec<(i64, &str)> =
         attempts.iter().map(|attempt| (attempt.attempt, attempt.outcome.as_str())).collect();
     assert_eq!(outcomes, [(1, "failed"), (2, "failed"), (3, "failed")]);
@@ -90,15 +90,15 @@ fn a_timeout_and_a_cancellation_reach_a_handler() {
     });
     let engine = bench.windlass.start(handlers, WorkerOptions::default()).unwrap();
     let timed = NewJob { max_attempts: 1, timeout_ms: Some(30), ..NewJob::new("waits", "null") };
-    let ids = bench.windlass.store().jobs().enqueue(vec![timed, NewJob::new("waits", "null")]).unwrap();
+    let ids = bench.windlass.jobs().enqueue(vec![timed, NewJob::new("waits", "null")]).unwrap();
     // RUNNING is not enough: a job that is cancelled before its handler begins has no attempt to record.
     for _job in &ids {
         begun.recv_timeout(Duration::from_secs(60)).unwrap();
     }
-    bench.windlass.store().jobs().cancel(ids[1]).unwrap();
+    bench.windlass.jobs().cancel(ids[1]).unwrap();
     bench.wait_for_job(ids[0], JobStatus::Failed);
     bench.wait_for_job(ids[1], JobStatus::Cancelled);
-    let outcome = |id| bench.windlass.store().jobs().attempts(id).unwrap()[0].outcome.clone();
+    let outcome = |id| bench.windlass.jobs().attempts(id).unwrap()[0].outcome.clone();
     assert_eq!((outcome(ids[0]), outcome(ids[1])), ("timed_out".to_owned(), "cancelled".to_owned()));
     drop(engine);
     bench.assert_sound();
@@ -115,11 +115,11 @@ fn many_short_jobs_are_each_executed_once() {
         Outcome::Successful { output: None }
     });
     let jobs = 5_000;
-    bench.windlass.store().jobs().enqueue(vec![NewJob::new("count", "null"); jobs]).unwrap();
+    bench.windlass.jobs().enqueue(vec![NewJob::new("count", "null"); jobs]).unwrap();
     let engines: Vec<_> =
         (0..2).map(|_| bench.windlass.start(handlers.clone(), WorkerOptions::default()).unwrap()).collect();
     support::wait_for("the queue to drain", || {
-        (bench.windlass.store().jobs().count_active().unwrap() == 0).then_some(())
+        (bench.windlass.jobs().count_active().unwrap() == 0).then_some(())
     });
     for engine in engines {
         engine.drain();
@@ -149,7 +149,7 @@ fn what_a_leaving_worker_runs_is_carried_on_by_the_next() {
     support::wait_for("the handler's start", || (started.load(Ordering::Relaxed) == 1).then_some(()));
     engine.leave();
     engine.join().unwrap();
-    let left = bench.windlass.store().jobs().get(id).unwrap();
+    let left = bench.windlass.jobs().get(id).unwrap();
     assert_eq!((left.status, left.interruptions, left.failures), (JobStatus::Pending, 1, 0));
     let next = bench.windlass.start(handlers, WorkerOptions::default()).unwrap();
     bench.wait_for_job(id, JobStatus::Successful);
@@ -245,19 +245,15 @@ fn a_result_that_the_database_refuses_fails_its_job_and_no_other() {
     let mut handlers = Handlers::new();
     handlers.register("echo", typed(|_: &Attempt, number: i64| Ok::<_, String>(number)));
     let jobs = (660..680).map(|number| NewJob::new("echo", number.to_string())).collect();
-    let ids = bench.windlass.store().jobs().enqueue(jobs).unwrap();
+    let ids = bench.windlass.jobs().enqueue(jobs).unwrap();
     let engine = bench.windlass.start(handlers, WorkerOptions::default()).unwrap();
     bench.wait_for_job(ids[6], JobStatus::Failed);
-    let error = bench.windlass.store().jobs().get(ids[6]).unwrap().last_error.unwrap();
+    let error = bench.windlass.jobs().get(ids[6]).unwrap().last_error.unwrap();
     assert!(error.starts_with("the result could not be stored") && error.contains("not this one"), "{error}");
     for id in ids.iter().filter(|id| **id != ids[6] && **id != ids[7]) {
         bench.wait_for_job(*id, JobStatus::Successful);
     }
-    assert_eq!(
-        bench.windlass.store().jobs().get(ids[7]).unwrap().status,
-        JobStatus::Running,
-        "nobody can end it"
-    );
+    assert_eq!(bench.windlass.jobs().get(ids[7]).unwrap().status, JobStatus::Running, "nobody can end it");
     let after = bench.windlass.enqueue("echo", &1).unwrap();
     bench.wait_for_job(after, JobStatus::Successful);
     drop(engine);
@@ -280,10 +276,10 @@ fn a_refused_result_among_thousands_loses_no_other_job() {
     let mut handlers = Handlers::new();
     handlers.register("echo", typed(|_: &Attempt, number: i64| Ok::<_, String>(number)));
     let jobs = (0..JOBS).map(|number| NewJob::new("echo", number.to_string())).collect();
-    bench.windlass.store().jobs().enqueue(jobs).unwrap();
+    bench.windlass.jobs().enqueue(jobs).unwrap();
     let engine = bench.windlass.start(handlers, WorkerOptions::default()).unwrap();
     let ended = || {
-        let stats = bench.windlass.store().upkeep().stats().unwrap();
+        let stats = bench.windlass.upkeep().stats().unwrap();
         let of = |status| stats.jobs.of(status);
         (of(JobStatus::Successful) + of(JobStatus::Failed) == JOBS).then(|| of(JobStatus::Failed))
     };
@@ -314,13 +310,11 @@ fn a_job_that_is_never_held_comes_in_its_turn_among_many_short_ones() {
     });
     let of = |kind: &str, priority: i64| NewJob { priority, ..NewJob::new(kind, "null") };
     let jobs = [vec![of("short", 2); EACH], vec![of("careful", 1)], vec![of("short", 0); EACH]].concat();
-    bench.windlass.store().jobs().enqueue(jobs).unwrap();
+    bench.windlass.jobs().enqueue(jobs).unwrap();
     bench.database.sql(Access::Write).execute("UPDATE jobs SET on_interrupt = 'fail' WHERE kind = 'careful'");
     let options = WorkerOptions { threads: 2, ..WorkerOptions::default() };
     let engine = bench.windlass.start(handlers, options).unwrap();
-    wait_for("the queue to drain", || {
-        (bench.windlass.store().jobs().count_active().unwrap() == 0).then_some(())
-    });
+    wait_for("the queue to drain", || (bench.windlass.jobs().count_active().unwrap() == 0).then_some(()));
     let before = before.load(Ordering::Relaxed);
     assert!(before < (EACH + EACH / 2) as i64, "{before} others were executed before it");
     drop(engine);

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
 
 use support::Bench;
-use windlass::store::{Job, LogPosition, Selection};
-use windlass::transition::Outcome;
+use windlass::Outcome;
 use windlass::{Attempt, Engine, Handlers, JobStatus, RunStatus, StopReason, WorkerOptions};
+use windlass::{Job, LogPosition, Selection};
 
 fn start(bench: &Bench) -> Engine {
     let options = WorkerOptions { grace_ms: 500, ..WorkerOptions::default() };
@@ -17,7 +17,7 @@ fn start(bench: &Bench) -> Engine {
 }
 
 fn job(bench: &Bench, run_id: i64, name: &str) -> Job {
-    bench.windlass.store().jobs().find_by_name(run_id, name).unwrap().unwrap()
+    bench.windlass.jobs().find_by_name(run_id, name).unwrap().unwrap()
 }
 
 /// A chain of this many jobs.
@@ -29,13 +29,13 @@ fn chain(links: usize) -> String {
 }
 
 fn statuses(bench: &Bench, run_id: i64) -> Vec<(String, JobStatus)> {
-    let jobs = bench.windlass.store().jobs().of_run(run_id).unwrap();
+    let jobs = bench.windlass.jobs().of_run(run_id).unwrap();
     jobs.into_iter().map(|job| (job.name.unwrap(), job.status)).collect()
 }
 
 fn log(bench: &Bench, job: &Job) -> Vec<(String, String)> {
     let start = LogPosition { job_id: job.id, attempt: 0, line: 0 };
-    let lines = bench.windlass.store().logs().after(start, 100_000).unwrap();
+    let lines = bench.windlass.logs().after(start, 100_000).unwrap();
     lines.into_iter().map(|line| (line.stream.as_str().to_owned(), line.text)).collect()
 }
 
@@ -72,7 +72,7 @@ fn the_end_of_a_process_is_seen_at_once() {
     let engine = start(&bench);
     let run_id = bench.submit(&chain(LINKS));
     assert_eq!(bench.wait_for_run(run_id).status, RunStatus::Successful);
-    let took = bench.windlass.store().jobs().of_run(run_id).unwrap().into_iter();
+    let took = bench.windlass.jobs().of_run(run_id).unwrap().into_iter();
     let took = took.map(|job| job.finished_at.unwrap() - job.started_at.unwrap());
     // The shortest: a loaded machine makes others longer.
     let shortest_ms = took.min().unwrap();
@@ -106,7 +106,7 @@ fn jobs_run_in_order_and_hand_values_on() {
         "#,
     );
     let run = bench.wait_for_run(run_id);
-    assert_eq!(run.status, RunStatus::Successful, "{:?}", bench.windlass.store().jobs().of_run(run_id));
+    assert_eq!(run.status, RunStatus::Successful, "{:?}", bench.windlass.jobs().of_run(run_id));
     let joined = job(&bench, run_id, "join");
     assert_eq!(joined.output.as_deref(), Some(r#""<hello from text> [1,2]""#));
     let (file, text) = (job(&bench, run_id, "file"), job(&bench, run_id, "text"));
@@ -174,9 +174,9 @@ fn a_retry_executes_what_failed_and_keeps_what_was_done() {
     );
     assert_eq!(bench.wait_for_run(run_id).status, RunStatus::Failed);
     std::fs::write(bench.folder.path().join("mended"), "").unwrap();
-    assert_eq!(bench.windlass.store().runs().retry(run_id, Selection::Failed).unwrap(), 2);
+    assert_eq!(bench.windlass.runs().retry(run_id, Selection::Failed).unwrap(), 2);
     assert_eq!(bench.wait_for_run(run_id).status, RunStatus::Successful);
-    assert_eq!(bench.windlass.store().runs().retry(run_id, Selection::From("broken".to_owned())).unwrap(), 2);
+    assert_eq!(bench.windlass.runs().retry(run_id, Selection::From("broken".to_owned())).unwrap(), 2);
     assert_eq!(bench.wait_for_run(run_id).status, RunStatus::Successful);
     let count = |name: &str| std::fs::read_to_string(bench.folder.path().join(name)).unwrap().lines().count();
     assert_eq!((count("done"), count("last")), (1, 2));
@@ -201,7 +201,7 @@ fn a_cancelled_run_stops_its_processes_and_ends() {
     let stubborn = job(&bench, run_id, "stubborn");
     bench.wait_for_job(stubborn.id, JobStatus::Running);
     let pid = support::wait_for("its pid", || log(&bench, &stubborn).first().map(|line| line.1.clone()));
-    bench.windlass.store().runs().cancel(run_id).unwrap();
+    bench.windlass.runs().cancel(run_id).unwrap();
     let run = bench.wait_for_run(run_id);
     assert_eq!((run.status, run.stop_reason), (RunStatus::Cancelled, Some(StopReason::Cancelled)));
     assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists(), "it was killed after its grace");
@@ -239,7 +239,7 @@ fn output_is_kept_line_by_line_in_order() {
     );
     let slow = job(&bench, run_id, "slow");
     support::wait_for("output of a job that still runs", || (!log(&bench, &slow).is_empty()).then_some(()));
-    bench.windlass.store().jobs().cancel(slow.id).unwrap();
+    bench.windlass.jobs().cancel(slow.id).unwrap();
     bench.wait_for_run(run_id);
     let expected = [("stdout", "one"), ("stderr", "two"), ("stdout", "no end")];
     let expected: Vec<(String, String)> =
@@ -263,7 +263,7 @@ fn deep_and_wide_graphs_are_skipped_without_recursion() {
     let run_id = bench.submit(&toml);
     let engine = start(&bench);
     assert_eq!(bench.wait_for_run(run_id).status, RunStatus::Failed);
-    let counts = bench.windlass.store().runs().job_counts(run_id).unwrap();
+    let counts = bench.windlass.runs().job_counts(run_id).unwrap();
     assert_eq!((counts.of(JobStatus::Failed), counts.of(JobStatus::Skipped)), (1, 9_999));
     drop(engine);
     bench.assert_sound();
@@ -287,7 +287,7 @@ fn the_children_of_a_script_have_the_same_grace() {
     );
     let file = |name: &str| std::fs::read_to_string(bench.folder.path().join(name)).unwrap_or_default();
     support::wait_for("the child", || (file("ready") == "ready\n").then_some(()));
-    bench.windlass.store().runs().cancel(run_id).unwrap();
+    bench.windlass.runs().cancel(run_id).unwrap();
     assert_eq!(bench.wait_for_run(run_id).status, RunStatus::Cancelled);
     assert_eq!(file("state"), "saved\n", "the child had the time that it needed");
     drop(engine);

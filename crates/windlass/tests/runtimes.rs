@@ -11,13 +11,14 @@ use std::time::Duration;
 use serde_json::Map;
 use support::{Bench, seed};
 use tokio::runtime::{Builder, Runtime};
-use windlass::store::{JobFilter, LogPosition, NewRun, Prune, QueueLimits, RunFilter};
-use windlass::wake_ups::WakeUps;
 use windlass::workflow::{Source, parse};
 use windlass::{
-    Attempt, Engine, FailureDetector, Handlers, JobStatus, Options, Random, RunStatus, Windlass,
-    WorkerOptions, gone_workers, typed,
+    Attempt, Engine, Handlers, JobStatus, Options, Random, RunStatus, Windlass, WorkerOptions, typed,
 };
+use windlass::{JobFilter, LogPosition, NewRun, QueueLimits, RunFilter};
+use windlass_engine::store::Prune;
+use windlass_scheduler::{FailureDetector, gone_workers};
+use windlass_system::wake_ups::WakeUps;
 
 /// Longer than any test may take.
 const LONG: Duration = Duration::from_secs(600);
@@ -102,7 +103,7 @@ fn use_every_verb(windlass: &Windlass, folder: &Path) {
 
     let copy = open(&folder.join(format!("{job_id}.db")).display().to_string());
     windlass.copy_to(&copy).unwrap();
-    assert_eq!(copy.store().jobs().get(job_id).unwrap().status, JobStatus::Successful);
+    assert_eq!(copy.jobs().get(job_id).unwrap().status, JobStatus::Successful);
 }
 
 #[test]

@@ -75,7 +75,7 @@ fn nobody_waits_longer_than_he_said() {
     });
     assert_eq!(waiting.join().unwrap(), Ok(None));
     assert!(began.elapsed() < LONG);
-    assert_eq!(bench.windlass.store().jobs().get(id).unwrap().status, JobStatus::Pending);
+    assert_eq!(bench.windlass.jobs().get(id).unwrap().status, JobStatus::Pending);
     assert!(matches!(bench.windlass.wait_for_run(7, LONG), Err(Error::NotFound { .. })));
 }
 
@@ -86,6 +86,6 @@ fn a_reported_failure_that_is_tried_again_is_no_end() {
     let foreign = bench.database.sql(Access::Write);
     foreign.execute("UPDATE jobs SET status = 'RUNNING', worker_id = 1, attempt = 1");
     foreign.execute("UPDATE jobs SET status = 'FAILED', last_error = 'no luck'");
-    assert_eq!(bench.windlass.store().jobs().get(id).unwrap().status, JobStatus::Failed);
+    assert_eq!(bench.windlass.jobs().get(id).unwrap().status, JobStatus::Failed);
     assert_eq!(bench.windlass.wait_for_job(id, Duration::ZERO), Ok(None));
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use signal_hook::consts::SIGTERM;
 use signal_hook::iterator::Signals;
-use windlass::transition::Outcome;
+use windlass::Outcome;
 use windlass::{Attempt, Handlers, Windlass, WorkerOptions};
 
 fn main() -> Result<(), Box<dyn Error>> {

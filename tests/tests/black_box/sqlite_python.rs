@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use rustix::process::Signal;
-use windlass::transition::Outcome;
+use windlass::Outcome;
 use windlass::{Attempt, Handlers, Windlass, WorkerOptions};
 use windlass_test_database::Access;
 use windlass_tests::binary::repository;
@@ -75,7 +75,7 @@ fn python_and_rust_take_from_one_queue_and_nothing_is_done_twice() {
     let (mut handlers, path) = (Handlers::new(), PathBuf::from(sandbox.database().address()));
     handlers.register("confirm", move |attempt: &Attempt| match confirm(&path, attempt) {
         Ok(()) => Outcome::Successful { output: None },
-        Err(error) => Outcome::Failed { error, repeat: windlass::transition::Repeat::Allowed },
+        Err(error) => Outcome::Failed { error, repeat: windlass::Repeat::Allowed },
     });
     let engine = windlass.start(handlers, WorkerOptions { threads: 2, ..WorkerOptions::default() });
     let engine = engine.expect("the engine starts");

@@ -6,8 +6,9 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use windlass::transition::Outcome;
-use windlass::{Attempt, Handlers, Windlass, WorkerOptions};
+use windlass::Windlass;
+use windlass_engine::transition::Outcome;
+use windlass_worker::{Attempt, Handlers, WorkerOptions};
 
 use super::ms_each;
 use crate::error::BenchError;
@@ -107,7 +108,7 @@ impl Counter {
     fn commits(&self) -> Result<i64, BenchError> {
         match self {
             Counter::File(windlass) => {
-                let commits = windlass.file().map_or(0, windlass::SqliteDatabase::commits);
+                let commits = windlass.file().map_or(0, windlass_db::sqlite::SqliteDatabase::commits);
                 Ok(i64::try_from(commits).unwrap_or(i64::MAX))
             }
             #[cfg(feature = "postgres")]

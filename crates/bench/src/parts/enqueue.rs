@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use windlass::Windlass;
-use windlass::store::NewJob;
+use windlass_engine::store::NewJob;
 
 use super::per_second;
 use crate::error::BenchError;

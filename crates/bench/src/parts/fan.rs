@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use windlass::store::NewJob;
-use windlass::workflow::Workflow;
+use windlass_engine::store::NewJob;
+use windlass_workflow::Workflow;
 
 use super::us_each;
 use crate::error::BenchError;

@@ -8,8 +8,9 @@
 
 use std::time::Duration;
 
-use windlass::store::NewJob;
-use windlass::{Windlass, WorkerOptions};
+use windlass::Windlass;
+use windlass_engine::store::NewJob;
+use windlass_worker::WorkerOptions;
 
 use super::ms_each;
 use crate::children::Producer;

@@ -11,7 +11,7 @@ pub(crate) mod scale;
 
 use std::time::Duration;
 
-use windlass::Durability;
+use windlass_db::Durability;
 
 /// How a durability is called in names of figures.
 pub(crate) fn name_of(durability: Durability) -> &'static str {

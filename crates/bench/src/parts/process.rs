@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use windlass::workflow::Workflow;
-use windlass::{Handlers, WorkerOptions};
+use windlass_worker::{Handlers, WorkerOptions};
+use windlass_workflow::Workflow;
 
 use super::{ms_each, per_second};
 use crate::error::BenchError;
@@ -63,7 +63,7 @@ fn run(scratch: &Scratch<'_>, workflow: Workflow, threads: usize) -> Result<Dura
     let fresh = scratch.fresh()?;
     let windlass = fresh.open(scratch.plan.durability)?;
     let run_id = windlass.submit(noop::new_run(workflow))?.run_id;
-    let threads = i64::try_from(threads).unwrap_or(windlass::THREADS_MAX);
+    let threads = i64::try_from(threads).unwrap_or(windlass_worker::THREADS_MAX);
     let _engine =
         windlass.start(Handlers::with_shell(), WorkerOptions { threads, ..WorkerOptions::default() })?;
     noop::wait_for_run(&windlass, run_id, noop::SELDOM, &scratch.plan.interruption)?;

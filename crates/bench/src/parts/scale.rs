@@ -2,7 +2,7 @@
 //! delayed and pending rows. And how large a database becomes.
 
 use windlass::Windlass;
-use windlass::store::{ENQUEUE_MAX, NewJob};
+use windlass_engine::store::{ENQUEUE_MAX, NewJob};
 
 use super::per_second;
 use crate::error::BenchError;

@@ -15,7 +15,7 @@ pub(crate) mod sqlite;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use windlass::Durability;
+use windlass_db::Durability;
 
 use crate::error::BenchError;
 use crate::interruption::Interruption;

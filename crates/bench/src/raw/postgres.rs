@@ -1,7 +1,8 @@
 //! The references on PostgreSQL, rows for its tables, and the schemas that everything lies in.
 
 use postgres::Client;
-use windlass::{Durability, PostgresAddress};
+use windlass_db::Durability;
+use windlass_db::postgres::PostgresAddress;
 
 use super::Rows;
 use crate::error::BenchError;
@@ -100,13 +101,13 @@ pub(crate) fn schema_prefix(url: &str) -> Result<String, BenchError> {
     let named = address.schema();
     // It is plain letters, digits and `_`, and what follows has its place within PostgreSQL's limit.
     let named = &named[..named.len().min(NAMED_MAX_BYTES)];
-    let chance = (windlass::Random::from_entropy().share() * f64::from(1 << 24)) as u32;
+    let chance = (windlass_system::Random::from_entropy().share() * f64::from(1 << 24)) as u32;
     Ok(format!("{named}_bench_{chance:06x}"))
 }
 
 fn address(url: &str) -> Result<PostgresAddress, BenchError> {
     let read = PostgresAddress::parse(url, &|name| std::env::var(name).ok());
-    Ok(read.map_err(|error| windlass::Error::invalid("read the database's address", error.to_string()))?)
+    Ok(read.map_err(|error| windlass_db::Error::invalid("read the database's address", error.to_string()))?)
 }
 
 fn connect(url: &str, schema: &str) -> Result<Client, BenchError> {

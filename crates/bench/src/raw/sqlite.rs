@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use rusqlite::Connection;
-use windlass::Durability;
+use windlass_db::Durability;
 
 use super::Rows;
 use crate::error::BenchError;

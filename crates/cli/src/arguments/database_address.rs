@@ -6,7 +6,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 #[cfg(feature = "postgres")]
-use windlass::PostgresAddress;
+use windlass_db::postgres::PostgresAddress;
 
 use crate::error::Failure;
 

@@ -1,7 +1,7 @@
 //! The filters of lists: states and limits.
 
 use clap::builder::RangedU64ValueParser;
-use windlass::{JobStatus, RunStatus};
+use windlass_engine::{JobStatus, RunStatus};
 
 /// How many rows a list shows at most.
 const MAX_LIST: u64 = 1_000_000;

@@ -143,11 +143,11 @@ pub(crate) enum Durability {
     Normal,
 }
 
-impl From<Durability> for windlass::Durability {
-    fn from(durability: Durability) -> windlass::Durability {
+impl From<Durability> for windlass_db::Durability {
+    fn from(durability: Durability) -> windlass_db::Durability {
         match durability {
-            Durability::Full => windlass::Durability::Full,
-            Durability::Normal => windlass::Durability::Normal,
+            Durability::Full => windlass_db::Durability::Full,
+            Durability::Normal => windlass_db::Durability::Normal,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Names of queues and capabilities.
 
-use windlass::workflow::limits;
+use windlass_workflow::limits;
 
 /// Whether a queue or a capability may have this name.
 pub(crate) fn check_name(text: &str) -> Result<(), String> {

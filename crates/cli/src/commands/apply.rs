@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use windlass::store::{Applied, Change};
+use windlass_engine::store::{Applied, Change};
 use windlass_views::{AppliedView, WorkflowChanges};
 
 use crate::arguments::{GlobalOptions, OutputFormat};

@@ -1,7 +1,7 @@
 //! `windlass cancel`: stops a run or a job.
 
 use clap::Args;
-use windlass::store::{Cancellation, Job, Run};
+use windlass_engine::store::{Cancellation, Job, Run};
 use windlass_views::{JobView, RunView};
 
 use crate::arguments::{GlobalOptions, OutputFormat, RunOrJob};

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
-use windlass::check_shell_payload;
-use windlass::store::{CONCURRENCY_LIMIT_MAX, NewJob};
-use windlass::workflow::limits;
-use windlass::workflow::model::{self, Concurrency};
+use windlass_engine::store::{CONCURRENCY_LIMIT_MAX, NewJob};
+use windlass_worker::check_shell_payload;
+use windlass_workflow::limits;
+use windlass_workflow::model::{self, Concurrency};
 
 use crate::arguments::{GlobalOptions, OutputFormat, parse_duration, parse_instant, parse_name};
 use crate::database::Database;

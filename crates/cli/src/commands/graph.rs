@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use clap::{Args, ValueEnum};
-use windlass::workflow::draw::{Drawing, Node};
+use windlass_workflow::draw::{Drawing, Node};
 
 use crate::arguments::{GlobalOptions, OutputFormat, parse_run_id};
 use crate::database::Database;

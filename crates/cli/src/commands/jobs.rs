@@ -1,8 +1,8 @@
 //! `windlass jobs`: lists the jobs of all runs and the enqueued ones, newest first.
 
 use clap::Args;
-use windlass::JobStatus;
-use windlass::store::{Job, JobFilter};
+use windlass_engine::JobStatus;
+use windlass_engine::store::{Job, JobFilter};
 use windlass_views::JobView;
 
 use crate::arguments::{GlobalOptions, OutputFormat, filters, parse_run_id};

@@ -6,8 +6,8 @@ use std::thread;
 use std::time::Duration;
 
 use clap::Args;
-use windlass::store::Job;
-use windlass::wake_ups::WakeUps;
+use windlass_engine::store::Job;
+use windlass_system::wake_ups::WakeUps;
 
 use crate::arguments::{GlobalOptions, OutputFormat, RunOrJob};
 use crate::database::Database;

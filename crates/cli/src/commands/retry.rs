@@ -1,7 +1,7 @@
 //! `windlass retry`: reruns the failed jobs of a run, or everything from one job on.
 
 use clap::Args;
-use windlass::store::{Run, Selection};
+use windlass_engine::store::{Run, Selection};
 use windlass_views::RunView;
 
 use crate::arguments::{GlobalOptions, OutputFormat, WorkOptions, parse_run_id};
@@ -88,7 +88,7 @@ fn check(global: &GlobalOptions, run: &Run, args: &RetryArgs) -> Result<(), Fail
             ),
         });
     }
-    if run.status == windlass::RunStatus::Successful && args.from.is_none() {
+    if run.status == windlass_engine::RunStatus::Successful && args.from.is_none() {
         return Err(Failure::Conflict {
             message: format!("run {id} is SUCCESSFUL: nothing in it failed"),
             help: format!(

@@ -1,8 +1,8 @@
 //! `windlass runs`: lists the runs, newest first.
 
 use clap::Args;
-use windlass::RunStatus;
-use windlass::store::{Run, RunFilter};
+use windlass_engine::RunStatus;
+use windlass_engine::store::{Run, RunFilter};
 use windlass_views::RunView;
 
 use crate::arguments::{GlobalOptions, OutputFormat, filters};

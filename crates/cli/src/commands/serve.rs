@@ -1,7 +1,7 @@
 //! `windlass serve`: a service that registers, schedules and executes workflows.
 
 use clap::Args;
-use windlass::workflow::Workflow;
+use windlass_workflow::Workflow;
 
 use crate::arguments::{GlobalOptions, OutputFormat};
 use crate::error::Failure;

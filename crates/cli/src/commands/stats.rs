@@ -1,8 +1,8 @@
 //! `windlass stats`: counts jobs and runs by state, and lists the workers.
 
 use clap::Args;
-use windlass::JobStatus;
-use windlass::store::{Stats, Worker};
+use windlass_engine::JobStatus;
+use windlass_engine::store::{Stats, Worker};
 use windlass_views::StatsView;
 
 use crate::arguments::GlobalOptions;

@@ -1,7 +1,7 @@
 //! `windlass submit`: accepts a run for a worker to execute.
 
 use clap::Args;
-use windlass::store::Run;
+use windlass_engine::store::Run;
 
 use windlass_views::SubmittedView;
 

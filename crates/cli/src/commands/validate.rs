@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use windlass::workflow::{Colour, Report, Workflow};
 use windlass_views::{FileError, ValidatedFile};
+use windlass_workflow::{Colour, Report, Workflow};
 
 use crate::arguments::{GlobalOptions, OutputFormat};
 use crate::error::Failure;

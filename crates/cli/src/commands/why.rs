@@ -1,7 +1,7 @@
 //! `windlass why`: explains why a job is not running, or why it ended as it did.
 
 use clap::Args;
-use windlass::store::{Job, Why};
+use windlass_engine::store::{Job, Why};
 use windlass_views::{JobView, ReasonView, WhyView, names_of_needed_jobs, reason_kind};
 
 use crate::arguments::{GlobalOptions, RunOrJob};

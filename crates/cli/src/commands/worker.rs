@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use clap::Args;
-use windlass::store::Scope;
-use windlass::wake_ups::WakeUps;
+use windlass_engine::store::Scope;
+use windlass_system::wake_ups::WakeUps;
 
 use crate::arguments::{GlobalOptions, LogFormat, LogOptions, WorkOptions};
 use crate::database::Database;

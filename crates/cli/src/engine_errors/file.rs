@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use windlass::Unavailable;
+use windlass_db::Unavailable;
 
 use super::Words;
 use crate::shell_words::quoted;

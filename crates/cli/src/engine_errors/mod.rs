@@ -4,7 +4,7 @@ mod file;
 #[cfg(feature = "postgres")]
 mod server;
 
-use windlass::{Error, Unavailable};
+use windlass_db::{Error, Unavailable};
 
 use crate::arguments::DatabaseAddress;
 use crate::error::Failure;

@@ -1,6 +1,7 @@
 //! Why a database on a PostgreSQL server cannot be used.
 
-use windlass::{POSTGRES_CONNECTIONS_MAX, PostgresAddress, Refusal, Unavailable};
+use windlass_db::postgres::{CONNECTIONS_MAX, PostgresAddress};
+use windlass_db::{Refusal, Unavailable};
 
 use super::Words;
 use crate::shell_words::quoted;
@@ -25,7 +26,7 @@ pub(super) fn unavailable(
             format!(
                 "pg_stat_activity on the server lists all connections: end unneeded ones, raise max_connections or \
                  the CONNECTION LIMIT of the role or the database, or use a pooler such as PgBouncer. A windlass \
-                 process opens at most {POSTGRES_CONNECTIONS_MAX} connections"
+                 process opens at most {CONNECTIONS_MAX} connections"
             ),
         ),
         Unavailable::Exhausted(why) => (

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use windlass::store::{Scope, WorkerCapabilities};
-use windlass::{Engine, Handlers, Retention, WorkerOptions, open_files};
+use windlass::Engine;
+use windlass_engine::store::{Scope, WorkerCapabilities};
+use windlass_scheduler::Retention;
+use windlass_worker::{Handlers, WorkerOptions, open_files};
 
 use crate::arguments::{GlobalOptions, WorkOptions};
 use crate::database::Database;

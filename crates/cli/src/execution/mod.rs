@@ -7,9 +7,10 @@ mod summary;
 
 use std::time::Duration;
 
-use windlass::store::{Run, Scope};
-use windlass::wake_ups::WakeUps;
-use windlass::{FailureDetector, RunStatus, StopReason};
+use windlass_engine::store::{Run, Scope};
+use windlass_engine::{RunStatus, StopReason};
+use windlass_scheduler::FailureDetector;
+use windlass_system::wake_ups::WakeUps;
 use windlass_views::InspectedRun;
 
 use crate::arguments::{GlobalOptions, OutputFormat, WorkOptions};

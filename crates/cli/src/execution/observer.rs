@@ -3,8 +3,8 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use windlass::store::{Job, Run};
-use windlass::wake_ups::WakeUpListener;
+use windlass_engine::store::{Job, Run};
+use windlass_system::wake_ups::WakeUpListener;
 
 use super::stall::Activity;
 use super::summary;

@@ -3,8 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use windlass::JobStatus;
-use windlass::store::{Job, JobFilter, Reason, Why};
+use windlass_engine::JobStatus;
+use windlass_engine::store::{Job, JobFilter, Reason, Why};
 
 use crate::arguments::GlobalOptions;
 use crate::database::Database;

@@ -1,7 +1,7 @@
 //! The first line of a run, and its summary at the end: outcome, failures, next commands.
 
-use windlass::store::{Job, JobCounts, Run};
-use windlass::{JobStatus, RunStatus, StopReason};
+use windlass_engine::store::{Job, JobCounts, Run};
+use windlass_engine::{JobStatus, RunStatus, StopReason};
 
 use crate::arguments::{GlobalOptions, WorkOptions};
 use crate::database::Database;

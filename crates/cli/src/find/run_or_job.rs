@@ -1,6 +1,6 @@
 //! Finds a run or a job.
 
-use windlass::store::{Job, Run, RunFilter};
+use windlass_engine::store::{Job, Run, RunFilter};
 
 use super::nearest_name;
 use crate::arguments::RunOrJob;

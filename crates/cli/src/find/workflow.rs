@@ -1,6 +1,6 @@
 //! Finds a registered workflow.
 
-use windlass::store::Registration;
+use windlass_engine::store::Registration;
 
 use super::nearest_name;
 use crate::database::Database;

@@ -114,7 +114,7 @@ fn pad(text: &str, width: usize) -> String {
 mod tests {
     use super::*;
     use crate::progress::examples::job;
-    use windlass::JobStatus;
+    use windlass_engine::JobStatus;
 
     fn running(id: i64, started_at_ms: i64) -> JobState {
         JobState { attempt: 1, started_at_ms: Some(started_at_ms), ..job(id, JobStatus::Running) }

@@ -100,7 +100,7 @@ mod tests {
     use super::*;
     use crate::progress::examples::job;
     use anstream::adapter::strip_str;
-    use windlass::JobStatus;
+    use windlass_engine::JobStatus;
 
     fn event(change: Change, job: JobState) -> Event {
         Event { at_ms: 2_000, job, change }

@@ -18,7 +18,7 @@ pub(crate) use tracker::{Change, Event, JobState, Tracker};
 mod examples {
     //! Jobs for the tests.
 
-    use windlass::JobStatus;
+    use windlass_engine::JobStatus;
 
     use super::JobState;
 

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use windlass::JobStatus;
+use windlass_engine::JobStatus;
 
 /// The state of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use windlass::workflow::strict::{self, Table};
-use windlass::workflow::{Colour, Source, limits};
-use windlass::{Retention, THREADS_MAX};
+use windlass_scheduler::Retention;
+use windlass_worker::THREADS_MAX;
+use windlass_workflow::strict::{self, Table};
+use windlass_workflow::{Colour, Source, limits};
 
 use crate::arguments::{
     ConfiguredOptions, DatabaseArgument, Durability, LogFormat, MAX_LEASE, MIN_LEASE, check_name,

@@ -6,8 +6,8 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use windlass::Error;
-use windlass::store::{Change, Registration};
+use windlass_db::Error;
+use windlass_engine::store::{Change, Registration};
 use windlass_views::WorkflowChanges;
 
 use crate::database::Database;

@@ -12,7 +12,7 @@ mod watcher;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use windlass::wake_ups::{WakeUpListener, WakeUps};
+use windlass_system::wake_ups::{WakeUpListener, WakeUps};
 
 use crate::arguments::{GlobalOptions, LogFormat};
 use crate::database::Database;

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use windlass::store::Scope;
-use windlass::{Retention, WorkerOptions};
+use windlass_engine::store::Scope;
+use windlass_scheduler::Retention;
+use windlass_worker::WorkerOptions;
 
 use super::config::{self, Config, GRACE_MAX};
 use crate::arguments::{
@@ -160,7 +161,7 @@ impl Settings {
 
 /// The retention in words.
 pub(crate) fn retention_text(retention: Retention) -> String {
-    let age = retention.max_age_ms.map(|ms| format!("for {}", windlass::workflow::duration::to_text(ms)));
+    let age = retention.max_age_ms.map(|ms| format!("for {}", windlass_workflow::duration::to_text(ms)));
     let runs = retention.max_runs_per_workflow.map(|runs| format!("{runs} runs of each workflow"));
     match (age, runs) {
         (None, None) => "everything is kept".to_owned(),
@@ -169,7 +170,7 @@ pub(crate) fn retention_text(retention: Retention) -> String {
 }
 
 fn duration_text(duration: Duration) -> String {
-    windlass::workflow::duration::to_text(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX))
+    windlass_workflow::duration::to_text(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX))
 }
 
 fn default_config() -> Option<PathBuf> {

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use serde_json::{Map, Value};
-use windlass::workflow::params::{self, ParamError, Supplied};
-use windlass::workflow::{Format, Param, ParamKind, Workflow, has_too_many_parts, limits};
+use windlass_workflow::params::{self, ParamError, Supplied};
+use windlass_workflow::{Format, Param, ParamKind, Workflow, has_too_many_parts, limits};
 
 use crate::error::Failure;
 use crate::read_file::{self, PathOrigin};

@@ -1,6 +1,6 @@
 //! The failed jobs of a run, with their errors and their last output.
 
-use windlass::store::Job;
+use windlass_engine::store::Job;
 
 use crate::database::Database;
 use crate::error::Failure;

@@ -1,7 +1,7 @@
 //! The reasons why a job is not running, as sentences.
 
-use windlass::JobStatus;
-use windlass::store::{Job, Reason};
+use windlass_engine::JobStatus;
+use windlass_engine::store::{Job, Reason};
 
 use crate::arguments::GlobalOptions;
 use crate::shell_words::quoted;
@@ -193,7 +193,7 @@ fn start_worker(job: &Job, global: &GlobalOptions) -> String {
     }
     let scope = match job.run_id {
         Some(run_id) => format!("resume {run_id}"),
-        None if job.queue == windlass::workflow::model::DEFAULT_QUEUE => "worker".to_owned(),
+        None if job.queue == windlass_workflow::model::DEFAULT_QUEUE => "worker".to_owned(),
         None => format!("worker --queue {}", quoted(&job.queue)),
     };
     let requires: Vec<String> = serde_json::from_str(&job.requires).unwrap_or_default();

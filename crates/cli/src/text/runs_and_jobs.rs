@@ -1,8 +1,8 @@
 //! Runs and jobs as text: names, states and their colours, times, output.
 
 use anstyle::Style;
-use windlass::store::{Job, JobCounts, Run};
-use windlass::{JobStatus, RunStatus, StopReason};
+use windlass_engine::store::{Job, JobCounts, Run};
+use windlass_engine::{JobStatus, RunStatus, StopReason};
 
 use crate::text::style::{CYAN, DIM, GREEN, PLAIN, RED, YELLOW, paint, printable};
 use crate::text::time;

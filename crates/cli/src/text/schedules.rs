@@ -1,11 +1,11 @@
 //! Schedules as text.
 
-use windlass::store::Schedule;
-use windlass::workflow::Workflow;
-use windlass::workflow::duration::to_text;
-use windlass::workflow::model::{Catchup, Rule, Schedule as Definition};
-use windlass::workflow::schedule::local_text;
+use windlass_engine::store::Schedule;
 use windlass_views::catchup_name;
+use windlass_workflow::Workflow;
+use windlass_workflow::duration::to_text;
+use windlass_workflow::model::{Catchup, Rule, Schedule as Definition};
+use windlass_workflow::schedule::local_text;
 
 use crate::text::style::{YELLOW, paint};
 use crate::text::time;
@@ -75,8 +75,8 @@ pub(crate) fn state(schedule: &Schedule, now_ms: i64) -> String {
 
 #[cfg(test)]
 pub(crate) mod examples {
-    use windlass::store::ScheduleOrigin;
-    use windlass::workflow::model::Overlap;
+    use windlass_engine::store::ScheduleOrigin;
+    use windlass_workflow::model::Overlap;
 
     use super::*;
 

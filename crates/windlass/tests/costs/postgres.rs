@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use windlass::{Clock, Random, Store};
+use windlass::{Clock, Random};
 use windlass_db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
+use windlass_engine::Store;
 use windlass_engine::TABLES;
 use windlass_test_database::{TestDatabase, Underneath};
 

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use windlass::{Random, Store};
+use windlass::Random;
 use windlass_db::Database;
 use windlass_db::sqlite::{SqliteDatabase, SqliteOptions};
+use windlass_engine::Store;
 use windlass_engine::TABLES;
 
 use crate::ceilings::{ON_FILE, OnFile};

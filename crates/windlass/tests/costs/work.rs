@@ -2,10 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use windlass::store::{NewJob, NewRun};
-use windlass::transition::Outcome;
+use windlass::Outcome;
 use windlass::workflow::{Action, Workflow};
-use windlass::{Attempt, Clock, Handlers, Store, WorkerOptions};
+use windlass::{Attempt, Clock, Handlers, WorkerOptions};
+use windlass::{NewJob, NewRun};
+use windlass_engine::Store;
 use windlass_worker::Worker;
 
 /// Long enough for a loaded machine; a test that reaches it has failed.

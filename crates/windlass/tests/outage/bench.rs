@@ -3,12 +3,13 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use windlass::store::{Job, NewJob};
-use windlass::transition::Outcome;
-use windlass::{Attempt, Clock, Handlers, JobStatus, Random, StopCause, Store, WorkerOptions};
+use windlass::Outcome;
+use windlass::{Attempt, Clock, Handlers, JobStatus, Random, StopCause, WorkerOptions};
+use windlass::{Job, NewJob};
 use windlass_db::Database;
 use windlass_db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
 use windlass_db::sqlite::{SqliteDatabase, SqliteOptions};
+use windlass_engine::Store;
 use windlass_engine::TABLES;
 use windlass_scheduler::{Retention, Scheduler};
 use windlass_test_database::{Access, TestDatabase, Underneath};

@@ -1,6 +1,6 @@
 //! Commits whose answer was lost, and a server that took another's place and lacks some.
 
-use windlass::store::NewJob;
+use windlass::NewJob;
 use windlass::{Clock, JobStatus, StopCause, WorkerOptions};
 use windlass_engine::store::{NewWorker, Scope, WorkerCapabilities};
 

@@ -92,7 +92,7 @@ fn nothing_of_a_job_is_left_when_its_worker_left_a_hanging_database() {
     let worker = bench.worker(Executions::default().handlers(), options());
     let file = bench.folder.path().join("pid");
     let payload = serde_json::json!({ "run": "echo $$ > $FILE; sleep 600", "env": { "FILE": file } });
-    let job = windlass::store::NewJob::new("shell", payload.to_string());
+    let job = windlass::NewJob::new("shell", payload.to_string());
     bench.store.jobs().enqueue(vec![job]).unwrap();
     let pid =
         wait_for("its process", || std::fs::read_to_string(&file).ok().filter(|text| text.ends_with('\n')));

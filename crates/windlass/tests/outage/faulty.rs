@@ -3,9 +3,9 @@
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use windlass::wake_ups::WakeUpChannel;
 use windlass::{Clock, Error, Result, Unavailable};
 use windlass_db::{Connection, Database, Reach, Recovery, WriteOperation};
+use windlass_system::wake_ups::WakeUpChannel;
 
 /// Stands between an engine and its database.
 pub(crate) struct Faulty {

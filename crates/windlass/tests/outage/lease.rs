@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use windlass::store::NewJob;
+use windlass::NewJob;
 use windlass::{JobStatus, StopCause, Unavailable, WorkerOptions};
 
 use crate::bench::{Bench, Executions, LEASE_MS, options, wait_for};

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use windlass::store::NewJob;
+use windlass::NewJob;
 use windlass::{JobStatus, StopCause, WorkerOptions};
 
 use crate::bench::{Bench, Executions, options, wait_for};

@@ -1,6 +1,6 @@
 //! Leases and timeouts to the millisecond, under a clock that the test owns.
 
-use windlass::store::NewJob;
+use windlass::NewJob;
 use windlass::{Clock, JobStatus, StopCause, WorkerOptions};
 
 use crate::bench::{Bench, Executions, LEASE_MS, options, wait_for};

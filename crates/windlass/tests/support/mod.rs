@@ -3,9 +3,9 @@
 
 use std::time::{Duration, Instant};
 
-use windlass::store::{NewRun, Run};
 use windlass::workflow::{Source, parse};
 use windlass::{JobStatus, Options, Random, Windlass};
+use windlass::{NewRun, Run};
 use windlass_test_database::TestDatabase;
 
 /// Long enough for a loaded machine; a test that reaches it has failed.
@@ -40,7 +40,7 @@ impl Bench {
 
     pub fn wait_for_run(&self, run_id: i64) -> Run {
         let ended = || {
-            let run = self.windlass.store().runs().get(run_id).unwrap();
+            let run = self.windlass.runs().get(run_id).unwrap();
             run.status.is_terminal().then_some(run)
         };
         wait_for("the run to end", ended)
@@ -48,12 +48,12 @@ impl Bench {
 
     pub fn wait_for_job(&self, job_id: i64, status: JobStatus) {
         wait_for(status.as_str(), || {
-            (self.windlass.store().jobs().get(job_id).unwrap().status == status).then_some(())
+            (self.windlass.jobs().get(job_id).unwrap().status == status).then_some(())
         });
     }
 
     pub fn assert_sound(&self) {
-        assert_eq!(self.windlass.store().upkeep().check().unwrap(), [], "the invariants hold");
+        assert_eq!(self.windlass.upkeep().check().unwrap(), [], "the invariants hold");
     }
 }
 

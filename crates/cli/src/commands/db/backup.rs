@@ -62,7 +62,7 @@ pub(crate) fn execute(global: &GlobalOptions, args: &BackupArgs) -> Result<(), F
 
 /// For a server, pg_dump makes the backup.
 #[cfg(feature = "postgres")]
-fn on_server(address: &windlass::PostgresAddress, for_libpq: &str) -> Failure {
+fn on_server(address: &windlass_db::postgres::PostgresAddress, for_libpq: &str) -> Failure {
     let (schema, url) = (address.schema(), quoted(for_libpq));
     Failure::usage(
         format!("`db backup` copies a SQLite file, and {address} is on a server"),

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use serde::Serialize;
-use windlass::store::Problem;
+use windlass_engine::store::Problem;
 
 use crate::arguments::{DatabaseAddress, GlobalOptions};
 use crate::database::Database;

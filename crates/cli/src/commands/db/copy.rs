@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::Args;
 use serde_json::{Map, json};
-use windlass::store::CopyError;
+use windlass_engine::store::CopyError;
 
 use crate::arguments::GlobalOptions;
 use crate::database::Database;

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use serde_json::json;
-use windlass::SCHEMA_VERSION;
+use windlass_engine::SCHEMA_VERSION;
 
 use crate::arguments::GlobalOptions;
 use crate::database::Database;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
-use windlass::store::{Prune, Pruned};
+use windlass_engine::store::{Prune, Pruned};
 
 use crate::arguments::{GlobalOptions, parse_duration};
 use crate::database::Database;

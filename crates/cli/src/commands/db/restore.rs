@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::{Value, json};
-use windlass::store::Restored;
-use windlass::{BrokenRules, Error, Unavailable, Windlass};
+use windlass::{BrokenRules, Windlass};
+use windlass_db::{Error, Unavailable};
+use windlass_engine::store::Restored;
 
 use crate::arguments::{DatabaseAddress, GlobalOptions};
 use crate::database::Database;
@@ -144,7 +145,11 @@ fn about_target(path: &Path, failure: Failure) -> Failure {
 
 /// For a server, pg_restore restores the rows, and `--fence` does the rest.
 #[cfg(feature = "postgres")]
-fn on_server(global: &GlobalOptions, address: &windlass::PostgresAddress, for_libpq: &str) -> Failure {
+fn on_server(
+    global: &GlobalOptions,
+    address: &windlass_db::postgres::PostgresAddress,
+    for_libpq: &str,
+) -> Failure {
     let (schema, url) = (address.schema(), quoted(for_libpq));
     Failure::usage(
         format!("`db restore BACKUP` restores a SQLite file, and {address} is on a server"),

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
-use windlass::{Error, FileSize, SqliteDatabase};
+use windlass_db::Error;
+use windlass_db::sqlite::{FileSize, SqliteDatabase};
 
 use crate::arguments::{DatabaseAddress, GlobalOptions};
 use crate::database::Database;
@@ -81,7 +82,7 @@ fn in_use(database: &Database, path: &Path, error: Error) -> Failure {
 }
 
 /// Ends when no page is free, or when others free pages as fast.
-fn in_steps(file: &SqliteDatabase) -> windlass::Result<()> {
+fn in_steps(file: &SqliteDatabase) -> windlass_db::Result<()> {
     let mut free_bytes = file.file_size()?.free_bytes;
     while free_bytes > 0 {
         file.vacuum_step()?;

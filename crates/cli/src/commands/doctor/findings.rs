@@ -1,8 +1,9 @@
 //! The findings: pure functions, one for each check.
 
 use serde::Serialize;
-use windlass::store::{Health, Reason};
-use windlass::{FileSize, Unavailable};
+use windlass_db::Unavailable;
+use windlass_db::sqlite::FileSize;
+use windlass_engine::store::{Health, Reason};
 
 use super::machine::Disk;
 use crate::arguments::Durability;

@@ -7,8 +7,9 @@ use std::path::Path;
 
 use clap::Args;
 use serde::Serialize;
-use windlass::store::Why;
-use windlass::{Error, gone_workers};
+use windlass_db::Error;
+use windlass_engine::store::Why;
+use windlass_scheduler::gone_workers;
 
 use crate::arguments::{DatabaseAddress, GlobalOptions};
 use crate::database::Database;

@@ -1,8 +1,8 @@
 //! The details of one job.
 
 use serde_json::Value;
-use windlass::JobStatus;
-use windlass::store::{Attempt, Job, LogLine};
+use windlass_engine::JobStatus;
+use windlass_engine::store::{Attempt, Job, LogLine};
 use windlass_views::{InspectedJob, names_of_needed_jobs};
 
 use crate::arguments::GlobalOptions;

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use windlass::store::{Job, JobCounts, Run, Schedule};
-use windlass::workflow::schedule::local_text;
-use windlass::{JobStatus, RunSource};
+use windlass_engine::store::{Job, JobCounts, Run, Schedule};
+use windlass_engine::{JobStatus, RunSource};
 use windlass_views::{InspectedRun, RunView, needed_jobs_of_run};
+use windlass_workflow::schedule::local_text;
 
 use crate::arguments::GlobalOptions;
 use crate::database::Database;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use windlass::store::{Job, LogLine, LogPosition, LogStream};
+use windlass_engine::store::{Job, LogLine, LogPosition, LogStream};
 use windlass_views::LogView;
 
 use crate::database::Database;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use windlass::wake_ups::WakeUps;
+use windlass_system::wake_ups::WakeUps;
 
 use crate::arguments::GlobalOptions;
 use crate::database::Database;

@@ -1,7 +1,7 @@
 //! `windlass queue limit`: limits how many jobs of a queue run, how fast they start, and in which order.
 
 use clap::Args;
-use windlass::store::{Order, QueueLimits, Rate, Setting};
+use windlass_engine::store::{Order, QueueLimits, Rate, Setting};
 
 use super::{list, rate};
 use windlass_views::QueueView;

@@ -1,7 +1,7 @@
 //! `windlass queue list`: lists the queues with their rules and the number of jobs.
 
 use clap::Args;
-use windlass::store::{Order, Queue};
+use windlass_engine::store::{Order, Queue};
 
 use super::rate;
 use windlass_views::QueueView;
@@ -65,7 +65,7 @@ pub(super) fn rules(queue: &Queue, now_ms: i64) -> String {
     let mut rules = Vec::new();
     if let Some(paused_at) = queue.paused_at {
         let since = format!("paused {}", time::relative(paused_at, now_ms));
-        rules.push(paint(job_style(windlass::JobStatus::Waiting), since));
+        rules.push(paint(job_style(windlass_engine::JobStatus::Waiting), since));
     }
     if let Some(jobs) = queue.max_running {
         rules.push(format!("at most {jobs} at a time"));

@@ -8,9 +8,9 @@ mod rate;
 mod resume;
 
 use clap::{Args, Subcommand};
-use windlass::store::Queue;
-use windlass::workflow::limits;
-use windlass::workflow::model::DEFAULT_QUEUE;
+use windlass_engine::store::Queue;
+use windlass_workflow::limits;
+use windlass_workflow::model::DEFAULT_QUEUE;
 
 use crate::arguments::GlobalOptions;
 use crate::database::Database;

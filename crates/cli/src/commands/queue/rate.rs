@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use windlass::store::{RATE_INTERVAL_MAX_MS, Rate};
+use windlass_engine::store::{RATE_INTERVAL_MAX_MS, Rate};
 
 use crate::arguments::parse_duration;
 

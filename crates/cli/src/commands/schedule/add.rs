@@ -3,11 +3,11 @@
 use clap::{ArgGroup, Args};
 use std::time::Duration;
 
-use windlass::workflow::Workflow;
-use windlass::workflow::limits::{CATCHUP, CATCHUP_DEFAULT};
-use windlass::workflow::model::{Catchup, Overlap, Rule, Schedule as Definition};
-use windlass::workflow::params::Supplied;
-use windlass::workflow::schedule::{Timetable, check_params};
+use windlass_workflow::Workflow;
+use windlass_workflow::limits::{CATCHUP, CATCHUP_DEFAULT};
+use windlass_workflow::model::{Catchup, Overlap, Rule, Schedule as Definition};
+use windlass_workflow::params::Supplied;
+use windlass_workflow::schedule::{Timetable, check_params};
 
 use super::policies::{CatchupArgument, OverlapArgument};
 use super::{coming_times, instant};
@@ -135,7 +135,7 @@ fn refuse_swapped_names(database: &Database, global: &GlobalOptions, args: &AddA
 
 fn refuse_a_taken_name(database: &Database, global: &GlobalOptions, args: &AddArgs) -> Result<(), Failure> {
     let schedules = database.ask(|store| store.schedules().list())?;
-    let is_it = |schedule: &&windlass::store::Schedule| {
+    let is_it = |schedule: &&windlass_engine::store::Schedule| {
         schedule.workflow == args.workflow && schedule.name == args.name
     };
     let Some(schedule) = schedules.iter().find(is_it) else { return Ok(()) };
@@ -228,5 +228,5 @@ fn milliseconds(duration: Duration) -> i64 {
 
 /// Reads the name of a schedule; for clap. The rules are those of a workflow file.
 fn parse_name(text: &str) -> Result<String, String> {
-    windlass::workflow::check_schedule_name(text).map(|()| text.to_owned())
+    windlass_workflow::check_schedule_name(text).map(|()| text.to_owned())
 }

@@ -1,7 +1,7 @@
 //! `windlass schedule backfill`: starts the runs of a past range.
 
 use clap::Args;
-use windlass::store::{AT_ONCE_MAX, Backfill, Backfilling, Schedule};
+use windlass_engine::store::{AT_ONCE_MAX, Backfill, Backfilling, Schedule};
 
 use super::{find_schedule::find_schedule, instant};
 use windlass_views::BackfillView;

@@ -1,7 +1,7 @@
 //! The next times of a schedule.
 
-use windlass::store::Schedule;
-use windlass::workflow::schedule::{Occurrence, Timetable};
+use windlass_engine::store::Schedule;
+use windlass_workflow::schedule::{Occurrence, Timetable};
 
 use crate::error::Failure;
 use crate::text::style::{YELLOW, paint};

@@ -1,6 +1,6 @@
 //! Finds the schedule that a person named.
 
-use windlass::store::Schedule;
+use windlass_engine::store::Schedule;
 
 use crate::database::Database;
 use crate::error::Failure;

@@ -1,6 +1,6 @@
 //! The value of an option that is an instant.
 
-use windlass::workflow::schedule::parse_instant;
+use windlass_workflow::schedule::parse_instant;
 
 use crate::error::Failure;
 

@@ -1,7 +1,7 @@
 //! `windlass schedule list`: lists the schedules and when each fires next.
 
 use clap::Args;
-use windlass::store::Schedule;
+use windlass_engine::store::Schedule;
 
 use windlass_views::ScheduleView;
 

@@ -1,8 +1,8 @@
 //! `windlass schedule next`: shows the next times of a schedule.
 
 use clap::Args;
-use windlass::store::Schedule;
-use windlass::workflow::schedule::Occurrence;
+use windlass_engine::store::Schedule;
+use windlass_workflow::schedule::Occurrence;
 
 use super::{coming_times, find_schedule::find_schedule, instant};
 use windlass_views::OccurrenceView;

@@ -1,7 +1,7 @@
 //! The values of `--overlap` and `--catchup`.
 
 use clap::ValueEnum;
-use windlass::workflow::model::{Catchup, Overlap};
+use windlass_workflow::model::{Catchup, Overlap};
 
 /// What happens at an occurrence while an earlier run is unfinished. The comments are the help.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

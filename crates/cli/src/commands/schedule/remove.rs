@@ -1,7 +1,7 @@
 //! `windlass schedule remove`: deactivates a schedule.
 
 use clap::Args;
-use windlass::store::ScheduleOrigin;
+use windlass_engine::store::ScheduleOrigin;
 
 use super::find_schedule::find_schedule;
 use crate::arguments::GlobalOptions;

@@ -1,7 +1,7 @@
 //! `windlass schedule show`: shows one schedule.
 
 use clap::Args;
-use windlass::store::{Occurrence, OccurrenceStatus, Run, Schedule, ScheduleOrigin};
+use windlass_engine::store::{Occurrence, OccurrenceStatus, Run, Schedule, ScheduleOrigin};
 
 use super::{coming_times, find_schedule::find_schedule};
 use windlass_views::{InspectedSchedule, OccurrenceView, RunView, ScheduleView, UnstartedView, overlap_name};
@@ -144,7 +144,7 @@ fn waiting(details: &ScheduleDetails) -> String {
     let line = |occurrence: &Occurrence| {
         let at = schedules::local_time(occurrence.scheduled_for, &details.schedule.definition);
         match (occurrence.source, occurrence.start_after > now_ms) {
-            (windlass::RunSource::Backfill, _) => format!("  {at}  from a backfill\n"),
+            (windlass_engine::RunSource::Backfill, _) => format!("  {at}  from a backfill\n"),
             (_, true) => format!("  {at}  starts {}\n", time::relative(occurrence.start_after, now_ms)),
             (_, false) => format!("  {at}  until an earlier run has ended\n"),
         }

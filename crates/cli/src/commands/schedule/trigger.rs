@@ -1,7 +1,7 @@
 //! `windlass schedule trigger`: starts a run of a schedule now.
 
 use clap::Args;
-use windlass::RunStatus;
+use windlass_engine::RunStatus;
 
 use super::find_schedule::find_schedule;
 use windlass_views::SubmittedView;

@@ -1,6 +1,6 @@
 //! `windlass workflows list`: lists the registered workflows.
 
-use windlass::store::Schedule;
+use windlass_engine::store::Schedule;
 use windlass_views::RegistrationView;
 
 use crate::arguments::{GlobalOptions, OutputFormat};

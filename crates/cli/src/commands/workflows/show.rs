@@ -1,9 +1,9 @@
 //! `windlass workflows show`: shows one version of a workflow.
 
 use clap::Args;
-use windlass::store::{RegisteredVersion, Registration};
-use windlass::workflow::{Action, Job, Workflow};
+use windlass_engine::store::{RegisteredVersion, Registration};
 use windlass_views::{DefinitionView, rfc3339};
+use windlass_workflow::{Action, Job, Workflow};
 
 use crate::arguments::GlobalOptions;
 use crate::database::Database;
@@ -77,7 +77,7 @@ fn text(name: &str, version: &RegisteredVersion, registration: Option<&Registrat
         "applied",
         Some(format!("{} ({})", rfc3339(version.applied_at), time::relative(version.applied_at, now_ms))),
     );
-    field("timeout", workflow.timeout_ms.map(windlass::workflow::duration::to_text));
+    field("timeout", workflow.timeout_ms.map(windlass_workflow::duration::to_text));
     for param in &workflow.params {
         field("param", Some(crate::submission::describe_param(param)));
     }

@@ -201,7 +201,7 @@ mod tests {
         ids.iter().map(|id| Holder { id: *id, is_stopping: stopping.contains(id) }).collect()
     }
 
-    fn waiting(ids: &[i64], limit: i64, on_full: OnFull) -> Vec<WaitingJob> {
+    fn waiting_jobs(ids: &[i64], limit: i64, on_full: OnFull) -> Vec<WaitingJob> {
         ids.iter().map(|id| WaitingJob { id: *id, limit, on_full }).collect()
     }
 
@@ -213,19 +213,19 @@ mod tests {
     fn free_slots_are_given_in_order_and_what_is_left_waits_or_goes() {
         use OnFull::{CancelOldest, Skip, Wait};
         let cases = [
-            (holders(&[], &[]), waiting(&[4, 5, 6], 2, Wait), decision(&[4, 5], &[], &[])),
-            (holders(&[1], &[]), waiting(&[4, 5], 2, Wait), decision(&[4], &[], &[])),
-            (holders(&[1, 2], &[]), waiting(&[4], 2, Wait), decision(&[], &[], &[])),
-            (holders(&[1, 2, 3], &[]), waiting(&[4], 2, Wait), decision(&[], &[], &[])),
-            (holders(&[1], &[]), waiting(&[4, 5], 1, Skip), decision(&[], &[4, 5], &[])),
-            (holders(&[], &[]), waiting(&[4, 5], 1, Skip), decision(&[4], &[5], &[])),
-            (holders(&[1], &[]), waiting(&[4], 1, CancelOldest), decision(&[], &[], &[1])),
-            (holders(&[1], &[1]), waiting(&[4], 1, CancelOldest), decision(&[], &[], &[])),
-            (holders(&[1], &[1]), waiting(&[4, 5], 1, CancelOldest), decision(&[], &[], &[4])),
-            (holders(&[1, 2], &[]), waiting(&[4], 2, CancelOldest), decision(&[], &[], &[1])),
-            (holders(&[], &[]), waiting(&[4, 5, 6], 1, CancelOldest), decision(&[6], &[], &[4, 5])),
-            (holders(&[5], &[]), waiting(&[4], 1, CancelOldest), decision(&[], &[], &[4])),
-            (holders(&[2, 5], &[]), waiting(&[4], 2, CancelOldest), decision(&[], &[], &[2])),
+            (holders(&[], &[]), waiting_jobs(&[4, 5, 6], 2, Wait), decision(&[4, 5], &[], &[])),
+            (holders(&[1], &[]), waiting_jobs(&[4, 5], 2, Wait), decision(&[4], &[], &[])),
+            (holders(&[1, 2], &[]), waiting_jobs(&[4], 2, Wait), decision(&[], &[], &[])),
+            (holders(&[1, 2, 3], &[]), waiting_jobs(&[4], 2, Wait), decision(&[], &[], &[])),
+            (holders(&[1], &[]), waiting_jobs(&[4, 5], 1, Skip), decision(&[], &[4, 5], &[])),
+            (holders(&[], &[]), waiting_jobs(&[4, 5], 1, Skip), decision(&[4], &[5], &[])),
+            (holders(&[1], &[]), waiting_jobs(&[4], 1, CancelOldest), decision(&[], &[], &[1])),
+            (holders(&[1], &[1]), waiting_jobs(&[4], 1, CancelOldest), decision(&[], &[], &[])),
+            (holders(&[1], &[1]), waiting_jobs(&[4, 5], 1, CancelOldest), decision(&[], &[], &[4])),
+            (holders(&[1, 2], &[]), waiting_jobs(&[4], 2, CancelOldest), decision(&[], &[], &[1])),
+            (holders(&[], &[]), waiting_jobs(&[4, 5, 6], 1, CancelOldest), decision(&[6], &[], &[4, 5])),
+            (holders(&[5], &[]), waiting_jobs(&[4], 1, CancelOldest), decision(&[], &[], &[4])),
+            (holders(&[2, 5], &[]), waiting_jobs(&[4], 2, CancelOldest), decision(&[], &[], &[2])),
         ];
         for (holders, waiting, expected) in cases {
             assert_eq!(decide(&holders, &waiting), expected, "{holders:?} {waiting:?}");
@@ -234,8 +234,8 @@ mod tests {
 
     #[test]
     fn nobody_is_overtaken_by_a_job_with_a_higher_limit() {
-        let mut waiting = waiting(&[4], 1, OnFull::Wait);
-        waiting.extend(waiting(&[5], 9, OnFull::Wait));
+        let mut waiting = waiting_jobs(&[4], 1, OnFull::Wait);
+        waiting.extend(waiting_jobs(&[5], 9, OnFull::Wait));
         assert_eq!(decide(&holders(&[1], &[]), &waiting), SlotDecision::default());
     }
 }
