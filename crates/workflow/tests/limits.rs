@@ -169,7 +169,7 @@ fn cycles_shown() {
         })
         .collect();
     let text = messages("a.toml", circles);
-    assert_eq!(text.matches("in a circle").count(), limits::CYCLES_SHOWN);
+    assert_eq!(text.matches("in a cycle").count(), limits::CYCLES_SHOWN);
 }
 
 #[test]

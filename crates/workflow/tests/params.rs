@@ -111,12 +111,12 @@ fn all_errors_come_at_once() {
         "there is no parameter `dya`; did you mean `day`?",
         "parameter `count` must be an integer",
         "parameter `count` is given twice",
-        "there is no parameter `zzz`; there are day, count",
+        "there is no parameter `zzz`; the parameters are day, count",
         "parameter `day` is required (which day)",
     ];
     assert_eq!(messages, expected);
     let none = bind(&[], vec![supplied("a", "x")]).unwrap_err();
-    assert_eq!(none[0].to_string(), "there is no parameter `a`; this workflow has none");
+    assert_eq!(none[0].to_string(), "there is no parameter `a`; this workflow has no parameters");
 }
 
 #[test]

@@ -103,7 +103,7 @@ fn one_need_turned_around_is_always_found() {
         needs[need].push(job);
         let source = Source::new("a.toml", toml_of(&needs, &order).into()).unwrap();
         let report = parse(&source).unwrap_err();
-        prop_assert!(report.to_string().contains("in a circle"), "{}", report);
+        prop_assert!(report.to_string().contains("in a cycle"), "{}", report);
         let cycles = Graph::from_needs(needs.iter().map(Vec::as_slice)).cycles(1_000);
         for cycle in &cycles {
             for (at, job) in cycle.iter().enumerate() {

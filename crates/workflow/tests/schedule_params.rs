@@ -87,7 +87,7 @@ fn wrong_values_are_found_before_a_run_is_made() {
         (&[], "parameter `day` is required"),
         (&[("day", text("soon"))], "parameter `day` must be a date"),
         (&[("day", text("{{ scheduled_for }}"))], "parameter `day` must be a date"),
-        (&[("day", text("{{ scheduled }}"))], "has a template without a value"),
+        (&[("day", text("{{ scheduled }}"))], "has a template that fails"),
         (
             &[("day", text("2026-01-31")), ("rows", Supplied::Json(json!("5")))],
             "must be an integer, not a string",

@@ -75,7 +75,7 @@ fn what_is_missing_is_named_with_what_there_is_but_no_value() {
         ("{{ params.none }}", "parameter `none` has no value"),
         ("{{ params.none | upper }}", "parameter `none` has no value"),
         ("{{ [1, params.none] | join }}", "parameter `none` has no value"),
-        ("{{ params.x ~ 1 }}", "not needed"),
+        ("{{ params.x ~ 1 }}", "do not join texts"),
         ("{{ jobs.count.output.totl | upper }}", "has no field `totl`"),
         ("{{ 'a' if jobs.count.output.totl else 'b' }}", "has no field `totl`"),
         ("{{ params.n + params.day }}", "{{ params.n + params.day }}: "),

@@ -1,6 +1,6 @@
 //! From byte offsets to lines, columns and the piece of text that is shown.
 
-use crate::tree::Span;
+use super::Span;
 
 /// Characters of a long line that are shown before the marked place.
 const BEFORE: usize = 50;

@@ -2,7 +2,9 @@
 
 use crate::limits;
 use crate::suggest;
-use crate::tree::Span;
+
+/// A range of bytes in the text of a file.
+pub(crate) type Span = std::ops::Range<usize>;
 
 /// One error, with places as bytes of the text.
 #[derive(Debug, Clone)]

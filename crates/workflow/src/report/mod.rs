@@ -8,7 +8,7 @@ mod finding;
 mod render;
 
 use excerpt::{Excerpt, Lines};
-pub(crate) use finding::{Finding, Findings};
+pub(crate) use finding::{Finding, Findings, Span};
 pub use render::Colour;
 
 use crate::limits;

@@ -8,9 +8,9 @@ use jsonc_parser::errors::{ParseError, ParseErrorKind};
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use serde::de::IgnoredAny;
 
-use super::{CHECKED_LATER, Entry, Node, Span, Value, number_out_of_range, too_deep};
+use super::{CHECKED_LATER, Entry, Node, Value, number_out_of_range, too_deep};
 use crate::limits;
-use crate::report::{Finding, Findings};
+use crate::report::{Finding, Findings, Span};
 
 /// JSON as RFC 8259 has it: none of the parser's extensions.
 const STRICT: ParseOptions = ParseOptions {

@@ -9,14 +9,11 @@ use std::borrow::Cow;
 pub use size::has_too_many_parts;
 
 use crate::limits;
-use crate::report::{Finding, Findings};
+use crate::report::{Finding, Findings, Span};
 use crate::source::{Format, Source};
 
 /// Said with an error of syntax.
 const CHECKED_LATER: &str = "the rest of the file is checked when its syntax is right";
-
-/// A range of bytes in the text of the file.
-pub(crate) type Span = std::ops::Range<usize>;
 
 /// A value and its place.
 #[derive(Debug)]

@@ -3,9 +3,9 @@
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::{CHECKED_LATER, Entry, Node, Span, Value, number_out_of_range, too_deep};
+use super::{CHECKED_LATER, Entry, Node, Value, number_out_of_range, too_deep};
 use crate::limits;
-use crate::report::{Finding, Findings};
+use crate::report::{Finding, Findings, Span};
 
 /// What the parser calls a key that is there twice.
 const DUPLICATE_KEY: &str = "duplicate key";
