@@ -44,7 +44,6 @@ pub use windlass_engine::{
 pub use windlass_scheduler::{FailureDetector, Retention, gone_workers};
 pub use windlass_system::{files, wake_ups};
 pub use windlass_worker::Handlers;
-pub use windlass_worker::check_shell_payload;
 pub use windlass_worker::open_files;
 pub use windlass_worker::{
     Attempt, Handler, LOG_MAX_BYTES, LOG_MAX_LINES, Stop, StopCause, THREADS_MAX, WorkerOptions, failed,

@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use windlass::store::{NewJob, NewRun};
 use windlass::transition::Outcome;
-use windlass::workflow::{Action, Workflow};
+use windlass::workflow::Workflow;
+use windlass::workflow::kinds::shell::Shell;
 use windlass::{Attempt, Clock, Handlers, Store, WorkerOptions};
 use windlass_worker::Worker;
 
@@ -102,7 +103,7 @@ impl Work {
             Work::Processes => {
                 let mut workflow = graph((0..jobs).map(|_job| Vec::new()));
                 for job in &mut workflow.jobs {
-                    job.action = Action::Command(vec!["echo".to_owned(), "done".to_owned()]);
+                    job.action = Shell::command(["echo", "done"]).into();
                 }
                 submit(store, workflow);
                 begin();
