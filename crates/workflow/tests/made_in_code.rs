@@ -74,7 +74,7 @@ const INVALID: &[(Change, &str, &str)] = &[
     (|w| env(w, "1x", ""), "jobs[0] (`j0`).action.env[\"1x\"]", "is not a valid name"),
     (|w| env(w, "WINDLASS_X", ""), "jobs[0] (`j0`).action.env[\"WINDLASS_X\"]", "Windlass sets"),
     (|w| drop(w.env.insert("A".into(), "{{ jobs.j0.output }}".into())), "env[\"A\"]", "no output of a job"),
-    (|w| shell(w).dir = Some(String::new()), "jobs[0] (`j0`).action.dir", "empty"),
+    (|w| dir(w, ""), "jobs[0] (`j0`).action.dir", "empty"),
     (|w| w.jobs[0].timeout_ms = Some(-1), "jobs[0] (`j0`).timeout_ms", "it is -1"),
     (|w| w.jobs[0].retry.max_attempts = 0, "jobs[0] (`j0`).retry.max_attempts", "it is 0"),
     (|w| w.jobs[0].retry.delay_ms = -5, "jobs[0] (`j0`).retry.delay_ms", "it is -5"),
@@ -113,7 +113,8 @@ fn script(text: &str) -> Action {
 }
 
 fn interpreter(workflow: &mut Workflow) {
-    shell(workflow).program = Program::Script { text: "x".to_owned(), shell: vec![" ".to_owned()] };
+    let program = Program::Script { text: "x".to_owned(), shell: vec![" ".to_owned()] };
+    workflow.jobs[0].action = Shell { program, ..Shell::script("") }.into();
 }
 
 fn words(words: &[&str]) -> Action {
@@ -124,14 +125,13 @@ fn command(workflow: &mut Workflow, job: usize, argument: &str) {
     workflow.jobs[job].action = words(&["echo", argument]);
 }
 
-/// The shell action of the first job.
-fn shell(workflow: &mut Workflow) -> &mut Shell {
-    let Action::Shell(shell) = &mut workflow.jobs[0].action;
-    shell
+fn env(workflow: &mut Workflow, name: &str, value: &str) {
+    let env = [(name.to_owned(), value.to_owned())].into_iter().collect();
+    workflow.jobs[0].action = Shell { env, ..Shell::command(["true"]) }.into();
 }
 
-fn env(workflow: &mut Workflow, name: &str, value: &str) {
-    shell(workflow).env.insert(name.to_owned(), value.to_owned());
+fn dir(workflow: &mut Workflow, dir: &str) {
+    workflow.jobs[0].action = Shell { dir: Some(dir.to_owned()), ..Shell::command(["true"]) }.into();
 }
 
 fn concurrency(workflow: &mut Workflow, key: &str, limit: i64) {

@@ -1,19 +1,17 @@
 //! The model that the parser makes of a file.
 #![allow(clippy::unwrap_used)]
 
-use std::collections::BTreeMap;
-
-use windlass_workflow::kinds::shell::{OutputSource, Program, Shell};
+use windlass_workflow::kinds::shell::{OutputSource, Payload, Shell};
 use windlass_workflow::model::{Catchup, Concurrency, DEFAULT_SCHEDULE, OnFull, Overlap, Rule, Schedule};
-use windlass_workflow::{Action, Job, OnInterrupt, ParamKind, Retry, Source, Workflow, model, parse};
+use windlass_workflow::{Job, OnInterrupt, ParamKind, Retry, Source, Workflow, model, parse};
 
 fn parsed(path: &str, text: &str) -> Workflow {
     parse(&Source::new(path, text.into()).unwrap()).unwrap_or_else(|report| panic!("{report}"))
 }
 
-fn shell(job: &Job) -> &Shell {
-    let Action::Shell(shell) = &job.action;
-    shell
+/// What the worker is told to do.
+fn payload(job: &Job) -> Payload {
+    Payload::parse(&job.action.payload(&[])).unwrap()
 }
 
 fn only_job(text: &str) -> Job {
@@ -86,27 +84,26 @@ fn a_file_with_every_key() {
     assert_eq!(workflow.params[1].default, Some(serde_json::json!(10)));
 
     let [fetch, count, report] = &workflow.jobs[..] else { panic!("{:?}", workflow.jobs) };
-    let text = "curl -fsS \"$URL\" -o data.csv".to_owned();
-    let interpreter = vec!["bash".to_owned(), "-eu".to_owned()];
-    assert_eq!(shell(fetch).program, Program::Script { text, shell: interpreter });
+    assert_eq!(payload(fetch).run.unwrap(), "curl -fsS \"$URL\" -o data.csv");
+    assert_eq!(payload(fetch).shell, ["bash", "-eu"]);
     let retry = Retry { max_attempts: 5, delay_ms: 10_000, factor: 3.0, max_delay_ms: 300_000, jitter: 0.0 };
     assert_eq!(fetch.retry, retry);
     assert_eq!((fetch.timeout_ms, fetch.priority), (Some(600_000), 10));
-    assert_eq!(shell(fetch).dir.as_deref(), Some("work/{{ params.day }}"));
-    let values = ["TRIES", "RATIO", "QUIET"].map(|name| shell(fetch).env[name].as_str());
+    assert_eq!(payload(fetch).dir.as_deref(), Some("work/{{ params.day }}"));
+    let env = payload(fetch).env;
+    let values = ["TRIES", "RATIO", "QUIET"].map(|name| env[name].as_str());
     assert_eq!(values, ["3", "0.5", "true"]);
 
     assert_eq!((count.needs.as_slice(), count.uses.as_slice()), (&[0][..], &[][..]));
-    assert_eq!((count.timeout_ms, shell(count).dir.as_deref()), (Some(60_000), Some("elsewhere")));
-    assert_eq!(shell(count).output, OutputSource::Text);
+    assert_eq!((count.timeout_ms, payload(count).dir.as_deref()), (Some(60_000), Some("elsewhere")));
+    assert_eq!(payload(count).output, OutputSource::Text);
 
     assert_eq!((report.needs.as_slice(), report.uses.as_slice()), (&[1][..], &[0, 1][..]));
-    let Program::Command(items) = &shell(report).program else { panic!("{:?}", report.action) };
-    assert_eq!(items[4], "5");
+    assert_eq!(payload(report).command.unwrap()[4], "5");
     assert_eq!((report.queue.as_str(), report.priority, report.allow_failure), ("slow", -7, true));
     assert_eq!((report.on_interrupt, report.max_interruptions), (OnInterrupt::Fail, 0));
     assert_eq!((report.retry.max_attempts, report.retry.delay_ms), (3, 10_000));
-    assert_eq!(shell(report).output, OutputSource::Json);
+    assert_eq!(payload(report).output, OutputSource::Json);
 }
 
 #[test]
@@ -115,12 +112,7 @@ fn a_job_with_few_keys_gets_the_defaults() {
     let expected = Job {
         name: "a".to_owned(),
         description: None,
-        action: Action::Shell(Shell {
-            program: Program::Script { text: "x".to_owned(), shell: Vec::new() },
-            env: BTreeMap::new(),
-            dir: None,
-            output: OutputSource::File,
-        }),
+        action: Shell::script("x").into(),
         needs: Vec::new(),
         uses: Vec::new(),
         retry: Retry::default(),
@@ -135,6 +127,9 @@ fn a_job_with_few_keys_gets_the_defaults() {
         concurrency: None,
     };
     assert_eq!(job, expected);
+    let action = payload(&job);
+    assert!(action.shell.is_empty() && action.env.is_empty());
+    assert_eq!((action.dir, action.output), (None, OutputSource::File));
 }
 
 #[test]
@@ -170,7 +165,7 @@ fn every_syntax_of_a_table_gives_the_same_model() {
 #[test]
 fn a_script_is_never_a_template() {
     let job = only_job("[jobs.a]\nrun = 'echo {{ nothing }} {% x %} ${#a}'\n");
-    assert_eq!(shell(&job).program, Shell::script("echo {{ nothing }} {% x %} ${#a}").program);
+    assert_eq!(payload(&job).run.unwrap(), "echo {{ nothing }} {% x %} ${#a}");
 }
 
 #[test]
@@ -202,7 +197,7 @@ fn a_job_takes_missing_values_of_retry_from_defaults() {
 #[test]
 fn windows_line_ends_are_accepted() {
     let job = only_job("[jobs.a]\r\nrun = 'x'\r\n");
-    assert_eq!(shell(&job).program, Shell::script("x").program);
+    assert_eq!(payload(&job).run.unwrap(), "x");
 }
 
 const SCHEDULED: &str = r#"
