@@ -40,10 +40,10 @@ impl NameKind {
     fn rule(self) -> &'static str {
         match self {
             NameKind::Job | NameKind::Queue | NameKind::Capability | NameKind::Schedule => {
-                "must be a letter or `_`, followed by letters, digits, `_`, `-` and `.`"
+                "must begin with a letter or `_`, followed by letters, digits, `_`, `-` and `.`"
             }
             NameKind::Param | NameKind::Variable => {
-                "must be a letter or `_`, followed by letters, digits and `_`"
+                "must begin with a letter or `_`, followed by letters, digits and `_`"
             }
         }
     }

@@ -38,7 +38,7 @@ impl Source {
         if bytes.len() > limits::FILE_BYTES {
             let size = bytes.len().div_ceil(1024 * 1024);
             let limit = limits::FILE_BYTES / (1024 * 1024);
-            let finding = Finding::without_place(format!("the file is too large: {size} MiB"))
+            let finding = Finding::without_position(format!("the file is too large: {size} MiB"))
                 .help(format!("the limit is {limit} MiB; split the workflow into several"));
             return Err(Report::of_one(path, "", finding));
         }

@@ -12,19 +12,19 @@ use crate::tree::{self, Entry, Value};
 /// The largest number of items in a list.
 pub const LIST_ITEMS: usize = 1_000;
 
-/// Reads a file. `take` asks for each key that the file may have; keys that it does not ask for are errors. `place` names
+/// Reads a file. `take` asks for each key that the file may have; keys that it does not ask for are errors. `noun` names
 /// the file for people, as in "the configuration".
 ///
 /// # Errors
 /// All errors of the file.
 pub fn read<T>(
     source: &Source,
-    place: &'static str,
+    noun: &'static str,
     take: impl FnOnce(&mut Table<'_, '_>) -> T,
 ) -> Result<T, Report> {
     let mut findings = Findings::default();
     let entries = tree::read(source, &mut findings);
-    let value = entries.as_deref().map(|entries| taken(entries, place, &mut findings, take));
+    let value = entries.as_deref().map(|entries| taken(entries, noun, &mut findings, take));
     match value {
         Some(value) if findings.is_empty() => Ok(value),
         Some(_) | None => Err(Report::new(source.path.as_str(), &source.text, findings)),
@@ -41,7 +41,7 @@ pub struct Table<'t, 's> {
 
 fn taken<T>(
     entries: &[Entry<'_>],
-    place: &str,
+    noun: &str,
     findings: &mut Findings,
     take: impl FnOnce(&mut Table<'_, '_>) -> T,
 ) -> T {
@@ -49,7 +49,7 @@ fn taken<T>(
     let value = take(&mut table);
     let Table { asked, findings, .. } = table;
     for entry in entries.iter().filter(|entry| asked.iter().all(|key| key.name != entry.key)) {
-        key::report_unknown(entry, place, &asked, findings);
+        key::report_unknown(entry, noun, &asked, findings);
     }
     value
 }

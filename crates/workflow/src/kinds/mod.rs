@@ -4,16 +4,23 @@
 //! payload for the worker, and how people are told what a job does. Nothing outside this folder knows the kinds, except
 //! the worker's handlers. `docs/contributing/adding-a-job-kind.md` shows how to add one.
 
+mod read;
 pub mod shell;
+mod summary;
 
 use serde::{Deserialize, Serialize};
 
 use crate::field::{KnownNames, WorkflowError};
 use crate::key::Key;
-use crate::report::{Finding, Findings};
+use crate::report::Findings;
 use crate::template::Templates;
 use crate::tree::Entry;
+pub(crate) use read::{
+    action_keys_text, default_keys, is_action_key, is_default_key, is_job_key, job_keys, nothing_to_execute,
+    read,
+};
 use shell::Shell;
+pub use summary::{Summary, SummaryText};
 
 /// What a job executes. There is one variant for each kind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,34 +65,6 @@ impl Action {
     pub(crate) fn check(&self, names: &KnownNames<'_>) -> Result<Vec<usize>, WorkflowError> {
         match self {
             Action::Shell(shell) => shell.check(names),
-        }
-    }
-}
-
-/// What a job does, for people. Whoever shows it decides how to quote and shorten the text.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Summary {
-    /// What the text is, in one word, as in "script".
-    pub label: &'static str,
-    /// The script or the command.
-    pub text: SummaryText,
-}
-
-/// The text of a [`Summary`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum SummaryText {
-    /// One or more lines.
-    Lines(String),
-    /// Words that need quotes if they contain spaces.
-    Words(Vec<String>),
-}
-
-impl std::fmt::Display for SummaryText {
-    /// Writes the lines, or the words without quotes.
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            SummaryText::Lines(lines) => formatter.write_str(lines),
-            SummaryText::Words(words) => formatter.write_str(&words.join(" ")),
         }
     }
 }
@@ -167,103 +146,6 @@ fn find(name: &str) -> Option<&'static Kind> {
     KINDS.into_iter().find(|kind| kind.name == name)
 }
 
-fn action_keys() -> impl Iterator<Item = (&'static Kind, &'static ActionKey)> {
-    KINDS.into_iter().flat_map(|kind| kind.action_keys.iter().map(move |key| (kind, key)))
-}
-
-/// The keys of all kinds that a job may have.
-pub(crate) fn job_keys() -> impl Iterator<Item = Key> {
-    KINDS.into_iter().flat_map(|kind| {
-        kind.action_keys.iter().map(|action| action.key).chain(kind.job_keys.iter().copied())
-    })
-}
-
-/// The keys of all kinds that `[defaults]` may have.
-pub(crate) fn default_keys() -> impl Iterator<Item = Key> {
-    KINDS.into_iter().flat_map(|kind| kind.default_keys.iter().copied())
-}
-
-/// Whether the key belongs to a kind, in the table of a job.
-pub(crate) fn is_job_key(name: &str) -> bool {
-    job_keys().any(|key| key.name == name)
-}
-
-/// Whether the key belongs to a kind, in `[defaults]`.
-pub(crate) fn is_default_key(name: &str) -> bool {
-    default_keys().any(|key| key.name == name)
-}
-
-/// Whether the key chooses what a job executes.
-pub(crate) fn is_action_key(name: &str) -> bool {
-    action_keys().any(|(_kind, action)| action.key.name == name)
-}
-
-/// The keys that choose what a job executes, for messages: "`run` or `command`".
-pub(crate) fn action_keys_text() -> String {
-    listed(action_keys().map(|(_kind, action)| format!("`{}`", action.key.name)).collect())
-}
-
-/// Reads what a job executes. `keys` are the entries of the job that [`is_job_key`] accepts. Gives nothing when the job
-/// has no action or a wrong one.
-pub(crate) fn read<'t>(
-    job: &Entry<'_>,
-    keys: &[&'t Entry<'_>],
-    defaults: &Defaults,
-    templates: &mut Templates<'t>,
-    findings: &mut Findings,
-) -> Option<Action> {
-    let find = |entry: &Entry<'_>| action_keys().find(|(_kind, action)| action.key.name == entry.key);
-    let mut actions =
-        keys.iter().filter_map(|entry| find(entry).map(|(kind, action)| (*entry, kind, action)));
-    let (first, kind, action) = actions.next()?;
-    // The same key twice is an error of the syntax, which was reported.
-    if let Some((second, _kind, other)) = actions.find(|(entry, _kind, _action)| entry.key != first.key) {
-        let message = format!("job `{}` has both `{}` and `{}`", job.key, first.key, second.key);
-        let help = format!(
-            "a job executes one thing; keep `{}` for {}, or `{}` for {}",
-            first.key, action.holds, second.key, other.holds
-        );
-        let related = format!("`{}` is here", first.key);
-        findings.push(
-            Finding::new(second.key_span.clone(), message)
-                .related(first.key_span.clone(), related)
-                .help(help),
-        );
-    }
-    let belongs = |entry: &Entry<'_>| {
-        let is_of_kind = |key: &Key| key.name == entry.key;
-        kind.job_keys.iter().any(is_of_kind) || is_action_key(&entry.key)
-    };
-    for entry in keys.iter().filter(|entry| !belongs(entry)) {
-        findings.push(useless_beside(entry, first));
-    }
-    (kind.read)(keys, defaults, templates, findings)
-}
-
-/// The error about a job without an action.
-pub(crate) fn nothing_to_execute(job: &Entry<'_>) -> Finding {
-    let choices =
-        action_keys().map(|(_kind, action)| format!("`{}` with {}", action.key.name, action.holds)).collect();
-    Finding::new(job.key_span.clone(), format!("job `{}` has nothing to execute", job.key))
-        .label(format!("needs {}", action_keys_text()))
-        .help(format!("add {}", listed(choices)))
-}
-
-/// The error about a key that has no effect because of what the job executes.
-fn useless_beside(entry: &Entry<'_>, action: &Entry<'_>) -> Finding {
-    Finding::new(entry.key_span.clone(), format!("`{}` has no effect beside `{}`", entry.key, action.key))
-        .related(action.key_span.clone(), format!("`{}` is here", action.key))
-}
-
-/// "a", "a or b", "a, b or c".
-fn listed(mut words: Vec<String>) -> String {
-    let last = words.pop().unwrap_or_default();
-    match words.is_empty() {
-        true => last,
-        false => format!("{} or {last}", words.join(", ")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -274,8 +156,8 @@ mod tests {
     fn kinds_have_different_names_and_different_action_keys() {
         let names: BTreeSet<&str> = KINDS.iter().map(|kind| kind.name).collect();
         assert_eq!(names.len(), KINDS.len());
-        let keys: BTreeSet<&str> = action_keys().map(|(_kind, action)| action.key.name).collect();
-        assert_eq!(keys.len(), action_keys().count());
+        let keys: BTreeSet<&str> = read::action_keys().map(|(_kind, action)| action.key.name).collect();
+        assert_eq!(keys.len(), read::action_keys().count());
     }
 
     #[test]
@@ -283,13 +165,5 @@ mod tests {
         assert!(!is_built_in("send-mail"));
         assert_eq!(check_payload("send-mail", "{"), Ok(()));
         assert_eq!(summarize_payload("send-mail", "{}"), None);
-    }
-
-    #[test]
-    fn alternatives_are_listed_with_or() {
-        let list = |words: &[&str]| listed(words.iter().map(|word| (*word).to_owned()).collect());
-        assert_eq!(list(&["a"]), "a");
-        assert_eq!(list(&["a", "b"]), "a or b");
-        assert_eq!(list(&["a", "b", "c"]), "a, b or c");
     }
 }

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Action, ActionKey, Kind, Summary, SummaryText, useless_beside};
+use super::read::useless_beside;
+use super::{Action, ActionKey, Kind, Summary, SummaryText};
 use crate::field::{self, Checked, KnownNames, WorkflowError};
 use crate::key::Key;
 use crate::report::{Finding, Findings};

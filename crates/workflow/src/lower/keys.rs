@@ -96,8 +96,8 @@ impl Table {
             Table::Workflow => WORKFLOW.to_vec(),
             Table::Param => PARAM.to_vec(),
             Table::Schedule => SCHEDULE.to_vec(),
-            Table::Defaults => kinds::default_keys().chain(SETTINGS).collect(),
-            Table::Job => kinds::job_keys().chain(JOB_ONLY).chain(SETTINGS).collect(),
+            Table::Defaults => kinds::default_keys().into_iter().chain(SETTINGS).collect(),
+            Table::Job => kinds::job_keys().into_iter().chain(JOB_ONLY).chain(SETTINGS).collect(),
             Table::Retry => RETRY.to_vec(),
             Table::Concurrency => CONCURRENCY.to_vec(),
         }

@@ -11,7 +11,7 @@ use crate::{expect, limits};
 pub(super) fn resolve(jobs: &mut [UnresolvedJob<'_, '_>], names: &JobNames<'_>, findings: &mut Findings) {
     let total: usize = jobs.iter().map(|unresolved| unresolved.needs.len()).sum();
     if total > limits::EDGES {
-        let finding = Finding::without_place(format!("the jobs have {total} entries in `needs`"))
+        let finding = Finding::without_position(format!("the jobs have {total} entries in `needs`"))
             .help(format!("the limit is {}; let groups of jobs meet in one job", limits::EDGES));
         findings.push(finding);
         return;

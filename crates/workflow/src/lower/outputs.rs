@@ -68,7 +68,7 @@ fn check_indirect(
         let message =
             format!("outputs of {} jobs are read by jobs that need them only indirectly", read.len());
         let help = format!("the limit is {}; name these jobs in `needs`", limits::INDIRECT_OUTPUTS);
-        findings.push(Finding::without_place(message).help(help));
+        findings.push(Finding::without_position(message).help(help));
         return;
     }
     let pairs: Vec<(usize, usize)> =

@@ -84,7 +84,7 @@ pub(super) fn workflow_name(source: &Source, top: &TopLevel<'_, '_>, findings: &
     let finding = match span {
         Some(span) => Finding::new(span, "this is not a valid name for a workflow").label(reason),
         None => {
-            Finding::without_place(format!("the file's name is not a valid name for a workflow: {reason}"))
+            Finding::without_position(format!("the file's name is not a valid name for a workflow: {reason}"))
                 .help("give the workflow a `name` in the file")
         }
     };
@@ -101,7 +101,7 @@ pub(super) fn jobs<'t, 's>(top: &TopLevel<'t, 's>, findings: &mut Findings) -> O
         )
     };
     let Some(jobs) = top.jobs else {
-        findings.push(Finding::without_place("the workflow has no jobs").help(help()));
+        findings.push(Finding::without_position("the workflow has no jobs").help(help()));
         return None;
     };
     let Value::Table(entries) = &jobs.node.value else {

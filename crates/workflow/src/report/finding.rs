@@ -18,10 +18,10 @@ pub(crate) struct Finding {
 
 impl Finding {
     pub(crate) fn new(span: Span, message: impl Into<String>) -> Finding {
-        Finding { span: Some(span), ..Finding::without_place(message) }
+        Finding { span: Some(span), ..Finding::without_position(message) }
     }
 
-    pub(crate) fn without_place(message: impl Into<String>) -> Finding {
+    pub(crate) fn without_position(message: impl Into<String>) -> Finding {
         Finding { message: message.into(), span: None, label: None, help: None, related: Vec::new() }
     }
 

@@ -72,7 +72,7 @@ pub(crate) fn read<'s>(source: &'s Source, findings: &mut Findings) -> Option<Ve
              or write it in JSON, which needs fewer parts",
             limits::PARTS
         );
-        findings.push(Finding::without_place("the file has too many parts").help(help));
+        findings.push(Finding::without_position("the file has too many parts").help(help));
         return None;
     }
     match source.format {
