@@ -210,7 +210,7 @@ impl Graph {
     }
 }
 
-/// The path from `start` to `last`, from the job that came before each job.
+/// The path from `start` to `last`. `came_from` has the job before each job.
 fn path_back(came_from: &[Option<usize>], start: usize, last: usize) -> Vec<usize> {
     let mut path = vec![last];
     let mut at = last;

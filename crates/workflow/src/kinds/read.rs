@@ -1,4 +1,4 @@
-//! The keys of all kinds in a job and in `[defaults]`, and reading what a job executes.
+//! Lists the keys of all kinds, and reads what a job executes.
 
 use super::{Action, ActionKey, Defaults, KINDS, Kind};
 use crate::key::Key;

@@ -38,7 +38,7 @@ const DIR: Key =
     Key::with_synonyms("dir", &["cwd", "workdir", "workingdirectory", "workingdir", "directory"]);
 const OUTPUT: Key = Key::new("output");
 
-/// A script or a program, and the process that executes it.
+/// A script or a program, with the environment, the folder and the output of its process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shell {
     /// What is executed.

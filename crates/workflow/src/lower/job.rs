@@ -11,7 +11,7 @@ use crate::report::Findings;
 use crate::template::Templates;
 use crate::tree::{Entry, Node, Value};
 
-/// A job as its table says it. The names in `needs` and in templates are not resolved yet.
+/// A job as read from its table. The names in `needs` and in templates are not resolved to indices yet.
 #[derive(Debug)]
 pub(super) struct UnresolvedJob<'t, 's> {
     /// The job, with empty `needs` and `uses`.
@@ -34,10 +34,10 @@ pub(super) struct JobDefaults {
 #[derive(Default)]
 struct JobTable<'t, 's> {
     description: Option<String>,
-    /// The entries that belong to the kinds.
+    /// The entries whose keys belong to a kind.
     of_kinds: Vec<&'t Entry<'s>>,
-    /// An unknown key was probably meant as the action, or the job is not a table. Either error was reported, so the
-    /// missing action is not reported again.
+    /// There is no action because of an error that was reported: a misspelled key, or a job that is not a table. So the
+    /// missing action is not reported too.
     action_is_wrong: bool,
     needs: &'t [Node<'s>],
     settings: Settings,

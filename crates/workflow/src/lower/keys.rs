@@ -120,7 +120,7 @@ impl Table {
 /// Keys that a later version will have.
 const PLANNED: [&str; 2] = ["when", "if"];
 
-/// Words for a schedule in other tools, and our own keys where people misplace them.
+/// Keys with which people try to write a schedule in the wrong table.
 const SCHEDULE_WORDS: [&str; 5] = ["cron", "every", "schedule", "schedules", "schedule_interval"];
 
 /// Words of other tools for the number of jobs that run at once. In Windlass that is not a property of a file.
@@ -145,7 +145,7 @@ pub(super) fn report_unknown(
     key::report_unknown(entry, table.noun(), &table.keys(), findings)
 }
 
-/// Why a key does not belong into this table, and what to write instead. Only for keys that belong elsewhere.
+/// The advice for a key that belongs to another table: the reason, and what to write instead.
 fn misplaced(written: &str, table: Table) -> Option<(&'static str, String)> {
     let folded = written.to_ascii_lowercase().replace('-', "_");
     let holds_jobs = matches!(table, Table::Workflow | Table::Job | Table::Defaults);
@@ -159,7 +159,7 @@ fn misplaced(written: &str, table: Table) -> Option<(&'static str, String)> {
     if table == Table::Workflow { misplaced_at_top(&folded) } else { None }
 }
 
-/// A key of jobs that `[defaults]` may not have.
+/// The advice for a key of jobs that `[defaults]` may not have.
 fn only_in_jobs(written: &str) -> Option<(&'static str, String)> {
     let allowed = Table::Defaults.keys();
     let is_of_job = Table::Job.keys().iter().any(|key| key.name == written);
@@ -173,7 +173,7 @@ fn only_in_jobs(written: &str) -> Option<(&'static str, String)> {
     Some(("not a key of `defaults`", help))
 }
 
-/// A key at the top of the file that belongs to jobs or to schedules, or that no file has.
+/// The advice for a key at the top of the file that belongs to jobs or schedules, or to no file at all.
 fn misplaced_at_top(written: &str) -> Option<(&'static str, String)> {
     let without_separators = written.replace('_', "");
     if PARALLELISM_WORDS.iter().any(|word| word.replace('_', "") == without_separators) {

@@ -1,5 +1,5 @@
-//! Finds which jobs' outputs each job's templates read. Such a job must be an ancestor of the reader, so that its output
-//! exists when the reader starts.
+//! Finds the outputs that the templates of each job read. A job whose output is read must be an ancestor of the reader, so
+//! that the output exists when the reader starts.
 
 use super::job::UnresolvedJob;
 use super::top_level::TopLevel;
@@ -18,8 +18,8 @@ struct IndirectRead {
 
 /// Checks all templates and fills in the `uses` of all jobs.
 ///
-/// A job that is read is looked for among the direct needs first. The others are looked for in passes over the graph, each
-/// for 128 of the jobs that are read. So there are at most [`limits::INDIRECT_OUTPUTS`] / 128 passes.
+/// Most jobs whose output is read are direct needs of the reader. For the others, each pass over the graph checks 128 of the
+/// jobs that are read. So there are at most [`limits::INDIRECT_OUTPUTS`] / 128 passes.
 pub(super) fn resolve(
     file: &str,
     top: &TopLevel<'_, '_>,

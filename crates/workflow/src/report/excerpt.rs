@@ -41,8 +41,8 @@ impl<'t> Lines<'t> {
         (line, self.text[start..at].chars().count() + 1)
     }
 
-    /// The line in which the span starts, shortened if it is long. Of a span over several lines, the part in the first line is
-    /// marked.
+    /// The line in which the span starts, shortened if it is long. If the span has several lines, only its part in the first
+    /// line is marked.
     pub(super) fn excerpt(&self, span: Span, label: Option<String>) -> Excerpt {
         let start = self.text.floor_char_boundary(span.start);
         let (line, column) = self.position(start);

@@ -50,7 +50,7 @@ enum Times {
 pub struct Occurrence {
     /// The instant, in milliseconds since the Unix epoch.
     pub at_ms: i64,
-    /// How a change of the clock affects the occurrence. Rarely any does.
+    /// How a change of the clock affects the occurrence. `None` on nearly all days.
     pub moved: Option<Moved>,
 }
 

@@ -175,8 +175,8 @@ impl Cursor<'_> {
     }
 }
 
-/// An occurrence of a rule that names hours, and the local times that are combined in it. They are several if the clock
-/// skips them.
+/// An occurrence of a rule that names hours, and the range of local times that it stands for. The range has more than one
+/// time if the clock skips local times.
 struct LocalOccurrence {
     occurrence: Occurrence,
     first_local: NaiveDateTime,

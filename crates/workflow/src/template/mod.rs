@@ -27,7 +27,7 @@ pub(crate) use check::{check, span_within};
 pub use render::{TemplateError, render};
 pub(crate) use scope::{Scope, TemplateOwner, Templates};
 
-/// Whether the text has a sign that the template language gives a meaning.
+/// Whether the text has `{{`, `{%` or `{#`, which have a meaning in templates.
 #[must_use]
 pub fn is_template(text: &str) -> bool {
     text.contains("{{") || text.contains("{%") || text.contains("{#")

@@ -119,7 +119,7 @@ mod tests {
                 let _ = super::render(&source, &serde_json::json!({"a": 1}));
             }
         };
-        // A quarter of what a thread has by default.
+        // A thread has four times this stack by default.
         std::thread::Builder::new().stack_size(512 * 1024).spawn(check).unwrap().join().unwrap();
     }
 }
