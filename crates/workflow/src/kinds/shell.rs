@@ -59,6 +59,7 @@ pub struct Shell {
 #[serde(rename_all = "lowercase")]
 pub enum Program {
     /// A script for a shell. It is never a template.
+    #[serde(rename = "run")]
     Script {
         /// The text of the script.
         text: String,

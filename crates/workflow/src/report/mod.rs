@@ -1,6 +1,6 @@
 //! The errors of a file, for people and for programs.
 //!
-//! The parser and the checks collect [`Finding`]s, whose positions are bytes of the text. A [`Report`] has lines and columns
+//! The parser and the checks collect findings, whose positions are bytes of the text. A [`Report`] has lines and columns
 //! instead, and does not need the text any more.
 
 mod excerpt;

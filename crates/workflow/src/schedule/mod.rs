@@ -1,7 +1,7 @@
 //! When a schedule occurs. The functions are pure: they depend on the rule, the zone and an instant, and read no clock.
 //!
-//! The times of a `cron` rule are local times. [`local`] iterates over local times and knows nothing of zones. [`zone`]
-//! converts local times to instants, also around changes of the clock. [`occurrences`] combines the two.
+//! The times of a `cron` rule are local times. `local` iterates over local times and knows nothing of zones. `zone`
+//! converts local times to instants, also around changes of the clock. `occurrences` combines the two.
 
 mod cron;
 mod field;

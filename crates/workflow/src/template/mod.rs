@@ -2,7 +2,7 @@
 //! (`docs/guide/workflow-file.md`).
 //!
 //! The expressions are those of minijinja, restricted so that none can run for long or fill the memory: look-ups,
-//! comparisons, sums and a few filters. There are no statements, loops, functions or repetition. [`expression`] has the
+//! comparisons, sums and a few filters. There are no statements, loops, functions or repetition. `expression` has the
 //! list of what is allowed. It is applied when a file is read, and again when a text is rendered.
 //!
 //! An expression needs at most [`limits::EXPRESSION_BYTES`] times the memory of the largest value that it can look up. A
