@@ -6,8 +6,9 @@ mod support;
 use support::{Bench, failure, graph, noop, success};
 use windlass_engine::Error;
 use windlass_engine::store::{NewJob, NewRegistration, NewRun};
+use windlass_workflow::Workflow;
+use windlass_workflow::kinds::shell::Shell;
 use windlass_workflow::model::{Concurrency, OnFull};
-use windlass_workflow::{Action, Workflow};
 
 fn new_run(workflow: Workflow) -> NewRun {
     NewRun { workflow, params: Default::default(), dir: None, run_key: None, occasion: None }
@@ -105,7 +106,7 @@ fn any_workflow(chance: &mut fastrand::Rng) -> Workflow {
             }
             _ => {
                 job.action =
-                    Action::Command(vec![["true", "", "{{ jobs.j0.output }}"][chance.usize(0..3)].to_owned()])
+                    Shell::command([["true", "", "{{ jobs.j0.output }}"][chance.usize(0..3)]]).into();
             }
         }
     }

@@ -7,8 +7,9 @@ use support::{Bench, failure, noop};
 use windlass_engine::JobStatus;
 use windlass_engine::store::{LogLine, LogStream, NewJob, NewRegistration, NewRun};
 use windlass_test_database::Row;
-use windlass_workflow::model::{Concurrency, OnFull, OutputSource, Param, ParamKind};
-use windlass_workflow::{Action, Job, OnInterrupt, Retry, Workflow};
+use windlass_workflow::kinds::shell::Shell;
+use windlass_workflow::model::{Concurrency, OnFull};
+use windlass_workflow::{Job, OnInterrupt, Param, ParamKind, Retry, Workflow};
 
 /// The columns of the only row, as text.
 fn columns(bench: &Bench, sql: &str) -> Vec<String> {
@@ -23,10 +24,13 @@ fn columns(bench: &Bench, sql: &str) -> Vec<String> {
 
 /// A job whose every value differs from its default and from the others.
 fn job() -> Job {
-    Job {
-        description: Some("for nothing".to_owned()),
+    let action = Shell {
         env: [("COLOUR".to_owned(), "red".to_owned())].into_iter().collect(),
         dir: Some("below".to_owned()),
+        ..Shell::command(["true"])
+    };
+    Job {
+        description: Some("for nothing".to_owned()),
         retry: Retry { max_attempts: 4, jitter: 0.25, ..Retry::default() },
         timeout_ms: Some(5_005),
         queue: "slow".to_owned(),
@@ -34,7 +38,6 @@ fn job() -> Job {
         allow_failure: true,
         on_interrupt: OnInterrupt::Fail,
         max_interruptions: 7,
-        output: OutputSource::default(),
         requires: vec!["gpu".to_owned()],
         version: 8,
         concurrency: Some(Concurrency {
@@ -42,7 +45,7 @@ fn job() -> Job {
             limit: 9,
             on_full: OnFull::CancelOldest,
         }),
-        ..Job::new("all", Action::Command(vec!["true".to_owned()]))
+        ..Job::new("all", action)
     }
 }
 

@@ -126,6 +126,10 @@ impl ComparableWorkflow {
             fields.insert("needs".to_owned(), job.needs.iter().map(name_of).collect());
             fields.remove("uses");
             fields.remove("name");
+            // What the job executes has its keys in an object of its own.
+            if let Some(Value::Object(action)) = fields.remove(job.action.kind()) {
+                fields.extend(action);
+            }
             (job.name.clone(), fields)
         });
         ComparableWorkflow { settings, params, schedules, jobs: jobs.collect() }
@@ -176,6 +180,7 @@ mod tests {
         let base = "timeout = '1h'\n[params]\nday = { type = 'date' }\n[jobs.a]\nrun = 'x'\n[jobs.b]\nrun = 'y'\nneeds = ['a']\n";
         let cases = [
             (base.replace("'y'", "'z'"), "jobs changed b (run)"),
+            (base.replace("run = 'y'", "run = 'y'\ndir = 'w'"), "jobs changed b (dir)"),
             (base.replace("needs = ['a']", "needs = []\nqueue = 'mail'"), "jobs changed b (needs, queue)"),
             (base.replace("1h", "2h"), "timeout changed"),
             (format!("{base}[jobs.c]\nrun = 'x'\n"), "jobs added c"),

@@ -41,7 +41,6 @@ mod worker;
 
 pub use attempt::Attempt;
 pub use handler::{Handler, Handlers, failed, failed_for_good};
-pub use kinds::shell::check_shell_payload;
 pub use output_log::{LOG_MAX_BYTES, LOG_MAX_LINES, LOG_TAIL_BYTES, LOG_TAIL_LINES, OutputLog};
 pub use stop::{Stop, StopCause};
 pub use worker::{THREADS_MAX, Worker, WorkerOptions};

@@ -1,7 +1,7 @@
-//! The parts that touch nothing: reading a workflow, planning it, filling in templates, schedules.
+//! Measures the pure parts: parsing and planning a workflow, rendering templates, and listing occurrences.
 //!
-//! `cargo bench -p windlass-workflow`, or `cargo bench -p windlass-workflow -- templates`. What a database and a
-//! machine add is measured by `windlass bench`.
+//! `cargo bench -p windlass-workflow` runs all, `cargo bench -p windlass-workflow -- templates` one of them. `windlass bench`
+//! measures the parts that need a database.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use divan::{Bencher, black_box};
@@ -12,7 +12,7 @@ use windlass_workflow::template::render;
 use windlass_workflow::{Graph, Source, Workflow, parse};
 
 const JOBS: usize = 10_000;
-/// Jobs of one layer; each needs three of the layer before.
+/// The number of jobs in a layer. Each needs three jobs of the layer before.
 const WIDTH: usize = 100;
 /// 2026-01-01T00:00:00Z.
 const FROM_MS: i64 = 1_767_225_600_000;

@@ -1,13 +1,12 @@
-//! Workflows that a program makes, with the defaults of those in files.
+//! Workflows and jobs that a program builds. They get the same defaults as those in files.
 
 use std::collections::BTreeMap;
 
-use crate::model::{
-    Action, DEFAULT_MAX_INTERRUPTIONS, DEFAULT_QUEUE, Job, OnInterrupt, OutputSource, Retry, Workflow,
-};
+use crate::kinds::Action;
+use crate::model::{DEFAULT_MAX_INTERRUPTIONS, DEFAULT_QUEUE, Job, OnInterrupt, Retry, Workflow};
 
 impl Workflow {
-    /// A workflow of these jobs, of which `needs` are indices into the list.
+    /// A workflow of these jobs. Their `needs` are indices into the list.
     #[must_use]
     pub fn new(name: impl Into<String>, jobs: Vec<Job>) -> Workflow {
         Workflow {
@@ -21,32 +20,29 @@ impl Workflow {
         }
     }
 
-    /// A graph of jobs that do nothing, for measurements and tests: `j0`, `j1` and so on, each with the indices of the
-    /// jobs that it needs, in any order.
+    /// A workflow of jobs that do nothing, for tests and measurements. The jobs are called `j0`, `j1` and so on. `needs` has
+    /// one item for each job: the indices of the jobs that it needs, in any order.
     #[must_use]
     pub fn graph(name: impl Into<String>, needs: impl IntoIterator<Item = Vec<usize>>) -> Workflow {
-        let nothing = || Action::Command(vec!["true".to_owned()]);
         let job = |(index, mut needs): (usize, Vec<usize>)| {
             needs.sort_unstable();
             needs.dedup();
-            Job { needs, ..Job::new(format!("j{index}"), nothing()) }
+            Job { needs, ..Job::new(format!("j{index}"), Action::nothing()) }
         };
         Workflow::new(name, needs.into_iter().enumerate().map(job).collect())
     }
 }
 
 impl Job {
-    /// A job that says no more than what it executes.
+    /// A job that executes `action`. Everything else has its default.
     #[must_use]
-    pub fn new(name: impl Into<String>, action: Action) -> Job {
+    pub fn new(name: impl Into<String>, action: impl Into<Action>) -> Job {
         Job {
             name: name.into(),
             description: None,
-            action,
+            action: action.into(),
             needs: Vec::new(),
             uses: Vec::new(),
-            env: BTreeMap::new(),
-            dir: None,
             retry: Retry::default(),
             timeout_ms: None,
             queue: DEFAULT_QUEUE.to_owned(),
@@ -54,7 +50,6 @@ impl Job {
             allow_failure: false,
             on_interrupt: OnInterrupt::default(),
             max_interruptions: DEFAULT_MAX_INTERRUPTIONS,
-            output: OutputSource::default(),
             requires: Vec::new(),
             version: 0,
             concurrency: None,
@@ -69,7 +64,7 @@ mod tests {
     use crate::{Source, Workflow, parse};
 
     #[test]
-    fn what_a_program_makes_is_what_a_file_says() {
+    fn a_workflow_built_in_code_equals_the_same_workflow_in_a_file() {
         let text =
             "name = 'made'\n[jobs.j0]\ncommand = ['true']\n[jobs.j1]\ncommand = ['true']\nneeds = ['j0']\n";
         let parsed = parse(&Source::new("made.toml", text.into()).unwrap()).unwrap();

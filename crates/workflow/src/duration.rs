@@ -1,17 +1,19 @@
-//! Durations as people write them: `90s`, `1h 30m`, `500ms`.
+//! Parses and formats durations like `90s`, `1h 30m` and `500ms`.
 
 use crate::limits;
 
-/// The units that are accepted, as humantime reads them. Left out on purpose: `M` (a month there, a
-/// typing error here), months and years (their length is not fixed), and what is under a millisecond.
+/// The accepted units, a part of those of humantime. `M`, months and years are not accepted: `M` is a month for humantime
+/// and usually a typing error, and months and years have no fixed length. Units under a millisecond are not needed.
 const UNITS: [&str; 21] = [
     "ms", "millis", "msec", "s", "sec", "secs", "second", "seconds", "m", "min", "mins", "minute", "minutes",
     "h", "hr", "hrs", "hour", "hours", "d", "day", "days",
 ];
 const WEEKS: [&str; 4] = ["w", "wk", "week", "weeks"];
 
-/// Reads a duration into milliseconds, 0 to [`limits::DURATION_MS`]. The error says what is wrong
-/// and what to write, without naming the text.
+/// Parses a duration. The result is in milliseconds, from 0 to [`limits::DURATION_MS`].
+///
+/// # Errors
+/// What is wrong and what to write. The caller names the text.
 pub fn parse_ms(text: &str) -> Result<i64, String> {
     let text = text.trim();
     if text.is_empty() {
@@ -21,7 +23,7 @@ pub fn parse_ms(text: &str) -> Result<i64, String> {
         return Err(format!("a duration needs a unit: `{text}s` for seconds, `{text}m` for minutes"));
     }
     if text.contains(['.', ',']) {
-        return Err("a duration has whole numbers only; write `1h 30m`, not `1.5h`".to_owned());
+        return Err("a duration has only whole numbers; write `1h 30m`, not `1.5h`".to_owned());
     }
     for unit in text.split(|c: char| !c.is_alphabetic()).filter(|unit| !unit.is_empty()) {
         check_unit(unit)?;
@@ -36,7 +38,7 @@ pub fn parse_ms(text: &str) -> Result<i64, String> {
 
 fn check_unit(unit: &str) -> Result<(), String> {
     match unit {
-        "M" => Err("`M` could be taken for months; write `m` for minutes".to_owned()),
+        "M" => Err("`M` could mean months; write `m` for minutes".to_owned()),
         "month" | "months" | "y" | "yr" | "yrs" | "year" | "years" => {
             Err(format!("`{unit}` has no fixed length; write days (`30d`)"))
         }
@@ -44,11 +46,11 @@ fn check_unit(unit: &str) -> Result<(), String> {
             Err("the smallest unit is the millisecond (`ms`)".to_owned())
         }
         known if UNITS.contains(&known) || WEEKS.contains(&known) => Ok(()),
-        unknown => Err(format!("`{unknown}` is not a unit; there are ms, s, m, h, d and w")),
+        unknown => Err(format!("`{unknown}` is not a unit; the units are ms, s, m, h, d and w")),
     }
 }
 
-/// A duration as text that [`parse_ms`] reads back: `1h 30m`. Below zero it is `0s`.
+/// Formats a duration like `1h 30m`, as [`parse_ms`] reads it. A negative duration is shown as `0s`.
 pub fn to_text(milliseconds: i64) -> String {
     let mut rest = u64::try_from(milliseconds).unwrap_or(0);
     let mut parts = Vec::new();
@@ -66,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_what_people_write() {
+    fn common_spellings_are_parsed() {
         let cases = [
             ("90s", 90_000),
             ("500ms", 500),
@@ -83,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_with_a_reason() {
+    fn a_refusal_has_a_reason() {
         let cases = [
             ("", "with a unit"),
             ("90", "`90s`"),
@@ -106,14 +108,14 @@ mod tests {
     }
 
     #[test]
-    fn every_unit_in_the_list_is_one_that_is_read() {
+    fn every_listed_unit_is_parsed() {
         for unit in UNITS.iter().chain(&WEEKS) {
             assert!(parse_ms(&format!("1{unit}")).is_ok(), "{unit}");
         }
     }
 
     #[test]
-    fn writes_text_that_reads_back() {
+    fn a_formatted_duration_can_be_parsed() {
         for milliseconds in [0, 1, 999, 1_000, 90_000, 5_400_000, 86_400_000, limits::DURATION_MS] {
             assert_eq!(parse_ms(&to_text(milliseconds)), Ok(milliseconds));
         }

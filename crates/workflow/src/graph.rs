@@ -1,5 +1,5 @@
-//! Questions about which job comes before which. No answer needs recursion, so that a chain may be
-//! as long as a workflow can be.
+//! The graph of a workflow: which job needs which. Nothing here is recursive, so the longest chain of jobs does not overflow
+//! the stack.
 
 use std::collections::VecDeque;
 
@@ -9,8 +9,7 @@ use petgraph::graph::{DiGraph, NodeIndex};
 
 use crate::model::Workflow;
 
-/// The jobs of a workflow, by their index, and what they need. Edges go from a job to those that
-/// need it.
+/// The jobs of a workflow, by their index. An edge goes from a job to each job that needs it.
 #[derive(Debug, Clone)]
 pub struct Graph {
     graph: DiGraph<(), ()>,
@@ -22,8 +21,7 @@ impl Graph {
         Graph::from_needs(workflow.jobs.iter().map(|job| job.needs.as_slice()))
     }
 
-    /// The graph in which job number i needs the jobs of the i-th list. Indices of jobs that do not
-    /// exist are left out.
+    /// The graph in which job i needs the jobs in the i-th list. Indices of jobs that do not exist are ignored.
     pub fn from_needs<'n>(needs: impl ExactSizeIterator<Item = &'n [usize]>) -> Graph {
         let jobs = needs.len();
         let mut graph = DiGraph::with_capacity(jobs, 2 * jobs);
@@ -38,32 +36,33 @@ impl Graph {
         Graph { graph }
     }
 
-    /// How many jobs there are.
+    /// The number of jobs.
     pub fn job_count(&self) -> usize {
         self.graph.node_count()
     }
 
-    /// How many needs there are.
+    /// The number of needs of all jobs together.
     pub fn edge_count(&self) -> usize {
         self.graph.edge_count()
     }
 
-    /// All jobs, each after those that it needs. Jobs in a cycle, and what needs them, are left out.
+    /// The jobs in an order in which each job comes after the jobs that it needs. Jobs in a cycle, and jobs that need them,
+    /// are left out.
     pub fn order(&self) -> Vec<usize> {
         self.layers().concat()
     }
 
-    /// The jobs in layers: those of the first need nothing, those of the next need one of the layer
-    /// before and nothing later. Within a layer they are in the order of the file.
+    /// The jobs in layers. Jobs in the first layer need nothing. A job in another layer needs at least one job of the layer
+    /// before, and none of a later layer. Within a layer the jobs are in the order of the file.
     pub fn layers(&self) -> Vec<Vec<usize>> {
         let mut unfinished: Vec<usize> =
-            self.graph.node_indices().map(|job| self.towards(job, Direction::Incoming).count()).collect();
+            self.graph.node_indices().map(|job| self.neighbours(job, Direction::Incoming).count()).collect();
         let mut layer: Vec<usize> = (0..unfinished.len()).filter(|job| unfinished[*job] == 0).collect();
         let mut layers = Vec::new();
         while !layer.is_empty() {
             let mut next = Vec::new();
             for job in &layer {
-                for child in self.towards(NodeIndex::new(*job), Direction::Outgoing) {
+                for child in self.neighbours(NodeIndex::new(*job), Direction::Outgoing) {
                     unfinished[child.index()] -= 1;
                     if unfinished[child.index()] == 0 {
                         next.push(child.index());
@@ -76,12 +75,12 @@ impl Graph {
         layers
     }
 
-    /// All jobs that this one needs, directly or not, ascending.
+    /// All jobs that this job needs, directly or not, ascending.
     pub fn ancestors(&self, job: usize) -> Vec<usize> {
         self.reachable(job, Direction::Incoming)
     }
 
-    /// All jobs that need this one, directly or not, ascending.
+    /// All jobs that need this job, directly or not, ascending.
     pub fn descendants(&self, job: usize) -> Vec<usize> {
         self.reachable(job, Direction::Outgoing)
     }
@@ -91,7 +90,7 @@ impl Graph {
         let mut pending = vec![NodeIndex::new(job)];
         let mut found = Vec::new();
         while let Some(node) = pending.pop() {
-            for next in self.towards(node, direction) {
+            for next in self.neighbours(node, direction) {
                 if !std::mem::replace(&mut seen[next.index()], true) {
                     found.push(next.index());
                     pending.push(next);
@@ -102,8 +101,9 @@ impl Graph {
         found
     }
 
-    /// For each pair, whether the first is an ancestor of the second. One pass over the graph answers
-    /// for 128 different first jobs at a time. The graph must be free of cycles.
+    /// For each pair, whether the first job is an ancestor of the second. The graph must have no cycles.
+    ///
+    /// One pass over the graph answers for 128 different first jobs.
     pub fn are_ancestors(&self, pairs: &[(usize, usize)]) -> Vec<bool> {
         let mut answers = vec![false; pairs.len()];
         if pairs.is_empty() {
@@ -125,7 +125,7 @@ impl Graph {
         answers
     }
 
-    /// For each job a mask: bit i is set when it comes after the i-th of `firsts` (at most 128).
+    /// A mask for each job. Bit i is set if the i-th job of `firsts` is an ancestor. `firsts` has at most 128 jobs.
     fn reached_from(&self, firsts: &[usize], order: &[usize]) -> Vec<u128> {
         let mut start = vec![0_u128; self.job_count()];
         for (bit, first) in firsts.iter().enumerate() {
@@ -135,7 +135,7 @@ impl Graph {
         for job in order {
             let passed_on = reached[*job] | start[*job];
             if passed_on != 0 {
-                for child in self.towards(NodeIndex::new(*job), Direction::Outgoing) {
+                for child in self.neighbours(NodeIndex::new(*job), Direction::Outgoing) {
                     reached[child.index()] |= passed_on;
                 }
             }
@@ -143,9 +143,9 @@ impl Graph {
         reached
     }
 
-    /// Cycles, at most `limit`, each as a path in which every job needs the next and the last needs
-    /// the first. Taking away the first need of each shown cycle leaves no cycle, unless the limit
-    /// was met.
+    /// At most `limit` cycles. A cycle is a path in which every job needs the next, and the last job needs the first.
+    ///
+    /// If there are fewer cycles than `limit`, the graph has no cycle after the first need of each is removed.
     pub fn cycles(&self, limit: usize) -> Vec<Vec<usize>> {
         let mut cycles = Vec::new();
         if self.order().len() == self.job_count() {
@@ -153,7 +153,7 @@ impl Graph {
         }
         let mut rest = self.clone();
         while cycles.len() < limit {
-            let mut groups = rest.tangled_groups();
+            let mut groups = rest.groups_with_cycles();
             if groups.is_empty() {
                 break;
             }
@@ -167,8 +167,8 @@ impl Graph {
         cycles
     }
 
-    /// Sets of jobs that all need each other.
-    fn tangled_groups(&self) -> Vec<Vec<usize>> {
+    /// The groups of jobs that all need each other, directly or not.
+    fn groups_with_cycles(&self) -> Vec<Vec<usize>> {
         kosaraju_scc(&self.graph)
             .into_iter()
             .filter(|group| group.len() > 1 || self.graph.contains_edge(group[0], group[0]))
@@ -176,14 +176,14 @@ impl Graph {
             .collect()
     }
 
-    /// The shortest way from the group's first job along its needs back to itself.
+    /// The shortest path from the group's first job along needs back to itself.
     fn shortest_cycle(&self, group: &[usize]) -> Vec<usize> {
         let start = group.iter().min().copied().unwrap_or(0);
         let mut came_from: Vec<Option<usize>> = vec![None; self.job_count()];
         let mut pending = VecDeque::from([start]);
         while let Some(job) = pending.pop_front() {
             let mut needs: Vec<usize> =
-                self.towards(NodeIndex::new(job), Direction::Incoming).map(NodeIndex::index).collect();
+                self.neighbours(NodeIndex::new(job), Direction::Incoming).map(NodeIndex::index).collect();
             needs.sort_unstable();
             for needed in needs {
                 if needed == start {
@@ -205,11 +205,12 @@ impl Graph {
         }
     }
 
-    fn towards(&self, job: NodeIndex, direction: Direction) -> impl Iterator<Item = NodeIndex> {
+    fn neighbours(&self, job: NodeIndex, direction: Direction) -> impl Iterator<Item = NodeIndex> {
         self.graph.neighbors_directed(job, direction)
     }
 }
 
+/// The path from `start` to `last`. `came_from` has the job before each job.
 fn path_back(came_from: &[Option<usize>], start: usize, last: usize) -> Vec<usize> {
     let mut path = vec![last];
     let mut at = last;
@@ -232,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn layers_follow_the_longest_way() {
+    fn a_job_is_in_the_layer_of_its_longest_path() {
         let graph = graph(&[&[], &[0], &[0, 1], &[]]);
         assert_eq!(graph.layers(), vec![vec![0, 3], vec![1], vec![2]]);
         assert_eq!(graph.ancestors(2), vec![0, 1]);
@@ -241,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn ancestors_of_many_pairs_at_once() {
+    fn many_pairs_are_answered_at_once() {
         let needs: Vec<Vec<usize>> =
             (0..400_usize).map(|job| job.checked_sub(2).into_iter().collect()).collect();
         let graph = Graph::from_needs(needs.iter().map(Vec::as_slice));
@@ -253,27 +254,27 @@ mod tests {
     }
 
     #[test]
-    fn cycles_are_paths_along_the_needs() {
+    fn cycles_are_paths_along_needs() {
         assert_eq!(graph(&[&[1], &[2], &[0]]).cycles(9), vec![vec![0, 1, 2]]);
         assert_eq!(graph(&[&[], &[0]]).cycles(9), Vec::<Vec<usize>>::new());
         assert_eq!(graph(&[&[0]]).cycles(9), vec![vec![0]]);
-        // Two circles through one job, and one apart.
+        // Two cycles share a job, and one cycle is separate.
         let tangled = graph(&[&[1, 2], &[0], &[0], &[4], &[3]]);
         assert_eq!(tangled.cycles(9), vec![vec![0, 1], vec![3, 4], vec![0, 2]]);
         assert_eq!(tangled.cycles(2).len(), 2);
     }
 
     #[test]
-    fn a_chain_of_all_jobs_needs_no_stack() {
+    fn the_longest_chain_does_not_overflow_the_stack() {
         let jobs = crate::limits::JOBS;
         let needs: Vec<Vec<usize>> = (0..jobs).map(|job| job.checked_sub(1).into_iter().collect()).collect();
         let chain = Graph::from_needs(needs.iter().map(Vec::as_slice));
         assert_eq!(chain.layers().len(), jobs);
         assert_eq!(chain.ancestors(jobs - 1).len(), jobs - 1);
         assert_eq!(chain.are_ancestors(&[(0, jobs - 1), (jobs - 1, 0)]), vec![true, false]);
-        let mut circle = needs;
-        circle[0].push(jobs - 1);
-        let circle = Graph::from_needs(circle.iter().map(Vec::as_slice));
-        assert_eq!(circle.cycles(3)[0].len(), jobs);
+        let mut cycle = needs;
+        cycle[0].push(jobs - 1);
+        let cycle = Graph::from_needs(cycle.iter().map(Vec::as_slice));
+        assert_eq!(cycle.cycles(3)[0].len(), jobs);
     }
 }

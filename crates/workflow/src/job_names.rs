@@ -1,8 +1,8 @@
-//! The names of the jobs of a file.
+//! The names of the jobs of a workflow.
 
 use std::collections::HashMap;
 
-/// Finds a job by its name, and lists the names in the order of the file.
+/// Finds the index of a job by its name.
 #[derive(Debug)]
 pub(crate) struct JobNames<'t> {
     in_order: Vec<&'t str>,
@@ -20,12 +20,12 @@ impl<'t> JobNames<'t> {
         self.index_of.get(name).copied()
     }
 
-    /// The name as the file has it, when there is such a job.
+    /// The same name, borrowed from the file, if there is such a job.
     pub(crate) fn known(&self, name: &str) -> Option<&'t str> {
         self.index_of.get_key_value(name).map(|(name, _)| *name)
     }
 
-    /// In the order of the file, so that the same file always gets the same suggestion.
+    /// The names in the order of the file. The order is fixed, so that suggestions do not change from run to run.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &'t str> {
         self.in_order.iter().copied()
     }

@@ -1,15 +1,25 @@
-//! The definition of a workflow: parse, check, plan. Pure: no I/O, no clock.
+//! The definition of a workflow: parse, check, plan and draw. Pure: no input or output, no clock, no database.
+//!
+//! [`parse`] turns a [`Source`] into a [`Workflow`] in three steps: `tree` reads TOML or JSON, `lower` turns the tree into
+//! the [`model`], and `report` shows the errors. A program can build the same model, and [`Workflow::check`] checks it.
 
 mod build;
 mod canonical;
 mod check;
+mod concurrency;
 pub mod draw;
 pub mod duration;
+mod env;
+mod expect;
+mod field;
 pub mod graph;
 mod job_names;
+mod key;
+pub mod kinds;
 pub mod limits;
-pub(crate) mod lower;
+mod lower;
 pub mod model;
+mod names;
 pub mod params;
 pub mod report;
 pub mod schedule;
@@ -20,11 +30,14 @@ pub mod template;
 mod tree;
 
 pub use canonical::hash_of_stored;
-pub use check::WorkflowError;
 pub use draw::{DrawError, Drawing};
+pub use field::WorkflowError;
 pub use graph::Graph;
-pub use lower::{check_schedule_name, parse};
-pub use model::{Action, Job, OnInterrupt, OutputSource, Param, ParamKind, Retry, Workflow};
+pub use kinds::Action;
+pub use lower::parse;
+pub use model::{Job, OnInterrupt, Retry, Workflow};
+pub use names::check_schedule_name;
+pub use params::{Param, ParamKind};
 pub use report::{Colour, Diagnostic, Report};
 pub use source::{Format, Source};
 pub use tree::has_too_many_parts;

@@ -1,42 +1,45 @@
-//! What a workflow is once it has been read and checked.
+//! The model of a workflow that was read and checked.
 //!
-//! These are plain values: every default is filled in, every name is resolved, every duration is
-//! in milliseconds. The engine stores this model as JSON and never sees the file it came from.
+//! It consists of plain values. Defaults are filled in, names of jobs are resolved to indices, and durations are in
+//! milliseconds. The engine stores the model as JSON and never sees the file that it came from.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// The queue of a job that names none.
+use crate::kinds::Action;
+use crate::params::Param;
+
+/// The queue of a job without `queue`.
 pub const DEFAULT_QUEUE: &str = "default";
-/// How many deaths of its worker a job survives when it does not say.
+/// How often a job may be interrupted by the death of its worker, if it does not say.
 pub const DEFAULT_MAX_INTERRUPTIONS: i64 = 25;
 
 /// A checked workflow. Only the parser and the builder make one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Workflow {
-    /// Its name; unique among the workflows of a database.
+    /// The name. It is unique among the workflows of a database.
     pub name: String,
     /// What it is for, in the author's words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// How long a run may take in all, in milliseconds.
+    /// How long a whole run may take, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<i64>,
     /// Parameters in the order of the file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub params: Vec<Param>,
-    /// Environment of every job; values may be templates over `params` and `run`.
+    /// Environment of every job that is a process. Values may be templates that read `params` and `run`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
-    /// When it runs by itself, in the order of the file; each has a name of its own.
+    /// When the workflow runs by itself, in the order of the file. Each schedule has a different name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub schedules: Vec<Schedule>,
     /// Jobs in the order of the file. `needs` and `uses` index into this list.
     pub jobs: Vec<Job>,
 }
 
-/// The name of a workflow's only schedule when it has none of its own.
+/// The name of a schedule without `name`.
 pub const DEFAULT_SCHEDULE: &str = "default";
 
 /// When a workflow runs by itself.
@@ -44,30 +47,30 @@ pub const DEFAULT_SCHEDULE: &str = "default";
 pub struct Schedule {
     /// Unique within the workflow.
     pub name: String,
-    /// At which times.
+    /// At which times the schedule occurs.
     #[serde(flatten)]
     pub rule: Rule,
     /// The IANA name of the zone whose clock a `cron` rule reads.
     pub timezone: String,
-    /// What becomes of an occurrence while an earlier run is not over.
+    /// What happens at an occurrence while an earlier run is not over.
     pub overlap: Overlap,
-    /// What becomes of the occurrences that nobody was there for.
+    /// What happens to missed occurrences.
     pub catchup: Catchup,
-    /// How old a missed occurrence may be to be caught up, in milliseconds.
+    /// Older missed occurrences are not caught up. In milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub catchup_window_ms: Option<i64>,
-    /// How many missed occurrences are caught up at most, the newest of them.
+    /// The largest number of missed occurrences that are caught up. The newest are chosen.
     pub catchup_max: i64,
-    /// No occurrence before this instant, in milliseconds since the Unix epoch. `every` counts from it, or
-    /// from the epoch.
+    /// The first instant at which the schedule may occur, in milliseconds since the Unix epoch. `every` counts from this
+    /// instant, or from the epoch if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_ms: Option<i64>,
-    /// No occurrence from this instant on.
+    /// The schedule no longer occurs at this instant or later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end_ms: Option<i64>,
-    /// Each occurrence starts later by chance, by up to this time in milliseconds.
+    /// The largest delay of a run after its occurrence, in milliseconds. The delay is chosen for each occurrence.
     pub jitter_ms: i64,
-    /// Values of the workflow's parameters; texts may be templates over `scheduled_for`.
+    /// Values of the workflow's parameters. Texts may be templates that read `scheduled_for`.
     #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
     pub params: serde_json::Map<String, serde_json::Value>,
 }
@@ -76,69 +79,69 @@ pub struct Schedule {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rule {
-    /// A cron expression of five or six fields, or a word like `@daily`.
+    /// At the times of a cron expression of five or six fields, or of a word like `@daily`.
     Cron(String),
-    /// A fixed interval in milliseconds, whatever clocks on the wall do.
+    /// At a fixed interval in milliseconds. Changes of the clock have no effect.
     EveryMs(i64),
 }
 
-/// What becomes of an occurrence while an earlier run of its schedule is not over.
+/// What happens at an occurrence while an earlier run of the schedule is not over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Overlap {
-    /// It gets no run.
+    /// The occurrence gets no run.
     #[default]
     Skip,
-    /// The last such occurrence waits; those before it get no run.
+    /// The newest such occurrence waits. Earlier ones that waited get no run.
     QueueOne,
-    /// All of them wait, in order.
+    /// All such occurrences wait, in order.
     QueueAll,
-    /// It runs beside.
+    /// The new run starts beside the earlier one.
     Allow,
-    /// The earlier run is cancelled, jobs get their time to end; then it runs.
+    /// The earlier run is cancelled, and its jobs get time to end. Then the new run starts.
     CancelRunning,
-    /// The earlier run is cancelled and its processes are killed at once; then it runs.
+    /// The earlier run is cancelled, and its processes are killed at once. Then the new run starts.
     TerminateRunning,
 }
 
-/// What becomes of the occurrences that nobody was there for.
+/// What happens to occurrences that were missed while no scheduler was running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Catchup {
-    /// They get no run.
+    /// Missed occurrences get no run.
     None,
-    /// The last of them runs.
+    /// The newest missed occurrence gets a run.
     #[default]
     Last,
-    /// All of them run.
+    /// All missed occurrences get runs.
     All,
 }
 
-/// How many jobs with the same key may run at a time.
+/// A limit on how many jobs with the same key run at a time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Concurrency {
-    /// May be a template over `params` and `run`.
+    /// Jobs with this key share the limit. May be a template that reads `params` and `run.workflow`.
     pub key: String,
-    /// At least 1.
+    /// How many of these jobs may run at a time, at least 1.
     pub limit: i64,
-    /// What becomes of a job that finds no room.
+    /// What happens to a job when all slots of the key are taken.
     pub on_full: OnFull,
 }
 
-/// What becomes of a job that finds no room under its concurrency key.
+/// What happens to a job when all slots of its concurrency key are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnFull {
-    /// It waits.
+    /// The job waits.
     #[default]
     Wait,
-    /// It is skipped.
+    /// The job is skipped.
     Skip,
-    /// The oldest that has room is cancelled for it.
+    /// The oldest job that has a slot is cancelled, and the new job gets the slot.
     CancelOldest,
 }
 
-/// One node of the graph.
+/// A job: one node of the graph.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Job {
     /// Unique within the workflow.
@@ -146,84 +149,59 @@ pub struct Job {
     /// What it is for, in the author's words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// What it executes.
+    /// What the job executes.
     #[serde(flatten)]
     pub action: Action,
-    /// Jobs that must have finished before, as indices into [`Workflow::jobs`], ascending, without
+    /// Jobs that must have finished before this one starts, as indices into [`Workflow::jobs`], ascending, without
     /// duplicates.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<usize>,
-    /// Jobs whose outputs its templates read, as indices, ascending. Each is an ancestor.
+    /// Jobs whose outputs the templates of this job read, as indices, ascending. Each is an ancestor of this job.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub uses: Vec<usize>,
-    /// Environment of this job, over that of the workflow; values may be templates.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub env: BTreeMap<String, String>,
-    /// Working directory, relative to the folder of the workflow file; may be a template.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub dir: Option<String>,
     /// When and how often a failed attempt is repeated.
     pub retry: Retry,
     /// How long one attempt may take, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<i64>,
-    /// The queue it waits in.
+    /// The queue in which the job waits.
     pub queue: String,
-    /// Higher is claimed first. low = -10, normal = 0, high = 10, critical = 20.
+    /// Jobs with a higher priority are claimed first. low = -10, normal = 0, high = 10, critical = 20.
     pub priority: i64,
-    /// Its failure neither fails the run nor skips its children.
+    /// A failure of this job neither fails the run nor skips the jobs that need it.
     pub allow_failure: bool,
-    /// What happens when its worker dies.
+    /// What happens when the worker of the job dies.
     pub on_interrupt: OnInterrupt,
-    /// How many deaths of its worker it survives.
+    /// How often the job may be interrupted by the death of its worker.
     pub max_interruptions: i64,
-    /// Where its output comes from.
-    pub output: OutputSource,
-    /// Capabilities that a worker must have to see it, sorted, without duplicates.
+    /// Capabilities that a worker must have to claim the job, sorted, without duplicates.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requires: Vec<String>,
-    /// The lowest version of a worker that may execute it; 0 is any.
+    /// The lowest version of a worker that may execute the job. 0 allows every worker.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub version: i64,
-    /// How many jobs with the same key may run at a time.
+    /// A limit on how many jobs with the same key run at a time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<Concurrency>,
 }
 
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_zero(number: &i64) -> bool {
     *number == 0
-}
-
-/// What a job executes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Action {
-    /// A script for the shell. Never templated.
-    Run {
-        /// The script's text.
-        script: String,
-        /// The program that reads it with `-c`, and its arguments before that. Empty means the
-        /// engine's default shell.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        shell: Vec<String>,
-    },
-    /// A program and its arguments, without a shell. Each item may be a template.
-    Command(Vec<String>),
 }
 
 /// When and how often a failed attempt is repeated.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Retry {
-    /// Executions in all that may fail, at least 1. 1 means no retry.
+    /// How many attempts may fail before the job fails, at least 1. With 1 nothing is retried.
     pub max_attempts: i64,
-    /// Wait before the second attempt, in milliseconds.
+    /// The delay before the second attempt, in milliseconds.
     pub delay_ms: i64,
-    /// What the wait is multiplied by from one retry to the next, at least 1.
+    /// The factor from one delay to the next, at least 1.
     pub factor: f64,
-    /// The longest wait, in milliseconds.
+    /// The longest delay, in milliseconds.
     pub max_delay_ms: i64,
-    /// Share of the wait that chance may add or take, 0 to 1.
+    /// The random part of the delay, as a share from 0 to 1. It is added or subtracted.
     pub jitter: f64,
 }
 
@@ -237,62 +215,9 @@ impl Default for Retry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnInterrupt {
-    /// It is executed again (at least once).
+    /// The job is executed again, so it may be executed more than once.
     #[default]
     Rerun,
-    /// It fails with "interrupted, outcome unknown", and a person decides.
+    /// The job fails with "interrupted, outcome unknown", and a person decides.
     Fail,
-}
-
-/// Where a job's output comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum OutputSource {
-    /// What it wrote to the file named by `WINDLASS_OUTPUT`, if it did: JSON when it parses as JSON,
-    /// else text.
-    #[default]
-    File,
-    /// Its standard output as text, without trailing newlines.
-    Text,
-    /// Its standard output, parsed as JSON; anything else fails the attempt.
-    Json,
-}
-
-/// A typed parameter of a workflow.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Param {
-    /// Its name: a letter or `_`, then letters, digits and `_`.
-    pub name: String,
-    /// Its type.
-    #[serde(rename = "type")]
-    pub kind: ParamKind,
-    /// What it is for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub description: Option<String>,
-    /// Its value when none is given, already of its type.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub default: Option<serde_json::Value>,
-    /// A run without a value for it is refused.
-    pub required: bool,
-    /// The values a `choice` allows; empty for other types.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub choices: Vec<String>,
-}
-
-/// The type of a parameter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ParamKind {
-    /// Any text.
-    String,
-    /// A whole number of 64 bits.
-    Integer,
-    /// A finite number.
-    Number,
-    /// `true` or `false`.
-    Boolean,
-    /// A day, `YYYY-MM-DD`.
-    Date,
-    /// One of a list of texts.
-    Choice,
 }

@@ -1,22 +1,61 @@
-//! Values for the parameters of a workflow: checked and of the declared type.
+//! The parameters of a workflow, and the values that a run gets for them.
 
 use chrono::NaiveDate;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::limits;
-use crate::model::{Param, ParamKind};
 use crate::suggest;
 
-/// A value as somebody gave it.
+/// A typed parameter of a workflow.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Param {
+    /// The name: a letter or `_`, followed by letters, digits and `_`.
+    pub name: String,
+    /// The type of the values.
+    #[serde(rename = "type")]
+    pub kind: ParamKind,
+    /// What the parameter is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// The value if none is given. It has the parameter's type.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default: Option<Value>,
+    /// Whether a run without a value is refused.
+    pub required: bool,
+    /// The values that a `choice` allows. Empty for other types.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub choices: Vec<String>,
+}
+
+/// The type of a parameter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ParamKind {
+    /// Any text.
+    String,
+    /// A whole number of 64 bits.
+    Integer,
+    /// A finite number.
+    Number,
+    /// `true` or `false`.
+    Boolean,
+    /// A day, `YYYY-MM-DD`.
+    Date,
+    /// One of a list of texts.
+    Choice,
+}
+
+/// A value that a caller gives to a parameter.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Supplied {
-    /// Text, as from `-p key=value`: it is read as the parameter's type.
+    /// Text, as from `-p key=value`. It is parsed as the parameter's type.
     Text(String),
-    /// JSON, as from a file of parameters: it must have the parameter's type.
+    /// JSON, as from a file of parameters. It must have the parameter's type.
     Json(Value),
 }
 
-/// Why the given values cannot be used.
+/// Why the given values can't be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParamError {
     /// The workflow has no parameter of this name.
@@ -32,23 +71,23 @@ pub enum ParamError {
     /// A required parameter has no value.
     #[error("parameter `{name}` is required{}", described(.description))]
     Missing {
-        /// Its name.
+        /// The parameter's name.
         name: String,
-        /// What it is for.
+        /// What the parameter is for.
         description: Option<String>,
     },
-    /// A value is not of the parameter's type. The value itself is not repeated.
+    /// A value is not of the parameter's type. The message does not repeat the value, because it may be secret.
     #[error("parameter `{name}` {reason}")]
     Invalid {
-        /// Its name.
+        /// The parameter's name.
         name: String,
-        /// What it must be, and what was given.
+        /// What the value must be.
         reason: String,
     },
     /// One parameter was given twice.
     #[error("parameter `{name}` is given twice")]
     Repeated {
-        /// Its name.
+        /// The parameter's name.
         name: String,
     },
 }
@@ -56,8 +95,8 @@ pub enum ParamError {
 fn hint(suggestion: &Option<String>, known: &[String]) -> String {
     match suggestion {
         Some(name) => format!("; did you mean `{name}`?"),
-        None if known.is_empty() => "; this workflow has none".to_owned(),
-        None => format!("; there are {}", known.join(", ")),
+        None if known.is_empty() => "; this workflow has no parameters".to_owned(),
+        None => format!("; the parameters are {}", known.join(", ")),
     }
 }
 
@@ -65,11 +104,13 @@ fn described(description: &Option<String>) -> String {
     description.as_ref().map_or(String::new(), |text| format!(" ({text})"))
 }
 
-/// Checks the given values against the declared parameters and fills in defaults. All errors come at
-/// once, those of given values first.
+/// Checks the given values against the declared parameters and fills in defaults.
 ///
-/// The result has every declared parameter, in the order of the declaration. An optional one without
-/// a value is null there; [`env_value`] gives no variable for it.
+/// The result has every declared parameter, in the order of the declaration. An optional parameter without a value is
+/// null, and [`env_value`] gives no variable for it.
+///
+/// # Errors
+/// All errors at once. Those of given values come first.
 pub fn bind(
     params: &[Param],
     supplied: Vec<(String, Supplied)>,
@@ -116,7 +157,7 @@ fn unknown(name: String, params: &[Param]) -> ParamError {
     ParamError::Unknown { name, suggestion, known }
 }
 
-/// The value as the parameter's type, or what is wrong with it ("must be …").
+/// Converts the value to the parameter's type. The error says what the value must be ("must be …").
 pub(crate) fn convert(param: &Param, supplied: Supplied) -> Result<Value, String> {
     let must = || format!("must be {}", expectation(param.kind));
     let json = match supplied {
@@ -171,7 +212,7 @@ fn convert_text(param: &Param, text: String) -> Result<Value, String> {
     }
 }
 
-/// A whole number stays one, so that `3` is not shown as `3.0`.
+/// Reads a number. A whole number stays an integer, so that `3` is not shown as `3.0`.
 fn read_number(text: &str) -> Option<Value> {
     if let Ok(integer) = text.parse::<i64>() {
         return Some(Value::from(integer));
@@ -194,7 +235,7 @@ fn read_date(text: &str) -> Result<Value, String> {
     }
 }
 
-/// What a value of this type looks like.
+/// What a value of this type looks like, for people.
 pub(crate) fn expectation(kind: ParamKind) -> &'static str {
     match kind {
         ParamKind::String => "a string",
@@ -217,12 +258,12 @@ fn json_kind(value: &Value) -> &'static str {
     }
 }
 
-/// The environment variable of a parameter: `WINDLASS_PARAM_` and its name in upper case.
+/// The environment variable of a parameter: `WINDLASS_PARAM_`, followed by its name in upper case.
 pub fn env_name(param: &str) -> String {
     format!("WINDLASS_PARAM_{}", param.to_ascii_uppercase())
 }
 
-/// The value of that variable; none when the parameter has no value.
+/// The value of a parameter's environment variable. A parameter without a value has no variable.
 pub fn env_value(value: &Value) -> Option<String> {
     match value {
         Value::Null => None,

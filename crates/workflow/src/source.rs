@@ -1,11 +1,11 @@
-//! The text of a workflow file, before it is understood.
+//! The text of a workflow file, before it is parsed.
 
 use std::path::Path;
 
 use crate::limits;
 use crate::report::{Finding, Report};
 
-/// How a file is written. Both formats have one shape.
+/// The format of a file. Both formats have the same tables and keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// TOML 1.0.
@@ -17,27 +17,29 @@ pub enum Format {
 /// A workflow file as text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
-    /// The file's name as it is shown to people.
+    /// The path of the file, as messages show it.
     pub path: String,
-    /// Its text, without a byte order mark.
+    /// The text, without a byte order mark.
     pub text: String,
-    /// How it is written.
+    /// The format of the text.
     pub format: Format,
 }
 
 impl Source {
-    /// Takes the bytes of a file.
+    /// Decodes the bytes of a file.
     ///
-    /// The format follows from the extension (`.toml`, `.json`); without one of these it is JSON
-    /// when the first character is `{`. Bytes that are not UTF-8 and files over
-    /// [`limits::FILE_BYTES`] are refused.
+    /// The extension chooses the format (`.toml` or `.json`). A file with another extension is JSON if it begins with `{`,
+    /// else TOML.
+    ///
+    /// # Errors
+    /// The bytes are not UTF-8, or there are more than [`limits::FILE_BYTES`].
     pub fn new(path: impl Into<String>, bytes: Vec<u8>) -> Result<Source, Report> {
         let path = path.into();
         if bytes.len() > limits::FILE_BYTES {
             let size = bytes.len().div_ceil(1024 * 1024);
             let limit = limits::FILE_BYTES / (1024 * 1024);
-            let finding = Finding::without_place(format!("the file is too large: {size} MiB"))
-                .help(format!("a workflow file may have {limit} MiB; split the work over several workflows"));
+            let finding = Finding::without_position(format!("the file is too large: {size} MiB"))
+                .help(format!("the limit is {limit} MiB; split the workflow into several"));
             return Err(Report::of_one(path, "", finding));
         }
         let mut text = match String::from_utf8(bytes) {
@@ -51,7 +53,7 @@ impl Source {
         Ok(Source { path, text, format })
     }
 
-    /// The file's name without folder and extension: the workflow's name when it has no other.
+    /// The file's name without folder and extension. A workflow without `name` is called so.
     pub(crate) fn stem(&self) -> &str {
         Path::new(&self.path).file_stem().and_then(|stem| stem.to_str()).unwrap_or("")
     }
@@ -68,7 +70,7 @@ fn format_of(path: &str, text: &str) -> Format {
 }
 
 fn not_utf8(path: String, bytes: &[u8], at: usize) -> Report {
-    // The text shown has U+FFFD, three bytes long, where the first bad bytes are.
+    // The shown text has U+FFFD in place of the invalid bytes. U+FFFD has three bytes.
     let shown = String::from_utf8_lossy(bytes);
     let help = if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
         "this looks like UTF-16; save the file as UTF-8"
@@ -87,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_format_follows_the_extension_then_the_first_character() {
+    fn the_extension_or_the_first_character_chooses_the_format() {
         let format = |path: &str, text: &str| Source::new(path, text.into()).unwrap().format;
         assert_eq!(format("a.toml", "{"), Format::Toml);
         assert_eq!(format("a.JSON", ""), Format::Json);
@@ -101,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_not_utf8_are_refused_with_their_place() {
+    fn bytes_that_are_not_utf8_are_refused_with_their_position() {
         let report = Source::new("a.toml", b"# ok\nname = \"\xff\"\n".to_vec()).unwrap_err();
         let diagnostic = &report.diagnostics()[0];
         assert_eq!((diagnostic.line, diagnostic.column), (2, 9));

@@ -1,70 +1,72 @@
-//! Other files in TOML or JSON, read as strictly as a workflow: every error at once, each with its place, and
-//! keys that nobody asked for are errors.
+//! Reads other files in TOML or JSON as strictly as a workflow file. All errors are reported at once, each with its line,
+//! and unknown keys are errors.
 
 use std::ops::RangeInclusive;
 
-use crate::lower::expect::{self, Least};
-use crate::lower::keys;
+use crate::expect::{self, ShortestDuration};
+use crate::key::{self, Key};
 use crate::report::{Finding, Findings, Report};
 use crate::source::Source;
 use crate::tree::{self, Entry, Value};
 
-/// Items of one list.
+/// The largest number of items in a list.
 pub const LIST_ITEMS: usize = 1_000;
 
-/// Reads a file. `take` asks for the keys that there are; what it returns counts when the file has no errors.
+/// Reads a file. `take` asks for each key that the file may have; keys that it does not ask for are errors. `noun` names
+/// the file for people, as in "the configuration".
 ///
 /// # Errors
-/// All that is wrong with the file.
+/// All errors of the file.
 pub fn read<T>(
     source: &Source,
-    place: &'static str,
+    noun: &'static str,
     take: impl FnOnce(&mut Table<'_, '_>) -> T,
 ) -> Result<T, Report> {
     let mut findings = Findings::default();
     let entries = tree::read(source, &mut findings);
-    let value = entries.as_deref().map(|entries| taken(entries, place, &mut findings, take));
+    let value = entries.as_deref().map(|entries| taken(entries, noun, &mut findings, take));
     match value {
         Some(value) if findings.is_empty() => Ok(value),
         Some(_) | None => Err(Report::new(source.path.as_str(), &source.text, findings)),
     }
 }
 
-/// A table of a file. A key that is not there, or whose value is wrong, gives nothing; the latter is reported.
+/// A table of a file. A missing key gives nothing. A wrong value gives nothing, after the error was reported.
 pub struct Table<'t, 's> {
     entries: &'t [Entry<'s>],
-    asked: Vec<&'static str>,
+    /// The keys that were asked for so far.
+    asked: Vec<Key>,
     findings: &'t mut Findings,
 }
 
 fn taken<T>(
     entries: &[Entry<'_>],
-    place: &str,
+    noun: &str,
     findings: &mut Findings,
     take: impl FnOnce(&mut Table<'_, '_>) -> T,
 ) -> T {
     let mut table = Table { entries, asked: Vec::new(), findings };
     let value = take(&mut table);
     let Table { asked, findings, .. } = table;
-    for entry in entries.iter().filter(|entry| !asked.contains(&entry.key.as_ref())) {
-        keys::unknown(entry, place, &asked, findings);
+    for entry in entries.iter().filter(|entry| asked.iter().all(|key| key.name != entry.key)) {
+        key::report_unknown(entry, noun, &asked, findings);
     }
     value
 }
 
 impl<'t, 's> Table<'t, 's> {
     fn entry(&mut self, key: &'static str) -> Option<&'t Entry<'s>> {
-        self.asked.push(key);
+        self.asked.push(Key::new(key));
         self.entries.iter().find(|entry| entry.key == key)
     }
 
-    /// A text that is not empty.
+    /// The value as a text that is not empty.
     pub fn text(&mut self, key: &'static str) -> Option<String> {
         let entry = self.entry(key)?;
         expect::filled_text(&entry.node, &format!("`{key}`"), self.findings).map(str::to_owned)
     }
 
-    /// A text that `parse` can read; else what it says is the reason.
+    /// The value as a text that `parse` accepts. The error of `parse` is shown as the reason.
     pub fn parsed<T>(
         &mut self,
         key: &'static str,
@@ -82,7 +84,7 @@ impl<'t, 's> Table<'t, 's> {
         }
     }
 
-    /// A list of at most [`LIST_ITEMS`] texts, each of which `check` accepts.
+    /// The value as a list of at most [`LIST_ITEMS`] texts, each of which `check` accepts.
     pub fn texts(
         &mut self,
         key: &'static str,
@@ -104,16 +106,16 @@ impl<'t, 's> Table<'t, 's> {
         Some(texts)
     }
 
-    /// A whole number.
+    /// The value as a whole number.
     pub fn integer(&mut self, key: &'static str, allowed: RangeInclusive<i64>) -> Option<i64> {
         let entry = self.entry(key)?;
         expect::integer(entry, allowed, self.findings)
     }
 
-    /// A duration with a unit, in milliseconds, within bounds.
+    /// The value as a duration, in milliseconds. The file writes it with a unit.
     pub fn duration_ms(&mut self, key: &'static str, allowed: RangeInclusive<i64>) -> Option<i64> {
         let entry = self.entry(key)?;
-        let duration_ms = expect::duration_ms(entry, Least::Zero, self.findings)?;
+        let duration_ms = expect::duration_ms(entry, ShortestDuration::Zero, self.findings)?;
         if allowed.contains(&duration_ms) {
             return Some(duration_ms);
         }
@@ -124,13 +126,13 @@ impl<'t, 's> Table<'t, 's> {
         None
     }
 
-    /// One of a few words.
+    /// The value as one of a few words.
     pub fn word<T: Copy>(&mut self, key: &'static str, words: &[(&str, T)]) -> Option<T> {
         let entry = self.entry(key)?;
         expect::word(entry, words, self.findings)
     }
 
-    /// A table inside this one.
+    /// The value as a table.
     pub fn table<T>(&mut self, key: &'static str, take: impl FnOnce(&mut Table<'_, '_>) -> T) -> Option<T> {
         let entry = self.entry(key)?;
         let Value::Table(entries) = &entry.node.value else {
@@ -173,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_right_is_read_and_what_is_missing_is_none() {
+    fn values_are_read_and_missing_keys_give_none() {
         let text =
             "name = 'Rex'\nlegs = 4\nsleep = '30s'\ntoys = ['ball']\nsize = 'large'\n[body]\nweight = 9\n";
         let rex = Pet {
@@ -190,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn every_error_is_reported_at_its_place() {
+    fn every_error_is_reported_with_its_position() {
         let text =
             "nmae = 'Rex'\nlegs = 9\nsleep = '2m'\ntoys = ['knife', 3]\nsize = 'larg'\n[body]\nwieght = 1\n";
         let report = pet(text).unwrap_err();

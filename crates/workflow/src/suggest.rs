@@ -1,7 +1,8 @@
-//! The nearest right spelling of a wrong name.
+//! Suggests a name for one that was probably misspelled.
 
-/// The candidate that a person most likely meant, if one is near enough. Looks at no more than
-/// `budget` candidates and takes what it looked at off the budget.
+/// The candidate that is spelled most like `wrong`, if one is similar enough.
+///
+/// At most `budget` candidates are compared. The number of compared candidates is subtracted from the budget.
 pub(crate) fn nearest<'c>(
     wrong: &str,
     candidates: impl IntoIterator<Item = &'c str>,
@@ -29,7 +30,7 @@ pub(crate) fn nearest<'c>(
     best.map(|(_, candidate)| candidate)
 }
 
-/// Case and the choice between `-` and `_` do not make a different word.
+/// The name in small letters and with `_` for `-`. Names that differ only in these are the same word.
 fn fold(name: &str) -> String {
     name.chars().map(|c| if c == '-' { '_' } else { c.to_ascii_lowercase() }).collect()
 }
@@ -39,7 +40,7 @@ mod tests {
     use super::nearest;
 
     #[test]
-    fn finds_typing_errors_and_nothing_far() {
+    fn misspelled_names_are_found_and_different_names_are_not() {
         let keys = ["timeout", "needs", "max_attempts", "on_interrupt"];
         let cases = [
             ("tmeout", Some("timeout")),
@@ -55,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn stops_when_the_budget_is_used_up() {
+    fn the_search_stops_when_the_budget_is_used_up() {
         let mut budget = 1;
         assert_eq!(nearest("needs2", ["x", "needs"], &mut budget), None);
         assert_eq!(budget, 0);

@@ -1,4 +1,4 @@
-//! What a person sees for a broken file: one snapshot for each file in `tests/broken`.
+//! The errors of invalid files, as people see them. Each file in `tests/broken` has a snapshot.
 #![allow(clippy::unwrap_used)]
 
 use std::path::Path;
@@ -13,7 +13,7 @@ fn report(path: &str, text: &str) -> Report {
 }
 
 #[test]
-fn broken_files() {
+fn the_errors_of_invalid_files_are_as_in_the_snapshots() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/broken");
     let mut names: Vec<String> = std::fs::read_dir(&folder)
         .unwrap()
@@ -44,29 +44,29 @@ fn a_report_shows_the_first_errors_and_counts_the_rest() {
 }
 
 #[test]
-fn errors_are_data_too() {
+fn programs_can_read_the_errors() {
     let report = report("dir/a.toml", "[jobs.a]\nruns = 'x'\nrun = 'y'\nneeds = ['ü', 'b']\n");
     assert_eq!(report.path(), "dir/a.toml");
-    let places: Vec<_> = report.diagnostics().iter().map(|one| (one.line, one.column)).collect();
-    assert_eq!(places, [(2, 1), (4, 10), (4, 15)]);
+    let positions: Vec<_> = report.diagnostics().iter().map(|error| (error.line, error.column)).collect();
+    assert_eq!(positions, [(2, 1), (4, 10), (4, 15)]);
     assert_eq!(report.diagnostics()[0].message, "unknown key `runs` in a job");
 }
 
 #[test]
-fn a_long_line_does_not_flood_the_screen() {
+fn a_long_line_is_shortened() {
     let jobs: Vec<String> = (0..20_000).map(|job| format!("\"j{job}\": {{\"rum\": \"x\"}}")).collect();
     let report = report("a.json", &format!("{{\"jobs\": {{{}}}}}", jobs.join(", ")));
     let text = report.to_string();
     assert!(text.len() < 50_000, "{}", text.len());
     assert!(text.lines().all(|line| line.chars().count() < 200));
-    // The place is that in the file, not that in the piece of the line that is shown.
+    // The column is that of the whole line, not that of the shown part.
     let last = report.diagnostics().last().unwrap();
     assert!(last.column > 500);
     assert!(text.contains(&format!("a.json:1:{}", last.column)), "{text}");
 }
 
 #[test]
-fn colour_is_added_on_demand_only() {
+fn only_colour_always_gives_escape_sequences() {
     let report = report("a.toml", "");
     assert!(!report.render(Colour::Never).contains('\u{1b}'));
     assert!(report.render(Colour::Always).contains('\u{1b}'));

@@ -1,9 +1,9 @@
-//! Every limit is kept, with a message that names it, and what is just within it is accepted.
+//! A file at a limit is accepted. A file over the limit is refused, and the message names the limit.
 #![allow(clippy::unwrap_used)]
 
 use windlass_workflow::{Source, limits, parse};
 
-/// The messages (with label-free help) of a file, empty when it is right.
+/// The report on a file. Empty if the file is valid.
 fn messages(path: &str, text: String) -> String {
     match Source::new(path, text.into()).and_then(|source| parse(&source)) {
         Ok(_) => String::new(),
@@ -38,7 +38,7 @@ fn jobs() {
 
 #[test]
 fn edges() {
-    // 1,000 jobs need the same 1,000: that is the limit of edges.
+    // 1,000 jobs that each need the same 1,000 jobs are as many edges as the limit allows.
     let json = |needs: usize| {
         let first = (0..1_000).map(|job| format!("\"a{job}\":{{\"run\":\"x\"}}"));
         let names: Vec<String> = (0..1_000).map(|job| format!("\"a{job}\"")).collect();
@@ -67,7 +67,7 @@ fn names() {
 }
 
 #[test]
-fn numbers_of_entries() {
+fn entries_of_lists_and_tables() {
     let params = |count: usize| {
         format!("[params]\n{}[jobs.a]\nrun = 'x'\n", table(count, |at| format!("p{at} = {{}}\n")))
     };
@@ -112,7 +112,7 @@ fn schedules() {
 }
 
 #[test]
-fn what_jobs_share() {
+fn capabilities_versions_and_concurrency() {
     let requires =
         |count: usize| job_with(&format!("requires = [{}]", table(count, |at| format!("'c{at}',"))));
     assert_limit(requires, limits::CAPABILITIES, "33; the limit is 32");
@@ -163,17 +163,17 @@ fn indirect_outputs() {
 
 #[test]
 fn cycles_shown() {
-    let circles: String = (0..50)
+    let cycles: String = (0..50)
         .map(|at| {
             format!("[jobs.a{at}]\nrun = 'x'\nneeds = 'b{at}'\n[jobs.b{at}]\nrun = 'x'\nneeds = 'a{at}'\n")
         })
         .collect();
-    let text = messages("a.toml", circles);
-    assert_eq!(text.matches("in a circle").count(), limits::CYCLES_SHOWN);
+    let text = messages("a.toml", cycles);
+    assert_eq!(text.matches("in a cycle").count(), limits::CYCLES_SHOWN);
 }
 
 #[test]
-fn a_cycle_of_a_hundred_thousand_jobs_is_one_readable_message() {
+fn the_message_about_a_cycle_of_100_000_jobs_is_short() {
     let count = 100_000;
     let jobs: Vec<String> = (0..count)
         .map(|job| format!("\"j{job}\":{{\"run\":\"x\",\"needs\":[\"j{}\"]}}", (job + 1) % count))

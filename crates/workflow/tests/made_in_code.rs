@@ -1,12 +1,13 @@
-//! A workflow that a program made is refused for whatever a file would be refused for, with the place.
+//! A workflow that a program made is checked for the same errors as a file. The error names the field.
 #![allow(clippy::unwrap_used)]
 
 use serde_json::json;
+use windlass_workflow::kinds::shell::{Program, Shell};
 use windlass_workflow::model::{Catchup, Concurrency, OnFull, Overlap, Rule, Schedule};
 use windlass_workflow::{Action, Param, ParamKind, Source, Workflow, limits, parse};
 
-/// Three jobs in a row, with a parameter and a schedule.
-fn sound() -> Workflow {
+/// A valid workflow: three jobs in a row, with a parameter and a schedule.
+fn valid() -> Workflow {
     let schedule = Schedule {
         name: "night".to_owned(),
         rule: Rule::Cron("0 2 * * *".to_owned()),
@@ -34,8 +35,8 @@ fn sound() -> Workflow {
 
 type Change = fn(&mut Workflow);
 
-/// (what breaks it, the place, a part of the reason)
-const BREAKS: &[(Change, &str, &str)] = &[
+/// Changes that make the workflow invalid: the change, the field in the error, and a part of the reason.
+const INVALID: &[(Change, &str, &str)] = &[
     (|w| w.name.clear(), "name", "empty"),
     (|w| w.name = "a\nb".to_owned(), "name", "control character"),
     (|w| w.timeout_ms = Some(0), "timeout_ms", "1 to"),
@@ -51,8 +52,9 @@ const BREAKS: &[(Change, &str, &str)] = &[
     (|w| w.jobs[1].uses = vec![2], "jobs[1] (`j1`).uses", "`j2`, jobs[2], which the job does not need"),
     (|w| w.jobs[1].name = "j0".to_owned(), "jobs[1] (`j0`).name", "jobs[0] has the same name"),
     (|w| w.jobs[1].name.clear(), "jobs[1] (``).name", "empty"),
-    (|w| w.jobs[1].name = "a b".to_owned(), "jobs[1] (`a b`).name", "is not a name"),
-    (|w| w.jobs[0].action = Action::Command(Vec::new()), "jobs[0] (`j0`).action", "no program"),
+    (|w| w.jobs[1].name = "a b".to_owned(), "jobs[1] (`a b`).name", "is not a valid name"),
+    (|w| w.jobs[0].action = words(&[]), "jobs[0] (`j0`).action.command", "no program"),
+    (interpreter, "jobs[0] (`j0`).action.shell", "no program"),
     (|w| w.jobs[0].action = script(" "), "jobs[0] (`j0`).action.script", "empty"),
     (|w| w.jobs[0].action = script("a\0"), "jobs[0] (`j0`).action.script", "NUL"),
     (
@@ -61,18 +63,18 @@ const BREAKS: &[(Change, &str, &str)] = &[
         "the limit is 1048576",
     ),
     (
-        |w| w.jobs[0].action = Action::Command(vec!["x".to_owned(); limits::COMMAND_ITEMS + 1]),
-        "jobs[0] (`j0`).action",
+        |w| w.jobs[0].action = words(&["x"; limits::COMMAND_ITEMS + 1]),
+        "jobs[0] (`j0`).action.command",
         "there are 1001; the limit is 1000",
     ),
     (|w| command(w, 1, "{{ jobs.j2.output }}"), "jobs[1] (`j1`).uses", "`j2`, jobs[2]: add 2"),
-    (|w| command(w, 1, "{{ jobs.j9.output }}"), "jobs[1] (`j1`).action[1]", "there is no job `j9`"),
-    (|w| command(w, 1, "{{ params.none }}"), "jobs[1] (`j1`).action[1]", "no parameter `none`"),
-    (|w| command(w, 1, "{{ nothing("), "jobs[1] (`j1`).action[1]", ""),
-    (|w| env(w, "1x", ""), "jobs[0] (`j0`).env[\"1x\"]", "not a name"),
-    (|w| env(w, "WINDLASS_X", ""), "jobs[0] (`j0`).env[\"WINDLASS_X\"]", "set by the engine"),
+    (|w| command(w, 1, "{{ jobs.j9.output }}"), "jobs[1] (`j1`).action.command[1]", "there is no job `j9`"),
+    (|w| command(w, 1, "{{ params.none }}"), "jobs[1] (`j1`).action.command[1]", "no parameter `none`"),
+    (|w| command(w, 1, "{{ nothing("), "jobs[1] (`j1`).action.command[1]", ""),
+    (|w| env(w, "1x", ""), "jobs[0] (`j0`).action.env[\"1x\"]", "is not a valid name"),
+    (|w| env(w, "WINDLASS_X", ""), "jobs[0] (`j0`).action.env[\"WINDLASS_X\"]", "Windlass sets"),
     (|w| drop(w.env.insert("A".into(), "{{ jobs.j0.output }}".into())), "env[\"A\"]", "no output of a job"),
-    (|w| w.jobs[0].dir = Some(String::new()), "jobs[0] (`j0`).dir", "empty"),
+    (|w| dir(w, ""), "jobs[0] (`j0`).action.dir", "empty"),
     (|w| w.jobs[0].timeout_ms = Some(-1), "jobs[0] (`j0`).timeout_ms", "it is -1"),
     (|w| w.jobs[0].retry.max_attempts = 0, "jobs[0] (`j0`).retry.max_attempts", "it is 0"),
     (|w| w.jobs[0].retry.delay_ms = -5, "jobs[0] (`j0`).retry.delay_ms", "it is -5"),
@@ -85,11 +87,11 @@ const BREAKS: &[(Change, &str, &str)] = &[
     (|w| w.jobs[0].max_interruptions = -1, "jobs[0] (`j0`).max_interruptions", "it is -1"),
     (|w| w.jobs[0].version = -1, "jobs[0] (`j0`).version", "it is -1"),
     (|w| w.jobs[0].requires = vec!["b".into(), "a".into()], "jobs[0] (`j0`).requires[1]", "sorted"),
-    (|w| w.jobs[0].requires = vec!["b b".into()], "jobs[0] (`j0`).requires[0]", "is not a name"),
+    (|w| w.jobs[0].requires = vec!["b b".into()], "jobs[0] (`j0`).requires[0]", "is not a valid name"),
     (|w| concurrency(w, "", 1), "jobs[0] (`j0`).concurrency.key", "empty"),
     (|w| concurrency(w, "k", 0), "jobs[0] (`j0`).concurrency.limit", "it is 0"),
     (|w| concurrency(w, "{{ run.id }}", 1), "jobs[0] (`j0`).concurrency.key", "`run.id` is not known"),
-    (|w| w.params[0].name = "a-b".to_owned(), "params[0] (`a-b`).name", "is not a name"),
+    (|w| w.params[0].name = "a-b".to_owned(), "params[0] (`a-b`).name", "is not a valid name"),
     (|w| w.params.push(w.params[0].clone()), "params[1] (`day`)", "params[0]"),
     (|w| w.params[0].kind = ParamKind::Choice, "params[0] (`day`).choices", "at least one"),
     (|w| w.params[0].choices = vec!["a".into()], "params[0] (`day`).choices", "only the kind"),
@@ -107,15 +109,29 @@ const BREAKS: &[(Change, &str, &str)] = &[
 ];
 
 fn script(text: &str) -> Action {
-    Action::Run { script: text.to_owned(), shell: Vec::new() }
+    Shell::script(text).into()
+}
+
+fn interpreter(workflow: &mut Workflow) {
+    let program = Program::Script { text: "x".to_owned(), shell: vec![" ".to_owned()] };
+    workflow.jobs[0].action = Shell { program, ..Shell::script("") }.into();
+}
+
+fn words(words: &[&str]) -> Action {
+    Shell::command(words.iter().copied()).into()
 }
 
 fn command(workflow: &mut Workflow, job: usize, argument: &str) {
-    workflow.jobs[job].action = Action::Command(vec!["echo".to_owned(), argument.to_owned()]);
+    workflow.jobs[job].action = words(&["echo", argument]);
 }
 
 fn env(workflow: &mut Workflow, name: &str, value: &str) {
-    workflow.jobs[0].env.insert(name.to_owned(), value.to_owned());
+    let env = [(name.to_owned(), value.to_owned())].into_iter().collect();
+    workflow.jobs[0].action = Shell { env, ..Shell::command(["true"]) }.into();
+}
+
+fn dir(workflow: &mut Workflow, dir: &str) {
+    workflow.jobs[0].action = Shell { dir: Some(dir.to_owned()), ..Shell::command(["true"]) }.into();
 }
 
 fn concurrency(workflow: &mut Workflow, key: &str, limit: i64) {
@@ -128,28 +144,28 @@ fn default(workflow: &mut Workflow, value: serde_json::Value) {
 }
 
 #[test]
-fn each_fault_is_named_with_its_place() {
-    sound().check().unwrap();
-    for (at, (change, place, reason)) in BREAKS.iter().enumerate() {
-        let mut workflow = sound();
+fn each_error_names_its_field() {
+    valid().check().unwrap();
+    for (at, (change, field, reason)) in INVALID.iter().enumerate() {
+        let mut workflow = valid();
         change(&mut workflow);
-        let error = workflow.check().expect_err(&format!("number {at}, {place}, is accepted"));
-        assert_eq!(error.place, *place, "number {at}: {error}");
+        let error = workflow.check().expect_err(&format!("number {at}, {field}, is accepted"));
+        assert_eq!(error.field, *field, "number {at}: {error}");
         assert!(error.reason.contains(reason), "number {at}: {error}");
     }
 }
 
 #[test]
-fn what_its_templates_read_may_be_listed_and_needed_through_others() {
-    let mut workflow = sound();
+fn templates_may_read_outputs_of_indirect_ancestors() {
+    let mut workflow = valid();
     command(&mut workflow, 2, "{{ jobs.j0.output }} {{ params.day }} {{ run.id }}");
     workflow.jobs[2].uses = vec![0];
     workflow.check().unwrap();
 }
 
-/// The two must not come apart: what a file may say a program may make.
+/// The parser and the check must agree.
 #[test]
-fn every_file_that_is_valid_is_sound_as_a_value() {
+fn every_valid_file_passes_the_check() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/workflows");
     let mut files = 0;
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -170,9 +186,9 @@ fn the_largest_graph_is_checked_without_recursion() {
     let jobs = limits::JOBS;
     let chain = Workflow::graph("chain", (0..jobs).map(|job| job.checked_sub(1).into_iter().collect()));
     chain.check().unwrap();
-    let mut circle = chain;
-    circle.jobs[0].needs = vec![jobs - 1];
-    let error = circle.check().unwrap_err();
+    let mut cycle = chain;
+    cycle.jobs[0].needs = vec![jobs - 1];
+    let error = cycle.check().unwrap_err();
     assert!(error.reason.contains("more) -> j0"), "{error}");
     let one_more = Workflow::graph("many", (0..=jobs).map(|_| Vec::new()));
     assert_eq!(one_more.check().unwrap_err().to_string(), "jobs: there are 200001; the limit is 200000");

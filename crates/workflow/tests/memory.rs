@@ -1,4 +1,5 @@
-//! No file makes the parser fill the memory. Each is read in a process of its own, whose peak is what the kernel saw.
+//! The parser needs a bounded amount of memory for every file. Each file is parsed in a separate process, and the kernel
+//! reports the peak of that process.
 #![allow(clippy::unwrap_used)]
 
 use std::fmt::Write;
@@ -7,10 +8,10 @@ use std::process::Command;
 use windlass_workflow::{Source, limits, parse};
 
 const PEAK_MAX_KIB: u64 = 256 * 1024;
-/// Says which file the process reads.
+/// The variable with the name of the file that the process parses.
 const FILE_VARIABLE: &str = "WINDLASS_TEST_MEMORY_FILE";
 
-/// `part` again and again, up to a size.
+/// `part`, repeated up to a size.
 fn filled(start: &str, part: &str, bytes: usize, end: &str) -> String {
     let count = (bytes - start.len() - end.len()) / part.len();
     let mut text = part.repeat(count);
@@ -19,7 +20,8 @@ fn filled(start: &str, part: &str, bytes: usize, end: &str) -> String {
     text
 }
 
-/// Job number i needs the jobs of the list. Written into one text: what the test needs itself counts as well.
+/// A file in which job i needs the jobs in the i-th list. The text is written in place, because the memory of the test counts
+/// too.
 fn graph_in_json(needs: impl Iterator<Item = Vec<usize>>) -> String {
     let mut text = String::with_capacity(9 << 20);
     text.push_str("{\"jobs\":{");
@@ -42,7 +44,7 @@ fn jobs_in_toml(jobs: usize) -> String {
 }
 
 fn file(name: &str) -> (&'static str, String) {
-    // As many of them as the limit lets in.
+    // As many repetitions as the limit allows.
     let most = |start: &str, part: &str, weight: usize, end: &str| {
         format!("{start}{}{end}", part.repeat((limits::PARTS - 100) / weight))
     };
@@ -73,9 +75,9 @@ fn file(name: &str) -> (&'static str, String) {
     }
 }
 
-/// The process that reads one of the files; it prints its peak in KiB.
+/// The process that parses one of the files. It prints its peak in KiB.
 #[test]
-#[ignore = "started by the other test"]
+#[ignore = "the other test starts it"]
 fn reader() {
     let name = std::env::var(FILE_VARIABLE).unwrap();
     let (path, text) = file(&name);
@@ -88,7 +90,7 @@ fn reader() {
 }
 
 #[test]
-fn no_file_takes_more_than_its_share_of_memory() {
+fn no_file_needs_more_memory_than_the_limit() {
     let mut too_large = Vec::new();
     for (name, is_accepted) in [
         ("lists in TOML", false),
@@ -125,7 +127,7 @@ fn no_file_takes_more_than_its_share_of_memory() {
     }
     assert!(
         too_large.is_empty(),
-        "more than {PEAK_MAX_KIB} KiB, or not judged as expected:\n{}",
+        "over {PEAK_MAX_KIB} KiB, or accepted or refused against expectation:\n{}",
         too_large.join("\n")
     );
 }

@@ -1,5 +1,5 @@
-//! When schedules occur, compared with what `oracle/oracle.py` computed: over decades by numbers and hashes, and
-//! around changes of the clock one by one.
+//! Compares occurrences with those that `oracle/oracle.py` computed: over decades by count and hash, and around clock changes
+//! one by one.
 #![allow(clippy::unwrap_used)]
 
 use std::fmt::Write as _;
@@ -29,10 +29,10 @@ fn timetable(cron: &str, timezone: &str) -> Timetable {
     Timetable::of(&schedule).unwrap_or_else(|error| panic!("{cron} in {timezone}: {error}"))
 }
 
-/// Occurrences that are also looked for backwards.
+/// The number of occurrences that are also searched backwards.
 const BACKWARDS: usize = 1_000;
 
-/// The occurrences in `from_s <= t < to_s`, in seconds, which both directions must agree on.
+/// The occurrences in `from_s <= t < to_s`, in seconds. Both directions must find the same.
 fn occurrences(timetable: &Timetable, from_s: i64, to_s: i64) -> Result<Vec<i64>, String> {
     let (from_ms, to_ms) = (from_s * 1_000, to_s * 1_000);
     let ascending: Vec<Occurrence> =
@@ -44,8 +44,8 @@ fn occurrences(timetable: &Timetable, from_s: i64, to_s: i64) -> Result<Vec<i64>
     }
 }
 
-/// A rule of `decades.txt`: its expression, and the span in seconds.
-struct Span<'t> {
+/// A rule of `decades.txt`, and its range of instants in seconds.
+struct RuleRange<'t> {
     cron: &'t str,
     from_s: i64,
     to_s: i64,
@@ -55,18 +55,18 @@ fn year_s(year: &str) -> i64 {
     DateTime::parse_from_rfc3339(&format!("{year}-01-01T00:00:00Z")).unwrap().timestamp()
 }
 
-fn spans() -> Vec<Span<'static>> {
+fn rules() -> Vec<RuleRange<'static>> {
     let lines = DECADES.lines().filter_map(|line| line.strip_prefix("rule "));
-    let span = |line: &'static str| {
+    let rule = |line: &'static str| {
         let mut words = line.splitn(3, ' ');
         let mut word = || words.next().unwrap();
         let (from_s, to_s) = (year_s(word()), year_s(word()));
-        Span { cron: word(), from_s, to_s }
+        RuleRange { cron: word(), from_s, to_s }
     };
-    lines.map(span).collect()
+    lines.map(rule).collect()
 }
 
-/// The number and the hash as the oracle writes them.
+/// The count and the hash of occurrences, as the oracle writes them.
 fn summary(found: &[i64]) -> String {
     let mut text = String::with_capacity(found.len() * 11);
     for at_s in found {
@@ -77,22 +77,22 @@ fn summary(found: &[i64]) -> String {
     format!("{}:{hash}", found.len())
 }
 
-/// What is wrong in every `parts`th zone, from `part` on.
+/// Compares every `parts`th zone, beginning with number `part`.
 fn compare_decades(part: usize, parts: usize) {
-    let spans = spans();
+    let rules = rules();
     let zones: Vec<&str> = DECADES.lines().filter_map(|line| line.strip_prefix("zone ")).collect();
-    assert!(spans.len() >= 60 && zones.len() >= 40, "{} rules, {} zones", spans.len(), zones.len());
+    assert!(rules.len() >= 60 && zones.len() >= 40, "{} rules, {} zones", rules.len(), zones.len());
     let mut wrong = Vec::new();
     for line in zones.iter().skip(part).step_by(parts) {
         let mut cells = line.split(' ');
         let zone = cells.next().unwrap();
         let expected: Vec<&str> = cells.collect();
-        assert_eq!(expected.len(), spans.len(), "{zone}");
-        for (span, expected) in spans.iter().zip(expected).filter(|(_, expected)| *expected != "-") {
-            let found = occurrences(&timetable(span.cron, zone), span.from_s, span.to_s);
+        assert_eq!(expected.len(), rules.len(), "{zone}");
+        for (rule, expected) in rules.iter().zip(expected).filter(|(_, expected)| *expected != "-") {
+            let found = occurrences(&timetable(rule.cron, zone), rule.from_s, rule.to_s);
             let found = found.map(|found| summary(&found)).unwrap_or_else(|error| error);
             if found != expected {
-                wrong.push(format!("{} in {zone}: {found}, not {expected}", span.cron));
+                wrong.push(format!("{} in {zone}: {found}, not {expected}", rule.cron));
             }
         }
     }
@@ -100,22 +100,22 @@ fn compare_decades(part: usize, parts: usize) {
 }
 
 #[test]
-fn decades_in_a_third_of_the_zones() {
+fn decades_agree_in_the_first_third_of_the_zones() {
     compare_decades(0, 3);
 }
 
 #[test]
-fn decades_in_another_third_of_the_zones() {
+fn decades_agree_in_the_second_third_of_the_zones() {
     compare_decades(1, 3);
 }
 
 #[test]
-fn decades_in_the_rest_of_the_zones() {
+fn decades_agree_in_the_last_third_of_the_zones() {
     compare_decades(2, 3);
 }
 
 #[test]
-fn around_changes_of_the_clock() {
+fn occurrences_around_clock_changes_agree() {
     let seconds =
         |text: &str| NaiveDateTime::parse_from_str(text, "%Y-%m-%dT%H:%MZ").unwrap().and_utc().timestamp();
     let mut window = ("", 0, 0);

@@ -1,4 +1,4 @@
-//! Values for parameters.
+//! The values of parameters: types, defaults and errors.
 #![allow(clippy::unwrap_used)]
 
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ fn bind_one(name: &str, value: Supplied) -> Result<Value, String> {
 }
 
 #[test]
-fn text_becomes_the_declared_type() {
+fn text_is_parsed_as_the_declared_type() {
     let cases = [
         ("s", "5", json!("5")),
         ("s", "", json!("")),
@@ -70,7 +70,7 @@ fn text_of_another_type_is_refused() {
 }
 
 #[test]
-fn json_must_have_the_type_already() {
+fn json_must_have_the_declared_type() {
     for (name, value) in [("i", json!(5)), ("n", json!(5)), ("n", json!(0.5)), ("b", json!(true))] {
         assert_eq!(bind_one(name, Supplied::Json(value.clone())), Ok(value));
     }
@@ -93,7 +93,7 @@ fn json_must_have_the_type_already() {
 }
 
 #[test]
-fn defaults_fill_in_and_the_order_is_that_of_the_file() {
+fn defaults_are_filled_in_and_the_order_is_that_of_the_file() {
     let values = bind(&all_kinds(), vec![("c".to_owned(), Supplied::Text("green".to_owned()))]).unwrap();
     let expected = json!({"s": "x", "i": 1, "n": 1, "b": false, "d": "2026-01-31", "c": "green"});
     assert_eq!(Value::Object(values.clone()), expected);
@@ -101,7 +101,7 @@ fn defaults_fill_in_and_the_order_is_that_of_the_file() {
 }
 
 #[test]
-fn all_errors_come_at_once() {
+fn all_errors_are_reported_at_once() {
     let params = declared("day = { type = 'date', description = 'which day' }\ncount = { type = 'integer' }");
     let supplied = |name: &str, text: &str| (name.to_owned(), Supplied::Text(text.to_owned()));
     let given =
@@ -111,29 +111,29 @@ fn all_errors_come_at_once() {
         "there is no parameter `dya`; did you mean `day`?",
         "parameter `count` must be an integer",
         "parameter `count` is given twice",
-        "there is no parameter `zzz`; there are day, count",
+        "there is no parameter `zzz`; the parameters are day, count",
         "parameter `day` is required (which day)",
     ];
     assert_eq!(messages, expected);
     let none = bind(&[], vec![supplied("a", "x")]).unwrap_err();
-    assert_eq!(none[0].to_string(), "there is no parameter `a`; this workflow has none");
+    assert_eq!(none[0].to_string(), "there is no parameter `a`; this workflow has no parameters");
 }
 
 #[test]
-fn a_value_that_is_refused_is_not_repeated() {
+fn a_message_does_not_repeat_the_refused_value() {
     let message = bind_one("i", Supplied::Text("secret".to_owned())).unwrap_err();
     assert!(!message.contains("secret"));
 }
 
 #[test]
-fn an_optional_one_without_a_value_is_null_and_no_variable() {
+fn an_optional_parameter_without_a_value_is_null_and_has_no_variable() {
     let values = bind(&declared("note = { required = false }"), Vec::new()).unwrap();
     assert_eq!(values["note"], Value::Null);
     assert_eq!(env_value(&values["note"]), None);
 }
 
 #[test]
-fn variables_of_parameters() {
+fn parameters_have_environment_variables() {
     assert_eq!(env_name("day_2"), "WINDLASS_PARAM_DAY_2");
     let cases = [(json!("a b"), "a b"), (json!(5), "5"), (json!(0.5), "0.5"), (json!(true), "true")];
     for (value, text) in cases {

@@ -1,5 +1,4 @@
-//! Properties that hold for random graphs and random text. The seed is printed and can be given as
-//! `WINDLASS_TEST_SEED`.
+//! Properties of random graphs and random texts. Each test prints its seed, and `WINDLASS_TEST_SEED` sets it.
 #![allow(clippy::unwrap_used)]
 
 use proptest::prelude::*;
@@ -23,7 +22,7 @@ fn check<S: Strategy>(cases: u32, strategy: S, test: impl Fn(S::Value) -> Result
     }
 }
 
-/// Jobs that need only jobs before them, in a shuffled order of the file.
+/// A graph without cycles, and an order in which the file has the jobs.
 fn random_graph() -> impl Strategy<Value = (Vec<Vec<usize>>, Vec<usize>)> {
     (1_usize..40).prop_flat_map(|count| {
         let needs = proptest::collection::vec(proptest::collection::btree_set(0..count, 0..5), count);
@@ -50,7 +49,7 @@ fn parsed(path: &str, text: &str) -> Workflow {
 }
 
 #[test]
-fn every_graph_survives_the_stored_form() {
+fn every_graph_can_be_stored_and_read_back() {
     check(200, random_graph(), |(needs, order)| {
         let workflow = parsed("a.toml", &toml_of(&needs, &order));
         let again = Workflow::from_json(&workflow.to_json()).unwrap();
@@ -61,7 +60,7 @@ fn every_graph_survives_the_stored_form() {
 }
 
 #[test]
-fn layers_and_ancestors_follow_the_needs() {
+fn layers_and_ancestors_agree_with_the_needs() {
     check(200, random_graph(), |(needs, order)| {
         let workflow = parsed("a.toml", &toml_of(&needs, &order));
         let graph = Graph::new(&workflow);
@@ -93,7 +92,7 @@ fn layers_and_ancestors_follow_the_needs() {
 }
 
 #[test]
-fn one_need_turned_around_is_always_found() {
+fn a_cycle_is_always_found() {
     check(200, random_graph(), |(mut needs, order)| {
         let Some((job, need)) =
             needs.iter().enumerate().find_map(|(job, needs)| Some((job, *needs.first()?)))
@@ -103,14 +102,14 @@ fn one_need_turned_around_is_always_found() {
         needs[need].push(job);
         let source = Source::new("a.toml", toml_of(&needs, &order).into()).unwrap();
         let report = parse(&source).unwrap_err();
-        prop_assert!(report.to_string().contains("in a circle"), "{}", report);
+        prop_assert!(report.to_string().contains("in a cycle"), "{}", report);
         let cycles = Graph::from_needs(needs.iter().map(Vec::as_slice)).cycles(1_000);
         for cycle in &cycles {
             for (at, job) in cycle.iter().enumerate() {
                 prop_assert!(needs[*job].contains(&cycle[(at + 1) % cycle.len()]));
             }
         }
-        // Without the first need of each cycle there is none left.
+        // The graph has no cycle after the first need of each cycle is removed.
         for cycle in &cycles {
             needs[cycle[0]].retain(|need| *need != cycle[1 % cycle.len()]);
         }
@@ -137,7 +136,7 @@ fn every_graph_can_be_drawn() {
 const TOML: &str = include_str!("broken/templates.toml");
 const JSON: &str = include_str!("broken/shapes.json");
 
-/// A text with a few bytes replaced, removed, doubled or moved.
+/// A text in which a few bytes are replaced, removed, repeated or inserted.
 fn mutated(text: &'static str) -> impl Strategy<Value = Vec<u8>> {
     let change = (0..text.len(), 0_u8..4, any::<u8>(), 1_usize..20);
     proptest::collection::vec(change, 1..8).prop_map(move |changes| {
@@ -159,7 +158,7 @@ fn mutated(text: &'static str) -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// Reads the bytes as both formats and shows what is wrong.
+/// Parses the bytes in both formats and renders the errors.
 fn read_and_report(bytes: &[u8]) {
     for path in ["a.toml", "a.json"] {
         let result = Source::new(path, bytes.to_vec()).and_then(|source| parse(&source));
@@ -183,7 +182,7 @@ fn no_text_makes_the_parser_panic() {
 }
 
 #[test]
-fn what_is_not_json_for_serde_is_not_json_here() {
+fn the_parser_refuses_all_json_that_serde_refuses() {
     const VALID: &str = r#"{"name": "ü\u0041", "description": "a\nb", "timeout": "5m", "jobs": {"a": {"run": "x", "priority": -5,
         "retry": {"jitter": 0.5e-1, "factor": 1E1}, "needs": [], "allow_failure": true}}}"#;
     parsed("a.json", VALID);
@@ -209,7 +208,7 @@ fn no_template_makes_the_renderer_panic() {
 }
 
 #[test]
-fn dates_are_those_of_the_calendar() {
+fn a_date_is_valid_if_the_calendar_has_it() {
     let param = parsed("a.toml", "[params]\nd = { type = 'date' }\n[jobs.a]\nrun = 'x'\n").params;
     check(500, (0..10_000_i32, 0..20_u32, 0..40_u32), move |(year, month, day)| {
         let text = format!("{year:04}-{month:02}-{day:02}");

@@ -1,4 +1,4 @@
-//! When schedules occur: tables by hand.
+//! The occurrences of schedules, in tables written by hand.
 #![allow(clippy::unwrap_used)]
 
 use windlass_workflow::limits;
@@ -25,8 +25,8 @@ fn cron(text: &str, timezone: &str) -> Timetable {
     Timetable::of(&schedule(Rule::Cron(text.to_owned()), timezone)).unwrap()
 }
 
-/// The occurrences after `from` and up to `to` as the zone's clock shows them, `!` behind those that a change
-/// of the clock touches.
+/// The occurrences from `from` up to `to` in local time. An occurrence that a change of the clock affects is marked `gap` or
+/// `first`.
 fn shown(text: &str, timezone: &str, from: &str, to: &str) -> Vec<String> {
     let (from, to) = (parse_instant(from, timezone).unwrap(), parse_instant(to, timezone).unwrap());
     let timetable = cron(text, timezone);
@@ -48,7 +48,7 @@ fn shown(text: &str, timezone: &str, from: &str, to: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_fixed_time_that_is_left_out_occurs_once_after_the_gap() {
+fn a_time_that_the_clock_skips_occurs_once_after_the_gap() {
     let berlin = |text: &str| shown(text, "Europe/Berlin", "2026-03-28T12:00", "2026-03-30T12:00");
     assert_eq!(berlin("30 2 * * *"), ["03-29T03:00:00+02:00 gap", "03-30T02:30:00+02:00"]);
     assert_eq!(
@@ -79,7 +79,7 @@ fn a_fixed_time_that_is_left_out_occurs_once_after_the_gap() {
 }
 
 #[test]
-fn a_fixed_time_that_is_there_twice_occurs_the_first_time() {
+fn a_time_that_the_clock_shows_twice_occurs_the_first_time() {
     let berlin = |text: &str| shown(text, "Europe/Berlin", "2026-10-24T12:00", "2026-10-26T12:00");
     assert_eq!(berlin("30 2 * * *"), ["10-25T02:30:00+02:00 first", "10-26T02:30:00+01:00"]);
     assert_eq!(
@@ -89,7 +89,7 @@ fn a_fixed_time_that_is_there_twice_occurs_the_first_time() {
 }
 
 #[test]
-fn an_hourly_rule_occurs_at_each_real_hour() {
+fn an_hourly_rule_occurs_every_hour_across_clock_changes() {
     let spring = shown("0 * * * *", "Europe/Berlin", "2026-03-29T00:30", "2026-03-29T04:30");
     assert_eq!(spring, ["03-29T01:00:00+01:00", "03-29T03:00:00+02:00", "03-29T04:00:00+02:00"]);
     let autumn = shown("0 * * * *", "Europe/Berlin", "2026-10-25T00:30", "2026-10-25T03:30");
@@ -100,7 +100,7 @@ fn an_hourly_rule_occurs_at_each_real_hour() {
 }
 
 #[test]
-fn a_day_that_is_left_out_occurs_at_the_next_days_start() {
+fn a_time_on_a_skipped_day_occurs_at_the_start_of_the_next_day() {
     let apia = |text: &str| shown(text, "Pacific/Apia", "2011-12-29T00:00", "2012-01-01T00:00");
     assert_eq!(
         apia("0 12 * * *"),
@@ -110,15 +110,15 @@ fn a_day_that_is_left_out_occurs_at_the_next_days_start() {
 }
 
 #[test]
-fn half_hours_and_minutes_past_midnight_are_changes_like_any_other() {
+fn changes_by_half_an_hour_and_just_after_midnight_are_handled() {
     let lord_howe = |text: &str| shown(text, "Australia/Lord_Howe", "2026-10-04T00:00", "2026-10-04T04:00");
     assert_eq!(lord_howe("0,15,30,45 2 * * *"), ["10-04T02:30:00+11:00 gap", "10-04T02:45:00+11:00"]);
-    // Where half an hour is left out, so is what a rule for every hour would do in it.
+    // The clock skips 02:00 to 02:30, so a rule for every hour does not occur at 02:00.
     assert_eq!(
         lord_howe("0 * * * *"),
         ["10-04T00:00:00+10:30", "10-04T01:00:00+10:30", "10-04T03:00:00+11:00"]
     );
-    // 00:01 is followed by 23:01 of the day before.
+    // At 00:01 the clock is put back to 23:01 of the day before.
     let st_johns = |text: &str| shown(text, "America/St_Johns", "2010-11-06T23:00", "2010-11-07T01:00");
     assert_eq!(st_johns("0 0 7 11 *"), ["11-07T00:00:00-02:30 first"]);
     assert_eq!(st_johns("30 23 * * *"), ["11-06T23:30:00-02:30 first"]);
@@ -136,7 +136,7 @@ fn half_hours_and_minutes_past_midnight_are_changes_like_any_other() {
 }
 
 #[test]
-fn a_midnight_that_is_left_out_is_the_first_instant_of_the_day() {
+fn a_skipped_midnight_occurs_at_the_first_instant_of_the_day() {
     let sao_paulo = |text: &str| shown(text, "America/Sao_Paulo", "2018-11-03T00:00", "2018-11-05T12:00");
     assert_eq!(
         sao_paulo("@daily"),
@@ -146,7 +146,7 @@ fn a_midnight_that_is_left_out_is_the_first_instant_of_the_day() {
 }
 
 #[test]
-fn it_is_said_what_a_change_of_the_clock_does() {
+fn the_effect_of_a_clock_change_is_described() {
     let moved = |text: &str, from: &str| {
         let from_ms = parse_instant(from, "Europe/Berlin").unwrap();
         let occurrence = cron(text, "Europe/Berlin").after(from_ms).next().unwrap();
@@ -169,7 +169,7 @@ fn first(text: &str, count: usize) -> Vec<String> {
 }
 
 #[test]
-fn every_way_to_write_a_field() {
+fn every_syntax_of_a_field_is_parsed() {
     let cases: [(&str, &[&str]); 28] = [
         ("0 0 * * *", &["2026-01-02T00:00:00", "2026-01-03T00:00:00"]),
         ("30 0 12 * * *", &["2026-01-01T12:00:30", "2026-01-02T12:00:30"]),
@@ -194,7 +194,7 @@ fn every_way_to_write_a_field() {
         ("0 0 * * 7#1,5#5", &["2026-01-04T00:00:00", "2026-01-30T00:00:00", "2026-02-01T00:00:00"]),
         ("0 0 * * FRIL", &["2026-01-30T00:00:00", "2026-02-27T00:00:00"]),
         ("0 0 * * 7L", &["2026-01-25T00:00:00", "2026-02-22T00:00:00"]),
-        // Either of the days, as soon as both are restricted.
+        // If both kinds of day are restricted, a day that matches either of them counts.
         ("0 0 13 * FRI", &["2026-01-02T00:00:00", "2026-01-09T00:00:00", "2026-01-13T00:00:00"]),
         ("0 0 ? * MON", &["2026-01-05T00:00:00", "2026-01-12T00:00:00"]),
         ("0 0 */1 * MON", &["2026-01-05T00:00:00", "2026-01-12T00:00:00"]),
@@ -227,7 +227,7 @@ fn refusal(schedule: &Schedule) -> String {
 }
 
 #[test]
-fn what_is_no_rule_is_refused_with_a_reason() {
+fn invalid_rules_are_refused_with_a_reason() {
     let long = format!("0 0 {} * *", ["1"; 300].join(","));
     let cases = [
         ("", "is empty"),
@@ -244,29 +244,29 @@ fn what_is_no_rule_is_refused_with_a_reason() {
         ("* MON * * *", "in the hour field, `MON` is not an hour"),
         ("* * * FOO *", "in the month field, `FOO` is not a month"),
         ("* * * JANUARY *", "did you mean `JAN`?"),
-        ("* * * * MON-", "`MON-` lacks a number"),
+        ("* * * * MON-", "`MON-` has no number"),
         ("1,,2 * * * *", "empty item"),
         ("*/0 * * * *", "at least 1"),
         ("*/x * * * *", "`x` is not a step"),
         (
             "*/90 * * * *",
-            "a step of 90 leads out of the numbers 0 to 59; for an interval of any length write `every`",
+            "a step of 90 is larger than the range 0 to 59; for an interval of any length use `every`",
         ),
         ("0 0 * * */7", "a step of 7"),
         ("+5 * * * *", "`+5` is not a minute"),
         ("1--5 * * * *", "is not a minute"),
         ("* * * * MON#6", "must be 1 to 5"),
         ("* * * * MON#", "must be 1 to 5"),
-        ("* * * * L", "names no day of the week"),
+        ("* * * * L", "needs a day of the week"),
         ("* * L-3 * *", "`L` is not a day of month"),
-        ("* * W * *", "lacks a number"),
+        ("* * W * *", "has no number"),
         ("* * L,LW * *", "`L` and `LW`"),
         ("? * * * *", "`?` is not a minute"),
         ("0 0 1 * +FRI", "`+FRI` is not a day of week"),
         ("0 0 30 2 *", "never occurs"),
         ("0 0 31 2,4,6,9,11 *", "never occurs"),
         ("0 0 30W 2 *", "never occurs"),
-        ("@reboot", "there is no `@reboot`; there are @yearly"),
+        ("@reboot", "there is no `@reboot`; the words are @yearly"),
         ("@every 5m", "write every = "),
         ("@weekyl", "did you mean `@weekly`?"),
         ("* * * * *\u{a0}*", "in the day of week field"),
@@ -279,7 +279,7 @@ fn what_is_no_rule_is_refused_with_a_reason() {
 }
 
 #[test]
-fn what_is_no_zone_is_refused_with_the_nearest() {
+fn unknown_zones_are_refused_with_a_suggestion() {
     let cases = [
         ("Europe/Berln", "did you mean `Europe/Berlin`?"),
         ("europe/berlin", "did you mean `Europe/Berlin`?"),
@@ -351,7 +351,7 @@ fn an_interval_counts_from_its_start_or_from_the_epoch() {
 }
 
 #[test]
-fn there_is_an_end_of_time_and_no_panic_before_it() {
+fn the_first_and_the_last_occurrence_are_within_the_limits() {
     for rule in ["0 0 29 2 *", "* * * * * *", "0 * * * MON", "30 2 * * *"] {
         for zone in ["Pacific/Apia", "America/Juneau", "UTC"] {
             let timetable = cron(rule, zone);
@@ -373,7 +373,7 @@ fn there_is_an_end_of_time_and_no_panic_before_it() {
 }
 
 #[test]
-fn a_sparse_rule_is_found_at_once() {
+fn rare_occurrences_are_found_quickly() {
     let now_ms = parse_instant("2026-03-01", "UTC").unwrap();
     let start = std::time::Instant::now();
     for rule in ["0 0 * 2 MON#5", "0 0 29 2 *", "*/10 * * 2 MON#5", "30 2 31 12 *"] {
@@ -383,7 +383,7 @@ fn a_sparse_rule_is_found_at_once() {
             assert!(timetable.until(now_ms).take(10).count() == 10);
         }
     }
-    // 40 of each take some hundredths of a second; a walk over every minute would take minutes.
+    // This takes some hundredths of a second. A search over every minute would take minutes.
     assert!(start.elapsed() < std::time::Duration::from_secs(5), "{:?}", start.elapsed());
 }
 
@@ -398,7 +398,7 @@ fn instants_are_read_in_the_zone_unless_they_have_an_offset() {
         ("2026-07-21t02:30:15.250", "2026-07-21T02:30:15.250+02:00"),
         ("2026-07-21T02:30:00Z", "2026-07-21T04:30:00+02:00"),
         (" 2026-07-21 02:30:00-05:00 ", "2026-07-21T09:30:00+02:00"),
-        // Left out, and there twice.
+        // A time that the clock skips, and a time that it shows twice.
         ("2026-03-29T02:30", "2026-03-29T03:00:00+02:00"),
         ("2026-10-25T02:30", "2026-10-25T02:30:00+02:00"),
     ];
@@ -422,17 +422,17 @@ fn instants_are_read_in_the_zone_unless_they_have_an_offset() {
 }
 
 #[test]
-fn jitter_is_the_same_everywhere_and_spread() {
-    let late = |key: &str, at_ms| jitter(key, at_ms, 10_000);
-    assert_eq!(late("w/s", 1_000), late("w/s", 1_000));
-    let mut all: Vec<i64> = (0..1_000).map(|at| late("w/s", at * 60_000)).collect();
-    assert!(all.iter().all(|late_ms| (0..=10_000).contains(late_ms)));
+fn jitter_is_deterministic_and_evenly_spread() {
+    let delay = |key: &str, at_ms| jitter(key, at_ms, 10_000);
+    assert_eq!(delay("w/s", 1_000), delay("w/s", 1_000));
+    let mut all: Vec<i64> = (0..1_000).map(|at| delay("w/s", at * 60_000)).collect();
+    assert!(all.iter().all(|delay_ms| (0..=10_000).contains(delay_ms)));
     all.sort_unstable();
-    // Evenly: the quarters lie within a tenth of where they should.
+    // The delays are spread evenly if each quartile is near its expected value.
     for quarter in 1..4_usize {
         assert!((all[quarter * 250] - 2_500 * quarter as i64).abs() < 1_000, "{}", all[quarter * 250]);
     }
-    let others: Vec<i64> = (0..50).map(|number| late(&format!("w/s{number}"), 0)).collect();
+    let others: Vec<i64> = (0..50).map(|number| delay(&format!("w/s{number}"), 0)).collect();
     assert!(others.iter().collect::<std::collections::BTreeSet<_>>().len() > 40, "{others:?}");
     assert_eq!((jitter("a", 5, 0), jitter("a", 5, -1)), (0, 0));
     assert!((0..=i64::MAX).contains(&jitter("a", 5, i64::MAX)));

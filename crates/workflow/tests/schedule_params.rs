@@ -38,7 +38,7 @@ fn friday() -> i64 {
 }
 
 #[test]
-fn templates_are_filled_in_as_the_clock_of_the_zone_shows_it() {
+fn templates_see_the_local_time_of_the_zone() {
     let workflow = workflow();
     let rendered = render_params(&workflow.schedules[0], friday()).unwrap();
     let expected = json!({ "day": "2026-12-31", "year": "2027", "weekday": "Fri", "rows": 7 });
@@ -54,7 +54,7 @@ fn a_run_gets_values_of_the_declared_types_and_defaults() {
 }
 
 #[test]
-fn a_run_of_a_workflow_that_has_changed_is_refused() {
+fn a_schedule_whose_parameter_was_removed_makes_no_run() {
     let mut workflow = workflow();
     workflow.params.retain(|param| param.name != "rows");
     let errors = run_params(&workflow.params, &workflow.schedules[0], friday()).unwrap_err();
@@ -73,21 +73,21 @@ fn text(text: &str) -> Supplied {
 }
 
 #[test]
-fn values_of_the_command_line_become_what_the_parameter_is() {
+fn values_of_the_command_line_are_parsed_as_the_parameters_type() {
     let schedule = &workflow().schedules[0];
-    let kept =
+    let stored =
         checked(schedule, &[("rows", text("5")), ("day", text("{{ scheduled_for | date }}"))]).unwrap();
-    assert_eq!(Value::from(kept), json!({ "rows": 5, "day": "{{ scheduled_for | date }}" }));
+    assert_eq!(Value::from(stored), json!({ "rows": 5, "day": "{{ scheduled_for | date }}" }));
 }
 
 #[test]
-fn wrong_values_are_found_before_a_run_is_made() {
+fn wrong_values_are_refused_when_the_schedule_is_made() {
     let schedule = &workflow().schedules[0];
     let cases: [(&[(&str, Supplied)], &str); 6] = [
         (&[], "parameter `day` is required"),
         (&[("day", text("soon"))], "parameter `day` must be a date"),
         (&[("day", text("{{ scheduled_for }}"))], "parameter `day` must be a date"),
-        (&[("day", text("{{ scheduled }}"))], "has a template without a value"),
+        (&[("day", text("{{ scheduled }}"))], "has a template that fails"),
         (
             &[("day", text("2026-01-31")), ("rows", Supplied::Json(json!("5")))],
             "must be an integer, not a string",

@@ -1,4 +1,4 @@
-//! When schedules occur: what holds for every rule, zone and instant.
+//! Properties of occurrences that hold for every rule, zone and instant.
 #![allow(clippy::unwrap_used)]
 
 use chrono::{Datelike, NaiveDate, NaiveDateTime, Offset, TimeDelta, TimeZone, Timelike};
@@ -30,7 +30,7 @@ fn cron(text: &str, timezone: &str) -> Timetable {
     timetable(Rule::Cron(text.to_owned()), timezone, None, None)
 }
 
-/// A rule as the numbers it allows, for a search by brute force.
+/// The numbers that a rule allows, for a search by brute force.
 #[derive(Debug, Clone)]
 struct Numbers {
     minutes: Vec<u32>,
@@ -61,9 +61,8 @@ fn local(at_s: i64, zone: Tz) -> NaiveDateTime {
     utc + TimeDelta::seconds(i64::from(zone.offset_from_utc_datetime(&utc).fix().local_minus_utc()))
 }
 
-/// Instant by instant, as somebody would who looks at the clock on the wall: a rule for every hour occurs when
-/// the clock shows one of its times, another one when the clock shows such a time or a later one for the first
-/// time.
+/// Finds the occurrences by looking at every minute. A rule for every hour occurs when the clock shows one of its times.
+/// Another rule occurs when the clock shows one of its times, or a later time, for the first time.
 fn by_brute_force(numbers: &Numbers, zone: Tz, from_s: i64, to_s: i64) -> Vec<i64> {
     let every_hour = numbers.hours.len() == 24;
     let mut shown_until = local(from_s - 2 * DAY_S, zone);
@@ -84,7 +83,7 @@ fn by_brute_force(numbers: &Numbers, zone: Tz, from_s: i64, to_s: i64) -> Vec<i6
     found
 }
 
-/// Zones with changes of the clock of every kind; each with a whole number of minutes after 1972.
+/// Zones with clock changes of every kind. After 1972 all of these are by whole minutes.
 const ZONES: [&str; 18] = [
     "Europe/Berlin",
     "America/New_York",
@@ -106,7 +105,7 @@ const ZONES: [&str; 18] = [
     "UTC",
 ];
 
-/// An instant between 1973 and 2040 in whole minutes, most often within a day of a change of the clock.
+/// An instant between 1973 and 2040 in whole minutes, usually within a day of a clock change.
 fn instants() -> impl Strategy<Value = (Tz, i64)> {
     let zone = proptest::sample::select(ZONES.to_vec()).prop_map(|name| name.parse::<Tz>().unwrap());
     (zone, 94_694_400_i64..2_208_988_800, -1_500_i64..1_500, 0..4).prop_map(|(zone, at_s, minutes, pick)| {
@@ -131,7 +130,7 @@ fn numbers() -> impl Strategy<Value = Numbers> {
     (some(60, 4), hours, weekdays).prop_map(|(minutes, hours, weekdays)| Numbers { minutes, hours, weekdays })
 }
 
-/// Rules of every shape.
+/// Rules of every kind.
 const RULES: [&str; 16] = [
     "30 2 * * *",
     "0 0 * * *",
@@ -155,7 +154,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn occurrences_are_those_of_a_search_by_brute_force(
+    fn occurrences_equal_those_of_a_search_by_brute_force(
         (zone, at_s) in instants(), numbers in numbers()
     ) {
         let (from_s, to_s) = (at_s - DAY_S, at_s + 2 * DAY_S);
@@ -181,7 +180,7 @@ proptest! {
         let mut back: Vec<Occurrence> = timetable.until(last_ms).take(later.len()).collect();
         back.reverse();
         prop_assert_eq!(&back, &later, "{} in {}", rule, zone);
-        // Nothing lies between the last up to an instant and the first after it.
+        // There is no occurrence between the last one before an instant and the first one after it.
         let last = timetable.until(at_ms).next().unwrap();
         prop_assert!(last.at_ms <= at_ms);
         prop_assert_eq!(timetable.after(last.at_ms).next(), Some(later[0]), "{} in {}", rule, zone);
@@ -190,7 +189,7 @@ proptest! {
     }
 
     #[test]
-    fn an_interval_is_kept_whatever_the_clock_does(
+    fn clock_changes_do_not_affect_intervals(
         (zone, at_s) in instants(),
         interval_ms in 1_000_i64..100_000_000,
         start_ms in proptest::option::of(0_i64..2_000_000_000_000),
@@ -208,7 +207,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_lies_outside_of_start_and_end(
+    fn all_occurrences_are_between_start_and_end(
         (zone, at_s) in instants(), rule in proptest::sample::select(RULES.to_vec())
     ) {
         let free = cron(rule, zone.name());
@@ -233,13 +232,13 @@ fn in_years(timetable: &Timetable, zone: &str, first: i32, last: i32) -> Vec<Occ
 }
 
 #[test]
-fn a_daily_rule_occurs_once_for_each_day_in_every_zone() {
+fn a_daily_rule_occurs_once_a_day_in_every_zone() {
     for zone in TZ_VARIANTS {
         let timetable = cron("30 2 * * *", zone.name());
         let found = in_years(&timetable, zone.name(), 2008, 2020);
         let mut day = NaiveDate::from_ymd_opt(2008, 1, 1).unwrap();
         for occurrence in &found {
-            // The day that was meant, also when that day does not exist.
+            // The local time of the rule, also if the clock skips it.
             let meant = match occurrence.moved {
                 Some(Moved::GapForward { local } | Moved::FoldFirst { local }) => local,
                 None => local(occurrence.at_ms / 1_000, zone),
@@ -252,7 +251,7 @@ fn a_daily_rule_occurs_once_for_each_day_in_every_zone() {
 }
 
 #[test]
-fn an_hourly_rule_occurs_at_every_hour_in_every_zone_that_changes_by_hours() {
+fn an_hourly_rule_occurs_every_hour_where_clocks_change_by_whole_hours() {
     let mut others = Vec::new();
     for zone in TZ_VARIANTS {
         let timetable = cron("0 * * * *", zone.name());
@@ -264,6 +263,6 @@ fn an_hourly_rule_occurs_at_every_hour_in_every_zone_that_changes_by_hours() {
             others.push(zone.name());
         }
     }
-    // By half an hour.
+    // The clocks there change by half an hour.
     assert_eq!(others, ["Australia/LHI", "Australia/Lord_Howe"]);
 }

@@ -1,4 +1,4 @@
-//! Rendering templates.
+//! Renders templates.
 #![allow(clippy::unwrap_used)]
 
 use std::time::{Duration, Instant};
@@ -29,7 +29,7 @@ fn refused(source: &str) -> String {
 }
 
 #[test]
-fn values_come_as_people_write_them() {
+fn values_are_rendered_as_people_write_them() {
     let cases = [
         ("plain } text { % #", "plain } text { % #"),
         ("{{ params.day }}.csv", "2026-01-31.csv"),
@@ -60,7 +60,7 @@ fn values_come_as_people_write_them() {
 }
 
 #[test]
-fn what_is_missing_is_named_with_what_there_is_but_no_value() {
+fn an_error_names_what_is_missing_and_shows_no_value() {
     let cases = [
         (
             "{{ jobs.count.output.totl }}",
@@ -75,7 +75,7 @@ fn what_is_missing_is_named_with_what_there_is_but_no_value() {
         ("{{ params.none }}", "parameter `none` has no value"),
         ("{{ params.none | upper }}", "parameter `none` has no value"),
         ("{{ [1, params.none] | join }}", "parameter `none` has no value"),
-        ("{{ params.x ~ 1 }}", "not needed"),
+        ("{{ params.x ~ 1 }}", "do not join texts"),
         ("{{ jobs.count.output.totl | upper }}", "has no field `totl`"),
         ("{{ 'a' if jobs.count.output.totl else 'b' }}", "has no field `totl`"),
         ("{{ params.n + params.day }}", "{{ params.n + params.day }}: "),
@@ -88,7 +88,7 @@ fn what_is_missing_is_named_with_what_there_is_but_no_value() {
 }
 
 #[test]
-fn nothing_can_fill_the_memory_or_run_for_long() {
+fn no_expression_fills_the_memory_or_runs_for_long() {
     let megabyte = "x".repeat(1024 * 1024);
     let context = json!({"params": {"big": megabyte, "list": vec![0; 200_000]}});
     let sources = [
@@ -114,14 +114,14 @@ fn nothing_can_fill_the_memory_or_run_for_long() {
 }
 
 #[test]
-fn an_expression_has_a_number_of_steps() {
+fn an_expression_has_a_limited_number_of_steps() {
     let sum = |count: usize| format!("{{{{ a{} }}}}", "+a".repeat(count));
     assert_eq!(render(&sum(100), &json!({"a": 1})).unwrap(), "101");
     assert!(render(&sum(240), &json!({"a": 1})).unwrap_err().message.contains("too many steps"));
 }
 
 #[test]
-fn what_comes_out_is_limited() {
+fn the_rendered_text_is_limited() {
     let limit = limits::TEMPLATE_OUTPUT_BYTES;
     let context = |length: usize| json!({"params": {"a": "x".repeat(length)}});
     assert_eq!(render("{{ params.a }}", &context(limit)).unwrap().len(), limit);

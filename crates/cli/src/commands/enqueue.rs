@@ -8,9 +8,8 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use windlass_engine::store::{CONCURRENCY_LIMIT_MAX, NewJob};
-use windlass_worker::check_shell_payload;
-use windlass_workflow::limits;
 use windlass_workflow::model::{self, Concurrency};
+use windlass_workflow::{kinds, limits};
 
 use crate::arguments::{GlobalOptions, OutputFormat, parse_duration, parse_instant, parse_name};
 use crate::database::Database;
@@ -111,7 +110,7 @@ Examples:
 
 /// Adds the job, or the jobs, and prints the numbers.
 pub(crate) fn execute(global: &GlobalOptions, args: EnqueueArgs) -> Result<(), Failure> {
-    let executor = match args.kind == "shell" {
+    let executor = match kinds::is_built_in(&args.kind) {
         true => {
             let worker = format!("worker{}", reasons::worker_options(&args.requires, args.min_version));
             format!("start a worker with `{}`", global.hint(&worker))
@@ -157,7 +156,7 @@ fn enqueue_one(global: &GlobalOptions, job: NewJob, executor: &str) -> Result<()
 
 /// Why a job will fail, if that is known. The job is accepted anyway: its worker decides what a kind takes.
 fn trouble(job: &NewJob) -> Option<String> {
-    if job.kind == "shell" { check_shell_payload(&job.payload).err() } else { None }
+    kinds::check_payload(&job.kind, &job.payload).err()
 }
 
 /// Adds a job for each payload. The numbers are printed group by group, or as one JSON document at the end.

@@ -188,7 +188,7 @@ fn over(job: &Job, error: Option<&str>, global: &GlobalOptions) -> String {
 
 /// The next step: which worker to start.
 fn start_worker(job: &Job, global: &GlobalOptions) -> String {
-    if job.kind != "shell" {
+    if !windlass_workflow::kinds::is_built_in(&job.kind) {
         return format!("start a program that has a handler for `{}`", printable(&job.kind));
     }
     let scope = match job.run_id {

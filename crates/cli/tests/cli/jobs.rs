@@ -12,7 +12,7 @@ fn an_invalid_shell_payload_causes_a_warning() {
     let wrong = ["enqueue", "shell", "--payload", r#"{"rnu": "echo hello"}"#, "--requires", "gpu"];
     bench.windlass(&wrong).code(0).says(&["1\n"]).tells(&[
         "start a worker with `windlass worker --capability gpu`",
-        "warning: the job will fail: the payload of kind `shell`: unknown field `rnu`, expected one of `run`",
+        "warning: the job will fail: the payload of kind `shell` cannot be read: unknown field `rnu`, expected one of `run`",
         "`windlass cancel j1` cancels it",
     ]);
     let other = bench.windlass(&["enqueue", "mail", "--payload", r#"{"rnu": 7}"#]);

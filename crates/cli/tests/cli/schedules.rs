@@ -104,7 +104,7 @@ fn invalid_schedules_are_refused() {
     add(&["--cron", "@daily", "-p", "day={{ nothing }}"]).fails(2, &["`day`", "nothing"]);
     bench
         .windlass(&["schedule", "add", "a b", "nightly", "--every", "1h"])
-        .fails(2, &["a name needs a letter"]);
+        .fails(2, &["a name must begin with a letter"]);
     bench
         .windlass(&["schedule", "add", "x", "nihtly", "--every", "1h"])
         .fails(5, &["no workflow is registered", "did you mean `nightly`"]);

@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use windlass::Outcome;
-use windlass::workflow::{Action, Workflow};
+use windlass::workflow::Workflow;
+use windlass::workflow::kinds::shell::Shell;
 use windlass::{Attempt, Clock, Handlers, WorkerOptions};
 use windlass::{NewJob, NewRun};
 use windlass_engine::Store;
@@ -103,7 +104,7 @@ impl Work {
             Work::Processes => {
                 let mut workflow = graph((0..jobs).map(|_job| Vec::new()));
                 for job in &mut workflow.jobs {
-                    job.action = Action::Command(vec!["echo".to_owned(), "done".to_owned()]);
+                    job.action = Shell::command(["echo", "done"]).into();
                 }
                 submit(store, workflow);
                 begin();

@@ -1,82 +1,43 @@
-//! Checks one job of a workflow that a program made, and what it reads of others.
+//! Checks one job of a workflow that a program made, and the outputs that it reads.
 
-use super::text::{self, Rule, Texts};
-use super::{Checked, WorkflowError, in_range, optional_duration, refuse, within, within_job};
+use super::within_job;
+use crate::field::{self, Checked, KnownNames, WorkflowError, in_range, optional_duration, refuse, within};
 use crate::graph::Graph;
 use crate::limits;
-use crate::model::{Action, Concurrency, Job, Retry, Workflow};
-use crate::template::{self, Reader};
+use crate::model::{Concurrency, Job, Retry, Workflow};
+use crate::names::NameKind;
+use crate::template::TemplateOwner;
 
-/// Checks all but the graph. Places are below the job.
-pub(super) fn check(index: usize, job: &Job, texts: &Texts<'_>) -> Checked {
-    text::name(&job.name, "name", Rule::Job)?;
-    text::optional(job.description.as_deref(), "description")?;
-    let mut read = check_action(&job.action, texts)?;
-    read.extend(text::env(&job.env, "env", texts, Reader::Job)?);
-    if let Some(dir) = &job.dir {
-        text::filled(dir, "dir")?;
-        read.extend(text::outputs_read(dir, "dir", texts, Reader::Job)?);
-    }
+/// Checks everything but the graph. The fields in errors are relative to the job.
+pub(super) fn check(index: usize, job: &Job, names: &KnownNames<'_>) -> Checked {
+    field::name(&job.name, "name", NameKind::Job)?;
+    field::optional(job.description.as_deref(), "description")?;
+    let read = job.action.check(names)?;
     check_retry(&job.retry)?;
     optional_duration(job.timeout_ms, "timeout_ms")?;
-    text::name(&job.queue, "queue", Rule::Queue)?;
+    field::name(&job.queue, "queue", NameKind::Queue)?;
     in_range(job.priority, -limits::PRIORITY..=limits::PRIORITY, "priority")?;
     in_range(job.max_interruptions, 0..=limits::ATTEMPTS, "max_interruptions")?;
     check_requires(&job.requires)?;
     in_range(job.version, 0..=limits::VERSION, "version")?;
     if let Some(concurrency) = &job.concurrency {
-        check_concurrency(concurrency, texts)?;
+        check_concurrency(concurrency, names)?;
     }
-    check_read(index, job, &read, texts)
-}
-
-/// Returns the jobs whose outputs the templates read.
-fn check_action(action: &Action, texts: &Texts<'_>) -> Result<Vec<usize>, WorkflowError> {
-    match action {
-        Action::Run { script, shell } => {
-            if script.trim().is_empty() {
-                refuse("action.script", "it is empty")?;
-            }
-            text::up_to(script, limits::SCRIPT_BYTES, "action.script")?;
-            check_items(shell, "action.shell")?;
-            match shell.first().is_some_and(|program| program.trim().is_empty()) {
-                true => refuse("action.shell", "it names no program").map(|()| Vec::new()),
-                false => Ok(Vec::new()),
-            }
-        }
-        Action::Command(command) => {
-            check_items(command, "action")?;
-            if command.first().is_none_or(|program| program.trim().is_empty()) {
-                refuse("action", "the command names no program")?;
-            }
-            let mut read = Vec::new();
-            for (at, item) in command.iter().enumerate().filter(|(_at, item)| template::is_template(item)) {
-                read.extend(text::outputs_read(item, &format!("action[{at}]"), texts, Reader::Job)?);
-            }
-            Ok(read)
-        }
-    }
-}
-
-fn check_items(items: &[String], place: &str) -> Checked {
-    within(items.len(), limits::COMMAND_ITEMS, place)?;
-    items.iter().enumerate().try_for_each(|(at, item)| {
-        text::plain(item, place).map_err(|error| WorkflowError { place: format!("{place}[{at}]"), ..error })
-    })
+    check_uses_lists(index, job, &read, names)
 }
 
 fn check_retry(retry: &Retry) -> Checked {
     in_range(retry.max_attempts, 1..=limits::ATTEMPTS, "retry.max_attempts")?;
     in_range(retry.delay_ms, 0..=limits::DURATION_MS, "retry.delay_ms")?;
     in_range(retry.max_delay_ms, retry.delay_ms..=limits::DURATION_MS, "retry.max_delay_ms")?;
-    // Also NaN is outside.
-    for (value, allowed, place) in [
+    // NaN is outside of every range, so it is refused here too.
+    for (value, allowed, field) in [
         (retry.factor, 1.0..=limits::RETRY_FACTOR, "retry.factor"),
         (retry.jitter, 0.0..=1.0, "retry.jitter"),
     ] {
         if !allowed.contains(&value) {
             return refuse(
-                place,
+                field,
                 format!("it is {value}, and must be {} to {}", allowed.start(), allowed.end()),
             );
         }
@@ -87,7 +48,7 @@ fn check_retry(retry: &Retry) -> Checked {
 fn check_requires(requires: &[String]) -> Checked {
     within(requires.len(), limits::CAPABILITIES, "requires")?;
     for (at, capability) in requires.iter().enumerate() {
-        text::name(capability, &format!("requires[{at}]"), Rule::Capability)?;
+        field::name(capability, &format!("requires[{at}]"), NameKind::Capability)?;
     }
     match requires.windows(2).position(|pair| pair[0] >= pair[1]) {
         Some(at) => refuse(format!("requires[{}]", at + 1), "the list must be sorted, without duplicates"),
@@ -95,43 +56,43 @@ fn check_requires(requires: &[String]) -> Checked {
     }
 }
 
-fn check_concurrency(concurrency: &Concurrency, texts: &Texts<'_>) -> Checked {
-    text::filled(&concurrency.key, "concurrency.key")?;
-    text::outputs_read(&concurrency.key, "concurrency.key", texts, Reader::Key)?;
+fn check_concurrency(concurrency: &Concurrency, names: &KnownNames<'_>) -> Checked {
+    field::filled(&concurrency.key, "concurrency.key")?;
+    field::outputs_read(&concurrency.key, "concurrency.key", names, TemplateOwner::ConcurrencyKey)?;
     in_range(concurrency.limit, 1..=limits::CONCURRENCY, "concurrency.limit")
 }
 
-/// What templates read must be listed in `uses`: the engine looks up no other outputs.
-fn check_read(index: usize, job: &Job, read: &[usize], texts: &Texts<'_>) -> Checked {
+/// Checks that `uses` lists every job whose output a template reads, because the engine looks up no other outputs.
+fn check_uses_lists(index: usize, job: &Job, read: &[usize], names: &KnownNames<'_>) -> Checked {
     let Some(used) = read.iter().find(|used| job.uses.binary_search(used).is_err()) else { return Ok(()) };
     if *used == index {
         return refuse("uses", "a template reads the output of the job itself");
     }
-    let name = texts.names.iter().nth(*used).unwrap_or_default();
+    let name = names.jobs.iter().nth(*used).unwrap_or_default();
     refuse("uses", format!("a template reads the output of `{name}`, jobs[{used}]: add {used} to the list"))
 }
 
-/// Every index names another job; the list is ascending, without duplicates.
+/// Checks that every index names another job, and that the list is ascending, without duplicates.
 pub(super) fn check_indices(list: &[usize], field: &str, job: usize, jobs: usize) -> Checked {
     let mut before = None;
     for (at, index) in list.iter().enumerate() {
-        let place = || format!("{field}[{at}]");
+        let item = || format!("{field}[{at}]");
         if *index >= jobs {
-            return refuse(place(), format!("it is {index}, and the last job is jobs[{}]", jobs - 1));
+            return refuse(item(), format!("it is {index}, and the last job is jobs[{}]", jobs - 1));
         }
         if *index == job {
-            return refuse(place(), format!("it is {index}, the job itself"));
+            return refuse(item(), format!("it is {index}, the job itself"));
         }
         if before.is_some_and(|before| before >= *index) {
-            return refuse(place(), "the list must be ascending, without duplicates");
+            return refuse(item(), "the list must be ascending, without duplicates");
         }
         before = Some(*index);
     }
     Ok(())
 }
 
-/// Every job whose output is read is over before its reader starts. The graph is free of cycles, and the indices
-/// are right.
+/// Checks that every job whose output is read is over before the reader starts. The indices must be checked, and the graph
+/// must have no cycles.
 pub(super) fn check_uses(workflow: &Workflow) -> Checked {
     let mut indirect = Vec::new();
     for (reader, job) in workflow.jobs.iter().enumerate() {
@@ -154,7 +115,7 @@ pub(super) fn check_uses(workflow: &Workflow) -> Checked {
         Some(((used, reader), _)) => {
             let name = &workflow.jobs[*used].name;
             let reason = format!("it lists `{name}`, jobs[{used}], which the job does not need");
-            Err(within_job(workflow, *reader, WorkflowError { place: "uses".to_owned(), reason }))
+            Err(within_job(workflow, *reader, WorkflowError { field: "uses".to_owned(), reason }))
         }
         None => Ok(()),
     }

@@ -1,60 +1,46 @@
-//! Checks a workflow that a program made. The parser finds the same errors in a file, where they have a line; here
-//! the place is a field of the model, as in `jobs[3].needs[0]`.
+//! Checks a workflow that a program made. It finds the same errors as the parser does in a file. The parser names a line,
+//! and this check names a field of the model, as in `jobs[3].needs[0]`.
 
 mod job;
 mod schedule;
-mod text;
 
 use std::collections::HashMap;
-use std::ops::RangeInclusive;
 
+use crate::field::{self, Checked, KnownNames, WorkflowError, optional_duration, refuse, within};
 use crate::graph::Graph;
 use crate::job_names::JobNames;
-use crate::limits;
-use crate::lower::workflow_name_fault;
-use crate::model::{Param, ParamKind, Workflow};
-use crate::params::{self, Supplied};
-use crate::report::Findings;
-use crate::template::Reader;
-
-/// Why a workflow can't be used: the first thing that is wrong with it.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{place}: {reason}")]
-pub struct WorkflowError {
-    /// The field, as in `jobs[3].needs[0]`.
-    pub place: String,
-    /// What is wrong with it.
-    pub reason: String,
-}
-
-type Checked = Result<(), WorkflowError>;
+use crate::model::Workflow;
+use crate::names::{NameKind, workflow_name_fault};
+use crate::params::{self, Param, ParamKind, Supplied};
+use crate::template::TemplateOwner;
+use crate::{env, limits};
 
 impl Workflow {
-    /// Checks everything that a file would be refused for: names, indices, cycles, limits, numbers, templates.
+    /// Checks names, indices, cycles, limits, numbers and templates, as the parser does for a file.
     ///
     /// # Errors
-    /// The first thing that is wrong, and where.
+    /// The first error that is found, and the field.
     pub fn check(&self) -> Result<(), WorkflowError> {
         if let Some(fault) = workflow_name_fault(&self.name) {
             return refuse("name", fault);
         }
-        text::optional(self.description.as_deref(), "description")?;
+        field::optional(self.description.as_deref(), "description")?;
         optional_duration(self.timeout_ms, "timeout_ms")?;
         check_params(&self.params)?;
         check_size(self)?;
         check_graph(self)?;
         let names = JobNames::new(self.jobs.iter().map(|job| job.name.as_str()));
-        let texts = text::Texts { params: &self.params, names: &names };
-        text::env(&self.env, "env", &texts, Reader::Workflow)?;
+        let names = KnownNames { params: &self.params, jobs: &names };
+        env::check(&self.env, "env", &names, TemplateOwner::Workflow)?;
         for (index, job) in self.jobs.iter().enumerate() {
-            job::check(index, job, &texts).map_err(|error| within_job(self, index, error))?;
+            job::check(index, job, &names).map_err(|error| within_job(self, index, error))?;
         }
         job::check_uses(self)?;
-        schedule::check_all(&self.schedules, &texts)
+        schedule::check_all(&self.schedules, &names)
     }
 }
 
-/// Whether the graph can be worked through: every index names a job, and no job waits for itself.
+/// Checks that every index names a job, and that jobs do not need each other in a cycle.
 pub(crate) fn check_graph(workflow: &Workflow) -> Checked {
     for (index, job) in workflow.jobs.iter().enumerate() {
         for (field, list) in [("needs", &job.needs), ("uses", &job.uses)] {
@@ -63,7 +49,7 @@ pub(crate) fn check_graph(workflow: &Workflow) -> Checked {
         }
     }
     let graph = Graph::new(workflow);
-    // The order leaves out the jobs of a cycle. A cycle itself is searched for only when there is one.
+    // The order leaves out the jobs of a cycle. Searching for the cycle takes longer, so it is done only when there is one.
     if graph.order().len() == workflow.jobs.len() {
         return Ok(());
     }
@@ -81,7 +67,7 @@ pub(crate) fn check_graph(workflow: &Workflow) -> Checked {
     refuse("jobs", format!("these jobs need each other in a cycle: {shown}"))
 }
 
-/// Names of a cycle that are shown.
+/// Names of a cycle that a message shows.
 const CYCLE_NAMES: usize = 12;
 
 fn check_size(workflow: &Workflow) -> Checked {
@@ -94,14 +80,14 @@ fn check_size(workflow: &Workflow) -> Checked {
     if edges > limits::EDGES {
         return refuse(
             "jobs",
-            format!("they have {edges} entries in `needs`; the limit is {}", limits::EDGES),
+            format!("the jobs have {edges} entries in `needs`; the limit is {}", limits::EDGES),
         );
     }
     let mut seen: HashMap<&str, usize> = HashMap::with_capacity(jobs);
     for (index, job) in workflow.jobs.iter().enumerate() {
         if let Some(first) = seen.insert(&job.name, index) {
             let reason = format!("jobs[{first}] has the same name");
-            return Err(within_job(workflow, index, WorkflowError { place: "name".to_owned(), reason }));
+            return Err(within_job(workflow, index, WorkflowError { field: "name".to_owned(), reason }));
         }
     }
     Ok(())
@@ -111,12 +97,10 @@ fn check_params(params: &[Param]) -> Checked {
     within(params.len(), limits::PARAMS, "params")?;
     let mut seen: HashMap<String, usize> = HashMap::new();
     for (index, param) in params.iter().enumerate() {
-        check_param(param).map_err(|error| error.below(&format!("params[{index}] (`{}`)", param.name)))?;
+        check_param(param).map_err(|error| error.inside(&format!("params[{index}] (`{}`)", param.name)))?;
         if let Some(first) = seen.insert(params::env_name(&param.name), index) {
-            let reason = format!(
-                "params[{first}] (`{}`) has the same name as an environment variable",
-                params[first].name
-            );
+            let reason =
+                format!("params[{first}] (`{}`) has the same environment variable", params[first].name);
             return refuse(format!("params[{index}] (`{}`)", param.name), reason);
         }
     }
@@ -124,13 +108,13 @@ fn check_params(params: &[Param]) -> Checked {
 }
 
 fn check_param(param: &Param) -> Checked {
-    text::name(&param.name, "name", text::Rule::Param)?;
-    text::optional(param.description.as_deref(), "description")?;
+    field::name(&param.name, "name", NameKind::Param)?;
+    field::optional(param.description.as_deref(), "description")?;
     within(param.choices.len(), limits::CHOICES, "choices")?;
     for (index, choice) in param.choices.iter().enumerate() {
-        text::plain(choice, &format!("choices[{index}]"))?;
+        field::plain(choice, &format!("choices[{index}]"))?;
         if param.choices[..index].contains(choice) {
-            return refuse(format!("choices[{index}]"), "the same choice is there twice");
+            return refuse(format!("choices[{index}]"), "an earlier item is the same choice");
         }
     }
     match (param.kind, param.choices.is_empty()) {
@@ -149,53 +133,16 @@ fn check_param(param: &Param) -> Checked {
     }
     let Some(default) = &param.default else { return Ok(()) };
     if param.required {
-        return refuse("required", "a parameter with a default never has to be given");
+        return refuse("required", "a parameter with a default is never required");
     }
     match params::convert(param, Supplied::Json(default.clone())) {
         Ok(converted) if converted == *default => Ok(()),
-        Ok(_) => refuse("default", "it is not in the form that a file gives"),
+        Ok(_) => refuse("default", "it is not in the form that the parser gives to values of this kind"),
         Err(reason) => refuse("default", reason),
     }
 }
 
-impl WorkflowError {
-    /// The same error of a field that lies in `outer`.
-    fn below(self, outer: &str) -> WorkflowError {
-        WorkflowError { place: format!("{outer}.{}", self.place), ..self }
-    }
-}
-
+/// The same error for a field of the job with this index.
 fn within_job(workflow: &Workflow, index: usize, error: WorkflowError) -> WorkflowError {
-    error.below(&format!("jobs[{index}] (`{}`)", workflow.jobs[index].name))
-}
-
-fn refuse(place: impl Into<String>, reason: impl Into<String>) -> Checked {
-    Err(WorkflowError { place: place.into(), reason: reason.into() })
-}
-
-/// What the checks of a file find, as an error about one field: the first of them.
-fn first_of(findings: Findings, place: &str) -> Checked {
-    let Some(finding) = findings.into_first() else { return Ok(()) };
-    let parts = [Some(finding.message), finding.label, finding.help];
-    refuse(place, parts.into_iter().flatten().collect::<Vec<_>>().join("; "))
-}
-
-fn within(length: usize, limit: usize, place: &str) -> Checked {
-    match length <= limit {
-        true => Ok(()),
-        false => refuse(place, format!("there are {length}; the limit is {limit}")),
-    }
-}
-
-fn in_range(value: i64, allowed: RangeInclusive<i64>, place: &str) -> Checked {
-    match allowed.contains(&value) {
-        true => Ok(()),
-        false => {
-            refuse(place, format!("it is {value}, and must be {} to {}", allowed.start(), allowed.end()))
-        }
-    }
-}
-
-fn optional_duration(value_ms: Option<i64>, place: &str) -> Checked {
-    value_ms.map_or(Ok(()), |value_ms| in_range(value_ms, 1..=limits::DURATION_MS, place))
+    error.inside(&format!("jobs[{index}] (`{}`)", workflow.jobs[index].name))
 }

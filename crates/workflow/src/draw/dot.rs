@@ -1,4 +1,4 @@
-//! The graph in the language of Graphviz.
+//! Draws the graph in the language of Graphviz.
 
 use std::fmt::Write;
 
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn no_character_ends_a_label() {
+    fn no_character_of_a_name_ends_a_label() {
         let text = drawing(&[("x\"]; \\N\n", None)], &[]).dot();
         assert!(text.contains("[label=\"x\\\"]; \\\\N \","), "{text}");
     }

@@ -1,7 +1,7 @@
-//! Where the boxes and lines of a picture go: layers become columns from left to right.
+//! Computes the positions of the boxes and lines of a picture. The layers of the graph are columns, from left to right.
 //!
-//! The order within the columns, chosen for few crossings, comes from rust-sugiyama. So that lines go
-//! around boxes, a need that reaches over several layers gets a bend in each layer between.
+//! rust-sugiyama chooses the order within a column so that few lines cross. A line that passes a column gets a bend there. A
+//! bend is an invisible vertex of the layout, so the line goes around the boxes of the column.
 
 use std::collections::HashMap;
 
@@ -14,35 +14,38 @@ use super::{DrawError, Drawing};
 const COLUMN_GAP: f64 = 64.0;
 /// Space between two boxes of a column.
 const ROW_GAP: f64 = 18.0;
-/// What a line needs of a column that it passes.
+/// The height of a bend.
 const BEND_HEIGHT: f64 = 4.0;
-/// Space between parts of the graph that are not connected.
+/// Space between unconnected parts of the graph.
 const PART_GAP: f64 = 28.0;
-/// Bends in all lines together.
+/// The largest number of bends in all lines together.
 const BENDS: usize = 20_000;
-/// Boxes without lines are set in rows up to this width, or that of the rest if it is wider.
+/// The width of the rows of boxes without lines. The rows are wider if the rest of the picture is.
 const ROW_WIDTH: f64 = 900.0;
 
-/// A box, by its upper left corner.
+/// The position and size of a box. The position is that of its upper left corner.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct Place {
+pub(super) struct Rectangle {
     pub(super) x: f64,
     pub(super) y: f64,
     pub(super) width: f64,
     pub(super) height: f64,
 }
 
-/// A line from the right side of a box to the left side of another. Between columns it swings, within
-/// one it is straight: `(left, right, y)` for each column that it passes.
+/// A line from the right side of a box to the left side of another box.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Route {
+pub(super) struct Line {
+    /// The straight part in each column: `(left, right, y)`. Between columns the line is a curve.
     pub(super) stops: Vec<(f64, f64, f64)>,
 }
 
+/// The positions of everything in a picture.
+
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Layout {
-    pub(super) places: Vec<Place>,
-    pub(super) routes: Vec<Route>,
+    /// One box for each node.
+    pub(super) boxes: Vec<Rectangle>,
+    pub(super) lines: Vec<Line>,
     pub(super) width: f64,
     pub(super) height: f64,
 }
@@ -53,39 +56,39 @@ pub(super) fn layout(drawing: &Drawing, sizes: &[(f64, f64)]) -> Result<Layout, 
     plan.add_bends()?;
     let (rows, connected_height) = plan.rows();
     let columns = plan.columns();
-    let mut places: Vec<Place> = sizes
+    let mut boxes: Vec<Rectangle> = sizes
         .iter()
-        .map(|(width, height)| Place { width: *width, height: *height, ..Place::default() })
+        .map(|(width, height)| Rectangle { width: *width, height: *height, ..Rectangle::default() })
         .collect();
-    let mut singles = Vec::new();
-    for (node, place) in places.iter_mut().enumerate() {
+    let mut unconnected = Vec::new();
+    for (node, rectangle) in boxes.iter_mut().enumerate() {
         match rows.get(&node) {
             Some(middle) => {
-                place.x = columns[plan.layer_of[node]].0;
-                place.y = middle - place.height / 2.0;
+                rectangle.x = columns[plan.layer_of[node]].0;
+                rectangle.y = middle - rectangle.height / 2.0;
             }
-            None => singles.push(node),
+            None => unconnected.push(node),
         }
     }
-    let routes = plan.routes(&rows, &columns, &places);
+    let lines = plan.lines(&rows, &columns, &boxes);
     let connected_width = match rows.is_empty() {
         true => 0.0,
         false => columns.last().map_or(0.0, |(_, right)| *right),
     };
-    let (width, height) = place_singles(&singles, &mut places, connected_width, connected_height);
-    Ok(Layout { places, routes, width, height })
+    let (width, height) = place_unconnected(&unconnected, &mut boxes, connected_width, connected_height);
+    Ok(Layout { boxes, lines, width, height })
 }
 
-/// The graph with bends as further vertices, numbered after the nodes.
+/// The graph with bends as additional vertices. The nodes come first in their numbering.
 struct Plan<'a> {
     sizes: &'a [(f64, f64)],
     layer_of: Vec<usize>,
     layer_count: usize,
-    /// Edges from a layer to a later one.
+    /// The edges of the drawing that lead to a later layer.
     edges: Vec<(usize, usize)>,
-    /// Edges between neighbouring layers, bends included.
+    /// The same edges, split at the bends. Each step connects two neighbouring layers.
     steps: Vec<(usize, usize)>,
-    /// The bend of a node's lines in a layer. All lines of a node share one.
+    /// The vertex of the bend in a layer, for the lines that begin at a node. All lines of a node share the bend.
     bends: HashMap<(usize, usize), usize>,
 }
 
@@ -103,6 +106,7 @@ impl<'a> Plan<'a> {
         Plan { sizes, layer_of, layer_count: layers.len(), edges, steps: Vec::new(), bends: HashMap::new() }
     }
 
+    /// Splits the edges that pass a layer.
     fn add_bends(&mut self) -> Result<(), DrawError> {
         for (from, to) in self.edges.clone() {
             let mut at = from;
@@ -122,13 +126,12 @@ impl<'a> Plan<'a> {
         Ok(())
     }
 
-    /// The middle line of each vertex that has a line, and the height of them all.
+    /// The vertical centre of each vertex that has a line, and the height of all together.
     fn rows(&self) -> (HashMap<usize, f64>, f64) {
         let mut used: Vec<usize> = self.steps.iter().flat_map(|(from, to)| [*from, *to]).collect();
         used.sort_unstable();
         used.dedup();
-        // The library lays out from top to bottom; its widths are our heights. It numbers vertices in
-        // the order in which it gets them.
+        // The library lays out from top to bottom, so its widths are our heights. It numbers the vertices in the given order.
         let heights: Vec<f64> = used
             .iter()
             .map(|vertex| self.sizes.get(*vertex).map_or(BEND_HEIGHT, |(_, height)| *height))
@@ -157,7 +160,7 @@ impl<'a> Plan<'a> {
         (rows, (top - PART_GAP).max(0.0))
     }
 
-    /// Left and right side of each column.
+    /// The left and right side of each column.
     fn columns(&self) -> Vec<(f64, f64)> {
         let mut widths = vec![0.0_f64; self.layer_count];
         for (from, to) in &self.edges {
@@ -175,10 +178,10 @@ impl<'a> Plan<'a> {
         columns
     }
 
-    fn routes(&self, rows: &HashMap<usize, f64>, columns: &[(f64, f64)], places: &[Place]) -> Vec<Route> {
-        let mut routes = Vec::with_capacity(self.edges.len());
+    fn lines(&self, rows: &HashMap<usize, f64>, columns: &[(f64, f64)], boxes: &[Rectangle]) -> Vec<Line> {
+        let mut lines = Vec::with_capacity(self.edges.len());
         for (from, to) in &self.edges {
-            let (start, end) = (&places[*from], &places[*to]);
+            let (start, end) = (&boxes[*from], &boxes[*to]);
             let first = self.layer_of[*from];
             let mut stops = vec![(start.x + start.width, columns[first].1, start.y + start.height / 2.0)];
             let between = columns.iter().enumerate().take(self.layer_of[*to]).skip(first + 1);
@@ -187,23 +190,23 @@ impl<'a> Plan<'a> {
                 stops.extend(bend.map(|y| (*left, *right, *y)));
             }
             stops.push((end.x, end.x, end.y + end.height / 2.0));
-            routes.push(Route { stops });
+            lines.push(Line { stops });
         }
-        routes
+        lines
     }
 }
 
-/// Sets boxes without lines in rows below the rest. Returns the width and height of all.
-fn place_singles(singles: &[usize], places: &mut [Place], width: f64, height: f64) -> (f64, f64) {
-    let widest = singles.iter().map(|node| places[*node].width).fold(0.0, f64::max);
-    let tallest = singles.iter().map(|node| places[*node].height).fold(0.0, f64::max);
+/// Positions the boxes without lines in rows below the rest. Returns the width and height of the whole picture.
+fn place_unconnected(unconnected: &[usize], boxes: &mut [Rectangle], width: f64, height: f64) -> (f64, f64) {
+    let widest = unconnected.iter().map(|node| boxes[*node].width).fold(0.0, f64::max);
+    let tallest = unconnected.iter().map(|node| boxes[*node].height).fold(0.0, f64::max);
     let in_a_row = ((width.max(ROW_WIDTH) + ROW_GAP) / (widest + ROW_GAP)).floor().max(1.0) as usize;
     let top = if height > 0.0 { height + PART_GAP } else { 0.0 };
-    for (at, node) in singles.iter().enumerate() {
-        places[*node].x = (at % in_a_row) as f64 * (widest + ROW_GAP);
-        places[*node].y = top + (at / in_a_row) as f64 * (tallest + ROW_GAP);
+    for (at, node) in unconnected.iter().enumerate() {
+        boxes[*node].x = (at % in_a_row) as f64 * (widest + ROW_GAP);
+        boxes[*node].y = top + (at / in_a_row) as f64 * (tallest + ROW_GAP);
     }
-    match singles.len() {
+    match unconnected.len() {
         0 => (width, height),
         count => {
             let rows = count.div_ceil(in_a_row) as f64;
@@ -226,10 +229,10 @@ mod tests {
     }
 
     fn assert_no_overlap(layout: &Layout) {
-        for (at, a) in layout.places.iter().enumerate() {
+        for (at, a) in layout.boxes.iter().enumerate() {
             assert!(a.x >= 0.0 && a.x + a.width <= layout.width + 0.1, "{a:?} {}", layout.width);
             assert!(a.y >= -0.1 && a.y + a.height <= layout.height + 0.1, "{a:?} {}", layout.height);
-            for b in &layout.places[at + 1..] {
+            for b in &layout.boxes[at + 1..] {
                 let apart = a.x + a.width <= b.x
                     || b.x + b.width <= a.x
                     || a.y + a.height <= b.y
@@ -240,34 +243,34 @@ mod tests {
     }
 
     #[test]
-    fn boxes_do_not_overlap_and_needs_go_right() {
+    fn boxes_do_not_overlap_and_lines_go_right() {
         let edges = vec![(0, 1), (1, 2), (0, 3), (3, 4), (4, 2), (0, 2), (5, 6)];
         let layout = laid_out(9, edges.clone());
         assert_no_overlap(&layout);
         for (from, to) in edges {
-            assert!(layout.places[from].x + layout.places[from].width < layout.places[to].x);
+            assert!(layout.boxes[from].x + layout.boxes[from].width < layout.boxes[to].x);
         }
-        assert_eq!(layout.routes.len(), 7);
+        assert_eq!(layout.lines.len(), 7);
     }
 
     #[test]
-    fn a_line_over_layers_goes_around_the_boxes_between() {
+    fn a_line_that_skips_a_layer_goes_around_its_boxes() {
         let layout = laid_out(3, vec![(0, 1), (1, 2), (0, 2)]);
-        let long = layout.routes.iter().find(|route| route.stops.len() == 3).unwrap();
+        let long = layout.lines.iter().find(|line| line.stops.len() == 3).unwrap();
         let (_, _, y) = long.stops[1];
-        let between = layout.places[1];
+        let between = layout.boxes[1];
         assert!(y < between.y || y > between.y + between.height, "{y} {between:?}");
     }
 
     #[test]
-    fn single_boxes_are_set_in_rows() {
+    fn unconnected_boxes_are_in_rows() {
         let layout = laid_out(100, Vec::new());
         assert_no_overlap(&layout);
         assert!(layout.width < 1_000.0 && layout.height < 1_000.0);
     }
 
     #[test]
-    fn the_longest_chain_and_the_widest_fan_are_laid_out() {
+    fn the_largest_graphs_have_a_layout() {
         let count = limits::PICTURE_NODES;
         let chain = laid_out(count, (1..count).map(|node| (node - 1, node)).collect());
         assert!(chain.height < 100.0);
@@ -276,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn needs_over_too_many_layers_are_refused() {
+    fn needs_that_skip_too_many_layers_are_refused() {
         let count = limits::PICTURE_NODES;
         let mut edges: Vec<_> = (1..count).map(|node| (node - 1, node)).collect();
         edges.extend((0..100).map(|node| (node, count - 1)));

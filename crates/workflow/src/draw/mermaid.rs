@@ -1,4 +1,4 @@
-//! The graph as a flowchart of Mermaid.
+//! Draws the graph as a flowchart of Mermaid.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -36,7 +36,7 @@ fn label(node: &Node) -> String {
     label
 }
 
-/// Mermaid has its own entity codes; with them no character can end a label or begin markup.
+/// Replaces special characters by Mermaid's entity codes, so that no character ends a label or begins markup.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn no_character_ends_a_label() {
+    fn no_character_of_a_name_ends_a_label() {
         let text = drawing(&[("x\"]; click n0 `<b>` #1;\n%%", None)], &[]).mermaid();
         assert_eq!(
             text,

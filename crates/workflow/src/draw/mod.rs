@@ -1,4 +1,4 @@
-//! Pictures of a graph of jobs: as text, for Mermaid, for Graphviz, and as SVG.
+//! Draws a graph of jobs: as text, for Mermaid, for Graphviz, and as SVG.
 
 mod dot;
 mod layout;
@@ -11,53 +11,53 @@ use crate::graph::Graph;
 use crate::limits;
 use crate::model::Workflow;
 
-/// What is to be drawn: the jobs of a workflow, or those of a run with their statuses.
+/// A graph to draw: the jobs of a workflow, or the jobs of a run with their statuses.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Drawing {
     /// The jobs.
     pub nodes: Vec<Node>,
-    /// Pairs of a job and one that needs it, as indices of [`Drawing::nodes`]. Pairs that name no node
-    /// are not drawn.
+    /// Pairs of a job and a job that needs it, as indices of [`Drawing::nodes`]. A pair with an index that does not exist is
+    /// not drawn.
     pub edges: Vec<(usize, usize)>,
 }
 
-/// One job.
+/// A job in a drawing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Node {
-    /// Its name.
+    /// The name of the job.
     pub name: String,
-    /// Its status (`RUNNING`), when it belongs to a run. Chooses the colour.
+    /// The status, such as `RUNNING`, if the job belongs to a run. It chooses the colour.
     pub status: Option<String>,
-    /// More about it, in a few words.
+    /// More about the job, in a few words.
     pub detail: Option<String>,
 }
 
-/// Why there is no picture.
+/// Why a picture can't be drawn.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DrawError {
-    /// Too many jobs or edges.
+    /// There are too many jobs or needs.
     #[error(
-        "{nodes} jobs with {edges} needs are too many for a picture (the limits are {} and {}); use the \
-         format dot and a tool for large graphs, or the format text",
+        "{nodes} jobs with {edges} needs are too many for a picture; the limits are {} and {}; use the format dot with a \
+         tool for large graphs, or the format text",
         limits::PICTURE_NODES,
         limits::PICTURE_EDGES
     )]
     TooLarge {
-        /// How many jobs there are.
+        /// The number of jobs.
         nodes: usize,
-        /// How many needs there are.
+        /// The number of needs.
         edges: usize,
     },
-    /// The lines would go around too many jobs.
+    /// The lines would have too many bends around jobs.
     #[error(
-        "the needs reach over too many layers for a picture; use the format dot and a tool for large \
-         graphs, or the format text"
+        "too many needs skip layers of the graph, so the lines would be unreadable; use the format dot with a tool for \
+         large graphs, or the format text"
     )]
     TooTangled,
 }
 
 impl Drawing {
-    /// The jobs of a workflow, without statuses.
+    /// A drawing of the jobs of a workflow, without statuses.
     pub fn of(workflow: &Workflow) -> Drawing {
         let nodes = workflow
             .jobs
@@ -73,27 +73,31 @@ impl Drawing {
         Drawing { nodes, edges }
     }
 
-    /// For the terminal: the jobs layer by layer, each with what it needs.
+    /// The graph as text for a terminal: the jobs layer by layer, each with the jobs that it needs.
     pub fn text(&self) -> String {
         text::draw(self)
     }
 
-    /// A flowchart for Mermaid.
+    /// The graph as a flowchart for Mermaid.
     pub fn mermaid(&self) -> String {
         mermaid::draw(self)
     }
 
-    /// A directed graph for Graphviz.
+    /// The graph as a directed graph for Graphviz.
     pub fn dot(&self) -> String {
         dot::draw(self)
     }
 
-    /// A picture. Refused over [`limits::PICTURE_NODES`] jobs or [`limits::PICTURE_EDGES`] needs.
+    /// The graph as a picture in SVG.
+    ///
+    /// # Errors
+    /// There are more than [`limits::PICTURE_NODES`] jobs or [`limits::PICTURE_EDGES`] needs, or the lines would have too many
+    /// bends.
     pub fn svg(&self) -> Result<String, DrawError> {
         svg::draw(self)
     }
 
-    /// The needs of each node, ascending, without doubles and without what names no node.
+    /// The needs of each node, ascending, without duplicates, of the edges that are drawn.
     fn needs(&self) -> Vec<Vec<usize>> {
         let mut needs = vec![Vec::new(); self.nodes.len()];
         for (needed, job) in self.drawn_edges() {
@@ -106,6 +110,7 @@ impl Drawing {
         needs
     }
 
+    /// The edges between two different nodes that exist.
     fn drawn_edges(&self) -> impl Iterator<Item = (usize, usize)> {
         let count = self.nodes.len();
         self.edges
@@ -114,7 +119,7 @@ impl Drawing {
             .filter(move |(needed, job)| *needed < count && *job < count && needed != job)
     }
 
-    /// The layers of the graph. Nodes in a circle, which no checked workflow has, come last.
+    /// The layers of the graph. Nodes in a cycle come last; a checked workflow has none.
     fn layers(&self) -> Vec<Vec<usize>> {
         let needs = self.needs();
         let mut layers = Graph::from_needs(needs.iter().map(Vec::as_slice)).layers();
@@ -128,7 +133,7 @@ impl Drawing {
     }
 }
 
-/// The first `most` characters, with a mark when there are more.
+/// The first `most` characters. If there are more, the last of these is `…`.
 fn shorten(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some(_) => text.chars().take(most - 1).chain(['…']).collect(),
@@ -151,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn edges_to_nowhere_and_circles_hurt_nobody() {
+    fn edges_to_missing_nodes_and_cycles_do_no_harm() {
         let drawing =
             drawing(&[("a", None), ("b", None), ("c", None)], &[(0, 1), (1, 0), (2, 9), (9, 2), (2, 2)]);
         assert_eq!(drawing.layers(), vec![vec![2], vec![0, 1]]);

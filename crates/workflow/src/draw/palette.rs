@@ -1,9 +1,10 @@
-//! Colours of statuses, readable on white and in black-and-white print (each has a word beside it).
+//! The colours of statuses. They are readable on white. The status stands beside the colour as a word, for print in black and
+//! white.
 
-/// How a status looks.
+/// The colours of a status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Style {
-    /// The class of Mermaid and the word in a picture.
+    /// The name of the class in Mermaid.
     pub(super) word: &'static str,
     pub(super) line: &'static str,
     pub(super) fill: &'static str,
@@ -23,7 +24,7 @@ const STYLES: [(&str, Style); 9] = [
     ("CANCELLED", Style { word: "cancelled", line: "#424a53", fill: "#d0d7de" }),
 ];
 
-/// The look of a status; plain for none and for one that is not known.
+/// The colours of a status. A node without a status, or with an unknown one, is plain.
 pub(super) fn style(status: Option<&str>) -> Style {
     let known = STYLES.iter().find(|(name, _)| Some(*name) == status);
     known.map_or(PLAIN, |(_, style)| *style)

@@ -1,15 +1,15 @@
-//! The graph as a picture.
+//! Draws the graph as a picture in SVG.
 
 use std::fmt::Write;
 
-use super::layout::{Layout, Place, Route, layout};
+use super::layout::{Layout, Line, Rectangle, layout};
 use super::{DrawError, Drawing, Node, palette, shorten};
 use crate::limits;
 
-/// Width of one character: the font is monospaced, so that a box can fit its text without measuring.
+/// The width of a character. The font is monospaced, so that the size of a box follows from the length of its text.
 const NAME_ADVANCE: f64 = 7.8;
 const SMALL_ADVANCE: f64 = 6.6;
-/// Characters that are shown; the whole text is in the tooltip.
+/// The largest number of characters that are shown. The tooltip has the whole text.
 const NAME_CHARS: usize = 36;
 const SMALL_CHARS: usize = 42;
 const PADDING: f64 = 12.0;
@@ -28,23 +28,24 @@ pub(super) fn draw(drawing: &Drawing) -> Result<String, DrawError> {
     let mut svg = head(&layout, &legend, top, nodes);
     svg.push_str(&legend.text);
     let _ = writeln!(svg, "<g transform=\"translate({MARGIN} {top})\">");
-    for route in &layout.routes {
-        let _ = writeln!(svg, "<path class=\"e\" d=\"{}\"/>", path(route));
+    for line in &layout.lines {
+        let _ = writeln!(svg, "<path class=\"e\" d=\"{}\"/>", path(line));
     }
-    for (node, place) in drawing.nodes.iter().zip(&layout.places) {
-        draw_node(&mut svg, node, place);
+    for (node, rectangle) in drawing.nodes.iter().zip(&layout.boxes) {
+        draw_node(&mut svg, node, rectangle);
     }
     svg.push_str("</g>\n</svg>\n");
     Ok(svg)
 }
 
-/// What is written small under the name.
+/// The small text under the name: the status and the detail.
 fn small_text(node: &Node) -> Option<String> {
     let status = node.status.as_deref().map(str::to_lowercase);
     let parts: Vec<String> = status.into_iter().chain(node.detail.clone()).collect();
     (!parts.is_empty()).then(|| shorten(&parts.join(" · "), SMALL_CHARS))
 }
 
+/// The width and height of a node's box.
 fn size(node: &Node) -> (f64, f64) {
     let name = cells(&shorten(&node.name, NAME_CHARS)) * NAME_ADVANCE;
     match small_text(node) {
@@ -53,7 +54,7 @@ fn size(node: &Node) -> (f64, f64) {
     }
 }
 
-/// Characters beyond Latin may be twice as wide.
+/// The width of a text in characters of the font. Characters from U+1100 on may be twice as wide.
 fn cells(text: &str) -> f64 {
     text.chars().map(|c| if u32::from(c) < 0x1100 || c == '…' { 1.0 } else { 2.0 }).sum()
 }
@@ -77,11 +78,11 @@ text {{ font-family: ui-monospace, \"DejaVu Sans Mono\", Menlo, Consolas, monosp
     )
 }
 
-/// A line that leaves and arrives level, and swings in between.
-fn path(route: &Route) -> String {
+/// The path of a line: horizontal within columns, and a curve between them.
+fn path(line: &Line) -> String {
     let mut path = String::new();
-    for (at, (left, right, y)) in route.stops.iter().enumerate() {
-        match at.checked_sub(1).map(|before| route.stops[before]) {
+    for (at, (left, right, y)) in line.stops.iter().enumerate() {
+        match at.checked_sub(1).map(|before| line.stops[before]) {
             None => {
                 let _ = write!(path, "M{left:.1} {y:.1}");
             }
@@ -97,9 +98,9 @@ fn path(route: &Route) -> String {
     path
 }
 
-fn draw_node(svg: &mut String, node: &Node, place: &Place) {
+fn draw_node(svg: &mut String, node: &Node, rectangle: &Rectangle) {
     let style = palette::style(node.status.as_deref());
-    let Place { x, y, width, height } = place;
+    let Rectangle { x, y, width, height } = rectangle;
     let parts = [Some(&node.name), node.status.as_ref(), node.detail.as_ref()];
     let title: Vec<&str> = parts.into_iter().flatten().map(String::as_str).collect();
     let _ = write!(
@@ -122,7 +123,7 @@ fn draw_node(svg: &mut String, node: &Node, place: &Place) {
     svg.push_str("</g>\n");
 }
 
-/// The statuses that occur, with their colours and counts.
+/// The legend: the statuses in the graph, with their colours and numbers.
 struct Legend {
     text: String,
     width: f64,
@@ -166,7 +167,7 @@ fn escape(text: &str) -> String {
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
             '\n' => escaped.push('\n'),
-            // XML has no way to write these.
+            // XML can't represent these characters.
             c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => escaped.push(' '),
             c => escaped.push(c),
         }
@@ -180,7 +181,7 @@ mod tests {
     use crate::draw::tests::drawing;
 
     #[test]
-    fn names_are_escaped_and_cut_but_whole_in_the_tooltip() {
+    fn names_are_escaped_and_shortened_and_the_tooltip_has_the_whole_name() {
         let long = format!("<b>&\"{}", "x".repeat(100));
         let svg = drawing(&[(&long, None), ("\u{1}\u{ffff}", None)], &[]).svg().unwrap();
         assert!(!svg.contains("<b>"));
@@ -190,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn statuses_have_colour_words_and_a_legend() {
+    fn statuses_have_colours_words_and_a_legend() {
         let jobs = [("a", Some("SUCCESSFUL")), ("b", Some("FAILED")), ("c", Some("SUCCESSFUL"))];
         let svg = drawing(&jobs, &[(0, 1)]).svg().unwrap();
         assert!(svg.contains("2 successful</text>") && svg.contains("1 failed</text>"));

@@ -1,15 +1,15 @@
-//! The graph for a terminal: one line a job, layer by layer, so that 5 jobs and 500 read the same way
-//! and `grep` finds a job together with what it needs.
+//! Draws the graph for a terminal, one line a job, layer by layer. Small and large graphs look the same, and `grep` finds a
+//! job together with the jobs that it needs.
 
 use std::fmt::Write;
 
 use super::{Drawing, shorten};
 
-/// Characters of a name that are shown; longer names are cut.
+/// The largest number of characters of a name that are shown.
 const NAME_CHARS: usize = 48;
-/// Needs that are listed; more are counted.
+/// The largest number of needs that are listed. The others are counted.
 const LISTED_NEEDS: usize = 6;
-/// Characters of a detail.
+/// The largest number of characters of a detail that are shown.
 const DETAIL_CHARS: usize = 60;
 
 pub(super) fn draw(drawing: &Drawing) -> String {
@@ -56,7 +56,7 @@ fn listed(drawing: &Drawing, needs: &[usize]) -> String {
     }
 }
 
-/// Control characters would break the line, or the terminal.
+/// The text with spaces for control characters, which could break the line or change the terminal.
 fn one_line(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
@@ -67,7 +67,7 @@ mod tests {
     use crate::draw::{Drawing, Node};
 
     #[test]
-    fn layers_with_needs() {
+    fn jobs_are_listed_by_layer_with_their_needs() {
         let drawing = drawing(
             &[("fetch", None), ("count", None), ("clean", None), ("report", None)],
             &[(0, 1), (0, 2), (1, 3), (2, 3)],
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn statuses_get_a_column() {
+    fn statuses_have_a_column() {
         let drawing = drawing(&[("a", Some("SUCCESSFUL")), ("bb", Some("RUNNING"))], &[(0, 1)]);
         assert_eq!(drawing.text(), "1  a   SUCCESSFUL\n2  bb  RUNNING     needs a\n");
     }

@@ -1,23 +1,14 @@
-//! `concurrency`: how many jobs with the same key may run at a time.
+//! Reads `concurrency`: how many jobs with the same key may run at a time.
 
-use super::expect;
-use super::keys;
-use crate::limits;
+use super::keys::{self, Table};
 use crate::model::{Concurrency, OnFull};
 use crate::report::{Finding, Findings};
 use crate::template::Templates;
 use crate::tree::Entry;
+use crate::{expect, limits};
 
 const ON_FULL: [(&str, OnFull); 3] =
     [("wait", OnFull::Wait), ("skip", OnFull::Skip), ("cancel_oldest", OnFull::CancelOldest)];
-
-/// What the table says.
-struct Parts {
-    key: Option<String>,
-    limit: i64,
-    on_full: OnFull,
-    is_broken: bool,
-}
 
 pub(super) fn read<'t>(
     entry: &'t Entry<'_>,
@@ -25,27 +16,27 @@ pub(super) fn read<'t>(
     findings: &mut Findings,
 ) -> Option<Concurrency> {
     let expected = "a table like { key = \"tenant-{{ params.tenant }}\", limit = 1 }";
-    let mut parts = Parts { key: None, limit: 1, on_full: OnFull::Wait, is_broken: false };
+    let (mut key, mut limit, mut on_full) = (None, 1, OnFull::Wait);
+    // A wrong key was reported, so it is not reported as missing.
+    let mut key_is_wrong = false;
     for part in expect::table(entry, usize::MAX, expected, findings)? {
         match part.key.as_ref() {
             "key" => {
-                parts.key = expect::filled_text(&part.node, "`key`", findings).map(str::to_owned);
-                parts.is_broken |= parts.key.is_none();
-                templates.add_key(&part.node);
+                key = expect::filled_text(&part.node, "`key`", findings).map(str::to_owned);
+                key_is_wrong |= key.is_none();
+                templates.add_concurrency_key(&part.node);
             }
-            "limit" => parts.limit = expect::integer(part, 1..=limits::CONCURRENCY, findings)?,
-            "on_full" => parts.on_full = expect::word(part, &ON_FULL, findings)?,
+            "limit" => limit = expect::integer(part, 1..=limits::CONCURRENCY, findings)?,
+            "on_full" => on_full = expect::word(part, &ON_FULL, findings)?,
             _ => {
-                let meant = keys::unknown(part, "`concurrency`", &keys::CONCURRENCY, findings);
-                parts.is_broken |= meant == Some("key");
+                let meant = keys::report_unknown(part, Table::Concurrency, findings);
+                key_is_wrong |= meant == Some("key");
             }
         }
     }
-    let Parts { key, limit, on_full, is_broken } = parts;
-    if key.is_none() && !is_broken {
+    if key.is_none() && !key_is_wrong {
         let finding = Finding::new(entry.key_span.clone(), "`concurrency` has no `key`");
-        findings
-            .push(finding.help("jobs with the same key share the limit, in all workflows: give it a name"));
+        findings.push(finding.help("add a `key`; jobs with the same key share the limit, in all workflows"));
     }
     Some(Concurrency { key: key?, limit, on_full })
 }

@@ -1,267 +1,269 @@
-//! Which keys there are, and what to say about one that there is not.
+//! The keys of each table of a workflow file, and the error for a key that a table does not have.
 
-use crate::report::{Finding, Findings};
+use crate::key::{self, Key};
+use crate::report::Findings;
 use crate::tree::Entry;
+use crate::{env, kinds};
 
-pub(super) const WORKFLOW: [&str; 8] =
-    ["name", "description", "timeout", "params", "env", "schedules", "defaults", "jobs"];
-pub(super) const PARAM: [&str; 5] = ["type", "description", "default", "required", "choices"];
-pub(super) const SETTINGS: [&str; 13] = [
-    "shell",
-    "dir",
-    "retry",
-    "timeout",
-    "queue",
-    "priority",
-    "allow_failure",
-    "on_interrupt",
-    "max_interruptions",
-    "output",
-    "requires",
-    "version",
-    "concurrency",
-];
-pub(super) const JOB_ONLY: [&str; 5] = ["run", "command", "needs", "env", "description"];
-pub(super) const RETRY: [&str; 5] = ["max_attempts", "delay", "factor", "max_delay", "jitter"];
-
-pub(super) const CONCURRENCY: [&str; 3] = ["key", "limit", "on_full"];
-pub(super) const SCHEDULE: [&str; 12] = [
-    "name",
-    "cron",
-    "every",
-    "timezone",
-    "overlap",
-    "catchup",
-    "catchup_window",
-    "catchup_max",
-    "start",
-    "end",
-    "jitter",
-    "params",
-];
-
-pub(super) fn of_a_job() -> Vec<&'static str> {
-    JOB_ONLY.iter().chain(&SETTINGS).copied().collect()
+/// A table of a workflow file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Table {
+    /// The top level of the file.
+    Workflow,
+    Param,
+    Schedule,
+    Defaults,
+    Job,
+    Retry,
+    Concurrency,
 }
 
-/// Keys of plans: right, but not here yet.
-const NOT_YET: [&str; 2] = ["when", "if"];
+const TIMEOUT: Key =
+    Key::with_synonyms("timeout", &["timeoutsec", "timeoutminutes", "executiontimeout", "deadline"]);
+const PARAMS: Key = Key::with_synonyms("params", &["parameters", "inputs"]);
 
-/// What other tools call our keys, without `_` and `-`, in small letters. The first whose key is allowed counts.
-const ELSEWHERE: &[(&str, &str)] = &[
-    ("dependson", "needs"),
-    ("depends", "needs"),
-    ("dependencies", "needs"),
-    ("after", "needs"),
-    ("upstream", "needs"),
-    ("script", "run"),
-    ("shellcommand", "run"),
-    ("bashcommand", "run"),
-    ("execstart", "run"),
-    ("exec", "command"),
-    ("cmd", "command"),
-    ("args", "command"),
-    ("entrypoint", "command"),
-    ("cwd", "dir"),
-    ("workdir", "dir"),
-    ("workingdirectory", "dir"),
-    ("workingdir", "dir"),
-    ("directory", "dir"),
-    ("environment", "env"),
-    ("variables", "env"),
-    ("vars", "env"),
-    ("retries", "retry"),
-    ("retrypolicy", "retry"),
-    ("retrydelay", "retry"),
-    ("maxretries", "retry"),
-    ("maxattempts", "retry"),
-    ("attempts", "retry"),
-    ("attempts", "max_attempts"),
-    ("retries", "max_attempts"),
-    ("maxretries", "max_attempts"),
-    ("backoff", "delay"),
-    ("retrydelay", "delay"),
-    ("intervalsec", "delay"),
-    ("timeoutsec", "timeout"),
-    ("timeoutminutes", "timeout"),
-    ("executiontimeout", "timeout"),
-    ("deadline", "timeout"),
-    ("pool", "queue"),
-    ("priorityweight", "priority"),
-    ("weight", "priority"),
-    ("continueonerror", "allow_failure"),
-    ("continueon", "allow_failure"),
-    ("ignoreerrors", "allow_failure"),
-    ("tasks", "jobs"),
-    ("steps", "jobs"),
-    ("parameters", "params"),
-    ("inputs", "params"),
-    ("schedule", "schedules"),
-    ("scheduleinterval", "schedules"),
-    ("schedule", "cron"),
-    ("scheduleinterval", "cron"),
-    ("oncalendar", "cron"),
-    ("expression", "cron"),
-    ("interval", "every"),
-    ("tz", "timezone"),
-    ("zone", "timezone"),
-    ("startdate", "start"),
-    ("startat", "start"),
-    ("from", "start"),
-    ("enddate", "end"),
-    ("endat", "end"),
-    ("until", "end"),
-    ("to", "end"),
-    ("randomizeddelaysec", "jitter"),
-    ("concurrencypolicy", "overlap"),
-    ("overlappolicy", "overlap"),
-    ("maxactiveruns", "overlap"),
-    ("persistent", "catchup"),
-    ("capabilities", "requires"),
-    ("runson", "requires"),
-    ("labels", "requires"),
-    ("max", "limit"),
-    ("group", "key"),
+const WORKFLOW: [Key; 8] = [
+    Key::new("name"),
+    Key::new("description"),
+    TIMEOUT,
+    PARAMS,
+    env::KEY,
+    Key::with_synonyms("schedules", &["schedule", "scheduleinterval"]),
+    Key::new("defaults"),
+    Key::with_synonyms("jobs", &["tasks", "steps"]),
 ];
 
-/// What people write elsewhere when they mean a schedule.
-const A_SCHEDULE: [&str; 5] = ["cron", "every", "schedule", "schedules", "schedule_interval"];
+const PARAM: [Key; 5] = [
+    Key::new("type"),
+    Key::new("description"),
+    Key::new("default"),
+    Key::new("required"),
+    Key::new("choices"),
+];
 
-/// What other tools call how many jobs run at once. Here no file says that: the process and the queue do.
-const PARALLELISM: [&str; 5] =
+const SCHEDULE: [Key; 12] = [
+    Key::new("name"),
+    Key::with_synonyms("cron", &["schedule", "scheduleinterval", "oncalendar", "expression"]),
+    Key::with_synonyms("every", &["interval"]),
+    Key::with_synonyms("timezone", &["tz", "zone"]),
+    Key::with_synonyms("overlap", &["concurrencypolicy", "overlappolicy", "maxactiveruns"]),
+    Key::with_synonyms("catchup", &["persistent"]),
+    Key::new("catchup_window"),
+    Key::new("catchup_max"),
+    Key::with_synonyms("start", &["startdate", "startat", "from"]),
+    Key::with_synonyms("end", &["enddate", "endat", "until", "to"]),
+    Key::with_synonyms("jitter", &["randomizeddelaysec"]),
+    PARAMS,
+];
+
+/// Keys that a job and `[defaults]` may have, whatever the job's kind.
+const SETTINGS: [Key; 10] = [
+    Key::with_synonyms(
+        "retry",
+        &["retries", "retrypolicy", "retrydelay", "maxretries", "maxattempts", "attempts"],
+    ),
+    TIMEOUT,
+    Key::with_synonyms("queue", &["pool"]),
+    Key::with_synonyms("priority", &["priorityweight", "weight"]),
+    Key::with_synonyms("allow_failure", &["continueonerror", "continueon", "ignoreerrors"]),
+    Key::new("on_interrupt"),
+    Key::new("max_interruptions"),
+    Key::with_synonyms("requires", &["capabilities", "runson", "labels"]),
+    Key::new("version"),
+    Key::new("concurrency"),
+];
+
+/// Keys that only a job may have, whatever its kind.
+const JOB_ONLY: [Key; 2] = [
+    Key::with_synonyms("needs", &["dependson", "depends", "dependencies", "after", "upstream"]),
+    Key::new("description"),
+];
+
+const RETRY: [Key; 5] = [
+    Key::with_synonyms("max_attempts", &["attempts", "retries", "maxretries"]),
+    Key::with_synonyms("delay", &["backoff", "retrydelay", "intervalsec"]),
+    Key::new("factor"),
+    Key::new("max_delay"),
+    Key::new("jitter"),
+];
+
+const CONCURRENCY: [Key; 3] =
+    [Key::with_synonyms("key", &["group"]), Key::with_synonyms("limit", &["max"]), Key::new("on_full")];
+
+impl Table {
+    pub(super) fn keys(self) -> Vec<Key> {
+        match self {
+            Table::Workflow => WORKFLOW.to_vec(),
+            Table::Param => PARAM.to_vec(),
+            Table::Schedule => SCHEDULE.to_vec(),
+            Table::Defaults => kinds::default_keys().into_iter().chain(SETTINGS).collect(),
+            Table::Job => kinds::job_keys().into_iter().chain(JOB_ONLY).chain(SETTINGS).collect(),
+            Table::Retry => RETRY.to_vec(),
+            Table::Concurrency => CONCURRENCY.to_vec(),
+        }
+    }
+
+    /// The table's name for people.
+    fn noun(self) -> &'static str {
+        match self {
+            Table::Workflow => "a workflow",
+            Table::Param => "a parameter",
+            Table::Schedule => "a schedule",
+            Table::Defaults => "`defaults`",
+            Table::Job => "a job",
+            Table::Retry => "`retry`",
+            Table::Concurrency => "`concurrency`",
+        }
+    }
+}
+
+/// Keys that a later version will have.
+const PLANNED: [&str; 2] = ["when", "if"];
+
+/// Keys with which people try to write a schedule in the wrong table.
+const SCHEDULE_WORDS: [&str; 5] = ["cron", "every", "schedule", "schedules", "schedule_interval"];
+
+/// Words of other tools for the number of jobs that run at once. In Windlass that is not a property of a file.
+const PARALLELISM_WORDS: [&str; 5] =
     ["max_parallel", "parallelism", "max_concurrency", "max_active_tasks", "max_active_steps"];
 
-/// Reports a key that nothing here knows. `place` is where, as in "a job". Returns the key that was
-/// probably meant.
-pub(crate) fn unknown<'k>(
+/// Reports a key that the table does not have. Returns the key that was probably meant.
+pub(super) fn report_unknown(
     entry: &Entry<'_>,
-    place: &str,
-    keys: &[&'k str],
+    table: Table,
     findings: &mut Findings,
-) -> Option<&'k str> {
-    let key = entry.key.as_ref();
-    if NOT_YET.contains(&key) {
-        let message = format!("unknown key `{key}`: it is not supported in this version");
-        findings.push(Finding::new(entry.key_span.clone(), message).label("remove it"));
+) -> Option<&'static str> {
+    if PLANNED.contains(&entry.key.as_ref()) {
+        let finding = key::unknown(entry, table.noun()).label("this version does not support it");
+        findings.push(finding.help("remove the key"));
         return None;
     }
-    let misplaced = misplaced(key, keys);
-    let suggestion = if misplaced.is_some() { None } else { meant(key, keys, findings) };
-    let finding = Finding::new(entry.key_span.clone(), format!("unknown key `{key}` in {place}"));
-    findings.push(match (misplaced, suggestion) {
-        (Some((label, help)), _) => finding.label(label).help(help),
-        (None, Some(near)) => finding.label(format!("did you mean `{near}`?")),
-        (None, None) => {
-            finding.label("not a key of this table").help(format!("the keys are {}", keys.join(", ")))
-        }
-    });
-    suggestion
+    if let Some((label, help)) = misplaced(&entry.key, table) {
+        findings.push(key::unknown(entry, table.noun()).label(label).help(help));
+        return None;
+    }
+    key::report_unknown(entry, table.noun(), &table.keys(), findings)
 }
 
-/// Where a key belongs that is right in another table of a workflow file, and how to write it there.
-fn misplaced(key: &str, keys: &[&str]) -> Option<(&'static str, String)> {
-    let (at_top, in_job) = (keys == WORKFLOW, keys == of_a_job());
-    let folded = key.to_ascii_lowercase().replace('-', "_");
-    if (at_top || in_job || keys == SETTINGS) && A_SCHEDULE.contains(&folded.as_str()) {
+/// The advice for a key that belongs to another table: the reason, and what to write instead.
+fn misplaced(written: &str, table: Table) -> Option<(&'static str, String)> {
+    let folded = written.to_ascii_lowercase().replace('-', "_");
+    let holds_jobs = matches!(table, Table::Workflow | Table::Job | Table::Defaults);
+    if holds_jobs && SCHEDULE_WORDS.contains(&folded.as_str()) {
         let help = "write [[schedules]] at the top of the file, and below it cron = \"30 2 * * *\"";
         return Some(("schedules have a list of their own", help.to_owned()));
     }
-    let is_parallelism = |key: &&str| key.replace('_', "") == folded.replace('_', "");
-    if at_top && PARALLELISM.iter().any(is_parallelism) {
-        let help =
-            "take `--threads N` for a process, `windlass queue limit QUEUE --max-running N` for all of them";
-        return Some(("no file says how many jobs run at once", help.to_owned()));
+    if table == Table::Defaults {
+        return only_in_jobs(&folded);
     }
-    let own = |table: &[&'static str]| {
-        table.iter().copied().find(|own| *own == folded).or_else(|| foreign(&folded, table))
-    };
-    if !at_top || keys.contains(&folded.as_str()) || foreign(&folded, keys).is_some() {
+    if table == Table::Workflow { misplaced_at_top(&folded) } else { None }
+}
+
+/// The advice for a key of jobs that `[defaults]` may not have.
+fn only_in_jobs(written: &str) -> Option<(&'static str, String)> {
+    let allowed = Table::Defaults.keys();
+    let is_of_job = Table::Job.keys().iter().any(|key| key.name == written);
+    if !is_of_job || allowed.iter().any(|key| key.name == written) {
         return None;
     }
-    if let Some(own) = own(&SETTINGS) {
+    let help = match written == env::KEY.name {
+        true => "write `env` at the top of the file to set variables for all jobs".to_owned(),
+        false => format!("write `{written}` into each job"),
+    };
+    Some(("not a key of `defaults`", help))
+}
+
+/// The advice for a key at the top of the file that belongs to jobs or schedules, or to no file at all.
+fn misplaced_at_top(written: &str) -> Option<(&'static str, String)> {
+    let without_separators = written.replace('_', "");
+    if PARALLELISM_WORDS.iter().any(|word| word.replace('_', "") == without_separators) {
+        let help =
+            "use `--threads N` for one process, or `windlass queue limit QUEUE --max-running N` for all";
+        return Some(("a file does not say how many jobs run at once", help.to_owned()));
+    }
+    let find = |keys: &[Key]| {
+        let by_name = keys.iter().find(|key| key.name == written).map(|key| key.name);
+        by_name.or_else(|| key::by_synonym(written, keys))
+    };
+    if find(&WORKFLOW).is_some() {
+        return None;
+    }
+    if let Some(own) = find(&Table::Defaults.keys()) {
         let help = format!("write `{own}` into a job, or into [defaults] for all jobs");
         return Some(("a key of jobs", help));
     }
-    let own = own(&SCHEDULE).filter(|own| !["name", "params"].contains(own))?;
+    let own = find(&SCHEDULE)?;
     Some(("a key of schedules", format!("write `{own}` below [[schedules]]")))
-}
-
-/// The key that a person most likely meant: what another tool's word stands for, or what is spelled nearly so. An
-/// error in another tool's word counts too: `retires` is nearer to `retries` than to `requires`.
-fn meant<'k>(key: &str, keys: &[&'k str], findings: &mut Findings) -> Option<&'k str> {
-    if let Some(own) = foreign(key, keys) {
-        return Some(own);
-    }
-    let ours = |ours: &str| keys.iter().copied().find(|key| *key == ours);
-    let words = ELSEWHERE.iter().filter(|(_, own)| ours(own).is_some()).map(|(word, _)| *word);
-    let near = findings.nearest(key, keys.iter().copied().chain(words))?;
-    ours(near).or_else(|| foreign(near, keys))
-}
-
-/// The key of this table that another tool's word stands for.
-fn foreign<'k>(word: &str, keys: &[&'k str]) -> Option<&'k str> {
-    let folded = word.to_ascii_lowercase().replace(['-', '_'], "");
-    let same = ELSEWHERE.iter().filter(|(foreign, _)| *foreign == folded);
-    same.filter_map(|(_, own)| keys.iter().copied().find(|key| key == own)).next()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
+
+    const TABLES: [Table; 7] = [
+        Table::Workflow,
+        Table::Param,
+        Table::Schedule,
+        Table::Defaults,
+        Table::Job,
+        Table::Retry,
+        Table::Concurrency,
+    ];
 
     #[test]
     fn words_of_other_tools_and_typing_errors_lead_to_our_keys() {
-        let job = of_a_job();
         let cases = [
-            (&job[..], "retries", Some("retry")),
-            (&job, "retires", Some("retry")),
-            (&job, "max_retries", Some("retry")),
-            (&job, "maxRetries", Some("retry")),
-            (&job, "max_attempts", Some("retry")),
-            (&job, "retry_delay", Some("retry")),
-            (&job, "retryPolicy", Some("retry")),
-            (&job, "depends_on", Some("needs")),
-            (&job, "depends", Some("needs")),
-            (&job, "dependsOn", Some("needs")),
-            (&job, "depnds", Some("needs")),
-            (&job, "need", Some("needs")),
-            (&job, "require", Some("requires")),
-            (&job, "runs-on", Some("requires")),
-            (&job, "cmd", Some("command")),
-            (&job, "comand", Some("command")),
-            (&job, "script", Some("run")),
-            (&job, "bash_command", Some("run")),
-            (&job, "ExecStart", Some("run")),
-            (&job, "WorkingDirectory", Some("dir")),
-            (&job, "timeout-minutes", Some("timeout")),
-            (&job, "timeoutSec", Some("timeout")),
-            (&job, "execution_timeout", Some("timeout")),
-            (&job, "pool", Some("queue")),
-            (&job, "colour", None),
-            (&WORKFLOW, "tasks", Some("jobs")),
-            (&WORKFLOW, "steps", Some("jobs")),
-            (&WORKFLOW, "schedule", Some("schedules")),
-            (&WORKFLOW, "retries", None),
-            (&SCHEDULE, "schedule", Some("cron")),
-            (&SCHEDULE, "OnCalendar", Some("cron")),
-            (&SCHEDULE, "interval", Some("every")),
-            (&SCHEDULE, "tz", Some("timezone")),
-            (&SCHEDULE, "time_zone", Some("timezone")),
-            (&SCHEDULE, "start_date", Some("start")),
-            (&SCHEDULE, "max_active_runs", Some("overlap")),
-            (&SCHEDULE, "catchUpWindow", Some("catchup_window")),
-            (&RETRY, "retries", Some("max_attempts")),
-            (&RETRY, "retry_delay", Some("delay")),
-            (&RETRY, "maxAttempts", Some("max_attempts")),
-            (&CONCURRENCY, "max", Some("limit")),
+            (Table::Job, "retries", Some("retry")),
+            (Table::Job, "retires", Some("retry")),
+            (Table::Job, "max_retries", Some("retry")),
+            (Table::Job, "maxRetries", Some("retry")),
+            (Table::Job, "max_attempts", Some("retry")),
+            (Table::Job, "retry_delay", Some("retry")),
+            (Table::Job, "retryPolicy", Some("retry")),
+            (Table::Job, "depends_on", Some("needs")),
+            (Table::Job, "depends", Some("needs")),
+            (Table::Job, "dependsOn", Some("needs")),
+            (Table::Job, "depnds", Some("needs")),
+            (Table::Job, "need", Some("needs")),
+            (Table::Job, "require", Some("requires")),
+            (Table::Job, "runs-on", Some("requires")),
+            (Table::Job, "cmd", Some("command")),
+            (Table::Job, "comand", Some("command")),
+            (Table::Job, "script", Some("run")),
+            (Table::Job, "bash_command", Some("run")),
+            (Table::Job, "ExecStart", Some("run")),
+            (Table::Job, "WorkingDirectory", Some("dir")),
+            (Table::Job, "timeout-minutes", Some("timeout")),
+            (Table::Job, "timeoutSec", Some("timeout")),
+            (Table::Job, "execution_timeout", Some("timeout")),
+            (Table::Job, "pool", Some("queue")),
+            (Table::Job, "colour", None),
+            (Table::Workflow, "tasks", Some("jobs")),
+            (Table::Workflow, "steps", Some("jobs")),
+            (Table::Workflow, "schedule", Some("schedules")),
+            (Table::Workflow, "retries", None),
+            (Table::Schedule, "schedule", Some("cron")),
+            (Table::Schedule, "OnCalendar", Some("cron")),
+            (Table::Schedule, "interval", Some("every")),
+            (Table::Schedule, "tz", Some("timezone")),
+            (Table::Schedule, "time_zone", Some("timezone")),
+            (Table::Schedule, "start_date", Some("start")),
+            (Table::Schedule, "max_active_runs", Some("overlap")),
+            (Table::Schedule, "catchUpWindow", Some("catchup_window")),
+            (Table::Retry, "retries", Some("max_attempts")),
+            (Table::Retry, "retry_delay", Some("delay")),
+            (Table::Retry, "maxAttempts", Some("max_attempts")),
+            (Table::Concurrency, "max", Some("limit")),
         ];
-        for (keys, written, expected) in cases {
-            assert_eq!(meant(written, keys, &mut Findings::default()), expected, "{written}");
+        for (table, written, expected) in cases {
+            assert_eq!(key::nearest(written, &table.keys(), &mut Findings::default()), expected, "{written}");
         }
     }
 
     #[test]
-    fn keys_of_jobs_and_schedules_at_the_top_are_sent_to_their_place() {
+    fn a_key_at_the_top_that_belongs_elsewhere_gets_advice() {
         let cases = [
             ("retry", Some("write `retry` into a job, or into [defaults] for all jobs")),
             ("retries", Some("write `retry` into a job, or into [defaults] for all jobs")),
@@ -273,31 +275,45 @@ mod tests {
             (
                 "maxParallel",
                 Some(
-                    "take `--threads N` for a process, `windlass queue limit QUEUE --max-running N` for all of them",
+                    "use `--threads N` for one process, or `windlass queue limit QUEUE --max-running N` for all",
                 ),
             ),
             ("steps", None),
             ("colour", None),
         ];
-        for (key, expected) in cases {
-            assert_eq!(misplaced(key, &WORKFLOW).map(|(_, help)| help).as_deref(), expected, "{key}");
+        for (written, expected) in cases {
+            assert_eq!(
+                misplaced(written, Table::Workflow).map(|(_, help)| help).as_deref(),
+                expected,
+                "{written}"
+            );
         }
-        for keys in [&WORKFLOW[..], &of_a_job(), &SETTINGS] {
-            assert!(misplaced("cron", keys).is_some_and(|(_, help)| help.contains("[[schedules]]")));
+        for table in [Table::Workflow, Table::Job, Table::Defaults] {
+            assert!(misplaced("cron", table).is_some_and(|(_, help)| help.contains("[[schedules]]")));
         }
-        assert_eq!(misplaced("cron", &["database", "workflows"]), None, "the configuration has no schedules");
     }
 
     #[test]
-    fn every_word_of_another_tool_stands_for_a_key_and_is_none_itself() {
-        let groups = [&of_a_job()[..], &WORKFLOW, &PARAM, &RETRY, &CONCURRENCY, &SCHEDULE];
-        for (foreign, own) in ELSEWHERE {
-            assert!(groups.iter().any(|keys| keys.contains(own)), "{own}");
-            assert!(
-                groups.iter().all(|keys| !keys.contains(own) || !keys.contains(foreign)),
-                "{foreign} is a key beside {own}"
-            );
-            assert!(!foreign.contains(['-', '_']), "{foreign}");
+    fn a_key_stands_once_in_its_table() {
+        for table in TABLES {
+            let keys = table.keys();
+            let names: BTreeSet<&str> = keys.iter().map(|key| key.name).collect();
+            assert_eq!(names.len(), keys.len(), "{table:?}");
+        }
+    }
+
+    #[test]
+    fn a_synonym_stands_for_one_key_and_is_not_a_key_itself() {
+        for table in TABLES {
+            let keys = table.keys();
+            let names: BTreeSet<&str> = keys.iter().map(|key| key.name).collect();
+            let mut seen = BTreeSet::new();
+            for synonym in keys.iter().flat_map(|key| key.elsewhere) {
+                assert!(!names.contains(synonym), "{synonym} is a key of {table:?}");
+                assert!(seen.insert(*synonym), "{synonym} stands for two keys of {table:?}");
+                let folded = synonym.to_ascii_lowercase().replace(['-', '_'], "");
+                assert_eq!(folded, **synonym, "synonyms are in small letters, without `-` and `_`");
+            }
         }
     }
 }

@@ -1,26 +1,25 @@
-//! From names in `needs` to edges of the graph.
+//! From the names in `needs` to the edges of the graph.
 
-use super::expect;
-use super::job::Draft;
+use super::job::UnresolvedJob;
 use crate::graph::Graph;
 use crate::job_names::JobNames;
-use crate::limits;
-use crate::report::{Finding, Findings};
-use crate::tree::{Node, Span, Value};
+use crate::report::{Finding, Findings, Span};
+use crate::tree::{Node, Value};
+use crate::{expect, limits};
 
-/// Fills the `needs` of all jobs. Wrong names, doubles and needing oneself are reported.
-pub(super) fn resolve(drafts: &mut [Draft<'_, '_>], names: &JobNames<'_>, findings: &mut Findings) {
-    let total: usize = drafts.iter().map(|draft| draft.needs.len()).sum();
+/// Fills in the `needs` of all jobs. Reports unknown names, duplicates, and jobs that need themselves.
+pub(super) fn resolve(jobs: &mut [UnresolvedJob<'_, '_>], names: &JobNames<'_>, findings: &mut Findings) {
+    let total: usize = jobs.iter().map(|unresolved| unresolved.needs.len()).sum();
     if total > limits::EDGES {
-        let finding = Finding::without_place(format!("the jobs have {total} entries in `needs`"))
+        let finding = Finding::without_position(format!("the jobs have {total} entries in `needs`"))
             .help(format!("the limit is {}; let groups of jobs meet in one job", limits::EDGES));
         findings.push(finding);
         return;
     }
-    for (index, draft) in drafts.iter_mut().enumerate() {
-        let mut needs: Vec<(usize, &Node<'_>)> = Vec::with_capacity(draft.needs.len());
-        for node in draft.needs {
-            if let Some(needed) = one(node, index, &draft.job.name, names, findings) {
+    for (index, unresolved) in jobs.iter_mut().enumerate() {
+        let mut needs: Vec<(usize, &Node<'_>)> = Vec::with_capacity(unresolved.needs.len());
+        for node in unresolved.needs {
+            if let Some(needed) = resolve_name(node, index, &unresolved.job.name, names, findings) {
                 needs.push((needed, node));
             }
         }
@@ -33,11 +32,12 @@ pub(super) fn resolve(drafts: &mut [Draft<'_, '_>], names: &JobNames<'_>, findin
             );
         }
         needs.dedup_by_key(|(needed, _)| *needed);
-        draft.job.needs = needs.into_iter().map(|(needed, _)| needed).collect();
+        unresolved.job.needs = needs.into_iter().map(|(needed, _)| needed).collect();
     }
 }
 
-fn one(
+/// The index of the job that an item of `needs` names. `index` and `job` are the job that has the item.
+fn resolve_name(
     node: &Node<'_>,
     index: usize,
     job: &str,
@@ -64,36 +64,36 @@ fn one(
     }
 }
 
-/// Reports the cycles. Returns the graph when there is none.
-pub(super) fn check_cycles(drafts: &[Draft<'_, '_>], findings: &mut Findings) -> Option<Graph> {
-    let graph = Graph::from_needs(drafts.iter().map(|draft| draft.job.needs.as_slice()));
+/// Reports the cycles. Returns the graph if it has none.
+pub(super) fn check_cycles(jobs: &[UnresolvedJob<'_, '_>], findings: &mut Findings) -> Option<Graph> {
+    let graph = Graph::from_needs(jobs.iter().map(|unresolved| unresolved.job.needs.as_slice()));
     let cycles = graph.cycles(limits::CYCLES_SHOWN);
     for cycle in &cycles {
-        findings.push(describe_cycle(cycle, drafts));
+        findings.push(describe_cycle(cycle, jobs));
     }
     cycles.is_empty().then_some(graph)
 }
 
-/// Names of a cycle that are shown; a longer one is cut in the middle.
+/// Names of a cycle that a message shows. The middle of a longer cycle is left out.
 const CYCLE_NAMES: usize = 12;
 
-fn describe_cycle(cycle: &[usize], drafts: &[Draft<'_, '_>]) -> Finding {
-    let name = |index: &usize| drafts[*index].job.name.as_str();
+fn describe_cycle(cycle: &[usize], jobs: &[UnresolvedJob<'_, '_>]) -> Finding {
+    let name = |index: &usize| jobs[*index].job.name.as_str();
     let mut path: Vec<String> = cycle.iter().take(CYCLE_NAMES).map(|index| name(index).to_owned()).collect();
     if cycle.len() > CYCLE_NAMES {
         path.push(format!("({} more)", cycle.len() - CYCLE_NAMES));
     }
     path.extend(cycle.first().map(|index| name(index).to_owned()));
     let (first, next) = (cycle[0], cycle[1 % cycle.len()]);
-    let span = need_span(&drafts[first], name(&next));
-    Finding::new(span, format!("these jobs need each other in a circle: {}", path.join(" -> ")))
+    let span = span_of_need(&jobs[first], name(&next));
+    Finding::new(span, format!("these jobs need each other in a cycle: {}", path.join(" -> ")))
         .label(format!("`{}` needs `{}`", name(&first), name(&next)))
-        .help("remove one of these needs; a job starts when all that it needs have finished")
+        .help("remove one of these needs; a job starts after all jobs that it needs")
 }
 
-fn need_span(draft: &Draft<'_, '_>, needed: &str) -> Span {
-    let found = draft.needs.iter().find(|node| matches!(&node.value, Value::Text(name) if name == needed));
-    found.map_or(0..0, |node| node.span.clone())
+fn span_of_need(unresolved: &UnresolvedJob<'_, '_>, needed: &str) -> Span {
+    let is_needed = |node: &&Node<'_>| matches!(&node.value, Value::Text(name) if name == needed);
+    unresolved.needs.iter().find(is_needed).map_or(0..0, |node| node.span.clone())
 }
 
 fn shorten(name: &str) -> String {

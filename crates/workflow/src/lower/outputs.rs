@@ -1,78 +1,84 @@
-//! Templates that read outputs of other jobs: each must be an ancestor, so that its output is there.
+//! Finds the outputs that the templates of each job read. A job whose output is read must be an ancestor of the reader, so
+//! that the output exists when the reader starts.
 
-use super::job::Draft;
-use super::top::Top;
+use super::job::UnresolvedJob;
+use super::top_level::TopLevel;
 use crate::graph::Graph;
 use crate::job_names::JobNames;
 use crate::limits;
-use crate::report::{Finding, Findings};
-use crate::template::{self, Reader, Scope};
-use crate::tree::Span;
+use crate::report::{Finding, Findings, Span};
+use crate::template::{self, Scope, TemplateOwner};
 
-/// One place where a job reads an output of a job that it does not need directly.
-struct Indirect {
+/// A template that reads the output of a job which the reader does not need directly. Both jobs are indices.
+struct IndirectRead {
     reader: usize,
     read: usize,
     span: Span,
 }
 
-/// Checks all templates and fills the `uses` of all jobs.
+/// Checks all templates and fills in the `uses` of all jobs.
 ///
-/// Whether a job is an ancestor is looked up among its direct needs first. The rest is settled in
-/// passes over the graph, each for 128 of the jobs that are read, so the cost is bounded by
-/// [`limits::INDIRECT_OUTPUTS`] / 128 passes.
+/// Most jobs whose output is read are direct needs of the reader. For the others, each pass over the graph checks 128 of the
+/// jobs that are read. So there are at most [`limits::INDIRECT_OUTPUTS`] / 128 passes.
 pub(super) fn resolve(
-    text: &str,
-    top: &Top<'_, '_>,
-    drafts: &mut [Draft<'_, '_>],
+    file: &str,
+    top: &TopLevel<'_, '_>,
+    jobs: &mut [UnresolvedJob<'_, '_>],
     names: &JobNames<'_>,
     graph: Option<&Graph>,
     findings: &mut Findings,
 ) {
-    let scope = Scope { text, params: &top.params, names, reader: Reader::Workflow };
+    let scope = Scope { file, params: &top.params, jobs: names, owner: TemplateOwner::Workflow };
     template::check(&top.templates, &scope, findings);
-    let scope = Scope { reader: Reader::Job, ..scope };
+    let scope = Scope { owner: TemplateOwner::Job, ..scope };
     let mut indirect = Vec::new();
-    for (reader, draft) in drafts.iter_mut().enumerate() {
-        for used in template::check(&draft.templates, &scope, findings) {
-            if used.job == reader {
+    for (reader, unresolved) in jobs.iter_mut().enumerate() {
+        for output in template::check(&unresolved.templates, &scope, findings) {
+            if output.job == reader {
+                let message = format!("job `{}` reads its own output", unresolved.job.name);
                 findings.push(
-                    Finding::new(used.span, format!("job `{}` reads its own output", draft.job.name))
-                        .help("only outputs of jobs that it needs are there when it starts"),
+                    Finding::new(output.span, message)
+                        .help("read the outputs of jobs that it needs; only these exist when it starts"),
                 );
                 continue;
             }
-            if draft.job.needs.binary_search(&used.job).is_err() {
-                indirect.push(Indirect { reader, read: used.job, span: used.span });
+            if unresolved.job.needs.binary_search(&output.job).is_err() {
+                indirect.push(IndirectRead { reader, read: output.job, span: output.span });
             }
-            draft.job.uses.push(used.job);
+            unresolved.job.uses.push(output.job);
         }
-        draft.job.uses.sort_unstable();
-        draft.job.uses.dedup();
+        unresolved.job.uses.sort_unstable();
+        unresolved.job.uses.dedup();
     }
     if let Some(graph) = graph {
-        check_indirect(&indirect, drafts, graph, findings);
+        check_indirect(&indirect, jobs, graph, findings);
     }
 }
 
-fn check_indirect(indirect: &[Indirect], drafts: &[Draft<'_, '_>], graph: &Graph, findings: &mut Findings) {
-    let mut read: Vec<usize> = indirect.iter().map(|one| one.read).collect();
+fn check_indirect(
+    indirect: &[IndirectRead],
+    jobs: &[UnresolvedJob<'_, '_>],
+    graph: &Graph,
+    findings: &mut Findings,
+) {
+    let mut read: Vec<usize> = indirect.iter().map(|indirect| indirect.read).collect();
     read.sort_unstable();
     read.dedup();
     if read.len() > limits::INDIRECT_OUTPUTS {
         let message =
             format!("outputs of {} jobs are read by jobs that need them only indirectly", read.len());
         let help = format!("the limit is {}; name these jobs in `needs`", limits::INDIRECT_OUTPUTS);
-        findings.push(Finding::without_place(message).help(help));
+        findings.push(Finding::without_position(message).help(help));
         return;
     }
-    let pairs: Vec<(usize, usize)> = indirect.iter().map(|one| (one.read, one.reader)).collect();
-    for (one, is_ancestor) in indirect.iter().zip(graph.are_ancestors(&pairs)) {
+    let pairs: Vec<(usize, usize)> =
+        indirect.iter().map(|indirect| (indirect.read, indirect.reader)).collect();
+    for (indirect, is_ancestor) in indirect.iter().zip(graph.are_ancestors(&pairs)) {
         if !is_ancestor {
-            let (reader, read) = (&drafts[one.reader].job.name, &drafts[one.read].job.name);
+            let (reader, read) = (&jobs[indirect.reader].job.name, &jobs[indirect.read].job.name);
             let message = format!("job `{reader}` reads the output of `{read}` but does not need it");
             findings.push(
-                Finding::new(one.span.clone(), message)
+                Finding::new(indirect.span.clone(), message)
                     .label("may not exist when this job starts")
                     .help(format!("add \"{read}\" to the `needs` of `{reader}`")),
             );

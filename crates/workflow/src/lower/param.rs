@@ -1,15 +1,13 @@
-//! `params`: the typed parameters of a workflow.
+//! Reads `params`: the typed parameters of a workflow.
 
 use std::collections::HashMap;
 
-use super::expect;
-use super::keys;
-use super::name::{self, Rule};
-use crate::limits;
-use crate::model::{Param, ParamKind};
-use crate::params::{self, Supplied};
-use crate::report::{Finding, Findings};
-use crate::tree::{Entry, Node, Span, Value};
+use super::keys::{self, Table};
+use crate::names::{self, NameKind};
+use crate::params::{self, Param, ParamKind, Supplied};
+use crate::report::{Finding, Findings, Span};
+use crate::tree::{Entry, Node, Value};
+use crate::{expect, limits};
 
 const KINDS: [(&str, ParamKind); 6] = [
     ("string", ParamKind::String),
@@ -27,7 +25,7 @@ pub(super) fn read_all(entry: &Entry<'_>, findings: &mut Findings) -> Vec<Param>
     entries.iter().filter_map(|entry| read(entry, findings)).collect()
 }
 
-/// `day` and `DAY` would be one environment variable.
+/// Reports parameters that have the same environment variable, as `day` and `DAY` would.
 fn check_variables(entries: &[Entry<'_>], findings: &mut Findings) {
     let mut seen: HashMap<String, &Entry<'_>> = HashMap::new();
     for entry in entries {
@@ -36,7 +34,7 @@ fn check_variables(entries: &[Entry<'_>], findings: &mut Findings) {
             Some(first) => findings.push(
                 Finding::new(
                     entry.key_span.clone(),
-                    format!("parameters `{}` and `{}` are the same variable", first.key, entry.key),
+                    format!("parameters `{}` and `{}` have the same variable", first.key, entry.key),
                 )
                 .label(format!("both are {variable} in the environment of jobs"))
                 .related(first.key_span.clone(), "the first one")
@@ -49,81 +47,83 @@ fn check_variables(entries: &[Entry<'_>], findings: &mut Findings) {
     }
 }
 
-/// What the table of a parameter says.
+/// The values of a parameter's table.
 #[derive(Default)]
-struct Parts<'t, 's> {
+struct ParamTable<'t, 's> {
     kind: Option<ParamKind>,
     description: Option<String>,
     default: Option<&'t Node<'s>>,
     required: Option<(bool, Span)>,
     choices: Option<(Vec<String>, Span)>,
-    is_broken: bool,
+    /// A value is wrong, which was reported.
+    is_wrong: bool,
 }
 
 fn read(entry: &Entry<'_>, findings: &mut Findings) -> Option<Param> {
-    let mut parts = Parts { is_broken: !name::check_key(entry, Rule::Param, findings), ..Parts::default() };
+    let mut table =
+        ParamTable { is_wrong: !names::check_key(entry, NameKind::Param, findings), ..ParamTable::default() };
     let expected = "a table like { type = \"string\", default = \"x\" }";
     for part in expect::table(entry, usize::MAX, expected, findings)? {
         match part.key.as_ref() {
             "type" => {
-                parts.kind = expect::word(part, &KINDS, findings);
-                parts.is_broken |= parts.kind.is_none();
+                table.kind = expect::word(part, &KINDS, findings);
+                table.is_wrong |= table.kind.is_none();
             }
             "description" => {
-                parts.description = expect::text(&part.node, "`description`", findings).map(str::to_owned);
+                table.description = expect::text(&part.node, "`description`", findings).map(str::to_owned);
             }
-            "default" => parts.default = Some(&part.node),
+            "default" => table.default = Some(&part.node),
             "required" => {
-                parts.required =
+                table.required =
                     expect::boolean(part, findings).map(|required| (required, part.key_span.clone()));
             }
             "choices" => {
                 let choices = read_choices(part, findings);
-                parts.is_broken |= choices.is_none();
-                parts.choices = choices.map(|choices| (choices, part.key_span.clone()));
+                table.is_wrong |= choices.is_none();
+                table.choices = choices.map(|choices| (choices, part.key_span.clone()));
             }
             _ => {
-                keys::unknown(part, "a parameter", &keys::PARAM, findings);
+                keys::report_unknown(part, Table::Param, findings);
             }
         }
     }
-    complete(entry, parts, findings)
+    complete(entry, table, findings)
 }
 
-fn complete(entry: &Entry<'_>, parts: Parts<'_, '_>, findings: &mut Findings) -> Option<Param> {
-    // `choices` alone says what it is.
-    let kind = parts.kind.unwrap_or(match parts.choices {
+fn complete(entry: &Entry<'_>, table: ParamTable<'_, '_>, findings: &mut Findings) -> Option<Param> {
+    // A table with `choices` needs no `type`.
+    let kind = table.kind.unwrap_or(match table.choices {
         Some(_) => ParamKind::Choice,
         None => ParamKind::String,
     });
-    match (&parts.choices, kind) {
+    match (&table.choices, kind) {
         (Some((_, span)), kind) if kind != ParamKind::Choice => {
-            let finding = Finding::new(span.clone(), "`choices` is only for the type \"choice\"");
+            let finding = Finding::new(span.clone(), "only the type \"choice\" has `choices`");
             findings.push(finding.help("write type = \"choice\", or remove `choices`"));
         }
-        (None, ParamKind::Choice) if !parts.is_broken => {
+        (None, ParamKind::Choice) if !table.is_wrong => {
             let message = format!("parameter `{}` is a choice without `choices`", entry.key);
             let help = "add `choices`, a list of strings";
             findings.push(Finding::new(entry.key_span.clone(), message).help(help));
             return None;
         }
-        _ => (),
+        (Some(_), _) | (None, _) => (),
     }
-    if let (Some(_), Some((true, span))) = (parts.default, &parts.required) {
+    if let (Some(_), Some((true, span))) = (table.default, &table.required) {
         let message = format!("parameter `{}` is required and has a default", entry.key);
-        let help = "remove `required` or `default`: with a default it never has to be given";
+        let help = "remove `required` or `default`; a parameter with a default is never required";
         findings.push(Finding::new(span.clone(), message).help(help));
     }
     let mut param = Param {
         name: entry.key.to_string(),
         kind,
-        description: parts.description,
+        description: table.description,
         default: None,
-        required: parts.required.map_or(parts.default.is_none(), |(required, _)| required),
-        choices: parts.choices.map(|(choices, _)| choices).unwrap_or_default(),
+        required: table.required.map_or(table.default.is_none(), |(required, _)| required),
+        choices: table.choices.map(|(choices, _)| choices).unwrap_or_default(),
     };
-    if let Some(node) = parts.default
-        && !parts.is_broken
+    if let Some(node) = table.default
+        && !table.is_wrong
     {
         param.default = read_default(node, &param, findings);
     }
@@ -147,7 +147,7 @@ fn read_choices(entry: &Entry<'_>, findings: &mut Findings) -> Option<Vec<String
     Some(choices)
 }
 
-/// The value, if it is of a kind that parameters have.
+/// The value as JSON, if a parameter can have such a value.
 pub(super) fn scalar(node: &Node<'_>) -> Option<serde_json::Value> {
     match &node.value {
         Value::Text(text) => Some(serde_json::Value::from(text.as_ref())),
@@ -159,7 +159,7 @@ pub(super) fn scalar(node: &Node<'_>) -> Option<serde_json::Value> {
     }
 }
 
-/// A default follows the rules of a value that is given.
+/// Reads a default. It follows the same rules as a value that is given to a run.
 fn read_default(node: &Node<'_>, param: &Param, findings: &mut Findings) -> Option<serde_json::Value> {
     let Some(json) = scalar(node) else {
         expect::wrong_type(node, "`default`", params::expectation(param.kind), findings);

@@ -1,13 +1,13 @@
-//! `retry`: when and how often a failed attempt is repeated.
+//! Reads `retry`: when and how often a failed attempt is repeated.
 
-use super::expect::{self, Least};
-use super::keys;
+use super::keys::{self, Table};
+use crate::expect::{self, ShortestDuration};
 use crate::limits;
 use crate::model::Retry;
-use crate::report::{Finding, Findings};
-use crate::tree::{Entry, Span, Value};
+use crate::report::{Finding, Findings, Span};
+use crate::tree::{Entry, Value};
 
-/// What one `retry` says. What it leaves out comes from `defaults`, then from [`Retry::default`].
+/// The values of one `retry`. A missing value comes from `[defaults]`, then from [`Retry::default`].
 #[derive(Debug, Clone, Default)]
 pub(super) struct PartialRetry {
     max_attempts: Option<i64>,
@@ -20,7 +20,7 @@ pub(super) struct PartialRetry {
 pub(super) fn read(entry: &Entry<'_>, findings: &mut Findings) -> PartialRetry {
     let mut retry = PartialRetry::default();
     if let Value::Integer(_) = entry.node.value {
-        // `retry = 5` is what people write first, and it can only mean this.
+        // `retry = 5` is what people write first. It can only mean the number of attempts.
         retry.max_attempts = expect::integer(entry, 1..=limits::ATTEMPTS, findings);
         return retry;
     }
@@ -28,15 +28,15 @@ pub(super) fn read(entry: &Entry<'_>, findings: &mut Findings) -> PartialRetry {
     for part in expect::table(entry, usize::MAX, expected, findings).unwrap_or_default() {
         match part.key.as_ref() {
             "max_attempts" => retry.max_attempts = expect::integer(part, 1..=limits::ATTEMPTS, findings),
-            "delay" => retry.delay_ms = expect::duration_ms(part, Least::Zero, findings),
+            "delay" => retry.delay_ms = expect::duration_ms(part, ShortestDuration::Zero, findings),
             "factor" => retry.factor = expect::number(part, 1.0..=limits::RETRY_FACTOR, findings),
             "max_delay" => {
-                let max_delay_ms = expect::duration_ms(part, Least::Zero, findings);
+                let max_delay_ms = expect::duration_ms(part, ShortestDuration::Zero, findings);
                 retry.max_delay = max_delay_ms.map(|max_delay_ms| (max_delay_ms, part.node.span.clone()));
             }
             "jitter" => retry.jitter = expect::number(part, 0.0..=1.0, findings),
             _ => {
-                keys::unknown(part, "`retry`", &keys::RETRY, findings);
+                keys::report_unknown(part, Table::Retry, findings);
             }
         }
     }
@@ -44,8 +44,8 @@ pub(super) fn read(entry: &Entry<'_>, findings: &mut Findings) -> PartialRetry {
 }
 
 impl PartialRetry {
-    /// Fills what is left out from `defaults`.
-    pub(super) fn over(self, defaults: &PartialRetry) -> PartialRetry {
+    /// Takes missing values from `[defaults]`.
+    pub(super) fn or(self, defaults: &PartialRetry) -> PartialRetry {
         PartialRetry {
             max_attempts: self.max_attempts.or(defaults.max_attempts),
             delay_ms: self.delay_ms.or(defaults.delay_ms),
@@ -55,6 +55,7 @@ impl PartialRetry {
         }
     }
 
+    /// Takes missing values from [`Retry::default`].
     pub(super) fn complete(self, findings: &mut Findings) -> Retry {
         let built_in = Retry::default();
         let delay_ms = self.delay_ms.unwrap_or(built_in.delay_ms);
@@ -63,12 +64,12 @@ impl PartialRetry {
                 if max_delay_ms < delay_ms {
                     findings.push(
                         Finding::new(span, "`max_delay` is shorter than `delay`")
-                            .help("raise `max_delay` or lower `delay` (which is 1s when it is not given)"),
+                            .help("raise `max_delay` or lower `delay`, which is 1s by default"),
                     );
                 }
                 max_delay_ms
             }
-            // Who asks for a long delay and no cap means that delay.
+            // Without a cap, a long delay must not be cut to the default cap.
             None => built_in.max_delay_ms.max(delay_ms),
         };
         Retry {

@@ -1,26 +1,26 @@
-//! From byte offsets to lines, columns and the piece of text that is shown.
+//! Converts byte offsets to lines and columns, and cuts out the text to show.
 
-use crate::tree::Span;
+use super::Span;
 
-/// Characters of a long line that are shown before the marked place.
+/// The number of characters of a long line that are shown before the marked part.
 const BEFORE: usize = 50;
-/// Characters of a long line that are shown from the marked place on.
+/// The number of characters of a long line that are shown from the start of the marked part.
 const FROM: usize = 90;
 
-/// One line of the file (the part of it around the marked place) and what is marked in it.
+/// A line of the file, or a part of a long line, in which something is marked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Excerpt {
-    /// Counted from 1.
+    /// The line, counted from 1.
     pub(super) line: usize,
-    /// Counted from 1, in characters of the whole line.
+    /// The column in characters of the whole line, counted from 1.
     pub(super) column: usize,
     pub(super) text: String,
-    /// Bytes of `text`.
+    /// The marked part, in bytes of `text`.
     pub(super) marked: std::ops::Range<usize>,
     pub(super) label: Option<String>,
 }
 
-/// A text and where its lines start.
+/// A text, and the byte at which each line starts.
 pub(super) struct Lines<'t> {
     text: &'t str,
     starts: Vec<usize>,
@@ -33,7 +33,7 @@ impl<'t> Lines<'t> {
         Lines { text, starts }
     }
 
-    /// Line and column, counted from 1; the column in characters.
+    /// The line and the column of a byte, counted from 1. The column is in characters.
     pub(super) fn position(&self, at: usize) -> (usize, usize) {
         let at = self.text.floor_char_boundary(at);
         let line = self.starts.partition_point(|start| *start <= at);
@@ -41,8 +41,8 @@ impl<'t> Lines<'t> {
         (line, self.text[start..at].chars().count() + 1)
     }
 
-    /// The line in which the span starts, cut if it is long. A span over several lines is marked to
-    /// the end of its first.
+    /// The line in which the span starts, shortened if it is long. If the span has several lines, only its part in the first
+    /// line is marked.
     pub(super) fn excerpt(&self, span: Span, label: Option<String>) -> Excerpt {
         let start = self.text.floor_char_boundary(span.start);
         let (line, column) = self.position(start);
@@ -62,6 +62,7 @@ impl<'t> Lines<'t> {
     }
 }
 
+/// The byte that is [`BEFORE`] characters before `at`, or the start of the line.
 fn chars_back(text: &str, line_start: usize, at: usize) -> usize {
     text[line_start..at]
         .char_indices()
@@ -71,6 +72,7 @@ fn chars_back(text: &str, line_start: usize, at: usize) -> usize {
         .map_or(at, |(offset, _)| line_start + offset)
 }
 
+/// The byte that is [`FROM`] characters after `at`, or the end of the line.
 fn chars_on(text: &str, line_end: usize, at: usize) -> usize {
     text[at..line_end].char_indices().nth(FROM).map_or(line_end, |(offset, _)| at + offset)
 }
@@ -91,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_line_is_cut_around_the_place() {
+    fn a_long_line_is_shortened_around_the_marked_part() {
         let text = format!("{}HERE{}", "é".repeat(5_000), "x".repeat(5_000));
         let excerpt = Lines::of(&text).excerpt(10_000..10_004, None);
         assert_eq!(&excerpt.text[excerpt.marked.clone()], "HERE");
@@ -100,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_span_over_lines_ends_with_its_first_line() {
+    fn of_a_span_over_several_lines_the_first_line_is_marked() {
         let excerpt = Lines::of("a = '''one\ntwo'''\n").excerpt(4..17, None);
         assert_eq!(&excerpt.text[excerpt.marked.clone()], "'''one");
     }

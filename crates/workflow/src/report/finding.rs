@@ -1,10 +1,12 @@
-//! Errors while they are collected.
+//! Collects the errors of a file.
 
 use crate::limits;
 use crate::suggest;
-use crate::tree::Span;
 
-/// One error, with places as bytes of the text.
+/// A range of bytes in the text of a file.
+pub(crate) type Span = std::ops::Range<usize>;
+
+/// One error. Its positions are bytes of the text.
 #[derive(Debug, Clone)]
 pub(crate) struct Finding {
     pub(crate) message: String,
@@ -16,26 +18,26 @@ pub(crate) struct Finding {
 
 impl Finding {
     pub(crate) fn new(span: Span, message: impl Into<String>) -> Finding {
-        Finding { span: Some(span), ..Finding::without_place(message) }
+        Finding { span: Some(span), ..Finding::without_position(message) }
     }
 
-    pub(crate) fn without_place(message: impl Into<String>) -> Finding {
+    pub(crate) fn without_position(message: impl Into<String>) -> Finding {
         Finding { message: message.into(), span: None, label: None, help: None, related: Vec::new() }
     }
 
-    /// What is said right beside the caret.
+    /// Sets the text beside the caret.
     pub(crate) fn label(mut self, label: impl Into<String>) -> Finding {
         self.label = Some(label.into());
         self
     }
 
-    /// What to do about it.
+    /// Sets the advice on how to correct the error.
     pub(crate) fn help(mut self, help: impl Into<String>) -> Finding {
         self.help = Some(help.into());
         self
     }
 
-    /// Another place that matters, and why.
+    /// Adds another position that belongs to the error, and a text beside it.
     pub(crate) fn related(mut self, span: Span, label: impl Into<String>) -> Finding {
         self.related.push((span, label.into()));
         self
@@ -46,7 +48,7 @@ impl Finding {
     }
 }
 
-/// The errors of one file so far.
+/// The errors of a file that were found so far.
 #[derive(Debug)]
 pub(crate) struct Findings {
     kept: Vec<Finding>,
@@ -72,12 +74,12 @@ impl Findings {
         self.kept.is_empty()
     }
 
-    /// How many there are so far.
+    /// The number of errors so far.
     pub(crate) fn count(&self) -> usize {
         self.kept.len() + self.dropped
     }
 
-    /// The nearest right spelling of `wrong`, within the budget of this file.
+    /// The candidate that is spelled most like `wrong`. All searches for a file share one budget of comparisons.
     pub(crate) fn nearest<'c>(
         &mut self,
         wrong: &str,
@@ -86,7 +88,7 @@ impl Findings {
         suggest::nearest(wrong, candidates, &mut self.suggestion_budget)
     }
 
-    /// The one that was found first.
+    /// The error that was found first.
     pub(crate) fn into_first(self) -> Option<Finding> {
         self.kept.into_iter().next()
     }

@@ -1,19 +1,19 @@
-//! What is wrong with a file, for people and for programs.
+//! The errors of a file, for people and for programs.
 //!
-//! Checks produce [`Finding`]s with byte spans. A [`Report`] is what callers see: places as lines and
-//! columns, and no longer tied to the text of the file.
+//! The parser and the checks collect findings, whose positions are bytes of the text. A [`Report`] has lines and columns
+//! instead, and does not need the text any more.
 
 mod excerpt;
 mod finding;
 mod render;
 
 use excerpt::{Excerpt, Lines};
-pub(crate) use finding::{Finding, Findings};
+pub(crate) use finding::{Finding, Findings, Span};
 pub use render::Colour;
 
 use crate::limits;
 
-/// All that is wrong with one file, in the order of the file.
+/// All errors of a file, in the order of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
     path: String,
@@ -26,11 +26,11 @@ pub struct Report {
 pub struct Diagnostic {
     /// What is wrong, in one sentence.
     pub message: String,
-    /// Where, counted from 1. Also 1 when the error has no place.
+    /// The line, counted from 1. It is 1 if the error has no position.
     pub line: usize,
-    /// Where in the line, in characters, counted from 1.
+    /// The column in characters, counted from 1.
     pub column: usize,
-    /// What to do about it.
+    /// How to correct the error.
     pub help: Option<String>,
     excerpts: Vec<Excerpt>,
 }
@@ -52,7 +52,7 @@ impl Report {
         Report::new(path, text, findings)
     }
 
-    /// The file, as its path was given.
+    /// The path of the file, as the caller gave it.
     pub fn path(&self) -> &str {
         &self.path
     }
@@ -62,12 +62,12 @@ impl Report {
         &self.diagnostics
     }
 
-    /// How many more errors there are.
+    /// The number of errors that are not among [`Report::diagnostics`].
     pub fn omitted(&self) -> usize {
         self.omitted
     }
 
-    /// The report as text: for each error its place, the line with a caret, why, and what to do.
+    /// The report as text. It shows the position of each error, the line with a caret, the reason and the help.
     pub fn render(&self, colour: Colour) -> String {
         render::render(self, colour)
     }
@@ -95,7 +95,7 @@ impl Diagnostic {
         Diagnostic { message: finding.message, line, column, help: finding.help, excerpts }
     }
 
-    /// What to do about it, for whoever does not see the excerpt: the help, or what stands at its caret.
+    /// How to correct the error, for output that does not show the line: the help, or the label at the caret.
     pub fn advice(&self) -> Option<&str> {
         self.help.as_deref().or_else(|| self.excerpts.first()?.label.as_deref())
     }

@@ -1,4 +1,4 @@
-//! A report as text, in the look that rustc made familiar.
+//! Renders a report as text, in the style of rustc.
 
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{Annotation, AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet};
@@ -6,12 +6,12 @@ use annotate_snippets::{Annotation, AnnotationKind, Element, Group, Level, Origi
 use super::excerpt::Excerpt;
 use super::{Diagnostic, Report};
 
-/// Whether text carries terminal colours.
+/// Whether the text has terminal colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Colour {
-    /// Plain text.
+    /// The text is plain.
     Never,
-    /// With ANSI escape sequences.
+    /// The text has ANSI escape sequences.
     Always,
 }
 
@@ -36,19 +36,21 @@ fn group<'r>(path: &'r str, diagnostic: &'r Diagnostic) -> Group<'r> {
     match diagnostic.excerpts.split_first() {
         None => elements.push(Origin::path(path).into()),
         Some((first, related)) => {
-            // Two cuts of one line show the same text only when neither was cut elsewhere.
-            let (beside, other): (Vec<_>, Vec<_>) =
-                related.iter().partition(|one| one.line == first.line && one.text == first.text);
-            let beside = beside.into_iter().map(|one| annotation(one, AnnotationKind::Context));
-            elements.push(snippet(path, first, AnnotationKind::Primary).annotations(beside).into());
-            elements.extend(other.into_iter().map(|one| snippet(path, one, AnnotationKind::Context).into()));
+            // Two excerpts of a long line may show different parts of it. Such excerpts can't share a snippet.
+            let (same_line, other): (Vec<_>, Vec<_>) =
+                related.iter().partition(|excerpt| excerpt.line == first.line && excerpt.text == first.text);
+            let same_line = same_line.into_iter().map(|excerpt| annotation(excerpt, AnnotationKind::Context));
+            elements.push(snippet(path, first, AnnotationKind::Primary).annotations(same_line).into());
+            elements.extend(
+                other.into_iter().map(|excerpt| snippet(path, excerpt, AnnotationKind::Context).into()),
+            );
         }
     }
     elements.extend(diagnostic.help.iter().map(|help| Level::HELP.message(help.as_str()).into()));
     Level::ERROR.primary_title(diagnostic.message.as_str()).elements(elements)
 }
 
-/// The renderer counts columns in the text that it was given; in a cut line they are others.
+/// Replaces columns by those of the whole line. The renderer counts columns in the excerpt, which may be a part of a line.
 fn with_real_columns(mut rendered: String, path: &str, diagnostic: &Diagnostic) -> String {
     for excerpt in &diagnostic.excerpts {
         let shown = excerpt.text[..excerpt.marked.start].chars().count() + 1;

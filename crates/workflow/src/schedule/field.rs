@@ -1,12 +1,11 @@
-//! One field of a cron expression: checked, and written as the parser of croner takes it.
+//! Checks one field of a cron expression and rewrites it for the parser of croner.
 //!
-//! croner reads more than cron does (a name of a month in the field of hours, empty items) and says little
-//! about what it refuses. So every item is checked here, and ranges and steps become the numbers they stand
-//! for.
+//! croner accepts more than cron does, such as names of months in the hour field and empty items, and its errors say
+//! little. So every item is checked here first. Ranges and steps are rewritten as lists of numbers.
 
 use std::ops::Range;
 
-/// A field, by what its numbers mean.
+/// A field of a cron expression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Field {
     Second,
@@ -17,10 +16,10 @@ pub(super) enum Field {
     DayOfWeek,
 }
 
-/// Why a field cannot be read.
+/// Why a field is invalid.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Refused {
-    /// Where, in bytes of the field.
+pub(super) struct FieldError {
+    /// The wrong part, in bytes of the field.
     pub(super) range: Range<usize>,
     pub(super) reason: String,
     pub(super) help: String,
@@ -29,7 +28,7 @@ pub(super) struct Refused {
 const MONTHS: [&str; 12] =
     ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"];
 const WEEKDAYS: [&str; 7] = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
-/// Sunday again, as the end of a week.
+/// The second number of Sunday; the first is 0.
 const SUNDAY: u16 = 7;
 
 impl Field {
@@ -45,7 +44,7 @@ impl Field {
     }
 
     /// The noun with its article.
-    fn one(self) -> &'static str {
+    fn noun_with_article(self) -> &'static str {
         match self {
             Field::Second => "a second",
             Field::Minute => "a minute",
@@ -56,6 +55,7 @@ impl Field {
         }
     }
 
+    /// The least and the greatest number that the field may have.
     fn numbers(self) -> (u16, u16) {
         match self {
             Field::Second | Field::Minute => (0, 59),
@@ -66,15 +66,15 @@ impl Field {
         }
     }
 
-    /// The numbers without the second one for Sunday.
-    fn once_each(self) -> (u16, u16) {
+    /// Like [`Field::numbers`], without the second number of Sunday.
+    fn distinct_numbers(self) -> (u16, u16) {
         match self {
             Field::DayOfWeek => (0, SUNDAY - 1),
             Field::Second | Field::Minute | Field::Hour | Field::DayOfMonth | Field::Month => self.numbers(),
         }
     }
 
-    /// Names of the numbers, from the least on.
+    /// The names of the numbers, beginning with the least.
     fn names(self) -> &'static [&'static str] {
         match self {
             Field::Month => &MONTHS,
@@ -108,8 +108,8 @@ impl Field {
         }
     }
 
-    /// The field as croner takes it.
-    pub(super) fn normalised(self, text: &str) -> Result<String, Refused> {
+    /// The field in the form that croner expects.
+    pub(super) fn normalised(self, text: &str) -> Result<String, FieldError> {
         let is_day = matches!(self, Field::DayOfMonth | Field::DayOfWeek);
         if text == "*" || text == "*/1" || text == "?" && is_day {
             return Ok("*".to_owned());
@@ -121,25 +121,28 @@ impl Field {
             at += item.len() + 1;
         }
         if items.iter().any(|item| item == "L") && items.iter().any(|item| item == "LW") {
-            let reason = "`L` and `LW` cannot be in one list".to_owned();
-            return Err(Refused { range: 0..text.len(), reason, help: "write two schedules".to_owned() });
+            let reason = "`L` and `LW` can't be in one list".to_owned();
+            return Err(FieldError { range: 0..text.len(), reason, help: "write two schedules".to_owned() });
         }
         Ok(items.join(","))
     }
 
-    fn item(self, item: &str, at: usize) -> Result<String, Refused> {
-        let one = Item { field: self, text: item, at };
+    /// One item of the field's list, in the form that croner expects. `at` is the item's first byte.
+    fn item(self, item: &str, at: usize) -> Result<String, FieldError> {
+        let parsed = Item { field: self, text: item, at };
         let upper = item.to_ascii_uppercase();
         match self {
             Field::DayOfMonth if upper == "L" || upper == "LW" => return Ok(upper),
             Field::DayOfMonth if upper.ends_with('W') => {
-                return Ok(format!("{}W", one.number(&item[..item.len() - 1])?));
+                return Ok(format!("{}W", parsed.number(&item[..item.len() - 1])?));
             }
-            Field::DayOfWeek if upper == "L" => return Err(one.refuse("`L` alone names no day of the week")),
+            Field::DayOfWeek if upper == "L" => {
+                return Err(parsed.refuse("`L` needs a day of the week in front of it, as in `FRIL`"));
+            }
             Field::DayOfWeek if upper.ends_with('L') => {
-                return Ok(format!("{}L", one.number(&item[..item.len() - 1])?));
+                return Ok(format!("{}L", parsed.number(&item[..item.len() - 1])?));
             }
-            Field::DayOfWeek if item.contains('#') => return one.nth_weekday(),
+            Field::DayOfWeek if item.contains('#') => return parsed.nth_weekday(),
             Field::Second
             | Field::Minute
             | Field::Hour
@@ -147,7 +150,7 @@ impl Field {
             | Field::Month
             | Field::DayOfWeek => (),
         }
-        one.range_and_step()
+        parsed.range_and_step()
     }
 }
 
@@ -159,22 +162,22 @@ struct Item<'t> {
 }
 
 impl Item<'_> {
-    fn refuse(&self, reason: impl Into<String>) -> Refused {
+    fn refuse(&self, reason: impl Into<String>) -> FieldError {
         self.refuse_with(reason, self.field.help())
     }
 
-    fn refuse_with(&self, reason: impl Into<String>, help: impl Into<String>) -> Refused {
-        Refused { range: self.at..self.at + self.text.len(), reason: reason.into(), help: help.into() }
+    fn refuse_with(&self, reason: impl Into<String>, help: impl Into<String>) -> FieldError {
+        FieldError { range: self.at..self.at + self.text.len(), reason: reason.into(), help: help.into() }
     }
 
-    /// `*`, `3`, `1-5`, each with a step or without: the numbers one by one. A range may go over the end, as
-    /// `22-2` and `FRI-MON` do.
-    fn range_and_step(&self) -> Result<String, Refused> {
+    /// The numbers of `*`, `3` or `1-5`, each with or without a step. A range may continue at the least number after the
+    /// greatest, as in `22-2` and `FRI-MON`.
+    fn range_and_step(&self) -> Result<String, FieldError> {
         let (range, step) = match self.text.split_once('/') {
             Some((range, step)) => (range, Some(self.step(step)?)),
             None => (self.text, None),
         };
-        let (least, most) = self.field.once_each();
+        let (least, most) = self.field.distinct_numbers();
         let (first, last) = if range == "*" {
             (least, most)
         } else if let Some((first, last)) = range.split_once('-') {
@@ -191,31 +194,31 @@ impl Item<'_> {
         Ok(numbers.join(","))
     }
 
-    fn step(&self, step: &str) -> Result<u16, Refused> {
-        let (least, most) = self.field.once_each();
+    fn step(&self, step: &str) -> Result<u16, FieldError> {
+        let (least, most) = self.field.distinct_numbers();
         match plain_number(step) {
             Some(0) => Err(self.refuse("a step must be at least 1")),
             Some(step) if step <= most - least => Ok(step),
             Some(step) => {
-                let reason = format!("a step of {step} leads out of the numbers {least} to {most}");
-                let help = "for an interval of any length write `every`, like every = \"90m\"";
+                let reason = format!("a step of {step} is larger than the range {least} to {most}");
+                let help = "for an interval of any length use `every`, like every = \"90m\"";
                 Err(self.refuse_with(reason, help))
             }
             None => Err(self.refuse(format!("`{}` is not a step", step.escape_debug()))),
         }
     }
 
-    /// `MON#2`.
-    fn nth_weekday(&self) -> Result<String, Refused> {
+    /// The nth weekday of a month, as in `MON#2`.
+    fn nth_weekday(&self) -> Result<String, FieldError> {
         let (weekday, nth) = self.text.split_once('#').unwrap_or((self.text, ""));
         let weekday = self.number(weekday)?;
         match plain_number(nth) {
             Some(nth @ 1..=5) => Ok(format!("{weekday}#{nth}")),
-            _ => Err(self.refuse(format!("`{nth}` behind `#` must be 1 to 5"))),
+            _ => Err(self.refuse(format!("`{nth}` after `#` must be 1 to 5"))),
         }
     }
 
-    fn number(&self, text: &str) -> Result<u16, Refused> {
+    fn number(&self, text: &str) -> Result<u16, FieldError> {
         let (least, most) = self.field.numbers();
         let names = self.field.names();
         if let Some(index) = names.iter().position(|name| name.eq_ignore_ascii_case(text)) {
@@ -224,7 +227,7 @@ impl Item<'_> {
         if text.is_empty() {
             return Err(match self.text.is_empty() {
                 true => self.refuse("there is an empty item"),
-                false => self.refuse(format!("`{}` lacks a number", self.text)),
+                false => self.refuse(format!("`{}` has no number", self.text)),
             });
         }
         match plain_number(text) {
@@ -234,7 +237,7 @@ impl Item<'_> {
                 let mut budget = names.len();
                 let first: String = text.chars().take(3).collect();
                 let near = crate::suggest::nearest(&first, names.iter().copied(), &mut budget);
-                let reason = format!("`{}` is not {}", text.escape_debug(), self.field.one());
+                let reason = format!("`{}` is not {}", text.escape_debug(), self.field.noun_with_article());
                 Err(match near {
                     Some(name) => self.refuse_with(reason, format!("did you mean `{name}`?")),
                     None => self.refuse(reason),
@@ -244,7 +247,7 @@ impl Item<'_> {
     }
 }
 
-/// Digits only: `+5` is no number of a cron expression.
+/// The number, if the text has only digits. `+5` is not a number in a cron expression.
 fn plain_number(text: &str) -> Option<u16> {
     let is_plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     is_plain.then(|| text.parse().unwrap_or(u16::MAX))

@@ -1,18 +1,20 @@
-//! Instants as text, in the zone of a schedule.
+//! Parses and formats instants, in the zone of a schedule.
 
 use chrono::{DateTime, NaiveDate, NaiveDateTime, SecondsFormat, Timelike};
 
 use super::zone::Zone;
 
-/// How a time without an offset may be written; `T` or a space between day and time.
+/// The formats of a time without an offset. A space may replace the `T`.
 const LOCAL_FORMATS: [&str; 2] = ["%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%dT%H:%M"];
 
-/// Reads an instant into milliseconds since the Unix epoch: `2026-11-21`, `2026-11-21T02:30`,
-/// `2026-11-21T02:30:00+01:00`. A day is its first instant. Without an offset it is what the clock of the zone
-/// shows: the first of two when it shows that twice, the next valid instant when it never does.
+/// Parses an instant like `2026-11-21`, `2026-11-21T02:30` or `2026-11-21T02:30:00+01:00`. The result is in milliseconds
+/// since the Unix epoch.
+///
+/// A day means its first instant. A time without an offset is a local time of the zone. If the clock shows it twice, the
+/// first instant is meant; if the clock skips it, the first instant after the gap.
 ///
 /// # Errors
-/// What is wrong, and what to write.
+/// What to write instead, or that the zone does not exist.
 pub fn parse_instant(text: &str, timezone: &str) -> Result<i64, String> {
     let text = text.trim();
     let joined = match text.as_bytes().get(10) {
@@ -37,8 +39,8 @@ pub fn parse_instant(text: &str, timezone: &str) -> Result<i64, String> {
     Ok(zone.first_showing(whole) * 1_000 + rest_ms)
 }
 
-/// The instant as the clock of the zone shows it, in RFC 3339 with its offset: `2026-11-21T02:30:00+01:00`.
-/// In UTC when there is no such zone.
+/// Formats an instant as local time with its offset, like `2026-11-21T02:30:00+01:00` (RFC 3339). The time is in UTC if the
+/// zone does not exist.
 #[must_use]
 pub fn local_text(at_ms: i64, timezone: &str) -> String {
     let instant = DateTime::from_timestamp_millis(at_ms).unwrap_or_default();

@@ -1,14 +1,14 @@
-//! The times of a cron rule as a clock on the wall shows them, without zones and changes of the clock.
+//! The local times of a cron rule. Zones and changes of the clock play no part here.
 
 use chrono::{Datelike, Months, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, Timelike};
 use croner::{CronPattern, Weekday};
 
 use crate::limits;
 
-/// Times that are looked at to find the shortest interval. The distances of a cron rule repeat sooner.
+/// How many times are compared to find the shortest interval. The intervals of a cron rule repeat sooner.
 const COMPARED: usize = 100;
 
-/// Which seconds, minutes and hours of a day a rule allows, and which days.
+/// The seconds, minutes, hours and days that a rule allows. The masks have one bit for each number.
 #[derive(Debug, Clone)]
 pub(super) struct LocalTimes {
     days: CronPattern,
@@ -33,15 +33,15 @@ impl LocalTimes {
         self.hours.count_ones() == 24
     }
 
-    /// Whether there is any day that it allows.
-    pub(super) fn ever(&self) -> bool {
-        self.first_from(some_time()).is_some()
+    /// Whether the rule allows any time.
+    pub(super) fn has_any(&self) -> bool {
+        self.first_from(any_time()).is_some()
     }
 
-    /// The shortest time between two of the first [`COMPARED`], in seconds.
+    /// The shortest interval between the first [`COMPARED`] times, in seconds.
     pub(super) fn shortest_interval_s(&self) -> Option<i64> {
         let mut shortest: Option<i64> = None;
-        let mut last = self.first_from(some_time())?;
+        let mut last = self.first_from(any_time())?;
         for _ in 1..COMPARED {
             let Some(next) = self.first_from(last + TimeDelta::seconds(1)) else { break };
             let interval_s = (next - last).num_seconds();
@@ -53,7 +53,7 @@ impl LocalTimes {
 
     /// The first time of the rule at or after `from`.
     pub(super) fn first_from(&self, from: NaiveDateTime) -> Option<NaiveDateTime> {
-        let from = with_whole_second(from)?;
+        let from = rounded_up(from)?;
         if self.is_day(from.date())
             && let Some(time) = self.first_time_from(from.time())
         {
@@ -147,13 +147,13 @@ impl LocalTimes {
     }
 }
 
-/// Any time: where a question that is about no time in particular begins.
-fn some_time() -> NaiveDateTime {
+/// A time to start from when any time will do.
+fn any_time() -> NaiveDateTime {
     NaiveDateTime::default() + TimeDelta::days(30 * 365)
 }
 
-/// A time within a second is that second's end for a search forwards.
-fn with_whole_second(time: NaiveDateTime) -> Option<NaiveDateTime> {
+/// The time, rounded up to a whole second.
+fn rounded_up(time: NaiveDateTime) -> Option<NaiveDateTime> {
     match time.nanosecond() {
         0 => Some(time),
         _ => time.with_nanosecond(0)?.checked_add_signed(TimeDelta::seconds(1)),
@@ -164,13 +164,13 @@ fn has_bit(mask: u64, bit: u32) -> bool {
     mask >> bit & 1 == 1
 }
 
-/// The lowest bit that is set, from `from` on.
+/// The lowest set bit that is not below `from`.
 fn next_bit(mask: u64, from: u32) -> Option<u32> {
     let rest = mask >> from;
     (rest != 0).then(|| from + rest.trailing_zeros())
 }
 
-/// The highest bit that is set, up to `until`.
+/// The highest set bit that is not above `until`.
 fn last_bit(mask: u64, until: u32) -> Option<u32> {
     let rest = mask << (63 - until);
     (rest != 0).then(|| until - rest.leading_zeros())

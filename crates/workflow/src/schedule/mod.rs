@@ -1,8 +1,7 @@
-//! When a schedule occurs: pure functions of its rule, its zone and an instant. No clock is read here.
+//! When a schedule occurs. The functions are pure: they depend on the rule, the zone and an instant, and read no clock.
 //!
-//! A `cron` rule speaks of the clock on the wall. [`local`] walks over the times that such a clock can
-//! show, and knows nothing of zones; [`zone`] says at which instant a clock shows a time, and what
-//! becomes of it when the clock is put forward or back; [`occurrences`] joins the two.
+//! The times of a `cron` rule are local times. `local` iterates over local times and knows nothing of zones. `zone`
+//! converts local times to instants, also around changes of the clock. `occurrences` combines the two.
 
 mod cron;
 mod field;
@@ -28,19 +27,19 @@ use crate::{duration, limits};
 use cron::Cron;
 use zone::Zone;
 
-/// A schedule's rule, ready to be asked when it occurs.
+/// The compiled rule of a schedule. It lists the occurrences.
 #[derive(Debug, Clone)]
 pub struct Timetable {
     times: Times,
-    /// No occurrence before this instant.
+    /// The first instant at which the schedule may occur.
     start_ms: Option<i64>,
-    /// No occurrence from this instant on.
+    /// The schedule no longer occurs at this instant or later.
     end_ms: Option<i64>,
 }
 
 #[derive(Debug, Clone)]
 enum Times {
-    /// What a clock on the wall shows.
+    /// Local times in a zone.
     Cron(Box<Cron>, Zone),
     /// Multiples of an interval, counted from `origin_ms`.
     Every { interval_ms: i64, origin_ms: i64 },
@@ -51,22 +50,22 @@ enum Times {
 pub struct Occurrence {
     /// The instant, in milliseconds since the Unix epoch.
     pub at_ms: i64,
-    /// How a change of the clock touches it. Nothing on nearly all days.
+    /// How a change of the clock affects the occurrence. `None` on nearly all days.
     pub moved: Option<Moved>,
 }
 
 /// What a change of the clock does to an occurrence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moved {
-    /// The clock is put forward over `local`, a time that does not exist that day. The occurrence is at the
-    /// first instant after the gap.
+    /// The clock is put forward and skips `local`, which does not exist that day. The occurrence is at the first instant
+    /// after the gap.
     GapForward {
-        /// The first time of the rule that is left out.
+        /// The first time of the rule that is skipped.
         local: NaiveDateTime,
     },
-    /// The clock is put back, and shows `local` twice. The occurrence is the first time.
+    /// The clock is put back and shows `local` twice. The occurrence is at the first of the two.
     FoldFirst {
-        /// The time that is there twice.
+        /// The time that the clock shows twice.
         local: NaiveDateTime,
     },
 }
@@ -84,7 +83,7 @@ impl fmt::Display for Moved {
     }
 }
 
-/// Why there is no timetable for a schedule: the reason, and what to write instead.
+/// Why a schedule can't be compiled: the reason, and what to write instead.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}; {help}")]
 pub struct RuleError {
@@ -92,15 +91,15 @@ pub struct RuleError {
     pub reason: String,
     /// What to do about it.
     pub help: String,
-    /// Which part of the schedule is wrong.
-    pub(crate) part: Part,
-    /// Where in the text of a cron expression, in bytes, when it is not all of it.
+    /// Which field of the schedule is wrong.
+    pub(crate) field: ScheduleField,
+    /// The wrong part of a cron expression, in bytes. `None` if the whole expression is wrong.
     pub(crate) range: Option<Range<usize>>,
 }
 
-/// A part of a schedule that an error can be about.
+/// A field of a schedule that can be wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum ScheduleField {
     /// `cron` or `every`.
     Rule,
     Timezone,
@@ -110,7 +109,7 @@ pub(crate) enum Part {
 
 impl RuleError {
     fn new(reason: impl Into<String>, help: impl Into<String>) -> RuleError {
-        RuleError { reason: reason.into(), help: help.into(), part: Part::Rule, range: None }
+        RuleError { reason: reason.into(), help: help.into(), field: ScheduleField::Rule, range: None }
     }
 }
 
@@ -118,10 +117,10 @@ impl Timetable {
     /// Compiles the rule of a schedule.
     ///
     /// # Errors
-    /// When the cron expression cannot be read or matches no day, there is no such zone, the interval is too
-    /// short, the jitter is longer than the interval, or nothing lies between `start` and `end`.
+    /// The cron expression is invalid or matches no day, the zone does not exist, the interval is too short, the jitter is
+    /// longer than the interval, or the schedule never occurs between `start` and `end`.
     pub fn of(schedule: &Schedule) -> Result<Timetable, RuleError> {
-        // Also `every` has a zone: that of its texts.
+        // A schedule with `every` has a zone too, because templates and messages show local times.
         let zone = Zone::named(&schedule.timezone)?;
         let times = match &schedule.rule {
             Rule::Cron(text) => Times::Cron(Box::new(Cron::parse(text)?), zone),
@@ -132,11 +131,11 @@ impl Timetable {
         };
         let timetable = Timetable { times, start_ms: schedule.start_ms, end_ms: schedule.end_ms };
         timetable.check_jitter(schedule.jitter_ms)?;
-        timetable.check_span()?;
+        timetable.check_start_and_end()?;
         Ok(timetable)
     }
 
-    /// The occurrences strictly after the instant, the earliest first.
+    /// The occurrences after the instant, the earliest first.
     pub fn after(&self, instant_ms: i64) -> Occurrences<'_> {
         Occurrences::new(self, instant_ms)
     }
@@ -159,18 +158,21 @@ impl Timetable {
                 let (jitter, shortest) = (duration::to_text(jitter_ms), duration::to_text(shortest_ms));
                 let reason =
                     format!("the jitter of {jitter} is longer than the shortest interval, {shortest}");
-                Err(RuleError { part: Part::Jitter, ..RuleError::new(reason, "write a shorter `jitter`") })
+                Err(RuleError {
+                    field: ScheduleField::Jitter,
+                    ..RuleError::new(reason, "write a shorter `jitter`")
+                })
             }
             Some(_) | None => Ok(()),
         }
     }
 
-    fn check_span(&self) -> Result<(), RuleError> {
+    fn check_start_and_end(&self) -> Result<(), RuleError> {
         let (Some(start_ms), Some(end_ms)) = (self.start_ms, self.end_ms) else { return Ok(()) };
         let refuse = |reason: &str| {
             Err(RuleError {
-                part: Part::End,
-                ..RuleError::new(reason, "write a later `end`, or leave it out")
+                field: ScheduleField::End,
+                ..RuleError::new(reason, "write a later `end`, or remove it")
             })
         };
         if end_ms <= start_ms {
@@ -183,6 +185,7 @@ impl Timetable {
     }
 }
 
+/// The interval, if it has an allowed length.
 fn within_limits(interval_ms: i64) -> Result<i64, RuleError> {
     if (limits::SCHEDULE_INTERVAL_MS..=limits::DURATION_MS).contains(&interval_ms) {
         return Ok(interval_ms);

@@ -3,28 +3,28 @@
 use serde_json::{Map, Value, json};
 
 use super::{Timetable, local_text};
-use crate::model::{Param, Schedule};
-use crate::params::{self, ParamError, Supplied};
+use crate::model::Schedule;
+use crate::params::{self, Param, ParamError, Supplied};
 use crate::template::{self, TemplateError};
 
-/// Where an occurrence is looked for on which templates are tried: 2026-01-01 in UTC.
+/// Templates are tried with the first occurrence after this instant: 2026-01-01 in UTC.
 const TRIED_FROM_MS: i64 = 1_767_225_600_000;
 
-/// A parameter of a schedule that has no value for an occurrence.
+/// Why a parameter of a schedule has no value for an occurrence.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("parameter `{name}`: {error}")]
 pub struct ScheduleParamError {
-    /// Its name.
+    /// The parameter's name.
     pub name: String,
-    /// What is wrong with its template.
+    /// What is wrong with the template.
     pub error: TemplateError,
 }
 
-/// The values of a schedule's parameters for one occurrence, templates filled in. What a template gives is
-/// text; [`run_params`] makes it what the parameter is.
+/// The values that a schedule gives to its parameters for one occurrence, with templates rendered. A rendered template is a
+/// text; [`run_params`] converts it to the parameter's type.
 ///
 /// # Errors
-/// The parameter, and why its template has no value.
+/// The parameter whose template can't be rendered, and why.
 pub fn render_params(
     schedule: &Schedule,
     scheduled_for_ms: i64,
@@ -32,7 +32,7 @@ pub fn render_params(
     let scheduled_for = local_text(scheduled_for_ms, &schedule.timezone);
     let rendered = schedule.params.iter().map(|(name, value)| {
         let value = match template_of(value) {
-            Some(text) => Value::from(fill(name, text, &scheduled_for)?),
+            Some(text) => Value::from(render(name, text, &scheduled_for)?),
             None => value.clone(),
         };
         Ok((name.clone(), value))
@@ -40,11 +40,11 @@ pub fn render_params(
     rendered.collect()
 }
 
-/// The parameters of a run for one occurrence: what the schedule gives, templates filled in, each of its type,
-/// and defaults for the rest.
+/// The parameters of a run for one occurrence: the values that the schedule gives, and defaults for the rest. Templates are
+/// rendered, and each value has the type of its parameter.
 ///
 /// # Errors
-/// All that is wrong, also when the workflow's parameters have changed since the schedule was made.
+/// All errors. The workflow's parameters may have changed since the schedule was made.
 pub fn run_params(
     params: &[Param],
     schedule: &Schedule,
@@ -52,15 +52,14 @@ pub fn run_params(
 ) -> Result<Map<String, Value>, Vec<ParamError>> {
     let scheduled_for = local_text(scheduled_for_ms, &schedule.timezone);
     let given = schedule.params.iter().map(|(name, value)| (name.clone(), Supplied::Json(value.clone())));
-    params::bind(params, filled(given.collect(), &scheduled_for)?)
+    params::bind(params, render_all(given.collect(), &scheduled_for)?)
 }
 
-/// Checks the values that somebody gives to a schedule, and returns them as the schedule keeps them: of the
-/// parameter's type, or a template, which is tried on an occurrence.
+/// Checks the values that a caller gives to a schedule, and returns the values that the schedule stores. A stored value has
+/// the parameter's type, or is a template. Templates are tried with an occurrence.
 ///
 /// # Errors
-/// All that is wrong: names that the workflow has not, values of the wrong type, templates that fail, required
-/// parameters without a value.
+/// All unknown names, values of the wrong type, templates that fail, and required parameters without a value.
 pub fn check_params(
     params: &[Param],
     schedule: &Schedule,
@@ -69,14 +68,15 @@ pub fn check_params(
     let names: Vec<String> = supplied.iter().map(|(name, _)| name.clone()).collect();
     let templates: Vec<Option<String>> = supplied.iter().map(|(_, value)| written_template(value)).collect();
     let scheduled_for = local_text(tried_at_ms(schedule), &schedule.timezone);
-    let mut bound = params::bind(params, filled(supplied, &scheduled_for)?)?;
-    let kept = names.into_iter().zip(templates).map(|(name, template)| {
+    let mut bound = params::bind(params, render_all(supplied, &scheduled_for)?)?;
+    let stored = names.into_iter().zip(templates).map(|(name, template)| {
         let value = bound.remove(&name).unwrap_or_default();
         (name, template.map_or(value, Value::from))
     });
-    Ok(kept.collect())
+    Ok(stored.collect())
 }
 
+/// The occurrence with which templates are tried.
 fn tried_at_ms(schedule: &Schedule) -> i64 {
     let Ok(timetable) = Timetable::of(schedule) else { return TRIED_FROM_MS };
     let next = timetable.after(TRIED_FROM_MS).next();
@@ -84,30 +84,31 @@ fn tried_at_ms(schedule: &Schedule) -> i64 {
         .map_or(TRIED_FROM_MS, |occurrence| occurrence.at_ms)
 }
 
-/// The same values with templates filled in, whose text then counts as written by hand.
-fn filled(
+/// Renders the templates among the values. The rendered text is parsed like a text that a person gives.
+fn render_all(
     supplied: Vec<(String, Supplied)>,
     scheduled_for: &str,
 ) -> Result<Vec<(String, Supplied)>, Vec<ParamError>> {
     let mut errors = Vec::new();
-    let mut filled = Vec::with_capacity(supplied.len());
+    let mut rendered = Vec::with_capacity(supplied.len());
     for (name, value) in supplied {
-        let value = match written_template(&value).map(|text| fill(&name, &text, scheduled_for)) {
+        let value = match written_template(&value).map(|text| render(&name, &text, scheduled_for)) {
             Some(Ok(text)) => Supplied::Text(text),
             Some(Err(ScheduleParamError { name, error })) => {
                 errors.push(ParamError::Invalid {
                     name,
-                    reason: format!("has a template without a value: {error}"),
+                    reason: format!("has a template that fails: {error}"),
                 });
                 continue;
             }
             None => value,
         };
-        filled.push((name, value));
+        rendered.push((name, value));
     }
-    if errors.is_empty() { Ok(filled) } else { Err(errors) }
+    if errors.is_empty() { Ok(rendered) } else { Err(errors) }
 }
 
+/// The text of the value, if it is a template.
 fn written_template(value: &Supplied) -> Option<String> {
     let text = match value {
         Supplied::Text(text) => Some(text.as_str()).filter(|text| template::is_template(text)),
@@ -120,7 +121,7 @@ fn template_of(value: &Value) -> Option<&str> {
     value.as_str().filter(|text| template::is_template(text))
 }
 
-fn fill(name: &str, text: &str, scheduled_for: &str) -> Result<String, ScheduleParamError> {
+fn render(name: &str, text: &str, scheduled_for: &str) -> Result<String, ScheduleParamError> {
     template::render(text, &json!({ "scheduled_for": scheduled_for }))
         .map_err(|error| ScheduleParamError { name: name.to_owned(), error })
 }

@@ -1,16 +1,15 @@
-//! The clock of a zone: what it shows at an instant, and when it first shows a time.
+//! Time zones: the local time at an instant, and the instant of a local time.
 //!
 //! Instants are whole seconds since the Unix epoch.
 
 use chrono::{DateTime, MappedLocalTime, NaiveDateTime, Offset, TimeDelta, TimeZone};
 use chrono_tz::{TZ_VARIANTS, Tz};
 
-use super::{Part, RuleError};
+use super::{RuleError, ScheduleField};
 
-/// No clock differs from UTC by more, in seconds.
+/// No local time differs from UTC by more than this, in seconds.
 const WIDEST_OFFSET_S: i64 = 16 * 3_600;
-/// A zone does not change its clock twice within this time, in seconds. The nearest two changes that there ever
-/// were are some days apart.
+/// No zone changes its clock twice within this time, in seconds. The two closest changes in history are some days apart.
 const BETWEEN_CHANGES_S: i64 = 86_400;
 
 /// A time zone by its IANA name.
@@ -20,11 +19,11 @@ pub(super) struct Zone(Tz);
 /// A change of a clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Change {
-    /// The first instant with the new offset.
+    /// The first instant after the change.
     pub(super) at_s: i64,
-    /// What the clock would show then without the change.
+    /// The local time at that instant without the change.
     pub(super) old_local: NaiveDateTime,
-    /// What it does show.
+    /// The local time at that instant.
     pub(super) new_local: NaiveDateTime,
 }
 
@@ -32,7 +31,7 @@ impl Zone {
     pub(super) fn named(name: &str) -> Result<Zone, RuleError> {
         name.parse().map(Zone).map_err(|_| {
             let reason = format!("there is no time zone `{}`", name.escape_debug());
-            RuleError { part: Part::Timezone, ..RuleError::new(reason, help_for(name)) }
+            RuleError { field: ScheduleField::Timezone, ..RuleError::new(reason, help_for(name)) }
         })
     }
 
@@ -40,19 +39,19 @@ impl Zone {
         self.0
     }
 
-    /// The difference to UTC in seconds.
+    /// The difference between local time and UTC, in seconds.
     fn offset_s(self, at_s: i64) -> i64 {
         let utc = utc(at_s);
         i64::from(self.0.offset_from_utc_datetime(&utc).fix().local_minus_utc())
     }
 
-    /// What the clock shows.
+    /// The local time at an instant.
     pub(super) fn local(self, at_s: i64) -> NaiveDateTime {
         utc(at_s + self.offset_s(at_s))
     }
 
-    /// The first instant at which the clock shows this time or a later one. That is the first of two
-    /// when the time is there twice, and the end of the gap when it is left out.
+    /// The first instant at which the clock shows this local time or a later one. If the clock shows the time twice, it is
+    /// the first of the two. If the clock skips the time, it is the end of the gap.
     pub(super) fn first_showing(self, local: NaiveDateTime) -> i64 {
         let as_utc = seconds(local);
         match self.0.offset_from_local_datetime(&local) {
@@ -75,12 +74,12 @@ impl Zone {
         }
     }
 
-    /// Whether the clock shows this time twice.
+    /// Whether the clock shows this local time twice.
     pub(super) fn shows_twice(self, local: NaiveDateTime) -> bool {
         matches!(self.0.offset_from_local_datetime(&local), MappedLocalTime::Ambiguous(..))
     }
 
-    /// The change that happens at this very instant.
+    /// The change of the clock at exactly this instant.
     pub(super) fn change_at(self, at_s: i64) -> Option<Change> {
         let (old, new) = (self.offset_s(at_s - 1), self.offset_s(at_s));
         (old != new).then(|| Change { at_s, old_local: utc(at_s + old), new_local: utc(at_s + new) })
@@ -112,6 +111,7 @@ impl Zone {
         None
     }
 
+    /// The instant at which the clock changes in `from_s < t <= to_s`, which has at most one change.
     fn change_between(self, from_s: i64, to_s: i64) -> Option<i64> {
         let old = self.offset_s(from_s);
         if self.offset_s(to_s) == old {
@@ -128,23 +128,23 @@ impl Zone {
         Some(after)
     }
 
-    /// The earliest time that the clock has not shown up to and including this instant.
+    /// The earliest local time that the clock has not shown yet at this instant.
     pub(super) fn first_unshown(self, at_s: i64) -> NaiveDateTime {
         let local = self.local(at_s);
         let first_s = self.first_showing(local);
         match self.last_change(first_s, at_s) {
-            // Shown for the second time: everything up to the change was shown.
+            // The clock shows this time for the second time. It has shown everything up to the change.
             Some(change) => change.old_local,
             None => local + TimeDelta::seconds(1),
         }
     }
 }
 
-/// The zone that was probably meant: of that city, or spelled nearly so.
+/// Suggests a zone: that of a city with this name, or one that is spelled nearly so.
 fn help_for(name: &str) -> String {
     let names = || TZ_VARIANTS.iter().map(|zone| zone.name());
     let city = |zone: &&str| zone.rsplit('/').next().is_some_and(|city| city.eq_ignore_ascii_case(name));
-    // Three letters are near to many others and mean none of them.
+    // An abbreviation of three letters like `PST` is near to many names but means none of them.
     let mut budget = if name.len() > 3 { TZ_VARIANTS.len() } else { 0 };
     match names().find(city).or_else(|| crate::suggest::nearest(name, names(), &mut budget)) {
         Some(zone) => format!("did you mean `{zone}`?"),
@@ -152,12 +152,13 @@ fn help_for(name: &str) -> String {
     }
 }
 
-/// The clock of UTC. Instants that chrono cannot hold are beyond every limit of a schedule.
+/// The time in UTC. Instants that chrono can't represent are beyond the limits of schedules.
 pub(super) fn utc(at_s: i64) -> NaiveDateTime {
     let time = DateTime::from_timestamp(at_s, 0);
     time.map_or(if at_s < 0 { NaiveDateTime::MIN } else { NaiveDateTime::MAX }, |time| time.naive_utc())
 }
 
+/// The seconds of a local time, counted as if it were in UTC.
 pub(super) fn seconds(local: NaiveDateTime) -> i64 {
     local.and_utc().timestamp()
 }

@@ -1,15 +1,15 @@
-//! The filter `date`: a day out of a time.
+//! The filter `date`: formats a date or a time.
 
 use std::fmt::Write as _;
 
 use chrono::format::{Item, StrftimeItems};
 use chrono::{DateTime, NaiveDate, NaiveDateTime, TimeDelta};
 
-/// What `date` writes when it is not told.
+/// The default format: the day.
 const DAY: &str = "%Y-%m-%d";
 
-/// The date or time `text`, `days` later, in a format of `strftime`. A time with an offset stays what the clock
-/// showed there.
+/// Formats the date or time `text` after adding `days`. The format is that of `strftime`. A time with an offset is
+/// formatted as local time; it is not converted to UTC.
 pub(super) fn format(text: &str, format: Option<&str>, days: i64) -> Result<String, String> {
     let format = format.unwrap_or(DAY);
     let items: Vec<Item<'_>> = StrftimeItems::new(format).collect();
@@ -19,11 +19,11 @@ pub(super) fn format(text: &str, format: Option<&str>, days: i64) -> Result<Stri
     let time =
         read(text).ok_or_else(|| "`date` needs a date like 2026-01-31 or a time in RFC 3339".to_owned())?;
     let moved = TimeDelta::try_days(days).and_then(|days| time.checked_add_signed(days));
-    let moved = moved.ok_or_else(|| format!("{days} days lead out of the calendar"))?;
+    let moved = moved.ok_or_else(|| format!("adding {days} days leaves the calendar"))?;
     let mut written = String::new();
-    // What needs an offset has none here: the time is that of the clock on the wall.
+    // The time is a local time without an offset, so a format that asks for the offset fails.
     write!(written, "{}", moved.format_with_items(items.into_iter()))
-        .map_err(|_| format!("`{format}` asks for an offset, and `date` writes none"))?;
+        .map_err(|_| format!("`{format}` asks for the offset, which `date` can't write"))?;
     Ok(written)
 }
 
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gives_the_day_of_the_clock_on_the_wall() {
+    fn the_local_time_is_formatted() {
         let night = "2026-03-29T00:30:00+02:00";
         let cases = [
             (night, None, 0, "2026-03-29"),
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_with_a_reason() {
+    fn a_refusal_has_a_reason() {
         let cases = [
             ("yesterday", None, 0, "needs a date"),
             ("2026-02-30", None, 0, "needs a date"),

@@ -1,4 +1,4 @@
-//! What an expression may be made of, and which names it looks up.
+//! Checks that an expression has only allowed parts, and lists the names that it looks up.
 
 use std::ops::Range;
 
@@ -6,50 +6,33 @@ use minijinja::machinery::ast::{BinOpKind, CallArg, Expr};
 use minijinja::machinery::{Span, parse_expr};
 
 use super::filters::{FILTERS, TESTS};
-use super::split::Refusal;
+use super::lookup::{Lookup, Segment};
+use super::split::Fault;
 
-/// A look-up of a name and what follows it: `jobs.count.output.total`.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Reference {
-    pub(super) path: Vec<Segment>,
-    /// Where, in bytes of the expression.
-    pub(super) range: Range<usize>,
-}
-
-/// One step of a path.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Segment {
-    /// `.name` or `["name"]`.
-    Name(String),
-    /// `[0]`.
-    Index(i64),
-    /// `[…]` with something that is known only when it is evaluated.
-    Computed,
-}
-
-/// Checks that the expression is made of allowed parts only, and lists its look-ups.
-pub(super) fn references(expression: &str) -> Result<Vec<Reference>, Refusal> {
+/// Checks the expression and lists its look-ups.
+pub(super) fn lookups(expression: &str) -> Result<Vec<Lookup>, Fault> {
     if expression.trim().is_empty() {
-        return Err(Refusal::new(0..expression.len(), "the expression is empty"));
+        return Err(Fault::new(0..expression.len(), "the expression is empty"));
     }
     let parsed = parse_expr(expression).map_err(|error| {
         let reason = error.detail().unwrap_or("it cannot be read").to_owned();
         let range = error.range().unwrap_or(0..expression.len());
-        Refusal::new(clip(range, expression), format!("not an expression: {reason}"))
+        Fault::new(clip(range, expression), format!("not an expression: {reason}"))
     })?;
-    let mut walk = Walk { expression, references: Vec::new() };
-    walk.visit(&parsed)?;
-    Ok(walk.references)
+    let mut collector = LookupCollector { expression, lookups: Vec::new() };
+    collector.visit(&parsed)?;
+    Ok(collector.lookups)
 }
 
-struct Walk<'e> {
+/// Visits the parts of an expression and collects its look-ups.
+struct LookupCollector<'e> {
     expression: &'e str,
-    references: Vec<Reference>,
+    lookups: Vec<Lookup>,
 }
 
-impl Walk<'_> {
-    // The depth of the recursion is bounded by the length of an expression.
-    fn visit(&mut self, expression: &Expr<'_>) -> Result<(), Refusal> {
+impl LookupCollector<'_> {
+    // An expression has at most `limits::EXPRESSION_BYTES`, which bounds the depth of this recursion.
+    fn visit(&mut self, expression: &Expr<'_>) -> Result<(), Fault> {
         match expression {
             Expr::Const(_) => Ok(()),
             Expr::Var(_) | Expr::GetAttr(_) | Expr::GetItem(_) => self.lookup(expression),
@@ -84,16 +67,17 @@ impl Walk<'_> {
                 test.args.iter().try_for_each(|argument| self.argument(argument, test.span()))
             }
             Expr::List(list) => list.items.iter().try_for_each(|item| self.visit(item)),
-            Expr::Call(call) => Err(self
-                .refuse(call.span(), "there are no functions in templates")
-                .help(format!("there are filters, as in {{{{ x | upper }}}}: {}", FILTERS.join(", ")))),
+            Expr::Call(call) => Err(self.refuse(call.span(), "templates have no functions").help(format!(
+                "use a filter, as in {{{{ x | upper }}}}; the filters are {}",
+                FILTERS.join(", ")
+            ))),
             Expr::Tuple(_) | Expr::Map(_) => {
                 Err(self.refuse(expression.span(), format!("a {} is not allowed", expression.description())))
             }
         }
     }
 
-    fn argument(&mut self, argument: &CallArg<'_>, span: Span) -> Result<(), Refusal> {
+    fn argument(&mut self, argument: &CallArg<'_>, span: Span) -> Result<(), Fault> {
         match argument {
             CallArg::Pos(value) | CallArg::Kwarg(_, value) => self.visit(value),
             CallArg::PosSplat(_) | CallArg::KwargSplat(_) => {
@@ -102,8 +86,8 @@ impl Walk<'_> {
         }
     }
 
-    /// A name with all that follows it, as one reference.
-    fn lookup(&mut self, expression: &Expr<'_>) -> Result<(), Refusal> {
+    /// Collects a name and all fields that follow it as one look-up.
+    fn lookup(&mut self, expression: &Expr<'_>) -> Result<(), Fault> {
         let mut path = Vec::new();
         let mut at = expression;
         let start = loop {
@@ -124,7 +108,7 @@ impl Walk<'_> {
                     path.push(segment);
                     at = &item.expr;
                 }
-                // Not a name but a value, as in `("a" ~ b).c`: that value has look-ups of its own.
+                // A field of a computed value, as in `(a + b).c`. Only the look-ups inside the value count.
                 Expr::Const(_)
                 | Expr::Slice(_)
                 | Expr::UnaryOp(_)
@@ -141,17 +125,17 @@ impl Walk<'_> {
         };
         path.reverse();
         let range = clip(start..range_of(expression.span()).end, self.expression);
-        self.references.push(Reference { path, range });
+        self.lookups.push(Lookup { path, range });
         Ok(())
     }
 
-    fn check_operator(&self, operator: BinOpKind, span: Span) -> Result<(), Refusal> {
+    fn check_operator(&self, operator: BinOpKind, span: Span) -> Result<(), Fault> {
         match operator {
             BinOpKind::Mul | BinOpKind::Pow => Err(self
-                .refuse(span, "multiplication is not allowed in templates: it could fill the memory")
+                .refuse(span, "templates have no multiplication, because its result could fill the memory")
                 .help("calculate in the job's script")),
             BinOpKind::Concat => Err(self
-                .refuse(span, "joining with `~` is not needed in templates")
+                .refuse(span, "templates do not join texts with `~`")
                 .help("write the parts one after the other: {{ a }}{{ b }}")),
             BinOpKind::Eq
             | BinOpKind::Ne
@@ -170,20 +154,20 @@ impl Walk<'_> {
         }
     }
 
-    fn check_known(&self, name: &str, known: &[&str], noun: &str, span: Span) -> Result<(), Refusal> {
+    fn check_known(&self, name: &str, known: &[&str], noun: &str, span: Span) -> Result<(), Fault> {
         if known.contains(&name) {
             return Ok(());
         }
-        let refusal = self.refuse(span, format!("there is no {noun} `{name}`"));
+        let fault = self.refuse(span, format!("there is no {noun} `{name}`"));
         let mut budget = known.len();
         Err(match crate::suggest::nearest(name, known.iter().copied(), &mut budget) {
-            Some(near) => refusal.help(format!("did you mean `{near}`?")),
-            None => refusal.help(format!("there are {}", known.join(", "))),
+            Some(near) => fault.help(format!("did you mean `{near}`?")),
+            None => fault.help(format!("the {noun}s are {}", known.join(", "))),
         })
     }
 
-    fn refuse(&self, span: Span, message: impl Into<String>) -> Refusal {
-        Refusal::new(clip(range_of(span), self.expression), message)
+    fn refuse(&self, span: Span, message: impl Into<String>) -> Fault {
+        Fault::new(clip(range_of(span), self.expression), message)
     }
 }
 
@@ -210,18 +194,19 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
+    /// The look-ups, with `/` between the segments.
     fn paths(expression: &str) -> Vec<String> {
         let render = |segment: &Segment| match segment {
             Segment::Name(name) => name.clone(),
             Segment::Index(index) => index.to_string(),
             Segment::Computed => "?".to_owned(),
         };
-        let references = references(expression).unwrap();
-        references.iter().map(|one| one.path.iter().map(render).collect::<Vec<_>>().join("/")).collect()
+        let lookups = lookups(expression).unwrap();
+        lookups.iter().map(|lookup| lookup.path.iter().map(render).collect::<Vec<_>>().join("/")).collect()
     }
 
     #[test]
-    fn finds_every_look_up() {
+    fn every_lookup_is_found() {
         assert_eq!(paths("params.day"), ["params/day"]);
         assert_eq!(paths("jobs['my-job'].output.rows[0]"), ["jobs/my-job/output/rows/0"]);
         assert_eq!(paths("a if b.c else d | default(e)"), ["b/c", "a", "d", "e"]);
@@ -232,11 +217,11 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_could_grow_or_call() {
+    fn parts_that_could_grow_or_call_are_refused() {
         let cases = [
             ("'x' * 1000000000", "multiplication"),
             ("2 ** 99999", "multiplication"),
-            ("a ~ b", "not needed"),
+            ("a ~ b", "`~`"),
             ("range(10)", "no functions"),
             ("a.split(',')", "no functions"),
             ("{'a': 1}", "map literal"),
@@ -251,37 +236,13 @@ mod tests {
             ("a.", "not an expression"),
         ];
         for (expression, reason) in cases {
-            let message = references(expression).expect_err(expression).message;
+            let message = lookups(expression).expect_err(expression).message;
             assert!(message.contains(reason), "{expression}: {message}");
         }
     }
 
     #[test]
     fn the_nearest_filter_is_suggested() {
-        assert_eq!(references("a | uper").unwrap_err().help.unwrap(), "did you mean `upper`?");
-    }
-
-    #[test]
-    fn the_deepest_expression_fits_a_small_stack() {
-        let limit = crate::limits::EXPRESSION_BYTES;
-        let expressions = [
-            "(".repeat(limit),
-            "[".repeat(limit),
-            "-".repeat(limit),
-            "not ".repeat(limit / 4),
-            format!("a{}", "+a".repeat(limit / 2 - 1)),
-            format!("a{}", ".a".repeat(limit / 2 - 1)),
-            format!("a{}", "|lower".repeat(limit / 6 - 1)),
-            format!("a{}", " if a else a".repeat(limit / 12 - 1)),
-            format!("{}a{}", "a[".repeat(limit / 3 - 1), "]".repeat(limit / 3 - 1)),
-        ];
-        let check = move || {
-            for expression in expressions {
-                let source = format!("{{{{{expression}}}}}");
-                let _ = super::super::render(&source, &serde_json::json!({"a": 1}));
-            }
-        };
-        // A quarter of what a thread has by default.
-        std::thread::Builder::new().stack_size(512 * 1024).spawn(check).unwrap().join().unwrap();
+        assert_eq!(lookups("a | uper").unwrap_err().help.unwrap(), "did you mean `upper`?");
     }
 }

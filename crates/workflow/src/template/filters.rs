@@ -1,19 +1,21 @@
-//! The filters and tests of templates: few, and none whose result can grow beyond a bound.
+//! The filters and tests of templates. The result of each is bounded.
 
 use std::sync::OnceLock;
 
 use minijinja::value::{Kwargs, Value};
 use minijinja::{Environment, Error, ErrorKind, UndefinedBehavior};
 
+use super::date as dates;
+use super::text::to_text;
 use crate::limits;
 
-/// The filters there are.
+/// The filters, as in `x | upper`.
 pub(super) const FILTERS: [&str; 11] =
     ["date", "default", "first", "join", "last", "length", "lower", "replace", "tojson", "trim", "upper"];
-/// The tests there are, as in `x is defined`.
+/// The tests, as in `x is defined`.
 pub(super) const TESTS: [&str; 3] = ["defined", "none", "undefined"];
 
-/// The environment in which expressions are evaluated: nothing but the above.
+/// The environment in which expressions are evaluated. It has the above filters and tests and nothing else.
 pub(super) fn environment() -> &'static Environment<'static> {
     static ENVIRONMENT: OnceLock<Environment<'static>> = OnceLock::new();
     ENVIRONMENT.get_or_init(|| {
@@ -38,14 +40,14 @@ pub(super) fn environment() -> &'static Environment<'static> {
     })
 }
 
-/// The day of a date or a time, or what a format makes of it; `days` later.
+/// Formats a date or a time, after adding `days`. Without a format it is the day.
 fn date(value: Value, format: Option<String>, options: Kwargs) -> Result<String, Error> {
     let days: Option<i64> = options.get("days")?;
     options.assert_all_used()?;
-    super::date::format(&text_of(&value)?, format.as_deref(), days.unwrap_or(0)).map_err(invalid)
+    dates::format(&text_of(&value)?, format.as_deref(), days.unwrap_or(0)).map_err(invalid)
 }
 
-/// Instead of a missing value or null.
+/// Replaces a missing value or null.
 fn default(value: Value, instead: Value) -> Value {
     if value.is_undefined() || value.is_none() { instead } else { value }
 }
@@ -69,9 +71,9 @@ fn replace(value: Value, from: String, to: String) -> Result<String, Error> {
     Ok(text.replace(from.as_str(), &to))
 }
 
-/// The value as it would be rendered. A missing value and null have no text.
+/// The value as a template would render it. A missing value or null is an error.
 fn text_of(value: &Value) -> Result<String, Error> {
-    super::render::to_text(value).map_err(|reason| Error::new(ErrorKind::UndefinedError, reason))
+    to_text(value).map_err(|reason| Error::new(ErrorKind::UndefinedError, reason))
 }
 
 fn join(list: Value, separator: Option<String>) -> Result<String, Error> {

@@ -1,29 +1,33 @@
-//! Templates: `{{ expression }}` inside the items of `command`, values of `env`, `dir`, the key of a
-//! `concurrency`, and the params of a schedule.
+//! Templates: `{{ expression }}` in the texts of a workflow. The guide lists the keys that may have templates
+//! (`docs/guide/workflow-file.md`).
 //!
-//! Expressions are those of minijinja, cut down to what can neither run for long nor grow without
-//! bound: look-ups, comparisons, sums and a few filters. There are no statements, no loops, no
-//! functions, no repetition. [`expression`] holds that list; it is applied when a file is read and
-//! again when a text is rendered. Memory is bounded by [`limits::EXPRESSION_BYTES`] times the largest
-//! value that can be looked up, and what comes out by [`limits::TEMPLATE_OUTPUT_BYTES`].
+//! The expressions are those of minijinja, restricted so that none can run for long or fill the memory: look-ups,
+//! comparisons, sums and a few filters. There are no statements, loops, functions or repetition. `expression` has the
+//! list of what is allowed. It is applied when a file is read, and again when a text is rendered.
+//!
+//! An expression needs at most [`limits::EXPRESSION_BYTES`] times the memory of the largest value that it can look up. A
+//! rendered text has at most [`limits::TEMPLATE_OUTPUT_BYTES`].
 //!
 //! [`limits::EXPRESSION_BYTES`]: crate::limits::EXPRESSION_BYTES
 //! [`limits::TEMPLATE_OUTPUT_BYTES`]: crate::limits::TEMPLATE_OUTPUT_BYTES
 
 mod check;
 mod date;
-mod explain;
 mod expression;
 mod filters;
-mod key;
+mod lookup;
+mod missing;
 mod names;
 mod render;
+mod scope;
 mod split;
+mod text;
 
-pub(crate) use check::{Reader, Scope, Templates, check, span_within};
+pub(crate) use check::{check, span_within};
 pub use render::{TemplateError, render};
+pub(crate) use scope::{Scope, TemplateOwner, Templates};
 
-/// Whether the text has anything that the template language would look at.
+/// Whether the text has `{{`, `{%` or `{#`, which have a meaning in templates.
 #[must_use]
 pub fn is_template(text: &str) -> bool {
     text.contains("{{") || text.contains("{%") || text.contains("{#")

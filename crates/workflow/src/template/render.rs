@@ -1,40 +1,43 @@
-//! Evaluating the expressions of a text.
+//! Renders a text: replaces each expression by its value.
 
 use minijinja::value::{Serde, Value};
 use minijinja::{Error, ErrorKind};
 
-use super::explain;
-use super::expression::{self, Reference};
+use super::expression;
 use super::filters::environment;
+use super::lookup::Lookup;
+use super::missing;
 use super::split::{Piece, split};
+use super::text::to_text;
 use crate::limits;
 
-/// Why a text could not be rendered. Names what is missing, never the values that are there.
+/// Why a text could not be rendered. The message has names and no values, because values may be secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{}{message}", place(.expression))]
+#[error("{}{message}", prefix(.expression))]
 pub struct TemplateError {
-    /// The expression, when it is one that failed.
+    /// The expression that failed, if the error belongs to one.
     pub expression: Option<String>,
     /// What is wrong.
     pub message: String,
 }
 
-fn place(expression: &Option<String>) -> String {
+fn prefix(expression: &Option<String>) -> String {
     expression.as_ref().map_or(String::new(), |expression| format!("{{{{ {expression} }}}}: "))
 }
 
-/// The text with the value of each expression in its place.
+/// Replaces each expression in the text by its value.
 ///
 /// The context is an object with `params`, `run` and `jobs`, as in
 /// `{"params": {"day": "2026-01-31"}, "run": {"id": 3}, "jobs": {"count": {"output": 5}}}`.
-/// Texts come raw, numbers and booleans as in JSON, lists and objects as JSON. A missing value and
-/// null are errors.
+/// A text is inserted as it is, and any other value as JSON.
+///
+/// # Errors
+/// A look-up finds nothing or null, an expression is not allowed or fails, or the result is too long.
 pub fn render(source: &str, context: &serde_json::Value) -> Result<String, TemplateError> {
     if !source.contains("{{") {
         return Ok(source.to_owned());
     }
-    let pieces =
-        split(source).map_err(|refusal| TemplateError { expression: None, message: refusal.message })?;
+    let pieces = split(source).map_err(|fault| TemplateError { expression: None, message: fault.message })?;
     let values = Value::from(Serde(context));
     let mut rendered = String::with_capacity(source.len());
     for piece in pieces {
@@ -52,47 +55,36 @@ pub fn render(source: &str, context: &serde_json::Value) -> Result<String, Templ
         }
     }
     if rendered.contains('\0') {
-        let message = "a value contains a NUL character, which no program can be given".to_owned();
+        let message = "a value contains a NUL character, which no process can be given".to_owned();
         return Err(TemplateError { expression: None, message });
     }
     Ok(rendered)
 }
 
 fn evaluate(expression: &str, values: &Value, context: &serde_json::Value) -> Result<String, String> {
-    let references = expression::references(expression).map_err(|refusal| refusal.message)?;
-    let explain = |error: Error| describe(&error, &references, context);
+    let lookups = expression::lookups(expression).map_err(|fault| fault.message)?;
+    let explain = |error: Error| describe(&error, &lookups, context);
     let compiled = environment().compile_expression(expression).map_err(explain)?;
     let value = compiled.eval(values.clone()).map_err(explain)?;
     if value.is_undefined() || value.is_none() {
-        return Err(explain::missing(&references, context).unwrap_or_else(|| "has no value".to_owned()));
+        return Err(missing::explain(&lookups, context).unwrap_or_else(|| "has no value".to_owned()));
     }
     to_text(&value)
 }
 
-/// A value as it goes into a text.
-pub(super) fn to_text(value: &Value) -> Result<String, String> {
-    if value.is_undefined() || value.is_none() {
-        return Err("has no value".to_owned());
-    }
-    match value.as_str() {
-        Some(text) => Ok(text.to_owned()),
-        None => serde_json::to_string(value).map_err(|_| "the value cannot be written as JSON".to_owned()),
-    }
-}
-
-fn describe(error: &Error, references: &[Reference], context: &serde_json::Value) -> String {
+fn describe(error: &Error, lookups: &[Lookup], context: &serde_json::Value) -> String {
     if error.kind() == ErrorKind::OutOfFuel {
         return "takes too many steps".to_owned();
     }
     if error.kind() == ErrorKind::UndefinedError
-        && let Some(reason) = explain::missing(references, context)
+        && let Some(reason) = missing::explain(lookups, context)
     {
         return reason;
     }
     error.detail().map_or_else(|| error.kind().to_string(), str::to_owned)
 }
 
-/// Characters of an expression that a message repeats.
+/// The number of characters of an expression that a message repeats.
 const SHOWN: usize = 80;
 
 fn shorten(expression: &str) -> String {
@@ -100,5 +92,34 @@ fn shorten(expression: &str) -> String {
     match expression.char_indices().nth(SHOWN) {
         Some((end, _)) => format!("{}…", &expression[..end]),
         None => expression.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    #[test]
+    fn the_deepest_expression_fits_a_small_stack() {
+        let limit = crate::limits::EXPRESSION_BYTES;
+        let expressions = [
+            "(".repeat(limit),
+            "[".repeat(limit),
+            "-".repeat(limit),
+            "not ".repeat(limit / 4),
+            format!("a{}", "+a".repeat(limit / 2 - 1)),
+            format!("a{}", ".a".repeat(limit / 2 - 1)),
+            format!("a{}", "|lower".repeat(limit / 6 - 1)),
+            format!("a{}", " if a else a".repeat(limit / 12 - 1)),
+            format!("{}a{}", "a[".repeat(limit / 3 - 1), "]".repeat(limit / 3 - 1)),
+        ];
+        let check = move || {
+            for expression in expressions {
+                let source = format!("{{{{{expression}}}}}");
+                let _ = super::render(&source, &serde_json::json!({"a": 1}));
+            }
+        };
+        // A thread has four times this stack by default.
+        std::thread::Builder::new().stack_size(512 * 1024).spawn(check).unwrap().join().unwrap();
     }
 }

@@ -1,4 +1,4 @@
-//! A text cut into literal pieces and expressions.
+//! Splits a text into literal pieces and expressions.
 
 use std::ops::Range;
 
@@ -8,34 +8,35 @@ use crate::limits;
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Piece<'t> {
     Literal(&'t str),
-    /// What is between `{{` and `}}`, and where that is in the text.
+    /// The text between `{{` and `}}`, and its range in the whole text.
     Expression(&'t str, Range<usize>),
 }
 
-/// Why a text cannot be a template.
+/// Why a text is not a valid template.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Refusal {
-    /// Where, in bytes of the text it was found in.
+pub(super) struct Fault {
+    /// Where the error is, in bytes of the text or of the expression that was checked.
     pub(super) range: Range<usize>,
     pub(super) message: String,
     pub(super) help: Option<String>,
 }
 
-impl Refusal {
-    pub(super) fn new(range: Range<usize>, message: impl Into<String>) -> Refusal {
-        Refusal { range, message: message.into(), help: None }
+impl Fault {
+    pub(super) fn new(range: Range<usize>, message: impl Into<String>) -> Fault {
+        Fault { range, message: message.into(), help: None }
     }
 
-    pub(super) fn help(mut self, help: impl Into<String>) -> Refusal {
+    pub(super) fn help(mut self, help: impl Into<String>) -> Fault {
         self.help = Some(help.into());
         self
     }
 }
 
-pub(super) fn split(text: &str) -> Result<Vec<Piece<'_>>, Refusal> {
+pub(super) fn split(text: &str) -> Result<Vec<Piece<'_>>, Fault> {
     if text.len() > limits::TEMPLATE_BYTES {
-        let message = format!("a text with a template may have {} KiB", limits::TEMPLATE_BYTES / 1024);
-        return Err(Refusal::new(0..text.len(), message));
+        let message =
+            format!("a text with a template may have at most {} KiB", limits::TEMPLATE_BYTES / 1024);
+        return Err(Fault::new(0..text.len(), message));
     }
     let mut pieces = Vec::new();
     let mut at = 0;
@@ -71,8 +72,8 @@ fn literal_start(pieces: &[Piece<'_>]) -> usize {
     }
 }
 
-/// The place of the `}}` that ends the expression opened at `open`; not one inside a string.
-fn expression_end(text: &str, open: usize) -> Result<usize, Refusal> {
+/// The position of the `}}` that ends the expression opened at `open`. A `}}` inside a string does not count.
+fn expression_end(text: &str, open: usize) -> Result<usize, Fault> {
     let bytes = text.as_bytes();
     let mut quote = None;
     let mut at = open + 2;
@@ -90,34 +91,33 @@ fn expression_end(text: &str, open: usize) -> Result<usize, Refusal> {
         Some(_) => "a string inside `{{` is not closed",
         None => "`{{` without `}}`",
     };
-    Err(Refusal::new(open..open + 2, message).help("for the two braces as text write {{ \"{{\" }}"))
+    Err(Fault::new(open..open + 2, message).help("to have two braces in the text, write {{ \"{{\" }}"))
 }
 
-fn within_limit(text: &str, open: usize, end: usize) -> Result<usize, Refusal> {
+fn within_limit(text: &str, open: usize, end: usize) -> Result<usize, Fault> {
     let range = open..end + 2;
     if end - open > limits::EXPRESSION_BYTES {
-        let message = format!("an expression may have {} bytes", limits::EXPRESSION_BYTES);
-        return Err(Refusal::new(range, message));
+        let message = format!("an expression may have at most {} bytes", limits::EXPRESSION_BYTES);
+        return Err(Fault::new(range, message));
     }
     let inside = &text[open + 2..end];
     if inside.starts_with(['-', '+']) && inside[1..].starts_with(char::is_whitespace)
         || inside.ends_with(['-', '+'])
     {
-        return Err(
-            Refusal::new(range, "white space control is not supported").help("write {{ without the sign")
-        );
+        return Err(Fault::new(range, "templates do not control white space")
+            .help("remove the sign next to the braces"));
     }
     Ok(end)
 }
 
-fn not_a_statement(at: usize) -> Refusal {
-    Refusal::new(at..at + 2, "`{%` begins a statement, and templates have only {{ expressions }}")
-        .help("put logic into the job's script; for the two characters as text write {{ \"{%\" }}")
+fn not_a_statement(at: usize) -> Fault {
+    Fault::new(at..at + 2, "`{%` begins a statement, and templates have only {{ expressions }}")
+        .help("write logic in the job's script; to have the two characters in the text, write {{ \"{%\" }}")
 }
 
-fn not_a_comment(at: usize) -> Refusal {
-    Refusal::new(at..at + 2, "`{#` begins a comment, and templates have only {{ expressions }}")
-        .help("for the two characters as text write {{ \"{#\" }}")
+fn not_a_comment(at: usize) -> Fault {
+    Fault::new(at..at + 2, "`{#` begins a comment, and templates have only {{ expressions }}")
+        .help("to have the two characters in the text, write {{ \"{#\" }}")
 }
 
 #[cfg(test)]
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cuts_at_the_braces() {
+    fn a_text_is_split_at_the_braces() {
         let pieces = split("a{{ x }}{b}{{y}}").unwrap();
         let expected = [
             Piece::Literal("a"),
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_not_an_expression() {
+    fn statements_comments_and_long_expressions_are_refused() {
         let long = format!("{{{{ {} }}}}", "x".repeat(limits::EXPRESSION_BYTES));
         let large = format!("{{{{ x }}}}{}", "x".repeat(limits::TEMPLATE_BYTES));
         let cases = [
@@ -161,9 +161,9 @@ mod tests {
             (&large, "64 KiB", 0..large.len()),
         ];
         for (text, reason, range) in cases {
-            let refusal = split(text).unwrap_err();
-            assert!(refusal.message.contains(reason), "{}", refusal.message);
-            assert_eq!(refusal.range, range);
+            let fault = split(text).unwrap_err();
+            assert!(fault.message.contains(reason), "{}", fault.message);
+            assert_eq!(fault.range, range);
         }
     }
 }

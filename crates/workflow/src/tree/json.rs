@@ -1,4 +1,4 @@
-//! JSON to the tree.
+//! Parses JSON into the tree.
 
 use std::collections::HashMap;
 
@@ -8,11 +8,11 @@ use jsonc_parser::errors::{ParseError, ParseErrorKind};
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use serde::de::IgnoredAny;
 
-use super::{CHECKED_LATER, Entry, Node, Span, Value, number_out_of_range, too_deep};
+use super::{CHECKED_LATER, Entry, Node, Value, number_out_of_range, too_deep};
 use crate::limits;
-use crate::report::{Finding, Findings};
+use crate::report::{Finding, Findings, Span};
 
-/// JSON as RFC 8259 has it: none of the parser's extensions.
+/// The options for strict JSON (RFC 8259), without the parser's extensions.
 const STRICT: ParseOptions = ParseOptions {
     allow_comments: false,
     allow_loose_object_property_names: false,
@@ -29,7 +29,7 @@ const STRICT: ParseOptions = ParseOptions {
 pub(super) fn read<'s>(text: &'s str, findings: &mut Findings) -> Option<Vec<Entry<'s>>> {
     let value = match parse_to_ast(text, &CollectOptions::default(), &STRICT) {
         Ok(result) => {
-            looser_than_json(text).into_iter().for_each(|finding| findings.push(finding));
+            error_of_strict_parser(text).into_iter().for_each(|finding| findings.push(finding));
             result.value
         }
         Err(error) => {
@@ -118,9 +118,10 @@ fn not_an_object(span: Span) -> Finding {
     Finding::new(span, "a workflow file in JSON is one object").label("expected `{ \"jobs\": … }`")
 }
 
-/// What the parser lets pass although it is not JSON (a line break inside a string, a form feed between
-/// values), found by one that is strict but knows no places in its values.
-fn looser_than_json(text: &str) -> Option<Finding> {
+/// Finds an error of syntax that the parser accepts, such as a line break inside a string or a form feed between values.
+///
+/// serde_json is strict about these, but it gives no positions of values, so it can't replace the other parser.
+fn error_of_strict_parser(text: &str) -> Option<Finding> {
     let error = serde_json::from_str::<IgnoredAny>(text).err()?;
     let line_start =
         text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum::<usize>();

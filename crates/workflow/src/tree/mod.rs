@@ -1,4 +1,4 @@
-//! A file as a tree of values with their places: one shape for both formats.
+//! A file as a tree of values with their positions. TOML and JSON give the same tree.
 
 mod json;
 mod size;
@@ -9,33 +9,30 @@ use std::borrow::Cow;
 pub use size::has_too_many_parts;
 
 use crate::limits;
-use crate::report::{Finding, Findings};
+use crate::report::{Finding, Findings, Span};
 use crate::source::{Format, Source};
 
-/// Said with an error of syntax.
-const CHECKED_LATER: &str = "the rest of the file is checked when its syntax is right";
+/// The help for an error of syntax.
+const CHECKED_LATER: &str = "correct the syntax first; everything else is checked after that";
 
-/// A range of bytes in the text of the file.
-pub(crate) type Span = std::ops::Range<usize>;
-
-/// A value and its place.
+/// A value and its position.
 #[derive(Debug)]
 pub(crate) struct Node<'s> {
     pub(crate) span: Span,
     pub(crate) value: Value<'s>,
 }
 
-/// What a file can hold at one place.
+/// A value in a file.
 #[derive(Debug)]
 pub(crate) enum Value<'s> {
     Text(Cow<'s, str>),
     Integer(i64),
     Number(f64),
     Boolean(bool),
-    /// A date or time of TOML, as it is written.
+    /// A date or time of TOML, as the file has it.
     Date(String),
     Null,
-    /// Something wrong that was reported.
+    /// A wrong value that was reported.
     Broken,
     List(Vec<Node<'s>>),
     Table(Vec<Entry<'s>>),
@@ -50,7 +47,7 @@ pub(crate) struct Entry<'s> {
 }
 
 impl Value<'_> {
-    /// What it is, as in "found a list".
+    /// The type of the value for people, as in "found a list".
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Value::Text(_) => "a string",
@@ -66,16 +63,16 @@ impl Value<'_> {
     }
 }
 
-/// Reads the text into a tree, in the order of the file. `None` when its syntax is broken. Other errors
-/// (a key that is there twice) leave a tree in which more can be checked.
+/// Parses the text into a tree, in the order of the file. The result is `None` if the syntax is wrong. After other errors,
+/// such as a duplicate key, there is a tree, so that more errors can be found.
 pub(crate) fn read<'s>(source: &'s Source, findings: &mut Findings) -> Option<Vec<Entry<'s>>> {
     if has_too_many_parts(&source.text, source.format) {
         let help = format!(
-            "its words, texts, signs and spaces may be {}, and each table counts for several; split the work over several \
-             workflows (in JSON more fits into a file than in TOML)",
+            "the limit is {} words, texts, signs and spaces, and a table counts as several; split the workflow into several, \
+             or write it in JSON, which needs fewer parts",
             limits::PARTS
         );
-        findings.push(Finding::without_place("the file has too many parts").help(help));
+        findings.push(Finding::without_position("the file has too many parts").help(help));
         return None;
     }
     match source.format {
@@ -121,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn both_formats_keep_the_order_of_the_file_and_the_places() {
+    fn both_formats_keep_the_order_and_the_positions() {
         let toml = "z = 1\n[b]\ny = 'x'\n[a]\nq = [1]\n[b.c]\n";
         assert_eq!(
             outline("a.toml", toml),

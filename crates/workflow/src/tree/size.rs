@@ -1,5 +1,7 @@
-//! How large the tree of a text will be, before it is made. A parser needs some sixty bytes for each token, of which a
-//! text of a few megabytes can have millions, and makes room for several entries in each table and list.
+//! Estimates the memory that a tree will need, before the text is parsed.
+//!
+//! A parser needs some sixty bytes for each token, and allocates several entries for each table and list. A text of a few
+//! megabytes can have millions of tokens.
 
 use jsonc_parser::tokens::Token;
 use jsonc_parser::{Scanner, ScannerOptions};
@@ -8,28 +10,31 @@ use toml_parser::lexer::TokenKind;
 use crate::limits;
 use crate::source::Format;
 
-/// What the largest token counts for.
+/// The largest weight of a token.
 const WEIGHT_MAX: usize = 17;
 
-/// Whether a text has more than [`limits::PARTS`]. Needs no memory itself.
+/// Whether a text has more than [`limits::PARTS`]. The check itself allocates no memory.
 pub fn has_too_many_parts(text: &str, format: Format) -> bool {
-    // Every token has a byte at least.
+    // Every token has at least one byte, so a short text can't have too many.
     if text.len() <= limits::PARTS / WEIGHT_MAX {
         return false;
     }
     match format {
         Format::Toml => {
-            is_too_much(toml_parser::Source::new(text).lex().map(|token| toml_weight(token.kind())))
+            exceeds_limit(toml_parser::Source::new(text).lex().map(|token| toml_weight(token.kind())))
         }
         Format::Json => {
             let mut scanner = Scanner::new(text, &ScannerOptions::default());
-            // The parser finds what is no token, and stops there as well.
-            is_too_much(std::iter::from_fn(|| scanner.scan().ok().flatten().map(|token| json_weight(&token))))
+            // The scan stops at an invalid token. The parser stops there too.
+            exceeds_limit(std::iter::from_fn(|| {
+                scanner.scan().ok().flatten().map(|token| json_weight(&token))
+            }))
         }
     }
 }
 
-fn is_too_much(weights: impl Iterator<Item = usize>) -> bool {
+/// Whether the weights add up to more than [`limits::PARTS`].
+fn exceeds_limit(weights: impl Iterator<Item = usize>) -> bool {
     let mut parts = 0;
     weights.into_iter().any(|weight| {
         parts += weight;
@@ -37,7 +42,8 @@ fn is_too_much(weights: impl Iterator<Item = usize>) -> bool {
     })
 }
 
-/// A token, and what the parser keeps for a table or a list that it begins. Each dot of a name is a table, too.
+/// The weight of a token. A token that begins a table or a list counts for the memory of that table or list. A dot in a key
+/// begins a table too.
 fn toml_weight(kind: TokenKind) -> usize {
     match kind {
         TokenKind::LeftCurlyBracket => 17,

@@ -1,17 +1,17 @@
-//! TOML to the tree.
+//! Parses TOML into the tree.
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::{CHECKED_LATER, Entry, Node, Span, Value, number_out_of_range, too_deep};
+use super::{CHECKED_LATER, Entry, Node, Value, number_out_of_range, too_deep};
 use crate::limits;
-use crate::report::{Finding, Findings};
+use crate::report::{Finding, Findings, Span};
 
-/// What the parser calls a key that is there twice.
+/// The parser's message for a duplicate key.
 const DUPLICATE_KEY: &str = "duplicate key";
 
-/// Reports all errors of syntax, not only the first: the parser goes on after one. A key that is
-/// there twice leaves the tree whole.
+/// Parses the text. All errors of syntax are reported, because the parser continues after an error. A duplicate key is an
+/// error too, but the tree is usable.
 pub(super) fn read<'s>(text: &'s str, findings: &mut Findings) -> Option<Vec<Entry<'s>>> {
     let (root, mut errors) = DeTable::parse_recoverable(text);
     errors.sort_by_key(|error| error.span().map_or(usize::MAX, |span| span.start));
@@ -77,13 +77,13 @@ fn syntax_error(error: &toml::de::Error, text: &str) -> Finding {
         }
         "recursion limit" => too_deep(span),
         _ if is_bare_text(&span, text) => {
-            Finding::new(span, "the file is not valid TOML").label("text needs quotes")
+            Finding::new(span, "the file is not valid TOML").label("a text needs quotes")
         }
         message => Finding::new(span, "the file is not valid TOML").label(message),
     }
 }
 
-/// Whether a value begins here with a letter: for the parser a strange number, for people a text.
+/// Whether a value begins here with a letter. The parser takes it for a wrong number, but a text without quotes was meant.
 fn is_bare_text(span: &Span, text: &str) -> bool {
     let before = text.get(..span.start).unwrap_or_default().trim_end_matches([' ', '\t']);
     let value = text.get(span.start..).unwrap_or_default();

@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""When schedules occur, computed without the code that is tested.
+"""Computes the occurrences of schedules without the code under test.
 
-croniter says which local times a cron expression has, for a clock that nobody ever changes. zoneinfo says
-when the clock of a zone shows a time. The rule about changes of the clock is written down here once more.
+croniter gives the local times of a cron expression, without clock changes. zoneinfo converts local times to
+instants. The rule about clock changes is implemented here a second time.
 
     python3 -m venv venv && venv/bin/pip install croniter
     venv/bin/python crates/workflow/tests/oracle/oracle.py
 
-writes `decades.txt` (for each zone and rule the number of occurrences and a hash of them) and `changes.txt`
-(all occurrences around certain changes of the clock) into its own folder. The first takes half an hour; an
-argument, `changes` or `decades`, writes only that one.
+writes two files into the folder of this script. `decades.txt` has the count and a hash of the occurrences for
+each zone and rule; it takes half an hour. `changes.txt` has all occurrences around certain clock changes. The
+argument `changes` or `decades` writes only that file.
 
     venv/bin/python crates/workflow/tests/oracle/oracle.py --differences
 
-prints what croniter makes of the same changes when it is given the zone.
+prints the occurrences of croniter around the same changes, when it knows the zone.
 """
 
 import calendar
@@ -25,23 +25,23 @@ from zoneinfo import TZPATH, ZoneInfo
 
 from croniter import croniter
 
-# Those in which every rule is computed: with changes of the clock of all kinds.
+# Zones for which all rules are computed. They have clock changes of all kinds.
 ZONES = """
     Europe/Berlin Europe/London Europe/Dublin Europe/Moscow Europe/Istanbul Africa/Cairo Africa/Casablanca
     America/New_York America/St_Johns America/Sao_Paulo America/Havana America/Caracas Asia/Beirut Asia/Gaza
     Asia/Tehran Asia/Kathmandu Asia/Pyongyang Australia/Lord_Howe Pacific/Apia Pacific/Chatham
     Antarctica/Troll UTC
 """.split()
-# Those with the rules that have fewer occurrences.
+# Zones for which only the rules with fewer occurrences are computed.
 MORE_ZONES = """
     Europe/Chisinau Europe/Simferopol Africa/Juba Africa/El_Aaiun America/Santiago America/Asuncion
     America/Nuuk America/Adak America/Port-au-Prince Asia/Amman Asia/Damascus Asia/Kolkata Asia/Tokyo
     Australia/Sydney Australia/Eucla Pacific/Fakaofo Pacific/Norfolk Pacific/Easter Antarctica/Casey
 """.split()
-# An occurrence every hour or so.
+# A rule with more occurrences than this is skipped for these zones.
 DENSE = 10_000
 
-# From the first to the second year, which is not included.
+# The first year, and the year after the last.
 LONG, DECADE, YEAR = (2011, 2023), (2011, 2021), (2011, 2012)
 
 
@@ -58,8 +58,8 @@ def first_week_or_last_monday(day):
 
 
 def nearest_weekday_to(number):
-    def is_it(day):
-        """Never in another month."""
+    def matches(day):
+        """The nearest weekday is never in another month."""
         length = calendar.monthrange(day.year, day.month)[1]
         if number > length:
             return False
@@ -70,11 +70,11 @@ def nearest_weekday_to(number):
             wanted += timedelta(days=1 if number < length else -2)
         return day == wanted
 
-    return is_it
+    return matches
 
 
-# The expression, the years, and what croniter is asked: nothing when it reads the same text, another text,
-# or a text for the times and a function for the days, when it cannot say them.
+# The expression, the years, and the question to croniter: None for the same text, another text, or a text for the
+# times with a function for days that croniter does not know.
 RULES = [
     ("30 2 * * *", LONG, None),
     ("0 0 * * *", LONG, None),
@@ -146,7 +146,7 @@ RULES = [
 ]
 
 
-# Around these the occurrences are written out: the zone, and the first and the last instant.
+# Clock changes around which all occurrences are listed: the zone, and the first and the last instant.
 WINDOWS = [
     ("Europe/Berlin", "2026-03-28T12:00", "2026-03-29T12:00"),
     ("Europe/Berlin", "2026-10-24T12:00", "2026-10-25T12:00"),
@@ -156,28 +156,28 @@ WINDOWS = [
     ("Europe/London", "1945-07-14T12:00", "1945-07-15T12:00"),  # from two hours to one
     ("Australia/Lord_Howe", "2026-10-03T06:00", "2026-10-04T06:00"),  # half an hour
     ("Australia/Lord_Howe", "2026-04-04T06:00", "2026-04-05T06:00"),
-    ("America/Sao_Paulo", "2018-11-03T12:00", "2018-11-04T18:00"),  # midnight is left out
-    ("America/Sao_Paulo", "2018-02-17T12:00", "2018-02-18T18:00"),  # 23 o'clock is there twice
+    ("America/Sao_Paulo", "2018-11-03T12:00", "2018-11-04T18:00"),  # midnight is skipped
+    ("America/Sao_Paulo", "2018-02-17T12:00", "2018-02-18T18:00"),  # the hour from 23:00 is repeated
     ("Asia/Beirut", "2023-03-29T06:00", "2023-03-30T18:00"),
     ("Asia/Beirut", "2026-10-24T06:00", "2026-10-25T18:00"),
     ("Africa/Cairo", "2023-04-27T06:00", "2023-04-28T18:00"),
     ("Africa/Cairo", "2014-05-15T06:00", "2014-05-16T18:00"),
     ("America/Havana", "2026-03-07T18:00", "2026-03-08T18:00"),
-    ("America/Havana", "2026-10-31T18:00", "2026-11-01T18:00"),  # midnight is there twice
+    ("America/Havana", "2026-10-31T18:00", "2026-11-01T18:00"),  # midnight is repeated
     ("Asia/Gaza", "2011-03-31T12:00", "2011-04-01T12:00"),  # at one minute past midnight
     ("America/St_Johns", "2011-03-13T00:00", "2011-03-13T18:00"),  # at one minute past midnight
-    ("America/St_Johns", "2010-11-07T00:00", "2010-11-07T18:00"),  # one minute of a day comes before the rest
-    ("Pacific/Apia", "2011-12-29T00:00", "2011-12-31T23:00"),  # a day is left out
+    ("America/St_Johns", "2010-11-07T00:00", "2010-11-07T18:00"),  # the first minute of the day comes before the last hour of the day before
+    ("Pacific/Apia", "2011-12-29T00:00", "2011-12-31T23:00"),  # a day is skipped
     ("Pacific/Fakaofo", "2011-12-29T00:00", "2011-12-31T23:00"),
     ("Pacific/Kwajalein", "1993-08-20T00:00", "1993-08-22T18:00"),
     ("Asia/Manila", "1844-12-30T00:00", "1845-01-01T18:00"),
-    ("America/Juneau", "1867-10-17T00:00", "1867-10-19T18:00"),  # a day is there twice
+    ("America/Juneau", "1867-10-17T00:00", "1867-10-19T18:00"),  # a day is repeated
     ("Pacific/Chatham", "2026-09-26T06:00", "2026-09-27T06:00"),  # at 02:45
     ("Pacific/Chatham", "2026-04-04T06:00", "2026-04-05T06:00"),
     ("Antarctica/Troll", "2026-03-28T12:00", "2026-03-29T12:00"),  # two hours
     ("Antarctica/Troll", "2026-10-24T12:00", "2026-10-25T12:00"),
     ("Europe/Dublin", "2026-10-24T12:00", "2026-10-25T12:00"),
-    ("Asia/Pyongyang", "2015-08-14T06:00", "2015-08-15T06:00"),  # half an hour, and no summer
+    ("Asia/Pyongyang", "2015-08-14T06:00", "2015-08-15T06:00"),  # by half an hour, without summer time
     ("Asia/Pyongyang", "2018-05-04T06:00", "2018-05-05T06:00"),
     ("America/Caracas", "2016-05-01T00:00", "2016-05-01T18:00"),
     ("Europe/Moscow", "2014-10-25T12:00", "2014-10-26T12:00"),
@@ -205,12 +205,12 @@ def stamp(local, zone, fold):
 
 
 def shown(at, zone):
-    """What the clock of the zone shows."""
+    """The local time at an instant."""
     return datetime.fromtimestamp(at, zone).replace(tzinfo=None, fold=0)
 
 
 def end_of_gap(local, zone):
-    """The first instant after a time that the clock leaves out."""
+    """The first instant after a local time that the clock skips."""
     before, after = sorted(stamp(local, zone, fold) for fold in (0, 1))
     while after - before > 1:
         middle = (before + after) // 2
@@ -222,7 +222,7 @@ def end_of_gap(local, zone):
 
 
 def instants(local, zone, every_hour):
-    """When a local time of a rule occurs."""
+    """The instants at which a local time of a rule occurs."""
     first, second = stamp(local, zone, 0), stamp(local, zone, 1)
     if shown(first, zone) != local:
         return [] if every_hour else [end_of_gap(local, zone)]
@@ -276,7 +276,7 @@ def decades():
     columns = []
     for text, (first, last), asked in RULES:
         yield f"rule {first} {last} {text}"
-        # A day more at both ends: local times of other zones lie in the same span of UTC.
+        # Two days more at both ends, because local times of other zones lie in the same range of UTC.
         start, end = datetime(first, 1, 1) - timedelta(days=2), datetime(last, 1, 1) + timedelta(days=2)
         columns.append((first, last, is_every_hour(text), local_times(text, asked, start, end)))
     for name in ZONES + MORE_ZONES:
@@ -307,7 +307,7 @@ def changes():
 
 
 def differences():
-    """What croniter itself does around the same changes."""
+    """Prints the differences to croniter around the same changes."""
     for name, start, end in WINDOWS:
         zone = ZoneInfo(name)
         start, end = (datetime.fromisoformat(text).replace(tzinfo=timezone.utc) for text in (start, end))

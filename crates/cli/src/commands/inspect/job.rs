@@ -1,9 +1,9 @@
 //! The details of one job.
 
-use serde_json::Value;
 use windlass_engine::JobStatus;
 use windlass_engine::store::{Attempt, Job, LogLine};
 use windlass_views::{InspectedJob, names_of_needed_jobs};
+use windlass_workflow::kinds::{self, SummaryText};
 
 use crate::arguments::GlobalOptions;
 use crate::database::Database;
@@ -81,23 +81,25 @@ fn heading(details: &JobDetails, now_ms: i64) -> String {
     format!("{}{name}  {}\n{lines}", paint(BOLD, id), runs_and_jobs::job_state(job))
 }
 
-/// The script or command of a shell job, or the payload of another kind.
+/// What the job does. For a kind that is not built in, it is the payload.
 fn work(job: &Job) -> (&'static str, String) {
-    let payload: Value = serde_json::from_str(&job.payload).unwrap_or_default();
-    if let Some(script) = payload.get("run").and_then(Value::as_str) {
-        let mut lines = script.trim_end().lines().take(MAX_SCRIPT_LINES + 1);
-        let mut text: Vec<String> =
-            lines.by_ref().take(MAX_SCRIPT_LINES).map(|line| printable(line).into_owned()).collect();
-        text.extend(lines.next().map(|_| "…".to_owned()));
-        return ("script", text.join("\n              "));
-    }
-    match payload.get("command") {
-        Some(Value::Array(words)) => {
-            let words: Vec<String> = words.iter().map(|word| quoted(&values::plain_value(word))).collect();
-            ("command", headline(&words.join(" "), VALUE_COLUMNS))
+    let Some(summary) = kinds::summarize_payload(&job.kind, &job.payload) else {
+        return ("payload", values::value(&job.payload, VALUE_COLUMNS));
+    };
+    let text = match summary.text {
+        SummaryText::Lines(text) => {
+            let mut lines = text.trim_end().lines().take(MAX_SCRIPT_LINES + 1);
+            let mut shown: Vec<String> =
+                lines.by_ref().take(MAX_SCRIPT_LINES).map(|line| printable(line).into_owned()).collect();
+            shown.extend(lines.next().map(|_| "…".to_owned()));
+            shown.join("\n              ")
         }
-        Some(_) | None => ("payload", values::value(&job.payload, VALUE_COLUMNS)),
-    }
+        SummaryText::Words(words) => {
+            let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+            headline(&words.join(" "), VALUE_COLUMNS)
+        }
+    };
+    (summary.label, text)
 }
 
 /// The number of attempts, failures and interruptions.

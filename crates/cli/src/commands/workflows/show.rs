@@ -3,7 +3,7 @@
 use clap::Args;
 use windlass_engine::store::{RegisteredVersion, Registration};
 use windlass_views::{DefinitionView, rfc3339};
-use windlass_workflow::{Action, Job, Workflow};
+use windlass_workflow::Workflow;
 
 use crate::arguments::GlobalOptions;
 use crate::database::Database;
@@ -102,15 +102,8 @@ fn jobs(workflow: &Workflow) -> String {
             printable(&job.name).into_owned(),
             headline(&needs.join(", "), ACTION_COLUMNS),
             printable(&job.queue).into_owned(),
-            headline(&action(job), ACTION_COLUMNS),
+            headline(&job.action.summary().text.to_string(), ACTION_COLUMNS),
         ]);
     }
     table.render(table::stdout_width())
-}
-
-fn action(job: &Job) -> String {
-    match &job.action {
-        Action::Run { script, .. } => script.clone(),
-        Action::Command(words) => words.join(" "),
-    }
 }

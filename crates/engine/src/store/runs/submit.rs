@@ -8,7 +8,6 @@ use crate::transition::Backoff;
 use serde::Serialize;
 use serde_json::Map;
 use serde_json::Value as Json;
-use serde_json::json;
 use windlass_db::Connection;
 use windlass_db::Fate;
 use windlass_db::Value;
@@ -18,7 +17,6 @@ use windlass_db::first;
 use windlass_db::one;
 use windlass_system::random::Random;
 use windlass_system::wake_ups::WakeUps;
-use windlass_workflow::Action;
 use windlass_workflow::Job;
 use windlass_workflow::OnInterrupt;
 use windlass_workflow::Workflow;
@@ -125,7 +123,7 @@ impl Prepared {
             let concurrency_key = concurrency_key(run, job)?;
             wanted_keys.extend(concurrency_key.clone().filter(|_key| job.needs.is_empty()));
             jobs.push(PreparedJob {
-                payload: payload(workflow, job)?,
+                payload: payload(workflow, job),
                 retry: to_json(&Backoff::from(&job.retry))?,
                 requires: to_json(&job.requires)?,
                 concurrency_key,
@@ -254,7 +252,7 @@ fn insert_jobs(
     now_ms: i64,
 ) -> Result<Vec<i64>> {
     let mut ids = Vec::with_capacity(workflow.jobs.len());
-    let rows: Vec<[Value<'_>; 18]> =
+    let rows: Vec<[Value<'_>; 19]> =
         workflow.jobs.iter().zip(&prepared.jobs).map(|(job, prepared)| job_row(job, prepared)).collect();
     for rows in rows.chunks(CHUNK) {
         connection.query(
@@ -262,13 +260,13 @@ fn insert_jobs(
                                max_interruptions, on_interrupt, allow_failure, retry, timeout_ms,
                                blocked_by, status, execute_after, created_at, updated_at, requires,
                                version, concurrency_key, concurrency_limit, on_full, token)
-             SELECT $2, 'shell', name, queue,
+             SELECT $2, kind, name, queue,
                     {priority},
                     payload, max_attempts,
                     max_interruptions, on_interrupt, allow_failure, retry, timeout_ms,
                     blocked_by, status, $3, $3, $3, requires, version, concurrency_key,
                     concurrency_limit, on_full, token
-             FROM {rows $1: name text, queue text, priority integer, payload text, max_attempts integer,
+             FROM {rows $1: kind text, name text, queue text, priority integer, payload text, max_attempts integer,
                             max_interruptions integer, on_interrupt text, allow_failure integer,
                             retry text, timeout_ms integer, blocked_by integer, status text,
                             requires text, version integer, concurrency_key text,
@@ -287,7 +285,7 @@ fn insert_jobs(
 }
 
 /// The values of a row of `jobs`, in the order in which the statement names the columns.
-fn job_row<'a>(job: &'a Job, prepared: &'a PreparedJob) -> [Value<'a>; 18] {
+fn job_row<'a>(job: &'a Job, prepared: &'a PreparedJob) -> [Value<'a>; 19] {
     let PreparedJob { payload, retry, requires, concurrency_key, token } = prepared;
     let status = if !job.needs.is_empty() {
         "BLOCKED"
@@ -302,6 +300,7 @@ fn job_row<'a>(job: &'a Job, prepared: &'a PreparedJob) -> [Value<'a>; 18] {
     };
     let concurrency = job.concurrency.as_ref();
     [
+        job.action.kind().into(),
         (&job.name).into(),
         (&job.queue).into(),
         job.priority.into(),
@@ -341,32 +340,10 @@ pub(in crate::store) fn on_full(on_full: OnFull) -> &'static str {
     }
 }
 
-/// What the kind `shell` is told: the same shape as a job enqueued alone.
-fn payload(workflow: &Workflow, job: &Job) -> Result<String> {
-    let mut payload = Map::new();
-    match &job.action {
-        Action::Run { script, shell } => {
-            payload.insert("run".to_owned(), json!(script));
-            if !shell.is_empty() {
-                payload.insert("shell".to_owned(), json!(shell));
-            }
-        }
-        Action::Command(command) => {
-            payload.insert("command".to_owned(), json!(command));
-        }
-    }
-    if !job.env.is_empty() {
-        payload.insert("env".to_owned(), json!(job.env));
-    }
-    if let Some(dir) = &job.dir {
-        payload.insert("dir".to_owned(), json!(dir));
-    }
-    if !job.uses.is_empty() {
-        let names: Vec<&str> = job.uses.iter().map(|index| workflow.jobs[*index].name.as_str()).collect();
-        payload.insert("uses".to_owned(), json!(names));
-    }
-    payload.insert("output".to_owned(), json!(job.output));
-    to_json(&payload)
+/// What the worker is told to do.
+fn payload(workflow: &Workflow, job: &Job) -> String {
+    let uses: Vec<&str> = job.uses.iter().map(|index| workflow.jobs[*index].name.as_str()).collect();
+    job.action.payload(&uses)
 }
 
 fn insert_edges(connection: &mut dyn Connection, workflow: &Workflow, ids: &[i64]) -> Result<()> {

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
+use windlass_workflow::kinds::shell::Payload;
 use windlass_workflow::params;
 
-use super::payload::Payload;
 use super::values::{Values, patiently};
 use crate::attempt::Attempt;
 use crate::handler::failed_for_good;

@@ -6,7 +6,6 @@ mod group;
 mod kill;
 mod lines;
 mod output;
-mod payload;
 mod reaper;
 mod scratch;
 mod stream;
@@ -24,24 +23,16 @@ use crate::stop::StopCause;
 use blame::Refused;
 use kill::Attempts;
 use output::NotTaken;
-use payload::Payload;
 use reaper::Kept;
 pub(crate) use reaper::Reaper;
 use stream::Streams;
 use watch::Watched;
 use windlass_engine::transition::Outcome;
 use windlass_system::process::output_name;
+use windlass_workflow::kinds::shell::Payload;
 
 /// How often it is looked whether an output can be read that could not be before.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
-
-/// Whether a payload is one that the kind `shell` can execute.
-///
-/// # Errors
-/// What is wrong with it, for people.
-pub fn check_shell_payload(json: &str) -> Result<(), String> {
-    Payload::parse(json).map(|_payload| ())
-}
 
 /// Executes scripts and programs as processes of their own group.
 #[derive(Debug, Default)]
@@ -110,7 +101,7 @@ fn supervise(
     attempt: &Attempt,
     kept: &Kept<'_>,
     started: Started,
-    source: windlass_workflow::OutputSource,
+    source: windlass_workflow::kinds::shell::OutputSource,
 ) -> Result<Watched, Outcome> {
     let Started { command, mut child, streams } = started;
     let group = rustix::process::Pid::from_child(&child);

@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use serde_json::Value as Json;
-use windlass_workflow::OutputSource;
+use windlass_workflow::kinds::shell::OutputSource;
 
 use windlass_system::files::{Links, ReadError, read_regular};
 use windlass_system::shortage::shortage;

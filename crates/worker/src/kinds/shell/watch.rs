@@ -12,7 +12,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open, waitid};
-use windlass_workflow::OutputSource;
+use windlass_workflow::kinds::shell::OutputSource;
 
 use super::output::OUTPUT_MAX_BYTES;
 use super::stream::{Said, Stream, Streams, WriteEnds};

@@ -1,68 +1,67 @@
-//! From what the table of a schedule says to a schedule that has been checked.
+//! From the table of a schedule to a checked schedule.
 
-use super::super::expect;
 use super::params;
-use super::parts::Parts;
-use crate::limits;
+use super::table::ScheduleTable;
 use crate::model::{Catchup, Overlap, Rule, Schedule};
 use crate::report::{Finding, Findings};
-use crate::schedule::{self, Part, RuleError, Timetable};
+use crate::schedule::{self, RuleError, ScheduleField, Timetable};
 use crate::template::{self, Scope};
 use crate::tree::{Node, Value};
+use crate::{expect, limits};
 
-/// The zone of a schedule that names none.
-const UTC: &str = "UTC";
+/// The zone of a schedule without `timezone`.
+const DEFAULT_TIMEZONE: &str = "UTC";
 
 pub(super) fn complete(
     name: String,
     item: &Node<'_>,
-    parts: Parts<'_, '_>,
+    table: ScheduleTable<'_, '_>,
     scope: &Scope<'_>,
     findings: &mut Findings,
 ) -> Option<Schedule> {
-    let rule = rule(&name, item, &parts, findings);
-    check_catchup(&parts, findings);
-    let catchup = parts.catchup.unwrap_or_default();
+    let rule = rule(&name, item, &table, findings);
+    check_catchup(&table, findings);
+    let catchup = table.catchup.unwrap_or_default();
     let mut schedule = Schedule {
         name,
         rule: rule?,
-        timezone: parts.timezone.as_ref().map_or(UTC, |(timezone, _)| timezone).to_owned(),
-        overlap: parts.overlap.unwrap_or(match catchup {
-            // Who wants every occurrence wants none of them skipped.
+        timezone: table.timezone.as_ref().map_or(DEFAULT_TIMEZONE, |(timezone, _)| timezone).to_owned(),
+        overlap: table.overlap.unwrap_or(match catchup {
+            // `catchup = "all"` asks for a run for every occurrence, so none may be skipped.
             Catchup::All => Overlap::QueueAll,
             Catchup::None | Catchup::Last => Overlap::default(),
         }),
         catchup,
-        catchup_window_ms: parts.catchup_window_ms.as_ref().map(|(window_ms, _)| *window_ms),
-        catchup_max: parts.catchup_max.as_ref().map_or(limits::CATCHUP_DEFAULT, |(most, _)| *most),
+        catchup_window_ms: table.catchup_window_ms.as_ref().map(|(window_ms, _)| *window_ms),
+        catchup_max: table.catchup_max.as_ref().map_or(limits::CATCHUP_DEFAULT, |(most, _)| *most),
         start_ms: None,
         end_ms: None,
-        jitter_ms: parts.jitter_ms.as_ref().map_or(0, |(jitter_ms, _)| *jitter_ms),
+        jitter_ms: table.jitter_ms.as_ref().map_or(0, |(jitter_ms, _)| *jitter_ms),
         params: serde_json::Map::new(),
     };
-    // First without its ends: they are read in its zone.
+    // `start` and `end` are read in the schedule's zone, so the zone is checked before them.
     let is_right =
-        check_rule(&schedule, item, &parts, scope, findings) && set_ends(&mut schedule, &parts, findings);
-    let is_right = is_right && check_rule(&schedule, item, &parts, scope, findings);
-    schedule.params = params::read(&schedule, item, &parts, scope, findings)?;
-    (is_right && !parts.is_broken).then_some(schedule)
+        check_rule(&schedule, item, &table, scope, findings) && set_ends(&mut schedule, &table, findings);
+    let is_right = is_right && check_rule(&schedule, item, &table, scope, findings);
+    schedule.params = params::read(&schedule, item, &table, scope, findings)?;
+    (is_right && !table.is_wrong).then_some(schedule)
 }
 
-/// Whether both ends, as far as they are given, are instants.
-fn set_ends(schedule: &mut Schedule, parts: &Parts<'_, '_>, findings: &mut Findings) -> bool {
+/// Sets `start` and `end`, if they are given. Returns whether both could be read.
+fn set_ends(schedule: &mut Schedule, table: &ScheduleTable<'_, '_>, findings: &mut Findings) -> bool {
     let mut read = |key: &str, node: Option<&Node<'_>>| match node {
         Some(node) => instant(key, node, &schedule.timezone, findings).map(Some),
         None => Some(None),
     };
-    let (start_ms, end_ms) = (read("start", parts.start), read("end", parts.end));
+    let (start_ms, end_ms) = (read("start", table.start), read("end", table.end));
     schedule.start_ms = start_ms.flatten();
     schedule.end_ms = end_ms.flatten();
     start_ms.is_some() && end_ms.is_some()
 }
 
-/// `cron` or `every`, exactly one of them.
-fn rule(name: &str, item: &Node<'_>, parts: &Parts<'_, '_>, findings: &mut Findings) -> Option<Rule> {
-    match (&parts.cron, &parts.every_ms) {
+/// The value of `cron` or `every`. A schedule has exactly one of them.
+fn rule(name: &str, item: &Node<'_>, table: &ScheduleTable<'_, '_>, findings: &mut Findings) -> Option<Rule> {
+    match (&table.cron, &table.every_ms) {
         (Some((cron, _)), None) => Some(Rule::Cron(cron.clone())),
         (None, Some((every_ms, _))) => Some(Rule::EveryMs(*every_ms)),
         (Some((_, cron)), Some((_, every))) => {
@@ -75,7 +74,7 @@ fn rule(name: &str, item: &Node<'_>, parts: &Parts<'_, '_>, findings: &mut Findi
             None
         }
         (None, None) => {
-            if !parts.is_broken {
+            if !table.is_wrong {
                 findings.push(
                     Finding::new(item.span.clone(), format!("schedule `{name}` does not say when"))
                         .label("needs `cron` or `every`")
@@ -87,11 +86,11 @@ fn rule(name: &str, item: &Node<'_>, parts: &Parts<'_, '_>, findings: &mut Findi
     }
 }
 
-/// A limit on what is not done has no meaning.
-fn check_catchup(parts: &Parts<'_, '_>, findings: &mut Findings) {
-    let catchup = parts.catchup.unwrap_or_default();
-    let window = parts.catchup_window_ms.as_ref().filter(|_| catchup == Catchup::None);
-    let most = parts.catchup_max.as_ref().filter(|_| catchup != Catchup::All);
+/// Reports limits on catching up that have no effect, because `catchup` asks for less.
+fn check_catchup(table: &ScheduleTable<'_, '_>, findings: &mut Findings) {
+    let catchup = table.catchup.unwrap_or_default();
+    let window = table.catchup_window_ms.as_ref().filter(|_| catchup == Catchup::None);
+    let most = table.catchup_max.as_ref().filter(|_| catchup != Catchup::All);
     for (key, span, help) in [
         ("catchup_window", window.map(|(_, span)| span), "write catchup = \"last\" or \"all\", or remove it"),
         ("catchup_max", most.map(|(_, span)| span), "write catchup = \"all\", or remove it"),
@@ -102,7 +101,7 @@ fn check_catchup(parts: &Parts<'_, '_>, findings: &mut Findings) {
                 Catchup::Last => "last",
                 Catchup::All => "all",
             };
-            let message = format!("`{key}` has no meaning with catchup = \"{word}\"");
+            let message = format!("`{key}` has no effect with catchup = \"{word}\"");
             findings.push(Finding::new(span.clone(), message).help(help));
         }
     }
@@ -124,26 +123,26 @@ fn instant(key: &str, node: &Node<'_>, timezone: &str, findings: &mut Findings) 
     }
 }
 
-/// Whether the rule can be compiled; says so at its place if not.
+/// Whether the rule can be compiled. Reports an error at the wrong key if it can't.
 fn check_rule(
     schedule: &Schedule,
     item: &Node<'_>,
-    parts: &Parts<'_, '_>,
+    table: &ScheduleTable<'_, '_>,
     scope: &Scope<'_>,
     findings: &mut Findings,
 ) -> bool {
-    let Err(RuleError { reason, help, part, range }) = Timetable::of(schedule) else { return true };
-    let placed = match part {
-        Part::Rule => {
-            parts.cron.as_ref().map(|(_, span)| span).or(parts.every_ms.as_ref().map(|(_, span)| span))
+    let Err(RuleError { reason, help, field, range }) = Timetable::of(schedule) else { return true };
+    let wrong = match field {
+        ScheduleField::Rule => {
+            table.cron.as_ref().map(|(_, span)| span).or(table.every_ms.as_ref().map(|(_, span)| span))
         }
-        Part::Timezone => parts.timezone.as_ref().map(|(_, span)| span),
-        Part::Jitter => parts.jitter_ms.as_ref().map(|(_, span)| span),
-        Part::End => parts.end.map(|node| &node.span),
+        ScheduleField::Timezone => table.timezone.as_ref().map(|(_, span)| span),
+        ScheduleField::Jitter => table.jitter_ms.as_ref().map(|(_, span)| span),
+        ScheduleField::End => table.end.map(|node| &node.span),
     };
-    let span = placed.unwrap_or(&item.span).clone();
-    let span = match (&parts.cron, range) {
-        (Some((cron, _)), Some(range)) => template::span_within(scope.text, &span, cron, &range),
+    let span = wrong.unwrap_or(&item.span).clone();
+    let span = match (&table.cron, range) {
+        (Some((cron, _)), Some(range)) => template::span_within(scope.file, &span, cron, &range),
         (Some(_) | None, _) => span,
     };
     findings.push(Finding::new(span, reason).help(help));

@@ -1,30 +1,29 @@
-//! `schedules`: when the workflow runs by itself.
+//! Reads `schedules`: when the workflow runs by itself.
 
 mod complete;
 mod params;
-mod parts;
+mod table;
 
 use std::collections::HashMap;
 
-use super::expect;
-use super::top::Top;
+use super::top_level::TopLevel;
 use crate::job_names::JobNames;
-use crate::limits;
 use crate::model::{DEFAULT_SCHEDULE, Schedule};
-use crate::report::{Finding, Findings};
-use crate::template::{Reader, Scope};
-use crate::tree::{Span, Value};
+use crate::report::{Finding, Findings, Span};
+use crate::template::{Scope, TemplateOwner};
+use crate::tree::Value;
+use crate::{expect, limits};
 
 pub(super) fn read_all(
-    text: &str,
-    top: &Top<'_, '_>,
+    file: &str,
+    top: &TopLevel<'_, '_>,
     names: &JobNames<'_>,
     findings: &mut Findings,
 ) -> Vec<Schedule> {
     let Some(entry) = top.schedules else { return Vec::new() };
-    let scope = Scope { text, params: &top.params, names, reader: Reader::Schedule };
+    let scope = Scope { file, params: &top.params, jobs: names, owner: TemplateOwner::Schedule };
     if let Value::Table(_) = entry.node.value {
-        let help = "begin each schedule with [[schedules]]; its name goes into it, as `name`";
+        let help = "begin each schedule with [[schedules]], and write its name as `name`";
         expect::wrong_type_help(&entry.node, "`schedules`", "a list of schedules", help, findings);
         return Vec::new();
     }
@@ -32,27 +31,29 @@ pub(super) fn read_all(
     let mut schedules = Vec::with_capacity(items.len());
     let mut seen: HashMap<String, Span> = HashMap::new();
     for item in items {
-        let Some(parts) = parts::read(item, findings) else { continue };
-        let place = parts.name.as_ref().map_or(item.span.clone(), |(_, span)| span.clone());
-        let name = parts.name.as_ref().map_or(DEFAULT_SCHEDULE, |(name, _)| name).to_owned();
+        let Some(table) = table::read(item, findings) else { continue };
+        let span = table.name.as_ref().map_or(item.span.clone(), |(_, span)| span.clone());
+        let name = table.name.as_ref().map_or(DEFAULT_SCHEDULE, |(name, _)| name).to_owned();
         match seen.get(&name) {
-            _ if parts.name_is_broken => (),
-            Some(first) => findings.push(twice(&name, place, first.clone())),
+            _ if table.name_is_wrong => (),
+            Some(first) => findings.push(duplicate_name(&name, span, first.clone())),
             None => {
-                seen.insert(name.clone(), place);
+                seen.insert(name.clone(), span);
             }
         }
-        schedules.extend(complete::complete(name, item, parts, &scope, findings));
+        schedules.extend(complete::complete(name, item, table, &scope, findings));
     }
     schedules
 }
 
-fn twice(name: &str, second: Span, first: Span) -> Finding {
+fn duplicate_name(name: &str, second: Span, first: Span) -> Finding {
     let finding = Finding::new(second, format!("two schedules have the name `{name}`"))
         .related(first, "the first one")
         .help("give each schedule a `name` of its own");
     match name {
-        DEFAULT_SCHEDULE => finding.label(format!("without a `name` it is `{DEFAULT_SCHEDULE}`")),
+        DEFAULT_SCHEDULE => {
+            finding.label(format!("a schedule without `name` is called `{DEFAULT_SCHEDULE}`"))
+        }
         _ => finding,
     }
 }

@@ -1,7 +1,8 @@
-//! The params of a schedule, checked against those of the workflow.
+//! Reads the `params` of a schedule and checks them against those of the workflow.
 
-use super::super::{expect, param};
-use super::parts::Parts;
+use super::super::param;
+use super::table::ScheduleTable;
+use crate::expect;
 use crate::model::Schedule;
 use crate::params::{ParamError, Supplied};
 use crate::report::{Finding, Findings};
@@ -12,42 +13,49 @@ use crate::tree::Node;
 pub(super) fn read(
     schedule: &Schedule,
     item: &Node<'_>,
-    parts: &Parts<'_, '_>,
+    table: &ScheduleTable<'_, '_>,
     scope: &Scope<'_>,
     findings: &mut Findings,
 ) -> Option<serde_json::Map<String, serde_json::Value>> {
-    let mut supplied = Vec::with_capacity(parts.params.len());
-    let mut is_broken = false;
-    for entry in parts.params {
+    let mut supplied = Vec::with_capacity(table.params.len());
+    let mut is_wrong = false;
+    for entry in table.params {
         let mut templates = Templates::default();
         templates.add(&entry.node);
         let before = findings.count();
         template::check(&templates, scope, findings);
-        is_broken |= findings.count() > before;
+        is_wrong |= findings.count() > before;
         match param::scalar(&entry.node) {
             Some(value) => supplied.push((entry.key.to_string(), Supplied::Json(value))),
             None => {
                 let what = format!("the value of `{}`", entry.key);
                 expect::wrong_type(&entry.node, &what, "a string, a number, a boolean or a date", findings);
-                is_broken = true;
+                is_wrong = true;
             }
         }
     }
-    if is_broken {
+    if is_wrong {
         return None;
     }
-    schedule::check_params(scope.params, schedule, supplied)
-        .map_err(|errors| {
+    match schedule::check_params(scope.params, schedule, supplied) {
+        Ok(params) => Some(params),
+        Err(errors) => {
             for error in errors {
-                findings.push(wrong_param(error, schedule, item, parts));
+                findings.push(wrong_param(error, schedule, item, table));
             }
-        })
-        .ok()
+            None
+        }
+    }
 }
 
-fn wrong_param(error: ParamError, schedule: &Schedule, item: &Node<'_>, parts: &Parts<'_, '_>) -> Finding {
+fn wrong_param(
+    error: ParamError,
+    schedule: &Schedule,
+    item: &Node<'_>,
+    table: &ScheduleTable<'_, '_>,
+) -> Finding {
     let message = error.to_string();
-    let entry = |name: &str| parts.params.iter().find(|entry| entry.key == name);
+    let entry = |name: &str| table.params.iter().find(|entry| entry.key == name);
     match error {
         ParamError::Unknown { name, .. } | ParamError::Repeated { name } => {
             let span = entry(&name).map_or(&item.span, |entry| &entry.key_span);

@@ -1,17 +1,17 @@
-//! The key of a `concurrency`, when a run is submitted.
+//! Fills in the template of a concurrency key, when a run is submitted.
 
 use serde_json::{Map, Value, json};
 
-use super::{TemplateError, render};
 use crate::limits;
 use crate::model::Concurrency;
+use crate::template::{TemplateError, render};
 
 impl Concurrency {
-    /// The key of a run of `workflow` with these parameters. It is made before the run is, so a template can
-    /// read `params` and `run.workflow` only.
+    /// The key for a run of `workflow` with these parameters. The run does not exist yet, so the template can read only
+    /// `params` and `run.workflow`.
     ///
     /// # Errors
-    /// When a parameter that the template reads has no value, and when the key is empty or longer than
+    /// A parameter that the template reads has no value, or the key is empty or longer than
     /// [`limits::CONCURRENCY_KEY_BYTES`].
     pub fn render(&self, params: &Map<String, Value>, workflow: &str) -> Result<String, TemplateError> {
         let context = json!({ "params": params, "run": { "workflow": workflow } });
@@ -40,7 +40,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_params_and_the_workflow() {
+    fn a_key_can_read_params_and_the_workflow() {
         let params = json!({ "tenant": "a", "none": null, "long": "x".repeat(1_000) });
         assert_eq!(render("tenant-{{ params.tenant }}", &params).unwrap(), "tenant-a");
         assert_eq!(render("{{ run.workflow }}", &params).unwrap(), "nightly");

@@ -1,4 +1,4 @@
-//! Values of the type that a key asks for, or an error at their place.
+//! Reads a value of the expected type, or reports an error at the value.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -8,15 +8,16 @@ use crate::limits;
 use crate::report::{Finding, Findings};
 use crate::tree::{Entry, Node, Value};
 
-/// "`timeout` must be a duration, found an integer". Nothing when the value was reported already.
+/// Reports, for example, "`timeout` must be a duration, found an integer". A value that was reported before is not
+/// reported again.
 pub(crate) fn wrong_type(node: &Node<'_>, what: &str, expected: &str, findings: &mut Findings) {
     if !matches!(node.value, Value::Broken) {
         findings.push(wrong_type_finding(node, what, expected));
     }
 }
 
-/// The same with a hint at what to write.
-pub(super) fn wrong_type_help(
+/// Like [`wrong_type`], with advice on what to write.
+pub(crate) fn wrong_type_help(
     node: &Node<'_>,
     what: &str,
     expected: &str,
@@ -33,17 +34,18 @@ fn wrong_type_finding(node: &Node<'_>, what: &str, expected: &str) -> Finding {
         .label(format!("found {}", node.value.kind()))
 }
 
-/// The key of an entry as it is named in messages.
-pub(super) fn quoted(entry: &Entry<'_>) -> String {
+/// The key of an entry, as messages name it.
+pub(crate) fn quoted(entry: &Entry<'_>) -> String {
     format!("`{}`", entry.key)
 }
 
-/// A text without NUL (no program could get it) of a length that is sane.
+/// A text that a process can be given: without NUL, and of a usual length.
 pub(crate) fn text<'t>(node: &'t Node<'_>, what: &str, findings: &mut Findings) -> Option<&'t str> {
     text_up_to(node, what, limits::TEXT_BYTES, findings)
 }
 
-pub(super) fn text_up_to<'t>(
+/// A text without NUL, of at most `limit` bytes.
+pub(crate) fn text_up_to<'t>(
     node: &'t Node<'_>,
     what: &str,
     limit: usize,
@@ -56,34 +58,28 @@ pub(super) fn text_up_to<'t>(
     check_text(text, node, what, limit, findings).then_some(text)
 }
 
-/// Whether the text is short enough and has no NUL; says so if it has not.
-pub(super) fn check_text(
-    text: &str,
-    node: &Node<'_>,
-    what: &str,
-    limit: usize,
-    findings: &mut Findings,
-) -> bool {
+/// Whether the text is short enough and has no NUL. Reports an error if not.
+fn check_text(text: &str, node: &Node<'_>, what: &str, limit: usize, findings: &mut Findings) -> bool {
     if text.len() > limit {
         let label = format!("{} KiB; the limit is {} KiB", text.len().div_ceil(1024), limit / 1024);
         findings.push(
             Finding::new(node.span.clone(), format!("{what} is too long"))
                 .label(label)
-                .help("put it into a file next to the workflow and use that"),
+                .help("write it into a file next to the workflow, and read that file in the job"),
         );
         return false;
     }
     if text.contains('\0') {
         findings.push(
             Finding::new(node.span.clone(), format!("{what} contains a NUL character"))
-                .label("no program can be given this text"),
+                .label("no process can be given this text"),
         );
         return false;
     }
     true
 }
 
-/// A text that is not only white space.
+/// A text that is more than white space.
 pub(crate) fn filled_text<'t>(node: &'t Node<'_>, what: &str, findings: &mut Findings) -> Option<&'t str> {
     let text = text(node, what, findings)?;
     if text.trim().is_empty() {
@@ -93,7 +89,7 @@ pub(crate) fn filled_text<'t>(node: &'t Node<'_>, what: &str, findings: &mut Fin
     Some(text)
 }
 
-pub(super) fn boolean(entry: &Entry<'_>, findings: &mut Findings) -> Option<bool> {
+pub(crate) fn boolean(entry: &Entry<'_>, findings: &mut Findings) -> Option<bool> {
     let Value::Boolean(boolean) = entry.node.value else {
         wrong_type(&entry.node, &quoted(entry), "`true` or `false`", findings);
         return None;
@@ -117,7 +113,7 @@ pub(crate) fn integer(
     Some(integer)
 }
 
-pub(super) fn number(
+pub(crate) fn number(
     entry: &Entry<'_>,
     allowed: RangeInclusive<f64>,
     findings: &mut Findings,
@@ -142,14 +138,18 @@ fn out_of_range(entry: &Entry<'_>, least: impl Display, most: impl Display) -> F
         .label(format!("must be between {least} and {most}"))
 }
 
-/// What a duration may be at least.
+/// The shortest duration that a key allows.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Least {
+pub(crate) enum ShortestDuration {
     Zero,
     OneMillisecond,
 }
 
-pub(crate) fn duration_ms(entry: &Entry<'_>, least: Least, findings: &mut Findings) -> Option<i64> {
+pub(crate) fn duration_ms(
+    entry: &Entry<'_>,
+    shortest: ShortestDuration,
+    findings: &mut Findings,
+) -> Option<i64> {
     let what = quoted(entry);
     if let Value::Integer(seconds) = &entry.node.value {
         let help = format!("write \"{seconds}s\" for seconds, \"{seconds}m\" for minutes");
@@ -161,10 +161,10 @@ pub(crate) fn duration_ms(entry: &Entry<'_>, least: Least, findings: &mut Findin
         return None;
     };
     match duration::parse_ms(text) {
-        Ok(0) if least == Least::OneMillisecond => {
+        Ok(0) if shortest == ShortestDuration::OneMillisecond => {
             findings.push(
                 Finding::new(entry.node.span.clone(), format!("{what} must be longer than zero"))
-                    .help("leave the key out for no limit"),
+                    .help("remove the key to have no limit"),
             );
             None
         }
@@ -213,7 +213,7 @@ fn within(length: usize, limit: usize, entry: &Entry<'_>, unit: &str, findings: 
     length <= limit
 }
 
-/// One of a few words. The error lists them and suggests the nearest.
+/// The value that belongs to one of a few words. The error lists the words and suggests the nearest.
 pub(crate) fn word<T: Copy>(entry: &Entry<'_>, words: &[(&str, T)], findings: &mut Findings) -> Option<T> {
     let listed = words.iter().map(|(word, _)| format!("\"{word}\"")).collect::<Vec<_>>().join(", ");
     let Value::Text(text) = &entry.node.value else {

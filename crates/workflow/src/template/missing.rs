@@ -1,18 +1,19 @@
-//! Which look-up found nothing, and what there is instead.
+//! Explains which look-up of an expression found no value.
 
 use serde_json::Value;
 
-use super::expression::{Reference, Segment};
+use super::lookup::{Lookup, Segment, path_text};
 
-/// Names that an explanation lists at most.
+/// The largest number of names that an explanation lists.
 const LISTED: usize = 20;
 
-/// The first look-up that leads to nothing or to null, in words. Values are never shown.
-pub(super) fn missing(references: &[Reference], context: &Value) -> Option<String> {
-    references.iter().find_map(|reference| missing_one(&reference.path, context))
+/// Explains the first look-up that leads to nothing or to null. The explanation has names and no values, because values
+/// may be secret.
+pub(super) fn explain(lookups: &[Lookup], context: &Value) -> Option<String> {
+    lookups.iter().find_map(|lookup| explain_path(&lookup.path, context))
 }
 
-fn missing_one(path: &[Segment], context: &Value) -> Option<String> {
+fn explain_path(path: &[Segment], context: &Value) -> Option<String> {
     let mut value = context;
     for (depth, segment) in path.iter().enumerate() {
         let next = match segment {
@@ -35,7 +36,7 @@ fn item(value: &Value, index: i64) -> Option<&Value> {
 }
 
 fn absent(parent: &[Segment], segment: &Segment, value: &Value) -> String {
-    let parent_text = text(parent);
+    let parent_text = path_text(parent);
     match (segment, value) {
         (Segment::Index(index), Value::Array(items)) => {
             format!("`{parent_text}` has no item {index}; it has {} items", items.len())
@@ -64,7 +65,7 @@ fn absent(parent: &[Segment], segment: &Segment, value: &Value) -> String {
                 Value::Array(_) => "a list",
                 Value::Object(_) => "an object",
             };
-            format!("`{parent_text}` is {kind}, so it has no `{}`", text(std::slice::from_ref(segment)))
+            format!("`{parent_text}` is {kind}, so it has no `{}`", path_text(std::slice::from_ref(segment)))
         }
     }
 }
@@ -74,39 +75,13 @@ fn null(path: &[Segment]) -> String {
         [Segment::Name(jobs), Segment::Name(job), Segment::Name(output)]
             if jobs == "jobs" && output == "output" =>
         {
-            format!("job `{job}` has no output; it prints or writes one when it says where (`output`)")
+            format!("job `{job}` has no output; its key `output` says where the output comes from")
         }
         [Segment::Name(params), Segment::Name(name)] if params == "params" => {
             format!(
                 "parameter `{name}` has no value; give it one, or write {{{{ params.{name} | default(\"\") }}}}"
             )
         }
-        _ => format!("`{}` is null", text(path)),
+        _ => format!("`{}` is null", path_text(path)),
     }
-}
-
-/// A path as it is written.
-pub(super) fn text(path: &[Segment]) -> String {
-    let mut text = String::new();
-    for segment in path {
-        match segment {
-            Segment::Name(name) if is_plain(name) => {
-                if !text.is_empty() {
-                    text.push('.');
-                }
-                text.push_str(name);
-            }
-            Segment::Name(name) => text.push_str(&format!("[{name:?}]")),
-            Segment::Index(index) => text.push_str(&format!("[{index}]")),
-            Segment::Computed => text.push_str("[…]"),
-        }
-    }
-    text
-}
-
-/// Whether the name can follow a dot.
-pub(super) fn is_plain(name: &str) -> bool {
-    let mut chars = name.chars();
-    chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
-        && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
 }

@@ -1,0 +1,169 @@
+//! The kinds of jobs: one file each.
+//!
+//! A kind's file holds everything pure about the kind: its keys in a workflow file, how they are read and checked, the
+//! payload for the worker, and how people are told what a job does. Nothing outside this folder knows the kinds, except
+//! the worker's handlers. `docs/contributing/adding-a-job-kind.md` shows how to add one.
+
+mod read;
+pub mod shell;
+mod summary;
+
+use serde::{Deserialize, Serialize};
+
+use crate::field::{KnownNames, WorkflowError};
+use crate::key::Key;
+use crate::report::Findings;
+use crate::template::Templates;
+use crate::tree::Entry;
+pub(crate) use read::{
+    action_keys_text, default_keys, is_action_key, is_default_key, is_job_key, job_keys, nothing_to_execute,
+    read,
+};
+use shell::Shell;
+pub use summary::{Summary, SummaryText};
+
+/// What a job executes. There is one variant for each kind.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    /// A script or a program.
+    Shell(Shell),
+}
+
+impl Action {
+    /// An action that does nothing and succeeds, for tests and measurements.
+    #[must_use]
+    pub fn nothing() -> Action {
+        Shell::command(["true"]).into()
+    }
+
+    /// The name of the kind, as in the column `jobs.kind`.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Action::Shell(_) => shell::KIND.name,
+        }
+    }
+
+    /// What the worker is told to do, as JSON. `uses` are the names of the jobs whose outputs the templates read.
+    #[must_use]
+    pub fn payload(&self, uses: &[&str]) -> String {
+        match self {
+            Action::Shell(shell) => shell.payload(uses),
+        }
+    }
+
+    /// What the job does, for people.
+    #[must_use]
+    pub fn summary(&self) -> Summary {
+        match self {
+            Action::Shell(shell) => shell.summary(),
+        }
+    }
+
+    /// Checks an action that a program made. Returns the jobs whose outputs its templates read, as indices.
+    pub(crate) fn check(&self, names: &KnownNames<'_>) -> Result<Vec<usize>, WorkflowError> {
+        match self {
+            Action::Shell(shell) => shell.check(names),
+        }
+    }
+}
+
+/// What the rest of the crate needs to know about a kind to read files and payloads.
+pub(crate) struct Kind {
+    /// The name in the column `jobs.kind`.
+    name: &'static str,
+    /// The keys that choose what a job executes. A job has exactly one of these, among those of all kinds.
+    action_keys: &'static [ActionKey],
+    /// The other keys of the kind that a job may have.
+    job_keys: &'static [Key],
+    /// The keys of the kind that `[defaults]` may have.
+    default_keys: &'static [Key],
+    /// Reads the keys of the kind in one job. Gives nothing when a value is wrong, after reporting the error.
+    read: ReadAction,
+    /// Checks a payload that was enqueued alone. The error is for people.
+    check_payload: fn(payload: &str) -> Result<(), String>,
+    /// What a job with this payload does, for people. Nothing when the payload is wrong.
+    summarize_payload: fn(payload: &str) -> Option<Summary>,
+}
+
+type ReadAction = for<'t, 's> fn(
+    keys: &[&'t Entry<'s>],
+    defaults: &Defaults,
+    templates: &mut Templates<'t>,
+    findings: &mut Findings,
+) -> Option<Action>;
+
+/// A key that chooses what a job executes.
+pub(crate) struct ActionKey {
+    key: Key,
+    /// What the value is, for people: "a script".
+    holds: &'static str,
+}
+
+/// All kinds, in the order in which messages list their keys.
+const KINDS: [&Kind; 1] = [&shell::KIND];
+
+/// What `[defaults]` says about the jobs of each kind that has such keys.
+#[derive(Debug, Default)]
+pub(crate) struct Defaults {
+    shell: shell::Defaults,
+}
+
+impl Defaults {
+    /// Reads a key of `[defaults]` that [`is_default_key`] accepts.
+    pub(crate) fn read<'t>(
+        &mut self,
+        entry: &'t Entry<'_>,
+        templates: &mut Templates<'t>,
+        findings: &mut Findings,
+    ) {
+        self.shell.read(entry, templates, findings);
+    }
+}
+
+/// Whether a worker can execute the kind without a handler of the user's program.
+#[must_use]
+pub fn is_built_in(kind: &str) -> bool {
+    find(kind).is_some()
+}
+
+/// Checks the payload of a job that is enqueued alone. A kind that is not built in accepts every payload.
+///
+/// # Errors
+/// What is wrong with the payload, for people.
+pub fn check_payload(kind: &str, payload: &str) -> Result<(), String> {
+    find(kind).map_or(Ok(()), |kind| (kind.check_payload)(payload))
+}
+
+/// What a job with this payload does, for people. Nothing when the kind is not built in, or the payload is wrong.
+#[must_use]
+pub fn summarize_payload(kind: &str, payload: &str) -> Option<Summary> {
+    find(kind).and_then(|kind| (kind.summarize_payload)(payload))
+}
+
+fn find(name: &str) -> Option<&'static Kind> {
+    KINDS.into_iter().find(|kind| kind.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn kinds_have_different_names_and_different_action_keys() {
+        let names: BTreeSet<&str> = KINDS.iter().map(|kind| kind.name).collect();
+        assert_eq!(names.len(), KINDS.len());
+        let keys: BTreeSet<&str> = read::action_keys().map(|(_kind, action)| action.key.name).collect();
+        assert_eq!(keys.len(), read::action_keys().count());
+    }
+
+    #[test]
+    fn a_kind_that_is_not_built_in_accepts_every_payload() {
+        assert!(!is_built_in("send-mail"));
+        assert_eq!(check_payload("send-mail", "{"), Ok(()));
+        assert_eq!(summarize_payload("send-mail", "{}"), None);
+    }
+}

@@ -1,0 +1,107 @@
+//! Which names are allowed.
+
+use crate::limits;
+use crate::report::{Finding, Findings, Span};
+use crate::tree::Entry;
+
+/// What a name is for. The allowed characters depend on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NameKind {
+    Job,
+    Param,
+    Queue,
+    Capability,
+    Schedule,
+    Variable,
+}
+
+impl NameKind {
+    fn noun(self) -> &'static str {
+        match self {
+            NameKind::Job => "job",
+            NameKind::Param => "parameter",
+            NameKind::Queue => "queue",
+            NameKind::Capability => "capability",
+            NameKind::Schedule => "schedule",
+            NameKind::Variable => "variable",
+        }
+    }
+
+    fn allows(self, c: char) -> bool {
+        match self {
+            NameKind::Job | NameKind::Queue | NameKind::Capability | NameKind::Schedule => {
+                c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.')
+            }
+            NameKind::Param | NameKind::Variable => c.is_ascii_alphanumeric() || c == '_',
+        }
+    }
+
+    /// The rule for people.
+    fn rule(self) -> &'static str {
+        match self {
+            NameKind::Job | NameKind::Queue | NameKind::Capability | NameKind::Schedule => {
+                "must begin with a letter or `_`, followed by letters, digits, `_`, `-` and `.`"
+            }
+            NameKind::Param | NameKind::Variable => {
+                "must begin with a letter or `_`, followed by letters, digits and `_`"
+            }
+        }
+    }
+}
+
+/// Checks the name of a schedule.
+///
+/// # Errors
+/// The rule that the name breaks.
+pub fn check_schedule_name(name: &str) -> Result<(), String> {
+    let mut findings = Findings::default();
+    if name.len() > limits::NAME_CHARS {
+        return Err(format!("a name has at most {} characters", limits::NAME_CHARS));
+    }
+    match check(name, &(0..0), NameKind::Schedule, &mut findings) {
+        true => Ok(()),
+        false => Err(format!("a name {}", NameKind::Schedule.rule())),
+    }
+}
+
+/// Whether the name is allowed. Reports an error if it is not.
+pub(crate) fn check(name: &str, span: &Span, kind: NameKind, findings: &mut Findings) -> bool {
+    let noun = kind.noun();
+    if name.len() > limits::NAME_CHARS {
+        let label = format!("{} characters; the limit is {}", name.chars().count(), limits::NAME_CHARS);
+        findings
+            .push(Finding::new(span.clone(), format!("the name of this {noun} is too long")).label(label));
+        return false;
+    }
+    let first = name.chars().next();
+    let valid =
+        first.is_some_and(|c| c.is_ascii_alphabetic() || c == '_') && name.chars().all(|c| kind.allows(c));
+    if !valid {
+        let message = match first {
+            None => format!("the name of a {noun} is empty"),
+            Some(_) => format!("`{}` is not a valid name for a {noun}", name.escape_debug()),
+        };
+        findings.push(Finding::new(span.clone(), message).label(kind.rule()));
+    }
+    valid
+}
+
+/// Whether the key of an entry is an allowed name. Reports an error if it is not.
+pub(crate) fn check_key(entry: &Entry<'_>, kind: NameKind, findings: &mut Findings) -> bool {
+    check(&entry.key, &entry.key_span, kind, findings)
+}
+
+/// Why a workflow can't have the name.
+pub(crate) fn workflow_name_fault(name: &str) -> Option<&'static str> {
+    if name.trim().is_empty() {
+        Some("it is empty")
+    } else if name.trim() != name {
+        Some("it begins or ends with a space")
+    } else if name.chars().any(char::is_control) {
+        Some("it contains a control character")
+    } else if name.chars().count() > limits::NAME_CHARS {
+        Some("it is longer than 200 characters")
+    } else {
+        None
+    }
+}

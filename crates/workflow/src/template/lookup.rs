@@ -1,0 +1,48 @@
+//! The look-ups of an expression: names with the fields that follow them.
+
+use std::ops::Range;
+
+/// A name and the path that follows it, as in `jobs.count.output.total`.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Lookup {
+    pub(super) path: Vec<Segment>,
+    /// Where the look-up stands, in bytes of the expression.
+    pub(super) range: Range<usize>,
+}
+
+/// One step of a path.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Segment {
+    /// `.name` or `["name"]`.
+    Name(String),
+    /// `[0]`.
+    Index(i64),
+    /// `[…]` with an expression inside. Its value is known only when the template is rendered.
+    Computed,
+}
+
+/// The path as an expression has it.
+pub(super) fn path_text(path: &[Segment]) -> String {
+    let mut text = String::new();
+    for segment in path {
+        match segment {
+            Segment::Name(name) if is_plain(name) => {
+                if !text.is_empty() {
+                    text.push('.');
+                }
+                text.push_str(name);
+            }
+            Segment::Name(name) => text.push_str(&format!("[{name:?}]")),
+            Segment::Index(index) => text.push_str(&format!("[{index}]")),
+            Segment::Computed => text.push_str("[…]"),
+        }
+    }
+    text
+}
+
+/// Whether the name can follow a dot. Other names are written in brackets, as in `jobs["my-job"]`.
+pub(super) fn is_plain(name: &str) -> bool {
+    let mut chars = name.chars();
+    chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
+        && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
