@@ -4,13 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde::Serialize;
+#[cfg(feature = "postgres")]
 use windlass_db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions, is_postgres};
 use windlass_db::sqlite::{SqliteDatabase, SqliteOptions};
 use windlass_db::{Database, Durability, OpenMode};
-#[cfg(feature = "postgres")]
-use windlass_engine::TABLES;
 use windlass_engine::store::{Copied, CopyError, NewJob, NewRun, Submitted};
-use windlass_engine::{Clock, Error, Random, Result, Store};
+use windlass_engine::{Clock, Error, Random, Result, Store, TABLES};
 use windlass_scheduler::Retention;
 use windlass_worker::{Handlers, WorkerOptions};
 
