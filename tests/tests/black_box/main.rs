@@ -1,6 +1,7 @@
 //! Black-box tests of the `windlass` binary: exit codes, messages, tables, and the processes it starts. They are one
 //! program, because each program would link SQLite again.
 
+mod architecture;
 mod cancel;
 mod contention;
 mod contract;
