@@ -1,24 +1,24 @@
-//! The output of one attempt on its way to `job_logs`: numbered, cleaned and bounded.
+//! The output of one attempt on its way to `job_logs`: numbered and bounded.
 //!
-//! The first part is kept as it comes. When the limit is near, only the last part is held back; at the
-//! end it is written after a line that says what was left out. So both how an attempt began and how it
-//! ended can be read, whatever it printed between.
+//! The first lines are kept as they come. Once they have filled their part of the limit, only the newest lines are
+//! kept in memory. They are written at the end of the attempt, after a line that says how much is missing. So people
+//! can read how an attempt began and how it ended.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
 use windlass_engine::store::{LogLine, LogStream};
 
-/// Bytes of text kept of one attempt.
+/// Bytes of text that are kept of one attempt, at most.
 pub const LOG_MAX_BYTES: usize = 1024 * 1024;
-/// Lines kept of one attempt.
+/// Lines that are kept of one attempt, at most.
 pub const LOG_MAX_LINES: usize = 20_000;
-/// Of these, the bytes kept of the end.
+/// How many of these bytes are reserved for the end.
 pub const LOG_TAIL_BYTES: usize = 64 * 1024;
-/// Of these, the lines kept of the end.
+/// How many of these lines are reserved for the end.
 pub const LOG_TAIL_LINES: usize = 1_000;
 
-/// Characters of a line that an error repeats.
+/// Characters of the last line that an error message repeats, at most.
 const LAST_LINE_CHARS: usize = 300;
 
 /// The output of one attempt.
@@ -31,7 +31,7 @@ pub struct OutputLog {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Lines of the first part that are not known to be written.
+    /// Lines that may be written and are not known to be in the database.
     ready: Vec<LogLine>,
     lines: i64,
     head_lines: usize,
@@ -40,7 +40,7 @@ struct State {
     tail_bytes: usize,
     left_out_lines: u64,
     left_out_bytes: u64,
-    /// The last line of standard error that says something.
+    /// The last line of standard error that is not blank.
     last_stderr: Option<String>,
 }
 
@@ -51,7 +51,7 @@ impl OutputLog {
         OutputLog { job_id, attempt, state: Mutex::default() }
     }
 
-    /// Adds a line. Returns whether it is the first that waits to be written.
+    /// Adds a line. Returns whether no other line waited to be written.
     pub fn push(&self, at: i64, stream: LogStream, text: String) -> bool {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if stream == LogStream::Stderr && !text.trim().is_empty() {
@@ -77,26 +77,26 @@ impl OutputLog {
         false
     }
 
-    /// A copy of the lines that may be written and are not known to be.
+    /// A copy of the lines that may be written and are not known to be in the database.
     #[must_use]
     pub fn unwritten(&self) -> Vec<LogLine> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).ready.clone()
     }
 
-    /// Whether there are lines that may be written and are not known to be.
+    /// Whether there are lines that may be written and are not known to be in the database.
     #[must_use]
     pub fn has_unwritten(&self) -> bool {
         !self.state.lock().unwrap_or_else(PoisonError::into_inner).ready.is_empty()
     }
 
-    /// Lines up to this one are in the database.
+    /// Notes that lines up to this one are in the database.
     pub fn written(&self, line: i64) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.ready.retain(|ready| ready.line > line);
     }
 
-    /// Takes everything that is not known to be written, at the end of the attempt. Lines that are on
-    /// their way are among it: writing a line twice is harmless, missing it is not.
+    /// Takes everything that is not known to be in the database, at the end of the attempt. That includes lines that
+    /// another thread is writing now, because writing a line twice is harmless and losing it is not.
     #[must_use]
     pub fn take_rest(&self, now_ms: i64) -> Vec<LogLine> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -114,7 +114,7 @@ impl OutputLog {
         std::mem::take(&mut state.ready)
     }
 
-    /// The last line of standard error that says something, for messages.
+    /// The last line of standard error that is not blank, for error messages.
     #[must_use]
     pub fn last_stderr(&self) -> Option<String> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).last_stderr.clone()
@@ -132,25 +132,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_fits_is_kept_as_it_is() {
+    fn output_within_the_limit_is_kept_as_it_is() {
         let log = OutputLog::new(7, 2);
         assert!(log.push(1, LogStream::Stdout, "a".to_owned()));
         assert!(!log.push(2, LogStream::Stderr, "b".to_owned()));
         let first: Vec<(i64, String)> =
             log.unwritten().into_iter().map(|line| (line.line, line.text)).collect();
         assert_eq!(first, [(1, "a".to_owned()), (2, "b".to_owned())]);
-        assert_eq!(log.unwritten().len(), 2, "on its way is not written");
+        assert_eq!(log.unwritten().len(), 2, "a copy was taken, and nothing was written");
         log.written(1);
-        assert!(log.has_unwritten(), "what came meanwhile");
+        assert!(log.has_unwritten(), "the second line");
         log.written(2);
         assert!(!log.has_unwritten());
-        assert!(log.push(3, LogStream::Stdout, "c".to_owned()), "the first after a take");
+        assert!(log.push(3, LogStream::Stdout, "c".to_owned()), "no other line waits");
         let rest = log.take_rest(9);
         assert_eq!((rest.len(), rest[0].line, rest[0].attempt), (1, 3, 2));
     }
 
     #[test]
-    fn too_much_keeps_both_ends_and_says_what_is_missing() {
+    fn of_too_much_output_the_beginning_and_the_end_are_kept_with_a_note_of_what_is_missing() {
         let log = OutputLog::new(7, 1);
         let count = 200_000;
         for number in 0..count {

@@ -2,23 +2,24 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use rustix::event::{EventfdFlags, eventfd};
+use windlass_system::event::Event;
 
 /// Why an attempt should stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StopCause {
-    /// A person, or its run's deadline, asked for it.
+    /// A person cancelled the job, or the deadline of its run is over.
     Cancelled,
-    /// Its own timeout is over.
+    /// The timeout of the attempt is over.
     TimedOut,
     /// The worker leaves now.
     Leaving,
-    /// The worker's lease is over, or it was fenced: somebody else may own the job.
+    /// The worker's lease is over, or the worker was fenced. Another worker may own the job.
     Fenced,
-    /// It was cancelled, and gets no time to end.
+    /// A person cancelled the job and gave it no time to end.
     Killed,
 }
 
@@ -42,7 +43,7 @@ impl StopCause {
     }
 }
 
-/// Tells an attempt to stop. The first cause stays. Cheap to clone; all clones are one.
+/// Tells an attempt to stop. The first cause stays. Clones are cheap and share their state.
 #[derive(Debug, Clone, Default)]
 pub struct Stop {
     inner: Arc<Inner>,
@@ -51,25 +52,25 @@ pub struct Stop {
 #[derive(Debug, Default)]
 struct Inner {
     cause: AtomicU8,
-    /// Somebody else may own the job, whatever came first.
+    /// Another worker may own the job, whatever the first cause was.
     is_fenced: AtomicBool,
-    waiting: Mutex<()>,
-    requested: Condvar,
-    bell: Arc<Bell>,
+    requested: Event,
+    wake_file: Arc<WakeFile>,
 }
 
-/// A file that becomes readable when a stop is requested. It is made when an attempt polls files, and an
-/// executor's attempts have the same one after each other: a late ring for one that is over wakes the next for
-/// nothing, and does no more.
+/// A file that becomes readable when a stop is requested.
+///
+/// It is opened when the first attempt polls files. The attempts of one executor use the same file one after the
+/// other. So a request that comes too late for one attempt may wake the next one, which finds no cause and goes on.
 #[derive(Debug, Default)]
-pub(super) struct Bell {
+pub(crate) struct WakeFile {
     file: OnceLock<OwnedFd>,
 }
 
 impl Stop {
-    /// One that nobody has asked to stop, with the bell of its executor.
-    pub(super) fn with_bell(bell: &Arc<Bell>) -> Stop {
-        Stop { inner: Arc::new(Inner { bell: Arc::clone(bell), ..Inner::default() }) }
+    /// A stop that nobody has requested yet, with the wake file of its executor.
+    pub(crate) fn with_wake_file(wake_file: &Arc<WakeFile>) -> Stop {
+        Stop { inner: Arc::new(Inner { wake_file: Arc::clone(wake_file), ..Inner::default() }) }
     }
 
     /// Asks for a stop. Only the first cause counts, but [`StopCause::Fenced`] takes away the time that
@@ -85,9 +86,8 @@ impl Stop {
             .compare_exchange(NONE, cause.code(), Ordering::AcqRel, Ordering::Acquire)
             .is_ok();
         if first || fences {
-            let _waiting = self.inner.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-            self.inner.requested.notify_all();
-            self.inner.bell.ring();
+            self.inner.requested.set();
+            self.inner.wake_file.wake();
         }
     }
 
@@ -97,57 +97,45 @@ impl Stop {
         StopCause::from_code(self.inner.cause.load(Ordering::Acquire))
     }
 
-    /// Nothing of the attempt may go on for another moment: somebody else may own the job.
+    /// Whether another worker may own the job. Then nothing of the attempt may go on.
     #[must_use]
     pub fn is_fenced(&self) -> bool {
         self.inner.is_fenced.load(Ordering::Acquire)
     }
 
-    /// Waits until a stop is requested or `longest` is over.
+    /// Waits until a stop is requested, at most `longest` of real time.
     pub fn wait(&self, longest: Duration) -> Option<StopCause> {
-        let deadline = Instant::now().checked_add(longest);
-        let mut waiting = self.inner.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        while self.cause().is_none() {
-            let left = deadline.map_or(longest, |end| end.saturating_duration_since(Instant::now()));
-            if left.is_zero() {
-                return None;
-            }
-            waiting = self
-                .inner
-                .requested
-                .wait_timeout(waiting, left)
-                .map_or_else(|poisoned| poisoned.into_inner().0, |(guard, _timed_out)| guard);
-        }
+        self.inner.requested.wait_for(longest);
         self.cause()
     }
 
-    /// A file that becomes readable when a stop is requested, or becomes urgent.
+    /// A file that becomes readable when a stop is requested, and again when the attempt is fenced.
     ///
     /// # Errors
-    /// When the system has no file to give.
-    pub(super) fn wake_file(&self) -> std::io::Result<BorrowedFd<'_>> {
-        if self.inner.bell.file.get().is_none() {
+    /// The system's, if it has no file to give.
+    pub(crate) fn wake_file(&self) -> std::io::Result<BorrowedFd<'_>> {
+        if self.inner.wake_file.file.get().is_none() {
             let file = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-            let _made_meanwhile = self.inner.bell.file.set(file);
+            let _opened_meanwhile = self.inner.wake_file.file.set(file);
             if self.cause().is_some() {
-                self.inner.bell.ring();
+                self.inner.wake_file.wake();
             }
         }
-        self.inner.bell.file.get().map(AsFd::as_fd).ok_or_else(|| std::io::Error::other("no event file"))
+        self.inner.wake_file.file.get().map(AsFd::as_fd).ok_or_else(|| std::io::Error::other("no event file"))
     }
 
-    /// The file was heard: it is readable again at the next request.
-    pub(super) fn heard(&self) {
-        if let Some(file) = self.inner.bell.file.get() {
-            let _empty_already = rustix::io::read(file, &mut [0; 8]);
+    /// Empties the wake file, so that only the next request makes it readable.
+    pub(crate) fn reset_wake_file(&self) {
+        if let Some(file) = self.inner.wake_file.file.get() {
+            let _already_empty = rustix::io::read(file, &mut [0; 8]);
         }
     }
 }
 
-impl Bell {
-    fn ring(&self) {
+impl WakeFile {
+    fn wake(&self) {
         if let Some(file) = self.file.get() {
-            // Only a full counter makes this fail, and then it is readable anyway.
+            // This fails only if the counter is full, and then the file is readable anyway.
             let _full = rustix::io::write(file, &1u64.to_ne_bytes());
         }
     }
@@ -167,38 +155,38 @@ mod tests {
         assert_eq!((stop.cause(), stop.is_fenced()), (Some(StopCause::Cancelled), true));
     }
 
-    fn is_ringing(stop: &Stop) -> bool {
-        let file = stop.wake_file().expect("the system has one");
+    fn is_readable(stop: &Stop) -> bool {
+        let file = stop.wake_file().expect("the system has a file");
         let mut files = [rustix::event::PollFd::new(&file, rustix::event::PollFlags::IN)];
         rustix::event::poll(&mut files, Some(&rustix::event::Timespec::default())).expect("it can be polled")
             == 1
     }
 
     #[test]
-    fn each_new_request_is_heard_once() {
+    fn each_new_request_makes_the_wake_file_readable_once() {
         let stop = Stop::default();
         stop.request(StopCause::Leaving);
-        assert!(is_ringing(&stop), "asked before anybody listened");
-        stop.heard();
-        assert!(!is_ringing(&stop));
+        assert!(is_readable(&stop), "requested before the file was opened");
+        stop.reset_wake_file();
+        assert!(!is_readable(&stop));
         stop.request(StopCause::Fenced);
-        assert!(is_ringing(&stop), "more urgent by now");
-        stop.heard();
+        assert!(is_readable(&stop), "fenced since");
+        stop.reset_wake_file();
         stop.request(StopCause::Fenced);
-        assert!(!is_ringing(&stop), "nothing new");
+        assert!(!is_readable(&stop), "it was fenced before");
     }
 
     #[test]
-    fn the_next_attempt_with_a_bell_hears_its_own_requests_only_as_causes() {
-        let bell = Arc::new(Bell::default());
-        let (first, second) = (Stop::with_bell(&bell), Stop::with_bell(&bell));
-        assert!(!is_ringing(&first));
+    fn a_late_request_for_one_attempt_wakes_the_next_one_but_is_no_cause_for_it() {
+        let file = Arc::new(WakeFile::default());
+        let (first, second) = (Stop::with_wake_file(&file), Stop::with_wake_file(&file));
+        assert!(!is_readable(&first));
         first.request(StopCause::Leaving);
-        assert!(is_ringing(&second), "for nothing");
+        assert!(is_readable(&second), "they share the file");
         assert_eq!(second.cause(), None);
-        second.heard();
+        second.reset_wake_file();
         second.request(StopCause::TimedOut);
-        assert!(is_ringing(&second));
+        assert!(is_readable(&second));
         assert_eq!(second.cause(), Some(StopCause::TimedOut));
     }
 }

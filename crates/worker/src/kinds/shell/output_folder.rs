@@ -1,8 +1,8 @@
-//! A private folder of one worker for the files that jobs write their output to.
+//! The private folder of a worker for the files that jobs write their output to.
 //!
-//! The worker keeps the folder open and locked for as long as it lives, which says two things to others. A folder
-//! that nobody has locked was left by a process that is gone, and may be removed. And a process that has it open is
-//! the worker itself, or a child of it before its `execve`: see `process::engine_id`.
+//! The worker keeps the folder open and locked as long as it lives. So a folder that nobody has locked was left by a
+//! process that is gone, and may be removed. And a process that has the folder open is the worker itself, or a child
+//! of it before its `execve`: see `process::engine_id`.
 
 use std::fs::{DirBuilder, File};
 use std::io::{Error, ErrorKind};
@@ -16,14 +16,14 @@ use rustix::process::geteuid;
 
 use windlass_system::process::engine_id::EngineId;
 
-/// Somebody who clears up may take a new folder away before it is locked: so often another one is made.
+/// How often a new folder is made, because another process that cleans up may remove it before it is locked.
 const TRIES_MAX: usize = 5;
-/// Entries of the folder for temporary files that are looked at for folders of dead workers.
+/// Entries of the folder for temporary files that are searched for folders of dead workers, at most.
 const ENTRIES_MAX: usize = 100_000;
 
-/// The folder, made when the first job needs it and removed with the worker.
+/// The folder. It is made when the first job needs it, and removed with the worker.
 #[derive(Debug, Default)]
-pub(super) struct Scratch {
+pub(super) struct OutputFolder {
     folder: OnceLock<Folder>,
 }
 
@@ -34,16 +34,16 @@ struct Folder {
     file: Mutex<File>,
 }
 
-impl Scratch {
-    /// The folder.
+impl OutputFolder {
+    /// The path of the folder.
     ///
     /// # Errors
-    /// When it can't be made.
-    pub(super) fn folder(&self) -> std::io::Result<&Path> {
+    /// The system's, if the folder can't be made.
+    pub(super) fn path(&self) -> std::io::Result<&Path> {
         if let Some(folder) = self.folder.get() {
-            // Whatever cleans temporary folders may have taken it meanwhile.
+            // A program that cleans temporary folders may have removed it.
             match statvfs(&folder.path) {
-                Ok(disk) => check_room(&disk, geteuid().is_root())?,
+                Ok(disk) => check_space(&disk, geteuid().is_root())?,
                 Err(Errno::NOENT) => {
                     *folder.file.lock().unwrap_or_else(PoisonError::into_inner) = make(&folder.path)?;
                 }
@@ -54,17 +54,17 @@ impl Scratch {
         let parent = std::env::temp_dir();
         remove_abandoned(&parent);
         let made = make_in(&parent)?;
-        // Whoever came second takes its own away again.
+        // If another thread was faster, its folder stays.
         if let Err(second) = self.folder.set(made) {
-            let _kept = std::fs::remove_dir(second.path);
+            let _left = std::fs::remove_dir(second.path);
         }
-        self.folder.get().map(|folder| folder.path.as_path()).ok_or_else(|| Error::other("no scratch folder"))
+        self.folder.get().map(|folder| folder.path.as_path()).ok_or_else(|| Error::other("no output folder"))
     }
 }
 
-/// A job that can't write its output fails by that, although it is not its fault: so it does not start.
-fn check_room(disk: &StatVfs, is_root: bool) -> Result<(), Errno> {
-    // Some file systems do not count.
+/// Refuses a disk without space. A job that can't write its output would fail, although the job is not wrong.
+fn check_space(disk: &StatVfs, is_root: bool) -> Result<(), Errno> {
+    // Some file systems do not count blocks or files.
     let has_blocks = disk.f_blocks == 0 || if is_root { disk.f_bfree > 0 } else { disk.f_bavail > 0 };
     let has_files = disk.f_files == 0 || disk.f_ffree > 0;
     if disk.f_flag.contains(StatVfsMountFlags::RDONLY) {
@@ -76,7 +76,7 @@ fn check_room(disk: &StatVfs, is_root: bool) -> Result<(), Errno> {
     }
 }
 
-impl Drop for Scratch {
+impl Drop for OutputFolder {
     fn drop(&mut self) {
         if let Some(folder) = self.folder.get() {
             let _left = std::fs::remove_dir_all(&folder.path);
@@ -97,17 +97,17 @@ fn make_in(parent: &Path) -> std::io::Result<Folder> {
     }
 }
 
-/// Makes the folder, and opens and locks it. The error is `WouldBlock` when somebody takes it away at this moment.
+/// Makes the folder, opens it and locks it. The error is `WouldBlock` if another process removes it at this moment.
 fn make(path: &Path) -> std::io::Result<File> {
     DirBuilder::new().mode(0o700).create(path)?;
-    let taken = || Error::from(ErrorKind::WouldBlock);
-    let file = open(path).map_err(|error| if error == Errno::NOENT { taken() } else { error.into() })?;
+    let removed = || Error::from(ErrorKind::WouldBlock);
+    let file = open(path).map_err(|error| if error == Errno::NOENT { removed() } else { error.into() })?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Err(Errno::WOULDBLOCK) => Err(taken()),
-        // Some file systems know no locks: nobody takes such a folder away.
+        Err(Errno::WOULDBLOCK) => Err(removed()),
+        // Some file systems have no locks. Nobody removes such a folder.
         Err(_) => Ok(file),
         Ok(()) if is_at(&file, path) => Ok(file),
-        Ok(()) => Err(taken()),
+        Ok(()) => Err(removed()),
     }
 }
 
@@ -116,7 +116,7 @@ fn open(path: &Path) -> Result<File, Errno> {
     rustix::fs::open(path, flags, Mode::empty()).map(File::from)
 }
 
-/// The open folder still has this name.
+/// Whether the open folder still has this name.
 fn is_at(file: &File, path: &Path) -> bool {
     let identity = |metadata: std::fs::Metadata| (metadata.dev(), metadata.ino());
     match (file.metadata(), path.symlink_metadata()) {
@@ -125,18 +125,18 @@ fn is_at(file: &File, path: &Path) -> bool {
     }
 }
 
-/// Removes this user's folders of workers that are gone. What can't be removed stays.
+/// Removes this user's folders of workers that are gone. A folder that can't be removed stays.
 fn remove_abandoned(parent: &Path) {
     let Ok(entries) = std::fs::read_dir(parent) else { return };
     for entry in entries.take(ENTRIES_MAX).flatten() {
-        let is_ours = entry.file_name().to_str().is_some_and(|name| EngineId::of_folder(name).is_some());
-        if is_ours && let Some(_locked) = lock_abandoned(&entry.path()) {
+        let is_own = entry.file_name().to_str().is_some_and(|name| EngineId::of_folder(name).is_some());
+        if is_own && let Some(_locked) = lock_abandoned(&entry.path()) {
             let _left = std::fs::remove_dir_all(entry.path());
         }
     }
 }
 
-/// The folder, locked, when nobody else has it locked.
+/// Opens and locks the folder, if nobody else has it locked.
 fn lock_abandoned(path: &Path) -> Option<File> {
     let file = open(path).ok()?;
     let is_own = file.metadata().ok()?.uid() == rustix::process::geteuid().as_raw();
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn folders_of_workers_that_are_gone_are_removed_and_no_others() {
+    fn only_folders_of_workers_that_are_gone_are_removed() {
         let parent = tempfile::tempdir().unwrap();
         let (living, gone) = (make_in(parent.path()).unwrap(), make_in(parent.path()).unwrap());
         std::fs::create_dir(gone.path.join("7-1")).unwrap();
@@ -166,12 +166,12 @@ mod tests {
         remove_abandoned(parent.path());
         assert!(!gone.path.exists());
         assert!(living.path.exists() && foreign.iter().all(|folder| folder.exists()));
-        assert!(linked.path().exists() && link.is_symlink(), "a link is not followed");
+        assert!(linked.path().exists() && link.is_symlink(), "links are not followed");
     }
 
-    /// The id in the name says nothing here: it is this process's in both.
+    /// Both threads use the same id in the name: that of this process.
     #[test]
-    fn a_new_folder_is_taken_away_by_nobody() {
+    fn a_new_folder_is_not_removed_while_another_thread_cleans_up() {
         let parent = tempfile::tempdir().unwrap();
         std::thread::scope(|scope| {
             let makers: Vec<_> = (0..2)
@@ -189,18 +189,18 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_was_removed_is_made_and_locked_again() {
-        let scratch = Scratch::default();
-        let path = scratch.folder().unwrap().to_owned();
+    fn a_removed_folder_is_made_and_locked_again() {
+        let folder = OutputFolder::default();
+        let path = folder.path().unwrap().to_owned();
         std::fs::remove_dir(&path).unwrap();
-        assert_eq!(scratch.folder().unwrap(), path);
+        assert_eq!(folder.path().unwrap(), path);
         assert!(path.is_dir() && lock_abandoned(&path).is_none());
-        drop(scratch);
+        drop(folder);
         assert!(!path.exists());
     }
 
     #[test]
-    fn a_disk_without_room_is_no_folder_for_output() {
+    fn a_disk_without_space_is_refused() {
         let disk = |blocks: u64, free: [u64; 3], f_flag| StatVfs {
             f_blocks: blocks,
             f_bfree: free[0],
@@ -212,15 +212,15 @@ mod tests {
         };
         let none = StatVfsMountFlags::empty();
         for (what, disk, for_root, for_others) in [
-            ("room", disk(9, [5, 5, 5], none), Ok(()), Ok(())),
+            ("space", disk(9, [5, 5, 5], none), Ok(()), Ok(())),
             ("full", disk(9, [0, 0, 5], none), Err(Errno::NOSPC), Err(Errno::NOSPC)),
             ("the rest is reserved", disk(9, [5, 0, 5], none), Ok(()), Err(Errno::NOSPC)),
             ("no more files", disk(9, [5, 5, 0], none), Err(Errno::NOSPC), Err(Errno::NOSPC)),
             ("it does not count", disk(0, [0, 0, 0], none), Ok(()), Ok(())),
             ("read-only", disk(9, [5, 5, 5], StatVfsMountFlags::RDONLY), Err(Errno::ROFS), Err(Errno::ROFS)),
         ] {
-            assert_eq!(check_room(&disk, true), for_root, "{what}");
-            assert_eq!(check_room(&disk, false), for_others, "{what}");
+            assert_eq!(check_space(&disk, true), for_root, "{what}");
+            assert_eq!(check_space(&disk, false), for_others, "{what}");
         }
     }
 }

@@ -1,17 +1,17 @@
-//! What an operator reads in the log: runs that start and end, attempts that do not succeed. Neither payloads
-//! nor values of parameters are among it.
+//! What an operator reads in the log: runs that start and end, attempts that do not succeed. Payloads and values of
+//! parameters are never logged.
 
 use windlass_engine::status::JobStatus;
 use windlass_engine::store::{ClaimedJob, EndedRun, Finish};
 
-/// The claim of this job was the first of its run.
+/// A run started with the claim of this job.
 pub(super) fn run_started(job: &ClaimedJob) {
     if let (Some(run_id), Some(workflow)) = (job.run_id, &job.started_run) {
         tracing::info!(run_id, %workflow, "run started");
     }
 }
 
-/// The last job of a run is over.
+/// A run ended with its last job.
 pub(super) fn run_ended(run: &EndedRun) {
     let EndedRun { run_id, workflow, status, took_ms } = run;
     tracing::info!(run_id, %workflow, %status, took_ms, "run ended");

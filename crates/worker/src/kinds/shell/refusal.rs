@@ -1,5 +1,5 @@
-//! Whose fault it is when the operating system refuses something on the way to a job's end: the job's, whose attempt fails,
-//! or the engine's, which tries again. Pure.
+//! What follows if the operating system refuses something that an attempt needs. Either the engine lacks resources and
+//! tries again later, or the job is wrong and its attempt fails. Pure.
 
 use std::io;
 
@@ -13,35 +13,34 @@ use crate::handler::failed;
 pub(super) enum Refused {
     /// The folder for the job's output file.
     Folder,
-    /// Files of the engine's own, made before the process starts: pipes, what wakes the thread, the note for the
-    /// process reaper.
+    /// Files of the engine that are opened before the process starts: pipes, the wake file, the reaper's table.
     Files,
-    /// To start the program.
+    /// The start of the program.
     Start,
 }
 
-/// Who must do something about it.
+/// Who can do something about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Blame {
+pub(super) enum Responsible {
     Engine,
     Job,
 }
 
-/// Whose fault an error is.
-pub(super) fn blame(refused: Refused, error: &io::Error) -> Blame {
+/// Who can do something about an error.
+fn responsible(refused: Refused, error: &io::Error) -> Responsible {
     match refused {
-        // Nothing of these depends on the job.
-        Refused::Folder | Refused::Files => Blame::Engine,
-        Refused::Start if is_shortage(error) => Blame::Engine,
-        Refused::Start => Blame::Job,
+        // Neither depends on the job.
+        Refused::Folder | Refused::Files => Responsible::Engine,
+        Refused::Start if is_shortage(error) => Responsible::Engine,
+        Refused::Start => Responsible::Job,
     }
 }
 
 /// The outcome of an attempt that was refused something before its process ran.
 pub(super) fn outcome(refused: Refused, what: &str, error: &io::Error) -> Outcome {
-    match blame(refused, error) {
-        Blame::Engine => Outcome::OutOfResources { reason: format!("{what}: {error}") },
-        Blame::Job => failed(format!("{what}: {error}")),
+    match responsible(refused, error) {
+        Responsible::Engine => Outcome::OutOfResources { reason: format!("{what}: {error}") },
+        Responsible::Job => failed(format!("{what}: {error}")),
     }
 }
 
@@ -52,9 +51,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_engine_lacks_is_not_the_jobs_fault() {
-        const ENGINE: Blame = Blame::Engine;
-        const JOB: Blame = Blame::Job;
+    fn a_lack_of_resources_is_no_failure_of_the_job() {
+        const ENGINE: Responsible = Responsible::Engine;
+        const JOB: Responsible = Responsible::Job;
         for (errno, when_starting) in [
             (Errno::MFILE, ENGINE),
             (Errno::NFILE, ENGINE),
@@ -76,12 +75,12 @@ mod tests {
             (Errno::ROFS, JOB),
         ] {
             let error = io::Error::from(errno);
-            assert_eq!(blame(Refused::Start, &error), when_starting, "{error}");
+            assert_eq!(responsible(Refused::Start, &error), when_starting, "{error}");
             for refused in [Refused::Folder, Refused::Files] {
-                assert_eq!(blame(refused, &error), ENGINE, "{refused:?} {error}");
+                assert_eq!(responsible(refused, &error), ENGINE, "{refused:?} {error}");
             }
         }
         let own = io::Error::other("not the system's");
-        assert_eq!((blame(Refused::Start, &own), blame(Refused::Files, &own)), (JOB, ENGINE));
+        assert_eq!((responsible(Refused::Start, &own), responsible(Refused::Files, &own)), (JOB, ENGINE));
     }
 }

@@ -1,8 +1,8 @@
 //! How many files this process may have open, and how many jobs at once that allows.
 //!
-//! A program that executes jobs raises its soft limit to what its threads need, as far as the hard limit allows; the
-//! processes of jobs get the former limit back, because programs that call `select` break when they have more than
-//! 1,024 files. The library changes no limit by itself: call [`reserve`] for that.
+//! A program that executes jobs raises its soft limit to what its threads need, as far as the hard limit allows. The
+//! processes of jobs get the former limit back, because programs that call `select` break if they have more than 1,024
+//! files. The library changes no limit by itself: call [`reserve`] for that.
 
 use std::sync::OnceLock;
 
@@ -10,20 +10,20 @@ use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
 
 use windlass_db::error::{Error, Result, Unavailable};
 
-/// Files of a running job: two pipes, its process, and what wakes its thread.
+/// Files of a running job: two pipes, its process, and the wake file of its thread.
 const FILES_PER_JOB: u64 = 4;
-/// The same with what is open for a moment while a process starts, or is looked for.
+/// Files of a job at most: also those that are open for a moment while its process starts or is searched for.
 const FILES_PER_JOB_MOST: u64 = 8;
-/// Files of the engine, beside those that are open when it is asked: more connections to the database, their
-/// write-ahead logs, the process reaper, and what is open for a moment.
+/// Files that the engine opens later: connections to the database, write-ahead logs, the process reaper, and files that
+/// are open for a moment.
 const FILES_OF_ENGINE: u64 = 40;
 
-/// Files that were open when it was asked first. What is opened later is the engine's.
+/// How many files were open at the first call. The engine opens the others.
 static OPEN: OnceLock<u64> = OnceLock::new();
 /// The limit before it was raised.
 static FORMER: OnceLock<Rlimit> = OnceLock::new();
 
-/// What a process may have, and what it wants.
+/// What a process may have and what it needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Demand {
     threads: u64,
@@ -33,12 +33,12 @@ struct Demand {
     hard: Option<u64>,
 }
 
-/// What is done about it.
+/// What to do about a demand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Plan {
     /// The new soft limit, if it changes.
     soft: Option<u64>,
-    /// Threads that can be served; 0 when not even one can.
+    /// For how many threads there are files. 0 if there are not enough for one.
     threads: u64,
 }
 
@@ -54,11 +54,11 @@ fn plan(demand: Demand) -> Plan {
     Plan { soft: raised, threads: threads.min(served) }
 }
 
-/// Makes sure that so many threads can each run a job, and raises this process's soft limit for that if it must.
-/// Returns how many can: fewer, where the hard limit does not allow more.
+/// Makes sure that so many threads can each run a job. Raises the soft limit of this process if it must. Returns how
+/// many threads can: fewer if the hard limit does not allow more.
 ///
 /// # Errors
-/// [`Unavailable::OutOfResources`] when not even one can.
+/// [`Unavailable::OutOfResources`] if not even one thread can run a job.
 pub fn reserve(threads: i64) -> Result<i64> {
     let limit = getrlimit(Resource::Nofile);
     let open =
@@ -72,7 +72,7 @@ pub fn reserve(threads: i64) -> Result<i64> {
             Ok(()) => {
                 let _first = FORMER.set(limit);
             }
-            // Not allowed here: what there is must do.
+            // The system does not allow it, so the present limit must do.
             Err(_refused) => {
                 served =
                     plan(Demand { threads: wanted, open, soft: limit.current, hard: limit.current }).threads;
@@ -82,16 +82,18 @@ pub fn reserve(threads: i64) -> Result<i64> {
     if served == 0 && wanted > 0 {
         let most = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
         let least = open + FILES_OF_ENGINE + FILES_PER_JOB;
-        let detail = format!("it may have {most} files open, and needs {least} to execute one job at a time");
+        let detail = format!(
+            "this process may open {most} files and needs {least} to execute one job at a time: raise the limit (ulimit -n)"
+        );
         return Err(Error::unavailable("start a worker", Unavailable::OutOfResources(detail)));
     }
     Ok(i64::try_from(served).unwrap_or(i64::MAX))
 }
 
-/// Gives a process that was just started the limit that this process had before it was raised.
+/// Gives a process that was just started the limit that this process had before.
 pub(super) fn give_back(process: Pid) {
     if let Some(former) = FORMER.get() {
-        // A program of another user keeps the raised one.
+        // A program that runs as another user keeps the raised limit.
         let _not_ours = prlimit(Some(process), Resource::Nofile, Rlimit { ..*former });
     }
 }
@@ -101,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_limit_is_raised_to_what_is_needed_and_threads_that_it_does_not_serve_are_left_out() {
+    fn the_limit_is_raised_as_far_as_needed_and_allowed_and_decides_how_many_threads_there_are() {
         let own = 10 + FILES_OF_ENGINE;
         for (what, threads, soft, hard, expected) in [
             ("enough", 8, Some(1_024), Some(20_000), Plan { soft: None, threads: 8 }),
