@@ -59,8 +59,9 @@ impl Turn<'_> {
         {
             return Ok(false);
         }
-        let found =
-            self.ask("look for jobs", |shared| shared.store.for_workers().has_claimable(&request(shared, claimable)))?;
+        let found = self.ask("look for jobs", |shared| {
+            shared.store.for_workers().has_claimable(&request(shared, claimable))
+        })?;
         if !found {
             self.state.next_claim = NextClaim::AfterWakeUp;
             self.state.poll_at_ms = self.shared.clock().monotonic_ms() + POLL_MS;

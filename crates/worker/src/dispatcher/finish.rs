@@ -107,8 +107,9 @@ impl Turn<'_> {
             Err(_refused) => {
                 let finished = self.write_each(finishes)?;
                 // The claim was refused together with the results.
-                let claims =
-                    self.ask("claim jobs", |shared| shared.store.for_workers().claim(request(shared, claimable)))?;
+                let claims = self.ask("claim jobs", |shared| {
+                    shared.store.for_workers().claim(request(shared, claimable))
+                })?;
                 Ok((finished, claims))
             }
         }
@@ -138,7 +139,8 @@ impl Turn<'_> {
     }
 
     fn write_alone(&mut self, finish: Finish) -> Result<Finished> {
-        let written = self.ask("finish a job", |shared| shared.store.for_workers().finish_and_claim(vec![finish], None));
+        let written = self
+            .ask("finish a job", |shared| shared.store.for_workers().finish_and_claim(vec![finish], None));
         written.map(|(finished, _no_claims)| finished)
     }
 }

@@ -37,7 +37,9 @@ impl Turn<'_> {
 
     fn compare_in_flight(&mut self) -> Result<()> {
         let worker_id = self.shared.worker_id();
-        let rows = self.ask("compare the attempts in flight", |shared| shared.store.for_workers().claimed_by(worker_id))?;
+        let rows = self.ask("compare the attempts in flight", |shared| {
+            shared.store.for_workers().claimed_by(worker_id)
+        })?;
         let in_tables: HashMap<AttemptKey, (Option<i64>, RetryState)> = rows
             .into_iter()
             .map(|(job_id, run_id, retry_state)| ((job_id, retry_state.attempt), (run_id, retry_state)))
@@ -121,7 +123,8 @@ mod tests {
         let shared = &worker.shared;
         worker.enqueue(2, "null");
         let claimable = Claimable { limit: 2, idle_threads: 2 };
-        let _answer_is_lost = shared.store.for_workers().claim(request(shared, claimable)).expect("the jobs are claimed");
+        let _answer_is_lost =
+            shared.store.for_workers().claim(request(shared, claimable)).expect("the jobs are claimed");
         worker.execute_sql(
             "CREATE TRIGGER refuses BEFORE UPDATE ON jobs WHEN new.id = 1
              BEGIN SELECT RAISE(ABORT, 'not this one'); END",
