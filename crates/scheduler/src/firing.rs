@@ -25,8 +25,8 @@ pub(crate) struct Firing {
 }
 
 impl Firing {
-    /// Fires what is due, at most so many rounds. Returns when something is due next; that is not in the future if
-    /// something is left.
+    /// Fires what is due, up to a limit. Returns when something is due next; that is not in the future if something is
+    /// left.
     pub(crate) fn step(&mut self, store: &Store) -> Result<Option<i64>> {
         for _round in 0..ROUNDS_MAX {
             let mut again = false;

@@ -14,13 +14,12 @@ pub(crate) const BATCHES_MAX: usize = 8;
 #[derive(Debug, Default)]
 pub(crate) struct Promotion {
     pub(crate) wall_clock: WallClock,
-    /// Workers were told of starts that no longer count for rates, up to this instant.
+    /// Up to this instant workers were told when a rate limit had room again.
     rates_told_ms: Option<i64>,
 }
 
 impl Promotion {
-    /// Does what is due, at most so many batches. Returns when the next is due; that is not in the future if something
-    /// is left.
+    /// Does what is due, up to a limit. Returns when the next is due; that is not in the future if something is left.
     pub(crate) fn step(&mut self, store: &Store, refusals: &mut Refusals) -> Result<Option<i64>> {
         let now_ms = self.wall_clock.now(store).0;
         // After the clock was set back, the instant may lie in the future.
@@ -35,7 +34,7 @@ impl Promotion {
         Ok([due_at, room_at].into_iter().flatten().min())
     }
 
-    /// Wakes who waits for a rate that has room again. Returns when the next rate has room.
+    /// Wakes the workers if a rate limit has room again. Returns when the next rate limit has room.
     fn tell_of_rates(&mut self, store: &Store, room_at: Option<i64>) -> Result<Option<i64>> {
         let (now_ms, _steps) = self.wall_clock.now(store);
         self.rates_told_ms = Some(now_ms);

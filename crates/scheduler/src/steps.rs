@@ -97,7 +97,7 @@ impl SchedulerSteps {
     }
 }
 
-/// Writes what follows from ends that workers in other languages reported, at most so many batches.
+/// Writes what follows from ends that workers in other languages reported, up to a limit.
 fn settle_reports(store: &Store) -> Result<()> {
     for _batch in 0..BATCHES_MAX {
         if store.for_scheduler().apply_reports()? == 0 {

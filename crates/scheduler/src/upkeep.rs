@@ -17,7 +17,7 @@ use crate::retention::{PresentRetention, Retention};
 const ROUND: Duration = Duration::from_secs(30);
 /// Time until the first batch. A process that ends soon deletes nothing.
 const FIRST_MS: i64 = 5_000;
-/// The rest after a batch is so many times as long as the batch took. So deletions take at most a fifth of the time.
+/// The rest after a batch is four times as long as the batch took. So deletions take at most a fifth of the time.
 const REST_FACTOR: i64 = 4;
 /// The shortest and the longest rest after a batch, in milliseconds.
 const REST_MS: std::ops::RangeInclusive<i64> = 20..=2_000;

@@ -28,7 +28,7 @@ pub(crate) struct TestWorker {
 }
 
 impl TestWorker {
-    /// A worker that executes jobs of kind `noop`, so many at once. No job exists.
+    /// A worker that executes jobs of kind `noop`. No job exists.
     pub(crate) fn new(threads: i64) -> TestWorker {
         TestWorker::with_options(WorkerOptions { threads, ..WorkerOptions::default() })
     }

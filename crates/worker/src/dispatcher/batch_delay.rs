@@ -8,13 +8,13 @@ use std::time::Duration;
 use crate::shared::{Mode, Shared};
 use windlass_system::wake_ups::WakeUps;
 
-/// So many results are written without a delay.
+/// This number of results is written without a delay.
 const RESULTS_ENOUGH: usize = 16;
 /// A result waits for others at most this long.
 const DELAY_MAX_US: i64 = 5_000;
 
-/// Whether the dispatcher is woken after a result was added and so many wait now. The first result starts the delay,
-/// and the last result ends it.
+/// Whether the dispatcher is woken after a result was added; `waiting` is the number of results. The first result starts
+/// the delay, and the last result ends it.
 pub(super) fn wakes_dispatcher(waiting: usize) -> bool {
     waiting == 1 || waiting == RESULTS_ENOUGH
 }
@@ -29,7 +29,7 @@ pub(super) fn left(shared: &Shared, wake_ups: WakeUps) -> Option<Duration> {
     delay(waiting, shared.clock().monotonic_us() - since_us)
 }
 
-/// How long so many results are delayed, if the first of them was added so long ago.
+/// How much longer a number of results is delayed, given the age of the first.
 fn delay(waiting: usize, age_us: i64) -> Option<Duration> {
     let left_us = u64::try_from(DELAY_MAX_US - age_us).ok().filter(|left_us| *left_us > 0)?;
     (1..RESULTS_ENOUGH).contains(&waiting).then(|| Duration::from_micros(left_us))

@@ -18,15 +18,15 @@ pub(super) struct Claimable {
 impl Claimable {
     pub(super) const NONE: Claimable = Claimable { limit: 0, idle_threads: 0 };
 
-    /// Whether claiming can wait for the next results, which are claimed with in one transaction. So it is if more
-    /// jobs wait in memory than may be claimed. If a thread is idle it can't, because no result may come for long.
+    /// Whether the claim can wait for the next results, to share a transaction with them. It can if more jobs wait in
+    /// memory than may be claimed. It can't if a thread is idle, because the next result may be far away.
     fn can_wait(self, prefetched: usize) -> bool {
         self.limit == 0 || (self.idle_threads == 0 && prefetched > self.limit)
     }
 }
 
 impl Turn<'_> {
-    /// How many jobs may be claimed if so many are in flight.
+    /// How many jobs may be claimed if `in_flight` jobs are in flight.
     pub(super) fn claimable(&self, in_flight: i64) -> Claimable {
         let claim_max = self.shared.store.for_workers().claim_max();
         let count = |jobs: i64| usize::try_from(jobs).unwrap_or(0).min(claim_max);
@@ -106,7 +106,7 @@ impl Turn<'_> {
     }
 }
 
-/// The claim of so many jobs by this worker.
+/// A claim by this worker.
 pub(super) fn request(shared: &Shared, Claimable { limit, idle_threads }: Claimable) -> ClaimRequest {
     // The lease may have ended since the number was decided, while the database did not answer.
     let limit = if shared.lease_is_over() { 0 } else { limit };

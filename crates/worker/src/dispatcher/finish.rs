@@ -3,7 +3,7 @@
 use super::claim::{Claimable, request};
 use super::decided_end::DecidedEnd;
 use super::operator_log;
-use super::turn::Turn;
+use super::turn::{Turn, WriteTry};
 use crate::shared::EndedAttempt;
 use windlass_db::error::{Error, Result};
 use windlass_engine::status::JobStatus;
@@ -37,17 +37,20 @@ impl Turn<'_> {
 
     /// Writes the ends of attempts and claims jobs, both in one transaction. If the database can't be used, the ends
     /// are kept for the next turn.
-    pub(super) fn finish_and_claim(&mut self, ends: Vec<DecidedEnd>, claimable: Claimable) -> Result<()> {
+    pub(super) fn finish_and_claim(
+        &mut self,
+        ends: Vec<DecidedEnd>,
+        claimable: Claimable,
+        write: WriteTry,
+    ) -> Result<()> {
         let written = self.write(ends.iter().map(|end| end.finish.clone()).collect(), claimable);
         let (finished, claims) = match written {
             Ok(written) => written,
             Err(error) => {
                 self.state.unwritten = ends;
-                self.state.is_repeat = true;
                 return Err(error);
             }
         };
-        let is_repeat = std::mem::take(&mut self.state.is_repeat);
         for end in &ends {
             if end.has_begun {
                 self.state.in_flight.end(end.key());
@@ -55,8 +58,8 @@ impl Turn<'_> {
                 self.state.in_flight.remove(end.key());
             }
         }
-        self.report(&finished, is_repeat);
-        if !is_repeat {
+        self.report(&finished, write);
+        if write == WriteTry::First {
             self.expect_renumbered(&finished, &ends);
         }
         self.take_in(claims, claimable)
@@ -76,15 +79,16 @@ impl Turn<'_> {
         self.state.check_at_ms = self.shared.clock().monotonic_ms();
     }
 
-    fn report(&self, finished: &Finished, is_repeat: bool) {
+    fn report(&self, finished: &Finished, write: WriteTry) {
         for job_id in &finished.conflicts {
-            if is_repeat {
-                tracing::info!(
+            match write {
+                WriteTry::First => {
+                    tracing::warn!(job_id, "another worker owns the job by now: the result was discarded");
+                }
+                WriteTry::Repeated => tracing::info!(
                     job_id,
                     "the result was written by an earlier try, or another worker owns the job"
-                );
-            } else {
-                tracing::warn!(job_id, "another worker owns the job by now: the result was discarded");
+                ),
             }
         }
         finished.ended_runs.iter().for_each(operator_log::run_ended);

@@ -54,7 +54,7 @@ impl Dispatcher {
     /// Why the worker gave up.
     pub(crate) fn run(&self) -> Result<()> {
         let shared = &*self.shared;
-        // Also after a panic: without a dispatcher nothing may be executed, and nobody may renew the lease.
+        // The guard works after a panic too. Without a dispatcher the worker must not execute jobs or renew its lease.
         let _end = EndWorker { shared };
         let mut result = Ok(());
         run_steps(shared.clock(), &shared.dispatcher, |wake_ups| {
@@ -124,7 +124,7 @@ impl Dispatcher {
     }
 }
 
-/// Has the dispatcher woken after a result was added and so many wait now, if it has to be.
+/// Wakes the dispatcher after a result was added, if it has to be woken. `waiting` is the number of results.
 pub(crate) fn wake_for_results(shared: &Shared, waiting: usize) {
     if batch_delay::wakes_dispatcher(waiting) {
         shared.dispatcher.raise(WakeUps::EXECUTOR);

@@ -20,19 +20,19 @@ pub(super) struct PrefetchController {
 }
 
 impl PrefetchController {
-    /// Notes how long so many attempts took together.
+    /// Notes how long a number of attempts took together.
     pub(super) fn observe_times(&mut self, attempts: i64, total_us: i64) {
         if attempts > 0 {
             self.average_us = Some(total_us / attempts);
         }
     }
 
-    /// Notes how many bytes of payload so many claimed jobs have together.
+    /// Notes how many bytes of payload a number of claimed jobs have together.
     pub(super) fn observe_payloads(&mut self, jobs: i64, bytes: i64) {
         self.payload_bytes = weigh(self.payload_bytes, jobs, bytes);
     }
 
-    /// Notes how many bytes of results and output so many attempts had together.
+    /// Notes how many bytes of results and output a number of attempts had together.
     pub(super) fn observe_results(&mut self, attempts: i64, bytes: i64) {
         self.result_bytes = weigh(self.result_bytes, attempts, bytes);
     }

@@ -45,10 +45,8 @@ pub(super) struct DispatcherState {
     pub(super) check_at_ms: i64,
     /// Jobs whose results were refused since the last comparison.
     pub(super) refused: HashSet<i64>,
-    /// Ends of attempts that could not be written by the last turn.
+    /// Ends of attempts whose write failed in the last turn. It may have been committed all the same.
     pub(super) unwritten: Vec<DecidedEnd>,
-    /// The next write repeats one that failed. The failed write may have been committed all the same.
-    pub(super) is_repeat: bool,
     /// The database can't be used now.
     pub(super) outage: Option<Outage>,
     /// Why the worker has to end: an executor's turn failed for good.
@@ -67,7 +65,6 @@ impl DispatcherState {
             check_at_ms: now_ms + CHECK_INTERVAL_MS,
             refused: HashSet::new(),
             unwritten: Vec::new(),
-            is_repeat: false,
             outage: None,
             failure: None,
         }

@@ -21,6 +21,14 @@ pub(super) enum TurnEnd {
     WorkerHasEnded,
 }
 
+/// Whether ends of attempts are written for the first time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum WriteTry {
+    First,
+    /// Some of them were written before, and the write failed. It may have been committed all the same.
+    Repeated,
+}
+
 /// The dispatcher's role, held by one thread for one turn.
 pub(super) struct Turn<'a> {
     pub(super) shared: &'a Shared,
@@ -57,8 +65,9 @@ impl Turn<'_> {
         if self.shared.running.is_fenced(self.shared.worker_id()) {
             self.register_anew()?;
         }
-        // What a failed write may have committed is written again first, and compared after that.
-        if !self.state.is_repeat {
+        let write = if self.state.unwritten.is_empty() { WriteTry::First } else { WriteTry::Repeated };
+        // Ends that a failed write may have committed are written again first, and compared after that.
+        if write == WriteTry::First {
             self.compare_in_flight_if_due()?;
         }
         let mut ended = self.collect_results();
@@ -73,7 +82,7 @@ impl Turn<'_> {
         if ends.is_empty() && !self.finds_jobs(claimable)? {
             return Ok(TurnEnd::NothingToDo);
         }
-        self.finish_and_claim(ends, claimable)?;
+        self.finish_and_claim(ends, claimable, write)?;
         Ok(TurnEnd::MoreToDo)
     }
 
@@ -111,7 +120,7 @@ impl Turn<'_> {
         self.shared.become_worker(registration);
         self.state.next_claim = NextClaim::Now;
         let worker_id = registration.worker_id;
-        tracing::warn!(fenced, worker_id, "the worker was fenced: it goes on under a new id");
+        tracing::warn!(fenced, worker_id, "the worker was fenced: registered as a new worker");
         Ok(())
     }
 }

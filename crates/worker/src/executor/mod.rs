@@ -67,7 +67,7 @@ impl Executor {
         }
     }
 
-    /// Has the results written, of which so many wait now. An executor that finds no prefetched job writes all of them
+    /// Has the results written; `waiting` is their number. An executor that finds no prefetched job writes all of them
     /// itself, unless another thread has the dispatcher's role.
     fn write_results(&self, waiting: usize) {
         if !self.dispatcher.take_turn_of_executor() {

@@ -3,8 +3,8 @@
 use crate::handler::{StopCause, failed};
 use windlass_engine::transition::Outcome;
 
-/// The outcome of an attempt, given what its handler returned and why it was to stop. `told` is what the handler could
-/// know of it; the cause may have come later.
+/// The outcome of an attempt, given what its handler returned and why it was to stop. `told` is the cause that the
+/// handler could see before it returned.
 pub(super) fn decide(outcome: Outcome, told: Option<StopCause>, cause: Option<StopCause>) -> Outcome {
     match (told, cause) {
         (None, Some(StopCause::Fenced)) => judge(explain_backstop(outcome), cause),

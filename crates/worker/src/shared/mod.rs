@@ -193,7 +193,7 @@ impl Shared {
         if self.shortage.refused(reason, self.clock().monotonic_ms()) {
             tracing::warn!(
                 reason,
-                "the system lacks resources to start jobs: claimed jobs go back, and the worker pauses claiming"
+                "jobs can't be started for now: claimed jobs go back, and the worker claims no others for a while"
             );
             self.heartbeat.raise(WakeUps::STOP);
         }

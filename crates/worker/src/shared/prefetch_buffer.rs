@@ -65,7 +65,8 @@ impl PrefetchBuffer {
         self.wake_one(contents, for_others);
     }
 
-    /// Wakes an executor for so many jobs, unless another one was woken and will wake the next.
+    /// Wakes an executor if there are jobs for others than the calling thread. If an executor was woken before and has not
+    /// looked yet, that one wakes the next.
     fn wake_one(&self, mut contents: MutexGuard<'_, Contents>, for_others: usize) {
         let wakes = for_others > 0 && !contents.is_one_coming && contents.waiting > 0;
         contents.is_one_coming |= wakes;

@@ -54,7 +54,7 @@ fn plan(demand: Demand) -> Plan {
     Plan { soft: raised, threads: threads.min(served) }
 }
 
-/// Makes sure that so many threads can each run a job. Raises the soft limit of this process if it must. Returns how
+/// Makes sure that each of these threads can run a job. Raises the soft limit of this process if it must. Returns how
 /// many threads can: fewer if the hard limit does not allow more.
 ///
 /// # Errors
