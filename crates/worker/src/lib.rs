@@ -34,7 +34,7 @@ mod worker;
 
 pub use handler::{
     Attempt, Handler, Handlers, LOG_MAX_BYTES, LOG_MAX_LINES, LOG_TAIL_BYTES, LOG_TAIL_LINES, OutputLog,
-    Stop, StopCause, WorkerContext, failed, failed_for_good,
+    Stop, StopCause, failed, failed_for_good,
 };
 pub use kinds::{check_shell_payload, open_files};
 pub use options::{THREADS_MAX, WorkerOptions};

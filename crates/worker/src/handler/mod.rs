@@ -49,13 +49,13 @@ where
 
 /// What a handler may learn of its worker before the first job.
 #[derive(Debug, Clone)]
-pub struct WorkerContext {
+pub(crate) struct WorkerContext {
     pub(crate) clock: Clock,
     pub(crate) reach: Reach,
 }
 
 /// Makes the handler of a kind for one worker.
-pub(crate) type StartHandler = dyn Fn(&WorkerContext) -> Arc<dyn Handler> + Send + Sync;
+type StartHandler = dyn Fn(&WorkerContext) -> Arc<dyn Handler> + Send + Sync;
 
 /// The kinds that a worker can execute.
 #[derive(Clone, Default)]
@@ -73,7 +73,7 @@ impl Handlers {
     /// Registers the handler of a kind. It replaces an earlier one of the same kind.
     pub fn register(&mut self, kind: impl Into<String>, handler: impl Handler + 'static) {
         let handler: Arc<dyn Handler> = Arc::new(handler);
-        self.register_start(kind, Arc::new(move |_worker| Arc::clone(&handler)));
+        self.register_per_worker(kind, move |_worker| Arc::clone(&handler));
     }
 
     /// Its kinds, sorted.
@@ -82,9 +82,13 @@ impl Handlers {
         self.by_kind.keys().cloned().collect()
     }
 
-    /// Registers a kind whose handler is made anew for each worker.
-    pub(crate) fn register_start(&mut self, kind: impl Into<String>, start: Arc<StartHandler>) {
-        self.by_kind.insert(kind.into(), start);
+    /// Registers a kind whose handler is made anew for each worker, because it keeps something for the worker.
+    pub(crate) fn register_per_worker(
+        &mut self,
+        kind: impl Into<String>,
+        start: impl Fn(&WorkerContext) -> Arc<dyn Handler> + Send + Sync + 'static,
+    ) {
+        self.by_kind.insert(kind.into(), Arc::new(start));
     }
 
     /// Makes the handlers of one worker.
