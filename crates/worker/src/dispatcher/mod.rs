@@ -228,17 +228,19 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_no_executor_takes_in_time_is_given_back() {
+    fn a_prefetched_job_that_no_executor_takes_in_time_is_given_back() {
         let worker = TestWorker::new(1);
-        worker.enqueue(1, "null");
-        worker.step(WakeUps::PENDING);
+        worker.enqueue(2, "null");
+        worker.state().prefetch.observe_times(1, 0);
+        assert_eq!(worker.step(WakeUps::PENDING), NextStep::Now);
+        let _runs_for_long = worker.take();
         let stuck = Duration::from_millis(STUCK_MS.unsigned_abs());
         assert_eq!(worker.step(WakeUps::NONE), NextStep::After(stuck));
         worker.shared.clock().advance_ms(STUCK_MS);
-        worker.shared.advance_mode(Mode::Draining);
-        assert_eq!(worker.step(WakeUps::STOP), NextStep::Never);
-        let job = worker.shared.store.jobs().get(1).unwrap();
+        assert_eq!(worker.step(WakeUps::NONE), NextStep::Now);
+        let job = worker.shared.store.jobs().get(2).unwrap();
         assert_eq!((job.status, job.attempt), (JobStatus::Pending, 0));
+        assert_eq!(worker.step(WakeUps::NONE), IDLE, "it is not claimed again while the long job runs");
     }
 
     #[test]
