@@ -15,7 +15,7 @@ use windlass_engine::store::RunContext;
 use windlass_engine::transition::Outcome;
 use windlass_system::process::OUTPUT_VARIABLE;
 
-/// The shell of scripts that name none. `-e` ends a script at its first failing command.
+/// The shell that executes scripts unless the job names another one. `-e` ends a script at its first failing command.
 const DEFAULT_SHELL: [&str; 2] = ["/bin/sh", "-e"];
 
 /// Variables that the service manager sets for the engine. A job that used them would speak to the manager as if it

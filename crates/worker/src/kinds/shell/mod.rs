@@ -34,10 +34,10 @@ use windlass_system::process::output_name;
 /// Time between two tries of something that the system refused for want of files or memory.
 const RETRY_PAUSE: Duration = Duration::from_millis(50);
 
-/// Whether a payload is one that the kind `shell` can execute.
+/// Checks that the kind `shell` can execute a payload.
 ///
 /// # Errors
-/// What is wrong with it, for people.
+/// What is wrong with the payload, for people.
 pub fn check_shell_payload(json: &str) -> Result<(), String> {
     Payload::parse(json).map(|_payload| ())
 }
@@ -123,7 +123,7 @@ struct Started {
     streams: Streams,
 }
 
-/// Waits for the end of the process, and ends its group with it.
+/// Waits for the end of the process, and kills what is left of its group then.
 fn supervise(
     attempt: &Attempt,
     noted: &NotedAttempt<'_>,

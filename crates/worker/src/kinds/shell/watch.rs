@@ -20,7 +20,7 @@ use crate::handler::{Attempt, StopCause};
 use windlass_engine::store::LogStream;
 use windlass_system::shortage::is_shortage;
 
-/// How long other processes of the group may go on writing after the process has ended.
+/// How long other processes of the group may write after the process has ended.
 const LINGER_MS: i64 = 100;
 /// How long the pipes are read after the group was killed. A process in a session of its own may keep them open for
 /// ever.
@@ -202,7 +202,7 @@ impl Watch<'_> {
         Timespec::try_from(wait).ok()
     }
 
-    /// Goes on to the next phase if it is time. Returns whether to watch on.
+    /// Goes on to the next phase if it is time. Returns whether to go on watching.
     fn step(&mut self, ready: Ready) -> bool {
         let now_ms = self.attempt.clock().monotonic_ms();
         if ready.stop {

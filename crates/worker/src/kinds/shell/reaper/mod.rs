@@ -25,8 +25,8 @@ use windlass_db::Reach;
 use windlass_system::clock::Clock;
 
 const SCRIPT: &str = include_str!("reaper.sh");
-/// If less of the lease is left, the reaper is told of every new group. By its clock the lease may be over, and then it
-/// reads the table only if it is told to.
+/// If less than this is left of the lease, the reaper gets a message for every new group. By the reaper's clock the lease
+/// may be over already, and then it reads the table only when a message comes.
 const TELL_BEFORE_MS: i64 = 1_000;
 
 /// The engine's side of the reaper. The reaper's process is started with the first attempt.

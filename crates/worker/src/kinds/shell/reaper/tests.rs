@@ -46,7 +46,7 @@ impl<'a> Job<'a> {
         self.child.try_wait().unwrap().is_none()
     }
 
-    /// Waits for its end, and says when that was.
+    /// Waits until the job has ended, and returns when that was.
     fn wait(&mut self) -> Instant {
         wait_for("the job's end", || !self.runs());
         Instant::now()
@@ -88,7 +88,7 @@ fn jobs_are_killed_when_the_lease_is_over_and_not_before() {
     let mut gone = Job::noted(&reaper, &clock, "8-1");
     gone.forget();
     let mut ends_at = Instant::now();
-    // Together longer than one lease, which is long enough for a busy machine to renew it in time.
+    // The renewals together take longer than one lease. A lease is long enough to be renewed on a busy machine.
     for _renewal in 0..12 {
         ends_at = Instant::now() + Duration::from_millis(1_500);
         confirm(&reaper, &clock, 1_500);
