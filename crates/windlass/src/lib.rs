@@ -6,7 +6,7 @@
 //!
 //! # fn main() -> windlass::Result<()> {
 //! let windlass = Windlass::open("windlass.db")?;
-//! let mut handlers = Handlers::with_shell();
+//! let mut handlers = Handlers::with_built_in_kinds();
 //! handlers.register("greet", typed(|_attempt, name: String| Ok::<_, String>(format!("Hello, {name}"))));
 //! let engine = windlass.start(handlers, WorkerOptions::default())?;
 //! let id = windlass.enqueue("greet", &"world")?;

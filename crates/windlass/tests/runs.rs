@@ -13,7 +13,7 @@ use windlass::{Job, LogPosition, Selection};
 
 fn start(bench: &Bench) -> Engine {
     let options = WorkerOptions { grace_ms: 500, ..WorkerOptions::default() };
-    bench.windlass.start(Handlers::with_shell(), options).unwrap()
+    bench.windlass.start(Handlers::with_built_in_kinds(), options).unwrap()
 }
 
 fn job(bench: &Bench, run_id: i64, name: &str) -> Job {
@@ -273,7 +273,7 @@ fn deep_and_wide_graphs_are_skipped_without_recursion() {
 fn the_children_of_a_script_have_the_same_grace() {
     let bench = Bench::new();
     let options = WorkerOptions { grace_ms: 20_000, ..WorkerOptions::default() };
-    let engine = bench.windlass.start(Handlers::with_shell(), options).unwrap();
+    let engine = bench.windlass.start(Handlers::with_built_in_kinds(), options).unwrap();
     let run_id = bench.submit(
         r#"
         name = "saves"

@@ -49,7 +49,7 @@ fn open(address: &str) -> Windlass {
 }
 
 fn handlers() -> Handlers {
-    let mut handlers = Handlers::with_shell();
+    let mut handlers = Handlers::with_built_in_kinds();
     handlers.register("double", typed(|_: &Attempt, number: i64| Ok::<_, String>(number * 2)));
     handlers
 }

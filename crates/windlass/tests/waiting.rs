@@ -53,7 +53,7 @@ fn an_end_in_another_process_is_heard_of() {
         thread
     };
     assert!(!waiting.is_finished());
-    let engine = bench.windlass.start(Handlers::with_shell(), WorkerOptions::default()).unwrap();
+    let engine = bench.windlass.start(Handlers::with_built_in_kinds(), WorkerOptions::default()).unwrap();
     let run = waiting.join().unwrap().unwrap().unwrap();
     assert_eq!((run.id, run.status), (run_id, RunStatus::Successful));
     drop(engine);

@@ -108,7 +108,7 @@ impl Work {
                 }
                 submit(store, workflow);
                 begin();
-                execute(store, observer, Handlers::with_shell(), jobs);
+                execute(store, observer, Handlers::with_built_in_kinds(), jobs);
             }
         }
     }

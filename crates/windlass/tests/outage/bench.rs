@@ -143,7 +143,7 @@ pub(crate) struct Executions {
 
 impl Executions {
     pub(crate) fn handlers(&self) -> Handlers {
-        let mut handlers = Handlers::with_shell();
+        let mut handlers = Handlers::with_built_in_kinds();
         let executions = self.clone();
         handlers.register("waits", move |attempt: &Attempt| executions.execute(attempt));
         handlers.register("noop", |_: &Attempt| Outcome::Successful { output: None });
