@@ -459,7 +459,7 @@ fn a_trigger_is_out_of_turn() {
     bench.store.schedules().resume(id).unwrap();
     bench.clock.advance_ms(HOUR_MS);
     let fired = fire(&bench.store);
-    assert!(fired[0].skipped[0].1.contains("run 1 was not over"), "{fired:?}");
+    assert!(fired[0].skipped[0].1.contains("run 1 was not finished"), "{fired:?}");
 }
 
 #[test]

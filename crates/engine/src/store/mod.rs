@@ -65,8 +65,8 @@ pub use runs::retry::Selection;
 pub use runs::submit::{NewRun, Occasion, Submitted};
 pub use runs::{JobCounts, Run, RunContext, RunFilter};
 pub use schedules::{
-    AT_ONCE_MAX, BACKFILL_MAX, Backfill, Backfilling, COUNTED_MAX, Fired, NOTED_MAX, ON_TIME_MS, Occurrence,
-    OccurrenceStatus, Schedule, ScheduleChange, ScheduleOrigin, Synced, WAITING_MAX,
+    AT_ONCE_MAX, BACKFILL_MAX, Backfill, BackfillResult, COUNTED_MAX, ChangedSchedule, Fired, NOTED_MAX,
+    ON_TIME_MS, Occurrence, OccurrenceStatus, Schedule, ScheduleChange, ScheduleOrigin, WAITING_MAX,
 };
 pub use stats::Stats;
 pub use workers::{NewWorker, Worker};

@@ -3,7 +3,7 @@
 use crate::store::Registrations;
 use crate::store::evidence::Evidence;
 use crate::store::registrations::find;
-use crate::store::schedules::begin_anew;
+use crate::store::schedules::advance_cursors_of_workflow;
 use crate::store::schedules::sync;
 use windlass_db::Connection;
 use windlass_db::error::Error;
@@ -59,7 +59,7 @@ impl Registrations<'_> {
                 &[(&name).into(), now_ms.into()],
             )?;
             if resumed > 0 {
-                begin_anew(connection, &name, now_ms)?;
+                advance_cursors_of_workflow(connection, &name, now_ms)?;
             }
             changed_or_missing(connection, &name, resumed)
         })

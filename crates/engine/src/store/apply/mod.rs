@@ -6,8 +6,8 @@ use crate::store::registrations::versions::{Numbers, definition, insert_version,
 use crate::store::registrations::{Change, NewRegistration, Registration, read};
 use crate::store::registrations::{find, select_registrations};
 use crate::store::runs::submit::{Content, keep_version};
-use crate::store::schedules::begin_anew;
-use crate::store::schedules::{Synced, preview_sync, sync};
+use crate::store::schedules::advance_cursors_of_workflow;
+use crate::store::schedules::{ChangedSchedule, preview_sync, sync};
 use windlass_db::Connection;
 use windlass_db::Value;
 use windlass_db::error::Error;
@@ -33,7 +33,7 @@ pub struct Applied {
     /// The definition that was active before, when it was another.
     pub before: Option<Workflow>,
     /// What changed of its schedules.
-    pub schedules: Vec<Synced>,
+    pub schedules: Vec<ChangedSchedule>,
 }
 
 impl Registrations<'_> {
@@ -55,7 +55,7 @@ impl Registrations<'_> {
                     match applied.change {
                         // What it missed while it was not there is not caught up, also not by a rule that
                         // is about to be replaced.
-                        Change::Created => begin_anew(connection, name, now_ms)?,
+                        Change::Created => advance_cursors_of_workflow(connection, name, now_ms)?,
                         Change::Updated | Change::Unchanged => {}
                     }
                     applied.schedules = sync(connection, name, schedules, now_ms)?;

@@ -1,32 +1,32 @@
-//! What there is to decide about a schedule, as the tables have it.
+//! Reads what the decision about a schedule depends on, before its lock is taken and again under the lock.
 
 use windlass_workflow::model::Overlap;
 
 use super::definitions::timetable;
 use super::occurrences;
-use super::overlap::{Candidate, Situation, Standing, Unfinished, decide};
+use super::overlap::{CandidateOrigin, OccurrenceCandidate, OverlapInput, UnfinishedRun, decide};
 use super::plan::{Plan, plan};
-use super::prepared_runs::{STARTS_MAX, Wanted};
+use super::prepared_runs::{RunsToPrepare, STARTS_MAX};
 use super::{Schedule, find};
 use crate::store::registrations::registered_workflow;
 use windlass_db::error::Result;
 use windlass_db::{Connection, all, one};
 
-/// Unfinished runs that one decision looks at.
+/// The maximum number of unfinished runs that one decision reads.
 const UNFINISHED_MAX: i64 = 100;
 
-/// What a decision is made about.
-pub(super) struct Seen {
+/// A schedule with the plan that was made for it before its lock was taken.
+pub(super) struct PlannedFiring {
     pub(super) schedule: Schedule,
     pub(super) plan: Plan,
 }
 
-/// Looks whether anything is to be written, and what that takes.
-pub(super) fn look(
+/// Plans a schedule. Returns `None` if there is nothing to write, and otherwise the plan and the runs to prepare.
+pub(super) fn plan_firing(
     connection: &mut dyn Connection,
     schedule_id: i64,
     now_ms: i64,
-) -> Result<Option<(Seen, Option<Wanted>)>> {
+) -> Result<Option<(PlannedFiring, Option<RunsToPrepare>)>> {
     let Some(schedule) = find(connection, schedule_id)?.filter(Schedule::is_active) else {
         return Ok(None);
     };
@@ -38,41 +38,41 @@ pub(super) fn look(
         let Schedule { decided_until, next_at, .. } = schedule;
         Plan { decided_until, next_at, ..Plan::default() }
     };
-    let seen = Seen { schedule, plan };
-    let decision = decide(&situation(connection, &seen, STARTS_MAX, now_ms)?);
-    if decision.is_nothing() && !seen.moves() {
+    let planned = PlannedFiring { schedule, plan };
+    let decision = decide(&overlap_input(connection, &planned, STARTS_MAX, now_ms)?);
+    if decision.is_nothing() && !planned.moves_cursor() {
         return Ok(None);
     }
-    let wanted = match decision.start.is_empty() {
+    let to_prepare = match decision.start.is_empty() {
         true => None,
-        false => registered_workflow(connection, &seen.schedule.workflow)?
-            .map(|(registration, workflow)| Wanted { registration, workflow, start: decision.start }),
+        false => registered_workflow(connection, &planned.schedule.workflow)?
+            .map(|(registration, workflow)| RunsToPrepare { registration, workflow, start: decision.start }),
     };
-    Ok(Some((seen, wanted)))
+    Ok(Some((planned, to_prepare)))
 }
 
-impl Seen {
-    /// The cursor or the next instant moves.
-    pub(super) fn moves(&self) -> bool {
+impl PlannedFiring {
+    /// Whether the plan moves the cursor or the next instant.
+    pub(super) fn moves_cursor(&self) -> bool {
         let Schedule { decided_until, next_at, .. } = self.schedule;
         (decided_until, next_at) != (self.plan.decided_until, self.plan.next_at)
     }
 }
 
-pub(super) fn situation(
+pub(super) fn overlap_input(
     connection: &mut dyn Connection,
-    seen: &Seen,
+    planned: &PlannedFiring,
     starts_max: usize,
     now_ms: i64,
-) -> Result<Situation> {
-    let schedule_id = seen.schedule.id;
-    let overlap = seen.schedule.definition.overlap;
+) -> Result<OverlapInput> {
+    let schedule_id = planned.schedule.id;
+    let overlap = planned.schedule.definition.overlap;
     let mut candidates = occurrences::waiting(connection, schedule_id, now_ms)?;
-    candidates.extend(seen.plan.due.iter().map(|planned| Candidate {
-        at_ms: planned.at_ms,
-        start_after: planned.start_after,
-        source: planned.source,
-        standing: Standing::New,
+    candidates.extend(planned.plan.due.iter().map(|due| OccurrenceCandidate {
+        at_ms: due.at_ms,
+        start_after: due.start_after,
+        source: due.source,
+        origin: CandidateOrigin::Plan,
     }));
     let unfinished = match overlap {
         Overlap::Allow => Vec::new(),
@@ -87,11 +87,11 @@ pub(super) fn situation(
         true => 0,
         false => unfinished_backfills(connection, schedule_id)?,
     };
-    let waiting_count = match seen.plan.due.is_empty() {
+    let waiting_count = match planned.plan.due.is_empty() {
         true => 0,
         false => occurrences::count_waiting(connection, schedule_id)?,
     };
-    Ok(Situation {
+    Ok(OverlapInput {
         overlap,
         now_ms,
         starts_max,
@@ -103,8 +103,9 @@ pub(super) fn situation(
     })
 }
 
-/// Runs of the schedule that are not over, the oldest first. Those of backfills keep to a limit of their own.
-fn unfinished(connection: &mut dyn Connection, schedule_id: i64) -> Result<Vec<Unfinished>> {
+/// Reads the unfinished runs of a schedule, the oldest first. Runs of backfills are left out, because they have a
+/// limit of their own.
+fn unfinished(connection: &mut dyn Connection, schedule_id: i64) -> Result<Vec<UnfinishedRun>> {
     all(
         connection,
         "SELECT id, stop_reason FROM runs
@@ -112,7 +113,7 @@ fn unfinished(connection: &mut dyn Connection, schedule_id: i64) -> Result<Vec<U
            AND (source IS NULL OR source <> 'backfill')
          ORDER BY id LIMIT $2",
         &[schedule_id.into(), UNFINISHED_MAX.into()],
-        |row| Ok(Unfinished { run_id: row.integer(0)?, is_stopping: row.optional_text(1)?.is_some() }),
+        |row| Ok(UnfinishedRun { run_id: row.integer(0)?, is_stopping: row.optional_text(1)?.is_some() }),
     )
 }
 
