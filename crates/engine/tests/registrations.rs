@@ -7,7 +7,7 @@ use std::thread;
 
 use support::{Bench, graph};
 use windlass_engine::Error;
-use windlass_engine::store::{Applied, Change, NewRegistration};
+use windlass_engine::store::{Applied, NewRegistration, RegistrationChange};
 use windlass_workflow::Workflow;
 
 fn workflow(name: &str, jobs: usize) -> Workflow {
@@ -31,11 +31,11 @@ fn numbers(bench: &Bench, name: &str) -> Vec<i64> {
 fn another_content_is_the_next_version_and_the_same_is_none() {
     let bench = Bench::new();
     let first = apply(&bench, 1);
-    assert_eq!((first.change, first.version, first.before), (Change::Created, 1, None));
+    assert_eq!((first.change, first.version, first.before), (RegistrationChange::Created, 1, None));
     let again = apply(&bench, 1);
-    assert_eq!((again.change, again.version), (Change::Unchanged, 1));
+    assert_eq!((again.change, again.version), (RegistrationChange::Unchanged, 1));
     let second = apply(&bench, 2);
-    assert_eq!((second.change, second.version), (Change::Updated, 2));
+    assert_eq!((second.change, second.version), (RegistrationChange::Updated, 2));
     assert_eq!(second.before, Some(workflow("nightly", 1)));
     // Back to what was once there is a step forward, too.
     assert_eq!(apply(&bench, 1).version, 3);
@@ -65,7 +65,7 @@ fn a_file_that_only_moved_makes_no_version() {
     bench.clock.advance_ms(1_000);
     let moved =
         bench.store.registrations().apply(from_file(workflow("nightly", 1), "/flows/moved.toml")).unwrap();
-    assert_eq!((moved.change, moved.version), (Change::Unchanged, 1));
+    assert_eq!((moved.change, moved.version), (RegistrationChange::Unchanged, 1));
     let registration = bench.store.registrations().get("nightly").unwrap().unwrap();
     assert_eq!(registration.file.as_deref(), Some("/flows/moved.toml"));
     assert_eq!(registration.updated_at, bench.clock.now_ms());
@@ -81,10 +81,10 @@ fn a_name_that_comes_back_goes_on_with_its_numbers() {
     assert_eq!(bench.store.registrations().get("nightly").unwrap(), None);
     assert_eq!(numbers(&bench, "nightly"), [2, 1], "the versions stay");
     let back = apply(&bench, 2);
-    assert_eq!((back.change, back.version), (Change::Created, 2), "it had not changed");
+    assert_eq!((back.change, back.version), (RegistrationChange::Created, 2), "it had not changed");
     bench.store.registrations().remove("nightly").unwrap();
     let back = apply(&bench, 1);
-    assert_eq!((back.change, back.version), (Change::Created, 3));
+    assert_eq!((back.change, back.version), (RegistrationChange::Created, 3));
     assert_eq!(numbers(&bench, "nightly"), [3, 2, 1]);
 }
 

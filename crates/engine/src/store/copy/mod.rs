@@ -19,7 +19,7 @@ use tables::{CHUNK, COPIED_TABLES, Table};
 use windlass_db::error::{Error, Result};
 use windlass_db::{Connection, Database, one};
 
-const WHAT: &str = "copy a database";
+const OPERATION: &str = "copy a database";
 /// Rules shown that a database breaks, at most.
 const SHOWN_MAX: usize = 3;
 
@@ -80,7 +80,7 @@ impl Upkeep<'_> {
         self.store.read(|from| refuse_broken(from, "source", now_ms)).map_err(CopyError::Source)?;
         let asked = Arc::new(Asked::default());
         let of_write = Arc::clone(&asked);
-        let copied = target.write(WHAT, Evidence::Token, move |to| {
+        let copied = target.write(OPERATION, Evidence::Token, move |to| {
             of_write.set_source(false);
             let copied = copy(&*source, to, &of_write)?;
             analyze(to)?;
@@ -135,7 +135,7 @@ fn refuse_what_runs(connection: &mut dyn Connection, which: &str) -> Result<()> 
         return Ok(());
     }
     let reason = format!("{workers} workers are alive and {jobs} jobs run in the {which}; stop them first");
-    Err(Error::conflict(WHAT, reason))
+    Err(Error::conflict(OPERATION, reason))
 }
 
 fn refuse_broken(connection: &mut dyn Connection, which: &str, now_ms: i64) -> Result<()> {
@@ -146,7 +146,7 @@ fn refuse_broken(connection: &mut dyn Connection, which: &str, now_ms: i64) -> R
     }
     let shown: Vec<&str> = problems.iter().take(SHOWN_MAX).map(|problem| problem.detail.as_str()).collect();
     let reason = format!("the {which} breaks {} rules: {}", problems.len(), shown.join("; "));
-    Err(Error::conflict(WHAT, reason))
+    Err(Error::conflict(OPERATION, reason))
 }
 
 fn refuse_rows(to: &mut dyn Connection) -> Result<()> {
@@ -154,7 +154,7 @@ fn refuse_rows(to: &mut dyn Connection) -> Result<()> {
         let rows = table.count(to)?;
         if rows > 0 {
             let reason = format!("the target is not empty: it has {rows} {}", table.name);
-            return Err(Error::conflict(WHAT, reason));
+            return Err(Error::conflict(OPERATION, reason));
         }
     }
     Ok(())
@@ -175,7 +175,7 @@ fn copy_table(
         let written = asked.target(|| table.write(to, &rows))?;
         if written != rows.len() as u64 {
             let detail = format!("of {} rows of {} {written} were written", rows.len(), table.name);
-            return Err(Error::internal(WHAT, detail));
+            return Err(Error::internal(OPERATION, detail));
         }
         copied += rows.len() as i64;
         if rows.len() < CHUNK {
@@ -215,13 +215,15 @@ fn verify(to: &mut dyn Connection, copied: &Copied, now_ms: i64) -> Result<()> {
         let written = table.count(to)?;
         if written != *read {
             let detail = format!("{name} has {read} rows in the source and {written} in the target");
-            return Err(Error::internal(WHAT, detail));
+            return Err(Error::internal(OPERATION, detail));
         }
     }
     let problems = broken_rules(to, now_ms)?;
     match problems.first() {
         None => Ok(()),
-        Some(problem) => Err(Error::internal(WHAT, format!("the copy breaks a rule: {}", problem.detail))),
+        Some(problem) => {
+            Err(Error::internal(OPERATION, format!("the copy breaks a rule: {}", problem.detail)))
+        }
     }
 }
 

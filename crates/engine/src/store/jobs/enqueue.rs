@@ -2,7 +2,7 @@
 
 use crate::status::JobStatus;
 use crate::store::Jobs;
-use crate::store::evidence::{Evidence, job_made};
+use crate::store::evidence::{Evidence, job_was_inserted};
 use crate::store::finish::slots::{CONCURRENCY_LIMIT_MAX, admit};
 use crate::store::json_list;
 use crate::store::runs::submit::on_full;
@@ -93,7 +93,7 @@ impl Jobs<'_> {
         let tokens: Arc<Vec<i64>> = Arc::new(jobs.iter().map(|_job| self.store.random.token()).collect());
         let written = Arc::clone(&tokens);
         let evidence = Evidence::rows(move |connection, ids: &Vec<i64>| match ids.first() {
-            Some(job_id) => job_made(connection, *job_id, &written),
+            Some(job_id) => job_was_inserted(connection, *job_id, &written),
             None => Ok(Fate::NotKept),
         });
         self.store.write(WHAT, evidence, move |connection| accept(connection, &jobs, &tokens, now_ms))

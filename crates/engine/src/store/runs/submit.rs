@@ -2,7 +2,7 @@
 
 use crate::status::RunSource;
 use crate::store::Runs;
-use crate::store::evidence::{Evidence, run_made};
+use crate::store::evidence::{Evidence, run_was_inserted};
 use crate::store::finish::slots::admit;
 use crate::transition::Backoff;
 use serde::Serialize;
@@ -138,7 +138,11 @@ impl Prepared {
 pub(in crate::store) fn evidence_of(prepared: &Prepared) -> Evidence<Submitted> {
     let token = prepared.token;
     Evidence::rows(move |connection, submitted: &Submitted| {
-        if submitted.created { run_made(connection, submitted.run_id, token) } else { Ok(Fate::NotKept) }
+        if submitted.created {
+            run_was_inserted(connection, submitted.run_id, token)
+        } else {
+            Ok(Fate::NotKept)
+        }
     })
 }
 

@@ -13,7 +13,7 @@ use super::prepared_runs::PreparedRuns;
 use super::{Schedule, find};
 use crate::status::{RunSource, StopReason};
 use crate::store::cancel::{Urgency, stop_run};
-use crate::store::evidence::{Evidence, run_made};
+use crate::store::evidence::{Evidence, run_was_inserted};
 use crate::store::runs::submit::submit;
 use windlass_db::error::{Error, Result};
 use windlass_db::{Connection, Fate, all, first, one};
@@ -132,7 +132,7 @@ impl ForScheduler<'_> {
         let evidence = Evidence::rows(move |connection, fired: &Fired| {
             let first = fired.started.first().and_then(|(run_id, at_ms)| Some((*run_id, made.run(*at_ms)?)));
             match first {
-                Some((run_id, Ok((_run, prepared)))) => run_made(connection, run_id, prepared.token),
+                Some((run_id, Ok((_run, prepared)))) => run_was_inserted(connection, run_id, prepared.token),
                 Some((_, Err(_))) | None => Ok(Fate::NotKept),
             }
         });
