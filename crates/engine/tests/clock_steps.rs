@@ -15,7 +15,7 @@ const STEPS_MS: [i64; 4] = [HOUR_MS, -HOUR_MS, 700, -700];
 
 impl Bench {
     fn reading(&self) -> ClockReading {
-        self.store.for_scheduler().ahead(0).unwrap().clock.expect("a manual clock answers at once")
+        self.store.for_scheduler().upcoming(0).unwrap().clock.expect("a manual clock answers at once")
     }
 
     /// Sets the clock and moves the tables with it, as a scheduler does that had looked just before.

@@ -373,7 +373,7 @@ fn who_does_not_want_to_wait_is_skipped_and_fails_nothing() {
     bench.admit();
     let skipped = bench.store.jobs().of_run(second).unwrap();
     assert_eq!([skipped[0].status, skipped[1].status], [JobStatus::Skipped; 2]);
-    assert!(skipped[0].last_error.as_deref().unwrap().contains("`graph` had no room"));
+    assert!(skipped[0].last_error.as_deref().unwrap().contains("`graph` had no free slot"));
     assert_eq!(bench.store.runs().get(second).unwrap().status, RunStatus::Successful);
     bench.finish(worker, &runs[0], success());
     let child = bench.claim(worker, 10);

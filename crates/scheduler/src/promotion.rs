@@ -24,26 +24,26 @@ impl Promotion {
         let now_ms = self.wall_clock.now(store).0;
         // After the clock was set back, the instant may lie in the future.
         let told_ms = self.rates_told_ms.map_or(now_ms, |told_ms| told_ms.min(now_ms));
-        let ahead = store.for_scheduler().ahead(told_ms)?;
-        if let Some(reading) = ahead.clock {
+        let upcoming = store.for_scheduler().upcoming(told_ms)?;
+        if let Some(reading) = upcoming.clock {
             let followed = self.wall_clock.follow(store, reading);
             refusals.tolerate("move waiting jobs with the clock", followed)?;
         }
-        let room_at = self.tell_of_rates(store, ahead.room_at)?;
-        let due_at = self.promote(store, ahead.due_at)?;
-        Ok([due_at, room_at].into_iter().flatten().min())
+        let rate_allows_at = self.tell_of_rates(store, upcoming.rate_allows_at)?;
+        let due_at = self.promote(store, upcoming.due_at)?;
+        Ok([due_at, rate_allows_at].into_iter().flatten().min())
     }
 
     /// Wakes the workers if a rate limit has room again. Returns when the next rate limit has room.
-    fn tell_of_rates(&mut self, store: &Store, room_at: Option<i64>) -> Result<Option<i64>> {
+    fn tell_of_rates(&mut self, store: &Store, rate_allows_at: Option<i64>) -> Result<Option<i64>> {
         let (now_ms, _steps) = self.wall_clock.now(store);
         self.rates_told_ms = Some(now_ms);
-        if room_at.is_none_or(|at_ms| at_ms > now_ms) {
-            return Ok(room_at);
+        if rate_allows_at.is_none_or(|at_ms| at_ms > now_ms) {
+            return Ok(rate_allows_at);
         }
         // Each process tells its own threads, so there is nothing to write.
         store.wake_ups().publish(WakeUps::PENDING | WakeUps::PROGRESS);
-        Ok(store.for_scheduler().ahead(now_ms)?.room_at)
+        Ok(store.for_scheduler().upcoming(now_ms)?.rate_allows_at)
     }
 
     fn promote(&self, store: &Store, mut next_at: Option<i64>) -> Result<Option<i64>> {

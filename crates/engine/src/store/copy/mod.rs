@@ -1,10 +1,10 @@
-//! Moving everything from one database to another, whichever they are.
+//! Copying a whole database into another one, of the same kind or the other.
 //!
-//! One snapshot of the source becomes one transaction of the target: a copy that dies leaves nothing behind
-//! and is simply made again. Ids stay what they are, so that links, keys and people's notes stay right.
+//! One snapshot of the source becomes one transaction in the target, so that an interrupted copy leaves nothing
+//! behind and can be started again. Ids stay the same, so that links, keys and people's notes remain valid.
 //!
-//! The rules are checked before and after the two transactions stand open together: a server ends a transaction
-//! that says nothing for some seconds, and to read a large database as a whole takes longer.
+//! The invariants are checked outside the time in which both transactions are open. Reading a whole large database
+//! takes long, and a server ends a transaction that is silent for some seconds.
 
 mod tables;
 
@@ -20,28 +20,28 @@ use windlass_db::error::{Error, Result};
 use windlass_db::{Connection, Database, one};
 
 const OPERATION: &str = "copy a database";
-/// Rules shown that a database breaks, at most.
+/// How many broken rules of a database are shown.
 const SHOWN_MAX: usize = 3;
 
-/// What was copied: (table, rows), in the order of copying.
+/// How many rows were copied.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Copied {
-    /// A row for each table.
+    /// (table, rows), in the order of copying.
     pub tables: Vec<(&'static str, i64)>,
 }
 
-/// Why nothing was copied, by the database that stands in the way.
+/// Why nothing was copied, and which database is to blame.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum CopyError {
-    /// The one to copy.
+    /// The database to copy.
     #[error("the source: {0}")]
     Source(Error),
-    /// The one to fill.
+    /// The database to fill.
     #[error("the target: {0}")]
     Target(Error),
 }
 
-/// Which of the two databases was asked last: an error is its.
+/// Remembers which of the two databases was used last, because an error comes from that one.
 #[derive(Default)]
 struct Asked {
     is_source: AtomicBool,
@@ -52,7 +52,7 @@ impl Asked {
         self.is_source.store(is_source, Ordering::Relaxed);
     }
 
-    /// Asks the target something, in the middle of questions to the source.
+    /// Uses the target for a moment while reading from the source.
     fn target<T>(&self, ask: impl FnOnce() -> Result<T>) -> Result<T> {
         self.set_source(false);
         let answer = ask()?;
@@ -69,11 +69,11 @@ impl Asked {
 }
 
 impl Upkeep<'_> {
-    /// Copies everything into another database that holds nothing yet. Runs in the middle go on there.
+    /// Copies everything into another, empty database. Unfinished runs can be continued there.
     ///
     /// # Errors
-    /// [`Error::Conflict`] when something runs in the source, when the target is not empty, or when the source
-    /// breaks a rule; and the databases', each with whose it is. Then the target is as it was.
+    /// [`Error::Conflict`] if the target is not empty, or if the source has live workers or breaks an invariant; and
+    /// the errors of both databases. Each error says which database it comes from. The target is unchanged.
     pub fn copy_to(&self, target: &Store) -> std::result::Result<Copied, CopyError> {
         let source = Arc::clone(&self.store.database);
         let now_ms = self.store.clock.now_ms();
@@ -97,12 +97,12 @@ fn copy(source: &dyn Database, to: &mut dyn Connection, asked: &Asked) -> Result
     let mut copied = Ok(Copied::default());
     asked.set_source(true);
     source.read(&mut |from| {
-        // The snapshot is gone: what another one shows does not fit what was copied.
+        // This is a second attempt in a new snapshot, which does not fit what was copied from the first one.
         if has_begun {
             return Ok(());
         }
         refuse_what_runs(from, "source")?;
-        // Before that the source's transaction may not have begun, and is begun again.
+        // Until now the source's transaction may be started again.
         has_begun = true;
         copied = copy_all(from, to, asked);
         copied.as_ref().map(|_copied| ()).map_err(Error::clone)
@@ -117,12 +117,12 @@ fn copy_all(from: &mut dyn Connection, to: &mut dyn Connection, asked: &Asked) -
         let rows = copy_table(table, from, to, asked)?;
         copied.tables.push((table.name, rows));
     }
-    // The target has a name of its own.
+    // The target keeps its own name.
     continue_ids(from, to, asked)?;
     Ok(copied)
 }
 
-/// A worker that lives may change any row at any moment, also while it has no job.
+/// Refuses a database that is in use: a live worker may change any row at any moment, even while it has no job.
 fn refuse_what_runs(connection: &mut dyn Connection, which: &str) -> Result<()> {
     let (workers, jobs) = one(
         connection,
@@ -184,7 +184,7 @@ fn copy_table(
     }
 }
 
-/// No id is given out twice, also none whose row was pruned before.
+/// Continues the sequences of ids, so that no id is used twice, not even one whose row was pruned.
 fn continue_ids(from: &mut dyn Connection, to: &mut dyn Connection, asked: &Asked) -> Result<()> {
     const NEXT_IDS: &[(&str, &str)] = &[
         ("workflows", "SELECT {next_id workflows}"),
@@ -201,8 +201,8 @@ fn continue_ids(from: &mut dyn Connection, to: &mut dyn Connection, asked: &Aske
     Ok(())
 }
 
-/// Tells the server how many rows there are now. It sees the rows of this transaction only when it is told to look, and what
-/// it knows may be from an interrupted copy: many pages and no rows, for which it would read all of `jobs` for each edge.
+/// Updates the server's statistics. It counts the rows of this transaction only when asked. Old statistics may come
+/// from an interrupted copy, with many pages and no rows, and the server would then read all of `jobs` for each edge.
 fn analyze(to: &mut dyn Connection) -> Result<()> {
     match to.dialect().analyze(&COPIED_TABLES.iter().map(|table| table.name).collect::<Vec<_>>()) {
         Some(sql) => to.batch(&sql),
@@ -227,7 +227,7 @@ fn verify(to: &mut dyn Connection, copied: &Copied, now_ms: i64) -> Result<()> {
     }
 }
 
-/// The columns of every table, for the comparison with the schema.
+/// The columns of every table, to compare them with the schema.
 #[cfg(test)]
 pub(super) fn columns() -> Vec<(&'static str, Vec<&'static str>)> {
     COPIED_TABLES
