@@ -5,7 +5,7 @@ mod support;
 
 use support::{Bench, failure, graph, noop, request, success};
 use windlass_engine::store::{
-    ClockReading, ClockStep, NewJob, QueueLimits, Rate, Scope, Selection, Setting, Urgency,
+    ClockReading, ClockStep, NewJob, QueueLimits, Rate, RetrySelection, Scope, Setting, Urgency,
 };
 use windlass_engine::{Clock, JobStatus, Random, RunStatus, Store};
 use windlass_workflow::{Source, Workflow};
@@ -265,7 +265,7 @@ fn a_job_of_a_queue_with_a_rate_is_claimed_when_it_can_start() {
 }
 
 fn stopped_runs_have_another_life(stop: impl Fn(&Bench, i64)) {
-    for selection in [Selection::Failed, Selection::From("j0".to_owned())] {
+    for selection in [RetrySelection::Failed, RetrySelection::From("j0".to_owned())] {
         let bench = Bench::new();
         let worker = bench.worker();
         let run_id = bench.submit(Workflow { timeout_ms: Some(60_000), ..graph(vec![vec![], vec![0]]) });

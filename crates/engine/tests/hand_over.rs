@@ -6,7 +6,7 @@ mod support;
 
 use support::{Bench, failure, graph, noop, request, success};
 use windlass_engine::store::{
-    ClaimRequest, ClaimedJob, Claims, NewJob, QueueLimits, Scope, Selection, Setting,
+    ClaimRequest, ClaimedJob, Claims, NewJob, QueueLimits, RetrySelection, Scope, Setting,
 };
 use windlass_engine::{JobStatus, RunStatus};
 use windlass_workflow::model::{Concurrency, OnFull};
@@ -190,7 +190,7 @@ fn many_parents_that_end_together_are_each_counted_once_also_when_one_is_tried_a
     assert_eq!(names(&of_half), ["j1300"]);
     assert_eq!(end(&of_half, "none"), []);
     assert_eq!(bench.store.runs().get(run_id).unwrap().status, RunStatus::Failed);
-    assert_eq!(bench.store.runs().retry(run_id, Selection::Failed).unwrap(), 2);
+    assert_eq!(bench.store.runs().retry(run_id, RetrySelection::Failed).unwrap(), 2);
     let again = bench.claim(worker, 9);
     assert_eq!(names(&again), ["j1"]);
     let of_all = end(&again, "none");

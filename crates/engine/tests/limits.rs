@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use support::{Bench, failure, graph, noop, request, success};
 use windlass_engine::store::{
-    ClaimRequest, ClaimedJob, Claims, JobFilter, NewJob, Order, QueueLimits, Rate, Reason, Scope, Selection,
-    Setting, WorkerCapabilities,
+    ClaimRequest, ClaimedJob, Claims, JobFilter, NewJob, Order, QueueLimits, Rate, Reason, RetrySelection,
+    Scope, Setting, WorkerCapabilities,
 };
 use windlass_engine::transition::Outcome;
 use windlass_engine::{JobStatus, RunStatus};
@@ -236,7 +236,7 @@ fn by_arrival_a_job_that_waits_for_another_of_its_queue_gives_its_turn_up() {
     // For its parent, which gets another life with it.
     let run_id = bench.submit(graph(vec![vec![], vec![0]]));
     let (parent, child) = (end(success()), end(failure()));
-    bench.store.runs().retry(run_id, Selection::From("j0".to_owned())).unwrap();
+    bench.store.runs().retry(run_id, RetrySelection::From("j0".to_owned())).unwrap();
     assert_eq!([end(success()), end(success())], [parent, child]);
     // For a slot of its key, which the one behind it got while it could not go on.
     let keyed = bench.store.jobs().enqueue(vec![keyed("k", 1, OnFull::Wait); 2]).unwrap();
@@ -313,7 +313,7 @@ fn by_arrival_priorities_count_for_nothing_however_a_job_becomes_claimable() {
     bench.store.queues().limit("line", limits).unwrap();
     bench.store.jobs().cancel(waiting[0]).unwrap();
     bench.admit();
-    bench.store.runs().retry(retried, Selection::Failed).unwrap();
+    bench.store.runs().retry(retried, RetrySelection::Failed).unwrap();
     for job in bench.store.jobs().list(&JobFilter { limit: 100, ..JobFilter::default() }).unwrap() {
         assert!(job.status == JobStatus::Cancelled || job.priority == 0, "{job:?}");
     }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use support::{graph, request, success};
 use windlass_db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
 use windlass_engine::TABLES;
-use windlass_engine::store::{ClaimedJob, Claims, NewRegistration, ScheduleOrigin, Scope, Selection};
+use windlass_engine::store::{ClaimedJob, Claims, NewRegistration, RetrySelection, ScheduleOrigin, Scope};
 use windlass_engine::{Clock, Error, Random, Store};
 use windlass_test_server::Schema;
 use windlass_workflow::Workflow;
@@ -89,7 +89,7 @@ fn a_run_of_which_a_part_is_pruned_meanwhile_is_not_retried() {
         "SELECT id FROM runs WHERE id = {run_id} FOR UPDATE; DELETE FROM jobs WHERE run_id = {run_id} AND name = 'j0'"
     );
     let retried =
-        meanwhile(&schema, &prunes, || store.runs().retry(run_id, Selection::From("j1".to_owned())));
+        meanwhile(&schema, &prunes, || store.runs().retry(run_id, RetrySelection::From("j1".to_owned())));
     assert!(matches!(&retried, Err(Error::Conflict { .. })), "its parent is gone: {retried:?}");
 }
 

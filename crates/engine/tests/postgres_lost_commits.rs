@@ -18,8 +18,8 @@ use windlass_db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
 use windlass_db::{Connection, Database, Durability, Recovery};
 use windlass_engine::TABLES;
 use windlass_engine::store::{
-    Cancellation, ClaimedJob, Claims, JobFilter, LogLine, LogStream, NewJob, NewRegistration, RunFilter,
-    Scope, Selection,
+    Cancellation, ClaimedJob, Claims, JobFilter, LogLine, LogStream, NewJob, NewRegistration, RetrySelection,
+    RunFilter, Scope,
 };
 use windlass_engine::transition::Outcome;
 use windlass_engine::{Clock, Error, JobStatus, Random, RunStatus, Store, Unavailable, WorkerStatus};
@@ -298,7 +298,7 @@ fn cancel_job(lab: &Lab, how: Break) {
 fn retry(lab: &Lab, how: Break) {
     let run_id = lab.chain();
     lab.direct.runs().cancel(run_id).unwrap();
-    assert_eq!(lab.lose(how, |store| store.runs().retry(run_id, Selection::Failed).unwrap()), 2);
+    assert_eq!(lab.lose(how, |store| store.runs().retry(run_id, RetrySelection::Failed).unwrap()), 2);
     assert_eq!(lab.direct.runs().get(run_id).unwrap().status, RunStatus::Pending);
 }
 

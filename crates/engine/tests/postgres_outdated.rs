@@ -13,7 +13,7 @@ use windlass_db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
 use windlass_db::sqlite::{SqliteDatabase, SqliteOptions};
 use windlass_db::{Connection, Dialect, Value, all};
 use windlass_engine::TABLES;
-use windlass_engine::store::{Claims, Scope, Selection};
+use windlass_engine::store::{Claims, RetrySelection, Scope};
 use windlass_engine::{Clock, Random, Result, RunStatus, Store};
 use windlass_test_server::Schema;
 
@@ -245,10 +245,10 @@ fn nothing_reads_a_table_for_each_row_of_another_while_the_server_believes_them_
             store.for_scheduler().promote_due().unwrap();
         }
         if store.runs().get(run_id).unwrap().status == RunStatus::Failed {
-            store.runs().retry(run_id, Selection::Failed).unwrap();
+            store.runs().retry(run_id, RetrySelection::Failed).unwrap();
         }
     }
-    store.runs().retry(run_id, Selection::From("j0".to_owned())).unwrap();
+    store.runs().retry(run_id, RetrySelection::From("j0".to_owned())).unwrap();
     store.runs().cancel(run_id).unwrap();
 
     // What looks after it.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use support::faulty::{Call, Faulty};
 use support::{Bench, failure, graph, noop, open, success};
-use windlass_engine::store::{LogLine, LogStream, NewJob, Prune, Pruned, Selection};
+use windlass_engine::store::{LogLine, LogStream, NewJob, Prune, Pruned, RetrySelection};
 use windlass_engine::{Error, JobStatus, Random, RunStatus, Store, WorkerStatus};
 use windlass_workflow::model::{Concurrency, OnFull};
 
@@ -73,7 +73,7 @@ fn a_run_that_was_pruned_in_part_is_not_retried() {
         bench.store.for_scheduler().prune_step(support::older_than(bench.clock.now_ms())).unwrap(),
         Pruned { jobs: 500, ..Pruned::default() }
     );
-    let refused = bench.store.runs().retry(run_id, Selection::Failed).unwrap_err();
+    let refused = bench.store.runs().retry(run_id, RetrySelection::Failed).unwrap_err();
     assert!(
         matches!(&refused, Error::Conflict { reason, .. } if reason.contains("200 of its 700 jobs")),
         "{refused}"
@@ -123,7 +123,7 @@ fn a_run_that_lives_again_is_left_alone() {
     let bench = Bench::new();
     let run_id = bench.submit(graph(vec![vec![]]));
     fail_all(&bench);
-    bench.store.runs().retry(run_id, Selection::Failed).unwrap();
+    bench.store.runs().retry(run_id, RetrySelection::Failed).unwrap();
     let all = Prune { before_ms: Some(i64::MAX), keep_runs: Some(0) };
     assert_eq!(bench.store.for_scheduler().prune_step(all).unwrap(), Pruned::default());
     assert_eq!(bench.store.runs().get(run_id).unwrap().status, RunStatus::Pending);
@@ -151,7 +151,7 @@ fn a_run_that_is_retried_after_it_was_found_is_left_alone() {
         let old = support::older_than(bench.clock.now_ms());
         let other = Arc::clone(&bench);
         let interrupted = store_interrupted_by(&bench, move || {
-            other.store.runs().retry(run_id, Selection::Failed).unwrap();
+            other.store.runs().retry(run_id, RetrySelection::Failed).unwrap();
             if is_over_again {
                 fail_all(&other);
             }

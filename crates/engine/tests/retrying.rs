@@ -4,7 +4,7 @@
 mod support;
 
 use support::{Bench, failure, graph, request, success};
-use windlass_engine::store::{ClaimedJob, Job, Scope, Selection};
+use windlass_engine::store::{ClaimedJob, Job, RetrySelection, Scope};
 use windlass_engine::transition::{Outcome, Repeat};
 use windlass_engine::{JobStatus, RunStatus};
 use windlass_workflow::Workflow;
@@ -72,9 +72,9 @@ fn workflow() -> Workflow {
 
 #[test]
 fn a_run_that_is_retried_as_a_whole_is_as_it_was_submitted() {
-    for selection in [Selection::Failed, Selection::From("j0".to_owned())] {
+    for selection in [RetrySelection::Failed, RetrySelection::From("j0".to_owned())] {
         let mut workflow = workflow();
-        if selection != Selection::Failed {
+        if selection != RetrySelection::Failed {
             // Else what does not need it would keep what needs both from starting.
             workflow.jobs[1].needs = vec![0];
         }
@@ -98,7 +98,7 @@ fn a_run_that_is_retried_as_a_whole_is_as_it_was_submitted() {
 fn a_run_that_timed_out_gets_its_whole_time_again() {
     let bench = Bench::new();
     let run_id = wrecked(&bench, workflow());
-    bench.store.runs().retry(run_id, Selection::Failed).unwrap();
+    bench.store.runs().retry(run_id, RetrySelection::Failed).unwrap();
     bench.clock.advance_ms(3_000_000);
     assert_eq!(bench.store.for_scheduler().promote_due().unwrap().expired, 0, "it has not begun");
     let worker = bench.worker();
@@ -128,7 +128,7 @@ fn what_did_not_fail_stays_as_it_is() {
     end(&claimed[2], fails("not allowed"));
     assert_eq!(bench.store.runs().get(run_id).unwrap().status, RunStatus::Failed);
     let before: Vec<Job> = bench.store.jobs().of_run(run_id).unwrap();
-    assert_eq!(bench.store.runs().retry(run_id, Selection::Failed).unwrap(), 2);
+    assert_eq!(bench.store.runs().retry(run_id, RetrySelection::Failed).unwrap(), 2);
     let after = bench.store.jobs().of_run(run_id).unwrap();
     assert_eq!(after[..2], before[..2]);
     assert_eq!([after[2].status, after[3].status], [JobStatus::Pending, JobStatus::Blocked]);
@@ -150,7 +150,7 @@ fn what_was_not_chosen_counts_as_it_ended() {
     bench.store.jobs().cancel(jobs[0].id).unwrap();
     let second = bench.claim(worker, 10).remove(0);
     bench.finish(worker, &second, success());
-    bench.store.runs().retry(run_id, Selection::From("j1".to_owned())).unwrap();
+    bench.store.runs().retry(run_id, RetrySelection::From("j1".to_owned())).unwrap();
     assert_eq!(bench.store.runs().get(run_id).unwrap().failed_jobs, 1);
     let again = bench.store.for_workers().claim(request(worker, Scope::Runs(vec![run_id]), 10)).unwrap();
     let windlass_engine::store::Claims::Jobs(again) = again else { panic!("fenced") };

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use support::{Bench, failure, finish, graph, noop, request, success};
 use windlass_engine::store::{
     Backfill, ClaimRequest, ClaimedJob, Claims, JobFilter, NewJob, NewRegistration, Order, Prune,
-    QueueLimits, Rate, RunFilter, Scope, Selection, Setting,
+    QueueLimits, Rate, RetrySelection, RunFilter, Scope, Setting,
 };
 use windlass_engine::transition::{Outcome, after_attempt};
 use windlass_engine::{Error, JobStatus, Result, WorkerStatus};
@@ -206,8 +206,11 @@ impl World {
                 }
             }
             5 | 6 => {
-                let selection =
-                    if chance.bool() { Selection::Failed } else { Selection::From("j0".to_owned()) };
+                let selection = if chance.bool() {
+                    RetrySelection::Failed
+                } else {
+                    RetrySelection::From("j0".to_owned())
+                };
                 run(chance).map(|id| allowed(store.runs().retry(id, selection)));
             }
             7 => {

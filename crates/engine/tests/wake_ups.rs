@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use support::{Bench, failure, graph, noop, success};
 use windlass_engine::store::{
-    Backfill, NewJob, NewRegistration, Order, QueueLimits, Rate, Selection, Setting,
+    Backfill, NewJob, NewRegistration, Order, QueueLimits, Rate, RetrySelection, Setting,
 };
 use windlass_system::wake_ups::WakeUps;
 use windlass_workflow::Workflow;
@@ -255,7 +255,7 @@ const CASES: &[Case] = &[
     Case {
         what: "a run is retried",
         before: a_run_that_failed,
-        act: |bench| assert_eq!(bench.store.runs().retry(1, Selection::Failed).unwrap(), 1),
+        act: |bench| assert_eq!(bench.store.runs().retry(1, RetrySelection::Failed).unwrap(), 1),
         wakes: &[CLAIMS, SHOWS],
     },
     Case {

@@ -42,7 +42,7 @@ pub use windlass_engine::store::{
     JobCounts, JobFilter, Jobs, LogLine, LogPosition, LogStream, Logs, NewJob, NewRegistration, NewRun,
     Occasion, Occurrence, OccurrenceStatus, Order, Problem, Queue, QueueLimits, Queues, Rate, Reason,
     RegisteredVersion, Registration, Registrations, Restored, Run, RunFilter, Runs, Schedule, ScheduleChange,
-    ScheduleOrigin, Schedules, Selection, Setting, Stats, Submitted, Upkeep, Why, Worker, Workers,
+    ScheduleOrigin, Schedules, RetrySelection, Setting, Stats, Submitted, Upkeep, Why, Worker, Workers,
 };
 pub use windlass_engine::transition::{Outcome, Repeat};
 pub use windlass_engine::{JobStatus, RunSource, RunStatus, StopReason, WorkerStatus};

@@ -9,7 +9,7 @@ use std::thread::ThreadId;
 use support::Bench;
 use windlass::Outcome;
 use windlass::{Attempt, Engine, Handlers, JobStatus, RunStatus, StopReason, WorkerOptions};
-use windlass::{Job, LogPosition, Selection};
+use windlass::{Job, LogPosition, RetrySelection};
 
 fn start(bench: &Bench) -> Engine {
     let options = WorkerOptions { grace_ms: 500, ..WorkerOptions::default() };
@@ -174,9 +174,9 @@ fn a_retry_executes_what_failed_and_keeps_what_was_done() {
     );
     assert_eq!(bench.wait_for_run(run_id).status, RunStatus::Failed);
     std::fs::write(bench.folder.path().join("mended"), "").unwrap();
-    assert_eq!(bench.windlass.runs().retry(run_id, Selection::Failed).unwrap(), 2);
+    assert_eq!(bench.windlass.runs().retry(run_id, RetrySelection::Failed).unwrap(), 2);
     assert_eq!(bench.wait_for_run(run_id).status, RunStatus::Successful);
-    assert_eq!(bench.windlass.runs().retry(run_id, Selection::From("broken".to_owned())).unwrap(), 2);
+    assert_eq!(bench.windlass.runs().retry(run_id, RetrySelection::From("broken".to_owned())).unwrap(), 2);
     assert_eq!(bench.wait_for_run(run_id).status, RunStatus::Successful);
     let count = |name: &str| std::fs::read_to_string(bench.folder.path().join(name)).unwrap().lines().count();
     assert_eq!((count("done"), count("last")), (1, 2));

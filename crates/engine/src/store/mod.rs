@@ -61,7 +61,7 @@ pub(crate) use queues::rules::{PRIORITY, RULED};
 pub use queues::{Order, Queue, QueueLimits, RATE_INTERVAL_MAX_MS, Rate, Setting};
 pub use registrations::{NewRegistration, RegisteredVersion, Registration, RegistrationChange};
 pub use restore::Restored;
-pub use runs::retry::Selection;
+pub use runs::retry::RetrySelection;
 pub use runs::submit::{NewRun, Occasion, Submitted};
 pub use runs::{JobCounts, Run, RunContext, RunFilter};
 pub use schedules::{

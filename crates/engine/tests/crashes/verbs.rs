@@ -4,7 +4,7 @@
 use std::cell::OnceCell;
 
 use windlass_engine::store::{
-    Backfill, CopyError, Finish, NewRun, NewWorker, Order, QueueLimits, Scope, Selection, Setting,
+    Backfill, CopyError, Finish, NewRun, NewWorker, Order, QueueLimits, RetrySelection, Scope, Setting,
 };
 use windlass_engine::transition::{RetryState, after_attempt};
 use windlass_engine::{Result, Store, WorkerStatus};
@@ -191,13 +191,14 @@ pub(crate) fn cancel_a_job() -> Verb {
 }
 
 pub(crate) fn retry_what_failed() -> Verb {
-    let ask = |store: &Store, _stage: &Stage| store.runs().retry(1, Selection::Failed).map(drop);
+    let ask = |store: &Store, _stage: &Stage| store.runs().retry(1, RetrySelection::Failed).map(drop);
     verb(1, |stage| states::a_run_failed(&stage.bench), ask)
 }
 
 pub(crate) fn retry_from_a_job() -> Verb {
-    let ask =
-        |store: &Store, _stage: &Stage| store.runs().retry(1, Selection::From("j0".to_owned())).map(drop);
+    let ask = |store: &Store, _stage: &Stage| {
+        store.runs().retry(1, RetrySelection::From("j0".to_owned())).map(drop)
+    };
     verb(1, |stage| states::a_run_failed(&stage.bench), ask)
 }
 

@@ -2,7 +2,9 @@
 
 use windlass_engine::JobStatus;
 use windlass_engine::status::StopReason;
-use windlass_engine::store::{JobFilter, NewJob, NewRun, Order, QueueLimits, RunFilter, Selection, Setting};
+use windlass_engine::store::{
+    JobFilter, NewJob, NewRun, Order, QueueLimits, RetrySelection, RunFilter, Setting,
+};
 
 use crate::oracle::{Job, Refusal, Run};
 use crate::rules::{self, FIFO, JobRules, NARROW, RATED, pick};
@@ -129,8 +131,8 @@ impl World {
         let one_that_goes_on = if self.one_in(6) { self.any_run() } else { None };
         let Some(run_id) = one_that_goes_on.or(self.chance.choice(over)) else { return };
         let selection = match self.chance.bool() {
-            true => Selection::Failed,
-            false => Selection::From(format!("j{}", self.chance.u8(0..5))),
+            true => RetrySelection::Failed,
+            false => RetrySelection::From(format!("j{}", self.chance.u8(0..5))),
         };
         let chosen = selection.clone();
         self.call(

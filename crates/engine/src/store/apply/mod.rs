@@ -5,7 +5,7 @@ use crate::store::evidence::Evidence;
 use crate::store::registrations::versions::{VersionRef, definition, insert_version, last_version};
 use crate::store::registrations::{NewRegistration, Registration, RegistrationChange, read};
 use crate::store::registrations::{find, select_registrations};
-use crate::store::runs::submit::{Content, keep_version};
+use crate::store::runs::submit::{StoredDefinition, store_definition};
 use crate::store::schedules::advance_cursors_of_workflow;
 use crate::store::schedules::{ChangedSchedule, preview_sync, sync};
 use windlass_db::Connection;
@@ -47,9 +47,9 @@ impl Registrations<'_> {
             Error::invalid(format!("register workflow `{}`", new.workflow.name), error.to_string())
         })?;
         let now_ms = self.store.clock.now_ms();
-        let content = Content::of(&new.workflow);
+        let content = StoredDefinition::of(&new.workflow);
         self.store.write("register a workflow", Evidence::Token, move |connection| {
-            let workflow_id = keep_version(connection, &new.workflow.name, &content, now_ms)?;
+            let workflow_id = store_definition(connection, &new.workflow.name, &content, now_ms)?;
             for _try in 0..TRIES_MAX {
                 if let Some(mut applied) = apply(connection, &new, workflow_id, now_ms)? {
                     let Workflow { name, schedules, .. } = &new.workflow;

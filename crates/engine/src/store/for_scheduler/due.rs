@@ -145,7 +145,7 @@ fn promote(connection: &mut dyn Connection, now_ms: i64) -> Result<u64> {
     if due.is_empty() {
         return Ok(0);
     }
-    let (mut promoted, mut wanted_keys) = (0, Vec::new());
+    let (mut promoted, mut keys_to_admit) = (0, Vec::new());
     connection.query(
         "UPDATE jobs
          SET status = CASE WHEN concurrency_key IS NULL THEN 'PENDING' ELSE 'WAITING' END,
@@ -157,10 +157,10 @@ fn promote(connection: &mut dyn Connection, now_ms: i64) -> Result<u64> {
         &[(&json_ids(&due)).into(), now_ms.into()],
         &mut |row| {
             promoted += 1;
-            wanted_keys.extend(row.lossy_text(0)?);
+            keys_to_admit.extend(row.lossy_text(0)?);
             Ok(())
         },
     )?;
-    admit(connection, &wanted_keys, now_ms)?;
+    admit(connection, &keys_to_admit, now_ms)?;
     Ok(promoted)
 }

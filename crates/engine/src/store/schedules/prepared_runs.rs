@@ -9,7 +9,7 @@ use super::overlap::OverlapDecision;
 use super::trigger::bind;
 use crate::status::RunSource;
 use crate::store::registrations::Registration;
-use crate::store::runs::submit::{NewRun, Occasion, Prepared};
+use crate::store::runs::submit::{NewRun, Occasion, PreparedRun};
 use windlass_db::error::{Error, Result};
 use windlass_system::random::Random;
 
@@ -27,11 +27,11 @@ pub(super) struct RunsToPrepare {
 }
 
 /// A prepared run, or the reason why it can't be started.
-type PreparedRun = std::result::Result<(NewRun, Prepared), String>;
+type PreparationResult = std::result::Result<(NewRun, PreparedRun), String>;
 
-/// Prepared runs by their nominal times.
+/// PreparedRun runs by their nominal times.
 pub(super) struct PreparedRuns {
-    runs: HashMap<i64, PreparedRun>,
+    runs: HashMap<i64, PreparationResult>,
     /// How many runs one transaction may start: fewer if they are large.
     pub(super) starts_max: usize,
 }
@@ -54,7 +54,7 @@ impl PreparedRuns {
     }
 
     /// Returns the run for a nominal time, if it was prepared.
-    pub(super) fn run(&self, at_ms: i64) -> Option<&PreparedRun> {
+    pub(super) fn run(&self, at_ms: i64) -> Option<&PreparationResult> {
         self.runs.get(&at_ms)
     }
 
@@ -70,7 +70,7 @@ fn prepare_run(
     at_ms: i64,
     source: RunSource,
     random: &Random,
-) -> Result<PreparedRun> {
+) -> Result<PreparationResult> {
     let params = match bind(&to_prepare.workflow, &schedule.definition, at_ms) {
         Ok(params) => params,
         Err(reason) => return Ok(Err(format!("its parameters are invalid: {reason}"))),
@@ -83,7 +83,7 @@ fn prepare_run(
         run_key: None,
         occasion: Some(occasion),
     };
-    match Prepared::of(&run, random) {
+    match PreparedRun::of(&run, random) {
         Ok(prepared) => Ok(Ok((run, prepared))),
         Err(Error::Invalid { reason, .. }) => Ok(Err(reason)),
         Err(error) => Err(error),

@@ -10,7 +10,7 @@ use windlass_workflow::schedule::render_params;
 use super::find;
 use crate::status::RunSource;
 use crate::store::registrations::registered_workflow;
-use crate::store::runs::submit::{NewRun, Occasion, Prepared, Submitted, evidence_of, submit};
+use crate::store::runs::submit::{NewRun, Occasion, PreparedRun, Submitted, run_evidence, submit};
 use windlass_db::error::{Error, Result};
 
 impl Schedules<'_> {
@@ -35,8 +35,8 @@ impl Schedules<'_> {
         let occasion = Occasion { schedule_id, scheduled_for: None, source: RunSource::Trigger };
         let dir = registration.dir;
         let run = NewRun { workflow, params, dir, run_key: None, occasion: Some(occasion) };
-        let prepared = Prepared::of(&run, &self.store.random)?;
-        let evidence = evidence_of(&prepared);
+        let prepared = PreparedRun::of(&run, &self.store.random)?;
+        let evidence = run_evidence(&prepared);
         self.store.write("trigger a schedule", evidence, move |connection| {
             submit(connection, &run, &prepared, now_ms)
         })

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use windlass_engine::JobStatus;
 use windlass_engine::status::StopReason;
-use windlass_engine::store::Selection;
+use windlass_engine::store::RetrySelection;
 
 use super::{Job, Oracle};
 
@@ -77,13 +77,18 @@ impl Oracle {
     }
 
     /// Gives jobs of a run another life; returns how many.
-    pub fn retry_run(&mut self, run_id: i64, selection: &Selection, now_ms: i64) -> Result<i64, Refusal> {
+    pub fn retry_run(
+        &mut self,
+        run_id: i64,
+        selection: &RetrySelection,
+        now_ms: i64,
+    ) -> Result<i64, Refusal> {
         if self.unfinished(run_id) > 0 {
             return Err(Refusal::Conflict);
         }
         let chosen = match selection {
-            Selection::Failed => self.failed_or_left_out(run_id),
-            Selection::From(name) => self.with_descendants(run_id, name).ok_or(Refusal::NotFound)?,
+            RetrySelection::Failed => self.failed_or_left_out(run_id),
+            RetrySelection::From(name) => self.with_descendants(run_id, name).ok_or(Refusal::NotFound)?,
         };
         let before = self.clone();
         for id in &chosen {
