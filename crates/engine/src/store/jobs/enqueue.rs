@@ -5,7 +5,7 @@ use crate::store::Jobs;
 use crate::store::evidence::{Evidence, job_was_inserted};
 use crate::store::finish::slots::{CONCURRENCY_LIMIT_MAX, admit};
 use crate::store::json_list;
-use crate::store::runs::submit::on_full;
+use crate::store::runs::prepared::on_full;
 use crate::transition::DELAY_MAX_MS;
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -1,11 +1,10 @@
 //! Submitting a run: its definition, the run, its jobs and its dependencies are inserted in one transaction.
 
+use super::prepared::{PreparedJob, PreparedRun, StoredDefinition, on_full, to_json};
 use crate::status::RunSource;
 use crate::store::Runs;
 use crate::store::evidence::{Evidence, run_was_inserted};
 use crate::store::finish::slots::admit;
-use crate::transition::Backoff;
-use serde::Serialize;
 use serde_json::Map;
 use serde_json::Value as Json;
 use windlass_db::Connection;
@@ -15,13 +14,10 @@ use windlass_db::error::Error;
 use windlass_db::error::Result;
 use windlass_db::first;
 use windlass_db::one;
-use windlass_system::random::Random;
 use windlass_system::wake_ups::WakeUps;
 use windlass_workflow::Job;
 use windlass_workflow::OnInterrupt;
 use windlass_workflow::Workflow;
-use windlass_workflow::hash_of_stored;
-use windlass_workflow::model::OnFull;
 
 /// Rows in one statement.
 const CHUNK: usize = 2_000;
@@ -75,68 +71,6 @@ impl Runs<'_> {
         let evidence = run_evidence(&prepared);
         self.store
             .write("submit a run", evidence, move |connection| submit(connection, &run, &prepared, now_ms))
-    }
-}
-
-/// Everything about a run that can be computed before the write lock is taken. For a large workflow this is most of
-/// the work.
-pub(in crate::store) struct PreparedRun {
-    /// The token of the run.
-    pub(in crate::store) token: i64,
-    definition: StoredDefinition,
-    jobs: Vec<PreparedJob>,
-    /// Concurrency keys of jobs that have no parents.
-    keys_to_admit: Vec<String>,
-}
-
-/// The computed values of a row of `jobs`.
-struct PreparedJob {
-    payload: String,
-    retry: String,
-    requires: String,
-    concurrency_key: Option<String>,
-    token: i64,
-}
-
-/// A definition as JSON, and its hash.
-pub(in crate::store) struct StoredDefinition {
-    hash: String,
-    json: String,
-}
-
-impl StoredDefinition {
-    pub(in crate::store) fn of(workflow: &Workflow) -> StoredDefinition {
-        let json = workflow.to_json();
-        StoredDefinition { hash: hash_of_stored(&json), json }
-    }
-}
-
-impl PreparedRun {
-    pub(in crate::store) fn of(run: &NewRun, random: &Random) -> Result<PreparedRun> {
-        let workflow = &run.workflow;
-        // A program may have built the workflow, or it may come from a table that other programs can change.
-        workflow.check().map_err(|error| {
-            Error::invalid(format!("submit workflow `{}`", workflow.name), error.to_string())
-        })?;
-        let mut keys_to_admit = Vec::new();
-        let mut jobs = Vec::with_capacity(workflow.jobs.len());
-        for job in &workflow.jobs {
-            let concurrency_key = concurrency_key(run, job)?;
-            keys_to_admit.extend(concurrency_key.clone().filter(|_key| job.needs.is_empty()));
-            jobs.push(PreparedJob {
-                payload: payload(workflow, job),
-                retry: to_json(&Backoff::from(&job.retry))?,
-                requires: to_json(&job.requires)?,
-                concurrency_key,
-                token: random.token(),
-            });
-        }
-        Ok(PreparedRun {
-            token: random.token(),
-            definition: StoredDefinition::of(workflow),
-            jobs,
-            keys_to_admit,
-        })
     }
 }
 
@@ -332,30 +266,6 @@ fn job_row<'a>(job: &'a Job, prepared: &'a PreparedJob) -> [Value<'a>; 19] {
     ]
 }
 
-/// Renders the concurrency key with the run's parameters.
-fn concurrency_key(run: &NewRun, job: &Job) -> Result<Option<String>> {
-    let Some(concurrency) = &job.concurrency else { return Ok(None) };
-    concurrency.render(&run.params, &run.workflow.name).map(Some).map_err(|error| {
-        let operation = format!("submit workflow `{}`", run.workflow.name);
-        Error::invalid(operation, format!("`concurrency.key` of job `{}`: {error}", job.name))
-    })
-}
-
-/// The spelling in the tables.
-pub(in crate::store) fn on_full(on_full: OnFull) -> &'static str {
-    match on_full {
-        OnFull::Wait => "wait",
-        OnFull::Skip => "skip",
-        OnFull::CancelOldest => "cancel_oldest",
-    }
-}
-
-/// The payload of the job's row: what its handler gets.
-fn payload(workflow: &Workflow, job: &Job) -> String {
-    let uses: Vec<&str> = job.uses.iter().map(|index| workflow.jobs[*index].name.as_str()).collect();
-    job.action.payload(&uses)
-}
-
 fn insert_edges(connection: &mut dyn Connection, workflow: &Workflow, ids: &[i64]) -> Result<()> {
     let edges: Vec<[Value<'_>; 2]> = workflow
         .jobs
@@ -371,8 +281,4 @@ fn insert_edges(connection: &mut dyn Connection, workflow: &Workflow, ids: &[i64
         )?;
     }
     Ok(())
-}
-
-fn to_json<T: Serialize>(value: &T) -> Result<String> {
-    serde_json::to_string(value).map_err(|error| Error::internal("submit a run", error.to_string()))
 }

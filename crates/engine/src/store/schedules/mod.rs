@@ -26,6 +26,7 @@ mod pause;
 mod plan;
 mod planned_firing;
 mod prepared_runs;
+mod sync;
 mod trigger;
 
 use crate::store::Schedules;
@@ -35,14 +36,14 @@ use windlass_db::error::{Error, Result};
 use windlass_db::{Connection, Row, all, first};
 
 pub use backfill::{AT_ONCE_MAX, BACKFILL_MAX, Backfill, BackfillResult};
-pub use definitions::{ChangedSchedule, ScheduleChange};
 pub use firing::Fired;
 pub use occurrences::{Occurrence, OccurrenceStatus};
 pub use overlap::WAITING_MAX;
 pub use plan::{COUNTED_MAX, NOTED_MAX, ON_TIME_MS};
+pub use sync::{ChangedSchedule, ScheduleChange};
 
-pub(super) use definitions::{preview_sync, sync};
 pub(super) use pause::advance_cursors_of_workflow;
+pub(super) use sync::{preview_sync, sync};
 
 /// A schedule, as it is now. Instants are milliseconds since the Unix epoch.
 #[derive(Debug, Clone, PartialEq)]

@@ -9,7 +9,8 @@ use super::overlap::OverlapDecision;
 use super::trigger::bind;
 use crate::status::RunSource;
 use crate::store::registrations::Registration;
-use crate::store::runs::submit::{NewRun, Occasion, PreparedRun};
+use crate::store::runs::prepared::PreparedRun;
+use crate::store::runs::submit::{NewRun, Occasion};
 use windlass_db::error::{Error, Result};
 use windlass_system::random::Random;
 

@@ -10,7 +10,8 @@ use windlass_workflow::schedule::render_params;
 use super::find;
 use crate::status::RunSource;
 use crate::store::registrations::registered_workflow;
-use crate::store::runs::submit::{NewRun, Occasion, PreparedRun, Submitted, run_evidence, submit};
+use crate::store::runs::prepared::PreparedRun;
+use crate::store::runs::submit::{NewRun, Occasion, Submitted, run_evidence, submit};
 use windlass_db::error::{Error, Result};
 
 impl Schedules<'_> {
