@@ -1,4 +1,4 @@
-//! Backfills beside the schedule's own runs: each keeps to a limit of its own, and nothing gets two runs.
+//! Backfills next to a schedule's own runs: each has its own limit, and no occurrence gets two runs.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod support;
@@ -11,7 +11,7 @@ use windlass_workflow::model::{Catchup, Overlap, Rule, Schedule as Definition};
 
 const HOUR_MS: i64 = 3_600_000;
 
-/// A schedule that has occurred at no time yet.
+/// An hourly schedule without a start, an end or jitter.
 fn hourly(overlap: Overlap) -> Definition {
     Definition {
         name: "hourly".to_owned(),
@@ -51,7 +51,7 @@ fn fire(bench: &Bench) {
     panic!("there is no end of it");
 }
 
-/// Nominal hours of the runs with their sources, in their order.
+/// Nominal hours and sources of the runs, in the order of the runs.
 fn runs(bench: &Bench) -> Vec<(i64, RunSource)> {
     let mut runs = bench.store.runs().list(&RunFilter { limit: 1_000, ..RunFilter::default() }).unwrap();
     runs.sort_by_key(|run| run.id);
@@ -63,7 +63,7 @@ fn waiting(bench: &Bench, id: i64) -> Vec<i64> {
     waiting.iter().map(|occurrence| occurrence.scheduled_for / HOUR_MS).collect()
 }
 
-/// How many were added, had a run, and waited before.
+/// Returns how many occurrences were added, had a run, and were waiting already.
 fn backfill(bench: &Bench, schedule_id: i64, from: i64, to: i64, at_once: i64) -> (i64, i64, i64) {
     if from > to {
         return (0, 0, 0);
@@ -87,7 +87,8 @@ fn both_ends_of_the_range_are_in_it_and_start_at_once() {
     bench.assert_sound();
 }
 
-/// Neither a run of a backfill nor what waits of it keeps the schedule from starting, or the other way round.
+/// Neither the runs nor the waiting occurrences of a backfill keep the schedule from starting runs, or the other way
+/// round.
 #[test]
 fn a_backfill_and_the_schedule_do_not_wait_for_each_other() {
     let (bench, id) = bench_with(Overlap::Skip);
@@ -107,13 +108,13 @@ fn a_backfill_and_the_schedule_do_not_wait_for_each_other() {
     bench.assert_sound();
 }
 
-/// An occurrence that gets no run by its schedule's rule, and that a backfill asked for meanwhile.
+/// The schedule would skip this occurrence, but a backfill has asked for it.
 #[test]
 fn what_a_backfill_asked_for_is_not_skipped() {
     for others in [0, 1] {
         let (bench, id) = bench_with(Overlap::QueueOne);
         bench.clock.advance_ms(HOUR_MS);
-        // As many as there may be at once, or none.
+        // As many runs as may be unfinished, or none.
         assert_eq!(backfill(&bench, id, 10 - others, 9, 1).0, others);
         fire(&bench);
         assert_eq!(runs(&bench).len() as i64, 1 + others);

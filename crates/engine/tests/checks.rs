@@ -1,4 +1,4 @@
-//! Every rule of `check` finds the row that breaks it, and nothing else does.
+//! Each invariant finds the row that breaks it, and no other invariant does.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod support;
@@ -9,7 +9,8 @@ use support::{Bench, graph, noop};
 use windlass_engine::store::{NewJob, Problem};
 use windlass_workflow::model::{Concurrency, OnFull};
 
-/// A sound database with something of everything: run 1 (three jobs in a row, the first runs), job 4 alone.
+/// A sound database with something of everything: run 1 has three jobs in a row, of which the first is running; job 4
+/// is standalone.
 fn furnished() -> Bench {
     let bench = Bench::new();
     bench.submit(graph(vec![vec![], vec![0], vec![1]]));
@@ -29,7 +30,7 @@ fn furnished() -> Bench {
     bench
 }
 
-/// (the rule, what breaks it, what is said)
+/// (the rule, a statement that breaks it, the reported text)
 const BREAKS: &[(&str, &str, &str)] = &[
     (
         "a running job has a registered worker",
@@ -181,7 +182,7 @@ fn each_rule_finds_the_row_that_breaks_it_and_no_other_rule_does() {
     }
 }
 
-/// The storage's own check is tested with a damaged file.
+/// The check of the storage itself is tested with a damaged file.
 #[test]
 fn no_rule_is_without_a_row_that_breaks_it() {
     let sources = ["cycles", "jobs", "runs", "service"].map(|name| {
@@ -209,7 +210,8 @@ fn what_is_said_is_bounded() {
     assert_eq!(problems[20].detail, "more than 20 rows break this rule; the others are not shown");
 }
 
-/// Who freed a slot while nothing ran leaves it to the next process; and a slot is given on within a moment.
+/// If a slot becomes free while no worker is alive, the next worker gives it to a waiting job. A live worker needs a
+/// moment to do so.
 #[test]
 fn a_slot_that_nobody_could_give_on_yet_breaks_no_rule() {
     let bench = Bench::new();

@@ -1,4 +1,4 @@
-//! Claiming, finishing, fencing and rescue: what only one may do.
+//! Claiming, finishing, fencing and rescue: only one worker owns an attempt.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod support;
@@ -65,7 +65,8 @@ fn nothing_is_claimed_from_a_paused_queue() {
     assert_eq!(bench.claim(worker, 10).len(), 1);
 }
 
-/// The jobs of a run are looked through again past those that can't go: what was chosen before is found again.
+/// A claim reads the jobs of a run again after those that can't start. It then finds jobs again that it has chosen
+/// already.
 #[test]
 fn a_job_that_is_found_twice_is_claimed_once() {
     let bench = Bench::new();
@@ -269,7 +270,7 @@ fn one_unfinished_job_a_unique_key() {
     bench.enqueue(keyed());
 }
 
-/// Other programs write rows: one that can't be counted on fails, and holds up nothing.
+/// Other programs may write invalid rows. Such a job fails alone, and does not block others.
 #[test]
 fn a_spoilt_row_fails_alone() {
     let bench = Bench::new();
@@ -373,7 +374,7 @@ fn only_what_is_left_claimable_wakes_who_claims() {
     let worker = bench.worker();
     bench.submit(graph(vec![vec![], vec![0], vec![1], vec![1]]));
     let first = bench.claim(worker, 1).remove(0);
-    // What was submitted is announced before the claim is answered.
+    // The wake-up of the submission comes before the claim returns.
     let listener = bench.store.listen(WakeUps::PENDING);
     let next = |job: ClaimedJob| {
         let finish = support::finish(worker, &job, success());
@@ -390,14 +391,15 @@ fn only_what_is_left_claimable_wakes_who_claims() {
     assert!(heard.intersects(WakeUps::PENDING), "one of two children is left");
 }
 
-/// On a server the candidates of all claim partitions are locked, also what is left then: others have passed it over.
+/// On PostgreSQL a claim locks the candidates of all its partitions, also those that it does not take. Other claims
+/// have skipped those meanwhile.
 #[test]
 fn what_a_claim_locked_and_left_is_told_to_others() {
     let bench = Bench::new();
     let worker = bench.worker();
     let other = NewJob { queue: "other".to_owned(), ..noop() };
     bench.store.jobs().enqueue(vec![noop(), other.clone(), noop(), other]).unwrap();
-    // Their announcement is over when the next transaction is.
+    // The wake-up of an earlier transaction is gone when the next transaction ends.
     bench.store.for_workers().heartbeat(worker).unwrap();
     let listener = bench.store.listen(WakeUps::PENDING);
     assert_eq!(bench.claim(worker, 3).len(), 3);
@@ -408,7 +410,7 @@ fn what_a_claim_locked_and_left_is_told_to_others() {
     assert_eq!(listener.wait(Duration::ZERO).intersects(WakeUps::PENDING), is_told);
 }
 
-/// A database whose transactions wait for others before they begin, by the clock of the test.
+/// A database whose transactions wait before they begin, by the test's clock.
 struct Busy {
     database: Arc<dyn Database>,
     clock: Clock,
@@ -439,7 +441,7 @@ impl Database for Busy {
     }
 }
 
-/// Else a job that starts when another has ended could be dated before that, and a limit would seem broken.
+/// Otherwise a job that starts when another has ended could be dated before that end, and a limit would seem broken.
 #[test]
 fn starts_and_ends_are_dated_when_their_transaction_has_its_turn() {
     let bench = Bench::new();
@@ -458,7 +460,8 @@ fn starts_and_ends_are_dated_when_their_transaction_has_its_turn() {
     assert_eq!(store.jobs().get(second).unwrap().started_at, now_ms);
 }
 
-/// Many rows are written together, and what is the same in all of them is handed over once: each still gets its own.
+/// Rows are written in sets, and values that all of them share are passed once. Each row must still get its own
+/// values.
 #[test]
 fn each_of_many_jobs_gets_its_own_values_and_those_that_all_share() {
     let bench = Bench::new();
@@ -487,7 +490,7 @@ fn each_of_many_jobs_gets_its_own_values_and_those_that_all_share() {
             );
             assert_eq!(claimed.retry_state.attempt, 1, "{what}");
         }
-        // Their ends differ as well.
+        // The attempts end with different outcomes.
         let output_of = |index: usize| (!index.is_multiple_of(7)).then(|| format!("\"{index}\""));
         let end_of = |index: usize| match output_of(index) {
             Some(output) => Outcome::Successful { output: Some(output) },

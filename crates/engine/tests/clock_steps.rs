@@ -1,4 +1,4 @@
-//! The wall clock is set while something waits for a duration.
+//! Setting the wall clock while jobs and runs wait for durations.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod support;
@@ -18,7 +18,7 @@ impl Bench {
         self.store.for_scheduler().upcoming(0).unwrap().clock.expect("a manual clock answers at once")
     }
 
-    /// Sets the clock and moves the tables with it, as a scheduler does that had looked just before.
+    /// Sets the clock and moves the tables with it, like a scheduler that had read the clock just before.
     fn set_clock(&self, by_ms: i64) {
         let number = self.reading().steps + 1;
         self.clock.step_wall_ms(by_ms);
@@ -30,7 +30,7 @@ impl Bench {
         self.store.jobs().get(job_id).unwrap().status
     }
 
-    /// Asserts that time makes the job claimable after exactly so long.
+    /// Asserts that the job becomes claimable after exactly this time.
     fn assert_due_in(&self, job_id: i64, left_ms: i64) {
         self.clock.advance_ms(left_ms - 1);
         self.store.for_scheduler().promote_due().unwrap();
@@ -40,7 +40,7 @@ impl Bench {
         assert_eq!(self.status(job_id), JobStatus::Pending, "after its time");
     }
 
-    /// The same for the time of a run.
+    /// Asserts that the run reaches its timeout after exactly this time.
     fn assert_times_out_in(&self, run_id: i64, left_ms: i64) {
         self.clock.advance_ms(left_ms - 1);
         assert_eq!(self.store.for_scheduler().promote_due().unwrap().expired, 0, "a millisecond before");
@@ -216,7 +216,7 @@ fn a_rate_holds_and_gives_room_again_whatever_the_clock_does() {
     }
 }
 
-/// One process's clock is ahead of the other's, as on a server whose answers take a while.
+/// One process's clock is ahead of the other's, as can happen if a server answers slowly.
 #[test]
 fn by_the_times_in_the_tables_no_interval_has_a_start_too_many() {
     let bench = Bench::new();
@@ -246,7 +246,7 @@ fn by_the_times_in_the_tables_no_interval_has_a_start_too_many() {
     }
 }
 
-/// Else a start would be counted long before it happens, and two of them could happen close together.
+/// Otherwise a start would be counted long before it happens, and two jobs could start close together.
 #[test]
 fn a_job_of_a_queue_with_a_rate_is_claimed_when_it_can_start() {
     let bench = Bench::new();
@@ -276,7 +276,7 @@ fn stopped_runs_have_another_life(stop: impl Fn(&Bench, i64)) {
             bench.store.for_workers().cancel_requests(worker).unwrap(),
             [(job.id, Urgency::WithGrace)]
         );
-        // As for one that gets no time to end.
+        // As for a job that gets no grace time.
         bench.raw().execute(&format!("UPDATE jobs SET cancel_at_once = 1 WHERE id = {}", job.id));
         let cancelled = windlass_engine::transition::Outcome::Cancelled { error: "stopped".to_owned() };
         bench.finish(worker, &job, cancelled);

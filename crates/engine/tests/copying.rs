@@ -1,4 +1,4 @@
-//! Moving everything from a file to a server and back, in the middle of a run.
+//! Copying a database from a file to a server and back, in the middle of a run.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod support;
@@ -35,7 +35,7 @@ fn all_jobs(store: &Store) -> Vec<Job> {
     store.jobs().list(&JobFilter { limit: 1_000, ..JobFilter::default() }).unwrap()
 }
 
-/// Registers a worker, ends some jobs of the run successfully, and leaves. The jobs that it ended.
+/// Registers a worker, finishes up to `most` jobs of the run successfully, and stops the worker. Returns those jobs.
 fn work(store: &Store, run_id: i64, most: usize) -> Vec<ClaimedJob> {
     let worker_id = store.for_workers().register(support::new_worker()).unwrap();
     let mut done = Vec::new();
@@ -142,7 +142,8 @@ fn no_transaction_waits_while_the_other_database_is_read_as_a_whole() {
     let (folder, clock) = (tempfile::tempdir().unwrap(), Clock::manual(1_000_000));
     let open = Arc::new(AtomicUsize::new(0));
     let standing = Arc::clone(&open);
-    // Whoever reads everything at once must be alone: a server ends a transaction that waits so long.
+    // A statement that reads a whole table must run while no other transaction is open, because a server ends a
+    // transaction that is idle for so long.
     let tap: Tap = Arc::new(move |_connection, sql, _parameters| {
         let reads_everything = sql.contains("{damage}") || sql == "SELECT count(*) FROM job_logs";
         assert!(!reads_everything || standing.load(Ordering::SeqCst) == 1, "another one waits for: {sql}");
@@ -159,8 +160,8 @@ fn no_transaction_waits_while_the_other_database_is_read_as_a_whole() {
     assert_eq!(all_jobs(&target), all_jobs(&source));
 }
 
-/// Copies, and ends all connections of the server once jobs are written into the target. `to_server` says whether the
-/// target is the one on the server.
+/// Copies, and closes all connections to the server once jobs are written into the target. `to_server` says whether
+/// the server has the target or the source.
 fn interrupted_copy(to_server: bool, is_stopped: bool) -> CopyError {
     let (folder, clock) = (tempfile::tempdir().unwrap(), Clock::manual(1_000_000));
     let server = Arc::new(PrivateServer::new(&[]));

@@ -1,4 +1,4 @@
-//! What time does, to the millisecond, and what a run's end says of it.
+//! Due jobs and deadlines, exact to the millisecond, and how a stopped run ends.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod support;
@@ -60,7 +60,7 @@ fn a_runs_time_is_counted_from_its_first_claim_and_over_at_its_instant() {
     bench.assert_sound();
 }
 
-/// Also when all that was left of it ended well after it was asked to stop, and when something had failed before.
+/// Even if its remaining jobs succeed after they were asked to stop, or if a job had failed before.
 #[test]
 fn a_run_that_is_stopped_ends_as_it_was_stopped() {
     for fails_first in [false, true] {
@@ -111,7 +111,7 @@ fn a_run_is_stopped_once_and_a_job_is_asked_once() {
     assert_eq!(bench.store.for_scheduler().promote_due().unwrap().expired, 0, "it is being stopped already");
 }
 
-/// What waits for a slot of its key, or for its time, ends with its run.
+/// Jobs that wait for a slot or for their time end with their run.
 #[test]
 fn whatever_has_not_started_ends_when_its_run_is_cancelled() {
     use windlass_workflow::model::{Concurrency, OnFull};
@@ -140,7 +140,7 @@ fn whatever_has_not_started_ends_when_its_run_is_cancelled() {
     bench.assert_sound();
 }
 
-/// Starts count for the interval and up to one step more: then there is room, at that instant and not before.
+/// A start counts for the interval, rounded up to a step. At exactly that instant another job may start.
 #[test]
 fn a_start_counts_until_its_instant() {
     let bench = Bench::new();

@@ -1,4 +1,4 @@
-//! Ending attempts: several in one transaction, and what each leaves behind.
+//! Finishing several attempts in one transaction, and what each of them leaves in the tables.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod support;
@@ -53,7 +53,7 @@ fn each_of_several_ends_in_one_transaction_keeps_its_own() {
     bench.assert_sound();
 }
 
-/// Whoever looks at a job that never ran is told which one it waited for.
+/// The message of a skipped job names the job that it waited for.
 #[test]
 fn what_is_skipped_says_why() {
     let bench = Bench::new();
@@ -70,7 +70,7 @@ fn what_is_skipped_says_why() {
     bench.assert_sound();
 }
 
-/// Neither an attempt nor a line of its output is noted, also beside results that count.
+/// No attempt and no line of output is written, even in the same transaction as valid results.
 #[test]
 fn a_result_that_is_discarded_leaves_nothing() {
     let bench = Bench::new();
@@ -92,7 +92,7 @@ fn a_result_that_is_discarded_leaves_nothing() {
     assert_eq!(bench.store.jobs().get(ids[0]).unwrap().status, JobStatus::Running);
 }
 
-/// That it may fail does not mean that it was done.
+/// `allow_failure` does not cover a cancellation.
 #[test]
 fn a_job_that_may_fail_and_was_cancelled_fails_its_run() {
     for runs in [false, true] {

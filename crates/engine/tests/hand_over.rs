@@ -1,5 +1,5 @@
-//! What becomes ready is taken by the transaction that ends its last parent, in the order of claiming, or is left
-//! to everybody.
+//! Handing over: the transaction that finishes a job's last parent may claim the job at once, in the order of
+//! claiming.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod support;
@@ -12,10 +12,10 @@ use windlass_engine::{JobStatus, RunStatus};
 use windlass_workflow::model::{Concurrency, OnFull};
 use windlass_workflow::{OnInterrupt, Workflow};
 
-/// What a worker asks for, by its id and that of the run.
+/// What a worker asks for, given the ids of the worker and of the run.
 type Ask = fn(i64, i64) -> ClaimRequest;
 
-/// Ends the first job of a run, and claims by the request.
+/// Finishes the first job of a run, and claims by the request in the same transaction.
 fn hand_over(
     bench: &Bench,
     workflow: Workflow,
@@ -117,13 +117,13 @@ fn one_at_a_time(key: &str) -> Concurrency {
     Concurrency { key: key.to_owned(), limit: 1, on_full: OnFull::Wait }
 }
 
-/// The child of the first job, changed.
+/// Changes the child of the first job.
 fn with(mut workflow: Workflow, change: impl FnOnce(&mut windlass_workflow::Job)) -> Workflow {
     change(&mut workflow.jobs[1]);
     workflow
 }
 
-/// Others of the run that come first are found also past those that may not go.
+/// A claim finds other jobs of the run that come first, even behind jobs that can't start.
 #[test]
 fn what_became_ready_does_not_overtake_what_waits_behind_jobs_that_may_not_go() {
     let bench = Bench::new();
@@ -138,7 +138,7 @@ fn what_became_ready_does_not_overtake_what_waits_behind_jobs_that_may_not_go() 
     assert_eq!(statuses(&bench, run_id)[1], JobStatus::Pending);
 }
 
-/// It fails in the transaction that takes it, while others that became ready are still in hand.
+/// The child fails in the transaction that claims it, while other ready jobs are still being handed over.
 #[test]
 fn a_child_that_can_not_be_read_fails_alone_and_what_follows_goes_on() {
     for (limit, allow_failure) in [(1, true), (2, true), (9, true), (1, false), (9, false)] {
@@ -165,7 +165,7 @@ fn a_child_that_can_not_be_read_fails_alone_and_what_follows_goes_on() {
     }
 }
 
-/// More than SQLite is told of at once. The last job needs them all, the one before half of them.
+/// More parents than one SQLite statement takes. The last job needs all of them, the one before needs half.
 #[test]
 fn many_parents_that_end_together_are_each_counted_once_also_when_one_is_tried_again() {
     const PARENTS: usize = 1_300;

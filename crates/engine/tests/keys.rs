@@ -1,4 +1,4 @@
-//! Concurrency keys with more jobs, and more keys, than one transaction or one turn looks at.
+//! Concurrency keys with more jobs and more keys than one transaction, or one step of the scheduler, handles.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod support;
@@ -42,7 +42,7 @@ fn each_of_many_keys_has_its_turn() {
     let bench = Bench::new();
     let keyed = |number: usize| NewJob { concurrency: Some(key(&format!("k{number:03}"), 1)), ..noop() };
     bench.store.jobs().enqueue((0..450).map(|job| keyed(job / 2)).collect()).unwrap();
-    // Those whose slot was taken become free without a word.
+    // Their slots become free without a wake-up.
     bench.raw().execute("UPDATE jobs SET status = 'SUCCESSFUL', finished_at = 1 WHERE status = 'PENDING'");
     let cursor = bench.store.for_scheduler().admit_waiting("").unwrap();
     assert_eq!((cursor.as_str(), count(&bench, JobStatus::Pending)), ("k199", 200));

@@ -1,4 +1,4 @@
-//! Limits of queues, concurrency keys, requirements of jobs, and the order of claiming.
+//! Limits of queues, concurrency keys, required capabilities, and the order of claiming.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod support;
@@ -67,7 +67,7 @@ fn so_many_jobs_of_a_queue_run_at_a_time_over_all_workers() {
     assert_eq!(why, [Reason::QueueFull { queue: "narrow".to_owned(), limit: 3, running: 3 }]);
     bench.finish(one, &first[0], success());
     assert_eq!(ids(&bench.claim(two, 10)), narrow[3..4], "an end makes room for one");
-    // The worker dies: what it held is counted no more.
+    // The worker dies: its jobs no longer count.
     bench.store.for_scheduler().rescue(vec![(two, 0)]).unwrap();
     assert_eq!(bench.claim(one, 10).iter().filter(|job| narrow.contains(&job.id)).count(), 2);
     bench
@@ -127,12 +127,13 @@ fn so_many_jobs_of_a_queue_start_within_an_interval() {
         next_due > bench.clock.now_ms() && next_due <= bench.clock.now_ms() + 61_000,
         "who waits is woken"
     );
-    // A clock that is set back by hours stops the queue for no longer than an interval.
+    // A clock that is set back by hours stops the queue for one interval at most.
     bench.clock.advance_ms(-7_200_000);
     assert_eq!(bench.claim(worker, 10).len(), 3);
 }
 
-/// A job that must not be interrupted is not taken while no thread is free for it: it has not started.
+/// A job that must not be interrupted is not claimed unless a thread is free. It has not started, so it does not
+/// count.
 #[test]
 fn what_was_looked_at_and_not_taken_does_not_count_against_the_rate() {
     let bench = Bench::new();
@@ -196,7 +197,7 @@ fn by_arrival_a_job_that_this_worker_can_not_execute_is_not_overtaken() {
     assert_eq!(bench.claim_as(worker, WorkerCapabilities::of_kinds(vec!["foreign".to_owned()])), [foreign]);
 }
 
-/// Its next attempt is due after those that came later, and it is still its turn.
+/// The job's retry is due after the time of later jobs, and it is still the job's turn.
 #[test]
 fn by_arrival_a_run_of_its_own_finds_the_job_that_is_tried_again() {
     let bench = Bench::new();
@@ -233,12 +234,12 @@ fn by_arrival_a_job_that_waits_for_another_of_its_queue_gives_its_turn_up() {
         bench.finish(worker, &jobs[0], outcome);
         jobs[0].id
     };
-    // For its parent, which gets another life with it.
+    // It waits for its parent, which is retried with it.
     let run_id = bench.submit(graph(vec![vec![], vec![0]]));
     let (parent, child) = (end(success()), end(failure()));
     bench.store.runs().retry(run_id, RetrySelection::From("j0".to_owned())).unwrap();
     assert_eq!([end(success()), end(success())], [parent, child]);
-    // For a slot of its key, which the one behind it got while it could not go on.
+    // It waits for a slot of its key, which the job behind it got in the meantime.
     let keyed = bench.store.jobs().enqueue(vec![keyed("k", 1, OnFull::Wait); 2]).unwrap();
     assert_eq!(end(failure()), keyed[0]);
     assert_eq!(bench.status(keyed[1]), JobStatus::Pending);
@@ -265,7 +266,7 @@ fn by_arrival_the_next_is_called_when_the_job_whose_turn_it_is_is_cancelled() {
     let is_called_by = |cancel: &dyn Fn()| {
         let first = bench.claim(worker, 10);
         bench.finish(worker, &first[0], failure());
-        // The announcement of that is over with the next transaction.
+        // The wake-up of the cancellation is gone when the next transaction ends.
         bench.store.for_workers().heartbeat(worker).unwrap();
         let listener = bench.store.listen(WakeUps::PENDING);
         cancel();
@@ -341,7 +342,7 @@ fn jobs_that_share_a_key_wait_for_a_slot_out_of_the_claims_sight() {
     bench.clock.advance_ms(600_000);
     bench.store.for_scheduler().promote_due().unwrap();
     assert_eq!(bench.status(jobs[1]), JobStatus::Waiting, "and waits for one again");
-    // The worker dies: its jobs keep their slots and are claimed anew.
+    // The worker dies: its jobs keep their slots and are claimed again.
     let next = bench.worker();
     bench.store.for_scheduler().rescue(vec![(worker, 0)]).unwrap();
     assert_eq!(ids(&bench.claim(next, 10)), [jobs[2], jobs[3], other]);
@@ -441,7 +442,7 @@ fn no_key_is_kept_from_its_turn_by_the_many_that_wait_for_another() {
     bench.store.jobs().enqueue(vec![keyed("a", 1, OnFull::Skip), keyed("b", 1, OnFull::Skip)]).unwrap();
     bench.claim(worker, 2);
     let late = bench.enqueue(keyed("b", 1, OnFull::Skip));
-    // They have begun, so they wait.
+    // They are BLOCKED no longer, so they wait for the slot.
     bench.raw().execute(
         "INSERT INTO jobs (kind, status, concurrency_key, concurrency_limit, on_full, attempt)
          WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 300)
@@ -451,7 +452,7 @@ fn no_key_is_kept_from_its_turn_by_the_many_that_wait_for_another() {
     assert_eq!(bench.status(late), JobStatus::Skipped);
 }
 
-/// A point of priority is a head start of a minute: so nothing starves.
+/// A point of priority is a head start of one minute, so that no job starves.
 #[test]
 fn a_job_that_has_waited_long_enough_is_overtaken_by_nobody() {
     let bench = Bench::new();
@@ -462,7 +463,7 @@ fn a_job_that_has_waited_long_enough_is_overtaken_by_nobody() {
     bench.clock.advance_ms(2);
     let late = bench.enqueue(NewJob { priority: 10, ..noop() });
     assert_eq!(ids(&bench.claim(worker, 10)), [urgent, patient, late]);
-    // However many come: whoever was there ten minutes before is next.
+    // No matter how many jobs come: a job that was enqueued ten minutes before is next.
     let patient = bench.enqueue(noop());
     for minute in 0..12 {
         bench.store.jobs().enqueue(vec![NewJob { priority: 10, ..noop() }; 3]).unwrap();
@@ -472,7 +473,7 @@ fn a_job_that_has_waited_long_enough_is_overtaken_by_nobody() {
     }
 }
 
-/// Several connections claim and finish at the same time; the tables are asked after each claim.
+/// Several connections claim and finish at the same time. The tables are checked after each claim.
 #[test]
 fn limits_hold_at_every_instant_while_many_claim() {
     const LIMIT: i64 = 3;

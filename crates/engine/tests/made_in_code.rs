@@ -1,4 +1,4 @@
-//! Workflows that a program made: each is refused with the place of its fault, or it ends.
+//! Workflows built by a program: each is refused with the place of its error, or its run ends.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod support;
@@ -68,7 +68,7 @@ fn a_job_alone_is_held_to_the_same_numbers() {
     }
 }
 
-/// Any number, and often one that is right.
+/// Any number, and often a valid one.
 fn number(chance: &mut fastrand::Rng, right: i64) -> i64 {
     match chance.u8(0..8) {
         0 => i64::MIN,
@@ -79,7 +79,7 @@ fn number(chance: &mut fastrand::Rng, right: i64) -> i64 {
     }
 }
 
-/// A value as a program might make it, with some faults or none.
+/// A workflow as a program might build it, with or without errors.
 fn any_workflow(chance: &mut fastrand::Rng) -> Workflow {
     let size = chance.usize(0..8);
     let mut workflow = graph((0..size).map(|job| (0..job).filter(|_| chance.bool()).collect()).collect());
@@ -116,7 +116,7 @@ fn any_workflow(chance: &mut fastrand::Rng) -> Workflow {
     workflow
 }
 
-/// Executes everything; jobs fail now and then.
+/// Executes everything. Some jobs fail.
 fn run_out(bench: &Bench, worker: i64, chance: &mut fastrand::Rng) {
     for _turn in 0..200 {
         bench.clock.advance_ms(1_000_000);

@@ -1,4 +1,4 @@
-//! What is true of PostgreSQL only: how it is connected to, and what a broken connection does.
+//! What only concerns PostgreSQL: connecting, and broken connections.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 #[path = "support/proxy.rs"]
@@ -27,7 +27,7 @@ fn open(url: &str) -> Store {
 }
 
 fn open_with(url: &str, clock: &Clock) -> Store {
-    // Two processes never have the same seed.
+    // Each process has a different seed.
     static SEED: AtomicU64 = AtomicU64::new(1);
     let random = Random::from_seed(SEED.fetch_add(1, Ordering::Relaxed));
     let options =
@@ -52,13 +52,13 @@ fn wait_for(what: &str, mut look: impl FnMut() -> bool) {
     }
 }
 
-/// The same schema, seen through a network that breaks.
+/// The address of the same schema, through a network that breaks.
 fn through(proxy: &Proxy, schema: &Schema) -> String {
     let (before_port, after_port) = port_of(&schema.url());
     format!("{before_port}{}{after_port}", proxy.port())
 }
 
-/// What is before and after the port in an address on 127.0.0.1.
+/// The parts of an address on 127.0.0.1 before and after the port.
 fn port_of(url: &str) -> (String, String) {
     let (host, rest) = url.split_once("127.0.0.1:").unwrap();
     let end = rest.find(|character: char| !character.is_ascii_digit()).unwrap();
@@ -120,7 +120,7 @@ fn a_server_that_is_away_is_told_from_one_that_refuses() {
     assert!(!error.is_passing(), "waiting does not help");
 }
 
-/// As one that is stopped, or a machine that hangs: the system takes the connection for it.
+/// Like a stopped server or a machine that hangs: the operating system accepts the connection.
 #[test]
 fn a_server_that_takes_the_connection_and_says_nothing_is_not_waited_for_without_an_end() {
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -138,7 +138,8 @@ fn a_server_that_takes_the_connection_and_says_nothing_is_not_waited_for_without
     assert!(error.is_passing(), "waiting may help");
 }
 
-/// The time is longer than anybody waits for a connection of the pool, so a second one may not begin there again.
+/// The wait is longer than anybody waits for a connection of the pool, so the second connection must not try that
+/// server first again.
 #[test]
 fn of_several_servers_one_that_says_nothing_is_passed_over_and_then_tried_last() {
     let schema = Schema::new();
@@ -155,7 +156,7 @@ fn of_several_servers_one_that_says_nothing_is_passed_over_and_then_tried_last()
     assert_eq!(asked, 1, "the first connection has found out");
 }
 
-/// The one connection that listens is made anew by itself. While nobody answers, nothing would ever be heard again.
+/// The only connection that listens is opened again by itself, even if the server does not answer for a while.
 #[test]
 fn listening_begins_again_after_a_server_that_said_nothing() {
     let server = PrivateServer::new(&[]);
@@ -246,7 +247,7 @@ fn other_processes_are_told_of_what_was_committed_and_programs_of_rows_they_inse
         pending.wait(Duration::from_millis(100)).intersects(WakeUps::PENDING)
     });
     while pending.wait(Duration::from_millis(300)).intersects(WakeUps::PENDING) {}
-    // Whoever finds changes by looking says that everything may have changed.
+    // The wake-up says that anything may have changed, because the change was found by polling.
     let anything = told.listen(WakeUps::FOREIGN);
     teller.jobs().enqueue(vec![noop()]).unwrap();
     let heard = anything.wait(long);
@@ -301,7 +302,7 @@ fn a_circle_of_locks_is_broken_and_nobody_hears_of_it() {
     let database =
         PostgresDatabase::open(&address(&server.url()), &TABLES, &PostgresOptions::default()).unwrap();
     let database = Arc::new(database);
-    // In the first round both hold one row before they ask for the other: that is a circle.
+    // In the first round both transactions hold one row before they ask for the other: a deadlock.
     let meet = Arc::new(Barrier::new(2));
     let lock = |database: &PostgresDatabase, names: [&'static str; 2], round: i64, meet: &Arc<Barrier>| {
         let (meet, mut is_to_meet) = (Arc::clone(meet), round == 0);
@@ -336,7 +337,7 @@ fn a_circle_of_locks_is_broken_and_nobody_hears_of_it() {
     assert!(server.log().contains("deadlock detected"), "there was a circle");
 }
 
-/// Connections to the server change hands between transactions, and nobody hears notifications.
+/// The server's connections move between clients after each transaction, so no notifications arrive.
 #[test]
 fn everything_works_behind_a_pooler_in_transaction_mode() {
     let schema = Schema::new();
@@ -362,7 +363,7 @@ fn everything_works_behind_a_pooler_in_transaction_mode() {
     writers.into_iter().for_each(|writer| writer.join().unwrap());
     assert_eq!(count(&store), 320);
     assert_eq!(store.upkeep().check().unwrap(), []);
-    // What is not heard is found by looking.
+    // Without notifications, changes are found by polling.
     while pending.wait(Duration::from_millis(5)).intersects(WakeUps::PENDING) {}
     assert!(pending.wait(Duration::from_secs(30)).intersects(WakeUps::PENDING));
     wait_for("the server's time", || clock.now_ms() > 1_000_000_000_000);

@@ -1,5 +1,5 @@
-//! What two transactions do to each other at the worst moment, on PostgreSQL: one is held by hand, and the
-//! other waits for it in the middle of what it does.
+//! Two transactions that meet at the worst moment, on PostgreSQL: the test holds one open while the other waits for
+//! it.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod support;
@@ -33,7 +33,7 @@ fn claim(store: &Store, worker: i64, limit: usize) -> Vec<ClaimedJob> {
     }
 }
 
-/// Holds a transaction with these statements open until `action` waits for it, and commits it then.
+/// Keeps a transaction with these statements open until `action` waits for it, and commits it then.
 fn meanwhile<T: Send>(schema: &Schema, statements: &str, action: impl FnOnce() -> T + Send) -> T {
     let (mut holder, mut observer) = (schema.client(), schema.client());
     holder.batch_execute(&format!("BEGIN; {statements}")).unwrap();
@@ -127,7 +127,8 @@ fn a_file_takes_over_a_schedule_that_is_added_while_it_is_applied() {
     assert!(schedules[0].next_at.is_some());
 }
 
-/// Locking and what it is for are sent together: what follows has to see what was committed while it waited.
+/// The lock and the statements behind it are sent together. They must see what was committed during the wait for the
+/// lock.
 #[test]
 fn an_end_that_waits_for_its_run_counts_what_another_end_has_changed_meanwhile() {
     let schema = Schema::new();

@@ -1,5 +1,6 @@
-//! Statements over tables that the server believes to be empty, and that are not: an interrupted copy leaves pages without
-//! rows behind, and the server counts them before the next copy is made. No statement may read `jobs` anew for each row.
+//! Statements on tables that the server believes to be empty, although they are not. An interrupted copy leaves pages
+//! without rows, and the server counts those before the next copy starts. No statement may read all of `jobs` again
+//! for each row.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod support;
@@ -17,20 +18,21 @@ use windlass_engine::store::{Claims, RetrySelection, Scope};
 use windlass_engine::{Clock, Random, Result, RunStatus, Store};
 use windlass_test_server::Schema;
 
-/// Jobs that stand alone.
+/// Standalone jobs.
 const LONE_JOBS: usize = 2_000;
-/// A run has so many layers of so many jobs, and each job needs all of the layer before.
+/// A run has this many layers of this many jobs. Each job needs all jobs of the previous layer.
 const LAYERS: usize = 3;
 const LAYER_JOBS: usize = 20;
-/// All rows of the tables, about.
+/// All rows of the tables, approximately.
 const ROWS: u64 = (LONE_JOBS + LAYERS * LAYER_JOBS + (LAYERS - 1) * LAYER_JOBS * LAYER_JOBS) as u64;
-/// A statement looks at each row so often at most: for each edge once more would be some hundred times.
+/// How often a statement may look at each row. A statement that reads `jobs` for each edge would look at it some
+/// hundred times.
 const VISITS_MAX: u64 = 10;
 
-/// Statements, with how many rows each looked at, the most if it ran several times, and by which plan.
+/// How many rows each statement looked at in its most expensive run, and with which plan.
 type Visits = BTreeMap<&'static str, (u64, Vec<String>)>;
 
-/// A schema whose statistics say that nothing is in these tables, although they have pages.
+/// A schema whose statistics say that these tables have no rows, although they have pages.
 fn emptied(tables: &str) -> Schema {
     let schema = Schema::new();
     drop(open(&schema, &Clock::manual(1_000_000)));
@@ -62,7 +64,7 @@ fn open(schema: &Schema, clock: &Clock) -> PostgresDatabase {
     PostgresDatabase::open(&address, &TABLES, &options).unwrap()
 }
 
-/// A store that counts what its statements look at.
+/// A store that counts the rows at which its statements look.
 fn counting(schema: &Schema, clock: &Clock) -> (Store, Arc<Mutex<Visits>>) {
     let visits = Arc::new(Mutex::new(Visits::new()));
     let kept = Arc::clone(&visits);
@@ -79,7 +81,7 @@ fn counting(schema: &Schema, clock: &Clock) -> (Store, Arc<Mutex<Visits>>) {
     (Store::new(database, clock.clone(), Random::from_seed(1)), visits)
 }
 
-/// Runs a statement ahead of its time, takes back what it did, and says how it was done.
+/// Executes a statement before it runs, rolls it back, and returns the plan with its row counts.
 fn executed_plan(
     connection: &mut dyn Connection,
     sql: &'static str,
@@ -99,7 +101,7 @@ fn executed_plan(
     Ok(plan)
 }
 
-/// What the nodes of a plan gave and left out, over all their loops.
+/// The rows that the nodes of a plan returned or filtered out, in all loops.
 fn rows_in(plan: &[String]) -> u64 {
     let number_after = |line: &str, words: &str| -> Option<u64> {
         let digits = line.split_once(words)?.1;
@@ -119,7 +121,7 @@ fn rows_in(plan: &[String]) -> u64 {
 
 fn type_of(value: &Value<'_>) -> &'static str {
     match value {
-        // The statement says what the columns of a set are.
+        // The statement says which types the columns of a set have.
         Value::Null | Value::Rows { .. } => "unknown",
         Value::Integer(_) => "bigint",
         Value::Real(_) => "double precision",
@@ -127,11 +129,11 @@ fn type_of(value: &Value<'_>) -> &'static str {
     }
 }
 
-/// The parameters as SQL has them. Of a set of rows each column is one, and those after the first come last.
+/// The parameters as SQL. Each column of a set of rows is one parameter, and the columns after the first come last.
 fn literals(parameters: &[Value<'_>]) -> Vec<String> {
     let column = |values: &[Value<'_>], width: usize, place: usize| {
         let texts: Vec<String> = values.iter().skip(place).step_by(width.max(1)).map(literal).collect();
-        // As one text: the statement says of which type it is.
+        // As one text, because the statement says which type it has.
         let unquoted = texts.iter().map(|text| match text.strip_prefix('\'') {
             Some(rest) => {
                 format!("\"{}\"", rest[..rest.len() - 1].replace('\\', "\\\\").replace('"', "\\\""))
@@ -175,7 +177,7 @@ fn layered() -> windlass_workflow::Workflow {
     )
 }
 
-/// Fills a store; the id of its run.
+/// Fills a store. Returns the id of its run.
 fn fill(store: &Store) -> i64 {
     let run_id = support::submit(store, layered());
     store.jobs().enqueue(vec![noop(); LONE_JOBS]).unwrap();
@@ -221,7 +223,7 @@ fn nothing_reads_a_table_for_each_row_of_another_while_the_server_believes_them_
     clock.advance_ms(1_000);
     store.for_scheduler().promote_due().unwrap();
 
-    // What people ask.
+    // Statements that people run.
     assert_eq!(store.upkeep().check().unwrap(), []);
     let last =
         store.jobs().find_by_name(run_id, &format!("j{}", LAYERS * LAYER_JOBS - 1)).unwrap().unwrap().id;
@@ -234,7 +236,7 @@ fn nothing_reads_a_table_for_each_row_of_another_while_the_server_believes_them_
     store.runs().job_counts(run_id).unwrap();
     store.queues().list().unwrap();
 
-    // What a worker does, with a run that fails, is tried again, and succeeds.
+    // Statements of a worker, with a run that fails, is retried, and succeeds.
     for outcome in [failure(), success()] {
         while store.runs().get(run_id).unwrap().finished_at.is_none() {
             let wanted = request(worker_id, Scope::Runs(vec![run_id]), LAYER_JOBS);
@@ -251,7 +253,7 @@ fn nothing_reads_a_table_for_each_row_of_another_while_the_server_believes_them_
     store.runs().retry(run_id, RetrySelection::From("j0".to_owned())).unwrap();
     store.runs().cancel(run_id).unwrap();
 
-    // What looks after it.
+    // Statements of upkeep.
     store.for_scheduler().rescue(vec![(worker_id, 0)]).unwrap();
     store.for_scheduler().reconcile_step(0).unwrap();
     store.for_scheduler().admit_waiting("").unwrap();

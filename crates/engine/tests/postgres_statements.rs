@@ -1,5 +1,5 @@
-//! Prepared statements: used where a connection has its session for itself, never run in another one's, bounded,
-//! and given up where the server does not know them.
+//! Prepared statements: used if a connection has its session for itself, never run in the session of another
+//! connection, limited in number, and given up if the server does not know them.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod support;
@@ -18,11 +18,11 @@ use windlass_engine::TABLES;
 use windlass_engine::{Clock, Error, Random, Store, Unavailable};
 use windlass_test_server::{Pooler, Schema, SharedServer};
 
-/// What these tests run again and again.
+/// The statement that these tests run repeatedly.
 const QUEUES: &str = "SELECT count(*) FROM queues";
-/// The statements that the server keeps for this session, with the plans made for all values and for some.
+/// The session's prepared statements, with the numbers of generic and custom plans.
 const KEPT: &str = "SELECT statement, generic_plans, custom_plans FROM pg_prepared_statements";
-/// More than names that the client has given in a process of tests.
+/// More names than the client gives in one test process.
 const NAMES_MAX: usize = 2_000;
 
 fn open(schema: &Schema) -> PostgresDatabase {
@@ -34,7 +34,7 @@ fn open_at(url: &str) -> PostgresDatabase {
     PostgresDatabase::open(&address, &TABLES, &PostgresOptions::default()).unwrap()
 }
 
-/// Statements kept by the session of a transaction that writes: plans for all values, and for some.
+/// Reads the prepared statements of a session that writes: the numbers of generic and custom plans.
 fn kept(database: &PostgresDatabase) -> BTreeMap<String, (i64, i64)> {
     let kept = Arc::new(std::sync::Mutex::new(BTreeMap::new()));
     let found = Arc::clone(&kept);
@@ -47,7 +47,7 @@ fn kept(database: &PostgresDatabase) -> BTreeMap<String, (i64, i64)> {
     kept.lock().unwrap().clone()
 }
 
-/// Runs a transaction that writes; returns how many queues it saw, and how often it was run.
+/// Runs a transaction that writes. Returns how many queues it saw, and how often it was run.
 fn write(database: &PostgresDatabase) -> (i64, usize) {
     let seen = Arc::new(std::sync::Mutex::new((0, 0)));
     let noted = Arc::clone(&seen);
@@ -67,12 +67,12 @@ fn batch(database: &PostgresDatabase, sql: String) {
         .unwrap();
 }
 
-/// What another process does that meets the same session: its names are the same, its statements are not.
+/// Prepares what another process would leave in the session: the same names for different statements.
 fn others_names() -> String {
     names_of("SELECT CAST(666 AS BIGINT)")
 }
 
-/// All of them stand for this statement.
+/// Gives all of these names to one statement.
 fn names_of(statement: &str) -> String {
     (0..NAMES_MAX).map(|number| format!("PREPARE s{number} AS {statement};")).collect()
 }
@@ -88,7 +88,7 @@ fn a_statement_that_is_used_again_is_prepared_and_planned_once_for_all_values() 
     assert_eq!((generic, custom), (10, 0));
 }
 
-/// A plan that was made when a table was small is no good when it has grown, and reads are planned freely.
+/// A plan that was made for a small table is bad once the table has grown, so reads are planned for each execution.
 #[test]
 fn what_only_reads_is_planned_for_the_tables_as_they_are() {
     let schema = Schema::new();
@@ -130,8 +130,8 @@ fn a_statement_of_another_process_with_the_same_name_is_never_run() {
     let schema = Schema::new();
     let database = open(&schema);
     (0..3).for_each(|_| assert_eq!(write(&database), (0, 1)));
-    // The pooler gives this session to another process, which makes its connection in it, and back. What a sequence has
-    // counted stays so when a transaction is taken back.
+    // The pooler gives this session to another process, which makes a connection in it, and then gives it back. A
+    // sequence keeps its value even if the transaction is rolled back.
     let names = names_of("SELECT nextval('counts_runs')");
     batch(
         &database,
@@ -202,7 +202,7 @@ fn tables_that_change_lead_to_one_repetition_and_names_go_on() {
     assert!(kept(&database).contains_key(SQL));
 }
 
-/// What was planned for a few rows may read them all.
+/// A plan that was made for few rows may read all of them.
 #[test]
 fn plans_are_made_anew_when_the_tables_have_grown() {
     const SQL: &str = "SELECT count(*) FROM jobs";
@@ -227,7 +227,7 @@ fn plans_are_made_anew_when_the_tables_have_grown() {
     assert_eq!(kept(&database)[SQL], (3, 0), "prepared anew");
 }
 
-/// As a migration does that takes long: the leases of those who run go on.
+/// Like a long migration: meanwhile the leases of live workers must be renewed.
 #[test]
 fn a_lease_is_renewed_while_somebody_has_locked_the_jobs() {
     let schema = Schema::new();
@@ -241,7 +241,7 @@ fn a_lease_is_renewed_while_somebody_has_locked_the_jobs() {
     client.batch_execute("ROLLBACK").unwrap();
 }
 
-/// A pooler before the server of a schema, and the schema's address there.
+/// Puts a pooler in front of a schema's server. Returns the pooler and the schema's address there.
 fn behind_a_pooler(schema: &Schema) -> (Pooler, String) {
     let server: postgres::Config = SharedServer::get().url().parse().unwrap();
     let port = server.get_ports()[0];
@@ -250,7 +250,7 @@ fn behind_a_pooler(schema: &Schema) -> (Pooler, String) {
     (pooler, url)
 }
 
-/// Nothing has to go wrong first: a transaction that can't be run twice, such as that of a copy, is not.
+/// This must not depend on an error, because some transactions can't be repeated, such as that of a copy.
 #[test]
 fn a_session_that_another_process_has_marked_is_known_when_a_connection_is_made() {
     let schema = Schema::new();
@@ -265,7 +265,7 @@ fn a_session_that_another_process_has_marked_is_known_when_a_connection_is_made(
     assert!(kept(&database).values().all(|plans| *plans == (0, 0)), "another's, and none was run");
 }
 
-/// Other programs that give such names to theirs would be refused.
+/// Otherwise another program that uses such names would get errors.
 #[test]
 fn the_names_of_a_session_are_free_again_when_another_connection_has_met_a_pooler() {
     let schema = Schema::new();
@@ -281,8 +281,8 @@ fn the_names_of_a_session_are_free_again_when_another_connection_has_met_a_poole
     assert_eq!(kept(&database), BTreeMap::new());
 }
 
-/// A statement is closed on the server when there is no room for it any more, and that may be in a transaction that finds
-/// out that its session is another one's.
+/// A statement is closed on the server when the cache is full. That may happen in a transaction that finds out that
+/// the session is not its own.
 #[test]
 fn a_statement_of_another_process_with_the_same_name_is_never_closed() {
     let schema = Schema::new();
@@ -312,8 +312,8 @@ fn a_statement_of_another_process_with_the_same_name_is_never_closed() {
     assert_eq!(counted, Some(NAMES_MAX.to_string()), "all of the other's are there");
 }
 
-/// A beginning that is cancelled at its first moment fails before there is a transaction, and what was sent with it is run
-/// by itself.
+/// If the preamble is cancelled at its first moment, no transaction begins, and the statements sent with it run by
+/// themselves.
 #[test]
 fn who_is_told_that_nothing_was_done_finds_nothing_done_whenever_it_is_cancelled() {
     let schema = Schema::new();
@@ -327,7 +327,7 @@ fn who_is_told_that_nothing_was_done_finds_nothing_done_whenever_it_is_cancelled
     let mut canceller = schema.client();
     let named = format!("%{}%", schema.name());
     std::thread::scope(|scope| {
-        // Dropped also by a panic: then nobody cancels any more.
+        // This is also dropped by a panic, so that the cancelling stops.
         let (_goes_on, end) = channel::<()>();
         scope.spawn(move || {
             while matches!(end.try_recv(), Err(TryRecvError::Empty)) {
@@ -355,10 +355,10 @@ fn who_is_told_that_nothing_was_done_finds_nothing_done_whenever_it_is_cancelled
     });
 }
 
-/// Says to a test process which of the two it is, where they find each other, and where the pooler is.
+/// Tells a test process which of the two it is, where they meet, and where the pooler is.
 const ONE_OF_TWO: &str = "WINDLASS_TEST_ONE_OF_TWO";
 
-/// They give the same names to other statements, and the pooler hands sessions from one to the other.
+/// Both give the same names to different statements, and the pooler passes sessions from one to the other.
 #[test]
 fn two_processes_behind_a_pooler_get_their_own_answers() {
     let schema = Schema::new();
@@ -387,7 +387,7 @@ fn as_one_of_two_processes() {
         .map(|text| format!("{number}{text:02}"))
         .map(|answer| (answer.parse().unwrap(), &*format!("SELECT CAST({answer} AS BIGINT)").leak()))
         .collect();
-    // Each prepares all in one session while the other is in another one.
+    // Each prepares all statements in one session while the other process is in another session.
     let mut prepare = |connection: &mut dyn Connection| {
         for (answer, sql) in texts.iter().chain(&texts).chain(&texts) {
             assert_eq!(one(connection, sql, &[], |row| row.integer(0))?, *answer);
@@ -420,7 +420,7 @@ fn as_one_of_two_processes() {
 fn statements_that_are_sent_together_are_run_in_their_order() {
     let schema = Schema::new();
     let database = open(&schema);
-    // The second time they have names.
+    // From the second time on the statements have names.
     for round in 0..2_i64 {
         let found = Arc::new(std::sync::Mutex::new(Vec::new()));
         let kept = Arc::clone(&found);
@@ -497,7 +497,7 @@ fn a_set_of_rows_comes_as_it_is_also_when_it_is_empty_or_has_no_value() {
     let empty: Vec<[Value<'_>; 3]> = Vec::new();
     let schema = Schema::new();
     let database = open(&schema);
-    // The second time it has a name, and afterwards other values.
+    // From the second time on the statement has a name, and then it gets different values.
     for rows in [&full, &full, &empty, &vec![[Value::Null, Value::Null, Value::Null]]] {
         let mut read = |connection: &mut dyn Connection| {
             let found = all(connection, SQL, &[Value::rows(rows), Value::Real(0.5)], |row| {

@@ -1,5 +1,5 @@
-//! Statements that are sent together: large ones pass each other, and whatever stops one in the middle leaves no
-//! answer to the next.
+//! Statements that are sent together: large ones pass each other, and an error or a break in the middle leaves no
+//! answer to be read by the next statement.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod support;
@@ -15,7 +15,7 @@ use windlass_engine::store::{Claims, Scope};
 use windlass_engine::{Clock, Error, JobStatus, Random, Result, Store};
 use windlass_test_server::{Pooler, Schema};
 
-/// More than the buffers of both sockets.
+/// More than the buffers of both sockets hold.
 const LARGE_BYTES: usize = 12_000_000;
 const BACK: &str = "SELECT $1 || 'x'";
 const SEVEN: &str = "SELECT CAST(7 AS BIGINT)";
@@ -39,12 +39,12 @@ fn write(
     database.write("send together", Box::new(operation), Recovery::Report)
 }
 
-/// A question of which only the number of rows matters.
+/// A query of which only the number of rows matters.
 fn counted<'q>(sql: &'static str, on_row: &'q mut dyn FnMut(&dyn Row) -> Result<()>) -> Question<'q> {
     Question { sql, parameters: &[], on_row }
 }
 
-/// The server's session, whose statements are answered in their order.
+/// Checks that the session's statements are answered in their order. Returns its process id on the server.
 fn session_in_step(database: &PostgresDatabase) -> i64 {
     let session = Arc::new(AtomicI64::new(0));
     let found = Arc::clone(&session);
@@ -61,7 +61,7 @@ fn session_in_step(database: &PostgresDatabase) -> i64 {
 fn large_statements_and_large_answers_pass_each_other() {
     let schema = Schema::new();
     let database = open(&schema);
-    // The second time they have names.
+    // From the second time on the statements have names.
     for _round in 0..2 {
         write(&database, |connection| {
             let large = "a".repeat(LARGE_BYTES);
@@ -235,7 +235,8 @@ fn connections_that_ended_while_nobody_used_them_are_passed_over() {
     assert_ne!(session_in_step(&database), before);
 }
 
-/// Sessions of the server change hands between transactions, and never within what is sent together.
+/// The server's sessions move between clients after each transaction, but never within statements that are sent
+/// together.
 #[test]
 fn runs_are_executed_behind_a_pooler_in_transaction_mode() {
     const LINKS: usize = 10;
@@ -245,7 +246,7 @@ fn runs_are_executed_behind_a_pooler_in_transaction_mode() {
     let pooler = Pooler::before(port);
     let url = schema.url().replace(&format!(":{port}/"), &format!(":{}/", pooler.port()));
     let chain = || graph((0..LINKS).map(|link: usize| link.checked_sub(1).into_iter().collect()).collect());
-    // A seed for each process: two with the same seed would give their jobs the same tokens.
+    // Each process needs a different seed. With the same seed both would give their jobs the same tokens.
     let stores = [1, 2, 3, 4]
         .map(|seed| Store::new(Arc::new(open_at(&url)), Clock::system(), Random::from_seed(seed)));
     std::thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! Pruning: what is old goes, in steps that keep nobody waiting, and what is left stays whole.
+//! Pruning: old rows are deleted in small steps, and the remaining rows stay consistent.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod support;
@@ -11,7 +11,7 @@ use windlass_engine::store::{LogLine, LogStream, NewJob, Prune, Pruned, RetrySel
 use windlass_engine::{Error, JobStatus, Random, RunStatus, Store, WorkerStatus};
 use windlass_workflow::model::{Concurrency, OnFull};
 
-/// Everything that waits fails for good.
+/// Executes all pending jobs, and fails them for good.
 fn fail_all(bench: &Bench) {
     let worker = bench.worker();
     loop {
@@ -101,7 +101,7 @@ fn of_each_workflow_the_newest_runs_are_kept() {
     fail_all(&bench);
     let waiting = bench.submit(named("a"));
     let keep = |keep_runs| Prune { before_ms: None, keep_runs: Some(keep_runs) };
-    // All ended at the same instant: the last ones count as newest.
+    // All ended at the same instant. The last ones count as the newest.
     assert_eq!(
         bench.store.for_scheduler().prune_step(keep(2)).unwrap(),
         Pruned { jobs: 6, runs: 3, ..Pruned::default() }
@@ -129,7 +129,7 @@ fn a_run_that_lives_again_is_left_alone() {
     assert_eq!(bench.store.runs().get(run_id).unwrap().status, RunStatus::Pending);
 }
 
-/// A store to which something else happens between the search of what is old and the transaction that deletes it.
+/// A store in which `act` runs between the search for old rows and the transaction that deletes them.
 fn store_interrupted_by(bench: &Bench, act: impl Fn() + Send + Sync + 'static) -> Store {
     let before = move |call| {
         if call == Call::Write("prune") {
@@ -181,7 +181,7 @@ fn a_job_that_stands_alone_is_old_only_when_it_is_over() {
     let later = NewJob { execute_after: Some(bench.clock.now_ms() + 1), ..noop() };
     bench.store.jobs().enqueue(vec![noop(), noop(), noop(), keyed(), keyed(), later]).unwrap();
     assert_eq!(bench.claim(worker, 3).len(), 3);
-    // What was reported has no end yet: it may be tried again.
+    // A reported job is unfinished, because it may be retried.
     bench.raw().execute("UPDATE jobs SET status = 'FAILED' WHERE id = 2");
     bench.raw().execute("UPDATE jobs SET status = 'SUCCESSFUL' WHERE id = 3");
     let states = || bench.raw().rows("SELECT status FROM jobs ORDER BY id", |row| row.get::<_, String>(0));

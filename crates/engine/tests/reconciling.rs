@@ -1,4 +1,4 @@
-//! Jobs that were ended from outside with everything but their consequences: their runs go on.
+//! Reconciliation: another program finished jobs without the consequences, and their runs continue.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod support;
@@ -104,7 +104,7 @@ fn a_sound_run_is_not_touched() {
     assert_eq!(bench.store.runs().get(run_id).unwrap(), before);
 }
 
-/// A report that is not settled yet is no end: what it comes to is not known.
+/// A report that is not applied yet is no end, because the job may be retried.
 #[test]
 fn a_parent_whose_end_is_only_reported_is_waited_for() {
     for (report, expected) in [
@@ -129,7 +129,7 @@ fn a_parent_whose_end_is_only_reported_is_waited_for() {
     }
 }
 
-/// Whatever another program writes into the counters, the run comes to its end.
+/// Whatever another program writes into the counters, the run ends.
 #[test]
 fn numbers_that_another_program_wrote_are_counted_anew() {
     for wrong in [
@@ -165,7 +165,7 @@ fn a_run_whose_end_was_forgotten_ends() {
     assert_eq!(bench.store.runs().get(run_id).unwrap().status, RunStatus::Successful);
 }
 
-/// Nothing repairs it by itself; what `check` says does.
+/// Windlass does not repair this by itself, but following the advice of `check` does.
 #[test]
 fn a_run_that_was_called_over_is_opened_again_by_what_check_says() {
     let bench = Bench::new();
@@ -186,7 +186,7 @@ fn a_run_that_was_called_over_is_opened_again_by_what_check_says() {
     bench.assert_sound();
 }
 
-/// A cycle is nothing that counting could repair: it is left alone, and said.
+/// A cycle can't be repaired. It is left alone, and `check` reports it.
 #[test]
 fn a_cycle_in_the_tables_is_found_and_left_alone() {
     let bench = Bench::new();

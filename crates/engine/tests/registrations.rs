@@ -1,4 +1,4 @@
-//! Registered workflows: versions that never change, names that are removed and come back.
+//! Registered workflows: versions never change, and names can be removed and registered again.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod support;
@@ -37,7 +37,7 @@ fn another_content_is_the_next_version_and_the_same_is_none() {
     let second = apply(&bench, 2);
     assert_eq!((second.change, second.version), (RegistrationChange::Updated, 2));
     assert_eq!(second.before, Some(workflow("nightly", 1)));
-    // Back to what was once there is a step forward, too.
+    // Going back to earlier content makes a new version too.
     assert_eq!(apply(&bench, 1).version, 3);
     assert_eq!(numbers(&bench, "nightly"), [3, 2, 1]);
     let (registration, active) = bench.store.registrations().workflow("nightly").unwrap().unwrap();

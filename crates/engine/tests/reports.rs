@@ -1,4 +1,4 @@
-//! Ends that workers in other languages report: one guarded update, and Windlass does what follows.
+//! Reports: a worker in another language writes one guarded UPDATE, and Windlass applies the consequences.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod support;
@@ -8,7 +8,7 @@ use windlass_engine::store::{ClaimedJob, NewJob};
 use windlass_engine::{JobStatus, RunStatus};
 use windlass_workflow::Retry;
 
-/// What such a worker writes at the end of an attempt.
+/// Writes what such a worker writes at the end of an attempt.
 fn report(bench: &Bench, worker_id: i64, job: &ClaimedJob, what: &str) {
     bench.raw().execute(&format!(
         "UPDATE jobs SET {what} WHERE id = {} AND status = 'RUNNING' AND attempt = {} AND worker_id = {worker_id}",
@@ -218,7 +218,7 @@ fn a_reported_failure_of_a_run_that_is_stopped_is_not_tried_again() {
     assert_eq!(bench.store.jobs().get(alone).unwrap().status, JobStatus::Cancelled);
 }
 
-/// The tables refuse what follows from a report when its child has lost count of its parents.
+/// The tables refuse the consequences of this report, because the count of unfinished parents is wrong.
 #[test]
 fn one_report_that_can_not_be_settled_holds_up_no_other() {
     let bench = Bench::new();

@@ -1,4 +1,4 @@
-//! Another life of a run: what was reset is as if it had never run, and what was not stays as it is.
+//! Retrying a run: reset jobs are as if they had never run, and the others stay as they are.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod support;
@@ -10,8 +10,8 @@ use windlass_engine::{JobStatus, RunStatus};
 use windlass_workflow::Workflow;
 use windlass_workflow::model::{Concurrency, OnFull};
 
-/// A run with a limit of time, of which everything went wrong that can: its jobs were interrupted, failed, wrote
-/// something, were asked to stop at once, and never started.
+/// A run with a timeout in which everything went wrong: jobs were interrupted, failed, wrote output, were asked to
+/// stop at once, or never started.
 fn wrecked(bench: &Bench, workflow: Workflow) -> i64 {
     let run_id = bench.submit(workflow);
     let gone = bench.worker();
@@ -23,7 +23,7 @@ fn wrecked(bench: &Bench, workflow: Workflow) -> i64 {
         bench.finish(worker, &job, failure());
     }
     bench.clock.advance_ms(1_000_000);
-    // Those whose pause is over, and the run's time with it.
+    // Promotes jobs that wait for a retry, and stops the run, which has reached its timeout.
     bench.store.for_scheduler().promote_due().unwrap();
     bench.raw().execute("UPDATE jobs SET cancel_requested_at = 7, cancel_at_once = 1, output = '1'");
     for job in bench.claim(worker, 100) {
@@ -33,7 +33,7 @@ fn wrecked(bench: &Bench, workflow: Workflow) -> i64 {
     run_id
 }
 
-/// What a job is in this life.
+/// The columns of each job that a retry must reset.
 fn life(bench: &Bench, run_id: i64) -> Vec<String> {
     let sql = format!(
         "SELECT name, status, priority, execute_after - updated_at, failures, interruptions, cancel_requested_at,
@@ -75,7 +75,7 @@ fn a_run_that_is_retried_as_a_whole_is_as_it_was_submitted() {
     for selection in [RetrySelection::Failed, RetrySelection::From("j0".to_owned())] {
         let mut workflow = workflow();
         if selection != RetrySelection::Failed {
-            // Else what does not need it would keep what needs both from starting.
+            // Otherwise a job that does not depend on j0 would stay as it is, and its child could never start.
             workflow.jobs[1].needs = vec![0];
         }
         let bench = Bench::new();
@@ -85,7 +85,7 @@ fn a_run_that_is_retried_as_a_whole_is_as_it_was_submitted() {
         let run_id = wrecked(&bench, workflow);
         assert_ne!(life(&bench, run_id), expected_jobs);
         bench.store.runs().retry(run_id, selection.clone()).unwrap();
-        // A slot of the key is given on by the scheduler; that of a run that was submitted was free.
+        // After a retry the scheduler gives the free slot to the job. At a submission the slot was free at once.
         bench.store.for_scheduler().admit_waiting("").unwrap();
         assert_eq!(life(&bench, run_id), expected_jobs, "{selection:?}");
         assert_eq!(run(&bench, run_id), expected_run, "{selection:?}");
@@ -93,7 +93,7 @@ fn a_run_that_is_retried_as_a_whole_is_as_it_was_submitted() {
     }
 }
 
-/// The deadline is counted anew, from the first claim of the new life.
+/// The deadline is computed again from the first claim after the retry.
 #[test]
 fn a_run_that_timed_out_gets_its_whole_time_again() {
     let bench = Bench::new();
@@ -112,7 +112,7 @@ fn a_run_that_timed_out_gets_its_whole_time_again() {
     );
 }
 
-/// What went well, and what was allowed to fail, is not executed again with what failed.
+/// Jobs that succeeded, or failed with `allow_failure`, do not run again.
 #[test]
 fn what_did_not_fail_stays_as_it_is() {
     let bench = Bench::new();
@@ -140,7 +140,7 @@ fn what_did_not_fail_stays_as_it_is() {
     assert_eq!(bench.store.runs().get(run_id).unwrap().status, RunStatus::Successful);
 }
 
-/// A job that was cancelled in the first life and not chosen for the second still makes the run fail.
+/// A job that was cancelled and not reset still makes the run fail.
 #[test]
 fn what_was_not_chosen_counts_as_it_ended() {
     let bench = Bench::new();

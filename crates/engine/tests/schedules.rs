@@ -1,4 +1,4 @@
-//! Schedules that fire: each occurrence has one run, whatever clocks, pauses and other schedulers do.
+//! Firing schedules: each occurrence has one run, in spite of clock changes, pauses and other schedulers.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod support;
@@ -18,10 +18,10 @@ use windlass_workflow::{Param, ParamKind, Workflow};
 
 const HOUR_MS: i64 = 3_600_000;
 const NONE: [i64; 0] = [];
-/// When the tests begin: a full hour, in the middle of nowhere.
+/// When the tests begin: at a full hour.
 const BEGIN_MS: i64 = 500_000 * HOUR_MS;
 
-/// Occurs every hour, runs beside itself, and catches everything up.
+/// A schedule that occurs every hour, allows overlapping runs, and catches up everything.
 fn hourly() -> Definition {
     Definition {
         name: "hourly".to_owned(),
@@ -48,7 +48,7 @@ fn apply(bench: &Bench, schedules: Vec<Definition>) -> Vec<(String, ScheduleChan
     applied.schedules.into_iter().map(|synced| (synced.name, synced.change)).collect()
 }
 
-/// A database with one schedule, an hour before its first occurrence.
+/// A database with one schedule, an hour before its first occurrence. Returns the schedule's id too.
 fn bench_with(definition: Definition) -> (Bench, i64) {
     let bench = Bench::new();
     bench.clock.advance_ms(BEGIN_MS - bench.clock.now_ms());
@@ -61,7 +61,7 @@ fn the_schedule(bench: &Bench) -> Schedule {
     bench.store.schedules().list().unwrap().pop().unwrap()
 }
 
-/// What a scheduler does: everything that is due.
+/// Fires everything that is due, like a scheduler.
 fn fire(store: &Store) -> Vec<Fired> {
     let mut all = Vec::new();
     for _round in 0..1_000 {
@@ -81,7 +81,7 @@ fn fire(store: &Store) -> Vec<Fired> {
     panic!("there is no end of it");
 }
 
-/// Nominal times of the runs in hours since the beginning, with their sources, in the order of their ids.
+/// Nominal times of the runs in hours since the beginning, and their sources, in the order of the runs.
 fn runs(bench: &Bench) -> Vec<(i64, RunSource)> {
     let mut runs = bench.store.runs().list(&RunFilter { limit: 10_000, ..RunFilter::default() }).unwrap();
     runs.sort_by_key(|run| run.id);
@@ -93,13 +93,13 @@ fn hours(bench: &Bench) -> Vec<i64> {
     runs(bench).into_iter().map(|(hour, _source)| hour).collect()
 }
 
-/// Nominal hours of the occurrences that wait or were skipped.
+/// Nominal hours of the waiting or skipped occurrences.
 fn occurrences(bench: &Bench, status: OccurrenceStatus) -> Vec<i64> {
     let found = bench.store.schedules().occurrences(the_schedule(bench).id, status, 1_000).unwrap();
     found.iter().map(|occurrence| (occurrence.scheduled_for - BEGIN_MS) / HOUR_MS).collect()
 }
 
-/// Ends the jobs of all runs that are not over.
+/// Finishes the jobs of all unfinished runs.
 fn end_all(bench: &Bench) {
     let worker = bench.worker();
     loop {
@@ -282,7 +282,7 @@ fn a_new_rule_counts_from_now_and_the_old_one_loses_nothing() {
     fire(&bench.store);
     assert_eq!(bench.store.for_scheduler().next_firing(&[]).unwrap(), Some(BEGIN_MS + 3 * HOUR_MS));
     assert_eq!(runs(&bench).len(), 3);
-    // What does not concern the times leaves the cursor alone.
+    // Changes that do not concern the times do not move the cursor.
     bench.clock.advance_ms(HOUR_MS / 2);
     apply(&bench, vec![Definition { overlap: Overlap::QueueAll, ..changed }]);
     fire(&bench.store);
@@ -293,8 +293,8 @@ fn a_new_rule_counts_from_now_and_the_old_one_loses_nothing() {
     bench.assert_sound();
 }
 
-/// Runs that began, occurrences that wait and those that were skipped after three occurrences during one run,
-/// and the runs after everything had time to end.
+/// Three occurrences during one run. (overlap, runs started, occurrences waiting, occurrences skipped, runs in the
+/// end)
 #[test]
 fn overlap_with_real_runs() {
     let cases = [
@@ -360,7 +360,7 @@ fn many_missed_ones_are_started_in_portions() {
     let (bench, id) = bench_with(Definition { overlap: Overlap::QueueAll, ..every_second.clone() });
     bench.clock.advance_ms(25_000 * 1_000);
     let fired = fire(&bench.store);
-    // Those on time are not among the missed that the maximum counts.
+    // Occurrences that are on time do not count against catchup_max.
     assert_eq!(bench.store.schedules().waiting_occurrences(id).unwrap(), 20_000 + 11 - 1);
     assert_eq!(fired.iter().map(|fired| fired.missed).sum::<usize>(), 5_000 - 11);
     assert_eq!(occurrences(&bench, OccurrenceStatus::Skipped).len(), 100, "the newest are noted");
@@ -420,7 +420,7 @@ fn parameters_that_do_not_fit_cost_the_occurrence_and_nothing_else() {
     let definition = Definition { name: "unfit".to_owned(), params, ..hourly() };
     let refused = bench.store.schedules().add("report", definition.clone()).unwrap_err();
     assert!(matches!(&refused, Error::Invalid { reason, .. } if reason.contains("`day`")), "{refused}");
-    // It was right when it was added, and the workflow has lost its parameter since.
+    // The parameters were valid when the schedule was added, but the workflow has lost its parameter since.
     let day = Param {
         name: "day".to_owned(),
         kind: ParamKind::String,

@@ -1,5 +1,5 @@
-//! The tables of both databases are the same, column by column: whoever reads or writes them with plain SQL
-//! need not know which one it is.
+//! The tables of both databases are the same in every column, so that programs which use plain SQL need not know
+//! which database it is.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod support;
@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use windlass_engine::Clock;
 use windlass_test_database::{Access, Row, Sql, TestDatabase, Underneath};
 
-/// One line for each thing that a schema has, as both databases would say it.
+/// One line for each part of a schema, in words that are the same for both databases.
 type Description = BTreeSet<String>;
 
 #[test]
@@ -34,7 +34,7 @@ fn both_databases_have_the_same_tables() {
     }
 }
 
-/// Each of these must show, or the comparison would prove nothing.
+/// Each of these changes must be found. Otherwise the comparison proves nothing.
 const DIFFERENCES: [&str; 18] = [
     "ALTER TABLE jobs ADD COLUMN more BIGINT",
     "ALTER TABLE jobs DROP COLUMN priority CASCADE",
@@ -91,14 +91,14 @@ impl IsNull {
     }
 }
 
-/// A constant as it is written, anything else as an expression: those are spelled by the dialect.
+/// A constant as it is written. Expressions are not compared, because the dialect spells them differently.
 fn default(table: &str, column: &str, text: &str) -> String {
     let constant = text.split("::").next().unwrap_or(text);
     let is_constant = constant.starts_with('\'') || constant.parse::<i64>().is_ok();
     format!("default of {table}.{column}: {}", if is_constant { constant } else { "an expression" })
 }
 
-/// A predicate or a check in PostgreSQL's own words, so that two texts that mean the same are the same.
+/// A condition as PostgreSQL prints it, so that different spellings of the same condition are equal.
 fn in_words_of_postgres(server: &Sql, table: &str, predicate: &str) -> String {
     server.execute(&format!(
         "CREATE TABLE compared (LIKE {table}); ALTER TABLE compared ADD CONSTRAINT it CHECK ({predicate})"
@@ -145,7 +145,7 @@ fn view(name: &str, columns: Vec<String>) -> String {
     format!("view {name}: {}", columns.join(", "))
 }
 
-/// What an INSERT without names of columns goes by.
+/// The order of the columns, on which an INSERT without column names depends.
 fn order<'a>(table: &str, columns: impl Iterator<Item = &'a str>) -> String {
     format!("order of {table}: {}", columns.collect::<Vec<_>>().join(", "))
 }
@@ -185,7 +185,7 @@ fn sqlite_columns(file: &Sql, table: &str, sql: &str, found: &mut Description) {
     found.insert(format!("key of {table}: {}", key.join(", ")));
 }
 
-/// How a part of an index is called that is no column: it is spelled by the dialect.
+/// Stands for an expression in an index, which the dialect spells differently.
 const EXPRESSION: &str = "an expression";
 
 fn sqlite_indexes(file: &Sql, server: &Sql, table: &str, found: &mut Description) {
@@ -211,7 +211,7 @@ fn sqlite_indexes(file: &Sql, server: &Sql, table: &str, found: &mut Description
     }
 }
 
-/// What a constraint makes has a name of the database's own.
+/// An index that belongs to a constraint has a name that the database chose.
 fn index(
     table: &str,
     name: Option<&str>,

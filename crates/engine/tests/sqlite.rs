@@ -1,4 +1,5 @@
-//! SQLite behind the seam: opening what is no database of ours, who hears of changes, copies.
+//! The SQLite side of `crates/db`: opening files that are not databases of Windlass, noticing commits of other
+//! processes, and backups.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 #[path = "support/queue_rows.rs"]
@@ -64,7 +65,7 @@ fn fifo(path: &Path) {
     mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
 }
 
-/// The reason for which a path is refused, by a thread that may hang.
+/// Returns the reason for which a path is refused. Opening runs in a thread, because it may hang.
 fn refusal_in_time(path: &Path) -> Unavailable {
     let (sender, receiver) = std::sync::mpsc::channel();
     let path = path.to_owned();
@@ -72,7 +73,7 @@ fn refusal_in_time(path: &Path) -> Unavailable {
     receiver.recv_timeout(Duration::from_secs(60)).expect("it is refused, and not waited for")
 }
 
-/// SQLite would wait for what a FIFO brings, also when it lies where the log belongs.
+/// SQLite would wait for data from a FIFO, even if it lies at the path of the log.
 #[test]
 fn what_is_no_regular_file_is_refused_and_not_waited_for() {
     let folder = tempfile::tempdir().unwrap();
@@ -97,7 +98,7 @@ fn what_is_no_regular_file_is_refused_and_not_waited_for() {
     }
 }
 
-/// Under each of two names SQLite would keep another log, and lose what is committed under the other.
+/// SQLite would keep a separate log under each name, and lose what is committed under the other one.
 #[test]
 fn a_file_with_two_names_is_refused_under_both() {
     let folder = tempfile::tempdir().unwrap();
@@ -112,7 +113,7 @@ fn a_file_with_two_names_is_refused_under_both() {
     assert!(open(&path("first.db")).is_ok(), "nothing was done to it");
 }
 
-/// A symbolic link is no second name: SQLite keeps the log beside the file that it leads to.
+/// A symbolic link is not a second name, because SQLite keeps the log next to the file to which it leads.
 #[test]
 fn through_a_symbolic_link_it_is_the_same_database() {
     let folder = tempfile::tempdir().unwrap();
@@ -187,8 +188,8 @@ fn a_new_file_is_begun_without_a_journal_beside_it() {
     assert_eq!(names, ["windlass.db", "windlass.db-wal", "windlass.db-shm"]);
 }
 
-/// Every write of a new file may be the last one of a process that is killed: the first page before the switch to
-/// WAL and after it, and each frame of the transaction that makes the tables, whole or in part.
+/// A process may be killed at any write to a new file: at the first page before or after the switch to WAL, and at
+/// any frame of the transaction that creates the tables, complete or partial.
 #[test]
 fn a_file_whose_making_was_cut_short_is_opened_again() {
     const HEADER_BYTES: usize = 32;
@@ -259,7 +260,7 @@ fn another_process_is_heard_of() {
     database.watch();
     let listener = database.wake_ups().listen(WakeUps::PENDING);
     while !listener.wait(Duration::ZERO).is_empty() {}
-    // Another connection is as foreign as another process.
+    // Another connection counts as another process.
     rusqlite::Connection::open(&path)
         .unwrap()
         .execute("INSERT INTO jobs (kind) VALUES ('noop')", [])
@@ -275,7 +276,8 @@ fn other_processes_are_told_of_what_they_wait_for() {
     database.write("insert", insert("first"), Recovery::Report).unwrap();
     let wal = path.with_extension("db-wal");
     let is_told = |name, wake_ups| {
-        // By another process: opening the file in this one would drop SQLite's locks on it.
+        // Written by another process, because opening the file a second time in this process would drop SQLite's
+        // locks.
         let touched = std::process::Command::new("touch").args(["-a", "-d", "@1000"]).arg(&wal).status();
         assert!(touched.unwrap().success());
         let mut insert = insert(name);
@@ -288,7 +290,7 @@ fn other_processes_are_told_of_what_they_wait_for() {
         accessed.duration_since(std::time::UNIX_EPOCH).unwrap() > Duration::from_secs(1_000)
     };
     assert!(is_told("a", WakeUps::PENDING) && is_told("b", WakeUps::DUE) && is_told("c", WakeUps::CANCEL));
-    // A chain would tell others of each link; those who show it find it by themselves.
+    // A chain of jobs would otherwise notify other processes of each link. Programs that show progress poll anyway.
     assert!(!is_told("d", WakeUps::PROGRESS));
 }
 
@@ -335,7 +337,7 @@ fn a_backup_ends_while_another_process_never_stops_writing() {
         let raw = rusqlite::Connection::open(source).unwrap();
         raw.busy_timeout(Duration::from_secs(60)).unwrap();
         raw.pragma_update(None, "synchronous", "OFF").unwrap();
-        // A checkpoint would be a pause in which a copy that begins anew with each commit gets through.
+        // A checkpoint would be a pause. A copy that starts again after each commit could finish in it.
         raw.pragma_update(None, "wal_autocheckpoint", 0).unwrap();
         let mut written = 0;
         while !stop.load(Ordering::Acquire) {
@@ -371,7 +373,7 @@ fn nothing_is_left_of_a_backup_that_failed() {
     assert_eq!(names(folder.path()), ["windlass.db", "windlass.db-shm", "windlass.db-wal"]);
 }
 
-/// They are bound in parts, most of which have more room than rows.
+/// The rows are bound in parts, and most parts have more parameters than rows.
 #[test]
 fn a_set_of_any_number_of_rows_is_written_whole_and_once() {
     let folder = tempfile::tempdir().unwrap();
@@ -379,7 +381,7 @@ fn a_set_of_any_number_of_rows_is_written_whole_and_once() {
     for count in [0, 1, 2, 8, 9, 32, 33, 500, 512, 513, 1_030] {
         let write = move |connection: &mut dyn Connection| {
             let names: Vec<String> = (0..count).map(|number| format!("queue {number}")).collect();
-            // Every third has a limit: NULL beside numbers and texts.
+            // Every third row has a limit, the others have NULL.
             let rows: Vec<[Value<'_>; 2]> = (0_i64..)
                 .zip(&names)
                 .map(|(number, name)| [name.into(), Some(number).filter(|number| number % 3 == 0).into()])
@@ -402,7 +404,7 @@ fn a_set_of_any_number_of_rows_is_written_whole_and_once() {
     }
 }
 
-/// What is not bound is a row that is not there.
+/// An unbound parameter is NULL, which marks a row that does not exist.
 #[test]
 fn a_row_that_begins_with_nothing_is_refused_and_not_lost() {
     let folder = tempfile::tempdir().unwrap();

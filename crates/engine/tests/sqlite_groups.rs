@@ -1,4 +1,4 @@
-//! Group commit on a file: who waits is committed with the others, and answered alone.
+//! Group commit: waiting writes are committed together, and each gets its own answer.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 #[path = "support/queue_rows.rs"]
@@ -16,7 +16,7 @@ use windlass_db::{Connection, Database, Durability, OpenMode, Recovery, WriteOpe
 use windlass_engine::TABLES;
 use windlass_engine::{Error, Random};
 
-/// Holds the writer inside an operation until the returned flag is set, so that a group gathers.
+/// Keeps the writer busy inside an operation until the returned flag is set, so that a group forms behind it.
 fn hold_writer(database: &Arc<SqliteDatabase>) -> (Arc<AtomicBool>, std::thread::JoinHandle<()>) {
     let (go_on, began) = (Arc::new(AtomicBool::new(false)), Arc::new(Barrier::new(2)));
     let (flag, inside, held) = (Arc::clone(&go_on), Arc::clone(&began), Arc::clone(database));
@@ -63,7 +63,7 @@ fn operations_that_wait_together_are_committed_together_and_fail_alone() {
         )
     }));
     let frames_before = commits(&path);
-    // The operation that holds the writer counts too.
+    // The operation that keeps the writer busy counts too.
     while database.waiting() <= threads.len() {
         std::thread::yield_now();
     }
@@ -73,7 +73,7 @@ fn operations_that_wait_together_are_committed_together_and_fail_alone() {
     let failed = results.iter().filter(|result| result.is_err()).count();
     assert_eq!(failed, 2, "the duplicate and the panic, and nothing else: {results:?}");
     assert_eq!(queues(&database), NAMES);
-    // One, unless this machine stood still for the time that a group may take.
+    // There is one group, unless this machine stood still for as long as a group may take.
     let committed = commits(&path) - frames_before;
     assert!((1..=3).contains(&committed), "{committed} commits for all of them");
 }
@@ -171,12 +171,12 @@ fn a_group_costs_no_statement_but_its_own_and_one_transaction() {
     while database.waiting() <= threads.len() {
         std::thread::yield_now();
     }
-    // The operation that holds the writer changes nothing, so its commit is not counted.
+    // The operation that keeps the writer busy changes nothing, so its commit is not counted.
     let (statements, commits) = (costs.statements(), database.commits());
     go_on.store(true, Ordering::Release);
     held.join().unwrap();
     threads.into_iter().for_each(|thread| thread.join().unwrap());
-    // The one that held it ends with its COMMIT; another group of them where this machine stood still.
+    // That operation ends with its COMMIT. There is a second group if this machine stood still.
     let groups = database.commits() - commits;
     assert!((1..=2).contains(&groups), "{groups} groups");
     assert_eq!(costs.statements() - statements, 1 + WRITES + 2 * groups);
@@ -215,7 +215,7 @@ fn a_group_takes_in_no_more_once_it_has_taken_its_time() {
     assert_eq!(commits(&path) - before, 3, "a commit each");
 }
 
-/// Commits in the WAL: the frames that end one hold the size of the database, others zero.
+/// Counts commits in the WAL. A frame that ends a commit holds the size of the database, and other frames hold zero.
 fn commits(database: &Path) -> usize {
     let wal = std::fs::read(database.with_extension("db-wal")).unwrap();
     let frame_bytes = 24 + 4_096;
@@ -226,7 +226,7 @@ fn commits(database: &Path) -> usize {
         .count()
 }
 
-/// How an operation of a test ends.
+/// How an operation of this test ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     Well,
@@ -288,7 +288,7 @@ fn each_of_many_is_answered_as_its_operation_ended_and_kept_once() {
     assert_eq!(database.waiting(), 0);
 }
 
-/// Refers to a job that is not there, which SQLite finds at the commit.
+/// Refers to a missing job, which SQLite finds at the commit.
 fn fails_at_its_commit() -> WriteOperation {
     Box::new(|connection| {
         connection.batch(
@@ -310,7 +310,7 @@ fn has_queue(database: &SqliteDatabase, name: &'static str) -> bool {
     rows == 1
 }
 
-/// Who is answered well finds what it wrote, and who is not finds nothing.
+/// A write that succeeded is in the table, and one that failed is not.
 #[test]
 fn a_commit_that_fails_is_answered_as_failed_alone_and_in_a_group() {
     const NAMES: [&str; 4] = ["q0", "q1", "q2", "q3"];

@@ -1,5 +1,5 @@
-//! What only SQLite lets other programs do, and what only a file can: text that is none, a lock on everything,
-//! a copy while it is used.
+//! What other programs can do only on SQLite, and what only a file allows: values that are not valid text, a lock on
+//! everything, and a copy while the database is in use.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod support;
@@ -28,7 +28,7 @@ fn backup(bench: &Bench) -> Bench {
     Bench { store, clock, database, folder }
 }
 
-/// Other programs write rows: one that can't be read or counted on fails, and holds up nothing.
+/// Other programs may write invalid rows. Such a job fails alone, and does not block others.
 #[test]
 fn a_row_that_is_no_text_fails_alone() {
     let bench = Bench::new();
@@ -113,7 +113,7 @@ fn a_concurrency_key_that_is_no_text_holds_up_no_other() {
     assert_eq!(bench.claim(bench.worker(), 10).len(), 1);
 }
 
-/// The ids of new rows follow each other: a trigger that inserts jobs too would mix its own with them.
+/// The ids of new rows are consecutive. A trigger that inserts jobs too would put its ids among them.
 #[test]
 fn a_trigger_that_inserts_jobs_is_never_taken_for_a_job_of_ours() {
     let bench = Bench::new();
@@ -138,7 +138,7 @@ fn a_trigger_that_inserts_jobs_is_never_taken_for_a_job_of_ours() {
     assert_eq!(bench.store.jobs().list(&kept).unwrap().len(), 5, "nothing of what was refused stays");
 }
 
-/// What was accepted before the copy is the same job in both; what comes after is not.
+/// Jobs that were accepted before the copy are the same jobs in both databases. Later jobs are not.
 #[test]
 fn a_copy_is_another_database_with_the_same_jobs() {
     let original = Bench::new();

@@ -1,4 +1,4 @@
-//! The size of a SQLite file: space that was freed goes back, and the write-ahead log stays small.
+//! The size of a SQLite file: freed space is given back, and the write-ahead log stays small.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::path::Path;
@@ -64,7 +64,7 @@ impl Counts for Store {
     }
 }
 
-/// A transaction that reads, from now on.
+/// Begins a transaction that reads, and keeps it open.
 fn begin_to_read(path: &Path) -> rusqlite::Connection {
     let raw = rusqlite::Connection::open(path).unwrap();
     raw.execute_batch("BEGIN").unwrap();
@@ -72,7 +72,7 @@ fn begin_to_read(path: &Path) -> rusqlite::Connection {
     raw
 }
 
-/// Says that it is over, also when the test fails: others would go on for ever.
+/// Sets the flag even if the test panics, because the other threads would otherwise run for ever.
 struct SaysItIsOver<'a>(&'a AtomicBool);
 
 impl Drop for SaysItIsOver<'_> {
@@ -81,8 +81,8 @@ impl Drop for SaysItIsOver<'_> {
     }
 }
 
-/// SQLite's own checkpoints never begin the log again while somebody reads from it. Here one reader begins before the
-/// last one ends, for ever.
+/// SQLite's own checkpoints never restart the log while a reader uses it. Here each reader begins before the previous
+/// one ends.
 #[test]
 fn the_log_stays_bounded_while_somebody_always_reads() {
     let folder = tempfile::tempdir().unwrap();
@@ -107,7 +107,7 @@ fn the_log_stays_bounded_while_somebody_always_reads() {
     assert_eq!(store.upkeep().check().unwrap(), []);
 }
 
-/// A transaction that does not end keeps the log from beginning again. When it ends, the log grows no more.
+/// An open transaction keeps the log from restarting. After it has ended, the log stops growing.
 #[test]
 fn the_log_begins_again_when_the_last_reader_has_ended() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Everything that is handed over reaches its row: no column is forgotten, and none gets the value of another.
+//! Every value reaches its column: none is forgotten, and none gets the value of another.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod support;
@@ -22,7 +22,7 @@ fn columns(bench: &Bench, sql: &str) -> Vec<String> {
     rows.remove(0)
 }
 
-/// A job whose every value differs from its default and from the others.
+/// A job in which every value differs from its default and from the others.
 fn job() -> Job {
     let action = Shell {
         env: [("COLOUR".to_owned(), "red".to_owned())].into_iter().collect(),
@@ -164,7 +164,7 @@ fn an_attempt_that_went_wrong_is_noted_with_its_times() {
     assert_eq!((attempt.started_at, attempt.finished_at), (Some(started_at), started_at + 10));
 }
 
-/// Lines that come late, after their job was pruned, are no error for the others of the same transaction.
+/// Late lines of a pruned job must not fail the other lines of the transaction.
 #[test]
 fn lines_of_a_job_that_is_gone_are_left_out() {
     let bench = Bench::new();

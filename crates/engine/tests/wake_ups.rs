@@ -1,4 +1,4 @@
-//! Who waits is woken by the transaction that gives it something to do: no poll has to find it.
+//! Every transaction wakes the threads for which it makes work, so that none of them depends on polling.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod support;
@@ -13,12 +13,12 @@ use windlass_system::wake_ups::WakeUps;
 use windlass_workflow::Workflow;
 use windlass_workflow::model::{Catchup, Concurrency, OnFull, Overlap, Rule, Schedule};
 
-/// What was done before, and then. A worker of the id 1 is there.
+/// A preparation, and an action that must wake somebody. There is a worker with id 1.
 struct Case {
     what: &'static str,
     before: fn(&Bench),
     act: fn(&Bench),
-    /// Who waits for any of these is woken.
+    /// Listeners for any of these must wake.
     wakes: &'static [(&'static str, WakeUps)],
 }
 
@@ -31,7 +31,7 @@ fn claim_one(bench: &Bench) {
     assert_eq!(bench.claim(1, 1).len(), 1);
 }
 
-/// Ends what the worker executes.
+/// Finishes the job that the worker is executing.
 fn end(bench: &Bench, is_success: bool) {
     let running = bench.store.for_workers().claimed_by(1).unwrap();
     let finishes = running.into_iter().map(|(job_id, run_id, retry_state)| {
@@ -64,7 +64,7 @@ fn two_that_share_a_key(bench: &Bench) {
     claim_one(bench);
 }
 
-/// Two of a queue in which one runs at a time.
+/// Two jobs of a queue that runs one at a time.
 fn two_in_a_line(bench: &Bench, limits: QueueLimits) {
     limit(bench, limits);
     bench.store.jobs().enqueue(vec![noop(), noop()]).unwrap();
@@ -214,7 +214,7 @@ const CASES: &[Case] = &[
         act: claim_one,
         wakes: &[TIME],
     },
-    // When the start no longer counts, nothing is written: each scheduler wakes its own workers, and has a test.
+    // When a start expires, nothing is written. Each scheduler then wakes its own workers, which another test covers.
     Case {
         what: "the time of a job has come",
         before: |bench| {
@@ -339,7 +339,8 @@ fn who_waits_is_woken() {
         let bench = Bench::new();
         let worker = bench.worker();
         before(&bench);
-        // What the transactions before it told is over when the next one is: the first renewal of the lease.
+        // The heartbeat is a transaction of its own, so that wake-ups of earlier transactions have been published
+        // before the action.
         assert!(bench.store.for_workers().heartbeat(worker).unwrap());
         let listeners: Vec<_> =
             wakes.iter().map(|(who, wake_ups)| (who, bench.store.listen(*wake_ups))).collect();

@@ -1,4 +1,4 @@
-//! Workers that drain, have stopped, or are fenced: what each may still do, and what becomes of its jobs.
+//! Workers that drain, have stopped, or are fenced: what they may still do, and what happens to their jobs.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod support;
@@ -40,7 +40,7 @@ fn who_drains_can_be_found_dead() {
     assert_eq!(bench.store.workers().live().unwrap(), []);
 }
 
-/// It should have ended them; if it did not, nobody else would.
+/// A worker finishes its jobs before it stops. If it did not, they must be rescued.
 #[test]
 fn what_a_stopped_worker_left_is_taken_back() {
     let bench = Bench::new();
@@ -55,8 +55,8 @@ fn what_a_stopped_worker_left_is_taken_back() {
     bench.assert_sound();
 }
 
-/// Whatever a database that was brought back says of its workers: nobody acts in their names, and all of their jobs
-/// are taken back, also more than one transaction takes.
+/// Whatever a restored database says about its workers: all of them are fenced, and all their jobs are taken back,
+/// even if that takes several transactions.
 #[test]
 fn nothing_runs_in_a_restored_database() {
     let bench = Bench::new();
