@@ -48,7 +48,7 @@ fn fire(bench: &Bench) {
             return;
         }
     }
-    panic!("there is no end of it");
+    panic!("firing does not end");
 }
 
 /// Nominal hours and sources of the runs, in the order of the runs.
@@ -76,14 +76,14 @@ fn backfill(bench: &Bench, schedule_id: i64, from: i64, to: i64, at_once: i64) -
 }
 
 #[test]
-fn both_ends_of_the_range_are_in_it_and_start_at_once() {
+fn a_backfill_includes_both_ends_of_its_range() {
     let (bench, id) = bench_with(Overlap::Skip);
-    assert_eq!(backfill(&bench, id, 8, 10, 5), (3, 0, 0), "the last of them is now");
+    assert_eq!(backfill(&bench, id, 8, 10, 5), (3, 0, 0), "the last occurrence is now");
     fire(&bench);
     assert_eq!(runs(&bench), [8, 9, 10].map(|hour| (hour, RunSource::Backfill)));
-    assert_eq!(backfill(&bench, id, 7, 10, 5), (1, 3, 0), "what has a run gets no other");
+    assert_eq!(backfill(&bench, id, 7, 10, 5), (1, 3, 0), "an occurrence with a run gets no other run");
     assert_eq!(waiting(&bench, id), [7]);
-    assert_eq!(backfill(&bench, id, 7, 10, 5), (0, 3, 1), "and what waits is not added again");
+    assert_eq!(backfill(&bench, id, 7, 10, 5), (0, 3, 1), "a waiting occurrence is not added again");
     bench.assert_sound();
 }
 
@@ -94,11 +94,11 @@ fn a_backfill_and_the_schedule_do_not_wait_for_each_other() {
     let (bench, id) = bench_with(Overlap::Skip);
     assert_eq!(backfill(&bench, id, 6, 9, 2), (4, 0, 0));
     fire(&bench);
-    assert_eq!(runs(&bench), [6, 7].map(|hour| (hour, RunSource::Backfill)), "two at once");
+    assert_eq!(runs(&bench), [6, 7].map(|hour| (hour, RunSource::Backfill)), "two runs at once");
     bench.clock.advance_ms(HOUR_MS);
     fire(&bench);
     assert_eq!(runs(&bench)[2..], [(11, RunSource::Schedule)]);
-    assert_eq!(waiting(&bench, id), [8, 9], "those that have not begun count as well");
+    assert_eq!(waiting(&bench, id), [8, 9], "pending runs count too");
     let worker = bench.worker();
     let first = bench.claim(worker, 1).remove(0);
     bench.finish(worker, &first, success());
@@ -110,7 +110,7 @@ fn a_backfill_and_the_schedule_do_not_wait_for_each_other() {
 
 /// The schedule would skip this occurrence, but a backfill has asked for it.
 #[test]
-fn what_a_backfill_asked_for_is_not_skipped() {
+fn an_occurrence_of_a_backfill_is_not_skipped() {
     for others in [0, 1] {
         let (bench, id) = bench_with(Overlap::QueueOne);
         bench.clock.advance_ms(HOUR_MS);
@@ -139,7 +139,7 @@ fn what_a_backfill_asked_for_is_not_skipped() {
 }
 
 #[test]
-fn a_schedule_that_was_removed_forgets_what_waits_and_its_pause() {
+fn removing_a_schedule_deletes_its_waiting_occurrences_and_its_pause() {
     let (bench, id) = bench_with(Overlap::Skip);
     assert_eq!(backfill(&bench, id, 1, 5, 1), (5, 0, 0));
     bench.store.schedules().pause(id).unwrap();
@@ -147,7 +147,7 @@ fn a_schedule_that_was_removed_forgets_what_waits_and_its_pause() {
     assert_eq!(waiting(&bench, id), [0_i64; 0]);
     apply(&bench, vec![hourly(Overlap::Skip)]);
     let schedule = bench.store.schedules().list().unwrap().remove(0);
-    assert_eq!((schedule.id, schedule.is_active()), (id, true), "it comes back as a new one would");
+    assert_eq!((schedule.id, schedule.is_active()), (id, true), "it is like a new schedule");
     bench.clock.advance_ms(HOUR_MS);
     fire(&bench);
     assert_eq!(runs(&bench), [(11, RunSource::Schedule)]);

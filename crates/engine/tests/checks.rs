@@ -11,7 +11,7 @@ use windlass_workflow::model::{Concurrency, OnFull};
 
 /// A sound database with something of everything: run 1 has three jobs in a row, of which the first is running; job 4
 /// is standalone.
-fn furnished() -> Bench {
+fn sound_database() -> Bench {
     let bench = Bench::new();
     bench.submit(graph(vec![vec![], vec![0], vec![1]]));
     bench.enqueue(noop());
@@ -170,9 +170,9 @@ const BREAKS: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
-fn each_rule_finds_the_row_that_breaks_it_and_no_other_rule_does() {
+fn each_invariant_finds_the_row_that_breaks_it_and_no_other_does() {
     for (rule, statement, detail) in BREAKS {
-        let bench = furnished();
+        let bench = sound_database();
         bench.raw().execute(statement);
         let problems = bench.store.upkeep().check().unwrap();
         let said: Vec<(&str, &str)> =
@@ -184,7 +184,7 @@ fn each_rule_finds_the_row_that_breaks_it_and_no_other_rule_does() {
 
 /// The check of the storage itself is tested with a damaged file.
 #[test]
-fn no_rule_is_without_a_row_that_breaks_it() {
+fn every_invariant_has_a_row_that_breaks_it() {
     let sources = ["cycles", "jobs", "runs", "service"].map(|name| {
         std::fs::read_to_string(format!("{}/src/store/check/{name}.rs", env!("CARGO_MANIFEST_DIR"))).unwrap()
     });
@@ -201,7 +201,7 @@ fn no_rule_is_without_a_row_that_breaks_it() {
 }
 
 #[test]
-fn what_is_said_is_bounded() {
+fn the_number_of_reported_rows_is_limited() {
     let bench = Bench::new();
     bench.store.jobs().enqueue(vec![noop(); 100]).unwrap();
     bench.raw().execute("UPDATE jobs SET failures = 9");
@@ -213,7 +213,7 @@ fn what_is_said_is_bounded() {
 /// If a slot becomes free while no worker is alive, the next worker gives it to a waiting job. A live worker needs a
 /// moment to do so.
 #[test]
-fn a_slot_that_nobody_could_give_on_yet_breaks_no_rule() {
+fn a_free_slot_without_a_live_worker_breaks_no_invariant() {
     let bench = Bench::new();
     let concurrency = Some(Concurrency { key: "k".to_owned(), limit: 1, on_full: OnFull::Wait });
     let jobs = bench.store.jobs().enqueue(vec![NewJob { concurrency, ..noop() }; 2]).unwrap();

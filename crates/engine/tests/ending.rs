@@ -9,7 +9,7 @@ use windlass_engine::transition::{Outcome, Repeat};
 use windlass_engine::{JobStatus, RunStatus};
 
 #[test]
-fn each_of_several_ends_in_one_transaction_keeps_its_own() {
+fn attempts_that_finish_in_one_transaction_keep_their_own_results() {
     let bench = Bench::new();
     let (one, two) = (bench.worker(), bench.worker());
     let run_id = bench.submit(graph(vec![vec![]; 4]));
@@ -55,7 +55,7 @@ fn each_of_several_ends_in_one_transaction_keeps_its_own() {
 
 /// The message of a skipped job names the job that it waited for.
 #[test]
-fn what_is_skipped_says_why() {
+fn a_skipped_job_says_why() {
     let bench = Bench::new();
     let worker = bench.worker();
     let run_id = bench.submit(graph(vec![vec![], vec![], vec![0], vec![2], vec![1]]));
@@ -72,7 +72,7 @@ fn what_is_skipped_says_why() {
 
 /// No attempt and no line of output is written, even in the same transaction as valid results.
 #[test]
-fn a_result_that_is_discarded_leaves_nothing() {
+fn a_discarded_result_writes_nothing() {
     let bench = Bench::new();
     let (owner, other) = (bench.worker(), bench.worker());
     let ids = bench.store.jobs().enqueue(vec![noop(); 2]).unwrap();
@@ -94,7 +94,7 @@ fn a_result_that_is_discarded_leaves_nothing() {
 
 /// `allow_failure` does not cover a cancellation.
 #[test]
-fn a_job_that_may_fail_and_was_cancelled_fails_its_run() {
+fn a_cancelled_job_fails_its_run_in_spite_of_allow_failure() {
     for runs in [false, true] {
         let bench = Bench::new();
         let worker = bench.worker();

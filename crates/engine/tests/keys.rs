@@ -20,7 +20,7 @@ fn count(bench: &Bench, status: JobStatus) -> i64 {
 }
 
 #[test]
-fn what_one_transaction_does_not_admit_is_left_to_the_scheduler_at_once() {
+fn jobs_that_one_transaction_does_not_admit_are_left_to_the_scheduler() {
     let bench = Bench::new();
     let mut workflow = graph(vec![vec![]; 250]);
     for job in &mut workflow.jobs {
@@ -29,7 +29,7 @@ fn what_one_transaction_does_not_admit_is_left_to_the_scheduler_at_once() {
     let listener = bench.store.listen(WakeUps::DUE);
     bench.submit(workflow);
     assert_eq!(count(&bench, JobStatus::Pending), 100);
-    assert!(listener.wait(Duration::from_secs(30)).intersects(WakeUps::DUE), "there is room for more");
+    assert!(listener.wait(Duration::from_secs(30)).intersects(WakeUps::DUE), "more slots are free");
     for pending in [200, 240, 240] {
         bench.store.for_scheduler().admit_waiting("").unwrap();
         assert_eq!(count(&bench, JobStatus::Pending), pending);

@@ -37,7 +37,7 @@ impl Bench {
         let asked = ClaimRequest { worker_capabilities, ..request(worker, Scope::Everything, 10) };
         let looked = self.store.for_workers().has_claimable(&asked).unwrap();
         let Claims::Jobs(jobs) = self.store.for_workers().claim(asked).unwrap() else { panic!("fenced") };
-        assert_eq!(looked, !jobs.is_empty(), "looking and claiming agree");
+        assert_eq!(looked, !jobs.is_empty(), "has_claimable and the claim agree");
         ids(&jobs)
     }
 
@@ -51,7 +51,7 @@ impl Bench {
 }
 
 #[test]
-fn so_many_jobs_of_a_queue_run_at_a_time_over_all_workers() {
+fn a_queue_limit_holds_across_workers() {
     let bench = Bench::new();
     let (one, two) = (bench.worker(), bench.worker());
     bench.store.queues().limit("narrow", MAX_RUNNING(3)).unwrap();
@@ -60,13 +60,13 @@ fn so_many_jobs_of_a_queue_run_at_a_time_over_all_workers() {
     let first = bench.claim(one, 2);
     assert_eq!(ids(&first), narrow[..2]);
     let second = bench.claim(two, 10);
-    assert_eq!(ids(&second), [&narrow[2..3], &wide].concat(), "the other queue is not held up");
+    assert_eq!(ids(&second), [&narrow[2..3], &wide].concat(), "the other queue is not blocked");
     assert!(!bench.store.for_workers().has_claimable(&request(one, Scope::Everything, 1)).unwrap());
     assert!(bench.claim(one, 10).is_empty());
     let why = bench.store.jobs().why(narrow[4]).unwrap().reasons;
     assert_eq!(why, [Reason::QueueFull { queue: "narrow".to_owned(), limit: 3, running: 3 }]);
     bench.finish(one, &first[0], success());
-    assert_eq!(ids(&bench.claim(two, 10)), narrow[3..4], "an end makes room for one");
+    assert_eq!(ids(&bench.claim(two, 10)), narrow[3..4], "an end frees one place");
     // The worker dies: its jobs no longer count.
     bench.store.for_scheduler().rescue(vec![(two, 0)]).unwrap();
     assert_eq!(bench.claim(one, 10).iter().filter(|job| narrow.contains(&job.id)).count(), 2);
@@ -80,7 +80,7 @@ fn so_many_jobs_of_a_queue_run_at_a_time_over_all_workers() {
 }
 
 #[test]
-fn a_run_of_its_own_keeps_to_the_limits_too() {
+fn a_worker_for_one_run_keeps_to_the_limits_too() {
     let bench = Bench::new();
     let worker = bench.worker();
     bench.store.queues().limit("default", MAX_RUNNING(1)).unwrap();
@@ -94,13 +94,13 @@ fn a_run_of_its_own_keeps_to_the_limits_too() {
     };
     let mut names: Vec<_> = jobs.iter().map(|job| job.name.clone().unwrap()).collect();
     names.sort();
-    assert_eq!(names, ["j0", "j4"], "past those of the full queue");
+    assert_eq!(names, ["j0", "j4"], "behind the jobs of the full queue");
     let asked = request(worker, Scope::Runs(vec![run_id]), 4);
     assert!(!bench.store.for_workers().has_claimable(&asked).unwrap());
 }
 
 #[test]
-fn so_many_jobs_of_a_queue_start_within_an_interval() {
+fn a_queue_rate_limits_starts_within_an_interval() {
     let bench = Bench::new();
     let worker = bench.worker();
     let rate = Rate { jobs: 3, interval_ms: 60_000 };
@@ -121,7 +121,7 @@ fn so_many_jobs_of_a_queue_start_within_an_interval() {
     for window in starts.windows(4) {
         assert!(window[3] - window[0] >= 60_000, "never four within a minute: {starts:?}");
     }
-    assert_eq!(starts.len(), 12, "and no slower than that by more than a step: {starts:?}");
+    assert_eq!(starts.len(), 12, "no slower than the rate by more than a step: {starts:?}");
     let next_due = bench.store.for_scheduler().next_due().unwrap().unwrap();
     assert!(
         next_due > bench.clock.now_ms() && next_due <= bench.clock.now_ms() + 61_000,
@@ -135,7 +135,7 @@ fn so_many_jobs_of_a_queue_start_within_an_interval() {
 /// A job that must not be interrupted is not claimed unless a thread is free. It has not started, so it does not
 /// count.
 #[test]
-fn what_was_looked_at_and_not_taken_does_not_count_against_the_rate() {
+fn candidates_that_are_not_claimed_do_not_count_against_the_rate() {
     let bench = Bench::new();
     let worker = bench.worker();
     let rate = Setting::Set(Rate { jobs: 3, interval_ms: 60_000 });
@@ -151,7 +151,7 @@ fn what_was_looked_at_and_not_taken_does_not_count_against_the_rate() {
 }
 
 #[test]
-fn by_arrival_one_job_goes_after_the_other_whatever_its_priority() {
+fn by_arrival_jobs_run_one_after_another_regardless_of_priority() {
     let bench = Bench::new();
     let (one, two) = (bench.worker(), bench.worker());
     let before = bench.enqueue(NewJob { queue: "line".to_owned(), priority: 5, ..noop() });
@@ -170,7 +170,7 @@ fn by_arrival_one_job_goes_after_the_other_whatever_its_priority() {
         assert!(bench.claim(two, 10).is_empty() && bench.claim(one, 10).is_empty());
         if done.len() == 1 && !std::mem::replace(&mut has_failed, true) {
             bench.finish(one, &jobs[0], failure());
-            assert!(bench.claim(two, 10).is_empty(), "a job that is tried again is not overtaken");
+            assert!(bench.claim(two, 10).is_empty(), "a retried job is not overtaken");
             let waits = bench.store.jobs().why(line[3]).unwrap().reasons;
             assert_eq!(waits, [Reason::NotItsTurn { queue: "line".to_owned(), turn_job_id: line[1] }]);
             bench.clock.advance_ms(600_000);
@@ -199,7 +199,7 @@ fn by_arrival_a_job_that_this_worker_can_not_execute_is_not_overtaken() {
 
 /// The job's retry is due after the time of later jobs, and it is still the job's turn.
 #[test]
-fn by_arrival_a_run_of_its_own_finds_the_job_that_is_tried_again() {
+fn by_arrival_a_worker_for_one_run_claims_the_retried_job() {
     let bench = Bench::new();
     let worker = bench.worker();
     let limits = QueueLimits { order: Setting::Set(Order::Arrival), ..QueueLimits::default() };
@@ -223,7 +223,7 @@ fn by_arrival_a_run_of_its_own_finds_the_job_that_is_tried_again() {
 }
 
 #[test]
-fn by_arrival_a_job_that_waits_for_another_of_its_queue_gives_its_turn_up() {
+fn by_arrival_a_job_that_waits_for_another_job_of_its_queue_gives_up_its_turn() {
     let bench = Bench::new();
     let worker = bench.worker();
     let limits = QueueLimits { order: Setting::Set(Order::Arrival), ..QueueLimits::default() };
@@ -254,7 +254,7 @@ fn by_arrival_a_job_that_waits_for_another_of_its_queue_gives_its_turn_up() {
 }
 
 #[test]
-fn by_arrival_the_next_is_called_when_the_job_whose_turn_it_is_is_cancelled() {
+fn by_arrival_cancelling_the_current_job_wakes_claimers_for_the_next() {
     let bench = Bench::new();
     let worker = bench.worker();
     let limits = QueueLimits { order: Setting::Set(Order::Arrival), ..QueueLimits::default() };
@@ -278,7 +278,7 @@ fn by_arrival_the_next_is_called_when_the_job_whose_turn_it_is_is_cancelled() {
 }
 
 #[test]
-fn who_asks_again_for_the_order_of_arrival_takes_nobodys_turn() {
+fn setting_the_order_of_arrival_again_keeps_the_turn() {
     let bench = Bench::new();
     let worker = bench.worker();
     let limits = QueueLimits { order: Setting::Set(Order::Arrival), ..QueueLimits::default() };
@@ -287,14 +287,14 @@ fn who_asks_again_for_the_order_of_arrival_takes_nobodys_turn() {
     let jobs = bench.claim(worker, 10);
     bench.finish(worker, &jobs[0], failure());
     bench.store.queues().limit("line", limits).unwrap();
-    assert!(bench.claim(worker, 10).is_empty(), "the first is to be tried again");
+    assert!(bench.claim(worker, 10).is_empty(), "the first job waits for a retry");
     let by_priority = QueueLimits { order: Setting::Clear, ..QueueLimits::default() };
     bench.store.queues().limit("line", by_priority).unwrap();
     assert_eq!(bench.claim(worker, 10).len(), 1);
 }
 
 #[test]
-fn by_arrival_priorities_count_for_nothing_however_a_job_becomes_claimable() {
+fn by_arrival_priorities_are_ignored_however_a_job_becomes_claimable() {
     let bench = Bench::new();
     let urgent = |needs: Vec<Vec<usize>>| {
         let mut workflow = graph(needs);
@@ -321,7 +321,7 @@ fn by_arrival_priorities_count_for_nothing_however_a_job_becomes_claimable() {
 }
 
 #[test]
-fn jobs_that_share_a_key_wait_for_a_slot_out_of_the_claims_sight() {
+fn jobs_that_wait_for_a_slot_are_not_claimable() {
     let bench = Bench::new();
     let worker = bench.worker();
     let jobs = bench.store.jobs().enqueue(vec![keyed("tenant-1", 2, OnFull::Wait); 4]).unwrap();
@@ -336,12 +336,16 @@ fn jobs_that_share_a_key_wait_for_a_slot_out_of_the_claims_sight() {
         [Reason::KeyTaken { key, limit: 2, holders }]
     );
     bench.finish(worker, &claimed[0], success());
-    assert_eq!(ids(&bench.claim(worker, 10)), jobs[2..3], "an end lets one go, in the same transaction");
+    assert_eq!(
+        ids(&bench.claim(worker, 10)),
+        jobs[2..3],
+        "an end gives the slot to one job, in the same transaction"
+    );
     bench.finish(worker, &claimed[1], failure());
-    assert_eq!(ids(&bench.claim(worker, 10)), jobs[3..], "who is to be tried again holds no slot meanwhile");
+    assert_eq!(ids(&bench.claim(worker, 10)), jobs[3..], "a job that waits for a retry holds no slot");
     bench.clock.advance_ms(600_000);
     bench.store.for_scheduler().promote_due().unwrap();
-    assert_eq!(bench.status(jobs[1]), JobStatus::Waiting, "and waits for one again");
+    assert_eq!(bench.status(jobs[1]), JobStatus::Waiting, "then it waits for a slot again");
     // The worker dies: its jobs keep their slots and are claimed again.
     let next = bench.worker();
     bench.store.for_scheduler().rescue(vec![(worker, 0)]).unwrap();
@@ -351,18 +355,18 @@ fn jobs_that_share_a_key_wait_for_a_slot_out_of_the_claims_sight() {
 }
 
 #[test]
-fn a_slot_that_a_cancellation_frees_is_given_on() {
+fn a_slot_that_a_cancellation_frees_is_given_to_the_next_job() {
     let bench = Bench::new();
     let jobs = bench.store.jobs().enqueue(vec![keyed("k", 1, OnFull::Wait); 3]).unwrap();
     bench.store.jobs().cancel(jobs[0]).unwrap();
     bench.admit();
     assert_eq!([bench.status(jobs[1]), bench.status(jobs[2])], [JobStatus::Pending, JobStatus::Waiting]);
     bench.store.jobs().cancel(jobs[2]).unwrap();
-    assert_eq!(bench.status(jobs[2]), JobStatus::Cancelled, "who waits can be cancelled");
+    assert_eq!(bench.status(jobs[2]), JobStatus::Cancelled, "a waiting job can be cancelled");
 }
 
 #[test]
-fn who_does_not_want_to_wait_is_skipped_and_fails_nothing() {
+fn on_full_skip_skips_the_job_and_fails_nothing() {
     let bench = Bench::new();
     let worker = bench.worker();
     let mut workflow = graph(vec![vec![], vec![0]]);
@@ -384,7 +388,7 @@ fn who_does_not_want_to_wait_is_skipped_and_fails_nothing() {
 }
 
 #[test]
-fn the_oldest_makes_room_for_the_newest_where_that_is_asked_for() {
+fn on_full_cancel_oldest_cancels_the_oldest_holder() {
     let bench = Bench::new();
     let worker = bench.worker();
     let old = bench.enqueue(keyed("deploy", 1, OnFull::CancelOldest));
@@ -394,17 +398,20 @@ fn the_oldest_makes_room_for_the_newest_where_that_is_asked_for() {
         bench.enqueue(keyed("deploy", 1, OnFull::CancelOldest)),
     );
     bench.admit();
-    assert!(bench.store.jobs().get(old).unwrap().cancel_requested_at.is_some(), "who runs is asked to stop");
+    assert!(
+        bench.store.jobs().get(old).unwrap().cancel_requested_at.is_some(),
+        "the running job is asked to stop"
+    );
     assert_eq!([bench.status(middle), bench.status(new)], [JobStatus::Cancelled, JobStatus::Waiting]);
     bench.admit();
-    assert_eq!(bench.status(new), JobStatus::Waiting, "until it has");
+    assert_eq!(bench.status(new), JobStatus::Waiting, "until it has stopped");
     bench.finish(worker, &running[0], failure());
     assert_eq!([bench.status(old), bench.status(new)], [JobStatus::Cancelled, JobStatus::Pending]);
     bench.assert_sound();
 }
 
 #[test]
-fn only_a_worker_that_has_what_a_job_requires_sees_it() {
+fn only_a_worker_with_the_required_capabilities_claims_a_job() {
     let bench = Bench::new();
     let worker = bench.worker();
     let requires = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
@@ -422,7 +429,7 @@ fn only_a_worker_that_has_what_a_job_requires_sees_it() {
 }
 
 #[test]
-fn a_job_is_kept_away_from_code_that_is_too_old_for_it() {
+fn a_job_is_not_claimed_by_a_worker_with_a_lower_version() {
     let bench = Bench::new();
     let worker = bench.worker();
     let at =
@@ -436,7 +443,7 @@ fn a_job_is_kept_away_from_code_that_is_too_old_for_it() {
 }
 
 #[test]
-fn no_key_is_kept_from_its_turn_by_the_many_that_wait_for_another() {
+fn many_jobs_that_wait_for_one_key_do_not_delay_another_key() {
     let bench = Bench::new();
     let worker = bench.worker();
     bench.store.jobs().enqueue(vec![keyed("a", 1, OnFull::Skip), keyed("b", 1, OnFull::Skip)]).unwrap();
@@ -454,7 +461,7 @@ fn no_key_is_kept_from_its_turn_by_the_many_that_wait_for_another() {
 
 /// A point of priority is a head start of one minute, so that no job starves.
 #[test]
-fn a_job_that_has_waited_long_enough_is_overtaken_by_nobody() {
+fn a_job_that_has_waited_long_enough_is_not_overtaken() {
     let bench = Bench::new();
     let worker = bench.worker();
     let patient = bench.enqueue(noop());
@@ -475,7 +482,7 @@ fn a_job_that_has_waited_long_enough_is_overtaken_by_nobody() {
 
 /// Several connections claim and finish at the same time. The tables are checked after each claim.
 #[test]
-fn limits_hold_at_every_instant_while_many_claim() {
+fn limits_hold_while_many_workers_claim() {
     const LIMIT: i64 = 3;
     let bench = Bench::new();
     bench.store.queues().limit("narrow", MAX_RUNNING(LIMIT)).unwrap();

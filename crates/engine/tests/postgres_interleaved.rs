@@ -43,8 +43,8 @@ fn meanwhile<T: Send>(schema: &Schema, statements: &str, action: impl FnOnce() -
         let is_waited_for = "SELECT count(*) FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid))";
         let began = Instant::now();
         while observer.query_one(is_waited_for, &[&held_by]).unwrap().get::<_, i64>(0) == 0 {
-            assert!(began.elapsed() < PATIENCE, "nobody waits for: {statements}");
-            assert!(!acting.is_finished(), "it was done without waiting for: {statements}");
+            assert!(began.elapsed() < PATIENCE, "no transaction waits for: {statements}");
+            assert!(!acting.is_finished(), "the action did not wait for: {statements}");
         }
         holder.batch_execute("COMMIT").unwrap();
         acting.join().unwrap()
@@ -73,7 +73,7 @@ fn apply(store: &Store, schedules: Vec<Definition>) {
 }
 
 #[test]
-fn a_run_of_which_a_part_is_pruned_meanwhile_is_not_retried() {
+fn a_run_that_is_partly_pruned_meanwhile_is_not_retried() {
     let schema = Schema::new();
     let store = open(&schema);
     let run_id = support::submit(&store, graph(vec![vec![], vec![0]]));
@@ -94,7 +94,7 @@ fn a_run_of_which_a_part_is_pruned_meanwhile_is_not_retried() {
 }
 
 #[test]
-fn of_two_who_bring_a_schedule_back_one_is_told_that_it_is_there() {
+fn of_two_who_add_a_removed_schedule_one_gets_a_conflict() {
     let schema = Schema::new();
     let store = open(&schema);
     apply(&store, vec![]);
@@ -130,7 +130,7 @@ fn a_file_takes_over_a_schedule_that_is_added_while_it_is_applied() {
 /// The lock and the statements behind it are sent together. They must see what was committed during the wait for the
 /// lock.
 #[test]
-fn an_end_that_waits_for_its_run_counts_what_another_end_has_changed_meanwhile() {
+fn a_finish_that_waits_for_its_run_sees_the_changes_of_another() {
     let schema = Schema::new();
     let store = open(&schema);
     let run_id = support::submit(&store, graph(vec![vec![], vec![], vec![0, 1]]));
@@ -151,11 +151,11 @@ fn an_end_that_waits_for_its_run_counts_what_another_end_has_changed_meanwhile()
     let [child] = children.as_slice() else { panic!("claimed: {children:?}") };
     let last = vec![support::finish(worker, child, success())];
     let (finished, _claims) = store.for_workers().finish_and_claim(last, None).unwrap();
-    assert_eq!(finished.ended_runs.len(), 1, "the run is over with its last job");
+    assert_eq!(finished.ended_runs.len(), 1, "the run ends with its last job");
 }
 
 #[test]
-fn a_claim_that_waits_for_its_worker_finds_what_came_meanwhile() {
+fn a_claim_that_waits_for_its_worker_sees_new_jobs() {
     let schema = Schema::new();
     let store = open(&schema);
     let worker = store.for_workers().register(support::new_worker()).unwrap();
@@ -180,5 +180,5 @@ fn a_worker_that_is_fenced_while_it_claims_gets_nothing() {
         meanwhile(&schema, &fences, || store.for_workers().claim(request(worker, Scope::Everything, 1)));
     assert_eq!(claims.unwrap(), Claims::Fenced);
     let other = store.for_workers().register(support::new_worker()).unwrap();
-    assert_eq!(claim(&store, other, 1).len(), 1, "it is left to others");
+    assert_eq!(claim(&store, other, 1).len(), 1, "the job is left pending");
 }

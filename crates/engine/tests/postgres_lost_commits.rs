@@ -350,17 +350,17 @@ fn prove(how: Break, rounds: usize) {
             verb(&lab, how);
         }
     }
-    assert!(lab.jobs() > 0, "the verbs made something");
+    assert!(lab.jobs() > 0, "the writes left rows");
     assert_eq!(lab.direct.upkeep().check().unwrap(), [], "the invariants hold");
 }
 
 #[test]
-fn a_commit_that_never_arrives_is_run_again() {
+fn a_commit_that_never_arrives_is_repeated() {
     prove(Break::BeforeCommit, 2);
 }
 
 #[test]
-fn a_commit_whose_answer_is_lost_is_not_run_again() {
+fn a_commit_whose_answer_is_lost_is_not_repeated() {
     prove(Break::AfterCommit, 2);
 }
 
@@ -371,12 +371,12 @@ fn a_commit_that_arrives_after_the_connection_broke_is_waited_for() {
 
 /// After the crash, the id of the lost transaction belongs to another transaction, which was committed.
 #[test]
-fn a_commit_that_a_crash_of_the_server_lost_is_run_again() {
+fn a_commit_that_a_server_crash_lost_is_repeated() {
     prove(Break::Hold, 1);
 }
 
 #[test]
-fn a_write_that_can_prove_nothing_is_told_that_nobody_knows() {
+fn a_write_without_evidence_reports_an_unknown_outcome() {
     let lab = Lab::new();
     let address = PostgresAddress::parse(&lab.through, &|_name| None).unwrap();
     let database = PostgresDatabase::open(&address, &TABLES, &PostgresOptions::default()).unwrap();
@@ -390,7 +390,7 @@ fn a_write_that_can_prove_nothing_is_told_that_nobody_knows() {
 
 /// A write must not return before the server has answered the commit.
 #[test]
-fn nothing_is_answered_before_the_commit() {
+fn no_write_returns_before_its_commit() {
     let lab = Lab::new();
     lab.proxy.break_once(Break::Hold);
     std::thread::scope(|scope| {
@@ -398,8 +398,8 @@ fn nothing_is_answered_before_the_commit() {
         wait_for("the commit", || lab.proxy.broken() == 1);
         // The test gives a wrong early answer enough time to arrive: a transaction of another client.
         lab.direct.jobs().enqueue(vec![noop()]).unwrap();
-        assert!(!enqueuing.is_finished(), "the server has not heard of the commit");
-        assert_eq!(lab.jobs(), 1, "the other one's");
+        assert!(!enqueuing.is_finished(), "the server has not received the commit");
+        assert_eq!(lab.jobs(), 1, "the other client's transaction");
         lab.server.stop_immediate();
         lab.server.start();
         let ids = enqueuing.join().unwrap();
@@ -409,7 +409,7 @@ fn nothing_is_answered_before_the_commit() {
 
 /// A server that lost the last commits gives the same ids to new jobs.
 #[test]
-fn a_job_never_gets_the_idempotency_key_of_one_that_the_server_lost() {
+fn a_job_never_gets_the_idempotency_key_of_a_lost_job() {
     let server = PrivateServer::new(&[("wal_writer_delay", "10s"), ("autovacuum", "off")]);
     let clock = Clock::manual(1_000_000_000);
     let worker_id = open(&server.url(), &clock, 1).for_workers().register(new_worker()).unwrap();
@@ -441,7 +441,7 @@ fn a_standby_refuses_a_write_that_only_reads() {
     std::fs::write(server.socket_folder().join("data").join("standby.signal"), "").unwrap();
     server.start();
     let error = store.for_workers().claimed_by(worker_id).unwrap_err();
-    assert_eq!(error, Error::unavailable("look at what a worker runs", Unavailable::Standby));
+    assert_eq!(error, Error::unavailable("read the jobs of a worker", Unavailable::Standby));
     server.client().query_one("SELECT pg_promote()", &[]).unwrap();
     assert_eq!(store.for_workers().claimed_by(worker_id).unwrap(), []);
 }

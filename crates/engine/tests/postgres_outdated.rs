@@ -33,7 +33,7 @@ const VISITS_MAX: u64 = 10;
 type Visits = BTreeMap<&'static str, (u64, Vec<String>)>;
 
 /// A schema whose statistics say that these tables have no rows, although they have pages.
-fn emptied(tables: &str) -> Schema {
+fn schema_with_empty_statistics(tables: &str) -> Schema {
     let schema = Schema::new();
     drop(open(&schema, &Clock::manual(1_000_000)));
     let mut client = schema.client();
@@ -196,9 +196,12 @@ fn assert_bounded(visits: &Mutex<Visits>, statements_min: usize) {
 }
 
 #[test]
-fn a_copy_into_tables_that_an_interrupted_one_has_left_checks_each_row_a_few_times() {
-    let (folder, schema, clock) =
-        (tempfile::tempdir().unwrap(), emptied("runs, jobs, job_dependencies"), Clock::manual(1_000_000));
+fn a_copy_after_an_interrupted_copy_reads_each_row_a_few_times() {
+    let (folder, schema, clock) = (
+        tempfile::tempdir().unwrap(),
+        schema_with_empty_statistics("runs, jobs, job_dependencies"),
+        Clock::manual(1_000_000),
+    );
     let file =
         SqliteDatabase::open(&folder.path().join("source.db"), &TABLES, &SqliteOptions::default()).unwrap();
     let source = Store::new(Arc::new(file), clock.clone(), Random::from_seed(1));
@@ -211,12 +214,12 @@ fn a_copy_into_tables_that_an_interrupted_one_has_left_checks_each_row_a_few_tim
         .query_one("SELECT CAST(reltuples AS BIGINT) FROM pg_class WHERE oid = CAST('jobs' AS regclass)", &[])
         .unwrap();
     let jobs = i64::try_from(LONE_JOBS + LAYERS * LAYER_JOBS).unwrap();
-    assert_eq!(row.get::<_, i64>(0), jobs, "who works next plans for what is there");
+    assert_eq!(row.get::<_, i64>(0), jobs, "the next statements are planned with correct statistics");
 }
 
 #[test]
-fn nothing_reads_a_table_for_each_row_of_another_while_the_server_believes_them_empty() {
-    let (schema, clock) = (emptied("runs, jobs"), Clock::manual(1_000_000));
+fn no_statement_reads_a_table_for_each_row_with_empty_statistics() {
+    let (schema, clock) = (schema_with_empty_statistics("runs, jobs"), Clock::manual(1_000_000));
     let (store, visits) = counting(&schema, &clock);
     let run_id = fill(&store);
     let worker_id = store.for_workers().register(support::new_worker()).unwrap();

@@ -53,7 +53,7 @@ fn explain(
             let explain = format!("EXPLAIN (COSTS OFF) {sql}");
             (Planned::ForValues, all(connection, explain.leak(), parameters, |row| row.text(0))?)
         }
-        other => panic!("a transaction leaves to the server how it plans: {other}"),
+        other => panic!("a transaction did not set its plan mode: {other}"),
     };
     plans.lock().unwrap().insert((sql, planned), plan);
     Ok(())
@@ -188,19 +188,19 @@ fn fill(client: &mut postgres::Client) {
 }
 
 #[test]
-fn no_statement_that_runs_all_the_time_reads_a_table_from_end_to_end_on_postgres() {
-    reads_no_table_from_end_to_end(&plans(Tables::Large));
+fn no_frequent_statement_scans_a_whole_table_on_postgres() {
+    assert_no_full_scans(&plans(Tables::Large));
 }
 
 /// These plans are kept for a while when the tables grow.
 #[test]
-fn nothing_that_changes_rows_reads_a_small_table_from_end_to_end_on_postgres() {
+fn no_statement_that_writes_scans_a_small_table_on_postgres() {
     let mut plans = plans(Tables::Small);
     plans.retain(|(_statement, planned), _plan| *planned == Planned::ForAll);
-    reads_no_table_from_end_to_end(&plans);
+    assert_no_full_scans(&plans);
 }
 
-fn reads_no_table_from_end_to_end(plans: &Plans) {
+fn assert_no_full_scans(plans: &Plans) {
     assert!(plans.len() >= 25, "{} statements were recorded", plans.len());
     let wrong: Vec<String> = plans
         .iter()
@@ -236,7 +236,7 @@ fn is_wrong(statement: &str, step: &str, next: &str) -> bool {
 
 /// Jobs are claimed and finished by ids. The first job of a queue is found in its index, without sorting.
 #[test]
-fn a_claim_costs_the_same_whatever_waits_on_postgres() {
+fn a_claim_costs_the_same_with_any_number_of_jobs_on_postgres() {
     let plans = plans(Tables::Large);
     let plans_of = |part: &str| {
         let all = plans.iter().filter(|((statement, _planned), _plan)| statement.contains(part));

@@ -22,7 +22,7 @@ fn reason(database: &PostgresDatabase) -> Unavailable {
 }
 
 #[test]
-fn it_is_told_whether_the_server_has_none_or_all_of_ones_own_are_in_use() {
+fn an_exhausted_pool_and_an_exhausted_server_give_different_errors() {
     let server = PrivateServer::new(&[]);
     server.client().batch_execute("CREATE ROLE app LOGIN; GRANT CREATE ON DATABASE postgres TO app").unwrap();
     let database = open(&server.url().replace("postgres@", "app@"));
@@ -47,7 +47,7 @@ fn it_is_told_whether_the_server_has_none_or_all_of_ones_own_are_in_use() {
         let reason = reason(&database);
         go_on.wait();
         assert!(
-            matches!(&reason, Unavailable::NoConnectionFree(why) if why.contains("each of the 10 of this process")),
+            matches!(&reason, Unavailable::NoConnectionFree(why) if why.contains("all 10 connections of this process")),
             "{reason:?}"
         );
     });

@@ -88,7 +88,7 @@ fn large_statements_and_large_answers_pass_each_other() {
 }
 
 #[test]
-fn many_statements_are_run_in_their_order() {
+fn many_statements_run_in_order() {
     let schema = Schema::new();
     let database = open(&schema);
     schema.client().batch_execute("CREATE TABLE steps (id SERIAL, step BIGINT)").unwrap();
@@ -108,7 +108,7 @@ fn many_statements_are_run_in_their_order() {
 }
 
 #[test]
-fn statements_that_wait_for_a_next_one_are_bounded() {
+fn the_number_of_queued_statements_is_limited() {
     let schema = Schema::new();
     let database = open(&schema);
     let error = write(&database, |connection| {
@@ -123,7 +123,7 @@ fn statements_that_wait_for_a_next_one_are_bounded() {
 }
 
 #[test]
-fn what_fails_in_the_middle_is_told_and_leaves_no_answer_to_the_next() {
+fn an_error_in_the_middle_leaves_no_answer_for_the_next_statement() {
     let schema = Schema::new();
     let database = open(&schema);
     let before = session_in_step(&database);
@@ -142,7 +142,7 @@ fn what_fails_in_the_middle_is_told_and_leaves_no_answer_to_the_next() {
 }
 
 #[test]
-fn a_reader_that_refuses_or_panics_leaves_no_answer_to_the_next() {
+fn a_reader_that_fails_leaves_no_answer_for_the_next_statement() {
     let schema = Schema::new();
     let database = open(&schema);
     let before = session_in_step(&database);
@@ -164,7 +164,7 @@ fn a_reader_that_refuses_or_panics_leaves_no_answer_to_the_next() {
 }
 
 #[test]
-fn a_connection_that_ends_in_the_middle_is_given_up_and_all_is_run_again() {
+fn a_connection_that_breaks_in_the_middle_is_replaced_and_everything_repeated() {
     let schema = Schema::new();
     let database = open(&schema);
     let before = session_in_step(&database);
@@ -187,7 +187,7 @@ fn a_connection_that_ends_in_the_middle_is_given_up_and_all_is_run_again() {
 }
 
 #[test]
-fn a_name_that_is_lost_in_the_middle_leads_to_one_repetition() {
+fn a_statement_name_that_is_lost_in_the_middle_leads_to_one_retry() {
     let schema = Schema::new();
     let database = open(&schema);
     let runs = Arc::new(AtomicUsize::new(0));
@@ -216,7 +216,7 @@ fn a_name_that_is_lost_in_the_middle_leads_to_one_repetition() {
 }
 
 #[test]
-fn connections_that_ended_while_nobody_used_them_are_passed_over() {
+fn connections_that_ended_while_idle_are_skipped() {
     let schema = Schema::new();
     let database = open(&schema);
     let before = session_in_step(&database);

@@ -27,7 +27,7 @@ fn fail_all(bench: &Bench) {
 }
 
 #[test]
-fn what_is_old_goes_and_what_is_not_stays() {
+fn old_rows_are_deleted_and_others_stay() {
     let bench = Bench::new();
     let worker = bench.worker();
     for _ in 0..300 {
@@ -86,7 +86,7 @@ fn a_run_that_was_pruned_in_part_is_not_retried() {
 }
 
 #[test]
-fn of_each_workflow_the_newest_runs_are_kept() {
+fn the_newest_runs_of_each_workflow_are_kept() {
     let bench = Bench::new();
     let named =
         |name: &str| windlass_workflow::Workflow { name: name.to_owned(), ..graph(vec![vec![], vec![0]]) };
@@ -119,7 +119,7 @@ fn of_each_workflow_the_newest_runs_are_kept() {
 }
 
 #[test]
-fn a_run_that_lives_again_is_left_alone() {
+fn a_retried_run_is_not_pruned() {
     let bench = Bench::new();
     let run_id = bench.submit(graph(vec![vec![]]));
     fail_all(&bench);
@@ -142,8 +142,8 @@ fn store_interrupted_by(bench: &Bench, act: impl Fn() + Send + Sync + 'static) -
 }
 
 #[test]
-fn a_run_that_is_retried_after_it_was_found_is_left_alone() {
-    for (what, is_over_again) in [("it lives again", false), ("it lived again, and failed once more", true)] {
+fn a_run_that_is_retried_during_pruning_is_not_pruned() {
+    for (what, is_over_again) in [("it was retried", false), ("it was retried, and failed again", true)] {
         let bench = Arc::new(Bench::new());
         let run_id = bench.submit(graph(vec![vec![], vec![0]]));
         fail_all(&bench);
@@ -173,7 +173,7 @@ fn a_run_that_is_retried_after_it_was_found_is_left_alone() {
 }
 
 #[test]
-fn a_job_that_stands_alone_is_old_only_when_it_is_over() {
+fn a_standalone_job_is_pruned_only_when_it_is_finished() {
     let bench = Bench::new();
     let worker = bench.worker();
     let key = Concurrency { key: "k".to_owned(), limit: 1, on_full: OnFull::Wait };
@@ -194,7 +194,7 @@ fn a_job_that_stands_alone_is_old_only_when_it_is_over() {
 }
 
 #[test]
-fn what_was_over_at_the_instant_itself_stays() {
+fn a_run_that_ended_exactly_at_the_limit_stays() {
     let bench = Bench::new();
     bench.submit(graph(vec![vec![]]));
     bench.enqueue(noop());
@@ -209,7 +209,7 @@ fn what_was_over_at_the_instant_itself_stays() {
 }
 
 #[test]
-fn much_output_goes_in_steps() {
+fn much_output_is_deleted_in_steps() {
     let bench = Bench::new();
     let worker = bench.worker();
     let id = bench.enqueue(noop());
@@ -236,7 +236,7 @@ fn much_output_goes_in_steps() {
 }
 
 #[test]
-fn what_others_leave_behind_goes_and_what_is_named_stays() {
+fn leftovers_are_deleted_and_registered_versions_stay() {
     let bench = Bench::new();
     let raw = bench.raw();
     raw.execute(
@@ -259,7 +259,7 @@ fn what_others_leave_behind_goes_and_what_is_named_stays() {
 }
 
 #[test]
-fn a_run_that_is_pruned_in_part_is_sound() {
+fn a_partly_pruned_run_breaks_no_invariant() {
     let bench = Bench::new();
     let worker = bench.worker();
     bench.submit(graph(vec![vec![]; 501]));

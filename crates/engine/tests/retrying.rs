@@ -12,7 +12,7 @@ use windlass_workflow::model::{Concurrency, OnFull};
 
 /// A run with a timeout in which everything went wrong: jobs were interrupted, failed, wrote output, were asked to
 /// stop at once, or never started.
-fn wrecked(bench: &Bench, workflow: Workflow) -> i64 {
+fn failed_run(bench: &Bench, workflow: Workflow) -> i64 {
     let run_id = bench.submit(workflow);
     let gone = bench.worker();
     assert!(!bench.claim(gone, 100).is_empty());
@@ -34,7 +34,7 @@ fn wrecked(bench: &Bench, workflow: Workflow) -> i64 {
 }
 
 /// The columns of each job that a retry must reset.
-fn life(bench: &Bench, run_id: i64) -> Vec<String> {
+fn job_columns(bench: &Bench, run_id: i64) -> Vec<String> {
     let sql = format!(
         "SELECT name, status, priority, execute_after - updated_at, failures, interruptions, cancel_requested_at,
                 cancel_at_once, last_error, output, blocked_by, worker_id, started_at, finished_at
@@ -71,7 +71,7 @@ fn workflow() -> Workflow {
 }
 
 #[test]
-fn a_run_that_is_retried_as_a_whole_is_as_it_was_submitted() {
+fn a_fully_retried_run_is_as_it_was_submitted() {
     for selection in [RetrySelection::Failed, RetrySelection::From("j0".to_owned())] {
         let mut workflow = workflow();
         if selection != RetrySelection::Failed {
@@ -80,14 +80,14 @@ fn a_run_that_is_retried_as_a_whole_is_as_it_was_submitted() {
         }
         let bench = Bench::new();
         let unharmed = bench.submit(workflow.clone());
-        let (expected_jobs, expected_run) = (life(&bench, unharmed), run(&bench, unharmed));
+        let (expected_jobs, expected_run) = (job_columns(&bench, unharmed), run(&bench, unharmed));
         bench.store.runs().cancel(unharmed).unwrap();
-        let run_id = wrecked(&bench, workflow);
-        assert_ne!(life(&bench, run_id), expected_jobs);
+        let run_id = failed_run(&bench, workflow);
+        assert_ne!(job_columns(&bench, run_id), expected_jobs);
         bench.store.runs().retry(run_id, selection.clone()).unwrap();
         // After a retry the scheduler gives the free slot to the job. At a submission the slot was free at once.
         bench.store.for_scheduler().admit_waiting("").unwrap();
-        assert_eq!(life(&bench, run_id), expected_jobs, "{selection:?}");
+        assert_eq!(job_columns(&bench, run_id), expected_jobs, "{selection:?}");
         assert_eq!(run(&bench, run_id), expected_run, "{selection:?}");
         bench.assert_sound();
     }
@@ -95,12 +95,12 @@ fn a_run_that_is_retried_as_a_whole_is_as_it_was_submitted() {
 
 /// The deadline is computed again from the first claim after the retry.
 #[test]
-fn a_run_that_timed_out_gets_its_whole_time_again() {
+fn a_retried_run_gets_its_whole_timeout_again() {
     let bench = Bench::new();
-    let run_id = wrecked(&bench, workflow());
+    let run_id = failed_run(&bench, workflow());
     bench.store.runs().retry(run_id, RetrySelection::Failed).unwrap();
     bench.clock.advance_ms(3_000_000);
-    assert_eq!(bench.store.for_scheduler().promote_due().unwrap().expired, 0, "it has not begun");
+    assert_eq!(bench.store.for_scheduler().promote_due().unwrap().expired, 0, "it has not started");
     let worker = bench.worker();
     bench.claim(worker, 1);
     let run = bench.store.runs().get(run_id).unwrap();
@@ -108,13 +108,13 @@ fn a_run_that_timed_out_gets_its_whole_time_again() {
     assert_eq!(
         bench.store.for_workers().cancel_requests(worker).unwrap(),
         [],
-        "nobody asked it to stop in this life"
+        "it was not asked to stop since the retry"
     );
 }
 
 /// Jobs that succeeded, or failed with `allow_failure`, do not run again.
 #[test]
-fn what_did_not_fail_stays_as_it_is() {
+fn jobs_that_did_not_fail_stay_as_they_are() {
     let bench = Bench::new();
     let worker = bench.worker();
     let mut workflow = graph(vec![vec![], vec![], vec![], vec![0, 1, 2]]);
@@ -142,7 +142,7 @@ fn what_did_not_fail_stays_as_it_is() {
 
 /// A job that was cancelled and not reset still makes the run fail.
 #[test]
-fn what_was_not_chosen_counts_as_it_ended() {
+fn jobs_that_were_not_selected_count_as_they_ended() {
     let bench = Bench::new();
     let worker = bench.worker();
     let run_id = bench.submit(graph(vec![vec![], vec![]]));

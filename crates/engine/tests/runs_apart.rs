@@ -42,7 +42,7 @@ fn interleaved_runs_of_one_workflow_read_their_own_outputs() {
                 let job = claimed.remove(&(run, (*name).to_owned())).unwrap();
                 let before: Vec<JobStatus> = statuses(&bench, runs[1 - at]);
                 bench.finish(worker, &job, output(&format!("\"{name} of {run}\"")));
-                assert_eq!(statuses(&bench, runs[1 - at]), before, "the other run is not touched");
+                assert_eq!(statuses(&bench, runs[1 - at]), before, "the other run is not changed");
                 let expected = Some(format!("\"{name} of {run}\""));
                 assert_eq!(read(run, &[*name]), HashMap::from([((*name).to_owned(), expected)]));
             }

@@ -30,7 +30,7 @@ fn both_databases_have_the_same_tables() {
         "only SQLite has {only_sqlite:#?}, only PostgreSQL has {only_postgres:#?}"
     );
     for kind in ["column", "order", "default", "key", "unique", "index", "check", "foreign key", "view"] {
-        assert!(of_sqlite.iter().any(|line| line.starts_with(kind)), "no {kind} was looked at");
+        assert!(of_sqlite.iter().any(|line| line.starts_with(kind)), "no {kind} was compared");
     }
 }
 
@@ -99,7 +99,7 @@ fn default(table: &str, column: &str, text: &str) -> String {
 }
 
 /// A condition as PostgreSQL prints it, so that different spellings of the same condition are equal.
-fn in_words_of_postgres(server: &Sql, table: &str, predicate: &str) -> String {
+fn as_postgres_prints_it(server: &Sql, table: &str, predicate: &str) -> String {
     server.execute(&format!(
         "CREATE TABLE compared (LIKE {table}); ALTER TABLE compared ADD CONSTRAINT it CHECK ({predicate})"
     ));
@@ -129,7 +129,7 @@ fn describe_sqlite(file: &Sql, server: &Sql) -> Description {
         sqlite_columns(file, name, sql, &mut found);
         sqlite_indexes(file, server, name, &mut found);
         for check in checks(sql) {
-            found.insert(format!("check of {name}: {}", in_words_of_postgres(server, name, check)));
+            found.insert(format!("check of {name}: {}", as_postgres_prints_it(server, name, check)));
         }
         let keys = format!("SELECT \"from\", \"table\", on_delete FROM pragma_foreign_key_list('{name}')");
         found.extend(file.rows(&keys, |row| foreign_key(name, row)));
@@ -205,7 +205,7 @@ fn sqlite_indexes(file: &Sql, server: &Sql, table: &str, found: &mut Description
             },
         );
         let predicate = sql.as_deref().and_then(|sql| sql.split_once(" WHERE "));
-        let predicate = predicate.map(|(_, predicate)| in_words_of_postgres(server, table, predicate));
+        let predicate = predicate.map(|(_, predicate)| as_postgres_prints_it(server, table, predicate));
         let name = if origin == "u" { None } else { Some(name.as_str()) };
         found.insert(index(table, name, is_unique, &columns, predicate.as_deref()));
     }

@@ -254,7 +254,7 @@ impl World {
 }
 
 #[test]
-fn nothing_breaks_when_everything_happens_at_once() {
+fn nothing_breaks_when_everything_runs_at_once() {
     let world = World { bench: Bench::new(), is_over: AtomicBool::new(false) };
     let store = &world.bench.store;
     let limit = |queue: &str, limits| store.queues().limit(queue, limits).unwrap();
@@ -287,11 +287,11 @@ fn nothing_breaks_when_everything_happens_at_once() {
         }
         ended.into_iter().for_each(|ended| ended.unwrap());
     });
-    run_out(&world.bench);
+    run_all_jobs(&world.bench);
 }
 
 /// Submits nothing more, and executes everything that is there.
-fn run_out(bench: &Bench) {
+fn run_all_jobs(bench: &Bench) {
     let store = &bench.store;
     allowed(store.registrations().remove("fired"));
     let worker = bench.worker();
@@ -318,5 +318,5 @@ fn run_out(bench: &Bench) {
         }
     }
     bench.assert_sound();
-    panic!("there is no end: {:?}", store.upkeep().stats().unwrap());
+    panic!("jobs do not end: {:?}", store.upkeep().stats().unwrap());
 }

@@ -23,17 +23,20 @@ use windlass_system::wake_ups::WakeUps;
 fn refusal(path: &Path) -> Unavailable {
     match open(path) {
         Err(Error::Unavailable { reason, .. }) => reason,
-        Err(error) => panic!("another error: {error}"),
+        Err(error) => panic!("unexpected error: {error}"),
         Ok(_) => panic!("it was opened"),
     }
 }
 
 #[test]
-fn what_is_no_database_of_ours_is_refused_with_the_reason() {
+fn a_file_that_is_not_a_windlass_database_is_refused_with_the_reason() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     assert!(matches!(refusal(folder.path()), Unavailable::CannotOpen(_)), "a folder");
-    assert!(matches!(refusal(&path("absent/windlass.db")), Unavailable::CannotOpen(_)), "in no folder");
+    assert!(
+        matches!(refusal(&path("absent/windlass.db")), Unavailable::CannotOpen(_)),
+        "a path in a missing folder"
+    );
     std::fs::write(
         path("text"),
         "this is a text of more than a hundred bytes, and no database at all. ".repeat(9),
@@ -70,12 +73,12 @@ fn refusal_in_time(path: &Path) -> Unavailable {
     let (sender, receiver) = std::sync::mpsc::channel();
     let path = path.to_owned();
     std::thread::spawn(move || sender.send(refusal(&path)));
-    receiver.recv_timeout(Duration::from_secs(60)).expect("it is refused, and not waited for")
+    receiver.recv_timeout(Duration::from_secs(60)).expect("opening must not hang")
 }
 
 /// SQLite would wait for data from a FIFO, even if it lies at the path of the log.
 #[test]
-fn what_is_no_regular_file_is_refused_and_not_waited_for() {
+fn a_path_that_is_not_a_regular_file_is_refused_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     fifo(&path("fifo.db"));
@@ -110,12 +113,12 @@ fn a_file_with_two_names_is_refused_under_both() {
         assert_eq!(refused, Unavailable::HardLinked { path: path(name), names: 2 });
     }
     std::fs::remove_file(path("second.db")).unwrap();
-    assert!(open(&path("first.db")).is_ok(), "nothing was done to it");
+    assert!(open(&path("first.db")).is_ok(), "the file is unchanged");
 }
 
 /// A symbolic link is not a second name, because SQLite keeps the log next to the file to which it leads.
 #[test]
-fn through_a_symbolic_link_it_is_the_same_database() {
+fn a_symbolic_link_leads_to_the_same_database() {
     let folder = tempfile::tempdir().unwrap();
     let other = tempfile::tempdir().unwrap();
     let (real, link) = (folder.path().join("real.db"), other.path().join("link.db"));
@@ -136,7 +139,7 @@ fn through_a_symbolic_link_it_is_the_same_database() {
 }
 
 #[test]
-fn beside_the_tables_of_an_application_is_fine() {
+fn a_file_with_tables_of_an_application_is_accepted() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("app.db");
     rusqlite::Connection::open(&path).unwrap().execute_batch("CREATE TABLE orders (id INTEGER)").unwrap();
@@ -151,11 +154,11 @@ fn beside_the_tables_of_an_application_is_fine() {
         found
     };
     let first = instance(&open(&path).unwrap());
-    assert_eq!(first, instance(&open(&path).unwrap()), "opened again it is the same database");
+    assert_eq!(first, instance(&open(&path).unwrap()), "it is the same database when opened again");
 }
 
 #[test]
-fn many_may_open_a_new_file_at_once() {
+fn many_can_open_a_new_file_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let path = Arc::new(folder.path().join("windlass.db"));
     let gate = Arc::new(Barrier::new(8));
@@ -174,7 +177,7 @@ fn many_may_open_a_new_file_at_once() {
 }
 
 #[test]
-fn a_new_file_is_begun_without_a_journal_beside_it() {
+fn a_new_file_is_created_without_a_journal() {
     let folder = tempfile::tempdir().unwrap();
     let watch = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).unwrap();
     inotify::add_watch(&watch, folder.path(), WatchFlags::CREATE).unwrap();
@@ -191,7 +194,7 @@ fn a_new_file_is_begun_without_a_journal_beside_it() {
 /// A process may be killed at any write to a new file: at the first page before or after the switch to WAL, and at
 /// any frame of the transaction that creates the tables, complete or partial.
 #[test]
-fn a_file_whose_making_was_cut_short_is_opened_again() {
+fn a_file_whose_creation_was_interrupted_can_be_opened() {
     const HEADER_BYTES: usize = 32;
     const FRAME_BYTES: usize = 24 + 4096;
     const VERSIONS: std::ops::Range<usize> = 18..20;
@@ -225,14 +228,14 @@ fn a_file_whose_making_was_cut_short_is_opened_again() {
         drop(database);
         let raw = rusqlite::Connection::open(&path).unwrap();
         let vacuum: i64 = raw.query_row("PRAGMA auto_vacuum", [], |row| row.get(0)).unwrap();
-        assert_eq!(vacuum, 2, "space is given back in small steps, state {number}");
+        assert_eq!(vacuum, 2, "auto_vacuum is incremental, state {number}");
         drop(raw);
         std::fs::remove_file(&path).unwrap();
     }
 }
 
 #[test]
-fn durability_is_what_was_asked_for() {
+fn the_requested_durability_is_set() {
     let synchronous = |options: &SqliteOptions| {
         let folder = tempfile::tempdir().unwrap();
         let database = SqliteDatabase::open(&folder.path().join("windlass.db"), &TABLES, options).unwrap();
@@ -249,11 +252,11 @@ fn durability_is_what_was_asked_for() {
     let asked_for = |durability| SqliteOptions { durability, mode: OpenMode::Create };
     assert_eq!(synchronous(&asked_for(Durability::Full)), 2, "the WAL is flushed at each commit");
     assert_eq!(synchronous(&asked_for(Durability::Normal)), 1);
-    assert_eq!(synchronous(&SqliteOptions::default()), 2, "and so it is when nothing is asked for");
+    assert_eq!(synchronous(&SqliteOptions::default()), 2, "this is the default");
 }
 
 #[test]
-fn another_process_is_heard_of() {
+fn a_commit_by_another_process_is_noticed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("windlass.db");
     let database = open(&path).unwrap();
@@ -269,7 +272,7 @@ fn another_process_is_heard_of() {
 }
 
 #[test]
-fn other_processes_are_told_of_what_they_wait_for() {
+fn other_processes_are_notified_of_what_they_wait_for() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("windlass.db");
     let database = open(&path).unwrap();
@@ -295,7 +298,7 @@ fn other_processes_are_told_of_what_they_wait_for() {
 }
 
 #[test]
-fn a_backup_is_whole_and_replaces_nothing() {
+fn a_backup_is_complete_and_replaces_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let database = open(&folder.path().join("windlass.db")).unwrap();
     database.write("insert", insert("kept"), Recovery::Report).unwrap();
@@ -326,7 +329,7 @@ fn fill(path: &Path) {
 }
 
 #[test]
-fn a_backup_ends_while_another_process_never_stops_writing() {
+fn a_backup_ends_even_if_another_process_keeps_writing() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("windlass.db");
     let database = open(&path).unwrap();
@@ -357,7 +360,7 @@ fn a_backup_ends_while_another_process_never_stops_writing() {
 }
 
 #[test]
-fn nothing_is_left_of_a_backup_that_failed() {
+fn a_failed_backup_leaves_no_files() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("windlass.db");
     drop(open(&path).unwrap());
@@ -375,7 +378,7 @@ fn nothing_is_left_of_a_backup_that_failed() {
 
 /// The rows are bound in parts, and most parts have more parameters than rows.
 #[test]
-fn a_set_of_any_number_of_rows_is_written_whole_and_once() {
+fn a_set_of_any_number_of_rows_is_written_completely_and_once() {
     let folder = tempfile::tempdir().unwrap();
     let database = open(&folder.path().join("windlass.db")).unwrap();
     for count in [0, 1, 2, 8, 9, 32, 33, 500, 512, 513, 1_030] {
@@ -406,7 +409,7 @@ fn a_set_of_any_number_of_rows_is_written_whole_and_once() {
 
 /// An unbound parameter is NULL, which marks a row that does not exist.
 #[test]
-fn a_row_that_begins_with_nothing_is_refused_and_not_lost() {
+fn a_row_that_begins_with_null_is_refused_and_not_lost() {
     let folder = tempfile::tempdir().unwrap();
     let database = open(&folder.path().join("windlass.db")).unwrap();
     let write = |connection: &mut dyn Connection| {

@@ -85,7 +85,7 @@ fn record(path: &Path) -> BTreeSet<&'static str> {
 }
 
 #[test]
-fn no_statement_that_runs_all_the_time_reads_a_table_from_end_to_end() {
+fn no_frequent_statement_scans_a_whole_table() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("windlass.db");
     let statements = record(&path);
@@ -122,7 +122,7 @@ fn the_claim_reads_its_index_in_order() {
         .into_iter()
         .filter(|statement| statement.contains("ORDER BY {rank}, id LIMIT $"))
         .collect();
-    assert_eq!(heads.len(), 3, "by concurrency key, by lane, and by run");
+    assert_eq!(heads.len(), 3, "by concurrency key, by claim partition, and by run");
     let raw = rusqlite::Connection::open(&path).unwrap();
     for (statement, index) in
         heads.into_iter().zip(["jobs_claim ", "jobs_key_waiting ", "jobs_claim_in_run "])
@@ -148,7 +148,7 @@ fn the_claim_of_the_guide_reads_the_index_in_order() {
 
 /// The claim steps from partition to partition with one seek each. Otherwise it would read all waiting jobs.
 #[test]
-fn the_next_lane_is_found_by_one_seek() {
+fn the_next_claim_partition_is_found_with_one_seek() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("windlass.db");
     let statements = record(&path);
@@ -174,7 +174,7 @@ fn the_next_lane_is_found_by_one_seek() {
 /// In an UPDATE with a FROM, RETURNING must name the table of each column, because both tables may have a column
 /// `id`.
 #[test]
-fn an_update_from_another_table_names_the_table_that_it_returns_from() {
+fn an_update_with_from_names_the_table_of_each_returned_column() {
     let folder = tempfile::tempdir().unwrap();
     let mut seen = 0;
     for statement in record(&folder.path().join("windlass.db")) {

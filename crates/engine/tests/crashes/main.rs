@@ -59,13 +59,13 @@ fn die_between_any_two_commits(verb: &Verb) {
             &format!("after a death behind {done} commits of {commits}"),
         );
         if verb.leaves == Leaves::WorkThatEnds {
-            run_out(&stage);
+            run_all_jobs(&stage);
         }
     }
 }
 
 /// What other processes do with what is left comes to an end.
-fn run_out(stage: &Stage) {
+fn run_all_jobs(stage: &Stage) {
     let Stage { bench, .. } = stage;
     let alive = bench.store.workers().live().unwrap();
     let alive = alive.into_iter().map(|worker| (worker.id, worker.heartbeats)).collect();
@@ -174,7 +174,7 @@ fn a_worker_dies_between_any_two_commits_of_its_life() {
         let lived = live(&mortal(&stage, &death, 2));
         bench.assert_sound();
         assert_eq!(lived.is_err(), death.has_come());
-        run_out(&stage);
+        run_all_jobs(&stage);
         let ended = bench.store.upkeep().stats().unwrap();
         assert_eq!(ended.jobs.of(JobStatus::Successful), ended.jobs.total(), "{commits}");
         if lived.is_ok() {

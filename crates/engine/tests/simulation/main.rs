@@ -56,7 +56,7 @@ fn live(seed: u64) {
             world.check();
         }
     }
-    world.run_out();
+    world.run_all_jobs();
 }
 
 fn number_from(variable: &str) -> Option<u64> {

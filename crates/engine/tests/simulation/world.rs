@@ -201,7 +201,7 @@ impl World {
     }
 
     /// Nobody interferes any more, and healthy workers are left: everything ends, as the rules say.
-    pub fn run_out(&mut self) {
+    pub fn run_all_jobs(&mut self) {
         self.wind_up();
         let unfinished = self.store.runs().unfinished().unwrap();
         assert_eq!(unfinished, Vec::<i64>::new(), "every run has ended");
