@@ -169,9 +169,9 @@ fn listening_resumes_after_a_silent_server() {
         server.client().query_one(question, &[]).unwrap().get::<_, i64>(0) > 0
     };
     wait_for("the listener", listens);
-    proxy.be_silent(1);
+    proxy.accept_silently(1);
     server.kill_backends();
-    wait_for("it to connect again", || proxy.silences_left() == 0);
+    wait_for("it to connect again", || proxy.silent_connections_left() == 0);
     wait_for("the listener to give up and to connect once more", listens);
 }
 

@@ -92,14 +92,14 @@ impl Lab {
             match how {
                 Break::BeforeCommit | Break::AfterCommit => {}
                 Break::Hold => {
-                    self.proxy.set_shut(true);
+                    self.proxy.set_closed(true);
                     self.server.stop_immediate();
                     self.server.start();
                     let mut other = self.server.client();
                     for _other in 0..OTHERS {
                         other.batch_execute("INSERT INTO others VALUES (1)").unwrap();
                     }
-                    self.proxy.set_shut(false);
+                    self.proxy.set_closed(false);
                 }
                 Break::Late => {
                     let mut client = self.server.client();

@@ -1,5 +1,5 @@
-//! A crash between any two commits of a verb, and a database that refuses any of its calls: what was left is asked for
-//! again, and comes to what it would have come to without.
+//! Crashes between any two commits of an operation, and a database that refuses any of its calls. Afterwards the
+//! operation is requested again, and the result must be the same as without the failure.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod states;
@@ -18,45 +18,45 @@ use verbs::{Leaves, Stage, Verb};
 use windlass_engine::store::{Claims, Scope};
 use windlass_engine::{Error, JobStatus, Random, Result, Store, Unavailable, WorkerStatus};
 
-/// More transactions than any verb here takes.
+/// More transactions than any operation here makes.
 const COMMITS_MAX: usize = 1_000;
-/// More calls than any verb here makes.
+/// More calls than any operation here makes.
 const CALLS_MAX: usize = 5_000;
 
-/// The store of a process that opens the database anew, and dies when the test says so. No two have the same chance:
-/// the keys of jobs are made of it.
-fn mortal(stage: &Stage, death: &Arc<Death>, seed: u64) -> Store {
+/// The store of a new process that opens the database and dies when the test says so. Each has a different seed,
+/// because the keys of jobs are made from it.
+fn store_that_dies(stage: &Stage, death: &Arc<Death>, seed: u64) -> Store {
     let database = Faulty::new(open(&stage.bench.database, &stage.bench.clock), death.before());
     Store::new(database, stage.bench.clock.clone(), Random::from_seed(seed))
 }
 
-/// What the tables say when the verb was done without any trouble, and how many transactions that took.
-fn undisturbed(verb: &Verb) -> (Vec<String>, usize) {
+/// The contents of the tables after the operation without any failure, and how many transactions it made.
+fn without_failure(verb: &Verb) -> (Vec<String>, usize) {
     let stage = Stage::new(verb);
     let death = Death::after(COMMITS_MAX);
-    (verb.ask)(&mortal(&stage, &death, 2), &stage).unwrap();
+    (verb.ask)(&store_that_dies(&stage, &death, 2), &stage).unwrap();
     (stage.contents(), COMMITS_MAX - death.commits_left())
 }
 
-/// Dies before each transaction of the verb; the next process asks for it again.
+/// Dies before each transaction of the operation. The next process requests the operation again.
 fn die_between_any_two_commits(verb: &Verb) {
-    let (expected, commits) = undisturbed(verb);
+    let (expected, commits) = without_failure(verb);
     assert!(commits >= verb.commits_min, "it took {commits} commits");
     for done in 0..commits {
         let stage = Stage::new(verb);
         let death = Death::after(done);
-        let dead = (verb.ask)(&mortal(&stage, &death, 2), &stage);
+        let dead = (verb.ask)(&store_that_dies(&stage, &death, 2), &stage);
         assert!(dead.is_err() && death.has_come(), "{done} commits of {commits}: {dead:?}");
         match verb.leaves {
             Leaves::WorkThatEnds | Leaves::MuchWork => stage.bench.assert_sound(),
             Leaves::ASpoiltRow => {}
         }
-        let next = mortal(&stage, &Death::after(COMMITS_MAX), 3);
+        let next = store_that_dies(&stage, &Death::after(COMMITS_MAX), 3);
         (verb.ask)(&next, &stage).unwrap();
         assert_same(
             &stage.contents(),
             &expected,
-            &format!("after a death behind {done} commits of {commits}"),
+            &format!("after a death behind {done} of {commits} commits"),
         );
         if verb.leaves == Leaves::WorkThatEnds {
             run_all_jobs(&stage);
@@ -64,7 +64,7 @@ fn die_between_any_two_commits(verb: &Verb) {
     }
 }
 
-/// What other processes do with what is left comes to an end.
+/// Lets other processes finish whatever work is left.
 fn run_all_jobs(stage: &Stage) {
     let Stage { bench, .. } = stage;
     let alive = bench.store.workers().live().unwrap();
@@ -89,10 +89,10 @@ fn run_all_jobs(stage: &Stage) {
     bench.assert_sound();
 }
 
-/// Refuses each call of the verb once, one in each try, and returns the methods that were refused. What was refused
-/// is said, and nothing of its transaction is kept.
+/// Refuses each call of the operation once, one in each try, and returns the methods that were refused. A refused
+/// call must be reported as an error, and nothing of its transaction may be kept.
 fn refuse_each_call(verb: &Verb) -> BTreeSet<&'static str> {
-    let (expected, commits) = undisturbed(verb);
+    let (expected, commits) = without_failure(verb);
     let stage = Stage::new(verb);
     let database = open(&stage.bench.database, &stage.bench.clock);
     let before = stage.contents();
@@ -111,7 +111,7 @@ fn refuse_each_call(verb: &Verb) -> BTreeSet<&'static str> {
         };
         methods.insert(call.method());
         let is_said = matches!(asked, Err(Error::Unavailable { reason: Unavailable::Closed, .. }));
-        assert!(is_said, "call {nth} ({call:?}) was refused, and it came to {asked:?}");
+        assert!(is_said, "call {nth} ({call:?}) was refused, and the result was {asked:?}");
         if commits <= 1 {
             assert_same(&stage.contents(), &before, &format!("call {nth} ({call:?}) was refused"));
         }
@@ -119,7 +119,7 @@ fn refuse_each_call(verb: &Verb) -> BTreeSet<&'static str> {
     panic!("more than {CALLS_MAX} calls");
 }
 
-/// For each verb the same two tests.
+/// Two tests for each operation.
 macro_rules! verbs {
     ($($name:ident)*) => {
         mod death_between_any_two_commits_of {
@@ -139,13 +139,13 @@ macro_rules! verbs {
 }
 
 verbs! {
-    submit enqueue apply_with_schedules start_a_service fire backfill pause_and_resume start_out_of_turn
-    cancel_a_run cancel_a_job retry_what_failed retry_from_a_job prune copy_into_what_fails copy_from_what_fails
-    restore rescue rescue_around_a_spoilt_row finish_and_claim finish_beside_a_claim settle_reports
-    settle_reports_around_a_spoilt_row reconcile admit promote_what_is_due limit_a_queue leave
+    submit enqueue apply_with_schedules start_a_service fire backfill pause_and_resume trigger
+    cancel_a_run cancel_a_job retry_failed_jobs retry_from_a_job prune copy_into_a_failing_database copy_from_a_failing_database
+    restore rescue rescue_with_an_invalid_row finish_and_claim finish_beside_a_claim apply_reports
+    apply_reports_with_an_invalid_row reconcile admit promote_due_jobs limit_a_queue stop_a_worker
 }
 
-/// A method that is added to the traits is refused as well, or can't fail.
+/// Fails if a method is added to the traits that can fail and is not refused here.
 #[test]
 fn every_method_that_can_fail_is_refused() {
     let seam = include_str!("../../../db/src/lib.rs");
@@ -158,34 +158,35 @@ fn every_method_that_can_fail_is_refused() {
         can_fail.then_some(name)
     });
     let can_fail: BTreeSet<&str> = methods.collect();
-    let verbs = [verbs::finish_and_claim(), verbs::copy_into_what_fails(), verbs::reconcile()];
+    let verbs = [verbs::finish_and_claim(), verbs::copy_into_a_failing_database(), verbs::reconcile()];
     let refused: BTreeSet<&str> = verbs.iter().flat_map(refuse_each_call).collect();
     assert_eq!(refused, can_fail);
 }
 
-/// A worker's whole life: wherever it dies, another one takes its work over, and all of it ends once.
+/// A worker from its start to its end. Wherever it dies, another worker takes over its jobs, and each job finishes
+/// once.
 #[test]
-fn a_worker_dies_between_any_two_commits_of_its_life() {
+fn a_worker_dies_between_any_two_of_its_commits() {
     for commits in 0..COMMITS_MAX {
         let stage = Stage::empty();
         let Stage { bench, .. } = &stage;
-        states::work_waits(bench);
+        states::pending_jobs(bench);
         let death = Death::after(commits);
-        let lived = live(&mortal(&stage, &death, 2));
+        let done = run_worker(&store_that_dies(&stage, &death, 2));
         bench.assert_sound();
-        assert_eq!(lived.is_err(), death.has_come());
+        assert_eq!(done.is_err(), death.has_come());
         run_all_jobs(&stage);
         let ended = bench.store.upkeep().stats().unwrap();
         assert_eq!(ended.jobs.of(JobStatus::Successful), ended.jobs.total(), "{commits}");
-        if lived.is_ok() {
+        if done.is_ok() {
             return;
         }
     }
-    panic!("it does not end");
+    panic!("the worker never stops");
 }
 
-/// Registers, executes everything, and leaves.
-fn live(store: &Store) -> Result<()> {
+/// Registers a worker, executes all jobs, and stops the worker.
+fn run_worker(store: &Store) -> Result<()> {
     let worker_id = store.for_workers().register(support::new_worker())?;
     let ask = |limit| support::request(worker_id, Scope::Everything, limit);
     let mut claims = store.for_workers().claim(ask(2))?;

@@ -1,5 +1,5 @@
-//! Everything that changes the tables: what it finds, and how it is asked for. Asked again after a failure, it has to
-//! come to the same.
+//! Every operation that changes the tables, with the state that it finds. If it is requested again after a failure,
+//! the result must be the same.
 
 use std::cell::OnceCell;
 
@@ -14,27 +14,27 @@ use crate::states::{self, HOUR_MS, apply, fire_all, keyed, schedule, workflow};
 use crate::support::contents::contents;
 use crate::support::{Bench, new_worker, noop, older_than, request, success};
 
-/// A verb and the state that it finds.
+/// An operation and the state that it finds.
 pub(crate) struct Verb {
-    /// Transactions that it takes at least.
+    /// The number of transactions that it makes at least.
     pub(crate) commits_min: usize,
     pub(crate) prepare: fn(&Stage),
     pub(crate) ask: fn(&Store, &Stage) -> Result<()>,
     pub(crate) leaves: Leaves,
 }
 
-/// What is left at any moment of it.
+/// What is left when the operation is interrupted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Leaves {
-    /// Tables that keep every rule, and work that other processes bring to an end.
+    /// Tables that break no invariant, and work that other processes can finish.
     WorkThatEnds,
-    /// Tables that keep every rule, and more work than a test has time for.
+    /// Tables that break no invariant, and more work than a test has time for.
     MuchWork,
-    /// A row that breaks a rule.
+    /// A row that breaks an invariant.
     ASpoiltRow,
 }
 
-/// The database that the verb changes, and another one where it needs that.
+/// The database that the operation changes, and another one if the operation needs it.
 pub(crate) struct Stage {
     pub(crate) bench: Bench,
     other: OnceCell<Bench>,
@@ -55,7 +55,7 @@ impl Stage {
         self.other.get_or_init(Bench::new)
     }
 
-    /// What the tables of both say.
+    /// The contents of both databases.
     pub(crate) fn contents(&self) -> Vec<String> {
         let databases = [("this", Some(&self.bench)), ("other", self.other.get())];
         let lines = |(name, bench): (&str, Option<&Bench>)| -> Vec<String> {
@@ -65,7 +65,7 @@ impl Stage {
         databases.into_iter().flat_map(lines).collect()
     }
 
-    /// The first of all.
+    /// The first schedule.
     fn schedule_id(&self) -> i64 {
         self.bench.store.schedules().list().unwrap()[0].id
     }
@@ -113,7 +113,7 @@ pub(crate) fn apply_with_schedules() -> Verb {
     })
 }
 
-/// What a service does with its folder when it starts, and with itself.
+/// What a service does with its folder and with itself when it starts.
 pub(crate) fn start_a_service() -> Verb {
     let prepare = |stage: &Stage| {
         apply(&stage.bench.store, "gone", 1, vec![schedule("hourly", Overlap::Skip)]).unwrap();
@@ -126,7 +126,7 @@ pub(crate) fn start_a_service() -> Verb {
         if store.registrations().get("gone")?.is_some() {
             store.registrations().remove("gone")?;
         }
-        // Of the same process: a test's process does not die.
+        // A worker of the same process, because the test's process does not die.
         let known = store.workers().live()?.pop().map(|worker| worker.id);
         let worker_id = match known {
             Some(worker_id) => worker_id,
@@ -167,7 +167,7 @@ pub(crate) fn pause_and_resume() -> Verb {
     )
 }
 
-pub(crate) fn start_out_of_turn() -> Verb {
+pub(crate) fn trigger() -> Verb {
     verb(
         1,
         |stage| states::schedules_are_due(&stage.bench),
@@ -177,7 +177,7 @@ pub(crate) fn start_out_of_turn() -> Verb {
 
 pub(crate) fn cancel_a_run() -> Verb {
     let prepare = |stage: &Stage| {
-        let worker = states::work_waits(&stage.bench);
+        let worker = states::pending_jobs(&stage.bench);
         assert_eq!(stage.bench.claim(worker, 2).len(), 2);
     };
     verb(1, prepare, |store, _stage| store.runs().cancel(1).map(drop))
@@ -185,12 +185,12 @@ pub(crate) fn cancel_a_run() -> Verb {
 
 pub(crate) fn cancel_a_job() -> Verb {
     let prepare = |stage: &Stage| {
-        states::work_waits(&stage.bench);
+        states::pending_jobs(&stage.bench);
     };
     verb(1, prepare, |store, _stage| store.jobs().cancel(1).map(drop))
 }
 
-pub(crate) fn retry_what_failed() -> Verb {
+pub(crate) fn retry_failed_jobs() -> Verb {
     let ask = |store: &Store, _stage: &Stage| store.runs().retry(1, RetrySelection::Failed).map(drop);
     verb(1, |stage| states::a_run_failed(&stage.bench), ask)
 }
@@ -220,11 +220,11 @@ fn copy(source: &Store, target: &Store) -> Result<()> {
     })
 }
 
-pub(crate) fn copy_into_what_fails() -> Verb {
+pub(crate) fn copy_into_a_failing_database() -> Verb {
     verb(1, |stage| states::a_run_failed(stage.other()), |target, stage| copy(&stage.other().store, target))
 }
 
-pub(crate) fn copy_from_what_fails() -> Verb {
+pub(crate) fn copy_from_a_failing_database() -> Verb {
     verb(0, |stage| states::a_run_failed(&stage.bench), |source, stage| copy(source, &stage.other().store))
 }
 
@@ -238,23 +238,23 @@ pub(crate) fn restore() -> Verb {
 
 pub(crate) fn rescue() -> Verb {
     let prepare = |stage: &Stage| {
-        let worker = states::work_waits(&stage.bench);
+        let worker = states::pending_jobs(&stage.bench);
         assert_eq!(stage.bench.claim(worker, 100).len(), 3);
     };
     verb(1, prepare, |store, _stage| store.for_scheduler().rescue(vec![(1, 0)]).map(drop))
 }
 
-pub(crate) fn rescue_around_a_spoilt_row() -> Verb {
+pub(crate) fn rescue_with_an_invalid_row() -> Verb {
     let ask = |store: &Store, _stage: &Stage| store.for_scheduler().rescue(vec![(1, 0)]).map(drop);
     let verb = verb(5, |stage| states::a_worker_has_a_spoilt_job(&stage.bench), ask);
     Verb { leaves: Leaves::ASpoiltRow, ..verb }
 }
 
-/// Ends what the first worker executes of the first 200 jobs, and claims.
+/// Finishes those of the first 200 jobs that the first worker executes, and claims.
 fn end_and_claim(store: &Store, limit: usize) -> Result<()> {
     let worker_id = 1;
     let mut running = store.for_workers().claimed_by(worker_id)?;
-    // Not what it claims with this: it may have to ask again.
+    // Jobs that this call claims are left out, because it may be repeated.
     running.retain(|(job_id, _run_id, _facts)| *job_id <= 200);
     let end = |(job_id, run_id, retry_state): (i64, Option<i64>, RetryState)| {
         let transition = after_attempt(&retry_state, success(), 0.5);
@@ -269,7 +269,7 @@ fn end_and_claim(store: &Store, limit: usize) -> Result<()> {
 
 pub(crate) fn finish_and_claim() -> Verb {
     let prepare = |stage: &Stage| {
-        let worker = states::work_waits(&stage.bench);
+        let worker = states::pending_jobs(&stage.bench);
         assert_eq!(stage.bench.claim(worker, 100).len(), 3);
     };
     verb(2, prepare, |store, _stage| end_and_claim(store, 1))
@@ -280,7 +280,7 @@ pub(crate) fn finish_beside_a_claim() -> Verb {
     verb(2, prepare, |store, _stage| end_and_claim(store, 200))
 }
 
-pub(crate) fn settle_reports() -> Verb {
+pub(crate) fn apply_reports() -> Verb {
     verb(
         2,
         |stage| states::much_is_reported(&stage.bench),
@@ -291,7 +291,7 @@ pub(crate) fn settle_reports() -> Verb {
     )
 }
 
-pub(crate) fn settle_reports_around_a_spoilt_row() -> Verb {
+pub(crate) fn apply_reports_with_an_invalid_row() -> Verb {
     let prepare = |stage: &Stage| states::one_report_is_spoilt(&stage.bench);
     let verb = verb(7, prepare, |store, _stage| store.for_scheduler().apply_reports().map(drop));
     Verb { leaves: Leaves::ASpoiltRow, ..verb }
@@ -300,19 +300,19 @@ pub(crate) fn settle_reports_around_a_spoilt_row() -> Verb {
 pub(crate) fn reconcile() -> Verb {
     let prepare = |stage: &Stage| states::runs_have_lost_count(&stage.bench);
     let verb = verb(3, prepare, |store, _stage| store.for_scheduler().reconcile_step(0).map(drop));
-    // The runs that are left count wrongly until they are counted anew.
+    // The remaining runs have wrong counters until they are reconciled.
     Verb { leaves: Leaves::ASpoiltRow, ..verb }
 }
 
 pub(crate) fn admit() -> Verb {
     let prepare = |stage: &Stage| states::keys_have_room(&stage.bench);
-    // A job that is stopped for another makes room in one turn, and the next one gives it away.
+    // A job that is cancelled for another one frees its slot in one step, and the next step gives it away.
     verb(3, prepare, |store, _stage| {
         (0..4).try_for_each(|_turn| store.for_scheduler().admit_waiting("").map(drop))
     })
 }
 
-pub(crate) fn promote_what_is_due() -> Verb {
+pub(crate) fn promote_due_jobs() -> Verb {
     verb(
         2,
         |stage| states::much_is_due(&stage.bench),
@@ -325,7 +325,7 @@ pub(crate) fn promote_what_is_due() -> Verb {
     )
 }
 
-/// To go by arrival takes the priorities from what waits, in portions.
+/// Changing the order to arrival resets the priorities of waiting jobs in several transactions.
 pub(crate) fn limit_a_queue() -> Verb {
     let prepare = |stage: &Stage| {
         let mut jobs = vec![noop(); 5_001];
@@ -339,7 +339,7 @@ pub(crate) fn limit_a_queue() -> Verb {
     Verb { leaves: Leaves::MuchWork, ..verb }
 }
 
-pub(crate) fn leave() -> Verb {
+pub(crate) fn stop_a_worker() -> Verb {
     let prepare = |stage: &Stage| {
         stage.bench.worker();
     };
