@@ -80,7 +80,7 @@ const BREAKS: &[(&str, &str, &str)] = &[
     (
         "failures and interruptions stay within their limits",
         "UPDATE jobs SET failures = 4 WHERE id = 4",
-        "job j4 counts 4 failures, and may fail 3 times",
+        "job j4 counts 4 failures, and max_attempts is 3",
     ),
     (
         "failures and interruptions stay within their limits",
