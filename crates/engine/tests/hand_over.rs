@@ -58,7 +58,7 @@ fn ready_and_waiting_jobs_are_claimed_by_priority() {
     assert_eq!(
         statuses(&bench, run_id),
         [Successful, Running, Running, Pending],
-        "what is left is for anybody"
+        "the other jobs are left pending"
     );
     let worker = bench.worker();
     assert_eq!(bench.claim(worker, 10)[0].label(), name("j3"));

@@ -49,7 +49,7 @@ fn each_of_many_keys_has_its_turn() {
     assert_eq!(
         bench.store.for_scheduler().admit_waiting(&cursor).unwrap(),
         "",
-        "it begins anew after the last"
+        "it starts again after the last key"
     );
     assert_eq!(count(&bench, JobStatus::Pending), 225);
     bench.assert_sound();

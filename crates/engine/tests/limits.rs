@@ -125,7 +125,7 @@ fn a_queue_rate_limits_starts_within_an_interval() {
     let next_due = bench.store.for_scheduler().next_due().unwrap().unwrap();
     assert!(
         next_due > bench.clock.now_ms() && next_due <= bench.clock.now_ms() + 61_000,
-        "who waits is woken"
+        "a waiting worker is woken"
     );
     // A clock that is set back by hours stops the queue for one interval at most.
     bench.clock.advance_ms(-7_200_000);

@@ -132,7 +132,10 @@ fn connecting_to_a_silent_server_times_out() {
             .send(PostgresDatabase::open(&address(&url), &TABLES, &PostgresOptions::default()).err())
             .unwrap();
     });
-    let error = end.recv_timeout(Duration::from_secs(60)).expect("it gave up").expect("nobody answered");
+    let error = end
+        .recv_timeout(Duration::from_secs(60))
+        .expect("connecting gave up")
+        .expect("the silent server did not answer");
     assert!(matches!(error, Error::Unavailable { reason: Unavailable::Unreachable(_), .. }), "{error}");
     assert!(error.to_string().contains("has not answered for 2 s"), "{error}");
     assert!(error.is_passing(), "waiting may help");

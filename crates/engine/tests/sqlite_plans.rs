@@ -178,10 +178,10 @@ fn an_update_with_from_names_the_table_of_each_returned_column() {
     let folder = tempfile::tempdir().unwrap();
     let mut seen = 0;
     for statement in record(&folder.path().join("windlass.db")) {
-        let Some((update, told)) = statement.split_once("{returning} ") else { continue };
+        let Some((update, returned)) = statement.split_once("{returning} ") else { continue };
         if update.contains("{from}") {
             seen += 1;
-            assert!(told.split(", ").all(|column| column.contains('.')), "{statement}");
+            assert!(returned.split(", ").all(|column| column.contains('.')), "{statement}");
         }
     }
     assert!(seen >= 3, "{seen} statements were looked at");

@@ -130,7 +130,7 @@ struct AttemptRow {
     worker_id: Option<i64>,
     /// The state of the attempt's worker.
     worker_status: Option<WorkerStatus>,
-    /// The worker whose attempt of this number is recorded_worker_id as unsuccessful.
+    /// The worker whose attempt of this number is recorded as unsuccessful.
     recorded_worker_id: Option<i64>,
 }
 

@@ -23,7 +23,7 @@ pub struct NewWorker {
     pub worker_capabilities: WorkerCapabilities,
     /// How many jobs it executes at once.
     pub threads: i64,
-    /// The length of its lease in milliseconds: without a heartbeat it keeps its jobs for so long.
+    /// The length of its lease in milliseconds: without a heartbeat it keeps its jobs for this time.
     pub lease_ms: i64,
 }
 
@@ -52,7 +52,7 @@ pub struct Worker {
     pub version: i64,
     /// How many jobs it executes at once.
     pub threads: i64,
-    /// The length of its lease in milliseconds: without a heartbeat it keeps its jobs for so long.
+    /// The length of its lease in milliseconds: without a heartbeat it keeps its jobs for this time.
     pub lease_ms: i64,
     /// How often it has renewed its lease.
     pub heartbeats: i64,

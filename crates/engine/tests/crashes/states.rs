@@ -181,7 +181,7 @@ pub(crate) fn runs_have_lost_count(bench: &Bench) {
 }
 
 /// A free slot with waiting jobs, and jobs that do not simply wait.
-pub(crate) fn keys_have_room(bench: &Bench) {
+pub(crate) fn keys_with_free_slots(bench: &Bench) {
     for (key, on_full) in [("free", OnFull::Wait), ("skip", OnFull::Skip), ("oldest", OnFull::CancelOldest)] {
         bench.store.jobs().enqueue(vec![keyed(key, on_full); 3]).unwrap();
     }

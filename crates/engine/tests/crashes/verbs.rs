@@ -305,7 +305,7 @@ pub(crate) fn reconcile() -> Verb {
 }
 
 pub(crate) fn admit() -> Verb {
-    let prepare = |stage: &Stage| states::keys_have_room(&stage.bench);
+    let prepare = |stage: &Stage| states::keys_with_free_slots(&stage.bench);
     // A job that is cancelled for another one frees its slot in one step, and the next step gives it away.
     verb(3, prepare, |store, _stage| {
         (0..4).try_for_each(|_turn| store.for_scheduler().admit_waiting("").map(drop))

@@ -43,19 +43,19 @@ pub enum CopyError {
 
 /// Remembers which of the two databases was used last, because an error comes from that one.
 #[derive(Default)]
-struct Asked {
+struct LastUsed {
     is_source: AtomicBool,
 }
 
-impl Asked {
+impl LastUsed {
     fn set_source(&self, is_source: bool) {
         self.is_source.store(is_source, Ordering::Relaxed);
     }
 
     /// Uses the target for a moment while reading from the source.
-    fn target<T>(&self, ask: impl FnOnce() -> Result<T>) -> Result<T> {
+    fn with_target<T>(&self, action: impl FnOnce() -> Result<T>) -> Result<T> {
         self.set_source(false);
-        let answer = ask()?;
+        let answer = action()?;
         self.set_source(true);
         Ok(answer)
     }
@@ -77,53 +77,53 @@ impl Upkeep<'_> {
     pub fn copy_to(&self, target: &Store) -> std::result::Result<Copied, CopyError> {
         let source = Arc::clone(&self.store.database);
         let now_ms = self.store.clock.now_ms();
-        self.store.read(|from| refuse_broken(from, "source", now_ms)).map_err(CopyError::Source)?;
-        let asked = Arc::new(Asked::default());
-        let of_write = Arc::clone(&asked);
+        self.store.read(|from| refuse_if_broken(from, "source", now_ms)).map_err(CopyError::Source)?;
+        let last_used = Arc::new(LastUsed::default());
+        let in_write = Arc::clone(&last_used);
         let copied = target.write(OPERATION, Evidence::Token, move |to| {
-            of_write.set_source(false);
-            let copied = copy(&*source, to, &of_write)?;
+            in_write.set_source(false);
+            let copied = copy(&*source, to, &in_write)?;
             analyze(to)?;
             verify(to, &copied, now_ms)?;
             Ok(copied)
         });
-        copied.map_err(|error| asked.error(error))
+        copied.map_err(|error| last_used.error(error))
     }
 }
 
-fn copy(source: &dyn Database, to: &mut dyn Connection, asked: &Asked) -> Result<Copied> {
-    refuse_rows(to)?;
+fn copy(source: &dyn Database, to: &mut dyn Connection, last_used: &LastUsed) -> Result<Copied> {
+    refuse_if_not_empty(to)?;
     let mut has_begun = false;
     let mut copied = Ok(Copied::default());
-    asked.set_source(true);
+    last_used.set_source(true);
     source.read(&mut |from| {
         // This is a second attempt in a new snapshot, which does not fit what was copied from the first one.
         if has_begun {
             return Ok(());
         }
-        refuse_what_runs(from, "source")?;
+        refuse_if_in_use(from, "source")?;
         // Until now the source's transaction may be started again.
         has_begun = true;
-        copied = copy_all(from, to, asked);
+        copied = copy_all(from, to, last_used);
         copied.as_ref().map(|_copied| ()).map_err(Error::clone)
     })?;
-    asked.set_source(copied.is_err());
+    last_used.set_source(copied.is_err());
     copied
 }
 
-fn copy_all(from: &mut dyn Connection, to: &mut dyn Connection, asked: &Asked) -> Result<Copied> {
+fn copy_all(from: &mut dyn Connection, to: &mut dyn Connection, last_used: &LastUsed) -> Result<Copied> {
     let mut copied = Copied::default();
     for table in COPIED_TABLES {
-        let rows = copy_table(table, from, to, asked)?;
+        let rows = copy_table(table, from, to, last_used)?;
         copied.tables.push((table.name, rows));
     }
     // The target keeps its own name.
-    continue_ids(from, to, asked)?;
+    continue_ids(from, to, last_used)?;
     Ok(copied)
 }
 
 /// Refuses a database that is in use: a live worker may change any row at any moment, even while it has no job.
-fn refuse_what_runs(connection: &mut dyn Connection, which: &str) -> Result<()> {
+fn refuse_if_in_use(connection: &mut dyn Connection, which: &str) -> Result<()> {
     let (workers, jobs) = one(
         connection,
         "SELECT (SELECT count(*) FROM workers WHERE status IN ('ALIVE', 'DRAINING')),
@@ -138,8 +138,8 @@ fn refuse_what_runs(connection: &mut dyn Connection, which: &str) -> Result<()> 
     Err(Error::conflict(OPERATION, reason))
 }
 
-fn refuse_broken(connection: &mut dyn Connection, which: &str, now_ms: i64) -> Result<()> {
-    refuse_what_runs(connection, which)?;
+fn refuse_if_broken(connection: &mut dyn Connection, which: &str, now_ms: i64) -> Result<()> {
+    refuse_if_in_use(connection, which)?;
     let problems = broken_rules(connection, now_ms)?;
     if problems.is_empty() {
         return Ok(());
@@ -149,7 +149,7 @@ fn refuse_broken(connection: &mut dyn Connection, which: &str, now_ms: i64) -> R
     Err(Error::conflict(OPERATION, reason))
 }
 
-fn refuse_rows(to: &mut dyn Connection) -> Result<()> {
+fn refuse_if_not_empty(to: &mut dyn Connection) -> Result<()> {
     for table in COPIED_TABLES {
         let rows = table.count(to)?;
         if rows > 0 {
@@ -164,7 +164,7 @@ fn copy_table(
     table: &Table,
     from: &mut dyn Connection,
     to: &mut dyn Connection,
-    asked: &Asked,
+    last_used: &LastUsed,
 ) -> Result<i64> {
     let mut key = table.before_first();
     let mut copied = 0;
@@ -172,7 +172,7 @@ fn copy_table(
         let rows = table.rows_after(from, &key)?;
         let Some(last) = rows.last() else { return Ok(copied) };
         key = table.key_of(last);
-        let written = asked.target(|| table.write(to, &rows))?;
+        let written = last_used.with_target(|| table.write(to, &rows))?;
         if written != rows.len() as u64 {
             let detail = format!("of {} rows of {} {written} were written", rows.len(), table.name);
             return Err(Error::internal(OPERATION, detail));
@@ -185,7 +185,7 @@ fn copy_table(
 }
 
 /// Continues the sequences of ids, so that no id is used twice, not even one whose row was pruned.
-fn continue_ids(from: &mut dyn Connection, to: &mut dyn Connection, asked: &Asked) -> Result<()> {
+fn continue_ids(from: &mut dyn Connection, to: &mut dyn Connection, last_used: &LastUsed) -> Result<()> {
     const NEXT_IDS: &[(&str, &str)] = &[
         ("workflows", "SELECT {next_id workflows}"),
         ("schedules", "SELECT {next_id schedules}"),
@@ -196,13 +196,14 @@ fn continue_ids(from: &mut dyn Connection, to: &mut dyn Connection, asked: &Aske
     for (table, sql) in NEXT_IDS {
         let next_id = one(from, sql, &[], |row| row.integer(0))?;
         let continue_from = to.dialect().continue_ids(table, next_id);
-        asked.target(|| to.batch(&continue_from))?;
+        last_used.with_target(|| to.batch(&continue_from))?;
     }
     Ok(())
 }
 
-/// Updates the server's statistics. It counts the rows of this transaction only when asked. Old statistics may come
-/// from an interrupted copy, with many pages and no rows, and the server would then read all of `jobs` for each edge.
+/// Updates the server's statistics, because only an explicit ANALYZE counts the rows of an open transaction. Old
+/// statistics may come from an interrupted copy, with many pages and no rows, and the server would then read all of
+/// `jobs` for each edge.
 fn analyze(to: &mut dyn Connection) -> Result<()> {
     match to.dialect().analyze(&COPIED_TABLES.iter().map(|table| table.name).collect::<Vec<_>>()) {
         Some(sql) => to.batch(&sql),

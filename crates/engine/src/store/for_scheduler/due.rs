@@ -104,32 +104,41 @@ impl ForScheduler<'_> {
     pub fn promote_due_at(&self, now_ms: i64, clock_steps: Option<i64>) -> Result<PromotedDue> {
         let (promoted, expired) =
             self.store.write("promote due jobs", Evidence::Repeat, move |connection| {
-                if let Some(known) = clock_steps
-                    && steps(connection)? != known
-                {
-                    return Ok((0, 0));
-                }
-                // Runs before jobs, the order of locks everywhere: see `lock_runs_of`.
-                let late = all(
-                    connection,
-                    "SELECT id FROM runs
-                 WHERE deadline_at IS NOT NULL AND stop_reason IS NULL
-                   AND status IN ('PENDING', 'RUNNING') AND deadline_at <= $1
-                 ORDER BY deadline_at LIMIT $2 {lock}",
-                    &[now_ms.into(), EXPIRE_MAX.into()],
-                    |row| row.integer(0),
-                )?;
-                for run_id in &late {
-                    stop_run(connection, *run_id, StopReason::TimedOut, Urgency::WithGrace, now_ms)?;
-                }
-                let promoted = promote(connection, now_ms)?;
-                if promoted > 0 {
-                    connection.wake(WakeUps::PENDING | WakeUps::PROGRESS);
-                }
-                Ok((i64::try_from(promoted).unwrap_or(i64::MAX), late.len() as i64))
+                stop_late_runs_and_promote(connection, now_ms, clock_steps)
             })?;
         Ok(PromotedDue { promoted, expired, next_at: self.next_due()? })
     }
+}
+
+/// Returns how many jobs were promoted, and how many runs were stopped.
+fn stop_late_runs_and_promote(
+    connection: &mut dyn Connection,
+    now_ms: i64,
+    clock_steps: Option<i64>,
+) -> Result<(i64, i64)> {
+    if let Some(known) = clock_steps
+        && steps(connection)? != known
+    {
+        return Ok((0, 0));
+    }
+    // Runs before jobs, the order of locks everywhere: see `lock_runs_of`.
+    let late = all(
+        connection,
+        "SELECT id FROM runs
+         WHERE deadline_at IS NOT NULL AND stop_reason IS NULL
+           AND status IN ('PENDING', 'RUNNING') AND deadline_at <= $1
+         ORDER BY deadline_at LIMIT $2 {lock}",
+        &[now_ms.into(), EXPIRE_MAX.into()],
+        |row| row.integer(0),
+    )?;
+    for run_id in &late {
+        stop_run(connection, *run_id, StopReason::TimedOut, Urgency::WithGrace, now_ms)?;
+    }
+    let promoted = promote(connection, now_ms)?;
+    if promoted > 0 {
+        connection.wake(WakeUps::PENDING | WakeUps::PROGRESS);
+    }
+    Ok((i64::try_from(promoted).unwrap_or(i64::MAX), late.len() as i64))
 }
 
 /// Promotes one batch of due jobs.

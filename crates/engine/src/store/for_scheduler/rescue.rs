@@ -90,7 +90,7 @@ impl ForScheduler<'_> {
         Ok(rescued)
     }
 
-    /// Takes back jobs in smaller and smaller batches, so that one stuck job does not hold up the others.
+    /// Takes back jobs in smaller and smaller batches, so that one stuck job does not block the others.
     fn rescue_by_halves(&self, mut orphans: Vec<Orphan>, rescued: &mut Rescued) -> Result<()> {
         let (now_ms, random, batch) = (self.store.clock.now_ms(), self.store.random.clone(), orphans.clone());
         let taken = self.store.write("rescue jobs", Evidence::Token, move |connection| {

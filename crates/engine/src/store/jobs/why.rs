@@ -244,14 +244,14 @@ fn reaches(worker: &Worker, job: &Job) -> bool {
 
 /// Explains why no live worker takes the job, by the worker that comes closest.
 fn no_worker(job: &Job, alive: &[Worker]) -> Reason {
-    let unfit = |worker: &&Worker, reason: Unfit| {
+    let is_unfit = |worker: &&Worker, reason: Unfit| {
         reaches(worker, job)
             && worker.capabilities().check(&job.kind, &job.requires, job.version) == Err(reason)
     };
-    if alive.iter().any(|worker| unfit(&worker, Unfit::Capabilities)) {
+    if alive.iter().any(|worker| is_unfit(&worker, Unfit::Capabilities)) {
         return Reason::NoCapability { requires: serde_json::from_str(&job.requires).unwrap_or_default() };
     }
-    let too_old = alive.iter().filter(|worker| unfit(worker, Unfit::Version));
+    let too_old = alive.iter().filter(|worker| is_unfit(worker, Unfit::Version));
     if let Some(newest) = too_old.map(|worker| worker.version).max() {
         return Reason::WorkersTooOld { version: job.version, newest };
     }

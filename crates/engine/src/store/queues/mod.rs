@@ -18,7 +18,7 @@ const CLEAR_PRIORITIES_MAX: i64 = 5_000;
 /// The longest interval of a rate: 31 days, in milliseconds.
 pub const RATE_INTERVAL_MAX_MS: i64 = 31 * 24 * 60 * 60 * 1_000;
 
-/// At most so many jobs may start within any interval of a given length.
+/// A rate: how many jobs may start within any interval of a given length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
     /// At least 1.

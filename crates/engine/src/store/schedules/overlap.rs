@@ -51,7 +51,7 @@ pub(super) struct OverlapInput {
     pub(super) starts_max: usize,
     /// Waiting and planned occurrences, except backfills.
     pub(super) candidates: Vec<OccurrenceCandidate>,
-    /// UnfinishedRun runs, except those of backfills. Empty for `allow`, which does not need them.
+    /// Unfinished runs, except those of backfills. Empty for `allow`, which does not need them.
     pub(super) unfinished: Vec<UnfinishedRun>,
     /// How many occurrences wait, backfills included.
     pub(super) waiting_count: i64,
@@ -66,7 +66,7 @@ pub(super) struct OverlapInput {
 pub(super) struct OverlapDecision {
     /// Nominal times and sources of the runs to start, in this order.
     pub(super) start: Vec<(i64, RunSource)>,
-    /// PlannedOccurrence occurrences that must wait.
+    /// Planned occurrences that must wait.
     pub(super) wait: Vec<OccurrenceCandidate>,
     /// Occurrences to skip, and why.
     pub(super) skip: Vec<(OccurrenceCandidate, String)>,

@@ -36,7 +36,7 @@ pub(super) struct Plan {
     pub(super) missed_count: usize,
     /// The new cursor: with this plan, everything up to here is decided.
     pub(super) decided_until: i64,
-    /// The nominal time of the next occurrence. It is in the past if one plan could not lock_schedule everything.
+    /// The nominal time of the next occurrence. It is in the past if one plan could not hold everything.
     pub(super) next_at: Option<i64>,
 }
 

@@ -30,7 +30,7 @@ pub(super) struct RunsToPrepare {
 /// A prepared run, or the reason why it can't be started.
 type PreparationResult = std::result::Result<(NewRun, PreparedRun), String>;
 
-/// PreparedRun runs by their nominal times.
+/// Prepared runs by their nominal times.
 pub(super) struct PreparedRuns {
     runs: HashMap<i64, PreparationResult>,
     /// How many runs one transaction may start: fewer if they are large.

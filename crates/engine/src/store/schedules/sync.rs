@@ -128,7 +128,7 @@ fn compare(present: &[Schedule], definitions: &[Definition]) -> Vec<ChangedSched
     changes
 }
 
-/// Replaces the definition of a schedule. Occurrences that are due by the old rule are still decided by the old rule;
+/// Replaces the definition of a schedule. Occurrences that are due by the old rule are still decided by it;
 /// the new rule applies from now on.
 fn replace(
     connection: &mut dyn Connection,

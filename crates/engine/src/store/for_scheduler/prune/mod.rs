@@ -31,7 +31,7 @@ const LEFTOVERS_MS: i64 = 7 * 24 * 3_600 * 1_000;
 pub struct Prune {
     /// Delete what finished before this instant, in milliseconds since the Unix epoch.
     pub before_ms: Option<i64>,
-    /// Of each workflow, keep so many of the newest finished runs.
+    /// Of each workflow, keep this many of the newest finished runs.
     pub keep_runs: Option<i64>,
 }
 
