@@ -441,7 +441,7 @@ fn a_standby_refuses_a_write_that_only_reads() {
     std::fs::write(server.socket_folder().join("data").join("standby.signal"), "").unwrap();
     server.start();
     let error = store.for_workers().claimed_by(worker_id).unwrap_err();
-    assert_eq!(error, Error::unavailable("read the jobs of a worker", Unavailable::Standby));
+    assert_eq!(error, Error::unavailable("look at what a worker runs", Unavailable::Standby));
     server.client().query_one("SELECT pg_promote()", &[]).unwrap();
     assert_eq!(store.for_workers().claimed_by(worker_id).unwrap(), []);
 }

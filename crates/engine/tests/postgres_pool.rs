@@ -47,7 +47,7 @@ fn an_exhausted_pool_and_an_exhausted_server_give_different_errors() {
         let reason = reason(&database);
         go_on.wait();
         assert!(
-            matches!(&reason, Unavailable::NoConnectionFree(why) if why.contains("all 10 connections of this process")),
+            matches!(&reason, Unavailable::NoConnectionFree(why) if why.contains("each of the 10 of this process")),
             "{reason:?}"
         );
     });

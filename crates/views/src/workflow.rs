@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use serde_json::Value;
-use windlass_engine::store::{Applied, RegistrationChange, RegisteredVersion, Registration};
+use windlass_engine::store::{Applied, RegisteredVersion, Registration, RegistrationChange};
 use windlass_workflow::Workflow;
 
 use crate::time::instant;

@@ -20,7 +20,6 @@ mod restore;
 mod runs;
 mod schedules;
 mod stats;
-
 mod workers;
 
 use std::sync::{Arc, Mutex, PoisonError};

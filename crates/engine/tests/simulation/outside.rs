@@ -12,7 +12,7 @@ const WORKERS_MAX: usize = 2;
 pub struct OutsideWorker {
     pub id: i64,
     /// Attempts that it believes to own: job and attempt.
-    pub held: Vec<(i64, i64)>,
+    pub owned: Vec<(i64, i64)>,
 }
 
 impl World {
@@ -20,7 +20,7 @@ impl World {
         if self.outside.is_empty() || (self.outside.len() < WORKERS_MAX && self.one_in(10)) {
             let id = self.store.for_workers().register(support::new_worker()).unwrap();
             self.oracle.register(id);
-            return self.outside.push(OutsideWorker { id, held: Vec::new() });
+            return self.outside.push(OutsideWorker { id, owned: Vec::new() });
         }
         let index = self.chance.usize(0..self.outside.len());
         match self.chance.u8(0..20) {
@@ -52,21 +52,21 @@ impl World {
         ));
         if let Some(job_id) = self.oracle.claim_from_outside(id, PLAIN, kind, now_ms) {
             let attempt = self.oracle.jobs[&job_id].attempt;
-            self.outside[index].held.push((job_id, attempt));
+            self.outside[index].owned.push((job_id, attempt));
         }
     }
 
     /// May report an attempt that it has lost, or has reported before.
     fn report_by_sql(&mut self, index: usize) {
-        let OutsideWorker { id, held } = &self.outside[index];
-        let (worker_id, count) = (*id, held.len());
+        let OutsideWorker { id, owned } = &self.outside[index];
+        let (worker_id, count) = (*id, owned.len());
         if count == 0 {
             return;
         }
         let place = self.chance.usize(0..count);
-        let (job_id, attempt) = self.outside[index].held[place];
+        let (job_id, attempt) = self.outside[index].owned[place];
         if !self.one_in(6) {
-            self.outside[index].held.swap_remove(place);
+            self.outside[index].owned.swap_remove(place);
         }
         let outcome = self.reported_outcome(job_id, attempt);
         let changes = match &outcome {

@@ -27,7 +27,7 @@ impl World {
     /// Executes and finishes all jobs that the worker has, and claims the next.
     pub fn execute_all(&mut self, index: usize) {
         self.give_back_unknown_attempts(index);
-        let count = self.workers[index].held.len();
+        let count = self.workers[index].owned.len();
         let ends = (0..count).filter_map(|_end| self.take_execution_with_end(index)).collect();
         let request = self.request(index);
         self.send(index, ends, Some(request));
@@ -35,12 +35,12 @@ impl World {
 
     /// Takes an execution and decides its end.
     fn take_execution_with_end(&mut self, index: usize) -> Option<(Execution, End)> {
-        let held = self.workers[index].held.len();
-        if held == 0 {
+        let owned = self.workers[index].owned.len();
+        if owned == 0 {
             return None;
         }
-        let place = self.chance.usize(0..held);
-        let mut execution = self.workers[index].held.swap_remove(place);
+        let place = self.chance.usize(0..owned);
+        let mut execution = self.workers[index].owned.swap_remove(place);
         let is_given_back = !execution.has_begun && self.one_in(4);
         if !is_given_back {
             self.begin_execution(&mut execution);
@@ -96,7 +96,7 @@ impl World {
             self.workers[index].sent.push((execution.job.clone(), end));
             if answer.is_none() {
                 // The worker does not know whether this was done, and sends the result again.
-                self.workers[index].held.push(execution);
+                self.workers[index].owned.push(execution);
             }
         }
         let surplus = self.workers[index].sent.len().saturating_sub(SENT_MAX);
@@ -156,8 +156,9 @@ impl World {
             |oracle, _now_ms| Ok(oracle.claimed_by(id)),
         );
         let is_known = |job_id: i64, attempt: i64| {
-            let is_same = |held: &Execution| (held.job.id, held.job.retry_state.attempt) == (job_id, attempt);
-            self.workers[index].held.iter().any(is_same)
+            let is_same =
+                |owned: &Execution| (owned.job.id, owned.job.retry_state.attempt) == (job_id, attempt);
+            self.workers[index].owned.iter().any(is_same)
         };
         let unknown: Vec<_> =
             found.into_iter().filter(|(id, _run, retry_state)| !is_known(*id, retry_state.attempt)).collect();

@@ -22,7 +22,7 @@ pub struct SimulatedWorker {
     pub worker_capabilities: WorkerCapabilities,
     pub scope: Scope,
     /// Attempts that it believes to own.
-    pub held: Vec<Execution>,
+    pub owned: Vec<Execution>,
     /// Results that it has sent.
     pub sent: Vec<(ClaimedJob, End)>,
     /// Whether its process is stalled.
@@ -86,8 +86,8 @@ impl World {
         let id = self.store.for_workers().register(new).unwrap();
         self.trail.note(format!("worker {id} registers"));
         self.oracle.register(id);
-        let (held, sent) = (Vec::new(), Vec::new());
-        self.workers.push(SimulatedWorker { id, worker_capabilities, scope, held, sent, is_stalled: false });
+        let (owned, sent) = (Vec::new(), Vec::new());
+        self.workers.push(SimulatedWorker { id, worker_capabilities, scope, owned, sent, is_stalled: false });
     }
 
     /// Mostly the scope that it registered with. The runs for which somebody waits may change.
@@ -124,8 +124,8 @@ impl World {
                 for job in jobs {
                     self.check_claim(&job);
                     // The worker gave the attempt back, did not get the answer, and has claimed the attempt again.
-                    self.workers[index].held.retain(|held| held.job.id != job.id);
-                    self.workers[index].held.push(Execution { job, has_begun: false, lines: 0 });
+                    self.workers[index].owned.retain(|owned| owned.job.id != job.id);
+                    self.workers[index].owned.push(Execution { job, has_begun: false, lines: 0 });
                 }
             }
         }
@@ -151,11 +151,11 @@ impl World {
 
     /// Begins an execution, which reads the outputs of its parents.
     pub fn begin(&mut self, index: usize) {
-        let held = &mut self.workers[index].held;
-        let Some(place) = held.iter().position(|held| !held.has_begun) else { return };
-        let mut execution = held.remove(place);
+        let owned = &mut self.workers[index].owned;
+        let Some(place) = owned.iter().position(|owned| !owned.has_begun) else { return };
+        let mut execution = owned.remove(place);
         self.begin_execution(&mut execution);
-        self.workers[index].held.push(execution);
+        self.workers[index].owned.push(execution);
     }
 
     pub fn begin_execution(&self, execution: &mut Execution) {
@@ -187,7 +187,9 @@ impl World {
     /// former attempt.
     fn append_lines(&mut self, index: usize) {
         let id = self.workers[index].id;
-        let Some(execution) = self.workers[index].held.iter_mut().find(|held| held.has_begun) else { return };
+        let Some(execution) = self.workers[index].owned.iter_mut().find(|owned| owned.has_begun) else {
+            return;
+        };
         let lines = Arc::new(vec![next_line(execution, id)]);
         // If the answer is lost, the worker sends the same lines again. Sometimes it does so without a reason.
         for _try in 0..if self.chance.bool() { 1 } else { 2 } {

@@ -37,7 +37,7 @@ pub enum Reason {
         failures: i64,
     },
     /// It is due, but no worker or service is running to promote it.
-    NobodyKeepsTime,
+    NoScheduler,
     /// Its queue is paused.
     QueuePaused(String),
     /// No live worker takes this kind from this queue, or from this run.
@@ -155,7 +155,7 @@ impl Jobs<'_> {
             vec![Reason::WaitsForTime { execute_after: job.execute_after, failures: job.failures }];
         let workers = self.store.workers().live()?;
         if workers.is_empty() && job.execute_after <= self.store.clock.now_ms() {
-            reasons.push(Reason::NobodyKeepsTime);
+            reasons.push(Reason::NoScheduler);
         } else if !workers.iter().any(|worker| takes(worker, job)) {
             reasons.push(no_worker(job, &workers));
         }
@@ -214,7 +214,7 @@ impl Jobs<'_> {
         let limit = job.concurrency_limit.unwrap_or(1);
         let mut reasons = vec![Reason::KeyTaken { key: key.clone(), limit, holders }];
         if self.store.workers().live()?.is_empty() {
-            reasons.push(Reason::NobodyKeepsTime);
+            reasons.push(Reason::NoScheduler);
         }
         Ok(reasons)
     }
