@@ -2,19 +2,19 @@
 //! operation is requested again, and the result must be the same as without the failure.
 #![allow(clippy::unwrap_used, missing_docs)]
 
+mod operations;
 mod states;
 #[path = "../support/mod.rs"]
 mod support;
-mod verbs;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use operations::{Leaves, Operation, Stage};
 use states::{HOUR_MS, end_all, fire_all};
 use support::contents::assert_same;
 use support::faulty::{Death, Faulty, Refusal};
 use support::open;
-use verbs::{Leaves, Stage, Verb};
 use windlass_engine::store::{Claims, Scope};
 use windlass_engine::{Error, JobStatus, Random, Result, Store, Unavailable, WorkerStatus};
 
@@ -31,34 +31,34 @@ fn store_that_dies(stage: &Stage, death: &Arc<Death>, seed: u64) -> Store {
 }
 
 /// The contents of the tables after the operation without any failure, and how many transactions it made.
-fn without_failure(verb: &Verb) -> (Vec<String>, usize) {
-    let stage = Stage::new(verb);
+fn without_failure(operation: &Operation) -> (Vec<String>, usize) {
+    let stage = Stage::new(operation);
     let death = Death::after(COMMITS_MAX);
-    (verb.ask)(&store_that_dies(&stage, &death, 2), &stage).unwrap();
+    (operation.run)(&store_that_dies(&stage, &death, 2), &stage).unwrap();
     (stage.contents(), COMMITS_MAX - death.commits_left())
 }
 
 /// Dies before each transaction of the operation. The next process requests the operation again.
-fn die_between_any_two_commits(verb: &Verb) {
-    let (expected, commits) = without_failure(verb);
-    assert!(commits >= verb.commits_min, "it took {commits} commits");
+fn die_between_any_two_commits(operation: &Operation) {
+    let (expected, commits) = without_failure(operation);
+    assert!(commits >= operation.commits_min, "it took {commits} commits");
     for done in 0..commits {
-        let stage = Stage::new(verb);
+        let stage = Stage::new(operation);
         let death = Death::after(done);
-        let dead = (verb.ask)(&store_that_dies(&stage, &death, 2), &stage);
+        let dead = (operation.run)(&store_that_dies(&stage, &death, 2), &stage);
         assert!(dead.is_err() && death.has_come(), "{done} commits of {commits}: {dead:?}");
-        match verb.leaves {
+        match operation.leaves {
             Leaves::WorkThatEnds | Leaves::MuchWork => stage.bench.assert_sound(),
-            Leaves::ASpoiltRow => {}
+            Leaves::InvalidRow => {}
         }
         let next = store_that_dies(&stage, &Death::after(COMMITS_MAX), 3);
-        (verb.ask)(&next, &stage).unwrap();
+        (operation.run)(&next, &stage).unwrap();
         assert_same(
             &stage.contents(),
             &expected,
             &format!("after a death behind {done} of {commits} commits"),
         );
-        if verb.leaves == Leaves::WorkThatEnds {
+        if operation.leaves == Leaves::WorkThatEnds {
             run_all_jobs(&stage);
         }
     }
@@ -91,27 +91,27 @@ fn run_all_jobs(stage: &Stage) {
 
 /// Refuses each call of the operation once, one in each try, and returns the methods that were refused. A refused
 /// call must be reported as an error, and nothing of its transaction may be kept.
-fn refuse_each_call(verb: &Verb) -> BTreeSet<&'static str> {
-    let (expected, commits) = without_failure(verb);
-    let stage = Stage::new(verb);
+fn refuse_each_call(operation: &Operation) -> BTreeSet<&'static str> {
+    let (expected, commits) = without_failure(operation);
+    let stage = Stage::new(operation);
     let database = open(&stage.bench.database, &stage.bench.clock);
     let before = stage.contents();
     let mut methods = BTreeSet::new();
     for nth in 0..CALLS_MAX {
         let refusal = Refusal::of_call(nth);
         let faulty = Faulty::new(Arc::clone(&database), refusal.before());
-        let asked = (verb.ask)(
+        let result = (operation.run)(
             &Store::new(faulty, stage.bench.clock.clone(), Random::from_seed(2 + nth as u64)),
             &stage,
         );
         let Some(call) = refusal.refused() else {
-            assert_eq!(asked, Ok(()));
+            assert_eq!(result, Ok(()));
             assert_same(&stage.contents(), &expected, "after each call was refused once");
             return methods;
         };
         methods.insert(call.method());
-        let is_said = matches!(asked, Err(Error::Unavailable { reason: Unavailable::Closed, .. }));
-        assert!(is_said, "call {nth} ({call:?}) was refused, and the result was {asked:?}");
+        let is_said = matches!(result, Err(Error::Unavailable { reason: Unavailable::Closed, .. }));
+        assert!(is_said, "call {nth} ({call:?}) was refused, and the result was {result:?}");
         if commits <= 1 {
             assert_same(&stage.contents(), &before, &format!("call {nth} ({call:?}) was refused"));
         }
@@ -120,25 +120,25 @@ fn refuse_each_call(verb: &Verb) -> BTreeSet<&'static str> {
 }
 
 /// Two tests for each operation.
-macro_rules! verbs {
+macro_rules! operations {
     ($($name:ident)*) => {
         mod death_between_any_two_commits_of {
             $(#[test]
             fn $name() {
-                super::die_between_any_two_commits(&super::verbs::$name());
+                super::die_between_any_two_commits(&super::operations::$name());
             })*
         }
 
         mod refusal_of_any_call_of {
             $(#[test]
             fn $name() {
-                super::refuse_each_call(&super::verbs::$name());
+                super::refuse_each_call(&super::operations::$name());
             })*
         }
     };
 }
 
-verbs! {
+operations! {
     submit enqueue apply_with_schedules start_a_service fire backfill pause_and_resume trigger
     cancel_a_run cancel_a_job retry_failed_jobs retry_from_a_job prune copy_into_a_failing_database copy_from_a_failing_database
     restore rescue rescue_with_an_invalid_row finish_and_claim finish_beside_a_claim apply_reports
@@ -158,8 +158,9 @@ fn every_method_that_can_fail_is_refused() {
         can_fail.then_some(name)
     });
     let can_fail: BTreeSet<&str> = methods.collect();
-    let verbs = [verbs::finish_and_claim(), verbs::copy_into_a_failing_database(), verbs::reconcile()];
-    let refused: BTreeSet<&str> = verbs.iter().flat_map(refuse_each_call).collect();
+    let operations =
+        [operations::finish_and_claim(), operations::copy_into_a_failing_database(), operations::reconcile()];
+    let refused: BTreeSet<&str> = operations.iter().flat_map(refuse_each_call).collect();
     assert_eq!(refused, can_fail);
 }
 
@@ -188,14 +189,14 @@ fn a_worker_dies_between_any_two_of_its_commits() {
 /// Registers a worker, executes all jobs, and stops the worker.
 fn run_worker(store: &Store) -> Result<()> {
     let worker_id = store.for_workers().register(support::new_worker())?;
-    let ask = |limit| support::request(worker_id, Scope::Everything, limit);
-    let mut claims = store.for_workers().claim(ask(2))?;
+    let up_to = |limit| support::request(worker_id, Scope::Everything, limit);
+    let mut claims = store.for_workers().claim(up_to(2))?;
     while let Claims::Jobs(jobs) = &claims {
         if jobs.is_empty() {
             break;
         }
         let finishes = jobs.iter().map(|job| support::finish(worker_id, job, support::success())).collect();
-        claims = store.for_workers().finish_and_claim(finishes, Some(ask(2)))?.1;
+        claims = store.for_workers().finish_and_claim(finishes, Some(up_to(2)))?.1;
     }
     store.for_workers().set_status(worker_id, WorkerStatus::Stopped).map(drop)
 }

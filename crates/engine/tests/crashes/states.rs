@@ -75,7 +75,7 @@ pub(crate) fn end_all(bench: &Bench, worker_id: i64) {
 }
 
 /// One schedule for each overlap rule, each with an unfinished run, missed occurrences, and a backfill.
-pub(crate) fn schedules_are_due(bench: &Bench) {
+pub(crate) fn due_schedules(bench: &Bench) {
     let overlaps = [
         Overlap::Skip,
         Overlap::QueueOne,
@@ -105,7 +105,7 @@ pub(crate) fn pending_jobs(bench: &Bench) -> i64 {
     worker
 }
 
-pub(crate) fn a_run_failed(bench: &Bench) {
+pub(crate) fn failed_run(bench: &Bench) {
     let worker = pending_jobs(bench);
     for job in bench.claim(worker, 100) {
         bench.finish(worker, &job, failure());
@@ -114,7 +114,7 @@ pub(crate) fn a_run_failed(bench: &Bench) {
 }
 
 /// More rows than one transaction deletes.
-pub(crate) fn much_is_over(bench: &Bench) {
+pub(crate) fn many_finished_jobs(bench: &Bench) {
     let worker = bench.worker();
     bench.submit(workflow("large", vec![vec![]; 700]));
     bench.submit(workflow("small", vec![vec![], vec![0]]));
@@ -127,7 +127,7 @@ pub(crate) fn much_is_over(bench: &Bench) {
 }
 
 /// More jobs than one transaction takes back.
-pub(crate) fn many_jobs_run(bench: &Bench) {
+pub(crate) fn many_running_jobs(bench: &Bench) {
     apply(&bench.store, "report", 1, vec![schedule("hourly", Overlap::Allow)]).unwrap();
     let worker = bench.worker();
     bench.store.jobs().enqueue(vec![noop(); 1_100]).unwrap();
@@ -147,13 +147,13 @@ fn claim_seven_jobs(bench: &Bench) -> i64 {
 }
 
 /// Makes the tables refuse to take back the first of its jobs.
-pub(crate) fn a_worker_has_a_spoilt_job(bench: &Bench) {
+pub(crate) fn worker_with_an_invalid_job(bench: &Bench) {
     let job_id = claim_seven_jobs(bench);
     bench.database.refuse(job_id, "FAILED");
 }
 
 /// More reports than one transaction applies.
-pub(crate) fn much_is_reported(bench: &Bench) {
+pub(crate) fn many_reports(bench: &Bench) {
     let worker = pending_jobs(bench);
     bench.store.jobs().enqueue(vec![noop(); 600]).unwrap();
     assert!(bench.claim(worker, 1_000).len() > 600);
@@ -166,13 +166,13 @@ pub(crate) fn much_is_reported(bench: &Bench) {
 }
 
 /// Makes the tables refuse to finish the first reported job.
-pub(crate) fn one_report_is_spoilt(bench: &Bench) {
+pub(crate) fn one_invalid_report(bench: &Bench) {
     let job_id = claim_seven_jobs(bench);
     bench.raw().execute("UPDATE jobs SET status = 'SUCCESSFUL' WHERE status = 'RUNNING'");
     bench.database.refuse(job_id, "SUCCESSFUL");
 }
 
-pub(crate) fn runs_have_lost_count(bench: &Bench) {
+pub(crate) fn runs_with_wrong_counters(bench: &Bench) {
     for name in ["one", "two", "three"] {
         bench.submit(workflow(name, vec![vec![], vec![0], vec![]]));
     }
@@ -192,7 +192,7 @@ pub(crate) fn keys_with_free_slots(bench: &Bench) {
 }
 
 /// More due jobs than one transaction promotes, and a run that has reached its timeout.
-pub(crate) fn much_is_due(bench: &Bench) {
+pub(crate) fn many_due_jobs(bench: &Bench) {
     let worker = bench.worker();
     let later = Some(bench.clock.now_ms() + 5_000);
     let jobs = [vec![noop(); 1_500], vec![keyed("k", OnFull::Wait); 2]].concat();
@@ -204,7 +204,7 @@ pub(crate) fn much_is_due(bench: &Bench) {
 }
 
 /// Enough jobs for one transaction that finishes and another one that claims.
-pub(crate) fn many_run_and_many_wait(bench: &Bench) {
+pub(crate) fn many_running_and_pending_jobs(bench: &Bench) {
     let worker = bench.worker();
     bench.store.jobs().enqueue(vec![noop(); 400]).unwrap();
     assert_eq!(bench.claim(worker, 200).len(), 200);

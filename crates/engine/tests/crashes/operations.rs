@@ -15,11 +15,11 @@ use crate::support::contents::contents;
 use crate::support::{Bench, new_worker, noop, older_than, request, success};
 
 /// An operation and the state that it finds.
-pub(crate) struct Verb {
+pub(crate) struct Operation {
     /// The number of transactions that it makes at least.
     pub(crate) commits_min: usize,
     pub(crate) prepare: fn(&Stage),
-    pub(crate) ask: fn(&Store, &Stage) -> Result<()>,
+    pub(crate) run: fn(&Store, &Stage) -> Result<()>,
     pub(crate) leaves: Leaves,
 }
 
@@ -31,7 +31,7 @@ pub(crate) enum Leaves {
     /// Tables that break no invariant, and more work than a test has time for.
     MuchWork,
     /// A row that breaks an invariant.
-    ASpoiltRow,
+    InvalidRow,
 }
 
 /// The database that the operation changes, and another one if the operation needs it.
@@ -45,9 +45,9 @@ impl Stage {
         Stage { bench: Bench::new(), other: OnceCell::new() }
     }
 
-    pub(crate) fn new(verb: &Verb) -> Stage {
+    pub(crate) fn new(operation: &Operation) -> Stage {
         let stage = Stage::empty();
-        (verb.prepare)(&stage);
+        (operation.prepare)(&stage);
         stage
     }
 
@@ -71,12 +71,12 @@ impl Stage {
     }
 }
 
-fn verb(commits_min: usize, prepare: fn(&Stage), ask: fn(&Store, &Stage) -> Result<()>) -> Verb {
-    Verb { commits_min, prepare, ask, leaves: Leaves::WorkThatEnds }
+fn operation(commits_min: usize, prepare: fn(&Stage), run: fn(&Store, &Stage) -> Result<()>) -> Operation {
+    Operation { commits_min, prepare, run, leaves: Leaves::WorkThatEnds }
 }
 
-pub(crate) fn submit() -> Verb {
-    verb(
+pub(crate) fn submit() -> Operation {
+    operation(
         1,
         |_stage| (),
         |store, _stage| {
@@ -90,8 +90,8 @@ pub(crate) fn submit() -> Verb {
     )
 }
 
-pub(crate) fn enqueue() -> Verb {
-    verb(
+pub(crate) fn enqueue() -> Operation {
+    operation(
         1,
         |_stage| (),
         |store, _stage| {
@@ -100,13 +100,13 @@ pub(crate) fn enqueue() -> Verb {
     )
 }
 
-pub(crate) fn apply_with_schedules() -> Verb {
+pub(crate) fn apply_with_schedules() -> Operation {
     let prepare = |stage: &Stage| {
         let schedules = ["changed", "removed"].map(|name| schedule(name, Overlap::QueueAll));
         apply(&stage.bench.store, "report", 1, schedules.into()).unwrap();
         stage.bench.clock.advance_ms(3 * HOUR_MS);
     };
-    verb(1, prepare, |store, _stage| {
+    operation(1, prepare, |store, _stage| {
         let rule = Rule::EveryMs(2 * HOUR_MS);
         let changed = Definition { rule, ..schedule("changed", Overlap::QueueAll) };
         apply(store, "report", 2, vec![changed, schedule("added", Overlap::Skip)])
@@ -114,12 +114,12 @@ pub(crate) fn apply_with_schedules() -> Verb {
 }
 
 /// What a service does with its folder and with itself when it starts.
-pub(crate) fn start_a_service() -> Verb {
+pub(crate) fn start_a_service() -> Operation {
     let prepare = |stage: &Stage| {
         apply(&stage.bench.store, "gone", 1, vec![schedule("hourly", Overlap::Skip)]).unwrap();
         apply(&stage.bench.store, "changed", 1, vec![schedule("hourly", Overlap::Skip)]).unwrap();
     };
-    verb(6, prepare, |store, _stage| {
+    operation(6, prepare, |store, _stage| {
         apply(store, "new", 1, vec![schedule("hourly", Overlap::Allow)])?;
         apply(store, "changed", 2, vec![schedule("other", Overlap::Allow)])?;
         apply(store, "plain", 3, vec![])?;
@@ -136,28 +136,28 @@ pub(crate) fn start_a_service() -> Verb {
     })
 }
 
-pub(crate) fn fire() -> Verb {
-    verb(6, |stage| states::schedules_are_due(&stage.bench), |store, _stage| fire_all(store))
+pub(crate) fn fire() -> Operation {
+    operation(6, |stage| states::due_schedules(&stage.bench), |store, _stage| fire_all(store))
 }
 
-pub(crate) fn backfill() -> Verb {
+pub(crate) fn backfill() -> Operation {
     let prepare = |stage: &Stage| {
         let rule = Rule::EveryMs(1_000);
         let definition = Definition { rule, end_ms: Some(0), ..schedule("often", Overlap::Skip) };
         apply(&stage.bench.store, "report", 1, vec![definition]).unwrap();
     };
-    let verb = verb(3, prepare, |store, stage| {
+    let operation = operation(3, prepare, |store, stage| {
         let schedule_id = stage.schedule_id();
         let backfill = Backfill { schedule_id, from_ms: -2_100_000, to_ms: -1_000, at_once: 1 };
         store.schedules().backfill(backfill).map(drop)
     });
-    Verb { leaves: Leaves::MuchWork, ..verb }
+    Operation { leaves: Leaves::MuchWork, ..operation }
 }
 
-pub(crate) fn pause_and_resume() -> Verb {
-    verb(
+pub(crate) fn pause_and_resume() -> Operation {
+    operation(
         4,
-        |stage| states::schedules_are_due(&stage.bench),
+        |stage| states::due_schedules(&stage.bench),
         |store, stage| {
             store.schedules().pause(stage.schedule_id())?;
             store.registrations().pause("report")?;
@@ -167,45 +167,45 @@ pub(crate) fn pause_and_resume() -> Verb {
     )
 }
 
-pub(crate) fn trigger() -> Verb {
-    verb(
+pub(crate) fn trigger() -> Operation {
+    operation(
         1,
-        |stage| states::schedules_are_due(&stage.bench),
+        |stage| states::due_schedules(&stage.bench),
         |store, stage| store.schedules().trigger(stage.schedule_id()).map(drop),
     )
 }
 
-pub(crate) fn cancel_a_run() -> Verb {
+pub(crate) fn cancel_a_run() -> Operation {
     let prepare = |stage: &Stage| {
         let worker = states::pending_jobs(&stage.bench);
         assert_eq!(stage.bench.claim(worker, 2).len(), 2);
     };
-    verb(1, prepare, |store, _stage| store.runs().cancel(1).map(drop))
+    operation(1, prepare, |store, _stage| store.runs().cancel(1).map(drop))
 }
 
-pub(crate) fn cancel_a_job() -> Verb {
+pub(crate) fn cancel_a_job() -> Operation {
     let prepare = |stage: &Stage| {
         states::pending_jobs(&stage.bench);
     };
-    verb(1, prepare, |store, _stage| store.jobs().cancel(1).map(drop))
+    operation(1, prepare, |store, _stage| store.jobs().cancel(1).map(drop))
 }
 
-pub(crate) fn retry_failed_jobs() -> Verb {
-    let ask = |store: &Store, _stage: &Stage| store.runs().retry(1, RetrySelection::Failed).map(drop);
-    verb(1, |stage| states::a_run_failed(&stage.bench), ask)
+pub(crate) fn retry_failed_jobs() -> Operation {
+    let run = |store: &Store, _stage: &Stage| store.runs().retry(1, RetrySelection::Failed).map(drop);
+    operation(1, |stage| states::failed_run(&stage.bench), run)
 }
 
-pub(crate) fn retry_from_a_job() -> Verb {
-    let ask = |store: &Store, _stage: &Stage| {
+pub(crate) fn retry_from_a_job() -> Operation {
+    let run = |store: &Store, _stage: &Stage| {
         store.runs().retry(1, RetrySelection::From("j0".to_owned())).map(drop)
     };
-    verb(1, |stage| states::a_run_failed(&stage.bench), ask)
+    operation(1, |stage| states::failed_run(&stage.bench), run)
 }
 
-pub(crate) fn prune() -> Verb {
-    verb(
+pub(crate) fn prune() -> Operation {
+    operation(
         3,
-        |stage| states::much_is_over(&stage.bench),
+        |stage| states::many_finished_jobs(&stage.bench),
         |store, stage| {
             let old = older_than(stage.bench.clock.now_ms());
             while store.for_scheduler().prune_step(old)? != Default::default() {}
@@ -220,34 +220,38 @@ fn copy(source: &Store, target: &Store) -> Result<()> {
     })
 }
 
-pub(crate) fn copy_into_a_failing_database() -> Verb {
-    verb(1, |stage| states::a_run_failed(stage.other()), |target, stage| copy(&stage.other().store, target))
+pub(crate) fn copy_into_a_failing_database() -> Operation {
+    operation(
+        1,
+        |stage| states::failed_run(stage.other()),
+        |target, stage| copy(&stage.other().store, target),
+    )
 }
 
-pub(crate) fn copy_from_a_failing_database() -> Verb {
-    verb(0, |stage| states::a_run_failed(&stage.bench), |source, stage| copy(source, &stage.other().store))
+pub(crate) fn copy_from_a_failing_database() -> Operation {
+    operation(0, |stage| states::failed_run(&stage.bench), |source, stage| copy(source, &stage.other().store))
 }
 
-pub(crate) fn restore() -> Verb {
-    verb(
+pub(crate) fn restore() -> Operation {
+    operation(
         3,
-        |stage| states::many_jobs_run(&stage.bench),
+        |stage| states::many_running_jobs(&stage.bench),
         |store, _stage| store.upkeep().finish_restore().map(drop),
     )
 }
 
-pub(crate) fn rescue() -> Verb {
+pub(crate) fn rescue() -> Operation {
     let prepare = |stage: &Stage| {
         let worker = states::pending_jobs(&stage.bench);
         assert_eq!(stage.bench.claim(worker, 100).len(), 3);
     };
-    verb(1, prepare, |store, _stage| store.for_scheduler().rescue(vec![(1, 0)]).map(drop))
+    operation(1, prepare, |store, _stage| store.for_scheduler().rescue(vec![(1, 0)]).map(drop))
 }
 
-pub(crate) fn rescue_with_an_invalid_row() -> Verb {
-    let ask = |store: &Store, _stage: &Stage| store.for_scheduler().rescue(vec![(1, 0)]).map(drop);
-    let verb = verb(5, |stage| states::a_worker_has_a_spoilt_job(&stage.bench), ask);
-    Verb { leaves: Leaves::ASpoiltRow, ..verb }
+pub(crate) fn rescue_with_an_invalid_row() -> Operation {
+    let run = |store: &Store, _stage: &Stage| store.for_scheduler().rescue(vec![(1, 0)]).map(drop);
+    let operation = operation(5, |stage| states::worker_with_an_invalid_job(&stage.bench), run);
+    Operation { leaves: Leaves::InvalidRow, ..operation }
 }
 
 /// Finishes those of the first 200 jobs that the first worker executes, and claims.
@@ -267,23 +271,23 @@ fn end_and_claim(store: &Store, limit: usize) -> Result<()> {
         .map(drop)
 }
 
-pub(crate) fn finish_and_claim() -> Verb {
+pub(crate) fn finish_and_claim() -> Operation {
     let prepare = |stage: &Stage| {
         let worker = states::pending_jobs(&stage.bench);
         assert_eq!(stage.bench.claim(worker, 100).len(), 3);
     };
-    verb(2, prepare, |store, _stage| end_and_claim(store, 1))
+    operation(2, prepare, |store, _stage| end_and_claim(store, 1))
 }
 
-pub(crate) fn finish_beside_a_claim() -> Verb {
-    let prepare = |stage: &Stage| states::many_run_and_many_wait(&stage.bench);
-    verb(2, prepare, |store, _stage| end_and_claim(store, 200))
+pub(crate) fn finish_beside_a_claim() -> Operation {
+    let prepare = |stage: &Stage| states::many_running_and_pending_jobs(&stage.bench);
+    operation(2, prepare, |store, _stage| end_and_claim(store, 200))
 }
 
-pub(crate) fn apply_reports() -> Verb {
-    verb(
+pub(crate) fn apply_reports() -> Operation {
+    operation(
         2,
-        |stage| states::much_is_reported(&stage.bench),
+        |stage| states::many_reports(&stage.bench),
         |store, _stage| {
             while store.for_scheduler().apply_reports()? > 0 {}
             Ok(())
@@ -291,31 +295,31 @@ pub(crate) fn apply_reports() -> Verb {
     )
 }
 
-pub(crate) fn apply_reports_with_an_invalid_row() -> Verb {
-    let prepare = |stage: &Stage| states::one_report_is_spoilt(&stage.bench);
-    let verb = verb(7, prepare, |store, _stage| store.for_scheduler().apply_reports().map(drop));
-    Verb { leaves: Leaves::ASpoiltRow, ..verb }
+pub(crate) fn apply_reports_with_an_invalid_row() -> Operation {
+    let prepare = |stage: &Stage| states::one_invalid_report(&stage.bench);
+    let operation = operation(7, prepare, |store, _stage| store.for_scheduler().apply_reports().map(drop));
+    Operation { leaves: Leaves::InvalidRow, ..operation }
 }
 
-pub(crate) fn reconcile() -> Verb {
-    let prepare = |stage: &Stage| states::runs_have_lost_count(&stage.bench);
-    let verb = verb(3, prepare, |store, _stage| store.for_scheduler().reconcile_step(0).map(drop));
+pub(crate) fn reconcile() -> Operation {
+    let prepare = |stage: &Stage| states::runs_with_wrong_counters(&stage.bench);
+    let operation = operation(3, prepare, |store, _stage| store.for_scheduler().reconcile_step(0).map(drop));
     // The remaining runs have wrong counters until they are reconciled.
-    Verb { leaves: Leaves::ASpoiltRow, ..verb }
+    Operation { leaves: Leaves::InvalidRow, ..operation }
 }
 
-pub(crate) fn admit() -> Verb {
+pub(crate) fn admit() -> Operation {
     let prepare = |stage: &Stage| states::keys_with_free_slots(&stage.bench);
     // A job that is cancelled for another one frees its slot in one step, and the next step gives it away.
-    verb(3, prepare, |store, _stage| {
+    operation(3, prepare, |store, _stage| {
         (0..4).try_for_each(|_turn| store.for_scheduler().admit_waiting("").map(drop))
     })
 }
 
-pub(crate) fn promote_due_jobs() -> Verb {
-    verb(
+pub(crate) fn promote_due_jobs() -> Operation {
+    operation(
         2,
-        |stage| states::much_is_due(&stage.bench),
+        |stage| states::many_due_jobs(&stage.bench),
         |store, stage| {
             while store.for_scheduler().next_due()?.is_some_and(|at_ms| at_ms <= stage.bench.clock.now_ms()) {
                 store.for_scheduler().promote_due()?;
@@ -326,24 +330,24 @@ pub(crate) fn promote_due_jobs() -> Verb {
 }
 
 /// Changing the order to arrival resets the priorities of waiting jobs in several transactions.
-pub(crate) fn limit_a_queue() -> Verb {
+pub(crate) fn limit_a_queue() -> Operation {
     let prepare = |stage: &Stage| {
         let mut jobs = vec![noop(); 5_001];
         jobs.iter_mut().for_each(|job| job.priority = 7);
         stage.bench.store.jobs().enqueue(jobs).unwrap();
     };
-    let verb = verb(3, prepare, |store, _stage| {
+    let operation = operation(3, prepare, |store, _stage| {
         let limits = QueueLimits { order: Setting::Set(Order::Arrival), ..QueueLimits::default() };
         store.queues().limit("default", limits)
     });
-    Verb { leaves: Leaves::MuchWork, ..verb }
+    Operation { leaves: Leaves::MuchWork, ..operation }
 }
 
-pub(crate) fn stop_a_worker() -> Verb {
+pub(crate) fn stop_a_worker() -> Operation {
     let prepare = |stage: &Stage| {
         stage.bench.worker();
     };
-    verb(2, prepare, |store, _stage| {
+    operation(2, prepare, |store, _stage| {
         store.for_workers().set_status(1, WorkerStatus::Draining)?;
         store.for_workers().set_status(1, WorkerStatus::Stopped).map(drop)
     })
