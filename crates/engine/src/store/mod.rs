@@ -17,6 +17,7 @@ mod logs;
 mod queues;
 mod registrations;
 mod restore;
+mod round_trip;
 mod runs;
 mod schedules;
 mod stats;
@@ -51,7 +52,7 @@ pub use for_scheduler::rescue::{Rescued, StuckJob};
 pub use groups::{
     ForScheduler, ForWorkers, Jobs, Logs, Queues, Registrations, Runs, Schedules, Upkeep, Workers,
 };
-pub use health::Health;
+pub use health::{Health, OldPending};
 pub use jobs::attempts::Attempt;
 pub use jobs::enqueue::{DEFAULT_MAX_ATTEMPTS, ENQUEUE_MAX, NewJob};
 pub use jobs::why::{Reason, Why};
@@ -68,7 +69,7 @@ pub use schedules::{
     AT_ONCE_MAX, BACKFILL_MAX, Backfill, Backfilling, COUNTED_MAX, Fired, NOTED_MAX, ON_TIME_MS, Occurrence,
     OccurrenceStatus, Schedule, ScheduleChange, ScheduleOrigin, Synced, WAITING_MAX,
 };
-pub use stats::Stats;
+pub use stats::{COUNT_MAX, Count, Stats};
 pub use workers::{NewWorker, Worker};
 
 /// The tables and everything that may be done to them. Cheap to clone.
