@@ -106,7 +106,8 @@ CREATE INDEX runs_deadline ON runs (deadline_at)
 -- For pruning, which must not read what it does not delete.
 CREATE INDEX runs_finished ON runs (finished_at) WHERE finished_at IS NOT NULL;
 CREATE INDEX runs_workflow ON runs (workflow_id);
--- For counts of runs by state.
+-- For lists of runs, newest first. A list of all states of a workflow reads one range for each state.
+CREATE INDEX runs_by_workflow ON runs (workflow, status, id);
 CREATE INDEX runs_by_status ON runs (status, id);
 -- Runs of a schedule that are not over, for its rule about overlaps.
 CREATE INDEX runs_of_schedule ON runs (schedule_id, id)

@@ -32,7 +32,7 @@ fn on_server(schema: &Schema, clock: &Clock) -> Store {
 }
 
 fn all_jobs(store: &Store) -> Vec<Job> {
-    store.jobs().list(&JobFilter { limit: 1_000, ..JobFilter::default() }).unwrap()
+    store.jobs().list_full(&JobFilter::newest(1_000)).unwrap().rows
 }
 
 /// Registers a worker, ends some jobs of the run successfully, and leaves. The jobs that it ended.

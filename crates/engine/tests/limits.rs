@@ -314,7 +314,7 @@ fn by_arrival_priorities_count_for_nothing_however_a_job_becomes_claimable() {
     bench.store.jobs().cancel(waiting[0]).unwrap();
     bench.admit();
     bench.store.runs().retry(retried, Selection::Failed).unwrap();
-    for job in bench.store.jobs().list(&JobFilter { limit: 100, ..JobFilter::default() }).unwrap() {
+    for job in bench.store.jobs().list(&JobFilter::newest(100)).unwrap().rows {
         assert!(job.status == JobStatus::Cancelled || job.priority == 0, "{job:?}");
     }
 }

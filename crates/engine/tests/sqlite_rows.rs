@@ -57,7 +57,7 @@ fn a_row_that_is_no_text_fails_alone() {
         let error = job.last_error.unwrap();
         assert!(error.contains(column), "{error}");
     }
-    assert_eq!(bench.store.jobs().list(&JobFilter { limit: 10, ..JobFilter::default() }).unwrap().len(), 5);
+    assert_eq!(bench.store.jobs().list(&JobFilter::newest(10)).unwrap().rows.len(), 5);
     bench.store.for_scheduler().rescue(vec![(worker, 0)]).unwrap();
     assert_eq!(
         bench.store.jobs().get(without_retry).unwrap().status,
@@ -134,8 +134,8 @@ fn a_trigger_that_inserts_jobs_is_never_taken_for_a_job_of_ours() {
     assert!(error.contains("`doubled` inserts into jobs"), "{error}");
     let id = bench.enqueue(noop());
     assert_eq!(bench.store.jobs().get(id).unwrap().kind, "noop", "one row's id is known");
-    let kept = JobFilter { limit: 10, ..JobFilter::default() };
-    assert_eq!(bench.store.jobs().list(&kept).unwrap().len(), 5, "nothing of what was refused stays");
+    let kept = JobFilter::newest(10);
+    assert_eq!(bench.store.jobs().list(&kept).unwrap().rows.len(), 5, "nothing of what was refused stays");
 }
 
 /// What was accepted before the copy is the same job in both; what comes after is not.

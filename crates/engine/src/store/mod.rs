@@ -14,6 +14,7 @@ mod groups;
 mod health;
 mod jobs;
 mod logs;
+mod page;
 mod queues;
 mod registrations;
 mod restore;
@@ -53,18 +54,21 @@ pub use groups::{
     ForScheduler, ForWorkers, Jobs, Logs, Queues, Registrations, Runs, Schedules, Upkeep, Workers,
 };
 pub use health::{Health, OldPending};
+pub use jobs::Job;
 pub use jobs::attempts::Attempt;
 pub use jobs::enqueue::{DEFAULT_MAX_ATTEMPTS, ENQUEUE_MAX, NewJob};
+pub use jobs::list::{ERROR_MAX, JobFilter, JobSummary};
 pub use jobs::why::{Reason, Why};
-pub use jobs::{Job, JobFilter};
 pub use logs::{LogLine, LogPosition, LogStream};
+pub use page::{Cursor, PAGE_MAX, Page, SEARCH_MAX, SEARCH_TEXT_MAX};
 pub(crate) use queues::rules::{PRIORITY, RULED};
 pub use queues::{Order, Queue, QueueLimits, RATE_INTERVAL_MAX_MS, Rate, Setting};
 pub use registrations::{Change, NewRegistration, RegisteredVersion, Registration};
 pub use restore::Restored;
+pub use runs::list::{ParamFilter, RunFilter, RunSummary, StartedBy, TimeRange};
 pub use runs::retry::Selection;
 pub use runs::submit::{NewRun, Occasion, Submitted};
-pub use runs::{JobCounts, Run, RunContext, RunFilter};
+pub use runs::{JobCounts, Run, RunContext};
 pub use schedules::{
     AT_ONCE_MAX, BACKFILL_MAX, Backfill, Backfilling, COUNTED_MAX, Fired, NOTED_MAX, ON_TIME_MS, Occurrence,
     OccurrenceStatus, Schedule, ScheduleChange, ScheduleOrigin, Synced, WAITING_MAX,
