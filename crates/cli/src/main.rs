@@ -11,6 +11,7 @@ mod execution;
 mod find;
 mod logging;
 mod output;
+mod pages;
 mod progress;
 mod read_file;
 mod service;

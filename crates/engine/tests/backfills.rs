@@ -53,7 +53,7 @@ fn fire(bench: &Bench) {
 
 /// Nominal hours and sources of the runs, in the order of the runs.
 fn runs(bench: &Bench) -> Vec<(i64, RunSource)> {
-    let mut runs = bench.store.runs().list(&RunFilter { limit: 1_000, ..RunFilter::default() }).unwrap();
+    let mut runs = bench.store.runs().list(&RunFilter::newest(1_000)).unwrap().rows;
     runs.sort_by_key(|run| run.id);
     runs.iter().map(|run| (run.scheduled_for.unwrap() / HOUR_MS, run.source.unwrap())).collect()
 }

@@ -32,7 +32,7 @@ fn on_server(schema: &Schema, clock: &Clock) -> Store {
 }
 
 fn all_jobs(store: &Store) -> Vec<Job> {
-    store.jobs().list(&JobFilter { limit: 1_000, ..JobFilter::default() }).unwrap()
+    store.jobs().list_full(&JobFilter::newest(1_000)).unwrap().rows
 }
 
 /// Registers a worker, finishes up to `most` jobs of the run successfully, and stops the worker. Returns those jobs.

@@ -315,7 +315,7 @@ fn by_arrival_priorities_are_ignored_however_a_job_becomes_claimable() {
     bench.store.jobs().cancel(waiting[0]).unwrap();
     bench.admit();
     bench.store.runs().retry(retried, RetrySelection::Failed).unwrap();
-    for job in bench.store.jobs().list(&JobFilter { limit: 100, ..JobFilter::default() }).unwrap() {
+    for job in bench.store.jobs().list(&JobFilter::newest(100)).unwrap().rows {
         assert!(job.status == JobStatus::Cancelled || job.priority == 0, "{job:?}");
     }
 }

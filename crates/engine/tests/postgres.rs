@@ -41,7 +41,7 @@ fn noop() -> NewJob {
 }
 
 fn count(store: &Store) -> usize {
-    store.jobs().list(&JobFilter { limit: 1_000, ..JobFilter::default() }).unwrap().len()
+    store.jobs().list(&JobFilter::newest(1_000)).unwrap().rows.len()
 }
 
 fn wait_for(what: &str, mut look: impl FnMut() -> bool) {

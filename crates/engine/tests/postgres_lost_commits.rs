@@ -118,11 +118,11 @@ impl Lab {
     }
 
     fn runs(&self) -> usize {
-        self.direct.runs().list(&RunFilter { limit: 1_000, ..RunFilter::default() }).unwrap().len()
+        self.direct.runs().list(&RunFilter::newest(1_000)).unwrap().rows.len()
     }
 
     fn jobs(&self) -> usize {
-        self.direct.jobs().list(&JobFilter { limit: 1_000, ..JobFilter::default() }).unwrap().len()
+        self.direct.jobs().list(&JobFilter::newest(1_000)).unwrap().rows.len()
     }
 
     fn worker(&self) -> i64 {

@@ -83,7 +83,7 @@ fn fire(store: &Store) -> Vec<Fired> {
 
 /// Nominal times of the runs in hours since the beginning, and their sources, in the order of the runs.
 fn runs(bench: &Bench) -> Vec<(i64, RunSource)> {
-    let mut runs = bench.store.runs().list(&RunFilter { limit: 10_000, ..RunFilter::default() }).unwrap();
+    let mut runs = bench.store.runs().list(&RunFilter::newest(10_000)).unwrap().rows;
     runs.sort_by_key(|run| run.id);
     let hour = |at_ms: i64| (at_ms - BEGIN_MS) / HOUR_MS;
     runs.iter().map(|run| (run.scheduled_for.map_or(-1, hour), run.source.unwrap())).collect()
@@ -210,8 +210,9 @@ fn many_schedulers_on_one_database_fire_each_occurrence_once() {
     let mut times: Vec<i64> = bench
         .store
         .runs()
-        .list(&RunFilter { limit: 10_000, ..RunFilter::default() })
+        .list(&RunFilter::newest(10_000))
         .unwrap()
+        .rows
         .iter()
         .map(|run| (run.scheduled_for.unwrap() - BEGIN_MS) / 1_000)
         .collect();

@@ -184,7 +184,7 @@ impl World {
     fn step(&self, chance: &mut fastrand::Rng) {
         let store = &self.bench.store;
         let run = |chance: &mut fastrand::Rng| {
-            let runs = store.runs().list(&RunFilter { limit: 50, ..RunFilter::default() }).unwrap();
+            let runs = store.runs().list(&RunFilter::newest(50)).unwrap().rows;
             (!runs.is_empty()).then(|| runs[chance.usize(0..runs.len())].id)
         };
         match chance.u8(0..12) {
@@ -200,7 +200,7 @@ impl World {
                 run(chance).map(|id| allowed(store.runs().cancel(id)));
             }
             4 => {
-                let jobs = store.jobs().list(&JobFilter { limit: 50, ..JobFilter::default() }).unwrap();
+                let jobs = store.jobs().list(&JobFilter::newest(50)).unwrap().rows;
                 if !jobs.is_empty() {
                     allowed(store.jobs().cancel(jobs[chance.usize(0..jobs.len())].id));
                 }

@@ -57,7 +57,7 @@ fn a_job_with_invalid_text_fails_alone() {
         let error = job.last_error.unwrap();
         assert!(error.contains(column), "{error}");
     }
-    assert_eq!(bench.store.jobs().list(&JobFilter { limit: 10, ..JobFilter::default() }).unwrap().len(), 5);
+    assert_eq!(bench.store.jobs().list(&JobFilter::newest(10)).unwrap().rows.len(), 5);
     bench.store.for_scheduler().rescue(vec![(worker, 0)]).unwrap();
     assert_eq!(
         bench.store.jobs().get(without_retry).unwrap().status,
@@ -130,9 +130,13 @@ fn jobs_inserted_by_a_trigger_are_not_returned_as_ours() {
     let error = bench.store.jobs().enqueue(vec![noop(); 3]).unwrap_err().to_string();
     assert!(error.contains("`doubled` inserts into jobs"), "{error}");
     let id = bench.enqueue(noop());
-    assert_eq!(bench.store.jobs().get(id).unwrap().kind, "noop", "the id of a single row is known");
-    let kept = JobFilter { limit: 10, ..JobFilter::default() };
-    assert_eq!(bench.store.jobs().list(&kept).unwrap().len(), 5, "nothing of the refused write was kept");
+    assert_eq!(bench.store.jobs().get(id).unwrap().kind, "noop", "one row's id is known");
+    let kept = JobFilter::newest(10);
+    assert_eq!(
+        bench.store.jobs().list(&kept).unwrap().rows.len(),
+        5,
+        "nothing of the refused write was kept"
+    );
 }
 
 /// Jobs that were accepted before the copy are the same jobs in both databases. Later jobs are not.

@@ -137,7 +137,7 @@ mod tests {
             database.sql(Access::Write).execute(&sql);
         };
         let names = || {
-            let runs = store.runs().list(&RunFilter { limit: 10, ..RunFilter::default() }).unwrap();
+            let runs = store.runs().list(&RunFilter::newest(10)).unwrap().rows;
             let mut names: Vec<_> = runs.iter().map(|run| run.schedule_id.unwrap()).collect();
             names.sort_unstable();
             names

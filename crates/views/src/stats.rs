@@ -13,6 +13,7 @@ use crate::time::rfc3339;
 pub struct StatsView {
     jobs: Map<String, Value>,
     runs: Map<String, Value>,
+    at_least: AtLeastView,
     workers: Vec<WorkerView>,
 }
 
@@ -20,11 +21,30 @@ impl StatsView {
     /// `workers` are the live ones.
     pub fn new(stats: &Stats, workers: &[Worker]) -> StatsView {
         let job_count = |status: JobStatus| (status.as_str().to_owned(), Value::from(stats.jobs.of(status)));
-        let runs = stats.runs.iter().map(|(status, count)| (status.as_str().to_owned(), Value::from(*count)));
+        let runs =
+            stats.runs.iter().map(|(status, count)| (status.as_str().to_owned(), Value::from(count.number)));
         StatsView {
             jobs: JobStatus::ALL.into_iter().map(job_count).collect(),
             runs: runs.collect(),
+            at_least: AtLeastView::new(stats),
             workers: workers.iter().map(WorkerView::new).collect(),
+        }
+    }
+}
+
+/// The states of which there may be more than the number says, because counting stopped at a bound.
+#[derive(Debug, Serialize)]
+struct AtLeastView {
+    jobs: Vec<&'static str>,
+    runs: Vec<&'static str>,
+}
+
+impl AtLeastView {
+    fn new(stats: &Stats) -> AtLeastView {
+        let runs = stats.runs.iter().filter(|(_status, count)| !count.is_exact);
+        AtLeastView {
+            jobs: stats.jobs_at_least.iter().map(|status| status.as_str()).collect(),
+            runs: runs.map(|(status, _count)| status.as_str()).collect(),
         }
     }
 }

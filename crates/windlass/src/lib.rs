@@ -38,12 +38,13 @@ pub use windlass_db::postgres::{AddressError, PostgresAddress, is_postgres};
 pub use windlass_db::sqlite::{FileSize, SqliteDatabase};
 pub use windlass_db::{Durability, Error, OpenMode, Refusal, Result, Unavailable};
 pub use windlass_engine::store::{
-    Applied, Backfill, BackfillResult, Cancellation, Copied, CopyError, ENQUEUE_MAX, Health, Job, JobCounts,
-    JobFilter, Jobs, LogLine, LogPosition, LogStream, Logs, NewJob, NewRegistration, NewRun, Occasion,
-    Occurrence, OccurrenceStatus, Order, Problem, Queue, QueueLimits, Queues, Rate, Reason,
-    RegisteredVersion, Registration, RegistrationChange, Registrations, Restored, RetrySelection, Run,
-    RunFilter, Runs, Schedule, ScheduleChange, ScheduleOrigin, Schedules, Setting, Stats, Submitted, Upkeep,
-    Why, Worker, Workers,
+    Applied, Backfill, BackfillResult, Cancellation, Copied, CopyError, Count, Cursor, ENQUEUE_MAX, Health,
+    Job, JobCounts, JobFilter, JobSummary, Jobs, LogLine, LogPosition, LogStream, Logs, NewJob,
+    NewRegistration, NewRun, Occasion, Occurrence, OccurrenceStatus, OldPending, Order, PAGE_MAX, Page,
+    ParamFilter, Problem, Queue, QueueLimits, Queues, Rate, Reason, RegisteredVersion, Registration,
+    RegistrationChange, Registrations, Restored, RetrySelection, Run, RunFilter, RunSummary, Runs,
+    SEARCH_MAX, Schedule, ScheduleChange, ScheduleOrigin, Schedules, Setting, StartedBy, Stats, Submitted,
+    TimeRange, Upkeep, Why, Worker, Workers,
 };
 pub use windlass_engine::transition::{Outcome, Repeat};
 pub use windlass_engine::{JobStatus, RunSource, RunStatus, StopReason, WorkerStatus};

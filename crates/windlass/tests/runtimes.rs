@@ -81,10 +81,8 @@ fn call_everything(windlass: &Windlass, folder: &Path) {
     store.jobs().cancel(cancelled).unwrap();
     assert_eq!(store.jobs().get(cancelled).unwrap().status, JobStatus::Cancelled);
     let of_run = store.jobs().of_run(submitted.run_id).unwrap();
-    assert!(
-        store.jobs().list(&JobFilter { limit: 100, ..JobFilter::default() }).unwrap().len() > of_run.len()
-    );
-    assert!(!store.runs().list(&RunFilter { limit: 100, ..RunFilter::default() }).unwrap().is_empty());
+    assert!(store.jobs().list(&JobFilter::newest(100)).unwrap().rows.len() > of_run.len());
+    assert!(!store.runs().list(&RunFilter::newest(100)).unwrap().rows.is_empty());
     store.logs().after(LogPosition { job_id, attempt: 0, line: 0 }, 10).unwrap();
     store.jobs().why(job_id).unwrap();
     store.upkeep().stats().unwrap();

@@ -59,6 +59,16 @@ pub(crate) fn parse_run_id(text: &str) -> Result<i64, String> {
     }
 }
 
+/// Reads the number of a job, as `42` or `j42`; for clap.
+pub(crate) fn parse_job_id(text: &str) -> Result<i64, String> {
+    match text.parse::<RunOrJob>() {
+        Ok(RunOrJob::Number(job_id) | RunOrJob::Job(job_id)) => Ok(job_id),
+        Ok(RunOrJob::Named { .. }) | Err(_) => {
+            Err("this takes the number of a job such as j42; `windlass jobs` lists them".to_owned())
+        }
+    }
+}
+
 /// A positive number of at most 18 digits, written without sign or spaces.
 fn id(text: &str) -> Option<i64> {
     let plain = text.len() <= 18 && text.bytes().all(|byte| byte.is_ascii_digit());

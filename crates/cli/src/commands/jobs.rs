@@ -5,14 +5,14 @@ use windlass_engine::JobStatus;
 use windlass_engine::store::{Job, JobFilter};
 use windlass_views::JobView;
 
-use crate::arguments::{GlobalOptions, OutputFormat, filters, parse_run_id};
+use crate::arguments::{GlobalOptions, OutputFormat, filters, parse_job_id, parse_run_id};
 use crate::database::Database;
 use crate::error::Failure;
 use crate::output::{self, Output};
 use crate::text::style::{headline, printable};
 use crate::text::table::{self, Column, Table};
 use crate::text::{runs_and_jobs, time};
-use crate::{find, stderr};
+use crate::{find, pages, stderr};
 
 /// List jobs, newest first
 #[derive(Debug, Args)]
@@ -31,14 +31,19 @@ pub(crate) struct JobsArgs {
     run: Option<i64>,
 
     /// The largest number of jobs to list
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = filters::list_limit())]
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 20, value_parser = filters::list_limit())]
     limit: u32,
+
+    /// Only jobs with lower numbers than this: the next page of a list
+    #[arg(long, value_name = "ID", value_parser = parse_job_id)]
+    before: Option<i64>,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   windlass jobs --status failed
-  windlass jobs --run 3 --limit 100
+  windlass jobs --run 3 -n 100
+  windlass jobs --before j421           # the page after job 421
   windlass jobs --queue mail --status pending -o jsonl";
 
 /// How many columns of an error a pipe gets.
@@ -50,12 +55,18 @@ pub(crate) fn execute(global: &GlobalOptions, args: JobsArgs) -> Result<(), Fail
     if let Some(run_id) = args.run {
         find::run(&database, run_id)?;
     }
-    let filter =
-        JobFilter { status: args.status, queue: args.queue, run_id: args.run, limit: i64::from(args.limit) };
-    let jobs = database.ask(|store| store.jobs().list(&filter))?;
+    let filter = JobFilter {
+        statuses: args.status.into_iter().collect(),
+        queue: args.queue,
+        run_id: args.run,
+        ..JobFilter::default()
+    };
+    let jobs = pages::read(args.before, args.limit, |cursor| {
+        database.ask(|store| store.jobs().list_full(&JobFilter { cursor, ..filter.clone() }))
+    })?;
     if global.output == OutputFormat::Text {
         if jobs.is_empty() {
-            stderr::note(&nothing(global, &filter));
+            stderr::note(&nothing(global, &filter, args.before));
             return Ok(());
         }
         return output::write_text(&text(&jobs));
@@ -104,8 +115,8 @@ fn full_name(job: &Job) -> String {
     }
 }
 
-fn nothing(global: &GlobalOptions, filter: &JobFilter) -> String {
-    if filter.status.is_some() || filter.queue.is_some() || filter.run_id.is_some() {
+fn nothing(global: &GlobalOptions, filter: &JobFilter, before: Option<i64>) -> String {
+    if *filter != JobFilter::default() || before.is_some() {
         format!("no job matches; `{}` lists the newest jobs", global.hint("jobs"))
     } else {
         let run = global.hint("run FILE");

@@ -5,14 +5,14 @@ use windlass_engine::RunStatus;
 use windlass_engine::store::{Run, RunFilter};
 use windlass_views::RunView;
 
-use crate::arguments::{GlobalOptions, OutputFormat, filters};
+use crate::arguments::{GlobalOptions, OutputFormat, filters, parse_run_id};
 use crate::database::Database;
 use crate::error::Failure;
 use crate::output::{self, Output};
-use crate::stderr;
 use crate::text::style::printable;
 use crate::text::table::{self, Column, Table};
 use crate::text::{runs_and_jobs, time, values};
+use crate::{pages, stderr};
 
 /// List runs, newest first
 #[derive(Debug, Args)]
@@ -27,24 +27,35 @@ pub(crate) struct RunsArgs {
     workflow: Option<String>,
 
     /// The largest number of runs to list
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = filters::list_limit())]
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 20, value_parser = filters::list_limit())]
     limit: u32,
+
+    /// Only runs with lower numbers than this: the next page of a list
+    #[arg(long, value_name = "ID", value_parser = parse_run_id)]
+    before: Option<i64>,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   windlass runs
   windlass runs --status failed --limit 5
+  windlass runs --before 81             # the page after run 81
   windlass runs --workflow nightly -o json";
 
 /// Prints the runs.
 pub(crate) fn execute(global: &GlobalOptions, args: RunsArgs) -> Result<(), Failure> {
     let database = Database::existing(global)?;
-    let filter = RunFilter { status: args.status, workflow: args.workflow, limit: i64::from(args.limit) };
-    let runs = database.ask(|store| store.runs().list(&filter))?;
+    let filter = RunFilter {
+        statuses: args.status.into_iter().collect(),
+        workflow: args.workflow,
+        ..RunFilter::default()
+    };
+    let runs = pages::read(args.before, args.limit, |cursor| {
+        database.ask(|store| store.runs().list_full(&RunFilter { cursor, ..filter.clone() }))
+    })?;
     if global.output == OutputFormat::Text {
         if runs.is_empty() {
-            stderr::note(&nothing(global, &filter));
+            stderr::note(&nothing(global, &filter, args.before));
             return Ok(());
         }
         return output::write_text(&text(&database, &runs)?);
@@ -80,8 +91,8 @@ fn text(database: &Database, runs: &[Run]) -> Result<String, Failure> {
     Ok(table.render(table::stdout_width()))
 }
 
-fn nothing(global: &GlobalOptions, filter: &RunFilter) -> String {
-    if filter.status.is_some() || filter.workflow.is_some() {
+fn nothing(global: &GlobalOptions, filter: &RunFilter, before: Option<i64>) -> String {
+    if *filter != RunFilter::default() || before.is_some() {
         format!("no run matches; `{}` lists the newest runs", global.hint("runs"))
     } else {
         format!("there are no runs yet; `{}` starts one", global.hint("run FILE"))

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use windlass_engine::JobStatus;
-use windlass_engine::store::{Stats, Worker};
+use windlass_engine::store::{Count, Stats, Worker};
 use windlass_views::StatsView;
 
 use crate::arguments::GlobalOptions;
@@ -17,17 +17,28 @@ use crate::text::time;
 /// Count jobs and runs by state, and list the workers
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct StatsArgs {}
+pub(crate) struct StatsArgs {
+    /// Count all finished jobs and runs, which reads every row
+    #[arg(long)]
+    exact: bool,
+}
 
 const EXAMPLES: &str = "\
 Examples:
   windlass stats
-  windlass stats -o json | jq .jobs.PENDING";
+  windlass stats -o json | jq .jobs.PENDING
+  windlass stats --exact
+
+Without --exact, counts of finished jobs and runs stop at 100,000, so that the
+answer comes at once. A plus sign (100000+) marks a number that may be higher.";
 
 /// Prints the counts and the workers.
-pub(crate) fn execute(global: &GlobalOptions, _args: &StatsArgs) -> Result<(), Failure> {
+pub(crate) fn execute(global: &GlobalOptions, args: &StatsArgs) -> Result<(), Failure> {
     let database = Database::existing(global)?;
-    let stats = database.ask(|store| store.upkeep().stats())?;
+    let stats = database.ask(|store| match args.exact {
+        true => store.upkeep().exact_stats(),
+        false => store.upkeep().stats(),
+    })?;
     let workers = database.ask(|store| store.workers().live())?;
     let view = StatsView::new(&stats, &workers);
     Output { format: global.output }
@@ -41,7 +52,7 @@ fn counts(stats: &Stats) -> String {
         let runs = run.map(|(status, count)| number(*count, run_style(*status)));
         table.row([
             paint(job_style(status), status),
-            number(stats.jobs.of(status), job_style(status)),
+            number(stats.jobs_of(status), job_style(status)),
             runs.unwrap_or_default(),
         ]);
     }
@@ -49,9 +60,9 @@ fn counts(stats: &Stats) -> String {
 }
 
 /// A zero is dimmed, so that the other numbers stand out.
-fn number(count: i64, style: anstyle::Style) -> String {
+fn number(count: Count, style: anstyle::Style) -> String {
     match count {
-        0 => paint(DIM, 0),
+        Count { number: 0, is_exact: true } => paint(DIM, 0),
         count => paint(style, count),
     }
 }

@@ -84,8 +84,9 @@ fn explain(run_ids: &[i64], database: &Database, global: &GlobalOptions) -> Resu
 /// The first job of a run that is PENDING or WAITING.
 fn waiting_job(run_id: i64, database: &Database) -> Result<Option<Job>, Failure> {
     for status in [JobStatus::Pending, JobStatus::Waiting] {
-        let filter = JobFilter { status: Some(status), queue: None, run_id: Some(run_id), limit: JOBS_MAX };
-        let first = database.ask(|store| store.jobs().list(&filter))?.pop();
+        let filter =
+            JobFilter { statuses: vec![status], run_id: Some(run_id), ..JobFilter::newest(JOBS_MAX) };
+        let first = database.ask(|store| store.jobs().list_full(&filter))?.rows.pop();
         if first.is_some() {
             return Ok(first);
         }

@@ -76,8 +76,8 @@ fn job_by_id(database: &Database, job_id: i64) -> Result<Job, Failure> {
 
 /// The failure when a run does not exist. Its next step depends on whether any run exists.
 fn no_run(database: &Database, message: String) -> Result<Failure, Failure> {
-    let newest = database.ask(|store| store.runs().list(&RunFilter { limit: 1, ..RunFilter::default() }))?;
-    let help = match newest.first() {
+    let newest = database.ask(|store| store.runs().list(&RunFilter::newest(1)))?;
+    let help = match newest.rows.first() {
         Some(run) => format!("the newest is run {}; `{}` lists all runs", run.id, database.hint("runs")),
         None => format!("there are no runs yet; `{}` starts one", database.hint("run FILE")),
     };

@@ -162,6 +162,12 @@ fn jobs_are_listed_and_filtered() {
     let of_queue = bench.json(&["jobs", "--queue", "a"]);
     assert_eq!(of_queue.as_array().unwrap().len(), 1);
     assert_eq!(bench.json(&["jobs", "--limit", "1"])[0]["id"], 2);
+    for before in ["2", "j2"] {
+        let page = bench.json(&["jobs", "-n", "1", "--before", before]);
+        assert_eq!((page[0]["id"].as_i64(), page[1].is_null()), (Some(1), true));
+    }
+    bench.windlass(&["jobs", "--before", "j1"]).code(0).tells(&["no job matches"]);
+    bench.windlass(&["jobs", "--before", "1/a"]).fails(2, &["the number of a job such as j42"]);
     assert_eq!(bench.json(&["jobs", "--status", "failed"]), json!([]));
     bench.windlass(&["jobs", "--status", "failed"]).code(0).tells(&["no job matches"]);
     bench.windlass(&["jobs", "--status", "done"]).fails(2, &["'done'", "SUCCESSFUL"]);

@@ -165,7 +165,7 @@ fn stats_with_a_worker() {
     bench.windlass(&["stats"]).code(0).says(&["queues [\"a\",\"b\"], has [\"gpu\"], version 7"]);
     worker.child.kill().unwrap();
     worker.wait();
-    assert_fields(&stats, &["jobs", "runs", "workers"]);
+    assert_fields(&stats, &["jobs", "runs", "at_least", "workers"]);
     let worker = &stats["workers"][0];
     let fields = [
         "id",

@@ -145,4 +145,15 @@ fn stats_count_everything() {
         json!({"PENDING": 0, "RUNNING": 0, "SUCCESSFUL": 1, "FAILED": 1, "CANCELLED": 0})
     );
     assert_eq!(stats["workers"], json!([]));
+    assert_eq!(stats["at_least"], json!({"jobs": [], "runs": []}));
+    assert_eq!(stats, bench.json(&["stats", "--exact"]));
+}
+
+#[test]
+fn a_list_of_runs_goes_on_below_a_number() {
+    let bench = bench_with_two_runs();
+    let page = bench.json(&["runs", "-n", "5", "--before", "2"]);
+    assert_eq!((page[0]["id"].as_i64(), page[1].is_null()), (Some(1), true));
+    bench.windlass(&["runs", "--before", "1"]).code(0).tells(&["no run matches"]);
+    bench.windlass(&["runs", "--before", "x"]).fails(2, &["a run is a number such as 3"]);
 }

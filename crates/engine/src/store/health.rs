@@ -1,7 +1,11 @@
-//! What tells whether anything is wrong, read at one moment: for people, so it may read much.
+//! The state of the whole database at one moment, for people who want to know whether anything is wrong. The indexes of
+//! unfinished jobs answer, so that the time does not grow with the finished ones.
 
 use crate::store::Upkeep;
+use crate::store::claim::candidates::read_candidates;
 use crate::store::evidence::Evidence;
+use crate::store::round_trip::{Asked, rows_of_each};
+use crate::store::stats::Count;
 use windlass_db::Connection;
 use windlass_db::Dialect;
 use windlass_db::all;
@@ -9,8 +13,10 @@ use windlass_db::error::Error;
 use windlass_db::error::Result;
 use windlass_db::one;
 
-/// Groups of waiting jobs that are looked at.
+/// Claim partitions of old PENDING jobs that are reported, and rows of other kinds.
 const GROUPS_MAX: i64 = 50;
+/// Jobs of one claim partition that are looked at.
+const OF_A_GROUP_MAX: i64 = 1_000;
 /// Schedules that are named.
 const SCHEDULES_MAX: i64 = 5;
 /// What is due for longer than this is late, in milliseconds.
@@ -41,8 +47,8 @@ pub struct Health {
     pub running: i64,
     /// Jobs that can be claimed.
     pub pending: i64,
-    /// Jobs that can be claimed for a minute or more: for each queue and kind the first, and how many.
-    pub old_pending: Vec<(i64, i64)>,
+    /// Jobs that can be claimed for a minute or more, for each claim partition that has some.
+    pub old_pending: Vec<OldPending>,
     /// Jobs whose time came ten seconds ago or more, and that nobody made claimable.
     pub overdue: i64,
     /// Jobs that wait for a concurrency key.
@@ -55,6 +61,15 @@ pub struct Health {
     pub late_schedules: Vec<(String, i64)>,
     /// Queues that are paused.
     pub paused_queues: Vec<String>,
+}
+
+/// Jobs of one claim partition that can be claimed for a minute or more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OldPending {
+    /// The one with the lowest id.
+    pub first_id: i64,
+    /// How many of the first thousand in claiming order.
+    pub jobs: Count,
 }
 
 /// What [`Store::try_write`] takes back.
@@ -112,8 +127,10 @@ fn health(connection: &mut dyn Connection, now_ms: i64) -> Result<Health> {
            AND worker_id NOT IN (SELECT id FROM workers WHERE status IN ('ALIVE', 'DRAINING'))",
     )?;
     let running = count("SELECT count(*) FROM jobs WHERE status = 'RUNNING'")?;
-    let pending = count("SELECT count(*) FROM jobs WHERE status = 'PENDING'")?;
-    let waiting = count("SELECT count(*) FROM jobs WHERE status = 'WAITING'")?;
+    // With the conditions of their indexes: without them every row would be read.
+    let pending = count("SELECT count(*) FROM jobs WHERE status = 'PENDING' AND kind > ''")?;
+    let waiting =
+        count("SELECT count(*) FROM jobs WHERE concurrency_key IS NOT NULL AND status = 'WAITING'")?;
     let schedules = count(
         "SELECT count(*) FROM schedules WHERE paused_at IS NULL AND removed_at IS NULL
            AND workflow IN (SELECT name FROM registrations WHERE paused_at IS NULL)",
@@ -150,14 +167,7 @@ fn health(connection: &mut dyn Connection, now_ms: i64) -> Result<Health> {
         orphans,
         running,
         pending,
-        old_pending: all(
-            connection,
-            "SELECT min(id), count(*) FROM jobs
-             WHERE status = 'PENDING' AND execute_after < $1 AND updated_at < $1
-             GROUP BY queue, kind, requires, version ORDER BY min(id) LIMIT $2",
-            &[now_ms.saturating_sub(WAITING_MS).into(), GROUPS_MAX.into()],
-            |row| Ok((row.integer(0)?, row.integer(1)?)),
-        )?,
+        old_pending: old_pending(connection, now_ms.saturating_sub(WAITING_MS))?,
         overdue,
         waiting,
         reported,
@@ -178,6 +188,37 @@ fn health(connection: &mut dyn Connection, now_ms: i64) -> Result<Health> {
             |row| row.text(0),
         )?,
     })
+}
+
+/// Of the first jobs of a partition: the lowest id of the old ones, their number, and how many were looked at.
+const OLD_OF_PARTITION: &str = "SELECT min(CASE WHEN execute_after < $2 AND updated_at < $2 THEN id END),
+        count(CASE WHEN execute_after < $2 AND updated_at < $2 THEN 1 END), count(*)
+     FROM (SELECT id, execute_after, updated_at FROM jobs
+           WHERE status = 'PENDING' AND kind > '' AND queue = (SELECT queue FROM jobs WHERE id = $1)
+             AND kind = (SELECT kind FROM jobs WHERE id = $1)
+             AND requires = (SELECT requires FROM jobs WHERE id = $1)
+             AND version = (SELECT version FROM jobs WHERE id = $1)
+           ORDER BY {rank}, id LIMIT $3) AS first_of_partition";
+
+/// The partitions whose most urgent job comes first are looked at, one by one: a single statement over all PENDING jobs
+/// would read each of their rows.
+fn old_pending(connection: &mut dyn Connection, before_ms: i64) -> Result<Vec<OldPending>> {
+    let mut candidates = read_candidates(connection)?;
+    candidates.truncate(GROUPS_MAX as usize);
+    let asked: Vec<Asked<'_>> = candidates
+        .iter()
+        .map(|candidate| {
+            let id = candidate.position.id;
+            (OLD_OF_PARTITION, vec![id.into(), before_ms.into(), (OF_A_GROUP_MAX + 1).into()])
+        })
+        .collect();
+    let counted = rows_of_each(connection, &asked, |row| {
+        let jobs = Count { number: row.integer(1)?, is_exact: row.integer(2)? <= OF_A_GROUP_MAX };
+        Ok(row.optional_integer(0)?.map(|first_id| OldPending { first_id, jobs }))
+    })?;
+    let mut groups: Vec<OldPending> = counted.into_iter().flatten().flatten().collect();
+    groups.sort_unstable_by_key(|group| group.first_id);
+    Ok(groups)
 }
 
 /// Among the newest rows: there is no index by time.

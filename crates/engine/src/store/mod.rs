@@ -14,9 +14,11 @@ mod groups;
 mod health;
 mod jobs;
 mod logs;
+mod page;
 mod queues;
 mod registrations;
 mod restore;
+mod round_trip;
 mod runs;
 mod schedules;
 mod stats;
@@ -50,24 +52,27 @@ pub use for_scheduler::rescue::{Rescued, StuckJob};
 pub use groups::{
     ForScheduler, ForWorkers, Jobs, Logs, Queues, Registrations, Runs, Schedules, Upkeep, Workers,
 };
-pub use health::Health;
+pub use health::{Health, OldPending};
+pub use jobs::Job;
 pub use jobs::attempts::Attempt;
 pub use jobs::enqueue::{DEFAULT_MAX_ATTEMPTS, ENQUEUE_MAX, NewJob};
+pub use jobs::list::{ERROR_MAX, JobFilter, JobSummary};
 pub use jobs::why::{Reason, Why};
-pub use jobs::{Job, JobFilter};
 pub use logs::{LogLine, LogPosition, LogStream};
+pub use page::{Cursor, PAGE_MAX, Page, SEARCH_MAX, SEARCH_TEXT_MAX};
 pub(crate) use queues::rules::{PRIORITY, RULED};
 pub use queues::{Order, Queue, QueueLimits, RATE_INTERVAL_MAX_MS, Rate, Setting};
 pub use registrations::{NewRegistration, RegisteredVersion, Registration, RegistrationChange};
 pub use restore::Restored;
+pub use runs::list::{ParamFilter, RunFilter, RunSummary, StartedBy, TimeRange};
 pub use runs::retry::RetrySelection;
 pub use runs::submit::{NewRun, Occasion, Submitted};
-pub use runs::{JobCounts, Run, RunContext, RunFilter};
+pub use runs::{JobCounts, Run, RunContext};
 pub use schedules::{
     AT_ONCE_MAX, BACKFILL_MAX, Backfill, BackfillResult, COUNTED_MAX, ChangedSchedule, Fired, NOTED_MAX,
     ON_TIME_MS, Occurrence, OccurrenceStatus, Schedule, ScheduleChange, ScheduleOrigin, WAITING_MAX,
 };
-pub use stats::Stats;
+pub use stats::{COUNT_MAX, Count, Stats};
 pub use workers::{NewWorker, Worker};
 
 /// All operations on the tables. Cheap to clone.

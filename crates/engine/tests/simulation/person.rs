@@ -3,7 +3,7 @@
 use windlass_engine::JobStatus;
 use windlass_engine::status::StopReason;
 use windlass_engine::store::{
-    JobFilter, NewJob, NewRun, Order, QueueLimits, RetrySelection, RunFilter, Setting,
+    JobFilter, NewJob, NewRun, Order, PAGE_MAX, QueueLimits, RetrySelection, RunFilter, Setting,
 };
 
 use crate::oracle::{Job, Refusal, Run};
@@ -193,19 +193,21 @@ pub struct Rows {
 impl Rows {
     /// The ids of the newest jobs, ascending.
     pub fn newest(&self, count: usize) -> Vec<i64> {
-        let filter = JobFilter { limit: count as i64, ..JobFilter::default() };
-        let mut ids: Vec<i64> = self.store.jobs().list(&filter).unwrap().iter().map(|job| job.id).collect();
+        let filter = JobFilter::newest(count as i64);
+        let mut ids: Vec<i64> =
+            self.store.jobs().list(&filter).unwrap().rows.iter().map(|job| job.id).collect();
         ids.sort_unstable();
         ids
     }
 
     pub fn newest_run(&self) -> i64 {
-        self.store.runs().list(&RunFilter { limit: 1, ..RunFilter::default() }).unwrap()[0].id
+        self.store.runs().list(&RunFilter::newest(1)).unwrap().rows[0].id
     }
 
     /// The runs of a schedule in the order of their ids, with their nominal times.
     pub fn runs_of_schedule(&self, schedule_id: i64) -> Vec<(i64, i64)> {
-        let runs = self.store.runs().of_schedule(schedule_id, 1_000_000).unwrap();
+        let filter = RunFilter { schedule_id: Some(schedule_id), ..RunFilter::newest(PAGE_MAX) };
+        let runs = self.store.runs().list(&filter).unwrap().rows;
         runs.iter().rev().filter_map(|run| Some((run.id, run.scheduled_for?))).collect()
     }
 

@@ -3,6 +3,7 @@
 
 pub mod contents;
 pub mod faulty;
+pub mod reading;
 pub mod tapped;
 
 use std::sync::Arc;

@@ -87,8 +87,9 @@ fn refuse_to_replace(
     path: &Path,
     backup: &Path,
 ) -> Result<(), Failure> {
-    let stats = present.ask(|store| store.upkeep().stats())?;
-    let (runs, jobs) = (stats.runs.iter().map(|(_status, runs)| runs).sum::<i64>(), stats.jobs.total());
+    let stats = present.ask(|store| store.upkeep().exact_stats())?;
+    let runs: i64 = stats.runs.iter().map(|(_status, count)| count.number).sum();
+    let jobs = stats.jobs.total();
     if runs == 0 && jobs == 0 {
         return Ok(());
     }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use windlass_db::Unavailable;
 use windlass_db::sqlite::FileSize;
-use windlass_engine::store::{Health, Reason};
+use windlass_engine::store::{Count, Health, Reason};
 
 use super::machine::Disk;
 use crate::arguments::Durability;
@@ -47,7 +47,7 @@ pub(super) struct Finding {
 #[derive(Debug, Clone)]
 pub(super) struct StuckJobs {
     pub(super) label: String,
-    pub(super) jobs: i64,
+    pub(super) jobs: Count,
     pub(super) reason: Reason,
     pub(super) words: String,
 }
@@ -254,16 +254,29 @@ fn is_stuck(reason: &Reason) -> bool {
     }
 }
 
+fn total<'s>(stuck: impl Iterator<Item = &'s StuckJobs>) -> Count {
+    stuck.fold(Count { number: 0, is_exact: true }, |total, stuck| Count {
+        number: total.number + stuck.jobs.number,
+        is_exact: total.is_exact && stuck.jobs.is_exact,
+    })
+}
+
+/// The words before a number, because counting stopped at a bound.
+fn at_least(count: Count) -> &'static str {
+    if count.is_exact { "" } else { "at least " }
+}
+
 pub(super) fn waiting(health: &Health, stuck: &[StuckJobs], hint: impl Fn(&str) -> String) -> Finding {
     let bad: Vec<&StuckJobs> = stuck.iter().filter(|stuck| is_stuck(&stuck.reason)).collect();
     if let Some(first) = bad.first() {
-        let jobs: i64 = bad.iter().map(|stuck| stuck.jobs).sum();
+        let jobs = total(bad.iter().copied());
         return problem(
             "jobs",
             format!(
-                "{} waited for more than a minute, and no worker can take {}: {}",
-                counted(jobs, "job has", "jobs have"),
-                if jobs == 1 { "it" } else { "them" },
+                "{}{} waited for more than a minute, and no worker can take {}: {}",
+                at_least(jobs),
+                counted(jobs.number, "job has", "jobs have"),
+                if jobs.number == 1 { "it" } else { "them" },
                 first.words
             ),
             format!(
@@ -282,13 +295,14 @@ pub(super) fn waiting(health: &Health, stuck: &[StuckJobs], hint: impl Fn(&str) 
             format!("start a worker or `{}`; if one is running, look at its log", hint("serve")),
         );
     }
-    let old: i64 = stuck.iter().map(|stuck| stuck.jobs).sum();
     if let Some(first) = stuck.first() {
+        let old = total(stuck.iter());
         return warning(
             "jobs",
             format!(
-                "{} claimable for more than a minute: {}",
-                counted(old, "job has been", "jobs have been"),
+                "{}{} claimable for more than a minute: {}",
+                at_least(old),
+                counted(old.number, "job has been", "jobs have been"),
                 first.words
             ),
             format!(

@@ -8,7 +8,7 @@ use std::path::Path;
 use clap::Args;
 use serde::Serialize;
 use windlass_db::Error;
-use windlass_engine::store::Why;
+use windlass_engine::store::{OldPending, Why};
 use windlass_scheduler::gone_workers;
 
 use crate::arguments::{DatabaseAddress, GlobalOptions};
@@ -99,13 +99,13 @@ fn openers(path: &Path, wal_bytes: i64) -> Vec<(i32, String)> {
 fn stuck_jobs(
     global: &GlobalOptions,
     database: &Database,
-    old: &[(i64, i64)],
+    old: &[OldPending],
     now_ms: i64,
 ) -> Result<Vec<StuckJobs>, Failure> {
     let mut stuck = Vec::new();
-    for (job_id, jobs) in old {
+    for OldPending { first_id, jobs } in old {
         // The job may have been claimed or deleted meanwhile.
-        let Ok(Why { job, reasons }) = database.store().jobs().why(*job_id) else { continue };
+        let Ok(Why { job, reasons }) = database.store().jobs().why(*first_id) else { continue };
         let Some(reason) = reasons.first() else { continue };
         let words = reasons::sentence(reason, &job, now_ms, global);
         stuck.push(StuckJobs { label: job.label(), jobs: *jobs, reason: reason.clone(), words });

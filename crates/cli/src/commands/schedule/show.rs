@@ -1,7 +1,7 @@
 //! `windlass schedule show`: shows one schedule.
 
 use clap::Args;
-use windlass_engine::store::{Occurrence, OccurrenceStatus, Run, Schedule, ScheduleOrigin};
+use windlass_engine::store::{Occurrence, OccurrenceStatus, Run, RunFilter, Schedule, ScheduleOrigin};
 
 use super::{coming_times, find_schedule::find_schedule};
 use windlass_views::{InspectedSchedule, OccurrenceView, RunView, ScheduleView, UnstartedView, overlap_name};
@@ -47,8 +47,9 @@ pub(super) fn execute(global: &GlobalOptions, args: &ShowArgs) -> Result<(), Fai
     let database = Database::existing(global)?;
     let schedule = find_schedule(&database, &args.name)?;
     let id = schedule.id;
+    let of_schedule = RunFilter { schedule_id: Some(id), ..RunFilter::newest(SHOWN) };
     let details = ScheduleDetails {
-        runs: database.ask(|store| store.runs().of_schedule(id, SHOWN))?,
+        runs: database.ask(|store| store.runs().list_full(&of_schedule))?.rows,
         waiting_count: database.ask(|store| store.schedules().waiting_occurrences(id))?,
         waiting: database.ask(|store| store.schedules().occurrences(id, OccurrenceStatus::Waiting, SHOWN))?,
         skipped: database.ask(|store| store.schedules().occurrences(id, OccurrenceStatus::Skipped, SHOWN))?,

@@ -10,8 +10,23 @@ use windlass_db::error::Result;
 use windlass_db::first;
 use windlass_db::one;
 
+/// `SELECT` of every column that [`read_job`] reads, in its order.
+macro_rules! select_jobs {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, run_id, name, kind, queue, status, priority, execute_after, payload, attempt,
+                    max_attempts, failures, interruptions, max_interruptions, allow_failure, last_error,
+                    output, blocked_by, worker_id, cancel_requested_at, created_at, updated_at,
+                    started_at, finished_at, requires, version, concurrency_key, concurrency_limit
+             FROM jobs ",
+            $rest
+        )
+    };
+}
+
 pub(in crate::store) mod attempts;
 pub(in crate::store) mod enqueue;
+pub(in crate::store) mod list;
 pub(in crate::store) mod why;
 
 /// A job, as it is now. Instants are milliseconds since the Unix epoch.
@@ -83,33 +98,6 @@ impl Job {
     }
 }
 
-/// Which jobs to list.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct JobFilter {
-    /// In this state.
-    pub status: Option<JobStatus>,
-    /// In this queue.
-    pub queue: Option<String>,
-    /// Of this run.
-    pub run_id: Option<i64>,
-    /// At most so many, the newest first.
-    pub limit: i64,
-}
-
-/// `SELECT` of every column that [`read_job`] reads, in its order.
-macro_rules! select_jobs {
-    ($rest:literal) => {
-        concat!(
-            "SELECT id, run_id, name, kind, queue, status, priority, execute_after, payload, attempt,
-                    max_attempts, failures, interruptions, max_interruptions, allow_failure, last_error,
-                    output, blocked_by, worker_id, cancel_requested_at, created_at, updated_at,
-                    started_at, finished_at, requires, version, concurrency_key, concurrency_limit
-             FROM jobs ",
-            $rest
-        )
-    };
-}
-
 /// For people: one row that another program spoilt must not hide all others.
 fn read_job(row: &dyn Row) -> Result<Job> {
     Ok(Job {
@@ -172,27 +160,6 @@ impl Jobs<'_> {
                 connection,
                 select_jobs!("WHERE run_id = $1 AND name = $2"),
                 &[run_id.into(), name.into()],
-                read_job,
-            )
-        })
-    }
-
-    /// The newest jobs that match.
-    ///
-    /// # Errors
-    /// The database's.
-    pub fn list(&self, filter: &JobFilter) -> Result<Vec<Job>> {
-        let status = filter.status.map(JobStatus::as_str);
-        self.store.read(|connection| {
-            all(
-                connection,
-                select_jobs!(
-                    "WHERE (CAST($1 AS TEXT) IS NULL OR status = $1)
-                   AND (CAST($2 AS TEXT) IS NULL OR queue = $2)
-                   AND (CAST($3 AS {integer}) IS NULL OR run_id = $3)
-                 ORDER BY id DESC LIMIT $4"
-                ),
-                &[status.into(), (&filter.queue).into(), filter.run_id.into(), filter.limit.into()],
                 read_job,
             )
         })

@@ -9,6 +9,20 @@ use windlass_db::error::Result;
 use windlass_db::first;
 use windlass_db::one;
 
+/// `SELECT` of every column that [`read_run`] reads, in its order.
+macro_rules! select_runs {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, workflow, status, stop_reason, params, dir, run_key, total_jobs, unfinished_jobs,
+                    failed_jobs, deadline_at, created_at, started_at, finished_at, schedule_id,
+                    scheduled_for, source
+             FROM runs ",
+            $rest
+        )
+    };
+}
+
+pub(in crate::store) mod list;
 pub(in crate::store) mod prepared;
 pub(in crate::store) mod retry;
 pub(in crate::store) mod submit;
@@ -50,17 +64,6 @@ pub struct Run {
     pub scheduled_for: Option<i64>,
     /// What it comes from, when none submitted it by hand.
     pub source: Option<RunSource>,
-}
-
-/// Which runs to list.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct RunFilter {
-    /// In this state.
-    pub status: Option<RunStatus>,
-    /// Of this workflow.
-    pub workflow: Option<String>,
-    /// At most so many, the newest first.
-    pub limit: i64,
 }
 
 /// How many jobs of a run are in each state.
@@ -106,19 +109,6 @@ pub struct RunContext {
     pub created_at: i64,
 }
 
-/// `SELECT` of every column that [`read_run`] reads, in its order.
-macro_rules! select_runs {
-    ($rest:literal) => {
-        concat!(
-            "SELECT id, workflow, status, stop_reason, params, dir, run_key, total_jobs, unfinished_jobs,
-                    failed_jobs, deadline_at, created_at, started_at, finished_at, schedule_id,
-                    scheduled_for, source
-             FROM runs ",
-            $rest
-        )
-    };
-}
-
 fn read_run(row: &dyn Row) -> Result<Run> {
     Ok(Run {
         id: row.integer(0)?,
@@ -157,41 +147,6 @@ impl Runs<'_> {
     pub fn find(&self, run_id: i64) -> Result<Option<Run>> {
         self.store
             .read(|connection| first(connection, select_runs!("WHERE id = $1"), &[run_id.into()], read_run))
-    }
-
-    /// The newest runs that match.
-    ///
-    /// # Errors
-    /// The database's.
-    pub fn list(&self, filter: &RunFilter) -> Result<Vec<Run>> {
-        let status = filter.status.map(RunStatus::as_str);
-        self.store.read(|connection| {
-            all(
-                connection,
-                select_runs!(
-                    "WHERE (CAST($1 AS TEXT) IS NULL OR status = $1)
-                   AND (CAST($2 AS TEXT) IS NULL OR workflow = $2)
-                 ORDER BY id DESC LIMIT $3"
-                ),
-                &[status.into(), (&filter.workflow).into(), filter.limit.into()],
-                read_run,
-            )
-        })
-    }
-
-    /// The newest runs of a schedule.
-    ///
-    /// # Errors
-    /// The database's.
-    pub fn of_schedule(&self, schedule_id: i64, limit: i64) -> Result<Vec<Run>> {
-        self.store.read(|connection| {
-            all(
-                connection,
-                select_runs!("WHERE schedule_id = $1 ORDER BY id DESC LIMIT $2"),
-                &[schedule_id.into(), limit.into()],
-                read_run,
-            )
-        })
     }
 
     /// The ids of all runs that are not over, the oldest first.

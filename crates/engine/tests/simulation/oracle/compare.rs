@@ -2,19 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use windlass_engine::store::{Job as JobRow, JobFilter, Run as RunRow, RunFilter};
+use windlass_engine::store::{Job as JobRow, JobFilter, PAGE_MAX, Run as RunRow, RunFilter};
 use windlass_engine::{JobStatus, Store};
 
 use super::{Job, Oracle};
 
-/// More rows than a simulation has.
-const ALL: i64 = 1_000_000;
+/// More rows than a simulation makes.
+const ALL: i64 = PAGE_MAX;
 
 impl Oracle {
     /// Checks that every run and every job is as the rules say. Takes over the times of retries, which depend on
     /// chance.
     pub fn compare(&mut self, store: &Store) {
-        let rows = store.jobs().list(&JobFilter { limit: ALL, ..JobFilter::default() }).unwrap();
+        let rows = store.jobs().list_full(&JobFilter::newest(ALL)).unwrap().rows;
         let expected: Vec<i64> = self.jobs.keys().rev().copied().collect();
         let found: Vec<i64> = rows.iter().map(|row| row.id).collect();
         assert_eq!(found, expected, "the tables have the jobs that were accepted");
@@ -22,7 +22,7 @@ impl Oracle {
             self.learn_due(row);
             self.compare_job(row);
         }
-        let rows = store.runs().list(&RunFilter { limit: ALL, ..RunFilter::default() }).unwrap();
+        let rows = store.runs().list_full(&RunFilter::newest(ALL)).unwrap().rows;
         assert_eq!(rows.len(), self.runs.len(), "the tables have the runs that were accepted");
         rows.iter().for_each(|row| self.compare_run(row));
     }

@@ -1,0 +1,281 @@
+//! Pages of jobs.
+//!
+//! No index of `jobs` is made for lists, because each claim and each finish would pay for it. A page reads the jobs of one
+//! run, or the indexes of states that few jobs are in, or the jobs in the order of ids.
+
+use crate::status::JobStatus;
+use crate::store::Jobs;
+use crate::store::jobs::{Job, read_job};
+use crate::store::page::{Cursor, IdRange, Page, SEARCH_MAX, page, search_text};
+use crate::store::round_trip::{Asked, rows_of_each};
+use crate::store::{json_ids, json_list};
+use windlass_db::error::Result;
+use windlass_db::{Connection, Row, Value, all, one};
+
+const LIST: &str = "list jobs";
+/// Jobs in one state that are read and sorted for a page. Where there are more, the page is found by ids.
+const SORT_MAX: i64 = 20_000;
+/// [`JobSummary::error`] has so many characters at most.
+pub const ERROR_MAX: usize = 500;
+
+/// A job in a list: without its payload and output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobSummary {
+    /// Its id.
+    pub id: i64,
+    /// Its run, unless it stands alone.
+    pub run_id: Option<i64>,
+    /// Its name in the run.
+    pub name: Option<String>,
+    /// What executes it.
+    pub kind: String,
+    /// The queue it waits in.
+    pub queue: String,
+    /// Its state.
+    pub status: JobStatus,
+    /// Higher is claimed first.
+    pub priority: i64,
+    /// Not claimed before this instant.
+    pub execute_after: i64,
+    /// Claims so far.
+    pub attempt: i64,
+    /// Failures that are allowed.
+    pub max_attempts: i64,
+    /// Its failure does not matter to its run.
+    pub allow_failure: bool,
+    /// Why the last attempt did not succeed, or why it was skipped: the first [`ERROR_MAX`] characters.
+    pub error: Option<String>,
+    /// Who executes or executed it.
+    pub worker_id: Option<i64>,
+    /// When it was asked to stop.
+    pub cancel_requested_at: Option<i64>,
+    /// When it was accepted.
+    pub created_at: i64,
+    /// When its last attempt was claimed.
+    pub started_at: Option<i64>,
+    /// When it was over.
+    pub finished_at: Option<i64>,
+}
+
+/// Which jobs to list.
+///
+/// The run is found by an index, and so are the states PENDING, RUNNING, SCHEDULED, WAITING and FAILED as long as few jobs
+/// are in them. All other filters compare job by job, and stop after [`SEARCH_MAX`] ids: see [`Page::searched_to`].
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct JobFilter {
+    /// In one of these states; in any if there is none.
+    pub statuses: Vec<JobStatus>,
+    /// In this queue.
+    pub queue: Option<String>,
+    /// Of this kind.
+    pub kind: Option<String>,
+    /// Of this run.
+    pub run_id: Option<i64>,
+    /// With this name in their runs.
+    pub name: Option<String>,
+    /// With this text in the last error. The case of ASCII letters does not matter.
+    pub error: Option<String>,
+    /// Which part of the list.
+    pub cursor: Cursor,
+}
+
+impl JobFilter {
+    /// The newest jobs of all.
+    #[must_use]
+    pub fn newest(limit: i64) -> JobFilter {
+        JobFilter { cursor: Cursor::newest(limit), ..JobFilter::default() }
+    }
+
+    /// Whether jobs have to be compared with it at all.
+    fn compares_rows(&self) -> bool {
+        *self != JobFilter { cursor: self.cursor, ..JobFilter::default() }
+    }
+}
+
+/// The conditions of all pages, with parameters 4 to 8.
+macro_rules! conditions {
+    () => {
+        "AND (CAST($4 AS TEXT) IS NULL OR status IN (SELECT value FROM {texts $4} AS statuses))
+         AND (CAST($5 AS TEXT) IS NULL OR queue = $5)
+         AND (CAST($6 AS TEXT) IS NULL OR kind = $6)
+         AND (CAST($7 AS TEXT) IS NULL OR name = $7)
+         AND (CAST($8 AS TEXT) IS NULL OR replace(lower(last_error), $8, '') <> lower(last_error))"
+    };
+}
+
+macro_rules! page_from {
+    ($jobs:expr) => {
+        concat!(
+            "SELECT id, run_id, name, kind, queue, status, priority, execute_after, attempt, max_attempts,
+                    allow_failure, substr(last_error, 1, 500), worker_id, cancel_requested_at, created_at,
+                    started_at, finished_at
+             FROM ",
+            $jobs,
+            " ORDER BY id DESC LIMIT $3"
+        )
+    };
+}
+
+/// The ids are found first, so that only the rows of the page are read where the index answers. With plus signs no
+/// database looks for them in the order of ids: it uses the index that the condition is for.
+macro_rules! page_by {
+    ($condition:literal) => {
+        page_from!(concat!(
+            "(SELECT id AS found_id FROM jobs WHERE ",
+            $condition,
+            " AND +id >= $1 AND +id < $2 ",
+            conditions!(),
+            " ORDER BY +id DESC LIMIT $3) AS found JOIN jobs ON {by jobs.id = found.found_id}"
+        ))
+    };
+}
+
+const PAGE_BY_ID: &str = page_from!(concat!("jobs WHERE id >= $1 AND id < $2 ", conditions!()));
+const PAGE_OF_RUN: &str = page_by!("run_id = $9");
+
+/// A page of a state that has an index of its own, and a count of its jobs up to a bound. Each condition is that of the
+/// index.
+fn by_status(status: JobStatus) -> Option<(&'static str, &'static str)> {
+    macro_rules! page_and_count {
+        ($condition:literal) => {
+            Some((
+                page_by!($condition),
+                concat!(
+                    "SELECT count(*) FROM (SELECT id FROM jobs WHERE ",
+                    $condition,
+                    " LIMIT $1) AS counted"
+                ),
+            ))
+        };
+    }
+    match status {
+        JobStatus::Pending => page_and_count!("status = 'PENDING' AND kind > ''"),
+        JobStatus::Running => page_and_count!("status = 'RUNNING'"),
+        JobStatus::Scheduled => page_and_count!("status = 'SCHEDULED'"),
+        JobStatus::Waiting => page_and_count!("concurrency_key IS NOT NULL AND status = 'WAITING'"),
+        JobStatus::Failed => page_and_count!("status = 'FAILED'"),
+        JobStatus::Blocked | JobStatus::Successful | JobStatus::Skipped | JobStatus::Cancelled => None,
+    }
+}
+
+/// What the jobs of a page are found by.
+enum Path {
+    Id,
+    Run(i64),
+    /// Pages of one state each.
+    Statuses(Vec<&'static str>),
+}
+
+impl Jobs<'_> {
+    /// A page of the jobs that match, the newest first.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`](crate::Error::Invalid) for a limit or a text that is out of bounds, and the database's.
+    pub fn list(&self, filter: &JobFilter) -> Result<Page<JobSummary>> {
+        self.store.read(|connection| list(connection, filter))
+    }
+
+    /// The same with everything that the jobs have, also their payloads and outputs.
+    ///
+    /// # Errors
+    /// As of [`Jobs::list`].
+    pub fn list_full(&self, filter: &JobFilter) -> Result<Page<Job>> {
+        self.store.read(|connection| {
+            let page = list(connection, filter)?;
+            let ids: Vec<i64> = page.rows.iter().map(|job| job.id).collect();
+            let sql = select_jobs!("WHERE id {in $1} ORDER BY id DESC");
+            let rows = all(connection, sql, &[(&json_ids(&ids)).into()], read_job)?;
+            Ok(page.with_rows(rows))
+        })
+    }
+}
+
+fn list(connection: &mut dyn Connection, filter: &JobFilter) -> Result<Page<JobSummary>> {
+    filter.cursor.check(LIST)?;
+    let error = filter.error.as_ref().map(|error| search_text(LIST, error)).transpose()?;
+    let path = path(connection, filter)?;
+    let statuses: Vec<&str> = filter.statuses.iter().map(|status| status.as_str()).collect();
+    let statuses = match &path {
+        Path::Id | Path::Run(_) if !statuses.is_empty() => Some(json_list(LIST, &statuses)?),
+        // Each page has the condition of its state.
+        Path::Id | Path::Run(_) | Path::Statuses(_) => None,
+    };
+    let mut ids = filter.cursor.ids();
+    let floor = match &path {
+        Path::Id if filter.compares_rows() => floor(connection, ids)?,
+        Path::Id | Path::Run(_) | Path::Statuses(_) => None,
+    };
+    ids.from = floor.unwrap_or(ids.from);
+    let common: Vec<Value<'_>> = vec![
+        ids.from.into(),
+        ids.below.into(),
+        (filter.cursor.limit + 1).into(),
+        (&statuses).into(),
+        (&filter.queue).into(),
+        (&filter.kind).into(),
+        (&filter.name).into(),
+        (&error).into(),
+    ];
+    let asked: Vec<Asked<'_>> = match path {
+        Path::Id => vec![(PAGE_BY_ID, common)],
+        Path::Run(run_id) => vec![(PAGE_OF_RUN, [common, vec![run_id.into()]].concat())],
+        Path::Statuses(pages) => pages.into_iter().map(|sql| (sql, common.clone())).collect(),
+    };
+    let found = rows_of_each(connection, &asked, read_summary)?;
+    Ok(page(found.into_iter().flatten().collect(), |job| job.id, filter.cursor.limit, floor))
+}
+
+fn path(connection: &mut dyn Connection, filter: &JobFilter) -> Result<Path> {
+    if let Some(run_id) = filter.run_id {
+        return Ok(Path::Run(run_id));
+    }
+    let mut statuses = filter.statuses.clone();
+    statuses.sort_unstable();
+    statuses.dedup();
+    let indexed: Option<Vec<_>> = statuses.into_iter().map(by_status).collect();
+    let Some(indexed) = indexed.filter(|indexed| !indexed.is_empty()) else { return Ok(Path::Id) };
+    let asked: Vec<Asked<'_>> =
+        indexed.iter().map(|(_page, count)| (*count, vec![(SORT_MAX + 1).into()])).collect();
+    let counts = rows_of_each(connection, &asked, |row| row.integer(0))?;
+    match counts.into_iter().flatten().all(|count| count <= SORT_MAX) {
+        true => Ok(Path::Statuses(indexed.into_iter().map(|(page, _count)| page).collect())),
+        false => Ok(Path::Id),
+    }
+}
+
+/// The lowest id to look at, if there are more than a search looks at. Ids that no job has any more count too.
+fn floor(connection: &mut dyn Connection, ids: IdRange) -> Result<Option<i64>> {
+    let (lowest, highest) = one(
+        connection,
+        "SELECT (SELECT min(id) FROM jobs WHERE id >= $1 AND id < $2),
+                (SELECT max(id) FROM jobs WHERE id >= $1 AND id < $2)",
+        &[ids.from.into(), ids.below.into()],
+        |row| Ok((row.optional_integer(0)?, row.optional_integer(1)?)),
+    )?;
+    let (Some(lowest), Some(highest)) = (lowest, highest) else { return Ok(None) };
+    let floor = highest.saturating_sub(SEARCH_MAX - 1);
+    Ok((floor > lowest).then_some(floor))
+}
+
+/// For people: one row that another program spoilt must not hide all others.
+fn read_summary(row: &dyn Row) -> Result<JobSummary> {
+    Ok(JobSummary {
+        id: row.integer(0)?,
+        run_id: row.optional_integer(1)?,
+        name: row.lossy_text(2)?,
+        kind: row.lossy_text(3)?.unwrap_or_default(),
+        queue: row.lossy_text(4)?.unwrap_or_default(),
+        status: row.parsed(5, JobStatus::parse)?,
+        priority: row.integer(6)?,
+        execute_after: row.integer(7)?,
+        attempt: row.integer(8)?,
+        max_attempts: row.integer(9)?,
+        allow_failure: row.integer(10)? != 0,
+        error: row.lossy_text(11)?,
+        worker_id: row.optional_integer(12)?,
+        cancel_requested_at: row.optional_integer(13)?,
+        created_at: row.integer(14)?,
+        started_at: row.optional_integer(15)?,
+        finished_at: row.optional_integer(16)?,
+    })
+}

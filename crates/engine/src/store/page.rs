@@ -1,0 +1,140 @@
+//! Pages of long lists: by id, the newest first.
+//!
+//! A list reads along an index. What the index can't answer is compared row by row, and such a search stops after
+//! [`SEARCH_MAX`] rows and says how far it looked. So no page reads a whole table.
+
+use windlass_db::error::{Error, Result};
+
+/// The most rows of a page.
+pub const PAGE_MAX: i64 = 10_000;
+/// The rows that one search looks at before it stops.
+pub const SEARCH_MAX: i64 = 100_000;
+/// The longest text that can be searched for, in bytes.
+pub const SEARCH_TEXT_MAX: usize = 1_000;
+/// The rows of a page, unless the caller says otherwise.
+const PAGE_DEFAULT: i64 = 100;
+
+/// Which part of a list to read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cursor {
+    /// Only rows with lower ids: [`Page::next`] of the page before.
+    pub before: Option<i64>,
+    /// Only rows with higher ids.
+    pub after: Option<i64>,
+    /// The most rows to return, from 1 to [`PAGE_MAX`].
+    pub limit: i64,
+}
+
+impl Default for Cursor {
+    /// The newest hundred.
+    fn default() -> Cursor {
+        Cursor { before: None, after: None, limit: PAGE_DEFAULT }
+    }
+}
+
+impl Cursor {
+    /// The newest rows.
+    #[must_use]
+    pub fn newest(limit: i64) -> Cursor {
+        Cursor { limit, ..Cursor::default() }
+    }
+
+    pub(in crate::store) fn check(self, operation: &'static str) -> Result<()> {
+        match (1..=PAGE_MAX).contains(&self.limit) {
+            true => Ok(()),
+            false => {
+                let reason = format!("a page has 1 to {PAGE_MAX} rows, and {} were asked for", self.limit);
+                Err(Error::invalid(operation, reason))
+            }
+        }
+    }
+
+    pub(in crate::store) fn ids(self) -> IdRange {
+        let from = self.after.map_or(i64::MIN, |after| after.saturating_add(1));
+        IdRange { from, below: self.before.unwrap_or(i64::MAX) }
+    }
+}
+
+/// Part of a list.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Page<T> {
+    /// The rows that match, the newest first.
+    pub rows: Vec<T>,
+    /// [`Cursor::before`] of the next page, unless this is the last one.
+    pub next: Option<i64>,
+    /// The lowest id that was looked at, if the search stopped at [`SEARCH_MAX`] before the page was full. The next page
+    /// goes on there.
+    pub searched_to: Option<i64>,
+}
+
+impl<T> Page<T> {
+    /// A page with other rows for the same ids.
+    pub(in crate::store) fn with_rows<U>(self, rows: Vec<U>) -> Page<U> {
+        Page { rows, next: self.next, searched_to: self.searched_to }
+    }
+}
+
+/// The ids from `from` to `below`, without `below`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::store) struct IdRange {
+    pub(in crate::store) from: i64,
+    pub(in crate::store) below: i64,
+}
+
+impl IdRange {
+    /// The ids that are also in the other range.
+    pub(in crate::store) fn and(self, other: IdRange) -> IdRange {
+        IdRange { from: self.from.max(other.from), below: self.below.min(other.below) }
+    }
+}
+
+/// The page of the rows that were found between the ids: up to one more than `limit`, in any order. `floor` is the lowest
+/// id that was looked at, if a search stopped there.
+pub(in crate::store) fn page<T>(
+    mut found: Vec<T>,
+    id_of: impl Fn(&T) -> i64,
+    limit: i64,
+    floor: Option<i64>,
+) -> Page<T> {
+    let limit = usize::try_from(limit).unwrap_or(0);
+    found.sort_unstable_by_key(|row| std::cmp::Reverse(id_of(row)));
+    if found.len() > limit {
+        found.truncate(limit);
+        return Page { next: found.last().map(&id_of), rows: found, searched_to: None };
+    }
+    Page { rows: found, next: floor, searched_to: floor }
+}
+
+/// The text to search for: without regard to the case of ASCII letters.
+pub(in crate::store) fn search_text(operation: &'static str, text: &str) -> Result<String> {
+    if text.is_empty() || text.len() > SEARCH_TEXT_MAX || text.contains('\0') {
+        let reason = format!("a text to search for has 1 to {SEARCH_TEXT_MAX} bytes, and no zero byte");
+        return Err(Error::invalid(operation, reason));
+    }
+    Ok(text.to_ascii_lowercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_page_goes_on_after_its_last_row() {
+        let page = page(vec![3, 9, 7, 5], |id| *id, 3, Some(2));
+        assert_eq!(page, Page { rows: vec![9, 7, 5], next: Some(5), searched_to: None });
+    }
+
+    #[test]
+    fn a_search_that_stopped_goes_on_where_it_stopped() {
+        let page = page(vec![3, 9], |id| *id, 3, Some(2));
+        assert_eq!(page, Page { rows: vec![9, 3], next: Some(2), searched_to: Some(2) });
+    }
+
+    #[test]
+    fn the_last_page_says_so() {
+        for found in [vec![], vec![3, 9, 7]] {
+            let page = page(found, |id: &i64| *id, 3, None);
+            assert_eq!((page.next, page.searched_to), (None, None));
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! What lists, counts and reports read on SQLite: no whole table, and no more rows than the answer needs.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+mod support;
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use support::reading;
+use support::tapped::{Tap, Tapped};
+use windlass_db::sqlite::{self, SqliteDatabase, SqliteOptions};
+use windlass_db::{Connection, Value};
+use windlass_engine::{Clock, Random, Store, TABLES};
+
+/// A statement with its parameters.
+type Recorded = Vec<(&'static str, Vec<rusqlite::types::Value>)>;
+
+/// More steps of SQLite's machine than any page or report of a few rows takes. One pass over the runs takes ten times as
+/// many.
+const STEPS_MAX: i32 = 25_000;
+
+fn owned(value: &Value<'_>) -> rusqlite::types::Value {
+    match value {
+        Value::Null => rusqlite::types::Value::Null,
+        Value::Integer(number) => (*number).into(),
+        Value::Real(number) => (*number).into(),
+        Value::Text(text) => (*text).to_owned().into(),
+        Value::Rows { .. } => panic!("a list asks with no rows"),
+    }
+}
+
+/// The statements of some reads, in a database that was used for long.
+fn record(path: &Path, read: fn(&Store)) -> Recorded {
+    let inner = SqliteDatabase::open(path, &TABLES, &SqliteOptions::default()).unwrap();
+    let raw = rusqlite::Connection::open(path).unwrap();
+    raw.execute_batch(&format!("BEGIN; {}; COMMIT", reading::FILL.join(";"))).unwrap();
+    drop(raw);
+    let recorded = Arc::new(Mutex::new(Recorded::new()));
+    let kept = Arc::clone(&recorded);
+    let tap: Tap = Arc::new(move |_connection: &mut dyn Connection, sql, parameters| {
+        kept.lock().unwrap().push((sql, parameters.iter().map(owned).collect()));
+        Ok(())
+    });
+    let database = Arc::new(Tapped::new(inner, tap));
+    read(&Store::new(database, Clock::manual(200_000_000), Random::from_seed(1)));
+    std::mem::take(&mut *recorded.lock().unwrap())
+}
+
+/// The only statements that read a table from its end on: as many rows as they say.
+fn reads_the_newest(statement: &str) -> bool {
+    statement.contains("FROM jobs ORDER BY id DESC LIMIT") && statement.contains("FROM (SELECT")
+}
+
+fn assert_no_table_is_read_whole(raw: &rusqlite::Connection, statements: &Recorded) {
+    assert!(!statements.is_empty());
+    for (statement, _parameters) in statements {
+        for text in sqlite::texts(statement, TABLES.fragments) {
+            let mut plan = raw.prepare(&format!("EXPLAIN QUERY PLAN {text}")).unwrap();
+            let steps: Vec<String> =
+                plan.raw_query().mapped(|row| row.get(3)).collect::<Result<_, _>>().unwrap();
+            for table in ["jobs", "runs", "job_logs", "job_dependencies", "job_attempts"] {
+                let whole = [format!("SCAN {table}"), format!("SCAN {table} USING INDEX sqlite")];
+                let is_whole = steps.iter().any(|step| *step == whole[0] || step.starts_with(&whole[1]));
+                assert!(!is_whole || reads_the_newest(statement), "{steps:#?}, in: {statement}");
+            }
+        }
+    }
+}
+
+#[test]
+fn lists_and_reports_read_no_more_rows_than_they_need() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("windlass.db");
+    let statements = record(&path, reading::read_by_indexes);
+    let raw = rusqlite::Connection::open(&path).unwrap();
+    assert_no_table_is_read_whole(&raw, &statements);
+    for (statement, parameters) in &statements {
+        for text in sqlite::texts(statement, TABLES.fragments) {
+            let mut prepared = raw.prepare(&text).unwrap();
+            for (number, parameter) in (1..).zip(parameters) {
+                if let Some(index) = prepared.parameter_index(&format!("${number}")).unwrap() {
+                    prepared.raw_bind_parameter(index, parameter).unwrap();
+                }
+            }
+            let mut rows = prepared.raw_query();
+            while rows.next().unwrap().is_some() {}
+            drop(rows);
+            let steps = prepared.get_status(rusqlite::StatementStatus::VmStep);
+            assert!(steps < STEPS_MAX, "{steps} steps for {parameters:?} in: {statement}");
+        }
+    }
+}
+
+#[test]
+fn counts_and_searches_read_along_indexes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("windlass.db");
+    let statements = record(&path, reading::read_to_a_bound);
+    assert_no_table_is_read_whole(&rusqlite::Connection::open(&path).unwrap(), &statements);
+}

@@ -1,0 +1,106 @@
+//! Everything that people's lists and reports read, for the tests of its plans.
+
+use windlass_engine::store::{Cursor, JobFilter, LogPosition, ParamFilter, RunFilter, StartedBy, TimeRange};
+use windlass_engine::{JobStatus, RunStatus, Store};
+
+/// Rows as of a database that was used for long: finished runs and jobs, and a few that are not.
+pub const FILL: [&str; 5] = [
+    "INSERT INTO runs (workflow, status, params, run_key, created_at, started_at, finished_at)
+     WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 60000)
+     SELECT CASE n % 1000 WHEN 7 THEN 'rare' ELSE 'often' END,
+            CASE n % 500 WHEN 3 THEN 'FAILED' ELSE 'SUCCESSFUL' END, '{}', CAST(n AS TEXT),
+            n * 1000, n * 1000, n * 1000 + 1
+     FROM numbers",
+    "INSERT INTO runs (workflow, status, unfinished_jobs) VALUES ('often', 'PENDING', 2), ('rare', 'RUNNING', 1)",
+    // Few jobs in many ids, so that the ids of a search are a small part of them.
+    "INSERT INTO jobs (id, run_id, name, kind, status, last_error, execute_after, created_at, finished_at)
+     WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 120000)
+     SELECT n * 20, n / 2 + 1, CASE n % 2 WHEN 0 THEN 'a' ELSE 'b' END, 'noop',
+            CASE n % 500 WHEN 3 THEN 'FAILED' ELSE 'SUCCESSFUL' END,
+            CASE n % 500 WHEN 3 THEN 'error' END, n * 500, n * 500, n * 500
+     FROM numbers",
+    "INSERT INTO jobs (run_id, name, kind, status, worker_id, concurrency_key, execute_after, updated_at) VALUES
+     (60001, 'c', 'noop', 'PENDING', NULL, NULL, 0, 0), (60001, 'd', 'noop', 'BLOCKED', NULL, NULL, 0, 0),
+     (NULL, NULL, 'noop', 'RUNNING', 1, NULL, 0, 0), (NULL, NULL, 'noop', 'SCHEDULED', NULL, NULL, 0, 0),
+     (NULL, NULL, 'noop', 'WAITING', NULL, 'key', 0, 0)",
+    "INSERT INTO job_logs (job_id, attempt, line, at, stream, text)
+     WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 20000)
+     SELECT (n / 10 + 1) * 20, 1, n % 10, n, 'stdout', 'text' FROM numbers",
+];
+
+/// Filters of runs that indexes answer.
+pub fn indexed_runs() -> Vec<RunFilter> {
+    let newest = || RunFilter::newest(20);
+    let rare = || Some("rare".to_owned());
+    let statuses = vec![RunStatus::Failed, RunStatus::Running];
+    let created = TimeRange { from_ms: Some(10_000_000), until_ms: Some(10_100_000) };
+    let page = Cursor { before: Some(30_000), after: Some(100), limit: 20 };
+    vec![
+        newest(),
+        RunFilter { cursor: page, ..newest() },
+        RunFilter { workflow: rare(), ..newest() },
+        RunFilter { workflow: Some("often".to_owned()), ..newest() },
+        RunFilter { workflow: Some("none".to_owned()), ..newest() },
+        RunFilter { workflow: rare(), statuses: statuses.clone(), cursor: page, ..newest() },
+        RunFilter { statuses: statuses.clone(), ..newest() },
+        RunFilter { statuses: vec![RunStatus::Cancelled], ..newest() },
+        RunFilter { statuses: vec![RunStatus::Successful], cursor: page, ..newest() },
+        RunFilter { created, ..newest() },
+        RunFilter { created, workflow: rare(), statuses, ..newest() },
+        RunFilter { run_key: Some("777".to_owned()), ..newest() },
+        RunFilter { run_key: Some("none".to_owned()), created, ..newest() },
+    ]
+}
+
+/// Filters of jobs that indexes answer.
+pub fn indexed_jobs() -> Vec<JobFilter> {
+    let newest = || JobFilter::newest(20);
+    vec![
+        newest(),
+        JobFilter { run_id: Some(500), ..newest() },
+        JobFilter { run_id: Some(500), name: Some("b".to_owned()), ..newest() },
+        JobFilter { statuses: vec![JobStatus::Failed], ..newest() },
+        JobFilter { statuses: vec![JobStatus::Pending, JobStatus::Running], ..newest() },
+        JobFilter { statuses: vec![JobStatus::Scheduled, JobStatus::Waiting], ..newest() },
+    ]
+}
+
+/// Everything that lists and reports read by indexes.
+pub fn read_by_indexes(store: &Store) {
+    for filter in indexed_runs() {
+        store.runs().list_full(&filter).unwrap();
+    }
+    for filter in indexed_jobs() {
+        store.jobs().list_full(&filter).unwrap();
+    }
+    store.upkeep().health().unwrap();
+    store.logs().after(LogPosition { job_id: 100, attempt: 1, line: 3 }, 5).unwrap();
+    store.logs().last(100, 1, 5).unwrap();
+}
+
+/// What looks at rows up to a bound: counts of finished rows, and searches.
+pub fn read_to_a_bound(store: &Store) {
+    store.upkeep().stats().unwrap();
+    let (often, text) = (Some("often".to_owned()), "none".to_owned());
+    let param = Some(ParamFilter { name: "day".to_owned(), value: text.clone() });
+    for filter in [
+        RunFilter { param: param.clone(), ..RunFilter::newest(20) },
+        RunFilter { param, workflow: often.clone(), ..RunFilter::newest(20) },
+        RunFilter { statuses: vec![RunStatus::Successful], schedule_id: Some(9), ..RunFilter::newest(20) },
+        RunFilter {
+            workflow: often,
+            started: TimeRange { from_ms: None, until_ms: Some(1) },
+            started_by: Some(StartedBy::Submission),
+            ..RunFilter::newest(20)
+        },
+    ] {
+        assert!(store.runs().list(&filter).unwrap().rows.is_empty());
+    }
+    for filter in [
+        JobFilter { error: Some(text.clone()), ..JobFilter::newest(20) },
+        JobFilter { statuses: vec![JobStatus::Failed], error: Some(text.clone()), ..JobFilter::newest(20) },
+        JobFilter { statuses: vec![JobStatus::Skipped], queue: Some(text), ..JobFilter::newest(20) },
+    ] {
+        assert!(store.jobs().list(&filter).unwrap().rows.is_empty());
+    }
+}
