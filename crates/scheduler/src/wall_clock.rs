@@ -207,7 +207,8 @@ mod tests {
         let job_id = old.delayed(10_000);
         clock.step_wall_ms(HOUR_MS);
         let mut new = Process::new(&database, &clock);
-        let steps = |process: &Process| process.store.for_scheduler().upcoming(0).unwrap().clock.unwrap().steps;
+        let steps =
+            |process: &Process| process.store.for_scheduler().upcoming(0).unwrap().clock.unwrap().steps;
         // The new scheduler can't know that the clock was set.
         let reading = new.store.for_scheduler().upcoming(0).unwrap().clock.unwrap();
         new.promotion.wall_clock.follow(&new.store, reading).unwrap();
