@@ -108,9 +108,9 @@ CREATE INDEX runs_deadline ON runs (deadline_at)
 -- For pruning, which must read only what it deletes.
 CREATE INDEX runs_finished ON runs (finished_at) WHERE finished_at IS NOT NULL;
 CREATE INDEX runs_workflow ON runs (workflow_id);
--- For lists of runs, newest first. A list of all states of a workflow reads one range for each state.
-CREATE INDEX runs_by_workflow ON runs (workflow, status, id);
-CREATE INDEX runs_by_status ON runs (status, id);
+-- For lists of finished runs, newest first. A list of all states of a workflow reads one range for each state.
+CREATE INDEX runs_by_workflow ON runs (workflow, status, id) WHERE finished_at IS NOT NULL;
+CREATE INDEX runs_by_status ON runs (status, id) WHERE finished_at IS NOT NULL;
 -- The unfinished runs of a schedule, for its overlap rule.
 CREATE INDEX runs_of_schedule ON runs (schedule_id, id)
     WHERE schedule_id IS NOT NULL AND status IN ('PENDING', 'RUNNING');

@@ -100,10 +100,14 @@ impl Upkeep<'_> {
 fn count_runs(connection: &mut dyn Connection) -> Result<Vec<(RunStatus, Count)>> {
     let bound = |status: RunStatus| if status.is_terminal() { COUNT_MAX } else { i64::MAX - 1 };
     let asked = RunStatus::ALL.map(|status| {
-        (
-            "SELECT count(*) FROM (SELECT id FROM runs WHERE status = $1 ORDER BY id DESC LIMIT $2) AS counted",
-            vec![status.as_str().into(), (bound(status) + 1).into()],
-        )
+        let sql = if status.is_terminal() {
+            "SELECT count(*) FROM (SELECT id FROM runs WHERE finished_at IS NOT NULL AND status = $1
+                                   ORDER BY id DESC LIMIT $2) AS counted"
+        } else {
+            "SELECT count(*) FROM (SELECT id FROM runs WHERE status IN ('PENDING', 'RUNNING') AND status = $1
+                                   ORDER BY id DESC LIMIT $2) AS counted"
+        };
+        (sql, vec![status.as_str().into(), (bound(status) + 1).into()])
     });
     let counted = rows_of_each(connection, &asked, |row| row.integer(0))?;
     Ok(RunStatus::ALL

@@ -1,7 +1,9 @@
 //! Pages of runs.
 //!
-//! A page is read along one of three indexes, in the order of ids: by workflow and state, by state, or by id alone. A page
-//! with several states reads one range of its index for each. A filter by something new that has an index of its own
+//! A page is read along an index in the order of ids: finished runs by workflow and state or by state, unfinished runs, or
+//! all runs by id. A page with several states reads one range of its index for each. The index of unfinished runs has no
+//! workflow, because an index that has one would be written at each change of a run's state. So unfinished runs are compared
+//! row by row, up to the bound of a search. A filter by something new that has an index of its own
 //! becomes one more [`Path`].
 
 use serde_json::Value as Json;
@@ -132,8 +134,12 @@ impl RunFilter {
 /// What the runs of a page are found by. Each has parameters from 13 on.
 enum Path<'f> {
     Id,
+    /// A state of finished runs.
     Status(RunStatus),
     WorkflowAndStatus(&'f str, RunStatus),
+    /// A state of unfinished runs, which are compared row by row.
+    Unfinished(RunStatus),
+    WorkflowAndUnfinished(&'f str, RunStatus),
     RunKey(&'f str),
 }
 
@@ -165,12 +171,38 @@ macro_rules! page_by {
     };
 }
 
-impl Path<'_> {
+impl<'f> Path<'f> {
+    fn of_status(status: RunStatus) -> Path<'f> {
+        if status.is_terminal() { Path::Status(status) } else { Path::Unfinished(status) }
+    }
+
+    fn of_workflow(workflow: &'f str, status: RunStatus) -> Path<'f> {
+        if status.is_terminal() {
+            Path::WorkflowAndStatus(workflow, status)
+        } else {
+            Path::WorkflowAndUnfinished(workflow, status)
+        }
+    }
+
+    /// Whether some rows that the path reads may not match, so that the search needs a bound.
+    fn compares_rows(&self) -> bool {
+        match self {
+            Path::Unfinished(_) | Path::WorkflowAndUnfinished(..) => true,
+            Path::Id | Path::Status(_) | Path::WorkflowAndStatus(..) | Path::RunKey(_) => false,
+        }
+    }
+
     fn page(&self) -> &'static str {
         match self {
             Path::Id => page_by!(""),
-            Path::Status(_) => page_by!("status = $13 AND "),
-            Path::WorkflowAndStatus(..) => page_by!("workflow = $14 AND status = $13 AND "),
+            Path::Status(_) => page_by!("finished_at IS NOT NULL AND status = $13 AND "),
+            Path::WorkflowAndStatus(..) => {
+                page_by!("finished_at IS NOT NULL AND workflow = $14 AND status = $13 AND ")
+            }
+            Path::Unfinished(_) => page_by!("status IN ('PENDING', 'RUNNING') AND status = $13 AND "),
+            Path::WorkflowAndUnfinished(..) => {
+                page_by!("status IN ('PENDING', 'RUNNING') AND workflow = $14 AND status = $13 AND ")
+            }
             Path::RunKey(_) => page_by!("run_key = $13 AND "),
         }
     }
@@ -182,11 +214,16 @@ impl Path<'_> {
                 "SELECT id FROM runs WHERE id >= $1 AND id < $2 ORDER BY id DESC LIMIT 1 OFFSET $3"
             }
             Path::Status(_) => {
-                "SELECT id FROM runs WHERE status = $4 AND id >= $1 AND id < $2
+                "SELECT id FROM runs WHERE finished_at IS NOT NULL AND status = $4 AND id >= $1 AND id < $2
                  ORDER BY id DESC LIMIT 1 OFFSET $3"
             }
             Path::WorkflowAndStatus(..) => {
-                "SELECT id FROM runs WHERE workflow = $5 AND status = $4 AND id >= $1 AND id < $2
+                "SELECT id FROM runs
+                 WHERE finished_at IS NOT NULL AND workflow = $5 AND status = $4 AND id >= $1 AND id < $2
+                 ORDER BY id DESC LIMIT 1 OFFSET $3"
+            }
+            Path::Unfinished(_) | Path::WorkflowAndUnfinished(..) => {
+                "SELECT id FROM runs WHERE status IN ('PENDING', 'RUNNING') AND id >= $1 AND id < $2
                  ORDER BY id DESC LIMIT 1 OFFSET $3"
             }
         }
@@ -195,8 +232,10 @@ impl Path<'_> {
     fn values(&self) -> Vec<Value<'_>> {
         match self {
             Path::Id => vec![],
-            Path::Status(status) => vec![status.as_str().into()],
-            Path::WorkflowAndStatus(workflow, status) => vec![status.as_str().into(), (*workflow).into()],
+            Path::Status(status) | Path::Unfinished(status) => vec![status.as_str().into()],
+            Path::WorkflowAndStatus(workflow, status) | Path::WorkflowAndUnfinished(workflow, status) => {
+                vec![status.as_str().into(), (*workflow).into()]
+            }
             Path::RunKey(key) => vec![(*key).into()],
         }
     }
@@ -235,10 +274,9 @@ fn list(connection: &mut dyn Connection, filter: &RunFilter) -> Result<Page<RunS
     };
     let paths = paths(filter, workflow.as_deref());
     let mut ids = filter.cursor.ids().and(ids_of(connection, filter.created)?);
-    let floor = match filter.compares_rows() && filter.run_key.is_none() {
-        true => floor(connection, &paths, ids)?,
-        false => None,
-    };
+    let searched: Vec<&Path<'_>> =
+        paths.iter().filter(|path| filter.compares_rows() || path.compares_rows()).collect();
+    let floor = if filter.run_key.is_none() { floor(connection, &searched, ids)? } else { None };
     ids.from = floor.unwrap_or(ids.from);
     let started_by = filter.started_by.map(|started_by| match started_by {
         StartedBy::Submission => "submission",
@@ -280,10 +318,10 @@ fn paths<'f>(filter: &'f RunFilter, workflow: Option<&'f str>) -> Vec<Path<'f>> 
     match (&filter.run_key, workflow) {
         (Some(run_key), _) => vec![Path::RunKey(run_key)],
         (None, Some(workflow)) => {
-            statuses.into_iter().map(|status| Path::WorkflowAndStatus(workflow, status)).collect()
+            statuses.into_iter().map(|status| Path::of_workflow(workflow, status)).collect()
         }
         (None, None) if statuses.is_empty() => vec![Path::Id],
-        (None, None) => statuses.into_iter().map(Path::Status).collect(),
+        (None, None) => statuses.into_iter().map(Path::of_status).collect(),
     }
 }
 
@@ -294,8 +332,11 @@ fn workflow_of(connection: &mut dyn Connection, schedule_id: i64) -> Result<Opti
 }
 
 /// The lowest id to look at, if there are more rows than a search looks at.
-fn floor(connection: &mut dyn Connection, paths: &[Path<'_>], ids: IdRange) -> Result<Option<i64>> {
-    let rows_before = SEARCH_MAX / paths.len().max(1) as i64 - 1;
+fn floor(connection: &mut dyn Connection, paths: &[&Path<'_>], ids: IdRange) -> Result<Option<i64>> {
+    if paths.is_empty() {
+        return Ok(None);
+    }
+    let rows_before = SEARCH_MAX / paths.len() as i64 - 1;
     let range = [ids.from.into(), ids.below.into(), rows_before.into()];
     let asked: Vec<Asked<'_>> =
         paths.iter().map(|path| (path.floor(), [range.to_vec(), path.values()].concat())).collect();
