@@ -10,6 +10,7 @@ mod pool;
 pub mod postgres;
 mod recovery;
 pub mod sqlite;
+mod statement;
 mod tables;
 mod value;
 
@@ -17,16 +18,17 @@ pub use dialect::Dialect;
 pub use error::{Error, Refusal, Result, Unavailable};
 pub use options::{Durability, OpenMode};
 pub use recovery::{Fate, Proof, Recovery};
+pub use statement::{Statement, UpdateReturning};
 pub use tables::{Fragment, Migration, Tables};
-pub use value::{Row, Value, all, first, one};
+pub use value::{Row, Value, all, all_updated, first, one};
 
 pub use windlass_system::process::Reach;
 use windlass_system::wake_ups::{WakeUpChannel, WakeUps};
 
 /// A statement, and who reads its rows.
 pub struct Question<'q> {
-    /// Its text.
-    pub sql: &'static str,
+    /// What is run.
+    pub statement: Statement,
     /// `$1` is the first of them.
     pub parameters: &'q [Value<'q>],
     /// Gets each row.
@@ -39,21 +41,65 @@ pub trait Connection {
     ///
     /// # Errors
     /// The database's, or the first of `on_row`.
+    fn run(
+        &mut self,
+        statement: Statement,
+        parameters: &[Value<'_>],
+        on_row: &mut dyn FnMut(&dyn Row) -> Result<()>,
+    ) -> Result<()>;
+
+    /// Runs SQL as it is written, `RETURNING` too.
+    ///
+    /// # Errors
+    /// The database's, or the first of `on_row`.
     fn query(
         &mut self,
         sql: &'static str,
         parameters: &[Value<'_>],
         on_row: &mut dyn FnMut(&dyn Row) -> Result<()>,
-    ) -> Result<()>;
+    ) -> Result<()> {
+        self.run(Statement::Plain(sql), parameters, on_row)
+    }
+
+    /// Updates rows and hands each of them to `on_row`, as it is after the update: one statement on PostgreSQL, two on
+    /// SQLite. See [`UpdateReturning`].
+    ///
+    /// # Errors
+    /// The database's, or the first of `on_row`.
+    fn update_returning(
+        &mut self,
+        update: &'static UpdateReturning,
+        parameters: &[Value<'_>],
+        on_row: &mut dyn FnMut(&dyn Row) -> Result<()>,
+    ) -> Result<()> {
+        self.run(Statement::UpdateReturning(update), parameters, on_row)
+    }
+
+    /// Runs `INSERT INTO table …`, written without `RETURNING`, and returns the ids of the new rows in their order.
+    /// PostgreSQL runs it with `RETURNING id`. SQLite runs it as it is and counts the ids back from the last one, because
+    /// ids of one statement follow each other there.
+    ///
+    /// # Errors
+    /// The database's. On SQLite also when a trigger inserts into the same table, so that ids do not follow each other.
+    fn insert_returning_ids(&mut self, sql: &'static str, parameters: &[Value<'_>]) -> Result<Vec<i64>> {
+        let mut ids = Vec::new();
+        self.run(Statement::InsertReturningIds(sql), parameters, &mut |row| {
+            ids.push(row.integer(0)?);
+            Ok(())
+        })?;
+        // They grow in the order of the rows; RETURNING promises no order.
+        ids.sort_unstable();
+        Ok(ids)
+    }
 
     /// Runs statements whose answers do not depend on each other, in this order. On a server they cost one round
     /// trip.
     ///
     /// # Errors
-    /// As for [`Connection::query`], of the first that fails.
+    /// As for [`Connection::run`], of the first that fails.
     fn query_all(&mut self, questions: &mut [Question<'_>]) -> Result<()> {
-        for Question { sql, parameters, on_row } in questions {
-            self.query(sql, parameters, on_row)?;
+        for Question { statement, parameters, on_row } in questions {
+            self.run(*statement, parameters, on_row)?;
         }
         Ok(())
     }

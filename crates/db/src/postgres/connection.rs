@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use postgres::Statement;
 use postgres::types::{ToSql, Type};
 
 use super::bound::{Bound, bind};
@@ -13,15 +12,16 @@ use super::prepared::{Naming, Prepared};
 use super::session::Session;
 use crate::Fragment;
 use crate::error::{Error, Result};
+use crate::statement::Key;
 use crate::value::unexpected;
-use crate::{Connection, Dialect, Question, Row, Value, summary};
+use crate::{Connection, Dialect, Question, Row, Statement, Value, summary};
 use windlass_system::wake_ups::WakeUps;
 
 /// Translated statements, shared by the connections of a process.
 #[derive(Debug, Default)]
 pub(super) struct Statements {
     fragments: &'static [Fragment],
-    translated: Mutex<HashMap<&'static str, Arc<str>>>,
+    translated: Mutex<HashMap<Key, Arc<str>>>,
 }
 
 impl Statements {
@@ -30,11 +30,10 @@ impl Statements {
         Statements { fragments, translated: Mutex::default() }
     }
 
-    fn translate(&self, sql: &'static str) -> Arc<str> {
+    fn translate(&self, statement: Statement) -> Arc<str> {
         let mut translated = self.translated.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(
-            translated.entry(sql).or_insert_with(|| Dialect::Postgres.translate(sql, self.fragments).into()),
-        )
+        let text = translated.entry(statement.key());
+        Arc::clone(text.or_insert_with(|| statement.on_postgres(self.fragments).into()))
     }
 }
 
@@ -43,7 +42,7 @@ const WAITING_MAX: usize = 16;
 
 /// A statement that is to be sent together with others.
 struct Waiting<'a> {
-    sql: &'static str,
+    statement: Statement,
     text: Arc<str>,
     bound: Vec<(Bound<'a>, Type)>,
 }
@@ -85,7 +84,7 @@ impl<'a> PostgresConnection<'a> {
         self.failure
     }
 
-    fn fail(&mut self, sql: &str, error: &postgres::Error) -> Error {
+    fn fail(&mut self, operation: &str, error: &postgres::Error) -> Error {
         let failure = if self.client.has_begun() {
             Failure::of(error)
         } else if self.client.is_missing_its_beginning() {
@@ -94,20 +93,20 @@ impl<'a> PostgresConnection<'a> {
             Failure::of_beginning(error)
         };
         self.failure.get_or_insert(failure);
-        from_postgres(summary(sql), error)
+        from_postgres(operation, error)
     }
 
-    /// The statement of a text where it has a name.
+    /// The prepared statement, where statements have names.
     fn prepare(
         &mut self,
-        sql: &'static str,
+        statement: Statement,
         text: &str,
         bound: &[(Bound<'_>, Type)],
-    ) -> std::result::Result<Option<Statement>, postgres::Error> {
+    ) -> std::result::Result<Option<postgres::Statement>, postgres::Error> {
         match self.naming {
             Naming::Named => {
                 let types: Vec<Type> = bound.iter().map(|(_value, kind)| kind.clone()).collect();
-                self.prepared.statement(self.client, sql, text, &types)
+                self.prepared.statement(self.client, statement.key(), text, &types)
             }
             Naming::Unnamed => Ok(None),
         }
@@ -124,26 +123,28 @@ impl<'a> PostgresConnection<'a> {
     /// Sends statements together; returns the rows of each.
     fn ask_all(&mut self, batch: &[Waiting<'_>]) -> Result<Vec<Vec<postgres::Row>>> {
         let mut asked = Vec::with_capacity(batch.len());
-        for Waiting { sql, text, bound } in batch {
-            let statement = self.prepare(sql, text, bound).map_err(|error| self.fail(sql, &error))?;
+        for Waiting { statement, text, bound } in batch {
+            let prepared = self.prepare(*statement, text, bound);
+            let prepared = prepared.map_err(|error| self.fail(&statement.summary(), &error))?;
             let bound: Vec<(&Bound<'_>, Type)> =
                 bound.iter().map(|(value, kind)| (value, kind.clone())).collect();
-            asked.push(Asked { text, statement, bound });
+            asked.push(Asked { text, statement: prepared, bound });
         }
-        self.client
-            .ask_all(asked)
-            .map_err(|(place, error)| self.fail(batch.get(place).map_or("", |failed| failed.sql), &error))
+        self.client.ask_all(asked).map_err(|(place, error)| {
+            let failed = batch.get(place).map_or_else(String::new, |failed| failed.statement.summary());
+            self.fail(&failed, &error)
+        })
     }
 
     fn each_row(
         &mut self,
-        sql: &'static str,
+        statement: Statement,
         parameters: &[Value<'_>],
         on_row: &mut dyn FnMut(&dyn Row) -> Result<()>,
     ) -> std::result::Result<(), Met> {
-        let text = self.statements.translate(sql);
+        let text = self.statements.translate(statement);
         let bound = bind(&text, parameters);
-        let statement = self.prepare(sql, &text, &bound).map_err(Met::Database)?;
+        let statement = self.prepare(statement, &text, &bound).map_err(Met::Database)?;
         let mut rows = self.client.ask(Asked { text: &text, statement, bound }).map_err(Met::Database)?;
         while let Some(row) = self.client.next(&mut rows).map_err(Met::Database)? {
             on_row(&PostgresRow { row: &row }).map_err(Met::Reader)?;
@@ -153,12 +154,12 @@ impl<'a> PostgresConnection<'a> {
 
     fn count(
         &mut self,
-        sql: &'static str,
+        statement: Statement,
         parameters: &[Value<'_>],
     ) -> std::result::Result<u64, postgres::Error> {
-        let text = self.statements.translate(sql);
+        let text = self.statements.translate(statement);
         let bound = bind(&text, parameters);
-        match self.prepare(sql, &text, &bound)? {
+        match self.prepare(statement, &text, &bound)? {
             Some(statement) => {
                 let values: Vec<&(dyn ToSql + Sync)> =
                     bound.iter().map(|(value, _kind)| value as &(dyn ToSql + Sync)).collect();
@@ -180,18 +181,18 @@ enum Met {
 }
 
 impl Connection for PostgresConnection<'_> {
-    fn query(
+    fn run(
         &mut self,
-        sql: &'static str,
+        statement: Statement,
         parameters: &[Value<'_>],
         on_row: &mut dyn FnMut(&dyn Row) -> Result<()>,
     ) -> Result<()> {
         if !self.waiting.is_empty() {
-            return self.query_all(&mut [Question { sql, parameters, on_row }]);
+            return self.query_all(&mut [Question { statement, parameters, on_row }]);
         }
-        match self.each_row(sql, parameters, on_row) {
+        match self.each_row(statement, parameters, on_row) {
             Ok(()) => Ok(()),
-            Err(Met::Database(error)) => Err(self.fail(sql, &error)),
+            Err(Met::Database(error)) => Err(self.fail(&statement.summary(), &error)),
             Err(Met::Reader(error)) => Err(error),
         }
     }
@@ -199,10 +200,10 @@ impl Connection for PostgresConnection<'_> {
     fn query_all(&mut self, questions: &mut [Question<'_>]) -> Result<()> {
         let mut batch: Vec<Waiting<'_>> = std::mem::take(&mut self.waiting);
         let before = batch.len();
-        for Question { sql, parameters, .. } in &*questions {
-            let text = self.statements.translate(sql);
+        for Question { statement, parameters, .. } in &*questions {
+            let text = self.statements.translate(*statement);
             let bound = bind(&text, parameters);
-            batch.push(Waiting { sql, text, bound });
+            batch.push(Waiting { statement: *statement, text, bound });
         }
         let answers = self.ask_all(&batch)?;
         for (question, rows) in questions.iter_mut().zip(answers.iter().skip(before)) {
@@ -217,20 +218,21 @@ impl Connection for PostgresConnection<'_> {
         if self.waiting.len() >= WAITING_MAX {
             self.flush()?;
         }
-        let text = self.statements.translate(sql);
+        let statement = Statement::Plain(sql);
+        let text = self.statements.translate(statement);
         let bound = bind(&text, parameters).into_iter().map(|(value, kind)| (value.into_owned(), kind));
-        self.waiting.push(Waiting { sql, bound: bound.collect(), text });
+        self.waiting.push(Waiting { statement, bound: bound.collect(), text });
         Ok(())
     }
 
     fn execute(&mut self, sql: &'static str, parameters: &[Value<'_>]) -> Result<u64> {
         self.flush()?;
-        self.count(sql, parameters).map_err(|error| self.fail(sql, &error))
+        self.count(Statement::Plain(sql), parameters).map_err(|error| self.fail(summary(sql), &error))
     }
 
     fn batch(&mut self, sql: &str) -> Result<()> {
         self.flush()?;
-        self.client.batch_execute(sql).map_err(|error| self.fail(sql, &error))
+        self.client.batch_execute(sql).map_err(|error| self.fail(summary(sql), &error))
     }
 
     fn dialect(&self) -> Dialect {

@@ -17,7 +17,6 @@ mod writer;
 pub use costs::Costs;
 pub use open::SqliteOptions;
 pub use restore::Staged;
-pub use statements::texts;
 pub use upkeep::FileSize;
 
 use std::path::{Path, PathBuf};

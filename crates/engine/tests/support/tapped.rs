@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use windlass_db::{Connection, Database, Dialect, Reach, Recovery, Row, Value, WriteOperation};
+use windlass_db::{Connection, Database, Dialect, Reach, Recovery, Row, Statement, Value, WriteOperation};
 use windlass_engine::Result;
 use windlass_system::wake_ups::{WakeUpChannel, WakeUps};
 
 /// What a test sees, inside the transaction: the statement and its parameters.
-pub type Tap = Arc<dyn Fn(&mut dyn Connection, &'static str, &[Value<'_>]) -> Result<()> + Send + Sync>;
+pub type Tap = Arc<dyn Fn(&mut dyn Connection, Statement, &[Value<'_>]) -> Result<()> + Send + Sync>;
 
 /// A database with a tap.
 pub struct Tapped<D> {
@@ -31,18 +31,18 @@ struct TappedConnection<'a> {
 }
 
 impl Connection for TappedConnection<'_> {
-    fn query(
+    fn run(
         &mut self,
-        sql: &'static str,
+        statement: Statement,
         parameters: &[Value<'_>],
         on_row: &mut dyn FnMut(&dyn Row) -> Result<()>,
     ) -> Result<()> {
-        (self.tap)(self.inner, sql, parameters)?;
-        self.inner.query(sql, parameters, on_row)
+        (self.tap)(self.inner, statement, parameters)?;
+        self.inner.run(statement, parameters, on_row)
     }
 
     fn execute(&mut self, sql: &'static str, parameters: &[Value<'_>]) -> Result<u64> {
-        (self.tap)(self.inner, sql, parameters)?;
+        (self.tap)(self.inner, Statement::Plain(sql), parameters)?;
         self.inner.execute(sql, parameters)
     }
 

@@ -8,6 +8,7 @@ use crate::store::finish::slots::admit;
 use crate::store::for_scheduler::clock_steps::{ClockReading, steps};
 use crate::store::json_ids;
 use windlass_db::Connection;
+use windlass_db::UpdateReturning;
 use windlass_db::all;
 use windlass_db::error::Result;
 use windlass_db::one;
@@ -131,6 +132,20 @@ impl ForScheduler<'_> {
     }
 }
 
+/// Makes jobs claimable that are due.
+static PROMOTE: UpdateReturning = UpdateReturning {
+    table: "jobs",
+    set: &[
+        ("status", "CASE WHEN concurrency_key IS NULL THEN 'PENDING' ELSE 'WAITING' END"),
+        ("delay_ms", "NULL"),
+        ("priority", "{priority}"),
+        ("updated_at", "$2"),
+    ],
+    from: None,
+    condition: "id {in $1} AND {guard status = 'SCHEDULED'}",
+    returning: &["concurrency_key"],
+};
+
 /// Makes the jobs claimable that are due, a batch at most.
 fn promote(connection: &mut dyn Connection, now_ms: i64) -> Result<u64> {
     // Two statements: within one, the choice of rows might be made anew for each of them.
@@ -145,21 +160,11 @@ fn promote(connection: &mut dyn Connection, now_ms: i64) -> Result<u64> {
         return Ok(0);
     }
     let (mut promoted, mut wanted_keys) = (0, Vec::new());
-    connection.query(
-        "UPDATE jobs
-         SET status = CASE WHEN concurrency_key IS NULL THEN 'PENDING' ELSE 'WAITING' END,
-             delay_ms = NULL,
-             priority = {priority},
-             updated_at = $2
-         {where} id {in $1} AND {guard status = 'SCHEDULED'}
-         {returning} concurrency_key",
-        &[(&json_ids(&due)).into(), now_ms.into()],
-        &mut |row| {
-            promoted += 1;
-            wanted_keys.extend(row.lossy_text(0)?);
-            Ok(())
-        },
-    )?;
+    connection.update_returning(&PROMOTE, &[(&json_ids(&due)).into(), now_ms.into()], &mut |row| {
+        promoted += 1;
+        wanted_keys.extend(row.lossy_text(0)?);
+        Ok(())
+    })?;
     admit(connection, &wanted_keys, now_ms)?;
     Ok(promoted)
 }

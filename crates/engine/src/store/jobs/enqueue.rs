@@ -12,7 +12,6 @@ use std::sync::Arc;
 use windlass_db::Connection;
 use windlass_db::Fate;
 use windlass_db::Value;
-use windlass_db::all;
 use windlass_db::error::Error;
 use windlass_db::error::Result;
 use windlass_system::wake_ups::WakeUps;
@@ -169,9 +168,7 @@ fn insert(connection: &mut dyn Connection, jobs: &[NewJob], tokens: &[i64], now_
         .zip(&requirements)
         .map(|((job, token), requires)| row(job, *token, requires, now_ms))
         .collect();
-    // Ids grow in the order of the rows; RETURNING may show them in any order.
-    let mut ids = all(
-        connection,
+    connection.insert_returning_ids(
         "INSERT INTO jobs (kind, queue, priority, status, execute_after, payload, max_attempts, timeout_ms,
                            unique_key, created_at, updated_at, requires, version, concurrency_key,
                            concurrency_limit, on_full, token, delay_ms)
@@ -183,13 +180,9 @@ fn insert(connection: &mut dyn Connection, jobs: &[NewJob], tokens: &[i64], now_
          FROM {rows $1: kind text, queue text, priority integer, status text, execute_after integer,
                         payload text, max_attempts integer, timeout_ms integer, unique_key text,
                         requires text, version integer, concurrency_key text, concurrency_limit integer,
-                        on_full text, token integer, delay_ms integer} AS news
-         {returning} id",
+                        on_full text, token integer, delay_ms integer} AS news",
         &[Value::rows(&rows), now_ms.into()],
-        |row| row.integer(0),
-    )?;
-    ids.sort_unstable();
-    Ok(ids)
+    )
 }
 
 /// What a job requires, as a sorted JSON list.
