@@ -97,15 +97,6 @@ impl Dialect {
             Dialect::Postgres => Some(format!("ANALYZE {}", tables.join(", "))),
         }
     }
-
-    /// Transactions write side by side, so rows have to be locked before they are judged.
-    #[must_use]
-    pub fn has_many_writers(self) -> bool {
-        match self {
-            Dialect::Sqlite => false,
-            Dialect::Postgres => true,
-        }
-    }
 }
 
 /// How the argument of `{in …}` begins when it is a query.

@@ -1,6 +1,7 @@
 //! The seam between the engine and its database. It lies below the SQL: one store with one text per
 //! operation runs on every database, and what differs is hidden in the [`Dialect`].
 
+mod capabilities;
 mod dialect;
 pub mod error;
 mod migrate;
@@ -14,6 +15,7 @@ mod statement;
 mod tables;
 mod value;
 
+pub use capabilities::{Capabilities, Writers};
 pub use dialect::Dialect;
 pub use error::{Error, Refusal, Result, Unavailable};
 pub use options::{Durability, OpenMode};
@@ -22,7 +24,6 @@ pub use statement::{Statement, UpdateReturning};
 pub use tables::{Fragment, Migration, Tables};
 pub use value::{Row, Value, all, all_updated, first, one};
 
-pub use windlass_system::process::Reach;
 use windlass_system::wake_ups::{WakeUpChannel, WakeUps};
 
 /// A statement, and who reads its rows.
@@ -128,6 +129,11 @@ pub trait Connection {
     /// How this database spells what differs.
     fn dialect(&self) -> Dialect;
 
+    /// What the database can do.
+    fn capabilities(&self) -> Capabilities {
+        self.dialect().capabilities()
+    }
+
     /// Remembers what this transaction changed, to be published once it is committed.
     fn wake(&mut self, wake_ups: WakeUps);
 }
@@ -163,8 +169,8 @@ pub trait Database: Send + Sync {
     /// Begins to watch for changes by other processes.
     fn watch(&self);
 
-    /// Where the processes that use it can be.
-    fn reach(&self) -> Reach;
+    /// What it can do.
+    fn capabilities(&self) -> Capabilities;
 }
 
 /// The first words of a statement, which say enough in an error.

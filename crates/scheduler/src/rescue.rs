@@ -96,7 +96,9 @@ impl FailureDetector {
 /// The database's.
 pub fn gone_workers(store: &Store) -> Result<Vec<i64>> {
     let workers = store.workers().live()?;
-    let is_gone = |worker: &&Worker| fate(worker.pid, &worker.process, store.reach()) == Fate::Gone;
+    let is_gone = |worker: &&Worker| {
+        fate(worker.pid, &worker.process, store.database_capabilities().reach) == Fate::Gone
+    };
     Ok(workers.iter().filter(is_gone).map(|worker| worker.id).collect())
 }
 
@@ -104,7 +106,7 @@ pub fn gone_workers(store: &Store) -> Result<Vec<i64>> {
 /// it was about to start one when it was killed, and that one would run beside the next attempt, or after its job was
 /// reported as failed. So they are ended first. While some are left, the worker counts as alive until its lease ends.
 fn fate_with_jobs(worker: &Worker, store: &Store) -> Result<Fate> {
-    let fate = fate(worker.pid, &worker.process, store.reach());
+    let fate = fate(worker.pid, &worker.process, store.database_capabilities().reach);
     if fate != Fate::Gone {
         return Ok(fate);
     }

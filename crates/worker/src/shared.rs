@@ -77,7 +77,7 @@ impl Shared {
         let log_writer = store.listen(WakeUps::EXECUTOR | WakeUps::STOP);
         let lease = Lease::confirmed(options.lease_ms, registration.sent_at_ms);
         let desk = Mutex::new(DispatcherState::empty(store.clock().monotonic_ms()));
-        let reaper = Arc::new(Reaper::new(store.reach()));
+        let reaper = Arc::new(Reaper::new(store.database_capabilities().reach));
         reaper.confirm(lease.reaper_ends_at_ms(), store.clock());
         Shared {
             store,

@@ -26,7 +26,9 @@ pub use address::{AddressError, PostgresAddress, is_postgres};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::Result;
-use crate::{Connection, Database, Durability, OpenMode, Reach, Recovery, Tables, WriteOperation};
+use crate::{
+    Capabilities, Connection, Database, Dialect, Durability, OpenMode, Recovery, Tables, WriteOperation,
+};
 use listener::NotificationListener;
 use notifier::Notifier;
 use session::Sessions;
@@ -118,7 +120,7 @@ impl Database for PostgresDatabase {
         }
     }
 
-    fn reach(&self) -> Reach {
-        Reach::ManyHosts
+    fn capabilities(&self) -> Capabilities {
+        Dialect::Postgres.capabilities()
     }
 }

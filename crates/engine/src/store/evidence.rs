@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::status::{JobStatus, WorkerStatus};
 use windlass_db::error::Result;
-use windlass_db::{Connection, Fate, Proof, Recovery, first};
+use windlass_db::{Connection, Fate, Proof, Recovery, Writers, first};
 
 /// How long a token is kept: longer than anybody asks for it.
 const KEPT_MS: i64 = 3_600_000;
@@ -46,7 +46,7 @@ impl CommitToken {
     /// Leaves the token inside the caller's transaction, and deletes old ones. One process that writes alone loses no
     /// answers.
     pub(super) fn leave(&self, connection: &mut dyn Connection) -> Result<()> {
-        if !connection.dialect().has_many_writers() {
+        if connection.capabilities().writers == Writers::OneAtATime {
             return Ok(());
         }
         connection.execute_with_next(

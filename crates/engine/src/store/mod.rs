@@ -27,7 +27,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use evidence::{CommitToken, Evidence, recovery};
 use windlass_db::error::{Error, Result};
-use windlass_db::{Connection, Database, Reach};
+use windlass_db::{Capabilities, Connection, Database};
 use windlass_system::clock::Clock;
 use windlass_system::random::Random;
 use windlass_system::wake_ups::{WakeUpChannel, WakeUpListener, WakeUps};
@@ -115,10 +115,10 @@ impl Store {
         self.database.watch();
     }
 
-    /// Where the processes that use this database can be.
+    /// What the database can do.
     #[must_use]
-    pub fn reach(&self) -> Reach {
-        self.database.reach()
+    pub fn database_capabilities(&self) -> Capabilities {
+        self.database.capabilities()
     }
 
     /// Reads on one snapshot.

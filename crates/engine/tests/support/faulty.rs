@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use windlass_db::{
-    Connection, Database, Dialect, Question, Reach, Recovery, Row, Statement, Value, WriteOperation,
+    Capabilities, Connection, Database, Dialect, Question, Recovery, Row, Statement, Value, WriteOperation,
 };
 use windlass_engine::{Error, Result, Unavailable};
 use windlass_system::wake_ups::{WakeUpChannel, WakeUps};
@@ -196,7 +196,7 @@ impl Database for Faulty {
         self.inner.watch();
     }
 
-    fn reach(&self) -> Reach {
-        self.inner.reach()
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
     }
 }

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use windlass_db::{Connection, Database, Dialect, Reach, Recovery, Row, Statement, Value, WriteOperation};
+use windlass_db::{
+    Capabilities, Connection, Database, Dialect, Recovery, Row, Statement, Value, WriteOperation,
+};
 use windlass_engine::Result;
 use windlass_system::wake_ups::{WakeUpChannel, WakeUps};
 
@@ -91,7 +93,7 @@ impl<D: Database> Database for Tapped<D> {
         self.inner.watch();
     }
 
-    fn reach(&self) -> Reach {
-        self.inner.reach()
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
     }
 }

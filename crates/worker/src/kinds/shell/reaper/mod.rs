@@ -20,8 +20,8 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 
 use self::board::Board;
 use super::scratch::Scratch;
-use windlass_db::Reach;
 use windlass_system::clock::Clock;
+use windlass_system::process::Reach;
 
 const SCRIPT: &str = include_str!("reaper.sh");
 /// So long before the lease's end the reaper is told of every group: by its own clock the lease may be over, and
