@@ -16,6 +16,7 @@
 //! | `{readable column}` | an instant as text |
 //! | `{next_id table}` | the id that the next row of a table gets, as a subquery |
 //! | `{tables}` | the names of all tables and views, as a table with the column `name` |
+//! | `{version}` | the name and the version of the database |
 //! | `{damage}` | what the storage's own check finds, as a table with the column `detail` |
 //! | `{id}`, `{integer}`, `{text}`, `{strict}`, `{clustered}` | of tables |
 
@@ -126,6 +127,7 @@ fn sqlite_token(word: &str, argument: &str, room: Room) -> String {
         "lock" | "wait" | "share" => String::new(),
         // One writer at a time has every lock.
         "try_lock" => format!("({argument}) IS NOT NULL"),
+        "version" => "'SQLite ' || sqlite_version()".to_owned(),
         "tables" => "(SELECT name FROM sqlite_master WHERE type IN ('table', 'view'))".to_owned(),
         "next_id" => {
             format!("(SELECT coalesce((SELECT seq + 1 FROM sqlite_sequence WHERE name = '{argument}'), 1))")
@@ -232,6 +234,7 @@ fn postgres_token(word: &str, argument: &str, spare: &mut Spare) -> String {
             "CAST(CAST(pg_try_advisory_xact_lock(hashtextextended(current_schema() || ' ' || {argument}, 0))
                   AS INTEGER) AS BIGINT)"
         ),
+        "version" => "'PostgreSQL ' || current_setting('server_version')".to_owned(),
         "tables" => {
             "(SELECT CAST(relname AS TEXT) AS name FROM pg_catalog.pg_class
                        WHERE relnamespace = CAST(current_schema() AS regnamespace) AND relkind IN ('r', 'v'))"

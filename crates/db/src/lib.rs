@@ -1,5 +1,15 @@
-//! The seam between the engine and its database. It lies below the SQL: one store with one text per
-//! operation runs on every database, and what differs is hidden in the [`Dialect`].
+//! The seam between a program and its database, SQLite or PostgreSQL. The program has one text for each operation, and the
+//! [`Dialect`] translates what the databases spell differently. Where a database runs other statements than the one that is
+//! written, the statement has a type of its own that says so: [`UpdateReturning`],
+//! [`Connection::insert_returning_ids`].
+//!
+//! Which SQL is where, as `crates/engine/tests/statements` checks:
+//!
+//! - The store has every statement about the program's tables. The migrations make the tables.
+//! - This crate has the SQL about the database itself: its catalog, its settings, locks and sessions, its check, its backup,
+//!   the table of migrations. It names no table of the program. What it must know of them is in [`Tables`].
+//! - The fragments of [`Tables`] are parts of several statements, and stand beside the statements that use them most.
+//! - No other crate has SQL, except the references in `crates/bench/src/raw`.
 
 mod capabilities;
 mod dialect;
@@ -91,6 +101,20 @@ pub trait Connection {
         // They grow in the order of the rows; RETURNING promises no order.
         ids.sort_unstable();
         Ok(ids)
+    }
+
+    /// Does the same as [`Connection::insert_returning_ids`] and commits. It must be the last statement of its transaction,
+    /// and the operation must not fail after it. On a server the statement and the commit cost one round trip. So its
+    /// answer is lost together with that of the commit: [`Recovery`] must not need the ids.
+    ///
+    /// # Errors
+    /// As for [`Connection::insert_returning_ids`].
+    fn insert_returning_ids_and_commit(
+        &mut self,
+        sql: &'static str,
+        parameters: &[Value<'_>],
+    ) -> Result<Vec<i64>> {
+        self.insert_returning_ids(sql, parameters)
     }
 
     /// Runs statements whose answers do not depend on each other, in this order. On a server they cost one round

@@ -19,6 +19,8 @@ mod recover;
 mod runtime;
 mod session;
 mod sizes;
+mod statements;
+mod token;
 mod transaction;
 
 pub use address::{AddressError, PostgresAddress, is_postgres};

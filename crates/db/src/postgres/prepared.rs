@@ -1,8 +1,6 @@
 //! The prepared statements of one connection: a bounded store of texts and the names they have on the server.
 //!
-//! A name belongs to one session of the server. Behind a pooler in transaction mode a connection meets many
-//! sessions, and other connections meet the same ones. So each connection marks the session it begins with, and
-//! names are given and used only in transactions that read that very mark: see [`Naming`].
+//! A name belongs to one session of the server: see [`super::token`].
 
 use std::collections::HashMap;
 
@@ -19,15 +17,6 @@ pub(super) const TEXTS_MAX: usize = 128;
 
 /// Between two questions how large the tables are, of one connection.
 pub(super) const LOOK_TICK_MS: i64 = 1_000;
-
-/// Whether the statements of a transaction may have names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Naming {
-    /// The session is this connection's own: names mean here what they meant when they were given.
-    Named,
-    /// It is not, or nobody knows: each statement is parsed and planned by itself.
-    Unnamed,
-}
 
 /// What a connection knows of its statements.
 pub(super) struct Prepared {

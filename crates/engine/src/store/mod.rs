@@ -143,7 +143,7 @@ impl Store {
         let filled = Arc::clone(&slot);
         let token = match &evidence {
             Evidence::Token => Some(CommitToken { token: self.random.token(), now_ms: self.clock.now_ms() }),
-            Evidence::Rows(_) | Evidence::Repeat => None,
+            Evidence::Rows(_) | Evidence::Reread(_) | Evidence::Repeat => None,
         };
         let recovery = recovery(evidence, token, &slot);
         self.database.write(
