@@ -13,7 +13,7 @@ use postgres::config::Host;
 /// The message with which a server ends each answer: ReadyForQuery.
 const READY: u8 = b'Z';
 /// What tells other processes.
-const TELLING: &[u8] = b"pg_notify";
+const TELLING: &[u8] = b"pg_notify($1";
 
 /// Connections to it go on to the server. It ends with the test process.
 pub(crate) struct Proxy {
