@@ -38,7 +38,7 @@ fn main() -> Result<()> {
     let path = std::env::args().nth(1).unwrap_or_else(|| "embed.db".to_owned());
     let windlass = Windlass::open(&path)?;
 
-    let mut handlers = Handlers::with_shell();
+    let mut handlers = Handlers::with_built_in_kinds();
     handlers.register("charge", typed(charge));
     let engine = windlass.start(handlers, WorkerOptions::default())?;
 

@@ -1,8 +1,9 @@
--- What the core tables need on PostgreSQL only.
+-- Additions to the core tables that only PostgreSQL needs.
 
--- Rows of the hot tables change state several times and leave a dead row each time. They are taken out when
--- there are some thousands of them, however large the table of finished rows has grown, and without pauses. The next
--- state of a row finds room in its own page: else the server notes in its log that the row moves, and looks for a page.
+-- A job changes its state several times, and each change leaves a dead row. Autovacuum removes dead rows once there
+-- are some thousands of them, no matter how many finished rows the table has, and without pauses. The low fill factor
+-- leaves space for the next state of a row in its own page. Otherwise the server must log that the row moves, and
+-- look for another page.
 ALTER TABLE jobs SET (
     fillfactor = 50,
     autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 5000,
@@ -13,7 +14,7 @@ ALTER TABLE runs SET (
     autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 2000,
     autovacuum_analyze_scale_factor = 0.02, autovacuum_analyze_threshold = 2000,
     autovacuum_vacuum_cost_delay = 0);
--- A few rows that change all the time, none of their indexed columns: updates within their page.
+-- These tables have few rows, which change often but not in their indexed columns. Each update stays in its page.
 ALTER TABLE workers SET (
     fillfactor = 50,
     autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 500,
@@ -33,9 +34,10 @@ ALTER TABLE occurrences SET (
     autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 1000,
     autovacuum_vacuum_cost_delay = 0);
 
--- A row that another program inserts is heard of at once. One notification a statement and, as the server
--- drops equal ones, one a transaction. Windlass itself tells after its commits and is left out.
-CREATE FUNCTION tell_of_jobs() RETURNS trigger LANGUAGE plpgsql AS $$
+-- Sends a notification when another program inserts jobs: one for each statement, and one for each transaction,
+-- because the server drops duplicates. Windlass sends its own notifications after its commits, and disables the
+-- triggers.
+CREATE FUNCTION notify_of_jobs() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM pg_notify('windlass_' || TG_TABLE_SCHEMA, '');
     RETURN NULL;
@@ -45,16 +47,16 @@ $$;
 CREATE TRIGGER jobs_inserted AFTER INSERT ON jobs
     FOR EACH STATEMENT
     WHEN (coalesce(current_setting('windlass.tells', true), '') <> 'itself')
-    EXECUTE FUNCTION tell_of_jobs();
+    EXECUTE FUNCTION notify_of_jobs();
 
--- Workers in other languages claim and report by an update. It is heard of at once, as an insert is.
+-- Sends a notification when a worker in another language claims or reports a job, which it does with an UPDATE.
 CREATE TRIGGER jobs_changed AFTER UPDATE OF status ON jobs
     FOR EACH STATEMENT
     WHEN (coalesce(current_setting('windlass.tells', true), '') <> 'itself')
-    EXECUTE FUNCTION tell_of_jobs();
+    EXECUTE FUNCTION notify_of_jobs();
 
--- Several of them may claim at the same time, and would each count the same room: queues with a limit are
--- left to Windlass's own workers, which lock what they count.
+-- If several such workers claimed at the same time, each would count the same free capacity. So this view leaves out
+-- queues with a limit. Windlass's own workers claim from those, because they lock a queue before they count.
 CREATE OR REPLACE VIEW claimable_jobs AS
     SELECT id, run_id, name, kind, queue, priority, execute_after, payload, attempt, failures, max_attempts,
            timeout_ms, created_at,

@@ -1,17 +1,18 @@
--- The core tables. One text for every database; what differs is a token in braces of the dialect.
--- Instants are milliseconds since the Unix epoch, UTC. JSON is text. Flags are 0 and 1.
+-- The core tables. Both databases use this text; tokens in braces are replaced by the dialect. Instants are
+-- milliseconds since the Unix epoch, UTC. JSON is stored as text. Flags are 0 and 1.
 --
--- Where rows come by the thousand, a choice is written with OR, the frequent ones first: for `IN` with a list
--- SQLite would make a table of the list for each row that it writes, and for one of two it reads texts as numbers.
--- What most rows are told apart by, and is no text, comes first in a condition: SQLite stops there.
+-- In checks and indexes on tables with many inserted rows, alternatives are written with OR, the most frequent first.
+-- For an `IN` with a list, SQLite would build a table of the list for each inserted row; for a list of two it would
+-- convert texts to numbers. A condition that fails for most rows and compares no text comes first, because SQLite
+-- stops there.
 
--- The globally unique name of this database, which no copy of it shares: processes are marked with it.
+-- The globally unique name of this database. A copy has a different name. The processes of jobs are marked with it.
 CREATE TABLE instance (
     id    {integer} NOT NULL PRIMARY KEY CHECK (id = 1),
     name  {text} NOT NULL
 ) {strict};
 
--- Immutable versions of definitions, by content.
+-- Workflow definitions. A row never changes; the same content is stored once.
 CREATE TABLE workflows (
     id          {id},
     name        {text} NOT NULL,
@@ -21,12 +22,12 @@ CREATE TABLE workflows (
     UNIQUE (name, hash)
 ) {strict};
 
--- The version of a workflow that is active under its name: what `run NAME` starts and schedules fire.
+-- The active version of each registered workflow. `run NAME` and schedules start runs of it.
 CREATE TABLE registrations (
     name         {text} NOT NULL PRIMARY KEY,
     version      {integer} NOT NULL,
     workflow_id  {integer} NOT NULL REFERENCES workflows (id),
-    -- Where it was read from, and the folder its jobs' relative paths start from.
+    -- The file that it was read from, and the folder against which its jobs resolve relative paths.
     file         {text},
     dir          {text},
     paused_at    {integer},
@@ -34,7 +35,7 @@ CREATE TABLE registrations (
     updated_at   {integer} NOT NULL DEFAULT ({now_ms})
 ) {strict};
 
--- Every version that was ever active, counted from 1 for each name; kept when the name is removed.
+-- Every version that was ever active, counted from 1 for each name. Kept when the name is removed.
 CREATE TABLE registration_versions (
     name         {text} NOT NULL,
     version      {integer} NOT NULL,
@@ -47,7 +48,7 @@ CREATE TABLE registration_versions (
 CREATE INDEX registration_versions_workflow ON registration_versions (workflow_id);
 CREATE INDEX registrations_workflow ON registrations (workflow_id);
 
--- A schedule is never deleted, so that one that comes back under its name fires nothing twice.
+-- A schedule's row is never deleted, so that a schedule that is added again does not repeat occurrences.
 CREATE TABLE schedules (
     id             {id},
     workflow       {text} NOT NULL,
@@ -58,7 +59,7 @@ CREATE TABLE schedules (
     created_at     {integer} NOT NULL DEFAULT ({now_ms}),
     updated_at     {integer} NOT NULL DEFAULT ({now_ms}),
     origin         {text} NOT NULL DEFAULT 'command' CHECK (origin IN ('file', 'command')),
-    -- Whatever was to happen up to here is decided.
+    -- The cursor: all occurrences up to this instant are decided.
     decided_until  {integer},
     removed_at     {integer},
     UNIQUE (workflow, name)
@@ -74,16 +75,17 @@ CREATE TABLE runs (
     status           {text} NOT NULL DEFAULT 'PENDING'
                      CHECK (status = 'PENDING' OR status = 'RUNNING' OR status = 'SUCCESSFUL'
                             OR status = 'FAILED' OR status = 'CANCELLED'),
-    -- Why a run ends other than by its jobs.
+    -- Why the run was stopped before its jobs had finished.
     stop_reason      {text} CHECK (stop_reason IN ('cancelled', 'timed_out')),
     params           {text} NOT NULL DEFAULT '{}',
     env              {text} NOT NULL DEFAULT '{}',
-    -- The folder its jobs' relative paths start from.
+    -- The folder against which its jobs resolve relative paths.
     dir              {text},
     run_key          {text} UNIQUE,
     schedule_id      {integer} REFERENCES schedules (id),
     scheduled_for    {integer},
-    -- Counters kept by the transactions that finish jobs: the outcome is known in O(1).
+    -- Counters that every transaction which finishes jobs updates, so that the run's outcome is known without
+    -- counting.
     total_jobs       {integer} NOT NULL DEFAULT 0,
     unfinished_jobs  {integer} NOT NULL DEFAULT 0 CHECK (unfinished_jobs >= 0),
     failed_jobs      {integer} NOT NULL DEFAULT 0 CHECK (failed_jobs >= 0),
@@ -93,9 +95,9 @@ CREATE TABLE runs (
     started_at       {integer},
     finished_at      {integer},
     updated_at       {integer} NOT NULL DEFAULT ({now_ms}),
-    -- What started it, when nobody submitted it by hand.
+    -- Why a schedule started it; NULL if a person submitted it.
     source           {text} CHECK (source IN ('schedule', 'catchup', 'backfill', 'trigger')),
-    -- By it is known whether a commit was kept whose answer was lost.
+    -- Proves that the run's transaction was kept, if the answer to its commit was lost.
     token            {integer} NOT NULL DEFAULT ({token}),
     UNIQUE (schedule_id, scheduled_for)
 ) {strict};
@@ -103,26 +105,26 @@ CREATE TABLE runs (
 CREATE INDEX runs_unfinished ON runs (id) WHERE status IN ('PENDING', 'RUNNING');
 CREATE INDEX runs_deadline ON runs (deadline_at)
     WHERE deadline_at IS NOT NULL AND stop_reason IS NULL AND status IN ('PENDING', 'RUNNING');
--- For pruning, which must not read what it does not delete.
+-- For pruning, which must read only what it deletes.
 CREATE INDEX runs_finished ON runs (finished_at) WHERE finished_at IS NOT NULL;
 CREATE INDEX runs_workflow ON runs (workflow_id);
--- Runs of a schedule that are not over, for its rule about overlaps.
+-- The unfinished runs of a schedule, for its overlap rule.
 CREATE INDEX runs_of_schedule ON runs (schedule_id, id)
     WHERE schedule_id IS NOT NULL AND status IN ('PENDING', 'RUNNING');
--- For keeping a number of runs of each workflow.
+-- For keeping a number of the newest runs of each workflow.
 CREATE INDEX runs_finished_of_workflow ON runs (workflow, finished_at) WHERE finished_at IS NOT NULL;
 
--- Occurrences of schedules that have no run: those that wait for theirs, and those that get none.
+-- Occurrences that wait for a run, and those that were skipped.
 CREATE TABLE occurrences (
     schedule_id    {integer} NOT NULL REFERENCES schedules (id),
     scheduled_for  {integer} NOT NULL,
     status         {text} NOT NULL CHECK (status IN ('WAITING', 'SKIPPED')),
     source         {text} NOT NULL CHECK (source IN ('schedule', 'catchup', 'backfill')),
-    -- Of a backfill: how many of its runs may be unfinished at a time.
+    -- For a backfill: how many of its runs may be unfinished at a time.
     at_once        {integer} CHECK (at_once >= 1),
-    -- Not before this instant: the nominal time and what jitter added.
+    -- The earliest start: the nominal time plus jitter.
     start_after    {integer} NOT NULL,
-    -- Why it gets no run.
+    -- Why it was skipped.
     reason         {text},
     created_at     {integer} NOT NULL DEFAULT ({now_ms}),
     updated_at     {integer} NOT NULL DEFAULT ({now_ms}),
@@ -131,7 +133,7 @@ CREATE TABLE occurrences (
 
 CREATE INDEX occurrences_waiting ON occurrences (start_after, schedule_id, scheduled_for)
     WHERE status = 'WAITING';
--- The head of what waits of one schedule.
+-- The first waiting occurrences of one schedule.
 CREATE INDEX occurrences_of_schedule ON occurrences (schedule_id, source, start_after, scheduled_for)
     WHERE status = 'WAITING';
 CREATE INDEX occurrences_skipped ON occurrences (updated_at) WHERE status = 'SKIPPED';
@@ -142,8 +144,8 @@ CREATE TABLE jobs (
     name                 {text},
     kind                 {text} NOT NULL,
     queue                {text} NOT NULL DEFAULT 'default',
-    -- A row inserted from outside waits for its time, which is now unless it says otherwise: the
-    -- scheduler makes it PENDING. Producers need to know nothing of the claim.
+    -- The state of a row that another program inserts. The scheduler makes it PENDING when its time comes, so that
+    -- other programs need not know how jobs are claimed.
     status               {text} NOT NULL DEFAULT 'SCHEDULED'
                          CHECK (status = 'PENDING' OR status = 'RUNNING' OR status = 'SUCCESSFUL'
                                 OR status = 'BLOCKED' OR status = 'SCHEDULED' OR status = 'WAITING'
@@ -151,7 +153,7 @@ CREATE TABLE jobs (
     priority             {integer} NOT NULL DEFAULT 0,
     execute_after        {integer} NOT NULL DEFAULT ({now_ms}),
     payload              {text} NOT NULL DEFAULT '{}',
-    -- Claims so far, and the fencing token of the present one.
+    -- How often the job was claimed. The number is the fencing token of the current claim.
     attempt              {integer} NOT NULL DEFAULT 0,
     max_attempts         {integer} NOT NULL DEFAULT 3 CHECK (max_attempts >= 1),
     failures             {integer} NOT NULL DEFAULT 0,
@@ -164,7 +166,7 @@ CREATE TABLE jobs (
     cancel_requested_at  {integer},
     last_error           {text},
     output               {text},
-    -- Parents that are not finished.
+    -- The number of unfinished parents.
     blocked_by           {integer} NOT NULL DEFAULT 0 CHECK (blocked_by >= 0),
     unique_key           {text},
     worker_id            {integer},
@@ -172,57 +174,57 @@ CREATE TABLE jobs (
     updated_at           {integer} NOT NULL DEFAULT ({now_ms}),
     started_at           {integer},
     finished_at          {integer},
-    -- A job that was asked to stop gets no time to end: its processes are killed.
+    -- Whether a job that is asked to stop is killed at once, without a grace time.
     cancel_at_once       {integer} NOT NULL DEFAULT 0 CHECK (cancel_at_once = 0 OR cancel_at_once = 1),
-    -- What a worker must have to see the job: all of these capabilities (a sorted JSON list), and this
-    -- version or a later one.
+    -- What a worker needs to claim the job: all of these capabilities (a sorted JSON list), and this version or a
+    -- later one.
     requires             {text} NOT NULL DEFAULT '[]',
     version              {integer} NOT NULL DEFAULT 0 CHECK (version >= 0 AND version <= 9007199254740991),
-    -- So many jobs with the same key may be PENDING or RUNNING at a time; the others are WAITING.
+    -- How many jobs with the same key may be PENDING or RUNNING at a time. The others are WAITING.
     concurrency_key      {text},
     concurrency_limit    {integer} CHECK (concurrency_limit >= 1),
     on_full              {text} NOT NULL DEFAULT 'wait'
                          CHECK (on_full = 'wait' OR on_full = 'skip' OR on_full = 'cancel_oldest'),
-    -- Together with `created_at` it is the job's idempotency key, which no other job of any database has. Both stay the
-    -- same in all attempts and in copies of the database. By it is also known whether a commit was kept whose answer
-    -- was lost.
+    -- Together with `created_at` this is the job's idempotency key, which is unique among all jobs of all databases.
+    -- Both stay the same in all attempts and in copies of the database. The token also proves that the job's
+    -- transaction was kept, if the answer to its commit was lost.
     token                {integer} NOT NULL DEFAULT ({token}),
-    -- Of a SCHEDULED job that waits for so long, and not for an instant that somebody named: how long.
-    -- `execute_after` is the end of it by the clock as it is set now.
+    -- How long a SCHEDULED job waits, if it waits for a duration and not for an instant that a person named. Then
+    -- `execute_after` is the end of that duration by the current setting of the clock.
     delay_ms             {integer},
-    -- Kept by the table, so that no path of any language can break it.
+    -- A check of the table, so that no program in any language can break this.
     CHECK (status <> 'RUNNING' OR worker_id IS NOT NULL)
 ) {strict};
 
--- Only what can be claimed now is in the claim indexes: a claim costs the same with ten rows
--- waiting as with ten million finished, delayed or blocked ones.
+-- The claim indexes contain only PENDING jobs. So a claim costs the same whether the table has ten other rows or ten
+-- million.
 --
--- The order of claiming: the time a job became due, with a head start for each point of priority. Both
--- grow old at the same pace, so the order of two jobs never changes and none waits for ever.
+-- Jobs are claimed in the order in which they became due, with a head start for each point of priority. The order of
+-- two jobs never changes, so no job waits for ever.
 --
--- Who claims by run does not say `kind > ''`, and so can't be led through the lanes of all others.
+-- A claim of one run does not mention `kind > ''`, so that the database can't use the index of all queues for it.
 CREATE INDEX jobs_claim ON jobs (queue, kind, requires, version, {rank}, id)
     WHERE status = 'PENDING' AND kind > '';
 CREATE INDEX jobs_claim_in_run ON jobs (run_id, {rank}, id)
     WHERE run_id IS NOT NULL AND status = 'PENDING';
 CREATE INDEX jobs_due ON jobs (execute_after, id) WHERE status = 'SCHEDULED';
--- Says also how many of a queue's jobs run.
+-- Also counts the running jobs of a queue.
 CREATE INDEX jobs_running ON jobs (worker_id, id, queue) WHERE status = 'RUNNING';
 CREATE INDEX jobs_failed ON jobs (finished_at) WHERE status = 'FAILED';
--- For pruning: of a run's jobs the run's end counts, so theirs are not in it.
+-- For pruning standalone jobs. Jobs of a run are pruned with their run.
 CREATE INDEX jobs_finished_alone ON jobs (finished_at)
     WHERE run_id IS NULL AND finished_at IS NOT NULL;
 CREATE UNIQUE INDEX jobs_name ON jobs (run_id, name) WHERE run_id IS NOT NULL;
--- Workers in other languages report an end by the state alone. It counts when Windlass has given it its
--- consequences (another attempt, children, the run's counters) and its time: then it leaves this index.
+-- Ends that workers in other languages reported: they write only the state. Windlass applies the consequences (a
+-- retry, children, the run's counters) and sets `finished_at`, which removes the row from this index.
 CREATE INDEX jobs_reported ON jobs (id)
     WHERE finished_at IS NULL AND (status = 'SUCCESSFUL' OR status = 'FAILED' OR status = 'CANCELLED');
--- What was reported may still be tried again: it keeps its key.
+-- A reported job may be retried, so it keeps its key until it is finished.
 CREATE UNIQUE INDEX jobs_unique_key ON jobs (unique_key)
     WHERE unique_key IS NOT NULL AND finished_at IS NULL;
 CREATE INDEX jobs_key_taken ON jobs (concurrency_key, id)
     WHERE concurrency_key IS NOT NULL AND status IN ('PENDING', 'RUNNING');
--- Those that do not simply wait.
+-- Waiting jobs that want to be skipped, or to replace the oldest holder.
 CREATE INDEX jobs_key_impatient ON jobs (concurrency_key, id)
     WHERE concurrency_key IS NOT NULL AND status = 'WAITING' AND on_full <> 'wait';
 CREATE INDEX jobs_key_waiting ON jobs (concurrency_key, {rank}, id)
@@ -236,7 +238,7 @@ CREATE TABLE job_dependencies (
 
 CREATE INDEX job_dependencies_child ON job_dependencies (child_id, parent_id);
 
--- What went wrong in each attempt that did not succeed.
+-- The attempts that did not succeed, and their errors.
 CREATE TABLE job_attempts (
     job_id       {integer} NOT NULL REFERENCES jobs (id) ON DELETE CASCADE,
     attempt      {integer} NOT NULL,
@@ -249,7 +251,7 @@ CREATE TABLE job_attempts (
     PRIMARY KEY (job_id, attempt)
 ) {clustered};
 
--- Captured output, one row a line, in the order it was read.
+-- The output of jobs, one row for each line, in the order in which it was read.
 CREATE TABLE job_logs (
     job_id   {integer} NOT NULL REFERENCES jobs (id) ON DELETE CASCADE,
     attempt  {integer} NOT NULL,
@@ -264,24 +266,24 @@ CREATE TABLE workers (
     id            {id},
     host          {text} NOT NULL,
     pid           {integer} NOT NULL,
-    -- Opaque identity of the process, by which its death can be proved on its own host.
+    -- Identity of the process. On its own host it proves whether the process is gone.
     process       {text} NOT NULL,
     status        {text} NOT NULL DEFAULT 'ALIVE'
                   CHECK (status IN ('ALIVE', 'DRAINING', 'STOPPED', 'DEAD')),
-    -- What it claims: JSON lists; NULL is everything.
+    -- What it may claim, as JSON lists; NULL means everything.
     queues        {text},
     run_ids       {text},
     kinds         {text} NOT NULL DEFAULT '[]',
     threads       {integer} NOT NULL DEFAULT 1,
     lease_ms      {integer} NOT NULL,
-    -- Renewals of the lease so far: its standing still is what an observer measures.
+    -- How often the lease was renewed. An observer measures how long this number has not changed.
     heartbeats    {integer} NOT NULL DEFAULT 0,
     heartbeat_at  {integer} NOT NULL,
     started_at    {integer} NOT NULL,
     stopped_at    {integer},
     capabilities  {text} NOT NULL DEFAULT '[]',
     version       {integer} NOT NULL DEFAULT 0,
-    -- What it lacks to start jobs, for people: open files, processes, memory, temporary files.
+    -- What its machine lacks to start jobs, for people: open files, processes, memory, temporary files.
     shortage      {text}
 ) {strict};
 
@@ -295,14 +297,14 @@ CREATE TABLE queues (
     rate_jobs         {integer} CHECK (rate_jobs >= 1),
     rate_interval_ms  {integer} CHECK (rate_interval_ms >= 1),
     fifo              {integer} NOT NULL DEFAULT 0 CHECK (fifo IN (0, 1)),
-    -- Of a queue that keeps the order of arrival: the job whose turn it is, until it is over.
+    -- In a queue that keeps the order of arrival: the job whose turn it is, until it is finished.
     turn_job_id       {integer}
 ) {strict};
 
--- Queues whose next job may go when one ends.
+-- Queues in which another job may start when one ends.
 CREATE INDEX queues_limited ON queues (name) WHERE max_running IS NOT NULL OR fifo = 1;
 
--- Attempts that queues with a rate began, until they no longer count.
+-- Starts that count against the rate of a queue, until they expire.
 CREATE TABLE queue_starts (
     queue       {text} NOT NULL,
     expires_at  {integer} NOT NULL,
@@ -310,15 +312,15 @@ CREATE TABLE queue_starts (
     PRIMARY KEY (queue, expires_at)
 ) {clustered};
 
--- What writes leave behind that have no row of their own to be known by: a token in the transaction that each of them
--- is. Where the answer to a commit is lost, it tells whether the transaction was kept.
+-- Tokens of writes that insert no other row by which they could be recognized. A token proves that its transaction
+-- was kept, if the answer to the commit was lost.
 CREATE TABLE commit_tokens (
     committed_at  {integer} NOT NULL,
     token         {integer} NOT NULL,
     PRIMARY KEY (committed_at, token)
 ) {clustered};
 
--- Each time that somebody set the clock: all that waits for a duration was moved by it, once.
+-- Changes of the wall clock by somebody who set it. The ends of all durations were moved by each of them, once.
 CREATE TABLE clock_steps (
     number  {integer} NOT NULL PRIMARY KEY,
     at      {integer} NOT NULL,
@@ -351,7 +353,7 @@ CREATE VIEW jobs_readable AS
            {readable finished_at} AS finished_at
     FROM jobs;
 
--- What a worker in another language may claim now, for each queue and kind in the order of `claim_order, id`.
+-- The jobs that a worker in another language may claim now. Sorted by `claim_order, id` for each queue and kind.
 CREATE VIEW claimable_jobs AS
     SELECT id, run_id, name, kind, queue, priority, execute_after, payload, attempt, failures, max_attempts,
            timeout_ms, created_at, {rank} AS claim_order

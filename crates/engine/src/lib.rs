@@ -1,5 +1,5 @@
-//! The durable heart of Windlass: its tables, every change to them (`store`), and the pure decisions (`transition`).
-//! It starts no thread and runs no job.
+//! The durable heart of Windlass: its tables, all operations on them (`store`), and the pure decisions
+//! (`transition`). It starts no thread and runs no job.
 
 pub mod status;
 pub mod store;

@@ -1,27 +1,27 @@
-//! The states of runs, jobs, attempts and workers, and their spelling in the tables.
+//! The states of runs, jobs and workers, and their spelling in the tables.
 
 use std::fmt;
 
 /// The state of a job. See the state machine in `ARCHITECTURE.md`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum JobStatus {
-    /// Its parents are not all finished.
+    /// It has unfinished parents.
     Blocked,
     /// Its time has not come.
     Scheduled,
-    /// Claimable now.
+    /// It can be claimed now.
     Pending,
-    /// Claimed by a worker.
+    /// A worker has claimed it.
     Running,
-    /// Waits for something from outside and holds no thread.
+    /// It waits for a slot of its concurrency key.
     Waiting,
-    /// Done.
+    /// It succeeded.
     Successful,
-    /// Out of attempts, or failed for good.
+    /// It failed, and is not retried.
     Failed,
-    /// Can never run, because a parent did not succeed.
+    /// It will never run, because a parent did not succeed or it found no free slot.
     Skipped,
-    /// Stopped by a person or a deadline of its run.
+    /// It was cancelled by a person, or its run reached its deadline.
     Cancelled,
 }
 
@@ -55,13 +55,13 @@ impl JobStatus {
         }
     }
 
-    /// The state of that spelling, in any case.
+    /// The state with that spelling, in upper or lower case.
     #[must_use]
     pub fn parse(text: &str) -> Option<JobStatus> {
         JobStatus::ALL.into_iter().find(|status| status.as_str().eq_ignore_ascii_case(text))
     }
 
-    /// Nothing changes it any more, but a retry by a person.
+    /// Whether it is finished. Only a retry by a person can change it then.
     #[must_use]
     pub fn is_terminal(self) -> bool {
         match self {
@@ -84,15 +84,15 @@ impl fmt::Display for JobStatus {
 /// The state of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RunStatus {
-    /// Accepted; no job of it was claimed yet.
+    /// None of its jobs was claimed yet.
     Pending,
-    /// A job of it was claimed.
+    /// At least one of its jobs was claimed.
     Running,
-    /// Its last job is finished and none failed that matters.
+    /// All its jobs are finished, and none failed without `allow_failure`.
     Successful,
-    /// A job that matters failed, or its time was up.
+    /// A job failed without `allow_failure`, or it reached its timeout.
     Failed,
-    /// Stopped by a person.
+    /// It was cancelled by a person.
     Cancelled,
 }
 
@@ -118,13 +118,13 @@ impl RunStatus {
         }
     }
 
-    /// The state of that spelling, in any case.
+    /// The state with that spelling, in upper or lower case.
     #[must_use]
     pub fn parse(text: &str) -> Option<RunStatus> {
         RunStatus::ALL.into_iter().find(|status| status.as_str().eq_ignore_ascii_case(text))
     }
 
-    /// The run is over, unless a person retries it.
+    /// Whether it is finished. Only a retry by a person can reopen it then.
     #[must_use]
     pub fn is_terminal(self) -> bool {
         match self {
@@ -140,12 +140,12 @@ impl fmt::Display for RunStatus {
     }
 }
 
-/// Why a run ends other than by its jobs.
+/// Why a run was stopped before its jobs had finished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StopReason {
-    /// A person asked for it.
+    /// A person cancelled it.
     Cancelled,
-    /// Its `timeout` was over.
+    /// It reached its timeout.
     TimedOut,
 }
 
@@ -159,23 +159,23 @@ impl StopReason {
         }
     }
 
-    /// The reason of that spelling.
+    /// The reason with that spelling.
     #[must_use]
     pub fn parse(text: &str) -> Option<StopReason> {
         [StopReason::Cancelled, StopReason::TimedOut].into_iter().find(|reason| reason.as_str() == text)
     }
 }
 
-/// What a run comes from that nobody submitted by hand.
+/// Why a schedule started a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunSource {
     /// An occurrence of a schedule, on time.
     Schedule,
-    /// An occurrence that was missed.
+    /// A missed occurrence that was caught up.
     Catchup,
-    /// An occurrence of the past that a person asked for.
+    /// An occurrence in the past that a person asked for.
     Backfill,
-    /// A person fired the schedule out of turn.
+    /// A person triggered the schedule.
     Trigger,
 }
 
@@ -191,7 +191,7 @@ impl RunSource {
         }
     }
 
-    /// The source of that spelling.
+    /// The source with that spelling.
     #[must_use]
     pub fn parse(text: &str) -> Option<RunSource> {
         [RunSource::Schedule, RunSource::Catchup, RunSource::Backfill, RunSource::Trigger]
@@ -203,13 +203,13 @@ impl RunSource {
 /// The state of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WorkerStatus {
-    /// Claims and executes.
+    /// It claims and executes jobs.
     Alive,
-    /// Finishes what it runs and claims nothing.
+    /// It finishes its running jobs and claims no more.
     Draining,
-    /// Ended in order.
+    /// It stopped normally.
     Stopped,
-    /// Fenced: its process is gone or its lease ended.
+    /// It was fenced, because its process is gone or its lease has ended.
     Dead,
 }
 
@@ -225,7 +225,7 @@ impl WorkerStatus {
         }
     }
 
-    /// The state of that spelling.
+    /// The state with that spelling.
     #[must_use]
     pub fn parse(text: &str) -> Option<WorkerStatus> {
         [WorkerStatus::Alive, WorkerStatus::Draining, WorkerStatus::Stopped, WorkerStatus::Dead]

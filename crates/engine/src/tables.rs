@@ -1,4 +1,4 @@
-//! The tables of Windlass, as the database seam needs to know them.
+//! The tables of Windlass, as `crates/db` needs to know them.
 
 use windlass_db::{Migration, Tables};
 
@@ -41,7 +41,7 @@ pub static TABLES: Tables = Tables {
     rename_database: "UPDATE instance SET name = $1",
 };
 
-/// The version of the tables that this program makes and uses.
+/// The schema version that this program creates and uses.
 pub const SCHEMA_VERSION: i64 = TABLES.version();
 
 #[cfg(test)]

@@ -1,45 +1,45 @@
-//! What happens to a job after an attempt: pure decisions, written to the tables by the store.
+//! What happens to a job after an attempt. These decisions are pure, and the store writes them to the tables.
 
 use serde::{Deserialize, Serialize};
 use windlass_workflow::{OnInterrupt, Retry};
 
 use crate::status::JobStatus;
 
-/// What one attempt came to.
+/// How an attempt ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// It did its work; the output is JSON.
+    /// It succeeded.
     Successful {
-        /// What it hands on, as JSON.
+        /// Its output, as JSON.
         output: Option<String>,
     },
     /// It failed.
     Failed {
-        /// Why, for people.
+        /// The reason, for people.
         error: String,
-        /// Whether trying again may help.
+        /// Whether a retry may help.
         repeat: Repeat,
     },
-    /// It took longer than its timeout and was stopped.
+    /// It was stopped at its timeout.
     TimedOut {
         /// What was done to stop it.
         error: String,
     },
-    /// It was stopped because a person or its run's deadline asked for it.
+    /// It was stopped at the request of a person, or because its run reached its deadline.
     Cancelled {
         /// Why.
         error: String,
     },
-    /// Its worker died or left before it was done: whether it did its work is unknown.
+    /// Its worker died or left before the attempt ended. Whether it did its work is unknown.
     Interrupted {
         /// What is known.
         error: String,
     },
-    /// It was claimed and given back before anything of it ran.
+    /// The claim was given back before anything was started.
     Unstarted,
-    /// Its worker lacked what it needs to start it: open files, processes, memory, a folder for temporary files.
-    /// Nothing of it ran. It counts as neither a failure nor an interruption, and can be claimed again at once; this
-    /// worker claims nothing for a moment.
+    /// Its worker lacked something to start it: open files, processes, memory, or a folder for temporary files.
+    /// Nothing was started. This counts neither as a failure nor as an interruption. The job can be claimed again at
+    /// once, but this worker claims nothing for a moment.
     OutOfResources {
         /// What was lacking, for people.
         reason: String,
@@ -47,7 +47,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Whether anything of the attempt may have run.
+    /// Whether some part of the attempt may have run.
     #[must_use]
     pub fn has_begun(&self) -> bool {
         match self {
@@ -64,9 +64,9 @@ impl Outcome {
 /// Whether a failed attempt may be followed by another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Repeat {
-    /// As often as `max_attempts` says.
+    /// It is retried up to `max_attempts`.
     Allowed,
-    /// Never: the same would happen again.
+    /// It is never retried, because it would fail again.
     Pointless,
 }
 
@@ -74,13 +74,13 @@ pub enum Repeat {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Backoff {
-    /// Wait before the second attempt, in milliseconds.
+    /// The wait before the second attempt, in milliseconds.
     pub delay_ms: i64,
-    /// What the wait is multiplied by from one retry to the next.
+    /// The factor by which the wait grows from one retry to the next.
     pub factor: f64,
     /// The longest wait, in milliseconds.
     pub max_delay_ms: i64,
-    /// Share of the wait that chance may add or take, 0 to 1.
+    /// The share of the wait that chance may add or take away, 0 to 1.
     pub jitter: f64,
 }
 
@@ -102,20 +102,20 @@ impl From<&Retry> for Backoff {
 }
 
 impl Backoff {
-    /// The wait after the given count of failures (at least 1), in milliseconds:
-    /// `delay * factor^(failures - 1)`, spread by `jitter` around it, and never more than `max_delay` or
-    /// [`DELAY_MAX_MS`]. `chance` is a share in [0, 1).
+    /// Returns the wait after the given number of failures (at least 1), in milliseconds: `delay * factor^(failures -
+    /// 1)`, changed by up to `jitter`, and never more than `max_delay` or [`DELAY_MAX_MS`]. `chance` is a share in
+    /// [0, 1).
     #[must_use]
     pub fn wait_ms(&self, failures: i64, chance: f64) -> i64 {
         if self.delay_ms <= 0 {
-            // Nothing grows out of nothing; times an overflowed power it would not be a number.
+            // Zero times an overflowed power would not be a number.
             return 0;
         }
         let exponent = i32::try_from(failures.saturating_sub(1).max(0)).unwrap_or(i32::MAX);
         let longest = self.max_delay_ms.clamp(0, DELAY_MAX_MS) as f64;
         let grown = (self.delay_ms as f64 * self.factor.max(1.0).powi(exponent)).min(longest);
         let spread = 1.0 + self.jitter.clamp(0.0, 1.0) * (2.0 * chance - 1.0);
-        // Finite and not negative by now: the conversion can only round.
+        // The value is finite and not negative, so the conversion only rounds.
         (grown * spread).min(longest).round() as i64
     }
 }
@@ -123,43 +123,43 @@ impl Backoff {
 /// The longest wait between two attempts, and the longest delay of a job, in milliseconds: 100 years.
 pub const DELAY_MAX_MS: i64 = 3_155_760_000_000;
 
-/// What a decision needs to know of a job.
+/// What the decision about the next attempt depends on.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RetryState {
     /// The attempt that ended.
     pub attempt: i64,
-    /// Failures that count, before this attempt.
+    /// Failures before this attempt.
     pub failures: i64,
-    /// Failures that are allowed.
+    /// How many failures are allowed.
     pub max_attempts: i64,
     /// Interruptions before this attempt.
     pub interruptions: i64,
-    /// Interruptions that are allowed.
+    /// How many interruptions are allowed.
     pub max_interruptions: i64,
-    /// What an interruption means for it.
+    /// What to do after an interruption.
     pub on_interrupt: OnInterrupt,
     /// How long to wait between attempts.
     pub backoff: Backoff,
 }
 
-/// The state a job goes to.
+/// What changes in a job after an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transition {
     /// The new state.
     pub status: JobStatus,
-    /// The attempts counted so far: one less than before when the claim was given back unused.
+    /// The attempts so far: one less than before if the claim was given back.
     pub attempt: i64,
-    /// Failures that count.
+    /// The failures so far.
     pub failures: i64,
-    /// Interruptions that count.
+    /// The interruptions so far.
     pub interruptions: i64,
-    /// How long it waits for its next attempt, in milliseconds, if it does: from when this is written.
+    /// How long it waits for the next attempt, in milliseconds, from the time when this is written.
     pub delay_ms: Option<i64>,
     /// Why it did not succeed.
     pub last_error: Option<String>,
-    /// What it hands on, as JSON.
+    /// Its output, as JSON.
     pub output: Option<String>,
-    /// How the attempt is recorded, when it did not succeed.
+    /// How the attempt is recorded, if it did not succeed.
     pub record: Option<AttemptOutcome>,
 }
 
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn backoff_grows_to_its_cap_and_spreads_around_it() {
+    fn backoff_grows_to_its_maximum_with_jitter() {
         let backoff = retry_state().backoff;
         let waits: Vec<i64> = (1..=4).map(|failures| backoff.wait_ms(failures, 0.5)).collect();
         assert_eq!(waits, [100, 300, 500, 500]);
@@ -299,13 +299,17 @@ mod tests {
         assert_eq!((jittered.wait_ms(1, 0.0), jittered.wait_ms(1, 0.5)), (80, 100));
         assert!(jittered.wait_ms(1, 0.999) <= 120);
         let at_once = Backoff { delay_ms: 0, factor: 2.0, ..backoff };
-        assert_eq!((at_once.wait_ms(1, 0.5), at_once.wait_ms(2_000, 0.5)), (0, 0), "however often it failed");
+        assert_eq!(
+            (at_once.wait_ms(1, 0.5), at_once.wait_ms(2_000, 0.5)),
+            (0, 0),
+            "after any number of failures"
+        );
         let extreme = Backoff { delay_ms: i64::MAX, factor: f64::MAX, max_delay_ms: 7, jitter: 9.0 };
-        assert_eq!(extreme.wait_ms(i64::MAX, 0.999), 7, "overflow and odd values stay bounded");
+        assert_eq!(extreme.wait_ms(i64::MAX, 0.999), 7, "overflow and strange values stay bounded");
     }
 
     #[test]
-    fn no_wait_is_longer_than_the_cap_whatever_chance_adds() {
+    fn jitter_never_exceeds_the_longest_wait() {
         for jitter in [0.0, 0.1, 0.5, 1.0] {
             let backoff = Backoff { jitter, ..retry_state().backoff };
             for failures in 1..20 {
@@ -315,14 +319,14 @@ mod tests {
                 }
             }
             let least_ms = (500.0 * (1.0 - jitter)).round() as i64;
-            assert_eq!(backoff.wait_ms(9, 0.0), least_ms, "chance still takes from the longest wait");
+            assert_eq!(backoff.wait_ms(9, 0.0), least_ms, "jitter still shortens the longest wait");
         }
         let endless = Backoff { max_delay_ms: i64::MAX, delay_ms: i64::MAX, ..retry_state().backoff };
         assert_eq!(endless.wait_ms(1, 0.5), DELAY_MAX_MS);
     }
 
     #[test]
-    fn a_failure_waits_and_the_last_one_is_final() {
+    fn a_failure_is_retried_and_the_last_one_is_final() {
         let retried = after_attempt(&retry_state(), failed(Repeat::Allowed), 0.5);
         assert_eq!((retried.status, retried.delay_ms), (JobStatus::Scheduled, Some(300)));
         assert_eq!((retried.failures, retried.attempt), (2, 3));
@@ -334,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interruption_is_no_failure_but_bounded() {
+    fn an_interruption_does_not_count_as_a_failure_but_is_limited() {
         let outcome = || Outcome::Interrupted { error: "worker 7 is gone".to_owned() };
         let again = after_attempt(&retry_state(), outcome(), 0.5);
         assert_eq!((again.status, again.failures, again.interruptions), (JobStatus::Pending, 1, 2));
@@ -347,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_given_back_unused_counts_for_nothing() {
+    fn a_claim_that_is_given_back_does_not_count() {
         let lacking = Outcome::OutOfResources { reason: "no more files".to_owned() };
         for (outcome, error) in [(Outcome::Unstarted, None), (lacking, Some("not started: no more files"))] {
             assert!(!outcome.has_begun());
@@ -359,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_final_stays_final() {
+    fn success_and_cancellation_are_final() {
         let success = after_attempt(&retry_state(), Outcome::Successful { output: None }, 0.5);
         assert_eq!((success.status, success.record), (JobStatus::Successful, None));
         let cancelled = after_attempt(&retry_state(), Outcome::Cancelled { error: String::new() }, 0.5);

@@ -1,4 +1,4 @@
-//! Backfills beside the schedule's own runs: each keeps to a limit of its own, and nothing gets two runs.
+//! Backfills next to a schedule's own runs: each has its own limit, and no occurrence gets two runs.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod support;
@@ -11,7 +11,7 @@ use windlass_workflow::model::{Catchup, Overlap, Rule, Schedule as Definition};
 
 const HOUR_MS: i64 = 3_600_000;
 
-/// A schedule that has occurred at no time yet.
+/// An hourly schedule without a start, an end or jitter.
 fn hourly(overlap: Overlap) -> Definition {
     Definition {
         name: "hourly".to_owned(),
@@ -48,10 +48,10 @@ fn fire(bench: &Bench) {
             return;
         }
     }
-    panic!("there is no end of it");
+    panic!("firing does not end");
 }
 
-/// Nominal hours of the runs with their sources, in their order.
+/// Nominal hours and sources of the runs, in the order of the runs.
 fn runs(bench: &Bench) -> Vec<(i64, RunSource)> {
     let mut runs = bench.store.runs().list(&RunFilter { limit: 1_000, ..RunFilter::default() }).unwrap();
     runs.sort_by_key(|run| run.id);
@@ -63,7 +63,7 @@ fn waiting(bench: &Bench, id: i64) -> Vec<i64> {
     waiting.iter().map(|occurrence| occurrence.scheduled_for / HOUR_MS).collect()
 }
 
-/// How many were added, had a run, and waited before.
+/// Returns how many occurrences were added, had a run, and were waiting already.
 fn backfill(bench: &Bench, schedule_id: i64, from: i64, to: i64, at_once: i64) -> (i64, i64, i64) {
     if from > to {
         return (0, 0, 0);
@@ -76,28 +76,29 @@ fn backfill(bench: &Bench, schedule_id: i64, from: i64, to: i64, at_once: i64) -
 }
 
 #[test]
-fn both_ends_of_the_range_are_in_it_and_start_at_once() {
+fn a_backfill_includes_both_ends_of_its_range() {
     let (bench, id) = bench_with(Overlap::Skip);
-    assert_eq!(backfill(&bench, id, 8, 10, 5), (3, 0, 0), "the last of them is now");
+    assert_eq!(backfill(&bench, id, 8, 10, 5), (3, 0, 0), "the last occurrence is now");
     fire(&bench);
     assert_eq!(runs(&bench), [8, 9, 10].map(|hour| (hour, RunSource::Backfill)));
-    assert_eq!(backfill(&bench, id, 7, 10, 5), (1, 3, 0), "what has a run gets no other");
+    assert_eq!(backfill(&bench, id, 7, 10, 5), (1, 3, 0), "an occurrence with a run gets no other run");
     assert_eq!(waiting(&bench, id), [7]);
-    assert_eq!(backfill(&bench, id, 7, 10, 5), (0, 3, 1), "and what waits is not added again");
+    assert_eq!(backfill(&bench, id, 7, 10, 5), (0, 3, 1), "a waiting occurrence is not added again");
     bench.assert_sound();
 }
 
-/// Neither a run of a backfill nor what waits of it keeps the schedule from starting, or the other way round.
+/// Neither the runs nor the waiting occurrences of a backfill keep the schedule from starting runs, or the other way
+/// round.
 #[test]
 fn a_backfill_and_the_schedule_do_not_wait_for_each_other() {
     let (bench, id) = bench_with(Overlap::Skip);
     assert_eq!(backfill(&bench, id, 6, 9, 2), (4, 0, 0));
     fire(&bench);
-    assert_eq!(runs(&bench), [6, 7].map(|hour| (hour, RunSource::Backfill)), "two at once");
+    assert_eq!(runs(&bench), [6, 7].map(|hour| (hour, RunSource::Backfill)), "two runs at once");
     bench.clock.advance_ms(HOUR_MS);
     fire(&bench);
     assert_eq!(runs(&bench)[2..], [(11, RunSource::Schedule)]);
-    assert_eq!(waiting(&bench, id), [8, 9], "those that have not begun count as well");
+    assert_eq!(waiting(&bench, id), [8, 9], "pending runs count too");
     let worker = bench.worker();
     let first = bench.claim(worker, 1).remove(0);
     bench.finish(worker, &first, success());
@@ -107,13 +108,13 @@ fn a_backfill_and_the_schedule_do_not_wait_for_each_other() {
     bench.assert_sound();
 }
 
-/// An occurrence that gets no run by its schedule's rule, and that a backfill asked for meanwhile.
+/// The schedule would skip this occurrence, but a backfill has asked for it.
 #[test]
-fn what_a_backfill_asked_for_is_not_skipped() {
+fn an_occurrence_of_a_backfill_is_not_skipped() {
     for others in [0, 1] {
         let (bench, id) = bench_with(Overlap::QueueOne);
         bench.clock.advance_ms(HOUR_MS);
-        // As many as there may be at once, or none.
+        // As many runs as may be unfinished, or none.
         assert_eq!(backfill(&bench, id, 10 - others, 9, 1).0, others);
         fire(&bench);
         assert_eq!(runs(&bench).len() as i64, 1 + others);
@@ -138,7 +139,7 @@ fn what_a_backfill_asked_for_is_not_skipped() {
 }
 
 #[test]
-fn a_schedule_that_was_removed_forgets_what_waits_and_its_pause() {
+fn removing_a_schedule_deletes_its_waiting_occurrences_and_its_pause() {
     let (bench, id) = bench_with(Overlap::Skip);
     assert_eq!(backfill(&bench, id, 1, 5, 1), (5, 0, 0));
     bench.store.schedules().pause(id).unwrap();
@@ -146,7 +147,7 @@ fn a_schedule_that_was_removed_forgets_what_waits_and_its_pause() {
     assert_eq!(waiting(&bench, id), [0_i64; 0]);
     apply(&bench, vec![hourly(Overlap::Skip)]);
     let schedule = bench.store.schedules().list().unwrap().remove(0);
-    assert_eq!((schedule.id, schedule.is_active()), (id, true), "it comes back as a new one would");
+    assert_eq!((schedule.id, schedule.is_active()), (id, true), "it is like a new schedule");
     bench.clock.advance_ms(HOUR_MS);
     fire(&bench);
     assert_eq!(runs(&bench), [(11, RunSource::Schedule)]);

@@ -1,4 +1,4 @@
-//! Every rule of `check` finds the row that breaks it, and nothing else does.
+//! Each invariant finds the row that breaks it, and no other invariant does.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod support;
@@ -9,8 +9,9 @@ use support::{Bench, graph, noop};
 use windlass_engine::store::{NewJob, Problem};
 use windlass_workflow::model::{Concurrency, OnFull};
 
-/// A sound database with something of everything: run 1 (three jobs in a row, the first runs), job 4 alone.
-fn furnished() -> Bench {
+/// A sound database with something of everything: run 1 has three jobs in a row, of which the first is running; job 4
+/// is standalone.
+fn sound_database() -> Bench {
     let bench = Bench::new();
     bench.submit(graph(vec![vec![], vec![0], vec![1]]));
     bench.enqueue(noop());
@@ -29,22 +30,22 @@ fn furnished() -> Bench {
     bench
 }
 
-/// (the rule, what breaks it, what is said)
+/// (the rule, a statement that breaks it, the reported text)
 const BREAKS: &[(&str, &str, &str)] = &[
     (
-        "a job that runs has an owner that was registered",
+        "a running job has a registered worker",
         "UPDATE jobs SET worker_id = 99 WHERE id = 1",
         "job j1 is RUNNING, and worker 99 is unknown",
     ),
     (
-        "a job of a dead worker is taken back within a minute",
+        "the jobs of a dead worker are taken back within a minute",
         "UPDATE workers SET status = 'DEAD', stopped_at = 939999",
         "job j1 is RUNNING, and its worker 1 is DEAD",
     ),
     (
-        "no job has started before its parents were over",
+        "no job starts before its parents are finished",
         "UPDATE jobs SET status = 'PENDING' WHERE id = 2",
-        "job j2 is PENDING, and its parent j1 is RUNNING, not over",
+        "job j2 is PENDING, and its parent j1 is RUNNING, unfinished",
     ),
     (
         "no two jobs share an idempotency key",
@@ -52,126 +53,126 @@ const BREAKS: &[(&str, &str, &str)] = &[
         "jobs j1 and j4 have the key 6-7",
     ),
     (
-        "a blocked job has unfinished parents, and counts them",
+        "a blocked job has unfinished parents, and counts them in blocked_by",
         "UPDATE jobs SET blocked_by = 5 WHERE id = 3",
         "job j3 counts 5 unfinished parents, and has 1",
     ),
     (
-        "a blocked job has unfinished parents, and counts them",
+        "a blocked job has unfinished parents, and counts them in blocked_by",
         "UPDATE jobs SET status = 'BLOCKED' WHERE id = 4",
-        "job j4 is BLOCKED, and all its parents are over",
+        "job j4 is BLOCKED, and all its parents are finished",
     ),
     (
-        "no job needs itself, also not through others",
+        "no job depends on itself, directly or through other jobs",
         "INSERT INTO job_dependencies (parent_id, child_id) VALUES (3, 2); UPDATE jobs SET blocked_by = 2 WHERE id = 2",
         "these jobs need each other in a cycle, and none can start: j2 -> j3 -> j2",
     ),
     (
-        "what is over has an end, what is not has none",
+        "a job has a finished_at exactly if it is finished",
         "UPDATE jobs SET finished_at = 7 WHERE id = 4",
         "job j4 is PENDING, and its finished_at is set",
     ),
     (
-        "what is over has an end, what is not has none",
+        "a job has a finished_at exactly if it is finished",
         "UPDATE jobs SET status = 'SKIPPED' WHERE id = 4",
         "job j4 is SKIPPED, and its finished_at is NULL",
     ),
     (
-        "failures and interruptions stay within their bounds",
+        "failures and interruptions stay within their limits",
         "UPDATE jobs SET failures = 4 WHERE id = 4",
-        "job j4 counts 4 failures, and may fail 3 times",
+        "job j4 counts 4 failures, and max_attempts is 3",
     ),
     (
-        "failures and interruptions stay within their bounds",
+        "failures and interruptions stay within their limits",
         "UPDATE jobs SET interruptions = 27 WHERE id = 4",
-        "job j4 counts 27 interruptions, and survives 25",
+        "job j4 counts 27 interruptions, and max_interruptions is 25",
     ),
     (
-        "no more jobs with a concurrency key run or are next than its limit",
+        "a concurrency key is held by no more jobs than its limit allows",
         "UPDATE jobs SET concurrency_key = 'k', concurrency_limit = 1 WHERE id IN (1, 4)",
         "key k is held by 2 jobs, and its limit is 1",
     ),
     (
-        "a job waits for its concurrency key only while others hold it, and a minute at most after",
+        "a job waits for its concurrency key only while other jobs hold it, and for a minute at most after",
         "UPDATE jobs SET status = 'WAITING', updated_at = 0, concurrency_key = 'k', concurrency_limit = 1 WHERE id = 4",
-        "job j4 waits for key k, which nobody holds",
+        "job j4 waits for key k, which no job holds",
     ),
     (
-        "a run that is not over counts its unfinished jobs",
+        "an unfinished run counts its unfinished jobs in unfinished_jobs",
         "UPDATE runs SET unfinished_jobs = 2",
         "run 1 counts 2 unfinished jobs, and has 3",
     ),
     (
-        "a run that is not over has all its jobs",
+        "an unfinished run has all its jobs",
         "UPDATE runs SET total_jobs = 4",
         "run 1 counts 4 jobs, and has 3",
     ),
     (
-        "a run whose jobs are all over is over",
+        "a run is finished if all its jobs are finished",
         "UPDATE jobs SET status = 'SUCCESSFUL', finished_at = 5, blocked_by = 0 WHERE run_id = 1;
          UPDATE runs SET unfinished_jobs = 0",
-        "run 1 is RUNNING, and all its jobs are over",
+        "run 1 is RUNNING, and all its jobs are finished",
     ),
     (
-        "a run that is over has no unfinished jobs",
+        "a finished run has no unfinished jobs",
         "UPDATE runs SET status = 'SUCCESSFUL', finished_at = 5",
         "run 1 is SUCCESSFUL, and has 3 unfinished jobs",
     ),
     (
-        "a run that is over has no unfinished jobs",
+        "a finished run has no unfinished jobs",
         "UPDATE jobs SET status = 'SUCCESSFUL', finished_at = 5, blocked_by = 0 WHERE run_id = 1;
          UPDATE runs SET status = 'SUCCESSFUL', finished_at = 5",
         "run 1 is SUCCESSFUL, and counts 3 unfinished jobs",
     ),
     (
-        "a run has a finished_at when it is over, and not before",
+        "a run has a finished_at exactly if it is finished",
         "UPDATE runs SET finished_at = 5",
         "run 1 is RUNNING, and its finished_at is set",
     ),
     (
-        "a run has a finished_at when it is over, and not before",
+        "a run has a finished_at exactly if it is finished",
         "UPDATE jobs SET status = 'SUCCESSFUL', finished_at = 5, blocked_by = 0 WHERE run_id = 1;
          UPDATE runs SET status = 'SUCCESSFUL', unfinished_jobs = 0",
         "run 1 is SUCCESSFUL, and its finished_at is NULL",
     ),
     (
-        "a run is successful exactly when no job that matters failed",
+        "a run is successful exactly if no job was cancelled, or failed without allow_failure",
         "UPDATE jobs SET status = 'CANCELLED', finished_at = 5, blocked_by = 0 WHERE run_id = 1;
          UPDATE runs SET status = 'SUCCESSFUL', finished_at = 5, unfinished_jobs = 0",
         "run 1 is SUCCESSFUL, and of its jobs 3 failed or were cancelled",
     ),
     (
-        "no more jobs of a queue run than its limit",
+        "a queue runs no more jobs than its limit allows",
         "UPDATE queues SET max_running = 0",
         "queue default runs 1 jobs, and its limit is 0",
     ),
     (
-        "no more jobs of a queue run than its limit",
+        "a queue runs no more jobs than its limit allows",
         "UPDATE queues SET max_running = NULL, fifo = 1;
          UPDATE jobs SET status = 'RUNNING', worker_id = 1 WHERE id = 4",
         "queue default runs 2 jobs, and its limit is 1",
     ),
     (
-        "an occurrence has a run, or waits, or was skipped: one of them",
+        "an occurrence either has a run, or waits, or was skipped",
         "UPDATE runs SET scheduled_for = 10",
         "schedule w/s has run 1 for 10, and the occurrence is SKIPPED too",
     ),
     (
-        "what a schedule does next comes after what is decided",
+        "the next occurrence of a schedule is after its cursor",
         "UPDATE schedules SET decided_until = 20",
         "schedule w/s is next at 20, and everything up to 20 is decided",
     ),
     (
-        "a registered workflow is one of its versions",
+        "the active version of a workflow exists",
         "UPDATE registrations SET version = 2",
         "workflow graph is registered as version 2, which is not among its versions",
     ),
 ];
 
 #[test]
-fn each_rule_finds_the_row_that_breaks_it_and_no_other_rule_does() {
+fn each_invariant_finds_the_row_that_breaks_it_and_no_other_does() {
     for (rule, statement, detail) in BREAKS {
-        let bench = furnished();
+        let bench = sound_database();
         bench.raw().execute(statement);
         let problems = bench.store.upkeep().check().unwrap();
         let said: Vec<(&str, &str)> =
@@ -181,9 +182,9 @@ fn each_rule_finds_the_row_that_breaks_it_and_no_other_rule_does() {
     }
 }
 
-/// The storage's own check is tested with a damaged file.
+/// The check of the storage itself is tested with a damaged file.
 #[test]
-fn no_rule_is_without_a_row_that_breaks_it() {
+fn every_invariant_has_a_row_that_breaks_it() {
     let sources = ["cycles", "jobs", "runs", "service"].map(|name| {
         std::fs::read_to_string(format!("{}/src/store/check/{name}.rs", env!("CARGO_MANIFEST_DIR"))).unwrap()
     });
@@ -200,7 +201,7 @@ fn no_rule_is_without_a_row_that_breaks_it() {
 }
 
 #[test]
-fn what_is_said_is_bounded() {
+fn the_number_of_reported_rows_is_limited() {
     let bench = Bench::new();
     bench.store.jobs().enqueue(vec![noop(); 100]).unwrap();
     bench.raw().execute("UPDATE jobs SET failures = 9");
@@ -209,9 +210,10 @@ fn what_is_said_is_bounded() {
     assert_eq!(problems[20].detail, "more than 20 rows break this rule; the others are not shown");
 }
 
-/// Who freed a slot while nothing ran leaves it to the next process; and a slot is given on within a moment.
+/// If a slot becomes free while no worker is alive, the next worker gives it to a waiting job. A live worker needs a
+/// moment to do so.
 #[test]
-fn a_slot_that_nobody_could_give_on_yet_breaks_no_rule() {
+fn a_free_slot_without_a_live_worker_breaks_no_invariant() {
     let bench = Bench::new();
     let concurrency = Some(Concurrency { key: "k".to_owned(), limit: 1, on_full: OnFull::Wait });
     let jobs = bench.store.jobs().enqueue(vec![NewJob { concurrency, ..noop() }; 2]).unwrap();

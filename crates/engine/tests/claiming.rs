@@ -1,4 +1,4 @@
-//! Claiming, finishing, fencing and rescue: what only one may do.
+//! Claiming, finishing, fencing and rescue: only one worker owns an attempt.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod support;
@@ -18,7 +18,7 @@ use windlass_test_database::Underneath;
 use windlass_workflow::OnInterrupt;
 
 #[test]
-fn the_most_urgent_come_first_over_all_queues() {
+fn jobs_are_claimed_by_priority_across_queues() {
     let bench = Bench::new();
     let worker = bench.worker();
     let jobs = vec![
@@ -65,9 +65,10 @@ fn nothing_is_claimed_from_a_paused_queue() {
     assert_eq!(bench.claim(worker, 10).len(), 1);
 }
 
-/// The jobs of a run are looked through again past those that can't go: what was chosen before is found again.
+/// A claim reads the jobs of a run again after those that can't start. It then finds jobs again that it has chosen
+/// already.
 #[test]
-fn a_job_that_is_found_twice_is_claimed_once() {
+fn a_candidate_that_is_found_twice_is_claimed_once() {
     let bench = Bench::new();
     let worker = bench.worker();
     let mut workflow = graph(vec![vec![]; 7]);
@@ -91,7 +92,7 @@ fn a_job_that_is_found_twice_is_claimed_once() {
 }
 
 #[test]
-fn the_most_urgent_job_of_several_runs_takes_the_last_place_in_a_queue() {
+fn the_most_urgent_job_of_several_runs_gets_the_last_free_place_of_a_queue() {
     let bench = Bench::new();
     let max_running = Setting::Set(1);
     bench.store.queues().limit("narrow", QueueLimits { max_running, ..QueueLimits::default() }).unwrap();
@@ -110,7 +111,7 @@ fn the_most_urgent_job_of_several_runs_takes_the_last_place_in_a_queue() {
 }
 
 #[test]
-fn only_the_owner_of_the_attempt_ends_it() {
+fn only_the_owner_of_an_attempt_finishes_it() {
     let bench = Bench::new();
     let (owner, other) = (bench.worker(), bench.worker());
     let id = bench.enqueue(noop());
@@ -128,7 +129,7 @@ fn only_the_owner_of_the_attempt_ends_it() {
 }
 
 #[test]
-fn a_fenced_worker_can_do_nothing_any_more() {
+fn a_fenced_worker_can_change_nothing() {
     let bench = Bench::new();
     let (lost, next) = (bench.worker(), bench.worker());
     let id = bench.enqueue(noop());
@@ -142,13 +143,13 @@ fn a_fenced_worker_can_do_nothing_any_more() {
     assert!(!bench.store.for_workers().set_status(lost, WorkerStatus::Stopped).unwrap());
     let again = bench.claim(next, 1).remove(0);
     assert_eq!((again.id, again.retry_state.attempt, again.retry_state.interruptions), (id, 2, 1));
-    assert_eq!(bench.finish(lost, &job, success()).conflicts, [id], "also while the next one runs");
+    assert_eq!(bench.finish(lost, &job, success()).conflicts, [id], "even while the next attempt runs");
     bench.finish(next, &again, success());
     bench.assert_sound();
 }
 
 #[test]
-fn a_job_that_cannot_be_taken_back_holds_up_no_other() {
+fn a_job_that_cannot_be_rescued_does_not_block_others() {
     let bench = Bench::new();
     let lost = bench.worker();
     let mut workflow = graph(vec![vec![], vec![0]]);
@@ -178,7 +179,7 @@ fn a_job_that_cannot_be_taken_back_holds_up_no_other() {
 }
 
 #[test]
-fn a_worker_that_renewed_meanwhile_is_left_alone() {
+fn a_worker_that_renewed_its_lease_is_not_fenced() {
     let bench = Bench::new();
     let worker = bench.worker();
     bench.enqueue(noop());
@@ -190,7 +191,7 @@ fn a_worker_that_renewed_meanwhile_is_left_alone() {
 }
 
 #[test]
-fn deaths_are_bounded_and_may_be_final() {
+fn interruptions_are_limited_and_may_be_final() {
     let bench = Bench::new();
     let mut workflow = graph(vec![vec![], vec![]]);
     workflow.jobs[0].max_interruptions = 2;
@@ -210,7 +211,7 @@ fn deaths_are_bounded_and_may_be_final() {
 }
 
 #[test]
-fn a_job_that_was_asked_to_stop_is_not_tried_again() {
+fn a_job_that_was_asked_to_stop_is_not_retried() {
     let bench = Bench::new();
     let worker = bench.worker();
     let id = bench.enqueue(noop());
@@ -237,16 +238,16 @@ fn a_job_inserted_from_outside_becomes_claimable() {
     let raw = bench.raw();
     raw.execute("INSERT INTO jobs (kind, payload, execute_after) VALUES ('noop', '{}', 1000000)");
     raw.execute("INSERT INTO jobs (kind, execute_after) VALUES ('noop', 1000001)");
-    assert!(bench.claim(worker, 10).is_empty(), "the scheduler decides when");
+    assert!(bench.claim(worker, 10).is_empty(), "only the scheduler promotes it");
     bench.store.for_scheduler().promote_due().unwrap();
-    assert_eq!(bench.claim(worker, 10).len(), 1, "the other one is in the future");
+    assert_eq!(bench.claim(worker, 10).len(), 1, "the other job is in the future");
     bench.clock.advance_ms(1);
     assert_eq!(bench.store.for_scheduler().promote_due().unwrap().next_at, None);
     assert_eq!(bench.claim(worker, 10).len(), 1);
 }
 
 #[test]
-fn one_unfinished_job_a_unique_key() {
+fn a_unique_key_allows_one_unfinished_job() {
     let bench = Bench::new();
     let worker = bench.worker();
     let keyed = || NewJob { unique_key: Some("only".to_owned()), ..noop() };
@@ -269,9 +270,9 @@ fn one_unfinished_job_a_unique_key() {
     bench.enqueue(keyed());
 }
 
-/// Other programs write rows: one that can't be counted on fails, and holds up nothing.
+/// Other programs may write invalid rows. Such a job fails alone, and does not block others.
 #[test]
-fn a_spoilt_row_fails_alone() {
+fn an_invalid_job_fails_alone() {
     let bench = Bench::new();
     let worker = bench.worker();
     let raw = bench.raw();
@@ -287,7 +288,7 @@ fn a_spoilt_row_fails_alone() {
 }
 
 #[test]
-fn a_spoilt_job_of_a_run_counts_as_failed() {
+fn an_invalid_job_of_a_run_counts_as_failed() {
     let bench = Bench::new();
     let worker = bench.worker();
     let run_id = bench.submit(graph(vec![vec![], vec![0], vec![]]));
@@ -300,7 +301,7 @@ fn a_spoilt_job_of_a_run_counts_as_failed() {
 }
 
 #[test]
-fn the_most_urgent_is_found_in_any_number_of_queues() {
+fn the_most_urgent_job_is_found_among_any_number_of_queues() {
     let bench = Bench::new();
     let worker = bench.worker();
     let queue = |number: usize| NewJob { queue: format!("q{number:03}"), ..noop() };
@@ -310,11 +311,11 @@ fn the_most_urgent_is_found_in_any_number_of_queues() {
     let next = bench.enqueue(NewJob { priority: 999, ..queue(299) });
     let claimed: Vec<i64> = bench.claim(worker, 3).iter().map(|job| job.id).collect();
     assert_eq!(claimed, [urgent, next, 1]);
-    assert_eq!(bench.claim(worker, 1_000).len(), 599, "and nothing is left behind");
+    assert_eq!(bench.claim(worker, 1_000).len(), 599, "no job is left");
 }
 
 #[test]
-fn cancelling_a_run_ends_what_waits_and_asks_what_runs() {
+fn cancelling_a_run_ends_waiting_jobs_and_stops_running_ones() {
     let bench = Bench::new();
     let worker = bench.worker();
     let run_id = bench.submit(graph(vec![vec![], vec![0], vec![0]]));
@@ -333,7 +334,7 @@ fn cancelling_a_run_ends_what_waits_and_asks_what_runs() {
 }
 
 #[test]
-fn a_job_that_must_not_be_interrupted_is_never_only_held() {
+fn a_job_that_must_not_be_interrupted_is_never_prefetched() {
     let bench = Bench::new();
     let worker = bench.worker();
     let mut workflow = graph(vec![vec![], vec![], vec![]]);
@@ -347,7 +348,7 @@ fn a_job_that_must_not_be_interrupted_is_never_only_held() {
             Claims::Fenced => panic!("fenced"),
         }
     };
-    assert_eq!(take(0), ["j0"], "only held");
+    assert_eq!(take(0), ["j0"], "prefetched");
     assert_eq!(take(1), ["j1"], "started at once");
     assert_eq!(take(1), ["j2"]);
 }
@@ -368,12 +369,12 @@ fn a_job_that_another_program_adds_to_a_run_does_no_harm() {
 }
 
 #[test]
-fn only_what_is_left_claimable_wakes_who_claims() {
+fn a_finish_wakes_claimers_only_if_jobs_remain_claimable() {
     let bench = Bench::new();
     let worker = bench.worker();
     bench.submit(graph(vec![vec![], vec![0], vec![1], vec![1]]));
     let first = bench.claim(worker, 1).remove(0);
-    // What was submitted is announced before the claim is answered.
+    // The wake-up of the submission comes before the claim returns.
     let listener = bench.store.listen(WakeUps::PENDING);
     let next = |job: ClaimedJob| {
         let finish = support::finish(worker, &job, success());
@@ -384,20 +385,21 @@ fn only_what_is_left_claimable_wakes_who_claims() {
         }
     };
     let second = next(first);
-    assert!(listener.wait(Duration::ZERO).is_empty(), "its only child was claimed with its end");
+    assert!(listener.wait(Duration::ZERO).is_empty(), "its only child was claimed in the same transaction");
     next(second);
     let heard = listener.wait(Duration::from_secs(60));
     assert!(heard.intersects(WakeUps::PENDING), "one of two children is left");
 }
 
-/// On a server the candidates of all claim partitions are locked, also what is left then: others have passed it over.
+/// On PostgreSQL a claim locks the candidates of all its partitions, also those that it does not take. Other claims
+/// have skipped those meanwhile.
 #[test]
-fn what_a_claim_locked_and_left_is_told_to_others() {
+fn candidates_that_a_claim_locked_and_left_are_announced() {
     let bench = Bench::new();
     let worker = bench.worker();
     let other = NewJob { queue: "other".to_owned(), ..noop() };
     bench.store.jobs().enqueue(vec![noop(), other.clone(), noop(), other]).unwrap();
-    // Their announcement is over when the next transaction is.
+    // The wake-up of an earlier transaction is gone when the next transaction ends.
     bench.store.for_workers().heartbeat(worker).unwrap();
     let listener = bench.store.listen(WakeUps::PENDING);
     assert_eq!(bench.claim(worker, 3).len(), 3);
@@ -408,7 +410,7 @@ fn what_a_claim_locked_and_left_is_told_to_others() {
     assert_eq!(listener.wait(Duration::ZERO).intersects(WakeUps::PENDING), is_told);
 }
 
-/// A database whose transactions wait for others before they begin, by the clock of the test.
+/// A database whose transactions wait before they begin, by the test's clock.
 struct Busy {
     database: Arc<dyn Database>,
     clock: Clock,
@@ -439,9 +441,9 @@ impl Database for Busy {
     }
 }
 
-/// Else a job that starts when another has ended could be dated before that, and a limit would seem broken.
+/// Otherwise a job that starts when another has ended could be dated before that end, and a limit would seem broken.
 #[test]
-fn starts_and_ends_are_dated_when_their_transaction_has_its_turn() {
+fn starts_and_ends_are_dated_when_their_transaction_begins() {
     let bench = Bench::new();
     let worker = bench.worker();
     let (first, second) = (bench.enqueue(noop()), bench.enqueue(noop()));
@@ -458,18 +460,22 @@ fn starts_and_ends_are_dated_when_their_transaction_has_its_turn() {
     assert_eq!(store.jobs().get(second).unwrap().started_at, now_ms);
 }
 
-/// Many rows are written together, and what is the same in all of them is handed over once: each still gets its own.
+/// Rows are written in sets, and values that all of them share are passed once. Each row must still get its own
+/// values.
 #[test]
-fn each_of_many_jobs_gets_its_own_values_and_those_that_all_share() {
+fn each_of_many_jobs_gets_its_own_and_the_shared_values() {
     let bench = Bench::new();
     let worker = bench.worker();
     let job = |index: i64| NewJob { payload: index.to_string(), ..noop() };
     type Shape = fn(i64, NewJob) -> NewJob;
     let shapes: [(&str, Shape); 5] = [
-        ("nothing but the payload differs", |_index, job| job),
-        ("all have a limit of time", |_index, job| NewJob { timeout_ms: Some(7_000), ..job }),
-        ("the last differs", |index, job| NewJob { timeout_ms: (index == 599).then_some(7_000), ..job }),
-        ("the first differs", |index, job| NewJob { max_attempts: if index == 0 { 1 } else { 2 }, ..job }),
+        ("only the payload differs", |_index, job| job),
+        ("all have a timeout", |_index, job| NewJob { timeout_ms: Some(7_000), ..job }),
+        ("the last one differs", |index, job| NewJob { timeout_ms: (index == 599).then_some(7_000), ..job }),
+        ("the first one differs", |index, job| NewJob {
+            max_attempts: if index == 0 { 1 } else { 2 },
+            ..job
+        }),
         ("every third is urgent", |index, job| NewJob { priority: i64::from(index % 3 == 0), ..job }),
     ];
     for (what, shape) in shapes {
@@ -487,7 +493,7 @@ fn each_of_many_jobs_gets_its_own_values_and_those_that_all_share() {
             );
             assert_eq!(claimed.retry_state.attempt, 1, "{what}");
         }
-        // Their ends differ as well.
+        // The attempts end with different outcomes.
         let output_of = |index: usize| (!index.is_multiple_of(7)).then(|| format!("\"{index}\""));
         let end_of = |index: usize| match output_of(index) {
             Some(output) => Outcome::Successful { output: Some(output) },

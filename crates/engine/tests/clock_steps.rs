@@ -1,11 +1,11 @@
-//! The wall clock is set while something waits for a duration.
+//! Setting the wall clock while jobs and runs wait for durations.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod support;
 
 use support::{Bench, failure, graph, noop, request, success};
 use windlass_engine::store::{
-    ClockReading, ClockStep, NewJob, QueueLimits, Rate, Scope, Selection, Setting, Urgency,
+    ClockReading, ClockStep, NewJob, QueueLimits, Rate, RetrySelection, Scope, Setting, Urgency,
 };
 use windlass_engine::{Clock, JobStatus, Random, RunStatus, Store};
 use windlass_workflow::{Source, Workflow};
@@ -15,10 +15,10 @@ const STEPS_MS: [i64; 4] = [HOUR_MS, -HOUR_MS, 700, -700];
 
 impl Bench {
     fn reading(&self) -> ClockReading {
-        self.store.for_scheduler().ahead(0).unwrap().clock.expect("a manual clock answers at once")
+        self.store.for_scheduler().upcoming(0).unwrap().clock.expect("a manual clock answers immediately")
     }
 
-    /// Sets the clock and moves the tables with it, as a scheduler does that had looked just before.
+    /// Sets the clock and moves the tables with it, like a scheduler that had read the clock just before.
     fn set_clock(&self, by_ms: i64) {
         let number = self.reading().steps + 1;
         self.clock.step_wall_ms(by_ms);
@@ -30,22 +30,22 @@ impl Bench {
         self.store.jobs().get(job_id).unwrap().status
     }
 
-    /// Asserts that time makes the job claimable after exactly so long.
+    /// Asserts that the job becomes claimable after exactly this time.
     fn assert_due_in(&self, job_id: i64, left_ms: i64) {
         self.clock.advance_ms(left_ms - 1);
         self.store.for_scheduler().promote_due().unwrap();
-        assert_eq!(self.status(job_id), JobStatus::Scheduled, "a millisecond before");
+        assert_eq!(self.status(job_id), JobStatus::Scheduled, "a millisecond too early");
         self.clock.advance_ms(1);
         self.store.for_scheduler().promote_due().unwrap();
-        assert_eq!(self.status(job_id), JobStatus::Pending, "after its time");
+        assert_eq!(self.status(job_id), JobStatus::Pending, "at its time");
     }
 
-    /// The same for the time of a run.
+    /// Asserts that the run reaches its timeout after exactly this time.
     fn assert_times_out_in(&self, run_id: i64, left_ms: i64) {
         self.clock.advance_ms(left_ms - 1);
-        assert_eq!(self.store.for_scheduler().promote_due().unwrap().expired, 0, "a millisecond before");
+        assert_eq!(self.store.for_scheduler().promote_due().unwrap().expired, 0, "a millisecond too early");
         self.clock.advance_ms(1);
-        assert_eq!(self.store.for_scheduler().promote_due().unwrap().expired, 1, "after its time");
+        assert_eq!(self.store.for_scheduler().promote_due().unwrap().expired, 1, "at its time");
         assert!(self.store.runs().get(run_id).unwrap().stop_reason.is_some());
     }
 }
@@ -55,7 +55,7 @@ fn parse(text: &str) -> Workflow {
 }
 
 #[test]
-fn a_delay_takes_as_long_as_it_was_to_take_whatever_the_clock_does() {
+fn a_delay_keeps_its_length_when_the_clock_is_set() {
     for by_ms in STEPS_MS {
         let bench = Bench::new();
         let job_id = bench.enqueue(NewJob { delay_ms: Some(10_000), ..noop() });
@@ -68,7 +68,7 @@ fn a_delay_takes_as_long_as_it_was_to_take_whatever_the_clock_does() {
 }
 
 #[test]
-fn a_retry_waits_as_long_as_its_workflow_says_whatever_the_clock_does() {
+fn a_backoff_keeps_its_length_when_the_clock_is_set() {
     for by_ms in [STEPS_MS.as_slice(), &[0]].concat() {
         let bench = Bench::new();
         let worker = bench.worker();
@@ -91,7 +91,7 @@ fn a_retry_waits_as_long_as_its_workflow_says_whatever_the_clock_does() {
 }
 
 #[test]
-fn the_time_of_a_run_is_exact_whatever_the_clock_does() {
+fn a_run_timeout_keeps_its_length_when_the_clock_is_set() {
     for by_ms in [STEPS_MS.as_slice(), &[0]].concat() {
         let bench = Bench::new();
         let worker = bench.worker();
@@ -106,7 +106,7 @@ fn the_time_of_a_run_is_exact_whatever_the_clock_does() {
 }
 
 #[test]
-fn an_instant_that_somebody_named_is_an_instant() {
+fn an_instant_that_a_person_named_is_not_moved() {
     let bench = Bench::new();
     let at_ms = bench.clock.now_ms() + 2 * HOUR_MS;
     let named = bench.enqueue(NewJob { execute_after: Some(at_ms), ..noop() });
@@ -119,7 +119,7 @@ fn an_instant_that_somebody_named_is_an_instant() {
 
 /// Other programs may write any number.
 #[test]
-fn rows_with_odd_numbers_keep_no_other_from_being_moved() {
+fn rows_with_invalid_numbers_do_not_keep_others_from_being_moved() {
     for by_ms in [HOUR_MS, -HOUR_MS] {
         let bench = Bench::new();
         for (at, delay) in [(i64::MAX, 1), (i64::MAX, 0), (i64::MIN, i64::MAX), (7, i64::MIN), (7, -1)] {
@@ -135,7 +135,7 @@ fn rows_with_odd_numbers_keep_no_other_from_being_moved() {
 }
 
 #[test]
-fn of_several_that_notice_a_step_one_moves_the_tables() {
+fn one_of_several_schedulers_moves_the_tables() {
     let bench = Bench::new();
     let job_id = bench.enqueue(NewJob { delay_ms: Some(10_000), ..noop() });
     bench.clock.step_wall_ms(HOUR_MS);
@@ -148,7 +148,7 @@ fn of_several_that_notice_a_step_one_moves_the_tables() {
 }
 
 #[test]
-fn what_began_after_the_step_was_not_moved_by_it() {
+fn durations_that_began_after_the_step_are_not_moved() {
     for by_ms in [HOUR_MS, -HOUR_MS] {
         let bench = Bench::new();
         let before = bench.enqueue(NewJob { delay_ms: Some(10_000), ..noop() });
@@ -164,7 +164,7 @@ fn what_began_after_the_step_was_not_moved_by_it() {
 }
 
 #[test]
-fn who_has_not_noticed_that_the_tables_were_moved_does_nothing() {
+fn a_scheduler_with_an_outdated_reading_promotes_nothing() {
     let bench = Bench::new();
     bench.enqueue(NewJob { delay_ms: Some(10_000), ..noop() });
     let seen = bench.reading();
@@ -179,7 +179,7 @@ fn who_has_not_noticed_that_the_tables_were_moved_does_nothing() {
 }
 
 #[test]
-fn a_clock_that_was_set_back_while_nobody_looked_makes_no_wait_longer_than_it_was() {
+fn a_clock_set_back_without_a_scheduler_makes_no_wait_longer() {
     let bench = Bench::new();
     let worker = bench.worker();
     let run_id = bench.submit(Workflow { timeout_ms: Some(60_000), ..graph(vec![vec![]]) });
@@ -198,7 +198,7 @@ fn a_clock_that_was_set_back_while_nobody_looked_makes_no_wait_longer_than_it_wa
 }
 
 #[test]
-fn a_rate_holds_and_gives_room_again_whatever_the_clock_does() {
+fn a_rate_holds_and_recovers_when_the_clock_is_set() {
     for by_ms in STEPS_MS {
         let bench = Bench::new();
         let worker = bench.worker();
@@ -210,15 +210,15 @@ fn a_rate_holds_and_gives_room_again_whatever_the_clock_does() {
         bench.clock.advance_ms(10_000);
         bench.set_clock(by_ms);
         bench.clock.advance_ms(53_999);
-        assert_eq!(bench.claim(worker, 3).len(), 0, "a millisecond before");
+        assert_eq!(bench.claim(worker, 3).len(), 0, "a millisecond too early");
         bench.clock.advance_ms(1_001);
         assert_eq!(bench.claim(worker, 3).len(), 1, "a step of the interval later");
     }
 }
 
-/// One process's clock is ahead of the other's, as on a server whose answers take a while.
+/// One process's clock is ahead of the other's, as can happen if a server answers slowly.
 #[test]
-fn by_the_times_in_the_tables_no_interval_has_a_start_too_many() {
+fn by_the_times_in_the_tables_no_interval_has_too_many_starts() {
     let bench = Bench::new();
     let ahead = Clock::manual(bench.clock.now_ms() + 200);
     let other = Store::new(support::open(&bench.database, &ahead), ahead.clone(), Random::from_seed(2));
@@ -246,9 +246,9 @@ fn by_the_times_in_the_tables_no_interval_has_a_start_too_many() {
     }
 }
 
-/// Else a start would be counted long before it happens, and two of them could happen close together.
+/// Otherwise a start would be counted long before it happens, and two jobs could start close together.
 #[test]
-fn a_job_of_a_queue_with_a_rate_is_claimed_when_it_can_start() {
+fn a_job_of_a_queue_with_a_rate_is_claimed_only_when_it_can_start() {
     let bench = Bench::new();
     let worker = bench.worker();
     let rate = Rate { jobs: 10, interval_ms: 60_000 };
@@ -261,11 +261,11 @@ fn a_job_of_a_queue_with_a_rate_is_claimed_when_it_can_start() {
         panic!("fenced")
     };
     let rated = jobs.iter().filter(|job| bench.store.jobs().get(job.id).unwrap().queue == "slow").count();
-    assert_eq!((rated, jobs.len()), (2, 5), "what would wait in memory is of other queues");
+    assert_eq!((rated, jobs.len()), (2, 5), "only jobs of other queues are prefetched");
 }
 
-fn stopped_runs_have_another_life(stop: impl Fn(&Bench, i64)) {
-    for selection in [Selection::Failed, Selection::From("j0".to_owned())] {
+fn assert_stopped_runs_can_be_retried(stop: impl Fn(&Bench, i64)) {
+    for selection in [RetrySelection::Failed, RetrySelection::From("j0".to_owned())] {
         let bench = Bench::new();
         let worker = bench.worker();
         let run_id = bench.submit(Workflow { timeout_ms: Some(60_000), ..graph(vec![vec![], vec![0]]) });
@@ -276,7 +276,7 @@ fn stopped_runs_have_another_life(stop: impl Fn(&Bench, i64)) {
             bench.store.for_workers().cancel_requests(worker).unwrap(),
             [(job.id, Urgency::WithGrace)]
         );
-        // As for one that gets no time to end.
+        // As for a job that gets no grace time.
         bench.raw().execute(&format!("UPDATE jobs SET cancel_at_once = 1 WHERE id = {}", job.id));
         let cancelled = windlass_engine::transition::Outcome::Cancelled { error: "stopped".to_owned() };
         bench.finish(worker, &job, cancelled);
@@ -295,7 +295,7 @@ fn stopped_runs_have_another_life(stop: impl Fn(&Bench, i64)) {
         assert_eq!(again.iter().map(|job| job.id).collect::<Vec<_>>(), [job.id]);
         assert!(
             bench.store.for_workers().cancel_requests(worker).unwrap().is_empty(),
-            "nobody asked for a stop in this life"
+            "it was not asked to stop since the retry"
         );
         let deadline_at = bench.clock.now_ms() + 60_000;
         assert_eq!(bench.store.runs().get(run_id).unwrap().deadline_at, Some(deadline_at));
@@ -310,7 +310,7 @@ fn stopped_runs_have_another_life(stop: impl Fn(&Bench, i64)) {
         bench.finish(worker, &again[0], success());
         let child = bench.claim(worker, 1).remove(0);
         bench.clock.advance_ms(1);
-        assert_eq!(bench.store.for_scheduler().promote_due().unwrap().expired, 1, "and ends exactly then");
+        assert_eq!(bench.store.for_scheduler().promote_due().unwrap().expired, 1, "it ends exactly then");
         assert_eq!(
             bench.store.for_workers().cancel_requests(worker).unwrap(),
             [(child.id, Urgency::WithGrace)]
@@ -320,15 +320,15 @@ fn stopped_runs_have_another_life(stop: impl Fn(&Bench, i64)) {
 }
 
 #[test]
-fn after_a_cancel_a_retry_is_stopped_by_nothing_of_before() {
-    stopped_runs_have_another_life(|bench, run_id| {
+fn a_retry_after_a_cancellation_is_not_stopped() {
+    assert_stopped_runs_can_be_retried(|bench, run_id| {
         bench.store.runs().cancel(run_id).unwrap();
     });
 }
 
 #[test]
-fn after_a_timeout_a_retry_has_all_of_its_time_again() {
-    stopped_runs_have_another_life(|bench, _run_id| {
+fn a_retry_after_a_timeout_has_its_whole_timeout_again() {
+    assert_stopped_runs_can_be_retried(|bench, _run_id| {
         bench.clock.advance_ms(50_000);
         assert_eq!(bench.store.for_scheduler().promote_due().unwrap().expired, 1);
     });

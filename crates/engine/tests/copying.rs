@@ -1,4 +1,4 @@
-//! Moving everything from a file to a server and back, in the middle of a run.
+//! Copying a database from a file to a server and back, in the middle of a run.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod support;
@@ -35,7 +35,7 @@ fn all_jobs(store: &Store) -> Vec<Job> {
     store.jobs().list(&JobFilter { limit: 1_000, ..JobFilter::default() }).unwrap()
 }
 
-/// Registers a worker, ends some jobs of the run successfully, and leaves. The jobs that it ended.
+/// Registers a worker, finishes up to `most` jobs of the run successfully, and stops the worker. Returns those jobs.
 fn work(store: &Store, run_id: i64, most: usize) -> Vec<ClaimedJob> {
     let worker_id = store.for_workers().register(support::new_worker()).unwrap();
     let mut done = Vec::new();
@@ -54,7 +54,7 @@ fn work(store: &Store, run_id: i64, most: usize) -> Vec<ClaimedJob> {
 }
 
 #[test]
-fn a_run_that_is_moved_in_the_middle_and_back_ends_as_if_it_had_stayed() {
+fn a_run_that_is_copied_there_and_back_ends_as_if_it_had_stayed() {
     let (folder, schema, clock) = (tempfile::tempdir().unwrap(), Schema::new(), Clock::manual(1_000_000));
     let first = in_file(folder.path(), "first.db", &clock);
     let run_id = support::submit(&first, graph(vec![vec![], vec![0], vec![0], vec![1, 2], vec![3]]));
@@ -101,7 +101,7 @@ fn a_run_that_is_moved_in_the_middle_and_back_ends_as_if_it_had_stayed() {
     for job in moved {
         let sql = "SELECT created_at || '-' || token FROM jobs WHERE id = ?1";
         let key: String = file.query_row(sql, [job.id], |row| row.get(0)).unwrap();
-        assert_eq!(job.idempotency_key(), key, "idempotency keys stay");
+        assert_eq!(job.idempotency_key(), key, "idempotency keys are kept");
     }
 
     let third = in_file(folder.path(), "third.db", &clock);
@@ -110,14 +110,14 @@ fn a_run_that_is_moved_in_the_middle_and_back_ends_as_if_it_had_stayed() {
     work(&third, run_id, 10);
     assert_eq!(third.runs().get(run_id).unwrap().status, RunStatus::Successful);
     let new = third.jobs().enqueue(vec![noop()]).unwrap()[0];
-    assert!(new > pruned && new > lonely[1], "no id is given out twice: {new} after {pruned}");
+    assert!(new > pruned && new > lonely[1], "an id was used twice: {new} after {pruned}");
     let instances = [&first, &second, &third].map(|store| store.instance().unwrap());
     assert!(instances[0] != instances[1] && instances[1] != instances[2], "{instances:?}");
     assert_eq!(third.upkeep().check().unwrap(), []);
 }
 
 #[test]
-fn a_copy_that_is_refused_leaves_the_target_as_it_was() {
+fn a_refused_copy_leaves_the_target_unchanged() {
     let (folder, schema, clock) = (tempfile::tempdir().unwrap(), Schema::new(), Clock::manual(1_000_000));
     let (source, target) = (in_file(folder.path(), "source.db", &clock), on_server(&schema, &clock));
     let instance = target.instance().unwrap();
@@ -138,15 +138,19 @@ fn a_copy_that_is_refused_leaves_the_target_as_it_was() {
 }
 
 #[test]
-fn no_transaction_waits_while_the_other_database_is_read_as_a_whole() {
+fn no_transaction_is_open_while_the_other_database_is_read_as_a_whole() {
     let (folder, clock) = (tempfile::tempdir().unwrap(), Clock::manual(1_000_000));
     let open = Arc::new(AtomicUsize::new(0));
     let standing = Arc::clone(&open);
-    // Whoever reads everything at once must be alone: a server ends a transaction that waits so long.
+    // A statement that reads a whole table must run while no other transaction is open, because a server ends a
+    // transaction that is idle for so long.
     let tap: Tap = Arc::new(move |_connection, statement, _parameters| {
         let sql = statement.to_string();
         let reads_everything = sql.contains("{damage}") || sql == "SELECT count(*) FROM job_logs";
-        assert!(!reads_everything || standing.load(Ordering::SeqCst) == 1, "another one waits for: {sql}");
+        assert!(
+            !reads_everything || standing.load(Ordering::SeqCst) == 1,
+            "another transaction is open during: {sql}"
+        );
         Ok(())
     });
     let [source, target] = ["source.db", "target.db"].map(|name| {
@@ -160,8 +164,8 @@ fn no_transaction_waits_while_the_other_database_is_read_as_a_whole() {
     assert_eq!(all_jobs(&target), all_jobs(&source));
 }
 
-/// Copies, and ends all connections of the server once jobs are written into the target. `to_server` says whether the
-/// target is the one on the server.
+/// Copies, and closes all connections to the server once jobs are written into the target. `to_server` says whether
+/// the server has the target or the source.
 fn interrupted_copy(to_server: bool, is_stopped: bool) -> CopyError {
     let (folder, clock) = (tempfile::tempdir().unwrap(), Clock::manual(1_000_000));
     let server = Arc::new(PrivateServer::new(&[]));
@@ -195,7 +199,7 @@ fn interrupted_copy(to_server: bool, is_stopped: bool) -> CopyError {
 }
 
 #[test]
-fn a_source_that_goes_away_on_the_way_is_unavailable_and_named() {
+fn a_source_that_goes_away_during_a_copy_is_named() {
     for is_stopped in [false, true] {
         let error = interrupted_copy(false, is_stopped);
         assert!(
@@ -209,7 +213,7 @@ fn a_source_that_goes_away_on_the_way_is_unavailable_and_named() {
 }
 
 #[test]
-fn a_target_that_goes_away_on_the_way_is_unavailable_and_named() {
+fn a_target_that_goes_away_during_a_copy_is_named() {
     let error = interrupted_copy(true, true);
     assert!(
         matches!(error, CopyError::Target(Error::Unavailable { reason: Unavailable::Unreachable(_), .. })),

@@ -1,4 +1,4 @@
-//! What time does, to the millisecond, and what a run's end says of it.
+//! Due jobs and deadlines, exact to the millisecond, and how a stopped run ends.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod support;
@@ -14,12 +14,12 @@ fn with_timeout(needs: Vec<Vec<usize>>) -> Workflow {
 }
 
 #[test]
-fn a_job_is_claimable_at_its_instant_and_not_before() {
+fn a_job_becomes_claimable_exactly_at_its_instant() {
     let bench = Bench::new();
     let at_ms = bench.clock.now_ms() + 1_000;
     let id = bench.enqueue(NewJob { execute_after: Some(at_ms), ..noop() });
     let now = bench.enqueue(NewJob { execute_after: Some(bench.clock.now_ms()), ..noop() });
-    assert_eq!(bench.store.jobs().get(now).unwrap().status, JobStatus::Pending, "its instant is now");
+    assert_eq!(bench.store.jobs().get(now).unwrap().status, JobStatus::Pending, "it is due now");
     assert_eq!(bench.store.for_scheduler().next_due().unwrap(), Some(at_ms));
     bench.clock.advance_ms(999);
     assert_eq!(bench.store.for_scheduler().promote_due().unwrap().promoted, 0);
@@ -29,12 +29,12 @@ fn a_job_is_claimable_at_its_instant_and_not_before() {
 }
 
 #[test]
-fn a_runs_time_is_counted_from_its_first_claim_and_over_at_its_instant() {
+fn a_run_timeout_is_counted_from_the_first_claim() {
     let bench = Bench::new();
     let worker = bench.worker();
     let run_id = bench.submit(with_timeout(vec![vec![], vec![], vec![0]]));
     bench.clock.advance_ms(60_000);
-    assert_eq!(bench.store.for_scheduler().promote_due().unwrap().expired, 0, "it has not begun");
+    assert_eq!(bench.store.for_scheduler().promote_due().unwrap().expired, 0, "it has not started");
     let first = bench.claim(worker, 1).remove(0);
     let deadline_at = bench.clock.now_ms() + 5_000;
     bench.clock.advance_ms(1_000);
@@ -55,14 +55,14 @@ fn a_runs_time_is_counted_from_its_first_claim_and_over_at_its_instant() {
     assert_eq!(
         (run.status, run.unfinished_jobs),
         (RunStatus::Failed, 0),
-        "its time was over: nobody cancelled it"
+        "it reached its timeout, and nobody cancelled it"
     );
     bench.assert_sound();
 }
 
-/// Also when all that was left of it ended well after it was asked to stop, and when something had failed before.
+/// Even if its remaining jobs succeed after they were asked to stop, or if a job had failed before.
 #[test]
-fn a_run_that_is_stopped_ends_as_it_was_stopped() {
+fn a_stopped_run_ends_with_its_stop_reason() {
     for fails_first in [false, true] {
         for (by_time, expected) in [(true, RunStatus::Failed), (false, RunStatus::Cancelled)] {
             let bench = Bench::new();
@@ -90,7 +90,7 @@ fn a_run_that_is_stopped_ends_as_it_was_stopped() {
 }
 
 #[test]
-fn a_run_is_stopped_once_and_a_job_is_asked_once() {
+fn a_run_and_its_jobs_are_stopped_once() {
     let bench = Bench::new();
     let worker = bench.worker();
     let run_id = bench.submit(with_timeout(vec![vec![], vec![]]));
@@ -103,17 +103,17 @@ fn a_run_is_stopped_once_and_a_job_is_asked_once() {
     let first_at = asked_at(jobs[0].id);
     bench.clock.advance_ms(1_000);
     let cancelled = bench.store.runs().cancel(run_id).unwrap();
-    assert_eq!(cancelled, Cancellation { cancelled: 0, stopping: 1 }, "the other one was asked before");
-    assert_eq!(asked_at(jobs[0].id), first_at, "its time of grace goes on");
+    assert_eq!(cancelled, Cancellation { cancelled: 0, stopping: 1 }, "the other job was asked before");
+    assert_eq!(asked_at(jobs[0].id), first_at, "its grace time continues");
     assert!(bench.store.runs().cancel(run_id).unwrap_err().is_conflict());
     assert!(bench.store.jobs().cancel(jobs[0].id).unwrap_err().is_conflict());
     bench.clock.advance_ms(60_000);
     assert_eq!(bench.store.for_scheduler().promote_due().unwrap().expired, 0, "it is being stopped already");
 }
 
-/// What waits for a slot of its key, or for its time, ends with its run.
+/// Jobs that wait for a slot or for their time end with their run.
 #[test]
-fn whatever_has_not_started_ends_when_its_run_is_cancelled() {
+fn jobs_that_have_not_started_end_when_their_run_is_cancelled() {
     use windlass_workflow::model::{Concurrency, OnFull};
     let bench = Bench::new();
     let worker = bench.worker();
@@ -140,9 +140,9 @@ fn whatever_has_not_started_ends_when_its_run_is_cancelled() {
     bench.assert_sound();
 }
 
-/// Starts count for the interval and up to one step more: then there is room, at that instant and not before.
+/// A start counts for the interval, rounded up to a step. At exactly that instant another job may start.
 #[test]
-fn a_start_counts_until_its_instant() {
+fn a_start_counts_until_it_expires() {
     let bench = Bench::new();
     let worker = bench.worker();
     let rate = Setting::Set(Rate { jobs: 2, interval_ms: 6_400 });
@@ -156,8 +156,8 @@ fn a_start_counts_until_its_instant() {
     bench.store.for_scheduler().promote_due().unwrap();
     assert_eq!(bench.claim(worker, 1), []);
     bench.clock.advance_ms(1);
-    assert_eq!(bench.claim(worker, 10).len(), 2, "also before the scheduler has looked");
+    assert_eq!(bench.claim(worker, 10).len(), 2, "even before the scheduler has run");
     bench.store.for_scheduler().promote_due().unwrap();
     let next = bench.store.for_scheduler().next_due().unwrap().unwrap();
-    assert!(next > expires_at, "what no longer counts is gone");
+    assert!(next > expires_at, "expired starts are deleted");
 }

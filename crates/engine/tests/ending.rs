@@ -1,4 +1,4 @@
-//! Ending attempts: several in one transaction, and what each leaves behind.
+//! Finishing several attempts in one transaction, and what each of them leaves in the tables.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod support;
@@ -9,7 +9,7 @@ use windlass_engine::transition::{Outcome, Repeat};
 use windlass_engine::{JobStatus, RunStatus};
 
 #[test]
-fn each_of_several_ends_in_one_transaction_keeps_its_own() {
+fn attempts_that_finish_in_one_transaction_keep_their_own_results() {
     let bench = Bench::new();
     let (one, two) = (bench.worker(), bench.worker());
     let run_id = bench.submit(graph(vec![vec![]; 4]));
@@ -53,9 +53,9 @@ fn each_of_several_ends_in_one_transaction_keeps_its_own() {
     bench.assert_sound();
 }
 
-/// Whoever looks at a job that never ran is told which one it waited for.
+/// The message of a skipped job names the job that it waited for.
 #[test]
-fn what_is_skipped_says_why() {
+fn a_skipped_job_says_why() {
     let bench = Bench::new();
     let worker = bench.worker();
     let run_id = bench.submit(graph(vec![vec![], vec![], vec![0], vec![2], vec![1]]));
@@ -70,9 +70,9 @@ fn what_is_skipped_says_why() {
     bench.assert_sound();
 }
 
-/// Neither an attempt nor a line of its output is noted, also beside results that count.
+/// No attempt and no line of output is written, even in the same transaction as valid results.
 #[test]
-fn a_result_that_is_discarded_leaves_nothing() {
+fn a_discarded_result_writes_nothing() {
     let bench = Bench::new();
     let (owner, other) = (bench.worker(), bench.worker());
     let ids = bench.store.jobs().enqueue(vec![noop(); 2]).unwrap();
@@ -92,9 +92,9 @@ fn a_result_that_is_discarded_leaves_nothing() {
     assert_eq!(bench.store.jobs().get(ids[0]).unwrap().status, JobStatus::Running);
 }
 
-/// That it may fail does not mean that it was done.
+/// `allow_failure` does not cover a cancellation.
 #[test]
-fn a_job_that_may_fail_and_was_cancelled_fails_its_run() {
+fn a_cancelled_job_fails_its_run_in_spite_of_allow_failure() {
     for runs in [false, true] {
         let bench = Bench::new();
         let worker = bench.worker();

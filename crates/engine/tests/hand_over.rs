@@ -1,21 +1,21 @@
-//! What becomes ready is taken by the transaction that ends its last parent, in the order of claiming, or is left
-//! to everybody.
+//! Handing over: the transaction that finishes a job's last parent may claim the job at once, in the order of
+//! claiming.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod support;
 
 use support::{Bench, failure, graph, noop, request, success};
 use windlass_engine::store::{
-    ClaimRequest, ClaimedJob, Claims, NewJob, QueueLimits, Scope, Selection, Setting,
+    ClaimRequest, ClaimedJob, Claims, NewJob, QueueLimits, RetrySelection, Scope, Setting,
 };
 use windlass_engine::{JobStatus, RunStatus};
 use windlass_workflow::model::{Concurrency, OnFull};
 use windlass_workflow::{OnInterrupt, Workflow};
 
-/// What a worker asks for, by its id and that of the run.
+/// What a worker asks for, given the ids of the worker and of the run.
 type Ask = fn(i64, i64) -> ClaimRequest;
 
-/// Ends the first job of a run, and claims by the request.
+/// Finishes the first job of a run, and claims by the request in the same transaction.
 fn hand_over(
     bench: &Bench,
     workflow: Workflow,
@@ -45,7 +45,7 @@ fn statuses(bench: &Bench, run_id: i64) -> Vec<JobStatus> {
 }
 
 #[test]
-fn the_most_urgent_are_taken_whether_they_became_ready_or_waited() {
+fn ready_and_waiting_jobs_are_claimed_by_priority() {
     let bench = Bench::new();
     let mut workflow = graph(vec![vec![], vec![0], vec![0], vec![0]]);
     workflow.jobs[2].priority = 2;
@@ -58,31 +58,46 @@ fn the_most_urgent_are_taken_whether_they_became_ready_or_waited() {
     assert_eq!(
         statuses(&bench, run_id),
         [Successful, Running, Running, Pending],
-        "what is left is for anybody"
+        "the other jobs are left pending"
     );
     let worker = bench.worker();
     assert_eq!(bench.claim(worker, 10)[0].label(), name("j3"));
 }
 
 #[test]
-fn what_is_not_for_who_claims_is_left_to_others() {
+fn jobs_that_the_worker_may_not_claim_are_left_pending() {
     use JobStatus::{Pending, Running, Successful, Waiting};
     let any: Ask = |worker, _run| everything(worker, 1);
     let one_child = || graph(vec![vec![], vec![0]]);
     let cases: Vec<(&str, Workflow, Ask, JobStatus)> = vec![
-        ("it is taken", one_child(), any, Running),
-        ("also by run", one_child(), |worker, run| request(worker, Scope::Runs(vec![run]), 1), Running),
-        ("of another run", one_child(), |worker, _run| request(worker, Scope::Runs(vec![99]), 1), Pending),
+        ("the worker may claim it", one_child(), any, Running),
+        ("claimed by run", one_child(), |worker, run| request(worker, Scope::Runs(vec![run]), 1), Running),
+        (
+            "the worker claims for another run",
+            one_child(),
+            |worker, _run| request(worker, Scope::Runs(vec![99]), 1),
+            Pending,
+        ),
         (
             "of another queue",
             one_child(),
             |worker, _run| request(worker, Scope::Queues(vec!["other".to_owned()]), 1),
             Pending,
         ),
-        ("no room", one_child(), |worker, _run| everything(worker, 0), Pending),
-        ("it requires more", with(one_child(), |job| job.requires = vec!["gpu".to_owned()]), any, Pending),
+        ("the worker has no capacity", one_child(), |worker, _run| everything(worker, 0), Pending),
+        (
+            "it requires a missing capability",
+            with(one_child(), |job| job.requires = vec!["gpu".to_owned()]),
+            any,
+            Pending,
+        ),
         ("its queue is paused", with(one_child(), |job| job.queue = "paused".to_owned()), any, Pending),
-        ("its queue has room", with(one_child(), |job| job.queue = "narrow".to_owned()), any, Running),
+        (
+            "its queue has a free place",
+            with(one_child(), |job| job.queue = "narrow".to_owned()),
+            any,
+            Running,
+        ),
         (
             "it would wait in memory and must not",
             with(one_child(), |job| job.on_interrupt = OnInterrupt::Fail),
@@ -117,15 +132,15 @@ fn one_at_a_time(key: &str) -> Concurrency {
     Concurrency { key: key.to_owned(), limit: 1, on_full: OnFull::Wait }
 }
 
-/// The child of the first job, changed.
+/// Changes the child of the first job.
 fn with(mut workflow: Workflow, change: impl FnOnce(&mut windlass_workflow::Job)) -> Workflow {
     change(&mut workflow.jobs[1]);
     workflow
 }
 
-/// Others of the run that come first are found also past those that may not go.
+/// A claim finds other jobs of the run that come first, even behind jobs that can't start.
 #[test]
-fn what_became_ready_does_not_overtake_what_waits_behind_jobs_that_may_not_go() {
+fn a_ready_job_does_not_overtake_a_job_behind_others_that_cannot_start() {
     let bench = Bench::new();
     let mut workflow = graph(vec![vec![], vec![0], vec![], vec![]]);
     workflow.jobs[0].priority = 9;
@@ -138,9 +153,9 @@ fn what_became_ready_does_not_overtake_what_waits_behind_jobs_that_may_not_go() 
     assert_eq!(statuses(&bench, run_id)[1], JobStatus::Pending);
 }
 
-/// It fails in the transaction that takes it, while others that became ready are still in hand.
+/// The child fails in the transaction that claims it, while other ready jobs are still being handed over.
 #[test]
-fn a_child_that_can_not_be_read_fails_alone_and_what_follows_goes_on() {
+fn an_invalid_child_fails_alone() {
     for (limit, allow_failure) in [(1, true), (2, true), (9, true), (1, false), (9, false)] {
         let bench = Bench::new();
         let mut workflow = graph(vec![vec![], vec![0], vec![0, 1], vec![1], vec![0]]);
@@ -165,9 +180,9 @@ fn a_child_that_can_not_be_read_fails_alone_and_what_follows_goes_on() {
     }
 }
 
-/// More than SQLite is told of at once. The last job needs them all, the one before half of them.
+/// More parents than one SQLite statement takes. The last job needs all of them, the one before needs half.
 #[test]
-fn many_parents_that_end_together_are_each_counted_once_also_when_one_is_tried_again() {
+fn many_parents_that_finish_together_are_each_counted_once() {
     const PARENTS: usize = 1_300;
     let bench = Bench::new();
     let worker = bench.worker();
@@ -190,7 +205,7 @@ fn many_parents_that_end_together_are_each_counted_once_also_when_one_is_tried_a
     assert_eq!(names(&of_half), ["j1300"]);
     assert_eq!(end(&of_half, "none"), []);
     assert_eq!(bench.store.runs().get(run_id).unwrap().status, RunStatus::Failed);
-    assert_eq!(bench.store.runs().retry(run_id, Selection::Failed).unwrap(), 2);
+    assert_eq!(bench.store.runs().retry(run_id, RetrySelection::Failed).unwrap(), 2);
     let again = bench.claim(worker, 9);
     assert_eq!(names(&again), ["j1"]);
     let of_all = end(&again, "none");

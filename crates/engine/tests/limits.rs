@@ -1,4 +1,4 @@
-//! Limits of queues, concurrency keys, requirements of jobs, and the order of claiming.
+//! Limits of queues, concurrency keys, required capabilities, and the order of claiming.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod support;
@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use support::{Bench, failure, graph, noop, request, success};
 use windlass_engine::store::{
-    ClaimRequest, ClaimedJob, Claims, JobFilter, NewJob, Order, QueueLimits, Rate, Reason, Scope, Selection,
-    Setting, WorkerCapabilities,
+    ClaimRequest, ClaimedJob, Claims, JobFilter, NewJob, Order, QueueLimits, Rate, Reason, RetrySelection,
+    Scope, Setting, WorkerCapabilities,
 };
 use windlass_engine::transition::Outcome;
 use windlass_engine::{JobStatus, RunStatus};
@@ -37,7 +37,7 @@ impl Bench {
         let asked = ClaimRequest { worker_capabilities, ..request(worker, Scope::Everything, 10) };
         let looked = self.store.for_workers().has_claimable(&asked).unwrap();
         let Claims::Jobs(jobs) = self.store.for_workers().claim(asked).unwrap() else { panic!("fenced") };
-        assert_eq!(looked, !jobs.is_empty(), "looking and claiming agree");
+        assert_eq!(looked, !jobs.is_empty(), "has_claimable and the claim agree");
         ids(&jobs)
     }
 
@@ -51,7 +51,7 @@ impl Bench {
 }
 
 #[test]
-fn so_many_jobs_of_a_queue_run_at_a_time_over_all_workers() {
+fn a_queue_limit_holds_across_workers() {
     let bench = Bench::new();
     let (one, two) = (bench.worker(), bench.worker());
     bench.store.queues().limit("narrow", MAX_RUNNING(3)).unwrap();
@@ -60,14 +60,14 @@ fn so_many_jobs_of_a_queue_run_at_a_time_over_all_workers() {
     let first = bench.claim(one, 2);
     assert_eq!(ids(&first), narrow[..2]);
     let second = bench.claim(two, 10);
-    assert_eq!(ids(&second), [&narrow[2..3], &wide].concat(), "the other queue is not held up");
+    assert_eq!(ids(&second), [&narrow[2..3], &wide].concat(), "the other queue is not blocked");
     assert!(!bench.store.for_workers().has_claimable(&request(one, Scope::Everything, 1)).unwrap());
     assert!(bench.claim(one, 10).is_empty());
     let why = bench.store.jobs().why(narrow[4]).unwrap().reasons;
     assert_eq!(why, [Reason::QueueFull { queue: "narrow".to_owned(), limit: 3, running: 3 }]);
     bench.finish(one, &first[0], success());
-    assert_eq!(ids(&bench.claim(two, 10)), narrow[3..4], "an end makes room for one");
-    // The worker dies: what it held is counted no more.
+    assert_eq!(ids(&bench.claim(two, 10)), narrow[3..4], "an end frees one place");
+    // The worker dies: its jobs no longer count.
     bench.store.for_scheduler().rescue(vec![(two, 0)]).unwrap();
     assert_eq!(bench.claim(one, 10).iter().filter(|job| narrow.contains(&job.id)).count(), 2);
     bench
@@ -80,7 +80,7 @@ fn so_many_jobs_of_a_queue_run_at_a_time_over_all_workers() {
 }
 
 #[test]
-fn a_run_of_its_own_keeps_to_the_limits_too() {
+fn a_worker_for_one_run_keeps_to_the_limits_too() {
     let bench = Bench::new();
     let worker = bench.worker();
     bench.store.queues().limit("default", MAX_RUNNING(1)).unwrap();
@@ -94,13 +94,13 @@ fn a_run_of_its_own_keeps_to_the_limits_too() {
     };
     let mut names: Vec<_> = jobs.iter().map(|job| job.name.clone().unwrap()).collect();
     names.sort();
-    assert_eq!(names, ["j0", "j4"], "past those of the full queue");
+    assert_eq!(names, ["j0", "j4"], "behind the jobs of the full queue");
     let asked = request(worker, Scope::Runs(vec![run_id]), 4);
     assert!(!bench.store.for_workers().has_claimable(&asked).unwrap());
 }
 
 #[test]
-fn so_many_jobs_of_a_queue_start_within_an_interval() {
+fn a_queue_rate_limits_starts_within_an_interval() {
     let bench = Bench::new();
     let worker = bench.worker();
     let rate = Rate { jobs: 3, interval_ms: 60_000 };
@@ -121,20 +121,21 @@ fn so_many_jobs_of_a_queue_start_within_an_interval() {
     for window in starts.windows(4) {
         assert!(window[3] - window[0] >= 60_000, "never four within a minute: {starts:?}");
     }
-    assert_eq!(starts.len(), 12, "and no slower than that by more than a step: {starts:?}");
+    assert_eq!(starts.len(), 12, "no slower than the rate by more than a step: {starts:?}");
     let next_due = bench.store.for_scheduler().next_due().unwrap().unwrap();
     assert!(
         next_due > bench.clock.now_ms() && next_due <= bench.clock.now_ms() + 61_000,
-        "who waits is woken"
+        "a waiting worker is woken"
     );
-    // A clock that is set back by hours stops the queue for no longer than an interval.
+    // A clock that is set back by hours stops the queue for one interval at most.
     bench.clock.advance_ms(-7_200_000);
     assert_eq!(bench.claim(worker, 10).len(), 3);
 }
 
-/// A job that must not be interrupted is not taken while no thread is free for it: it has not started.
+/// A job that must not be interrupted is not claimed unless a thread is free. It has not started, so it does not
+/// count.
 #[test]
-fn what_was_looked_at_and_not_taken_does_not_count_against_the_rate() {
+fn candidates_that_are_not_claimed_do_not_count_against_the_rate() {
     let bench = Bench::new();
     let worker = bench.worker();
     let rate = Setting::Set(Rate { jobs: 3, interval_ms: 60_000 });
@@ -150,7 +151,7 @@ fn what_was_looked_at_and_not_taken_does_not_count_against_the_rate() {
 }
 
 #[test]
-fn by_arrival_one_job_goes_after_the_other_whatever_its_priority() {
+fn by_arrival_jobs_run_one_after_another_regardless_of_priority() {
     let bench = Bench::new();
     let (one, two) = (bench.worker(), bench.worker());
     let before = bench.enqueue(NewJob { queue: "line".to_owned(), priority: 5, ..noop() });
@@ -169,7 +170,7 @@ fn by_arrival_one_job_goes_after_the_other_whatever_its_priority() {
         assert!(bench.claim(two, 10).is_empty() && bench.claim(one, 10).is_empty());
         if done.len() == 1 && !std::mem::replace(&mut has_failed, true) {
             bench.finish(one, &jobs[0], failure());
-            assert!(bench.claim(two, 10).is_empty(), "a job that is tried again is not overtaken");
+            assert!(bench.claim(two, 10).is_empty(), "a retried job is not overtaken");
             let waits = bench.store.jobs().why(line[3]).unwrap().reasons;
             assert_eq!(waits, [Reason::NotItsTurn { queue: "line".to_owned(), turn_job_id: line[1] }]);
             bench.clock.advance_ms(600_000);
@@ -196,9 +197,9 @@ fn by_arrival_a_job_that_this_worker_can_not_execute_is_not_overtaken() {
     assert_eq!(bench.claim_as(worker, WorkerCapabilities::of_kinds(vec!["foreign".to_owned()])), [foreign]);
 }
 
-/// Its next attempt is due after those that came later, and it is still its turn.
+/// The job's retry is due after the time of later jobs, and it is still the job's turn.
 #[test]
-fn by_arrival_a_run_of_its_own_finds_the_job_that_is_tried_again() {
+fn by_arrival_a_worker_for_one_run_claims_the_retried_job() {
     let bench = Bench::new();
     let worker = bench.worker();
     let limits = QueueLimits { order: Setting::Set(Order::Arrival), ..QueueLimits::default() };
@@ -222,7 +223,7 @@ fn by_arrival_a_run_of_its_own_finds_the_job_that_is_tried_again() {
 }
 
 #[test]
-fn by_arrival_a_job_that_waits_for_another_of_its_queue_gives_its_turn_up() {
+fn by_arrival_a_job_that_waits_for_another_job_of_its_queue_gives_up_its_turn() {
     let bench = Bench::new();
     let worker = bench.worker();
     let limits = QueueLimits { order: Setting::Set(Order::Arrival), ..QueueLimits::default() };
@@ -233,12 +234,12 @@ fn by_arrival_a_job_that_waits_for_another_of_its_queue_gives_its_turn_up() {
         bench.finish(worker, &jobs[0], outcome);
         jobs[0].id
     };
-    // For its parent, which gets another life with it.
+    // It waits for its parent, which is retried with it.
     let run_id = bench.submit(graph(vec![vec![], vec![0]]));
     let (parent, child) = (end(success()), end(failure()));
-    bench.store.runs().retry(run_id, Selection::From("j0".to_owned())).unwrap();
+    bench.store.runs().retry(run_id, RetrySelection::From("j0".to_owned())).unwrap();
     assert_eq!([end(success()), end(success())], [parent, child]);
-    // For a slot of its key, which the one behind it got while it could not go on.
+    // It waits for a slot of its key, which the job behind it got in the meantime.
     let keyed = bench.store.jobs().enqueue(vec![keyed("k", 1, OnFull::Wait); 2]).unwrap();
     assert_eq!(end(failure()), keyed[0]);
     assert_eq!(bench.status(keyed[1]), JobStatus::Pending);
@@ -253,7 +254,7 @@ fn by_arrival_a_job_that_waits_for_another_of_its_queue_gives_its_turn_up() {
 }
 
 #[test]
-fn by_arrival_the_next_is_called_when_the_job_whose_turn_it_is_is_cancelled() {
+fn by_arrival_cancelling_the_current_job_wakes_claimers_for_the_next() {
     let bench = Bench::new();
     let worker = bench.worker();
     let limits = QueueLimits { order: Setting::Set(Order::Arrival), ..QueueLimits::default() };
@@ -265,7 +266,7 @@ fn by_arrival_the_next_is_called_when_the_job_whose_turn_it_is_is_cancelled() {
     let is_called_by = |cancel: &dyn Fn()| {
         let first = bench.claim(worker, 10);
         bench.finish(worker, &first[0], failure());
-        // The announcement of that is over with the next transaction.
+        // The wake-up of the cancellation is gone when the next transaction ends.
         bench.store.for_workers().heartbeat(worker).unwrap();
         let listener = bench.store.listen(WakeUps::PENDING);
         cancel();
@@ -277,7 +278,7 @@ fn by_arrival_the_next_is_called_when_the_job_whose_turn_it_is_is_cancelled() {
 }
 
 #[test]
-fn who_asks_again_for_the_order_of_arrival_takes_nobodys_turn() {
+fn setting_the_order_of_arrival_again_keeps_the_turn() {
     let bench = Bench::new();
     let worker = bench.worker();
     let limits = QueueLimits { order: Setting::Set(Order::Arrival), ..QueueLimits::default() };
@@ -286,14 +287,14 @@ fn who_asks_again_for_the_order_of_arrival_takes_nobodys_turn() {
     let jobs = bench.claim(worker, 10);
     bench.finish(worker, &jobs[0], failure());
     bench.store.queues().limit("line", limits).unwrap();
-    assert!(bench.claim(worker, 10).is_empty(), "the first is to be tried again");
+    assert!(bench.claim(worker, 10).is_empty(), "the first job waits for a retry");
     let by_priority = QueueLimits { order: Setting::Clear, ..QueueLimits::default() };
     bench.store.queues().limit("line", by_priority).unwrap();
     assert_eq!(bench.claim(worker, 10).len(), 1);
 }
 
 #[test]
-fn by_arrival_priorities_count_for_nothing_however_a_job_becomes_claimable() {
+fn by_arrival_priorities_are_ignored_however_a_job_becomes_claimable() {
     let bench = Bench::new();
     let urgent = |needs: Vec<Vec<usize>>| {
         let mut workflow = graph(needs);
@@ -313,14 +314,14 @@ fn by_arrival_priorities_count_for_nothing_however_a_job_becomes_claimable() {
     bench.store.queues().limit("line", limits).unwrap();
     bench.store.jobs().cancel(waiting[0]).unwrap();
     bench.admit();
-    bench.store.runs().retry(retried, Selection::Failed).unwrap();
+    bench.store.runs().retry(retried, RetrySelection::Failed).unwrap();
     for job in bench.store.jobs().list(&JobFilter { limit: 100, ..JobFilter::default() }).unwrap() {
         assert!(job.status == JobStatus::Cancelled || job.priority == 0, "{job:?}");
     }
 }
 
 #[test]
-fn jobs_that_share_a_key_wait_for_a_slot_out_of_the_claims_sight() {
+fn jobs_that_wait_for_a_slot_are_not_claimable() {
     let bench = Bench::new();
     let worker = bench.worker();
     let jobs = bench.store.jobs().enqueue(vec![keyed("tenant-1", 2, OnFull::Wait); 4]).unwrap();
@@ -335,13 +336,17 @@ fn jobs_that_share_a_key_wait_for_a_slot_out_of_the_claims_sight() {
         [Reason::KeyTaken { key, limit: 2, holders }]
     );
     bench.finish(worker, &claimed[0], success());
-    assert_eq!(ids(&bench.claim(worker, 10)), jobs[2..3], "an end lets one go, in the same transaction");
+    assert_eq!(
+        ids(&bench.claim(worker, 10)),
+        jobs[2..3],
+        "an end gives the slot to one job, in the same transaction"
+    );
     bench.finish(worker, &claimed[1], failure());
-    assert_eq!(ids(&bench.claim(worker, 10)), jobs[3..], "who is to be tried again holds no slot meanwhile");
+    assert_eq!(ids(&bench.claim(worker, 10)), jobs[3..], "a job that waits for a retry holds no slot");
     bench.clock.advance_ms(600_000);
     bench.store.for_scheduler().promote_due().unwrap();
-    assert_eq!(bench.status(jobs[1]), JobStatus::Waiting, "and waits for one again");
-    // The worker dies: its jobs keep their slots and are claimed anew.
+    assert_eq!(bench.status(jobs[1]), JobStatus::Waiting, "then it waits for a slot again");
+    // The worker dies: its jobs keep their slots and are claimed again.
     let next = bench.worker();
     bench.store.for_scheduler().rescue(vec![(worker, 0)]).unwrap();
     assert_eq!(ids(&bench.claim(next, 10)), [jobs[2], jobs[3], other]);
@@ -350,18 +355,18 @@ fn jobs_that_share_a_key_wait_for_a_slot_out_of_the_claims_sight() {
 }
 
 #[test]
-fn a_slot_that_a_cancellation_frees_is_given_on() {
+fn a_slot_that_a_cancellation_frees_is_given_to_the_next_job() {
     let bench = Bench::new();
     let jobs = bench.store.jobs().enqueue(vec![keyed("k", 1, OnFull::Wait); 3]).unwrap();
     bench.store.jobs().cancel(jobs[0]).unwrap();
     bench.admit();
     assert_eq!([bench.status(jobs[1]), bench.status(jobs[2])], [JobStatus::Pending, JobStatus::Waiting]);
     bench.store.jobs().cancel(jobs[2]).unwrap();
-    assert_eq!(bench.status(jobs[2]), JobStatus::Cancelled, "who waits can be cancelled");
+    assert_eq!(bench.status(jobs[2]), JobStatus::Cancelled, "a waiting job can be cancelled");
 }
 
 #[test]
-fn who_does_not_want_to_wait_is_skipped_and_fails_nothing() {
+fn on_full_skip_skips_the_job_and_fails_nothing() {
     let bench = Bench::new();
     let worker = bench.worker();
     let mut workflow = graph(vec![vec![], vec![0]]);
@@ -373,7 +378,7 @@ fn who_does_not_want_to_wait_is_skipped_and_fails_nothing() {
     bench.admit();
     let skipped = bench.store.jobs().of_run(second).unwrap();
     assert_eq!([skipped[0].status, skipped[1].status], [JobStatus::Skipped; 2]);
-    assert!(skipped[0].last_error.as_deref().unwrap().contains("`graph` had no room"));
+    assert!(skipped[0].last_error.as_deref().unwrap().contains("`graph` had no free slot"));
     assert_eq!(bench.store.runs().get(second).unwrap().status, RunStatus::Successful);
     bench.finish(worker, &runs[0], success());
     let child = bench.claim(worker, 10);
@@ -383,7 +388,7 @@ fn who_does_not_want_to_wait_is_skipped_and_fails_nothing() {
 }
 
 #[test]
-fn the_oldest_makes_room_for_the_newest_where_that_is_asked_for() {
+fn on_full_cancel_oldest_cancels_the_oldest_holder() {
     let bench = Bench::new();
     let worker = bench.worker();
     let old = bench.enqueue(keyed("deploy", 1, OnFull::CancelOldest));
@@ -393,17 +398,20 @@ fn the_oldest_makes_room_for_the_newest_where_that_is_asked_for() {
         bench.enqueue(keyed("deploy", 1, OnFull::CancelOldest)),
     );
     bench.admit();
-    assert!(bench.store.jobs().get(old).unwrap().cancel_requested_at.is_some(), "who runs is asked to stop");
+    assert!(
+        bench.store.jobs().get(old).unwrap().cancel_requested_at.is_some(),
+        "the running job is asked to stop"
+    );
     assert_eq!([bench.status(middle), bench.status(new)], [JobStatus::Cancelled, JobStatus::Waiting]);
     bench.admit();
-    assert_eq!(bench.status(new), JobStatus::Waiting, "until it has");
+    assert_eq!(bench.status(new), JobStatus::Waiting, "until it has stopped");
     bench.finish(worker, &running[0], failure());
     assert_eq!([bench.status(old), bench.status(new)], [JobStatus::Cancelled, JobStatus::Pending]);
     bench.assert_sound();
 }
 
 #[test]
-fn only_a_worker_that_has_what_a_job_requires_sees_it() {
+fn only_a_worker_with_the_required_capabilities_claims_a_job() {
     let bench = Bench::new();
     let worker = bench.worker();
     let requires = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
@@ -421,7 +429,7 @@ fn only_a_worker_that_has_what_a_job_requires_sees_it() {
 }
 
 #[test]
-fn a_job_is_kept_away_from_code_that_is_too_old_for_it() {
+fn a_job_is_not_claimed_by_a_worker_with_a_lower_version() {
     let bench = Bench::new();
     let worker = bench.worker();
     let at =
@@ -435,13 +443,13 @@ fn a_job_is_kept_away_from_code_that_is_too_old_for_it() {
 }
 
 #[test]
-fn no_key_is_kept_from_its_turn_by_the_many_that_wait_for_another() {
+fn many_jobs_that_wait_for_one_key_do_not_delay_another_key() {
     let bench = Bench::new();
     let worker = bench.worker();
     bench.store.jobs().enqueue(vec![keyed("a", 1, OnFull::Skip), keyed("b", 1, OnFull::Skip)]).unwrap();
     bench.claim(worker, 2);
     let late = bench.enqueue(keyed("b", 1, OnFull::Skip));
-    // They have begun, so they wait.
+    // They are BLOCKED no longer, so they wait for the slot.
     bench.raw().execute(
         "INSERT INTO jobs (kind, status, concurrency_key, concurrency_limit, on_full, attempt)
          WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 300)
@@ -451,9 +459,9 @@ fn no_key_is_kept_from_its_turn_by_the_many_that_wait_for_another() {
     assert_eq!(bench.status(late), JobStatus::Skipped);
 }
 
-/// A point of priority is a head start of a minute: so nothing starves.
+/// A point of priority is a head start of one minute, so that no job starves.
 #[test]
-fn a_job_that_has_waited_long_enough_is_overtaken_by_nobody() {
+fn a_job_that_has_waited_long_enough_is_not_overtaken() {
     let bench = Bench::new();
     let worker = bench.worker();
     let patient = bench.enqueue(noop());
@@ -462,7 +470,7 @@ fn a_job_that_has_waited_long_enough_is_overtaken_by_nobody() {
     bench.clock.advance_ms(2);
     let late = bench.enqueue(NewJob { priority: 10, ..noop() });
     assert_eq!(ids(&bench.claim(worker, 10)), [urgent, patient, late]);
-    // However many come: whoever was there ten minutes before is next.
+    // No matter how many jobs come: a job that was enqueued ten minutes before is next.
     let patient = bench.enqueue(noop());
     for minute in 0..12 {
         bench.store.jobs().enqueue(vec![NewJob { priority: 10, ..noop() }; 3]).unwrap();
@@ -472,9 +480,9 @@ fn a_job_that_has_waited_long_enough_is_overtaken_by_nobody() {
     }
 }
 
-/// Several connections claim and finish at the same time; the tables are asked after each claim.
+/// Several connections claim and finish at the same time. The tables are checked after each claim.
 #[test]
-fn limits_hold_at_every_instant_while_many_claim() {
+fn limits_hold_while_many_workers_claim() {
     const LIMIT: i64 = 3;
     let bench = Bench::new();
     bench.store.queues().limit("narrow", MAX_RUNNING(LIMIT)).unwrap();

@@ -1,4 +1,4 @@
-//! Workflows that a program made: each is refused with the place of its fault, or it ends.
+//! Workflows built by a program: each is refused with the place of its error, or its run ends.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod support;
@@ -20,7 +20,7 @@ fn with(mut workflow: Workflow, change: impl FnOnce(&mut Workflow)) -> Workflow 
 }
 
 #[test]
-fn what_can_not_be_executed_is_refused_before_anything_is_written() {
+fn an_invalid_workflow_is_refused_before_anything_is_written() {
     let chain = || graph(vec![vec![], vec![0], vec![1]]);
     let faults = [
         (with(chain(), |w| w.jobs[0].needs = vec![2]), "in a cycle: j0 -> j2 -> j1 -> j0"),
@@ -50,7 +50,7 @@ fn what_can_not_be_executed_is_refused_before_anything_is_written() {
 }
 
 #[test]
-fn a_job_alone_is_held_to_the_same_numbers() {
+fn a_standalone_job_has_the_same_limits() {
     let bench = Bench::new();
     let faults = [
         (NewJob { timeout_ms: Some(-1), ..noop() }, "timeout_ms is -1"),
@@ -68,7 +68,7 @@ fn a_job_alone_is_held_to_the_same_numbers() {
     }
 }
 
-/// Any number, and often one that is right.
+/// Any number, and often a valid one.
 fn number(chance: &mut fastrand::Rng, right: i64) -> i64 {
     match chance.u8(0..8) {
         0 => i64::MIN,
@@ -79,7 +79,7 @@ fn number(chance: &mut fastrand::Rng, right: i64) -> i64 {
     }
 }
 
-/// A value as a program might make it, with some faults or none.
+/// A workflow as a program might build it, with or without errors.
 fn any_workflow(chance: &mut fastrand::Rng) -> Workflow {
     let size = chance.usize(0..8);
     let mut workflow = graph((0..size).map(|job| (0..job).filter(|_| chance.bool()).collect()).collect());
@@ -116,8 +116,8 @@ fn any_workflow(chance: &mut fastrand::Rng) -> Workflow {
     workflow
 }
 
-/// Executes everything; jobs fail now and then.
-fn run_out(bench: &Bench, worker: i64, chance: &mut fastrand::Rng) {
+/// Executes everything. Some jobs fail.
+fn run_all_jobs(bench: &Bench, worker: i64, chance: &mut fastrand::Rng) {
     for _turn in 0..200 {
         bench.clock.advance_ms(1_000_000);
         bench.store.for_scheduler().promote_due().unwrap();
@@ -134,7 +134,7 @@ fn run_out(bench: &Bench, worker: i64, chance: &mut fastrand::Rng) {
 }
 
 #[test]
-fn any_value_is_refused_or_ends() {
+fn any_workflow_is_refused_or_its_run_ends() {
     let given = std::env::var("WINDLASS_SEED").ok().and_then(|seed| seed.parse().ok());
     let seed = given.unwrap_or_else(|| fastrand::u64(..));
     println!("WINDLASS_SEED={seed}");
@@ -147,7 +147,7 @@ fn any_value_is_refused_or_ends() {
         match bench.store.runs().submit(new_run(workflow.clone())) {
             Ok(_run) => {
                 accepted += 1;
-                run_out(&bench, worker, &mut chance);
+                run_all_jobs(&bench, worker, &mut chance);
             }
             Err(Error::Invalid { .. }) => refused += 1,
             Err(other) => panic!("{other}: {workflow:?}"),

@@ -1,4 +1,4 @@
-//! What is true of PostgreSQL only: how it is connected to, and what a broken connection does.
+//! What only concerns PostgreSQL: connecting, and broken connections.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 #[path = "support/proxy.rs"]
@@ -27,7 +27,7 @@ fn open(url: &str) -> Store {
 }
 
 fn open_with(url: &str, clock: &Clock) -> Store {
-    // Two processes never have the same seed.
+    // Each process has a different seed.
     static SEED: AtomicU64 = AtomicU64::new(1);
     let random = Random::from_seed(SEED.fetch_add(1, Ordering::Relaxed));
     let options =
@@ -52,13 +52,13 @@ fn wait_for(what: &str, mut look: impl FnMut() -> bool) {
     }
 }
 
-/// The same schema, seen through a network that breaks.
+/// The address of the same schema, through a network that breaks.
 fn through(proxy: &Proxy, schema: &Schema) -> String {
     let (before_port, after_port) = port_of(&schema.url());
     format!("{before_port}{}{after_port}", proxy.port())
 }
 
-/// What is before and after the port in an address on 127.0.0.1.
+/// The parts of an address on 127.0.0.1 before and after the port.
 fn port_of(url: &str) -> (String, String) {
     let (host, rest) = url.split_once("127.0.0.1:").unwrap();
     let end = rest.find(|character: char| !character.is_ascii_digit()).unwrap();
@@ -73,7 +73,7 @@ fn server_port(schema: &Schema) -> u16 {
 }
 
 #[test]
-fn a_commit_whose_answer_was_lost_is_neither_lost_nor_done_twice() {
+fn a_commit_whose_answer_was_lost_is_kept_once() {
     let schema = Schema::new();
     let proxy = Proxy::before(server_port(&schema));
     let store = open(&through(&proxy, &schema));
@@ -87,14 +87,14 @@ fn a_commit_whose_answer_was_lost_is_neither_lost_nor_done_twice() {
 }
 
 #[test]
-fn connections_that_died_in_the_pool_are_passed_over() {
+fn dead_connections_in_the_pool_are_skipped() {
     let server = PrivateServer::new(&[]);
     let store = open(&server.url());
     store.jobs().enqueue(vec![noop()]).unwrap();
     assert!(server.kill_backends() > 0);
     store.jobs().enqueue(vec![noop()]).unwrap();
     server.kill_backends();
-    assert_eq!(count(&store), 2, "a read does the same");
+    assert_eq!(count(&store), 2, "the same for a read");
     server.stop_immediate();
     server.start();
     store.jobs().enqueue(vec![noop()]).unwrap();
@@ -102,7 +102,7 @@ fn connections_that_died_in_the_pool_are_passed_over() {
 }
 
 #[test]
-fn a_server_that_is_away_is_told_from_one_that_refuses() {
+fn a_missing_server_and_a_refusing_one_give_different_errors() {
     let server = PrivateServer::new(&[]);
     let store = open(&server.url());
     server.stop_fast();
@@ -120,9 +120,9 @@ fn a_server_that_is_away_is_told_from_one_that_refuses() {
     assert!(!error.is_passing(), "waiting does not help");
 }
 
-/// As one that is stopped, or a machine that hangs: the system takes the connection for it.
+/// Like a stopped server or a machine that hangs: the operating system accepts the connection.
 #[test]
-fn a_server_that_takes_the_connection_and_says_nothing_is_not_waited_for_without_an_end() {
+fn connecting_to_a_silent_server_times_out() {
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = silent.local_addr().unwrap().port();
     let (ended, end) = std::sync::mpsc::channel();
@@ -132,15 +132,19 @@ fn a_server_that_takes_the_connection_and_says_nothing_is_not_waited_for_without
             .send(PostgresDatabase::open(&address(&url), &TABLES, &PostgresOptions::default()).err())
             .unwrap();
     });
-    let error = end.recv_timeout(Duration::from_secs(60)).expect("it gave up").expect("nobody answered");
+    let error = end
+        .recv_timeout(Duration::from_secs(60))
+        .expect("connecting gave up")
+        .expect("the silent server did not answer");
     assert!(matches!(error, Error::Unavailable { reason: Unavailable::Unreachable(_), .. }), "{error}");
     assert!(error.to_string().contains("has not answered for 2 s"), "{error}");
     assert!(error.is_passing(), "waiting may help");
 }
 
-/// The time is longer than anybody waits for a connection of the pool, so a second one may not begin there again.
+/// The wait is longer than anybody waits for a connection of the pool, so the second connection must not try that
+/// server first again.
 #[test]
-fn of_several_servers_one_that_says_nothing_is_passed_over_and_then_tried_last() {
+fn a_silent_server_is_skipped_and_then_tried_last() {
     let schema = Schema::new();
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let silent_port = silent.local_addr().unwrap().port();
@@ -155,9 +159,9 @@ fn of_several_servers_one_that_says_nothing_is_passed_over_and_then_tried_last()
     assert_eq!(asked, 1, "the first connection has found out");
 }
 
-/// The one connection that listens is made anew by itself. While nobody answers, nothing would ever be heard again.
+/// The only connection that listens is opened again by itself, even if the server does not answer for a while.
 #[test]
-fn listening_begins_again_after_a_server_that_said_nothing() {
+fn listening_resumes_after_a_silent_server() {
     let server = PrivateServer::new(&[]);
     let proxy = Proxy::before(server.port());
     let (before, after) = port_of(&server.url());
@@ -168,9 +172,9 @@ fn listening_begins_again_after_a_server_that_said_nothing() {
         server.client().query_one(question, &[]).unwrap().get::<_, i64>(0) > 0
     };
     wait_for("the listener", listens);
-    proxy.be_silent(1);
+    proxy.accept_silently(1);
     server.kill_backends();
-    wait_for("it to connect again", || proxy.silences_left() == 0);
+    wait_for("it to connect again", || proxy.silent_connections_left() == 0);
     wait_for("the listener to give up and to connect once more", listens);
 }
 
@@ -192,7 +196,7 @@ fn a_server_that_takes_no_writes_is_waited_for() {
 }
 
 #[test]
-fn tables_are_made_once_however_many_open_at_the_same_time() {
+fn processes_that_open_together_create_the_tables_once() {
     let schema = Schema::new();
     let url = schema.url();
     let missing = PostgresOptions { mode: OpenMode::Existing, ..PostgresOptions::default() };
@@ -209,7 +213,7 @@ fn tables_are_made_once_however_many_open_at_the_same_time() {
 }
 
 #[test]
-fn a_role_that_may_not_use_the_schema_makes_no_tables_elsewhere() {
+fn a_role_without_access_to_the_schema_creates_no_tables_elsewhere() {
     let server = PrivateServer::new(&[]);
     open(&server.url());
     server.client().batch_execute("CREATE ROLE stranger LOGIN").unwrap();
@@ -235,7 +239,7 @@ fn the_clock_of_a_process_follows_the_server() {
 }
 
 #[test]
-fn other_processes_are_told_of_what_was_committed_and_programs_of_rows_they_inserted() {
+fn other_processes_are_notified_of_commits_and_of_inserts_by_other_programs() {
     let schema = Schema::new();
     let (told, teller) = (open(&schema.url()), open(&schema.url()));
     told.watch();
@@ -246,12 +250,12 @@ fn other_processes_are_told_of_what_was_committed_and_programs_of_rows_they_inse
         pending.wait(Duration::from_millis(100)).intersects(WakeUps::PENDING)
     });
     while pending.wait(Duration::from_millis(300)).intersects(WakeUps::PENDING) {}
-    // Whoever finds changes by looking says that everything may have changed.
+    // The wake-up says that anything may have changed, because the change was found by polling.
     let anything = told.listen(WakeUps::FOREIGN);
     teller.jobs().enqueue(vec![noop()]).unwrap();
     let heard = anything.wait(long);
     assert!(heard.intersects(WakeUps::PENDING), "{heard:?}");
-    assert!(!heard.intersects(WakeUps::CANCEL), "told, and not found by looking: {heard:?}");
+    assert!(!heard.intersects(WakeUps::CANCEL), "notified, and not found by polling: {heard:?}");
     while pending.wait(Duration::from_millis(300)).intersects(WakeUps::PENDING) {}
     let due = told.listen(WakeUps::DUE);
     schema.client().batch_execute("INSERT INTO jobs (kind) VALUES ('noop')").unwrap();
@@ -259,7 +263,7 @@ fn other_processes_are_told_of_what_was_committed_and_programs_of_rows_they_inse
 }
 
 #[test]
-fn a_character_that_the_server_cannot_keep_is_replaced() {
+fn a_character_that_the_server_cannot_store_is_replaced() {
     let schema = Schema::new();
     let store = open(&schema.url());
     let mut job = NewJob::new("a\0b", r#"{"escaped": "\u0000", "literal": "\\u0000"}"#);
@@ -267,11 +271,11 @@ fn a_character_that_the_server_cannot_keep_is_replaced() {
     let id = store.jobs().enqueue(vec![job]).unwrap()[0];
     let job = store.jobs().get(id).unwrap();
     assert_eq!((job.kind.as_str(), job.queue.as_str()), ("a\u{fffd}b", "q\u{fffd}"));
-    assert_eq!(job.payload, r#"{"escaped": "\u0000", "literal": "\\u0000"}"#, "text that says so is kept");
+    assert_eq!(job.payload, r#"{"escaped": "\u0000", "literal": "\\u0000"}"#, "an escaped character is kept");
 }
 
 #[test]
-fn durability_is_what_was_asked_for() {
+fn the_requested_durability_is_set() {
     let server = PrivateServer::new(&[("synchronous_commit", "off")]);
     let schema = Schema::new();
     let (own, hasty) = (schema.url(), server.url());
@@ -289,19 +293,19 @@ fn durability_is_what_was_asked_for() {
     };
     let asked_for = |durability| PostgresOptions { durability, ..PostgresOptions::default() };
     for url in [&own, &hasty] {
-        assert_eq!(synchronous(url, &PostgresOptions::default()), "on", "what nobody asked for is full");
+        assert_eq!(synchronous(url, &PostgresOptions::default()), "on", "the default is full durability");
         assert_eq!(synchronous(url, &asked_for(Durability::Full)), "on");
         assert_eq!(synchronous(url, &asked_for(Durability::Normal)), "off");
     }
 }
 
 #[test]
-fn a_circle_of_locks_is_broken_and_nobody_hears_of_it() {
+fn a_deadlock_is_retried_without_an_error() {
     let server = PrivateServer::new(&[("deadlock_timeout", "20ms")]);
     let database =
         PostgresDatabase::open(&address(&server.url()), &TABLES, &PostgresOptions::default()).unwrap();
     let database = Arc::new(database);
-    // In the first round both hold one row before they ask for the other: that is a circle.
+    // In the first round both transactions hold one row before they ask for the other: a deadlock.
     let meet = Arc::new(Barrier::new(2));
     let lock = |database: &PostgresDatabase, names: [&'static str; 2], round: i64, meet: &Arc<Barrier>| {
         let (meet, mut is_to_meet) = (Arc::clone(meet), round == 0);
@@ -333,10 +337,10 @@ fn a_circle_of_locks_is_broken_and_nobody_hears_of_it() {
     let mut client = server.client();
     let row = client.query_one("SELECT sum(paused_at)::BIGINT FROM windlass.queues", &[]).unwrap();
     assert_eq!(row.get::<_, i64>(0), 2 * (2 * ROUNDS - 1), "each transaction was kept once");
-    assert!(server.log().contains("deadlock detected"), "there was a circle");
+    assert!(server.log().contains("deadlock detected"), "there was a deadlock");
 }
 
-/// Connections to the server change hands between transactions, and nobody hears notifications.
+/// The server's connections move between clients after each transaction, so no notifications arrive.
 #[test]
 fn everything_works_behind_a_pooler_in_transaction_mode() {
     let schema = Schema::new();
@@ -362,7 +366,7 @@ fn everything_works_behind_a_pooler_in_transaction_mode() {
     writers.into_iter().for_each(|writer| writer.join().unwrap());
     assert_eq!(count(&store), 320);
     assert_eq!(store.upkeep().check().unwrap(), []);
-    // What is not heard is found by looking.
+    // Without notifications, changes are found by polling.
     while pending.wait(Duration::from_millis(5)).intersects(WakeUps::PENDING) {}
     assert!(pending.wait(Duration::from_secs(30)).intersects(WakeUps::PENDING));
     wait_for("the server's time", || clock.now_ms() > 1_000_000_000_000);

@@ -1,5 +1,5 @@
-//! What two transactions do to each other at the worst moment, on PostgreSQL: one is held by hand, and the
-//! other waits for it in the middle of what it does.
+//! Two transactions that meet at the worst moment, on PostgreSQL: the test holds one open while the other waits for
+//! it.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod support;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use support::{graph, request, success};
 use windlass_db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
 use windlass_engine::TABLES;
-use windlass_engine::store::{ClaimedJob, Claims, NewRegistration, ScheduleOrigin, Scope, Selection};
+use windlass_engine::store::{ClaimedJob, Claims, NewRegistration, RetrySelection, ScheduleOrigin, Scope};
 use windlass_engine::{Clock, Error, Random, Store};
 use windlass_test_server::Schema;
 use windlass_workflow::Workflow;
@@ -33,7 +33,7 @@ fn claim(store: &Store, worker: i64, limit: usize) -> Vec<ClaimedJob> {
     }
 }
 
-/// Holds a transaction with these statements open until `action` waits for it, and commits it then.
+/// Keeps a transaction with these statements open until `action` waits for it, and commits it then.
 fn meanwhile<T: Send>(schema: &Schema, statements: &str, action: impl FnOnce() -> T + Send) -> T {
     let (mut holder, mut observer) = (schema.client(), schema.client());
     holder.batch_execute(&format!("BEGIN; {statements}")).unwrap();
@@ -43,8 +43,8 @@ fn meanwhile<T: Send>(schema: &Schema, statements: &str, action: impl FnOnce() -
         let is_waited_for = "SELECT count(*) FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid))";
         let began = Instant::now();
         while observer.query_one(is_waited_for, &[&held_by]).unwrap().get::<_, i64>(0) == 0 {
-            assert!(began.elapsed() < PATIENCE, "nobody waits for: {statements}");
-            assert!(!acting.is_finished(), "it was done without waiting for: {statements}");
+            assert!(began.elapsed() < PATIENCE, "no transaction waits for: {statements}");
+            assert!(!acting.is_finished(), "the action did not wait for: {statements}");
         }
         holder.batch_execute("COMMIT").unwrap();
         acting.join().unwrap()
@@ -73,7 +73,7 @@ fn apply(store: &Store, schedules: Vec<Definition>) {
 }
 
 #[test]
-fn a_run_of_which_a_part_is_pruned_meanwhile_is_not_retried() {
+fn a_run_that_is_partly_pruned_meanwhile_is_not_retried() {
     let schema = Schema::new();
     let store = open(&schema);
     let run_id = support::submit(&store, graph(vec![vec![], vec![0]]));
@@ -89,12 +89,12 @@ fn a_run_of_which_a_part_is_pruned_meanwhile_is_not_retried() {
         "SELECT id FROM runs WHERE id = {run_id} FOR UPDATE; DELETE FROM jobs WHERE run_id = {run_id} AND name = 'j0'"
     );
     let retried =
-        meanwhile(&schema, &prunes, || store.runs().retry(run_id, Selection::From("j1".to_owned())));
+        meanwhile(&schema, &prunes, || store.runs().retry(run_id, RetrySelection::From("j1".to_owned())));
     assert!(matches!(&retried, Err(Error::Conflict { .. })), "its parent is gone: {retried:?}");
 }
 
 #[test]
-fn of_two_who_bring_a_schedule_back_one_is_told_that_it_is_there() {
+fn of_two_who_add_a_removed_schedule_one_gets_a_conflict() {
     let schema = Schema::new();
     let store = open(&schema);
     apply(&store, vec![]);
@@ -127,9 +127,10 @@ fn a_file_takes_over_a_schedule_that_is_added_while_it_is_applied() {
     assert!(schedules[0].next_at.is_some());
 }
 
-/// Locking and what it is for are sent together: what follows has to see what was committed while it waited.
+/// The lock and the statements behind it are sent together. They must see what was committed during the wait for the
+/// lock.
 #[test]
-fn an_end_that_waits_for_its_run_counts_what_another_end_has_changed_meanwhile() {
+fn a_finish_that_waits_for_its_run_sees_the_changes_of_another() {
     let schema = Schema::new();
     let store = open(&schema);
     let run_id = support::submit(&store, graph(vec![vec![], vec![], vec![0, 1]]));
@@ -150,11 +151,11 @@ fn an_end_that_waits_for_its_run_counts_what_another_end_has_changed_meanwhile()
     let [child] = children.as_slice() else { panic!("claimed: {children:?}") };
     let last = vec![support::finish(worker, child, success())];
     let (finished, _claims) = store.for_workers().finish_and_claim(last, None).unwrap();
-    assert_eq!(finished.ended_runs.len(), 1, "the run is over with its last job");
+    assert_eq!(finished.ended_runs.len(), 1, "the run ends with its last job");
 }
 
 #[test]
-fn a_claim_that_waits_for_its_worker_finds_what_came_meanwhile() {
+fn a_claim_that_waits_for_its_worker_sees_new_jobs() {
     let schema = Schema::new();
     let store = open(&schema);
     let worker = store.for_workers().register(support::new_worker()).unwrap();
@@ -179,5 +180,5 @@ fn a_worker_that_is_fenced_while_it_claims_gets_nothing() {
         meanwhile(&schema, &fences, || store.for_workers().claim(request(worker, Scope::Everything, 1)));
     assert_eq!(claims.unwrap(), Claims::Fenced);
     let other = store.for_workers().register(support::new_worker()).unwrap();
-    assert_eq!(claim(&store, other, 1).len(), 1, "it is left to others");
+    assert_eq!(claim(&store, other, 1).len(), 1, "the job is left pending");
 }

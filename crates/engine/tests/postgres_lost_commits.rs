@@ -1,7 +1,7 @@
-//! Promise: what was answered is in the tables, once, also when the answer to the commit was lost.
+//! Promise: every acknowledged write is in the tables exactly once, even if the answer to its commit was lost.
 //!
-//! The network between the store and the server breaks at a commit in four ways. In one of them the server crashes as well,
-//! and gives the number of the lost transaction to another client's.
+//! The network between the store and the server breaks at a commit, in four ways. In one of them the server crashes
+//! too, and gives the id of the lost transaction to another client's transaction.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 #[allow(dead_code, unreachable_pub)]
@@ -18,8 +18,8 @@ use windlass_db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
 use windlass_db::{Connection, Database, Durability, Recovery};
 use windlass_engine::TABLES;
 use windlass_engine::store::{
-    Cancellation, ClaimedJob, Claims, JobFilter, LogLine, LogStream, NewJob, NewRegistration, RunFilter,
-    Scope, Selection,
+    Cancellation, ClaimedJob, Claims, JobFilter, LogLine, LogStream, NewJob, NewRegistration, RetrySelection,
+    RunFilter, Scope,
 };
 use windlass_engine::transition::Outcome;
 use windlass_engine::{Clock, Error, JobStatus, Random, RunStatus, Store, Unavailable, WorkerStatus};
@@ -27,16 +27,16 @@ use windlass_test_server::PrivateServer;
 use windlass_workflow::Workflow;
 use windlass_workflow::model::{Catchup, Overlap, Rule, Schedule};
 
-/// Small transactions of another client after a crash.
+/// How many small transactions another client makes after a crash.
 const OTHERS: usize = 300;
 const PATIENCE: Duration = Duration::from_secs(120);
 const INTERVAL_MS: i64 = 1_000;
 
-/// A server, a store that reaches it, and one that reaches it through a network that breaks.
+/// A server, a store that reaches it directly, and a store that reaches it through a network that breaks.
 struct Lab {
     direct: Store,
     broken: Store,
-    /// The address through the network that breaks.
+    /// The address of the network that breaks.
     through: String,
     clock: Clock,
     proxy: Proxy,
@@ -70,7 +70,8 @@ fn wait_for(what: &str, mut look: impl FnMut() -> bool) {
 
 impl Lab {
     fn new() -> Lab {
-        // What is not committed is on the disk late: a crash then loses its number too.
+        // With this setting, uncommitted changes reach the disk late, so that a crash also loses the transaction's
+        // id.
         let server = PrivateServer::new(&[("wal_writer_delay", "10s"), ("autovacuum", "off")]);
         let clock = Clock::manual(1_000_000_000);
         let proxy = Proxy::before(server.port());
@@ -81,7 +82,7 @@ impl Lab {
         Lab { direct, broken, through, clock, proxy, server }
     }
 
-    /// Runs a verb whose commit breaks.
+    /// Runs a write whose commit breaks.
     fn lose<T: Send>(&self, how: Break, act: impl FnOnce(&Store) -> T + Send) -> T {
         let (before, late_before) = (self.proxy.broken(), self.proxy.late_answered());
         self.proxy.break_once(how);
@@ -91,14 +92,14 @@ impl Lab {
             match how {
                 Break::BeforeCommit | Break::AfterCommit => {}
                 Break::Hold => {
-                    self.proxy.set_shut(true);
+                    self.proxy.set_closed(true);
                     self.server.stop_immediate();
                     self.server.start();
                     let mut other = self.server.client();
                     for _other in 0..OTHERS {
                         other.batch_execute("INSERT INTO others VALUES (1)").unwrap();
                     }
-                    self.proxy.set_shut(false);
+                    self.proxy.set_closed(false);
                 }
                 Break::Late => {
                     let mut client = self.server.client();
@@ -129,7 +130,7 @@ impl Lab {
         self.direct.for_workers().register(new_worker()).unwrap()
     }
 
-    /// A run of two jobs, one after the other.
+    /// Submits a run of two jobs, one after the other.
     fn chain(&self) -> i64 {
         support::submit(&self.direct, graph(vec![vec![], vec![0]]))
     }
@@ -146,7 +147,7 @@ impl Lab {
 
 type Verb = fn(&Lab, Break);
 
-/// Each asserts that what it was answered is true, and was done once.
+/// Each asserts that the returned result is true, and that the write was done once.
 const VERBS: &[(&str, Verb)] = &[
     ("enqueue one", |lab, how| enqueue(lab, how, 1)),
     ("enqueue many", |lab, how| enqueue(lab, how, 2_500)),
@@ -303,7 +304,7 @@ fn cancel_job(lab: &Lab, how: Break) {
 fn retry(lab: &Lab, how: Break) {
     let run_id = lab.chain();
     lab.direct.runs().cancel(run_id).unwrap();
-    assert_eq!(lab.lose(how, |store| store.runs().retry(run_id, Selection::Failed).unwrap()), 2);
+    assert_eq!(lab.lose(how, |store| store.runs().retry(run_id, RetrySelection::Failed).unwrap()), 2);
     assert_eq!(lab.direct.runs().get(run_id).unwrap().status, RunStatus::Pending);
 }
 
@@ -345,7 +346,7 @@ fn rescue(lab: &Lab, how: Break) {
     assert_eq!(lab.direct.jobs().get(job.id).unwrap().interruptions, 1);
 }
 
-/// Every verb in each round, on one server.
+/// Runs every write in each round, on one server.
 fn prove(how: Break, rounds: usize) {
     let lab = Lab::new();
     for round in 1..=rounds {
@@ -354,17 +355,17 @@ fn prove(how: Break, rounds: usize) {
             verb(&lab, how);
         }
     }
-    assert!(lab.jobs() > 0, "the verbs made something");
+    assert!(lab.jobs() > 0, "the writes left rows");
     assert_eq!(lab.direct.upkeep().check().unwrap(), [], "the invariants hold");
 }
 
 #[test]
-fn a_commit_that_never_arrives_is_run_again() {
+fn a_commit_that_never_arrives_is_repeated() {
     prove(Break::BeforeCommit, 2);
 }
 
 #[test]
-fn a_commit_whose_answer_is_lost_is_not_run_again() {
+fn a_commit_whose_answer_is_lost_is_not_repeated() {
     prove(Break::AfterCommit, 2);
 }
 
@@ -373,14 +374,14 @@ fn a_commit_that_arrives_after_the_connection_broke_is_waited_for() {
     prove(Break::Late, 2);
 }
 
-/// After the crash the number of the lost transaction is another one's, which was committed.
+/// After the crash, the id of the lost transaction belongs to another transaction, which was committed.
 #[test]
-fn a_commit_that_a_crash_of_the_server_lost_is_run_again() {
+fn a_commit_that_a_server_crash_lost_is_repeated() {
     prove(Break::Hold, 1);
 }
 
 #[test]
-fn a_write_that_can_prove_nothing_is_told_that_nobody_knows() {
+fn a_write_without_evidence_reports_an_unknown_outcome() {
     let lab = Lab::new();
     let address = PostgresAddress::parse(&lab.through, &|_name| None).unwrap();
     let database = PostgresDatabase::open(&address, &TABLES, &PostgresOptions::default()).unwrap();
@@ -392,18 +393,18 @@ fn a_write_that_can_prove_nothing_is_told_that_nobody_knows() {
     assert_eq!(lab.count("SELECT count(*) FROM windlass.queues"), 1);
 }
 
-/// Nobody hears of a commit before the server has answered it.
+/// A write must not return before the server has answered the commit.
 #[test]
-fn nothing_is_answered_before_the_commit() {
+fn no_write_returns_before_its_commit() {
     let lab = Lab::new();
     lab.proxy.break_once(Break::Hold);
     std::thread::scope(|scope| {
         let enqueuing = scope.spawn(|| lab.broken.jobs().enqueue(vec![noop()]).unwrap());
         wait_for("the commit", || lab.proxy.broken() == 1);
-        // It is given the time in which an answer that waits for nothing would come: a transaction of somebody else.
+        // The test gives a wrong early answer enough time to arrive: a transaction of another client.
         lab.direct.jobs().enqueue(vec![noop()]).unwrap();
-        assert!(!enqueuing.is_finished(), "the server has not heard of the commit");
-        assert_eq!(lab.jobs(), 1, "the other one's");
+        assert!(!enqueuing.is_finished(), "the server has not received the commit");
+        assert_eq!(lab.jobs(), 1, "the other client's transaction");
         lab.server.stop_immediate();
         lab.server.start();
         let ids = enqueuing.join().unwrap();
@@ -411,9 +412,9 @@ fn nothing_is_answered_before_the_commit() {
     });
 }
 
-/// A server that did not have the last commits gives their ids to new jobs.
+/// A server that lost the last commits gives the same ids to new jobs.
 #[test]
-fn a_job_never_gets_the_idempotency_key_of_one_that_the_server_lost() {
+fn a_job_never_gets_the_idempotency_key_of_a_lost_job() {
     let server = PrivateServer::new(&[("wal_writer_delay", "10s"), ("autovacuum", "off")]);
     let clock = Clock::manual(1_000_000_000);
     let worker_id = open(&server.url(), &clock, 1).for_workers().register(new_worker()).unwrap();
@@ -435,7 +436,7 @@ fn a_job_never_gets_the_idempotency_key_of_one_that_the_server_lost() {
     assert!(keys.iter().all(|key| !lost_keys.contains(key)), "{keys:?} {lost_keys:?}");
 }
 
-/// What it would read there could be old.
+/// A standby may return old rows.
 #[test]
 fn a_standby_refuses_a_write_that_only_reads() {
     let server = PrivateServer::new(&[]);

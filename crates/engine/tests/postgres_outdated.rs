@@ -1,5 +1,6 @@
-//! Statements over tables that the server believes to be empty, and that are not: an interrupted copy leaves pages without
-//! rows behind, and the server counts them before the next copy is made. No statement may read `jobs` anew for each row.
+//! Statements on tables that the server believes to be empty, although they are not. An interrupted copy leaves pages
+//! without rows, and the server counts those before the next copy starts. No statement may read all of `jobs` again
+//! for each row.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod support;
@@ -13,25 +14,26 @@ use windlass_db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
 use windlass_db::sqlite::{SqliteDatabase, SqliteOptions};
 use windlass_db::{Connection, Dialect, Statement, Value, all};
 use windlass_engine::TABLES;
-use windlass_engine::store::{Claims, Scope, Selection};
+use windlass_engine::store::{Claims, RetrySelection, Scope};
 use windlass_engine::{Clock, Random, Result, RunStatus, Store};
 use windlass_test_server::Schema;
 
-/// Jobs that stand alone.
+/// Standalone jobs.
 const LONE_JOBS: usize = 2_000;
-/// A run has so many layers of so many jobs, and each job needs all of the layer before.
+/// A run has this many layers of this many jobs. Each job needs all jobs of the previous layer.
 const LAYERS: usize = 3;
 const LAYER_JOBS: usize = 20;
-/// All rows of the tables, about.
+/// All rows of the tables, approximately.
 const ROWS: u64 = (LONE_JOBS + LAYERS * LAYER_JOBS + (LAYERS - 1) * LAYER_JOBS * LAYER_JOBS) as u64;
-/// A statement looks at each row so often at most: for each edge once more would be some hundred times.
+/// How often a statement may look at each row. A statement that reads `jobs` for each edge would look at it some
+/// hundred times.
 const VISITS_MAX: u64 = 10;
 
-/// Statements, with how many rows each looked at, the most if it ran several times, and by which plan.
+/// How many rows each statement looked at in its most expensive run, and with which plan.
 type Visits = BTreeMap<String, (u64, Vec<String>)>;
 
-/// A schema whose statistics say that nothing is in these tables, although they have pages.
-fn emptied(tables: &str) -> Schema {
+/// A schema whose statistics say that these tables have no rows, although they have pages.
+fn schema_with_empty_statistics(tables: &str) -> Schema {
     let schema = Schema::new();
     drop(open(&schema, &Clock::manual(1_000_000)));
     let mut client = schema.client();
@@ -62,7 +64,7 @@ fn open(schema: &Schema, clock: &Clock) -> PostgresDatabase {
     PostgresDatabase::open(&address, &TABLES, &options).unwrap()
 }
 
-/// A store that counts what its statements look at.
+/// A store that counts the rows at which its statements look.
 fn counting(schema: &Schema, clock: &Clock) -> (Store, Arc<Mutex<Visits>>) {
     let visits = Arc::new(Mutex::new(Visits::new()));
     let kept = Arc::clone(&visits);
@@ -80,7 +82,7 @@ fn counting(schema: &Schema, clock: &Clock) -> (Store, Arc<Mutex<Visits>>) {
     (Store::new(database, clock.clone(), Random::from_seed(1)), visits)
 }
 
-/// Runs a statement ahead of its time, takes back what it did, and says how it was done.
+/// Executes a statement before it runs, rolls it back, and returns the plan with its row counts.
 fn executed_plan(
     connection: &mut dyn Connection,
     statement: Statement,
@@ -100,7 +102,7 @@ fn executed_plan(
     Ok(plan)
 }
 
-/// What the nodes of a plan gave and left out, over all their loops.
+/// The rows that the nodes of a plan returned or filtered out, in all loops.
 fn rows_in(plan: &[String]) -> u64 {
     let number_after = |line: &str, words: &str| -> Option<u64> {
         let digits = line.split_once(words)?.1;
@@ -120,7 +122,7 @@ fn rows_in(plan: &[String]) -> u64 {
 
 fn type_of(value: &Value<'_>) -> &'static str {
     match value {
-        // The statement says what the columns of a set are.
+        // The statement says which types the columns of a set have.
         Value::Null | Value::Rows { .. } => "unknown",
         Value::Integer(_) => "bigint",
         Value::Real(_) => "double precision",
@@ -128,11 +130,11 @@ fn type_of(value: &Value<'_>) -> &'static str {
     }
 }
 
-/// The parameters as SQL has them. Of a set of rows each column is one, and those after the first come last.
+/// The parameters as SQL. Each column of a set of rows is one parameter, and the columns after the first come last.
 fn literals(parameters: &[Value<'_>]) -> Vec<String> {
     let column = |values: &[Value<'_>], width: usize, place: usize| {
         let texts: Vec<String> = values.iter().skip(place).step_by(width.max(1)).map(literal).collect();
-        // As one text: the statement says of which type it is.
+        // As one text, because the statement says which type it has.
         let unquoted = texts.iter().map(|text| match text.strip_prefix('\'') {
             Some(rest) => {
                 format!("\"{}\"", rest[..rest.len() - 1].replace('\\', "\\\\").replace('"', "\\\""))
@@ -176,7 +178,7 @@ fn layered() -> windlass_workflow::Workflow {
     )
 }
 
-/// Fills a store; the id of its run.
+/// Fills a store. Returns the id of its run.
 fn fill(store: &Store) -> i64 {
     let run_id = support::submit(store, layered());
     store.jobs().enqueue(vec![noop(); LONE_JOBS]).unwrap();
@@ -195,9 +197,12 @@ fn assert_bounded(visits: &Mutex<Visits>, statements_min: usize) {
 }
 
 #[test]
-fn a_copy_into_tables_that_an_interrupted_one_has_left_checks_each_row_a_few_times() {
-    let (folder, schema, clock) =
-        (tempfile::tempdir().unwrap(), emptied("runs, jobs, job_dependencies"), Clock::manual(1_000_000));
+fn a_copy_after_an_interrupted_copy_reads_each_row_a_few_times() {
+    let (folder, schema, clock) = (
+        tempfile::tempdir().unwrap(),
+        schema_with_empty_statistics("runs, jobs, job_dependencies"),
+        Clock::manual(1_000_000),
+    );
     let file =
         SqliteDatabase::open(&folder.path().join("source.db"), &TABLES, &SqliteOptions::default()).unwrap();
     let source = Store::new(Arc::new(file), clock.clone(), Random::from_seed(1));
@@ -210,19 +215,19 @@ fn a_copy_into_tables_that_an_interrupted_one_has_left_checks_each_row_a_few_tim
         .query_one("SELECT CAST(reltuples AS BIGINT) FROM pg_class WHERE oid = CAST('jobs' AS regclass)", &[])
         .unwrap();
     let jobs = i64::try_from(LONE_JOBS + LAYERS * LAYER_JOBS).unwrap();
-    assert_eq!(row.get::<_, i64>(0), jobs, "who works next plans for what is there");
+    assert_eq!(row.get::<_, i64>(0), jobs, "the next statements are planned with correct statistics");
 }
 
 #[test]
-fn nothing_reads_a_table_for_each_row_of_another_while_the_server_believes_them_empty() {
-    let (schema, clock) = (emptied("runs, jobs"), Clock::manual(1_000_000));
+fn no_statement_reads_a_table_for_each_row_with_empty_statistics() {
+    let (schema, clock) = (schema_with_empty_statistics("runs, jobs"), Clock::manual(1_000_000));
     let (store, visits) = counting(&schema, &clock);
     let run_id = fill(&store);
     let worker_id = store.for_workers().register(support::new_worker()).unwrap();
     clock.advance_ms(1_000);
     store.for_scheduler().promote_due().unwrap();
 
-    // What people ask.
+    // Statements that people run.
     assert_eq!(store.upkeep().check().unwrap(), []);
     let last =
         store.jobs().find_by_name(run_id, &format!("j{}", LAYERS * LAYER_JOBS - 1)).unwrap().unwrap().id;
@@ -235,7 +240,7 @@ fn nothing_reads_a_table_for_each_row_of_another_while_the_server_believes_them_
     store.runs().job_counts(run_id).unwrap();
     store.queues().list().unwrap();
 
-    // What a worker does, with a run that fails, is tried again, and succeeds.
+    // Statements of a worker, with a run that fails, is retried, and succeeds.
     for outcome in [failure(), success()] {
         while store.runs().get(run_id).unwrap().finished_at.is_none() {
             let wanted = request(worker_id, Scope::Runs(vec![run_id]), LAYER_JOBS);
@@ -246,13 +251,13 @@ fn nothing_reads_a_table_for_each_row_of_another_while_the_server_believes_them_
             store.for_scheduler().promote_due().unwrap();
         }
         if store.runs().get(run_id).unwrap().status == RunStatus::Failed {
-            store.runs().retry(run_id, Selection::Failed).unwrap();
+            store.runs().retry(run_id, RetrySelection::Failed).unwrap();
         }
     }
-    store.runs().retry(run_id, Selection::From("j0".to_owned())).unwrap();
+    store.runs().retry(run_id, RetrySelection::From("j0".to_owned())).unwrap();
     store.runs().cancel(run_id).unwrap();
 
-    // What looks after it.
+    // Statements of upkeep.
     store.for_scheduler().rescue(vec![(worker_id, 0)]).unwrap();
     store.for_scheduler().reconcile_step(0).unwrap();
     store.for_scheduler().admit_waiting("").unwrap();

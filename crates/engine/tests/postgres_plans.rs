@@ -1,6 +1,6 @@
-//! The plans of the statements that run all the time, on PostgreSQL: each finds its rows by an index, in a
-//! database whose statistics are from a time when nothing waited and nothing ran. What changes rows has one plan for
-//! all values, and that is the one that is looked at, also where it was made for a few rows.
+//! The plans of the most frequent statements on PostgreSQL: each finds its rows by an index, even if the statistics
+//! are from a time when no job waited or ran. A statement that changes rows has one plan for all values. That plan is
+//! tested, also if it was made for small tables.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod support;
@@ -17,29 +17,29 @@ use windlass_engine::store::{Claims, NewJob, Scope};
 use windlass_engine::{Clock, Random, Result, Store};
 use windlass_test_server::Schema;
 
-/// Rows that are over, and as many whose time has not come.
+/// The number of finished rows, and of rows whose time has not come.
 const ROWS: i64 = 100_000;
 
-/// Statements with the plans they had.
+/// Statements and their plans.
 type Plans = BTreeMap<(String, Planned), Vec<String>>;
 
 /// How a statement is planned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Planned {
-    /// For its values, as all that only reads.
+    /// For its values, like all statements that only read.
     ForValues,
-    /// Once for all values, as all that writes.
+    /// Once for all values, like all statements that write.
     ForAll,
 }
 
-/// What is in the tables.
+/// The sizes of the tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Tables {
     Small,
     Large,
 }
 
-/// Asks for the plan of a statement that is about to run.
+/// Returns the plan of a statement that is about to run.
 fn explain(
     connection: &mut dyn Connection,
     statement: Statement,
@@ -53,7 +53,7 @@ fn explain(
             let explain = format!("EXPLAIN (COSTS OFF) {statement}");
             (Planned::ForValues, all(connection, explain.leak(), parameters, |row| row.text(0))?)
         }
-        other => panic!("a transaction leaves to the server how it plans: {other}"),
+        other => panic!("a transaction did not set its plan mode: {other}"),
     };
     plans.lock().unwrap().insert((statement.to_string(), planned), plan);
     Ok(())
@@ -67,7 +67,7 @@ fn plan_for_all(
     let in_brackets =
         |list: Vec<&str>| if list.is_empty() { String::new() } else { format!("({})", list.join(", ")) };
     let types = in_brackets(parameters.iter().map(type_of).collect());
-    // The plan is for all values, so these are no matter. Each column of a set of rows is one.
+    // The plan does not depend on these values. Each column of a set of rows is one value.
     let values = in_brackets(vec!["NULL"; parameters.iter().map(width_of).sum()]);
     let text = &statement.texts(Dialect::Postgres, TABLES.fragments)[0];
     connection.batch(&format!("PREPARE explained {types} AS {text}"))?;
@@ -79,7 +79,7 @@ fn plan_for_all(
 
 fn type_of(value: &Value<'_>) -> &'static str {
     match value {
-        // The statement says what the columns of a set are.
+        // The statement says which types the columns of a set have.
         Value::Null | Value::Rows { .. } => "unknown",
         Value::Integer(_) => "bigint",
         Value::Real(_) => "double precision",
@@ -94,7 +94,7 @@ fn width_of(value: &Value<'_>) -> usize {
     }
 }
 
-/// Everything a worker and a scheduler do all the time.
+/// Runs everything that a worker and a scheduler do frequently.
 fn plans(tables: Tables) -> Plans {
     let schema = Schema::new();
     let address = PostgresAddress::parse(&schema.url(), &|_name| None).unwrap();
@@ -123,7 +123,7 @@ fn plans(tables: Tables) -> Plans {
     store.jobs().enqueue(vec![NewJob { execute_after: Some(1_000_500), ..noop() }]).unwrap();
     clock.advance_ms(1_000);
     if tables == Tables::Small {
-        // Those that grow, in a database whose statistics know how small they are.
+        // Small tables that will grow. The statistics know how small they are.
         client
             .batch_execute("ANALYZE jobs, runs, job_dependencies, job_attempts, job_logs, occurrences")
             .unwrap();
@@ -187,19 +187,19 @@ fn fill(client: &mut postgres::Client) {
 }
 
 #[test]
-fn no_statement_that_runs_all_the_time_reads_a_table_from_end_to_end_on_postgres() {
-    reads_no_table_from_end_to_end(&plans(Tables::Large));
+fn no_frequent_statement_scans_a_whole_table_on_postgres() {
+    assert_no_full_scans(&plans(Tables::Large));
 }
 
-/// Their plans stay when the tables grow, for a while.
+/// These plans are kept for a while when the tables grow.
 #[test]
-fn nothing_that_changes_rows_reads_a_small_table_from_end_to_end_on_postgres() {
+fn no_statement_that_writes_scans_a_small_table_on_postgres() {
     let mut plans = plans(Tables::Small);
     plans.retain(|(_statement, planned), _plan| *planned == Planned::ForAll);
-    reads_no_table_from_end_to_end(&plans);
+    assert_no_full_scans(&plans);
 }
 
-fn reads_no_table_from_end_to_end(plans: &Plans) {
+fn assert_no_full_scans(plans: &Plans) {
     assert!(plans.len() >= 25, "{} statements were recorded", plans.len());
     let wrong: Vec<String> = plans
         .iter()
@@ -214,14 +214,14 @@ fn reads_no_table_from_end_to_end(plans: &Plans) {
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }
 
-/// `next` is the line of the plan after the step's own.
+/// `next` is the plan's line after this step.
 fn is_wrong(statement: &str, step: &str, next: &str) -> bool {
     let tables = ["jobs", "runs", "job_dependencies", "job_attempts", "job_logs", "occurrences"];
-    // Every job of every run is found by that.
+    // This is how every job of every run is found.
     let finds_all_of_all_runs = step.ends_with("Index Cond: (run_id IS NOT NULL)");
-    // Within a statement the choice of rows to lock would be made anew for each row.
+    // A choice of rows to lock must not be a part of another statement, which could evaluate it again for each row.
     let locks_again = step.contains("LockRows") && statement.contains("UPDATE jobs");
-    // The indexes of what waits, runs and lives are small. Others are never read as a whole.
+    // The indexes of waiting jobs, running jobs and live workers are small. No other index may be read as a whole.
     let whole = ["pkey", "jobs_name", "jobs_finished_alone", "jobs_failed", "runs_finished"];
     let reads_an_index = step.contains("Index")
         && step.contains(" using ")
@@ -233,9 +233,9 @@ fn is_wrong(statement: &str, step: &str, next: &str) -> bool {
     finds_all_of_all_runs || locks_again || reads_an_index || reads_a_table
 }
 
-/// What is claimed and finished is found by ids; the head of the queue by its index, without sorting.
+/// Jobs are claimed and finished by ids. The first job of a queue is found in its index, without sorting.
 #[test]
-fn a_claim_costs_the_same_whatever_waits_on_postgres() {
+fn a_claim_costs_the_same_with_any_number_of_jobs_on_postgres() {
     let plans = plans(Tables::Large);
     let plans_of = |part: &str| {
         let all = plans.iter().filter(|((statement, _planned), _plan)| statement.contains(part));
@@ -260,7 +260,7 @@ fn a_claim_costs_the_same_whatever_waits_on_postgres() {
             assert!(!plan.contains("Sort"), "{part}\n{plan}");
         }
     }
-    // From partition to partition by one seek: else a claim would read all that waits.
+    // The claim steps from partition to partition with one seek each. Otherwise it would read all waiting jobs.
     let seek = "Index Cond: (ROW(queue, kind, requires, version) >= ROW(COALESCE(head.queue";
     for plan in plans_of("heads (id)") {
         assert!(plan.contains(seek) && !plan.contains("Sort"), "{plan}");

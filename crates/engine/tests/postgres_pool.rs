@@ -1,4 +1,4 @@
-//! A pool that has no connection to give says why.
+//! A pool without a free connection says why.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::sync::Barrier;
@@ -22,12 +22,12 @@ fn reason(database: &PostgresDatabase) -> Unavailable {
 }
 
 #[test]
-fn it_is_told_whether_the_server_has_none_or_all_of_ones_own_are_in_use() {
+fn an_exhausted_pool_and_an_exhausted_server_give_different_errors() {
     let server = PrivateServer::new(&[]);
     server.client().batch_execute("CREATE ROLE app LOGIN; GRANT CREATE ON DATABASE postgres TO app").unwrap();
     let database = open(&server.url().replace("postgres@", "app@"));
 
-    // Those of transactions: the last one listens.
+    // The last connection is the listener's. The others are for transactions.
     let most = usize::try_from(CONNECTIONS_MAX - 1).unwrap();
     let (all_read, go_on) = (Barrier::new(most + 1), Barrier::new(most + 1));
     std::thread::scope(|scope| {
@@ -39,7 +39,7 @@ fn it_is_told_whether_the_server_has_none_or_all_of_ones_own_are_in_use() {
                     go_on.wait();
                     Ok(())
                 });
-                // It said nothing for as long as the server allows, when the machine is slow.
+                // On a slow machine the server may not have answered in time.
                 let _lost = read;
             });
         }

@@ -1,5 +1,5 @@
-//! Prepared statements: used where a connection has its session for itself, never run in another one's, bounded,
-//! and given up where the server does not know them.
+//! Prepared statements: used if a connection has its session for itself, never run in the session of another
+//! connection, limited in number, and given up if the server does not know them.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod support;
@@ -18,11 +18,11 @@ use windlass_engine::TABLES;
 use windlass_engine::{Clock, Error, Random, Store, Unavailable};
 use windlass_test_server::{Pooler, Schema, SharedServer};
 
-/// What these tests run again and again.
+/// The statement that these tests run repeatedly.
 const QUEUES: &str = "SELECT count(*) FROM queues";
-/// The statements that the server keeps for this session, with the plans made for all values and for some.
+/// The session's prepared statements, with the numbers of generic and custom plans.
 const KEPT: &str = "SELECT statement, generic_plans, custom_plans FROM pg_prepared_statements";
-/// More than names that the client has given in a process of tests.
+/// More names than the client gives in one test process.
 const NAMES_MAX: usize = 2_000;
 
 fn open(schema: &Schema) -> PostgresDatabase {
@@ -34,7 +34,7 @@ fn open_at(url: &str) -> PostgresDatabase {
     PostgresDatabase::open(&address, &TABLES, &PostgresOptions::default()).unwrap()
 }
 
-/// Statements kept by the session of a transaction that writes: plans for all values, and for some.
+/// Reads the prepared statements of a session that writes: the numbers of generic and custom plans.
 fn kept(database: &PostgresDatabase) -> BTreeMap<String, (i64, i64)> {
     let kept = Arc::new(std::sync::Mutex::new(BTreeMap::new()));
     let found = Arc::clone(&kept);
@@ -47,7 +47,7 @@ fn kept(database: &PostgresDatabase) -> BTreeMap<String, (i64, i64)> {
     kept.lock().unwrap().clone()
 }
 
-/// Runs a transaction that writes; returns how many queues it saw, and how often it was run.
+/// Runs a transaction that writes. Returns how many queues it saw, and how often it was run.
 fn write(database: &PostgresDatabase) -> (i64, usize) {
     let seen = Arc::new(std::sync::Mutex::new((0, 0)));
     let noted = Arc::clone(&seen);
@@ -67,30 +67,30 @@ fn batch(database: &PostgresDatabase, sql: String) {
         .unwrap();
 }
 
-/// What another process does that meets the same session: its names are the same, its statements are not.
-fn others_names() -> String {
-    names_of("SELECT CAST(666 AS BIGINT)")
+/// Prepares what another process would leave in the session: the same names for different statements.
+fn names_of_another_process() -> String {
+    give_names_to("SELECT CAST(666 AS BIGINT)")
 }
 
-/// All of them stand for this statement.
-fn names_of(statement: &str) -> String {
+/// Gives all of these names to one statement.
+fn give_names_to(statement: &str) -> String {
     (0..NAMES_MAX).map(|number| format!("PREPARE s{number} AS {statement};")).collect()
 }
 
 #[test]
-fn a_statement_that_is_used_again_is_prepared_and_planned_once_for_all_values() {
+fn a_repeated_statement_is_prepared_with_a_generic_plan() {
     let schema = Schema::new();
     let database = open(&schema);
     write(&database);
-    assert!(!kept(&database).contains_key(QUEUES), "what is used once is not kept");
+    assert!(!kept(&database).contains_key(QUEUES), "a statement that is used once is not prepared");
     (0..10).for_each(|_| assert_eq!(write(&database), (0, 1)));
     let (generic, custom) = kept(&database)[QUEUES];
     assert_eq!((generic, custom), (10, 0));
 }
 
-/// A plan that was made when a table was small is no good when it has grown, and reads are planned freely.
+/// A plan that was made for a small table is bad once the table has grown, so reads are planned for each execution.
 #[test]
-fn what_only_reads_is_planned_for_the_tables_as_they_are() {
+fn reads_are_planned_for_each_execution() {
     let schema = Schema::new();
     let database = open(&schema);
     let read_again = |parameter: i64| {
@@ -106,7 +106,7 @@ fn what_only_reads_is_planned_for_the_tables_as_they_are() {
 }
 
 #[test]
-fn the_server_keeps_a_bounded_number_of_statements() {
+fn the_number_of_prepared_statements_is_limited() {
     let schema = Schema::new();
     let database = open(&schema);
     let texts: Vec<&'static str> =
@@ -130,9 +130,9 @@ fn a_statement_of_another_process_with_the_same_name_is_never_run() {
     let schema = Schema::new();
     let database = open(&schema);
     (0..3).for_each(|_| assert_eq!(write(&database), (0, 1)));
-    // The pooler gives this session to another process, which makes its connection in it, and back. What a sequence has
-    // counted stays so when a transaction is taken back.
-    let names = names_of("SELECT nextval('counts_runs')");
+    // The pooler gives this session to another process, which makes a connection in it, and then gives it back. A
+    // sequence keeps its value even if the transaction is rolled back.
+    let names = give_names_to("SELECT nextval('counts_runs')");
     batch(
         &database,
         format!(
@@ -140,9 +140,9 @@ fn a_statement_of_another_process_with_the_same_name_is_never_run() {
              SELECT set_config('windlass.session', 'another', false)"
         ),
     );
-    assert_eq!(write(&database), (0, 2), "its beginning has failed, and all that was sent with it");
+    assert_eq!(write(&database), (0, 2), "the preamble failed, and everything that was sent with it");
     (0..3).for_each(|_| assert_eq!(write(&database), (0, 1)));
-    assert_eq!(kept(&database), BTreeMap::new(), "nothing is prepared any more");
+    assert_eq!(kept(&database), BTreeMap::new(), "no statement is prepared any more");
     let mut count = |connection: &mut dyn Connection| {
         let was_run = one(
             connection,
@@ -150,36 +150,36 @@ fn a_statement_of_another_process_with_the_same_name_is_never_run() {
             &[],
             |row| row.integer(0),
         )?;
-        assert_eq!(was_run, 0, "the other's statement");
+        assert_eq!(was_run, 0, "the other process's statement");
         Ok(())
     };
     database.read(&mut count).unwrap();
 }
 
 #[test]
-fn a_name_that_the_server_does_not_know_leads_to_one_repetition_and_no_more_names() {
+fn an_unknown_statement_name_leads_to_one_retry_without_names() {
     let schema = Schema::new();
     let database = open(&schema);
     (0..3).for_each(|_| assert_eq!(write(&database), (0, 1)));
     batch(&database, "DEALLOCATE ALL".to_owned());
-    assert_eq!(write(&database), (0, 2), "run again, from its start");
+    assert_eq!(write(&database), (0, 2), "repeated from its start");
     (0..3).for_each(|_| assert_eq!(write(&database), (0, 1)));
-    assert_eq!(kept(&database), BTreeMap::new(), "nothing is prepared any more");
+    assert_eq!(kept(&database), BTreeMap::new(), "no statement is prepared any more");
 }
 
 #[test]
-fn a_name_that_is_taken_leads_to_one_repetition_and_no_more_names() {
+fn a_taken_statement_name_leads_to_one_retry_without_names() {
     let schema = Schema::new();
     let database = open(&schema);
     assert_eq!(write(&database), (0, 1));
-    batch(&database, others_names());
-    assert_eq!(write(&database), (0, 2), "run again, from its start");
+    batch(&database, names_of_another_process());
+    assert_eq!(write(&database), (0, 2), "repeated from its start");
     (0..3).for_each(|_| assert_eq!(write(&database), (0, 1)));
-    assert_eq!(kept(&database), BTreeMap::new(), "nothing is prepared any more");
+    assert_eq!(kept(&database), BTreeMap::new(), "no statement is prepared any more");
 }
 
 #[test]
-fn tables_that_change_lead_to_one_repetition_and_names_go_on() {
+fn changed_tables_lead_to_one_retry_with_names() {
     const SQL: &str = "SELECT * FROM changing";
     let schema = Schema::new();
     let database = open(&schema);
@@ -197,14 +197,14 @@ fn tables_that_change_lead_to_one_repetition_and_names_go_on() {
     };
     assert_eq!((read(), read(), read()), (1, 1, 1));
     client.batch_execute("ALTER TABLE changing ADD COLUMN more BIGINT").unwrap();
-    assert_eq!(read(), 2, "run again, from its start");
+    assert_eq!(read(), 2, "repeated from its start");
     assert_eq!((read(), read(), read()), (1, 1, 1));
     assert!(kept(&database).contains_key(SQL));
 }
 
-/// What was planned for a few rows may read them all.
+/// A plan that was made for few rows may read all of them.
 #[test]
-fn plans_are_made_anew_when_the_tables_have_grown() {
+fn plans_are_renewed_when_the_tables_have_grown() {
     const SQL: &str = "SELECT count(*) FROM jobs";
     let schema = Schema::new();
     let clock = Clock::manual(1_000_000);
@@ -224,10 +224,10 @@ fn plans_are_made_anew_when_the_tables_have_grown() {
     schema.client().batch_execute(insert).unwrap();
     clock.advance_ms(1_000);
     (0..3).for_each(|_| count(5_000));
-    assert_eq!(kept(&database)[SQL], (3, 0), "prepared anew");
+    assert_eq!(kept(&database)[SQL], (3, 0), "prepared again");
 }
 
-/// As a migration does that takes long: the leases of those who run go on.
+/// Like a long migration: meanwhile the leases of live workers must be renewed.
 #[test]
 fn a_lease_is_renewed_while_somebody_has_locked_the_jobs() {
     let schema = Schema::new();
@@ -241,7 +241,7 @@ fn a_lease_is_renewed_while_somebody_has_locked_the_jobs() {
     client.batch_execute("ROLLBACK").unwrap();
 }
 
-/// A pooler before the server of a schema, and the schema's address there.
+/// Puts a pooler in front of a schema's server. Returns the pooler and the schema's address there.
 fn behind_a_pooler(schema: &Schema) -> (Pooler, String) {
     let server: postgres::Config = SharedServer::get().url().parse().unwrap();
     let port = server.get_ports()[0];
@@ -250,30 +250,34 @@ fn behind_a_pooler(schema: &Schema) -> (Pooler, String) {
     (pooler, url)
 }
 
-/// Nothing has to go wrong first: a transaction that can't be run twice, such as that of a copy, is not.
+/// This must not depend on an error, because some transactions can't be repeated, such as that of a copy.
 #[test]
-fn a_session_that_another_process_has_marked_is_known_when_a_connection_is_made() {
+fn a_session_with_the_token_of_another_process_is_recognized_on_connecting() {
     let schema = Schema::new();
     open(&schema);
     let (_pooler, url) = behind_a_pooler(&schema);
     let (at_pooler, _schema) = url.split_once('?').unwrap();
     let mut other = postgres::Client::connect(at_pooler, postgres::NoTls).unwrap();
-    let marked = format!("{} SELECT set_config('windlass.session', 'another', false)", others_names());
+    let marked =
+        format!("{} SELECT set_config('windlass.session', 'another', false)", names_of_another_process());
     other.batch_execute(&marked).unwrap();
     let database = open_at(&url);
-    (0..4).for_each(|_| assert_eq!(write(&database), (0, 1), "not run again"));
-    assert!(kept(&database).values().all(|plans| *plans == (0, 0)), "another's, and none was run");
+    (0..4).for_each(|_| assert_eq!(write(&database), (0, 1), "not repeated"));
+    assert!(
+        kept(&database).values().all(|plans| *plans == (0, 0)),
+        "the statements belong to another process, and none was run"
+    );
 }
 
-/// Other programs that give such names to theirs would be refused.
+/// Otherwise another program that uses such names would get errors.
 #[test]
-fn the_names_of_a_session_are_free_again_when_another_connection_has_met_a_pooler() {
+fn the_names_of_a_session_are_free_after_a_pooler_was_detected() {
     let schema = Schema::new();
     let database = open(&schema);
     let mut hold = |connection: &mut dyn Connection| {
         (0..3).try_for_each(|_| one(connection, QUEUES, &[], |row| row.integer(0)).map(drop))?;
         batch(&database, "SELECT set_config('windlass.session', 'another', false)".to_owned());
-        assert_eq!(write(&database), (0, 2), "that was in the session of another connection");
+        assert_eq!(write(&database), (0, 2), "it ran in the session of another connection");
         Ok(())
     };
     database.read(&mut hold).unwrap();
@@ -281,8 +285,8 @@ fn the_names_of_a_session_are_free_again_when_another_connection_has_met_a_poole
     assert_eq!(kept(&database), BTreeMap::new());
 }
 
-/// A statement is closed on the server when there is no room for it any more, and that may be in a transaction that finds
-/// out that its session is another one's.
+/// A statement is closed on the server when the cache is full. That may happen in a transaction that finds out that
+/// the session is not its own.
 #[test]
 fn a_statement_of_another_process_with_the_same_name_is_never_closed() {
     let schema = Schema::new();
@@ -300,8 +304,10 @@ fn a_statement_of_another_process_with_the_same_name_is_never_closed() {
     use_twice(&texts[..128]);
     let (at_pooler, _schema) = url.split_once('?').unwrap();
     let mut other = postgres::Client::connect(at_pooler, postgres::NoTls).unwrap();
-    let marked =
-        format!("DEALLOCATE ALL; {} SELECT set_config('windlass.session', 'another', false)", others_names());
+    let marked = format!(
+        "DEALLOCATE ALL; {} SELECT set_config('windlass.session', 'another', false)",
+        names_of_another_process()
+    );
     other.batch_execute(&marked).unwrap();
     use_twice(&texts[128..]);
     let count = "SELECT count(*) FROM pg_prepared_statements";
@@ -309,13 +315,13 @@ fn a_statement_of_another_process_with_the_same_name_is_never_closed() {
         let postgres::SimpleQueryMessage::Row(row) = message else { return None };
         row.get(0).map(str::to_owned)
     });
-    assert_eq!(counted, Some(NAMES_MAX.to_string()), "all of the other's are there");
+    assert_eq!(counted, Some(NAMES_MAX.to_string()), "all statements of the other process are there");
 }
 
-/// A beginning that is cancelled at its first moment fails before there is a transaction, and what was sent with it is run
-/// by itself.
+/// If the preamble is cancelled at its first moment, no transaction begins, and the statements sent with it run by
+/// themselves.
 #[test]
-fn who_is_told_that_nothing_was_done_finds_nothing_done_whenever_it_is_cancelled() {
+fn a_write_that_reports_a_refusal_has_written_nothing_whenever_it_is_cancelled() {
     let schema = Schema::new();
     let database = open(&schema);
     let table = format!("\"{}\".done", schema.name());
@@ -327,7 +333,7 @@ fn who_is_told_that_nothing_was_done_finds_nothing_done_whenever_it_is_cancelled
     let mut canceller = schema.client();
     let named = format!("%{}%", schema.name());
     std::thread::scope(|scope| {
-        // Dropped also by a panic: then nobody cancels any more.
+        // This is also dropped by a panic, so that the cancelling stops.
         let (_goes_on, end) = channel::<()>();
         scope.spawn(move || {
             while matches!(end.try_recv(), Err(TryRecvError::Empty)) {
@@ -355,12 +361,12 @@ fn who_is_told_that_nothing_was_done_finds_nothing_done_whenever_it_is_cancelled
     });
 }
 
-/// Says to a test process which of the two it is, where they find each other, and where the pooler is.
+/// Tells a test process which of the two it is, where they meet, and where the pooler is.
 const ONE_OF_TWO: &str = "WINDLASS_TEST_ONE_OF_TWO";
 
-/// They give the same names to other statements, and the pooler hands sessions from one to the other.
+/// Both give the same names to different statements, and the pooler passes sessions from one to the other.
 #[test]
-fn two_processes_behind_a_pooler_get_their_own_answers() {
+fn two_processes_behind_a_pooler_get_their_own_results() {
     let schema = Schema::new();
     let (_pooler, url) = behind_a_pooler(&schema);
     open_at(&url);
@@ -373,7 +379,7 @@ fn two_processes_behind_a_pooler_get_their_own_answers() {
             .unwrap()
     });
     for mut process in processes {
-        assert!(process.wait().unwrap().success(), "it got an answer that was not its own");
+        assert!(process.wait().unwrap().success(), "it got the result of another process");
     }
 }
 
@@ -387,7 +393,7 @@ fn as_one_of_two_processes() {
         .map(|text| format!("{number}{text:02}"))
         .map(|answer| (answer.parse().unwrap(), &*format!("SELECT CAST({answer} AS BIGINT)").leak()))
         .collect();
-    // Each prepares all in one session while the other is in another one.
+    // Each prepares all statements in one session while the other process is in another session.
     let mut prepare = |connection: &mut dyn Connection| {
         for (answer, sql) in texts.iter().chain(&texts).chain(&texts) {
             assert_eq!(one(connection, sql, &[], |row| row.integer(0))?, *answer);
@@ -395,7 +401,7 @@ fn as_one_of_two_processes() {
         std::fs::write(Path::new(folder).join(number), "").unwrap();
         let began = Instant::now();
         while std::fs::read_dir(folder).unwrap().count() < 2 {
-            assert!(began.elapsed() < Duration::from_secs(30), "the other process does not come");
+            assert!(began.elapsed() < Duration::from_secs(30), "the other process did not arrive");
             std::thread::sleep(Duration::from_millis(5));
         }
         Ok(())
@@ -417,10 +423,10 @@ fn as_one_of_two_processes() {
 }
 
 #[test]
-fn statements_that_are_sent_together_are_run_in_their_order() {
+fn statements_that_are_sent_together_run_in_order() {
     let schema = Schema::new();
     let database = open(&schema);
-    // The second time they have names.
+    // From the second time on the statements have names.
     for round in 0..2_i64 {
         let found = Arc::new(std::sync::Mutex::new(Vec::new()));
         let kept = Arc::clone(&found);
@@ -466,7 +472,7 @@ fn statements_that_are_sent_together_are_run_in_their_order() {
 }
 
 #[test]
-fn what_is_wrong_with_a_statement_that_waits_for_the_next_is_told() {
+fn an_error_in_a_queued_statement_is_reported() {
     let schema = Schema::new();
     let database = open(&schema);
     let twice = "INSERT INTO queues (name) VALUES ('a'), ('a')";
@@ -484,11 +490,11 @@ fn what_is_wrong_with_a_statement_that_waits_for_the_next_is_told() {
     {
         assert!(error.is_conflict(), "{place}: {error}");
     }
-    assert_eq!(write(&database).0, 0, "nothing of it is kept");
+    assert_eq!(write(&database).0, 0, "nothing was written");
 }
 
 #[test]
-fn a_set_of_rows_comes_as_it_is_also_when_it_is_empty_or_has_no_value() {
+fn a_set_of_rows_arrives_unchanged_even_if_empty_or_with_nulls() {
     const SQL: &str =
         "SELECT number, word, $2, note FROM {rows $1: number integer, word text, note text} AS given
                        ORDER BY number";
@@ -499,7 +505,7 @@ fn a_set_of_rows_comes_as_it_is_also_when_it_is_empty_or_has_no_value() {
     let empty: Vec<[Value<'_>; 3]> = Vec::new();
     let schema = Schema::new();
     let database = open(&schema);
-    // The second time it has a name, and afterwards other values.
+    // From the second time on the statement has a name, and then it gets different values.
     for rows in [&full, &full, &empty, &vec![[Value::Null, Value::Null, Value::Null]]] {
         let mut read = |connection: &mut dyn Connection| {
             let found = all(connection, SQL, &[Value::rows(rows), Value::Real(0.5)], |row| {

@@ -1,5 +1,5 @@
-//! Statements that are sent together: large ones pass each other, and whatever stops one in the middle leaves no
-//! answer to the next.
+//! Statements that are sent together: large ones pass each other, and an error or a break in the middle leaves no
+//! answer to be read by the next statement.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod support;
@@ -15,7 +15,7 @@ use windlass_engine::store::{Claims, Scope};
 use windlass_engine::{Clock, Error, JobStatus, Random, Result, Store};
 use windlass_test_server::{Pooler, Schema};
 
-/// More than the buffers of both sockets.
+/// More than the buffers of both sockets hold.
 const LARGE_BYTES: usize = 12_000_000;
 const BACK: &str = "SELECT $1 || 'x'";
 const SEVEN: &str = "SELECT CAST(7 AS BIGINT)";
@@ -39,12 +39,12 @@ fn write(
     database.write("send together", Box::new(operation), Recovery::Report)
 }
 
-/// A question of which only the number of rows matters.
+/// A query of which only the number of rows matters.
 fn counted<'q>(sql: &'static str, on_row: &'q mut dyn FnMut(&dyn Row) -> Result<()>) -> Question<'q> {
     Question { statement: Statement::Plain(sql), parameters: &[], on_row }
 }
 
-/// The server's session, whose statements are answered in their order.
+/// Checks that the session's statements are answered in their order. Returns its process id on the server.
 fn session_in_step(database: &PostgresDatabase) -> i64 {
     let session = Arc::new(AtomicI64::new(0));
     let found = Arc::clone(&session);
@@ -61,7 +61,7 @@ fn session_in_step(database: &PostgresDatabase) -> i64 {
 fn large_statements_and_large_answers_pass_each_other() {
     let schema = Schema::new();
     let database = open(&schema);
-    // The second time they have names.
+    // From the second time on the statements have names.
     for _round in 0..2 {
         write(&database, |connection| {
             let large = "a".repeat(LARGE_BYTES);
@@ -96,7 +96,7 @@ fn large_statements_and_large_answers_pass_each_other() {
 }
 
 #[test]
-fn many_statements_are_run_in_their_order() {
+fn many_statements_run_in_order() {
     let schema = Schema::new();
     let database = open(&schema);
     schema.client().batch_execute("CREATE TABLE steps (id SERIAL, step BIGINT)").unwrap();
@@ -116,7 +116,7 @@ fn many_statements_are_run_in_their_order() {
 }
 
 #[test]
-fn statements_that_wait_for_a_next_one_are_bounded() {
+fn the_number_of_queued_statements_is_limited() {
     let schema = Schema::new();
     let database = open(&schema);
     let error = write(&database, |connection| {
@@ -131,7 +131,7 @@ fn statements_that_wait_for_a_next_one_are_bounded() {
 }
 
 #[test]
-fn what_fails_in_the_middle_is_told_and_leaves_no_answer_to_the_next() {
+fn an_error_in_the_middle_leaves_no_answer_for_the_next_statement() {
     let schema = Schema::new();
     let database = open(&schema);
     let before = session_in_step(&database);
@@ -150,7 +150,7 @@ fn what_fails_in_the_middle_is_told_and_leaves_no_answer_to_the_next() {
 }
 
 #[test]
-fn a_reader_that_refuses_or_panics_leaves_no_answer_to_the_next() {
+fn a_reader_that_fails_leaves_no_answer_for_the_next_statement() {
     let schema = Schema::new();
     let database = open(&schema);
     let before = session_in_step(&database);
@@ -172,7 +172,7 @@ fn a_reader_that_refuses_or_panics_leaves_no_answer_to_the_next() {
 }
 
 #[test]
-fn a_connection_that_ends_in_the_middle_is_given_up_and_all_is_run_again() {
+fn a_connection_that_breaks_in_the_middle_is_replaced_and_everything_repeated() {
     let schema = Schema::new();
     let database = open(&schema);
     let before = session_in_step(&database);
@@ -195,7 +195,7 @@ fn a_connection_that_ends_in_the_middle_is_given_up_and_all_is_run_again() {
 }
 
 #[test]
-fn a_name_that_is_lost_in_the_middle_leads_to_one_repetition() {
+fn a_statement_name_that_is_lost_in_the_middle_leads_to_one_retry() {
     let schema = Schema::new();
     let database = open(&schema);
     let runs = Arc::new(AtomicUsize::new(0));
@@ -224,7 +224,7 @@ fn a_name_that_is_lost_in_the_middle_leads_to_one_repetition() {
 }
 
 #[test]
-fn connections_that_ended_while_nobody_used_them_are_passed_over() {
+fn connections_that_ended_while_idle_are_skipped() {
     let schema = Schema::new();
     let database = open(&schema);
     let before = session_in_step(&database);
@@ -243,7 +243,8 @@ fn connections_that_ended_while_nobody_used_them_are_passed_over() {
     assert_ne!(session_in_step(&database), before);
 }
 
-/// Sessions of the server change hands between transactions, and never within what is sent together.
+/// The server's sessions move between clients after each transaction, but never within statements that are sent
+/// together.
 #[test]
 fn runs_are_executed_behind_a_pooler_in_transaction_mode() {
     const LINKS: usize = 10;
@@ -253,7 +254,7 @@ fn runs_are_executed_behind_a_pooler_in_transaction_mode() {
     let pooler = Pooler::before(port);
     let url = schema.url().replace(&format!(":{port}/"), &format!(":{}/", pooler.port()));
     let chain = || graph((0..LINKS).map(|link: usize| link.checked_sub(1).into_iter().collect()).collect());
-    // A seed for each process: two with the same seed would give their jobs the same tokens.
+    // Each process needs a different seed. With the same seed both would give their jobs the same tokens.
     let stores = [1, 2, 3, 4]
         .map(|seed| Store::new(Arc::new(open_at(&url)), Clock::system(), Random::from_seed(seed)));
     std::thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! Pruning: what is old goes, in steps that keep nobody waiting, and what is left stays whole.
+//! Pruning: old rows are deleted in small steps, and the remaining rows stay consistent.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod support;
@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use support::faulty::{Call, Faulty};
 use support::{Bench, failure, graph, noop, open, success};
-use windlass_engine::store::{LogLine, LogStream, NewJob, Prune, Pruned, Selection};
+use windlass_engine::store::{LogLine, LogStream, NewJob, Prune, Pruned, RetrySelection};
 use windlass_engine::{Error, JobStatus, Random, RunStatus, Store, WorkerStatus};
 use windlass_workflow::model::{Concurrency, OnFull};
 
-/// Everything that waits fails for good.
+/// Executes all pending jobs, and fails them for good.
 fn fail_all(bench: &Bench) {
     let worker = bench.worker();
     loop {
@@ -27,7 +27,7 @@ fn fail_all(bench: &Bench) {
 }
 
 #[test]
-fn what_is_old_goes_and_what_is_not_stays() {
+fn old_rows_are_deleted_and_others_stay() {
     let bench = Bench::new();
     let worker = bench.worker();
     for _ in 0..300 {
@@ -73,7 +73,7 @@ fn a_run_that_was_pruned_in_part_is_not_retried() {
         bench.store.for_scheduler().prune_step(support::older_than(bench.clock.now_ms())).unwrap(),
         Pruned { jobs: 500, ..Pruned::default() }
     );
-    let refused = bench.store.runs().retry(run_id, Selection::Failed).unwrap_err();
+    let refused = bench.store.runs().retry(run_id, RetrySelection::Failed).unwrap_err();
     assert!(
         matches!(&refused, Error::Conflict { reason, .. } if reason.contains("200 of its 700 jobs")),
         "{refused}"
@@ -86,7 +86,7 @@ fn a_run_that_was_pruned_in_part_is_not_retried() {
 }
 
 #[test]
-fn of_each_workflow_the_newest_runs_are_kept() {
+fn the_newest_runs_of_each_workflow_are_kept() {
     let bench = Bench::new();
     let named =
         |name: &str| windlass_workflow::Workflow { name: name.to_owned(), ..graph(vec![vec![], vec![0]]) };
@@ -101,7 +101,7 @@ fn of_each_workflow_the_newest_runs_are_kept() {
     fail_all(&bench);
     let waiting = bench.submit(named("a"));
     let keep = |keep_runs| Prune { before_ms: None, keep_runs: Some(keep_runs) };
-    // All ended at the same instant: the last ones count as newest.
+    // All ended at the same instant. The last ones count as the newest.
     assert_eq!(
         bench.store.for_scheduler().prune_step(keep(2)).unwrap(),
         Pruned { jobs: 6, runs: 3, ..Pruned::default() }
@@ -119,17 +119,17 @@ fn of_each_workflow_the_newest_runs_are_kept() {
 }
 
 #[test]
-fn a_run_that_lives_again_is_left_alone() {
+fn a_retried_run_is_not_pruned() {
     let bench = Bench::new();
     let run_id = bench.submit(graph(vec![vec![]]));
     fail_all(&bench);
-    bench.store.runs().retry(run_id, Selection::Failed).unwrap();
+    bench.store.runs().retry(run_id, RetrySelection::Failed).unwrap();
     let all = Prune { before_ms: Some(i64::MAX), keep_runs: Some(0) };
     assert_eq!(bench.store.for_scheduler().prune_step(all).unwrap(), Pruned::default());
     assert_eq!(bench.store.runs().get(run_id).unwrap().status, RunStatus::Pending);
 }
 
-/// A store to which something else happens between the search of what is old and the transaction that deletes it.
+/// A store in which `act` runs between the search for old rows and the transaction that deletes them.
 fn store_interrupted_by(bench: &Bench, act: impl Fn() + Send + Sync + 'static) -> Store {
     let before = move |call| {
         if call == Call::Write("prune") {
@@ -142,8 +142,8 @@ fn store_interrupted_by(bench: &Bench, act: impl Fn() + Send + Sync + 'static) -
 }
 
 #[test]
-fn a_run_that_is_retried_after_it_was_found_is_left_alone() {
-    for (what, is_over_again) in [("it lives again", false), ("it lived again, and failed once more", true)] {
+fn a_run_that_is_retried_during_pruning_is_not_pruned() {
+    for (what, is_over_again) in [("it was retried", false), ("it was retried, and failed again", true)] {
         let bench = Arc::new(Bench::new());
         let run_id = bench.submit(graph(vec![vec![], vec![0]]));
         fail_all(&bench);
@@ -151,7 +151,7 @@ fn a_run_that_is_retried_after_it_was_found_is_left_alone() {
         let old = support::older_than(bench.clock.now_ms());
         let other = Arc::clone(&bench);
         let interrupted = store_interrupted_by(&bench, move || {
-            other.store.runs().retry(run_id, Selection::Failed).unwrap();
+            other.store.runs().retry(run_id, RetrySelection::Failed).unwrap();
             if is_over_again {
                 fail_all(&other);
             }
@@ -173,7 +173,7 @@ fn a_run_that_is_retried_after_it_was_found_is_left_alone() {
 }
 
 #[test]
-fn a_job_that_stands_alone_is_old_only_when_it_is_over() {
+fn a_standalone_job_is_pruned_only_when_it_is_finished() {
     let bench = Bench::new();
     let worker = bench.worker();
     let key = Concurrency { key: "k".to_owned(), limit: 1, on_full: OnFull::Wait };
@@ -181,7 +181,7 @@ fn a_job_that_stands_alone_is_old_only_when_it_is_over() {
     let later = NewJob { execute_after: Some(bench.clock.now_ms() + 1), ..noop() };
     bench.store.jobs().enqueue(vec![noop(), noop(), noop(), keyed(), keyed(), later]).unwrap();
     assert_eq!(bench.claim(worker, 3).len(), 3);
-    // What was reported has no end yet: it may be tried again.
+    // A reported job is unfinished, because it may be retried.
     bench.raw().execute("UPDATE jobs SET status = 'FAILED' WHERE id = 2");
     bench.raw().execute("UPDATE jobs SET status = 'SUCCESSFUL' WHERE id = 3");
     let states = || bench.raw().rows("SELECT status FROM jobs ORDER BY id", |row| row.get::<_, String>(0));
@@ -194,7 +194,7 @@ fn a_job_that_stands_alone_is_old_only_when_it_is_over() {
 }
 
 #[test]
-fn what_was_over_at_the_instant_itself_stays() {
+fn a_run_that_ended_exactly_at_the_limit_stays() {
     let bench = Bench::new();
     bench.submit(graph(vec![vec![]]));
     bench.enqueue(noop());
@@ -209,7 +209,7 @@ fn what_was_over_at_the_instant_itself_stays() {
 }
 
 #[test]
-fn much_output_goes_in_steps() {
+fn much_output_is_deleted_in_steps() {
     let bench = Bench::new();
     let worker = bench.worker();
     let id = bench.enqueue(noop());
@@ -236,7 +236,7 @@ fn much_output_goes_in_steps() {
 }
 
 #[test]
-fn what_others_leave_behind_goes_and_what_is_named_stays() {
+fn leftovers_are_deleted_and_registered_versions_stay() {
     let bench = Bench::new();
     let raw = bench.raw();
     raw.execute(
@@ -259,7 +259,7 @@ fn what_others_leave_behind_goes_and_what_is_named_stays() {
 }
 
 #[test]
-fn a_run_that_is_pruned_in_part_is_sound() {
+fn a_partly_pruned_run_breaks_no_invariant() {
     let bench = Bench::new();
     let worker = bench.worker();
     bench.submit(graph(vec![vec![]; 501]));

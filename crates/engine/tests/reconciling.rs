@@ -1,4 +1,4 @@
-//! Jobs that were ended from outside with everything but their consequences: their runs go on.
+//! Reconciliation: another program finished jobs without the consequences, and their runs continue.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod support;
@@ -16,7 +16,7 @@ fn states(bench: &Bench, run_id: i64) -> Vec<JobStatus> {
 }
 
 fn reconcile(bench: &Bench) -> i64 {
-    assert!(!bench.store.upkeep().check().unwrap().is_empty(), "something is to be done");
+    assert!(!bench.store.upkeep().check().unwrap().is_empty(), "there is something to repair");
     assert_eq!(
         bench.store.for_scheduler().reconcile_step(0).unwrap(),
         Reconciled::default(),
@@ -46,7 +46,7 @@ fn children_become_ready_and_the_run_ends() {
 }
 
 #[test]
-fn what_can_never_run_is_skipped_and_the_run_fails() {
+fn jobs_that_can_never_run_are_skipped_and_the_run_fails() {
     let bench = Bench::new();
     let run_id = bench.submit(graph(vec![vec![], vec![0], vec![1], vec![]]));
     let ids: Vec<i64> = bench.store.jobs().of_run(run_id).unwrap().iter().map(|job| job.id).collect();
@@ -60,7 +60,7 @@ fn what_can_never_run_is_skipped_and_the_run_fails() {
 }
 
 #[test]
-fn a_run_ends_as_its_jobs_did() {
+fn a_run_ends_with_the_outcome_of_its_jobs() {
     use RunStatus::{Failed, Successful};
     let cases = [("SUCCESSFUL", false, Successful), ("FAILED", false, Failed), ("FAILED", true, Successful)];
     for (status, allow_failure, expected) in cases.into_iter().chain([("CANCELLED", true, Failed)]) {
@@ -95,7 +95,7 @@ fn every_run_has_its_turn() {
 }
 
 #[test]
-fn a_sound_run_is_not_touched() {
+fn a_sound_run_is_not_changed() {
     let bench = Bench::new();
     let run_id = bench.submit(graph(vec![vec![], vec![0]]));
     bench.clock.advance_ms(60_000);
@@ -104,9 +104,9 @@ fn a_sound_run_is_not_touched() {
     assert_eq!(bench.store.runs().get(run_id).unwrap(), before);
 }
 
-/// A report that is not settled yet is no end: what it comes to is not known.
+/// A report that is not applied yet is no end, because the job may be retried.
 #[test]
-fn a_parent_whose_end_is_only_reported_is_waited_for() {
+fn a_parent_whose_end_is_only_reported_is_unfinished() {
     for (report, expected) in [
         ("SUCCESSFUL", JobStatus::Blocked),
         ("FAILED", JobStatus::Blocked),
@@ -129,9 +129,9 @@ fn a_parent_whose_end_is_only_reported_is_waited_for() {
     }
 }
 
-/// Whatever another program writes into the counters, the run comes to its end.
+/// Whatever another program writes into the counters, the run ends.
 #[test]
-fn numbers_that_another_program_wrote_are_counted_anew() {
+fn wrong_counters_are_repaired() {
     for wrong in [
         "UPDATE jobs SET blocked_by = 7 WHERE status = 'BLOCKED'",
         "UPDATE jobs SET blocked_by = 0 WHERE status = 'BLOCKED'",
@@ -156,7 +156,7 @@ fn numbers_that_another_program_wrote_are_counted_anew() {
 }
 
 #[test]
-fn a_run_whose_end_was_forgotten_ends() {
+fn a_run_whose_jobs_are_all_finished_ends() {
     let bench = Bench::new();
     let run_id = bench.submit(graph(vec![vec![]]));
     end(&bench, bench.store.jobs().of_run(run_id).unwrap()[0].id, "SUCCESSFUL");
@@ -165,9 +165,9 @@ fn a_run_whose_end_was_forgotten_ends() {
     assert_eq!(bench.store.runs().get(run_id).unwrap().status, RunStatus::Successful);
 }
 
-/// Nothing repairs it by itself; what `check` says does.
+/// Windlass does not repair this by itself, but following the advice of `check` does.
 #[test]
-fn a_run_that_was_called_over_is_opened_again_by_what_check_says() {
+fn the_advice_of_check_reopens_a_run_that_was_marked_as_finished() {
     let bench = Bench::new();
     let worker = bench.worker();
     let run_id = bench.submit(graph(vec![vec![], vec![0]]));
@@ -186,7 +186,7 @@ fn a_run_that_was_called_over_is_opened_again_by_what_check_says() {
     bench.assert_sound();
 }
 
-/// A cycle is nothing that counting could repair: it is left alone, and said.
+/// A cycle can't be repaired. It is left alone, and `check` reports it.
 #[test]
 fn a_cycle_in_the_tables_is_found_and_left_alone() {
     let bench = Bench::new();

@@ -1,4 +1,4 @@
-//! Registered workflows: versions that never change, names that are removed and come back.
+//! Registered workflows: versions never change, and names can be removed and registered again.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod support;
@@ -7,7 +7,7 @@ use std::thread;
 
 use support::{Bench, graph};
 use windlass_engine::Error;
-use windlass_engine::store::{Applied, Change, NewRegistration};
+use windlass_engine::store::{Applied, NewRegistration, RegistrationChange};
 use windlass_workflow::Workflow;
 
 fn workflow(name: &str, jobs: usize) -> Workflow {
@@ -28,16 +28,16 @@ fn numbers(bench: &Bench, name: &str) -> Vec<i64> {
 }
 
 #[test]
-fn another_content_is_the_next_version_and_the_same_is_none() {
+fn only_new_content_makes_a_new_version() {
     let bench = Bench::new();
     let first = apply(&bench, 1);
-    assert_eq!((first.change, first.version, first.before), (Change::Created, 1, None));
+    assert_eq!((first.change, first.version, first.before), (RegistrationChange::Created, 1, None));
     let again = apply(&bench, 1);
-    assert_eq!((again.change, again.version), (Change::Unchanged, 1));
+    assert_eq!((again.change, again.version), (RegistrationChange::Unchanged, 1));
     let second = apply(&bench, 2);
-    assert_eq!((second.change, second.version), (Change::Updated, 2));
+    assert_eq!((second.change, second.version), (RegistrationChange::Updated, 2));
     assert_eq!(second.before, Some(workflow("nightly", 1)));
-    // Back to what was once there is a step forward, too.
+    // Going back to earlier content makes a new version too.
     assert_eq!(apply(&bench, 1).version, 3);
     assert_eq!(numbers(&bench, "nightly"), [3, 2, 1]);
     let (registration, active) = bench.store.registrations().workflow("nightly").unwrap().unwrap();
@@ -48,7 +48,7 @@ fn another_content_is_the_next_version_and_the_same_is_none() {
 }
 
 #[test]
-fn a_preview_says_the_same_and_changes_nothing() {
+fn a_preview_has_the_same_result_and_changes_nothing() {
     let bench = Bench::new();
     for jobs in [1, 1, 2, 1, 3] {
         let registered = bench.store.registrations().list().unwrap();
@@ -65,7 +65,7 @@ fn a_file_that_only_moved_makes_no_version() {
     bench.clock.advance_ms(1_000);
     let moved =
         bench.store.registrations().apply(from_file(workflow("nightly", 1), "/flows/moved.toml")).unwrap();
-    assert_eq!((moved.change, moved.version), (Change::Unchanged, 1));
+    assert_eq!((moved.change, moved.version), (RegistrationChange::Unchanged, 1));
     let registration = bench.store.registrations().get("nightly").unwrap().unwrap();
     assert_eq!(registration.file.as_deref(), Some("/flows/moved.toml"));
     assert_eq!(registration.updated_at, bench.clock.now_ms());
@@ -73,23 +73,23 @@ fn a_file_that_only_moved_makes_no_version() {
 }
 
 #[test]
-fn a_name_that_comes_back_goes_on_with_its_numbers() {
+fn a_name_that_is_registered_again_continues_its_versions() {
     let bench = Bench::new();
     apply(&bench, 1);
     apply(&bench, 2);
     bench.store.registrations().remove("nightly").unwrap();
     assert_eq!(bench.store.registrations().get("nightly").unwrap(), None);
-    assert_eq!(numbers(&bench, "nightly"), [2, 1], "the versions stay");
+    assert_eq!(numbers(&bench, "nightly"), [2, 1], "the versions are kept");
     let back = apply(&bench, 2);
-    assert_eq!((back.change, back.version), (Change::Created, 2), "it had not changed");
+    assert_eq!((back.change, back.version), (RegistrationChange::Created, 2), "its content is unchanged");
     bench.store.registrations().remove("nightly").unwrap();
     let back = apply(&bench, 1);
-    assert_eq!((back.change, back.version), (Change::Created, 3));
+    assert_eq!((back.change, back.version), (RegistrationChange::Created, 3));
     assert_eq!(numbers(&bench, "nightly"), [3, 2, 1]);
 }
 
 #[test]
-fn pausing_stays_through_a_new_version() {
+fn a_pause_survives_a_new_version() {
     let bench = Bench::new();
     let missing = |result: windlass_engine::Result<bool>| matches!(result, Err(Error::NotFound { .. }));
     assert!(missing(bench.store.registrations().pause("nightly")));
@@ -107,7 +107,7 @@ fn pausing_stays_through_a_new_version() {
 }
 
 #[test]
-fn pruning_leaves_every_version_its_definition() {
+fn pruning_keeps_the_definition_of_every_version() {
     let bench = Bench::new();
     apply(&bench, 1);
     apply(&bench, 2);
@@ -126,7 +126,7 @@ fn a_workflow_without_jobs_is_refused() {
 }
 
 #[test]
-fn of_many_who_apply_at_once_each_gets_a_number_of_its_own() {
+fn concurrent_registrations_get_different_versions() {
     const APPLIERS: usize = 8;
     let bench = Bench::new();
     let mut versions: Vec<i64> = thread::scope(|scope| {
@@ -148,7 +148,7 @@ fn of_many_who_apply_at_once_each_gets_a_number_of_its_own() {
 }
 
 #[test]
-fn removing_and_applying_at_once_loses_no_version() {
+fn concurrent_removing_and_registering_loses_no_version() {
     const ROUNDS: usize = 30;
     let bench = Bench::new();
     thread::scope(|scope| {
@@ -172,6 +172,6 @@ fn removing_and_applying_at_once_loses_no_version() {
     let last = apply(&bench, 9);
     let newest = bench.raw().value::<i64>("SELECT max(version) FROM registration_versions");
     let kept = bench.raw().value::<i64>("SELECT count(*) FROM registration_versions");
-    assert_eq!((newest, kept), (last.version, last.version), "no number is missing");
+    assert_eq!((newest, kept), (last.version, last.version), "no version is missing");
     assert_eq!(bench.store.registrations().get("nightly").unwrap().unwrap().version, last.version);
 }

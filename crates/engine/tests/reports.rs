@@ -1,4 +1,4 @@
-//! Ends that workers in other languages report: one guarded update, and Windlass does what follows.
+//! Reports: a worker in another language writes one guarded UPDATE, and Windlass applies the consequences.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod support;
@@ -8,7 +8,7 @@ use windlass_engine::store::{ClaimedJob, NewJob};
 use windlass_engine::{JobStatus, RunStatus};
 use windlass_workflow::Retry;
 
-/// What such a worker writes at the end of an attempt.
+/// Writes what such a worker writes at the end of an attempt.
 fn report(bench: &Bench, worker_id: i64, job: &ClaimedJob, what: &str) {
     bench.raw().execute(&format!(
         "UPDATE jobs SET {what} WHERE id = {} AND status = 'RUNNING' AND attempt = {} AND worker_id = {worker_id}",
@@ -44,18 +44,18 @@ fn a_success_gets_its_end_and_keeps_its_output() {
 }
 
 #[test]
-fn a_failure_is_tried_again_as_its_job_says() {
+fn a_reported_failure_is_retried_as_the_job_says() {
     let bench = Bench::new();
     let worker = bench.worker();
     let id = bench.enqueue(NewJob { max_attempts: 2, unique_key: Some("key".to_owned()), ..noop() });
     let claimed = bench.claim(worker, 1);
     report(&bench, worker, &claimed[0], "status = 'FAILED', last_error = 'no luck'");
     let taken = bench.store.jobs().enqueue(vec![NewJob { unique_key: Some("key".to_owned()), ..noop() }]);
-    assert!(taken.is_err(), "the key is its own until it is over");
+    assert!(taken.is_err(), "the job keeps its key until it is finished");
     assert_eq!(settle(&bench), 1);
     let job = bench.store.jobs().get(id).unwrap();
     assert_eq!((job.status, job.failures, job.finished_at), (JobStatus::Scheduled, 1, None));
-    assert!(job.execute_after > bench.clock.now_ms(), "after a pause");
+    assert!(job.execute_after > bench.clock.now_ms(), "after the backoff");
     bench.clock.advance_ms(3_600_000);
     bench.store.for_scheduler().promote_due().unwrap();
     let claimed = bench.claim(worker, 1);
@@ -66,11 +66,11 @@ fn a_failure_is_tried_again_as_its_job_says() {
     let attempts = bench.store.jobs().attempts(id).unwrap();
     let errors: Vec<&str> =
         attempts.iter().map(|attempt| attempt.error.as_deref().unwrap_or_default()).collect();
-    assert_eq!(errors, ["no luck", "it failed, and its worker gave no reason"]);
+    assert_eq!(errors, ["no luck", "it failed, and its worker reported no reason"]);
 }
 
 #[test]
-fn a_failure_may_be_said_to_be_final() {
+fn a_reported_failure_may_be_final() {
     let bench = Bench::new();
     let worker = bench.worker();
     let id = bench.enqueue(noop());
@@ -81,15 +81,15 @@ fn a_failure_may_be_said_to_be_final() {
 }
 
 #[test]
-fn children_and_runs_go_on_after_a_report() {
+fn children_and_runs_continue_after_a_report() {
     let bench = Bench::new();
     let worker = bench.worker();
     let run_id = bench.submit(graph(vec![vec![], vec![0], vec![1]]));
     for step in 0..3 {
         let claimed = bench.claim(worker, 10);
-        assert_eq!(claimed.len(), 1, "step {step}: one link at a time");
+        assert_eq!(claimed.len(), 1, "step {step}: one job at a time");
         report(&bench, worker, &claimed[0], "status = 'SUCCESSFUL'");
-        assert!(bench.claim(worker, 10).is_empty(), "nothing before the report is settled");
+        assert!(bench.claim(worker, 10).is_empty(), "nothing before the report is applied");
         assert_eq!(settle(&bench), 1);
     }
     let run = bench.store.runs().get(run_id).unwrap();
@@ -97,7 +97,7 @@ fn children_and_runs_go_on_after_a_report() {
 }
 
 #[test]
-fn a_reported_failure_skips_what_needs_it() {
+fn a_reported_failure_skips_the_children() {
     let bench = Bench::new();
     let worker = bench.worker();
     let mut workflow = graph(vec![vec![], vec![0], vec![]]);
@@ -114,7 +114,7 @@ fn a_reported_failure_skips_what_needs_it() {
 }
 
 #[test]
-fn a_job_that_is_to_stop_is_not_tried_again() {
+fn a_job_that_is_asked_to_stop_is_not_retried_after_a_report() {
     let bench = Bench::new();
     let worker = bench.worker();
     let id = bench.enqueue(noop());
@@ -139,7 +139,7 @@ fn a_report_is_never_rescued_and_counts_after_its_worker_died() {
 }
 
 #[test]
-fn a_row_that_was_ended_by_hand_ends() {
+fn a_row_that_was_finished_by_hand_is_applied() {
     let bench = Bench::new();
     let run_id = bench.submit(graph(vec![vec![], vec![0]]));
     let first = bench.store.jobs().of_run(run_id).unwrap()[0].id;
@@ -149,7 +149,7 @@ fn a_row_that_was_ended_by_hand_ends() {
 }
 
 #[test]
-fn many_reports_are_settled_in_batches_and_by_any_number_at_once() {
+fn many_reports_are_applied_in_batches_and_concurrently() {
     let bench = Bench::new();
     let worker = bench.worker();
     bench.store.jobs().enqueue(vec![noop(); 1_200]).unwrap();
@@ -172,11 +172,11 @@ fn many_reports_are_settled_in_batches_and_by_any_number_at_once() {
             .collect();
         settlers.into_iter().map(|settler| settler.join().unwrap()).sum()
     });
-    assert_eq!(settled + settle(&bench), 1_200, "each once");
+    assert_eq!(settled + settle(&bench), 1_200, "each job once");
 }
 
 #[test]
-fn whoever_claims_by_the_view_gets_what_windlass_would() {
+fn the_view_lists_the_jobs_that_windlass_would_claim() {
     let bench = Bench::new();
     let of_queue = |queue: &str, priority| NewJob { queue: queue.to_owned(), priority, ..noop() };
     let ids = bench
@@ -193,11 +193,11 @@ fn whoever_claims_by_the_view_gets_what_windlass_would() {
     raw.execute("UPDATE jobs SET requires = '[\"gpu\"]' WHERE queue = 'a' AND priority = 10");
     assert_eq!(seen(), [ids[0]]);
     raw.execute("UPDATE queues SET fifo = 1, paused_at = NULL, max_running = NULL");
-    assert_eq!(seen(), [ids[0]], "queues in strict order are not theirs");
+    assert_eq!(seen(), [ids[0]], "the view leaves out queues in strict order");
 }
 
 #[test]
-fn a_reported_failure_of_a_run_that_is_stopped_is_not_tried_again() {
+fn a_reported_failure_in_a_stopped_run_is_not_retried() {
     let bench = Bench::new();
     let worker = bench.worker();
     let retry = Retry { max_attempts: 5, ..Retry::default() };
@@ -218,9 +218,9 @@ fn a_reported_failure_of_a_run_that_is_stopped_is_not_tried_again() {
     assert_eq!(bench.store.jobs().get(alone).unwrap().status, JobStatus::Cancelled);
 }
 
-/// The tables refuse what follows from a report when its child has lost count of its parents.
+/// The tables refuse the consequences of this report, because the count of unfinished parents is wrong.
 #[test]
-fn one_report_that_can_not_be_settled_holds_up_no_other() {
+fn a_report_that_cannot_be_applied_does_not_block_others() {
     let bench = Bench::new();
     let worker = bench.worker();
     let run_id = bench.submit(graph(vec![vec![], vec![0]]));
@@ -232,7 +232,7 @@ fn one_report_that_can_not_be_settled_holds_up_no_other() {
     bench.database.refuse(refused, "SUCCESSFUL");
     assert_eq!(bench.store.for_scheduler().apply_reports().unwrap(), 1);
     assert!(bench.store.jobs().get(sound).unwrap().finished_at.is_some());
-    assert!(bench.store.for_scheduler().apply_reports().is_err(), "it is said");
+    assert!(bench.store.for_scheduler().apply_reports().is_err(), "the error is returned");
     bench.database.allow();
     assert_eq!(bench.store.for_scheduler().apply_reports().unwrap(), 1);
     assert_eq!(bench.store.jobs().of_run(run_id).unwrap()[1].status, JobStatus::Pending);

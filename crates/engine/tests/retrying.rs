@@ -1,18 +1,18 @@
-//! Another life of a run: what was reset is as if it had never run, and what was not stays as it is.
+//! Retrying a run: reset jobs are as if they had never run, and the others stay as they are.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod support;
 
 use support::{Bench, failure, graph, request, success};
-use windlass_engine::store::{ClaimedJob, Job, Scope, Selection};
+use windlass_engine::store::{ClaimedJob, Job, RetrySelection, Scope};
 use windlass_engine::transition::{Outcome, Repeat};
 use windlass_engine::{JobStatus, RunStatus};
 use windlass_workflow::Workflow;
 use windlass_workflow::model::{Concurrency, OnFull};
 
-/// A run with a limit of time, of which everything went wrong that can: its jobs were interrupted, failed, wrote
-/// something, were asked to stop at once, and never started.
-fn wrecked(bench: &Bench, workflow: Workflow) -> i64 {
+/// A run with a timeout in which everything went wrong: jobs were interrupted, failed, wrote output, were asked to
+/// stop at once, or never started.
+fn failed_run(bench: &Bench, workflow: Workflow) -> i64 {
     let run_id = bench.submit(workflow);
     let gone = bench.worker();
     assert!(!bench.claim(gone, 100).is_empty());
@@ -23,7 +23,7 @@ fn wrecked(bench: &Bench, workflow: Workflow) -> i64 {
         bench.finish(worker, &job, failure());
     }
     bench.clock.advance_ms(1_000_000);
-    // Those whose pause is over, and the run's time with it.
+    // Promotes jobs that wait for a retry, and stops the run, which has reached its timeout.
     bench.store.for_scheduler().promote_due().unwrap();
     bench.raw().execute("UPDATE jobs SET cancel_requested_at = 7, cancel_at_once = 1, output = '1'");
     for job in bench.claim(worker, 100) {
@@ -33,8 +33,8 @@ fn wrecked(bench: &Bench, workflow: Workflow) -> i64 {
     run_id
 }
 
-/// What a job is in this life.
-fn life(bench: &Bench, run_id: i64) -> Vec<String> {
+/// The columns of each job that a retry must reset.
+fn job_columns(bench: &Bench, run_id: i64) -> Vec<String> {
     let sql = format!(
         "SELECT name, status, priority, execute_after - updated_at, failures, interruptions, cancel_requested_at,
                 cancel_at_once, last_error, output, blocked_by, worker_id, started_at, finished_at
@@ -71,36 +71,36 @@ fn workflow() -> Workflow {
 }
 
 #[test]
-fn a_run_that_is_retried_as_a_whole_is_as_it_was_submitted() {
-    for selection in [Selection::Failed, Selection::From("j0".to_owned())] {
+fn a_fully_retried_run_is_as_it_was_submitted() {
+    for selection in [RetrySelection::Failed, RetrySelection::From("j0".to_owned())] {
         let mut workflow = workflow();
-        if selection != Selection::Failed {
-            // Else what does not need it would keep what needs both from starting.
+        if selection != RetrySelection::Failed {
+            // Otherwise a job that does not depend on j0 would stay as it is, and its child could never start.
             workflow.jobs[1].needs = vec![0];
         }
         let bench = Bench::new();
         let unharmed = bench.submit(workflow.clone());
-        let (expected_jobs, expected_run) = (life(&bench, unharmed), run(&bench, unharmed));
+        let (expected_jobs, expected_run) = (job_columns(&bench, unharmed), run(&bench, unharmed));
         bench.store.runs().cancel(unharmed).unwrap();
-        let run_id = wrecked(&bench, workflow);
-        assert_ne!(life(&bench, run_id), expected_jobs);
+        let run_id = failed_run(&bench, workflow);
+        assert_ne!(job_columns(&bench, run_id), expected_jobs);
         bench.store.runs().retry(run_id, selection.clone()).unwrap();
-        // A slot of the key is given on by the scheduler; that of a run that was submitted was free.
+        // After a retry the scheduler gives the free slot to the job. At a submission the slot was free at once.
         bench.store.for_scheduler().admit_waiting("").unwrap();
-        assert_eq!(life(&bench, run_id), expected_jobs, "{selection:?}");
+        assert_eq!(job_columns(&bench, run_id), expected_jobs, "{selection:?}");
         assert_eq!(run(&bench, run_id), expected_run, "{selection:?}");
         bench.assert_sound();
     }
 }
 
-/// The deadline is counted anew, from the first claim of the new life.
+/// The deadline is computed again from the first claim after the retry.
 #[test]
-fn a_run_that_timed_out_gets_its_whole_time_again() {
+fn a_retried_run_gets_its_whole_timeout_again() {
     let bench = Bench::new();
-    let run_id = wrecked(&bench, workflow());
-    bench.store.runs().retry(run_id, Selection::Failed).unwrap();
+    let run_id = failed_run(&bench, workflow());
+    bench.store.runs().retry(run_id, RetrySelection::Failed).unwrap();
     bench.clock.advance_ms(3_000_000);
-    assert_eq!(bench.store.for_scheduler().promote_due().unwrap().expired, 0, "it has not begun");
+    assert_eq!(bench.store.for_scheduler().promote_due().unwrap().expired, 0, "it has not started");
     let worker = bench.worker();
     bench.claim(worker, 1);
     let run = bench.store.runs().get(run_id).unwrap();
@@ -108,13 +108,13 @@ fn a_run_that_timed_out_gets_its_whole_time_again() {
     assert_eq!(
         bench.store.for_workers().cancel_requests(worker).unwrap(),
         [],
-        "nobody asked it to stop in this life"
+        "it was not asked to stop since the retry"
     );
 }
 
-/// What went well, and what was allowed to fail, is not executed again with what failed.
+/// Jobs that succeeded, or failed with `allow_failure`, do not run again.
 #[test]
-fn what_did_not_fail_stays_as_it_is() {
+fn jobs_that_did_not_fail_stay_as_they_are() {
     let bench = Bench::new();
     let worker = bench.worker();
     let mut workflow = graph(vec![vec![], vec![], vec![], vec![0, 1, 2]]);
@@ -128,7 +128,7 @@ fn what_did_not_fail_stays_as_it_is() {
     end(&claimed[2], fails("not allowed"));
     assert_eq!(bench.store.runs().get(run_id).unwrap().status, RunStatus::Failed);
     let before: Vec<Job> = bench.store.jobs().of_run(run_id).unwrap();
-    assert_eq!(bench.store.runs().retry(run_id, Selection::Failed).unwrap(), 2);
+    assert_eq!(bench.store.runs().retry(run_id, RetrySelection::Failed).unwrap(), 2);
     let after = bench.store.jobs().of_run(run_id).unwrap();
     assert_eq!(after[..2], before[..2]);
     assert_eq!([after[2].status, after[3].status], [JobStatus::Pending, JobStatus::Blocked]);
@@ -140,9 +140,9 @@ fn what_did_not_fail_stays_as_it_is() {
     assert_eq!(bench.store.runs().get(run_id).unwrap().status, RunStatus::Successful);
 }
 
-/// A job that was cancelled in the first life and not chosen for the second still makes the run fail.
+/// A job that was cancelled and not reset still makes the run fail.
 #[test]
-fn what_was_not_chosen_counts_as_it_ended() {
+fn jobs_that_were_not_selected_count_as_they_ended() {
     let bench = Bench::new();
     let worker = bench.worker();
     let run_id = bench.submit(graph(vec![vec![], vec![]]));
@@ -150,7 +150,7 @@ fn what_was_not_chosen_counts_as_it_ended() {
     bench.store.jobs().cancel(jobs[0].id).unwrap();
     let second = bench.claim(worker, 10).remove(0);
     bench.finish(worker, &second, success());
-    bench.store.runs().retry(run_id, Selection::From("j1".to_owned())).unwrap();
+    bench.store.runs().retry(run_id, RetrySelection::From("j1".to_owned())).unwrap();
     assert_eq!(bench.store.runs().get(run_id).unwrap().failed_jobs, 1);
     let again = bench.store.for_workers().claim(request(worker, Scope::Runs(vec![run_id]), 10)).unwrap();
     let windlass_engine::store::Claims::Jobs(again) = again else { panic!("fenced") };

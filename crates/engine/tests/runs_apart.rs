@@ -1,4 +1,4 @@
-//! Two runs of one workflow have nothing in common but their definition, and a cancelled run starts nothing more.
+//! Two runs of one workflow share only their definition, and a cancelled run starts no more jobs.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod support;
@@ -15,14 +15,14 @@ fn output(text: &str) -> Outcome {
     Outcome::Successful { output: Some(text.to_owned()) }
 }
 
-/// Claims everything that can be claimed, by (run, name).
+/// Claims all claimable jobs. Returns them by (run, name).
 fn claim_all(bench: &Bench, worker: i64) -> HashMap<(i64, String), ClaimedJob> {
     let claimed = bench.claim(worker, 100).into_iter();
     claimed.map(|job| ((job.run_id.unwrap(), job.name.clone().unwrap()), job)).collect()
 }
 
-/// Their jobs have the same names, and each reads the outputs of its own run: the ends come in turns, the second run
-/// first here and last there.
+/// The jobs of both runs have the same names, and each reads the outputs of its own run. The runs finish their jobs
+/// in turns, the second run first at one job and last at another.
 #[test]
 fn interleaved_runs_of_one_workflow_read_their_own_outputs() {
     let bench = Bench::new();
@@ -42,7 +42,7 @@ fn interleaved_runs_of_one_workflow_read_their_own_outputs() {
                 let job = claimed.remove(&(run, (*name).to_owned())).unwrap();
                 let before: Vec<JobStatus> = statuses(&bench, runs[1 - at]);
                 bench.finish(worker, &job, output(&format!("\"{name} of {run}\"")));
-                assert_eq!(statuses(&bench, runs[1 - at]), before, "the other run is not touched");
+                assert_eq!(statuses(&bench, runs[1 - at]), before, "the other run is not changed");
                 let expected = Some(format!("\"{name} of {run}\""));
                 assert_eq!(read(run, &[*name]), HashMap::from([((*name).to_owned(), expected)]));
             }
@@ -65,8 +65,8 @@ fn statuses(bench: &Bench, run: i64) -> Vec<JobStatus> {
     bench.store.jobs().of_run(run).unwrap().iter().map(|job| job.status).collect()
 }
 
-/// Jobs that wait for a slot are no less cancelled than those that wait for parents: the slot that becomes free goes
-/// to somebody else.
+/// Jobs that wait for a slot are cancelled like jobs that wait for parents. The slot that becomes free goes to
+/// another job.
 #[test]
 fn no_waiting_job_of_a_cancelled_run_is_ever_claimed() {
     let bench = Bench::new();
@@ -106,7 +106,7 @@ fn no_waiting_job_of_a_cancelled_run_is_ever_claimed() {
     bench.assert_sound();
 }
 
-/// The same key twice is one run, whoever asks; another key is another run of the same jobs.
+/// The same key is the same run, whoever submits it. Another key is another run of the same jobs.
 #[test]
 fn runs_with_keys_of_their_own_have_jobs_of_their_own() {
     let bench = Bench::new();

@@ -1,4 +1,4 @@
-//! Schedules that fire: each occurrence has one run, whatever clocks, pauses and other schedulers do.
+//! Firing schedules: each occurrence has one run, in spite of clock changes, pauses and other schedulers.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod support;
@@ -18,10 +18,10 @@ use windlass_workflow::{Param, ParamKind, Workflow};
 
 const HOUR_MS: i64 = 3_600_000;
 const NONE: [i64; 0] = [];
-/// When the tests begin: a full hour, in the middle of nowhere.
+/// When the tests begin: at a full hour.
 const BEGIN_MS: i64 = 500_000 * HOUR_MS;
 
-/// Occurs every hour, runs beside itself, and catches everything up.
+/// A schedule that occurs every hour, allows overlapping runs, and catches up everything.
 fn hourly() -> Definition {
     Definition {
         name: "hourly".to_owned(),
@@ -48,7 +48,7 @@ fn apply(bench: &Bench, schedules: Vec<Definition>) -> Vec<(String, ScheduleChan
     applied.schedules.into_iter().map(|synced| (synced.name, synced.change)).collect()
 }
 
-/// A database with one schedule, an hour before its first occurrence.
+/// A database with one schedule, an hour before its first occurrence. Returns the schedule's id too.
 fn bench_with(definition: Definition) -> (Bench, i64) {
     let bench = Bench::new();
     bench.clock.advance_ms(BEGIN_MS - bench.clock.now_ms());
@@ -61,7 +61,7 @@ fn the_schedule(bench: &Bench) -> Schedule {
     bench.store.schedules().list().unwrap().pop().unwrap()
 }
 
-/// What a scheduler does: everything that is due.
+/// Fires everything that is due, like a scheduler.
 fn fire(store: &Store) -> Vec<Fired> {
     let mut all = Vec::new();
     for _round in 0..1_000 {
@@ -78,10 +78,10 @@ fn fire(store: &Store) -> Vec<Fired> {
             return all;
         }
     }
-    panic!("there is no end of it");
+    panic!("firing does not end");
 }
 
-/// Nominal times of the runs in hours since the beginning, with their sources, in the order of their ids.
+/// Nominal times of the runs in hours since the beginning, and their sources, in the order of the runs.
 fn runs(bench: &Bench) -> Vec<(i64, RunSource)> {
     let mut runs = bench.store.runs().list(&RunFilter { limit: 10_000, ..RunFilter::default() }).unwrap();
     runs.sort_by_key(|run| run.id);
@@ -93,13 +93,13 @@ fn hours(bench: &Bench) -> Vec<i64> {
     runs(bench).into_iter().map(|(hour, _source)| hour).collect()
 }
 
-/// Nominal hours of the occurrences that wait or were skipped.
+/// Nominal hours of the waiting or skipped occurrences.
 fn occurrences(bench: &Bench, status: OccurrenceStatus) -> Vec<i64> {
     let found = bench.store.schedules().occurrences(the_schedule(bench).id, status, 1_000).unwrap();
     found.iter().map(|occurrence| (occurrence.scheduled_for - BEGIN_MS) / HOUR_MS).collect()
 }
 
-/// Ends the jobs of all runs that are not over.
+/// Finishes the jobs of all unfinished runs.
 fn end_all(bench: &Bench) {
     let worker = bench.worker();
     loop {
@@ -132,7 +132,7 @@ fn an_occurrence_has_one_run_and_names_it() {
 }
 
 #[test]
-fn what_was_missed_is_caught_up_as_the_schedule_says() {
+fn missed_occurrences_are_caught_up_as_the_schedule_says() {
     let cases = [
         (Catchup::None, None, 1_000, vec![5]),
         (Catchup::Last, None, 1_000, vec![4, 5]),
@@ -160,13 +160,13 @@ fn what_was_missed_is_caught_up_as_the_schedule_says() {
 }
 
 #[test]
-fn a_clock_that_jumps_fires_nothing_twice_and_loses_nothing() {
+fn clock_steps_neither_repeat_nor_lose_occurrences() {
     let (bench, _id) = bench_with(hourly());
     for by_ms in [HOUR_MS, 5 * HOUR_MS, -3 * HOUR_MS, 2 * HOUR_MS, -20 * HOUR_MS, 22 * HOUR_MS, HOUR_MS] {
         bench.clock.advance_ms(by_ms);
         fire(&bench.store);
         let next_at = bench.store.for_scheduler().next_firing(&[]).unwrap().unwrap();
-        assert!(next_at > bench.clock.now_ms(), "a clock that went back makes nothing due");
+        assert!(next_at > bench.clock.now_ms(), "a clock that was set back makes nothing due");
     }
     assert_eq!(hours(&bench), [1, 2, 3, 4, 5, 6, 7, 8]);
     bench.assert_sound();
@@ -216,13 +216,17 @@ fn many_schedulers_on_one_database_fire_each_occurrence_once() {
         .map(|run| (run.scheduled_for.unwrap() - BEGIN_MS) / 1_000)
         .collect();
     times.sort_unstable();
-    assert_eq!(times, (1..=seconds as i64).collect::<Vec<i64>>(), "each once, and none is missing");
+    assert_eq!(
+        times,
+        (1..=seconds as i64).collect::<Vec<i64>>(),
+        "each occurrence once, and none is missing"
+    );
     assert_eq!(started, seconds);
     bench.assert_sound();
 }
 
 #[test]
-fn what_a_pause_hid_is_not_caught_up() {
+fn occurrences_in_a_pause_are_not_caught_up() {
     let (bench, id) = bench_with(hourly());
     assert!(bench.store.schedules().pause(id).unwrap());
     assert!(!bench.store.schedules().pause(id).unwrap(), "it is paused already");
@@ -248,12 +252,12 @@ fn what_a_pause_hid_is_not_caught_up() {
     assert_eq!(apply(&bench, vec![hourly()]), [("hourly".to_owned(), ScheduleChange::Added)]);
     bench.clock.advance_ms(HOUR_MS);
     fire(&bench.store);
-    assert_eq!(hours(&bench), [4, 8, 12], "it came back under its name");
+    assert_eq!(hours(&bench), [4, 8, 12], "it was added again under its name");
     bench.assert_sound();
 }
 
 #[test]
-fn a_schedule_that_comes_back_after_the_clock_went_back_fires_nothing_twice() {
+fn a_schedule_added_again_after_the_clock_was_set_back_repeats_nothing() {
     let (bench, id) = bench_with(hourly());
     bench.clock.advance_ms(3 * HOUR_MS);
     fire(&bench.store);
@@ -270,7 +274,7 @@ fn a_schedule_that_comes_back_after_the_clock_went_back_fires_nothing_twice() {
 }
 
 #[test]
-fn a_new_rule_counts_from_now_and_the_old_one_loses_nothing() {
+fn a_new_rule_applies_from_now_and_loses_no_old_occurrence() {
     let (bench, _id) = bench_with(hourly());
     bench.clock.advance_ms(2 * HOUR_MS + HOUR_MS / 2);
     let changed = Definition { rule: Rule::EveryMs(HOUR_MS / 4), ..hourly() };
@@ -282,7 +286,7 @@ fn a_new_rule_counts_from_now_and_the_old_one_loses_nothing() {
     fire(&bench.store);
     assert_eq!(bench.store.for_scheduler().next_firing(&[]).unwrap(), Some(BEGIN_MS + 3 * HOUR_MS));
     assert_eq!(runs(&bench).len(), 3);
-    // What does not concern the times leaves the cursor alone.
+    // Changes that do not concern the times do not move the cursor.
     bench.clock.advance_ms(HOUR_MS / 2);
     apply(&bench, vec![Definition { overlap: Overlap::QueueAll, ..changed }]);
     fire(&bench.store);
@@ -293,10 +297,10 @@ fn a_new_rule_counts_from_now_and_the_old_one_loses_nothing() {
     bench.assert_sound();
 }
 
-/// Runs that began, occurrences that wait and those that were skipped after three occurrences during one run,
-/// and the runs after everything had time to end.
+/// Three occurrences during one run. (overlap, runs started, occurrences waiting, occurrences skipped, runs in the
+/// end)
 #[test]
-fn overlap_with_real_runs() {
+fn each_overlap_rule_with_real_runs() {
     let cases = [
         (Overlap::Skip, vec![1], vec![], vec![3, 2], vec![1]),
         (Overlap::QueueOne, vec![1], vec![3], vec![2], vec![1, 3]),
@@ -342,7 +346,7 @@ fn overlap_with_real_runs() {
 }
 
 #[test]
-fn a_run_that_has_not_begun_is_cancelled_at_once_for_the_next() {
+fn a_pending_run_is_cancelled_at_once_for_the_next() {
     let (bench, _id) = bench_with(Definition { overlap: Overlap::CancelRunning, ..hourly() });
     for _occurrence in 0..3 {
         bench.clock.advance_ms(HOUR_MS);
@@ -355,15 +359,15 @@ fn a_run_that_has_not_begun_is_cancelled_at_once_for_the_next() {
 }
 
 #[test]
-fn many_missed_ones_are_started_in_portions() {
+fn many_missed_occurrences_are_started_in_batches() {
     let every_second = Definition { rule: Rule::EveryMs(1_000), catchup_max: 20_000, ..hourly() };
     let (bench, id) = bench_with(Definition { overlap: Overlap::QueueAll, ..every_second.clone() });
     bench.clock.advance_ms(25_000 * 1_000);
     let fired = fire(&bench.store);
-    // Those on time are not among the missed that the maximum counts.
+    // Occurrences that are on time do not count against catchup_max.
     assert_eq!(bench.store.schedules().waiting_occurrences(id).unwrap(), 20_000 + 11 - 1);
     assert_eq!(fired.iter().map(|fired| fired.missed).sum::<usize>(), 5_000 - 11);
-    assert_eq!(occurrences(&bench, OccurrenceStatus::Skipped).len(), 100, "the newest are noted");
+    assert_eq!(occurrences(&bench, OccurrenceStatus::Skipped).len(), 100, "the newest ones are recorded");
     let (bench, _id) = bench_with(every_second);
     bench.clock.advance_ms(350 * 1_000);
     let portions: Vec<usize> = fire(&bench.store).iter().map(|fired| fired.started.len()).collect();
@@ -371,7 +375,7 @@ fn many_missed_ones_are_started_in_portions() {
 }
 
 #[test]
-fn what_waits_has_a_limit() {
+fn the_number_of_waiting_occurrences_is_limited() {
     let every_second = Definition { rule: Rule::EveryMs(1_000), overlap: Overlap::QueueAll, ..hourly() };
     let (bench, schedule_id) = bench_with(every_second);
     bench.clock.advance_ms(1_000);
@@ -397,7 +401,7 @@ fn what_waits_has_a_limit() {
 }
 
 #[test]
-fn jitter_starts_later_and_says_so() {
+fn jitter_delays_the_start() {
     let (bench, _id) = bench_with(Definition { jitter_ms: HOUR_MS / 2, ..hourly() });
     bench.clock.advance_ms(HOUR_MS);
     fire(&bench.store);
@@ -414,13 +418,13 @@ fn jitter_starts_later_and_says_so() {
 }
 
 #[test]
-fn parameters_that_do_not_fit_cost_the_occurrence_and_nothing_else() {
+fn invalid_parameters_skip_only_their_occurrence() {
     let (bench, id) = bench_with(hourly());
     let params = [("day".to_owned(), "{{ scheduled_for }}".into())].into_iter().collect();
     let definition = Definition { name: "unfit".to_owned(), params, ..hourly() };
     let refused = bench.store.schedules().add("report", definition.clone()).unwrap_err();
     assert!(matches!(&refused, Error::Invalid { reason, .. } if reason.contains("`day`")), "{refused}");
-    // It was right when it was added, and the workflow has lost its parameter since.
+    // The parameters were valid when the schedule was added, but the workflow has lost its parameter since.
     let day = Param {
         name: "day".to_owned(),
         kind: ParamKind::String,
@@ -437,7 +441,7 @@ fn parameters_that_do_not_fit_cost_the_occurrence_and_nothing_else() {
     let fired = fire(&bench.store);
     assert_eq!(hours(&bench), [1], "of the other schedule");
     let skipped: Vec<&(i64, String)> = fired.iter().flat_map(|fired| &fired.skipped).collect();
-    assert!(skipped[0].1.contains("parameters can't be used"), "{skipped:?}");
+    assert!(skipped[0].1.contains("parameters are invalid"), "{skipped:?}");
     let unfit =
         bench.store.schedules().list().unwrap().into_iter().find(|schedule| schedule.id != id).unwrap();
     let noted = bench.store.schedules().occurrences(unfit.id, OccurrenceStatus::Skipped, 10).unwrap();
@@ -447,7 +451,7 @@ fn parameters_that_do_not_fit_cost_the_occurrence_and_nothing_else() {
 }
 
 #[test]
-fn a_trigger_is_out_of_turn() {
+fn a_trigger_ignores_the_rule_and_other_runs() {
     let (bench, id) = bench_with(Definition { overlap: Overlap::Skip, ..hourly() });
     bench.store.schedules().pause(id).unwrap();
     let first = bench.store.schedules().trigger(id).unwrap();
@@ -459,11 +463,11 @@ fn a_trigger_is_out_of_turn() {
     bench.store.schedules().resume(id).unwrap();
     bench.clock.advance_ms(HOUR_MS);
     let fired = fire(&bench.store);
-    assert!(fired[0].skipped[0].1.contains("run 1 was not over"), "{fired:?}");
+    assert!(fired[0].skipped[0].1.contains("run 1 was not finished"), "{fired:?}");
 }
 
 #[test]
-fn schedules_of_the_command_line_come_and_go() {
+fn schedules_are_added_and_removed_on_the_command_line() {
     let (bench, _id) = bench_with(hourly());
     let daily = Definition { name: "daily".to_owned(), rule: Rule::EveryMs(24 * HOUR_MS), ..hourly() };
     let nowhere = bench.store.schedules().add("nowhere", daily.clone()).unwrap_err();
@@ -474,7 +478,7 @@ fn schedules_of_the_command_line_come_and_go() {
         let refused = bench.store.schedules().add("report", taken).unwrap_err();
         assert!(matches!(refused, Error::Conflict { .. }), "{refused}");
     }
-    assert_eq!(apply(&bench, vec![hourly()]), [], "the file knows nothing of it");
+    assert_eq!(apply(&bench, vec![hourly()]), [], "it is not in the file");
     assert_eq!(bench.store.schedules().list().unwrap().len(), 2);
     bench.store.schedules().remove(added.id).unwrap();
     let gone = bench.store.schedules().remove(added.id).unwrap_err();
@@ -483,7 +487,7 @@ fn schedules_of_the_command_line_come_and_go() {
 }
 
 #[test]
-fn what_passed_while_a_workflow_was_removed_is_not_caught_up_when_its_file_takes_a_schedule_over() {
+fn occurrences_missed_while_a_workflow_was_removed_are_not_caught_up() {
     let (bench, _id) = bench_with(Definition { name: "other".to_owned(), ..hourly() });
     bench.store.schedules().add("report", hourly()).unwrap();
     bench.store.registrations().remove("report").unwrap();
@@ -510,5 +514,5 @@ fn a_schedule_of_a_removed_workflow_is_not_late() {
     bench.store.registrations().pause("report").unwrap();
     assert_eq!(health(&bench), (0, 0), "it fires nothing");
     bench.store.registrations().remove("report").unwrap();
-    assert_eq!(health(&bench), (0, 0), "nor does one of a workflow that is gone");
+    assert_eq!(health(&bench), (0, 0), "a schedule of a removed workflow fires nothing");
 }

@@ -1,5 +1,5 @@
-//! The tables of both databases are the same, column by column: whoever reads or writes them with plain SQL
-//! need not know which one it is.
+//! The tables of both databases are the same in every column, so that programs which use plain SQL need not know
+//! which database it is.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod support;
@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use windlass_engine::Clock;
 use windlass_test_database::{Access, Row, Sql, TestDatabase, Underneath};
 
-/// One line for each thing that a schema has, as both databases would say it.
+/// One line for each part of a schema, in words that are the same for both databases.
 type Description = BTreeSet<String>;
 
 #[test]
@@ -30,11 +30,11 @@ fn both_databases_have_the_same_tables() {
         "only SQLite has {only_sqlite:#?}, only PostgreSQL has {only_postgres:#?}"
     );
     for kind in ["column", "order", "default", "key", "unique", "index", "check", "foreign key", "view"] {
-        assert!(of_sqlite.iter().any(|line| line.starts_with(kind)), "no {kind} was looked at");
+        assert!(of_sqlite.iter().any(|line| line.starts_with(kind)), "no {kind} was compared");
     }
 }
 
-/// Each of these must show, or the comparison would prove nothing.
+/// Each of these changes must be found. Otherwise the comparison proves nothing.
 const DIFFERENCES: [&str; 18] = [
     "ALTER TABLE jobs ADD COLUMN more BIGINT",
     "ALTER TABLE jobs DROP COLUMN priority CASCADE",
@@ -91,15 +91,15 @@ impl IsNull {
     }
 }
 
-/// A constant as it is written, anything else as an expression: those are spelled by the dialect.
+/// A constant as it is written. Expressions are not compared, because the dialect spells them differently.
 fn default(table: &str, column: &str, text: &str) -> String {
     let constant = text.split("::").next().unwrap_or(text);
     let is_constant = constant.starts_with('\'') || constant.parse::<i64>().is_ok();
     format!("default of {table}.{column}: {}", if is_constant { constant } else { "an expression" })
 }
 
-/// A predicate or a check in PostgreSQL's own words, so that two texts that mean the same are the same.
-fn in_words_of_postgres(server: &Sql, table: &str, predicate: &str) -> String {
+/// A condition as PostgreSQL prints it, so that different spellings of the same condition are equal.
+fn as_postgres_prints_it(server: &Sql, table: &str, predicate: &str) -> String {
     server.execute(&format!(
         "CREATE TABLE compared (LIKE {table}); ALTER TABLE compared ADD CONSTRAINT it CHECK ({predicate})"
     ));
@@ -129,7 +129,7 @@ fn describe_sqlite(file: &Sql, server: &Sql) -> Description {
         sqlite_columns(file, name, sql, &mut found);
         sqlite_indexes(file, server, name, &mut found);
         for check in checks(sql) {
-            found.insert(format!("check of {name}: {}", in_words_of_postgres(server, name, check)));
+            found.insert(format!("check of {name}: {}", as_postgres_prints_it(server, name, check)));
         }
         let keys = format!("SELECT \"from\", \"table\", on_delete FROM pragma_foreign_key_list('{name}')");
         found.extend(file.rows(&keys, |row| foreign_key(name, row)));
@@ -145,7 +145,7 @@ fn view(name: &str, columns: Vec<String>) -> String {
     format!("view {name}: {}", columns.join(", "))
 }
 
-/// What an INSERT without names of columns goes by.
+/// The order of the columns, on which an INSERT without column names depends.
 fn order<'a>(table: &str, columns: impl Iterator<Item = &'a str>) -> String {
     format!("order of {table}: {}", columns.collect::<Vec<_>>().join(", "))
 }
@@ -185,7 +185,7 @@ fn sqlite_columns(file: &Sql, table: &str, sql: &str, found: &mut Description) {
     found.insert(format!("key of {table}: {}", key.join(", ")));
 }
 
-/// How a part of an index is called that is no column: it is spelled by the dialect.
+/// Stands for an expression in an index, which the dialect spells differently.
 const EXPRESSION: &str = "an expression";
 
 fn sqlite_indexes(file: &Sql, server: &Sql, table: &str, found: &mut Description) {
@@ -205,13 +205,13 @@ fn sqlite_indexes(file: &Sql, server: &Sql, table: &str, found: &mut Description
             },
         );
         let predicate = sql.as_deref().and_then(|sql| sql.split_once(" WHERE "));
-        let predicate = predicate.map(|(_, predicate)| in_words_of_postgres(server, table, predicate));
+        let predicate = predicate.map(|(_, predicate)| as_postgres_prints_it(server, table, predicate));
         let name = if origin == "u" { None } else { Some(name.as_str()) };
         found.insert(index(table, name, is_unique, &columns, predicate.as_deref()));
     }
 }
 
-/// What a constraint makes has a name of the database's own.
+/// An index that belongs to a constraint has a name that the database chose.
 fn index(
     table: &str,
     name: Option<&str>,

@@ -1,5 +1,5 @@
-//! Everything at once: several who claim and end, schedulers, people who cancel, retry, register and prune. No
-//! limit is exceeded at any instant, nobody meets an error but a conflict, and in the end everything is over.
+//! Everything at once: workers claim and finish, schedulers run, and people cancel, retry, register and prune. No
+//! limit is ever exceeded, no error is returned except conflicts, and in the end everything is finished.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod support;
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use support::{Bench, failure, finish, graph, noop, request, success};
 use windlass_engine::store::{
     Backfill, ClaimRequest, ClaimedJob, Claims, JobFilter, NewJob, NewRegistration, Order, Prune,
-    QueueLimits, Rate, RunFilter, Scope, Selection, Setting,
+    QueueLimits, Rate, RetrySelection, RunFilter, Scope, Setting,
 };
 use windlass_engine::transition::{Outcome, after_attempt};
 use windlass_engine::{Error, JobStatus, Result, WorkerStatus};
@@ -26,7 +26,7 @@ fn steps() -> usize {
     std::env::var(STEPS_VARIABLE).map_or(STEPS, |steps| steps.parse().unwrap())
 }
 
-/// What others did at the same moment is no failure.
+/// A conflict with another thread is no failure.
 fn allowed<T>(result: Result<T>) -> Option<T> {
     match result {
         Ok(value) => Some(value),
@@ -93,7 +93,7 @@ struct World {
 }
 
 impl World {
-    /// Claims and ends, with every outcome; now and then it dies.
+    /// A worker that claims and finishes with all outcomes. Sometimes it dies.
     fn work(&self, mut chance: fastrand::Rng) {
         let store = &self.bench.store;
         let mut held: Vec<ClaimedJob> = Vec::new();
@@ -160,7 +160,7 @@ impl World {
         }
     }
 
-    /// Looks all the time.
+    /// Checks the tables all the time.
     fn look(&self) {
         let sql = self.bench.raw();
         let check = |query: &str| {
@@ -206,8 +206,11 @@ impl World {
                 }
             }
             5 | 6 => {
-                let selection =
-                    if chance.bool() { Selection::Failed } else { Selection::From("j0".to_owned()) };
+                let selection = if chance.bool() {
+                    RetrySelection::Failed
+                } else {
+                    RetrySelection::From("j0".to_owned())
+                };
                 run(chance).map(|id| allowed(store.runs().retry(id, selection)));
             }
             7 => {
@@ -229,7 +232,7 @@ impl World {
             }
             10 => {
                 for schedule in store.schedules().list().unwrap() {
-                    // The clock goes back at times, and the future is refused.
+                    // The clock is sometimes set back, and a backfill of the future is refused.
                     let to_ms = self.bench.clock.now_ms() - 1_000;
                     let backfill =
                         Backfill { schedule_id: schedule.id, from_ms: to_ms - 5_000, to_ms, at_once: 2 };
@@ -251,7 +254,7 @@ impl World {
 }
 
 #[test]
-fn nothing_breaks_when_everything_happens_at_once() {
+fn nothing_breaks_when_everything_runs_at_once() {
     let world = World { bench: Bench::new(), is_over: AtomicBool::new(false) };
     let store = &world.bench.store;
     let limit = |queue: &str, limits| store.queues().limit(queue, limits).unwrap();
@@ -284,11 +287,11 @@ fn nothing_breaks_when_everything_happens_at_once() {
         }
         ended.into_iter().for_each(|ended| ended.unwrap());
     });
-    run_out(&world.bench);
+    run_all_jobs(&world.bench);
 }
 
-/// Nothing new is begun: all that is there comes to its end.
-fn run_out(bench: &Bench) {
+/// Submits nothing more, and executes everything that is there.
+fn run_all_jobs(bench: &Bench) {
     let store = &bench.store;
     allowed(store.registrations().remove("fired"));
     let worker = bench.worker();
@@ -315,5 +318,5 @@ fn run_out(bench: &Bench) {
         }
     }
     bench.assert_sound();
-    panic!("there is no end: {:?}", store.upkeep().stats().unwrap());
+    panic!("jobs do not end: {:?}", store.upkeep().stats().unwrap());
 }

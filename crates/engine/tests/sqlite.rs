@@ -1,4 +1,5 @@
-//! SQLite behind the seam: opening what is no database of ours, who hears of changes, copies.
+//! The SQLite side of `crates/db`: opening files that are not databases of Windlass, noticing commits of other
+//! processes, and backups.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 #[path = "support/queue_rows.rs"]
@@ -22,17 +23,20 @@ use windlass_system::wake_ups::WakeUps;
 fn refusal(path: &Path) -> Unavailable {
     match open(path) {
         Err(Error::Unavailable { reason, .. }) => reason,
-        Err(error) => panic!("another error: {error}"),
+        Err(error) => panic!("unexpected error: {error}"),
         Ok(_) => panic!("it was opened"),
     }
 }
 
 #[test]
-fn what_is_no_database_of_ours_is_refused_with_the_reason() {
+fn a_file_that_is_not_a_windlass_database_is_refused_with_the_reason() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     assert!(matches!(refusal(folder.path()), Unavailable::CannotOpen(_)), "a folder");
-    assert!(matches!(refusal(&path("absent/windlass.db")), Unavailable::CannotOpen(_)), "in no folder");
+    assert!(
+        matches!(refusal(&path("absent/windlass.db")), Unavailable::CannotOpen(_)),
+        "a path in a missing folder"
+    );
     std::fs::write(
         path("text"),
         "this is a text of more than a hundred bytes, and no database at all. ".repeat(9),
@@ -64,17 +68,17 @@ fn fifo(path: &Path) {
     mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
 }
 
-/// The reason for which a path is refused, by a thread that may hang.
+/// Returns the reason for which a path is refused. Opening runs in a thread, because it may hang.
 fn refusal_in_time(path: &Path) -> Unavailable {
     let (sender, receiver) = std::sync::mpsc::channel();
     let path = path.to_owned();
     std::thread::spawn(move || sender.send(refusal(&path)));
-    receiver.recv_timeout(Duration::from_secs(60)).expect("it is refused, and not waited for")
+    receiver.recv_timeout(Duration::from_secs(60)).expect("opening must not hang")
 }
 
-/// SQLite would wait for what a FIFO brings, also when it lies where the log belongs.
+/// SQLite would wait for data from a FIFO, even if it lies at the path of the log.
 #[test]
-fn what_is_no_regular_file_is_refused_and_not_waited_for() {
+fn a_path_that_is_not_a_regular_file_is_refused_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     fifo(&path("fifo.db"));
@@ -97,7 +101,7 @@ fn what_is_no_regular_file_is_refused_and_not_waited_for() {
     }
 }
 
-/// Under each of two names SQLite would keep another log, and lose what is committed under the other.
+/// SQLite would keep a separate log under each name, and lose what is committed under the other one.
 #[test]
 fn a_file_with_two_names_is_refused_under_both() {
     let folder = tempfile::tempdir().unwrap();
@@ -109,12 +113,12 @@ fn a_file_with_two_names_is_refused_under_both() {
         assert_eq!(refused, Unavailable::HardLinked { path: path(name), names: 2 });
     }
     std::fs::remove_file(path("second.db")).unwrap();
-    assert!(open(&path("first.db")).is_ok(), "nothing was done to it");
+    assert!(open(&path("first.db")).is_ok(), "the file is unchanged");
 }
 
-/// A symbolic link is no second name: SQLite keeps the log beside the file that it leads to.
+/// A symbolic link is not a second name, because SQLite keeps the log next to the file to which it leads.
 #[test]
-fn through_a_symbolic_link_it_is_the_same_database() {
+fn a_symbolic_link_leads_to_the_same_database() {
     let folder = tempfile::tempdir().unwrap();
     let other = tempfile::tempdir().unwrap();
     let (real, link) = (folder.path().join("real.db"), other.path().join("link.db"));
@@ -135,7 +139,7 @@ fn through_a_symbolic_link_it_is_the_same_database() {
 }
 
 #[test]
-fn beside_the_tables_of_an_application_is_fine() {
+fn a_file_with_tables_of_an_application_is_accepted() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("app.db");
     rusqlite::Connection::open(&path).unwrap().execute_batch("CREATE TABLE orders (id INTEGER)").unwrap();
@@ -150,11 +154,11 @@ fn beside_the_tables_of_an_application_is_fine() {
         found
     };
     let first = instance(&open(&path).unwrap());
-    assert_eq!(first, instance(&open(&path).unwrap()), "opened again it is the same database");
+    assert_eq!(first, instance(&open(&path).unwrap()), "it is the same database when opened again");
 }
 
 #[test]
-fn many_may_open_a_new_file_at_once() {
+fn many_can_open_a_new_file_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let path = Arc::new(folder.path().join("windlass.db"));
     let gate = Arc::new(Barrier::new(8));
@@ -173,7 +177,7 @@ fn many_may_open_a_new_file_at_once() {
 }
 
 #[test]
-fn a_new_file_is_begun_without_a_journal_beside_it() {
+fn a_new_file_is_created_without_a_journal() {
     let folder = tempfile::tempdir().unwrap();
     let watch = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).unwrap();
     inotify::add_watch(&watch, folder.path(), WatchFlags::CREATE).unwrap();
@@ -187,10 +191,10 @@ fn a_new_file_is_begun_without_a_journal_beside_it() {
     assert_eq!(names, ["windlass.db", "windlass.db-wal", "windlass.db-shm"]);
 }
 
-/// Every write of a new file may be the last one of a process that is killed: the first page before the switch to
-/// WAL and after it, and each frame of the transaction that makes the tables, whole or in part.
+/// A process may be killed at any write to a new file: at the first page before or after the switch to WAL, and at
+/// any frame of the transaction that creates the tables, complete or partial.
 #[test]
-fn a_file_whose_making_was_cut_short_is_opened_again() {
+fn a_file_whose_creation_was_interrupted_can_be_opened() {
     const HEADER_BYTES: usize = 32;
     const FRAME_BYTES: usize = 24 + 4096;
     const VERSIONS: std::ops::Range<usize> = 18..20;
@@ -224,14 +228,14 @@ fn a_file_whose_making_was_cut_short_is_opened_again() {
         drop(database);
         let raw = rusqlite::Connection::open(&path).unwrap();
         let vacuum: i64 = raw.query_row("PRAGMA auto_vacuum", [], |row| row.get(0)).unwrap();
-        assert_eq!(vacuum, 2, "space is given back in small steps, state {number}");
+        assert_eq!(vacuum, 2, "auto_vacuum is incremental, state {number}");
         drop(raw);
         std::fs::remove_file(&path).unwrap();
     }
 }
 
 #[test]
-fn durability_is_what_was_asked_for() {
+fn the_requested_durability_is_set() {
     let synchronous = |options: &SqliteOptions| {
         let folder = tempfile::tempdir().unwrap();
         let database = SqliteDatabase::open(&folder.path().join("windlass.db"), &TABLES, options).unwrap();
@@ -248,18 +252,18 @@ fn durability_is_what_was_asked_for() {
     let asked_for = |durability| SqliteOptions { durability, mode: OpenMode::Create };
     assert_eq!(synchronous(&asked_for(Durability::Full)), 2, "the WAL is flushed at each commit");
     assert_eq!(synchronous(&asked_for(Durability::Normal)), 1);
-    assert_eq!(synchronous(&SqliteOptions::default()), 2, "and so it is when nothing is asked for");
+    assert_eq!(synchronous(&SqliteOptions::default()), 2, "this is the default");
 }
 
 #[test]
-fn another_process_is_heard_of() {
+fn a_commit_by_another_process_is_noticed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("windlass.db");
     let database = open(&path).unwrap();
     database.watch();
     let listener = database.wake_ups().listen(WakeUps::PENDING);
     while !listener.wait(Duration::ZERO).is_empty() {}
-    // Another connection is as foreign as another process.
+    // Another connection counts as another process.
     rusqlite::Connection::open(&path)
         .unwrap()
         .execute("INSERT INTO jobs (kind) VALUES ('noop')", [])
@@ -268,14 +272,15 @@ fn another_process_is_heard_of() {
 }
 
 #[test]
-fn other_processes_are_told_of_what_they_wait_for() {
+fn other_processes_are_notified_of_what_they_wait_for() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("windlass.db");
     let database = open(&path).unwrap();
     database.write("insert", insert("first"), Recovery::Report).unwrap();
     let wal = path.with_extension("db-wal");
     let is_told = |name, wake_ups| {
-        // By another process: opening the file in this one would drop SQLite's locks on it.
+        // Written by another process, because opening the file a second time in this process would drop SQLite's
+        // locks.
         let touched = std::process::Command::new("touch").args(["-a", "-d", "@1000"]).arg(&wal).status();
         assert!(touched.unwrap().success());
         let mut insert = insert(name);
@@ -288,12 +293,12 @@ fn other_processes_are_told_of_what_they_wait_for() {
         accessed.duration_since(std::time::UNIX_EPOCH).unwrap() > Duration::from_secs(1_000)
     };
     assert!(is_told("a", WakeUps::PENDING) && is_told("b", WakeUps::DUE) && is_told("c", WakeUps::CANCEL));
-    // A chain would tell others of each link; those who show it find it by themselves.
+    // A chain of jobs would otherwise notify other processes of each link. Programs that show progress poll anyway.
     assert!(!is_told("d", WakeUps::PROGRESS));
 }
 
 #[test]
-fn a_backup_is_whole_and_replaces_nothing() {
+fn a_backup_is_complete_and_replaces_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let database = open(&folder.path().join("windlass.db")).unwrap();
     database.write("insert", insert("kept"), Recovery::Report).unwrap();
@@ -324,7 +329,7 @@ fn fill(path: &Path) {
 }
 
 #[test]
-fn a_backup_ends_while_another_process_never_stops_writing() {
+fn a_backup_ends_even_if_another_process_keeps_writing() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("windlass.db");
     let database = open(&path).unwrap();
@@ -335,7 +340,7 @@ fn a_backup_ends_while_another_process_never_stops_writing() {
         let raw = rusqlite::Connection::open(source).unwrap();
         raw.busy_timeout(Duration::from_secs(60)).unwrap();
         raw.pragma_update(None, "synchronous", "OFF").unwrap();
-        // A checkpoint would be a pause in which a copy that begins anew with each commit gets through.
+        // A checkpoint would be a pause. A copy that starts again after each commit could finish in it.
         raw.pragma_update(None, "wal_autocheckpoint", 0).unwrap();
         let mut written = 0;
         while !stop.load(Ordering::Acquire) {
@@ -355,7 +360,7 @@ fn a_backup_ends_while_another_process_never_stops_writing() {
 }
 
 #[test]
-fn nothing_is_left_of_a_backup_that_failed() {
+fn a_failed_backup_leaves_no_files() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("windlass.db");
     drop(open(&path).unwrap());
@@ -371,15 +376,15 @@ fn nothing_is_left_of_a_backup_that_failed() {
     assert_eq!(names(folder.path()), ["windlass.db", "windlass.db-shm", "windlass.db-wal"]);
 }
 
-/// They are bound in parts, most of which have more room than rows.
+/// The rows are bound in parts, and most parts have more parameters than rows.
 #[test]
-fn a_set_of_any_number_of_rows_is_written_whole_and_once() {
+fn a_set_of_any_number_of_rows_is_written_completely_and_once() {
     let folder = tempfile::tempdir().unwrap();
     let database = open(&folder.path().join("windlass.db")).unwrap();
     for count in [0, 1, 2, 8, 9, 32, 33, 500, 512, 513, 1_030] {
         let write = move |connection: &mut dyn Connection| {
             let names: Vec<String> = (0..count).map(|number| format!("queue {number}")).collect();
-            // Every third has a limit: NULL beside numbers and texts.
+            // Every third row has a limit, the others have NULL.
             let rows: Vec<[Value<'_>; 2]> = (0_i64..)
                 .zip(&names)
                 .map(|(number, name)| [name.into(), Some(number).filter(|number| number % 3 == 0).into()])
@@ -402,9 +407,9 @@ fn a_set_of_any_number_of_rows_is_written_whole_and_once() {
     }
 }
 
-/// What is not bound is a row that is not there.
+/// An unbound parameter is NULL, which marks a row that does not exist.
 #[test]
-fn a_row_that_begins_with_nothing_is_refused_and_not_lost() {
+fn a_row_that_begins_with_null_is_refused_and_not_lost() {
     let folder = tempfile::tempdir().unwrap();
     let database = open(&folder.path().join("windlass.db")).unwrap();
     let write = |connection: &mut dyn Connection| {

@@ -1,4 +1,4 @@
-//! Group commit on a file: who waits is committed with the others, and answered alone.
+//! Group commit: waiting writes are committed together, and each gets its own answer.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 #[path = "support/queue_rows.rs"]
@@ -16,7 +16,7 @@ use windlass_db::{Connection, Database, Durability, OpenMode, Recovery, WriteOpe
 use windlass_engine::TABLES;
 use windlass_engine::{Error, Random};
 
-/// Holds the writer inside an operation until the returned flag is set, so that a group gathers.
+/// Keeps the writer busy inside an operation until the returned flag is set, so that a group forms behind it.
 fn hold_writer(database: &Arc<SqliteDatabase>) -> (Arc<AtomicBool>, std::thread::JoinHandle<()>) {
     let (go_on, began) = (Arc::new(AtomicBool::new(false)), Arc::new(Barrier::new(2)));
     let (flag, inside, held) = (Arc::clone(&go_on), Arc::clone(&began), Arc::clone(database));
@@ -35,7 +35,7 @@ fn hold_writer(database: &Arc<SqliteDatabase>) -> (Arc<AtomicBool>, std::thread:
 }
 
 #[test]
-fn operations_that_wait_together_are_committed_together_and_fail_alone() {
+fn waiting_writes_are_committed_together_and_fail_alone() {
     const NAMES: [&str; 20] = [
         "q00", "q01", "q02", "q03", "q04", "q05", "q06", "q07", "q08", "q09", "q10", "q11", "q12", "q13",
         "q14", "q15", "q16", "q17", "q18", "q19",
@@ -63,7 +63,7 @@ fn operations_that_wait_together_are_committed_together_and_fail_alone() {
         )
     }));
     let frames_before = commits(&path);
-    // The operation that holds the writer counts too.
+    // The operation that keeps the writer busy counts too.
     while database.waiting() <= threads.len() {
         std::thread::yield_now();
     }
@@ -73,13 +73,13 @@ fn operations_that_wait_together_are_committed_together_and_fail_alone() {
     let failed = results.iter().filter(|result| result.is_err()).count();
     assert_eq!(failed, 2, "the duplicate and the panic, and nothing else: {results:?}");
     assert_eq!(queues(&database), NAMES);
-    // One, unless this machine stood still for the time that a group may take.
+    // There is one group, unless this machine stood still for as long as a group may take.
     let committed = commits(&path) - frames_before;
     assert!((1..=3).contains(&committed), "{committed} commits for all of them");
 }
 
 #[test]
-fn what_one_of_a_group_did_before_another_one_failed_is_kept_once() {
+fn a_write_before_a_failed_one_in_its_group_is_kept_once() {
     let folder = tempfile::tempdir().unwrap();
     let database = Arc::new(open(&folder.path().join("windlass.db")).unwrap());
     let (go_on, held) = hold_writer(&database);
@@ -115,23 +115,23 @@ fn what_one_of_a_group_did_before_another_one_failed_is_kept_once() {
     assert_eq!(rows, 4);
 }
 
-struct Bomb;
+struct PanicsOnDrop;
 
-impl Drop for Bomb {
+impl Drop for PanicsOnDrop {
     fn drop(&mut self) {
         std::panic::resume_unwind(Box::new("on purpose"));
     }
 }
 
 #[test]
-fn an_operation_that_panics_when_it_is_dropped_changes_no_answer() {
+fn an_operation_that_panics_on_drop_changes_no_result() {
     let folder = tempfile::tempdir().unwrap();
     let database = Arc::new(open(&folder.path().join("windlass.db")).unwrap());
     let (go_on, held) = hold_writer(&database);
     let threads: Vec<_> = ["a", "b", "c", "d"]
         .into_iter()
         .map(|name| {
-            let (database, bomb, mut insert) = (Arc::clone(&database), Bomb, insert(name));
+            let (database, bomb, mut insert) = (Arc::clone(&database), PanicsOnDrop, insert(name));
             let operation: WriteOperation = Box::new(move |connection| {
                 let _held = &bomb;
                 insert(connection)
@@ -152,7 +152,7 @@ fn an_operation_that_panics_when_it_is_dropped_changes_no_answer() {
 }
 
 #[test]
-fn a_group_costs_no_statement_but_its_own_and_one_transaction() {
+fn a_group_adds_only_one_transaction_to_its_statements() {
     const WRITES: u64 = 20;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("windlass.db");
@@ -171,19 +171,19 @@ fn a_group_costs_no_statement_but_its_own_and_one_transaction() {
     while database.waiting() <= threads.len() {
         std::thread::yield_now();
     }
-    // The operation that holds the writer changes nothing, so its commit is not counted.
+    // The operation that keeps the writer busy changes nothing, so its commit is not counted.
     let (statements, commits) = (costs.statements(), database.commits());
     go_on.store(true, Ordering::Release);
     held.join().unwrap();
     threads.into_iter().for_each(|thread| thread.join().unwrap());
-    // The one that held it ends with its COMMIT; another group of them where this machine stood still.
+    // That operation ends with its COMMIT. There is a second group if this machine stood still.
     let groups = database.commits() - commits;
     assert!((1..=2).contains(&groups), "{groups} groups");
     assert_eq!(costs.statements() - statements, 1 + WRITES + 2 * groups);
 }
 
 #[test]
-fn a_group_takes_in_no_more_once_it_has_taken_its_time() {
+fn a_group_is_closed_when_its_time_has_passed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("windlass.db");
     let database = Arc::new(open(&path).unwrap());
@@ -212,10 +212,10 @@ fn a_group_takes_in_no_more_once_it_has_taken_its_time() {
         thread.join().unwrap().unwrap();
     }
     assert_eq!(queues(&database), ["a", "b", "c"]);
-    assert_eq!(commits(&path) - before, 3, "a commit each");
+    assert_eq!(commits(&path) - before, 3, "one commit for each write");
 }
 
-/// Commits in the WAL: the frames that end one hold the size of the database, others zero.
+/// Counts commits in the WAL. A frame that ends a commit holds the size of the database, and other frames hold zero.
 fn commits(database: &Path) -> usize {
     let wal = std::fs::read(database.with_extension("db-wal")).unwrap();
     let frame_bytes = 24 + 4_096;
@@ -226,7 +226,7 @@ fn commits(database: &Path) -> usize {
         .count()
 }
 
-/// How an operation of a test ends.
+/// How an operation of this test ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     Well,
@@ -235,7 +235,7 @@ enum End {
     PanicsWhenDropped,
 }
 
-fn drawn(random: &Random) -> End {
+fn random_end(random: &Random) -> End {
     match random.share() {
         ..0.94 => End::Well,
         ..0.96 => End::Fails,
@@ -245,7 +245,7 @@ fn drawn(random: &Random) -> End {
 }
 
 fn inserts_and_ends(name: String, end: End) -> WriteOperation {
-    let bomb = (end == End::PanicsWhenDropped).then(|| Bomb);
+    let bomb = (end == End::PanicsWhenDropped).then(|| PanicsOnDrop);
     Box::new(move |connection| {
         let _held = &bomb;
         connection.execute("INSERT INTO queues (name) VALUES ($1)", &[(&name).into()])?;
@@ -258,7 +258,7 @@ fn inserts_and_ends(name: String, end: End) -> WriteOperation {
 }
 
 #[test]
-fn each_of_many_is_answered_as_its_operation_ended_and_kept_once() {
+fn each_of_many_writes_gets_its_own_result_and_is_kept_once() {
     const THREADS: u64 = 24;
     const WRITES: u64 = 100;
     let seed: u64 = std::process::id().into();
@@ -273,7 +273,7 @@ fn each_of_many_is_answered_as_its_operation_ended_and_kept_once() {
             std::thread::spawn(move || {
                 let mut kept = Vec::new();
                 for number in 0..WRITES {
-                    let (name, end) = (format!("{thread:02} {number:03}"), drawn(&random));
+                    let (name, end) = (format!("{thread:02} {number:03}"), random_end(&random));
                     let written =
                         database.write("insert", inserts_and_ends(name.clone(), end), Recovery::Report);
                     assert_eq!(written.is_ok(), matches!(end, End::Well | End::PanicsWhenDropped), "{end:?}");
@@ -288,7 +288,7 @@ fn each_of_many_is_answered_as_its_operation_ended_and_kept_once() {
     assert_eq!(database.waiting(), 0);
 }
 
-/// Refers to a job that is not there, which SQLite finds at the commit.
+/// Refers to a missing job, which SQLite finds at the commit.
 fn fails_at_its_commit() -> WriteOperation {
     Box::new(|connection| {
         connection.batch(
@@ -310,9 +310,9 @@ fn has_queue(database: &SqliteDatabase, name: &'static str) -> bool {
     rows == 1
 }
 
-/// Who is answered well finds what it wrote, and who is not finds nothing.
+/// A write that succeeded is in the table, and one that failed is not.
 #[test]
-fn a_commit_that_fails_is_answered_as_failed_alone_and_in_a_group() {
+fn a_failed_commit_is_reported_alone_and_in_a_group() {
     const NAMES: [&str; 4] = ["q0", "q1", "q2", "q3"];
     let folder = tempfile::tempdir().unwrap();
     let database = Arc::new(open(&folder.path().join("windlass.db")).unwrap());

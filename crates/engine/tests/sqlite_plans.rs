@@ -1,5 +1,5 @@
-//! The plans of the statements that run all the time: each goes through an index that holds only what
-//! it needs, so that it costs the same whatever else is in the tables.
+//! The plans of the most frequent statements: each uses an index that holds only the rows it needs, so that its cost
+//! does not depend on the other rows.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod support;
@@ -19,7 +19,7 @@ use windlass_test_database::TestDatabase;
 
 type Statements = Arc<Mutex<BTreeSet<Statement>>>;
 
-/// Everything a worker and a scheduler do all the time.
+/// Runs everything that a worker and a scheduler do frequently.
 fn record(path: &Path) -> BTreeSet<Statement> {
     let inner = SqliteDatabase::open(path, &TABLES, &SqliteOptions::default()).unwrap();
     let statements = Statements::default();
@@ -42,7 +42,7 @@ fn record(path: &Path) -> BTreeSet<Statement> {
 
     bench.store.for_workers().has_claimable(&request(worker, Scope::Everything, 1)).unwrap();
     bench.store.for_workers().has_claimable(&request(worker, Scope::Runs(vec![run_id]), 1)).unwrap();
-    // One by run, the others by queue and kind.
+    // One claim is by run, the others are by queue and kind.
     let Claims::Jobs(mut jobs) =
         bench.store.for_workers().claim(request(worker, Scope::Runs(vec![run_id]), 1)).unwrap()
     else {
@@ -85,7 +85,7 @@ fn record(path: &Path) -> BTreeSet<Statement> {
 }
 
 #[test]
-fn no_statement_that_runs_all_the_time_reads_a_table_from_end_to_end() {
+fn no_frequent_statement_scans_a_whole_table() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("windlass.db");
     let statements = record(&path);
@@ -114,7 +114,7 @@ fn no_statement_that_runs_all_the_time_reads_a_table_from_end_to_end() {
     }
 }
 
-/// The claim reads the head of an index of the claimable rows, in its order.
+/// The claim reads the first rows of an index of claimable jobs, in its order.
 #[test]
 fn the_claim_reads_its_index_in_order() {
     let folder = tempfile::tempdir().unwrap();
@@ -123,7 +123,7 @@ fn the_claim_reads_its_index_in_order() {
         .into_iter()
         .filter(|statement| statement.to_string().contains("ORDER BY {rank}, id LIMIT $"))
         .collect();
-    assert_eq!(heads.len(), 3, "by concurrency key, by lane, and by run");
+    assert_eq!(heads.len(), 3, "by concurrency key, by claim partition, and by run");
     let raw = rusqlite::Connection::open(&path).unwrap();
     for (statement, index) in
         heads.into_iter().zip(["jobs_claim ", "jobs_key_waiting ", "jobs_claim_in_run "])
@@ -133,7 +133,7 @@ fn the_claim_reads_its_index_in_order() {
     }
 }
 
-/// So does the claim of a worker in another language, as the guide has it.
+/// The claim of a worker in another language, as the guide shows it, reads the same index in its order.
 #[test]
 fn the_claim_of_the_guide_reads_the_index_in_order() {
     let folder = tempfile::tempdir().unwrap();
@@ -147,9 +147,9 @@ fn the_claim_of_the_guide_reads_the_index_in_order() {
     assert!(!plan.iter().any(|step| step.contains("TEMP B-TREE")), "{plan:#?}");
 }
 
-/// From partition to partition by one seek: else a claim would read all that waits.
+/// The claim steps from partition to partition with one seek each. Otherwise it would read all waiting jobs.
 #[test]
-fn the_next_lane_is_found_by_one_seek() {
+fn the_next_claim_partition_is_found_with_one_seek() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("windlass.db");
     let statements = record(&path);
@@ -160,7 +160,7 @@ fn the_next_lane_is_found_by_one_seek() {
     let plan = plan(&raw, heads);
     let seek = "SEARCH next USING INDEX jobs_claim ((queue,kind,requires,version)>(?,?,?,?))";
     assert!(plan.iter().any(|step| step == seek), "{plan:#?}");
-    // The plan alone does not tell: with `>` SQLite would begin at what is equal, and read the whole partition.
+    // The plan does not show this: with `>`, SQLite would begin at the equal rows and read the whole partition.
     raw.execute_batch(
         "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 5000)
          INSERT INTO jobs (kind, status) SELECT 'noop', 'PENDING' FROM numbers",

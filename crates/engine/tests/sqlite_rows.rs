@@ -1,5 +1,5 @@
-//! What only SQLite lets other programs do, and what only a file can: text that is none, a lock on everything,
-//! a copy while it is used.
+//! What other programs can do only on SQLite, and what only a file allows: values that are not valid text, a lock on
+//! everything, and a copy while the database is in use.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod support;
@@ -28,9 +28,9 @@ fn backup(bench: &Bench) -> Bench {
     Bench { store, clock, database, folder }
 }
 
-/// Other programs write rows: one that can't be read or counted on fails, and holds up nothing.
+/// Other programs may write invalid rows. Such a job fails alone, and does not block others.
 #[test]
-fn a_row_that_is_no_text_fails_alone() {
+fn a_job_with_invalid_text_fails_alone() {
     let bench = Bench::new();
     let worker = bench.worker();
     let raw = bench.raw();
@@ -67,7 +67,7 @@ fn a_row_that_is_no_text_fails_alone() {
 }
 
 #[test]
-fn a_job_of_a_run_that_is_no_text_counts_as_failed() {
+fn a_job_of_a_run_with_invalid_text_counts_as_failed() {
     let bench = Bench::new();
     let worker = bench.worker();
     let run_id = bench.submit(graph(vec![vec![], vec![0], vec![]]));
@@ -80,7 +80,7 @@ fn a_job_of_a_run_that_is_no_text_counts_as_failed() {
 }
 
 #[test]
-fn a_queue_whose_name_is_no_text_is_a_queue() {
+fn a_queue_with_an_invalid_name_is_listed() {
     let bench = Bench::new();
     let worker = bench.worker();
     let id = bench.enqueue(noop());
@@ -92,7 +92,7 @@ fn a_queue_whose_name_is_no_text_is_a_queue() {
 }
 
 #[test]
-fn a_worker_whose_name_is_no_text_is_a_worker() {
+fn a_worker_with_an_invalid_name_is_listed() {
     let bench = Bench::new();
     bench.worker();
     bench.raw().execute("UPDATE workers SET host = CAST(x'ff' AS TEXT), queues = CAST(x'ff' AS TEXT)");
@@ -100,7 +100,7 @@ fn a_worker_whose_name_is_no_text_is_a_worker() {
 }
 
 #[test]
-fn a_concurrency_key_that_is_no_text_holds_up_no_other() {
+fn an_invalid_concurrency_key_does_not_block_others() {
     let bench = Bench::new();
     let spoilt = "INSERT INTO jobs (kind, execute_after, concurrency_key, on_full)
                   VALUES ('noop', 0, CAST(x'ff' AS TEXT), 'skip')";
@@ -113,19 +113,16 @@ fn a_concurrency_key_that_is_no_text_holds_up_no_other() {
     assert_eq!(bench.claim(bench.worker(), 10).len(), 1);
 }
 
-/// The ids of new rows follow each other: a trigger that inserts jobs too would mix its own with them.
+/// The ids of new rows are consecutive. A trigger that inserts jobs too would put its ids among them.
 #[test]
-fn a_trigger_that_inserts_jobs_is_never_taken_for_a_job_of_ours() {
+fn jobs_inserted_by_a_trigger_are_not_returned_as_ours() {
     let bench = Bench::new();
     bench.raw().execute("CREATE TABLE journal (job_id INTEGER)");
     let journal = "CREATE TRIGGER noted AFTER INSERT ON jobs BEGIN INSERT INTO journal VALUES (new.id); END";
     bench.raw().execute(journal);
     let ids = bench.store.jobs().enqueue(vec![noop(); 3]).unwrap();
     assert_eq!(ids.len(), 3);
-    assert!(
-        ids.windows(2).all(|pair| pair[1] == pair[0] + 1),
-        "what is written elsewhere is no matter: {ids:?}"
-    );
+    assert!(ids.windows(2).all(|pair| pair[1] == pair[0] + 1), "rows in other tables do not matter: {ids:?}");
     bench.raw().execute(
         "CREATE TRIGGER doubled AFTER INSERT ON jobs WHEN new.kind = 'noop'
          BEGIN INSERT INTO jobs (kind) VALUES ('audit'); END",
@@ -133,14 +130,14 @@ fn a_trigger_that_inserts_jobs_is_never_taken_for_a_job_of_ours() {
     let error = bench.store.jobs().enqueue(vec![noop(); 3]).unwrap_err().to_string();
     assert!(error.contains("`doubled` inserts into jobs"), "{error}");
     let id = bench.enqueue(noop());
-    assert_eq!(bench.store.jobs().get(id).unwrap().kind, "noop", "one row's id is known");
+    assert_eq!(bench.store.jobs().get(id).unwrap().kind, "noop", "the id of a single row is known");
     let kept = JobFilter { limit: 10, ..JobFilter::default() };
-    assert_eq!(bench.store.jobs().list(&kept).unwrap().len(), 5, "nothing of what was refused stays");
+    assert_eq!(bench.store.jobs().list(&kept).unwrap().len(), 5, "nothing of the refused write was kept");
 }
 
-/// What was accepted before the copy is the same job in both; what comes after is not.
+/// Jobs that were accepted before the copy are the same jobs in both databases. Later jobs are not.
 #[test]
-fn a_copy_is_another_database_with_the_same_jobs() {
+fn a_copy_is_a_different_database_with_the_same_jobs() {
     let original = Bench::new();
     original.enqueue(noop());
     let copy = backup(&original);
@@ -153,9 +150,9 @@ fn a_copy_is_another_database_with_the_same_jobs() {
         jobs.into_iter().map(|job| (job.id, job.idempotency_key())).collect::<Vec<_>>()
     };
     let (first, second) = (keys(&original), keys(&copy));
-    assert_eq!(first[0], second[0], "it was made before the copy");
+    assert_eq!(first[0], second[0], "it was enqueued before the copy");
     assert_eq!((first[1].0, second[1].0), (2, 2), "these have the same id");
-    assert_ne!(first[1].1, second[1].1, "and are not the same");
+    assert_ne!(first[1].1, second[1].1, "and are different jobs");
     let of_copy = backup(&copy);
     assert_ne!(of_copy.store.instance().unwrap(), instances[1]);
 }

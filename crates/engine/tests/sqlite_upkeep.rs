@@ -1,4 +1,4 @@
-//! The size of a SQLite file: space that was freed goes back, and the write-ahead log stays small.
+//! The size of a SQLite file: freed space is given back, and the write-ahead log stays small.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::path::Path;
@@ -26,7 +26,7 @@ fn large(bytes: usize) -> NewJob {
 }
 
 #[test]
-fn freed_pages_go_back_in_steps_and_by_writing_the_file_anew() {
+fn freed_pages_are_given_back_in_steps_and_by_a_vacuum() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("windlass.db");
     let (database, store) = open(&path);
@@ -38,12 +38,12 @@ fn freed_pages_go_back_in_steps_and_by_writing_the_file_anew() {
     database.vacuum_step().unwrap();
     let less = database.file_size().unwrap();
     let given_back = full.bytes - less.bytes;
-    assert!((1..=MEGABYTE + 8_192).contains(&given_back), "a bounded part of it: {given_back}");
+    assert!((1..=MEGABYTE + 8_192).contains(&given_back), "a limited part of it: {given_back}");
     while database.file_size().unwrap().free_bytes > 0 {
         database.vacuum_step().unwrap();
     }
     assert!(database.file_size().unwrap().bytes < MEGABYTE);
-    assert_eq!(store.jobs_in_all(), 1);
+    assert_eq!(store.count_jobs(), 1);
 
     raw.execute_batch("PRAGMA auto_vacuum = NONE; VACUUM").unwrap();
     assert!(!database.file_size().unwrap().is_incremental, "as a file that another program made");
@@ -55,16 +55,16 @@ fn freed_pages_go_back_in_steps_and_by_writing_the_file_anew() {
 }
 
 trait Counts {
-    fn jobs_in_all(&self) -> i64;
+    fn count_jobs(&self) -> i64;
 }
 
 impl Counts for Store {
-    fn jobs_in_all(&self) -> i64 {
+    fn count_jobs(&self) -> i64 {
         self.upkeep().stats().unwrap().jobs.total()
     }
 }
 
-/// A transaction that reads, from now on.
+/// Begins a transaction that reads, and keeps it open.
 fn begin_to_read(path: &Path) -> rusqlite::Connection {
     let raw = rusqlite::Connection::open(path).unwrap();
     raw.execute_batch("BEGIN").unwrap();
@@ -72,19 +72,19 @@ fn begin_to_read(path: &Path) -> rusqlite::Connection {
     raw
 }
 
-/// Says that it is over, also when the test fails: others would go on for ever.
-struct SaysItIsOver<'a>(&'a AtomicBool);
+/// Sets the flag even if the test panics, because the other threads would otherwise run for ever.
+struct SetsFlagOnDrop<'a>(&'a AtomicBool);
 
-impl Drop for SaysItIsOver<'_> {
+impl Drop for SetsFlagOnDrop<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
 
-/// SQLite's own checkpoints never begin the log again while somebody reads from it. Here one reader begins before the
-/// last one ends, for ever.
+/// SQLite's own checkpoints never restart the log while a reader uses it. Here each reader begins before the previous
+/// one ends.
 #[test]
-fn the_log_stays_bounded_while_somebody_always_reads() {
+fn the_log_stays_small_while_there_is_always_a_reader() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("windlass.db");
     let (database, store) = open(&path);
@@ -97,7 +97,7 @@ fn the_log_stays_bounded_while_somebody_always_reads() {
                 drop(std::mem::replace(&mut reader, next));
             }
         });
-        let _over = SaysItIsOver(&over);
+        let _over = SetsFlagOnDrop(&over);
         for _megabyte in 0..200 {
             store.jobs().enqueue(vec![large(100_000); 10]).unwrap();
         }
@@ -107,9 +107,9 @@ fn the_log_stays_bounded_while_somebody_always_reads() {
     assert_eq!(store.upkeep().check().unwrap(), []);
 }
 
-/// A transaction that does not end keeps the log from beginning again. When it ends, the log grows no more.
+/// An open transaction keeps the log from restarting. After it has ended, the log stops growing.
 #[test]
-fn the_log_begins_again_when_the_last_reader_has_ended() {
+fn the_log_restarts_when_the_last_reader_has_ended() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("windlass.db");
     let (database, store) = open(&path);

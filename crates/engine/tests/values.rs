@@ -1,4 +1,4 @@
-//! Everything that is handed over reaches its row: no column is forgotten, and none gets the value of another.
+//! Every value reaches its column: none is forgotten, and none gets the value of another.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod support;
@@ -22,7 +22,7 @@ fn columns(bench: &Bench, sql: &str) -> Vec<String> {
     rows.remove(0)
 }
 
-/// A job whose every value differs from its default and from the others.
+/// A job in which every value differs from its default and from the others.
 fn job() -> Job {
     let action = Shell {
         env: [("COLOUR".to_owned(), "red".to_owned())].into_iter().collect(),
@@ -50,7 +50,7 @@ fn job() -> Job {
 }
 
 #[test]
-fn a_run_and_its_jobs_have_what_the_workflow_says() {
+fn a_run_and_its_jobs_have_the_values_of_the_workflow() {
     let bench = Bench::new();
     let tenant = Param {
         name: "tenant".to_owned(),
@@ -101,7 +101,7 @@ fn a_run_and_its_jobs_have_what_the_workflow_says() {
 }
 
 #[test]
-fn a_job_that_stands_alone_has_what_was_asked_for() {
+fn a_standalone_job_has_the_requested_values() {
     let bench = Bench::new();
     bench.enqueue(NewJob {
         kind: "mail".to_owned(),
@@ -130,7 +130,7 @@ fn a_job_that_stands_alone_has_what_was_asked_for() {
 }
 
 #[test]
-fn a_registration_has_the_file_and_the_folder_that_were_applied_last() {
+fn a_registration_has_the_last_applied_file_and_folder() {
     let bench = Bench::new();
     let apply = |jobs: usize, place: Option<&str>| {
         let workflow = support::graph(vec![vec![]; jobs]);
@@ -143,13 +143,13 @@ fn a_registration_has_the_file_and_the_folder_that_were_applied_last() {
         columns(&bench, "SELECT version, file, dir FROM registrations")
     };
     assert_eq!(apply(1, Some("/one")), ["1", "/one/graph.toml", "/one"]);
-    assert_eq!(apply(1, Some("/two")), ["1", "/two/graph.toml", "/two"], "it only moved");
+    assert_eq!(apply(1, Some("/two")), ["1", "/two/graph.toml", "/two"], "only its file changed");
     assert_eq!(apply(2, Some("/three")), ["2", "/three/graph.toml", "/three"]);
-    assert_eq!(apply(2, None), ["2", "NULL", "NULL"], "it comes from no file now");
+    assert_eq!(apply(2, None), ["2", "NULL", "NULL"], "it has no file now");
 }
 
 #[test]
-fn an_attempt_that_went_wrong_is_noted_with_its_times() {
+fn a_failed_attempt_is_recorded_with_its_times() {
     let bench = Bench::new();
     let worker = bench.worker();
     let id = bench.enqueue(noop());
@@ -164,9 +164,9 @@ fn an_attempt_that_went_wrong_is_noted_with_its_times() {
     assert_eq!((attempt.started_at, attempt.finished_at), (Some(started_at), started_at + 10));
 }
 
-/// Lines that come late, after their job was pruned, are no error for the others of the same transaction.
+/// Late lines of a pruned job must not fail the other lines of the transaction.
 #[test]
-fn lines_of_a_job_that_is_gone_are_left_out() {
+fn lines_of_a_pruned_job_are_dropped() {
     let bench = Bench::new();
     let id = bench.enqueue(noop());
     let line = |job_id, text: &str| {

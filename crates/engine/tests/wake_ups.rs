@@ -1,4 +1,4 @@
-//! Who waits is woken by the transaction that gives it something to do: no poll has to find it.
+//! Every transaction wakes the threads for which it makes work, so that none of them depends on polling.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod support;
@@ -7,31 +7,31 @@ use std::time::Duration;
 
 use support::{Bench, failure, graph, noop, success};
 use windlass_engine::store::{
-    Backfill, NewJob, NewRegistration, Order, QueueLimits, Rate, Selection, Setting,
+    Backfill, NewJob, NewRegistration, Order, QueueLimits, Rate, RetrySelection, Setting,
 };
 use windlass_system::wake_ups::WakeUps;
 use windlass_workflow::Workflow;
 use windlass_workflow::model::{Catchup, Concurrency, OnFull, Overlap, Rule, Schedule};
 
-/// What was done before, and then. A worker of the id 1 is there.
+/// A preparation, and an action that must wake somebody. There is a worker with id 1.
 struct Case {
     what: &'static str,
     before: fn(&Bench),
     act: fn(&Bench),
-    /// Who waits for any of these is woken.
+    /// Listeners for any of these must wake.
     wakes: &'static [(&'static str, WakeUps)],
 }
 
-const CLAIMS: (&str, WakeUps) = ("who claims", WakeUps::PENDING);
+const CLAIMS: (&str, WakeUps) = ("a claiming worker", WakeUps::PENDING);
 const TIME: (&str, WakeUps) = ("the scheduler", WakeUps::DUE);
-const STOPS: (&str, WakeUps) = ("who stops jobs", WakeUps::CANCEL);
-const SHOWS: (&str, WakeUps) = ("who shows progress", WakeUps::PROGRESS);
+const STOPS: (&str, WakeUps) = ("the cancellation poller", WakeUps::CANCEL);
+const SHOWS: (&str, WakeUps) = ("the progress display", WakeUps::PROGRESS);
 
 fn claim_one(bench: &Bench) {
     assert_eq!(bench.claim(1, 1).len(), 1);
 }
 
-/// Ends what the worker executes.
+/// Finishes the job that the worker is executing.
 fn end(bench: &Bench, is_success: bool) {
     let running = bench.store.for_workers().claimed_by(1).unwrap();
     let finishes = running.into_iter().map(|(job_id, run_id, retry_state)| {
@@ -64,7 +64,7 @@ fn two_that_share_a_key(bench: &Bench) {
     claim_one(bench);
 }
 
-/// Two of a queue in which one runs at a time.
+/// Two jobs of a queue that runs one at a time.
 fn two_in_a_line(bench: &Bench, limits: QueueLimits) {
     limit(bench, limits);
     bench.store.jobs().enqueue(vec![noop(), noop()]).unwrap();
@@ -135,7 +135,7 @@ const CASES: &[Case] = &[
         wakes: &[TIME, SHOWS],
     },
     Case {
-        what: "a job ends whose child is left to anybody",
+        what: "a job ends, and its child is left pending",
         before: |bench| {
             bench.submit(graph(vec![vec![], vec![0]]));
             claim_one(bench);
@@ -144,31 +144,31 @@ const CASES: &[Case] = &[
         wakes: &[CLAIMS, SHOWS],
     },
     Case {
-        what: "a job ends that held the only slot of a key",
+        what: "a job that held the only slot of a key ends",
         before: two_that_share_a_key,
         act: |bench| end(bench, true),
         wakes: &[CLAIMS, SHOWS],
     },
     Case {
-        what: "a job is to be tried again that held the only slot of a key",
+        what: "a job that held the only slot of a key will be retried",
         before: two_that_share_a_key,
         act: |bench| end(bench, false),
         wakes: &[CLAIMS, TIME],
     },
     Case {
-        what: "a worker is gone whose job held the only slot of a key",
+        what: "a worker whose job held the only slot of a key is dead",
         before: two_that_share_a_key,
         act: |bench| assert_eq!(bench.store.for_scheduler().rescue(vec![(1, 1)]).unwrap().jobs, 1),
         wakes: &[CLAIMS],
     },
     Case {
-        what: "a job is cancelled that held the only slot of a key",
+        what: "a job that held the only slot of a key is cancelled",
         before: |bench| drop(bench.store.jobs().enqueue(vec![keyed(), keyed()])),
         act: |bench| assert_eq!(bench.store.jobs().cancel(1).unwrap().cancelled, 1),
         wakes: &[TIME, SHOWS],
     },
     Case {
-        what: "a slot of a key that a cancelled job left is given on",
+        what: "the slot of a cancelled job is given to the next job",
         before: |bench| {
             bench.store.jobs().enqueue(vec![keyed(), keyed()]).unwrap();
             bench.store.jobs().cancel(1).unwrap();
@@ -177,13 +177,13 @@ const CASES: &[Case] = &[
         wakes: &[CLAIMS, SHOWS],
     },
     Case {
-        what: "a job ends whose queue goes by arrival",
+        what: "a job ends in a queue that keeps the order of arrival",
         before: |bench| two_in_a_line(bench, by_arrival()),
         act: |bench| end(bench, true),
         wakes: &[CLAIMS],
     },
     Case {
-        what: "a job is cancelled whose turn it is in a queue that goes by arrival",
+        what: "the current job of a queue that keeps the order of arrival is cancelled",
         before: |bench| {
             two_in_a_line(bench, by_arrival());
             end(bench, false);
@@ -192,7 +192,7 @@ const CASES: &[Case] = &[
         wakes: &[CLAIMS],
     },
     Case {
-        what: "a job ends whose queue has a limit",
+        what: "a job ends in a queue with a limit",
         before: |bench| {
             two_in_a_line(bench, QueueLimits { max_running: Setting::Set(1), ..QueueLimits::default() });
         },
@@ -200,7 +200,7 @@ const CASES: &[Case] = &[
         wakes: &[CLAIMS],
     },
     Case {
-        what: "a worker is gone whose job was in a queue with a limit",
+        what: "a worker with a job of a queue with a limit is dead",
         before: |bench| {
             two_in_a_line(bench, QueueLimits { max_running: Setting::Set(1), ..QueueLimits::default() });
             bench.raw().execute("UPDATE jobs SET max_interruptions = 0");
@@ -209,14 +209,14 @@ const CASES: &[Case] = &[
         wakes: &[CLAIMS],
     },
     Case {
-        what: "a job starts whose queue has a rate",
+        what: "a job starts in a queue with a rate",
         before: one_start_a_minute,
         act: claim_one,
         wakes: &[TIME],
     },
-    // When the start no longer counts, nothing is written: each scheduler wakes its own workers, and has a test.
+    // When a start expires, nothing is written. Each scheduler then wakes its own workers, which another test covers.
     Case {
-        what: "the time of a job has come",
+        what: "a job becomes due",
         before: |bench| {
             bench.enqueue(later(bench));
             bench.clock.advance_ms(1_000);
@@ -225,7 +225,7 @@ const CASES: &[Case] = &[
         wakes: &[CLAIMS, SHOWS],
     },
     Case {
-        what: "a run's time is over",
+        what: "a run reaches its timeout",
         before: |bench| {
             bench.submit(Workflow { timeout_ms: Some(1_000), ..graph(vec![vec![]]) });
             claim_one(bench);
@@ -235,7 +235,7 @@ const CASES: &[Case] = &[
         wakes: &[STOPS],
     },
     Case {
-        what: "a job that runs is cancelled",
+        what: "a running job is cancelled",
         before: |bench| {
             bench.enqueue(noop());
             claim_one(bench);
@@ -244,7 +244,7 @@ const CASES: &[Case] = &[
         wakes: &[STOPS],
     },
     Case {
-        what: "a run of which a job runs is cancelled",
+        what: "a run with a running job is cancelled",
         before: |bench| {
             bench.submit(graph(vec![vec![]]));
             claim_one(bench);
@@ -255,11 +255,11 @@ const CASES: &[Case] = &[
     Case {
         what: "a run is retried",
         before: a_run_that_failed,
-        act: |bench| assert_eq!(bench.store.runs().retry(1, Selection::Failed).unwrap(), 1),
+        act: |bench| assert_eq!(bench.store.runs().retry(1, RetrySelection::Failed).unwrap(), 1),
         wakes: &[CLAIMS, SHOWS],
     },
     Case {
-        what: "an end is reported whose child is left to anybody",
+        what: "an end is reported, and its child is left pending",
         before: |bench| {
             bench.submit(graph(vec![vec![], vec![0]]));
             claim_one(bench);
@@ -269,7 +269,7 @@ const CASES: &[Case] = &[
         wakes: &[CLAIMS],
     },
     Case {
-        what: "a run is counted anew and goes on",
+        what: "a stuck run is repaired",
         before: |bench| {
             bench.submit(graph(vec![vec![], vec![0]]));
             bench.raw().execute("UPDATE jobs SET status = 'SUCCESSFUL', finished_at = 1 WHERE name = 'j0'");
@@ -279,13 +279,13 @@ const CASES: &[Case] = &[
         wakes: &[CLAIMS, SHOWS],
     },
     Case {
-        what: "the pause of a queue ends",
+        what: "a queue is resumed",
         before: |bench| bench.store.queues().pause("default").unwrap(),
         act: |bench| assert!(bench.store.queues().resume("default").unwrap()),
         wakes: &[CLAIMS],
     },
     Case {
-        what: "the limit of a queue is another",
+        what: "the limits of a queue are changed",
         before: |bench| limit(bench, by_arrival()),
         act: |bench| limit(bench, QueueLimits { order: Setting::Clear, ..QueueLimits::default() }),
         wakes: &[CLAIMS],
@@ -305,7 +305,7 @@ const CASES: &[Case] = &[
         wakes: &[TIME],
     },
     Case {
-        what: "the pause of a schedule ends",
+        what: "a schedule is resumed",
         before: |bench| {
             register(bench);
             bench.store.schedules().pause(1).unwrap();
@@ -314,7 +314,7 @@ const CASES: &[Case] = &[
         wakes: &[TIME],
     },
     Case {
-        what: "the pause of a workflow ends",
+        what: "a workflow is resumed",
         before: |bench| {
             register(bench);
             bench.store.registrations().pause("graph").unwrap();
@@ -323,7 +323,7 @@ const CASES: &[Case] = &[
         wakes: &[TIME],
     },
     Case {
-        what: "a schedule is to fire, and does",
+        what: "a schedule is fired",
         before: |bench| {
             register(bench);
             bench.clock.advance_ms(2 * 3_600_000);
@@ -334,12 +334,13 @@ const CASES: &[Case] = &[
 ];
 
 #[test]
-fn who_waits_is_woken() {
+fn everybody_who_waits_is_woken() {
     for Case { what, before, act, wakes } in CASES {
         let bench = Bench::new();
         let worker = bench.worker();
         before(&bench);
-        // What the transactions before it told is over when the next one is: the first renewal of the lease.
+        // The heartbeat is a transaction of its own, so that wake-ups of earlier transactions have been published
+        // before the action.
         assert!(bench.store.for_workers().heartbeat(worker).unwrap());
         let listeners: Vec<_> =
             wakes.iter().map(|(who, wake_ups)| (who, bench.store.listen(*wake_ups))).collect();

@@ -1,4 +1,4 @@
-//! Workers that drain, have stopped, or are fenced: what each may still do, and what becomes of its jobs.
+//! Workers that drain, have stopped, or are fenced: what they may still do, and what happens to their jobs.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod support;
@@ -17,7 +17,7 @@ fn working(bench: &Bench, status: WorkerStatus) -> (i64, windlass_engine::store:
 }
 
 #[test]
-fn who_drains_is_alive() {
+fn a_draining_worker_is_alive() {
     let bench = Bench::new();
     let (worker, job) = working(&bench, WorkerStatus::Draining);
     assert!(bench.store.for_workers().heartbeat(worker).unwrap(), "its lease is renewed");
@@ -30,7 +30,7 @@ fn who_drains_is_alive() {
 }
 
 #[test]
-fn who_drains_can_be_found_dead() {
+fn a_draining_worker_can_be_found_dead() {
     let bench = Bench::new();
     let (worker, job) = working(&bench, WorkerStatus::Draining);
     let rescued = bench.store.for_scheduler().rescue(vec![(worker, 0)]).unwrap();
@@ -40,9 +40,9 @@ fn who_drains_can_be_found_dead() {
     assert_eq!(bench.store.workers().live().unwrap(), []);
 }
 
-/// It should have ended them; if it did not, nobody else would.
+/// A worker finishes its jobs before it stops. If it did not, they must be rescued.
 #[test]
-fn what_a_stopped_worker_left_is_taken_back() {
+fn jobs_that_a_stopped_worker_left_are_taken_back() {
     let bench = Bench::new();
     let (worker, job) = working(&bench, WorkerStatus::Stopped);
     assert_eq!(bench.store.workers().live().unwrap(), []);
@@ -55,10 +55,10 @@ fn what_a_stopped_worker_left_is_taken_back() {
     bench.assert_sound();
 }
 
-/// Whatever a database that was brought back says of its workers: nobody acts in their names, and all of their jobs
-/// are taken back, also more than one transaction takes.
+/// Whatever a restored database says about its workers: all of them are fenced, and all their jobs are taken back,
+/// even if that takes several transactions.
 #[test]
-fn nothing_runs_in_a_restored_database() {
+fn in_a_restored_database_nothing_is_running() {
     let bench = Bench::new();
     let (alive, draining) = (bench.worker(), bench.worker());
     bench.store.jobs().enqueue(vec![noop(); 2_100]).unwrap();

@@ -1,4 +1,4 @@
-//! Schedules: starts what is due and what has waited for the end of a run.
+//! Fires schedules: starts runs that are due, and runs that waited for the end of another run.
 
 use std::collections::HashMap;
 
@@ -6,28 +6,28 @@ use windlass_engine::store::{COUNTED_MAX, Fired};
 use windlass_engine::{Error, Result, Store};
 use windlass_workflow::schedule::local_text;
 
-/// Schedules whose next occurrence is due, of one round at most.
+/// Due schedules of one round, at most.
 const SCHEDULES_MAX: usize = 100;
-/// Rounds of one turn at most: the dead are looked for, and an end is heard, between turns.
+/// Rounds of one step, at most, because dead workers are looked for between steps.
 const ROUNDS_MAX: usize = 8;
-/// What another scheduler holds is looked at again after this time, in milliseconds.
+/// Time until the next look at a schedule that another scheduler holds.
 const BUSY_PAUSE_MS: i64 = 5;
-/// A schedule that can't be fired is tried again after this time, in milliseconds: in time for an occurrence that
-/// became due meanwhile to count as on time.
+/// Time until the next try of a schedule that can't be fired. It is short enough for an occurrence that becomes due
+/// meanwhile to count as on time.
 const REST_MS: i64 = 5_000;
 
-/// Fires schedules, and remembers which can't be.
+/// Fires schedules, and remembers which ones can't be fired.
 #[derive(Debug, Default)]
 pub(crate) struct Firing {
-    /// Schedules of which it was said that they can't be fired, and until when they rest, by the monotonic clock.
-    /// Nobody else is told: another process, of a newer version, may well fire them.
+    /// Schedules that can't be fired, and when to try again by the monotonic clock. Other processes do not know of this:
+    /// one of a newer version may well fire them.
     failing: HashMap<i64, i64>,
 }
 
 impl Firing {
-    /// Fires what is due, a turn's worth of rounds at most; returns when something is due next, which is not
-    /// in the future when something is left.
-    pub(crate) fn turn(&mut self, store: &Store) -> Result<Option<i64>> {
+    /// Fires what is due, up to a limit. Returns when something is due next; that is not in the future if something is
+    /// left.
+    pub(crate) fn step(&mut self, store: &Store) -> Result<Option<i64>> {
         for _round in 0..ROUNDS_MAX {
             let mut again = false;
             for schedule_id in store.for_scheduler().schedules_to_fire(SCHEDULES_MAX, &self.resting(store))? {
@@ -35,7 +35,7 @@ impl Firing {
             }
             if !again {
                 let soon_ms = store.clock().now_ms() + BUSY_PAUSE_MS;
-                // What is due and was not done is what another scheduler does at this moment.
+                // A schedule that is still due is being fired by another scheduler.
                 return Ok(store
                     .for_scheduler()
                     .next_firing(&self.resting(store))?
@@ -50,30 +50,30 @@ impl Firing {
         self.failing.iter().filter(|(_id, until_ms)| **until_ms > now_ms).map(|(id, _until_ms)| *id).collect()
     }
 
-    /// Returns whether there is more to do at once.
+    /// Fires one schedule. Returns whether there is more to do at once.
     fn fire(&mut self, store: &Store, schedule_id: i64) -> Result<bool> {
         match store.for_scheduler().fire(schedule_id) {
             Ok(fired) => {
                 self.failing.remove(&schedule_id);
-                tell(&fired);
+                log_fired(&fired);
                 Ok(fired.again)
             }
             Err(error @ (Error::Invalid { .. } | Error::NotFound { .. } | Error::Internal { .. })) => {
                 let until_ms = store.clock().monotonic_ms() + REST_MS;
                 if self.failing.insert(schedule_id, until_ms).is_none() {
-                    tracing::error!(schedule_id, %error, "the schedule can't be fired; trying on");
+                    tracing::error!(schedule_id, %error, "the schedule can't be fired; trying again");
                 }
                 Ok(false)
             }
-            // Another changed something at the same moment.
+            // Another process changed something at the same moment.
             Err(Error::Conflict { .. }) => Ok(true),
             Err(error @ Error::Unavailable { .. }) => Err(error),
         }
     }
 }
 
-/// The log of what was done.
-fn tell(fired: &Fired) {
+/// Logs what was done.
+fn log_fired(fired: &Fired) {
     let Fired { schedule, started, skipped, waiting, missed, stopped, again: _ } = fired;
     for (run_id, at_ms) in started {
         tracing::info!(schedule, run_id, scheduled_for = text(*at_ms), "the schedule starts a run");
@@ -85,7 +85,7 @@ fn tell(fired: &Fired) {
         tracing::debug!(schedule, scheduled_for = text(*at_ms), "an occurrence waits");
     }
     for run_id in stopped {
-        tracing::info!(schedule, run_id, "asked the run to stop: the next occurrence takes its place");
+        tracing::info!(schedule, run_id, "asked the run to stop, because the next occurrence replaces it");
     }
     if *missed >= COUNTED_MAX {
         tracing::warn!(schedule, missed, "at least so many missed occurrences get no run");
@@ -103,11 +103,11 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use windlass_engine::store::{NewRegistration, RunFilter};
-    use windlass_engine::{Clock, Random};
-    use windlass_test_database::{Access, TestDatabase};
+    use windlass_test_database::Access;
     use windlass_workflow::Source;
 
     use super::*;
+    use crate::test_store::TestStore;
 
     const WORKFLOW: &str = r#"
         name = "report"
@@ -126,12 +126,9 @@ mod tests {
     "#;
 
     #[test]
-    fn a_schedule_that_can_not_be_fired_holds_up_no_other_and_loses_nothing() {
+    fn a_schedule_that_can_not_be_fired_delays_no_other_and_misses_nothing() {
         const HOUR_MS: i64 = 3_600_000;
-        let folder = tempfile::tempdir().unwrap();
-        let database = TestDatabase::in_folder(folder.path());
-        let clock = Clock::manual(500_000 * HOUR_MS);
-        let store = Store::new(crate::tests::open(&database, &clock), clock.clone(), Random::from_seed(1));
+        let TestStore { store, clock, database, .. } = &TestStore::at(500_000 * HOUR_MS);
         let source = Source::new("report.toml", WORKFLOW.into()).unwrap();
         let workflow = windlass_workflow::parse(&source).unwrap();
         store.registrations().apply(NewRegistration { workflow, file: None, dir: None }).unwrap();
@@ -148,14 +145,14 @@ mod tests {
         spoil("'of a later version: ' || definition");
         clock.advance_ms(HOUR_MS);
         let mut firing = Firing::default();
-        let next_at = firing.turn(&store).unwrap();
+        let next_at = firing.step(store).unwrap();
         assert_eq!(names().len(), 1, "the other one");
-        assert_eq!(next_at, Some(clock.now_ms() + HOUR_MS), "it rests");
-        // Who can read it is not kept from it.
+        assert_eq!(next_at, Some(clock.now_ms() + HOUR_MS), "it is tried again later");
+        // Another process that can read it may fire it at once.
         spoil("replace(definition, 'of a later version: ', '')");
         assert_eq!(store.for_scheduler().schedules_to_fire(10, &[]).unwrap().len(), 1);
         clock.advance_ms(REST_MS);
-        firing.turn(&store).unwrap();
-        assert_eq!(names().len(), 2, "in time, as nothing is caught up");
+        firing.step(store).unwrap();
+        assert_eq!(names().len(), 2, "in time: this schedule does not catch up");
     }
 }

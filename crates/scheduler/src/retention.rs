@@ -1,17 +1,17 @@
-//! How long what is over is kept.
+//! How long finished runs and jobs are kept.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What may be deleted. `None` keeps for ever.
+/// What may be deleted. `None` means never.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Retention {
-    /// Runs and jobs that were over for longer than this go, in milliseconds.
+    /// Finished runs and jobs are deleted when they are older than this, in milliseconds.
     pub max_age_ms: Option<i64>,
-    /// Of each workflow so many runs that are over are kept, the newest.
+    /// How many finished runs of each workflow are kept. The oldest are deleted first.
     pub max_runs_per_workflow: Option<i64>,
 }
 
-/// The present retention, which may be changed while the scheduler works.
+/// The present retention. It may be changed while the scheduler works.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PresentRetention {
     value: Arc<Mutex<Retention>>,

@@ -1,95 +1,102 @@
-//! Takes out what is over, by a thread of its own: a long deletion holds up no schedule, no retry and no rescue.
-//! It works in small batches and rests between them for longer than they take, so that whoever claims hardly
-//! notices. Any number of processes may do it at the same time.
+//! Deletes finished runs and jobs that the retention does not keep. It has a thread of its own, so that a long deletion
+//! delays no schedule, no retry and no rescue.
+//!
+//! It deletes small batches and rests longer than each of them took, so that claims are hardly delayed. Any number of
+//! processes may do it at the same time.
 
-use std::thread::JoinHandle;
 use std::time::Duration;
 
-use windlass_db::error::no_thread;
 use windlass_engine::store::{Prune, Pruned};
 use windlass_engine::{Result, Store};
-use windlass_system::wake_ups::{WakeUpListener, WakeUps};
+use windlass_system::steps::NextStep;
 
-use crate::failure::Failure;
+use crate::lasting_failure::LastingFailure;
 use crate::retention::{PresentRetention, Retention};
 
-/// Between two rounds in which everything old is taken out.
+/// Time between two rounds. A round deletes everything that is old.
 const ROUND: Duration = Duration::from_secs(30);
-/// Before the first: a process that is used for a moment does no housework.
-const FIRST: Duration = Duration::from_secs(5);
-/// After a batch it rests so many times as long as that took: at most a fifth of the time somebody waits for it.
+/// Time until the first batch. A process that ends soon deletes nothing.
+const FIRST_MS: i64 = 5_000;
+/// The rest after a batch is four times as long as the batch took. So deletions take at most a fifth of the time.
 const REST_FACTOR: i64 = 4;
-/// It rests at least and at most so long after a batch, in milliseconds.
+/// The shortest and the longest rest after a batch, in milliseconds.
 const REST_MS: std::ops::RangeInclusive<i64> = 20..=2_000;
 
-/// The thread. Dropping it ends it after the present batch.
-pub(crate) struct Upkeep {
-    listener: WakeUpListener,
-    thread: Option<JoinHandle<()>>,
+/// The body of the upkeep thread. A test or a simulation may make the steps itself.
+pub struct UpkeepSteps {
+    store: Store,
+    retention: PresentRetention,
+    failure: LastingFailure,
+    /// When to delete the first batch, by the monotonic clock.
+    begins_at_ms: i64,
+    /// What was deleted in the present round.
+    round: Pruned,
+    /// The last step failed, and that was logged.
+    is_failing: bool,
 }
 
-impl Upkeep {
-    pub(crate) fn start(store: &Store, retention: PresentRetention, failure: Failure) -> Result<Upkeep> {
-        let listener = store.listen(WakeUps::STOP);
-        let (inbox, store) = (listener.clone(), store.clone());
-        let thread = std::thread::Builder::new()
-            .name("windlass-upkeep".to_owned())
-            .spawn(move || serve(&store, &inbox, &retention, &failure))
-            .map_err(|error| no_thread("start the upkeep", &error))?;
-        Ok(Upkeep { listener, thread: Some(thread) })
+impl UpkeepSteps {
+    /// The steps of an upkeep whose retention does not change.
+    #[must_use]
+    pub fn new(store: &Store, retention: Retention) -> UpkeepSteps {
+        UpkeepSteps::sharing(store, PresentRetention::new(retention), LastingFailure::default())
     }
-}
 
-impl Drop for Upkeep {
-    fn drop(&mut self) {
-        self.listener.raise(WakeUps::STOP);
-        if let Some(thread) = self.thread.take() {
-            let _panicked = thread.join();
+    /// The same, sharing its retention and the reason why it gave up with others.
+    pub(crate) fn sharing(
+        store: &Store,
+        retention: PresentRetention,
+        failure: LastingFailure,
+    ) -> UpkeepSteps {
+        UpkeepSteps {
+            store: store.clone(),
+            retention,
+            failure,
+            begins_at_ms: store.clock().monotonic_ms() + FIRST_MS,
+            round: Pruned::default(),
+            is_failing: false,
         }
     }
-}
 
-fn serve(store: &Store, inbox: &WakeUpListener, retention: &PresentRetention, failure: &Failure) {
-    let mut wait = FIRST;
-    let mut round = Pruned::default();
-    let mut failing = false;
-    while !inbox.wait(wait).intersects(WakeUps::STOP) {
-        wait = match step(store, retention.get()) {
-            Ok(Step { pruned, rest }) => {
-                failing = false;
-                round.add(pruned);
-                if rest == ROUND {
-                    tell(std::mem::take(&mut round));
-                }
-                rest
+    /// Deletes one batch, and says when to delete the next. If the database can't be used and never will be, this is
+    /// the last step.
+    pub fn step(&mut self) -> NextStep {
+        if self.store.clock().monotonic_ms() < self.begins_at_ms {
+            return NextStep::at_ms(self.store.clock(), self.begins_at_ms);
+        }
+        match self.delete_batch() {
+            Ok(rest) => {
+                self.is_failing = false;
+                NextStep::After(rest)
+            }
+            Err(error) if self.failure.keep_if_lasting(&error) => {
+                tracing::error!(%error, "finished runs can't be deleted; giving up");
+                NextStep::Never
             }
             Err(error) => {
-                if failure.heed(&error) {
-                    tracing::error!(%error, "what is old can't be deleted; giving up");
-                    return;
+                if !std::mem::replace(&mut self.is_failing, true) {
+                    tracing::warn!(%error, "finished runs can't be deleted; trying again");
                 }
-                if !std::mem::replace(&mut failing, true) {
-                    tracing::warn!(%error, "what is old can't be deleted; trying on");
-                }
-                ROUND
+                NextStep::After(ROUND)
             }
-        };
+        }
     }
-}
 
-struct Step {
-    pruned: Pruned,
-    rest: Duration,
-}
-
-/// Takes out one batch.
-fn step(store: &Store, retention: Retention) -> Result<Step> {
-    let before_ms = retention.max_age_ms.map(|age_ms| store.clock().now_ms().saturating_sub(age_ms));
-    let began_ms = store.clock().monotonic_ms();
-    let pruned =
-        store.for_scheduler().prune_step(Prune { before_ms, keep_runs: retention.max_runs_per_workflow })?;
-    let took_ms = store.clock().monotonic_ms() - began_ms;
-    Ok(Step { pruned, rest: rest_after(pruned, took_ms) })
+    /// Deletes one batch. Returns how long to rest.
+    fn delete_batch(&mut self) -> Result<Duration> {
+        let clock = self.store.clock();
+        let Retention { max_age_ms, max_runs_per_workflow } = self.retention.get();
+        let before_ms = max_age_ms.map(|age_ms| clock.now_ms().saturating_sub(age_ms));
+        let began_ms = clock.monotonic_ms();
+        let pruned =
+            self.store.for_scheduler().prune_step(Prune { before_ms, keep_runs: max_runs_per_workflow })?;
+        let rest = rest_after(pruned, clock.monotonic_ms() - began_ms);
+        self.round.add(pruned);
+        if rest == ROUND {
+            log_round(std::mem::take(&mut self.round));
+        }
+        Ok(rest)
+    }
 }
 
 fn rest_after(pruned: Pruned, took_ms: i64) -> Duration {
@@ -100,9 +107,9 @@ fn rest_after(pruned: Pruned, took_ms: i64) -> Duration {
     Duration::from_millis(rest_ms.unsigned_abs())
 }
 
-fn tell(round: Pruned) {
+fn log_round(round: Pruned) {
     if round.runs + round.jobs > 0 {
-        tracing::info!(runs = round.runs, jobs = round.jobs, "deleted what was over for long enough");
+        tracing::info!(runs = round.runs, jobs = round.jobs, "deleted old runs and jobs");
     }
 }
 
@@ -110,13 +117,13 @@ fn tell(round: Pruned) {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use windlass_engine::{Clock, Random};
-    use windlass_test_database::{Access, TestDatabase};
+    use windlass_test_database::Access;
 
     use super::*;
+    use crate::test_store::TestStore;
 
     #[test]
-    fn it_rests_longer_than_it_works() {
+    fn the_rest_is_longer_than_the_batch_took() {
         let some = Pruned { jobs: 1, ..Pruned::default() };
         for (took_ms, rest_ms) in [(0, 20), (10, 40), (100, 400), (5_000, 2_000)] {
             assert_eq!(rest_after(some, took_ms), Duration::from_millis(rest_ms));
@@ -125,27 +132,27 @@ mod tests {
     }
 
     #[test]
-    fn what_is_over_goes_by_age_and_by_number_and_by_default_nothing_does() {
-        let folder = tempfile::tempdir().unwrap();
-        let database = TestDatabase::in_folder(folder.path());
-        let clock = Clock::manual(100_000);
-        let store = Store::new(crate::tests::open(&database, &clock), clock.clone(), Random::from_seed(1));
+    fn runs_are_deleted_by_age_and_by_number_and_by_default_none_is() {
+        let TestStore { store, clock, database, .. } = &TestStore::at(100_000);
         let sql = database.sql(Access::Write);
-        // Run n was over at n seconds.
+        // Run n ended at n seconds.
         sql.execute(
             "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 99)
              INSERT INTO runs (workflow, status, finished_at) SELECT 'w', 'SUCCESSFUL', n * 1000 FROM numbers",
         );
-        let left_after = |retention: Retention| {
-            while step(&store, retention).unwrap().rest != ROUND {}
+        let retention = PresentRetention::new(Retention::default());
+        let mut upkeep = UpkeepSteps::sharing(store, retention.clone(), LastingFailure::default());
+        let first = Duration::from_millis(FIRST_MS.unsigned_abs());
+        assert_eq!(upkeep.step(), NextStep::After(first), "not at once after the start");
+        clock.advance_ms(FIRST_MS);
+        let mut left_after = |max_age_ms: Option<i64>, max_runs_per_workflow: Option<i64>| {
+            retention.set(Retention { max_age_ms, max_runs_per_workflow });
+            while upkeep.step() != NextStep::After(ROUND) {}
             sql.value::<i64>("SELECT count(*) FROM runs")
         };
-        assert_eq!(left_after(Retention::default()), 99);
-        let by_age = Retention { max_age_ms: Some(60_000), max_runs_per_workflow: None };
-        assert_eq!(left_after(by_age), 60);
-        let by_number = Retention { max_age_ms: None, max_runs_per_workflow: Some(10) };
-        assert_eq!(left_after(by_number), 10);
-        let both = Retention { max_age_ms: Some(5_000), max_runs_per_workflow: Some(10) };
-        assert_eq!(left_after(both), 5);
+        assert_eq!(left_after(None, None), 99);
+        assert_eq!(left_after(Some(65_000), None), 60);
+        assert_eq!(left_after(None, Some(10)), 10);
+        assert_eq!(left_after(Some(10_000), Some(10)), 5);
     }
 }

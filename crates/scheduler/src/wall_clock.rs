@@ -1,23 +1,23 @@
-//! The wall clock of the database's processes: whether somebody has set it.
+//! Notices when somebody sets the wall clock, and moves the ends of durations in the tables with it.
 //!
-//! The scheduler goes by the clock as it has last looked at it, and by the steady clock since. So a step of the wall
-//! clock does nothing until the ends of durations in the tables were moved with it.
+//! The scheduler reads the wall clock once per step. Between two readings it counts by the steady clock, which nobody can
+//! set. So a change of the wall clock has no effect until the tables were moved with it.
 
 use windlass_engine::store::{ClockReading, ClockStep};
 use windlass_engine::{Result, Store};
 
-/// Smaller changes are taken over: clocks that are kept in step are corrected all the time.
+/// Smaller changes are not treated as steps, because time servers correct clocks all the time.
 const STEP_MIN_MS: i64 = 500;
 
-/// What is known of the wall clock.
+/// The last reading of the wall clock.
 #[derive(Debug, Default)]
 pub(crate) struct WallClock {
     seen: Option<ClockReading>,
 }
 
 impl WallClock {
-    /// Compares a reading with the last one, and moves what waits when the clock was set between the two.
-    pub(crate) fn look(&mut self, store: &Store, reading: ClockReading) -> Result<()> {
+    /// Compares a reading with the last one. If the clock was set between the two, moves what waits.
+    pub(crate) fn follow(&mut self, store: &Store, reading: ClockReading) -> Result<()> {
         match self.seen {
             None => {
                 let moved = store.for_scheduler().begin_future_waits(reading.now_ms())?;
@@ -25,7 +25,7 @@ impl WallClock {
                     tracing::warn!(
                         jobs = moved.jobs,
                         runs = moved.runs,
-                        "the clock was set back while nobody looked: what waits for a duration begins anew"
+                        "the clock was set back while no scheduler ran: waits for a duration begin again"
                     );
                 }
                 self.seen = Some(reading);
@@ -33,7 +33,7 @@ impl WallClock {
             Some(seen) => {
                 let step = step(seen, reading);
                 if let Some(step) = step {
-                    follow(store, step)?;
+                    move_tables(store, step)?;
                 }
                 self.seen =
                     Some(ClockReading { steps: step.map_or(reading.steps, |step| step.number), ..reading });
@@ -42,7 +42,7 @@ impl WallClock {
         Ok(())
     }
 
-    /// The present instant, and how often the tables had been moved when it was right.
+    /// The present instant, and how often the tables had been moved when the clock was read.
     pub(crate) fn now(&self, store: &Store) -> (i64, Option<i64>) {
         match self.seen {
             Some(seen) => (seen.offset_ms + store.clock().steady_ms(), Some(seen.steps)),
@@ -51,8 +51,8 @@ impl WallClock {
     }
 }
 
-/// What happened to the clock between two readings, unless somebody else has taken care of it: who moved the tables
-/// had seen the step before, and so the second reading, which comes after, is past it too.
+/// The step of the clock between two readings, if the tables are still to be moved. If another scheduler has moved them,
+/// it had seen the step before, so the second reading contains the step already.
 fn step(seen: ClockReading, reading: ClockReading) -> Option<ClockStep> {
     let by_ms = reading.offset_ms - seen.offset_ms;
     (reading.steps == seen.steps && by_ms.abs() >= STEP_MIN_MS).then(|| ClockStep {
@@ -63,13 +63,13 @@ fn step(seen: ClockReading, reading: ClockReading) -> Option<ClockStep> {
     })
 }
 
-fn follow(store: &Store, step: ClockStep) -> Result<()> {
+fn move_tables(store: &Store, step: ClockStep) -> Result<()> {
     if let Some(moved) = store.for_scheduler().move_with_clock(step)? {
         tracing::warn!(
             by_ms = step.by_ms,
             jobs = moved.jobs,
             runs = moved.runs,
-            "the clock was set: waits and timeouts go on as if it had not been"
+            "the clock was set: waits and timeouts were moved with it"
         );
     }
     Ok(())
@@ -80,29 +80,30 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use windlass_engine::store::{NewJob, NewRun};
-    use windlass_engine::{Clock, JobStatus, Random, RunStatus};
+    use windlass_engine::{Clock, JobStatus, RunStatus};
     use windlass_test_database::TestDatabase;
     use windlass_workflow::Workflow;
 
     use super::*;
-    use crate::{Chores, turn};
+    use crate::promotion::Promotion;
+    use crate::refusals::Refusals;
+    use crate::test_store::open;
 
     const HOUR_MS: i64 = 3_600_000;
 
     /// A process with a scheduler.
     struct Process {
         store: Store,
-        chores: Chores,
+        promotion: Promotion,
     }
 
     impl Process {
         fn new(database: &TestDatabase, clock: &Clock) -> Process {
-            let store = Store::new(crate::tests::open(database, clock), clock.clone(), Random::from_seed(1));
-            Process { store, chores: Chores::default() }
+            Process { store: open(database, clock), promotion: Promotion::default() }
         }
 
-        fn turn(&mut self) {
-            turn(&self.store, &mut self.chores).unwrap();
+        fn step(&mut self) {
+            self.promotion.step(&self.store, &mut Refusals::default()).unwrap();
         }
 
         fn delayed(&self, delay_ms: i64) -> i64 {
@@ -126,7 +127,7 @@ mod tests {
         for by_ms in [HOUR_MS, -HOUR_MS] {
             let (_folder, database) = database();
             let clock = Clock::manual(500_000 * HOUR_MS);
-            // Two processes of one host, which notice one after the other.
+            // Two processes of one host notice the step one after the other.
             let mut processes = [Process::new(&database, &clock), Process::new(&database, &clock)];
             let job_id = processes[0].delayed(10_000);
             let workflow = Workflow { timeout_ms: Some(120_000), ..Workflow::graph("w", [vec![]]) };
@@ -136,7 +137,7 @@ mod tests {
             start(&processes[0].store, run_id);
             let mut all = |passed_ms: i64| {
                 clock.advance_ms(passed_ms);
-                processes.iter_mut().for_each(Process::turn);
+                processes.iter_mut().for_each(Process::step);
                 let run = processes[0].store.runs().get(run_id).unwrap();
                 (processes[0].is_due(job_id), run.stop_reason.is_some())
             };
@@ -174,68 +175,69 @@ mod tests {
         assert_eq!(store.runs().get(run_id).unwrap().status, RunStatus::Running);
     }
 
-    /// It moved the tables back. Who still goes by the clock of before would do an hour early what is due.
+    /// The other scheduler moved the tables back by an hour. By the old reading everything would be due an hour too early.
     #[test]
-    fn who_has_not_looked_since_another_moved_the_tables_looks_first() {
+    fn a_scheduler_whose_reading_is_older_than_the_last_move_reads_the_clock_again() {
         let (_folder, database) = database();
         let clock = Clock::manual(500_000 * HOUR_MS);
         let mut late = Process::new(&database, &clock);
         let mut first = Process::new(&database, &clock);
         let job_id = late.delayed(10_000);
-        late.turn();
-        first.turn();
+        late.step();
+        first.step();
         clock.step_wall_ms(-HOUR_MS);
-        first.turn();
-        // Its look and the step cross: it has read the clock just before.
-        let (now_ms, steps) = late.chores.wall_clock.now(&late.store);
+        first.step();
+        // The late scheduler has read the clock just before the step.
+        let (now_ms, steps) = late.promotion.wall_clock.now(&late.store);
         assert_eq!(now_ms, clock.now_ms() + HOUR_MS, "it has not noticed");
         assert_eq!(late.store.for_scheduler().promote_due_at(now_ms, steps).unwrap().promoted, 0);
-        late.turn();
+        late.step();
         assert!(!late.is_due(job_id));
         clock.advance_ms(10_000);
-        late.turn();
+        late.step();
         assert!(late.is_due(job_id));
     }
 
     #[test]
-    fn who_starts_after_the_step_neither_moves_the_tables_again_nor_back() {
+    fn a_scheduler_that_starts_after_the_step_does_not_move_the_tables_again() {
         let (_folder, database) = database();
         let clock = Clock::manual(500_000 * HOUR_MS);
         let mut old = Process::new(&database, &clock);
-        old.turn();
+        old.step();
         let job_id = old.delayed(10_000);
         clock.step_wall_ms(HOUR_MS);
         let mut new = Process::new(&database, &clock);
-        let steps = |process: &Process| process.store.for_scheduler().ahead(0).unwrap().clock.unwrap().steps;
-        // It can't know that the clock was set, and nothing was due before it was.
-        let reading = new.store.for_scheduler().ahead(0).unwrap().clock.unwrap();
-        new.chores.wall_clock.look(&new.store, reading).unwrap();
-        old.turn();
-        new.turn();
-        old.turn();
+        let steps =
+            |process: &Process| process.store.for_scheduler().upcoming(0).unwrap().clock.unwrap().steps;
+        // The new scheduler can't know that the clock was set.
+        let reading = new.store.for_scheduler().upcoming(0).unwrap().clock.unwrap();
+        new.promotion.wall_clock.follow(&new.store, reading).unwrap();
+        old.step();
+        new.step();
+        old.step();
         assert_eq!(steps(&old), 1);
         assert!(!new.is_due(job_id));
         clock.advance_ms(10_000);
-        new.turn();
+        new.step();
         assert!(new.is_due(job_id));
     }
 
     #[test]
-    fn a_clock_set_back_while_nothing_ran_makes_no_wait_longer() {
+    fn a_clock_that_was_set_back_while_nothing_ran_makes_no_wait_longer() {
         let (_folder, database) = database();
         let clock = Clock::manual(500_000 * HOUR_MS);
         let mut before = Process::new(&database, &clock);
         let job_id = before.delayed(10_000);
-        before.turn();
+        before.step();
         drop(before);
         clock.step_wall_ms(-HOUR_MS);
         let mut after = Process::new(&database, &clock);
-        after.turn();
+        after.step();
         clock.advance_ms(9_999);
-        after.turn();
+        after.step();
         assert!(!after.is_due(job_id));
         clock.advance_ms(1);
-        after.turn();
+        after.step();
         assert!(after.is_due(job_id));
     }
 

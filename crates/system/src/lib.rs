@@ -4,10 +4,12 @@
 //! so a test can own all of it.
 
 pub mod clock;
+pub mod event;
 pub mod files;
 pub mod process;
 pub mod random;
 pub mod shortage;
+pub mod steps;
 pub mod wake_ups;
 
 pub use clock::Clock;

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use serde_json::Value;
-use windlass_engine::store::{Backfilling, Occurrence, Schedule};
+use windlass_engine::store::{BackfillResult, Occurrence, Schedule};
 use windlass_workflow::model::{Catchup, Overlap, Rule};
 use windlass_workflow::schedule::{Occurrence as Time, local_text};
 
@@ -167,7 +167,7 @@ pub struct BackfillView {
 
 impl BackfillView {
     /// `result` is what the store answered.
-    pub fn new(schedule: &Schedule, result: &Backfilling) -> BackfillView {
+    pub fn new(schedule: &Schedule, result: &BackfillResult) -> BackfillView {
         BackfillView {
             workflow: schedule.workflow.clone(),
             schedule: schedule.name.clone(),

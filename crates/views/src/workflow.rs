@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use serde_json::Value;
-use windlass_engine::store::{Applied, Change, RegisteredVersion, Registration};
+use windlass_engine::store::{Applied, RegisteredVersion, Registration, RegistrationChange};
 use windlass_workflow::Workflow;
 
 use crate::time::instant;
@@ -26,9 +26,9 @@ impl AppliedView {
             file: file.to_owned(),
             version: applied.version,
             change: match applied.change {
-                Change::Created => "created",
-                Change::Updated => "updated",
-                Change::Unchanged => "unchanged",
+                RegistrationChange::Created => "created",
+                RegistrationChange::Updated => "updated",
+                RegistrationChange::Unchanged => "unchanged",
             },
             changes: applied.before.as_ref().map(|before| WorkflowChanges::between(before, workflow)),
         }

@@ -6,7 +6,7 @@
 //!
 //! # fn main() -> windlass::Result<()> {
 //! let windlass = Windlass::open("windlass.db")?;
-//! let mut handlers = Handlers::with_shell();
+//! let mut handlers = Handlers::with_built_in_kinds();
 //! handlers.register("greet", typed(|_attempt, name: String| Ok::<_, String>(format!("Hello, {name}"))));
 //! let engine = windlass.start(handlers, WorkerOptions::default())?;
 //! let id = windlass.enqueue("greet", &"world")?;
@@ -38,11 +38,12 @@ pub use windlass_db::postgres::{AddressError, PostgresAddress, is_postgres};
 pub use windlass_db::sqlite::{FileSize, SqliteDatabase};
 pub use windlass_db::{Durability, Error, OpenMode, Refusal, Result, Unavailable};
 pub use windlass_engine::store::{
-    Applied, Backfill, Backfilling, Cancellation, Change, Copied, CopyError, ENQUEUE_MAX, Health, Job,
-    JobCounts, JobFilter, Jobs, LogLine, LogPosition, LogStream, Logs, NewJob, NewRegistration, NewRun,
-    Occasion, Occurrence, OccurrenceStatus, Order, Problem, Queue, QueueLimits, Queues, Rate, Reason,
-    RegisteredVersion, Registration, Registrations, Restored, Run, RunFilter, Runs, Schedule, ScheduleChange,
-    ScheduleOrigin, Schedules, Selection, Setting, Stats, Submitted, Upkeep, Why, Worker, Workers,
+    Applied, Backfill, BackfillResult, Cancellation, Copied, CopyError, ENQUEUE_MAX, Health, Job, JobCounts,
+    JobFilter, Jobs, LogLine, LogPosition, LogStream, Logs, NewJob, NewRegistration, NewRun, Occasion,
+    Occurrence, OccurrenceStatus, Order, Problem, Queue, QueueLimits, Queues, Rate, Reason,
+    RegisteredVersion, Registration, RegistrationChange, Registrations, Restored, RetrySelection, Run,
+    RunFilter, Runs, Schedule, ScheduleChange, ScheduleOrigin, Schedules, Setting, Stats, Submitted, Upkeep,
+    Why, Worker, Workers,
 };
 pub use windlass_engine::transition::{Outcome, Repeat};
 pub use windlass_engine::{JobStatus, RunSource, RunStatus, StopReason, WorkerStatus};

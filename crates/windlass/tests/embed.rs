@@ -1,4 +1,4 @@
-//! The example program of `examples/embed.rs` does what it says.
+//! Tests that the example program `examples/embed.rs` does what it says.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::process::Command;
@@ -6,11 +6,11 @@ use std::process::Command;
 use windlass_test_database::TestDatabase;
 
 #[test]
-fn the_program_charges_each_customer_and_repeats_what_failed() {
+fn the_program_charges_each_customer_and_retries_failures() {
     let folder = tempfile::tempdir().unwrap();
     let database = TestDatabase::in_folder(folder.path());
     let mut cargo = Command::new(env!("CARGO"));
-    // What cargo tells this test of itself would make another cargo build dependencies anew.
+    // With the variables that cargo sets for this test, the other cargo would build the dependencies again.
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy();
         if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {

@@ -1,4 +1,4 @@
-//! Handlers of a Rust program: results, retries, panics, stops.
+//! Handlers in a Rust program: results, retries, panics, and requests to stop.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod support;
@@ -17,7 +17,7 @@ fn quick_retries(kind: &str) -> NewJob {
 }
 
 #[test]
-fn a_typed_handler_gets_its_payload_and_hands_on_its_result() {
+fn a_typed_handler_gets_its_payload_and_returns_its_result() {
     let bench = Bench::new();
     let mut handlers = Handlers::new();
     handlers.register("add", typed(|_: &Attempt, (a, b): (i64, i64)| Ok::<_, String>(a + b)));
@@ -28,14 +28,14 @@ fn a_typed_handler_gets_its_payload_and_hands_on_its_result() {
     bench.wait_for_job(wrong, JobStatus::Failed);
     assert_eq!(bench.windlass.jobs().get(sum).unwrap().output.as_deref(), Some("5"));
     let refused = bench.windlass.jobs().get(wrong).unwrap();
-    assert_eq!((refused.attempt, refused.failures), (1, 1), "a wrong payload is not tried again");
+    assert_eq!((refused.attempt, refused.failures), (1, 1), "a wrong payload is not retried");
     engine.drain();
     engine.join().unwrap();
     bench.assert_sound();
 }
 
 #[test]
-fn a_panic_fails_its_attempt_and_nothing_else() {
+fn a_panic_fails_only_its_attempt() {
     let bench = Bench::new();
     let mut handlers = Handlers::new();
     handlers.register("panics", |attempt: &Attempt| -> Outcome { panic!("attempt {}", attempt.number()) });
@@ -53,7 +53,7 @@ fn a_panic_fails_its_attempt_and_nothing_else() {
 }
 
 #[test]
-fn a_failure_is_repeated_until_its_attempts_are_used_up() {
+fn a_failure_is_retried_until_no_attempts_are_left() {
     let bench = Bench::new();
     let mut handlers = Handlers::new();
     handlers.register("fails", typed(|_: &Attempt, (): ()| Err::<(), _>("no luck")));
@@ -91,7 +91,7 @@ fn a_timeout_and_a_cancellation_reach_a_handler() {
     let engine = bench.windlass.start(handlers, WorkerOptions::default()).unwrap();
     let timed = NewJob { max_attempts: 1, timeout_ms: Some(30), ..NewJob::new("waits", "null") };
     let ids = bench.windlass.jobs().enqueue(vec![timed, NewJob::new("waits", "null")]).unwrap();
-    // RUNNING is not enough: a job that is cancelled before its handler begins has no attempt to record.
+    // RUNNING is not enough: a job that is cancelled before its handler starts has no attempt to record.
     for _job in &ids {
         begun.recv_timeout(Duration::from_secs(60)).unwrap();
     }
@@ -130,7 +130,7 @@ fn many_short_jobs_are_each_executed_once() {
 }
 
 #[test]
-fn what_a_leaving_worker_runs_is_carried_on_by_the_next() {
+fn jobs_of_a_stopped_worker_are_taken_over_by_the_next() {
     let bench = Bench::new();
     let started = Arc::new(AtomicI64::new(0));
     let mut handlers = Handlers::new();
@@ -145,7 +145,7 @@ fn what_a_leaving_worker_runs_is_carried_on_by_the_next() {
     });
     let engine = bench.windlass.start(handlers.clone(), WorkerOptions::default()).unwrap();
     let id = bench.windlass.enqueue("slow", &()).unwrap();
-    // RUNNING is not enough: a claim that no thread has begun is given back and counts for nothing.
+    // RUNNING is not enough: a claim that no thread has started is given back and does not count.
     support::wait_for("the handler's start", || (started.load(Ordering::Relaxed) == 1).then_some(()));
     engine.leave();
     engine.join().unwrap();
@@ -157,9 +157,9 @@ fn what_a_leaving_worker_runs_is_carried_on_by_the_next() {
     bench.assert_sound();
 }
 
-/// A worker with one thread that a job occupies until the returned gate opens, after many short jobs
-/// have taught it to hold some in memory.
-fn occupied(bench: &Bench) -> (windlass::Engine, Arc<std::sync::Barrier>, i64) {
+/// A worker with one thread, which a job occupies until the returned gate opens. Many short jobs before it have made
+/// the worker prefetch.
+fn occupied_worker(bench: &Bench) -> (windlass::Engine, Arc<std::sync::Barrier>, i64) {
     let gate = Arc::new(std::sync::Barrier::new(2));
     let wait = Arc::clone(&gate);
     let mut handlers = Handlers::new();
@@ -180,11 +180,11 @@ fn occupied(bench: &Bench) -> (windlass::Engine, Arc<std::sync::Barrier>, i64) {
 }
 
 #[test]
-fn a_long_job_keeps_no_others_in_its_workers_memory() {
+fn a_long_job_does_not_block_prefetched_jobs() {
     let bench = Bench::new();
-    let (engine, gate, first) = occupied(&bench);
+    let (engine, gate, first) = occupied_worker(&bench);
     let store = bench.windlass.store();
-    // Also while something is heard all the time.
+    // Even if wake-ups arrive all the time.
     support::wait_for("the others to be given back", || {
         store.jobs().enqueue(vec![NewJob::new("unknown", "null")]).unwrap();
         (first..first + 20).all(|id| store.jobs().get(id).unwrap().status == JobStatus::Pending).then_some(())
@@ -194,13 +194,13 @@ fn a_long_job_keeps_no_others_in_its_workers_memory() {
     assert_eq!(store.jobs().get(first).unwrap().updated_at, before, "given back once, not again and again");
     gate.wait();
     bench.wait_for_job(first + 19, JobStatus::Successful);
-    assert_eq!(store.jobs().get(first).unwrap().attempt, 1, "what was given back unused counts for nothing");
+    assert_eq!(store.jobs().get(first).unwrap().attempt, 1, "a claim that was given back does not count");
     drop(engine);
     bench.assert_sound();
 }
 
 #[test]
-fn a_fenced_worker_registers_once_and_goes_on() {
+fn a_fenced_worker_registers_once_and_continues() {
     let bench = Bench::new();
     let mut handlers = Handlers::new();
     handlers.register("waits", |attempt: &Attempt| match attempt.stop().wait(Duration::from_millis(1)) {
@@ -227,7 +227,7 @@ fn a_fenced_worker_registers_once_and_goes_on() {
 }
 
 #[test]
-fn a_result_that_the_database_refuses_fails_its_job_and_no_other() {
+fn a_result_that_the_database_refuses_fails_only_its_job() {
     let bench = Bench::new();
     bench.database.sql(Access::Write).execute_either(
         "CREATE TRIGGER refuse BEFORE UPDATE ON jobs WHEN NEW.output = '666'
@@ -253,14 +253,18 @@ fn a_result_that_the_database_refuses_fails_its_job_and_no_other() {
     for id in ids.iter().filter(|id| **id != ids[6] && **id != ids[7]) {
         bench.wait_for_job(*id, JobStatus::Successful);
     }
-    assert_eq!(bench.windlass.jobs().get(ids[7]).unwrap().status, JobStatus::Running, "nobody can end it");
+    assert_eq!(
+        bench.windlass.jobs().get(ids[7]).unwrap().status,
+        JobStatus::Running,
+        "no result can be stored"
+    );
     let after = bench.windlass.enqueue("echo", &1).unwrap();
     bench.wait_for_job(after, JobStatus::Successful);
     drop(engine);
 }
 
-/// Large sets are claimed while others are finished, where transactions run side by side: what the one can't
-/// write must not lose what the other did.
+/// On PostgreSQL, large sets are claimed while others are finished. If one transaction fails, the result of the other
+/// must not be lost.
 #[test]
 fn a_refused_result_among_thousands_loses_no_other_job() {
     const JOBS: i64 = 4_000;
@@ -283,15 +287,15 @@ fn a_refused_result_among_thousands_loses_no_other_job() {
         let of = |status| stats.jobs.of(status);
         (of(JobStatus::Successful) + of(JobStatus::Failed) == JOBS).then(|| of(JobStatus::Failed))
     };
-    assert_eq!(wait_for("every job to end", ended), 1, "only the refused one failed");
+    assert_eq!(wait_for("every job to end", ended), 1, "only the refused job failed");
     drop(engine);
     bench.assert_sound();
 }
 
-/// A job that must not be interrupted waits in no worker's memory: so it is claimed only when a thread is free, and
-/// what other jobs a worker holds must not put that off.
+/// A job that must not be interrupted is never prefetched. It is claimed only when a thread is free, and prefetched
+/// jobs must not delay it.
 #[test]
-fn a_job_that_is_never_held_comes_in_its_turn_among_many_short_ones() {
+fn a_job_that_is_never_prefetched_is_claimed_among_many_short_ones() {
     const EACH: usize = 3_000;
     let bench = Bench::new();
     let executed = Arc::new(AtomicI64::new(0));

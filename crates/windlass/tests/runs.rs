@@ -1,4 +1,4 @@
-//! Runs of workflow files, through the library: order, failures, stops, processes.
+//! Runs of workflow files through the library: order, failures, requests to stop, processes.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod support;
@@ -9,11 +9,11 @@ use std::thread::ThreadId;
 use support::Bench;
 use windlass::Outcome;
 use windlass::{Attempt, Engine, Handlers, JobStatus, RunStatus, StopReason, WorkerOptions};
-use windlass::{Job, LogPosition, Selection};
+use windlass::{Job, LogPosition, RetrySelection};
 
 fn start(bench: &Bench) -> Engine {
     let options = WorkerOptions { grace_ms: 500, ..WorkerOptions::default() };
-    bench.windlass.start(Handlers::with_shell(), options).unwrap()
+    bench.windlass.start(Handlers::with_built_in_kinds(), options).unwrap()
 }
 
 fn job(bench: &Bench, run_id: i64, name: &str) -> Job {
@@ -40,7 +40,7 @@ fn log(bench: &Bench, job: &Job) -> Vec<(String, String)> {
 }
 
 #[test]
-fn a_chain_goes_on_in_the_thread_that_ended_the_link_before() {
+fn a_chain_continues_in_the_thread_of_the_previous_link() {
     const LINKS: usize = 100;
     let bench = Bench::new();
     let threads: Arc<Mutex<Vec<ThreadId>>> = Arc::default();
@@ -56,17 +56,17 @@ fn a_chain_goes_on_in_the_thread_that_ended_the_link_before() {
     let threads = threads.lock().unwrap();
     assert_eq!(threads.len(), LINKS);
     let hand_overs = threads.windows(2).filter(|pair| pair[0] != pair[1]).count();
-    // The dispatcher looks by itself now and then, the more often the slower a commit is. If it did all the
-    // finishing, any of eight threads or more would go on: about 87 of 100 links would be handed over.
+    // The dispatcher also runs by itself sometimes, more often if commits are slow. If it finished all jobs, any of
+    // eight or more threads would continue the chain, and about 87 of 100 links would change the thread.
     assert!(hand_overs <= LINKS * 3 / 5, "{hand_overs} of {LINKS} links were handed over");
     drop(engine);
     bench.assert_sound();
 }
 
 #[test]
-fn the_end_of_a_process_is_seen_at_once() {
+fn the_end_of_a_process_is_noticed_at_once() {
     const LINKS: usize = 30;
-    /// A process whose pipes stay open is waited for as long as this, and longer.
+    /// If a process leaves its pipes open, the worker waits at least this long.
     const LINGER_MS: i64 = 100;
     let bench = Bench::new();
     let engine = start(&bench);
@@ -74,14 +74,14 @@ fn the_end_of_a_process_is_seen_at_once() {
     assert_eq!(bench.wait_for_run(run_id).status, RunStatus::Successful);
     let took = bench.windlass.jobs().of_run(run_id).unwrap().into_iter();
     let took = took.map(|job| job.finished_at.unwrap() - job.started_at.unwrap());
-    // The shortest: a loaded machine makes others longer.
+    // The shortest one counts, because a loaded machine makes others longer.
     let shortest_ms = took.min().unwrap();
     assert!(shortest_ms < LINGER_MS, "all of {LINKS} took {shortest_ms} ms or more");
     drop(engine);
 }
 
 #[test]
-fn jobs_run_in_order_and_hand_values_on() {
+fn jobs_run_in_order_and_pass_on_their_outputs() {
     let bench = Bench::new();
     let engine = start(&bench);
     let run_id = bench.submit(
@@ -116,7 +116,7 @@ fn jobs_run_in_order_and_hand_values_on() {
 }
 
 #[test]
-fn a_failure_skips_what_needs_it_and_leaves_the_rest_alone() {
+fn a_failure_skips_only_the_jobs_that_need_it() {
     let bench = Bench::new();
     let engine = start(&bench);
     let run_id = bench.submit(
@@ -156,7 +156,7 @@ fn a_failure_skips_what_needs_it_and_leaves_the_rest_alone() {
 }
 
 #[test]
-fn a_retry_executes_what_failed_and_keeps_what_was_done() {
+fn a_retry_executes_failed_jobs_and_keeps_successful_ones() {
     let bench = Bench::new();
     let engine = start(&bench);
     let run_id = bench.submit(
@@ -174,9 +174,9 @@ fn a_retry_executes_what_failed_and_keeps_what_was_done() {
     );
     assert_eq!(bench.wait_for_run(run_id).status, RunStatus::Failed);
     std::fs::write(bench.folder.path().join("mended"), "").unwrap();
-    assert_eq!(bench.windlass.runs().retry(run_id, Selection::Failed).unwrap(), 2);
+    assert_eq!(bench.windlass.runs().retry(run_id, RetrySelection::Failed).unwrap(), 2);
     assert_eq!(bench.wait_for_run(run_id).status, RunStatus::Successful);
-    assert_eq!(bench.windlass.runs().retry(run_id, Selection::From("broken".to_owned())).unwrap(), 2);
+    assert_eq!(bench.windlass.runs().retry(run_id, RetrySelection::From("broken".to_owned())).unwrap(), 2);
     assert_eq!(bench.wait_for_run(run_id).status, RunStatus::Successful);
     let count = |name: &str| std::fs::read_to_string(bench.folder.path().join(name)).unwrap().lines().count();
     assert_eq!((count("done"), count("last")), (1, 2));
@@ -204,14 +204,14 @@ fn a_cancelled_run_stops_its_processes_and_ends() {
     bench.windlass.runs().cancel(run_id).unwrap();
     let run = bench.wait_for_run(run_id);
     assert_eq!((run.status, run.stop_reason), (RunStatus::Cancelled, Some(StopReason::Cancelled)));
-    assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists(), "it was killed after its grace");
+    assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists(), "it was killed after its grace time");
     assert_eq!(job(&bench, run_id, "never").status, JobStatus::Cancelled);
     drop(engine);
     bench.assert_sound();
 }
 
 #[test]
-fn the_time_of_a_run_is_over() {
+fn a_run_reaches_its_timeout() {
     let bench = Bench::new();
     let engine = start(&bench);
     let run_id = bench.submit("name = 'late'\ntimeout = '200ms'\n[jobs.sleeps]\nrun = 'sleep 60'\n");
@@ -222,7 +222,7 @@ fn the_time_of_a_run_is_over() {
 }
 
 #[test]
-fn output_is_kept_line_by_line_in_order() {
+fn output_is_stored_line_by_line_in_order() {
     let bench = Bench::new();
     let engine = start(&bench);
     let run_id = bench.submit(
@@ -273,7 +273,7 @@ fn deep_and_wide_graphs_are_skipped_without_recursion() {
 fn the_children_of_a_script_have_the_same_grace() {
     let bench = Bench::new();
     let options = WorkerOptions { grace_ms: 20_000, ..WorkerOptions::default() };
-    let engine = bench.windlass.start(Handlers::with_shell(), options).unwrap();
+    let engine = bench.windlass.start(Handlers::with_built_in_kinds(), options).unwrap();
     let run_id = bench.submit(
         r#"
         name = "saves"

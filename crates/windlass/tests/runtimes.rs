@@ -1,4 +1,4 @@
-//! The library on threads that belong to an async runtime: every call returns, and everything can be dropped there.
+//! The library on threads of an async runtime: every call returns, and everything can be dropped there.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod support;
@@ -31,7 +31,7 @@ fn multi_thread() -> Runtime {
     Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
 }
 
-/// Runs `part` wherever a thread can belong to a runtime.
+/// Runs `part` in every place where a thread can belong to a runtime.
 fn everywhere(part: impl Fn() + Send + Sync + Clone + 'static) {
     for runtime in [current_thread(), multi_thread()] {
         runtime.block_on(async { part() });
@@ -49,7 +49,7 @@ fn open(address: &str) -> Windlass {
 }
 
 fn handlers() -> Handlers {
-    let mut handlers = Handlers::with_shell();
+    let mut handlers = Handlers::with_built_in_kinds();
     handlers.register("double", typed(|_: &Attempt, number: i64| Ok::<_, String>(number * 2)));
     handlers
 }
@@ -64,8 +64,8 @@ fn run_of(toml: &str) -> NewRun {
     NewRun { workflow, params: Map::new(), dir: None, run_key: None, occasion: None }
 }
 
-/// Reads, writes, waits, executes, copies: what a program does with a database.
-fn use_every_verb(windlass: &Windlass, folder: &Path) {
+/// Reads, writes, waits, executes and copies, like a program that uses a database.
+fn call_everything(windlass: &Windlass, folder: &Path) {
     let store = windlass.store();
     let progress = store.listen(WakeUps::PROGRESS);
     let engine = start(windlass);
@@ -107,20 +107,20 @@ fn use_every_verb(windlass: &Windlass, folder: &Path) {
 }
 
 #[test]
-fn every_verb_can_be_called_wherever_a_thread_belongs_to_a_runtime() {
+fn every_call_works_on_threads_of_a_runtime() {
     let bench = Bench::new();
     let (address, folder) = (bench.database.address(), bench.folder.path().to_owned());
     let opened_outside = bench.windlass.clone();
     everywhere(move || {
-        use_every_verb(&opened_outside, &folder);
-        use_every_verb(&open(&address), &folder);
+        call_everything(&opened_outside, &folder);
+        call_everything(&open(&address), &folder);
     });
     bench.assert_sound();
 }
 
-/// A handler has a runtime of its own, and enqueues from a task of it.
+/// The handler has a runtime of its own, and enqueues from a task of it.
 #[test]
-fn a_handler_that_waits_for_a_task_of_a_runtime_can_enqueue_in_it() {
+fn a_handler_with_a_runtime_can_enqueue_in_a_task() {
     let bench = Bench::new();
     let windlass = bench.windlass.clone();
     let mut handlers = handlers();
@@ -140,17 +140,17 @@ fn a_handler_that_waits_for_a_task_of_a_runtime_can_enqueue_in_it() {
 }
 
 #[test]
-fn a_database_that_can_not_be_opened_is_an_error_in_a_task() {
+fn a_failed_open_in_a_task_returns_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let missing = folder.path().join("no/folder/windlass.db").display().to_string();
-    // Port 1 is nobody's.
+    // Nothing listens on port 1.
     for address in [missing, "postgres://nobody@127.0.0.1:1/nothing".to_owned()] {
         everywhere(move || assert!(Windlass::open(&address).is_err()));
     }
 }
 
 #[test]
-fn everything_can_be_dropped_wherever_a_thread_belongs_to_a_runtime() {
+fn everything_can_be_dropped_on_threads_of_a_runtime() {
     let bench = Bench::new();
     let address = bench.database.address();
     everywhere(move || {
@@ -175,7 +175,7 @@ fn everything_can_be_dropped_wherever_a_thread_belongs_to_a_runtime() {
 }
 
 #[test]
-fn a_panic_of_a_task_that_owns_a_database_and_a_worker_is_nothing_but_a_panic() {
+fn a_task_with_a_database_and_a_worker_can_panic() {
     let bench = Bench::new();
     for runtime in [current_thread(), multi_thread()] {
         let address = bench.database.address();
@@ -192,7 +192,7 @@ fn a_panic_of_a_task_that_owns_a_database_and_a_worker_is_nothing_but_a_panic() 
 }
 
 #[test]
-fn a_runtime_that_ends_drops_what_its_tasks_own() {
+fn a_runtime_that_ends_drops_the_values_of_its_tasks() {
     let bench = Bench::new();
     for runtime in [current_thread(), multi_thread()] {
         let windlass = open(&bench.database.address());
@@ -211,7 +211,7 @@ fn a_runtime_that_ends_drops_what_its_tasks_own() {
 }
 
 #[test]
-fn a_thread_that_ends_drops_what_it_kept_for_itself() {
+fn a_thread_that_ends_drops_its_thread_locals() {
     thread_local! {
         static KEPT: RefCell<Vec<(Windlass, Runtime)>> = const { RefCell::new(Vec::new()) };
     }

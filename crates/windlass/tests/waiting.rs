@@ -1,4 +1,4 @@
-//! Waiting for the end of jobs and runs.
+//! Waiting until jobs and runs end.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod support;
@@ -11,11 +11,11 @@ use windlass::{Attempt, Clock, Error, Handlers, JobStatus, Options, RunStatus, W
 use windlass::{output_of, typed};
 use windlass_test_database::Access;
 
-/// Longer than any test may take: who waits so long was not woken.
+/// Longer than any test may take. A test that waits so long was not woken.
 const LONG: Duration = Duration::from_secs(600);
 
 #[test]
-fn who_waits_gets_what_the_handler_returned() {
+fn waiting_returns_the_result_of_the_handler() {
     let bench = Bench::new();
     let mut handlers = Handlers::new();
     handlers.register("add", typed(|_: &Attempt, (a, b): (i64, i64)| Ok::<_, String>(a + b)));
@@ -38,10 +38,10 @@ fn who_waits_gets_what_the_handler_returned() {
 }
 
 #[test]
-fn an_end_in_another_process_is_heard_of() {
+fn the_end_of_a_job_in_another_process_is_noticed() {
     let bench = Bench::new();
     let run_id = bench.submit("name = 'one'\n[jobs.a]\nrun = 'true'\n");
-    // It looked, and nobody works yet.
+    // The waiting thread has read the job, and no worker is running yet.
     let waiting = {
         let windlass = Windlass::open(bench.database.address()).unwrap();
         let (begun, has_begun) = channel();
@@ -53,14 +53,14 @@ fn an_end_in_another_process_is_heard_of() {
         thread
     };
     assert!(!waiting.is_finished());
-    let engine = bench.windlass.start(Handlers::with_shell(), WorkerOptions::default()).unwrap();
+    let engine = bench.windlass.start(Handlers::with_built_in_kinds(), WorkerOptions::default()).unwrap();
     let run = waiting.join().unwrap().unwrap().unwrap();
     assert_eq!((run.id, run.status), (run_id, RunStatus::Successful));
     drop(engine);
 }
 
 #[test]
-fn nobody_waits_longer_than_he_said() {
+fn waiting_ends_at_its_time_limit() {
     let clock = Clock::manual(1_700_000_000_000);
     let bench = Bench::with(Options { clock: clock.clone(), ..Options::default() });
     let id = bench.windlass.enqueue("nobody", &()).unwrap();
@@ -68,8 +68,8 @@ fn nobody_waits_longer_than_he_said() {
     assert_eq!(bench.windlass.wait_for_job(id, Duration::ZERO), Ok(None));
     let windlass = bench.windlass.clone();
     let waiting = std::thread::spawn(move || windlass.wait_for_job(id, Duration::from_secs(3_600)));
-    // By the clock of the options, whenever it was looked at first.
-    wait_for("the time to be over", || {
+    // The limit counts from the call by the clock in the options.
+    wait_for("the time limit", || {
         clock.advance_ms(3_600_000);
         waiting.is_finished().then_some(())
     });
@@ -80,7 +80,7 @@ fn nobody_waits_longer_than_he_said() {
 }
 
 #[test]
-fn a_reported_failure_that_is_tried_again_is_no_end() {
+fn waiting_continues_after_a_reported_failure_that_is_retried() {
     let bench = Bench::new();
     let id = bench.windlass.enqueue("foreign", &()).unwrap();
     let foreign = bench.database.sql(Access::Write);

@@ -1,54 +1,80 @@
-//! The cancellation_poller: reads what was asked to stop and hands it on. It only reads, so a database that takes no
-//! writes holds it up in nothing.
+//! The cancellation poller reads which running jobs were cancelled, and stops them. It only reads, so a database that
+//! accepts no writes does not delay it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::shared::Shared;
-use windlass_system::wake_ups::WakeUps;
+use crate::shared::Shared;
+use windlass_system::steps::{NextStep, run_steps};
 
-/// How often stop requests are read without a hint: the net under the wake_ups.
-const LOOK: Duration = Duration::from_secs(5);
-/// After a failure they are read again so much later.
+/// Time between two reads without a wake-up, in case one was lost.
+const POLL: Duration = Duration::from_secs(5);
+/// Time until the next try after a failed one.
 const RETRY: Duration = Duration::from_millis(200);
 
-/// What the cancellation poller's thread does until the worker ends.
-pub(super) fn serve(shared: &Shared) {
-    let mut is_failing = false;
-    while !shared.has_ended() {
-        let wait = match shared.store.for_workers().cancel_requests(shared.worker_id()) {
+/// The cancellation poller of one worker.
+pub(crate) struct CancellationPoller {
+    shared: Arc<Shared>,
+    /// The last read failed, and that was logged.
+    is_failing: bool,
+}
+
+impl CancellationPoller {
+    pub(crate) fn new(shared: Arc<Shared>) -> CancellationPoller {
+        CancellationPoller { shared, is_failing: false }
+    }
+
+    /// What the cancellation poller's thread does until the worker ends.
+    pub(crate) fn run(mut self) {
+        let shared = Arc::clone(&self.shared);
+        run_steps(shared.clock(), &shared.cancellation_poller, |_wake_ups| self.step());
+    }
+
+    /// Reads the requests once and hands them to the running attempts.
+    pub(crate) fn step(&mut self) -> NextStep {
+        if self.shared.has_ended() {
+            return NextStep::Never;
+        }
+        match self.shared.store.for_workers().cancel_requests(self.shared.worker_id()) {
             Ok(requests) => {
-                shared.running.cancel(requests);
-                is_failing = false;
-                LOOK
+                self.shared.running.cancel(requests);
+                self.is_failing = false;
+                NextStep::After(POLL)
             }
             Err(error) => {
-                shared.heed(&error);
-                if !std::mem::replace(&mut is_failing, true) {
-                    tracing::warn!(%error, "stop requests could not be read; trying on");
+                self.shared.end_if_lasting(&error);
+                if !std::mem::replace(&mut self.is_failing, true) {
+                    tracing::warn!(%error, "cancellations could not be read; trying again");
                 }
-                RETRY
+                NextStep::After(RETRY)
             }
-        };
-        pause(shared, wait);
+        }
     }
 }
 
-/// Waits for a hint or so long.
-fn pause(shared: &Shared, longest: Duration) {
-    let clock = shared.store.clock();
-    let until_ms = clock.monotonic_ms() + i64::try_from(longest.as_millis()).unwrap_or(i64::MAX);
-    loop {
-        let left_ms = until_ms - clock.monotonic_ms();
-        if left_ms <= 0 {
-            return;
-        }
-        let wait = Duration::from_millis(u64::try_from(left_ms).unwrap_or(0));
-        if shared
-            .cancellation_poller
-            .wait(clock.until(None, wait))
-            .intersects(WakeUps::CANCEL | WakeUps::STOP)
-        {
-            return;
-        }
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::handler::{OutputLog, Stop, StopCause};
+    use crate::shared::{AddedBy, RunningAttempt};
+    use crate::test_worker::TestWorker;
+
+    #[test]
+    fn an_attempt_of_a_cancelled_job_is_asked_to_stop() {
+        let worker = TestWorker::new(1);
+        let shared = &worker.shared;
+        let mut poller = CancellationPoller::new(Arc::clone(shared));
+        worker.enqueue(1, "null");
+        worker.turn(AddedBy::Dispatcher);
+        let owned = worker.take();
+        let (stop, log) = (Stop::default(), Arc::new(OutputLog::new(owned.job.id, 1)));
+        let worker_id = owned.worker_id;
+        let running = RunningAttempt { stop: stop.clone(), log, deadline_ms: None, worker_id };
+        shared.running.begin(&owned, running, || 0);
+        assert_eq!((poller.step(), stop.cause()), (NextStep::After(POLL), None));
+        worker.execute_sql("UPDATE jobs SET cancel_requested_at = 1");
+        assert_eq!((poller.step(), stop.cause()), (NextStep::After(POLL), Some(StopCause::Cancelled)));
+        shared.end();
+        assert_eq!(poller.step(), NextStep::Never);
     }
 }

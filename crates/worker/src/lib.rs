@@ -1,46 +1,43 @@
-//! Claim, execute, finish: a worker and its threads.
+//! Claims jobs and executes them: a worker and its threads.
 //!
-//! - The *dispatcher* claims and finishes, one thread at a time; each of its transactions does both.
-//! - *Executors* take claimed jobs from memory, run their handlers and hand the results back. One that finds
-//!   nothing else to execute is the dispatcher for one transaction.
-//! - The *deadline monitor* tells attempts to stop: deadlines, and the end of the lease. It never touches the database.
-//! - The *cancellation poller* reads stop requests.
-//! - The *heartbeat* renews the lease.
-//! - The *log writer* writes output that is still coming.
+//! The way of a job, file by file:
 //!
-//! A call into the database may block for minutes. Each of these can, without holding up another: that is
-//! why they are several, and why none of them waits for the other. Only the dispatcher's own thread waits for
-//! an executor that has its role.
+//! 1. `dispatcher/mod.rs`: a step of the dispatcher, woken because a job became PENDING.
+//! 2. `dispatcher/turn.rs`: its turn collects results and decides whether to claim.
+//! 3. `dispatcher/claim.rs`: how many jobs are claimed; the claimed ones go into the prefetch buffer.
+//! 4. `shared/prefetch_buffer.rs`: the buffer wakes an executor.
+//! 5. `executor/mod.rs`: the executor takes the job and calls the handler of its kind.
+//! 6. `handler/mod.rs`: what a handler is; the built-in handlers are in `kinds/`.
+//! 7. `shared/results.rs`: the executor adds the end of the attempt to the results.
+//! 8. `dispatcher/finish.rs`: the next turn decides what the end makes of the job, SUCCESSFUL for instance, writes it,
+//!    and claims again in the same transaction.
+//!
+//! The threads are listed in `threads.rs`. A call into the database may block for minutes. Each thread has one such
+//! call to make, and none waits for another thread, so that a blocked call delays nothing else.
 
-mod attempt;
 mod cancellation_poller;
-mod contexts;
 mod deadline_monitor;
 mod dispatcher;
+mod executor;
 mod handler;
 mod heartbeat;
-mod in_flight;
 mod kinds;
-mod latch;
-mod lease;
 mod log_writer;
-pub mod open_files;
-mod output_log;
-mod pool;
-mod prefetch_buffer;
-mod prefetch_controller;
-mod results;
-mod running;
-#[cfg(test)]
-mod sample;
+mod options;
+mod registration;
 mod shared;
-mod shortage;
-mod stop;
+mod steps;
+#[cfg(test)]
+mod test_worker;
 mod threads;
 mod worker;
 
-pub use attempt::Attempt;
-pub use handler::{Handler, Handlers, failed, failed_for_good};
-pub use output_log::{LOG_MAX_BYTES, LOG_MAX_LINES, LOG_TAIL_BYTES, LOG_TAIL_LINES, OutputLog};
-pub use stop::{Stop, StopCause};
-pub use worker::{THREADS_MAX, Worker, WorkerOptions};
+pub use handler::{
+    Attempt, Handler, Handlers, LOG_MAX_BYTES, LOG_MAX_LINES, LOG_TAIL_BYTES, LOG_TAIL_LINES, OutputLog,
+    Stop, StopCause, failed, failed_for_good,
+};
+pub use kinds::open_files;
+pub use options::{THREADS_MAX, WorkerOptions};
+pub use steps::WorkerSteps;
+pub use threads::Thread;
+pub use worker::Worker;

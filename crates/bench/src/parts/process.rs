@@ -64,8 +64,8 @@ fn run(scratch: &Scratch<'_>, workflow: Workflow, threads: usize) -> Result<Dura
     let windlass = fresh.open(scratch.plan.durability)?;
     let run_id = windlass.submit(noop::new_run(workflow))?.run_id;
     let threads = i64::try_from(threads).unwrap_or(windlass_worker::THREADS_MAX);
-    let _engine =
-        windlass.start(Handlers::with_shell(), WorkerOptions { threads, ..WorkerOptions::default() })?;
+    let _engine = windlass
+        .start(Handlers::with_built_in_kinds(), WorkerOptions { threads, ..WorkerOptions::default() })?;
     noop::wait_for_run(&windlass, run_id, noop::SELDOM, &scratch.plan.interruption)?;
     // By the tables' own clock: looking at them takes time itself.
     let run = windlass.store().runs().get(run_id)?;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use windlass_engine::store::{Applied, Change};
+use windlass_engine::store::{Applied, RegistrationChange};
 use windlass_views::{AppliedView, WorkflowChanges};
 
 use crate::arguments::{GlobalOptions, OutputFormat};
@@ -83,7 +83,7 @@ fn preview(global: &GlobalOptions, file: &WorkflowFile) -> Result<Applied, Failu
         None => Ok(Applied {
             name: file.workflow.name.clone(),
             version: 1,
-            change: Change::Created,
+            change: RegistrationChange::Created,
             before: None,
             schedules: Vec::new(),
         }),
@@ -98,15 +98,15 @@ fn line(file: &WorkflowFile, applied: &Applied) -> String {
 pub(crate) fn summary(file: &WorkflowFile, applied: &Applied) -> String {
     let version = format!("version {}", applied.version);
     match (applied.change, &applied.before) {
-        (Change::Created, _) if applied.version == 1 => {
+        (RegistrationChange::Created, _) if applied.version == 1 => {
             format!("{}{}", paint(GREEN, format!("created {version}")), schedules(file))
         }
-        (Change::Created, _) => {
+        (RegistrationChange::Created, _) => {
             format!("{}{}", paint(GREEN, format!("registered again, {version}")), schedules(file))
         }
-        (Change::Unchanged, _) => format!("unchanged, {version}"),
-        (Change::Updated, None) => paint(YELLOW, version),
-        (Change::Updated, Some(before)) => {
+        (RegistrationChange::Unchanged, _) => format!("unchanged, {version}"),
+        (RegistrationChange::Updated, None) => paint(YELLOW, version),
+        (RegistrationChange::Updated, Some(before)) => {
             let changes = WorkflowChanges::between(before, &file.workflow).summary();
             format!("{}: {}", paint(YELLOW, version), printable(&changes))
         }

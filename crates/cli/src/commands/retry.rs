@@ -1,7 +1,7 @@
 //! `windlass retry`: reruns the failed jobs of a run, or everything from one job on.
 
 use clap::Args;
-use windlass_engine::store::{Run, Selection};
+use windlass_engine::store::{RetrySelection, Run};
 use windlass_views::RunView;
 
 use crate::arguments::{GlobalOptions, OutputFormat, WorkOptions, parse_run_id};
@@ -46,8 +46,10 @@ pub(crate) fn execute(global: &GlobalOptions, args: &RetryArgs) -> Result<(), Fa
     let run = find::run(&database, args.run)?;
     check(global, &run, args)?;
     let selection = match &args.from {
-        Some(name) => Selection::From(find::job_by_name(&database, run.id, name)?.name.unwrap_or_default()),
-        None => Selection::Failed,
+        Some(name) => {
+            RetrySelection::From(find::job_by_name(&database, run.id, name)?.name.unwrap_or_default())
+        }
+        None => RetrySelection::Failed,
     };
     let jobs = match database.ask(|store| store.runs().retry(run.id, selection)) {
         Err(Failure::Conflict { message, .. }) => {

@@ -73,7 +73,7 @@ impl LocalWorker {
             patience_ms: worker_options.patience.map(milliseconds),
             ..defaults
         };
-        let handlers = Handlers::with_shell();
+        let handlers = Handlers::with_built_in_kinds();
         let worker_capabilities = WorkerCapabilities {
             kinds: handlers.kinds(),
             capabilities: options.capabilities.clone(),

@@ -106,7 +106,7 @@ fn is_obstacle(reason: &Reason) -> bool {
         | Reason::KeyTaken { .. } => true,
         Reason::WaitsForParents(_)
         | Reason::WaitsForTime { .. }
-        | Reason::NobodyKeepsTime
+        | Reason::NoScheduler
         | Reason::WorkersBusy { .. }
         | Reason::Behind(_)
         | Reason::Runs { .. }

@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use windlass_db::Error;
-use windlass_engine::store::{Change, Registration};
+use windlass_engine::store::{Registration, RegistrationChange};
 use windlass_views::WorkflowChanges;
 
 use crate::database::Database;
@@ -119,7 +119,7 @@ impl WorkflowFolder {
             return Ok(false);
         }
         let preview = self.database.ask(|store| store.registrations().preview(&file.workflow))?;
-        Ok(preview.change == Change::Unchanged)
+        Ok(preview.change == RegistrationChange::Unchanged)
     }
 
     fn apply(&mut self, file: &WorkflowFile) -> Result<(), Failure> {
@@ -128,19 +128,19 @@ impl WorkflowFolder {
         let file_name = file.path.display();
         let was_invalid = self.reported.remove(&file.path).is_some();
         match (applied.change, &applied.before) {
-            (Change::Created, _) => {
+            (RegistrationChange::Created, _) => {
                 tracing::info!(%workflow, version, file = %file_name, "workflow registered");
             }
-            (Change::Updated, before) => {
+            (RegistrationChange::Updated, before) => {
                 let before = before.as_ref();
                 let changes = before.map(|before| WorkflowChanges::between(before, &file.workflow).summary());
                 let changes = changes.unwrap_or_default();
                 tracing::info!(%workflow, version, file = %file_name, "workflow changed: {changes}");
             }
-            (Change::Unchanged, _) if was_invalid => {
+            (RegistrationChange::Unchanged, _) if was_invalid => {
                 tracing::info!(%workflow, version, file = %file_name, "workflow file is valid again, unchanged");
             }
-            (Change::Unchanged, _) => tracing::debug!(%workflow, version, "workflow unchanged"),
+            (RegistrationChange::Unchanged, _) => tracing::debug!(%workflow, version, "workflow unchanged"),
         }
         Ok(())
     }

@@ -21,10 +21,10 @@ pub(crate) fn sentence(reason: &Reason, job: &Job, now_ms: i64, global: &GlobalO
         Reason::WaitsForTime { execute_after, failures } => {
             waits_for_time(*execute_after, *failures, job.max_attempts, now_ms)
         }
-        Reason::NobodyKeepsTime if job.status == JobStatus::Waiting => {
+        Reason::NoScheduler if job.status == JobStatus::Waiting => {
             format!("No worker is alive to make it claimable; {}.", start_worker(job, global))
         }
-        Reason::NobodyKeepsTime => {
+        Reason::NoScheduler => {
             format!("Its time has come, but no worker is alive; {}.", start_worker(job, global))
         }
         Reason::QueuePaused(queue) => {

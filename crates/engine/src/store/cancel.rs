@@ -1,4 +1,4 @@
-//! Stopping runs and jobs: what has not started ends at once, what runs is asked to stop.
+//! Cancelling runs and jobs. Jobs that have not started are cancelled at once, and running jobs are asked to stop.
 
 use crate::status::{JobStatus, RunStatus, StopReason};
 use crate::store::evidence::Evidence;
@@ -18,15 +18,15 @@ use windlass_system::wake_ups::WakeUps;
 pub struct Cancellation {
     /// Jobs that ended at once.
     pub cancelled: i64,
-    /// Jobs that run and were asked to stop.
+    /// Running jobs that were asked to stop.
     pub stopping: i64,
 }
 
 impl Runs<'_> {
-    /// Stops a run.
+    /// Cancels a run.
     ///
     /// # Errors
-    /// [`Error::NotFound`], [`Error::Conflict`] when it is over or stopping, and the database's.
+    /// [`Error::NotFound`]; [`Error::Conflict`] if it is finished or being stopped already; and the database's.
     pub fn cancel(&self, run_id: i64) -> Result<Cancellation> {
         let now_ms = self.store.clock.now_ms();
         self.store.write("cancel a run", Evidence::Token, move |connection| {
@@ -36,10 +36,10 @@ impl Runs<'_> {
 }
 
 impl Jobs<'_> {
-    /// Stops a job. Its children are skipped.
+    /// Cancels a job. Its children are skipped.
     ///
     /// # Errors
-    /// [`Error::NotFound`], [`Error::Conflict`] when it is over, and the database's.
+    /// [`Error::NotFound`]; [`Error::Conflict`] if it is finished or being stopped already; and the database's.
     pub fn cancel(&self, job_id: i64) -> Result<Cancellation> {
         let now_ms = self.store.clock.now_ms();
         self.store
@@ -47,16 +47,16 @@ impl Jobs<'_> {
     }
 }
 
-/// How much time a job that is asked to stop gets to end.
+/// How much time a running job gets to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Urgency {
     /// The grace time of its worker.
     WithGrace,
-    /// None: its processes are killed.
+    /// None: its processes are killed at once.
     AtOnce,
 }
 
-/// Stops a run inside the caller's transaction.
+/// Stops a run in the caller's transaction.
 pub(super) fn stop_run(
     connection: &mut dyn Connection,
     run_id: i64,
@@ -70,7 +70,7 @@ pub(super) fn stop_run(
         &[run_id.into(), reason.as_str().into(), now_ms.into()],
     )?;
     if stopped == 0 {
-        return Err(why_not_stopped(connection, run_id)?);
+        return Err(why_run_not_stopped(connection, run_id)?);
     }
     let at_once = i64::from(match urgency {
         Urgency::WithGrace => false,
@@ -78,11 +78,11 @@ pub(super) fn stop_run(
     });
     let error = match reason {
         StopReason::Cancelled => "the run was cancelled",
-        StopReason::TimedOut => "the run's time was over",
+        StopReason::TimedOut => "the run reached its timeout",
     };
-    // One statement for what waits and what runs: between two, a claim of another connection could take
-    // a job from the one to the other, and it would be seen by neither. What is reported to have failed would be
-    // tried again: it is asked to stop, too.
+    // One statement changes waiting and running jobs. Between two statements another connection could claim a waiting
+    // job, and neither statement would see the job. A job that was reported as FAILED would be retried, so it is
+    // asked to stop too.
     let (mut cancelled, mut stopping) = (0, 0);
     connection.query(
         "UPDATE jobs
@@ -107,11 +107,11 @@ pub(super) fn stop_run(
     )?;
     let delta = RunDelta { finished: cancelled, failed: cancelled };
     count_down(connection, &BTreeMap::from([(run_id, delta)]), now_ms)?;
-    tell(connection);
+    wake_after_cancel(connection);
     Ok(Cancellation { cancelled, stopping })
 }
 
-fn why_not_stopped(connection: &mut dyn Connection, run_id: i64) -> Result<Error> {
+fn why_run_not_stopped(connection: &mut dyn Connection, run_id: i64) -> Result<Error> {
     let status = first(connection, "SELECT status FROM runs WHERE id = $1", &[run_id.into()], |row| {
         row.parsed(0, RunStatus::parse)
     })?;
@@ -124,7 +124,7 @@ fn why_not_stopped(connection: &mut dyn Connection, run_id: i64) -> Result<Error
     })
 }
 
-/// Stops a job inside the caller's transaction.
+/// Cancels a job in the caller's transaction.
 pub(super) fn cancel_job(connection: &mut dyn Connection, job_id: i64, now_ms: i64) -> Result<Cancellation> {
     lock_runs_of(connection, &[job_id])?;
     let cancelled = first(
@@ -144,21 +144,25 @@ pub(super) fn cancel_job(connection: &mut dyn Connection, job_id: i64, now_ms: i
             })
         },
     )?;
-    tell(connection);
+    wake_after_cancel(connection);
     if let Some(ended) = cancelled {
-        // Nothing is ready after what did not end well.
+        // The children of a cancelled job are skipped, so none of them becomes ready.
         propagate(connection, &[ended], None, now_ms)?;
         return Ok(Cancellation { cancelled: 1, stopping: 0 });
     }
-    let asked = connection.execute(
+    let asked_to_stop = connection.execute(
         "UPDATE jobs SET cancel_requested_at = $2, updated_at = $2
          WHERE id = $1 AND (status = 'RUNNING' OR (status = 'FAILED' AND finished_at IS NULL))
            AND cancel_requested_at IS NULL",
         &[job_id.into(), now_ms.into()],
     )?;
-    if asked == 1 {
+    if asked_to_stop == 1 {
         return Ok(Cancellation { cancelled: 0, stopping: 1 });
     }
+    Err(why_job_not_cancelled(connection, job_id)?)
+}
+
+fn why_job_not_cancelled(connection: &mut dyn Connection, job_id: i64) -> Result<Error> {
     let known =
         first(connection, "SELECT status, run_id, name FROM jobs WHERE id = $1", &[job_id.into()], |row| {
             Ok((
@@ -166,7 +170,7 @@ pub(super) fn cancel_job(connection: &mut dyn Connection, job_id: i64, now_ms: i
                 label(job_id, row.optional_integer(1)?, row.lossy_text(2)?.as_deref()),
             ))
         })?;
-    Err(match known {
+    Ok(match known {
         None => Error::not_found(format!("job j{job_id}")),
         Some((JobStatus::Running, label)) => {
             Error::conflict(format!("cancel job {label}"), "it is being stopped already")
@@ -177,7 +181,8 @@ pub(super) fn cancel_job(connection: &mut dyn Connection, job_id: i64, now_ms: i
     })
 }
 
-/// What ends may free a slot of its concurrency key, and the turn of its schedule or of its queue.
-fn tell(connection: &mut dyn Connection) {
+/// Wakes everybody whom a cancellation concerns: a slot of a concurrency key, a schedule or the order of a queue may
+/// be free.
+fn wake_after_cancel(connection: &mut dyn Connection) {
     connection.wake(WakeUps::CANCEL | WakeUps::PROGRESS | WakeUps::DUE | WakeUps::PENDING);
 }

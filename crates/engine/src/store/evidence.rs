@@ -1,7 +1,8 @@
-//! How a write is known to have been kept when the answer to its commit was lost.
+//! Evidence: how a write finds out whether its transaction was kept, if the answer to its commit was lost.
 //!
-//! It is decided by rows that only this transaction can have written. What makes jobs or runs is known by the token in
-//! their rows, claims and ends by the guards of their jobs. Writes without such a row leave one in `commit_tokens`.
+//! Only rows that this very transaction can have written count as evidence. Inserted jobs and runs are recognized by
+//! the token in their rows; claims and finishes by the guarded columns of their jobs. All other writes insert a token
+//! into `commit_tokens`.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,21 +10,21 @@ use crate::status::{JobStatus, WorkerStatus};
 use windlass_db::error::{Error, Result};
 use windlass_db::{Connection, Fate, Proof, Recovery, Writers, first};
 
-/// How long a token is kept: longer than anybody asks for it.
+/// How long a token is kept: longer than any write takes to find out.
 const KEPT_MS: i64 = 3_600_000;
-/// Old tokens deleted by one write at most.
+/// How many old tokens one write deletes.
 const DELETED_MAX: i64 = 100;
 
-/// Where a write finds out whether it was kept.
+/// Where a write finds out whether its transaction was kept.
 pub(super) enum Evidence<T> {
-    /// In rows that it made or changed; it knows them by what it returned.
+    /// In rows that it inserted or changed. The write's return value says which.
     Rows(RowProof<T>),
     /// In rows that it made, from which it reads what it returned. For a write whose last statement is sent together with
     /// the commit: their answers are lost together.
     Reread(Reread<T>),
-    /// In `commit_tokens`, where it leaves a row of its own: for what people and upkeep do now and then.
+    /// In `commit_tokens`, where it inserts a row of its own. For rare writes, by people and by upkeep.
     Token,
-    /// Nowhere. It runs again, because a second run is harmless and its answer is true.
+    /// Nowhere: the write is repeated, because a second run is harmless and its result is correct.
     Repeat,
 }
 
@@ -40,7 +41,7 @@ impl<T> Evidence<T> {
         Evidence::Reread(Box::new(read))
     }
 
-    /// In rows that it made or changed.
+    /// Evidence in rows that the write inserted or changed.
     pub(super) fn rows(
         proof: impl FnMut(&mut dyn Connection, &T) -> Result<Fate> + Send + 'static,
     ) -> Evidence<T> {
@@ -48,7 +49,7 @@ impl<T> Evidence<T> {
     }
 }
 
-/// The token of one write, and when it was made.
+/// The token of one write, and the time when it was made.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CommitToken {
     pub(super) token: i64,
@@ -56,9 +57,9 @@ pub(super) struct CommitToken {
 }
 
 impl CommitToken {
-    /// Leaves the token inside the caller's transaction, and deletes old ones. One process that writes alone loses no
-    /// answers.
-    pub(super) fn leave(&self, connection: &mut dyn Connection) -> Result<()> {
+    /// Inserts the token in the caller's transaction, and deletes old ones. SQLite needs no token, because it never
+    /// loses the answer to a commit.
+    pub(super) fn insert(&self, connection: &mut dyn Connection) -> Result<()> {
         if connection.capabilities().writers == Writers::OneAtATime {
             return Ok(());
         }
@@ -85,7 +86,7 @@ impl CommitToken {
     }
 }
 
-/// What a write of the store does when the answer to its commit is lost. `returned` is what its last run returned.
+/// What to do if the answer to a commit was lost. `returned` is what the write's last run returned.
 pub(super) fn recovery<T: Send + 'static>(
     evidence: Evidence<T>,
     token: Option<CommitToken>,
@@ -116,13 +117,13 @@ pub(super) fn recovery<T: Send + 'static>(
     }
 }
 
-fn kept_if(is_there: bool) -> Fate {
-    if is_there { Fate::Kept } else { Fate::NotKept }
+fn kept_if(is_found: bool) -> Fate {
+    if is_found { Fate::Kept } else { Fate::NotKept }
 }
 
-/// Whether the transaction was kept that made a job with this id and one of these tokens: a trigger may have left others
-/// out.
-pub(super) fn job_made(connection: &mut dyn Connection, job_id: i64, tokens: &[i64]) -> Result<Fate> {
+/// Finds out whether a transaction that inserted jobs was kept, by the id of one of its jobs. Any of the tokens
+/// counts, because a trigger may have left some of the jobs out.
+pub(super) fn job_was_inserted(connection: &mut dyn Connection, job_id: i64, tokens: &[i64]) -> Result<Fate> {
     let found =
         first(connection, "SELECT token FROM jobs WHERE id = $1", &[job_id.into()], |row| row.integer(0))?;
     Ok(kept_if(found.is_some_and(|found| tokens.contains(&found))))
@@ -167,14 +168,14 @@ pub(super) fn job_with_token(
     }
 }
 
-/// Whether the transaction was kept that made a run with this id and token.
-pub(super) fn run_made(connection: &mut dyn Connection, run_id: i64, token: i64) -> Result<Fate> {
+/// Finds out whether a transaction that inserted a run was kept.
+pub(super) fn run_was_inserted(connection: &mut dyn Connection, run_id: i64, token: i64) -> Result<Fate> {
     let found =
         first(connection, "SELECT token FROM runs WHERE id = $1", &[run_id.into()], |row| row.integer(0))?;
     Ok(kept_if(found == Some(token)))
 }
 
-/// An attempt that a transaction began or ended.
+/// An attempt that a transaction claimed or finished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct AttemptKey {
     pub(super) job_id: i64,
@@ -182,19 +183,19 @@ pub(super) struct AttemptKey {
     pub(super) worker_id: i64,
 }
 
-/// What the tables say of an attempt's job.
+/// What the tables say about an attempt's job now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Present {
+struct AttemptRow {
     status: JobStatus,
     attempt: i64,
     worker_id: Option<i64>,
-    /// The state of the worker that asks.
-    asking: Option<WorkerStatus>,
-    /// Whose attempt of that number did not succeed.
-    recorded: Option<i64>,
+    /// The state of the attempt's worker.
+    worker_status: Option<WorkerStatus>,
+    /// The worker whose attempt of this number is recorded as unsuccessful.
+    recorded_worker_id: Option<i64>,
 }
 
-fn present(connection: &mut dyn Connection, key: AttemptKey) -> Result<Option<Present>> {
+fn read_attempt(connection: &mut dyn Connection, key: AttemptKey) -> Result<Option<AttemptRow>> {
     first(
         connection,
         "SELECT status, attempt, worker_id,
@@ -204,53 +205,54 @@ fn present(connection: &mut dyn Connection, key: AttemptKey) -> Result<Option<Pr
          FROM jobs WHERE id = $1",
         &[key.job_id.into(), key.worker_id.into(), key.attempt.into()],
         |row| {
-            Ok(Present {
+            Ok(AttemptRow {
                 status: row.parsed(0, JobStatus::parse)?,
                 attempt: row.integer(1)?,
                 worker_id: row.optional_integer(2)?,
-                asking: row.optional_text(3)?.as_deref().and_then(WorkerStatus::parse),
-                recorded: row.optional_integer(4)?,
+                worker_status: row.optional_text(3)?.as_deref().and_then(WorkerStatus::parse),
+                recorded_worker_id: row.optional_integer(4)?,
             })
         },
     )
 }
 
-/// Whether the transaction was kept that claimed an attempt.
+/// Finds out whether a transaction that claimed an attempt was kept.
 pub(super) fn attempt_claimed(connection: &mut dyn Connection, key: AttemptKey) -> Result<Fate> {
-    Ok(kept_if(present(connection, key)?.is_some_and(|present| is_claimed(key, present))))
+    Ok(kept_if(read_attempt(connection, key)?.is_some_and(|row| is_claimed(key, row))))
 }
 
-/// Whether the transaction was kept that ended an attempt; `attempt_after` is the number that it left in the row.
+/// Finds out whether a transaction that finished an attempt was kept. `attempt_after` is the number that it wrote
+/// into the job's row: one less if the claim was given back.
 pub(super) fn attempt_ended(
     connection: &mut dyn Connection,
     key: AttemptKey,
     attempt_after: i64,
 ) -> Result<Fate> {
-    Ok(kept_if(present(connection, key)?.is_some_and(|present| is_ended(key, attempt_after, present))))
+    Ok(kept_if(read_attempt(connection, key)?.is_some_and(|row| is_ended(key, attempt_after, row))))
 }
 
-/// Nobody else claims under a worker's id, and the worker claims nothing while it asks.
-fn is_claimed(key: AttemptKey, present: Present) -> bool {
-    present.status == JobStatus::Running
-        && (present.attempt, present.worker_id) == (key.attempt, Some(key.worker_id))
+/// The row proves the claim, because only this worker claims under its id, and it claims nothing else while it asks.
+fn is_claimed(key: AttemptKey, row: AttemptRow) -> bool {
+    row.status == JobStatus::Running && (row.attempt, row.worker_id) == (key.attempt, Some(key.worker_id))
 }
 
-/// While its worker is alive nobody but the worker ends an attempt. So it is over when the row has moved on from it. A
-/// row that never got there was lost with its claim, by a server that took another's place.
-fn is_ended(key: AttemptKey, attempt_after: i64, present: Present) -> bool {
-    let is_alive = match present.asking {
+/// Only the worker itself ends its attempts while it is alive. So the attempt has ended if the job's row has moved on
+/// from it. If the row never reached the attempt, the claim itself was lost when another server took over.
+fn is_ended(key: AttemptKey, attempt_after: i64, row: AttemptRow) -> bool {
+    let is_alive = match row.worker_status {
         Some(WorkerStatus::Alive | WorkerStatus::Draining) => true,
-        // What it did counts only if it was before that: a second run finds out by its guards.
+        // If the worker is not alive, another process may have ended the attempt. The write runs again, and its
+        // guards decide.
         Some(WorkerStatus::Stopped | WorkerStatus::Dead) | None => false,
     };
-    let is_anothers = present.attempt == key.attempt
-        && present.worker_id.is_some_and(|worker_id| worker_id != key.worker_id);
-    let is_recorded_of_another = present.recorded.is_some_and(|worker_id| worker_id != key.worker_id);
+    let is_claimed_elsewhere =
+        row.attempt == key.attempt && row.worker_id.is_some_and(|worker_id| worker_id != key.worker_id);
+    let is_recorded_elsewhere = row.recorded_worker_id.is_some_and(|worker_id| worker_id != key.worker_id);
     is_alive
-        && present.attempt >= attempt_after
-        && !is_claimed(key, present)
-        && !(is_anothers && attempt_after == key.attempt)
-        && !is_recorded_of_another
+        && row.attempt >= attempt_after
+        && !is_claimed(key, row)
+        && !(is_claimed_elsewhere && attempt_after == key.attempt)
+        && !is_recorded_elsewhere
 }
 
 #[cfg(test)]
@@ -259,54 +261,70 @@ mod tests {
 
     const KEY: AttemptKey = AttemptKey { job_id: 1, attempt: 3, worker_id: 7 };
 
-    fn row(status: JobStatus, attempt: i64, worker_id: Option<i64>) -> Present {
-        Present { status, attempt, worker_id, asking: Some(WorkerStatus::Alive), recorded: None }
-    }
-
-    #[test]
-    fn a_claim_was_kept_where_the_job_runs_under_it() {
-        use JobStatus::{Pending, Running, Successful};
-        let cases = [
-            ("as it was left", row(Running, 3, Some(7)), true),
-            ("not begun", row(Pending, 2, None), false),
-            ("the attempt before", row(Running, 2, Some(7)), false),
-            ("of another worker", row(Running, 3, Some(8)), false),
-            ("taken back", row(Pending, 3, Some(7)), false),
-            ("over", row(Successful, 3, Some(7)), false),
-        ];
-        for (what, present, expected) in cases {
-            assert_eq!(is_claimed(KEY, present), expected, "{what}");
+    fn row(status: JobStatus, attempt: i64, worker_id: Option<i64>) -> AttemptRow {
+        AttemptRow {
+            status,
+            attempt,
+            worker_id,
+            worker_status: Some(WorkerStatus::Alive),
+            recorded_worker_id: None,
         }
     }
 
     #[test]
-    fn an_end_was_kept_where_the_job_has_moved_on_from_it() {
+    fn a_claim_was_kept_if_its_job_is_running_under_it() {
+        use JobStatus::{Pending, Running, Successful};
+        let cases = [
+            ("as written", row(Running, 3, Some(7)), true),
+            ("never claimed", row(Pending, 2, None), false),
+            ("the previous attempt", row(Running, 2, Some(7)), false),
+            ("claimed by another worker", row(Running, 3, Some(8)), false),
+            ("taken back", row(Pending, 3, Some(7)), false),
+            ("finished", row(Successful, 3, Some(7)), false),
+        ];
+        for (what, row, expected) in cases {
+            assert_eq!(is_claimed(KEY, row), expected, "{what}");
+        }
+    }
+
+    #[test]
+    fn a_finish_was_kept_if_the_job_has_moved_on() {
         use JobStatus::{Blocked, Pending, Running, Scheduled, Successful};
         let alive = row(Successful, 3, Some(7));
         let cases = [
-            ("as it was left", 3, alive, true),
+            ("as written", 3, alive, true),
             ("waits for the next attempt", 3, row(Scheduled, 3, Some(7)), true),
             ("the next attempt runs here", 3, row(Running, 4, Some(7)), true),
             ("the next attempt runs elsewhere", 3, row(Running, 4, Some(8)), true),
-            ("its run was given another life", 3, row(Blocked, 3, None), true),
-            ("still runs", 3, row(Running, 3, Some(7)), false),
+            ("its run was retried", 3, row(Blocked, 3, None), true),
+            ("still running", 3, row(Running, 3, Some(7)), false),
             ("its claim was lost", 3, row(Pending, 2, None), false),
-            ("its claim was lost, and another has the attempt", 3, row(Running, 3, Some(8)), false),
             (
-                "its claim was lost, and another's attempt failed",
+                "its claim was lost, and another worker claimed the attempt",
                 3,
-                Present { recorded: Some(8), ..row(Running, 4, Some(9)) },
+                row(Running, 3, Some(8)),
                 false,
             ),
-            ("its own attempt failed", 3, Present { recorded: Some(7), ..row(Running, 4, Some(9)) }, true),
+            (
+                "its claim was lost, and another worker's attempt failed",
+                3,
+                AttemptRow { recorded_worker_id: Some(8), ..row(Running, 4, Some(9)) },
+                false,
+            ),
+            (
+                "its own attempt failed",
+                3,
+                AttemptRow { recorded_worker_id: Some(7), ..row(Running, 4, Some(9)) },
+                true,
+            ),
             ("given back", 2, row(Pending, 2, Some(7)), true),
-            ("given back, and claimed by another", 2, row(Running, 3, Some(8)), true),
+            ("given back, and claimed by another worker", 2, row(Running, 3, Some(8)), true),
             ("not given back", 2, row(Running, 3, Some(7)), false),
-            ("its worker is dead", 3, Present { asking: Some(WorkerStatus::Dead), ..alive }, false),
-            ("its worker is unknown", 3, Present { asking: None, ..alive }, false),
+            ("its worker is dead", 3, AttemptRow { worker_status: Some(WorkerStatus::Dead), ..alive }, false),
+            ("its worker is unknown", 3, AttemptRow { worker_status: None, ..alive }, false),
         ];
-        for (what, attempt_after, present, expected) in cases {
-            assert_eq!(is_ended(KEY, attempt_after, present), expected, "{what}");
+        for (what, attempt_after, row, expected) in cases {
+            assert_eq!(is_ended(KEY, attempt_after, row), expected, "{what}");
         }
     }
 }

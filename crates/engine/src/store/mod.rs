@@ -1,5 +1,5 @@
-//! All SQL, one file per noun. A transition is a guarded update; zero rows is a conflict that the
-//! caller hears about.
+//! The store: all SQL of Windlass, one file a noun. A transition is a guarded UPDATE. If it changes no row, that is a
+//! conflict, and the caller gets it as an error.
 
 mod apply;
 mod cancel;
@@ -20,7 +20,6 @@ mod restore;
 mod runs;
 mod schedules;
 mod stats;
-
 mod workers;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -43,8 +42,8 @@ pub use copy::{Copied, CopyError};
 pub use finish::propagation::EndedRun;
 pub use finish::slots::CONCURRENCY_LIMIT_MAX;
 pub use finish::{Finish, Finished};
-pub use for_scheduler::clock_steps::{ClockReading, ClockStep, Moved};
-pub use for_scheduler::due::{Ahead, Due};
+pub use for_scheduler::clock_steps::{ClockReading, ClockStep, MovedDurations};
+pub use for_scheduler::due::{PromotedDue, Upcoming};
 pub use for_scheduler::prune::{Prune, Pruned};
 pub use for_scheduler::reconcile::Reconciled;
 pub use for_scheduler::rescue::{Rescued, StuckJob};
@@ -59,19 +58,19 @@ pub use jobs::{Job, JobFilter};
 pub use logs::{LogLine, LogPosition, LogStream};
 pub(crate) use queues::rules::{PRIORITY, RULED};
 pub use queues::{Order, Queue, QueueLimits, RATE_INTERVAL_MAX_MS, Rate, Setting};
-pub use registrations::{Change, NewRegistration, RegisteredVersion, Registration};
+pub use registrations::{NewRegistration, RegisteredVersion, Registration, RegistrationChange};
 pub use restore::Restored;
-pub use runs::retry::Selection;
+pub use runs::retry::RetrySelection;
 pub use runs::submit::{NewRun, Occasion, Submitted};
 pub use runs::{JobCounts, Run, RunContext, RunFilter};
 pub use schedules::{
-    AT_ONCE_MAX, BACKFILL_MAX, Backfill, Backfilling, COUNTED_MAX, Fired, NOTED_MAX, ON_TIME_MS, Occurrence,
-    OccurrenceStatus, Schedule, ScheduleChange, ScheduleOrigin, Synced, WAITING_MAX,
+    AT_ONCE_MAX, BACKFILL_MAX, Backfill, BackfillResult, COUNTED_MAX, ChangedSchedule, Fired, NOTED_MAX,
+    ON_TIME_MS, Occurrence, OccurrenceStatus, Schedule, ScheduleChange, ScheduleOrigin, WAITING_MAX,
 };
 pub use stats::Stats;
 pub use workers::{NewWorker, Worker};
 
-/// The tables and everything that may be done to them. Cheap to clone.
+/// All operations on the tables. Cheap to clone.
 #[derive(Clone)]
 pub struct Store {
     database: Arc<dyn Database>,
@@ -80,37 +79,37 @@ pub struct Store {
 }
 
 impl Store {
-    /// A store over an open database.
+    /// Makes a store for an open database.
     #[must_use]
     pub fn new(database: Arc<dyn Database>, clock: Clock, random: Random) -> Store {
         Store { database, clock, random }
     }
 
-    /// The store's source of time.
+    /// The source of time.
     #[must_use]
     pub fn clock(&self) -> &Clock {
         &self.clock
     }
 
-    /// The store's source of chance.
+    /// The source of chance.
     #[must_use]
     pub fn random(&self) -> &Random {
         &self.random
     }
 
-    /// Waits for some kinds of changes.
+    /// Returns a listener for wake-ups of certain kinds.
     #[must_use]
     pub fn listen(&self, wants: WakeUps) -> WakeUpListener {
         self.wake_ups().listen(wants)
     }
 
-    /// Where changes are announced.
+    /// The channel on which wake-ups are published.
     #[must_use]
     pub fn wake_ups(&self) -> &WakeUpChannel {
         self.database.wake_ups()
     }
 
-    /// Begins to hear of changes by other processes.
+    /// Starts to publish wake-ups for commits by other processes.
     pub fn watch(&self) {
         self.database.watch();
     }
@@ -121,7 +120,7 @@ impl Store {
         self.database.capabilities()
     }
 
-    /// Reads on one snapshot.
+    /// Reads in one snapshot.
     fn read<T>(&self, mut operation: impl FnMut(&mut dyn Connection) -> Result<T>) -> Result<T> {
         let mut value = None;
         self.database.read(&mut |connection| {
@@ -131,8 +130,8 @@ impl Store {
         value.ok_or_else(|| Error::internal("read", "the operation did not run"))
     }
 
-    /// Writes in one transaction; returns what `operation` returned once it is durable. `evidence` is by what it finds
-    /// out whether it was kept when the answer to the commit is lost.
+    /// Writes in one transaction. Returns the result of `operation` once the transaction is durable. If the answer to
+    /// the commit is lost, `evidence` says how to find out whether the transaction was kept.
     fn write<T: Send + 'static>(
         &self,
         name: &'static str,
@@ -150,7 +149,7 @@ impl Store {
             name,
             Box::new(move |connection| {
                 let value = operation(connection)?;
-                token.map_or(Ok(()), |token| token.leave(connection))?;
+                token.map_or(Ok(()), |token| token.insert(connection))?;
                 *filled.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
                 Ok(())
             }),
@@ -160,7 +159,7 @@ impl Store {
         value.ok_or_else(|| Error::internal(name, "the operation did not run"))
     }
 
-    /// The globally unique name of this database, which no copy of it shares.
+    /// The globally unique name of this database. A copy has a different name.
     ///
     /// # Errors
     /// The database's.
@@ -171,7 +170,7 @@ impl Store {
     }
 }
 
-/// A set of ids as the JSON list that `{in $n}` reads.
+/// Formats ids as the JSON list that `{in $n}` reads.
 fn json_ids(ids: &[i64]) -> String {
     let mut json = String::with_capacity(ids.len() * 8 + 2);
     json.push('[');
@@ -185,7 +184,7 @@ fn json_ids(ids: &[i64]) -> String {
     json
 }
 
-/// A list as JSON: of texts for `{texts $n}`, or to be kept.
+/// Formats a list as JSON.
 fn json_list<T: serde::Serialize>(operation: &'static str, rows: &[T]) -> Result<String> {
     serde_json::to_string(rows).map_err(|error| Error::internal(operation, error.to_string()))
 }

@@ -1,5 +1,5 @@
-//! What a database needs that was brought back from the past: nobody acts in the name of a worker of that time,
-//! and no schedule starts before somebody has looked.
+//! Makes a restored backup safe to use: its workers are fenced, and its schedules are paused until somebody resumes
+//! them.
 
 use crate::store::Upkeep;
 use crate::store::evidence::Evidence;
@@ -12,34 +12,34 @@ use windlass_db::error::Result;
 use windlass_db::one;
 use windlass_system::wake_ups::WakeUps;
 
-const WHAT: &str = "restore the database";
-/// Labels of jobs that are told at most.
+const OPERATION: &str = "restore the database";
+/// How many labels of interrupted jobs are returned.
 const LABELS_MAX: i64 = 20;
 
-/// What was done to a restored database, and what may run again in it.
+/// What was done to a restored database, and what may run in it again.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Restored {
-    /// Workers that were alive at that time, and may do nothing any more.
+    /// Workers that were alive when the backup was made, and are fenced now.
     pub fenced_workers: i64,
-    /// Schedules that were paused.
+    /// Schedules that are paused now.
     pub paused_schedules: i64,
-    /// Jobs that ran at that time, by their labels: the first twenty.
+    /// Labels of jobs that were running when the backup was made: the first twenty.
     pub interrupted: Vec<String>,
-    /// How many they are.
+    /// How many jobs were running when the backup was made.
     pub interrupted_jobs: i64,
-    /// Runs that are not over.
+    /// Unfinished runs.
     pub unfinished_runs: i64,
-    /// Jobs that any worker may claim at once.
+    /// Jobs that a worker may claim at once.
     pub pending_jobs: i64,
-    /// Jobs that wait for their time, their parents or a key.
+    /// Jobs that wait for their time, their parents or a concurrency key.
     pub waiting_jobs: i64,
 }
 
 impl Upkeep<'_> {
-    /// Nothing may run in a database that is to be replaced.
+    /// Refuses to replace a database that live workers use.
     ///
     /// # Errors
-    /// [`Error::Conflict`] with who is alive, and the database's.
+    /// [`Error::Conflict`] that names a live worker, and the database's.
     pub fn refuse_while_used(&self) -> Result<()> {
         let alive = self.store.workers().live()?;
         let Some(first) = alive.first() else { return Ok(()) };
@@ -49,25 +49,26 @@ impl Upkeep<'_> {
         };
         let Worker { id, pid, host, .. } = first;
         let reason = format!("worker {id} is alive (process {pid} on {host}){others}");
-        Err(Error::conflict(WHAT, reason))
+        Err(Error::conflict(OPERATION, reason))
     }
 
-    /// Fences every worker, takes back what ran, pauses every schedule, and gives the database another name: what still
-    /// runs of the one that it was copied from is not its own. Calling it again does nothing more.
+    /// Fences every worker, takes back the running jobs, pauses every schedule, and gives the database a new name.
+    /// Because of the new name, processes that belong to the original database are not mistaken for processes of this
+    /// one. Calling this again does no harm.
     ///
     /// # Errors
     /// The database's.
     pub fn finish_restore(&self) -> Result<Restored> {
         let now_ms = self.store.clock.now_ms();
         let instance = uuid::Uuid::now_v7().simple().to_string();
-        let mut restored = self.store.write(WHAT, Evidence::Token, move |connection| {
+        let mut restored = self.store.write(OPERATION, Evidence::Token, move |connection| {
             let restored = fence_and_pause(connection, now_ms)?;
             connection.execute("UPDATE instance SET name = $1", &[(&instance).into()])?;
             connection.wake(WakeUps::DUE | WakeUps::CANCEL | WakeUps::PROGRESS);
             Ok(restored)
         })?;
         while self.store.for_scheduler().rescue(Vec::new())?.jobs > 0 {}
-        self.store.read(|connection| count_what_may_run(connection, &mut restored))?;
+        self.store.read(|connection| count_unfinished(connection, &mut restored))?;
         Ok(restored)
     }
 }
@@ -99,7 +100,7 @@ fn fence_and_pause(connection: &mut dyn Connection, now_ms: i64) -> Result<Resto
     })
 }
 
-fn count_what_may_run(connection: &mut dyn Connection, restored: &mut Restored) -> Result<()> {
+fn count_unfinished(connection: &mut dyn Connection, restored: &mut Restored) -> Result<()> {
     let [runs, pending, waiting] = one(
         connection,
         "SELECT (SELECT count(*) FROM runs WHERE status IN ('PENDING', 'RUNNING')),

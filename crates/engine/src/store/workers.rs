@@ -1,4 +1,4 @@
-//! Workers: who there is, and who counts as alive.
+//! Workers: registering them, and listing those that are alive.
 
 use crate::status::WorkerStatus;
 use crate::store::Workers;
@@ -8,22 +8,22 @@ use windlass_db::Row;
 use windlass_db::all;
 use windlass_db::error::Result;
 
-/// A worker to be registered.
+/// A worker to register.
 #[derive(Debug, Clone)]
 pub struct NewWorker {
-    /// The host's name.
+    /// The name of its host.
     pub host: String,
     /// Its process id.
     pub pid: i64,
-    /// The identity of its process.
+    /// The identity of its process, by which another process can tell whether it is gone.
     pub process: String,
-    /// What it claims.
+    /// What it may claim.
     pub scope: Scope,
     /// What it can execute.
     pub worker_capabilities: WorkerCapabilities,
     /// How many jobs it executes at once.
     pub threads: i64,
-    /// How long it keeps its jobs without a heartbeat, in milliseconds.
+    /// The length of its lease in milliseconds: without a heartbeat it keeps its jobs for this time.
     pub lease_ms: i64,
 }
 
@@ -32,42 +32,42 @@ pub struct NewWorker {
 pub struct Worker {
     /// Its id.
     pub id: i64,
-    /// The host's name.
+    /// The name of its host.
     pub host: String,
     /// Its process id.
     pub pid: i64,
-    /// The identity of its process.
+    /// The identity of its process, by which another process can tell whether it is gone.
     pub process: String,
     /// Its state.
     pub status: WorkerStatus,
-    /// The queues it claims from, as a JSON list; `None` is all.
+    /// The queues it claims from, as a JSON list; `None` means all.
     pub queues: Option<String>,
-    /// The runs it claims from, as a JSON list; `None` is all.
+    /// The runs it claims from, as a JSON list; `None` means all.
     pub run_ids: Option<String>,
     /// The kinds it can execute, as a JSON list.
     pub kinds: String,
-    /// What it has that jobs may require, as a JSON list.
+    /// Its capabilities, as a JSON list.
     pub capabilities: String,
     /// The version of its code.
     pub version: i64,
     /// How many jobs it executes at once.
     pub threads: i64,
-    /// How long it keeps its jobs without a heartbeat, in milliseconds.
+    /// The length of its lease in milliseconds: without a heartbeat it keeps its jobs for this time.
     pub lease_ms: i64,
-    /// Renewals so far.
+    /// How often it has renewed its lease.
     pub heartbeats: i64,
-    /// The last renewal, by the worker's clock.
+    /// When it last renewed its lease, by its own clock.
     pub heartbeat_at: i64,
     /// When it registered.
     pub started_at: i64,
-    /// Jobs it owns.
+    /// How many jobs it is running.
     pub running: i64,
-    /// What it lacks to start jobs.
+    /// What its machine lacks to start jobs.
     pub shortage: Option<String>,
 }
 
 impl Worker {
-    /// What the worker can execute. A list that can't be read is empty.
+    /// What the worker can execute. A list that can't be parsed counts as empty.
     pub(in crate::store) fn capabilities(&self) -> WorkerCapabilities {
         let list = |json: &str| serde_json::from_str(json).unwrap_or_default();
         WorkerCapabilities {
@@ -79,7 +79,7 @@ impl Worker {
 }
 
 impl Workers<'_> {
-    /// The workers that count as alive.
+    /// Lists the workers that count as alive.
     ///
     /// # Errors
     /// The database's.
@@ -100,7 +100,8 @@ impl Workers<'_> {
     }
 }
 
-/// Other programs register too: one row that is no text must not keep everybody from looking at all.
+/// Other programs write to this table too. A value that is not valid text must not keep anybody from reading the
+/// list.
 fn read_worker(row: &dyn Row) -> Result<Worker> {
     let text = |column| Ok(row.lossy_text(column)?.unwrap_or_default());
     Ok(Worker {

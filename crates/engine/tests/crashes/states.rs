@@ -1,4 +1,4 @@
-//! What verbs find: states of a database with enough in it for more than one transaction.
+//! States of a database that operations find. Each has enough work for more than one transaction.
 
 use windlass_engine::WorkerStatus;
 use windlass_engine::store::{Backfill, NewJob, NewRegistration};
@@ -10,7 +10,7 @@ use crate::support::{Bench, failure, graph, noop, success};
 
 pub(crate) const HOUR_MS: i64 = 3_600_000;
 
-/// Its jobs get one attempt.
+/// Each of its jobs has one attempt.
 pub(crate) fn workflow(name: &str, needs: Vec<Vec<usize>>) -> Workflow {
     let mut workflow = Workflow { name: name.to_owned(), ..graph(needs) };
     for job in &mut workflow.jobs {
@@ -23,7 +23,7 @@ pub(crate) fn keyed(key: &str, on_full: OnFull) -> NewJob {
     NewJob { concurrency: Some(Concurrency { key: key.to_owned(), limit: 1, on_full }), ..noop() }
 }
 
-/// Occurs every hour of the first ten.
+/// A schedule that occurs every hour for ten hours.
 pub(crate) fn schedule(name: &str, overlap: Overlap) -> Definition {
     Definition {
         name: name.to_owned(),
@@ -48,7 +48,7 @@ pub(crate) fn apply(store: &Store, name: &str, jobs: usize, schedules: Vec<Defin
         .map(drop)
 }
 
-/// What a scheduler does about schedules.
+/// Fires schedules like a scheduler.
 pub(crate) fn fire_all(store: &Store) -> Result<()> {
     for _round in 0..100 {
         let mut again = false;
@@ -62,7 +62,7 @@ pub(crate) fn fire_all(store: &Store) -> Result<()> {
     panic!("schedules fire without an end");
 }
 
-/// Ends everything that can be claimed.
+/// Finishes everything that can be claimed.
 pub(crate) fn end_all(bench: &Bench, worker_id: i64) {
     loop {
         let jobs = bench.claim(worker_id, 1_000);
@@ -74,9 +74,8 @@ pub(crate) fn end_all(bench: &Bench, worker_id: i64) {
     }
 }
 
-/// One schedule for each rule about overlaps, with a run each that is not over, occurrences that were missed, and a
-/// backfill.
-pub(crate) fn schedules_are_due(bench: &Bench) {
+/// One schedule for each overlap rule, each with an unfinished run, missed occurrences, and a backfill.
+pub(crate) fn due_schedules(bench: &Bench) {
     let overlaps = [
         Overlap::Skip,
         Overlap::QueueOne,
@@ -95,8 +94,8 @@ pub(crate) fn schedules_are_due(bench: &Bench) {
     bench.store.schedules().backfill(backfill).unwrap();
 }
 
-/// A run, jobs that share a key, one whose time has not come, and a worker, which is returned.
-pub(crate) fn work_waits(bench: &Bench) -> i64 {
+/// A run, jobs that share a key, a job whose time has not come, and a worker, whose id is returned.
+pub(crate) fn pending_jobs(bench: &Bench) -> i64 {
     let worker = bench.worker();
     let mut graph = workflow("work", vec![vec![], vec![], vec![0], vec![0, 1], vec![2, 3]]);
     graph.jobs[1].priority = 1;
@@ -106,16 +105,16 @@ pub(crate) fn work_waits(bench: &Bench) -> i64 {
     worker
 }
 
-pub(crate) fn a_run_failed(bench: &Bench) {
-    let worker = work_waits(bench);
+pub(crate) fn failed_run(bench: &Bench) {
+    let worker = pending_jobs(bench);
     for job in bench.claim(worker, 100) {
         bench.finish(worker, &job, failure());
     }
     assert!(bench.store.for_workers().set_status(worker, WorkerStatus::Stopped).unwrap());
 }
 
-/// More than one transaction deletes.
-pub(crate) fn much_is_over(bench: &Bench) {
+/// More rows than one transaction deletes.
+pub(crate) fn many_finished_jobs(bench: &Bench) {
     let worker = bench.worker();
     bench.submit(workflow("large", vec![vec![]; 700]));
     bench.submit(workflow("small", vec![vec![], vec![0]]));
@@ -127,16 +126,16 @@ pub(crate) fn much_is_over(bench: &Bench) {
     bench.enqueue(noop());
 }
 
-/// More than one transaction takes them back.
-pub(crate) fn many_jobs_run(bench: &Bench) {
+/// More jobs than one transaction takes back.
+pub(crate) fn many_running_jobs(bench: &Bench) {
     apply(&bench.store, "report", 1, vec![schedule("hourly", Overlap::Allow)]).unwrap();
     let worker = bench.worker();
     bench.store.jobs().enqueue(vec![noop(); 1_100]).unwrap();
     assert_eq!(bench.claim(worker, 1_000).len() + bench.claim(worker, 1_000).len(), 1_100);
 }
 
-/// A worker executes seven jobs; the first is returned.
-fn seven_jobs_run(bench: &Bench) -> i64 {
+/// A worker executes seven jobs. Returns the id of the first.
+fn claim_seven_jobs(bench: &Bench) -> i64 {
     let worker = bench.worker();
     let mut workflow = workflow("spoilt", vec![vec![], vec![0]]);
     workflow.jobs[0].on_interrupt = OnInterrupt::Fail;
@@ -147,18 +146,18 @@ fn seven_jobs_run(bench: &Bench) -> i64 {
     bench.store.jobs().find_by_name(run_id, "j0").unwrap().unwrap().id
 }
 
-/// The tables refuse to take the first of its jobs back.
-pub(crate) fn a_worker_has_a_spoilt_job(bench: &Bench) {
-    let job_id = seven_jobs_run(bench);
+/// Makes the tables refuse to take back the first of its jobs.
+pub(crate) fn worker_with_an_invalid_job(bench: &Bench) {
+    let job_id = claim_seven_jobs(bench);
     bench.database.refuse(job_id, "FAILED");
 }
 
-/// More than one transaction settles them.
-pub(crate) fn much_is_reported(bench: &Bench) {
-    let worker = work_waits(bench);
+/// More reports than one transaction applies.
+pub(crate) fn many_reports(bench: &Bench) {
+    let worker = pending_jobs(bench);
     bench.store.jobs().enqueue(vec![noop(); 600]).unwrap();
     assert!(bench.claim(worker, 1_000).len() > 600);
-    // Without another attempt: the pause before it is random.
+    // There is no retry, because its backoff is random.
     bench.raw().execute(
         "UPDATE jobs SET max_attempts = 1;
          UPDATE jobs SET status = CASE WHEN id % 3 = 0 THEN 'FAILED' ELSE 'SUCCESSFUL' END
@@ -166,14 +165,14 @@ pub(crate) fn much_is_reported(bench: &Bench) {
     );
 }
 
-/// The tables refuse to end the first job that was reported.
-pub(crate) fn one_report_is_spoilt(bench: &Bench) {
-    let job_id = seven_jobs_run(bench);
+/// Makes the tables refuse to finish the first reported job.
+pub(crate) fn one_invalid_report(bench: &Bench) {
+    let job_id = claim_seven_jobs(bench);
     bench.raw().execute("UPDATE jobs SET status = 'SUCCESSFUL' WHERE status = 'RUNNING'");
     bench.database.refuse(job_id, "SUCCESSFUL");
 }
 
-pub(crate) fn runs_have_lost_count(bench: &Bench) {
+pub(crate) fn runs_with_wrong_counters(bench: &Bench) {
     for name in ["one", "two", "three"] {
         bench.submit(workflow(name, vec![vec![], vec![0], vec![]]));
     }
@@ -181,8 +180,8 @@ pub(crate) fn runs_have_lost_count(bench: &Bench) {
     bench.clock.advance_ms(20_000);
 }
 
-/// A slot that nobody gave on, and jobs that don't simply wait.
-pub(crate) fn keys_have_room(bench: &Bench) {
+/// A free slot with waiting jobs, and jobs that do not simply wait.
+pub(crate) fn keys_with_free_slots(bench: &Bench) {
     for (key, on_full) in [("free", OnFull::Wait), ("skip", OnFull::Skip), ("oldest", OnFull::CancelOldest)] {
         bench.store.jobs().enqueue(vec![keyed(key, on_full); 3]).unwrap();
     }
@@ -192,8 +191,8 @@ pub(crate) fn keys_have_room(bench: &Bench) {
     );
 }
 
-/// More jobs than one transaction makes claimable, and a run whose time is over.
-pub(crate) fn much_is_due(bench: &Bench) {
+/// More due jobs than one transaction promotes, and a run that has reached its timeout.
+pub(crate) fn many_due_jobs(bench: &Bench) {
     let worker = bench.worker();
     let later = Some(bench.clock.now_ms() + 5_000);
     let jobs = [vec![noop(); 1_500], vec![keyed("k", OnFull::Wait); 2]].concat();
@@ -204,8 +203,8 @@ pub(crate) fn much_is_due(bench: &Bench) {
     bench.clock.advance_ms(5_000);
 }
 
-/// Enough for a transaction that ends jobs beside one that claims.
-pub(crate) fn many_run_and_many_wait(bench: &Bench) {
+/// Enough jobs for one transaction that finishes and another one that claims.
+pub(crate) fn many_running_and_pending_jobs(bench: &Bench) {
     let worker = bench.worker();
     bench.store.jobs().enqueue(vec![noop(); 400]).unwrap();
     assert_eq!(bench.claim(worker, 200).len(), 200);

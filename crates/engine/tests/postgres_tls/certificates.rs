@@ -1,4 +1,4 @@
-//! Certificates, made by openssl as PostgreSQL's documentation does it.
+//! Certificates, made by openssl as described in PostgreSQL's documentation.
 
 use std::fs;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-/// A folder of certificates, with two authorities.
+/// A folder of certificates with two authorities.
 pub(crate) struct Certificates {
     folder: TempDir,
 }
@@ -39,7 +39,7 @@ impl Certificates {
         assert!(output.status.success(), "openssl {}: {said}", arguments.join(" "));
     }
 
-    /// A certificate that is its own authority.
+    /// Makes a self-signed certificate.
     pub(crate) fn sign_itself(&self, name: &str, subject: &str, extensions: &[&str]) {
         let (key, certificate) = (format!("{name}.key"), format!("{name}.crt"));
         let mut arguments = vec!["req", "-x509", "-days", "30", "-subj", subject, "-out", &certificate];
@@ -58,7 +58,7 @@ impl Certificates {
         self.openssl(&arguments);
     }
 
-    /// A certificate that the authority signed.
+    /// Makes a certificate that the authority has signed.
     pub(crate) fn sign(&self, name: &str, subject: &str, extension: Option<&str>) {
         let (key, request) = (format!("{name}.key"), format!("{name}.csr"));
         let mut arguments = vec!["req", "-subj", subject, "-out", &request];

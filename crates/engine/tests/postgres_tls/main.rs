@@ -1,5 +1,4 @@
-//! Encryption against a server with certificates: what each `sslmode` accepts, what it refuses, and what it
-//! says then.
+//! Connections to a server with certificates: what each `sslmode` accepts, what it refuses, and with which error.
 #![cfg(feature = "postgres")]
 #![allow(clippy::unwrap_used, missing_docs)]
 
@@ -21,23 +20,23 @@ fn shown(path: &Path) -> String {
 }
 
 #[test]
-fn a_server_proves_who_it_is_as_far_as_sslmode_asks() {
+fn each_sslmode_checks_what_it_should() {
     let certificates = Certificates::new();
     certificates.sign("server", "/CN=server", Some("subjectAltName = DNS:localhost, IP:127.0.0.1"));
     let server = Server::new(&certificates);
     let (right, wrong) =
         (shown(&certificates.path("authority.crt")), shown(&certificates.path("stranger.crt")));
     let elsewhere = "host=db.example&hostaddr=127.0.0.1";
-    // What is encrypted.
+    // Whether the connection is encrypted.
     assert_eq!(server.connect("user=encrypted", &[]), Ok(true), "prefer is the default");
     assert_eq!(server.connect("user=encrypted&sslmode=allow", &[]), Ok(true));
     assert_eq!(server.connect("user=plain&sslmode=disable", &[]), Ok(false));
     server.refuses("user=encrypted&sslmode=disable", Refusal::Login, "no encryption");
     server.refuses("user=plain&sslmode=prefer", Refusal::Login, "SSL encryption");
-    // Nobody's signature is asked for.
+    // The server's certificate is not checked.
     server.accepts("user=encrypted&sslmode=require");
     server.accepts(&format!("user=encrypted&sslmode=require&{elsewhere}"));
-    // The signature, but no name.
+    // The signature is checked, but not the name.
     for mode in ["prefer", "require", "verify-ca"] {
         server.accepts(&format!("user=encrypted&sslmode={mode}&sslrootcert={right}"));
         server.accepts(&format!("user=encrypted&sslmode={mode}&sslrootcert={right}&{elsewhere}"));
@@ -46,7 +45,7 @@ fn a_server_proves_who_it_is_as_far_as_sslmode_asks() {
             server.refuses(&parameters, Refusal::Certificate, &format!("signed by an authority in {wrong}"));
         }
     }
-    // The signature and the name.
+    // The signature and the name are checked.
     server.accepts(&format!("user=encrypted&sslmode=verify-full&sslrootcert={right}"));
     server.accepts(&format!("user=encrypted&sslmode=verify-full&sslrootcert={right}&host=127.0.0.1"));
     server.refuses(
@@ -66,7 +65,7 @@ fn a_server_proves_who_it_is_as_far_as_sslmode_asks() {
         let refused = server.connect(parameters, &stranger).unwrap_err().to_string();
         assert!(refused.contains("an authority that this system trusts"), "{refused}");
     }
-    // A login by password is bound to the encryption.
+    // A login by password is bound to the encrypted connection.
     let login = "user=with_password&password=right&channel_binding=require";
     server.accepts(&format!("{login}&sslmode=verify-full&sslrootcert={right}"));
     server.refuses(&format!("{login}&sslmode=disable"), Refusal::Encryption, "does not bind the login");
@@ -75,7 +74,7 @@ fn a_server_proves_who_it_is_as_far_as_sslmode_asks() {
 }
 
 #[test]
-fn what_a_user_keeps_at_home_counts() {
+fn certificates_in_the_home_folder_are_used() {
     let certificates = Certificates::new();
     certificates.sign("server", "/CN=server", Some("subjectAltName = DNS:localhost"));
     certificates.sign("me", "/CN=with_certificate", None);
@@ -88,7 +87,7 @@ fn what_a_user_keeps_at_home_counts() {
     let folder = home.path().join(".postgresql");
     fs::create_dir(&folder).unwrap();
     let (certificate, key) = (shown(&certificates.path("named.crt")), shown(&certificates.path("named.key")));
-    // The client's own certificate: named, or at home. That one is perhaps of version 1.
+    // The client's own certificate, named in the address or found at home. The latter may be of version 1.
     let refused = connect("user=with_certificate").unwrap_err();
     assert!(matches!(refused, Unavailable::Refused { refusal: Refusal::Login, .. }), "{refused}");
     assert_eq!(connect(&format!("user=with_certificate&sslcert={certificate}&sslkey={key}")), Ok(true));
@@ -99,18 +98,18 @@ fn what_a_user_keeps_at_home_counts() {
     let url = format!("postgres://h?sslcert={certificate}&sslkey={other}");
     let error = PostgresAddress::parse(&url, &|_| None).unwrap_err();
     assert!(error.message().contains("is no key for the certificate"), "{error}");
-    // The roots.
+    // The root certificates.
     fs::copy(certificates.path("stranger.crt"), folder.join("root.crt")).unwrap();
     for mode in ["require", "verify-ca", "verify-full"] {
         let refused = connect(&format!("user=encrypted&sslmode={mode}")).unwrap_err();
         assert!(refused.to_string().contains("root.crt"), "{refused}");
     }
-    assert_eq!(connect("user=encrypted&sslmode=prefer"), Ok(true), "it promises nothing anyway");
+    assert_eq!(connect("user=encrypted&sslmode=prefer"), Ok(true), "prefer guarantees nothing anyway");
     fs::copy(certificates.path("authority.crt"), folder.join("root.crt")).unwrap();
     for mode in ["require", "verify-ca", "verify-full"] {
         assert_eq!(connect(&format!("user=encrypted&sslmode={mode}")), Ok(true), "{mode}");
     }
-    // What the authority took back.
+    // The list of revoked certificates.
     fs::write(certificates.path("index.txt"), "").unwrap();
     fs::write(certificates.path("number.txt"), "01\n").unwrap();
     let configuration = "[ca]\ndefault_ca = own\n[own]\ndatabase = index.txt\ndefault_md = sha256\n\
@@ -129,7 +128,7 @@ fn what_a_user_keeps_at_home_counts() {
 }
 
 #[test]
-fn a_certificate_of_the_simplest_recipe_can_be_its_own_root() {
+fn a_self_signed_certificate_can_be_the_root() {
     let certificates = Certificates::new();
     certificates.sign_itself("server", "/CN=localhost", &["subjectAltName = DNS:localhost"]);
     certificates.sign_itself("nameless", "/CN=localhost", &[]);
@@ -144,19 +143,19 @@ fn a_certificate_of_the_simplest_recipe_can_be_its_own_root() {
     server.present(&certificates, "nameless", "");
     server.accepts(&mode("verify-ca", "nameless.crt"));
     server.refuses(&mode("verify-full", "nameless.crt"), Refusal::Certificate, "subjectAltName");
-    // Without extensions it is of version 1, which is good enough where nothing is asked.
+    // A certificate without extensions is of version 1, which is accepted if nothing is checked.
     server.present(&certificates, "oldest", "");
     server.accepts("user=encrypted&sslmode=require");
     server.refuses(&mode("verify-full", "authority.crt"), Refusal::Certificate, "subjectAltName");
 }
 
 #[test]
-fn a_server_without_encryption_is_refused_where_it_is_required() {
+fn a_server_without_encryption_is_refused_if_encryption_is_required() {
     let server = Server::without_encryption();
     assert_eq!(server.connect("user=postgres", &[]), Ok(false));
     server.refuses("user=postgres&sslmode=require", Refusal::Encryption, "does not offer encryption");
     let socket = format!("user=postgres&sslmode=require&host={}", shown(server.socket_folder()));
-    assert_eq!(server.connect(&socket, &[]), Ok(false), "sslmode says nothing of a socket");
+    assert_eq!(server.connect(&socket, &[]), Ok(false), "sslmode does not apply to a socket");
     server.refuses("user=postgres&dbname=none", Refusal::NoDatabase, "\"none\" does not exist");
     server.refuses("user=nobody", Refusal::Login, "\"nobody\" does not exist");
 }

@@ -1,4 +1,4 @@
-//! A server that encrypts, and connections to it.
+//! A server with encryption, and connections to it.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use windlass_test_server::PrivateServer;
 
 use crate::certificates::Certificates;
 
-/// Who may come in, and how. The superuser prepares everything over the socket.
+/// Who may connect, and how. The superuser prepares everything through the socket.
 const HBA: &str = "\
 local all postgres trust
 hostssl all with_certificate 127.0.0.1/32 cert
@@ -27,24 +27,24 @@ ALTER SYSTEM SET ssl_ca_file = 'authority.crt';
 ALTER SYSTEM SET ssl = on;
 ";
 
-/// A server.
+/// A server of a test.
 pub(crate) struct Server {
     server: PrivateServer,
 }
 
 impl Server {
-    /// One that offers no encryption.
+    /// Starts a server without encryption.
     pub(crate) fn without_encryption() -> Server {
         Server { server: PrivateServer::new(&[]) }
     }
 
-    /// One that encrypts with the certificate `server`.
+    /// Starts a server that encrypts with the certificate `server`.
     pub(crate) fn new(certificates: &Certificates) -> Server {
         let server = Server::without_encryption();
         server.write("authority.crt", &certificates.text("authority.crt"));
         server.present(certificates, "server", PREPARATION);
         server.write("pg_hba.conf", HBA);
-        // From here on only the socket has the superuser.
+        // From here on the superuser can connect only through the socket.
         server.reload(|client| {
             let lines: i64 = client.query_one("SELECT count(*) FROM pg_hba_file_rules", &[]).unwrap().get(0);
             lines == 5 && server.connect("user=encrypted&sslmode=require", &[]).is_ok()
@@ -52,7 +52,7 @@ impl Server {
         server
     }
 
-    /// Shows another certificate from now on.
+    /// Uses another certificate from now on.
     pub(crate) fn present(&self, certificates: &Certificates, name: &str, sql: &str) {
         let (certificate, key) = (format!("{name}.crt"), format!("{name}.key"));
         self.write(&certificate, &certificates.text(&certificate));
@@ -73,7 +73,7 @@ impl Server {
         self.server.socket_folder()
     }
 
-    /// Writes a file into the server's folder, as the server.
+    /// Writes a file into the server's folder, as the server's user.
     pub(crate) fn write(&self, name: &str, text: &str) {
         let lines: Vec<&str> = text.lines().collect();
         let copy = format!(
@@ -89,7 +89,7 @@ impl Server {
         config.connect(postgres::NoTls).unwrap()
     }
 
-    /// Has the server read its settings again, until new connections have them.
+    /// Makes the server reload its settings, and waits until new connections have them.
     pub(crate) fn reload(&self, mut is_done: impl FnMut(&mut postgres::Client) -> bool) {
         let began = Instant::now();
         self.superuser().batch_execute("SELECT pg_reload_conf()").unwrap();
@@ -112,7 +112,7 @@ impl Server {
         PostgresAddress::parse(&url, &variable).unwrap_or_else(|error| panic!("{url}: {error}"))
     }
 
-    /// Whether a connection was encrypted, or why there is none.
+    /// Returns whether a connection was encrypted, or why it failed.
     pub(crate) fn connect(&self, parameters: &str, variables: &[(&str, &str)]) -> Result<bool, Unavailable> {
         let address = self.address(parameters, variables);
         let mut client = address.config().connect(address.tls()).map_err(|error| address.explain(&error))?;

@@ -1,4 +1,4 @@
-//! A database that loses an answer when it is told to: before the transaction, or after its commit.
+//! A database that loses an answer on request: before the transaction, or after its commit.
 
 use std::sync::{Arc, Mutex};
 
@@ -7,28 +7,28 @@ use windlass_db::{Capabilities, Connection, Database, Recovery, WriteOperation};
 use windlass_engine::{Error, Result};
 use windlass_system::wake_ups::WakeUpChannel;
 
-/// Where the caller loses contact.
+/// When the caller loses contact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// Nothing of the transaction was done.
+    /// Before the transaction.
     BeforeTransaction,
-    /// All of it was done.
+    /// After its commit.
     AfterCommit,
 }
 
-/// What becomes of the next write. Cheap to clone; all clones are one.
+/// The fault of the next write. Cheap to clone; all clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct Faults {
     next: Arc<Mutex<Option<Fault>>>,
 }
 
 impl Faults {
-    /// The next write loses its answer.
+    /// Makes the next write lose its answer.
     pub fn arm(&self, fault: Fault) {
         *self.next.lock().unwrap() = Some(fault);
     }
 
-    /// The fault that no write has met yet.
+    /// Removes the fault, if no write has met it yet.
     pub fn take(&self) -> Option<Fault> {
         self.next.lock().unwrap().take()
     }

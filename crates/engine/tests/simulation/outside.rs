@@ -1,8 +1,8 @@
-//! Programs in other languages: they insert, claim and report by the SQL of the guide, and know nothing else.
+//! Programs in other languages: they insert, claim and report with the SQL of the guide, and use nothing else.
 
 use windlass_engine::transition::{Outcome, Repeat};
 
-use crate::oracle::{End, Scripted};
+use crate::oracle::{End, ScriptedResult};
 use crate::rules::{self, JobRules, PLAIN, pick};
 use crate::support;
 use crate::world::World;
@@ -11,8 +11,8 @@ const WORKERS_MAX: usize = 2;
 
 pub struct OutsideWorker {
     pub id: i64,
-    /// Attempts that it believes to own: job and number.
-    pub held: Vec<(i64, i64)>,
+    /// Attempts that it believes to own: job and attempt.
+    pub owned: Vec<(i64, i64)>,
 }
 
 impl World {
@@ -20,7 +20,7 @@ impl World {
         if self.outside.is_empty() || (self.outside.len() < WORKERS_MAX && self.one_in(10)) {
             let id = self.store.for_workers().register(support::new_worker()).unwrap();
             self.oracle.register(id);
-            return self.outside.push(OutsideWorker { id, held: Vec::new() });
+            return self.outside.push(OutsideWorker { id, owned: Vec::new() });
         }
         let index = self.chance.usize(0..self.outside.len());
         match self.chance.u8(0..20) {
@@ -52,21 +52,21 @@ impl World {
         ));
         if let Some(job_id) = self.oracle.claim_from_outside(id, PLAIN, kind, now_ms) {
             let attempt = self.oracle.jobs[&job_id].attempt;
-            self.outside[index].held.push((job_id, attempt));
+            self.outside[index].owned.push((job_id, attempt));
         }
     }
 
-    /// Also of an attempt that it has lost, or has reported before.
+    /// May report an attempt that it has lost, or has reported before.
     fn report_by_sql(&mut self, index: usize) {
-        let OutsideWorker { id, held } = &self.outside[index];
-        let (worker_id, count) = (*id, held.len());
+        let OutsideWorker { id, owned } = &self.outside[index];
+        let (worker_id, count) = (*id, owned.len());
         if count == 0 {
             return;
         }
         let place = self.chance.usize(0..count);
-        let (job_id, attempt) = self.outside[index].held[place];
+        let (job_id, attempt) = self.outside[index].owned[place];
         if !self.one_in(6) {
-            self.outside[index].held.swap_remove(place);
+            self.outside[index].owned.swap_remove(place);
         }
         let outcome = self.reported_outcome(job_id, attempt);
         let changes = match &outcome {
@@ -98,12 +98,12 @@ impl World {
         if job.is_stopping {
             return Outcome::Cancelled { error: error() };
         }
-        match job.rules.script.result(job.life, job.failures) {
-            Scripted::Success => {
+        match job.rules.script.result(job.retries, job.failures) {
+            ScriptedResult::Success => {
                 Outcome::Successful { output: Some(format!("\"j{job_id} of attempt {attempt}, by SQL\"")) }
             }
-            Scripted::FinalFailure => Outcome::Failed { error: error(), repeat: Repeat::Pointless },
-            Scripted::Failure | Scripted::Timeout => {
+            ScriptedResult::FinalFailure => Outcome::Failed { error: error(), repeat: Repeat::Pointless },
+            ScriptedResult::Failure | ScriptedResult::Timeout => {
                 Outcome::Failed { error: error(), repeat: Repeat::Allowed }
             }
         }
@@ -121,10 +121,10 @@ impl World {
         }
     }
 
-    /// A producer: the row waits for the scheduler, which makes it claimable.
+    /// Inserts a row, which the scheduler promotes.
     fn insert_by_sql(&mut self) {
         let (now_ms, seed) = (self.clock.now_ms(), self.chance.u64(..));
-        let mut job = rules::lone_job(&mut self.chance, now_ms);
+        let mut job = rules::standalone_job(&mut self.chance, now_ms);
         (job.unique_key, job.concurrency) = (None, None);
         let due_ms = job.execute_after.unwrap_or(now_ms);
         self.trail.note(format!("another program inserts {job:?}"));

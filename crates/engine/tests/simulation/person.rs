@@ -2,13 +2,15 @@
 
 use windlass_engine::JobStatus;
 use windlass_engine::status::StopReason;
-use windlass_engine::store::{JobFilter, NewJob, NewRun, Order, QueueLimits, RunFilter, Selection, Setting};
+use windlass_engine::store::{
+    JobFilter, NewJob, NewRun, Order, QueueLimits, RetrySelection, RunFilter, Setting,
+};
 
 use crate::oracle::{Job, Refusal, Run};
 use crate::rules::{self, FIFO, JobRules, NARROW, RATED, pick};
 use crate::world::World;
 
-/// So many jobs may be unfinished for a person to add others: each step compares all of them.
+/// With more unfinished jobs than this, people add no more, because each step compares all of them.
 const UNFINISHED_MAX: usize = 60;
 
 impl World {
@@ -27,7 +29,8 @@ impl World {
         }
     }
 
-    /// Mostly a new workflow, sometimes one more run of the last one, sometimes a key that has a run already.
+    /// Submits a new workflow mostly, sometimes another run of the last one, and sometimes a key that has a run
+    /// already.
     fn submit(&mut self) {
         let workflow = match self.last_workflow.take() {
             Some(workflow) if self.one_in(3) => workflow,
@@ -61,7 +64,7 @@ impl World {
 
     fn enqueue(&mut self) {
         let (now_ms, count) = (self.clock.now_ms(), self.chance.usize(1..4));
-        let jobs: Vec<NewJob> = (0..count).map(|_| rules::lone_job(&mut self.chance, now_ms)).collect();
+        let jobs: Vec<NewJob> = (0..count).map(|_| rules::standalone_job(&mut self.chance, now_ms)).collect();
         let rules: Vec<(JobRules, i64)> = jobs
             .iter()
             .map(|job| (JobRules::alone(job, self.chance.u64(..)), job.execute_after.unwrap_or(now_ms)))
@@ -87,7 +90,7 @@ impl World {
     }
 
     fn any_run(&mut self) -> Option<i64> {
-        // The latest are the ones that go on.
+        // The latest runs are the ones that are still running.
         let ids: Vec<i64> = self.oracle.runs.keys().rev().take(12).copied().collect();
         self.chance.choice(ids)
     }
@@ -129,8 +132,8 @@ impl World {
         let one_that_goes_on = if self.one_in(6) { self.any_run() } else { None };
         let Some(run_id) = one_that_goes_on.or(self.chance.choice(over)) else { return };
         let selection = match self.chance.bool() {
-            true => Selection::Failed,
-            false => Selection::From(format!("j{}", self.chance.u8(0..5))),
+            true => RetrySelection::Failed,
+            false => RetrySelection::From(format!("j{}", self.chance.u8(0..5))),
         };
         let chosen = selection.clone();
         self.call(
@@ -156,14 +159,14 @@ impl World {
         );
     }
 
-    /// A queue goes by arrival or by priority, from a moment on at which at most one of its jobs runs.
+    /// Changes a queue's order to arrival or to priority, at a time when at most one of its jobs is running.
     fn change_order(&mut self) {
         let is_running = |job: &&Job| job.status == JobStatus::Running && job.rules.queue == FIFO;
         if self.oracle.jobs.values().filter(is_running).count() > 1 {
             return;
         }
         let is_fifo = !self.oracle.queues[FIFO].is_fifo;
-        self.trail.note(format!("a person makes the queue {FIFO} go by arrival: {is_fifo}"));
+        self.trail.note(format!("a person sets the order of queue {FIFO} to arrival: {is_fifo}"));
         let order = if is_fifo { Setting::Set(Order::Arrival) } else { Setting::Clear };
         self.store.queues().limit(FIFO, QueueLimits { order, ..QueueLimits::default() }).unwrap();
         self.oracle.change_order(FIFO, is_fifo);
@@ -176,13 +179,13 @@ impl World {
         }
     }
 
-    /// The rows as another program sees them: what a call has made is found although its answer was lost.
+    /// The rows as another program sees them. They show what a call has inserted, even if its answer was lost.
     pub fn rows(&mut self) -> Rows {
         Rows { store: self.store.clone() }
     }
 }
 
-/// Reads the ids that the database has given.
+/// Reads the ids that the database has assigned.
 pub struct Rows {
     store: windlass_engine::Store,
 }
@@ -200,7 +203,7 @@ impl Rows {
         self.store.runs().list(&RunFilter { limit: 1, ..RunFilter::default() }).unwrap()[0].id
     }
 
-    /// The runs of a schedule in the order in which they were made, with their nominal times.
+    /// The runs of a schedule in the order of their ids, with their nominal times.
     pub fn runs_of_schedule(&self, schedule_id: i64) -> Vec<(i64, i64)> {
         let runs = self.store.runs().of_schedule(schedule_id, 1_000_000).unwrap();
         runs.iter().rev().filter_map(|run| Some((run.id, run.scheduled_for?))).collect()

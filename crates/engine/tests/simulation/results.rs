@@ -1,4 +1,4 @@
-//! What workers say about the ends of attempts, also late, twice, and about attempts that they have lost.
+//! Results that workers send, sometimes late, twice, or about attempts that they have lost.
 
 use std::collections::BTreeSet;
 
@@ -6,41 +6,41 @@ use windlass_engine::JobStatus;
 use windlass_engine::store::{ClaimRequest, ClaimedJob, Finish};
 use windlass_engine::transition::{Outcome, Repeat, after_attempt};
 
-use crate::oracle::{End, Scripted};
+use crate::oracle::{End, ScriptedResult};
 use crate::worker::{Execution, ids, next_line};
 use crate::world::World;
 
-/// Results that a worker remembers and may send again.
+/// How many results a worker remembers to send again.
 const SENT_MAX: usize = 30;
 
 impl World {
-    /// Several ends in one transaction, mostly with the next claim.
+    /// Finishes several attempts in one transaction, mostly with the next claim.
     pub fn finish(&mut self, index: usize) {
         let mut ends = Vec::new();
         for _end in 0..self.chance.usize(0..5) {
-            ends.extend(self.end_one(index));
+            ends.extend(self.take_execution_with_end(index));
         }
         let request = if self.chance.bool() { Some(self.request(index)) } else { None };
         self.send(index, ends, request);
     }
 
-    /// Executes and ends all that it holds, and claims the next.
-    pub fn work_off(&mut self, index: usize) {
-        self.compare_what_runs(index);
-        let count = self.workers[index].held.len();
-        let ends = (0..count).filter_map(|_end| self.end_one(index)).collect();
+    /// Executes and finishes all jobs that the worker has, and claims the next.
+    pub fn execute_all(&mut self, index: usize) {
+        self.give_back_unknown_attempts(index);
+        let count = self.workers[index].owned.len();
+        let ends = (0..count).filter_map(|_end| self.take_execution_with_end(index)).collect();
         let request = self.request(index);
         self.send(index, ends, Some(request));
     }
 
-    /// Takes an execution from those that are held, and decides its end.
-    fn end_one(&mut self, index: usize) -> Option<(Execution, End)> {
-        let held = self.workers[index].held.len();
-        if held == 0 {
+    /// Takes an execution and decides its end.
+    fn take_execution_with_end(&mut self, index: usize) -> Option<(Execution, End)> {
+        let owned = self.workers[index].owned.len();
+        if owned == 0 {
             return None;
         }
-        let place = self.chance.usize(0..held);
-        let mut execution = self.workers[index].held.swap_remove(place);
+        let place = self.chance.usize(0..owned);
+        let mut execution = self.workers[index].owned.swap_remove(place);
         let is_given_back = !execution.has_begun && self.one_in(4);
         if !is_given_back {
             self.begin_execution(&mut execution);
@@ -65,11 +65,11 @@ impl World {
     pub fn scripted_outcome(&self, job: &ClaimedJob) -> Outcome {
         let known = &self.oracle.jobs[&job.id];
         let error = || "no luck".to_owned();
-        match known.rules.script.result(known.life, job.retry_state.failures) {
-            Scripted::Success => Outcome::Successful { output: Some(output(job)) },
-            Scripted::Failure => Outcome::Failed { error: error(), repeat: Repeat::Allowed },
-            Scripted::FinalFailure => Outcome::Failed { error: error(), repeat: Repeat::Pointless },
-            Scripted::Timeout => Outcome::TimedOut { error: error() },
+        match known.rules.script.result(known.retries, job.retry_state.failures) {
+            ScriptedResult::Success => Outcome::Successful { output: Some(output(job)) },
+            ScriptedResult::Failure => Outcome::Failed { error: error(), repeat: Repeat::Allowed },
+            ScriptedResult::FinalFailure => Outcome::Failed { error: error(), repeat: Repeat::Pointless },
+            ScriptedResult::Timeout => Outcome::TimedOut { error: error() },
         }
     }
 
@@ -79,7 +79,7 @@ impl World {
         let finishes: Vec<Finish> =
             ends.iter().map(|(execution, end)| self.finish_of(&execution.job, end)).collect();
         let (asked, mut claims) = (request.clone(), None);
-        let what = format!("worker {worker_id} ends {:?}, asks for {:?}", short(&said), request);
+        let what = format!("worker {worker_id} finishes {:?}, requests {:?}", short(&said), request);
         let answer = self.call(
             what,
             |store| {
@@ -95,8 +95,8 @@ impl World {
         for (execution, end) in ends {
             self.workers[index].sent.push((execution.job.clone(), end));
             if answer.is_none() {
-                // It does not know, and sends the result once more.
-                self.workers[index].held.push(execution);
+                // The worker does not know whether this was done, and sends the result again.
+                self.workers[index].owned.push(execution);
             }
         }
         let surplus = self.workers[index].sent.len().saturating_sub(SENT_MAX);
@@ -116,8 +116,8 @@ impl World {
         }
     }
 
-    /// A result comes once more, because its answer was lost long ago: mostly of a job that runs again by now. Nobody
-    /// gives back what it has claimed anew.
+    /// Sends an old result again, mostly of a job that is running again by now. A worker never gives back a job that
+    /// it has claimed again.
     pub fn send_again(&mut self, index: usize) {
         let sent = &self.workers[index].sent;
         let runs_again = |(_job, end): &&(ClaimedJob, End)| {
@@ -133,18 +133,19 @@ impl World {
         }
         let finish = self.finish_of(&job, &end);
         self.call(
-            format!("worker {} sends once more {:?}", end.worker_id, short(std::slice::from_ref(&end))),
+            format!("worker {} sends again {:?}", end.worker_id, short(std::slice::from_ref(&end))),
             |store| Ok(store.for_workers().finish_and_claim(vec![finish], None)?.0.conflicts),
             |oracle, now_ms| Ok(oracle.finish(&[end], now_ms)),
         );
     }
 
-    /// Gives back what it owns by the tables and does not know of: the answer to its claim was lost.
-    pub fn compare_what_runs(&mut self, index: usize) {
+    /// Gives back attempts that the worker owns in the tables but does not know of, because the answer to its claim
+    /// was lost.
+    pub fn give_back_unknown_attempts(&mut self, index: usize) {
         let id = self.workers[index].id;
         let mut found = Vec::new();
         self.call(
-            format!("worker {id} compares what runs"),
+            format!("worker {id} checks its attempts in flight"),
             |store| {
                 found = store.for_workers().claimed_by(id)?;
                 Ok(found
@@ -155,8 +156,9 @@ impl World {
             |oracle, _now_ms| Ok(oracle.claimed_by(id)),
         );
         let is_known = |job_id: i64, attempt: i64| {
-            let is_same = |held: &Execution| (held.job.id, held.job.retry_state.attempt) == (job_id, attempt);
-            self.workers[index].held.iter().any(is_same)
+            let is_same =
+                |owned: &Execution| (owned.job.id, owned.job.retry_state.attempt) == (job_id, attempt);
+            self.workers[index].owned.iter().any(is_same)
         };
         let unknown: Vec<_> =
             found.into_iter().filter(|(id, _run, retry_state)| !is_known(*id, retry_state.attempt)).collect();
@@ -185,7 +187,7 @@ impl World {
     }
 }
 
-/// What an attempt hands on: no other run, job or attempt has the same.
+/// The output of an attempt, which is unique to its run, job and attempt.
 pub fn output(job: &ClaimedJob) -> String {
     format!("\"{} of attempt {}\"", job.label(), job.retry_state.attempt)
 }

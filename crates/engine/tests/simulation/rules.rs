@@ -1,4 +1,4 @@
-//! What is submitted: random workflows and jobs, and the same for the oracle in its own words.
+//! Random workflows and jobs to submit, and the same rules for the oracle.
 
 use fastrand::Rng;
 use windlass_engine::store::NewJob;
@@ -7,17 +7,17 @@ use windlass_workflow::{Job, OnInterrupt, Workflow};
 
 use crate::oracle::{Key, Script};
 
-/// The queues of the simulated world: one without rules, and one for each rule.
+/// The queues of the simulation: one without rules, and one for each rule.
 pub const PLAIN: &str = "plain";
 pub const NARROW: &str = "narrow";
 pub const RATED: &str = "rated";
 pub const FIFO: &str = "fifo";
 pub const QUEUES: [&str; 5] = [PLAIN, PLAIN, NARROW, RATED, FIFO];
 
-/// What a person asked of a job.
+/// The settings of a job.
 #[derive(Debug, Clone)]
 pub struct JobRules {
-    /// Empty for a job that stands alone.
+    /// Empty for a standalone job.
     pub name: String,
     pub kind: String,
     pub queue: String,
@@ -42,7 +42,7 @@ pub fn workflow(chance: &mut Rng) -> Workflow {
     let (size, shape) = (chance.usize(1..12), chance.u8(0..4));
     let needs: Vec<Vec<usize>> = (0..size)
         .map(|index| match shape {
-            // A chain, a tree, a sparse and a dense graph.
+            // A chain, a tree, a sparse graph, or a dense graph.
             0 => index.checked_sub(1).into_iter().collect(),
             1 => index.checked_sub(1).map(|before| before / 2).into_iter().collect(),
             2 => (0..index).filter(|_parent| chance.u8(0..5) == 0).collect(),
@@ -78,8 +78,8 @@ fn rule_job(job: &mut Job, chance: &mut Rng) {
     job.concurrency = any_key(chance);
 }
 
-/// A job that stands alone.
-pub fn lone_job(chance: &mut Rng, now_ms: i64) -> NewJob {
+/// A standalone job.
+pub fn standalone_job(chance: &mut Rng, now_ms: i64) -> NewJob {
     let delay_ms = if chance.bool() { Some(chance.i64(-5..50) * 100) } else { None };
     NewJob {
         queue: pick(chance, &QUEUES).to_owned(),
@@ -93,7 +93,7 @@ pub fn lone_job(chance: &mut Rng, now_ms: i64) -> NewJob {
     }
 }
 
-/// A few keys that many jobs share. The limit is the key's; what a job does when there is no room is its own.
+/// A few keys that many jobs share. The limit belongs to the key; each job has its own `on_full`.
 fn any_key(chance: &mut Rng) -> Option<Concurrency> {
     if chance.u8(0..4) != 0 {
         return None;
@@ -116,7 +116,7 @@ pub fn pick<T: Copy>(chance: &mut Rng, choices: &[T]) -> T {
 }
 
 impl JobRules {
-    /// Of a job of a workflow. `seed` is the run's.
+    /// The rules of a job in a workflow. `seed` is the run's.
     pub fn of_run(job: &Job, seed: u64) -> JobRules {
         JobRules {
             name: job.name.clone(),
@@ -139,7 +139,7 @@ impl JobRules {
         }
     }
 
-    /// Of a job that stands alone: what it can't say is the default.
+    /// The rules of a standalone job. Settings that it does not have get the default.
     pub fn alone(job: &NewJob, seed: u64) -> JobRules {
         let like = Workflow::graph("defaults", vec![vec![]]).jobs.remove(0);
         JobRules {

@@ -1,4 +1,4 @@
-//! What time does: each step is one call of the store.
+//! The scheduler: each step is one call of the store.
 
 use std::collections::BTreeSet;
 
@@ -9,25 +9,25 @@ use windlass_workflow::model::{Catchup, Overlap, Rule, Schedule};
 use crate::oracle::{Run, ScheduleRules};
 use crate::world::World;
 
-/// How often the schedules fire.
+/// How often the schedules occur.
 const EVERY_MS: i64 = 4_000;
 /// More occurrences than a simulation has.
 const ALL: i64 = 100_000;
-/// Turns until everything has ended, at most.
-const LAST_TURNS: usize = 2_000;
-/// Workers that execute what is left: one that can execute everything, and others.
+/// How many rounds it may take until everything has finished.
+const LAST_ROUNDS: usize = 2_000;
+/// Workers that execute the remaining jobs: one that can execute everything, and others.
 const LAST_WORKERS: usize = 3;
-/// Longer than any pause before a retry and any interval of a rate.
+/// Longer than any backoff and any interval of a rate.
 const LONG_MS: i64 = 20_000;
 
 impl World {
     pub fn scheduler_step(&mut self) {
         match self.chance.u8(0..16) {
             0..4 => self.promote_due(),
-            4..6 => self.settle_reports(),
+            4..6 => self.apply_reports(),
             6..8 => self.admit_waiting(),
             8 => self.reconcile(),
-            9..12 => self.look_at_workers(),
+            9..12 => self.read_workers(),
             12..14 => self.rescue(),
             _ => self.fire_one(),
         }
@@ -35,33 +35,33 @@ impl World {
 
     pub fn promote_due(&mut self) {
         self.call(
-            "the scheduler promotes what is due",
+            "the scheduler promotes due jobs",
             |store| store.for_scheduler().promote_due().map(|due| (due.promoted, due.expired)),
             |oracle, now_ms| Ok(oracle.promote_due(now_ms)),
         );
     }
 
-    pub fn settle_reports(&mut self) {
+    pub fn apply_reports(&mut self) {
         self.call(
-            "the scheduler does what follows from reports",
+            "the scheduler applies reports",
             |store| store.for_scheduler().apply_reports(),
-            |oracle, now_ms| Ok(oracle.settle_reports(now_ms)),
+            |oracle, now_ms| Ok(oracle.apply_reports(now_ms)),
         );
     }
 
-    /// Its keys have a transaction each: no answer is lost here.
+    /// Each key has a transaction of its own, so no answer is lost here.
     pub fn admit_waiting(&mut self) {
-        self.trail.note("the scheduler admits what waits for keys".to_owned());
-        assert_eq!(self.store.for_scheduler().admit_waiting("").unwrap(), "", "all keys have had their turn");
+        self.trail.note("the scheduler admits jobs that wait for keys".to_owned());
+        assert_eq!(self.store.for_scheduler().admit_waiting("").unwrap(), "", "all keys were handled");
         self.oracle.admit_waiting();
     }
 
-    /// Nothing in Windlass leaves a run behind that has to be counted anew.
+    /// Windlass itself never leaves a run that needs repair.
     fn reconcile(&mut self) {
         assert_eq!(self.store.for_scheduler().reconcile_step(0).unwrap().repaired, 0);
     }
 
-    /// One workflow with a schedule of each sort: beside each other, one at a time, one after the other.
+    /// Registers one workflow with a schedule for each overlap rule of the simulation.
     pub fn register_schedules(&mut self) {
         let schedules = [Overlap::Allow, Overlap::Skip, Overlap::QueueAll].map(|overlap| Schedule {
             name: format!("{overlap:?}"),
@@ -97,7 +97,7 @@ impl World {
         }
     }
 
-    /// Fires a schedule. Its runs are found in the tables: an answer that was lost tells of none.
+    /// Fires a schedule. Its new runs are read from the tables, because the answer may be lost.
     fn fire(&mut self, schedule_id: i64) {
         let (workflow, seed) = (self.fired_workflow.clone().expect("it is registered"), self.chance.u64(..));
         let rows = self.rows();
@@ -129,7 +129,7 @@ impl World {
         );
     }
 
-    /// Each occurrence has a run, or is known to get none: exactly one of them.
+    /// Each occurrence either has a run or is recorded as skipped.
     pub fn check_schedules(&mut self) {
         for (schedule_id, rules) in &self.oracle.schedules {
             let mut decided = self.oracle.fired(*schedule_id);
@@ -143,7 +143,7 @@ impl World {
         }
     }
 
-    /// No occurrence from now on. What is due by now is still decided.
+    /// From now on no schedule has new occurrences. Due ones are still decided.
     fn end_schedules(&mut self) {
         let now_ms = self.clock.now_ms();
         let mut workflow = self.fired_workflow.clone().expect("it is registered");
@@ -152,24 +152,24 @@ impl World {
         self.ended_at_ms = now_ms;
     }
 
-    /// Everybody leaves, and healthy workers execute what is left.
-    pub fn wind_up(&mut self) {
+    /// Everybody stops, and healthy workers execute what is left.
+    pub fn finish_everything(&mut self) {
         self.workers.clear();
         self.outside.clear();
         self.end_schedules();
         self.resume_all();
-        for _turn in 0..LAST_TURNS {
-            self.last_turn();
+        for _turn in 0..LAST_ROUNDS {
+            self.last_round();
             let is_over = self.oracle.jobs.values().all(|job| job.is_over);
             if is_over && self.store.for_scheduler().schedules_to_fire(10, &[]).unwrap().is_empty() {
                 return;
             }
             self.clock.advance_ms(LONG_MS);
         }
-        panic!("after {LAST_TURNS} turns not everything has ended");
+        panic!("after {LAST_ROUNDS} rounds not everything has finished");
     }
 
-    fn last_turn(&mut self) {
+    fn last_round(&mut self) {
         while self.workers.len() < LAST_WORKERS {
             self.register_worker();
         }
@@ -180,13 +180,13 @@ impl World {
         let is_there = |id: &i64| self.workers.iter().any(|worker| worker.id == *id);
         let gone = self.oracle.workers.iter().filter(|(id, _worker)| !is_there(id));
         let dead = gone.map(|(id, worker)| (*id, worker.heartbeats)).collect();
-        self.rescue_these(dead);
-        self.settle_reports();
+        self.rescue_workers(dead);
+        self.apply_reports();
         self.admit_waiting();
         self.promote_due();
         self.fire_one();
         for index in 0..LAST_WORKERS {
-            self.work_off(index);
+            self.execute_all(index);
             self.oracle.compare(&self.store);
         }
         self.oracle.check_overlaps();

@@ -1,5 +1,5 @@
-//! Simulated workers: each step is one call of the store. A worker may stall past its lease, be fenced, come back
-//! and go on with what it believes to own.
+//! Simulated workers: each step is one call of the store. A worker may stall past its lease, be fenced, come back,
+//! and continue with attempts that it believes to own.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,18 +14,18 @@ use crate::rules::{FIFO, PLAIN};
 use crate::support;
 use crate::world::World;
 
-/// Workers that are there at a time, the stalled and the fenced among them.
+/// How many workers exist at a time, including stalled and fenced ones.
 const WORKERS_MAX: usize = 6;
 
 pub struct SimulatedWorker {
     pub id: i64,
     pub worker_capabilities: WorkerCapabilities,
     pub scope: Scope,
-    /// What it believes to own.
-    pub held: Vec<Execution>,
-    /// Results that it sent.
+    /// Attempts that it believes to own.
+    pub owned: Vec<Execution>,
+    /// Results that it has sent.
     pub sent: Vec<(ClaimedJob, End)>,
-    /// Its process does not go on.
+    /// Whether its process is stalled.
     pub is_stalled: bool,
 }
 
@@ -52,10 +52,10 @@ impl World {
             74..79 => self.send_again(index),
             79..85 => self.heartbeat(index),
             85..88 => self.append_lines(index),
-            88..91 => self.compare_what_runs(index),
+            88..91 => self.give_back_unknown_attempts(index),
             91..94 => self.read_cancel_requests(index),
             94..97 => self.workers[index].is_stalled = true,
-            97 => self.stop_in_order(index),
+            97 => self.stop(index),
             98 => self.drain(index),
             _ => {
                 let dead = self.workers.swap_remove(index);
@@ -86,11 +86,11 @@ impl World {
         let id = self.store.for_workers().register(new).unwrap();
         self.trail.note(format!("worker {id} registers"));
         self.oracle.register(id);
-        let (held, sent) = (Vec::new(), Vec::new());
-        self.workers.push(SimulatedWorker { id, worker_capabilities, scope, held, sent, is_stalled: false });
+        let (owned, sent) = (Vec::new(), Vec::new());
+        self.workers.push(SimulatedWorker { id, worker_capabilities, scope, owned, sent, is_stalled: false });
     }
 
-    /// Mostly for what it registered for; the runs that somebody waits for may change.
+    /// Mostly the scope that it registered with. The runs for which somebody waits may change.
     pub fn request(&mut self, index: usize) -> ClaimRequest {
         let limit = self.chance.usize(0..6);
         let idle = self.chance.usize(0..=limit);
@@ -115,17 +115,17 @@ impl World {
         self.take(index, claims);
     }
 
-    /// What was claimed is executed; a worker that hears of its fence stops, or is told too late.
+    /// Begins to execute claimed jobs. A worker that learns of its fence stops, sometimes late.
     pub fn take(&mut self, index: usize, claims: Option<Claims>) {
         match claims {
             None => {}
-            Some(Claims::Fenced) => self.hear_of_fence(index),
+            Some(Claims::Fenced) => self.learn_of_fence(index),
             Some(Claims::Jobs(jobs)) => {
                 for job in jobs {
                     self.check_claim(&job);
-                    // It gave the attempt back, did not hear the answer, and has it again.
-                    self.workers[index].held.retain(|held| held.job.id != job.id);
-                    self.workers[index].held.push(Execution { job, has_begun: false, lines: 0 });
+                    // The worker gave the attempt back, did not get the answer, and has claimed the attempt again.
+                    self.workers[index].owned.retain(|owned| owned.job.id != job.id);
+                    self.workers[index].owned.push(Execution { job, has_begun: false, lines: 0 });
                 }
             }
         }
@@ -142,20 +142,20 @@ impl World {
         assert_eq!(found, expected, "(attempt, failures, interruptions, max_attempts) of {job:?}");
     }
 
-    fn hear_of_fence(&mut self, index: usize) {
+    fn learn_of_fence(&mut self, index: usize) {
         if self.chance.bool() {
             let fenced = self.workers.swap_remove(index);
-            self.trail.note(format!("worker {} hears of its fence and ends", fenced.id));
+            self.trail.note(format!("worker {} learns of its fence and stops", fenced.id));
         }
     }
 
-    /// An execution begins: it reads what its parents handed on.
+    /// Begins an execution, which reads the outputs of its parents.
     pub fn begin(&mut self, index: usize) {
-        let held = &mut self.workers[index].held;
-        let Some(place) = held.iter().position(|held| !held.has_begun) else { return };
-        let mut execution = held.remove(place);
+        let owned = &mut self.workers[index].owned;
+        let Some(place) = owned.iter().position(|owned| !owned.has_begun) else { return };
+        let mut execution = owned.remove(place);
         self.begin_execution(&mut execution);
-        self.workers[index].held.push(execution);
+        self.workers[index].owned.push(execution);
     }
 
     pub fn begin_execution(&self, execution: &mut Execution) {
@@ -167,7 +167,7 @@ impl World {
                 parents.iter().map(|parent| self.oracle.jobs[parent].rules.name.clone()).collect();
             let outputs: BTreeMap<_, _> =
                 self.store.jobs().outputs(run_id, &names).unwrap().into_iter().collect();
-            assert_eq!(outputs, self.oracle.outputs(run_id, &names), "what job {id} reads of its parents");
+            assert_eq!(outputs, self.oracle.outputs(run_id, &names), "the outputs that job {id} reads");
         }
     }
 
@@ -179,16 +179,19 @@ impl World {
             |oracle, _now_ms| Ok(oracle.heartbeat(id)),
         );
         if renewed == Some(Ok(false)) {
-            self.hear_of_fence(index);
+            self.learn_of_fence(index);
         }
     }
 
-    /// Output while the attempt goes on. Nothing guards it: lines of a former owner stay with its own attempt.
+    /// Writes output while the attempt is running. No guard protects it, but lines of a former owner belong to the
+    /// former attempt.
     fn append_lines(&mut self, index: usize) {
         let id = self.workers[index].id;
-        let Some(execution) = self.workers[index].held.iter_mut().find(|held| held.has_begun) else { return };
+        let Some(execution) = self.workers[index].owned.iter_mut().find(|owned| owned.has_begun) else {
+            return;
+        };
         let lines = Arc::new(vec![next_line(execution, id)]);
-        // Who hears no answer sends the same lines again, and some do so without need.
+        // If the answer is lost, the worker sends the same lines again. Sometimes it does so without a reason.
         for _try in 0..if self.chance.bool() { 1 } else { 2 } {
             self.call(
                 format!("worker {id} writes output of {}", execution_label(&lines)),
@@ -223,8 +226,8 @@ impl World {
         );
     }
 
-    /// It leaves; what it holds is left to the others.
-    fn stop_in_order(&mut self, index: usize) {
+    /// Stops the worker. Its jobs are left to the others.
+    fn stop(&mut self, index: usize) {
         let id = self.workers[index].id;
         self.call(
             format!("worker {id} stops"),

@@ -1,4 +1,4 @@
-//! The simulated world: one database, a clock that the test moves, and those who use it, one call after the other.
+//! The simulated world: one database, a clock that the test moves, and its users, who make one call after another.
 
 use std::collections::VecDeque;
 use std::fmt::Debug;
@@ -18,15 +18,15 @@ use crate::rules::{FIFO, NARROW, RATED};
 use crate::support;
 use crate::worker::SimulatedWorker;
 
-/// The clock moves in steps of this length. The interval of the rate lies between two of them, so that it does not
-/// matter how a rate is rounded.
+/// The clock moves in steps of this length. The interval of the rate is not a multiple of it, so that the rounding of
+/// the rate does not matter.
 pub const TICK_MS: i64 = 100;
 const RATE: Rate = Rate { jobs: 2, interval_ms: 6_301 };
 const MAX_RUNNING: i64 = 2;
-/// Calls that are shown when something is wrong.
+/// How many calls are shown if something is wrong.
 const TRAIL_LENGTH: usize = 60;
 
-/// The fields are dropped in their order: the database is closed before it is removed.
+/// The fields are dropped in this order: the database is closed before it is removed.
 pub struct World {
     pub trail: Trail,
     pub store: Store,
@@ -36,7 +36,7 @@ pub struct World {
     pub workers: Vec<SimulatedWorker>,
     pub outside: Vec<OutsideWorker>,
     pub detector: FailureDetector,
-    /// What was submitted last, and what the schedules fire.
+    /// The last submitted workflow, and the workflow of the schedules.
     pub last_workflow: Option<Workflow>,
     pub fired_workflow: Option<Workflow>,
     /// When the schedules ended.
@@ -103,7 +103,7 @@ impl World {
         self.oracle.queues = queues.map(|(name, queue)| (name.to_owned(), queue)).into();
     }
 
-    /// One call of somebody.
+    /// Makes one random call.
     pub fn step(&mut self) {
         match self.chance.u8(0..100) {
             0..54 => self.worker_step(),
@@ -133,7 +133,8 @@ impl World {
         }
     }
 
-    /// What is compared now and then: records that only grow, and the invariants that `db check` knows.
+    /// Checks what is only compared from time to time: rows that are only ever added, and the invariants of `db
+    /// check`.
     pub fn check(&mut self) {
         let attempts =
             "SELECT job_id, attempt, worker_id, outcome FROM job_attempts ORDER BY job_id, attempt";
@@ -150,13 +151,13 @@ impl World {
         self.sql.get_or_insert_with(|| self.database.sql(Access::Write))
     }
 
-    /// One of so many times.
+    /// True in one of so many cases.
     pub fn one_in(&mut self, times: u8) -> bool {
         self.chance.u8(0..times) == 0
     }
 
-    /// Calls the store, lets the oracle do the same, and compares the answers. Now and then the answer is lost, and it
-    /// is not known to the caller whether the call was done: `None`.
+    /// Calls the store, lets the oracle do the same, and compares the results. Sometimes the answer is lost, and the
+    /// caller does not know whether the call was done: then it returns `None`.
     pub fn call<T: PartialEq + Debug>(
         &mut self,
         what: impl Into<String>,
@@ -173,7 +174,7 @@ impl World {
             self.faults.arm(fault);
         }
         let answer = verb(&self.store);
-        // What did not write has not met the fault.
+        // A call that did not write has not met the fault.
         let met = if self.faults.take().is_some() { None } else { fault };
         let now_ms = self.clock.now_ms();
         match (met, answer) {
@@ -194,15 +195,15 @@ impl World {
                     }
                 });
                 let expected = rule(&mut self.oracle, now_ms);
-                assert_eq!(answer, expected, "what is answered to: {what}");
+                assert_eq!(answer, expected, "the result of: {what}");
                 Some(answer)
             }
         }
     }
 
-    /// Nobody interferes any more, and healthy workers are left: everything ends, as the rules say.
-    pub fn run_out(&mut self) {
-        self.wind_up();
+    /// Nobody interferes any more, and only healthy workers are left. Everything must finish as the rules say.
+    pub fn run_all_jobs(&mut self) {
+        self.finish_everything();
         let unfinished = self.store.runs().unfinished().unwrap();
         assert_eq!(unfinished, Vec::<i64>::new(), "every run has ended");
         for run_id in self.oracle.runs.keys() {
@@ -217,7 +218,7 @@ impl World {
     }
 }
 
-/// The last calls, shown when the test fails.
+/// The last calls, which are shown if the test fails.
 #[derive(Default)]
 pub struct Trail {
     calls: VecDeque<String>,

@@ -1,9 +1,8 @@
-//! What the tables of a database say, without ids: the same work done in another way has to leave the same.
+//! The contents of a database without ids: the same work done in another way must leave the same contents.
 
 use windlass_test_database::{Access, Row, TestDatabase};
 
-/// Rows are named by what people know them by. An id is in none of them: what a transaction that failed had taken is
-/// not given out again everywhere.
+/// Rows are identified by names that people know, and never by ids, because a failed transaction may use up some ids.
 const TABLES: &[(&str, &str)] = &[
     (
         "run",
@@ -59,7 +58,7 @@ const TABLES: &[(&str, &str)] = &[
     ),
     (
         "occurrence",
-        // A reason may name a run.
+        // A reason may contain the id of a run.
         "SELECT schedules.name, scheduled_for, status, source, at_once, start_after, substr(reason, 1, 4)
          FROM occurrences JOIN schedules ON schedules.id = occurrences.schedule_id",
     ),
@@ -67,7 +66,7 @@ const TABLES: &[(&str, &str)] = &[
     ("start", "SELECT queue, expires_at, jobs FROM queue_starts"),
 ];
 
-/// A line for each row, sorted.
+/// One line for each row, sorted.
 pub fn contents(database: &TestDatabase) -> Vec<String> {
     let sql = database.sql(Access::Read);
     let mut lines: Vec<String> = TABLES

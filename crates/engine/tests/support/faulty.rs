@@ -1,4 +1,4 @@
-//! A database whose every call a test can refuse: one call, or all of them from some commit on, as in a process that
+//! A database whose calls a test can refuse: a single call, or all calls after some commit, as if the process had
 //! died.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -10,11 +10,11 @@ use windlass_db::{
 use windlass_engine::{Error, Result, Unavailable};
 use windlass_system::wake_ups::{WakeUpChannel, WakeUps};
 
-/// What a database is asked, by the method's name. All methods that can fail are here.
+/// A call of the database, by its method. All methods that can fail are listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Call {
     Read,
-    /// With the transaction's name.
+    /// With the name of the transaction.
     Write(&'static str),
     Run,
     QueryAll,
@@ -37,10 +37,10 @@ impl Call {
     }
 }
 
-/// What a test does before a call is made: an error is all that the caller gets.
+/// What a test does before a call. An error is returned to the caller, and the call is not made.
 pub type Before = Arc<dyn Fn(Call) -> Result<()> + Send + Sync>;
 
-/// Stands between a store and its database.
+/// Passes calls from a store to its database.
 pub struct Faulty {
     inner: Arc<dyn Database>,
     before: Before,
@@ -56,19 +56,19 @@ fn refused(call: Call) -> Error {
     Error::unavailable(call.method(), Unavailable::Closed)
 }
 
-/// One call that is refused, whatever it is.
+/// Refuses one call.
 pub struct Refusal {
     calls_before: AtomicUsize,
     refused: Mutex<Option<Call>>,
 }
 
 impl Refusal {
-    /// Counted from 0.
+    /// Calls are counted from 0.
     pub fn of_call(number: usize) -> Arc<Refusal> {
         Arc::new(Refusal { calls_before: AtomicUsize::new(number), refused: Mutex::default() })
     }
 
-    /// The call, once it came.
+    /// The refused call, once it was made.
     pub fn refused(&self) -> Option<Call> {
         *self.refused.lock().unwrap()
     }
@@ -86,12 +86,12 @@ impl Refusal {
     }
 }
 
-/// Whether there was one to take.
+/// Takes one, and returns whether one was left.
 fn take_one(left: &AtomicUsize) -> bool {
     left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok()
 }
 
-/// A process that dies when it is about to begin another transaction after so many.
+/// A process that dies when it begins another transaction after so many.
 #[derive(Default)]
 pub struct Death {
     commits_left: AtomicUsize,
@@ -115,7 +115,7 @@ impl Death {
     pub fn before(self: &Arc<Death>) -> Before {
         let death = Arc::clone(self);
         Arc::new(move |call| {
-            // A transaction of another thread that had begun before is committed.
+            // A transaction of another thread that has begun already is still committed.
             let begins = matches!(call, Call::Read | Call::Write(_));
             if begins && death.has_come() {
                 return Err(refused(call));

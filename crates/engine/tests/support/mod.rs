@@ -1,4 +1,4 @@
-//! What the tests of the store share: a database of their own under a clock of their own.
+//! What the tests of the store share: a database for each test, with its own clock.
 #![allow(clippy::unwrap_used, dead_code, unreachable_pub, missing_docs)]
 
 pub mod contents;
@@ -22,7 +22,7 @@ use windlass_workflow::Workflow;
 use windlass_workflow::model::{Catchup, Overlap, Rule, Schedule};
 use windlass_workflow::model::{Concurrency, OnFull};
 
-/// The fields are dropped in their order: the database is closed before it is removed.
+/// The fields are dropped in this order: the database is closed before it is removed.
 pub struct Bench {
     pub store: Store,
     pub clock: Clock,
@@ -39,7 +39,7 @@ impl Bench {
         Bench { store, clock, database, folder }
     }
 
-    /// A connection of another program, which may write.
+    /// The connection of another program, which may write.
     pub fn raw(&self) -> Sql {
         self.database.sql(Access::Write)
     }
@@ -63,12 +63,12 @@ impl Bench {
         self.finish_all(&[(worker_id, job.clone(), outcome)])
     }
 
-    /// Ends several attempts in one transaction.
+    /// Finishes several attempts in one transaction.
     pub fn finish_all(&self, ends: &[(i64, ClaimedJob, Outcome)]) -> Finished {
         self.finish_all_and_claim(ends, None).0
     }
 
-    /// The same, and claims.
+    /// The same, and claims in the same transaction.
     pub fn finish_all_and_claim(
         &self,
         ends: &[(i64, ClaimedJob, Outcome)],
@@ -93,7 +93,7 @@ impl Bench {
     }
 }
 
-/// Opens the database of a test, with its tables.
+/// Opens a test's database, and creates the tables.
 pub fn open(database: &TestDatabase, clock: &Clock) -> Arc<dyn Database> {
     let address = database.address();
     match database.underneath() {
@@ -126,7 +126,7 @@ pub fn submit(store: &Store, workflow: Workflow) -> i64 {
     store.runs().submit(run).unwrap().run_id
 }
 
-/// The end of an attempt, as a dispatcher would write it.
+/// The end of an attempt as a dispatcher writes it.
 pub fn finish(worker_id: i64, job: &ClaimedJob, outcome: Outcome) -> Finish {
     Finish {
         job_id: job.id,
@@ -149,7 +149,7 @@ pub fn request(worker_id: i64, scope: Scope, limit: usize) -> ClaimRequest {
     }
 }
 
-/// A queue with every limit.
+/// Gives a queue every kind of limit.
 pub fn limit(store: &Store, queue: &str) {
     let rate = Rate { jobs: 100, interval_ms: 60_000 };
     let limits = QueueLimits {
@@ -160,7 +160,7 @@ pub fn limit(store: &Store, queue: &str) {
     store.queues().limit(queue, limits).unwrap();
 }
 
-/// Jobs for it, also some that share a concurrency key.
+/// Jobs for that queue. Some share a concurrency key.
 pub fn limited_jobs(queue: &str) -> Vec<NewJob> {
     let keyed = |on_full| NewJob {
         queue: queue.to_owned(),
@@ -170,7 +170,7 @@ pub fn limited_jobs(queue: &str) -> Vec<NewJob> {
     vec![keyed(OnFull::Wait), keyed(OnFull::Wait), keyed(OnFull::Skip), keyed(OnFull::CancelOldest)]
 }
 
-/// What was over before an instant.
+/// Prunes everything that finished before an instant.
 pub fn older_than(before_ms: i64) -> Prune {
     Prune { before_ms: Some(before_ms), keep_runs: None }
 }
@@ -192,8 +192,8 @@ pub fn graph(needs: Vec<Vec<usize>>) -> Workflow {
     Workflow::graph("graph", needs)
 }
 
-/// Fires schedules in every way: what is due, what was missed, what waits, what is stopped for another, and a
-/// backfill.
+/// Fires schedules in every way: occurrences that are due, missed or waiting, a run that is stopped for another one,
+/// and a backfill.
 pub fn fire_schedules(store: &Store, clock: &Clock) {
     let overlaps = [Overlap::Skip, Overlap::QueueAll, Overlap::CancelRunning];
     let schedules = overlaps.map(|overlap| Schedule {

@@ -1,4 +1,4 @@
-//! A network between a client and a PostgreSQL server that breaks where a test says.
+//! A network between a client and a PostgreSQL server that breaks when a test says so.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -6,20 +6,20 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 
-/// Where the connection of the next commit of something written breaks.
+/// Where the connection breaks at the next commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Break {
-    /// Before the server hears of it.
+    /// Before the server gets the message.
     BeforeCommit = 1,
-    /// After the server has done it, before the client hears of that.
+    /// After the server has committed, before the client gets the answer.
     AfterCommit = 2,
-    /// The message does not arrive, and neither side hears of that.
+    /// The message does not arrive, and neither side notices.
     Hold = 3,
-    /// The client hears that the connection broke. The message arrives after [`Proxy::deliver`].
+    /// The client notices a broken connection. The message arrives after [`Proxy::deliver`].
     Late = 4,
 }
 
-/// Passes bytes on, until a commit is to be broken. Its threads end with their connections.
+/// Passes bytes on until it breaks a commit. Its threads end with their connections.
 pub struct Proxy {
     port: u16,
     shared: Arc<Shared>,
@@ -30,8 +30,8 @@ struct Shared {
     breaks: AtomicU8,
     broken: AtomicUsize,
     silences: AtomicUsize,
-    is_shut: AtomicBool,
-    /// A late message may arrive.
+    is_closed: AtomicBool,
+    /// Whether a late message may arrive.
     delivers: Mutex<bool>,
     delivery: Condvar,
     /// Late messages that the server has answered.
@@ -52,7 +52,7 @@ impl Proxy {
                     of_thread.silences.fetch_sub(1, Ordering::SeqCst);
                     continue;
                 }
-                if of_thread.is_shut.load(Ordering::SeqCst) {
+                if of_thread.is_closed.load(Ordering::SeqCst) {
                     continue;
                 }
                 let Ok(server) = TcpStream::connect(("127.0.0.1", server_port)) else { continue };
@@ -67,7 +67,7 @@ impl Proxy {
         self.port
     }
 
-    /// Breaks the connection of the next commit.
+    /// Breaks the connection at the next commit.
     pub fn break_once(&self, wanted: Break) {
         *self.shared.delivers.lock().unwrap() = false;
         self.shared.breaks.store(wanted as u8, Ordering::SeqCst);
@@ -84,28 +84,28 @@ impl Proxy {
         self.shared.late_answered.load(Ordering::SeqCst)
     }
 
-    /// Whether the server can't be reached from now on. Connections that are there stay.
-    pub fn set_shut(&self, is_shut: bool) {
-        self.shared.is_shut.store(is_shut, Ordering::SeqCst);
+    /// Sets whether the server refuses new connections. Open connections stay.
+    pub fn set_closed(&self, is_closed: bool) {
+        self.shared.is_closed.store(is_closed, Ordering::SeqCst);
     }
 
-    /// Takes so many of the next connections and says nothing on them, as a server that hangs.
-    pub fn be_silent(&self, connections: usize) {
+    /// Accepts the next connections and never answers on them, like a server that hangs.
+    pub fn accept_silently(&self, connections: usize) {
         self.shared.silences.store(connections, Ordering::SeqCst);
     }
 
-    /// How many of these are still to come.
-    pub fn silences_left(&self) -> usize {
+    /// How many silent connections are left.
+    pub fn silent_connections_left(&self) -> usize {
         self.shared.silences.load(Ordering::SeqCst)
     }
 
-    /// How many were broken.
+    /// How many connections were broken.
     pub fn broken(&self) -> usize {
         self.shared.broken.load(Ordering::SeqCst)
     }
 }
 
-/// One connection: requests on this thread, answers on another.
+/// Serves one connection: requests on this thread, answers on another.
 fn serve(mut client: TcpStream, mut server: TcpStream, shared: &Shared) {
     let (mut from_server, mut to_client) = (server.try_clone().unwrap(), client.try_clone().unwrap());
     let holds_answers = Arc::new(AtomicU8::new(0));
@@ -115,7 +115,7 @@ fn serve(mut client: TcpStream, mut server: TcpStream, shared: &Shared) {
         loop {
             let read = from_server.read(&mut buffer).unwrap_or(0);
             if read == 0 || held.load(Ordering::SeqCst) != 0 {
-                // The server has answered: what the client waits for is done.
+                // The server has answered, so the commit is done.
                 let _gone = to_client.shutdown(Shutdown::Both);
                 let _gone = from_server.shutdown(Shutdown::Both);
                 return;
@@ -151,7 +151,7 @@ fn serve(mut client: TcpStream, mut server: TcpStream, shared: &Shared) {
             break;
         }
         if wanted == Break::Hold as u8 {
-            // Until the server is gone.
+            // Until the server closes the connection.
             let _panicked = answers.join();
             return;
         }

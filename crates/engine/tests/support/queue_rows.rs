@@ -1,4 +1,4 @@
-//! A SQLite database of a test's own, and the smallest rows there are: queues.
+//! A SQLite database for one test, with the smallest rows there are: queues.
 
 use std::path::Path;
 
@@ -7,12 +7,12 @@ use windlass_db::{Database, Value, WriteOperation, all};
 use windlass_engine::Error;
 use windlass_engine::TABLES;
 
-/// Opens a file, or makes it.
+/// Opens a file, or creates it.
 pub fn open(path: &Path) -> Result<SqliteDatabase, Error> {
     SqliteDatabase::open(path, &TABLES, &SqliteOptions::default())
 }
 
-/// Makes a queue.
+/// Inserts a queue.
 pub fn insert(name: &'static str) -> WriteOperation {
     Box::new(move |connection| {
         connection.execute("INSERT INTO queues (name) VALUES ($1)", &[Value::Text(name)]).map(|_inserted| ())

@@ -9,14 +9,14 @@ use windlass_db::{
 use windlass_engine::Result;
 use windlass_system::wake_ups::{WakeUpChannel, WakeUps};
 
-/// What a test sees, inside the transaction: the statement and its parameters.
+/// Called inside the transaction with each statement and its parameters.
 pub type Tap = Arc<dyn Fn(&mut dyn Connection, Statement, &[Value<'_>]) -> Result<()> + Send + Sync>;
 
-/// A database with a tap.
+/// A database that shows its statements.
 pub struct Tapped<D> {
     pub inner: D,
     pub tap: Tap,
-    /// Transactions that stand open now, over all databases that share it.
+    /// How many transactions are open now, in all databases that share the counter.
     pub open: Arc<AtomicUsize>,
 }
 
@@ -26,7 +26,7 @@ impl<D: Database> Tapped<D> {
     }
 }
 
-/// A connection inside one of its transactions.
+/// A connection inside a transaction of such a database.
 struct TappedConnection<'a> {
     inner: &'a mut dyn Connection,
     tap: &'a Tap,

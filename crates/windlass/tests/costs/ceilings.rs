@@ -1,14 +1,13 @@
 //! The ceilings, in one table.
 //!
-//! They lie a little above what was measured: a tenth, and for what depends on how jobs fall into groups about
-//! twice. When a change makes something cheaper, run
-//! `cargo nextest run -p windlass --test costs --no-fail-fast --success-output final`, which prints what it costs
-//! now, and lower the ceiling to that and a tenth: then it can't become dearer again unseen. A ceiling is raised
-//! only with a reason in the commit.
+//! The ceilings are a tenth above the measured costs, and about twice as high if the cost depends on how jobs fall
+//! into groups. After a change that lowers a cost, run `cargo nextest run -p windlass --test costs --no-fail-fast
+//! --success-output final`, which prints the present costs, and lower the ceiling to that plus a tenth, so that a
+//! later increase is noticed. A ceiling is raised only with a reason in the commit message.
 
 use crate::work::Work;
 
-/// What one job may cost at most on SQLite: what the writer does for it.
+/// The maximum cost of one job on SQLite: what the writer does for it.
 #[derive(Clone, Copy)]
 pub(crate) struct OnFile {
     pub(crate) work: Work,
@@ -18,24 +17,24 @@ pub(crate) struct OnFile {
 }
 
 pub(crate) const ON_FILE: [OnFile; 7] = [
-    // No tenth for the steps: a list of the queues that keep the order of arrival, built where there are none, would be
-    // only four of them, and a third of the time.
+    // There is no tenth for the steps here. Building a list of the queues that keep the order of arrival, when there
+    // are none, would cost only four steps, but a third of the time.
     OnFile { work: Work::EnqueueOne, commits: 1.0, statements: 3.0, steps: 263.0 },
     OnFile { work: Work::EnqueueBatch, commits: 0.0003, statements: 0.005, steps: 175.0 },
     OnFile { work: Work::Drain, commits: 0.006, statements: 0.05, steps: 450.0 },
-    // Registering the worker is two commits more. Rows that are told of are read before they are changed: two
-    // statements, and cheaper than one with RETURNING.
+    // Registering the worker adds two commits. Rows whose columns are returned are read before they are changed: two
+    // statements, which cost less than one with RETURNING.
     OnFile { work: Work::Chain, commits: 1.03, statements: 13.4, steps: 915.0 },
     OnFile { work: Work::Fan, commits: 0.01, statements: 0.1, steps: 620.0 },
-    // One commit a layer, and a few more where other programs keep the processors busy: where each layer falls into
-    // parts it is 531 steps.
+    // One commit for each layer, and a few more if other programs keep the processors busy. If each layer falls into
+    // parts, the cost is 531 steps.
     OnFile { work: Work::Layers, commits: 0.02, statements: 0.25, steps: 560.0 },
-    // Several that end together share a commit: 4 to 11 of them where there is nothing else to do, 2 to 4 where six
-    // other programs keep two processors busy. That a process begins is not written.
+    // Jobs that end together share a commit: 4 to 11 on an idle machine, 2 to 4 if six other programs keep two
+    // processors busy. The start of a process is not written.
     OnFile { work: Work::Processes, commits: 0.6, statements: 8.0, steps: 1_000.0 },
 ];
 
-/// How often a server is asked and answers for one job at most.
+/// The maximum number of round trips to the server for one job.
 #[derive(Clone, Copy)]
 pub(crate) struct OnServer {
     pub(crate) work: Work,
@@ -47,7 +46,7 @@ pub(crate) const ON_SERVER: [OnServer; 7] = [
     OnServer { work: Work::EnqueueOne, round_trips: 1.1 },
     OnServer { work: Work::EnqueueBatch, round_trips: 0.002 },
     OnServer { work: Work::Drain, round_trips: 0.03 },
-    // Four for a link: ending, what follows for others and looking, claiming, committing.
+    // Four for each link: finish; propagate and read candidates; claim; commit.
     OnServer { work: Work::Chain, round_trips: 4.7 },
     OnServer { work: Work::Fan, round_trips: 0.06 },
     OnServer { work: Work::Layers, round_trips: 0.16 },

@@ -1,4 +1,4 @@
-//! On a server: how often it is asked and answers, counted on the way by a [`Proxy`].
+//! The costs on PostgreSQL: round trips, which a [`Proxy`] counts.
 
 use std::sync::Arc;
 

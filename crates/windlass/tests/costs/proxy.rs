@@ -1,6 +1,6 @@
-//! Stands before a PostgreSQL server and counts round trips: how often it answers what it was asked since its last
-//! answer. Statements that are sent together are one. Telling other processes of changes is none: that is done so many
-//! times a second at most, so how often it is for one job says how fast the machine is.
+//! A proxy in front of a PostgreSQL server that counts round trips. Statements that are sent together are one round
+//! trip. Notifications are not counted: they are limited to some per second, so that their number for each job
+//! depends on the speed of the machine.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -12,17 +12,17 @@ use postgres::config::Host;
 
 /// The message with which a server ends each answer: ReadyForQuery.
 const READY: u8 = b'Z';
-/// What tells other processes.
-const TELLING: &[u8] = b"pg_notify($1";
+/// A part of every notification.
+const NOTIFICATION: &[u8] = b"pg_notify($1";
 
-/// Connections to it go on to the server. It ends with the test process.
+/// Connections to this proxy are passed on to the server. The proxy ends with the test process.
 pub(crate) struct Proxy {
     address: String,
     answers: Arc<AtomicU64>,
 }
 
 impl Proxy {
-    /// To the server of a URL.
+    /// Starts a proxy for the server of a URL.
     pub(crate) fn to(url: &str) -> Proxy {
         let (base, schema) = url.split_once("schema=").unwrap();
         let config: postgres::Config = base.trim_end_matches(['?', '&']).parse().unwrap();
@@ -51,12 +51,12 @@ impl Proxy {
         Proxy { address, answers }
     }
 
-    /// As it is named to who is to go through it.
+    /// The URL of the same database through the proxy.
     pub(crate) fn address(&self) -> String {
         self.address.clone()
     }
 
-    /// How often the server was waited for so far.
+    /// The number of round trips so far.
     pub(crate) fn answers(&self) -> u64 {
         self.answers.load(Ordering::SeqCst)
     }
@@ -69,7 +69,7 @@ fn connect(client: TcpStream, server: TcpStream, answers: &Arc<AtomicU64>) -> io
     let is_asked = Arc::new(AtomicBool::new(false));
     let asking = Arc::clone(&is_asked);
     thread::spawn(move || {
-        // A connection that ends does so on both sides.
+        // When one side closes a connection, so does the other.
         let _ended = pass_on(&mut from_client, &mut to_server, &asking);
         let _gone = to_server.shutdown(Shutdown::Both);
     });
@@ -81,7 +81,7 @@ fn connect(client: TcpStream, server: TcpStream, answers: &Arc<AtomicU64>) -> io
     Ok(())
 }
 
-/// As the bytes come: what is sent together comes together.
+/// Passes bytes on as they arrive, so that statements which are sent together stay together.
 fn pass_on(client: &mut TcpStream, server: &mut TcpStream, is_asked: &AtomicBool) -> io::Result<()> {
     let mut buffer = vec![0; 1 << 20];
     loop {
@@ -89,13 +89,14 @@ fn pass_on(client: &mut TcpStream, server: &mut TcpStream, is_asked: &AtomicBool
         if count == 0 {
             return Ok(());
         }
-        let is_telling = buffer[..count].windows(TELLING.len()).any(|part| part == TELLING);
-        is_asked.store(!is_telling, Ordering::SeqCst);
+        let is_notification = buffer[..count].windows(NOTIFICATION.len()).any(|part| part == NOTIFICATION);
+        is_asked.store(!is_notification, Ordering::SeqCst);
         server.write_all(&buffer[..count])?;
     }
 }
 
-/// Message by message: a byte that says what it is, four that say how long it is with these four, the rest.
+/// Passes messages on one by one. A message has one byte for its type, four for its length (including these four),
+/// and the rest.
 fn forward(
     mut server: &TcpStream,
     mut client: &TcpStream,

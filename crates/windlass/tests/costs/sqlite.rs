@@ -1,4 +1,4 @@
-//! On a file: what the only writer does. What is read beside it waits for nobody and is not counted.
+//! The costs on SQLite: the work of the only writer. Reads do not wait for the writer and are not counted.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use windlass_engine::TABLES;
 use crate::ceilings::{ON_FILE, OnFile};
 use crate::work::{Cost, hold};
 
-// One test, as one database of a process is counted at a time.
+// There is only one test, because a process can count only one database at a time.
 #[test]
 fn a_job_costs_no_more_than_its_ceilings() {
     hold(ON_FILE.iter().flat_map(costs).collect());

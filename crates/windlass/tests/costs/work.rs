@@ -1,4 +1,4 @@
-//! What is measured: the same on both databases.
+//! The measured work, which is the same on both databases.
 
 use std::time::{Duration, Instant};
 
@@ -10,34 +10,34 @@ use windlass::{NewJob, NewRun};
 use windlass_engine::Store;
 use windlass_worker::Worker;
 
-/// Long enough for a loaded machine; a test that reaches it has failed.
+/// Long enough for a loaded machine. A test that reaches it has failed.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Layers, and the jobs in one.
+/// The number of layers, and of jobs in each.
 const LAYERS: usize = 20;
 const LAYER: usize = 100;
 
-/// Work of which each job costs about the same.
+/// A kind of work in which all jobs cost about the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Work {
-    /// Jobs are enqueued one by one.
+    /// Enqueues jobs one by one.
     EnqueueOne,
-    /// Jobs are enqueued as one batch.
+    /// Enqueues jobs as one batch.
     EnqueueBatch,
-    /// Jobs that wait are executed.
+    /// Executes pending jobs.
     Drain,
-    /// A run of jobs one after the other is executed.
+    /// Executes a run of jobs one after another.
     Chain,
-    /// A run of one job, many, one is executed.
+    /// Executes a run of one job, then many, then one.
     Fan,
-    /// A run of layers of jobs, each of which needs three of the layer before, is executed.
+    /// Executes a run of layers of jobs. Each job needs three jobs of the previous layer.
     Layers,
-    /// A run of jobs that are processes and write a line each is executed.
+    /// Executes a run of jobs that are processes and write one line each.
     Processes,
 }
 
 impl Work {
-    /// How many jobs it is.
+    /// The number of jobs.
     pub(crate) fn jobs(self) -> usize {
         match self {
             Work::EnqueueOne | Work::Chain | Work::Processes => 200,
@@ -47,9 +47,9 @@ impl Work {
         }
     }
 
-    /// How long jobs take says how many of them are held, so where that is what most of the cost depends on they take
-    /// no time at all: the clock stands still. A machine that is busy would else make them dearer. A chain takes so long on
-    /// one that what is done every second would count too.
+    /// How many jobs are prefetched depends on how long jobs take. If the cost depends mostly on that, the clock
+    /// stands still, so that jobs take no time on a busy machine either. A chain would otherwise take so long on a
+    /// busy machine that upkeep, which runs every second, would be counted too.
     pub(crate) fn clock(self) -> Clock {
         match self {
             Work::Drain | Work::Chain | Work::Fan => Clock::manual(1_000_000),
@@ -57,8 +57,8 @@ impl Work {
         }
     }
 
-    /// Does what comes before, then `begin`, then the work itself. `observer` is a way to the same database
-    /// on which nothing is counted.
+    /// Prepares the work, calls `begin`, and then does the work itself. `observer` uses the same database and is not
+    /// counted.
     pub(crate) fn perform(self, store: &Store, observer: &Store, begin: impl FnOnce()) {
         let jobs = self.jobs();
         match self {
@@ -108,7 +108,7 @@ impl Work {
                 }
                 submit(store, workflow);
                 begin();
-                execute(store, observer, Handlers::with_shell(), jobs);
+                execute(store, observer, Handlers::with_built_in_kinds(), jobs);
             }
         }
     }
@@ -118,7 +118,7 @@ fn noop() -> NewJob {
     NewJob::new("noop", "null")
 }
 
-/// Handlers that do nothing, also in place of processes.
+/// Handlers that do nothing, also for the kind of processes.
 fn noops() -> Handlers {
     let mut handlers = Handlers::new();
     for kind in ["noop", "shell"] {
@@ -127,7 +127,7 @@ fn noops() -> Handlers {
     handlers
 }
 
-/// A worker, and nothing else, until all jobs are SUCCESSFUL.
+/// Runs a worker, and nothing else, until all jobs are SUCCESSFUL.
 fn execute(store: &Store, observer: &Store, handlers: Handlers, jobs: usize) {
     let _worker = Worker::start(store, handlers, WorkerOptions { threads: 8, ..WorkerOptions::default() });
     let began = Instant::now();
@@ -147,7 +147,7 @@ fn submit(store: &Store, workflow: Workflow) {
     store.runs().submit(run).unwrap();
 }
 
-/// What was counted for all jobs of a work, and what one of them may cost.
+/// What was counted for all jobs of a kind of work, and how much one of them may cost.
 pub(crate) struct Cost {
     pub(crate) work: Work,
     pub(crate) unit: &'static str,
@@ -155,7 +155,7 @@ pub(crate) struct Cost {
     pub(crate) ceiling: f64,
 }
 
-/// Prints what a job costs, and holds it against its ceilings.
+/// Prints the cost of a job and compares it with its ceiling.
 #[track_caller]
 pub(crate) fn hold(costs: Vec<Cost>) {
     let mut above = Vec::new();

@@ -1,4 +1,4 @@
-//! A database of a test's own, a worker whose way to it can be broken, and one whose can't.
+//! A database for each test, a worker whose connection to it can be broken, and another worker.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -17,14 +17,14 @@ use windlass_worker::Worker;
 
 use crate::faulty::Faulty;
 
-/// Long enough for a loaded machine; a test that reaches it has failed.
+/// Long enough for a loaded machine. A test that reaches it has failed.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Of the workers here. A fifth of it must be enough for a loaded machine to stop them.
+/// The lease of the workers here. A fifth of it must be enough for a loaded machine to stop them.
 pub(crate) const LEASE_MS: i64 = 3_000;
 
-/// The fields are dropped in their order: the database is closed before it is removed.
+/// The fields are dropped in this order: the database is closed before it is removed.
 pub(crate) struct Bench {
-    /// The way to the database that always works.
+    /// A store that always works.
     pub(crate) store: Store,
     broken: Store,
     pub(crate) faulty: Arc<Faulty>,
@@ -47,12 +47,12 @@ impl Bench {
         Bench { store, broken, faulty, database, folder }
     }
 
-    /// A worker whose way to the database can be broken.
+    /// Starts a worker whose connection to the database can be broken.
     pub(crate) fn worker(&self, handlers: Handlers, options: WorkerOptions) -> Worker {
         Worker::start(&self.broken, handlers, options).unwrap()
     }
 
-    /// Another one, whose way can't, and which looks after the dead.
+    /// Starts another worker, whose connection always works, and which rescues jobs of dead workers.
     pub(crate) fn other(&self, handlers: Handlers) -> (Worker, Scheduler) {
         let worker = Worker::start(&self.store, handlers, options()).unwrap();
         (worker, Scheduler::start(&self.store, Retention::default()).unwrap())
@@ -69,7 +69,7 @@ impl Bench {
         })
     }
 
-    /// What another program does to the tables.
+    /// Executes a statement as another program.
     pub(crate) fn sql(&self, sql: &str) {
         self.database.sql(Access::Write).execute(sql);
     }
@@ -130,11 +130,11 @@ fn seed() -> u64 {
 #[derive(Debug, Clone)]
 pub(crate) struct Execution {
     pub(crate) began_at: Instant,
-    /// And why it was to stop, if it was.
+    /// Why it was asked to stop, if it was.
     pub(crate) ended: Option<(Instant, Option<StopCause>)>,
 }
 
-/// Jobs whose first execution goes on until it is stopped, or the test lets it end. Later ones end at once.
+/// Jobs whose first execution lasts until it is stopped or the test ends it. Later executions end at once.
 #[derive(Clone, Default)]
 pub(crate) struct Executions {
     all: Arc<Mutex<Vec<Execution>>>,
@@ -143,7 +143,7 @@ pub(crate) struct Executions {
 
 impl Executions {
     pub(crate) fn handlers(&self) -> Handlers {
-        let mut handlers = Handlers::with_shell();
+        let mut handlers = Handlers::with_built_in_kinds();
         let executions = self.clone();
         handlers.register("waits", move |attempt: &Attempt| executions.execute(attempt));
         handlers.register("noop", |_: &Attempt| Outcome::Successful { output: None });
@@ -178,12 +178,12 @@ impl Executions {
         self.all.lock().unwrap().clone()
     }
 
-    /// Waits for the beginning of the first.
+    /// Waits until the first execution has started.
     pub(crate) fn wait_for_begin(&self) {
         wait_for("the first execution", || self.all().first().map(|_execution| ()));
     }
 
-    /// Waits for the end of the first: when it was, and why it was to stop.
+    /// Waits until the first execution has ended. Returns when that was, and why it was asked to stop.
     pub(crate) fn wait_for_end(&self) -> (Instant, Option<StopCause>) {
         wait_for("the end of the first execution", || self.all().first()?.ended)
     }

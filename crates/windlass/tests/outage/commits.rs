@@ -1,4 +1,4 @@
-//! Commits whose answer was lost, and a server that took another's place and lacks some.
+//! Commits whose answer was lost, and a server that took over and lacks some commits.
 
 use windlass::NewJob;
 use windlass::{Clock, JobStatus, StopCause, WorkerOptions};
@@ -9,7 +9,8 @@ use crate::faulty::{How, Which};
 
 const FINISHES: Which = Which::Write("finish and claim jobs");
 
-/// Has the next commit of the dispatcher answered wrongly: it compares then what it knows with the tables.
+/// Makes the next commit of the dispatcher report an unknown outcome, so that the dispatcher checks its attempts in
+/// flight.
 fn lose_one_answer(bench: &Bench) {
     bench.faulty.fail(FINISHES, How::LoseAnswer(1));
     let job_id = bench.enqueue("noop");
@@ -19,10 +20,10 @@ fn lose_one_answer(bench: &Bench) {
 }
 
 #[test]
-fn jobs_of_a_claim_whose_answer_was_lost_are_executed_once_and_count_for_nothing() {
+fn jobs_of_a_claim_whose_answer_was_lost_are_executed_once() {
     let bench = Bench::new();
     let ids = bench.store.jobs().enqueue(vec![NewJob::new("waits", "null"); 3]).unwrap();
-    // Nothing of them ran, so nothing of them was interrupted.
+    // Nothing of them was executed, so nothing was interrupted.
     bench.sql("UPDATE jobs SET on_interrupt = 'fail'");
     let executions = Executions::default();
     executions.let_end();
@@ -59,7 +60,7 @@ fn a_result_whose_answer_was_lost_is_recorded_once() {
 }
 
 #[test]
-fn a_result_that_the_database_lost_makes_the_job_interrupted() {
+fn a_result_that_the_database_lost_interrupts_the_job() {
     let bench = Bench::new();
     let executions = Executions::default();
     executions.let_end();
@@ -68,7 +69,7 @@ fn a_result_that_the_database_lost_makes_the_job_interrupted() {
     for id in ids {
         bench.wait_for_job(id, JobStatus::Successful);
     }
-    // As on a server that took another's place before these commits reached it.
+    // As after a failover to a server that these commits have not reached.
     bench.sql("UPDATE jobs SET status = 'RUNNING', finished_at = NULL");
     bench.sql(&format!("UPDATE jobs SET on_interrupt = 'fail' WHERE id = {}", ids[1]));
     lose_one_answer(&bench);
@@ -81,7 +82,7 @@ fn a_result_that_the_database_lost_makes_the_job_interrupted() {
 }
 
 #[test]
-fn a_job_whose_claim_the_database_lost_is_not_started_beside_itself() {
+fn a_job_whose_claim_the_database_lost_never_runs_twice_at_a_time() {
     let bench = Bench::new();
     let executions = Executions::default();
     let worker = bench.worker(executions.handlers(), options());
@@ -121,13 +122,17 @@ fn a_job_that_the_database_gave_to_another_worker_is_stopped() {
     let after = bench.enqueue("noop");
     bench.wait_for_job(after, JobStatus::Successful);
     let job = bench.store.jobs().get(id).unwrap();
-    assert_eq!((job.status, job.worker_id), (JobStatus::Running, Some(other)), "the other's is left alone");
+    assert_eq!(
+        (job.status, job.worker_id),
+        (JobStatus::Running, Some(other)),
+        "the other worker's attempt is not changed"
+    );
     drop(worker);
     bench.assert_sound();
 }
 
 #[test]
-fn the_tables_are_compared_now_and_then_without_a_sign() {
+fn the_in_flight_check_runs_regularly() {
     let clock = Clock::manual(1_000_000);
     let bench = Bench::with(&clock);
     let executions = Executions::default();

@@ -1,4 +1,4 @@
-//! A worker that is told to end while its database can't be used.
+//! A worker that must stop while its database can't be used.
 
 use std::time::{Duration, Instant};
 
@@ -7,9 +7,9 @@ use windlass::{Error, JobStatus, Unavailable, WorkerOptions};
 use crate::bench::{Bench, Executions, options, wait_for};
 use crate::faulty::{How, Which};
 
-/// Whoever asks a worker to end is not held up by it.
+/// Asking a worker to stop returns within this time.
 const AT_ONCE: Duration = Duration::from_secs(1);
-/// A worker that leaves waits so long for a database, and some for a loaded machine.
+/// How long a stopping worker waits for its database, plus some time for a loaded machine.
 const SOON: Duration = Duration::from_secs(12);
 
 fn unreachable() -> How {
@@ -17,7 +17,7 @@ fn unreachable() -> How {
 }
 
 #[test]
-fn who_drains_keeps_the_results_until_the_database_is_back() {
+fn a_draining_worker_keeps_its_results_until_the_database_is_back() {
     for how in [How::Hang, unreachable()] {
         let bench = Bench::new();
         let executions = Executions::default();
@@ -42,7 +42,7 @@ fn who_drains_keeps_the_results_until_the_database_is_back() {
 }
 
 #[test]
-fn who_leaves_does_not_wait_for_the_database() {
+fn a_stopping_worker_does_not_wait_for_the_database() {
     for how in [How::Hang, unreachable()] {
         let bench = Bench::new();
         let executions = Executions::default();
@@ -57,7 +57,7 @@ fn who_leaves_does_not_wait_for_the_database() {
         let left = worker.join();
         assert!(matches!(left, Err(Error::Unavailable { .. })), "{left:?}");
         assert!(asked_at.elapsed() < SOON, "{:?}", asked_at.elapsed());
-        assert!(executions.all()[0].ended.is_some(), "what ran was stopped");
+        assert!(executions.all()[0].ended.is_some(), "the running job was stopped");
         bench.faulty.mend();
         let (other, _scheduler) = bench.other(executions.handlers());
         let job = bench.wait_for_job(id, JobStatus::Successful);
@@ -68,17 +68,17 @@ fn who_leaves_does_not_wait_for_the_database() {
 }
 
 #[test]
-fn an_executor_that_waits_for_the_database_with_its_result_does_not_hold_up_the_end() {
+fn an_executor_that_waits_for_the_database_does_not_delay_the_stop() {
     let bench = Bench::new();
     let executions = Executions::default();
-    // Nobody takes the job back while the test runs, and so nobody has to wait for that.
+    // No other worker takes the job back during the test, so no test has to wait for that.
     let worker = bench.worker(executions.handlers(), WorkerOptions { lease_ms: 600_000, ..options() });
     bench.enqueue("waits");
     executions.wait_for_begin();
     bench.faulty.fail(Which::All, How::Hang);
     executions.let_end();
     executions.wait_for_end();
-    wait_for("the question", || (worker.unanswered_ms() > 0).then_some(()));
+    wait_for("the unanswered write", || (worker.unanswered_ms() > 0).then_some(()));
     let asked_at = Instant::now();
     worker.leave();
     assert!(matches!(worker.join(), Err(Error::Unavailable { .. })));
@@ -87,7 +87,7 @@ fn an_executor_that_waits_for_the_database_with_its_result_does_not_hold_up_the_
 }
 
 #[test]
-fn nothing_of_a_job_is_left_when_its_worker_left_a_hanging_database() {
+fn a_worker_that_stops_with_a_hanging_database_leaves_no_processes() {
     let bench = Bench::new();
     let worker = bench.worker(Executions::default().handlers(), options());
     let file = bench.folder.path().join("pid");
@@ -104,7 +104,7 @@ fn nothing_of_a_job_is_left_when_its_worker_left_a_hanging_database() {
 }
 
 #[test]
-fn patience_has_an_end() {
+fn waiting_for_the_database_is_limited() {
     let bench = Bench::new();
     let executions = Executions::default();
     let options = WorkerOptions { patience_ms: Some(300), ..options() };

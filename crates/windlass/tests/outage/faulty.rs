@@ -1,4 +1,4 @@
-//! A database that hangs, refuses, is slow, or loses answers, when a test says so.
+//! A database that hangs, refuses, is slow, or loses answers when a test says so.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
@@ -7,41 +7,41 @@ use windlass::{Clock, Error, Result, Unavailable};
 use windlass_db::{Capabilities, Connection, Database, Recovery, WriteOperation};
 use windlass_system::wake_ups::WakeUpChannel;
 
-/// Stands between an engine and its database.
+/// Passes calls from an engine to its database.
 pub(crate) struct Faulty {
     inner: Arc<dyn Database>,
     faults: Mutex<Vec<Fault>>,
     changed: Condvar,
 }
 
-/// What goes wrong with some calls.
+/// A fault that affects some calls.
 #[derive(Clone)]
 pub(crate) struct Fault {
     what: Which,
     how: How,
 }
 
-/// Which calls.
+/// Which calls a fault affects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Which {
-    /// All of them.
+    /// All calls.
     All,
-    /// The writes of this name.
+    /// Writes with this name.
     Write(&'static str),
 }
 
-/// What happens to them.
+/// How the calls fail.
 #[derive(Clone)]
 pub(crate) enum How {
-    /// They return when the fault is over, and then do what they should.
+    /// They wait until the fault is removed, and then do their work.
     Hang,
-    /// They do nothing.
+    /// They return an error and do nothing.
     Refuse(Unavailable),
-    /// They take so long before they begin.
+    /// They wait for this long before they begin.
     Delay(Duration),
-    /// So many of them are done, and say that this is not known.
+    /// The next calls, up to this number, do their work and report an unknown outcome.
     LoseAnswer(usize),
-    /// The next one is done, and answered when the clock has gone on by so many milliseconds. The ones after it do
+    /// The next call does its work, and returns after the clock has advanced by so many milliseconds. Later calls do
     /// nothing.
     AnswerLate(Clock, i64),
 }
@@ -56,19 +56,19 @@ impl Faulty {
         self.faults.lock().unwrap_or_else(PoisonError::into_inner).push(Fault { what, how });
     }
 
-    /// Everything works again.
+    /// Removes all faults.
     pub(crate) fn mend(&self) {
         self.faults.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.changed.notify_all();
     }
 
-    /// No answer is left to be lost.
+    /// Whether no more answers are to be lost.
     pub(crate) fn has_lost_all(&self) -> bool {
         let faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
         !faults.iter().any(|fault| matches!(fault.how, How::LoseAnswer(left) if left > 0))
     }
 
-    /// What has to happen before the call: `Err` is all that does.
+    /// Applies the faults before a call. If this returns an error, the call does nothing else.
     fn before(&self, name: Option<&'static str>) -> Result<()> {
         let mut faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
         let mut delay = Duration::ZERO;
@@ -93,7 +93,7 @@ impl Faulty {
         let mut faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
         for fault in faults.iter_mut().filter(|fault| fault.is_of(Some(name))) {
             if let How::AnswerLate(clock, by_ms) = fault.how.clone() {
-                // First, so that nobody who sees the time gets through.
+                // This comes first, so that no thread that sees the new time can make a call.
                 fault.how = How::Refuse(Unavailable::Unreachable("the test says so".to_owned()));
                 clock.advance_ms(by_ms);
             }

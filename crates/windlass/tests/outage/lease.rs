@@ -16,8 +16,8 @@ fn unreachable() -> How {
     How::Refuse(Unavailable::Unreachable("the test says so".to_owned()))
 }
 
-/// Two executions of a job never overlap: the first is over before its worker may be thought dead.
-fn stops_before_others_begin(how: How) {
+/// Executions of a job never overlap: the first has ended before its worker can be considered dead.
+fn assert_stops_before_another_worker_starts(how: How) {
     let bench = Bench::new();
     let executions = Executions::default();
     let worker = bench.worker(executions.handlers(), options());
@@ -45,17 +45,17 @@ fn stops_before_others_begin(how: How) {
 }
 
 #[test]
-fn a_worker_whose_database_hangs_stops_its_jobs_before_others_begin_them() {
-    stops_before_others_begin(How::Hang);
+fn a_worker_with_a_hanging_database_stops_its_jobs_in_time() {
+    assert_stops_before_another_worker_starts(How::Hang);
 }
 
 #[test]
-fn a_worker_whose_database_is_unreachable_stops_its_jobs_before_others_begin_them() {
-    stops_before_others_begin(unreachable());
+fn a_worker_with_an_unreachable_database_stops_its_jobs_in_time() {
+    assert_stops_before_another_worker_starts(unreachable());
 }
 
-/// Nobody else was there to fence it.
-fn goes_on_under_its_own_id(how: How) {
+/// There was no other process to fence the worker.
+fn assert_continues_under_its_own_id(how: How) {
     let bench = Bench::new();
     let executions = Executions::default();
     let worker = bench.worker(executions.handlers(), options());
@@ -65,46 +65,50 @@ fn goes_on_under_its_own_id(how: How) {
     bench.faulty.fail(Which::All, how);
     assert_eq!(executions.wait_for_end().1, Some(StopCause::Fenced));
     let unseen = bench.enqueue("noop");
-    assert_eq!(bench.store.jobs().get(id).unwrap().status, JobStatus::Running, "nobody could be told");
+    assert_eq!(
+        bench.store.jobs().get(id).unwrap().status,
+        JobStatus::Running,
+        "the result could not be sent"
+    );
     bench.faulty.mend();
     let job = bench.wait_for_job(id, JobStatus::Successful);
     assert_eq!((job.attempt, job.interruptions, job.failures), (2, 1, 0));
     assert_eq!(bench.outcomes(id), [(1, "interrupted".to_owned())]);
     bench.wait_for_job(unseen, JobStatus::Successful);
-    assert_eq!(worker.id(), worker_id, "nobody has fenced it");
+    assert_eq!(worker.id(), worker_id, "it was not fenced");
     drop(worker);
     bench.assert_sound();
 }
 
 #[test]
-fn a_worker_that_nobody_fenced_while_its_database_hung_goes_on() {
-    goes_on_under_its_own_id(How::Hang);
+fn a_worker_that_was_not_fenced_continues_after_its_database_hung() {
+    assert_continues_under_its_own_id(How::Hang);
 }
 
 #[test]
-fn a_worker_that_nobody_fenced_while_its_database_was_unreachable_goes_on() {
-    goes_on_under_its_own_id(unreachable());
+fn a_worker_that_was_not_fenced_continues_after_its_database_was_unreachable() {
+    assert_continues_under_its_own_id(unreachable());
 }
 
 #[test]
-fn a_worker_goes_on_when_a_server_takes_writes_again() {
-    goes_on_under_its_own_id(How::Refuse(Unavailable::Standby));
+fn a_worker_continues_when_the_server_accepts_writes_again() {
+    assert_continues_under_its_own_id(How::Refuse(Unavailable::Standby));
 }
 
 #[test]
-fn the_process_of_a_job_is_killed_in_time_whatever_it_ignores() {
+fn the_processes_of_a_job_are_killed_in_time_even_if_they_ignore_signals() {
     let bench = Bench::new();
     let executions = Executions::default();
     let worker = bench.worker(executions.handlers(), WorkerOptions { grace_ms: 60_000, ..options() });
     let file = bench.folder.path().join("lines");
-    // Also a process of it that left its group.
+    // Its processes include one that has left the process group.
     let script = "trap '' TERM; setsid sh -c 'while :; do echo escaped >> $FILE; sleep 0.02; done' & \
                   while :; do echo $WINDLASS_ATTEMPT >> $FILE; sleep 0.02; done";
     let payload = serde_json::json!({ "run": script, "env": { "FILE": file } }).to_string();
     let id = bench.store.jobs().enqueue(vec![NewJob::new("shell", payload)]).unwrap()[0];
     let lines = || std::fs::read_to_string(&file).unwrap_or_default();
     wait_for("its first lines", || (lines().contains('1') && lines().contains("escaped")).then_some(()));
-    // A stop that leaves it time does not help it.
+    // A request to stop with a grace time must not delay the kill.
     bench.store.jobs().cancel(id).unwrap();
     wait_for("the request to stop", || bench.has_log(id, "SIGTERM").then_some(()));
     bench.faulty.fail(Which::All, How::Hang);
@@ -126,7 +130,7 @@ fn the_process_of_a_job_is_killed_in_time_whatever_it_ignores() {
 }
 
 #[test]
-fn what_ended_before_the_lease_did_is_offered_later() {
+fn a_result_from_before_the_end_of_the_lease_is_sent_later() {
     let bench = Bench::new();
     let executions = Executions::default();
     let worker = bench.worker(executions.handlers(), options());
@@ -144,7 +148,7 @@ fn what_ended_before_the_lease_did_is_offered_later() {
 }
 
 #[test]
-fn what_ended_too_late_to_be_told_is_refused_when_somebody_else_has_it() {
+fn a_late_result_is_refused_if_another_worker_has_the_job() {
     let bench = Bench::new();
     let executions = Executions::default();
     let worker = bench.worker(executions.handlers(), options());
@@ -159,29 +163,29 @@ fn what_ended_too_late_to_be_told_is_refused_when_somebody_else_has_it() {
     let after = bench.enqueue("noop");
     bench.wait_for_job(after, JobStatus::Successful);
     let job = bench.store.jobs().get(id).unwrap();
-    assert_eq!((job.attempt, job.worker_id), (2, Some(other.id())), "the other's result stays");
+    assert_eq!((job.attempt, job.worker_id), (2, Some(other.id())), "the other worker's result is kept");
     drop((worker, other));
     bench.assert_sound();
 }
 
 #[test]
-fn what_waits_in_memory_is_not_started_after_the_lease() {
+fn prefetched_jobs_are_not_started_after_the_lease() {
     let bench = Bench::new();
     let executions = Executions::default();
     let options = WorkerOptions { threads: 1, ..options() };
     let worker = bench.worker(executions.handlers(), options);
-    // Short jobs teach it to hold some in memory.
+    // Short jobs make the worker prefetch some.
     bench.store.jobs().enqueue(vec![NewJob::new("noop", "null"); 3_000]).unwrap();
     wait_for("the short jobs", || (bench.store.jobs().count_active().unwrap() == 0).then_some(()));
     let first = NewJob { priority: 10, ..NewJob::new("waits", "null") };
     let ids =
         bench.store.jobs().enqueue([vec![first], vec![NewJob::new("waits", "null"); 20]].concat()).unwrap();
     executions.wait_for_begin();
-    // Before they are given back because they wait for too long.
+    // Before they are given back for waiting too long.
     bench.faulty.fail(Which::All, How::Hang);
     executions.wait_for_end();
     std::thread::sleep(Duration::from_millis(200));
-    assert_eq!(executions.all().len(), 1, "others may have the rest by now");
+    assert_eq!(executions.all().len(), 1, "other workers may have the rest");
     bench.faulty.mend();
     for id in &ids {
         bench.wait_for_job(*id, JobStatus::Successful);
@@ -190,7 +194,7 @@ fn what_waits_in_memory_is_not_started_after_the_lease() {
     assert_eq!(
         (attempts[0], attempts[1..].iter().max()),
         (2, Some(&1)),
-        "what never began counts for nothing"
+        "jobs that never started do not count"
     );
     drop(worker);
     bench.assert_sound();

@@ -1,4 +1,4 @@
-//! A database that hangs, disappears, comes back, or forgets: what a worker does then.
+//! What a worker does if its database hangs, disappears, comes back, or has lost commits.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod bench;

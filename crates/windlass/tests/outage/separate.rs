@@ -1,4 +1,4 @@
-//! What hangs holds up nothing else.
+//! A hanging write must not block other work.
 
 use std::time::{Duration, Instant};
 
@@ -33,14 +33,14 @@ fn lines(bench: &Bench, job_id: i64) -> usize {
 }
 
 #[test]
-fn output_that_can_not_be_written_does_not_hold_up_the_lease() {
+fn hanging_output_does_not_block_the_lease() {
     let bench = Bench::new();
     let worker = bench.worker(Executions::default().handlers(), options());
     let id = shell(&bench, "echo begun; until [ -e $GO ]; do sleep 0.02; echo more; done");
     wait_for("its first line", || (lines(&bench, id) > 0).then_some(()));
     bench.faulty.fail(LOGS, How::Hang);
     let before = heartbeats(&bench, worker.id());
-    // More than fit into one lease.
+    // More lines than fit into one lease.
     wait_for("renewals", || (heartbeats(&bench, worker.id()) >= before + 8).then_some(()));
     go(&bench);
     let job = bench.wait_for_job(id, JobStatus::Successful);
@@ -51,7 +51,7 @@ fn output_that_can_not_be_written_does_not_hold_up_the_lease() {
 }
 
 #[test]
-fn a_lease_that_can_not_be_renewed_does_not_hold_up_output_and_claims_nothing() {
+fn a_hanging_renewal_does_not_block_output_and_claims_nothing() {
     let bench = Bench::new();
     let executions = Executions::default();
     let worker = bench.worker(executions.handlers(), options());
@@ -60,7 +60,7 @@ fn a_lease_that_can_not_be_renewed_does_not_hold_up_output_and_claims_nothing() 
     bench.faulty.fail(RENEWALS, How::Hang);
     let before = lines(&bench, id);
     wait_for("more lines", || (lines(&bench, id) > before + 10).then_some(()));
-    // The lease ends; that can be told, and then nothing may start.
+    // The lease ends, the worker notices, and then no job may start.
     let job = bench.wait_for_job(id, JobStatus::Pending);
     assert_eq!((job.attempt, job.interruptions), (1, 1));
     let other = bench.enqueue("noop");
@@ -77,7 +77,7 @@ fn a_lease_that_can_not_be_renewed_does_not_hold_up_output_and_claims_nothing() 
 }
 
 #[test]
-fn a_request_to_stop_comes_through_while_results_can_not_be_written() {
+fn hanging_results_do_not_block_requests_to_stop() {
     let bench = Bench::new();
     let executions = Executions::default();
     let worker = bench.worker(executions.handlers(), options());
@@ -94,14 +94,14 @@ fn a_request_to_stop_comes_through_while_results_can_not_be_written() {
 }
 
 #[test]
-fn output_that_comes_while_output_is_written_is_not_forgotten() {
+fn output_that_arrives_during_a_write_is_not_lost() {
     let bench = Bench::new();
     bench.faulty.fail(LOGS, How::Delay(Duration::from_millis(300)));
     let worker = bench.worker(Executions::default().handlers(), options());
     let script = "for line in 1 2 3 4 5 6 7 8 9 10 11 12; do echo $line; sleep 0.05; done; \
                   until [ -e $GO ]; do sleep 0.02; done";
     let id = shell(&bench, script);
-    wait_for("all its lines, while it runs", || (lines(&bench, id) == 12).then_some(()));
+    wait_for("all its lines while it is running", || (lines(&bench, id) == 12).then_some(()));
     assert_eq!(bench.store.jobs().get(id).unwrap().status, JobStatus::Running);
     go(&bench);
     bench.wait_for_job(id, JobStatus::Successful);
@@ -109,7 +109,7 @@ fn output_that_comes_while_output_is_written_is_not_forgotten() {
 }
 
 #[test]
-fn a_worker_with_a_slow_database_keeps_no_jobs_from_others() {
+fn a_worker_with_a_slow_database_leaves_jobs_to_others() {
     let bench = Bench::new();
     let executions = Executions::default();
     bench.faulty.fail(Which::All, How::Delay(Duration::from_millis(50)));

@@ -1,4 +1,4 @@
-//! Leases and timeouts to the millisecond, under a clock that the test owns.
+//! Leases and timeouts, exact to the millisecond, under a clock that the test controls.
 
 use windlass::NewJob;
 use windlass::{Clock, JobStatus, StopCause, WorkerOptions};
@@ -6,32 +6,32 @@ use windlass::{Clock, JobStatus, StopCause, WorkerOptions};
 use crate::bench::{Bench, Executions, LEASE_MS, options, wait_for};
 use crate::faulty::{How, Which};
 
-/// What a worker uses of its lease: the rest is for killing what runs.
+/// The part of its lease that a worker uses. The rest is left for killing its jobs.
 const USED_MS: i64 = LEASE_MS - LEASE_MS / 5;
 
 fn clock() -> Clock {
     Clock::manual(1_000_000_000)
 }
 
-/// Gives every thread of a worker time for many turns: jobs go through it one after the other.
-fn let_turns_pass(bench: &Bench) {
+/// Gives every thread of a worker enough time for many rounds, by running jobs one after another.
+fn let_threads_run(bench: &Bench) {
     for _job in 0..20 {
         let id = bench.enqueue("noop");
         bench.wait_for_job(id, JobStatus::Successful);
     }
 }
 
-/// Asserts that what runs is stopped when the clock shows `at_ms`, and not before.
+/// Asserts that the running job is stopped when the clock shows `at_ms`, and not before.
 fn assert_stopped_at(bench: &Bench, executions: &Executions, clock: &Clock, at_ms: i64, cause: StopCause) {
     clock.advance_ms(at_ms - 1 - clock.monotonic_ms());
-    let_turns_pass(bench);
-    assert_eq!(executions.all()[0].ended, None, "a millisecond before");
+    let_threads_run(bench);
+    assert_eq!(executions.all()[0].ended, None, "a millisecond too early");
     clock.advance_ms(1);
     assert_eq!(executions.wait_for_end().1, Some(cause));
 }
 
 #[test]
-fn a_lease_counts_from_the_sending_of_a_renewal_and_not_from_its_answer() {
+fn a_lease_counts_from_the_start_of_a_renewal() {
     let clock = clock();
     let bench = Bench::with(&clock);
     let executions = Executions::default();
@@ -48,7 +48,7 @@ fn a_lease_counts_from_the_sending_of_a_renewal_and_not_from_its_answer() {
 }
 
 #[test]
-fn a_lease_counts_from_the_sending_of_a_registration_and_not_from_its_answer() {
+fn a_lease_counts_from_the_start_of_a_registration() {
     let clock = clock();
     let bench = Bench::with(&clock);
     let executions = Executions::default();
@@ -66,7 +66,7 @@ fn a_lease_counts_from_the_sending_of_a_registration_and_not_from_its_answer() {
 }
 
 #[test]
-fn a_timeout_counts_from_the_beginning_of_its_attempt_to_the_millisecond() {
+fn a_timeout_counts_from_the_start_of_its_attempt() {
     for step_ms in [0, 3_600_000, -3_600_000] {
         let clock = clock();
         let bench = Bench::with(&clock);

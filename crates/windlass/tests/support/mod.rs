@@ -1,4 +1,4 @@
-//! What the tests of the library share: a database of their own, waiting for a condition.
+//! What the tests of the library share: a database for each test, and waiting for a condition.
 #![allow(clippy::unwrap_used, dead_code, unreachable_pub, missing_docs)]
 
 use std::time::{Duration, Instant};
@@ -8,10 +8,10 @@ use windlass::{JobStatus, Options, Random, Windlass};
 use windlass::{NewRun, Run};
 use windlass_test_database::TestDatabase;
 
-/// Long enough for a loaded machine; a test that reaches it has failed.
+/// Long enough for a loaded machine. A test that reaches it has failed.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The fields are dropped in their order: the database is closed before it is removed.
+/// The fields are dropped in this order: the database is closed before it is removed.
 pub struct Bench {
     pub windlass: Windlass,
     pub database: TestDatabase,

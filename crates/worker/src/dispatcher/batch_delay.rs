@@ -1,40 +1,36 @@
-//! Results wait a little for each other: one transaction for several costs hardly more than for one.
+//! The delay of the first result in memory, so that one transaction writes several results.
 //!
-//! They wait only while claimed jobs wait for an executor, because then writing a result would start nothing. The
-//! executor that finds no job left writes all results and claims in the same transaction.
+//! Results are delayed only while prefetched jobs wait for an executor, because then writing a result would start
+//! nothing. An executor that finds no prefetched job writes all results at once and claims in the same transaction.
 
 use std::time::Duration;
 
-use super::super::shared::{Mode, Shared};
+use crate::shared::{Mode, Shared};
 use windlass_system::wake_ups::WakeUps;
 
-/// So many results are written at once.
+/// This number of results is written without a delay.
 const RESULTS_ENOUGH: usize = 16;
-/// A result waits for others at most so long.
+/// A result waits for others at most this long.
 const DELAY_MAX_US: i64 = 5_000;
 
-/// Whether the dispatcher is woken when a result was added and so many wait now: the first one starts the delay, and the
-/// last one ends it.
-pub(in super::super) fn wakes_dispatcher(waiting: usize) -> bool {
+/// Whether the dispatcher is woken after a result was added; `waiting` is the number of results. The first result starts
+/// the delay, and the last result ends it.
+pub(super) fn wakes_dispatcher(waiting: usize) -> bool {
     waiting == 1 || waiting == RESULTS_ENOUGH
 }
 
-/// Waits until the results that wait are to be written, or until something else was heard; returns all that was heard.
-pub(super) fn wait(shared: &Shared, mut heard: WakeUps) -> WakeUps {
-    // Each result wakes it at most once, and so many results are enough.
-    for _wake_up in 0..RESULTS_ENOUGH {
-        if heard != WakeUps::EXECUTOR || shared.mode() != Mode::Working || shared.prefetched.is_empty() {
-            break;
-        }
-        let (waiting, since_us) = shared.results.waiting();
-        let Some(left) = left(waiting, shared.store.clock().monotonic_us() - since_us) else { break };
-        heard = heard | shared.dispatcher.wait(shared.store.clock().until(None, left));
+/// How long the results that wait are delayed. Any wake-up but that of a result ends the delay.
+pub(super) fn left(shared: &Shared, wake_ups: WakeUps) -> Option<Duration> {
+    let has_other_reason = !wake_ups.is_empty() && wake_ups != WakeUps::EXECUTOR;
+    if has_other_reason || shared.mode() != Mode::Working || shared.prefetched.is_empty() {
+        return None;
     }
-    heard
+    let (waiting, since_us) = shared.results.waiting();
+    delay(waiting, shared.clock().monotonic_us() - since_us)
 }
 
-/// For how long so many results, of which the first came so long ago, wait for others.
-fn left(waiting: usize, age_us: i64) -> Option<Duration> {
+/// How much longer a number of results is delayed, given the age of the first.
+fn delay(waiting: usize, age_us: i64) -> Option<Duration> {
     let left_us = u64::try_from(DELAY_MAX_US - age_us).ok().filter(|left_us| *left_us > 0)?;
     (1..RESULTS_ENOUGH).contains(&waiting).then(|| Duration::from_micros(left_us))
 }
@@ -44,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_wait_until_they_are_enough_or_it_was_long_enough() {
+    fn results_are_delayed_until_they_are_enough_or_the_first_is_old_enough() {
         for (waiting, age_us, left_us) in [
             (0, 0, None),
             (1, 0, Some(5_000)),
@@ -53,7 +49,7 @@ mod tests {
             (1, 60_000_000, None),
             (16, 0, None),
         ] {
-            assert_eq!(left(waiting, age_us), left_us.map(Duration::from_micros), "{waiting} {age_us}");
+            assert_eq!(delay(waiting, age_us), left_us.map(Duration::from_micros), "{waiting} {age_us}");
         }
     }
 

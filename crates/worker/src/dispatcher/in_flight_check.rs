@@ -1,150 +1,136 @@
-//! Comparing what this worker runs with what the tables say that it runs.
+//! Compares the attempts in flight with the tables, and repairs the difference.
 //!
-//! A commit whose answer was lost may have claimed jobs that nobody here knows of; a server that took
-//! another's place may have lost a claim, or an end. Such a row would stay RUNNING for ever under a worker
-//! that is alive. No race is possible: nobody but the dispatcher claims and finishes under its worker's
-//! id, and here it does neither. Others can only take jobs away, by fencing; then what is lost is lost.
+//! A commit whose answer was lost may have claimed jobs that this process does not know. A server that took another
+//! one's place may have lost a claim or an end. Such a row would stay RUNNING for ever, because the worker is alive.
+//! No race is possible: only the dispatcher claims and finishes under its worker id, and it does neither meanwhile.
+//! Others can only take jobs away by fencing the worker.
 
 use std::collections::{HashMap, HashSet};
 
-use super::super::in_flight::{Difference, Key};
-use super::{Dispatcher, Room};
+use super::claim::Claimable;
+use super::in_flight::Difference;
+use super::state::CHECK_INTERVAL_MS;
+use super::turn::Turn;
+use crate::shared::AttemptKey;
 use windlass_db::error::{Error, Result};
 use windlass_engine::store::Finish;
 use windlass_engine::transition::{Outcome, RetryState};
 
-/// How often it is compared when nothing went wrong that was noticed. After an error it is at once.
-pub(super) const INTERVAL_MS: i64 = 30_000;
-
-impl Dispatcher<'_> {
-    pub(super) fn check_if_due(&mut self) -> Result<()> {
-        let now_ms = self.shared.store.clock().monotonic_ms();
-        if now_ms < self.desk.check_at_ms {
+impl Turn<'_> {
+    pub(super) fn compare_in_flight_if_due(&mut self) -> Result<()> {
+        let now_ms = self.shared.clock().monotonic_ms();
+        if now_ms < self.state.check_at_ms {
             return Ok(());
         }
-        let compared = self.compare();
-        self.desk.check_at_ms = now_ms + INTERVAL_MS;
+        let compared = self.compare_in_flight();
+        self.state.check_at_ms = now_ms + CHECK_INTERVAL_MS;
         match compared {
             Err(error @ Error::Unavailable { .. }) => Err(error),
             Err(error) => {
                 // One row that can't be read must not end the worker.
-                tracing::error!(%error, "what runs could not be compared with the tables");
+                tracing::error!(%error, "the attempts in flight could not be compared with the tables");
                 Ok(())
             }
             Ok(()) => Ok(()),
         }
     }
 
-    fn compare(&mut self) -> Result<()> {
+    fn compare_in_flight(&mut self) -> Result<()> {
         let worker_id = self.shared.worker_id();
-        let rows = self
-            .retrying("look at what runs here", |shared| shared.store.for_workers().claimed_by(worker_id))?;
-        let in_tables: HashMap<Key, (Option<i64>, RetryState)> = rows
+        let rows = self.ask("compare the attempts in flight", |shared| {
+            shared.store.for_workers().claimed_by(worker_id)
+        })?;
+        let in_tables: HashMap<AttemptKey, (Option<i64>, RetryState)> = rows
             .into_iter()
             .map(|(job_id, run_id, retry_state)| ((job_id, retry_state.attempt), (run_id, retry_state)))
             .collect();
-        let keys: HashSet<Key> = in_tables.keys().copied().collect();
-        let refused = std::mem::take(&mut self.desk.refused);
+        let keys: HashSet<AttemptKey> = in_tables.keys().copied().collect();
+        let refused = std::mem::take(&mut self.state.refused);
         let Difference { unstarted, unended, renumbered, lost } =
-            self.desk.in_flight.compare(worker_id, &keys, &refused);
+            self.state.in_flight.compare(worker_id, &keys, &refused);
         for (job_id, attempt) in lost {
-            tracing::warn!(job_id, attempt, "the job is not this worker's any more: stopping it");
-            self.give_up((job_id, attempt));
+            tracing::warn!(job_id, attempt, "the job does not belong to this worker any more: stopping it");
+            self.drop_or_stop((job_id, attempt));
         }
         let unstarted = unstarted.into_iter().map(|key| (key, Outcome::Unstarted));
-        let unended = unended.into_iter().map(|key| (key, ended()));
-        let renumbered = renumbered.into_iter().map(|key| (key, rewritten()));
+        let unended = unended.into_iter().map(|key| (key, lost_end()));
+        let renumbered = renumbered.into_iter().map(|key| (key, renumbered_attempt()));
         let finishes = unstarted.chain(unended).chain(renumbered).filter_map(|(key, outcome)| {
             let (run_id, retry_state) = in_tables.get(&key)?;
             tracing::warn!(
                 job_id = key.0,
                 attempt = key.1,
-                "claimed by this worker and not known to it: given back"
+                "claimed by this worker and unknown to it: given back"
             );
-            Some(self.end_of((key.0, *run_id), worker_id, retry_state, outcome))
+            Some(self.decide_row((key.0, *run_id), worker_id, retry_state, outcome))
         });
         let finishes: Vec<Finish> = finishes.collect();
         if finishes.is_empty() {
             return Ok(());
         }
-        // One that the database refuses must not keep the others from being given back.
-        self.write(finishes, Room { limit: 0, idle: 0 }).map(|(_finished, _claims)| ())
+        // A row that the database refuses must not keep the others from being given back.
+        self.write(finishes, Claimable::NONE).map(|(_finished, _claims)| ())
     }
 
-    /// Somebody else may own it. What waits in memory is dropped, what runs is stopped; its end will be
+    /// Another worker may own the job. A prefetched attempt is dropped. A running one is stopped, and its end will be
     /// refused.
-    fn give_up(&mut self, key: Key) {
+    fn drop_or_stop(&mut self, key: AttemptKey) {
         match self.shared.prefetched.take_one(key) {
-            Some(_held) => self.desk.in_flight.drop(key),
-            None => self.shared.running.lose_one(key),
+            Some(_prefetched) => self.state.in_flight.remove(key),
+            None => self.shared.running.fence_one(key),
         }
     }
 }
 
-/// It ran here once, and only the tables know nothing of its end.
-fn ended() -> Outcome {
-    Outcome::Interrupted { error: "the database lost the record of its end".to_owned() }
+/// The attempt has ended here, and the tables do not know it.
+fn lost_end() -> Outcome {
+    Outcome::Interrupted { error: "the database lost the end of the attempt".to_owned() }
 }
 
-/// It ran here under another number. It counts: a job that writes to its own row would be repeated for ever.
-fn rewritten() -> Outcome {
+/// The attempt ran here under another number. It counts as an interruption, because a job that changes its own row
+/// would otherwise be repeated for ever.
+fn renumbered_attempt() -> Outcome {
     let error = "another program changed the attempt in its row while it ran: its result was discarded";
     Outcome::Interrupted { error: error.to_owned() }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::prefetch_buffer::AddedBy;
-    use super::super::super::sample::Sample;
-    use super::super::tests::turn;
-    use super::*;
-    use windlass_db::{Database, Recovery};
+    use crate::dispatcher::claim::{Claimable, request};
+    use crate::shared::AddedBy;
+    use crate::test_worker::TestWorker;
     use windlass_engine::status::JobStatus;
 
     /// Its row would stay RUNNING under a worker that is alive, and a job that always does so would never end.
     #[test]
     fn an_attempt_that_another_program_renumbered_is_an_interruption() {
-        let sample = Sample::new(1);
-        let shared = &sample.shared;
-        sample.enqueue(1, "null");
-        turn(&sample, AddedBy::Dispatcher);
-        let owned = sample.take();
-        let raise = "UPDATE jobs SET attempt = attempt + 6";
-        let raised = sample.database.write(
-            "raise",
-            Box::new(move |connection| connection.batch(raise)),
-            Recovery::Report,
-        );
-        raised.expect("it is raised");
-        sample.add_end(owned, None);
-        turn(&sample, AddedBy::Dispatcher);
-        assert_eq!(
-            shared.store.jobs().get(1).expect("it is there").status,
-            JobStatus::Running,
-            "the end is refused"
-        );
-        turn(&sample, AddedBy::Dispatcher);
-        let job = shared.store.jobs().get(1).expect("it is there");
-        assert_eq!((job.status, job.attempt, job.interruptions), (JobStatus::Pending, 7, 1));
+        let worker = TestWorker::new(1);
+        let job = || worker.shared.store.jobs().get(1).expect("the job exists");
+        worker.enqueue(1, "null");
+        worker.turn(AddedBy::Dispatcher);
+        let owned = worker.take();
+        worker.execute_sql("UPDATE jobs SET attempt = attempt + 6");
+        worker.end(owned, None);
+        worker.turn(AddedBy::Dispatcher);
+        assert_eq!(job().status, JobStatus::Running, "the end is refused");
+        worker.turn(AddedBy::Dispatcher);
+        assert_eq!((job().status, job().attempt, job().interruptions), (JobStatus::Pending, 7, 1));
     }
 
     #[test]
-    fn one_that_the_database_refuses_keeps_no_other_from_being_given_back() {
-        let sample = Sample::new(2);
-        let shared = &sample.shared;
-        sample.enqueue(2, "null");
-        // The answer to this claim is lost.
-        let request = super::super::request(shared, Room { limit: 2, idle: 2 });
-        let _lost = shared.store.for_workers().claim(request).expect("it is claimed");
-        let refuse = "CREATE TRIGGER refuses BEFORE UPDATE ON jobs WHEN new.id = 1
-                      BEGIN SELECT RAISE(ABORT, 'not this one'); END";
-        sample
-            .database
-            .write("make a trigger", Box::new(move |connection| connection.batch(refuse)), Recovery::Report)
-            .expect("made");
-        let desk = shared.desk.lock().expect("nobody panicked");
-        Dispatcher { shared, desk, by: AddedBy::Dispatcher }.compare().expect("it goes on");
-        let status = |job_id| shared.store.jobs().get(job_id).expect("it is there").status;
+    fn a_row_that_the_database_refuses_keeps_no_other_from_being_given_back() {
+        let worker = TestWorker::new(2);
+        let shared = &worker.shared;
+        worker.enqueue(2, "null");
+        let claimable = Claimable { limit: 2, idle_threads: 2 };
+        let _answer_is_lost =
+            shared.store.for_workers().claim(request(shared, claimable)).expect("the jobs are claimed");
+        worker.execute_sql(
+            "CREATE TRIGGER refuses BEFORE UPDATE ON jobs WHEN new.id = 1
+             BEGIN SELECT RAISE(ABORT, 'not this one'); END",
+        );
+        worker.with_turn(AddedBy::Dispatcher, |turn| turn.compare_in_flight()).expect("the worker goes on");
+        let status = |job_id| shared.store.jobs().get(job_id).expect("the job exists").status;
         assert_eq!((status(1), status(2)), (JobStatus::Running, JobStatus::Pending));
     }
 }

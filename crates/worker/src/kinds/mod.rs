@@ -1,3 +1,17 @@
-//! What executes the jobs of each built-in kind, one folder a kind.
+//! The built-in kinds of jobs: a folder for each, and a line for each in the list below. A program registers its own
+//! kinds with [`Handlers::register`].
 
-pub(crate) mod shell;
+mod shell;
+
+use crate::handler::Handlers;
+pub use shell::open_files;
+
+impl Handlers {
+    /// The built-in kinds.
+    #[must_use]
+    pub fn with_built_in_kinds() -> Handlers {
+        let mut handlers = Handlers::new();
+        handlers.register_per_worker("shell", shell::start);
+        handlers
+    }
+}

@@ -235,7 +235,7 @@ pub(super) fn workers(health: &Health, hint: impl Fn(&str) -> String) -> Finding
 /// Whether only a person can change the reason.
 fn is_stuck(reason: &Reason) -> bool {
     match reason {
-        Reason::NobodyKeepsTime
+        Reason::NoScheduler
         | Reason::NoWorker { .. }
         | Reason::NoCapability { .. }
         | Reason::WorkersTooOld { .. } => true,

@@ -1,7 +1,7 @@
 //! `windlass schedule backfill`: starts the runs of a past range.
 
 use clap::Args;
-use windlass_engine::store::{AT_ONCE_MAX, Backfill, Backfilling, Schedule};
+use windlass_engine::store::{AT_ONCE_MAX, Backfill, BackfillResult, Schedule};
 
 use super::{find_schedule::find_schedule, instant};
 use windlass_views::BackfillView;
@@ -88,7 +88,7 @@ pub(super) fn execute(global: &GlobalOptions, args: &BackfillArgs) -> Result<(),
     })
 }
 
-fn summary(schedule: &Schedule, args: &BackfillArgs, result: &Backfilling) -> String {
+fn summary(schedule: &Schedule, args: &BackfillArgs, result: &BackfillResult) -> String {
     let known = match (result.with_run, result.waiting) {
         (0, 0) => String::new(),
         (runs, 0) => format!("; {runs} had a run before"),
@@ -121,7 +121,7 @@ fn note_pause(global: &GlobalOptions, schedule: &Schedule) {
     stderr::note(&format!("the runs start when the pause ends; `{}` ends it", global.hint(&resume)));
 }
 
-fn times(schedule: &Schedule, result: &Backfilling) -> String {
+fn times(schedule: &Schedule, result: &BackfillResult) -> String {
     let shown = result.occurrences.iter().take(SHOWN);
     let mut lines: Vec<String> =
         shown.map(|at_ms| schedules::local_time(*at_ms, &schedule.definition)).collect();

@@ -1,9 +1,9 @@
-//! Changes of a registered workflow: pausing and resuming its schedules, and deactivating it.
+//! Changes to a registered workflow: pausing and resuming its schedules, and removing it.
 
 use crate::store::Registrations;
 use crate::store::evidence::Evidence;
 use crate::store::registrations::find;
-use crate::store::schedules::begin_anew;
+use crate::store::schedules::advance_cursors_of_workflow;
 use crate::store::schedules::sync;
 use windlass_db::Connection;
 use windlass_db::error::Error;
@@ -11,7 +11,7 @@ use windlass_db::error::Result;
 use windlass_system::wake_ups::WakeUps;
 
 impl Registrations<'_> {
-    /// Deactivates a workflow. Its versions are kept, its runs continue.
+    /// Removes a workflow's registration. Its versions are kept, and its runs continue.
     ///
     /// # Errors
     /// [`Error::NotFound`] and the database's.
@@ -29,7 +29,7 @@ impl Registrations<'_> {
         })
     }
 
-    /// Lets the schedules of a workflow fire nothing. Returns whether they did before.
+    /// Pauses the schedules of a workflow. Returns `false` if they were paused already.
     ///
     /// # Errors
     /// [`Error::NotFound`] and the database's.
@@ -46,7 +46,7 @@ impl Registrations<'_> {
         })
     }
 
-    /// Lets the schedules of a workflow fire again, from now on. Returns whether they did not before.
+    /// Resumes the schedules of a workflow from now on. Returns `false` if they were not paused.
     ///
     /// # Errors
     /// [`Error::NotFound`] and the database's.
@@ -59,7 +59,7 @@ impl Registrations<'_> {
                 &[(&name).into(), now_ms.into()],
             )?;
             if resumed > 0 {
-                begin_anew(connection, &name, now_ms)?;
+                advance_cursors_of_workflow(connection, &name, now_ms)?;
             }
             changed_or_missing(connection, &name, resumed)
         })

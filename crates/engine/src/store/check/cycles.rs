@@ -1,4 +1,4 @@
-//! Jobs that wait for themselves: no query finds them in a time that grows with their number only.
+//! Cycles among waiting jobs. They are found in memory, because a query would take much longer on large graphs.
 
 use windlass_workflow::Graph;
 
@@ -6,17 +6,18 @@ use super::{Problem, SHOWN_MAX};
 use windlass_db::error::Result;
 use windlass_db::{Connection, all};
 
-/// Jobs of a cycle that are named.
+/// How many jobs of a cycle are named.
 const NAMED_MAX: usize = 12;
 
-/// A job that waits for another one.
+/// A job and a job that it waits for.
 struct Edge {
     run_id: Option<i64>,
     parent_id: i64,
     child_id: i64,
 }
 
-/// The cycles among jobs that wait. Parents and children are of one run, so each run is a graph of its own.
+/// Finds the cycles among waiting jobs. Parents and children belong to the same run, so each run is a graph of its
+/// own.
 pub(super) fn find(connection: &mut dyn Connection) -> Result<Vec<Problem>> {
     let edges = all(
         connection,
@@ -38,7 +39,7 @@ pub(super) fn find(connection: &mut dyn Connection) -> Result<Vec<Problem>> {
     Ok(of_runs.flat_map(cycles).take(SHOWN_MAX).map(problem).collect())
 }
 
-/// The cycles of one run, as ids of jobs, each of which needs the next one, and the last the first.
+/// Finds the cycles of one run, as lists of job ids. Each job needs the next one, and the last needs the first.
 fn cycles(edges: &[Edge]) -> Vec<Vec<i64>> {
     let mut ids: Vec<i64> = edges.iter().flat_map(|edge| [edge.parent_id, edge.child_id]).collect();
     ids.sort_unstable();
@@ -66,5 +67,5 @@ fn problem(cycle: Vec<i64>) -> Problem {
     }
 }
 
-/// As the other rules.
-const RULE: &str = "no job needs itself, also not through others";
+/// The rule, like those of the other invariants.
+const RULE: &str = "no job depends on itself, directly or through other jobs";

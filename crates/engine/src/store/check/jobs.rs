@@ -1,15 +1,15 @@
-//! Rules of jobs, and of parents and children.
+//! The invariants of jobs and their dependencies.
 
 use super::Invariant;
 
-const REPORT: &str = "nothing in Windlass writes that: look for another program that changes `jobs`, and restore \
-                      a backup when the job matters";
-const COUNTED_ANEW: &str = "a running `windlass serve` or `windlass worker` counts anew when nothing else of its run \
-                            can run; a number that is too small may start the job too early: `windlass cancel` stops it";
+const REPORT: &str = "Windlass itself never writes this: look for another program that changes `jobs`, and restore \
+                      a backup if the job matters";
+const RECONCILED: &str = "a running `windlass serve` or `windlass worker` repairs the count if no other job of its run \
+                            can run; if the count is too small, the job may start too early: `windlass cancel` stops it";
 
 pub(super) const INVARIANTS: &[Invariant] = &[
     Invariant {
-        rule: "a job that runs has an owner that was registered",
+        rule: "a running job has a registered worker",
         sql: "SELECT 'job j' || id || ' is RUNNING, and worker ' || worker_id || ' is unknown' FROM jobs
               WHERE status = 'RUNNING'
                 AND NOT EXISTS (SELECT 1 FROM workers WHERE {by workers.id = jobs.worker_id})
@@ -17,7 +17,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
         next_step: "`windlass resume`, or any worker, takes it back",
     },
     Invariant {
-        rule: "a job of a dead worker is taken back within a minute",
+        rule: "the jobs of a dead worker are taken back within a minute",
         sql: "SELECT 'job j' || jobs.id || ' is RUNNING, and its worker ' || workers.id || ' is '
                      || workers.status
               FROM jobs JOIN workers ON {by workers.id = jobs.worker_id}
@@ -27,8 +27,8 @@ pub(super) const INVARIANTS: &[Invariant] = &[
         next_step: "`windlass resume`, or any worker, takes it back",
     },
     Invariant {
-        rule: "no job has started before its parents were over",
-        // Each edge looks up its two jobs: a join would be planned by what the server believes to be in the tables.
+        rule: "no job starts before its parents are finished",
+        // Each edge looks up its two jobs, because a server with outdated statistics may choose a slow plan for a join.
         sql: "SELECT 'job j' || child_id || ' is ' || child_status || ', and its parent j' || parent_id || ' is '
                      || hindrance
               FROM (SELECT edges.child_id, edges.parent_id,
@@ -36,7 +36,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
                             WHERE child.id = edges.child_id
                               AND child.status IN ('SCHEDULED', 'PENDING', 'RUNNING', 'WAITING', 'SUCCESSFUL',
                                                    'FAILED')) AS child_status,
-                           (SELECT parent.status || CASE WHEN parent.finished_at IS NULL THEN ', not over' ELSE '' END
+                           (SELECT parent.status || CASE WHEN parent.finished_at IS NULL THEN ', unfinished' ELSE '' END
                             FROM jobs AS parent
                             WHERE parent.id = edges.parent_id
                               AND (parent.finished_at IS NULL
@@ -45,7 +45,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
                     FROM job_dependencies AS edges) AS looked
               WHERE child_status IS NOT NULL AND hindrance IS NOT NULL
               LIMIT $1",
-        next_step: "cancel the child if it is not over: it may work on what is not there",
+        next_step: "cancel the child if it is unfinished, because it may need what its parent has not made",
     },
     Invariant {
         rule: "no two jobs share an idempotency key",
@@ -53,11 +53,11 @@ pub(super) const INVARIANTS: &[Invariant] = &[
                      || created_at || '-' || token
               FROM jobs GROUP BY created_at, token HAVING count(*) > 1
               LIMIT $1",
-        next_step: "another program has copied the rows: give the newer job a `token` of its own",
+        next_step: "another program has copied a row: give the newer job a different `token`",
     },
     Invariant {
-        rule: "a blocked job has unfinished parents, and counts them",
-        sql: "SELECT 'job j' || id || CASE WHEN unfinished = 0 THEN ' is BLOCKED, and all its parents are over'
+        rule: "a blocked job has unfinished parents, and counts them in blocked_by",
+        sql: "SELECT 'job j' || id || CASE WHEN unfinished = 0 THEN ' is BLOCKED, and all its parents are finished'
                                          ELSE ' counts ' || blocked_by || ' unfinished parents, and has '
                                               || unfinished END
               FROM (SELECT jobs.id, jobs.blocked_by,
@@ -67,10 +67,10 @@ pub(super) const INVARIANTS: &[Invariant] = &[
                     FROM jobs WHERE jobs.status = 'BLOCKED') AS blocked
               WHERE blocked_by <> unfinished OR unfinished = 0
               LIMIT $1",
-        next_step: COUNTED_ANEW,
+        next_step: RECONCILED,
     },
     Invariant {
-        rule: "what is over has an end, what is not has none",
+        rule: "a job has a finished_at exactly if it is finished",
         sql: "SELECT 'job j' || id || ' is ' || status || ', and its finished_at is '
                      || CASE WHEN finished_at IS NULL THEN 'NULL' ELSE 'set' END FROM jobs
               WHERE (status = 'SKIPPED' AND finished_at IS NULL)
@@ -80,11 +80,11 @@ pub(super) const INVARIANTS: &[Invariant] = &[
         next_step: REPORT,
     },
     Invariant {
-        rule: "failures and interruptions stay within their bounds",
+        rule: "failures and interruptions stay within their limits",
         sql: "SELECT 'job j' || id
                      || CASE WHEN failures > max_attempts
-                             THEN ' counts ' || failures || ' failures, and may fail ' || max_attempts || ' times'
-                             ELSE ' counts ' || interruptions || ' interruptions, and survives '
+                             THEN ' counts ' || failures || ' failures, and max_attempts is ' || max_attempts
+                             ELSE ' counts ' || interruptions ||  ' interruptions, and max_interruptions is '
                                   || max_interruptions END
               FROM jobs
               WHERE failures > max_attempts OR interruptions > max_interruptions + 1
@@ -92,7 +92,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
         next_step: REPORT,
     },
     Invariant {
-        rule: "no more jobs with a concurrency key run or are next than its limit",
+        rule: "a concurrency key is held by no more jobs than its limit allows",
         sql: "SELECT 'key ' || concurrency_key || ' is held by ' || count(*) || ' jobs, and its limit is '
                      || max(concurrency_limit)
               FROM jobs
@@ -103,9 +103,9 @@ pub(super) const INVARIANTS: &[Invariant] = &[
         next_step: "`windlass cancel` stops one of them if they must not run at the same time",
     },
     Invariant {
-        rule: "a job waits for its concurrency key only while others hold it, and a minute at most after",
+        rule: "a job waits for its concurrency key only while other jobs hold it, and for a minute at most after",
         sql:
-            "SELECT 'job j' || id || ' waits for key ' || concurrency_key || ', which nobody holds' FROM jobs
+            "SELECT 'job j' || id || ' waits for key ' || concurrency_key || ', which no job holds' FROM jobs
               WHERE status = 'WAITING' AND concurrency_key IS NOT NULL AND updated_at < $2 - 60000
                 AND NOT EXISTS (SELECT 1 FROM jobs AS holder
                                 WHERE holder.concurrency_key = jobs.concurrency_key
@@ -113,13 +113,13 @@ pub(super) const INVARIANTS: &[Invariant] = &[
                                   AND (holder.status IN ('PENDING', 'RUNNING')
                                        OR (holder.finished_at IS NULL
                                            AND holder.status IN ('SUCCESSFUL', 'FAILED', 'CANCELLED'))))
-                -- The slot may have been free for a moment only.
+                -- The slot may have become free just now.
                 AND concurrency_key NOT IN (SELECT ended.concurrency_key FROM jobs AS ended
                                             WHERE ended.concurrency_key IS NOT NULL
                                               AND ended.finished_at >= $2 - 60000)
-                -- While nobody works, nobody admits.
+                -- Without a live worker nobody gives slots to waiting jobs.
                 AND EXISTS (SELECT 1 FROM workers WHERE status IN ('ALIVE', 'DRAINING'))
               LIMIT $1",
-        next_step: "a running `windlass serve` or `windlass worker` admits it",
+        next_step: "a running `windlass serve` or `windlass worker` gives it the free slot",
     },
 ];

@@ -1,4 +1,4 @@
-//! The invariants of the design as queries: each finds rows that break a rule.
+//! The invariants of the tables, as queries that find rows which break them.
 
 mod cycles;
 mod jobs;
@@ -9,36 +9,36 @@ use crate::store::Upkeep;
 use windlass_db::error::Result;
 use windlass_db::{Connection, all};
 
-/// A broken rule.
+/// An invariant that is broken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// The rule.
+    /// The invariant.
     pub check: &'static str,
     /// Where it is broken.
     pub detail: String,
-    /// What to do about it.
+    /// What a person can do about it.
     pub next_step: &'static str,
 }
 
-/// Rows shown for each rule at most.
+/// How many rows are shown for each invariant.
 const SHOWN_MAX: usize = 20;
 
-/// A rule that rows keep.
+/// A rule that all rows keep.
 struct Invariant {
     rule: &'static str,
-    /// Gives a text about each row that breaks it, at most `$1`. `$2` is the present instant.
+    /// Selects one text for each row that breaks the rule, at most `$1`. `$2` is the current time.
     sql: &'static str,
     next_step: &'static str,
 }
 
 const STORAGE: Invariant = Invariant {
-    rule: "the storage is sound",
+    rule: "the stored data is not damaged",
     sql: "SELECT detail FROM {damage} AS damage LIMIT $1",
     next_step: "stop whatever uses the database, and restore a backup",
 };
 
 impl Upkeep<'_> {
-    /// Checks every invariant, on one snapshot. An empty list is a sound database.
+    /// Checks every invariant in one snapshot. An empty list means that the database is sound.
     ///
     /// # Errors
     /// The database's.
@@ -48,7 +48,7 @@ impl Upkeep<'_> {
     }
 }
 
-/// Checks every invariant inside the caller's transaction.
+/// Checks every invariant in the caller's transaction.
 pub(super) fn broken_rules(connection: &mut dyn Connection, now_ms: i64) -> Result<Vec<Problem>> {
     let mut problems = Vec::new();
     let invariants = [&STORAGE].into_iter().chain(jobs::INVARIANTS).chain(runs::INVARIANTS);

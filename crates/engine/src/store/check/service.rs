@@ -1,14 +1,14 @@
-//! Rules of queues, schedules and registrations.
+//! The invariants of queues, schedules and registrations.
 
 use super::Invariant;
 
-const LIMIT: &str = "nothing to do when the limit was made smaller while they ran: it holds for the next; else stop \
-                     whatever claims from the queue by a program of its own";
+const LIMIT: &str = "if the limit was lowered while they ran, nothing: it applies to the next jobs; otherwise stop \
+                     other programs that claim from the queue";
 const APPLY: &str = "`windlass apply` the workflow's file again";
 
 pub(super) const INVARIANTS: &[Invariant] = &[
     Invariant {
-        rule: "no more jobs of a queue run than its limit",
+        rule: "a queue runs no more jobs than its limit allows",
         sql: "SELECT 'queue ' || name || ' runs ' || running || ' jobs, and its limit is ' || most
               FROM (SELECT queues.name,
                            CASE WHEN queues.fifo = 1 THEN 1 ELSE queues.max_running END AS most,
@@ -20,7 +20,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
         next_step: LIMIT,
     },
     Invariant {
-        rule: "an occurrence has a run, or waits, or was skipped: one of them",
+        rule: "an occurrence either has a run, or waits, or was skipped",
         sql: "SELECT 'schedule ' || schedules.workflow || '/' || schedules.name || ' has run ' || runs.id
                      || ' for ' || occurrences.scheduled_for || ', and the occurrence is '
                      || occurrences.status || ' too'
@@ -29,19 +29,19 @@ pub(super) const INVARIANTS: &[Invariant] = &[
                        AND {by runs.scheduled_for = occurrences.scheduled_for}
               JOIN schedules ON {by schedules.id = occurrences.schedule_id}
               LIMIT $1",
-        next_step: "nothing has to be done: the run stands, and the tables refuse a second one for the same time",
+        next_step: "nothing: the run counts, and the tables refuse a second run for the same time",
     },
     Invariant {
-        rule: "what a schedule does next comes after what is decided",
+        rule: "the next occurrence of a schedule is after its cursor",
         sql: "SELECT 'schedule ' || workflow || '/' || name || ' is next at ' || next_at
                      || ', and everything up to ' || decided_until || ' is decided'
               FROM schedules
               WHERE removed_at IS NULL AND next_at <= decided_until
               LIMIT $1",
-        next_step: "`windlass schedule pause` and `windlass schedule resume` compute it anew",
+        next_step: "`windlass schedule pause` and `windlass schedule resume` compute it again",
     },
     Invariant {
-        rule: "a registered workflow is one of its versions",
+        rule: "the active version of a workflow exists",
         sql: "SELECT 'workflow ' || registrations.name || ' is registered as version '
                      || registrations.version || ', which is not among its versions'
               FROM registrations

@@ -1,10 +1,10 @@
-//! Moving everything from one database to another, whichever they are.
+//! Copying a whole database into another one, of the same kind or the other.
 //!
-//! One snapshot of the source becomes one transaction of the target: a copy that dies leaves nothing behind
-//! and is simply made again. Ids stay what they are, so that links, keys and people's notes stay right.
+//! One snapshot of the source becomes one transaction in the target, so that an interrupted copy leaves nothing
+//! behind and can be started again. Ids stay the same, so that links, keys and people's notes remain valid.
 //!
-//! The rules are checked before and after the two transactions stand open together: a server ends a transaction
-//! that says nothing for some seconds, and to read a large database as a whole takes longer.
+//! The invariants are checked outside the time in which both transactions are open. Reading a whole large database
+//! takes long, and a server ends a transaction that is silent for some seconds.
 
 mod tables;
 
@@ -19,43 +19,43 @@ use tables::{CHUNK, COPIED_TABLES, Table};
 use windlass_db::error::{Error, Result};
 use windlass_db::{Connection, Database, one};
 
-const WHAT: &str = "copy a database";
-/// Rules shown that a database breaks, at most.
+const OPERATION: &str = "copy a database";
+/// How many broken rules of a database are shown.
 const SHOWN_MAX: usize = 3;
 
-/// What was copied: (table, rows), in the order of copying.
+/// How many rows were copied.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Copied {
-    /// A row for each table.
+    /// (table, rows), in the order of copying.
     pub tables: Vec<(&'static str, i64)>,
 }
 
-/// Why nothing was copied, by the database that stands in the way.
+/// Why nothing was copied, and which database is to blame.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum CopyError {
-    /// The one to copy.
+    /// The database to copy.
     #[error("the source: {0}")]
     Source(Error),
-    /// The one to fill.
+    /// The database to fill.
     #[error("the target: {0}")]
     Target(Error),
 }
 
-/// Which of the two databases was asked last: an error is its.
+/// Remembers which of the two databases was used last, because an error comes from that one.
 #[derive(Default)]
-struct Asked {
+struct LastUsed {
     is_source: AtomicBool,
 }
 
-impl Asked {
+impl LastUsed {
     fn set_source(&self, is_source: bool) {
         self.is_source.store(is_source, Ordering::Relaxed);
     }
 
-    /// Asks the target something, in the middle of questions to the source.
-    fn target<T>(&self, ask: impl FnOnce() -> Result<T>) -> Result<T> {
+    /// Uses the target for a moment while reading from the source.
+    fn with_target<T>(&self, action: impl FnOnce() -> Result<T>) -> Result<T> {
         self.set_source(false);
-        let answer = ask()?;
+        let answer = action()?;
         self.set_source(true);
         Ok(answer)
     }
@@ -69,61 +69,61 @@ impl Asked {
 }
 
 impl Upkeep<'_> {
-    /// Copies everything into another database that holds nothing yet. Runs in the middle go on there.
+    /// Copies everything into another, empty database. Unfinished runs can be continued there.
     ///
     /// # Errors
-    /// [`Error::Conflict`] when something runs in the source, when the target is not empty, or when the source
-    /// breaks a rule; and the databases', each with whose it is. Then the target is as it was.
+    /// [`Error::Conflict`] if the target is not empty, or if the source has live workers or breaks an invariant; and
+    /// the errors of both databases. Each error says which database it comes from. The target is unchanged.
     pub fn copy_to(&self, target: &Store) -> std::result::Result<Copied, CopyError> {
         let source = Arc::clone(&self.store.database);
         let now_ms = self.store.clock.now_ms();
-        self.store.read(|from| refuse_broken(from, "source", now_ms)).map_err(CopyError::Source)?;
-        let asked = Arc::new(Asked::default());
-        let of_write = Arc::clone(&asked);
-        let copied = target.write(WHAT, Evidence::Token, move |to| {
-            of_write.set_source(false);
-            let copied = copy(&*source, to, &of_write)?;
+        self.store.read(|from| refuse_if_broken(from, "source", now_ms)).map_err(CopyError::Source)?;
+        let last_used = Arc::new(LastUsed::default());
+        let in_write = Arc::clone(&last_used);
+        let copied = target.write(OPERATION, Evidence::Token, move |to| {
+            in_write.set_source(false);
+            let copied = copy(&*source, to, &in_write)?;
             analyze(to)?;
             verify(to, &copied, now_ms)?;
             Ok(copied)
         });
-        copied.map_err(|error| asked.error(error))
+        copied.map_err(|error| last_used.error(error))
     }
 }
 
-fn copy(source: &dyn Database, to: &mut dyn Connection, asked: &Asked) -> Result<Copied> {
-    refuse_rows(to)?;
+fn copy(source: &dyn Database, to: &mut dyn Connection, last_used: &LastUsed) -> Result<Copied> {
+    refuse_if_not_empty(to)?;
     let mut has_begun = false;
     let mut copied = Ok(Copied::default());
-    asked.set_source(true);
+    last_used.set_source(true);
     source.read(&mut |from| {
-        // The snapshot is gone: what another one shows does not fit what was copied.
+        // This is a second attempt in a new snapshot, which does not fit what was copied from the first one.
         if has_begun {
             return Ok(());
         }
-        refuse_what_runs(from, "source")?;
-        // Before that the source's transaction may not have begun, and is begun again.
+        refuse_if_in_use(from, "source")?;
+        // Until now the source's transaction may be started again.
         has_begun = true;
-        copied = copy_all(from, to, asked);
+        copied = copy_all(from, to, last_used);
         copied.as_ref().map(|_copied| ()).map_err(Error::clone)
     })?;
-    asked.set_source(copied.is_err());
+    last_used.set_source(copied.is_err());
     copied
 }
 
-fn copy_all(from: &mut dyn Connection, to: &mut dyn Connection, asked: &Asked) -> Result<Copied> {
+fn copy_all(from: &mut dyn Connection, to: &mut dyn Connection, last_used: &LastUsed) -> Result<Copied> {
     let mut copied = Copied::default();
     for table in COPIED_TABLES {
-        let rows = copy_table(table, from, to, asked)?;
+        let rows = copy_table(table, from, to, last_used)?;
         copied.tables.push((table.name, rows));
     }
-    // The target has a name of its own.
-    continue_ids(from, to, asked)?;
+    // The target keeps its own name.
+    continue_ids(from, to, last_used)?;
     Ok(copied)
 }
 
-/// A worker that lives may change any row at any moment, also while it has no job.
-fn refuse_what_runs(connection: &mut dyn Connection, which: &str) -> Result<()> {
+/// Refuses a database that is in use: a live worker may change any row at any moment, even while it has no job.
+fn refuse_if_in_use(connection: &mut dyn Connection, which: &str) -> Result<()> {
     let (workers, jobs) = one(
         connection,
         "SELECT (SELECT count(*) FROM workers WHERE status IN ('ALIVE', 'DRAINING')),
@@ -135,26 +135,26 @@ fn refuse_what_runs(connection: &mut dyn Connection, which: &str) -> Result<()> 
         return Ok(());
     }
     let reason = format!("{workers} workers are alive and {jobs} jobs run in the {which}; stop them first");
-    Err(Error::conflict(WHAT, reason))
+    Err(Error::conflict(OPERATION, reason))
 }
 
-fn refuse_broken(connection: &mut dyn Connection, which: &str, now_ms: i64) -> Result<()> {
-    refuse_what_runs(connection, which)?;
+fn refuse_if_broken(connection: &mut dyn Connection, which: &str, now_ms: i64) -> Result<()> {
+    refuse_if_in_use(connection, which)?;
     let problems = broken_rules(connection, now_ms)?;
     if problems.is_empty() {
         return Ok(());
     }
     let shown: Vec<&str> = problems.iter().take(SHOWN_MAX).map(|problem| problem.detail.as_str()).collect();
     let reason = format!("the {which} breaks {} rules: {}", problems.len(), shown.join("; "));
-    Err(Error::conflict(WHAT, reason))
+    Err(Error::conflict(OPERATION, reason))
 }
 
-fn refuse_rows(to: &mut dyn Connection) -> Result<()> {
+fn refuse_if_not_empty(to: &mut dyn Connection) -> Result<()> {
     for table in COPIED_TABLES {
         let rows = table.count(to)?;
         if rows > 0 {
             let reason = format!("the target is not empty: it has {rows} {}", table.name);
-            return Err(Error::conflict(WHAT, reason));
+            return Err(Error::conflict(OPERATION, reason));
         }
     }
     Ok(())
@@ -164,7 +164,7 @@ fn copy_table(
     table: &Table,
     from: &mut dyn Connection,
     to: &mut dyn Connection,
-    asked: &Asked,
+    last_used: &LastUsed,
 ) -> Result<i64> {
     let mut key = table.before_first();
     let mut copied = 0;
@@ -172,10 +172,10 @@ fn copy_table(
         let rows = table.rows_after(from, &key)?;
         let Some(last) = rows.last() else { return Ok(copied) };
         key = table.key_of(last);
-        let written = asked.target(|| table.write(to, &rows))?;
+        let written = last_used.with_target(|| table.write(to, &rows))?;
         if written != rows.len() as u64 {
             let detail = format!("of {} rows of {} {written} were written", rows.len(), table.name);
-            return Err(Error::internal(WHAT, detail));
+            return Err(Error::internal(OPERATION, detail));
         }
         copied += rows.len() as i64;
         if rows.len() < CHUNK {
@@ -184,8 +184,8 @@ fn copy_table(
     }
 }
 
-/// No id is given out twice, also none whose row was pruned before.
-fn continue_ids(from: &mut dyn Connection, to: &mut dyn Connection, asked: &Asked) -> Result<()> {
+/// Continues the sequences of ids, so that no id is used twice, not even one whose row was pruned.
+fn continue_ids(from: &mut dyn Connection, to: &mut dyn Connection, last_used: &LastUsed) -> Result<()> {
     const NEXT_IDS: &[(&str, &str)] = &[
         ("workflows", "SELECT {next_id workflows}"),
         ("schedules", "SELECT {next_id schedules}"),
@@ -196,13 +196,14 @@ fn continue_ids(from: &mut dyn Connection, to: &mut dyn Connection, asked: &Aske
     for (table, sql) in NEXT_IDS {
         let next_id = one(from, sql, &[], |row| row.integer(0))?;
         let continue_from = to.dialect().continue_ids(table, next_id);
-        asked.target(|| to.batch(&continue_from))?;
+        last_used.with_target(|| to.batch(&continue_from))?;
     }
     Ok(())
 }
 
-/// Tells the server how many rows there are now. It sees the rows of this transaction only when it is told to look, and what
-/// it knows may be from an interrupted copy: many pages and no rows, for which it would read all of `jobs` for each edge.
+/// Updates the server's statistics, because only an explicit ANALYZE counts the rows of an open transaction. Old
+/// statistics may come from an interrupted copy, with many pages and no rows, and the server would then read all of
+/// `jobs` for each edge.
 fn analyze(to: &mut dyn Connection) -> Result<()> {
     match to.dialect().analyze(&COPIED_TABLES.iter().map(|table| table.name).collect::<Vec<_>>()) {
         Some(sql) => to.batch(&sql),
@@ -215,17 +216,19 @@ fn verify(to: &mut dyn Connection, copied: &Copied, now_ms: i64) -> Result<()> {
         let written = table.count(to)?;
         if written != *read {
             let detail = format!("{name} has {read} rows in the source and {written} in the target");
-            return Err(Error::internal(WHAT, detail));
+            return Err(Error::internal(OPERATION, detail));
         }
     }
     let problems = broken_rules(to, now_ms)?;
     match problems.first() {
         None => Ok(()),
-        Some(problem) => Err(Error::internal(WHAT, format!("the copy breaks a rule: {}", problem.detail))),
+        Some(problem) => {
+            Err(Error::internal(OPERATION, format!("the copy breaks a rule: {}", problem.detail)))
+        }
     }
 }
 
-/// The columns of every table, for the comparison with the schema.
+/// The columns of every table, to compare them with the schema.
 #[cfg(test)]
 pub(super) fn columns() -> Vec<(&'static str, Vec<&'static str>)> {
     COPIED_TABLES

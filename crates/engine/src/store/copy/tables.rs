@@ -1,25 +1,25 @@
-//! Every table with its columns, as the statements by which its rows are read in order and written.
+//! The copied tables with their columns, and the statements that read and write their rows.
 
 use serde_json::Value as Json;
 
 use windlass_db::error::Result;
 use windlass_db::{Connection, Row, Value, all};
 
-/// Rows in one statement; written out in the statements too.
+/// Rows in one statement. The statements contain this number too.
 pub(super) const CHUNK: usize = 1_000;
 
-/// A table that is copied.
+/// A table to copy.
 pub(super) struct Table {
     pub(super) name: &'static str,
     pub(super) columns: &'static [(&'static str, Kind)],
-    /// How many of the first columns are the key by which rows are read in order.
+    /// How many of the first columns form the key, by which rows are read in order.
     key: usize,
     count: &'static str,
     select: &'static str,
     insert: &'static str,
 }
 
-/// What a column holds.
+/// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(non_camel_case_types, reason = "as the columns' types are written in the statements")]
 pub(super) enum Kind {
@@ -27,7 +27,7 @@ pub(super) enum Kind {
     text,
 }
 
-/// A table by its name, the condition and order of its key with as many columns, and all its columns.
+/// Builds a table from its name, its key (number of columns, condition, order), and all its columns.
 macro_rules! table {
     ($name:literal, $key:literal: $condition:literal, $order:literal,
      $first:ident $first_kind:ident $(, $column:ident $kind:ident)* $(,)?) => {
@@ -50,7 +50,7 @@ macro_rules! table {
     };
 }
 
-/// All tables, those that others refer to first. A test compares them with the schema.
+/// All tables, with referenced tables first. A test compares them with the schema.
 pub(super) const COPIED_TABLES: &[Table] = &[
     table!("workflows", 1: "id > $1", "id", id integer, name text, hash text, definition text,
         created_at integer),
@@ -102,7 +102,7 @@ impl Table {
         windlass_db::one(connection, self.count, &[], |row| row.integer(0))
     }
 
-    /// The key before the first row.
+    /// The key that comes before the first row.
     pub(super) fn before_first(&self) -> Vec<Json> {
         self.columns[..self.key]
             .iter()
@@ -113,12 +113,12 @@ impl Table {
             .collect()
     }
 
-    /// The key of a row.
+    /// Returns the key of a row.
     pub(super) fn key_of(&self, row: &[Json]) -> Vec<Json> {
         row[..self.key].to_vec()
     }
 
-    /// The rows after a key, in order, [`CHUNK`] at most.
+    /// Reads the next rows after a key, at most [`CHUNK`].
     pub(super) fn rows_after(&self, connection: &mut dyn Connection, key: &[Json]) -> Result<Vec<Vec<Json>>> {
         let parameters: Vec<Value<'_>> = key.iter().map(value_of).collect();
         all(connection, self.select, &parameters, |row| self.read(row))
@@ -143,7 +143,7 @@ impl Table {
     }
 }
 
-/// A text or a whole number, or nothing.
+/// Converts JSON into a parameter: a text, an integer, or NULL.
 fn value_of(json: &Json) -> Value<'_> {
     match json.as_str() {
         Some(text) => Value::Text(text),

@@ -1,8 +1,8 @@
 //! What happens to durations when somebody sets the wall clock.
 //!
-//! A retry's pause, a delay and a run's timeout are durations. The tables hold their ends as instants, because every
-//! process can compare those. When the clock is set, these instants are moved by the same amount: once, by the first
-//! scheduler that notices. Instants that somebody named stay. See
+//! A retry's backoff, a delay and a run's timeout are durations. The tables store their ends as instants, because all
+//! processes can compare those. When somebody sets the clock, the first scheduler that notices moves these instants
+//! by the same amount, once. Instants that a person named are not moved. See
 //! `docs/decisions/0041-durations-and-the-wall-clock.md`.
 
 use crate::store::ForScheduler;
@@ -15,31 +15,32 @@ use windlass_db::error::Result;
 use windlass_db::one;
 use windlass_system::wake_ups::WakeUps;
 
-/// Steps of the clock that are kept for people to read.
+/// How many clock steps are kept for people to read.
 const KEPT_MAX: i64 = 100;
-/// Rows that are later than the clock by less are no sign that it was set back: other processes wrote them.
+/// Rows that are less than this ahead of the clock do not mean that it was set back, because another process may have
+/// written them.
 const AHEAD_MIN_MS: i64 = 1_000;
 
-/// The wall clock as one look has found it.
+/// A reading of the wall clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClockReading {
-    /// How often the tables were moved with the clock.
+    /// How many clock steps the tables had seen at the reading.
     pub steps: i64,
     /// [`Clock::wall_offset_ms`](crate::Clock::wall_offset_ms).
     pub offset_ms: i64,
-    /// [`Clock::steady_ms`](crate::Clock::steady_ms) at the time of the look.
+    /// [`Clock::steady_ms`](crate::Clock::steady_ms) at the reading.
     pub steady_ms: i64,
 }
 
 impl ClockReading {
-    /// The wall time of the look.
+    /// The wall time of the reading.
     #[must_use]
     pub fn now_ms(self) -> i64 {
         self.offset_ms.saturating_add(self.steady_ms)
     }
 }
 
-/// Somebody set the clock.
+/// A change of the wall clock by somebody who set it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClockStep {
     /// Its number: one more than [`ClockReading::steps`].
@@ -48,26 +49,27 @@ pub struct ClockStep {
     pub by_ms: i64,
     /// The wall time after it.
     pub now_ms: i64,
-    /// It happened at most so long ago. What began within this time, by the clock as it is now, began after it.
+    /// The step happened at most this long before it was noticed. A duration that started in this time, by the clock
+    /// as it is now, started after the step.
     pub unseen_ms: i64,
 }
 
-/// What was moved with the clock.
+/// How many durations were moved with the clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Moved {
-    /// Jobs that wait for a duration.
+pub struct MovedDurations {
+    /// Jobs that wait for a delay or a retry.
     pub jobs: i64,
     /// Runs with a timeout.
     pub runs: i64,
 }
 
 impl ForScheduler<'_> {
-    /// Moves the ends of durations by a step of the clock. `None` when another process has done so.
+    /// Moves the ends of durations by a step of the clock. Returns `None` if another process has done that already.
     ///
     /// # Errors
     /// The database's.
-    pub fn move_with_clock(&self, step: ClockStep) -> Result<Option<Moved>> {
-        self.store.write("move what waits with the clock", Evidence::Repeat, move |connection| {
+    pub fn move_with_clock(&self, step: ClockStep) -> Result<Option<MovedDurations>> {
+        self.store.write("move durations with the clock", Evidence::Repeat, move |connection| {
             let noted = connection.execute(
                 "INSERT INTO clock_steps (number, at, by_ms) VALUES ($1, $2, $3) ON CONFLICT (number) DO NOTHING",
                 &[step.number.into(), step.now_ms.into(), step.by_ms.into()],
@@ -86,18 +88,18 @@ impl ForScheduler<'_> {
         })
     }
 
-    /// For who begins to look: when the tables are later than the clock, it was set back while nobody looked. What
-    /// seems to begin in the future begins now: no wait gets longer than its duration. Returns what was changed.
+    /// Restarts waits that seem to start in the future, because the clock was set back while no scheduler was
+    /// running. They start now, so that no wait is longer than its duration. Returns how many rows were changed.
     ///
     /// # Errors
     /// The database's.
-    pub fn begin_future_waits(&self, now_ms: i64) -> Result<Moved> {
-        let nothing = Moved { jobs: 0, runs: 0 };
+    pub fn begin_future_waits(&self, now_ms: i64) -> Result<MovedDurations> {
+        let nothing = MovedDurations { jobs: 0, runs: 0 };
         if self.store.read(latest)?.is_none_or(|latest_ms| latest_ms <= now_ms.saturating_add(AHEAD_MIN_MS)) {
             return Ok(nothing);
         }
-        self.store.write("begin waits anew", Evidence::Repeat, move |connection| {
-            // Runs before jobs, as everywhere: see `lock_runs_of`.
+        self.store.write("restart waits after a clock step", Evidence::Repeat, move |connection| {
+            // Runs before jobs, the order of locks everywhere: see `lock_runs_of`.
             let runs = connection.execute(
                 "UPDATE runs SET deadline_at = $1 + timeout_ms
                  WHERE deadline_at IS NOT NULL AND stop_reason IS NULL AND status IN ('PENDING', 'RUNNING')
@@ -115,12 +117,15 @@ impl ForScheduler<'_> {
     }
 }
 
-fn moved(jobs: u64, runs: u64) -> Moved {
-    Moved { jobs: i64::try_from(jobs).unwrap_or(i64::MAX), runs: i64::try_from(runs).unwrap_or(i64::MAX) }
+fn moved(jobs: u64, runs: u64) -> MovedDurations {
+    MovedDurations {
+        jobs: i64::try_from(jobs).unwrap_or(i64::MAX),
+        runs: i64::try_from(runs).unwrap_or(i64::MAX),
+    }
 }
 
-/// All of them in one transaction: of some that were moved and some that were not, nobody could tell which.
-fn move_ends(connection: &mut dyn Connection, step: ClockStep) -> Result<Moved> {
+/// All rows are moved in one transaction. After a partial move nobody could tell which rows were moved.
+fn move_ends(connection: &mut dyn Connection, step: ClockStep) -> Result<MovedDurations> {
     let ClockStep { by_ms, now_ms, unseen_ms, .. } = step;
     let parameters = [by_ms.into(), now_ms.saturating_sub(unseen_ms).into(), now_ms.into()];
     let runs = connection.execute(
@@ -129,7 +134,7 @@ fn move_ends(connection: &mut dyn Connection, step: ClockStep) -> Result<Moved> 
            AND NOT (deadline_at - timeout_ms > $2 AND deadline_at - timeout_ms <= $3)",
         &parameters,
     )?;
-    // Other programs may write any number: what does not fit into a sum is left alone.
+    // Other programs may write any number here. A number that would overflow is not moved.
     let jobs = connection.execute(
         "UPDATE jobs SET execute_after = execute_after + $1
          WHERE status = 'SCHEDULED'
@@ -142,7 +147,7 @@ fn move_ends(connection: &mut dyn Connection, step: ClockStep) -> Result<Moved> 
     Ok(moved(jobs, runs))
 }
 
-/// How often the tables were moved with the clock.
+/// Returns the number of clock steps that the tables have seen.
 pub(in crate::store) fn steps(connection: &mut dyn Connection) -> Result<i64> {
     one(connection, "SELECT coalesce(max(number), 0) FROM clock_steps", &[], |row| row.integer(0))
 }

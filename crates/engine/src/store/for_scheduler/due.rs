@@ -1,4 +1,4 @@
-//! What time does to the tables: jobs whose time has come, runs whose time is over.
+//! Due jobs become PENDING, and runs are stopped when their timeout ends.
 
 use crate::status::StopReason;
 use crate::store::ForScheduler;
@@ -14,54 +14,55 @@ use windlass_db::error::Result;
 use windlass_db::one;
 use windlass_system::wake_ups::WakeUps;
 
-/// Jobs promoted in one transaction at most.
+/// How many jobs one transaction promotes.
 const PROMOTE_MAX: i64 = 1_000;
-/// Runs stopped in one transaction at most.
+/// How many runs one transaction stops.
 const EXPIRE_MAX: i64 = 100;
 
-/// An answer that took longer says too little about when the server read its clock.
+/// If the answer took longer than this, it does not say well enough when the server read its clock.
 const ANSWER_MAX_MS: i64 = 250;
 
-/// What time has to do next, and the clock that it goes by.
+/// When something is due next, and a reading of the clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ahead {
-    /// The earliest instant at which a job or a deadline is due, if there is one.
+pub struct Upcoming {
+    /// The earliest instant at which a job or a run's deadline is due.
     pub due_at: Option<i64>,
-    /// The earliest instant after the one asked about at which a start no longer counts for a rate.
-    pub room_at: Option<i64>,
-    /// The clock; `None` when the answer took too long to tell.
+    /// The earliest instant, after a given one, at which a start stops counting against its queue's rate.
+    pub rate_allows_at: Option<i64>,
+    /// The clock; `None` if the database answered too slowly to tell.
     pub clock: Option<ClockReading>,
 }
 
-/// What time did, and when it has something to do again.
+/// What became due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Due {
-    /// Jobs that became claimable.
+pub struct PromotedDue {
+    /// Jobs that became PENDING or WAITING.
     pub promoted: i64,
-    /// Runs that were stopped.
+    /// Runs that were stopped at their deadline.
     pub expired: i64,
-    /// The next instant at which something is due, if anything is.
+    /// The next instant at which something is due.
     pub next_at: Option<i64>,
 }
 
 impl ForScheduler<'_> {
-    /// The earliest instant at which time has something to do, if there is one.
+    /// Returns the earliest instant at which something is due.
     ///
     /// # Errors
     /// The database's.
     pub fn next_due(&self) -> Result<Option<i64>> {
-        let Ahead { due_at, room_at, .. } = self.ahead(self.store.clock.now_ms())?;
-        Ok([due_at, room_at].into_iter().flatten().min())
+        let Upcoming { due_at, rate_allows_at, .. } = self.upcoming(self.store.clock.now_ms())?;
+        Ok([due_at, rate_allows_at].into_iter().flatten().min())
     }
 
-    /// What time has to do next; of the starts that count for rates only those that count after `room_after_ms`.
+    /// Returns when something is due next. Starts that stop counting against a rate up to `rate_after_ms` are
+    /// ignored.
     ///
     /// # Errors
     /// The database's.
-    pub fn ahead(&self, room_after_ms: i64) -> Result<Ahead> {
+    pub fn upcoming(&self, rate_after_ms: i64) -> Result<Upcoming> {
         self.store.read(|connection| {
             let asked_ms = self.store.clock.monotonic_ms();
-            let (due, room_at, steps, database_now_ms) = one(
+            let (due, rate_allows_at, steps, database_now_ms) = one(
                 connection,
                 "SELECT (SELECT min(execute_after) FROM jobs WHERE status = 'SCHEDULED'),
                         (SELECT min(deadline_at) FROM runs
@@ -70,7 +71,7 @@ impl ForScheduler<'_> {
                         (SELECT min(expires_at) FROM queue_starts WHERE expires_at > $1),
                         (SELECT coalesce(max(number), 0) FROM clock_steps),
                         {now_ms}",
-                &[room_after_ms.into()],
+                &[rate_after_ms.into()],
                 |row| {
                     let due = [row.optional_integer(0)?, row.optional_integer(1)?];
                     Ok((due, row.optional_integer(2)?, row.integer(3)?, row.integer(4)?))
@@ -83,52 +84,30 @@ impl ForScheduler<'_> {
                     (self.store.clock.wall_offset_ms(), self.store.clock.steady_ms());
                 ClockReading { steps, offset_ms, steady_ms }
             });
-            Ok(Ahead { due_at: due.into_iter().flatten().min(), room_at, clock })
+            Ok(Upcoming { due_at: due.into_iter().flatten().min(), rate_allows_at, clock })
         })
     }
 
-    /// Makes claimable what is due and stops the runs whose time is over, a batch at most; call again
-    /// while [`Due::next_at`] is not in the future.
+    /// Promotes due jobs and stops runs that reached their deadline, one batch of each. Call it again while
+    /// [`PromotedDue::next_at`] is not in the future.
     ///
     /// # Errors
     /// The database's.
-    pub fn promote_due(&self) -> Result<Due> {
+    pub fn promote_due(&self) -> Result<PromotedDue> {
         self.promote_due_at(self.store.clock.now_ms(), None)
     }
 
-    /// The same at an instant that the caller knows. With `clock_steps`: nothing, when the tables were moved with the
-    /// clock since the caller has looked at it.
+    /// The same for a given instant. If `clock_steps` is given and the tables have seen another clock step since
+    /// then, nothing happens.
     ///
     /// # Errors
     /// The database's.
-    pub fn promote_due_at(&self, now_ms: i64, clock_steps: Option<i64>) -> Result<Due> {
+    pub fn promote_due_at(&self, now_ms: i64, clock_steps: Option<i64>) -> Result<PromotedDue> {
         let (promoted, expired) =
             self.store.write("promote due jobs", Evidence::Repeat, move |connection| {
-                if let Some(known) = clock_steps
-                    && steps(connection)? != known
-                {
-                    return Ok((0, 0));
-                }
-                // Runs before jobs, as everywhere: see `lock_runs_of`.
-                let late = all(
-                    connection,
-                    "SELECT id FROM runs
-                 WHERE deadline_at IS NOT NULL AND stop_reason IS NULL
-                   AND status IN ('PENDING', 'RUNNING') AND deadline_at <= $1
-                 ORDER BY deadline_at LIMIT $2 {lock}",
-                    &[now_ms.into(), EXPIRE_MAX.into()],
-                    |row| row.integer(0),
-                )?;
-                for run_id in &late {
-                    stop_run(connection, *run_id, StopReason::TimedOut, Urgency::WithGrace, now_ms)?;
-                }
-                let promoted = promote(connection, now_ms)?;
-                if promoted > 0 {
-                    connection.wake(WakeUps::PENDING | WakeUps::PROGRESS);
-                }
-                Ok((i64::try_from(promoted).unwrap_or(i64::MAX), late.len() as i64))
+                stop_late_runs_and_promote(connection, now_ms, clock_steps)
             })?;
-        Ok(Due { promoted, expired, next_at: self.next_due()? })
+        Ok(PromotedDue { promoted, expired, next_at: self.next_due()? })
     }
 }
 
@@ -146,9 +125,40 @@ static PROMOTE: UpdateReturning = UpdateReturning {
     returning: &["concurrency_key"],
 };
 
-/// Makes the jobs claimable that are due, a batch at most.
+/// Returns how many jobs were promoted, and how many runs were stopped.
+fn stop_late_runs_and_promote(
+    connection: &mut dyn Connection,
+    now_ms: i64,
+    clock_steps: Option<i64>,
+) -> Result<(i64, i64)> {
+    if let Some(known) = clock_steps
+        && steps(connection)? != known
+    {
+        return Ok((0, 0));
+    }
+    // Runs before jobs, the order of locks everywhere: see `lock_runs_of`.
+    let late = all(
+        connection,
+        "SELECT id FROM runs
+         WHERE deadline_at IS NOT NULL AND stop_reason IS NULL
+           AND status IN ('PENDING', 'RUNNING') AND deadline_at <= $1
+         ORDER BY deadline_at LIMIT $2 {lock}",
+        &[now_ms.into(), EXPIRE_MAX.into()],
+        |row| row.integer(0),
+    )?;
+    for run_id in &late {
+        stop_run(connection, *run_id, StopReason::TimedOut, Urgency::WithGrace, now_ms)?;
+    }
+    let promoted = promote(connection, now_ms)?;
+    if promoted > 0 {
+        connection.wake(WakeUps::PENDING | WakeUps::PROGRESS);
+    }
+    Ok((i64::try_from(promoted).unwrap_or(i64::MAX), late.len() as i64))
+}
+
+/// Promotes one batch of due jobs.
 fn promote(connection: &mut dyn Connection, now_ms: i64) -> Result<u64> {
-    // Two statements: within one, the choice of rows might be made anew for each of them.
+    // Two statements, because within one the database may choose the rows again for each row that it changes.
     let due = all(
         connection,
         "SELECT id FROM jobs WHERE status = 'SCHEDULED' AND execute_after <= $1
@@ -159,12 +169,12 @@ fn promote(connection: &mut dyn Connection, now_ms: i64) -> Result<u64> {
     if due.is_empty() {
         return Ok(0);
     }
-    let (mut promoted, mut wanted_keys) = (0, Vec::new());
+    let (mut promoted, mut keys_to_admit) = (0, Vec::new());
     connection.update_returning(&PROMOTE, &[(&json_ids(&due)).into(), now_ms.into()], &mut |row| {
         promoted += 1;
-        wanted_keys.extend(row.lossy_text(0)?);
+        keys_to_admit.extend(row.lossy_text(0)?);
         Ok(())
     })?;
-    admit(connection, &wanted_keys, now_ms)?;
+    admit(connection, &keys_to_admit, now_ms)?;
     Ok(promoted)
 }

@@ -1,4 +1,4 @@
-//! What the scheduler and the upkeep thread do: what time does to jobs and runs, and what dead workers leave.
+//! What the scheduler and the upkeep thread call: due jobs, rescue, reports of other workers, retention.
 
 pub(in crate::store) mod clock_steps;
 pub(in crate::store) mod due;

@@ -1,13 +1,13 @@
-//! Runs whose jobs ended without their consequences: counted anew, a few at a time.
+//! Reconciliation: repairing runs whose counters do not match their jobs, a few runs at a time.
 //!
-//! Nothing in Windlass leaves such a run behind, and workers in other languages report without an end (see
-//! `reports`). But they write to the tables, and one that sets `finished_at` itself must not stop a run
-//! for ever. Runs that changed a short while ago are left alone: what moves is not stuck.
+//! Windlass never leaves such a run behind, and a worker in another language should report only a state (see
+//! `reports`). But another program that sets `finished_at` itself must not block a run for ever. Runs that changed
+//! recently are skipped, because a run that moves is not stuck.
 
 use crate::store::ForScheduler;
 use crate::store::evidence::Evidence;
 use crate::store::finish::propagation::{RunDelta, count_down};
-use crate::store::runs::retry::skip_hopeless;
+use crate::store::runs::retry::skip_jobs_with_failed_parents;
 use crate::store::runs::retry::unblock;
 use std::collections::BTreeMap;
 use windlass_db::Connection;
@@ -16,30 +16,30 @@ use windlass_db::error::Result;
 use windlass_db::first;
 use windlass_system::wake_ups::WakeUps;
 
-/// Unfinished runs looked at in one step at most.
+/// How many unfinished runs one step checks.
 const RUNS_MAX: i64 = 20;
-/// A run that changed within this time is not looked at, in milliseconds.
+/// A run that changed within this time is not checked, in milliseconds.
 const QUIET_MS: i64 = 10_000;
 
-/// What a step of reconciling did.
+/// What one step of reconciliation did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Reconciled {
-    /// Runs that were counted anew.
+    /// Runs that were repaired.
     pub repaired: i64,
-    /// The last run that was looked at; `None` when there are no more.
+    /// The last run that was checked; `None` after the last one of all.
     pub cursor: Option<i64>,
 }
 
 impl ForScheduler<'_> {
-    /// Looks at a few unfinished runs after `cursor`, and repairs those whose jobs ended without consequences.
+    /// Checks a few unfinished runs after `cursor`, and repairs those that are stuck.
     ///
     /// # Errors
     /// The database's.
     pub fn reconcile_step(&self, cursor: i64) -> Result<Reconciled> {
         let now_ms = self.store.clock.now_ms();
-        let looked_at = self.store.read(|connection| look(connection, cursor, now_ms))?;
+        let checked = self.store.read(|connection| find_stuck_runs(connection, cursor, now_ms))?;
         let mut repaired = 0;
-        for (run_id, is_stuck) in &looked_at {
+        for (run_id, is_stuck) in &checked {
             if *is_stuck {
                 let run_id = *run_id;
                 repaired += self.store.write("reconcile a run", Evidence::Repeat, move |connection| {
@@ -47,14 +47,14 @@ impl ForScheduler<'_> {
                 })?;
             }
         }
-        let is_last = looked_at.len() < RUNS_MAX as usize;
-        Ok(Reconciled { repaired, cursor: looked_at.last().map(|(id, _)| *id).filter(|_| !is_last) })
+        let is_last = checked.len() < RUNS_MAX as usize;
+        Ok(Reconciled { repaired, cursor: checked.last().map(|(id, _)| *id).filter(|_| !is_last) })
     }
 }
 
-/// (run, whether it needs repair): its jobs say something else than it counts, or all that is left of it waits for
-/// parents, and one of these jobs has none that is not over.
-fn look(connection: &mut dyn Connection, cursor: i64, now_ms: i64) -> Result<Vec<(i64, bool)>> {
+/// Lists unfinished runs, as (run, whether it is stuck). A run is stuck if its counter differs from its jobs, or if
+/// all its unfinished jobs are BLOCKED and one of them has no unfinished parent.
+fn find_stuck_runs(connection: &mut dyn Connection, cursor: i64, now_ms: i64) -> Result<Vec<(i64, bool)>> {
     all(
         connection,
         "SELECT id,
@@ -63,7 +63,7 @@ fn look(connection: &mut dyn Connection, cursor: i64, now_ms: i64) -> Result<Vec
                      WHEN unfinished_jobs <> (SELECT count(*) FROM jobs
                                               WHERE jobs.run_id = runs.id AND jobs.finished_at IS NULL)
                      THEN 1
-                     -- Parents are counted only where nothing else would move the run: of a large one that takes long.
+                     -- Parents are counted only if nothing else would move the run, because a large run has many edges.
                      WHEN EXISTS (SELECT 1 FROM jobs WHERE jobs.run_id = runs.id AND jobs.finished_at IS NULL
                                                        AND jobs.status <> 'BLOCKED')
                      THEN 0
@@ -90,7 +90,7 @@ fn repair(connection: &mut dyn Connection, run_id: i64, now_ms: i64) -> Result<i
         |row| Ok((row.integer(0)?, row.integer(1)?)),
     )?;
     let Some((unfinished, failed)) = counted else { return Ok(0) };
-    skip_hopeless(connection, run_id, now_ms)?;
+    skip_jobs_with_failed_parents(connection, run_id, now_ms)?;
     let unblocked = unblock(connection, run_id, now_ms)?;
     let actual = first(
         connection,
@@ -108,7 +108,7 @@ fn repair(connection: &mut dyn Connection, run_id: i64, now_ms: i64) -> Result<i
         return Ok(0);
     }
     count_down(connection, &BTreeMap::from([(run_id, delta)]), now_ms)?;
-    // Jobs that became ready may also wait for a concurrency key.
+    // Jobs that became ready may also wait for a slot of a concurrency key.
     connection.wake(WakeUps::PENDING | WakeUps::PROGRESS | WakeUps::DUE);
     Ok(1)
 }

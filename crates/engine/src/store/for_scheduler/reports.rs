@@ -1,8 +1,8 @@
-//! Ends that workers in other languages reported: the state is written, nothing that follows from it yet.
+//! Reports: ends of jobs that workers in other languages wrote.
 //!
-//! Such a worker changes one row, guarded by its claim, and knows nothing of retries, children, counters or
-//! limits. The row is told from one that is over by its missing time. What follows is done here by the same
-//! functions as for Windlass's own workers: the claim is taken up again, and ended.
+//! Such a worker changes only the job's state, guarded by its claim. It knows nothing of retries, children, counters
+//! or limits. A reported row has no `finished_at` yet. Here the same functions apply the consequences as for
+//! Windlass's own workers: the job becomes RUNNING again for a moment, and then it is finished.
 
 use crate::status::JobStatus;
 use crate::store::ForScheduler;
@@ -18,12 +18,12 @@ use windlass_db::all;
 use windlass_db::error::Error;
 use windlass_db::error::Result;
 
-/// Reports settled in one transaction at most.
+/// How many reports one transaction applies.
 const REPORTS_MAX: i64 = 500;
-/// The owner of a row that was ended by hand and had none: no worker has this id.
+/// The worker id for a reported row that has none. No worker has this id.
 const NOBODY: i64 = 0;
 
-struct Report {
+struct ReportedEnd {
     job_id: i64,
     run_id: Option<i64>,
     worker_id: Option<i64>,
@@ -32,7 +32,7 @@ struct Report {
 }
 
 impl ForScheduler<'_> {
-    /// Gives reported ends their consequences, a batch at most; returns how many. Call again until it is 0.
+    /// Applies the consequences of a batch of reported ends. Returns how many. Call it again until it returns 0.
     ///
     /// # Errors
     /// The database's.
@@ -50,36 +50,36 @@ impl ForScheduler<'_> {
         if reported.is_empty() {
             return Ok(0);
         }
-        match self.settle(reported.clone()) {
-            // One of them can't be settled: the others are not to wait for it.
+        match self.apply_batch(reported.clone()) {
+            // One of the reports can't be applied. The others must not wait for it.
             Err(error) if reported.len() > 1 && !matches!(error, Error::Unavailable { .. }) => {
-                self.settle_each(reported)
+                self.apply_one_by_one(reported)
             }
-            settled => settled,
+            applied => applied,
         }
     }
 
-    fn settle(&self, reported: Vec<i64>) -> Result<i64> {
+    fn apply_batch(&self, reported: Vec<i64>) -> Result<i64> {
         let now_ms = self.store.clock.now_ms();
         let random = self.store.random.clone();
-        self.store.write("settle reported ends", Evidence::Repeat, move |connection| {
+        self.store.write("apply reported ends", Evidence::Repeat, move |connection| {
             apply_reports(connection, &reported, now_ms, &mut || random.share())
         })
     }
 
-    /// An error only when none could be settled.
-    fn settle_each(&self, reported: Vec<i64>) -> Result<i64> {
-        let (mut settled, mut refused) = (0, None);
+    /// Returns an error only if no report could be applied.
+    fn apply_one_by_one(&self, reported: Vec<i64>) -> Result<i64> {
+        let (mut applied, mut refused) = (0, None);
         for job_id in reported {
-            match self.settle(vec![job_id]) {
-                Ok(count) => settled += count,
+            match self.apply_batch(vec![job_id]) {
+                Ok(count) => applied += count,
                 Err(error @ Error::Unavailable { .. }) => return Err(error),
                 Err(error) => refused = Some(error),
             }
         }
         match refused {
-            Some(error) if settled == 0 => Err(error),
-            Some(_) | None => Ok(settled),
+            Some(error) if applied == 0 => Err(error),
+            Some(_) | None => Ok(applied),
         }
     }
 }
@@ -108,7 +108,7 @@ fn apply_reports(
     )?;
     let finishes: Vec<Finish> = reports
         .into_iter()
-        .map(|Report { job_id, run_id, worker_id, retry_state, outcome }| Finish {
+        .map(|ReportedEnd { job_id, run_id, worker_id, retry_state, outcome }| Finish {
             job_id,
             run_id,
             attempt: retry_state.attempt,
@@ -121,17 +121,17 @@ fn apply_reports(
     Ok(finishes.len() as i64)
 }
 
-fn read_report(row: &dyn Row) -> Result<Report> {
+fn read_report(row: &dyn Row) -> Result<ReportedEnd> {
     let error = |without: &str| -> Result<String> {
         Ok(row.lossy_text(4)?.filter(|error| !error.is_empty()).unwrap_or_else(|| without.to_owned()))
     };
     let outcome = match row.parsed(2, JobStatus::parse)? {
         JobStatus::Failed => {
-            let error = error("it failed, and its worker gave no reason")?;
+            let error = error("it failed, and its worker reported no reason")?;
             Outcome::Failed { error, repeat: Repeat::Allowed }
         }
         JobStatus::Cancelled => Outcome::Cancelled { error: error("it was cancelled")? },
-        // The query asks for no other.
+        // The query selects no other states.
         JobStatus::Successful
         | JobStatus::Blocked
         | JobStatus::Scheduled
@@ -140,7 +140,7 @@ fn read_report(row: &dyn Row) -> Result<Report> {
         | JobStatus::Waiting
         | JobStatus::Skipped => Outcome::Successful { output: row.lossy_text(3)?.map(as_json) },
     };
-    Ok(Report {
+    Ok(ReportedEnd {
         job_id: row.integer(0)?,
         worker_id: row.optional_integer(1)?,
         retry_state: read_retry_state(row, 5)?,
@@ -149,7 +149,7 @@ fn read_report(row: &dyn Row) -> Result<Report> {
     })
 }
 
-/// Outputs are JSON: templates read them. Whoever wrote something else meant a text.
+/// Outputs must be JSON, because templates read them. Anything else is taken as a text.
 fn as_json(output: String) -> String {
     match serde_json::from_str::<serde::de::IgnoredAny>(&output) {
         Ok(_valid) => output,

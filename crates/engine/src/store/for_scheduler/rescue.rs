@@ -1,7 +1,7 @@
-//! What becomes of the jobs of workers that are not alive.
+//! Rescue: taking back the jobs of workers that are not alive.
 //!
-//! Fencing a worker and rescuing its jobs is one transaction. A fenced worker can neither claim, nor
-//! renew its lease, nor record a result, because every one of these is guarded.
+//! One transaction fences a worker and takes back its jobs. A fenced worker can neither claim a job, nor renew its
+//! lease, nor write a result, because each of these is guarded by its status.
 
 use crate::store::ForScheduler;
 use crate::store::claim::job::read_retry_state;
@@ -17,7 +17,7 @@ use windlass_db::error::Error;
 use windlass_db::error::Result;
 use windlass_system::random::Random;
 
-/// Jobs rescued in one transaction at most.
+/// How many jobs one transaction rescues.
 const RESCUE_MAX: i64 = 1_000;
 
 /// What a rescue did.
@@ -27,22 +27,22 @@ pub struct Rescued {
     pub fenced: i64,
     /// Jobs that were taken back.
     pub jobs: i64,
-    /// Jobs that could not be taken back, for a reason of their own.
+    /// Jobs that could not be taken back, each because of an error of its own.
     pub stuck: Vec<StuckJob>,
 }
 
-/// A job of a dead worker that the database does not let change.
+/// A job of a dead worker whose row the database refuses to change.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StuckJob {
     /// Its id.
     pub job_id: i64,
-    /// How people know it.
+    /// The job's name for people.
     pub label: String,
-    /// What the database said.
+    /// The database's error.
     pub error: Error,
 }
 
-/// A RUNNING job whose owner is not alive.
+/// A RUNNING job whose worker is not alive.
 #[derive(Debug, Clone)]
 struct Orphan {
     job_id: i64,
@@ -53,8 +53,8 @@ struct Orphan {
 }
 
 impl ForScheduler<'_> {
-    /// Fences workers found dead, as (id, heartbeats seen), and takes back the jobs of every worker
-    /// that is not alive. A worker that renewed its lease since it was looked at is left alone.
+    /// Fences workers that were found dead, given as (id, heartbeats seen). Then takes back the jobs of every worker
+    /// that is not alive. A worker that has renewed its lease since it was checked is not fenced.
     ///
     /// # Errors
     /// The database's.
@@ -62,7 +62,7 @@ impl ForScheduler<'_> {
         self.rescue_all_but(dead, &[])
     }
 
-    /// The same without some jobs, which were found to be stuck.
+    /// The same, leaving out jobs that were found to be stuck.
     ///
     /// # Errors
     /// The database's.
@@ -73,7 +73,7 @@ impl ForScheduler<'_> {
             let (dead, stuck) = (dead.clone(), stuck.clone());
             self.store.write("rescue jobs", Evidence::Token, move |connection| {
                 let fenced = fence(connection, &dead, now_ms)?;
-                let orphans = orphans(connection, &stuck)?;
+                let orphans = find_orphans(connection, &stuck)?;
                 let jobs = take_back(connection, &orphans, now_ms, &random)?;
                 Ok(Rescued { fenced, jobs, stuck: Vec::new() })
             })
@@ -83,14 +83,14 @@ impl ForScheduler<'_> {
             rescued => return rescued,
         }
         let (fenced, orphans) = self.store.write("fence workers", Evidence::Token, move |connection| {
-            Ok((fence(connection, &dead, now_ms)?, orphans(connection, &stuck)?))
+            Ok((fence(connection, &dead, now_ms)?, find_orphans(connection, &stuck)?))
         })?;
         let mut rescued = Rescued { fenced, ..Rescued::default() };
         self.rescue_by_halves(orphans, &mut rescued)?;
         Ok(rescued)
     }
 
-    /// One job that can't be taken back holds up no other: the half that it is not in is rescued at once.
+    /// Takes back jobs in smaller and smaller batches, so that one stuck job does not block the others.
     fn rescue_by_halves(&self, mut orphans: Vec<Orphan>, rescued: &mut Rescued) -> Result<()> {
         let (now_ms, random, batch) = (self.store.clock.now_ms(), self.store.random.clone(), orphans.clone());
         let taken = self.store.write("rescue jobs", Evidence::Token, move |connection| {
@@ -112,17 +112,17 @@ impl ForScheduler<'_> {
         Ok(())
     }
 
-    /// Whether a rescue would find jobs to take back, without taking the write lock; `stuck` are not counted.
+    /// Returns whether there are jobs to take back, without taking the write lock. Jobs in `stuck` do not count.
     ///
     /// # Errors
     /// The database's.
     pub fn has_orphans(&self, stuck: &[i64]) -> Result<bool> {
         let stuck = json_ids(stuck);
-        self.store.read(|connection| Ok(!orphans(connection, &stuck)?.is_empty()))
+        self.store.read(|connection| Ok(!find_orphans(connection, &stuck)?.is_empty()))
     }
 }
 
-/// What the rows themselves stand against: trying the others may help.
+/// Whether the error may be caused by some of the rows, so that it makes sense to try the others.
 fn is_about_rows(error: &Error) -> bool {
     match error {
         Error::Conflict { .. } | Error::Invalid { .. } | Error::Internal { .. } => true,
@@ -146,8 +146,8 @@ fn fence(connection: &mut dyn Connection, dead: &[(i64, i64)], now_ms: i64) -> R
     Ok(i64::try_from(fenced).unwrap_or(i64::MAX))
 }
 
-/// RUNNING jobs whose owner is not alive: few rows, through the index of running jobs.
-fn orphans(connection: &mut dyn Connection, stuck: &str) -> Result<Vec<Orphan>> {
+/// Lists RUNNING jobs whose worker is not alive. The index of running jobs keeps this cheap.
+fn find_orphans(connection: &mut dyn Connection, stuck: &str) -> Result<Vec<Orphan>> {
     all(
         connection,
         "SELECT id, worker_id, attempt, failures, max_attempts, interruptions, max_interruptions,
@@ -173,7 +173,7 @@ fn orphans(connection: &mut dyn Connection, stuck: &str) -> Result<Vec<Orphan>> 
     )
 }
 
-/// Ends the attempts of orphans as interrupted; returns how many.
+/// Finishes the attempts of orphans as interrupted. Returns how many.
 fn take_back(
     connection: &mut dyn Connection,
     orphans: &[Orphan],

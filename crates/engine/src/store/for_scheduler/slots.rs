@@ -1,4 +1,5 @@
-//! Concurrency keys with jobs that wait: free slots are given out, and jobs are skipped or cancelled where they ask for that.
+//! Concurrency keys with waiting jobs: free slots are given to them, and jobs are skipped or cancelled if they ask
+//! for that.
 
 use crate::status::JobStatus;
 use crate::store::ForScheduler;
@@ -15,25 +16,25 @@ use windlass_db::all_updated;
 use windlass_db::error::Result;
 use windlass_system::wake_ups::WakeUps;
 
-/// Keys that the scheduler looks at in one turn, of each sort.
+/// How many keys of each kind the scheduler handles in one step.
 const KEYS_MAX: i64 = 200;
 
 impl ForScheduler<'_> {
-    /// Gives free slots of concurrency keys to jobs that wait for them, and skips or cancels where a job asks
-    /// for that when there is none: what the transactions that free and want slots had to leave. Looks at the
-    /// keys after `cursor`, a turn's worth; returns the last of them, or an empty text after the last of all.
+    /// Handles concurrency keys after `cursor` that the transactions which freed or wanted slots had to leave: gives
+    /// free slots to waiting jobs, and skips or cancels jobs as their `on_full` says. Returns the last key handled,
+    /// or an empty text after the last of all.
     ///
     /// # Errors
     /// The database's.
     pub fn admit_waiting(&self, cursor: &str) -> Result<String> {
         let (keys, next) = self.store.read(|connection| {
-            let (mut keys, next) = keys_with_room(connection, cursor)?;
+            let (mut keys, next) = keys_with_free_slots(connection, cursor)?;
             for key in impatient_keys(connection, cursor)? {
                 if !read_decision(connection, &key)?.is_empty() {
                     keys.push(key);
                 }
             }
-            // One may have room and a job that does not simply wait.
+            // A key may have both a free slot and a job that does not simply wait.
             keys.sort_unstable();
             keys.dedup();
             Ok((keys, next))
@@ -41,15 +42,15 @@ impl ForScheduler<'_> {
         let now_ms = self.store.clock.now_ms();
         for key in keys {
             self.store.write("admit jobs", Evidence::Repeat, move |connection| {
-                conclude(connection, &key, now_ms)
+                carry_out(connection, &key, now_ms)
             })?;
         }
         Ok(next)
     }
 }
 
-/// Does all that is decided about a key, in a transaction of its own.
-fn conclude(connection: &mut dyn Connection, key: &str, now_ms: i64) -> Result<()> {
+/// Carries out the decision about one key, in a transaction of its own.
+fn carry_out(connection: &mut dyn Connection, key: &str, now_ms: i64) -> Result<()> {
     if !lock_key(connection, key)? {
         connection.wake(WakeUps::DUE);
         return Ok(());
@@ -59,7 +60,7 @@ fn conclude(connection: &mut dyn Connection, key: &str, now_ms: i64) -> Result<(
     lock_runs_of(connection, &ended)?;
     skip(connection, &decision.skip, key, now_ms)?;
     for job_id in &decision.cancel {
-        // One that ended meanwhile has made room by itself.
+        // A job that has ended in between has freed its slot already.
         match cancel_job(connection, *job_id, now_ms) {
             Ok(_cancelled) => {}
             Err(error) if error.is_conflict() => {}
@@ -84,7 +85,7 @@ fn skip(connection: &mut dyn Connection, ids: &[i64], key: &str, now_ms: i64) ->
     if ids.is_empty() {
         return Ok(());
     }
-    let reason = format!("skipped: its concurrency key `{key}` had no room");
+    let reason = format!("skipped: its concurrency key `{key}` had no free slot");
     let ended =
         all_updated(connection, &SKIP, &[(&json_ids(ids)).into(), (&reason).into(), now_ms.into()], |row| {
             Ok(Ended {
@@ -95,14 +96,14 @@ fn skip(connection: &mut dyn Connection, ids: &[i64], key: &str, now_ms: i64) ->
                 allow_failure: row.integer(3)? != 0,
             })
         })?;
-    // Nothing is ready after what was skipped.
+    // Children of skipped jobs never become ready.
     propagate(connection, &ended, None, now_ms)?;
     connection.wake(WakeUps::PROGRESS);
     Ok(())
 }
 
-/// Keys after the cursor that have a job waiting and a slot free; and where to go on.
-fn keys_with_room(connection: &mut dyn Connection, cursor: &str) -> Result<(Vec<String>, String)> {
+/// Lists keys after the cursor that have a waiting job and a free slot, and returns where to continue.
+fn keys_with_free_slots(connection: &mut dyn Connection, cursor: &str) -> Result<(Vec<String>, String)> {
     let keys = all(
         connection,
         "WITH RECURSIVE keys (name) AS (
@@ -132,20 +133,20 @@ fn keys_with_room(connection: &mut dyn Connection, cursor: &str) -> Result<(Vec<
         Some((name, _taken, _limit)) if keys.len() as i64 == KEYS_MAX => name.clone(),
         Some(_) | None => String::new(),
     };
-    let with_room = keys
+    let with_free_slots = keys
         .into_iter()
         .filter(|(_name, taken, limit)| limit.is_some_and(|limit| *taken < limit))
         .map(|(name, _taken, _limit)| name)
         .collect();
-    Ok((with_room, next))
+    Ok((with_free_slots, next))
 }
 
-/// Keys with a job that does not simply wait: the first of all, which mostly are all, and the first after the
-/// cursor, so that each has its turn.
+/// Lists keys that have a job that does not simply wait: the first keys of all, which mostly are all of them, and the
+/// first ones after the cursor, so that every key has its turn.
 fn impatient_keys(connection: &mut dyn Connection, cursor: &str) -> Result<Vec<String>> {
     let mut keys = Vec::new();
     for after in ["", cursor] {
-        // From key to key by one seek: many jobs of one may wait.
+        // Steps from key to key with one seek each, because many jobs may wait for one key.
         keys.extend(all(
             connection,
             "WITH RECURSIVE keys (name) AS (

@@ -1,4 +1,4 @@
-//! What went wrong in the attempts of a job that did not succeed.
+//! The recorded attempts of a job: those that did not succeed.
 
 use crate::store::Jobs;
 use windlass_db::all;
@@ -9,20 +9,20 @@ use windlass_db::error::Result;
 pub struct Attempt {
     /// Its number.
     pub attempt: i64,
-    /// Who executed it.
+    /// The worker that executed it.
     pub worker_id: Option<i64>,
     /// `failed`, `timed_out`, `interrupted` or `cancelled`.
     pub outcome: String,
-    /// Why.
+    /// What went wrong.
     pub error: Option<String>,
     /// When it was claimed.
     pub started_at: Option<i64>,
-    /// When its end was recorded.
+    /// When its end was written.
     pub finished_at: i64,
 }
 
 impl Jobs<'_> {
-    /// The attempts of a job that did not succeed, in order.
+    /// Lists the attempts of a job that did not succeed, in order.
     ///
     /// # Errors
     /// The database's.

@@ -1,11 +1,11 @@
-//! Enqueueing jobs that stand alone.
+//! Enqueueing standalone jobs, which belong to no run.
 
 use crate::status::JobStatus;
 use crate::store::Jobs;
-use crate::store::evidence::{Evidence, job_made, job_with_token};
+use crate::store::evidence::{Evidence, job_was_inserted, job_with_token};
 use crate::store::finish::slots::{CONCURRENCY_LIMIT_MAX, admit};
 use crate::store::json_list;
-use crate::store::runs::submit::on_full;
+use crate::store::runs::prepared::on_full;
 use crate::transition::DELAY_MAX_MS;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -18,45 +18,45 @@ use windlass_system::wake_ups::WakeUps;
 use windlass_workflow::limits;
 use windlass_workflow::model::Concurrency;
 
-/// Attempts of a job that stands alone and does not say how many it wants.
+/// How often a standalone job is attempted, unless it says otherwise.
 pub const DEFAULT_MAX_ATTEMPTS: i64 = 3;
-/// Jobs in one call at most.
+/// How many jobs one call may enqueue.
 pub const ENQUEUE_MAX: usize = 100_000;
 /// Rows in one statement.
 const CHUNK: usize = 2_000;
-const WHAT: &str = "enqueue jobs";
+const OPERATION: &str = "enqueue jobs";
 
-/// A job to be enqueued.
+/// A job to enqueue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewJob {
     /// What executes it.
     pub kind: String,
-    /// What it is to do, as JSON.
+    /// Its input, as JSON.
     pub payload: String,
     /// The queue it waits in.
     pub queue: String,
     /// Higher is claimed first.
     pub priority: i64,
-    /// Not before this instant; `None` is at once.
+    /// The earliest time to start it; `None` means at once.
     pub execute_after: Option<i64>,
-    /// Not before so much time has passed, in milliseconds: instead of an instant.
+    /// A delay before it may start, in milliseconds. Not allowed together with `execute_after`.
     pub delay_ms: Option<i64>,
-    /// Executions that may fail, at least 1.
+    /// How many attempts may fail, at least 1.
     pub max_attempts: i64,
     /// How long one attempt may take, in milliseconds.
     pub timeout_ms: Option<i64>,
-    /// No second unfinished job with this key is accepted.
+    /// While a job with this key is unfinished, no other job with the same key is accepted.
     pub unique_key: Option<String>,
-    /// Capabilities that a worker must have to see it.
+    /// Capabilities that a worker must have to claim it.
     pub requires: Vec<String>,
-    /// The lowest version of a worker that may execute it.
+    /// The lowest version of a worker that may claim it.
     pub version: i64,
-    /// How many jobs with the same key may run at a time. The key is taken as it is.
+    /// How many jobs with the same key may run at a time. The key is not rendered as a template.
     pub concurrency: Option<Concurrency>,
 }
 
 impl NewJob {
-    /// A job of a kind with a JSON payload and every default.
+    /// A job with default settings.
     pub fn new(kind: impl Into<String>, payload: impl Into<String>) -> NewJob {
         NewJob {
             kind: kind.into(),
@@ -76,18 +76,19 @@ impl NewJob {
 }
 
 impl Jobs<'_> {
-    /// Accepts jobs, all or none, and returns their ids in the order given.
+    /// Enqueues all of the jobs or none, and returns their ids in the same order.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a payload that is no JSON or too many jobs, [`Error::Conflict`] when an
-    /// unfinished job has the same unique key, and the database's.
+    /// [`Error::Invalid`] for too many jobs or an invalid one; [`Error::Conflict`] if an unfinished job has the same
+    /// unique key; and the database's.
     pub fn enqueue(&self, jobs: Vec<NewJob>) -> Result<Vec<i64>> {
         if jobs.len() > ENQUEUE_MAX {
-            let reason = format!("{} jobs at once, and {ENQUEUE_MAX} is the limit", jobs.len());
-            return Err(Error::invalid(WHAT, reason));
+            let reason = format!("{} jobs in one call; the limit is {ENQUEUE_MAX}", jobs.len());
+            return Err(Error::invalid(OPERATION, reason));
         }
         jobs.iter().try_for_each(check)?;
-        // Once: the instant is a part of the idempotency keys, also when the transaction runs again.
+        // Read only once: the time is a part of the idempotency keys and must not change if the transaction is
+        // repeated.
         let now_ms = self.store.clock.now_ms();
         let tokens: Arc<Vec<i64>> = Arc::new(jobs.iter().map(|_job| self.store.random.token()).collect());
         if let ([NewJob { concurrency: None, .. }], [token]) = (jobs.as_slice(), tokens.as_slice()) {
@@ -95,17 +96,18 @@ impl Jobs<'_> {
             let evidence = Evidence::reread(move |connection| {
                 Ok(job_with_token(connection, token, now_ms)?.map(|id| vec![id]))
             });
-            return self.store.write(WHAT, evidence, move |connection| {
+            return self.store.write(OPERATION, evidence, move |connection| {
                 wake_for_new_jobs(connection);
                 insert(connection, &jobs, &[token], now_ms, End::Commit)
             });
         }
         let written = Arc::clone(&tokens);
         let evidence = Evidence::rows(move |connection, ids: &Vec<i64>| match ids.first() {
-            Some(job_id) => job_made(connection, *job_id, &written),
+            Some(job_id) => job_was_inserted(connection, *job_id, &written),
             None => Ok(Fate::NotKept),
         });
-        self.store.write(WHAT, evidence, move |connection| accept(connection, &jobs, &tokens, now_ms))
+        self.store
+            .write(OPERATION, evidence, move |connection| insert_all(connection, &jobs, &tokens, now_ms))
     }
 }
 
@@ -123,8 +125,13 @@ enum End {
     Commit,
 }
 
-/// Accepts jobs inside the caller's transaction, each under its token; returns their ids in the order given.
-fn accept(connection: &mut dyn Connection, jobs: &[NewJob], tokens: &[i64], now_ms: i64) -> Result<Vec<i64>> {
+/// Inserts jobs in the caller's transaction, each with its token. Returns their ids in the same order.
+fn insert_all(
+    connection: &mut dyn Connection,
+    jobs: &[NewJob],
+    tokens: &[i64],
+    now_ms: i64,
+) -> Result<Vec<i64>> {
     let mut ids = Vec::with_capacity(jobs.len());
     for (jobs, tokens) in jobs.chunks(CHUNK).zip(tokens.chunks(CHUNK)) {
         ids.extend(insert(connection, jobs, tokens, now_ms, End::Open)?);
@@ -151,7 +158,7 @@ fn check(job: &NewJob) -> Result<()> {
         ("version", job.version, 0..=limits::VERSION),
     ] {
         if !allowed.contains(&value) {
-            let reason = format!("{field} is {value}, and must be {} to {}", allowed.start(), allowed.end());
+            let reason = format!("{field} is {value}; it must be {} to {}", allowed.start(), allowed.end());
             return Err(Error::invalid(operation(), reason));
         }
     }
@@ -164,7 +171,7 @@ fn check(job: &NewJob) -> Result<()> {
         return Err(Error::invalid(operation(), reason));
     }
     if job.execute_after.is_some() && job.delay_ms.is_some() {
-        return Err(Error::invalid(operation(), "it has both an instant and a delay; give one of them"));
+        return Err(Error::invalid(operation(), "it has both an instant and a delay; use only one of them"));
     }
     if job.delay_ms.is_some_and(|delay_ms| !(0..=DELAY_MAX_MS).contains(&delay_ms)) {
         return Err(Error::invalid(operation(), "its delay must be 0 to 100 years"));
@@ -219,7 +226,7 @@ fn insert(
     }
 }
 
-/// What a job requires, as a sorted JSON list.
+/// The capabilities that a job requires, as a sorted JSON list.
 fn requirements(job: &NewJob) -> Result<Cow<'static, str>> {
     if job.requires.is_empty() {
         return Ok(Cow::Borrowed("[]"));
@@ -230,7 +237,7 @@ fn requirements(job: &NewJob) -> Result<Cow<'static, str>> {
     json_list("enqueue jobs", &requires).map(Cow::Owned)
 }
 
-/// The values of a row of `jobs`, in the order in which the statement names the columns.
+/// The values for a row of `jobs`, in the order of the columns in the statement.
 fn row<'a>(job: &'a NewJob, token: i64, requires: &'a str, now_ms: i64) -> [Value<'a>; 16] {
     let concurrency = job.concurrency.as_ref();
     let status = if is_future(job, now_ms) {

@@ -1,4 +1,4 @@
-//! Why a job is not running: retry state from the tables, in the order a person would ask.
+//! Why a job is not running: reasons from the tables, in the order in which a person would ask.
 
 use crate::status::JobStatus;
 use crate::store::Jobs;
@@ -12,117 +12,117 @@ use windlass_db::all;
 use windlass_db::error::Result;
 use windlass_db::one;
 
-/// Holders of a concurrency key that are named.
+/// How many holders of a concurrency key are named.
 const HOLDERS_MAX: i64 = 5;
 
-/// A job and why it is where it is.
+/// A job and the reasons for its state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Why {
     /// The job.
     pub job: Job,
-    /// Why, the most important first.
+    /// The reasons, the most important first.
     pub reasons: Vec<Reason>,
 }
 
-/// One reason.
+/// A reason for a job's state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reason {
-    /// These parents are not over, as (label, state).
+    /// These parents are unfinished, as (label, state).
     WaitsForParents(Vec<(String, JobStatus)>),
-    /// Its time comes then; after so many failures, if it is a retry.
+    /// Its time has not come. It is a retry if `failures` is above 0.
     WaitsForTime {
         /// The instant, in milliseconds since the Unix epoch.
         execute_after: i64,
         /// Failures so far.
         failures: i64,
     },
-    /// It is due and the scheduler of no process has noticed: none is alive.
-    NobodyKeepsTime,
+    /// It is due, but no worker or service is running to promote it.
+    NoScheduler,
     /// Its queue is paused.
     QueuePaused(String),
-    /// No live worker takes this kind from this queue (or of this run).
+    /// No live worker takes this kind from this queue, or from this run.
     NoWorker {
         /// The kind.
         kind: String,
         /// The queue.
         queue: String,
-        /// How many workers are alive at all.
+        /// How many workers are alive.
         alive: i64,
     },
-    /// Live workers take this kind from this queue, but lack something that it requires.
+    /// Live workers take this kind from this queue, but lack a capability that it requires.
     NoCapability {
-        /// What it requires.
+        /// The capabilities that it requires.
         requires: Vec<String>,
     },
-    /// Live workers would take it, but their code is too old.
+    /// Live workers would take it, but their version is too old.
     WorkersTooOld {
-        /// The version that it asks for.
+        /// The version that it requires.
         version: i64,
-        /// The newest of those workers.
+        /// The newest version among those workers.
         newest: i64,
     },
-    /// As many jobs of its queue run as may.
+    /// Its queue runs as many jobs as its limit allows.
     QueueFull {
         /// The queue.
         queue: String,
-        /// How many may.
+        /// The limit.
         limit: i64,
-        /// How many do.
+        /// How many of its jobs are running.
         running: i64,
     },
-    /// As many jobs of its queue began as may within the interval of its rate.
+    /// Its queue has started as many jobs as its rate allows.
     QueueRate {
         /// The queue.
         queue: String,
         /// The rate.
         rate: Rate,
-        /// When the next may begin.
+        /// When the next job may start.
         next_at: Option<i64>,
     },
-    /// Its queue goes by arrival, one job at a time, and it is another's turn.
+    /// Its queue runs one job at a time in order of arrival, and it is another job's turn.
     NotItsTurn {
         /// The queue.
         queue: String,
         /// The job whose turn it is.
         turn_job_id: i64,
     },
-    /// As many jobs with its concurrency key go as may.
+    /// As many jobs as allowed hold slots of its concurrency key.
     KeyTaken {
         /// The key.
         key: String,
-        /// How many may.
+        /// The limit.
         limit: i64,
         /// The jobs that hold the slots, by label.
         holders: Vec<String>,
     },
-    /// The workers that would take it have no thread free.
+    /// All threads of the workers that would take it are busy.
     WorkersBusy {
         /// Workers that take this kind from this queue.
         workers: i64,
-        /// Their threads.
+        /// The number of their threads.
         threads: i64,
-        /// Jobs they run.
+        /// How many jobs they are running.
         running: i64,
     },
-    /// So many jobs of its queue come first.
+    /// How many jobs of its queue come first.
     Behind(i64),
-    /// It runs.
+    /// It is running.
     Runs {
         /// The worker.
         worker_id: i64,
-        /// Its process, when it is alive.
+        /// The host and process id of the worker, if it is alive.
         process: Option<(String, i64)>,
-        /// It was asked to stop.
+        /// Whether it was asked to stop.
         stopping: bool,
     },
-    /// It waits for something from outside.
+    /// It waits for something outside of Windlass.
     WaitsForEvent,
-    /// It is over, and this is what was last said of it.
+    /// It is finished. This is its last error, if any.
     Over(Option<String>),
 }
 
 impl Jobs<'_> {
-    /// Why a job is not running, or that it is.
+    /// Explains the state of a job.
     ///
     /// # Errors
     /// [`crate::Error::NotFound`] and the database's.
@@ -155,7 +155,7 @@ impl Jobs<'_> {
             vec![Reason::WaitsForTime { execute_after: job.execute_after, failures: job.failures }];
         let workers = self.store.workers().live()?;
         if workers.is_empty() && job.execute_after <= self.store.clock.now_ms() {
-            reasons.push(Reason::NobodyKeepsTime);
+            reasons.push(Reason::NoScheduler);
         } else if !workers.iter().any(|worker| takes(worker, job)) {
             reasons.push(no_worker(job, &workers));
         }
@@ -214,7 +214,7 @@ impl Jobs<'_> {
         let limit = job.concurrency_limit.unwrap_or(1);
         let mut reasons = vec![Reason::KeyTaken { key: key.clone(), limit, holders }];
         if self.store.workers().live()?.is_empty() {
-            reasons.push(Reason::NobodyKeepsTime);
+            reasons.push(Reason::NoScheduler);
         }
         Ok(reasons)
     }
@@ -228,12 +228,12 @@ impl Jobs<'_> {
     }
 }
 
-/// Whether a live worker would claim the job.
+/// Whether a live worker would claim the job, if nothing else prevented it.
 fn takes(worker: &Worker, job: &Job) -> bool {
     reaches(worker, job) && worker.capabilities().check(&job.kind, &job.requires, job.version).is_ok()
 }
 
-/// Whether the job is in the scope of a worker.
+/// Whether the job is within the queues and runs of a worker.
 fn reaches(worker: &Worker, job: &Job) -> bool {
     let queues = worker.queues.as_deref().map(serde_json::from_str::<Vec<String>>);
     let runs = worker.run_ids.as_deref().map(serde_json::from_str::<Vec<i64>>);
@@ -242,23 +242,23 @@ fn reaches(worker: &Worker, job: &Job) -> bool {
             .is_none_or(|runs| runs.is_ok_and(|runs| job.run_id.is_some_and(|run_id| runs.contains(&run_id))))
 }
 
-/// Why none of the live workers takes the job: what the best of them lacks.
+/// Explains why no live worker takes the job, by the worker that comes closest.
 fn no_worker(job: &Job, alive: &[Worker]) -> Reason {
-    let unfit = |worker: &&Worker, reason: Unfit| {
+    let is_unfit = |worker: &&Worker, reason: Unfit| {
         reaches(worker, job)
             && worker.capabilities().check(&job.kind, &job.requires, job.version) == Err(reason)
     };
-    if alive.iter().any(|worker| unfit(&worker, Unfit::Capabilities)) {
+    if alive.iter().any(|worker| is_unfit(&worker, Unfit::Capabilities)) {
         return Reason::NoCapability { requires: serde_json::from_str(&job.requires).unwrap_or_default() };
     }
-    let too_old = alive.iter().filter(|worker| unfit(worker, Unfit::Version));
+    let too_old = alive.iter().filter(|worker| is_unfit(worker, Unfit::Version));
     if let Some(newest) = too_old.map(|worker| worker.version).max() {
         return Reason::WorkersTooOld { version: job.version, newest };
     }
     Reason::NoWorker { kind: job.kind.clone(), queue: job.queue.clone(), alive: alive.len() as i64 }
 }
 
-/// Which limits of its queue hold a job up.
+/// Returns the limits of its queue that keep a job from starting.
 fn obstacles(connection: &mut dyn Connection, queue: &str, job_id: i64, now_ms: i64) -> Result<Vec<Reason>> {
     let Some(rules) = read_rules(connection, &[queue])?.pop() else { return Ok(Vec::new()) };
     let counted = count(connection, &rules, now_ms)?;

@@ -1,4 +1,4 @@
-//! Queues: pauses and limits. A queue needs no row: one that has none has no rules.
+//! Queues: pauses, limits and order. A queue without a row here has no rules.
 
 use crate::store::Queues;
 use crate::store::evidence::Evidence;
@@ -11,14 +11,14 @@ use windlass_system::wake_ups::WakeUps;
 
 pub(in crate::store) mod rules;
 
-/// Queues that are listed at most.
+/// How many queues are listed.
 const LIST_MAX: i64 = 10_000;
-/// Jobs whose priority is taken away in one transaction at most.
-const LEVEL_MAX: i64 = 5_000;
+/// How many jobs lose their priority in one transaction.
+const CLEAR_PRIORITIES_MAX: i64 = 5_000;
 /// The longest interval of a rate: 31 days, in milliseconds.
 pub const RATE_INTERVAL_MAX_MS: i64 = 31 * 24 * 60 * 60 * 1_000;
 
-/// So many jobs may start within any interval of that length.
+/// A rate: how many jobs may start within any interval of a given length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
     /// At least 1.
@@ -30,32 +30,32 @@ pub struct Rate {
 /// In which order a queue's jobs are claimed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// By priority and age; any number at a time.
+    /// By priority and age, any number at a time.
     Priority,
-    /// As they arrived, one at a time: the next begins when the one before is over.
+    /// In order of arrival, one at a time: the next job starts when the one before is finished.
     Arrival,
 }
 
-/// What becomes of one limit.
+/// How a setting changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Setting<T> {
-    /// It stays as it is.
+    /// Keep the present value.
     #[default]
     Keep,
-    /// There is none any more.
+    /// Remove the setting.
     Clear,
-    /// It is this from now on.
+    /// Use this value.
     Set(T),
 }
 
-/// New limits of a queue.
+/// Changes to the limits of a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct QueueLimits {
-    /// How many of its jobs run at a time, over all processes.
+    /// How many of its jobs may run at a time, in all processes together.
     pub max_running: Setting<i64>,
-    /// How many start within an interval.
+    /// How many of its jobs may start within an interval.
     pub rate: Setting<Rate>,
-    /// In which order; to clear it is to go by priority.
+    /// The order of its jobs. Clearing it means by priority.
     pub order: Setting<Order>,
 }
 
@@ -64,26 +64,26 @@ pub struct QueueLimits {
 pub struct Queue {
     /// Its name.
     pub name: String,
-    /// Nothing is claimed from it since then.
+    /// When it was paused.
     pub paused_at: Option<i64>,
-    /// How many of its jobs run at a time, over all processes.
+    /// How many of its jobs may run at a time, in all processes together.
     pub max_running: Option<i64>,
-    /// How many start within an interval.
+    /// How many of its jobs may start within an interval.
     pub rate: Option<Rate>,
-    /// In which order its jobs are claimed.
+    /// The order in which its jobs are claimed.
     pub order: Order,
-    /// Jobs that can be claimed.
+    /// How many jobs are PENDING.
     pub pending: i64,
-    /// Jobs that run.
+    /// How many jobs are RUNNING.
     pub running: i64,
-    /// Jobs whose time has not come.
+    /// How many jobs are SCHEDULED.
     pub scheduled: i64,
-    /// Jobs that wait for a slot of their concurrency key.
+    /// How many jobs wait for a slot of their concurrency key.
     pub waiting: i64,
 }
 
 impl Queues<'_> {
-    /// Pauses a queue: nothing is claimed from it until it is resumed. What runs is not disturbed.
+    /// Pauses a queue: nothing is claimed from it until it is resumed. Running jobs are not affected.
     ///
     /// # Errors
     /// The database's.
@@ -99,7 +99,7 @@ impl Queues<'_> {
         })
     }
 
-    /// Ends the pause of a queue. `false` means that it was not paused.
+    /// Resumes a queue. Returns `false` if it was not paused.
     ///
     /// # Errors
     /// The database's.
@@ -115,7 +115,7 @@ impl Queues<'_> {
         })
     }
 
-    /// Changes the limits of a queue. What runs is not disturbed.
+    /// Changes the limits of a queue. Running jobs are not affected.
     ///
     /// # Errors
     /// [`Error::Invalid`] for limits out of bounds, and the database's.
@@ -126,31 +126,31 @@ impl Queues<'_> {
             write_limits(connection, &queue, limits, now_ms)
         })?;
         if limits.order == Setting::Set(Order::Arrival) {
-            self.level(name)?;
+            self.clear_priorities(name)?;
         }
         Ok(())
     }
 
-    /// Takes the priorities away from what waits in a queue that goes by arrival.
-    fn level(&self, name: &str) -> Result<()> {
+    /// Sets the priority of pending jobs to 0, because the queue keeps the order of arrival.
+    fn clear_priorities(&self, name: &str) -> Result<()> {
         loop {
             let name = name.to_owned();
-            let levelled = self.store.write("level a queue", Evidence::Repeat, move |connection| {
+            let cleared = self.store.write("clear priorities in a queue", Evidence::Repeat, move |connection| {
                 connection.execute(
                     "UPDATE jobs SET priority = 0
                      WHERE id {in SELECT id FROM jobs
                                   WHERE status = 'PENDING' AND kind > '' AND queue = $1 AND priority <> 0 LIMIT $2}
                        AND {guard status = 'PENDING'}",
-                    &[(&name).into(), LEVEL_MAX.into()],
+                    &[(&name).into(), CLEAR_PRIORITIES_MAX.into()],
                 )
             })?;
-            if levelled < LEVEL_MAX as u64 {
+            if cleared < CLEAR_PRIORITIES_MAX as u64 {
                 return Ok(());
             }
         }
     }
 
-    /// All queues that have rules or unfinished jobs, by name.
+    /// Lists the queues that have rules or unfinished jobs, by name.
     ///
     /// # Errors
     /// The database's.
@@ -182,7 +182,7 @@ impl Queues<'_> {
         })
     }
 
-    /// How many jobs of a queue run.
+    /// Counts the running jobs of a queue.
     ///
     /// # Errors
     /// The database's.
@@ -190,7 +190,7 @@ impl Queues<'_> {
         self.store.read(|connection| rules::running(connection, name))
     }
 
-    /// The names of the paused queues.
+    /// Lists the names of paused queues.
     ///
     /// # Errors
     /// The database's.
@@ -206,13 +206,13 @@ impl Queues<'_> {
 fn check(name: &str, limits: &QueueLimits) -> Result<()> {
     let refuse = |reason: String| Err(Error::invalid(format!("limit the queue `{name}`"), reason));
     match limits.max_running {
-        Setting::Set(..0) => return refuse("the number of jobs that run must not be negative".to_owned()),
+        Setting::Set(..0) => return refuse("the number of running jobs must not be negative".to_owned()),
         Setting::Keep | Setting::Clear | Setting::Set(_) => {}
     }
     match limits.rate {
-        Setting::Set(Rate { jobs: ..=0, .. }) => refuse("a rate is at least one job".to_owned()),
+        Setting::Set(Rate { jobs: ..=0, .. }) => refuse("a rate must be at least one job".to_owned()),
         Setting::Set(Rate { interval_ms, .. }) if !(1..=RATE_INTERVAL_MAX_MS).contains(&interval_ms) => {
-            refuse("the interval of a rate is 1 ms to 31 days".to_owned())
+            refuse("the interval of a rate must be 1 ms to 31 days".to_owned())
         }
         Setting::Keep | Setting::Clear | Setting::Set(_) => Ok(()),
     }
@@ -223,9 +223,9 @@ fn write_limits(connection: &mut dyn Connection, name: &str, limits: QueueLimits
         "INSERT INTO queues (name, created_at) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING",
         &[name.into(), now_ms.into()],
     )?;
-    let (keep_running, max_running) = parts(limits.max_running);
-    let (keep_rate, rate) = parts(limits.rate);
-    let (keep_order, order) = parts(limits.order);
+    let (keep_running, max_running) = keep_or_set(limits.max_running);
+    let (keep_rate, rate) = keep_or_set(limits.rate);
+    let (keep_order, order) = keep_or_set(limits.order);
     connection.execute(
         "UPDATE queues
          SET max_running = CASE WHEN $2 = 1 THEN max_running ELSE CAST($3 AS {integer}) END,
@@ -252,8 +252,8 @@ fn write_limits(connection: &mut dyn Connection, name: &str, limits: QueueLimits
     Ok(())
 }
 
-/// Whether the old value is kept, as 0 or 1, and the new one.
-fn parts<T>(setting: Setting<T>) -> (i64, Option<T>) {
+/// Returns 1 if the present value is kept, and otherwise 0 and the new value.
+fn keep_or_set<T>(setting: Setting<T>) -> (i64, Option<T>) {
     match setting {
         Setting::Keep => (1, None),
         Setting::Clear => (0, None),

@@ -1,8 +1,9 @@
-//! How many jobs may be claimed from a queue now: its limits, counted from rows. Nothing is counted up and
-//! down, so a crash leaks nothing.
+//! Queue rules: how many jobs may be claimed from a queue now. The limits are compared with counted rows. There are
+//! no stored counters, so a crash can't make them wrong.
 //!
-//! Who counts holds the queue's lock: where transactions write side by side two of them would else each
-//! count the room once. The lock waits for nobody; who doesn't get it looks again.
+//! A claim locks a queue before it counts. Otherwise two transactions on PostgreSQL could each count the same free
+//! capacity. The lock is never waited for: a claim that does not get the lock takes nothing from the queue and tries
+//! again later.
 
 use crate::status::JobStatus;
 use crate::store::json_list;
@@ -22,7 +23,7 @@ pub(crate) const RULED: Fragment = Fragment {
     sql: "(paused_at IS NOT NULL OR max_running IS NOT NULL OR rate_jobs IS NOT NULL OR fifo = 1)",
 };
 
-/// The priority of a row of `jobs` that becomes claimable: 0 in a queue that keeps the order of arrival.
+/// The priority of a row of `jobs` that becomes claimable. It is 0 in a queue that keeps the order of arrival.
 ///
 /// Most databases have no such queue. The EXISTS comes first because SQLite would otherwise build a list of the queues'
 /// names for each statement, which is a third of what an enqueue costs.
@@ -32,20 +33,20 @@ pub(crate) const PRIORITY: Fragment = Fragment {
                AND queue IN (SELECT queues.name FROM queues WHERE fifo = 1) THEN 0 ELSE priority END",
 };
 
-/// A rate counts in steps of this part of its interval: so many rows a queue at most.
+/// The ends of starts are rounded up to this part of the rate's interval, which limits the rows for each queue.
 const RATE_STEPS: i64 = 64;
 
-/// Starts that no longer count are kept for so long, in milliseconds: a process whose clock is behind by less counts
-/// them still, so that by the times in the tables no interval has one start too many.
+/// How long expired starts are kept, in milliseconds. A process whose clock is behind by less than this still counts
+/// them, so that no interval has too many starts by the times in the tables.
 const KEPT_MS: i64 = 1_000;
 
-/// What a queue says of the jobs in it.
+/// The rules of a queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::store) struct QueueRules {
     pub(in crate::store) name: String,
     pub(in crate::store) is_paused: bool,
     pub(in crate::store) max_running: Option<i64>,
-    /// So many starts within so many milliseconds.
+    /// So many jobs may start within so many milliseconds.
     pub(in crate::store) rate: Option<(i64, i64)>,
     pub(in crate::store) is_fifo: bool,
     pub(in crate::store) turn_job_id: Option<i64>,
@@ -54,36 +55,36 @@ pub(in crate::store) struct QueueRules {
 /// What may be claimed from a queue now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::store) enum Allowance {
-    /// So many jobs, in the order of claiming.
+    /// This many jobs, in the order of claiming.
     Jobs(usize),
-    /// The first in the order of arrival.
+    /// The first job in order of arrival.
     Next,
-    /// This job, whose turn it is.
+    /// Only this job, because it is its turn.
     Turn(i64),
 }
 
 pub(in crate::store) const NOTHING: Allowance = Allowance::Jobs(0);
 
-/// What the rows say about a queue.
+/// What was counted for a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(in crate::store) struct Counted {
     pub(in crate::store) running: i64,
-    /// Starts within the interval of the rate.
+    /// Jobs that were started within the interval of the rate.
     pub(in crate::store) started: i64,
     /// The state of the job whose turn it is.
     pub(in crate::store) turn: Option<JobStatus>,
 }
 
-/// Whether the queues of a claim are locked while they are counted.
+/// Whether a queue is locked while its jobs are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::store) enum Counting {
-    /// Something will be claimed by it.
+    /// It is locked, because jobs will be claimed.
     Locked,
-    /// Somebody only looks.
+    /// It is not locked, because nothing will be claimed.
     Glance,
 }
 
-/// The queues among these that have rules, with what may be claimed from each. Others have no limits.
+/// Returns what may be claimed from each of these queues that has rules. Queues without rules have no limits.
 pub(in crate::store) fn allowances(
     connection: &mut dyn Connection,
     queues: &[&str],
@@ -95,11 +96,11 @@ pub(in crate::store) fn allowances(
         let allowance = if rules.is_paused {
             NOTHING
         } else if counting == Counting::Locked && !lock(connection, &rules.name)? {
-            // Its holder will be done in a moment.
+            // Another claim holds the lock, and will release it in a moment.
             connection.wake(WakeUps::PENDING);
             NOTHING
         } else {
-            // Read anew under the lock: a turn may have passed on.
+            // Read again under the lock, because another claim may have passed on the turn.
             let rules = match counting {
                 Counting::Locked => read_rules(connection, &[&rules.name])?.pop().unwrap_or(rules.clone()),
                 Counting::Glance => rules.clone(),
@@ -112,21 +113,22 @@ pub(in crate::store) fn allowances(
     Ok(allowances)
 }
 
-/// What the rules leave of what is counted.
+/// Decides what may be claimed, from the rules and the counts.
 fn allowance(rules: &QueueRules, counted: Counted) -> Allowance {
-    let room = |limit: i64, taken: i64| usize::try_from(limit - taken).unwrap_or(0);
-    let by_running = rules.max_running.map_or(usize::MAX, |limit| room(limit, counted.running));
-    let by_rate = rules.rate.map_or(usize::MAX, |(limit, _interval)| room(limit, counted.started));
+    let left = |limit: i64, taken: i64| usize::try_from(limit - taken).unwrap_or(0);
+    let by_running = rules.max_running.map_or(usize::MAX, |limit| left(limit, counted.running));
+    let by_rate = rules.rate.map_or(usize::MAX, |(limit, _interval)| left(limit, counted.started));
     let jobs = by_running.min(by_rate);
     if !rules.is_fifo || jobs == 0 {
         return Allowance::Jobs(jobs);
     }
     match (rules.turn_job_id, counted.turn) {
         (Some(job_id), Some(JobStatus::Pending)) => Allowance::Turn(job_id),
-        // It runs, or waits for its next attempt: nobody overtakes it.
+        // The job whose turn it is runs or will be retried. No other job may overtake it.
         (Some(_), Some(JobStatus::Scheduled | JobStatus::Running)) => NOTHING,
-        // It is over, or waits for parents in another life or for a slot of its key: whoever it waits for may
-        // be behind it. And what was claimed before the order was asked for ends first.
+        // The job whose turn it was is finished, or it waits for parents after a retry or for a slot of its key.
+        // Another job may go first, because that job may be the one it waits for. But jobs that were started before
+        // the order was set must end first.
         (
             Some(_) | None,
             Some(
@@ -192,7 +194,8 @@ pub(in crate::store) fn count(
         counted.running = running(connection, &rules.name)?;
     }
     if let Some((_jobs, interval_ms)) = rules.rate {
-        // A clock that was set back by hours holds the queue up for one interval at most.
+        // Starts that expire too far in the future are ignored. So a clock that was set back by hours blocks the
+        // queue for one interval at most.
         counted.started = one(
             connection,
             "SELECT CAST(coalesce(sum(jobs), 0) AS {integer}) FROM queue_starts
@@ -212,7 +215,7 @@ pub(in crate::store) fn count(
     Ok(counted)
 }
 
-/// Jobs of a queue that run, through the index of running jobs alone.
+/// Counts the running jobs of a queue, using only the index of running jobs.
 pub(in crate::store) fn running(connection: &mut dyn Connection, queue: &str) -> Result<i64> {
     one(
         connection,
@@ -222,7 +225,7 @@ pub(in crate::store) fn running(connection: &mut dyn Connection, queue: &str) ->
     )
 }
 
-/// Writes down what was claimed, for the limits that are counted from it.
+/// Records what was claimed, for the limits that depend on it.
 pub(in crate::store) fn record(
     connection: &mut dyn Connection,
     rules: &QueueRules,
@@ -242,13 +245,13 @@ pub(in crate::store) fn record(
             &[(&rules.name).into(), now_ms.saturating_sub(KEPT_MS).into()],
         )?;
         add_starts(connection, &rules.name, expires_at(now_ms, interval_ms), job_ids.len() as i64)?;
-        // The end of its time makes room.
+        // When these starts expire, more jobs may start.
         connection.wake(WakeUps::DUE);
     }
     Ok(())
 }
 
-/// Moves the ends of starts with the clock. Few rows: [`RATE_STEPS`] a queue and one.
+/// Moves the ends of starts with the clock. There are few rows: [`RATE_STEPS`] for each queue, plus one.
 pub(in crate::store) fn move_starts(
     connection: &mut dyn Connection,
     by_ms: i64,
@@ -267,7 +270,7 @@ pub(in crate::store) fn move_starts(
         let began_at = expires_at.saturating_sub(interval_ms);
         !(began_at > now_ms.saturating_sub(unseen_ms) && began_at <= now_ms + interval_ms / RATE_STEPS)
     };
-    // All are taken out before one is put back: two may change places.
+    // All rows are deleted before the first one is inserted again, because a moved row may take the key of another.
     let older: Vec<_> =
         starts.into_iter().filter(|(_, at, _, interval_ms)| is_older(*at, *interval_ms)).collect();
     for (queue, expires_at, ..) in &older {
@@ -291,7 +294,7 @@ fn add_starts(connection: &mut dyn Connection, queue: &str, expires_at: i64, job
     Ok(())
 }
 
-/// When a start no longer counts: the interval later, and up to the next step.
+/// When a start expires: after the interval, rounded up to the next step.
 fn expires_at(now_ms: i64, interval_ms: i64) -> i64 {
     let step = (interval_ms / RATE_STEPS).max(1);
     let end = now_ms.saturating_add(interval_ms);
@@ -331,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn in_order_of_arrival_one_job_has_its_turn_until_it_is_over() {
+    fn in_order_of_arrival_one_job_has_its_turn_until_it_is_finished() {
         let fifo = |turn_job_id| QueueRules { is_fifo: true, turn_job_id, ..rules() };
         let counted = |turn, running| Counted { running, turn, ..Counted::default() };
         use JobStatus::{Blocked, Cancelled, Failed, Pending, Running, Scheduled, Successful, Waiting};
@@ -358,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn a_start_counts_for_the_interval_and_up_to_one_step_more() {
+    fn a_start_expires_after_the_interval_rounded_up_to_a_step() {
         for (now_ms, interval_ms) in [(0, 60_000), (1, 60_000), (123_456_789, 60_000), (5, 1), (-7, 1_000)] {
             let counts_ms = expires_at(now_ms, interval_ms) - now_ms;
             let step = (interval_ms / RATE_STEPS).max(1);

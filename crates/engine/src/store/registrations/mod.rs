@@ -1,5 +1,5 @@
-//! Registered workflows: which version of a definition is active under its name. A version never changes;
-//! its content is the row of `workflows` that it names.
+//! Registrations: which version of a workflow is active under its name. A version never changes; its content is a row
+//! of `workflows`.
 
 pub(in crate::store) mod versions;
 
@@ -11,7 +11,7 @@ pub use versions::RegisteredVersion;
 use windlass_db::error::Result;
 use windlass_db::{Connection, Row, all, first};
 
-/// A name and its active version. Instants are milliseconds since the Unix epoch.
+/// A registered name and its active version. Instants are milliseconds since the Unix epoch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Registration {
     /// The name of the workflow.
@@ -20,41 +20,41 @@ pub struct Registration {
     pub version: i64,
     /// The row of `workflows` with its definition.
     pub workflow_id: i64,
-    /// Where it was read from.
+    /// The file that it was read from.
     pub file: Option<String>,
-    /// The folder that relative paths of its jobs start from.
+    /// The folder against which its jobs resolve relative paths.
     pub dir: Option<String>,
-    /// Since when its schedules fire nothing.
+    /// When its schedules were paused.
     pub paused_at: Option<i64>,
     /// When the name was registered.
     pub created_at: i64,
-    /// When anything of this changed.
+    /// When the registration last changed.
     pub updated_at: i64,
 }
 
-/// A workflow to be activated under its name.
+/// A workflow to register.
 #[derive(Debug, Clone)]
 pub struct NewRegistration {
     /// The definition.
     pub workflow: Workflow,
-    /// Where it was read from.
+    /// The file that it was read from.
     pub file: Option<String>,
-    /// The folder that relative paths of its jobs start from.
+    /// The folder against which its jobs resolve relative paths.
     pub dir: Option<String>,
 }
 
-/// What a registration changed.
+/// How a registration changed the active version of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Change {
-    /// The name was not registered. Its version is above 1 when it had been there before and was removed.
+pub enum RegistrationChange {
+    /// The name was not registered. The version is above 1 if it was registered before and then removed.
     Created,
-    /// Another content is active, under the next version.
+    /// A new version replaced the active one.
     Updated,
-    /// The same content was active already. The file may be another.
+    /// The same content was active already. Its file may have changed.
     Unchanged,
 }
 
-/// `SELECT` of every column that [`read`] reads, in its order.
+/// A `SELECT` of the columns that [`read`] expects, in its order.
 macro_rules! select_registrations {
     ($rest:literal) => {
         concat!(
@@ -68,7 +68,7 @@ macro_rules! select_registrations {
 pub(in crate::store) use select_registrations;
 
 impl Registrations<'_> {
-    /// The active version of a name.
+    /// Reads the registration of a name.
     ///
     /// # Errors
     /// The database's.
@@ -76,7 +76,7 @@ impl Registrations<'_> {
         self.store.read(|connection| find(connection, name))
     }
 
-    /// All registered workflows by name.
+    /// Lists all registrations by name.
     ///
     /// # Errors
     /// The database's.
@@ -84,16 +84,16 @@ impl Registrations<'_> {
         self.store.read(|connection| all(connection, select_registrations!("ORDER BY name"), &[], read))
     }
 
-    /// The active definition of a name, and its registration.
+    /// Reads the registration of a name and its active definition.
     ///
     /// # Errors
-    /// The database's, or [`Error::Internal`] when another program wrote a definition that is none.
+    /// The database's, or [`Error::Internal`] if another program wrote an invalid definition.
     pub fn workflow(&self, name: &str) -> Result<Option<(Registration, Workflow)>> {
         self.store.read(|connection| registered_workflow(connection, name))
     }
 }
 
-/// The active definition of a name, inside a transaction.
+/// Reads the registration of a name and its active definition, in the caller's transaction.
 pub(in crate::store) fn registered_workflow(
     connection: &mut dyn Connection,
     name: &str,

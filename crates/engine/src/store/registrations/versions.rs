@@ -1,4 +1,4 @@
-//! The versions of a name: which there were, their definitions, and their numbers.
+//! The versions of a registered workflow: their numbers and their definitions.
 
 use crate::store::Registrations;
 use windlass_workflow::Workflow;
@@ -7,14 +7,14 @@ use super::{NewRegistration, Registration};
 use windlass_db::error::{Error, Result};
 use windlass_db::{Connection, Row, all, first};
 
-/// A version that was activated.
+/// A version that was active at some time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RegisteredVersion {
     /// Its number.
     pub version: i64,
     /// The row of `workflows` with its definition.
     pub workflow_id: i64,
-    /// Where it was read from.
+    /// The file that it was read from.
     pub file: Option<String>,
     /// When it was activated, in milliseconds since the Unix epoch.
     pub applied_at: i64,
@@ -22,7 +22,7 @@ pub struct RegisteredVersion {
     pub workflow: Workflow,
 }
 
-/// `SELECT` of every column that [`read_version`] reads, in its order.
+/// A `SELECT` of the columns that [`read_version`] expects, in its order.
 macro_rules! select_versions {
     ($rest:literal) => {
         concat!(
@@ -36,10 +36,10 @@ macro_rules! select_versions {
 }
 
 impl Registrations<'_> {
-    /// The versions that were activated under a name, the newest first; also of one that was removed.
+    /// Lists the versions of a name, the newest first, even if the name was removed.
     ///
     /// # Errors
-    /// The database's, or [`Error::Internal`] when another program wrote a definition that is none.
+    /// The database's, or [`Error::Internal`] if another program wrote an invalid definition.
     pub fn versions(&self, name: &str, limit: i64) -> Result<Vec<RegisteredVersion>> {
         self.store.read(|connection| {
             all(
@@ -51,10 +51,10 @@ impl Registrations<'_> {
         })
     }
 
-    /// One version of a name; also of one that was removed.
+    /// Reads one version of a name, even if the name was removed.
     ///
     /// # Errors
-    /// The database's, or [`Error::Internal`] when another program wrote a definition that is none.
+    /// The database's, or [`Error::Internal`] if another program wrote an invalid definition.
     pub fn version(&self, name: &str, version: i64) -> Result<Option<RegisteredVersion>> {
         self.store.read(|connection| {
             let sql = select_versions!("WHERE versions.name = $1 AND versions.version = $2");
@@ -63,20 +63,20 @@ impl Registrations<'_> {
     }
 }
 
-/// A version and its content.
+/// A version number and the row of `workflows` with its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::store) struct Numbers {
+pub(in crate::store) struct VersionRef {
     pub(in crate::store) version: i64,
     pub(in crate::store) workflow_id: i64,
 }
 
-impl Numbers {
-    pub(in crate::store) fn of(registration: &Registration) -> Numbers {
-        Numbers { version: registration.version, workflow_id: registration.workflow_id }
+impl VersionRef {
+    pub(in crate::store) fn of(registration: &Registration) -> VersionRef {
+        VersionRef { version: registration.version, workflow_id: registration.workflow_id }
     }
 }
 
-/// Returns whether the number was free.
+/// Inserts a version. Returns `false` if the number is taken.
 pub(in crate::store) fn insert_version(
     connection: &mut dyn Connection,
     new: &NewRegistration,
@@ -93,13 +93,16 @@ pub(in crate::store) fn insert_version(
     Ok(inserted == 1)
 }
 
-pub(in crate::store) fn last_version(connection: &mut dyn Connection, name: &str) -> Result<Option<Numbers>> {
+pub(in crate::store) fn last_version(
+    connection: &mut dyn Connection,
+    name: &str,
+) -> Result<Option<VersionRef>> {
     first(
         connection,
         "SELECT version, workflow_id FROM registration_versions WHERE name = $1
          ORDER BY version DESC LIMIT 1",
         &[name.into()],
-        |row| Ok(Numbers { version: row.integer(0)?, workflow_id: row.integer(1)? }),
+        |row| Ok(VersionRef { version: row.integer(0)?, workflow_id: row.integer(1)? }),
     )
 }
 

@@ -9,6 +9,7 @@ use windlass_db::error::Result;
 use windlass_db::first;
 use windlass_db::one;
 
+pub(in crate::store) mod prepared;
 pub(in crate::store) mod retry;
 pub(in crate::store) mod submit;
 

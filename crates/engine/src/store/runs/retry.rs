@@ -1,4 +1,4 @@
-//! Giving a finished run another life: some of its jobs are reset, the rest stays done.
+//! Retrying a finished run: some of its jobs are reset, and the others stay as they are.
 
 use crate::status::{JobStatus, RunStatus};
 use crate::store::Runs;
@@ -12,23 +12,23 @@ use windlass_db::first;
 use windlass_db::one;
 use windlass_system::wake_ups::WakeUps;
 
-/// Which jobs of a run are executed again.
+/// Which jobs of a run to reset.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Selection {
-    /// Those that failed or were cancelled, and what was skipped because of them.
+pub enum RetrySelection {
+    /// Jobs that failed or were cancelled, and jobs that were skipped because of them.
     Failed,
-    /// This job and everything that needs it, directly or not.
+    /// This job and all jobs that depend on it, directly or through others.
     From(String),
 }
 
 impl Runs<'_> {
-    /// Resets jobs of a finished run and opens it again. Returns how many were reset. Attempts keep
-    /// counting; failures and interruptions start from zero.
+    /// Resets jobs of a finished run and reopens it. Returns how many jobs were reset. Their attempts keep counting,
+    /// but failures and interruptions start from zero.
     ///
     /// # Errors
-    /// [`Error::NotFound`], [`Error::Conflict`] when the run is not over or there is nothing to retry,
-    /// and the database's.
-    pub fn retry(&self, run_id: i64, selection: Selection) -> Result<i64> {
+    /// [`Error::NotFound`]; [`Error::Conflict`] if the run is unfinished, was pruned in part, or has nothing to
+    /// retry; and the database's.
+    pub fn retry(&self, run_id: i64, selection: RetrySelection) -> Result<i64> {
         let now_ms = self.store.clock.now_ms();
         self.store.write("retry a run", Evidence::Token, move |connection| {
             retry(connection, run_id, &selection, now_ms)
@@ -36,10 +36,15 @@ impl Runs<'_> {
     }
 }
 
-fn retry(connection: &mut dyn Connection, run_id: i64, selection: &Selection, now_ms: i64) -> Result<i64> {
+fn retry(
+    connection: &mut dyn Connection,
+    run_id: i64,
+    selection: &RetrySelection,
+    now_ms: i64,
+) -> Result<i64> {
     let operation = || format!("retry run {run_id}");
-    // Locks the row where others may write beside: the run stays over until this is done.
-    let over = first(
+    // This UPDATE locks the row, so that no other transaction changes the run until this one is committed.
+    let finished = first(
         connection,
         "UPDATE runs SET updated_at = $2
          WHERE id = $1 AND status IN ('SUCCESSFUL', 'FAILED', 'CANCELLED')
@@ -47,35 +52,39 @@ fn retry(connection: &mut dyn Connection, run_id: i64, selection: &Selection, no
         &[run_id.into(), now_ms.into()],
         |row| row.integer(0),
     )?;
-    let Some(total) = over else { return Err(why_not_over(connection, run_id)?) };
-    // Within the statement above it would be counted as it was before the lock was waited for.
+    let Some(total) = finished else { return Err(why_not_retryable(connection, run_id)?) };
+    // Counted by a statement of its own, because the UPDATE above may have waited for the lock and would use an older
+    // snapshot.
     let left = one(connection, "SELECT count(*) FROM jobs WHERE run_id = $1", &[run_id.into()], |row| {
         row.integer(0)
     })?;
     if left != total {
-        let reason = format!("{left} of its {total} jobs are left, the others were pruned; submit it anew");
+        let reason =
+            format!("{left} of its {total} jobs are left, and the others were pruned; submit it again");
         return Err(Error::conflict(operation(), reason));
     }
     let reset = match selection {
-        Selection::Failed => reset_failed(connection, run_id, now_ms)?,
-        Selection::From(name) => reset_from(connection, run_id, name, now_ms)?,
+        RetrySelection::Failed => reset_failed(connection, run_id, now_ms)?,
+        RetrySelection::From(name) => reset_with_descendants(connection, run_id, name, now_ms)?,
     };
     if reset == 0 {
-        return Err(Error::conflict(operation(), "no job of it failed, was cancelled or was skipped"));
+        return Err(Error::conflict(operation(), "none of its jobs failed, was cancelled or was skipped"));
     }
     unblock(connection, run_id, now_ms)?;
-    reopen(connection, run_id, now_ms)?;
+    reopen_run(connection, run_id, now_ms)?;
     connection.wake(WakeUps::PENDING | WakeUps::PROGRESS | WakeUps::DUE);
     Ok(reset)
 }
 
-fn why_not_over(connection: &mut dyn Connection, run_id: i64) -> Result<Error> {
+fn why_not_retryable(connection: &mut dyn Connection, run_id: i64) -> Result<Error> {
     let status = first(connection, "SELECT status FROM runs WHERE id = $1", &[run_id.into()], |row| {
         row.parsed(0, RunStatus::parse)
     })?;
     Ok(match status {
         None => Error::not_found(format!("run {run_id}")),
-        Some(status) => Error::conflict(format!("retry run {run_id}"), format!("it is {status}, not over")),
+        Some(status) => {
+            Error::conflict(format!("retry run {run_id}"), format!("it is {status}, not finished"))
+        }
     })
 }
 
@@ -93,7 +102,12 @@ fn reset_failed(connection: &mut dyn Connection, run_id: i64, now_ms: i64) -> Re
     Ok(i64::try_from(reset).unwrap_or(i64::MAX))
 }
 
-fn reset_from(connection: &mut dyn Connection, run_id: i64, name: &str, now_ms: i64) -> Result<i64> {
+fn reset_with_descendants(
+    connection: &mut dyn Connection,
+    run_id: i64,
+    name: &str,
+    now_ms: i64,
+) -> Result<i64> {
     let root = first(
         connection,
         "SELECT id FROM jobs WHERE run_id = $1 AND name = $2",
@@ -116,13 +130,13 @@ fn reset_from(connection: &mut dyn Connection, run_id: i64, name: &str, now_ms: 
          WHERE id {in SELECT id FROM again}",
         &[root.into(), now_ms.into()],
     )?;
-    skip_hopeless(connection, run_id, now_ms)?;
+    skip_jobs_with_failed_parents(connection, run_id, now_ms)?;
     Ok(i64::try_from(reset).unwrap_or(i64::MAX))
 }
 
-/// Skips what waits for a job that is over and can't satisfy it. A job that was reset may also wait for one that
-/// is broken and was not.
-pub(in crate::store) fn skip_hopeless(
+/// Skips blocked jobs that have a parent which is finished and did not succeed. A reset job may have such a parent
+/// that was not reset.
+pub(in crate::store) fn skip_jobs_with_failed_parents(
     connection: &mut dyn Connection,
     run_id: i64,
     now_ms: i64,
@@ -144,8 +158,8 @@ pub(in crate::store) fn skip_hopeless(
     Ok(())
 }
 
-/// Counts the unfinished parents anew and makes claimable what has none. A parent whose end is only reported is
-/// not over. Returns how many jobs wait for no parent any more.
+/// Counts the unfinished parents of blocked jobs again, and promotes jobs that have none. A parent whose end is only
+/// reported counts as unfinished. Returns how many jobs were promoted.
 pub(in crate::store) fn unblock(connection: &mut dyn Connection, run_id: i64, now_ms: i64) -> Result<u64> {
     connection.execute(
         "UPDATE jobs
@@ -166,7 +180,7 @@ pub(in crate::store) fn unblock(connection: &mut dyn Connection, run_id: i64, no
     Ok(unblocked)
 }
 
-fn reopen(connection: &mut dyn Connection, run_id: i64, now_ms: i64) -> Result<()> {
+fn reopen_run(connection: &mut dyn Connection, run_id: i64, now_ms: i64) -> Result<()> {
     let unfinished = one(
         connection,
         "UPDATE runs
@@ -182,7 +196,7 @@ fn reopen(connection: &mut dyn Connection, run_id: i64, now_ms: i64) -> Result<(
         |row| row.integer(0),
     )?;
     if unfinished == 0 {
-        let reason = "every job that was chosen waits for one that failed; use --failed";
+        let reason = "every selected job needs a job that failed; use --failed";
         return Err(Error::conflict(format!("retry run {run_id}"), reason));
     }
     Ok(())

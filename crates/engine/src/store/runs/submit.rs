@@ -1,11 +1,10 @@
-//! Submitting a workflow: the definition's version, the run, its jobs and edges, in one transaction.
+//! Submitting a run: its definition, the run, its jobs and its dependencies are inserted in one transaction.
 
+use super::prepared::{PreparedJob, PreparedRun, StoredDefinition, on_full, to_json};
 use crate::status::RunSource;
 use crate::store::Runs;
-use crate::store::evidence::{Evidence, run_made};
+use crate::store::evidence::{Evidence, run_was_inserted};
 use crate::store::finish::slots::admit;
-use crate::transition::Backoff;
-use serde::Serialize;
 use serde_json::Map;
 use serde_json::Value as Json;
 use windlass_db::Connection;
@@ -15,159 +14,104 @@ use windlass_db::error::Error;
 use windlass_db::error::Result;
 use windlass_db::first;
 use windlass_db::one;
-use windlass_system::random::Random;
 use windlass_system::wake_ups::WakeUps;
 use windlass_workflow::Job;
 use windlass_workflow::OnInterrupt;
 use windlass_workflow::Workflow;
-use windlass_workflow::hash_of_stored;
-use windlass_workflow::model::OnFull;
 
 /// Rows in one statement.
 const CHUNK: usize = 2_000;
 
-/// A run to be made.
+/// A run to submit.
 #[derive(Debug, Clone)]
 pub struct NewRun {
     /// What to run.
     pub workflow: Workflow,
     /// The values of its parameters, bound and complete.
     pub params: Map<String, Json>,
-    /// The folder that relative paths start from.
+    /// The folder against which its jobs resolve relative paths.
     pub dir: Option<String>,
-    /// The same key twice is the same run.
+    /// Submitting the same key again returns the run that exists.
     pub run_key: Option<String>,
-    /// The schedule that makes it, when none submits it by hand.
+    /// The schedule that starts it, unless a person submits it.
     pub occasion: Option<Occasion>,
 }
 
-/// Why a schedule makes a run.
+/// The schedule that starts a run, and why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Occasion {
     /// The schedule.
     pub schedule_id: i64,
-    /// The nominal time, in milliseconds since the Unix epoch: a schedule has one run for each. `None` for a
-    /// run out of turn.
+    /// The nominal time, in milliseconds since the Unix epoch. A schedule has one run for each. `None` for a run that
+    /// was triggered.
     pub scheduled_for: Option<i64>,
-    /// What it comes from.
+    /// Why the schedule starts it.
     pub source: RunSource,
 }
 
-/// What a submission came to.
+/// What a submission did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Submitted {
     /// The run.
     pub run_id: i64,
-    /// It was made now; else the key, or the occurrence, named a run that was there.
+    /// Whether the run was created now. Otherwise a run with the same key, or for the same occurrence, existed
+    /// already.
     pub created: bool,
 }
 
 impl Runs<'_> {
-    /// Accepts a run. Once this returns, it survives whatever dies.
+    /// Submits a run. Once this returns, the run survives any crash.
     ///
     /// # Errors
-    /// The database's, or [`Error::Invalid`] with the place when the workflow can't be executed: see
+    /// The database's, or [`Error::Invalid`] with the place of the error if the workflow is invalid: see
     /// [`Workflow::check`].
     pub fn submit(&self, run: NewRun) -> Result<Submitted> {
         let now_ms = self.store.clock.now_ms();
-        let prepared = Prepared::of(&run, &self.store.random)?;
-        let evidence = evidence_of(&prepared);
+        let prepared = PreparedRun::of(&run, &self.store.random)?;
+        let evidence = run_evidence(&prepared);
         self.store
             .write("submit a run", evidence, move |connection| submit(connection, &run, &prepared, now_ms))
     }
 }
 
-/// What can be made of a workflow before the write lock is taken: of a large one that is most of the
-/// work.
-pub(in crate::store) struct Prepared {
-    /// The run's own.
-    pub(in crate::store) token: i64,
-    content: Content,
-    jobs: Vec<PreparedJob>,
-    /// Concurrency keys of jobs that need no others.
-    wanted_keys: Vec<String>,
-}
-
-/// The texts of a row of `jobs` that are made for it.
-struct PreparedJob {
-    payload: String,
-    retry: String,
-    requires: String,
-    concurrency_key: Option<String>,
-    token: i64,
-}
-
-/// A version of a definition.
-pub(in crate::store) struct Content {
-    hash: String,
-    definition: String,
-}
-
-impl Content {
-    pub(in crate::store) fn of(workflow: &Workflow) -> Content {
-        let definition = workflow.to_json();
-        Content { hash: hash_of_stored(&definition), definition }
-    }
-}
-
-impl Prepared {
-    pub(in crate::store) fn of(run: &NewRun, random: &Random) -> Result<Prepared> {
-        let workflow = &run.workflow;
-        // It may have been made by a program, or come from a table that anybody can write to.
-        workflow.check().map_err(|error| {
-            Error::invalid(format!("submit workflow `{}`", workflow.name), error.to_string())
-        })?;
-        let mut wanted_keys = Vec::new();
-        let mut jobs = Vec::with_capacity(workflow.jobs.len());
-        for job in &workflow.jobs {
-            let concurrency_key = concurrency_key(run, job)?;
-            wanted_keys.extend(concurrency_key.clone().filter(|_key| job.needs.is_empty()));
-            jobs.push(PreparedJob {
-                payload: payload(workflow, job),
-                retry: to_json(&Backoff::from(&job.retry))?,
-                requires: to_json(&job.requires)?,
-                concurrency_key,
-                token: random.token(),
-            });
-        }
-        Ok(Prepared { token: random.token(), content: Content::of(workflow), jobs, wanted_keys })
-    }
-}
-
-/// Whether a run was made is known by its token.
-pub(in crate::store) fn evidence_of(prepared: &Prepared) -> Evidence<Submitted> {
+/// The token in the run's row proves that the run was inserted.
+pub(in crate::store) fn run_evidence(prepared: &PreparedRun) -> Evidence<Submitted> {
     let token = prepared.token;
     Evidence::rows(move |connection, submitted: &Submitted| {
-        if submitted.created { run_made(connection, submitted.run_id, token) } else { Ok(Fate::NotKept) }
+        if submitted.created {
+            run_was_inserted(connection, submitted.run_id, token)
+        } else {
+            Ok(Fate::NotKept)
+        }
     })
 }
 
-/// Makes a run inside the caller's transaction.
+/// Inserts a run in the caller's transaction.
 pub(in crate::store) fn submit(
     connection: &mut dyn Connection,
     run: &NewRun,
-    prepared: &Prepared,
+    prepared: &PreparedRun,
     now_ms: i64,
 ) -> Result<Submitted> {
     if let Some(run_id) = known_run(connection, run)? {
         return Ok(Submitted { run_id, created: false });
     }
-    let workflow_id = keep_version(connection, &run.workflow.name, &prepared.content, now_ms)?;
+    let workflow_id = store_definition(connection, &run.workflow.name, &prepared.definition, now_ms)?;
     let Some(run_id) = insert_run(connection, run, prepared.token, workflow_id, now_ms)? else {
-        // Where several write at once, another was faster.
+        // Another transaction was faster.
         let known = known_run(connection, run)?;
-        let run_id =
-            known.ok_or_else(|| Error::internal("submit a run", "what it is known by is taken by no run"))?;
+        let run_id = known
+            .ok_or_else(|| Error::internal("submit a run", "the run with the same key was not found"))?;
         return Ok(Submitted { run_id, created: false });
     };
     let ids = insert_jobs(connection, run_id, &run.workflow, prepared, now_ms)?;
     insert_edges(connection, &run.workflow, &ids)?;
-    admit(connection, &prepared.wanted_keys, now_ms)?;
+    admit(connection, &prepared.keys_to_admit, now_ms)?;
     connection.wake(WakeUps::PENDING | WakeUps::PROGRESS);
     Ok(Submitted { run_id, created: true })
 }
 
-/// The run that has the key, or is that of the occurrence, if there is one.
+/// Finds the run with the same key, or for the same occurrence.
 fn known_run(connection: &mut dyn Connection, run: &NewRun) -> Result<Option<i64>> {
     if let Some(key) = &run.run_key {
         let sql = "SELECT id FROM runs WHERE run_key = $1";
@@ -187,27 +131,27 @@ fn known_run(connection: &mut dyn Connection, run: &NewRun) -> Result<Option<i64
     )
 }
 
-/// The version of the definition with this content, made if it is new.
-pub(in crate::store) fn keep_version(
+/// Inserts the definition unless the same content is stored already. Returns its id.
+pub(in crate::store) fn store_definition(
     connection: &mut dyn Connection,
     name: &str,
-    content: &Content,
+    definition: &StoredDefinition,
     now_ms: i64,
 ) -> Result<i64> {
     connection.execute(
         "INSERT INTO workflows (name, hash, definition, created_at) VALUES ($1, $2, $3, $4)
          ON CONFLICT (name, hash) DO NOTHING",
-        &[name.into(), (&content.hash).into(), (&content.definition).into(), now_ms.into()],
+        &[name.into(), (&definition.hash).into(), (&definition.json).into(), now_ms.into()],
     )?;
     one(
         connection,
         "SELECT id FROM workflows WHERE name = $1 AND hash = $2",
-        &[name.into(), (&content.hash).into()],
+        &[name.into(), (&definition.hash).into()],
         |row| row.integer(0),
     )
 }
 
-/// The id of the run, unless its key was taken or its occurrence has one.
+/// Inserts the run. Returns `None` if its key or its occurrence has a run already.
 fn insert_run(
     connection: &mut dyn Connection,
     run: &NewRun,
@@ -246,7 +190,7 @@ fn insert_jobs(
     connection: &mut dyn Connection,
     run_id: i64,
     workflow: &Workflow,
-    prepared: &Prepared,
+    prepared: &PreparedRun,
     now_ms: i64,
 ) -> Result<Vec<i64>> {
     let mut ids = Vec::with_capacity(workflow.jobs.len());
@@ -275,7 +219,7 @@ fn insert_jobs(
     Ok(ids)
 }
 
-/// The values of a row of `jobs`, in the order in which the statement names the columns.
+/// The values for a row of `jobs`, in the order of the columns in the statement.
 fn job_row<'a>(job: &'a Job, prepared: &'a PreparedJob) -> [Value<'a>; 19] {
     let PreparedJob { payload, retry, requires, concurrency_key, token } = prepared;
     let status = if !job.needs.is_empty() {
@@ -313,30 +257,6 @@ fn job_row<'a>(job: &'a Job, prepared: &'a PreparedJob) -> [Value<'a>; 19] {
     ]
 }
 
-/// The key with the values of the run's parameters.
-fn concurrency_key(run: &NewRun, job: &Job) -> Result<Option<String>> {
-    let Some(concurrency) = &job.concurrency else { return Ok(None) };
-    concurrency.render(&run.params, &run.workflow.name).map(Some).map_err(|error| {
-        let operation = format!("submit workflow `{}`", run.workflow.name);
-        Error::invalid(operation, format!("`concurrency.key` of job `{}`: {error}", job.name))
-    })
-}
-
-/// The word of the tables.
-pub(in crate::store) fn on_full(on_full: OnFull) -> &'static str {
-    match on_full {
-        OnFull::Wait => "wait",
-        OnFull::Skip => "skip",
-        OnFull::CancelOldest => "cancel_oldest",
-    }
-}
-
-/// What the worker is told to do.
-fn payload(workflow: &Workflow, job: &Job) -> String {
-    let uses: Vec<&str> = job.uses.iter().map(|index| workflow.jobs[*index].name.as_str()).collect();
-    job.action.payload(&uses)
-}
-
 fn insert_edges(connection: &mut dyn Connection, workflow: &Workflow, ids: &[i64]) -> Result<()> {
     let edges: Vec<[Value<'_>; 2]> = workflow
         .jobs
@@ -352,8 +272,4 @@ fn insert_edges(connection: &mut dyn Connection, workflow: &Workflow, ids: &[i64
         )?;
     }
     Ok(())
-}
-
-fn to_json<T: Serialize>(value: &T) -> Result<String> {
-    serde_json::to_string(value).map_err(|error| Error::internal("submit a run", error.to_string()))
 }

@@ -1,10 +1,11 @@
-//! A range of the past that a person asks for: its occurrences wait, and any scheduler starts them, the earliest
-//! first. Asked for again, or killed half-way and asked for again, each gets its run once.
+//! Backfills: starting runs for a past range that a person names. A backfill only inserts waiting occurrences; any
+//! scheduler starts their runs, the earliest first. A backfill that was interrupted can be requested again: an
+//! occurrence never gets a second run.
 
 use super::definitions::timetable;
 use super::occurrences::count_waiting;
 use super::overlap::WAITING_MAX;
-use super::{Schedule, hold};
+use super::{Schedule, lock_schedule};
 use crate::store::Schedules;
 use crate::store::evidence::Evidence;
 use crate::store::json_ids;
@@ -12,45 +13,45 @@ use windlass_db::error::{Error, Result};
 use windlass_db::{Connection, Value, one};
 use windlass_system::wake_ups::WakeUps;
 
-/// Occurrences of one backfill at most.
+/// The maximum number of occurrences in one backfill.
 pub const BACKFILL_MAX: usize = 100_000;
-/// The most runs of backfills that may be unfinished at once.
+/// The largest limit that a backfill can set for its unfinished runs.
 pub const AT_ONCE_MAX: i64 = 1_000;
-/// Occurrences written in one transaction.
+/// Occurrences that one transaction writes.
 const CHUNK: usize = 1_000;
 
-/// A range of the past.
+/// A request to backfill a past range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Backfill {
     /// The schedule.
     pub schedule_id: i64,
-    /// From this nominal time on, in milliseconds since the Unix epoch.
+    /// The first nominal time of the range, in milliseconds since the Unix epoch.
     pub from_ms: i64,
-    /// Up to this one, itself included.
+    /// The end of the range, inclusive.
     pub to_ms: i64,
-    /// So many of its runs may be unfinished at once: 1 to [`AT_ONCE_MAX`].
+    /// How many of its runs may be unfinished at a time: 1 to [`AT_ONCE_MAX`].
     pub at_once: i64,
 }
 
-/// What a backfill comes to.
+/// What a backfill did, or would do.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Backfilling {
-    /// The nominal times within the range.
+pub struct BackfillResult {
+    /// The nominal times in the range.
     pub occurrences: Vec<i64>,
-    /// How many of them wait for their run with this.
+    /// Occurrences that this backfill added.
     pub added: i64,
-    /// How many have a run.
+    /// Occurrences that have a run already.
     pub with_run: i64,
-    /// How many waited before.
+    /// Occurrences that were waiting already.
     pub waiting: i64,
 }
 
 impl Schedules<'_> {
-    /// What [`Store::backfill`] would do; nothing changes.
+    /// Returns what [`Schedules::backfill`] would do, and changes nothing.
     ///
     /// # Errors
-    /// As of [`Store::backfill`].
-    pub fn preview_backfill(&self, backfill: Backfill) -> Result<Backfilling> {
+    /// As of [`Schedules::backfill`].
+    pub fn preview_backfill(&self, backfill: Backfill) -> Result<BackfillResult> {
         let schedule = self.get(backfill.schedule_id)?;
         let mut result = self.occurrences_of(&schedule, backfill)?;
         for chunk in result.occurrences.clone().chunks(CHUNK) {
@@ -62,13 +63,13 @@ impl Schedules<'_> {
         Ok(result)
     }
 
-    /// Lets the occurrences of a range of the past wait for their runs, but for those that have one.
+    /// Adds a waiting occurrence for each nominal time in a past range that has no run.
     ///
     /// # Errors
-    /// [`Error::NotFound`]; [`Error::Invalid`] when the range lies in the future, or has more than
-    /// [`BACKFILL_MAX`] occurrences; [`Error::Conflict`] when more than [`WAITING_MAX`] would wait; and the
-    /// database's. What was written before an error stays, and is left out the next time.
-    pub fn backfill(&self, backfill: Backfill) -> Result<Backfilling> {
+    /// [`Error::NotFound`]; [`Error::Invalid`] if the range ends in the future or has more than [`BACKFILL_MAX`]
+    /// occurrences; [`Error::Conflict`] if more than [`WAITING_MAX`] occurrences would wait; and the database's.
+    /// Occurrences that were written before an error remain, and the next call counts them as waiting.
+    pub fn backfill(&self, backfill: Backfill) -> Result<BackfillResult> {
         let schedule = self.get(backfill.schedule_id)?;
         let mut result = self.occurrences_of(&schedule, backfill)?;
         let now_ms = self.store.clock.now_ms();
@@ -85,23 +86,23 @@ impl Schedules<'_> {
         Ok(result)
     }
 
-    /// The nominal times that a backfill asks for.
-    fn occurrences_of(&self, schedule: &Schedule, backfill: Backfill) -> Result<Backfilling> {
+    /// Lists the nominal times in the range of a backfill, after checking the request.
+    fn occurrences_of(&self, schedule: &Schedule, backfill: Backfill) -> Result<BackfillResult> {
         let invalid = |reason: String| Error::invalid(format!("backfill {}", schedule.key()), reason);
         let Backfill { from_ms, to_ms, at_once, .. } = backfill;
         if schedule.removed_at.is_some() {
             return Err(Error::not_found(format!("schedule {}", schedule.key())));
         }
         if from_ms > to_ms {
-            return Err(invalid("the range ends before it begins".to_owned()));
+            return Err(invalid("the range ends before it starts".to_owned()));
         }
         if to_ms > self.store.clock.now_ms() {
             return Err(invalid(
-                "the range ends in the future, which the schedule does by itself".to_owned(),
+                "the range ends in the future; the schedule starts those runs itself".to_owned(),
             ));
         }
         if !(1..=AT_ONCE_MAX).contains(&at_once) {
-            return Err(invalid(format!("from 1 to {AT_ONCE_MAX} runs may be unfinished at once")));
+            return Err(invalid(format!("the number of unfinished runs must be from 1 to {AT_ONCE_MAX}")));
         }
         let timetable = timetable(&schedule.definition)?;
         let occurrences: Vec<i64> = timetable
@@ -114,11 +115,11 @@ impl Schedules<'_> {
             let reason = format!("the range has more than {BACKFILL_MAX} occurrences; take a shorter one");
             return Err(invalid(reason));
         }
-        Ok(Backfilling { occurrences, ..Backfilling::default() })
+        Ok(BackfillResult { occurrences, ..BackfillResult::default() })
     }
 }
 
-/// How many of these have a run, and how many wait for one.
+/// Returns how many of these nominal times have a run, and how many have a waiting occurrence.
 fn known(connection: &mut dyn Connection, schedule_id: i64, at_ms: &[i64]) -> Result<(i64, i64)> {
     one(
         connection,
@@ -130,14 +131,14 @@ fn known(connection: &mut dyn Connection, schedule_id: i64, at_ms: &[i64]) -> Re
     )
 }
 
-/// Returns how many were added, have a run, and waited before.
+/// Writes one chunk. Returns how many occurrences were added, how many had a run, and how many were waiting already.
 fn write(
     connection: &mut dyn Connection,
     backfill: &Backfill,
     at_ms: &[i64],
     now_ms: i64,
 ) -> Result<(i64, i64, i64)> {
-    let schedule = hold(connection, backfill.schedule_id)?;
+    let schedule = lock_schedule(connection, backfill.schedule_id)?;
     let (with_run, waiting) = known(connection, schedule.id, at_ms)?;
     let news: Vec<[Value<'_>; 1]> = at_ms.iter().map(|at_ms| [(*at_ms).into()]).collect();
     let added = connection.execute(
@@ -154,8 +155,7 @@ fn write(
         &[Value::rows(&news), schedule.id.into(), backfill.at_once.into(), now_ms.into()],
     )?;
     if count_waiting(connection, schedule.id)? > WAITING_MAX {
-        let reason =
-            format!("more than {WAITING_MAX} occurrences of it would wait; let some of them run first");
+        let reason = format!("more than {WAITING_MAX} occurrences would wait; let some of them run first");
         return Err(Error::conflict(format!("backfill {}", schedule.key()), reason));
     }
     connection.wake(WakeUps::DUE);

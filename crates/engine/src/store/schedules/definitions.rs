@@ -1,53 +1,28 @@
-//! Schedules come and go: by the file of their workflow, or one by one. A row is never deleted, so that a
-//! schedule that comes back under its name fires nothing twice.
+//! Adding and removing schedules. A row is never deleted, so that a schedule that is added again under its name does
+//! not repeat occurrences.
 
 use crate::store::Schedules;
 use windlass_workflow::Workflow;
 use windlass_workflow::model::Schedule as Definition;
 use windlass_workflow::schedule::Timetable;
 
-use super::occurrences::{self, NewOccurrence};
-use super::plan::{Plan, plan};
 use super::trigger::bind;
-use super::{Schedule, ScheduleOrigin, find_by_name, hold, hold_all, key, of_workflow};
-use crate::status::RunSource;
+use super::{Schedule, ScheduleOrigin, find_by_name, key, lock_schedule};
 use crate::store::evidence::Evidence;
 use crate::store::registrations::registered_workflow;
 use windlass_db::error::{Error, Result};
 use windlass_db::{Connection, one};
 use windlass_system::wake_ups::WakeUps;
 
-/// Schedules of one workflow at most.
+/// The maximum number of schedules of one workflow.
 const SCHEDULES_MAX: i64 = 1_000;
-/// How often schedules are compared with their file again when others add some at the same moment.
-const TRIES_MAX: usize = 16;
-
-/// What became of a schedule of a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Synced {
-    /// The schedule's name.
-    pub name: String,
-    /// What changed.
-    pub change: ScheduleChange,
-}
-
-/// What a registration changed of a schedule.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ScheduleChange {
-    /// It is new, or it came back.
-    Added,
-    /// Its definition is another.
-    Changed,
-    /// The file has it no more.
-    Removed,
-}
 
 impl Schedules<'_> {
-    /// Adds a schedule to a registered workflow. It occurs from now on.
+    /// Adds a schedule to a registered workflow. Its occurrences begin now.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when the workflow is not registered, [`Error::Conflict`] when it has a schedule of that
-    /// name, [`Error::Invalid`] when its rule or its parameters don't fit, and the database's.
+    /// [`Error::NotFound`] if the workflow is not registered; [`Error::Conflict`] if it has a schedule of that name;
+    /// [`Error::Invalid`] if the rule is invalid or the parameters do not fit the workflow; and the database's.
     pub fn add(&self, workflow: &str, definition: Definition) -> Result<Schedule> {
         let (name, now_ms) = (workflow.to_owned(), self.store.clock.now_ms());
         self.store.write("add a schedule", Evidence::Token, move |connection| {
@@ -55,110 +30,17 @@ impl Schedules<'_> {
         })
     }
 
-    /// Deactivates a schedule. Its runs continue; occurrences that wait are dropped.
+    /// Deactivates a schedule. Its runs continue; its waiting occurrences are deleted.
     ///
     /// # Errors
     /// [`Error::NotFound`] and the database's.
     pub fn remove(&self, schedule_id: i64) -> Result<()> {
         let now_ms = self.store.clock.now_ms();
         self.store.write("remove a schedule", Evidence::Token, move |connection| {
-            let schedule = hold(connection, schedule_id)?;
+            let schedule = lock_schedule(connection, schedule_id)?;
             remove(connection, &schedule, now_ms)
         })
     }
-}
-
-/// Brings the schedules of a workflow in line with its file. Returns what changed.
-pub(in crate::store) fn sync(
-    connection: &mut dyn Connection,
-    workflow: &str,
-    definitions: &[Definition],
-    now_ms: i64,
-) -> Result<Vec<Synced>> {
-    let mut done = Vec::new();
-    for _try in 0..TRIES_MAX {
-        let present = hold_all(connection, workflow)?;
-        let mut is_taken = false;
-        for synced in compare(&present, definitions) {
-            let definition = definitions.iter().find(|definition| definition.name == synced.name);
-            if put(connection, workflow, &present, &synced, definition, now_ms)? {
-                done.push(synced);
-            } else {
-                is_taken = true;
-            }
-        }
-        if !is_taken {
-            if !done.is_empty() {
-                connection.wake(WakeUps::DUE);
-            }
-            return Ok(done);
-        }
-    }
-    let operation = format!("change the schedules of workflow `{workflow}`");
-    Err(Error::conflict(operation, "others add and remove them all the time"))
-}
-
-/// Makes one change. Returns `false` when somebody added a schedule of that name meanwhile.
-fn put(
-    connection: &mut dyn Connection,
-    workflow: &str,
-    present: &[Schedule],
-    Synced { name, change }: &Synced,
-    definition: Option<&Definition>,
-    now_ms: i64,
-) -> Result<bool> {
-    let known = present.iter().find(|schedule| schedule.name == *name);
-    match (change, known, definition) {
-        (ScheduleChange::Removed, Some(schedule), _) => remove(connection, schedule, now_ms)?,
-        (ScheduleChange::Changed, Some(schedule), Some(definition)) => {
-            replace(connection, schedule, definition, now_ms)?;
-        }
-        (ScheduleChange::Added, Some(removed), Some(definition)) => {
-            return revive(connection, removed, definition, ScheduleOrigin::File, now_ms);
-        }
-        (ScheduleChange::Added, None, Some(definition)) => {
-            return insert(connection, workflow, definition, ScheduleOrigin::File, now_ms);
-        }
-        (ScheduleChange::Removed, None, _)
-        | (ScheduleChange::Changed, None, _)
-        | (ScheduleChange::Added | ScheduleChange::Changed, _, None) => {}
-    }
-    Ok(true)
-}
-
-/// What [`sync`] would change.
-pub(in crate::store) fn preview_sync(
-    connection: &mut dyn Connection,
-    workflow: &str,
-    definitions: &[Definition],
-) -> Result<Vec<Synced>> {
-    Ok(compare(&of_workflow(connection, workflow)?, definitions))
-}
-
-/// What differs between the tables and a file. A schedule of the command line with the name of one of the file
-/// becomes that one.
-fn compare(present: &[Schedule], definitions: &[Definition]) -> Vec<Synced> {
-    let active = |schedule: &&Schedule| schedule.removed_at.is_none();
-    let of_file = |schedule: &&Schedule| match schedule.origin {
-        ScheduleOrigin::File => true,
-        ScheduleOrigin::Command => false,
-    };
-    let is_gone =
-        |schedule: &&Schedule| definitions.iter().all(|definition| definition.name != schedule.name);
-    let removed = present.iter().filter(active).filter(of_file).filter(is_gone);
-    let mut changes: Vec<Synced> = removed
-        .map(|schedule| Synced { name: schedule.name.clone(), change: ScheduleChange::Removed })
-        .collect();
-    for definition in definitions {
-        let known = present.iter().filter(active).find(|schedule| schedule.name == definition.name);
-        let change = match known {
-            Some(schedule) if schedule.definition == *definition && of_file(&schedule) => continue,
-            Some(_other) => ScheduleChange::Changed,
-            None => ScheduleChange::Added,
-        };
-        changes.push(Synced { name: definition.name.clone(), change });
-    }
-    changes
 }
 
 fn add(
@@ -182,36 +64,36 @@ fn add(
         |row| row.integer(0),
     )?;
     if count >= SCHEDULES_MAX {
-        let reason = format!("the workflow has {SCHEDULES_MAX} schedules already, the most that it may");
+        let reason = format!("the workflow has {SCHEDULES_MAX} schedules already, which is the maximum");
         return Err(Error::conflict(operation, reason));
     }
     let taken = |origin: ScheduleOrigin| match origin {
-        ScheduleOrigin::File => "the workflow's file has a schedule of that name",
-        ScheduleOrigin::Command => "there is a schedule of that name",
+        ScheduleOrigin::File => "the workflow's file defines a schedule of that name",
+        ScheduleOrigin::Command => "a schedule of that name exists",
     };
-    let is_ours = match find_by_name(connection, workflow, &definition.name)? {
+    let is_added = match find_by_name(connection, workflow, &definition.name)? {
         Some(schedule) if schedule.removed_at.is_none() => {
             return Err(Error::conflict(operation, taken(schedule.origin)));
         }
-        // Another may be faster with either.
+        // Both return `false` if another process was faster.
         Some(removed) => revive(connection, &removed, definition, ScheduleOrigin::Command, now_ms)?,
         None => insert(connection, workflow, definition, ScheduleOrigin::Command, now_ms)?,
     };
-    if !is_ours {
+    if !is_added {
         return Err(Error::conflict(operation, taken(ScheduleOrigin::Command)));
     }
     connection.wake(WakeUps::DUE);
     find_by_name(connection, workflow, &definition.name)?
-        .ok_or_else(|| Error::internal(operation, "it is not there"))
+        .ok_or_else(|| Error::internal(operation, "the schedule that was added is missing"))
 }
 
-/// Whether the next occurrence would get parameters that the workflow takes.
+/// Checks that the next occurrence's parameters would fit the workflow.
 fn check_params(operation: &str, workflow: &Workflow, definition: &Definition, now_ms: i64) -> Result<()> {
     let at_ms = next_after(definition, now_ms)?.unwrap_or(now_ms);
     bind(workflow, definition, at_ms).map(drop).map_err(|reason| Error::invalid(operation, reason))
 }
 
-/// The nominal time of the first occurrence after an instant.
+/// Returns the nominal time of the first occurrence after an instant.
 pub(super) fn next_after(definition: &Definition, instant_ms: i64) -> Result<Option<i64>> {
     let timetable = timetable(definition)?;
     let next = timetable.after(instant_ms).next();
@@ -223,12 +105,12 @@ pub(super) fn timetable(definition: &Definition) -> Result<Timetable> {
         .map_err(|error| Error::invalid(format!("schedule `{}`", definition.name), error.to_string()))
 }
 
-fn to_json(definition: &Definition) -> Result<String> {
+pub(super) fn to_json(definition: &Definition) -> Result<String> {
     serde_json::to_string(definition).map_err(|error| Error::internal("write a schedule", error.to_string()))
 }
 
-/// Returns whether the name was free.
-fn insert(
+/// Inserts a schedule. Returns `false` if the name is taken.
+pub(super) fn insert(
     connection: &mut dyn Connection,
     workflow: &str,
     definition: &Definition,
@@ -252,15 +134,15 @@ fn insert(
     Ok(inserted == 1)
 }
 
-/// Activates a removed schedule again, from now on. `false`: another process has done so meanwhile.
-fn revive(
+/// Activates a removed schedule again, from now on. Returns `false` if another process has done so already.
+pub(super) fn revive(
     connection: &mut dyn Connection,
     removed: &Schedule,
     definition: &Definition,
     origin: ScheduleOrigin,
     now_ms: i64,
 ) -> Result<bool> {
-    // The cursor never goes back, also when the clock did.
+    // The cursor never goes back, even if the clock did.
     let decided_until = removed.decided_until.max(now_ms);
     let revived = connection.execute(
         "UPDATE schedules
@@ -279,69 +161,7 @@ fn revive(
     Ok(revived == 1)
 }
 
-/// Activates another definition. What was due by the old rule is still decided by it, and the new one
-/// counts from now on.
-fn replace(
-    connection: &mut dyn Connection,
-    schedule: &Schedule,
-    definition: &Definition,
-    now_ms: i64,
-) -> Result<()> {
-    let mut cursor = (schedule.decided_until, schedule.next_at);
-    if !has_same_times(&schedule.definition, definition) {
-        let decided_until = settle_old_rule(connection, schedule, now_ms)?;
-        cursor = (decided_until, next_after(definition, decided_until)?);
-    }
-    connection.execute(
-        "UPDATE schedules
-         SET definition = $2, origin = 'file', decided_until = $3, next_at = $4, updated_at = $5
-         WHERE id = $1",
-        &[
-            schedule.id.into(),
-            (&to_json(definition)?).into(),
-            cursor.0.into(),
-            cursor.1.into(),
-            now_ms.into(),
-        ],
-    )?;
-    Ok(())
-}
-
-fn has_same_times(one: &Definition, other: &Definition) -> bool {
-    let times = |definition: &Definition| {
-        let Definition { rule, timezone, start_ms, end_ms, .. } = definition;
-        (rule.clone(), timezone.clone(), *start_ms, *end_ms)
-    };
-    times(one) == times(other)
-}
-
-/// What a rule has left undecided waits from now on. Returns until when everything is decided.
-fn settle_old_rule(connection: &mut dyn Connection, schedule: &Schedule, now_ms: i64) -> Result<i64> {
-    let mut decided_until = schedule.decided_until;
-    // A rule that can't be read any more has nothing to say; one that fires nothing leaves nothing.
-    if let Ok(timetable) = timetable(&schedule.definition)
-        && schedule.is_active()
-    {
-        while decided_until < now_ms {
-            let plan = plan(&schedule.key(), &schedule.definition, &timetable, decided_until, now_ms);
-            keep(connection, schedule, &plan, now_ms)?;
-            decided_until = plan.decided_until;
-        }
-    }
-    Ok(decided_until.max(now_ms))
-}
-
-fn keep(connection: &mut dyn Connection, schedule: &Schedule, plan: &Plan, now_ms: i64) -> Result<()> {
-    let waiting = plan.due.iter().map(|due| NewOccurrence::waiting(due.at_ms, due.start_after, due.source));
-    let missed = plan
-        .missed
-        .iter()
-        .map(|(at_ms, reason)| NewOccurrence::skipped(*at_ms, *at_ms, RunSource::Schedule, reason));
-    let news: Vec<NewOccurrence<'_>> = waiting.chain(missed).collect();
-    occurrences::write(connection, schedule.id, &news, now_ms)
-}
-
-fn remove(connection: &mut dyn Connection, schedule: &Schedule, now_ms: i64) -> Result<()> {
+pub(super) fn remove(connection: &mut dyn Connection, schedule: &Schedule, now_ms: i64) -> Result<()> {
     connection.execute(
         "UPDATE schedules SET removed_at = $2, next_at = NULL, updated_at = $2 WHERE id = $1",
         &[schedule.id.into(), now_ms.into()],

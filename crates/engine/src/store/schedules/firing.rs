@@ -1,5 +1,5 @@
-//! Firing: what is due of a schedule is decided and written in one transaction, which holds the schedule's row.
-//! So with any number of schedulers an occurrence has one run.
+//! Firing: deciding the due occurrences of a schedule, and starting their runs. Both happen in one transaction that
+//! locks the schedule's row, so that an occurrence gets only one run, with any number of schedulers.
 
 use crate::store::ForScheduler;
 use std::sync::Arc;
@@ -7,39 +7,39 @@ use std::sync::Arc;
 use windlass_workflow::model::Overlap;
 
 use super::occurrences::{self, NewOccurrence};
-use super::overlap::{Decision, decide};
+use super::overlap::{OverlapDecision, decide};
+use super::planned_firing::{PlannedFiring, overlap_input, plan_firing};
 use super::prepared_runs::PreparedRuns;
-use super::situation::{Seen, look, situation};
 use super::{Schedule, find};
 use crate::status::{RunSource, StopReason};
 use crate::store::cancel::{Urgency, stop_run};
-use crate::store::evidence::{Evidence, run_made};
+use crate::store::evidence::{Evidence, run_was_inserted};
 use crate::store::runs::submit::submit;
 use windlass_db::error::{Error, Result};
 use windlass_db::{Connection, Fate, all, first, one};
 
-/// What firing a schedule came to. Nominal times are milliseconds since the Unix epoch.
+/// What firing a schedule did. Nominal times are milliseconds since the Unix epoch.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Fired {
-    /// The schedule, as `WORKFLOW/NAME`; empty when there was nothing to do.
+    /// The schedule, as `WORKFLOW/NAME`; empty if there was nothing to do.
     pub schedule: String,
-    /// Runs that were made, with their nominal times.
+    /// Ids and nominal times of the runs that were started.
     pub started: Vec<(i64, i64)>,
-    /// Nominal times of occurrences that get no run, and why.
+    /// Nominal times of occurrences that get no run, and the reasons.
     pub skipped: Vec<(i64, String)>,
-    /// Nominal times of occurrences that began to wait.
+    /// Nominal times of occurrences that wait from now on.
     pub waiting: Vec<i64>,
-    /// How many missed occurrences get no run; [`super::COUNTED_MAX`] says that there are at least so many.
+    /// How many missed occurrences get no run; at [`super::COUNTED_MAX`] counting stopped.
     pub missed: usize,
-    /// Runs that were asked to stop.
+    /// Ids of runs that were asked to stop.
     pub stopped: Vec<i64>,
-    /// There is more to do at once.
+    /// Whether the schedule must be fired again at once.
     pub again: bool,
 }
 
 impl ForScheduler<'_> {
-    /// The schedules whose next occurrence is due, a number at most, and all that have something waiting, but for
-    /// some of them.
+    /// Lists schedules to fire: at most `limit` of those whose next occurrence is due, and all that have waiting
+    /// occurrences. Those in `except` are left out.
     ///
     /// # Errors
     /// The database's.
@@ -58,7 +58,7 @@ impl ForScheduler<'_> {
                 &[now_ms.into(), limit.into()],
                 |row| row.integer(0),
             )?;
-            // From one schedule to the next: many occurrences of one may wait.
+            // This query steps from one schedule to the next, because one schedule may have many waiting occurrences.
             let waiting = all(
                 connection,
                 "WITH RECURSIVE waiting (schedule_id) AS (
@@ -83,8 +83,8 @@ impl ForScheduler<'_> {
         })
     }
 
-    /// The next instant at which a schedule but for some of them has something to do, if there is one: not those
-    /// that wait for the end of a run.
+    /// Returns the next instant at which a schedule must be fired, leaving out those in `except`. Occurrences that
+    /// only wait for a run to end have no such instant.
     ///
     /// # Errors
     /// The database's.
@@ -113,88 +113,91 @@ impl ForScheduler<'_> {
         })
     }
 
-    /// Does what is due of a schedule. What another scheduler did at the same moment is not done again.
+    /// Fires a schedule. If another scheduler fires it at the same moment, each occurrence is still decided once.
     ///
     /// # Errors
-    /// The database's; [`Error::Invalid`] and [`Error::Internal`] when its rule or its workflow can't be read.
+    /// The database's; [`Error::Invalid`] and [`Error::Internal`] if its rule or its workflow can't be read.
     pub fn fire(&self, schedule_id: i64) -> Result<Fired> {
         let now_ms = self.store.clock.now_ms();
-        let Some((seen, wanted)) = self.store.read(|connection| look(connection, schedule_id, now_ms))?
+        let Some((planned, to_prepare)) =
+            self.store.read(|connection| plan_firing(connection, schedule_id, now_ms))?
         else {
             return Ok(Fired::default());
         };
-        let prepared_runs = Arc::new(PreparedRuns::make(&seen.schedule, wanted, &self.store.random)?);
+        let prepared_runs =
+            Arc::new(PreparedRuns::prepare(&planned.schedule, to_prepare, &self.store.random)?);
         let made = Arc::clone(&prepared_runs);
-        // Where no run was started a second look finds what the first one left to do.
+        // If no run was started, there is no row as evidence. Firing again is harmless: it finds only what is still
+        // undecided.
         let evidence = Evidence::rows(move |connection, fired: &Fired| {
             let first = fired.started.first().and_then(|(run_id, at_ms)| Some((*run_id, made.run(*at_ms)?)));
             match first {
-                Some((run_id, Ok((_run, prepared)))) => run_made(connection, run_id, prepared.token),
+                Some((run_id, Ok((_run, prepared)))) => run_was_inserted(connection, run_id, prepared.token),
                 Some((_, Err(_))) | None => Ok(Fate::NotKept),
             }
         });
         self.store.write("fire a schedule", evidence, move |connection| {
-            write(connection, &seen, &prepared_runs, now_ms)
+            write(connection, &planned, &prepared_runs, now_ms)
         })
     }
 }
 
-/// Decides anew under the schedule's lock and writes it. When the schedule is not as it was seen, or somebody
-/// holds it, nothing is written.
+/// Decides again under the schedule's lock, and writes the decision. Nothing is written if the schedule has changed
+/// since it was read, or if another transaction has locked it.
 fn write(
     connection: &mut dyn Connection,
-    seen: &Seen,
+    planned: &PlannedFiring,
     prepared_runs: &PreparedRuns,
     now_ms: i64,
 ) -> Result<Fired> {
-    let schedule = &seen.schedule;
-    let outdated = Fired { again: true, ..Fired::default() };
+    let schedule = &planned.schedule;
+    let try_again = Fired { again: true, ..Fired::default() };
     let sql = "SELECT id FROM schedules WHERE id = $1 {lock}";
     if first(connection, sql, &[schedule.id.into()], |row| row.integer(0))?.is_none() {
         return Ok(Fired::default());
     }
     if find(connection, schedule.id)?.as_ref() != Some(schedule) {
-        return Ok(outdated);
+        return Ok(try_again);
     }
-    let decision = decide(&situation(connection, seen, prepared_runs.starts_max, now_ms)?);
-    if !prepared_runs.has_all(&decision) || (seen.moves() && !move_cursor(connection, seen)?) {
-        // A run has ended meanwhile, or another scheduler was faster.
-        return Ok(outdated);
+    let decision = decide(&overlap_input(connection, planned, prepared_runs.starts_max, now_ms)?);
+    if !prepared_runs.has_all(&decision) || (planned.moves_cursor() && !move_cursor(connection, planned)?) {
+        // A run has ended in between, or another scheduler was faster.
+        return Ok(try_again);
     }
-    let mut fired = Fired { schedule: schedule.key(), missed: seen.plan.missed_count, ..Fired::default() };
-    let has_room = stop(connection, schedule, &decision, now_ms, &mut fired)?;
+    let mut fired = Fired { schedule: schedule.key(), missed: planned.plan.missed_count, ..Fired::default() };
+    let has_ended = stop(connection, schedule, &decision, now_ms, &mut fired)?;
     start(connection, schedule, prepared_runs, &decision, now_ms, &mut fired)?;
-    let has_refused = !fired.skipped.is_empty();
-    note(connection, seen, &decision, now_ms)?;
+    let has_unstartable = !fired.skipped.is_empty();
+    write_occurrences(connection, planned, &decision, now_ms)?;
     fired.waiting = decision.wait.iter().map(|candidate| candidate.at_ms).collect();
     fired.skipped.extend(decision.skip.into_iter().map(|(candidate, why)| (candidate.at_ms, why)));
-    fired.again = has_room
+    fired.again = has_ended
         || decision.has_more
-        || has_refused
-        || seen.plan.next_at.is_some_and(|next_at| next_at <= now_ms);
+        || has_unstartable
+        || planned.plan.next_at.is_some_and(|next_at| next_at <= now_ms);
     Ok(fired)
 }
 
-/// Returns whether the cursor was where it was seen.
-fn move_cursor(connection: &mut dyn Connection, seen: &Seen) -> Result<bool> {
+/// Moves the cursor as planned. Returns `false` if it is not where it was when the schedule was read.
+fn move_cursor(connection: &mut dyn Connection, planned: &PlannedFiring) -> Result<bool> {
     let moved = connection.execute(
         "UPDATE schedules SET decided_until = $2, next_at = $3
          WHERE id = $1 AND coalesce(decided_until, created_at) = $4",
         &[
-            seen.schedule.id.into(),
-            seen.plan.decided_until.into(),
-            seen.plan.next_at.into(),
-            seen.schedule.decided_until.into(),
+            planned.schedule.id.into(),
+            planned.plan.decided_until.into(),
+            planned.plan.next_at.into(),
+            planned.schedule.decided_until.into(),
         ],
     )?;
     Ok(moved == 1)
 }
 
-/// Asks runs to stop. One that ended or was asked meanwhile is no failure. Returns whether any ended with it.
+/// Asks runs to stop. A run that has ended or was asked already is no error. Returns whether any run ended at once.
 fn stop(
     connection: &mut dyn Connection,
     schedule: &Schedule,
-    decision: &Decision,
+    decision: &OverlapDecision,
     now_ms: i64,
     fired: &mut Fired,
 ) -> Result<bool> {
@@ -222,34 +225,39 @@ fn start(
     connection: &mut dyn Connection,
     schedule: &Schedule,
     prepared_runs: &PreparedRuns,
-    decision: &Decision,
+    decision: &OverlapDecision,
     now_ms: i64,
     fired: &mut Fired,
 ) -> Result<()> {
-    let mut settled = Vec::with_capacity(decision.start.len());
+    let mut started = Vec::with_capacity(decision.start.len());
     for (at_ms, source) in &decision.start {
         let (at_ms, source) = (*at_ms, *source);
         match prepared_runs.run(at_ms) {
             Some(Ok((run, prepared))) => {
                 let submitted = submit(connection, run, prepared, now_ms)?;
-                // One that has its run already, by a backfill, is settled too.
-                settled.push(at_ms);
+                // An occurrence that has a run from a backfill counts as started too.
+                started.push(at_ms);
                 if submitted.created {
                     fired.started.push((submitted.run_id, at_ms));
                 }
             }
             Some(Err(reason)) => {
-                occurrences::refuse(connection, schedule.id, at_ms, source, reason, now_ms)?;
+                occurrences::mark_skipped(connection, schedule.id, at_ms, source, reason, now_ms)?;
                 fired.skipped.push((at_ms, reason.clone()));
             }
             None => return Err(Error::internal("fire a schedule", "a run was not prepared")),
         }
     }
-    occurrences::settled(connection, schedule.id, &settled)
+    occurrences::delete_started(connection, schedule.id, &started)
 }
 
-/// Writes down what waits, what gets no run, and what was missed.
-fn note(connection: &mut dyn Connection, seen: &Seen, decision: &Decision, now_ms: i64) -> Result<()> {
+/// Writes the occurrences that wait, those that get no run, and those that were missed.
+fn write_occurrences(
+    connection: &mut dyn Connection,
+    planned: &PlannedFiring,
+    decision: &OverlapDecision,
+    now_ms: i64,
+) -> Result<()> {
     let waiting = decision
         .wait
         .iter()
@@ -257,11 +265,11 @@ fn note(connection: &mut dyn Connection, seen: &Seen, decision: &Decision, now_m
     let skipped = decision.skip.iter().map(|(candidate, reason)| {
         NewOccurrence::skipped(candidate.at_ms, candidate.start_after, candidate.source, reason)
     });
-    let missed = seen
+    let missed = planned
         .plan
         .missed
         .iter()
         .map(|(at_ms, reason)| NewOccurrence::skipped(*at_ms, *at_ms, RunSource::Schedule, reason));
     let news: Vec<NewOccurrence<'_>> = waiting.chain(skipped).chain(missed).collect();
-    occurrences::write(connection, seen.schedule.id, &news, now_ms)
+    occurrences::write(connection, planned.schedule.id, &news, now_ms)
 }

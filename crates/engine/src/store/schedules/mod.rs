@@ -1,7 +1,7 @@
-//! Schedules: when a workflow runs by itself. Here they are read; what changes them, what they decide and what
-//! comes of it has a file each.
+//! Schedules: rules that start runs of a workflow. This file reads them. Each change has a file of its own. `plan`
+//! and `overlap` are the pure decisions, and `firing` writes what they decide.
 
-/// `SELECT` of every column that [`read`] reads, in its order.
+/// A `SELECT` of the columns that [`read`] expects, in its order.
 macro_rules! select_schedules {
     ($rest:literal) => {
         concat!(
@@ -24,8 +24,9 @@ mod occurrences;
 mod overlap;
 mod pause;
 mod plan;
+mod planned_firing;
 mod prepared_runs;
-mod situation;
+mod sync;
 mod trigger;
 
 use crate::store::Schedules;
@@ -34,46 +35,46 @@ use windlass_workflow::model::Schedule as Definition;
 use windlass_db::error::{Error, Result};
 use windlass_db::{Connection, Row, all, first};
 
-pub use backfill::{AT_ONCE_MAX, BACKFILL_MAX, Backfill, Backfilling};
-pub use definitions::{ScheduleChange, Synced};
+pub use backfill::{AT_ONCE_MAX, BACKFILL_MAX, Backfill, BackfillResult};
 pub use firing::Fired;
 pub use occurrences::{Occurrence, OccurrenceStatus};
 pub use overlap::WAITING_MAX;
 pub use plan::{COUNTED_MAX, NOTED_MAX, ON_TIME_MS};
+pub use sync::{ChangedSchedule, ScheduleChange};
 
-pub(super) use definitions::{preview_sync, sync};
-pub(super) use pause::begin_anew;
+pub(super) use pause::advance_cursors_of_workflow;
+pub(super) use sync::{preview_sync, sync};
 
 /// A schedule, as it is now. Instants are milliseconds since the Unix epoch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Schedule {
     /// Its id.
     pub id: i64,
-    /// The name of the workflow it fires.
+    /// The name of the workflow whose runs it starts.
     pub workflow: String,
     /// Its name, unique within the workflow.
     pub name: String,
-    /// When it occurs, and what becomes of an occurrence.
+    /// When it occurs, and what to do with each occurrence.
     pub definition: Definition,
-    /// Where it was written.
+    /// Where it was defined.
     pub origin: ScheduleOrigin,
-    /// Since when it fires nothing.
+    /// When it was paused.
     pub paused_at: Option<i64>,
-    /// Since when its workflow is paused, and it fires nothing for that.
+    /// When its workflow was paused. A paused workflow's schedules do not fire.
     pub workflow_paused_at: Option<i64>,
-    /// Its workflow is registered: else it fires nothing.
+    /// Whether its workflow is registered. Otherwise it does not fire.
     pub is_registered: bool,
     /// The nominal time of its next occurrence.
     pub next_at: Option<i64>,
-    /// Everything up to here is decided.
+    /// The cursor: all occurrences up to this instant are decided.
     pub decided_until: i64,
     /// When it was deactivated.
     pub removed_at: Option<i64>,
-    /// When it was made.
+    /// When it was created.
     pub created_at: i64,
 }
 
-/// Where a schedule was written.
+/// Where a schedule was defined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ScheduleOrigin {
     /// In the file of its workflow.
@@ -92,7 +93,7 @@ impl ScheduleOrigin {
         }
     }
 
-    /// The origin of that spelling.
+    /// The origin with that spelling.
     #[must_use]
     pub fn parse(text: &str) -> Option<ScheduleOrigin> {
         [ScheduleOrigin::File, ScheduleOrigin::Command].into_iter().find(|origin| origin.as_str() == text)
@@ -100,13 +101,13 @@ impl ScheduleOrigin {
 }
 
 impl Schedule {
-    /// What it is called everywhere: `WORKFLOW/NAME`.
+    /// Its full name, `WORKFLOW/NAME`.
     #[must_use]
     pub fn key(&self) -> String {
         key(&self.workflow, &self.name)
     }
 
-    /// It may fire.
+    /// Whether it may fire.
     #[must_use]
     pub fn is_active(&self) -> bool {
         self.is_registered
@@ -147,8 +148,8 @@ fn find_by_name(connection: &mut dyn Connection, workflow: &str, name: &str) -> 
     first(connection, sql, &[workflow.into(), name.into()], read)
 }
 
-/// Takes the lock of a schedule, after whoever holds it now, and reads it.
-fn hold(connection: &mut dyn Connection, schedule_id: i64) -> Result<Schedule> {
+/// Locks a schedule's row, waiting for another transaction if necessary, and reads it.
+fn lock_schedule(connection: &mut dyn Connection, schedule_id: i64) -> Result<Schedule> {
     let held =
         first(connection, "SELECT id FROM schedules WHERE id = $1 {wait}", &[schedule_id.into()], |row| {
             row.integer(0)
@@ -162,33 +163,33 @@ fn hold(connection: &mut dyn Connection, schedule_id: i64) -> Result<Schedule> {
         .ok_or_else(|| Error::not_found(format!("schedule {schedule_id}")))
 }
 
-/// All schedules of a workflow, also those that were removed.
-fn of_workflow(connection: &mut dyn Connection, workflow: &str) -> Result<Vec<Schedule>> {
+/// Reads all schedules of a workflow, removed ones included.
+fn schedules_of_workflow(connection: &mut dyn Connection, workflow: &str) -> Result<Vec<Schedule>> {
     all(connection, select_schedules!("WHERE workflow = $1 ORDER BY id"), &[workflow.into()], read)
 }
 
-/// The same, with their locks, taken in the order of ids after whoever holds them now.
-fn hold_all(connection: &mut dyn Connection, workflow: &str) -> Result<Vec<Schedule>> {
+/// Locks all schedules of a workflow in the order of their ids, waiting if necessary, and reads them.
+fn lock_schedules_of_workflow(connection: &mut dyn Connection, workflow: &str) -> Result<Vec<Schedule>> {
     let sql = "SELECT id FROM schedules WHERE workflow = $1 ORDER BY id {wait}";
     let _ids: Vec<i64> = all(connection, sql, &[workflow.into()], |row| row.integer(0))?;
-    of_workflow(connection, workflow)
+    schedules_of_workflow(connection, workflow)
 }
 
 impl Schedules<'_> {
-    /// All schedules that were not removed, by workflow and name.
+    /// Lists all schedules that were not removed, by workflow and name.
     ///
     /// # Errors
-    /// The database's, or [`Error::Internal`] when another program wrote a definition that is none.
+    /// The database's, or [`Error::Internal`] if another program wrote an invalid definition.
     pub fn list(&self) -> Result<Vec<Schedule>> {
         self.store.read(|connection| {
             all(connection, select_schedules!("WHERE removed_at IS NULL ORDER BY workflow, name"), &[], read)
         })
     }
 
-    /// A schedule, also one that was removed.
+    /// Reads a schedule, even if it was removed.
     ///
     /// # Errors
-    /// [`Error::NotFound`], and as of [`Store::schedules`].
+    /// [`Error::NotFound`], and as of [`Schedules::list`].
     pub fn get(&self, schedule_id: i64) -> Result<Schedule> {
         let found = self.store.read(|connection| find(connection, schedule_id))?;
         found.ok_or_else(|| Error::not_found(format!("schedule {schedule_id}")))

@@ -1,6 +1,6 @@
-//! Occurrences that have no run: those that wait for theirs, and those that get none.
+//! The table `occurrences`: occurrences that wait for a run, and those that were skipped.
 
-use super::overlap::{Backfilled, Candidate, Standing};
+use super::overlap::{CandidateOrigin, OccurrenceCandidate, WaitingBackfill};
 use super::plan::NOTED_MAX;
 use crate::status::RunSource;
 use crate::store::Schedules;
@@ -8,7 +8,7 @@ use crate::store::json_ids;
 use windlass_db::error::Result;
 use windlass_db::{Connection, Row, Value, all, one};
 
-/// Waiting occurrences that one decision looks at.
+/// The maximum number of waiting occurrences that one decision reads.
 const HEAD_MAX: i64 = 1_000;
 
 /// An occurrence without a run. Instants are milliseconds since the Unix epoch.
@@ -18,22 +18,22 @@ pub struct Occurrence {
     pub scheduled_for: i64,
     /// Whether it will get a run.
     pub status: OccurrenceStatus,
-    /// What it comes from.
+    /// Why it occurred.
     pub source: RunSource,
-    /// Not before this instant: the nominal time and what jitter added.
+    /// It starts no earlier than this: the nominal time plus jitter.
     pub start_after: i64,
-    /// Why it gets no run.
+    /// Why it was skipped.
     pub reason: Option<String>,
-    /// When that was decided.
+    /// When its state last changed.
     pub updated_at: i64,
 }
 
 /// Whether an occurrence will get a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OccurrenceStatus {
-    /// It waits for its run.
+    /// It waits for a run.
     Waiting,
-    /// It gets none.
+    /// It gets no run.
     Skipped,
 }
 
@@ -47,7 +47,7 @@ impl OccurrenceStatus {
         }
     }
 
-    /// The state of that spelling.
+    /// The status with that spelling.
     #[must_use]
     pub fn parse(text: &str) -> Option<OccurrenceStatus> {
         [OccurrenceStatus::Waiting, OccurrenceStatus::Skipped]
@@ -57,7 +57,8 @@ impl OccurrenceStatus {
 }
 
 impl Schedules<'_> {
-    /// The occurrences of a schedule in one state: of the waiting the earliest, of the skipped the latest.
+    /// Lists occurrences of a schedule in one state: the earliest of the waiting ones, or the latest of the skipped
+    /// ones.
     ///
     /// # Errors
     /// The database's.
@@ -81,7 +82,7 @@ impl Schedules<'_> {
         self.store.read(|connection| all(connection, sql, &parameters, read))
     }
 
-    /// How many occurrences of a schedule wait.
+    /// Counts the waiting occurrences of a schedule.
     ///
     /// # Errors
     /// The database's.
@@ -110,14 +111,14 @@ pub(super) fn count_waiting(connection: &mut dyn Connection, schedule_id: i64) -
     )
 }
 
-/// The head of what waits and whose time has come, but for backfills.
+/// Reads the first waiting occurrences whose time has come, except backfills.
 pub(super) fn waiting(
     connection: &mut dyn Connection,
     schedule_id: i64,
     now_ms: i64,
-) -> Result<Vec<Candidate>> {
+) -> Result<Vec<OccurrenceCandidate>> {
     let mut candidates = Vec::new();
-    // One after the other: each is a range of the index.
+    // Two queries, because each is one range of the index.
     for source in [RunSource::Catchup, RunSource::Schedule] {
         candidates.extend(all(
             connection,
@@ -127,30 +128,30 @@ pub(super) fn waiting(
             &[schedule_id.into(), source.as_str().into(), now_ms.into(), HEAD_MAX.into()],
             |row| {
                 let (at_ms, start_after) = (row.integer(0)?, row.integer(1)?);
-                Ok(Candidate { at_ms, start_after, source, standing: Standing::Waits })
+                Ok(OccurrenceCandidate { at_ms, start_after, source, origin: CandidateOrigin::Table })
             },
         )?);
     }
     Ok(candidates)
 }
 
-/// The head of what waits of backfills, the earliest first.
+/// Reads the first waiting occurrences of backfills, the earliest first.
 pub(super) fn waiting_backfills(
     connection: &mut dyn Connection,
     schedule_id: i64,
     now_ms: i64,
-) -> Result<Vec<Backfilled>> {
+) -> Result<Vec<WaitingBackfill>> {
     all(
         connection,
         "SELECT scheduled_for, at_once FROM occurrences
          WHERE schedule_id = $1 AND status = 'WAITING' AND source = 'backfill' AND start_after <= $2
          ORDER BY start_after, scheduled_for LIMIT $3",
         &[schedule_id.into(), now_ms.into(), HEAD_MAX.into()],
-        |row| Ok(Backfilled { at_ms: row.integer(0)?, at_once: row.optional_integer(1)?.unwrap_or(1) }),
+        |row| Ok(WaitingBackfill { at_ms: row.integer(0)?, at_once: row.optional_integer(1)?.unwrap_or(1) }),
     )
 }
 
-/// A row to be written: nominal time, status, source, the instant not to start before, reason.
+/// A row to insert: nominal time, status, source, earliest start, reason.
 #[derive(Debug)]
 pub(super) struct NewOccurrence<'a>(
     pub(super) i64,
@@ -176,7 +177,7 @@ impl<'a> NewOccurrence<'a> {
     }
 }
 
-/// Writes what was decided of occurrences. What has a run keeps it, and what a backfill asked for waits on.
+/// Writes decided occurrences. Those that have a run are left out, and a waiting backfill keeps waiting.
 pub(super) fn write(
     connection: &mut dyn Connection,
     schedule_id: i64,
@@ -212,7 +213,7 @@ pub(super) fn write(
     Ok(())
 }
 
-/// Keeps the newest notes of a schedule.
+/// Deletes all but the newest skipped occurrences of a schedule.
 fn forget_old_skips(connection: &mut dyn Connection, schedule_id: i64) -> Result<()> {
     connection.execute(
         "DELETE FROM occurrences
@@ -225,8 +226,8 @@ fn forget_old_skips(connection: &mut dyn Connection, schedule_id: i64) -> Result
     Ok(())
 }
 
-/// These have their runs.
-pub(super) fn settled(connection: &mut dyn Connection, schedule_id: i64, at_ms: &[i64]) -> Result<()> {
+/// Deletes the rows of occurrences that have runs now.
+pub(super) fn delete_started(connection: &mut dyn Connection, schedule_id: i64, at_ms: &[i64]) -> Result<()> {
     if at_ms.is_empty() {
         return Ok(());
     }
@@ -237,8 +238,8 @@ pub(super) fn settled(connection: &mut dyn Connection, schedule_id: i64, at_ms: 
     Ok(())
 }
 
-/// A waiting one can't get a run: also one of a backfill.
-pub(super) fn refuse(
+/// Marks an occurrence as skipped because no run can be started for it, even if a backfill asked for it.
+pub(super) fn mark_skipped(
     connection: &mut dyn Connection,
     schedule_id: i64,
     at_ms: i64,

@@ -1,47 +1,47 @@
-//! Which occurrences are to be decided, and which of them were missed: pure. Whether one may start beside
-//! the runs that are not over is decided in [`super::overlap`].
+//! The plan: which occurrences of a schedule are due, and which were missed. Pure. Whether a due occurrence may start
+//! while other runs are unfinished is decided in [`super::overlap`].
 
 use windlass_workflow::model::{Catchup, Schedule as Definition};
 use windlass_workflow::schedule::{Timetable, jitter};
 
 use crate::status::RunSource;
 
-/// What is so much late at most counts as on time, in milliseconds.
+/// An occurrence that is late by no more than this counts as on time, in milliseconds.
 pub const ON_TIME_MS: i64 = 10_000;
-/// Missed occurrences that get no run are noted one by one up to this many, the newest of them.
+/// How many missed occurrences are recorded one by one: the newest ones.
 pub const NOTED_MAX: usize = 100;
-/// Missed occurrences that get no run are counted up to this many.
+/// The count of missed occurrences stops here.
 pub const COUNTED_MAX: usize = 10_000;
-/// Occurrences that get a run or wait for one, of one transaction at most.
+/// The maximum number of due occurrences in one plan.
 pub(super) const PLANNED_MAX: usize = 10_000;
 
-/// An occurrence that is to get a run.
+/// A due occurrence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Planned {
+pub(super) struct PlannedOccurrence {
     /// The nominal time.
     pub(super) at_ms: i64,
-    /// The nominal time and what jitter adds.
+    /// The nominal time plus jitter.
     pub(super) start_after: i64,
     pub(super) source: RunSource,
 }
 
-/// What is to be decided of a schedule at an instant.
+/// What is to be decided about a schedule at an instant.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Plan {
-    /// What is to get a run, the earliest first.
-    pub(super) due: Vec<Planned>,
-    /// What was missed and gets none, the earliest first, and why: [`NOTED_MAX`] at most.
+    /// Occurrences that get a run or wait for one, the earliest first.
+    pub(super) due: Vec<PlannedOccurrence>,
+    /// Missed occurrences and why they get no run, the earliest first. At most [`NOTED_MAX`].
     pub(super) missed: Vec<(i64, String)>,
-    /// How many were missed and get none: [`COUNTED_MAX`] says that there are at least so many.
+    /// How many missed occurrences get no run; at [`COUNTED_MAX`] counting stopped.
     pub(super) missed_count: usize,
-    /// Everything up to here is decided with this.
+    /// The new cursor: with this plan, everything up to here is decided.
     pub(super) decided_until: i64,
-    /// The nominal time of the next occurrence; not in the future when there was too much for one plan.
+    /// The nominal time of the next occurrence. It is in the past if one plan could not hold everything.
     pub(super) next_at: Option<i64>,
 }
 
-/// Plans what lies after `decided_until` and not after `now_ms`. A clock that went back behind the cursor
-/// finds nothing, because all of that is decided.
+/// Plans the occurrences after `decided_until`, up to `now_ms`. If the clock is behind the cursor, there are none,
+/// because they are decided already.
 pub(super) fn plan(
     key: &str,
     definition: &Definition,
@@ -52,18 +52,18 @@ pub(super) fn plan(
     let mut plan = Plan { decided_until: decided_until.max(now_ms), ..Plan::default() };
     let on_time_from = now_ms.saturating_sub(ON_TIME_MS);
     let mut caught_up = 0;
-    // From the newest back: only so many of the old ones matter.
+    // Going back in time, because only the newest missed occurrences matter.
     for occurrence in timetable.until(now_ms).take_while(|occurrence| occurrence.at_ms > decided_until) {
         let at_ms = occurrence.at_ms;
         let start_after = at_ms.saturating_add(jitter(key, at_ms, definition.jitter_ms));
         if start_after >= on_time_from {
-            plan.due.push(Planned { at_ms, start_after, source: RunSource::Schedule });
+            plan.due.push(PlannedOccurrence { at_ms, start_after, source: RunSource::Schedule });
             continue;
         }
-        match refusal(definition, at_ms, now_ms, caught_up) {
+        match reason_not_caught_up(definition, at_ms, now_ms, caught_up) {
             None => {
                 caught_up += 1;
-                plan.due.push(Planned { at_ms, start_after, source: RunSource::Catchup });
+                plan.due.push(PlannedOccurrence { at_ms, start_after, source: RunSource::Catchup });
             }
             Some(reason) => {
                 if plan.missed.len() < NOTED_MAX {
@@ -88,21 +88,21 @@ pub(super) fn plan(
     plan
 }
 
-/// Why a missed occurrence is not caught up, if it is not.
-fn refusal(definition: &Definition, at_ms: i64, now_ms: i64, caught_up: i64) -> Option<String> {
+/// Returns why a missed occurrence is not caught up, or `None` if it is.
+fn reason_not_caught_up(definition: &Definition, at_ms: i64, now_ms: i64, caught_up: i64) -> Option<String> {
     let is_too_old = |window_ms: i64| at_ms < now_ms.saturating_sub(window_ms);
     match definition.catchup {
-        Catchup::None => return Some("missed: nothing is caught up (catchup = \"none\")".to_owned()),
+        Catchup::None => return Some("missed, and nothing is caught up (catchup = \"none\")".to_owned()),
         Catchup::Last if caught_up >= 1 => {
-            return Some("missed: only the last is caught up (catchup = \"last\")".to_owned());
+            return Some("missed, and only the last one is caught up (catchup = \"last\")".to_owned());
         }
         Catchup::Last | Catchup::All => {}
     }
     if definition.catchup_window_ms.is_some_and(is_too_old) {
-        return Some("missed: it is older than catchup_window".to_owned());
+        return Some("missed, and older than catchup_window".to_owned());
     }
     if caught_up >= definition.catchup_max {
-        return Some(format!("missed: more than catchup_max = {} were", definition.catchup_max));
+        return Some(format!("missed, and more than catchup_max = {} were missed", definition.catchup_max));
     }
     None
 }

@@ -1,85 +1,90 @@
-//! The runs that a schedule is about to start, made ready before the write lock is taken.
+//! The runs that a schedule is about to start, prepared before the write lock is taken.
 
 use std::collections::HashMap;
 
 use windlass_workflow::Workflow;
 
 use super::Schedule;
-use super::overlap::Decision;
+use super::overlap::OverlapDecision;
 use super::trigger::bind;
 use crate::status::RunSource;
 use crate::store::registrations::Registration;
-use crate::store::runs::submit::{NewRun, Occasion, Prepared};
+use crate::store::runs::prepared::PreparedRun;
+use crate::store::runs::submit::{NewRun, Occasion};
 use windlass_db::error::{Error, Result};
 use windlass_system::random::Random;
 
-/// Runs of one transaction at most.
+/// The maximum number of runs that one transaction starts.
 pub(super) const STARTS_MAX: usize = 100;
-/// Jobs of the runs of one transaction at most, unless a single run has more.
+/// The maximum number of jobs that one transaction inserts, unless a single run has more.
 const JOBS_MAX: usize = 10_000;
 
-/// What is to be made ready.
-pub(super) struct Wanted {
+/// The runs to prepare.
+pub(super) struct RunsToPrepare {
     pub(super) registration: Registration,
     pub(super) workflow: Workflow,
-    /// Nominal times and sources.
+    /// Nominal times and sources of the runs.
     pub(super) start: Vec<(i64, RunSource)>,
 }
 
-/// A run that is ready, or why there can be none.
-type Ready = std::result::Result<(NewRun, Prepared), String>;
+/// A prepared run, or the reason why it can't be started.
+type PreparationResult = std::result::Result<(NewRun, PreparedRun), String>;
 
-/// Runs that are ready, by their nominal times.
+/// Prepared runs by their nominal times.
 pub(super) struct PreparedRuns {
-    runs: HashMap<i64, Ready>,
-    /// Runs of one transaction at most: large ones take long.
+    runs: HashMap<i64, PreparationResult>,
+    /// How many runs one transaction may start: fewer if they are large.
     pub(super) starts_max: usize,
 }
 
 impl PreparedRuns {
-    pub(super) fn make(schedule: &Schedule, wanted: Option<Wanted>, random: &Random) -> Result<PreparedRuns> {
-        let Some(wanted) = wanted else {
+    pub(super) fn prepare(
+        schedule: &Schedule,
+        to_prepare: Option<RunsToPrepare>,
+        random: &Random,
+    ) -> Result<PreparedRuns> {
+        let Some(to_prepare) = to_prepare else {
             return Ok(PreparedRuns { runs: HashMap::new(), starts_max: STARTS_MAX });
         };
-        let starts_max = (JOBS_MAX / wanted.workflow.jobs.len().max(1)).clamp(1, STARTS_MAX);
+        let starts_max = (JOBS_MAX / to_prepare.workflow.jobs.len().max(1)).clamp(1, STARTS_MAX);
         let mut runs = HashMap::new();
-        for (at_ms, source) in wanted.start.iter().take(starts_max) {
-            runs.insert(*at_ms, make_ready(schedule, &wanted, *at_ms, *source, random)?);
+        for (at_ms, source) in to_prepare.start.iter().take(starts_max) {
+            runs.insert(*at_ms, prepare_run(schedule, &to_prepare, *at_ms, *source, random)?);
         }
         Ok(PreparedRuns { runs, starts_max })
     }
 
-    /// The run for a nominal time, if it was made ready.
-    pub(super) fn run(&self, at_ms: i64) -> Option<&Ready> {
+    /// Returns the run for a nominal time, if it was prepared.
+    pub(super) fn run(&self, at_ms: i64) -> Option<&PreparationResult> {
         self.runs.get(&at_ms)
     }
 
-    /// Everything that is to start was made ready.
-    pub(super) fn has_all(&self, decision: &Decision) -> bool {
+    /// Whether every run that the decision starts was prepared.
+    pub(super) fn has_all(&self, decision: &OverlapDecision) -> bool {
         decision.start.iter().all(|(at_ms, _source)| self.runs.contains_key(at_ms))
     }
 }
 
-fn make_ready(
+fn prepare_run(
     schedule: &Schedule,
-    wanted: &Wanted,
+    to_prepare: &RunsToPrepare,
     at_ms: i64,
     source: RunSource,
     random: &Random,
-) -> Result<Ready> {
-    let params = match bind(&wanted.workflow, &schedule.definition, at_ms) {
+) -> Result<PreparationResult> {
+    let params = match bind(&to_prepare.workflow, &schedule.definition, at_ms) {
         Ok(params) => params,
-        Err(reason) => return Ok(Err(format!("its parameters can't be used: {reason}"))),
+        Err(reason) => return Ok(Err(format!("its parameters are invalid: {reason}"))),
     };
     let occasion = Occasion { schedule_id: schedule.id, scheduled_for: Some(at_ms), source };
     let run = NewRun {
-        workflow: wanted.workflow.clone(),
+        workflow: to_prepare.workflow.clone(),
         params,
-        dir: wanted.registration.dir.clone(),
+        dir: to_prepare.registration.dir.clone(),
         run_key: None,
         occasion: Some(occasion),
     };
-    match Prepared::of(&run, random) {
+    match PreparedRun::of(&run, random) {
         Ok(prepared) => Ok(Ok((run, prepared))),
         Err(Error::Invalid { reason, .. }) => Ok(Err(reason)),
         Err(error) => Err(error),

@@ -1,4 +1,4 @@
-//! A run of a schedule out of turn, and what its runs are started with.
+//! Triggers: starting a run of a schedule now. Also binds the parameters of a schedule's runs.
 
 use crate::store::Schedules;
 use serde_json::{Map, Value as Json};
@@ -10,15 +10,16 @@ use windlass_workflow::schedule::render_params;
 use super::find;
 use crate::status::RunSource;
 use crate::store::registrations::registered_workflow;
-use crate::store::runs::submit::{NewRun, Occasion, Prepared, Submitted, evidence_of, submit};
+use crate::store::runs::prepared::PreparedRun;
+use crate::store::runs::submit::{NewRun, Occasion, Submitted, run_evidence, submit};
 use windlass_db::error::{Error, Result};
 
 impl Schedules<'_> {
-    /// Starts a run of a schedule now, whatever its rule, a pause or its other runs say.
+    /// Starts a run of a schedule now, regardless of its rule, its pauses and its other runs.
     ///
     /// # Errors
-    /// [`Error::NotFound`], also when its workflow is not registered; [`Error::Invalid`] when its parameters don't
-    /// fit the workflow; and the database's.
+    /// [`Error::NotFound`] if the schedule or its registered workflow does not exist; [`Error::Invalid`] if its
+    /// parameters do not fit the workflow; and the database's.
     pub fn trigger(&self, schedule_id: i64) -> Result<Submitted> {
         let now_ms = self.store.clock.now_ms();
         let (schedule, registered) = self.store.read(|connection| {
@@ -35,15 +36,15 @@ impl Schedules<'_> {
         let occasion = Occasion { schedule_id, scheduled_for: None, source: RunSource::Trigger };
         let dir = registration.dir;
         let run = NewRun { workflow, params, dir, run_key: None, occasion: Some(occasion) };
-        let prepared = Prepared::of(&run, &self.store.random)?;
-        let evidence = evidence_of(&prepared);
+        let prepared = PreparedRun::of(&run, &self.store.random)?;
+        let evidence = run_evidence(&prepared);
         self.store.write("trigger a schedule", evidence, move |connection| {
             submit(connection, &run, &prepared, now_ms)
         })
     }
 }
 
-/// The parameters of the run for a nominal time, or why there can be none.
+/// Returns the parameters of the run for a nominal time, or why they can't be used.
 pub(super) fn bind(
     workflow: &Workflow,
     definition: &Definition,
@@ -51,7 +52,7 @@ pub(super) fn bind(
 ) -> std::result::Result<Map<String, Json>, String> {
     let rendered = render_params(definition, scheduled_for).map_err(|error| error.to_string())?;
     let supplied = rendered.into_iter().map(|(name, value)| match value {
-        // What a template gives is text, whatever the parameter is.
+        // A template always gives text, whatever the type of the parameter.
         Json::String(text) => (name, Supplied::Text(text)),
         value @ (Json::Null | Json::Bool(_) | Json::Number(_) | Json::Array(_) | Json::Object(_)) => {
             (name, Supplied::Json(value))

@@ -1,4 +1,4 @@
-//! Concurrency keys: who gets a slot, who is skipped, who makes room.
+//! Concurrency keys: which job gets a slot, which is skipped, and which is cancelled for another.
 
 use std::collections::BTreeSet;
 
@@ -8,23 +8,23 @@ use windlass_workflow::model::OnFull;
 use super::{Job, Oracle};
 
 impl Oracle {
-    /// Gives the free slots of these keys to those that wait for them.
+    /// Gives the free slots of these keys to waiting jobs.
     pub(super) fn admit_all(&mut self, keys: &BTreeSet<String>) {
         for key in keys {
-            let cancelled = self.too_old(key);
+            let cancelled = self.holders_to_cancel(key);
             self.admit(key, &cancelled);
         }
     }
 
-    /// All that is to be done about all keys: the scheduler's part.
+    /// Handles all keys, which is the scheduler's part.
     pub fn admit_waiting(&mut self) {
         for key in self.keys() {
-            let cancelled = self.too_old(&key);
+            let cancelled = self.holders_to_cancel(&key);
             let admitted = self.admit(&key, &cancelled);
             let is_left = |job: &&Job| job.waits_for_key(&key) && !cancelled.contains(&job.id);
             let left: Vec<i64> = self.jobs.values().filter(is_left).map(|job| job.id).collect();
             for id in left.into_iter().filter(|id| !admitted.contains(id)) {
-                self.skip_if_impatient(id);
+                self.skip_if_key_is_full(id);
             }
             for id in cancelled {
                 let _one_that_ended_has_made_room = self.cancel_job(id);
@@ -32,7 +32,7 @@ impl Oracle {
         }
     }
 
-    /// In the order of claiming; the first that finds no room holds up those behind it.
+    /// In the order of claiming. The first job that finds no free slot blocks the jobs behind it.
     fn admit(&mut self, key: &str, cancelled: &[i64]) -> Vec<i64> {
         let mut waiting: Vec<&Job> = self.jobs.values().filter(|job| job.waits_for_key(key)).collect();
         waiting.retain(|job| !cancelled.contains(&job.id));
@@ -50,8 +50,8 @@ impl Oracle {
         admitted
     }
 
-    /// Who makes room for those that cancel the oldest: of them and of the holders the newest stay.
-    fn too_old(&self, key: &str) -> Vec<i64> {
+    /// The holders that are cancelled for newer jobs with `cancel_oldest`: of both, the newest stay.
+    fn holders_to_cancel(&self, key: &str) -> Vec<i64> {
         let cancels =
             |job: &Job| job.rules.key.as_ref().is_some_and(|key| key.on_full == OnFull::CancelOldest);
         let impatient: Vec<&Job> =
@@ -66,8 +66,8 @@ impl Oracle {
         alive.into_iter().take(surplus).collect()
     }
 
-    /// One that has begun before was accepted, and is carried through.
-    fn skip_if_impatient(&mut self, id: i64) {
+    /// A job that had an attempt before was accepted, so it is not skipped.
+    fn skip_if_key_is_full(&mut self, id: i64) {
         let job = self.jobs.get_mut(&id).expect("it waits");
         let skips = job.rules.key.as_ref().is_some_and(|key| key.on_full == OnFull::Skip);
         if skips && job.attempt == 0 {

@@ -1,4 +1,4 @@
-//! The ends of attempts: who may end one, what it makes of its job, what is counted.
+//! The ends of attempts: who may finish an attempt, what happens to its job, and what is counted.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ pub struct End {
 }
 
 impl Oracle {
-    /// Ends attempts; returns the jobs that are not the worker's any more.
+    /// Finishes attempts. Returns the jobs that do not belong to the worker any more.
     pub fn finish(&mut self, ends: &[End], now_ms: i64) -> Vec<i64> {
         let (mut conflicts, mut run_ids, mut keys) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
         for end in ends {
@@ -29,7 +29,7 @@ impl Oracle {
                 continue;
             }
             if !end.outcome.has_begun() {
-                // The number of the attempt is free again.
+                // The attempt's number can be used again.
                 self.owners.remove(&(end.job_id, end.attempt));
             }
             end_attempt(job, &end.outcome, now_ms);
@@ -49,7 +49,7 @@ impl Oracle {
         conflicts
     }
 
-    /// Another program wrote an end; returns whether the attempt was its own.
+    /// Records an end that another program wrote. Returns whether the attempt was its own.
     pub fn report(&mut self, end: &End) -> bool {
         let job = self.jobs.get_mut(&end.job_id).expect("only known jobs are claimed");
         if !job.is_owned_by(end.worker_id, end.attempt) {
@@ -77,8 +77,8 @@ impl Oracle {
         true
     }
 
-    /// Does what follows from reported ends; returns how many there were.
-    pub fn settle_reports(&mut self, now_ms: i64) -> i64 {
+    /// Applies the consequences of reported ends. Returns how many there were.
+    pub fn apply_reports(&mut self, now_ms: i64) -> i64 {
         let reported: Vec<i64> =
             self.jobs.values().filter(|job| job.is_reported()).map(|job| job.id).collect();
         let mut ends = Vec::new();
@@ -96,7 +96,7 @@ impl Oracle {
             let worker_id = job.owner.expect("it was claimed");
             ends.push(End { job_id: id, attempt: job.attempt, worker_id, outcome, lines: Vec::new() });
         }
-        assert!(self.finish(&ends, now_ms).is_empty(), "what was reported is owned");
+        assert!(self.finish(&ends, now_ms).is_empty(), "a reported job has an owner");
         ends.len() as i64
     }
 }
@@ -139,7 +139,7 @@ fn end_attempt(job: &mut Job, outcome: &Outcome, now_ms: i64) {
     if !outcome.has_begun() {
         job.attempt -= 1;
     }
-    // What was asked to stop is not tried again.
+    // A job that was asked to stop is not retried.
     if job.is_stopping && !job.status.is_terminal() {
         job.status = JobStatus::Cancelled;
     }

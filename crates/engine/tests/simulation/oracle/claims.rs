@@ -1,4 +1,4 @@
-//! Who gets which jobs: the order of claiming, what a worker can execute, and the rules of queues.
+//! Which worker gets which jobs: the order of claiming, what a worker can execute, and the rules of queues.
 
 use std::collections::BTreeMap;
 
@@ -16,13 +16,13 @@ enum Allowance {
 }
 
 impl Oracle {
-    /// Claims; `None` when the worker is fenced.
+    /// Claims jobs. Returns `None` if the worker is fenced.
     pub fn claim(&mut self, request: &ClaimRequest, now_ms: i64) -> Option<Vec<i64>> {
         if !self.is_alive(request.worker_id) {
             return None;
         }
         let chosen = self.choose(request, now_ms);
-        // What must not be interrupted does not wait in a worker's memory, nor does what counts from its claim.
+        // A job that must not be interrupted is not prefetched, and neither is a job that counts against a rate.
         let taken: Vec<i64> = chosen
             .iter()
             .enumerate()
@@ -41,7 +41,7 @@ impl Oracle {
         !rules.fails_when_interrupted && !has_rate
     }
 
-    /// The most urgent jobs that the request is for and that the rules of their queues allow.
+    /// The most urgent jobs that match the request and that the rules of their queues allow.
     fn choose(&self, request: &ClaimRequest, now_ms: i64) -> Vec<i64> {
         let mut pending: Vec<&Job> =
             self.jobs.values().filter(|job| job.status == JobStatus::Pending).collect();
@@ -84,7 +84,7 @@ impl Oracle {
         if !queue.is_fifo || jobs == 0 {
             return Allowance::Jobs(jobs);
         }
-        // One at a time, as they arrived: nobody overtakes a job that runs or is tried again.
+        // One at a time in order of arrival: no job overtakes one that runs or waits for a retry.
         match queue.turn.map(|id| (id, self.jobs[&id].status)) {
             Some((id, JobStatus::Pending)) => Allowance::Only(id),
             Some((_id, JobStatus::Scheduled | JobStatus::Running)) => Allowance::Jobs(0),
@@ -96,7 +96,8 @@ impl Oracle {
         }
     }
 
-    /// A worker of another program claims one job of a queue without rules; `None` when there is none for it.
+    /// A worker in another language claims one job of a queue without rules. Returns `None` if there is no job for
+    /// it.
     pub fn claim_from_outside(
         &mut self,
         worker_id: i64,

@@ -7,11 +7,12 @@ use windlass_engine::{JobStatus, Store};
 
 use super::{Job, Oracle};
 
-/// More rows than a simulation makes.
+/// More rows than a simulation has.
 const ALL: i64 = 1_000_000;
 
 impl Oracle {
-    /// Every run and every job is as the rules say. Learns when a retry is due, which chance has decided.
+    /// Checks that every run and every job is as the rules say. Takes over the times of retries, which depend on
+    /// chance.
     pub fn compare(&mut self, store: &Store) {
         let rows = store.jobs().list(&JobFilter { limit: ALL, ..JobFilter::default() }).unwrap();
         let expected: Vec<i64> = self.jobs.keys().rev().copied().collect();
@@ -47,14 +48,14 @@ impl Oracle {
         let found = (row.finished_at.is_some(), row.cancel_requested_at.is_some(), row.output.as_deref());
         assert_eq!(found, expected, "(over, stopping, output) of {row:?}");
         if let Some(blocked_by) = self.counted_parents(job) {
-            assert_eq!(row.blocked_by, blocked_by, "parents that are not over, of {row:?}");
+            assert_eq!(row.blocked_by, blocked_by, "unfinished parents of {row:?}");
         }
         if job.is_over && job.status == JobStatus::Failed {
             assert!(row.last_error.is_some(), "a failure has a reason: {row:?}");
         }
     }
 
-    /// What ended while it was blocked keeps the number that it had.
+    /// A job that ended while it was blocked keeps its count of parents.
     fn counted_parents(&self, job: &Job) -> Option<i64> {
         if job.status == JobStatus::Blocked {
             return Some(self.blocked_by(job));
@@ -74,7 +75,7 @@ impl Oracle {
         assert_eq!(row.finished_at.is_some(), row.status.is_terminal(), "{row:?}");
     }
 
-    /// The record of attempts and the output of all jobs, which grow only.
+    /// Compares the recorded attempts and the output of all jobs, which are only ever added.
     pub fn compare_records(&self, attempts: &[(i64, i64, i64, String)], lines: &[(i64, i64, i64, String)]) {
         let expected: Vec<(i64, i64, i64, String)> = self
             .jobs

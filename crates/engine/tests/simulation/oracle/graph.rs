@@ -1,4 +1,4 @@
-//! New jobs, and what the ends of jobs mean for the others of their run.
+//! New jobs, and what the end of a job means for the others of its run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use super::{Job, Oracle, Run};
 use crate::rules::JobRules;
 
 impl Oracle {
-    /// A run was accepted. `job_ids` are in the order of the workflow; `seed` is of its script.
+    /// Adds a run. `job_ids` are in the order of the workflow; `seed` is the seed of its script.
     pub fn submit(&mut self, run: Run, workflow: &Workflow, job_ids: &[i64], seed: u64, now_ms: i64) {
         assert_eq!(workflow.jobs.len(), job_ids.len(), "run {} has all its jobs", run.id);
         let mut keys = BTreeSet::new();
@@ -24,7 +24,7 @@ impl Oracle {
         self.admit_all(&keys);
     }
 
-    /// Jobs that stand alone were accepted, with the instants that they are due at.
+    /// Adds standalone jobs with the instants at which they are due.
     pub fn enqueue(&mut self, jobs: Vec<(i64, JobRules, i64)>, now_ms: i64) {
         let mut keys = BTreeSet::new();
         for (id, rules, due_ms) in jobs {
@@ -38,7 +38,7 @@ impl Oracle {
         self.admit_all(&keys);
     }
 
-    /// A row that another program inserted: it waits for the scheduler, whatever its time is.
+    /// Adds a row that another program inserted. It waits for the scheduler, whatever its time is.
     pub fn insert_from_outside(&mut self, id: i64, rules: JobRules, due_ms: i64) {
         self.jobs
             .insert(id, Job { status: JobStatus::Scheduled, ..new_job(id, None, rules, Vec::new(), due_ms) });
@@ -49,7 +49,7 @@ impl Oracle {
             job.priority = 0;
         }
         let before = self.jobs.insert(job.id, job);
-        assert!(before.is_none(), "the id of {before:?} was given again");
+        assert!(before.is_none(), "the id of {before:?} was used again");
     }
 
     /// Whether an unfinished job has one of these unique keys.
@@ -59,8 +59,8 @@ impl Oracle {
         self.jobs.values().any(is_taken)
     }
 
-    /// Skips what can't run and makes ready what waits for nobody any more; returns the keys that are wanted.
-    /// Parents have smaller ids than their children: one pass reaches all.
+    /// Skips jobs that can't run, and promotes jobs without unfinished parents. Returns the keys that they want.
+    /// Parents have smaller ids than their children, so one pass is enough.
     pub(super) fn propagate(&mut self, run_id: i64) -> BTreeSet<String> {
         let mut keys = BTreeSet::new();
         let ids: Vec<i64> = self.jobs_of(run_id).map(|job| job.id).collect();
@@ -78,7 +78,7 @@ impl Oracle {
         keys
     }
 
-    /// Makes a job claimable, or lets it wait for its key, which is returned.
+    /// Promotes a job. If it has to wait for its key, returns the key.
     pub(super) fn make_ready(&mut self, id: i64) -> Option<String> {
         let is_fifo = self.is_fifo(&self.jobs[&id].rules.queue);
         let job = self.jobs.get_mut(&id).expect("it was found");
@@ -90,7 +90,7 @@ impl Oracle {
         key
     }
 
-    /// Parents of a blocked job that are not over.
+    /// The number of unfinished parents of a blocked job.
     pub fn blocked_by(&self, job: &Job) -> i64 {
         job.parents.iter().filter(|parent| !self.jobs[parent].is_over).count() as i64
     }
@@ -112,7 +112,7 @@ fn new_job(id: i64, run_id: Option<i64>, rules: JobRules, parents: Vec<i64>, due
         is_over: false,
         output: None,
         failed_attempts: BTreeMap::new(),
-        life: 0,
+        retries: 0,
         rules,
     }
 }

@@ -1,7 +1,7 @@
-//! The oracle: what the tables must say after each call of the store, from the rules alone.
+//! The oracle: what the tables must hold after each call of the store, according to the rules alone.
 //!
-//! It is a small model in memory that knows nothing of SQL, transactions, indexes or hand-overs. Each verb of the
-//! store has one here that makes the same change by the rules of the guide, and answers what the store must answer.
+//! It is a small model in memory, without SQL, transactions, indexes or handing over. For each operation of the store
+//! it has a function that makes the same change by the rules of the guide, and returns what the store must return.
 
 mod admission;
 mod attempts;
@@ -22,11 +22,11 @@ use windlass_workflow::model::{OnFull, Schedule};
 
 pub use attempts::End;
 pub use people::Refusal;
-pub use scripted::{Script, Scripted};
+pub use scripted::{Script, ScriptedResult};
 
 use crate::rules::JobRules;
 
-/// What the tables must say.
+/// What the tables must hold.
 #[derive(Debug, Clone, Default)]
 pub struct Oracle {
     pub jobs: BTreeMap<i64, Job>,
@@ -36,7 +36,7 @@ pub struct Oracle {
     pub schedules: BTreeMap<i64, ScheduleRules>,
     /// Lines of output, by job, attempt and number.
     pub lines: BTreeMap<(i64, i64, i64), String>,
-    /// Who owned each attempt: a second owner would be a double claim.
+    /// The owner of each attempt. A second owner would be a double claim.
     owners: BTreeMap<(i64, i64), i64>,
 }
 
@@ -45,7 +45,7 @@ pub struct Oracle {
 pub struct Job {
     pub id: i64,
     pub run_id: Option<i64>,
-    /// What was submitted.
+    /// The settings it was submitted with.
     pub rules: JobRules,
     pub parents: Vec<i64>,
     pub status: JobStatus,
@@ -53,33 +53,34 @@ pub struct Job {
     pub failures: i64,
     pub interruptions: i64,
     pub priority: i64,
-    /// The earliest and the latest instant that it may be due at: chance spreads the pause before a retry.
+    /// The earliest and the latest instant at which it may be due, because the backoff has a random part.
     pub due: (i64, i64),
     pub owner: Option<i64>,
-    /// It was asked to stop.
+    /// Whether it was asked to stop.
     pub is_stopping: bool,
-    /// Its end has had its consequences.
+    /// Whether the consequences of its end were applied.
     pub is_over: bool,
     pub output: Option<String>,
     /// Attempts that did not succeed: number, worker, outcome.
     pub failed_attempts: BTreeMap<i64, (i64, &'static str)>,
-    /// How often a person gave it another life.
-    pub life: u64,
+    /// How often a person retried it.
+    pub retries: u64,
 }
 
-/// A row of `runs`. What is counted or decided from its jobs is derived.
+/// A row of `runs`. What is counted or decided from its jobs is computed.
 #[derive(Debug, Clone)]
 pub struct Run {
     pub id: i64,
     pub run_key: Option<String>,
     pub timeout_ms: Option<i64>,
     pub deadline_at: Option<i64>,
-    /// A job of it was claimed in this life.
+    /// Whether one of its jobs was claimed since it was last retried.
     pub has_started: bool,
     pub stop_reason: Option<StopReason>,
-    /// A person, its deadline or a full key has decided something: its end is not by its script alone.
+    /// Whether a person, its deadline or a full key has changed its course, so that its script alone does not decide
+    /// its end.
     pub is_touched: bool,
-    /// The schedule that made it, and the nominal time.
+    /// The schedule that started it, and the nominal time.
     pub occasion: Option<(i64, i64)>,
 }
 
@@ -90,12 +91,12 @@ pub struct Worker {
     pub heartbeats: i64,
 }
 
-/// A row of `queues`, and what it counts.
+/// A row of `queues`, and what is counted for it.
 #[derive(Debug, Clone, Default)]
 pub struct Queue {
     pub is_paused: bool,
     pub max_running: Option<i64>,
-    /// So many starts within so many milliseconds.
+    /// At most so many starts within so many milliseconds.
     pub rate: Option<(usize, i64)>,
     pub is_fifo: bool,
     /// When its jobs were started.
@@ -104,7 +105,7 @@ pub struct Queue {
     pub turn: Option<i64>,
 }
 
-/// What jobs with one concurrency key are told.
+/// The settings of a concurrency key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Key {
     pub name: String,
@@ -112,7 +113,7 @@ pub struct Key {
     pub on_full: OnFull,
 }
 
-/// A schedule and since when it is in force.
+/// A schedule, and since when it is active.
 #[derive(Debug, Clone)]
 pub struct ScheduleRules {
     pub definition: Schedule,
@@ -142,7 +143,7 @@ impl Job {
                 || (self.status == JobStatus::Failed && self.rules.allow_failure))
     }
 
-    /// Another program wrote its end, and nothing has followed from it yet.
+    /// Whether another program wrote its end, and the consequences were not applied yet.
     pub fn is_reported(&self) -> bool {
         !self.is_over && self.status.is_terminal()
     }
@@ -159,8 +160,8 @@ impl Job {
         self.rules.key.as_ref().is_some_and(|own| own.name == key)
     }
 
-    /// Its place in the order of claiming: the instant that it became due, with a minute's head start for each
-    /// point of priority.
+    /// Its position in the order of claiming: the instant at which it became due, with a head start of one minute for
+    /// each point of priority.
     pub fn rank(&self) -> (i64, i64) {
         (self.due.0 - self.priority * 60_000, self.id)
     }
@@ -184,7 +185,7 @@ impl Oracle {
         self.jobs_of(run_id).filter(|job| !job.is_over).count() as i64
     }
 
-    /// Jobs that failed and matter.
+    /// The number of jobs that failed without `allow_failure`, or were cancelled.
     pub fn failed(&self, run_id: i64) -> i64 {
         let has_failed = |job: &&Job| {
             job.is_over
@@ -206,13 +207,13 @@ impl Oracle {
         }
     }
 
-    /// The output of some jobs of a run, by name.
+    /// The outputs of some jobs of a run, by name.
     pub fn outputs(&self, run_id: i64, names: &[String]) -> BTreeMap<String, Option<String>> {
         let wanted = self.jobs_of(run_id).filter(|job| names.contains(&job.rules.name));
         wanted.map(|job| (job.rules.name.clone(), job.output.clone())).collect()
     }
 
-    /// Writes down lines of output. What is there already stays.
+    /// Records lines of output. Lines that exist already stay.
     pub fn append(&mut self, lines: &[LogLine]) {
         for line in lines {
             self.lines.entry((line.job_id, line.attempt, line.line)).or_insert_with(|| line.text.clone());

@@ -1,14 +1,14 @@
-//! What people do, and what time does in their name: cancels, retries, deadlines, due jobs.
+//! What people do, and what the scheduler does for them: cancelling, retrying, deadlines, due jobs.
 
 use std::collections::BTreeSet;
 
 use windlass_engine::JobStatus;
 use windlass_engine::status::StopReason;
-use windlass_engine::store::Selection;
+use windlass_engine::store::RetrySelection;
 
 use super::{Job, Oracle};
 
-/// Why a verb is refused.
+/// Why an operation is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
     Conflict,
@@ -16,14 +16,14 @@ pub enum Refusal {
 }
 
 impl Oracle {
-    /// Something else than its script decides about a run from now on.
+    /// From now on the end of a run does not depend on its script alone.
     pub(super) fn touch(&mut self, run_id: i64) {
         if let Some(run) = self.runs.get_mut(&run_id) {
             run.is_touched = true;
         }
     }
 
-    /// Stops a run; returns how many jobs ended at once, and how many were asked to stop.
+    /// Stops a run. Returns how many jobs ended at once, and how many were asked to stop.
     pub fn stop_run(&mut self, run_id: i64, reason: StopReason) -> Result<(i64, i64), Refusal> {
         if self.unfinished(run_id) == 0 || self.runs[&run_id].stop_reason.is_some() {
             return Err(Refusal::Conflict);
@@ -44,7 +44,7 @@ impl Oracle {
         Ok((cancelled, stopping))
     }
 
-    /// Stops a job, with the same answer.
+    /// Stops a job, with the same result.
     pub fn cancel_job(&mut self, id: i64) -> Result<(i64, i64), Refusal> {
         let job = self.jobs.get_mut(&id).ok_or(Refusal::NotFound)?;
         let run_id = job.run_id;
@@ -59,14 +59,14 @@ impl Oracle {
         };
         if let Some(run_id) = run_id {
             self.touch(run_id);
-            // Nothing is ready after what did not end well.
+            // The children of a cancelled job never become ready.
             assert!(self.propagate(run_id).is_empty());
         }
         Ok(answer)
     }
 
-    /// A queue goes by arrival from now on, or by priority. What can be claimed loses its priority at once, the rest
-    /// when it becomes ready.
+    /// Changes a queue's order to arrival or to priority. Pending jobs lose their priority at once, and the others
+    /// when they become ready.
     pub fn change_order(&mut self, name: &str, is_fifo: bool) {
         let queue = self.queues.get_mut(name).expect("it was made");
         (queue.is_fifo, queue.turn) = (is_fifo, None);
@@ -76,14 +76,19 @@ impl Oracle {
         }
     }
 
-    /// Gives jobs of a run another life; returns how many.
-    pub fn retry_run(&mut self, run_id: i64, selection: &Selection, now_ms: i64) -> Result<i64, Refusal> {
+    /// Retries jobs of a run. Returns how many.
+    pub fn retry_run(
+        &mut self,
+        run_id: i64,
+        selection: &RetrySelection,
+        now_ms: i64,
+    ) -> Result<i64, Refusal> {
         if self.unfinished(run_id) > 0 {
             return Err(Refusal::Conflict);
         }
         let chosen = match selection {
-            Selection::Failed => self.failed_or_left_out(run_id),
-            Selection::From(name) => self.with_descendants(run_id, name).ok_or(Refusal::NotFound)?,
+            RetrySelection::Failed => self.failed_or_skipped(run_id),
+            RetrySelection::From(name) => self.with_descendants(run_id, name).ok_or(Refusal::NotFound)?,
         };
         let before = self.clone();
         for id in &chosen {
@@ -93,9 +98,9 @@ impl Oracle {
             (job.is_stopping, job.is_over) = (false, false);
             (job.output, job.owner) = (None, None);
             job.due = (now_ms, now_ms);
-            job.life += 1;
+            job.retries += 1;
         }
-        // Who waits for a key gets it from the scheduler.
+        // Jobs that wait for a key get their slots from the scheduler.
         let _wanted_keys = self.propagate(run_id);
         if self.unfinished(run_id) == 0 {
             *self = before;
@@ -107,7 +112,7 @@ impl Oracle {
         Ok(chosen.len() as i64)
     }
 
-    fn failed_or_left_out(&self, run_id: i64) -> BTreeSet<i64> {
+    fn failed_or_skipped(&self, run_id: i64) -> BTreeSet<i64> {
         let is_chosen = |job: &&Job| {
             matches!(job.status, JobStatus::Cancelled | JobStatus::Skipped)
                 || (job.status == JobStatus::Failed && !job.rules.allow_failure)
@@ -115,7 +120,7 @@ impl Oracle {
         self.jobs_of(run_id).filter(is_chosen).map(|job| job.id).collect()
     }
 
-    /// A job and all that need it, directly or not.
+    /// A job and all jobs that depend on it, directly or through others.
     fn with_descendants(&self, run_id: i64, name: &str) -> Option<BTreeSet<i64>> {
         let root = self.jobs_of(run_id).find(|job| job.rules.name == name)?.id;
         let mut chosen = BTreeSet::from([root]);
@@ -128,7 +133,7 @@ impl Oracle {
         Some(chosen)
     }
 
-    /// Stops the runs whose time is over and makes the jobs ready that are due; returns how many of each.
+    /// Stops runs that have reached their timeout, and promotes due jobs. Returns how many of each.
     pub fn promote_due(&mut self, now_ms: i64) -> (i64, i64) {
         let is_late = |run_id: &i64| {
             let run = &self.runs[run_id];
@@ -137,7 +142,7 @@ impl Oracle {
         };
         let late: Vec<i64> = self.runs.keys().copied().filter(is_late).collect();
         for run_id in &late {
-            self.stop_run(*run_id, StopReason::TimedOut).expect("it goes on");
+            self.stop_run(*run_id, StopReason::TimedOut).expect("it was unfinished");
         }
         let is_due = |job: &&Job| job.status == JobStatus::Scheduled && job.due.1 <= now_ms;
         let due: Vec<i64> = self.jobs.values().filter(is_due).map(|job| job.id).collect();
@@ -147,7 +152,7 @@ impl Oracle {
     }
 }
 
-/// It runs, or its failure was reported and would be followed by another attempt; and nobody asked before.
+/// Whether it runs, or reported a failure and would be retried, and was not asked before.
 fn may_be_asked_to_stop(job: &Job) -> bool {
     let may_go_on = job.status == JobStatus::Running || (job.status == JobStatus::Failed && !job.is_over);
     may_go_on && !job.is_stopping

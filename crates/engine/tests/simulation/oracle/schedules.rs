@@ -7,7 +7,7 @@ use windlass_workflow::model::Overlap;
 use super::{Oracle, ScheduleRules};
 
 impl ScheduleRules {
-    /// The nominal times from the schedule's making to an instant. It counts from the epoch.
+    /// The nominal times from the creation of the schedule to an instant. Intervals are counted from the epoch.
     pub fn occurrences(&self, until_ms: i64) -> BTreeSet<i64> {
         let first = self.made_at_ms / self.every_ms + 1;
         (first..=until_ms / self.every_ms).map(|number| number * self.every_ms).collect()
@@ -32,13 +32,14 @@ impl Oracle {
         of_schedule.filter(|(id, _at_ms)| *id == schedule_id).map(|(_id, at_ms)| at_ms).collect()
     }
 
-    /// No schedule has two unfinished runs that may not run side by side, unless a person retried one.
+    /// Checks that no two unfinished runs of a schedule overlap against its rule, unless a person retried one of
+    /// them.
     pub fn check_overlaps(&self) {
         for (schedule_id, rules) in &self.schedules {
             let is_unfinished = |run: &&super::Run| {
                 let is_of_schedule = run.occasion.is_some_and(|(id, _at_ms)| id == *schedule_id);
-                let is_first_life = self.jobs_of(run.id).all(|job| job.life == 0);
-                is_of_schedule && is_first_life && self.unfinished(run.id) > 0
+                let is_never_retried = self.jobs_of(run.id).all(|job| job.retries == 0);
+                is_of_schedule && is_never_retried && self.unfinished(run.id) > 0
             };
             let unfinished = self.runs.values().filter(is_unfinished).count();
             assert!(

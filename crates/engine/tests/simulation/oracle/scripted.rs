@@ -1,4 +1,4 @@
-//! What the executions of a job come to, decided before anything runs, and the ends that follow from it alone.
+//! Scripts: the results of all executions of a job are decided before it runs, so that its end can be computed.
 
 use std::collections::BTreeMap;
 
@@ -7,18 +7,18 @@ use windlass_engine::JobStatus;
 
 use super::{Job, Oracle};
 
-/// What one execution comes to.
+/// The result of one execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scripted {
+pub enum ScriptedResult {
     Success,
     Failure,
-    /// A failure that another attempt would only repeat.
+    /// A failure that is not retried.
     FinalFailure,
     Timeout,
 }
 
-/// The results of a job's executions. They depend on the life of the job and on its failures in it, and not on
-/// interruptions: an execution that was cut off is done again and comes to the same.
+/// The results of a job's executions. They depend on how often the job was retried by a person and on its failures
+/// since, but not on interruptions: an interrupted execution is repeated with the same result.
 #[derive(Debug, Clone, Copy)]
 pub struct Script {
     seed: u64,
@@ -30,22 +30,22 @@ impl Script {
         Script { seed }
     }
 
-    pub fn result(&self, life: u64, failures: i64) -> Scripted {
-        match Rng::with_seed(mix(mix(self.seed, life), failures.unsigned_abs())).u8(0..13) {
-            0..9 => Scripted::Success,
-            9..11 => Scripted::Failure,
-            11 => Scripted::Timeout,
-            _ => Scripted::FinalFailure,
+    pub fn result(&self, retries: u64, failures: i64) -> ScriptedResult {
+        match Rng::with_seed(mix(mix(self.seed, retries), failures.unsigned_abs())).u8(0..13) {
+            0..9 => ScriptedResult::Success,
+            9..11 => ScriptedResult::Failure,
+            11 => ScriptedResult::Timeout,
+            _ => ScriptedResult::FinalFailure,
         }
     }
 
-    /// The end of a job in its first life, and its failures, when nobody interferes.
+    /// The end of a job that nobody retried, and its failures, if nobody interferes.
     fn end(&self, max_attempts: i64) -> (JobStatus, i64) {
         for failures in 0..max_attempts {
             match self.result(0, failures) {
-                Scripted::Success => return (JobStatus::Successful, failures),
-                Scripted::FinalFailure => return (JobStatus::Failed, failures + 1),
-                Scripted::Failure | Scripted::Timeout => {}
+                ScriptedResult::Success => return (JobStatus::Successful, failures),
+                ScriptedResult::FinalFailure => return (JobStatus::Failed, failures + 1),
+                ScriptedResult::Failure | ScriptedResult::Timeout => {}
             }
         }
         (JobStatus::Failed, max_attempts)
@@ -57,13 +57,13 @@ fn mix(seed: u64, value: u64) -> u64 {
 }
 
 impl Oracle {
-    /// How a run ends by its workflow and its script alone: whatever the order, the workers and their deaths were.
-    /// `None` for a run that somebody or something else has decided about.
+    /// How a run ends by its workflow and its script alone, whatever the order and the deaths of workers were. `None`
+    /// for a run whose course somebody has changed.
     pub fn scripted_end(&self, run_id: i64) -> Option<BTreeMap<i64, (JobStatus, i64)>> {
         let is_by_script = |job: &Job| {
             let may_interrupt =
                 if job.rules.fails_when_interrupted { 0 } else { job.rules.max_interruptions };
-            job.life == 0 && job.interruptions <= may_interrupt
+            job.retries == 0 && job.interruptions <= may_interrupt
         };
         if self.runs[&run_id].is_touched || !self.jobs_of(run_id).all(is_by_script) {
             return None;

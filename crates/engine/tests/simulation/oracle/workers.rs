@@ -1,4 +1,4 @@
-//! Workers: leases, fences, and what becomes of the jobs of the dead.
+//! Workers: leases, fences, and what happens to the jobs of dead workers.
 
 use std::collections::BTreeSet;
 
@@ -10,14 +10,14 @@ use super::{End, Job, Oracle, Worker};
 impl Oracle {
     pub fn register(&mut self, worker_id: i64) {
         let before = self.workers.insert(worker_id, Worker { is_alive: true, heartbeats: 0 });
-        assert!(before.is_none(), "the id of {before:?} was given again");
+        assert!(before.is_none(), "the id of {before:?} was used again");
     }
 
     pub fn is_alive(&self, worker_id: i64) -> bool {
         self.workers.get(&worker_id).is_some_and(|worker| worker.is_alive)
     }
 
-    /// Renews a lease; `false` when the worker is fenced.
+    /// Renews a lease. Returns `false` if the worker is fenced.
     pub fn heartbeat(&mut self, worker_id: i64) -> bool {
         let Some(worker) = self.workers.get_mut(&worker_id).filter(|worker| worker.is_alive) else {
             return false;
@@ -26,7 +26,7 @@ impl Oracle {
         true
     }
 
-    /// Ends a worker in order; `false` when it is fenced.
+    /// Stops a worker normally. Returns `false` if it is fenced.
     pub fn stop_worker(&mut self, worker_id: i64) -> bool {
         let Some(worker) = self.workers.get_mut(&worker_id).filter(|worker| worker.is_alive) else {
             return false;
@@ -35,8 +35,8 @@ impl Oracle {
         true
     }
 
-    /// Fences the workers that have not renewed since they were seen, and takes back the jobs of all that are not
-    /// alive; returns how many of each.
+    /// Fences the workers that have not renewed their lease since they were seen, and takes back the jobs of all
+    /// workers that are not alive. Returns how many of each.
     pub fn rescue(&mut self, seen: &[(i64, i64)], now_ms: i64) -> (i64, i64) {
         let mut fenced = 0;
         for (worker_id, heartbeats) in seen {
@@ -62,16 +62,16 @@ impl Oracle {
                 lines: Vec::new(),
             })
             .collect();
-        assert!(self.finish(&ends, now_ms).is_empty(), "the dead owned them");
+        assert!(self.finish(&ends, now_ms).is_empty(), "dead workers owned them");
         (fenced, ends.len() as i64)
     }
 
-    /// The attempts that a worker owns: job and attempt.
+    /// The attempts that a worker owns, as (job, attempt).
     pub fn claimed_by(&self, worker_id: i64) -> BTreeSet<(i64, i64)> {
         self.owned_by(worker_id).map(|job| (job.id, job.attempt)).collect()
     }
 
-    /// Those that were asked to stop.
+    /// The jobs of a worker that were asked to stop.
     pub fn cancel_requests(&self, worker_id: i64) -> BTreeSet<i64> {
         self.owned_by(worker_id).filter(|job| job.is_stopping).map(|job| job.id).collect()
     }

@@ -1,4 +1,4 @@
-//! From a payload to the process to start: templates filled in, environment and folder chosen.
+//! Makes the command to start from a payload: fills in templates, sets the environment and the folder.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -10,21 +10,21 @@ use windlass_workflow::kinds::shell::Payload;
 use windlass_workflow::params;
 
 use super::values::{Values, patiently};
-use crate::attempt::Attempt;
-use crate::handler::failed_for_good;
+use crate::handler::{Attempt, failed_for_good};
 use windlass_engine::store::RunContext;
 use windlass_engine::transition::Outcome;
 use windlass_system::process::OUTPUT_VARIABLE;
 
-/// The shell of scripts that name none. `-e` ends a script at its first failing command.
+/// The shell that executes scripts unless the job names another one. `-e` ends a script at its first failing command.
 const DEFAULT_SHELL: [&str; 2] = ["/bin/sh", "-e"];
 
-/// What a service manager tells the engine: a job that spoke to it would speak for the engine.
+/// Variables that the service manager sets for the engine. A job that used them would speak to the manager as if it
+/// were the engine.
 const OF_THE_SERVICE: [&str; 3] = ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"];
 
-/// What every process of a job is told, beside what its workflow says.
+/// The idempotency key of the job.
 const KEY_VARIABLE: &str = "WINDLASS_IDEMPOTENCY_KEY";
-/// By this and the attempt's number the processes of a job are found again.
+/// By the mark and the number of the attempt the processes of a job are found again.
 pub(super) const MARK_VARIABLE: &str = "WINDLASS_MARK";
 pub(super) const ATTEMPT_VARIABLE: &str = "WINDLASS_ATTEMPT";
 
@@ -33,7 +33,7 @@ pub(super) fn build(attempt: &Attempt, payload: &Payload, output_file: &Path) ->
     let run = run.as_deref();
     let values = Values::of(attempt, run, &payload.uses)?;
     let mut command = program(payload, &values)?;
-    own_environment(&mut command);
+    remove_engine_environment(&mut command);
     add_run_environment(&mut command, run, &values)?;
     for (name, value) in &payload.env {
         command.env(name, values.render(value, || format!("env.{name}"))?);
@@ -57,7 +57,7 @@ fn program(payload: &Payload, values: &Values<'_>) -> Result<Command, Outcome> {
             words.extend(DEFAULT_SHELL);
         }
         let mut command = Command::new(words[0]);
-        // The script goes in as it is: values reach it through its environment only.
+        // The script has no templates. Values reach it only through the environment, so that none is taken for code.
         command.args(&words[1..]).arg("-c").arg(script);
         return Ok(command);
     }
@@ -72,9 +72,9 @@ fn program(payload: &Payload, values: &Values<'_>) -> Result<Command, Outcome> {
     Ok(command)
 }
 
-/// A job sees the engine's environment, without what is meant for the engine itself.
-fn own_environment(command: &mut Command) {
-    /// Looked up once: a process with threads does not change its environment.
+/// Removes what is meant for the engine itself from the environment that the job inherits.
+fn remove_engine_environment(command: &mut Command) {
+    /// Read once, because a process with threads does not change its environment.
     static NOT_FOR_JOBS: OnceLock<Vec<OsString>> = OnceLock::new();
     for name in NOT_FOR_JOBS.get_or_init(not_for_jobs) {
         command.env_remove(name);
@@ -109,7 +109,7 @@ fn add_run_environment(
     Ok(())
 }
 
-/// Last, so that nothing of the file can pass itself off as another job.
+/// Sets the variables of the job itself. They come last, so that the workflow can't replace them.
 fn add_job_environment(command: &mut Command, attempt: &Attempt, output_file: &Path) {
     let job = attempt.job();
     command
@@ -117,11 +117,11 @@ fn add_job_environment(command: &mut Command, attempt: &Attempt, output_file: &P
         .env("WINDLASS_JOB_NAME", job.name.as_deref().unwrap_or(&job.kind))
         .env(ATTEMPT_VARIABLE, attempt.number().to_string())
         .env(KEY_VARIABLE, attempt.idempotency_key())
-        .env(MARK_VARIABLE, attempt.mark())
+        .env(MARK_VARIABLE, super::mark(attempt))
         .env(OUTPUT_VARIABLE, output_file);
 }
 
-/// `dir`, relative to the folder of the run.
+/// The folder to start in: `dir`, relative to the folder of the run.
 fn folder(
     payload: &Payload,
     run: Option<&RunContext>,

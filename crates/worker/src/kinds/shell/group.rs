@@ -1,14 +1,15 @@
-//! Who is left of a process group.
+//! Whether processes of a group are left.
 
 use rustix::process::Pid;
 
 use windlass_system::process::stat::{Stat, newest_first};
 
-/// Nobody of the group runs any more. Its dead leader, which is not waited for yet, does not count.
+/// Whether no process of the group runs any more. Its leader may have ended without being waited for; that one does
+/// not count.
 pub(super) fn is_gone(group: Pid) -> bool {
     let group = group.as_raw_nonzero().get();
     let runs_in_it = |stat: Stat| stat.group == group && !stat.has_ended();
-    // Where nothing can be looked at, nothing is known.
+    // If the system has no file to look with, nothing is known, and the answer is no.
     newest_first()
         .is_ok_and(|pids| !pids.into_iter().any(|pid| Stat::read(pid.into()).is_some_and(runs_in_it)))
 }

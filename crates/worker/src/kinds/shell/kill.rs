@@ -1,11 +1,11 @@
-//! Ending processes: a group, or whatever carries a job's mark in its environment.
+//! Kills processes: those of a group, or those that have a job's mark in their environment.
 
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use super::blame::{self, Refused};
 use super::command::{ATTEMPT_VARIABLE, MARK_VARIABLE};
+use super::refusal::{self, Refused};
 use crate::handler::failed;
 use windlass_engine::transition::Outcome;
 use windlass_system::process::Environment;
@@ -14,23 +14,22 @@ use windlass_system::process::sweep::{Known, NotEnded, Starting, Verdict, end_al
 /// How long killed processes may take to vanish, and those of other engines to start.
 const GONE_WITHIN: Duration = Duration::from_secs(10);
 
-/// WakeUpChannel a group. One that is gone already is fine.
+/// Sends a signal to a group. It does nothing if the group is gone.
 pub(super) fn group(group: Pid, signal: Signal) {
     let _gone = kill_process_group(group, signal);
 }
 
-/// Attempts of one job. Later ones than a worker's own are never its to end: another worker owns the
-/// job by then.
+/// Attempts of one job. A later attempt than the worker's own is never among them, because another worker owns it.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Attempts {
-    /// All before this one.
+    /// All before this number.
     Before(i64),
-    /// This one.
+    /// This number.
     Only(i64),
 }
 
 impl Attempts {
-    fn started(self, environment: &Environment) -> bool {
+    fn have_started(self, environment: &Environment) -> bool {
         let attempt = environment.get(ATTEMPT_VARIABLE).and_then(|number| number.parse::<i64>().ok());
         match self {
             Attempts::Before(own) => attempt.is_some_and(|attempt| attempt < own),
@@ -39,11 +38,11 @@ impl Attempts {
     }
 }
 
-/// Kills every process of this machine that these attempts of the job started, also those in sessions of their own,
-/// and waits until they are gone. The error is what becomes of the attempt that must not start.
+/// Kills every process of this machine that these attempts of the job started, also those in sessions of their own, and
+/// waits until they are gone. The error is the outcome of the attempt that must not start.
 ///
-/// The engine of an earlier attempt may have been killed or stopped while it started a process: such a process
-/// carries no mark yet, and nobody can tell of which job it is. So the call waits until those of all engines have
+/// The engine of an earlier attempt may have been killed or stopped while it started a process. Such a process has no
+/// mark yet, and nobody can tell which job it belongs to. So this waits until the processes of living engines have
 /// started, and kills those of engines that are gone.
 pub(super) fn sweep(mark: &str, attempts: Attempts) -> Result<(), Outcome> {
     let starting = match attempts {
@@ -52,15 +51,15 @@ pub(super) fn sweep(mark: &str, attempts: Attempts) -> Result<(), Outcome> {
     };
     let ended = end_all(GONE_WITHIN, starting, |_pid, known| match known {
         Known::Runs(environment) => {
-            let is_ours = environment.get(MARK_VARIABLE) == Some(mark) && attempts.started(environment);
-            if is_ours { Verdict::Kill } else { Verdict::Leave }
+            let is_own = environment.get(MARK_VARIABLE) == Some(mark) && attempts.have_started(environment);
+            if is_own { Verdict::Kill } else { Verdict::Leave }
         }
         Known::Starting(engine) if engine.is_gone() => Verdict::Kill,
         Known::Starting(_) => Verdict::WaitFor,
     });
     ended.map_err(|NotEnded { processes, shortage }| match (shortage, processes.as_slice()) {
         (Some(errno), _) => {
-            blame::outcome(Refused::Files, "no file to look for an earlier attempt", &errno.into())
+            refusal::outcome(Refused::Files, "no file to look for an earlier attempt", &errno.into())
         }
         (None, []) => {
             failed("other processes start and end so fast that none of an earlier attempt can be ruled out")

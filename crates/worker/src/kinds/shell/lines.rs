@@ -1,16 +1,16 @@
-//! From bytes to lines: cut, cleaned, and safe to show on a terminal.
+//! Cuts bytes into lines, and cleans them so that they are safe to show on a terminal.
 
-/// A longer line becomes several.
+/// A longer line is cut into several.
 pub(super) const LINE_MAX_BYTES: usize = 16 * 1024;
 
-/// Collects the bytes of one stream and gives out whole lines.
+/// Collects the bytes of one stream and hands out whole lines.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     partial: Vec<u8>,
 }
 
 impl Lines {
-    /// Takes bytes in and hands every line they complete to `on_line`.
+    /// Adds bytes, and hands every line that they complete to `on_line`.
     pub(super) fn push(&mut self, bytes: &[u8], on_line: &mut dyn FnMut(String)) {
         let mut rest = bytes;
         while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
@@ -22,7 +22,7 @@ impl Lines {
         self.extend(rest, on_line);
     }
 
-    /// Hands out what is left at the end of the stream.
+    /// Hands out the last line if it has no line end.
     pub(super) fn finish(&mut self, on_line: &mut dyn FnMut(String)) {
         if !self.partial.is_empty() {
             let line = std::mem::take(&mut self.partial);
@@ -43,7 +43,7 @@ impl Lines {
     }
 }
 
-/// The last place at which no character of UTF-8 is cut in two.
+/// The last index at which no UTF-8 character is cut in two.
 fn character_boundary(bytes: &[u8]) -> usize {
     let last = bytes.len().saturating_sub(4);
     (last..bytes.len())
@@ -54,8 +54,8 @@ fn character_boundary(bytes: &[u8]) -> usize {
         .max(1)
 }
 
-/// Text without escape sequences and control characters; of a line that was drawn over itself (a
-/// progress bar), what was seen last. Bytes that are no UTF-8 become U+FFFD.
+/// The line without escape sequences and control characters. Of a line that was overwritten, such as a progress bar,
+/// the last version. Bytes that are not UTF-8 become U+FFFD.
 fn clean(line: &[u8]) -> String {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     let text = String::from_utf8_lossy(line);
@@ -89,14 +89,14 @@ mod tests {
     }
 
     #[test]
-    fn what_could_disturb_a_terminal_is_taken_out() {
+    fn control_characters_and_escape_sequences_are_removed() {
         assert_eq!(lines(&[b"\x1b[31mred\x1b[0m \x07\x00tab\there\n"]), ["red tab\there"]);
         assert_eq!(lines(&[b" 10%\r 50%\r100%\n"]), ["100%"]);
         assert_eq!(lines(&[b"caf\xe9 \xff\n"]), ["caf\u{fffd} \u{fffd}"]);
     }
 
     #[test]
-    fn an_endless_line_is_cut_without_breaking_characters() {
+    fn a_long_line_is_cut_between_characters() {
         let endless = "é".repeat(LINE_MAX_BYTES);
         for chunk in [1, 7, 4_096, 100_000] {
             let chunks: Vec<&[u8]> = endless.as_bytes().chunks(chunk).collect();

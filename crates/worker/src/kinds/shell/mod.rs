@@ -1,116 +1,134 @@
-//! The kind `shell`: jobs that are processes.
+//! The kind `shell`: jobs that are processes. Everything about processes of jobs is in this folder.
 
-mod blame;
 mod command;
 mod group;
 mod kill;
 mod lines;
+pub mod open_files;
 mod output;
+mod output_folder;
 mod reaper;
-mod scratch;
+mod refusal;
 mod stream;
 mod values;
 mod watch;
 
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::attempt::Attempt;
-use crate::handler::{Handler, failed, failed_for_good};
-use crate::open_files;
-use crate::stop::StopCause;
-use blame::Refused;
+use crate::handler::{Attempt, Handler, StopCause, WorkerContext, failed, failed_for_good};
 use kill::Attempts;
 use output::NotTaken;
-use reaper::Kept;
-pub(crate) use reaper::Reaper;
+use reaper::{NotedAttempt, Reaper};
+use refusal::Refused;
 use stream::Streams;
 use watch::Watched;
 use windlass_engine::transition::Outcome;
+use windlass_system::Clock;
 use windlass_system::process::output_name;
 use windlass_workflow::kinds::shell::Payload;
 
-/// How often it is looked whether an output can be read that could not be before.
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
+/// Time between two tries of something that the system refused for want of files or memory.
+const RETRY_PAUSE: Duration = Duration::from_millis(50);
 
-/// Executes scripts and programs as processes of their own group.
-#[derive(Debug, Default)]
-pub(crate) struct Shell;
+/// Makes the handler for one worker.
+pub(super) fn start(worker: &WorkerContext) -> Arc<dyn Handler> {
+    Arc::new(Shell { reaper: Reaper::new(worker.reach), clock: worker.clock.clone() })
+}
+
+/// Executes scripts and programs, each as a process in a group of its own.
+#[derive(Debug)]
+struct Shell {
+    reaper: Reaper,
+    clock: Clock,
+}
 
 impl Handler for Shell {
     fn execute(&self, attempt: &Attempt) -> Outcome {
-        start(attempt).unwrap_or_else(|outcome| outcome)
+        execute(&self.reaper, attempt).unwrap_or_else(|outcome| outcome)
+    }
+
+    fn lease_confirmed(&self, backstop_at_ms: i64) {
+        self.reaper.confirm(backstop_at_ms, &self.clock);
+    }
+
+    fn abandon(&self) {
+        self.reaper.close();
     }
 }
 
-/// The early ways out are failures; so the error is an outcome too.
-fn start(attempt: &Attempt) -> Result<Outcome, Outcome> {
+/// What the processes of a job have in their environment, whichever attempt started them. It names this database and
+/// the job. A copy of the database has another name.
+fn mark(attempt: &Attempt) -> String {
+    format!("{}-{}", attempt.database_instance(), attempt.job().id)
+}
+
+/// Executes one attempt. The error is an outcome too: that of an attempt whose process did not start.
+fn execute(reaper: &Reaper, attempt: &Attempt) -> Result<Outcome, Outcome> {
     let payload = Payload::parse(attempt.payload()).map_err(failed_for_good)?;
-    let scratch = attempt
-        .reaper
-        .scratch()
-        .map_err(|error| blame::outcome(Refused::Folder, "no folder for WINDLASS_OUTPUT", &error))?;
+    let folder = reaper
+        .output_folder()
+        .map_err(|error| refusal::outcome(Refused::Folder, "no folder for WINDLASS_OUTPUT", &error))?;
     let name = output_name(attempt.job().id, attempt.number());
-    let output_file = scratch.join(&name);
+    let output_file = folder.join(&name);
     let mut command = command::build(attempt, &payload, &output_file)?;
     if attempt.number() > 1 {
-        // An earlier attempt may have lost its engine: nothing of it may run beside this one.
-        kill::sweep(&attempt.mark(), Attempts::Before(attempt.number()))?;
+        // The engine of an earlier attempt may have died. Nothing that it started may run beside this attempt.
+        kill::sweep(&mark(attempt), Attempts::Before(attempt.number()))?;
     }
     if attempt.stop().cause().is_some() {
         return Err(Outcome::Unstarted);
     }
-    let refused = |what| move |error| blame::outcome(Refused::Files, what, &error);
-    let _file = attempt.stop().wake_file().map_err(refused("no file that wakes its thread"))?;
+    let refused = |what| move |error| refusal::outcome(Refused::Files, what, &error);
+    let _file = attempt.stop().wake_file().map_err(refused("no file to wake its thread"))?;
     let streams = Streams::of(&mut command).map_err(refused("no pipe for its output"))?;
-    let kept = attempt
-        .reaper
-        .begin(&name)
-        .map_err(refused("its processes could not be noted for the process reaper"))?;
+    let noted =
+        reaper.note(&name).map_err(refused("its processes could not be noted for the process reaper"))?;
     let child = match command.spawn() {
         Ok(child) => child,
         Err(error) => {
-            // Nothing of it ran.
-            kept.end();
+            // No process was started.
+            noted.end();
             return Err(cannot_start(&command, &error));
         }
     };
-    let watched = supervise(attempt, &kept, Started { command, child, streams }, payload.output);
+    let watched = supervise(attempt, &noted, Started { command, child, streams }, payload.output);
     let outcome = match watched {
         Ok(watched) => judge(attempt, &payload, &output_file, watched),
         Err(outcome) => outcome,
     };
     if !matches!(outcome, Outcome::Successful { .. }) {
-        // A child in a session of its own has left the group.
-        let _said_by_the_next_attempt = kill::sweep(&attempt.mark(), Attempts::Only(attempt.number()));
+        // A child in a session of its own has left the group. If it can't be killed, the next attempt says so.
+        let _left = kill::sweep(&mark(attempt), Attempts::Only(attempt.number()));
     }
-    kept.end();
+    noted.end();
     Ok(outcome)
 }
 
-/// A process, and what it was started with.
+/// A process that was started, and what it was started with.
 struct Started {
     command: Command,
     child: Child,
     streams: Streams,
 }
 
-/// Waits for the end of the process, and ends its group with it.
+/// Waits for the end of the process, and kills what is left of its group then.
 fn supervise(
     attempt: &Attempt,
-    kept: &Kept<'_>,
+    noted: &NotedAttempt<'_>,
     started: Started,
     source: windlass_workflow::kinds::shell::OutputSource,
 ) -> Result<Watched, Outcome> {
     let Started { command, mut child, streams } = started;
     let group = rustix::process::Pid::from_child(&child);
     open_files::give_back(group);
-    kept.add_group(group, attempt.store.clock());
+    noted.add_group(group, attempt.clock());
     let watched = watch::watch(attempt, &child, streams, command, source);
-    // The leader is not waited for yet, so nobody else can have its group's number.
+    // The leader of the group was not waited for yet, so no other group can have its number.
     kill::group(group, rustix::process::Signal::KILL);
-    kept.end_group();
+    noted.end_group();
     let status = child.wait();
     let mut watched = watched.map_err(|error| failed(format!("its output could not be read: {error}")))?;
     watched.status = Some(status.map_err(|error| failed(format!("its end could not be seen: {error}")))?);
@@ -127,13 +145,14 @@ fn judge(attempt: &Attempt, payload: &Payload, output_file: &Path, watched: Watc
     if let Some(stopped) = watched.stopped {
         return failed(format!("{stopped}; {how}"));
     }
-    match attempt.log.last_stderr() {
+    match attempt.last_stderr() {
         Some(line) => failed(format!("{how}: {line}")),
         None => failed(how),
     }
 }
 
-/// The job has done its work: what the engine lacks to read the output is waited for.
+/// Reads the output of a process that succeeded. The job has done its work, so this waits for the resources to read
+/// the output if the system refuses them.
 fn take_output(attempt: &Attempt, payload: &Payload, output_file: &Path, stdout: &[u8]) -> Outcome {
     loop {
         let error = match output::take(payload.output, stdout, output_file) {
@@ -141,14 +160,14 @@ fn take_output(attempt: &Attempt, payload: &Payload, output_file: &Path, stdout:
             Err(NotTaken::Wrong(error)) => return failed(error),
             Err(NotTaken::Shortage(error)) => error,
         };
-        // A cancel or a timeout comes too late: the process is over.
+        // A cancellation or a timeout comes too late, because the process has ended.
         match attempt.stop().cause() {
             Some(StopCause::Leaving | StopCause::Fenced) => {
                 return failed(format!("the file WINDLASS_OUTPUT could not be read: {error}"));
             }
             Some(StopCause::Cancelled | StopCause::TimedOut | StopCause::Killed) | None => {}
         }
-        std::thread::sleep(LOOK_AGAIN);
+        std::thread::sleep(RETRY_PAUSE);
     }
 }
 
@@ -175,7 +194,8 @@ fn signal_name(signal: i32) -> &'static str {
     }
 }
 
-/// Says which of program and folder is missing: the system's error is the same for both.
+/// Why the process did not start. The system's error is the same for a missing program and a missing folder, so this
+/// looks which of them is missing.
 fn cannot_start(command: &Command, error: &std::io::Error) -> Outcome {
     let program = command.get_program().to_string_lossy().into_owned();
     if let Some(dir) = command.get_current_dir()
@@ -194,6 +214,8 @@ fn cannot_start(command: &Command, error: &std::io::Error) -> Outcome {
         std::io::ErrorKind::ArgumentListTooLong => failed_for_good(format!(
             "the arguments and environment of `{program}` are too long: hand large values on in files"
         )),
-        _ => blame::outcome(Refused::Start, &format!("the program `{program}` could not be started"), error),
+        _ => {
+            refusal::outcome(Refused::Start, &format!("the program `{program}` could not be started"), error)
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! What a successful job hands on.
+//! The output of a successful job, which the jobs that need it may read.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -9,15 +9,15 @@ use windlass_workflow::kinds::shell::OutputSource;
 use windlass_system::files::{Links, ReadError, read_regular};
 use windlass_system::shortage::shortage;
 
-/// An output may have so many bytes; larger values belong in files of the job's own.
+/// Bytes of an output, at most. A job writes larger values into files of its own.
 pub(super) const OUTPUT_MAX_BYTES: usize = 1024 * 1024;
 
 /// Why there is no output.
 #[derive(Debug)]
 pub(super) enum NotTaken {
-    /// It is not as it should be, for people.
+    /// The job wrote something wrong. The text is for people.
     Wrong(String),
-    /// The engine lacks what it needs to read it. It can be taken later.
+    /// The system refused what is needed to read the output. It can be read later.
     Shortage(std::io::Error),
 }
 
@@ -27,7 +27,7 @@ impl From<String> for NotTaken {
     }
 }
 
-/// The output of a job as JSON, if it has one. Its file is gone afterwards. The error is for people.
+/// Takes the output of a job as JSON, if it has one, and removes its file.
 pub(super) fn take(source: OutputSource, stdout: &[u8], file: &Path) -> Result<Option<String>, NotTaken> {
     match source {
         OutputSource::File => take_file(file),
@@ -47,7 +47,7 @@ pub(super) fn take(source: OutputSource, stdout: &[u8], file: &Path) -> Result<O
     }
 }
 
-/// Removes the file of a job that hands nothing on by it, whatever the job made of it.
+/// Removes the output file of a job whose output is not in it, even if the job made something else of it.
 pub(super) fn discard(file: &Path) {
     if let Err(error) = std::fs::remove_file(file)
         && error.kind() == ErrorKind::IsADirectory
@@ -56,8 +56,8 @@ pub(super) fn discard(file: &Path) {
     }
 }
 
-/// Nothing there is no output. Something that can't be read fails the attempt: without it the job would seem to hand
-/// nothing on. For want of files it stays where it is.
+/// Takes the output from the job's file. Without a file there is no output. A file that can't be read fails the attempt,
+/// because the output would be missing without notice. If the system lacks resources to read it, the file stays.
 fn take_file(file: &Path) -> Result<Option<String>, NotTaken> {
     const WHAT: &str = "the file WINDLASS_OUTPUT";
     let read = read_regular(file, Links::Refuse, OUTPUT_MAX_BYTES as u64);
@@ -96,7 +96,8 @@ fn too_large(what: &str) -> String {
     format!("{what} is larger than {OUTPUT_MAX_BYTES} bytes: write a file and hand its name on instead")
 }
 
-/// Without trailing line ends, as `$(…)` of a shell does it, and without NUL, which no text column takes.
+/// The bytes as a JSON string. Trailing line ends are removed, as `$(…)` of a shell does it. NUL is replaced, because
+/// databases do not store it.
 fn as_text(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes).replace('\0', "\u{fffd}");
     Json::String(text.trim_end_matches(['\n', '\r']).to_owned()).to_string()
@@ -121,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_the_output_is_its_file_is_gone() {
+    fn the_output_file_is_removed_wherever_the_output_comes_from() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("7-1");
         for (source, output) in
@@ -134,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_regular_file_fails_the_attempt_and_is_gone() {
+    fn an_output_that_is_no_regular_file_fails_the_attempt_and_is_removed() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("7-1");
         let elsewhere = folder.path().join("elsewhere");

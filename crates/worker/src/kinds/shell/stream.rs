@@ -1,4 +1,4 @@
-//! The two streams of a process: a pipe each, whose bytes become lines of the attempt's output.
+//! The two output streams of a process. Each is a pipe; its bytes become lines of the attempt's output.
 
 use std::io::{PipeReader, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -8,11 +8,11 @@ use rustix::event::PollFlags;
 use rustix::process::{Resource, getrlimit};
 
 use super::lines::Lines;
-use crate::attempt::Attempt;
+use crate::handler::Attempt;
 use windlass_engine::store::LogStream;
 
-/// Write ends stay open while file numbers are within this part of what this process may have: a quarter. Where many
-/// jobs run at once, two files for each of them are better spent on more jobs.
+/// Write ends stay open while at most a quarter of the files that this process may have are used. If many jobs run at
+/// once, two more files for each job are better spent on more jobs.
 const SPARE_PART: u64 = 4;
 
 /// Both streams.
@@ -22,28 +22,29 @@ pub(super) struct Streams {
     pub(super) write_ends: WriteEnds,
 }
 
-/// What becomes of the write ends here, once the process has its own.
+/// What happens to the write ends in this process after the child has its copies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WriteEnds {
     /// They stay open until the process has ended.
-    Stay,
-    /// They are closed at once: files are scarce.
-    Go,
+    StayOpen,
+    /// They are closed at once, because files are scarce.
+    Close,
 }
 
 impl WriteEnds {
-    /// `number` is that of the last file, and lower ones are used first; `limit` is of how many there may be.
+    /// `number` is the number of the newest file; the system uses low numbers first. `limit` is how many files this
+    /// process may have.
     fn of(number: i32, limit: Option<u64>) -> WriteEnds {
         let is_spare = |limit: u64| u64::try_from(number).is_ok_and(|number| number < limit / SPARE_PART);
-        if limit.is_none_or(is_spare) { WriteEnds::Stay } else { WriteEnds::Go }
+        if limit.is_none_or(is_spare) { WriteEnds::StayOpen } else { WriteEnds::Close }
     }
 }
 
 impl Streams {
-    /// Has a command write into pipes. It keeps their write ends for as long as it lives itself.
+    /// Makes a command write into pipes. The command owns their write ends.
     ///
     /// # Errors
-    /// When the system has no pipe to give.
+    /// The system's, if it has no pipe to give.
     pub(super) fn of(command: &mut Command) -> std::io::Result<Streams> {
         let (stdout, into_stdout) = std::io::pipe()?;
         let (stderr, into_stderr) = std::io::pipe()?;
@@ -64,24 +65,24 @@ pub(super) struct Stream {
     stream: LogStream,
 }
 
-/// What a pipe has to say.
+/// What happened to a pipe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Said {
+pub(super) enum PipeEvent {
     Nothing,
     Bytes,
-    /// Nobody can write any more, and everything is read.
+    /// No process can write any more, and everything is read.
     End,
 }
 
-impl Said {
-    /// As `poll` found it.
-    pub(super) fn of(events: PollFlags) -> Said {
+impl PipeEvent {
+    /// What `poll` found.
+    pub(super) fn of(events: PollFlags) -> PipeEvent {
         if events.is_empty() {
-            Said::Nothing
+            PipeEvent::Nothing
         } else if events.contains(PollFlags::IN) {
-            Said::Bytes
+            PipeEvent::Bytes
         } else {
-            Said::End
+            PipeEvent::End
         }
     }
 }
@@ -91,7 +92,7 @@ impl Stream {
         Stream { pipe: Some(pipe), lines: Lines::default(), stream }
     }
 
-    /// What to poll, until the end.
+    /// The file to poll, until the end of the stream.
     pub(super) fn file(&self) -> Option<BorrowedFd<'_>> {
         self.pipe.as_ref().map(AsFd::as_fd)
     }
@@ -100,12 +101,12 @@ impl Stream {
         self.pipe.is_none()
     }
 
-    /// Reads once what is there; returns how much. The end closes the pipe.
-    pub(super) fn hear(&mut self, said: Said, attempt: &Attempt, buffer: &mut [u8]) -> usize {
-        match said {
-            Said::Nothing => 0,
-            Said::Bytes => self.read(attempt, buffer),
-            Said::End => {
+    /// Reads once what is in the pipe, and returns how many bytes. The end of the stream closes the pipe.
+    pub(super) fn read_event(&mut self, event: PipeEvent, attempt: &Attempt, buffer: &mut [u8]) -> usize {
+        match event {
+            PipeEvent::Nothing => 0,
+            PipeEvent::Bytes => self.read(attempt, buffer),
+            PipeEvent::End => {
                 self.pipe = None;
                 0
             }
@@ -127,7 +128,7 @@ impl Stream {
         }
     }
 
-    /// Hands out a last line that has no end.
+    /// Hands out the last line if it has no line end.
     pub(super) fn finish(&mut self, attempt: &Attempt) {
         let stream = self.stream;
         self.lines.finish(&mut |line| attempt.log(stream, line));
@@ -139,13 +140,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn write_ends_stay_where_there_are_files_to_spare() {
+    fn write_ends_stay_open_while_files_are_not_scarce() {
         for (number, limit, write_ends) in [
-            (30, Some(1_024), WriteEnds::Stay),
-            (255, Some(1_024), WriteEnds::Stay),
-            (256, Some(1_024), WriteEnds::Go),
-            (9, Some(0), WriteEnds::Go),
-            (100_000, None, WriteEnds::Stay),
+            (30, Some(1_024), WriteEnds::StayOpen),
+            (255, Some(1_024), WriteEnds::StayOpen),
+            (256, Some(1_024), WriteEnds::Close),
+            (9, Some(0), WriteEnds::Close),
+            (100_000, None, WriteEnds::StayOpen),
         ] {
             assert_eq!(WriteEnds::of(number, limit), write_ends, "{number} of {limit:?}");
         }

@@ -1,4 +1,5 @@
-//! What the templates of a job may name. It is put together when the first of them needs it: most jobs have none.
+//! The values that the templates of a job may name. They are read when the first template needs them, because most jobs
+//! have no template.
 
 use std::cell::OnceCell;
 use std::time::Duration;
@@ -7,13 +8,12 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::{Map, Value as Json, json};
 use windlass_workflow::template;
 
-use crate::attempt::Attempt;
-use crate::handler::failed_for_good;
+use crate::handler::{Attempt, failed_for_good};
 use windlass_db::error::Error;
 use windlass_engine::store::RunContext;
 use windlass_engine::transition::Outcome;
 
-/// Reads of the database before a process starts: tried so often, with a pause between.
+/// How often a read before the start of a process is tried, with a pause between two tries.
 const READ_TRIES_MAX: u32 = 300;
 const READ_PAUSE: Duration = Duration::from_millis(200);
 
@@ -22,12 +22,12 @@ pub(super) struct Values<'a> {
     run: Option<&'a RunContext>,
     uses: &'a [String],
     params: Map<String, Json>,
-    /// All of it, as templates see it.
+    /// All values, as templates see them.
     context: OnceCell<Json>,
 }
 
 impl<'a> Values<'a> {
-    /// Those of a job that reads the outputs of the jobs `uses`.
+    /// The values of a job that reads the outputs of the jobs `uses`.
     pub(super) fn of(
         attempt: &'a Attempt,
         run: Option<&'a RunContext>,
@@ -43,7 +43,7 @@ impl<'a> Values<'a> {
         &self.params
     }
 
-    /// The text with all values in their places. `place` says where it stands, for people.
+    /// Replaces the templates in a text by their values. `place` names the key of the text, for error messages.
     pub(super) fn render(&self, source: &str, place: impl Fn() -> String) -> Result<String, Outcome> {
         if !template::is_template(source) {
             return Ok(source.to_owned());
@@ -73,7 +73,7 @@ impl<'a> Values<'a> {
     }
 }
 
-/// A database that can't be read for now is no failure of the job.
+/// Reads from the database, and waits if it can't be read for now, because that is no failure of the job.
 pub(super) fn patiently<T>(attempt: &Attempt, read: impl Fn() -> Result<T, Error>) -> Result<T, Outcome> {
     for _ in 0..READ_TRIES_MAX {
         match read() {

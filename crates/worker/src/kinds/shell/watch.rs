@@ -1,9 +1,8 @@
-//! Watches one process: reads both pipes as they fill, hears of its end and of stop requests, all in
-//! one `poll` on the executor's own thread.
+//! Watches one process on the thread of its executor. One `poll` waits for output in both pipes, for the end of the
+//! process, and for requests to stop.
 //!
-//! The write ends of the pipes stay open here until the process has ended. So the end of a process that says
-//! nothing wakes this thread once, and not once more for each pipe that it closes. Where files are scarce they are
-//! closed at once.
+//! The write ends of the pipes stay open here until the process has ended. So the end of a silent process wakes this
+//! thread once, and not again for each pipe that is closed. If files are scarce, the write ends are closed at once.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::{Child, Command, ExitStatus};
@@ -15,29 +14,28 @@ use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open
 use windlass_workflow::kinds::shell::OutputSource;
 
 use super::output::OUTPUT_MAX_BYTES;
-use super::stream::{Said, Stream, Streams, WriteEnds};
-use super::{LOOK_AGAIN, group, kill};
-use crate::attempt::Attempt;
-use crate::stop::StopCause;
+use super::stream::{PipeEvent, Stream, Streams, WriteEnds};
+use super::{RETRY_PAUSE, group, kill};
+use crate::handler::{Attempt, StopCause};
 use windlass_engine::store::LogStream;
 use windlass_system::shortage::is_shortage;
 
-/// After the process's own end, others of its group may finish writing for so long.
+/// How long other processes of the group may write after the process has ended.
 const LINGER_MS: i64 = 100;
-/// Then the group is killed, and what is left in the pipes is read for so long: a process in a session
-/// of its own may hold them open for ever.
+/// How long the pipes are read after the group was killed. A process in a session of its own may keep them open for
+/// ever.
 const DRAIN_MS: i64 = 500;
-/// How often a group that was asked to end is looked at.
+/// Time between two looks whether a group that was asked to end is gone.
 const GROUP_TICK_MS: i64 = 20;
-/// Read at once.
+/// How much is read from a pipe at once.
 const CHUNK_BYTES: usize = 16 * 1024;
 
-/// What was seen of a process.
+/// What a process left.
 #[derive(Debug, Default)]
 pub(super) struct Watched {
-    /// Its standard output, when that is its output; one byte over the limit at most.
+    /// Its standard output, if that is the job's output. It is at most one byte longer than the limit.
     pub(super) stdout: Vec<u8>,
-    /// How it was stopped, if it was.
+    /// How the process was stopped, if it was, for people.
     pub(super) stopped: Option<String>,
     pub(super) status: Option<ExitStatus>,
 }
@@ -51,11 +49,11 @@ enum Phase {
     },
     /// SIGKILL was sent.
     Killed,
-    /// It has ended; others of its group may still write.
+    /// The process has ended. Others of its group may still write.
     Lingering {
         kill_at_ms: i64,
     },
-    /// Everything was killed; the pipes are read out.
+    /// The group was killed. The rest in the pipes is read.
     Draining {
         until_ms: i64,
     },
@@ -78,11 +76,11 @@ impl Phase {
     }
 }
 
-/// Which files have something to say.
+/// What `poll` found.
 #[derive(Debug, Clone, Copy)]
 struct Ready {
-    stdout: Said,
-    stderr: Said,
+    stdout: PipeEvent,
+    stderr: PipeEvent,
     ended: bool,
     stop: bool,
 }
@@ -92,14 +90,14 @@ struct Watch<'a> {
     group: Pid,
     stdout: Stream,
     stderr: Stream,
-    /// The command that started the process has them, until the process ends.
+    /// The command that started the process owns the write ends. It is dropped when the process has ended.
     write_ends: Option<Command>,
     phase: Phase,
     stopped: Option<String>,
 }
 
-/// Watches until the process has ended and its pipes are read out. It is not waited for: until then
-/// its group's number stays its own.
+/// Watches until the process has ended and its pipes are read. It does not wait for the process, so that no other group
+/// can get the number of this group.
 pub(super) fn watch(
     attempt: &Attempt,
     child: &Child,
@@ -108,17 +106,17 @@ pub(super) fn watch(
     source: OutputSource,
 ) -> std::io::Result<Watched> {
     let group = Pid::from_child(child);
-    // Without one, for want of files, its end is looked for.
+    // If the system has no file for that, `wait` looks whether the process has ended.
     let ended = pidfd_open(group, PidfdFlags::empty()).ok();
-    let Streams { stdout, stderr, write_ends: kept_here } = streams;
+    let Streams { stdout, stderr, write_ends } = streams;
     let mut watch = Watch {
         attempt,
         group,
         stdout,
         stderr,
-        write_ends: match kept_here {
-            WriteEnds::Stay => Some(command),
-            WriteEnds::Go => {
+        write_ends: match write_ends {
+            WriteEnds::StayOpen => Some(command),
+            WriteEnds::Close => {
                 drop(command);
                 None
             }
@@ -131,17 +129,17 @@ pub(super) fn watch(
         OutputSource::Text | OutputSource::Json => OUTPUT_MAX_BYTES + 1,
     };
     let mut kept = Vec::new();
-    // Many processes write nothing.
+    // Many processes write nothing, so the buffer is made with the first output.
     let mut buffer = Vec::new();
     while !watch.is_over() {
         let ready = watch.wait(ended.as_ref())?;
-        if buffer.is_empty() && [ready.stdout, ready.stderr].contains(&Said::Bytes) {
+        if buffer.is_empty() && [ready.stdout, ready.stderr].contains(&PipeEvent::Bytes) {
             buffer.resize(CHUNK_BYTES, 0);
         }
-        let read = watch.stdout.hear(ready.stdout, attempt, &mut buffer);
+        let read = watch.stdout.read_event(ready.stdout, attempt, &mut buffer);
         let room = keep - kept.len();
         kept.extend_from_slice(&buffer[..read.min(room)]);
-        watch.stderr.hear(ready.stderr, attempt, &mut buffer);
+        watch.stderr.read_event(ready.stderr, attempt, &mut buffer);
         if !watch.step(ready) {
             break;
         }
@@ -152,37 +150,36 @@ pub(super) fn watch(
 }
 
 impl Watch<'_> {
-    /// The process has ended, its pipes are read out, and of a group that was asked to end nobody is
-    /// left.
+    /// Whether the process has ended and its pipes are read. If the group was asked to end, it must be gone too.
     fn is_over(&self) -> bool {
-        let is_read_out = self.stdout.has_ended() && self.stderr.has_ended();
+        let is_read = self.stdout.has_ended() && self.stderr.has_ended();
         match self.phase {
             Phase::Running | Phase::Terminating { .. } | Phase::Killed => false,
-            Phase::Lingering { .. } => is_read_out && (self.stopped.is_none() || group::is_gone(self.group)),
-            Phase::Draining { .. } => is_read_out,
+            Phase::Lingering { .. } => is_read && (self.stopped.is_none() || group::is_gone(self.group)),
+            Phase::Draining { .. } => is_read,
         }
     }
 
     fn wait(&self, process: Option<&OwnedFd>) -> std::io::Result<Ready> {
         let stop = self.attempt.stop().wake_file()?;
         let mut files = Vec::with_capacity(4);
-        // A closed place in the list would be reported as an error at once: leave it out.
+        // A closed file would be reported as an error at once, so it is not in the list.
         let stdout = add(&mut files, self.stdout.file());
         let stderr = add(&mut files, self.stderr.file());
         let process = process.filter(|_file| !self.phase.has_ended());
         let end = add(&mut files, process.map(AsFd::as_fd));
         let stop = add(&mut files, Some(stop));
-        let is_looked_for = process.is_none() && !self.phase.has_ended();
-        match poll(&mut files, self.timeout(is_looked_for).as_ref()) {
+        let must_look = process.is_none() && !self.phase.has_ended();
+        match poll(&mut files, self.timeout(must_look).as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
-            Err(error) if is_shortage(&error.into()) => std::thread::sleep(LOOK_AGAIN),
+            Err(error) if is_shortage(&error.into()) => std::thread::sleep(RETRY_PAUSE),
             Err(error) => return Err(error.into()),
         }
-        let of = |place: Option<usize>| place.map_or(PollFlags::empty(), |place| files[place].revents());
+        let of = |index: Option<usize>| index.map_or(PollFlags::empty(), |index| files[index].revents());
         Ok(Ready {
-            stdout: Said::of(of(stdout)),
-            stderr: Said::of(of(stderr)),
-            ended: !of(end).is_empty() || (is_looked_for && self.is_dead()),
+            stdout: PipeEvent::of(of(stdout)),
+            stderr: PipeEvent::of(of(stderr)),
+            ended: !of(end).is_empty() || (must_look && self.is_dead()),
             stop: !of(stop).is_empty(),
         })
     }
@@ -192,12 +189,12 @@ impl Watch<'_> {
         !matches!(waitid(WaitId::Pid(self.group), seen), Ok(None))
     }
 
-    fn timeout(&self, is_looked_for: bool) -> Option<Timespec> {
-        let clock = self.attempt.store.clock();
+    fn timeout(&self, must_look: bool) -> Option<Timespec> {
+        let clock = self.attempt.clock();
         let next_ms = self.phase.next_at_ms().map(|at_ms| (at_ms - clock.monotonic_ms()).max(0));
-        let is_ticking = is_looked_for || (self.stopped.is_some() && self.phase.has_ended());
+        let is_ticking = must_look || (self.stopped.is_some() && self.phase.has_ended());
         let wait_ms = match next_ms {
-            // Nothing tells when the last of a group ends: look.
+            // No event tells that the last process of a group has ended.
             next_ms if is_ticking => next_ms.map_or(GROUP_TICK_MS, |next_ms| next_ms.min(GROUP_TICK_MS)),
             next_ms => next_ms?,
         };
@@ -205,17 +202,17 @@ impl Watch<'_> {
         Timespec::try_from(wait).ok()
     }
 
-    /// Goes on to the next phase when it is time. `false` ends the watch.
+    /// Goes on to the next phase if it is time. Returns whether to go on watching.
     fn step(&mut self, ready: Ready) -> bool {
-        let now_ms = self.attempt.store.clock().monotonic_ms();
+        let now_ms = self.attempt.clock().monotonic_ms();
         if ready.stop {
-            // Before the wishes are looked at: one that comes later rings again.
-            self.attempt.stop().heard();
+            // The file is reset before the cause is read, so that a later request makes it readable again.
+            self.attempt.stop().reset_wake_file();
         }
         let is_fenced = self.attempt.stop().is_fenced();
         let is_urgent = is_fenced || self.attempt.stop().cause() == Some(StopCause::Killed);
         if ready.ended && !self.phase.has_ended() {
-            // The shell of a script ends at once when it is asked to; its children have the same grace.
+            // A shell ends at once when it is asked to. Its children have the same time to end.
             let kill_at_ms = match self.phase {
                 Phase::Terminating { kill_at_ms } => kill_at_ms,
                 Phase::Running | Phase::Killed | Phase::Lingering { .. } | Phase::Draining { .. } => {
@@ -234,7 +231,7 @@ impl Watch<'_> {
                 }
             }
             Phase::Terminating { .. } if is_time => {
-                self.say(if is_fenced {
+                self.log(if is_fenced {
                     "its worker lost the lease: sending SIGKILL"
                 } else {
                     "it did not end after SIGTERM: sending SIGKILL"
@@ -245,7 +242,7 @@ impl Watch<'_> {
             }
             Phase::Lingering { .. } if is_time => {
                 if let Some(stopped) = self.stopped.take_if(|_| !is_fenced && !group::is_gone(self.group)) {
-                    self.say("its children did not end after SIGTERM: sending SIGKILL");
+                    self.log("its children did not end after SIGTERM: sending SIGKILL");
                     self.stopped = Some(format!("{stopped}, then SIGKILL"));
                 }
                 kill::group(self.group, Signal::KILL);
@@ -269,24 +266,24 @@ impl Watch<'_> {
             StopCause::Killed => "cancelled at once".to_owned(),
         };
         let (signal, name, phase) = if cause == StopCause::Killed || self.attempt.stop().is_fenced() {
-            // Of a fenced one somebody else may start the job at this moment: no time for grace.
+            // Another worker may start the job of a fenced attempt at this moment, so there is no time to end.
             (Signal::KILL, "SIGKILL", Phase::Killed)
         } else {
-            let kill_at_ms = now_ms + self.attempt.grace_ms;
+            let kill_at_ms = now_ms + self.attempt.grace_ms();
             (Signal::TERM, "SIGTERM", Phase::Terminating { kill_at_ms })
         };
-        self.say(format!("{why}: sending {name}"));
+        self.log(format!("{why}: sending {name}"));
         kill::group(self.group, signal);
         self.stopped = Some(format!("{why}: sent {name}"));
         self.phase = phase;
     }
 
-    fn say(&self, text: impl Into<String>) {
+    fn log(&self, text: impl Into<String>) {
         self.attempt.log(LogStream::Engine, text);
     }
 }
 
-/// Adds a file to wait for, if there is one, and returns its place.
+/// Adds a file to the list, if there is one, and returns its index.
 fn add<'a>(files: &mut Vec<PollFd<'a>>, file: Option<BorrowedFd<'a>>) -> Option<usize> {
     files.push(PollFd::from_borrowed_fd(file?, PollFlags::IN));
     Some(files.len() - 1)

@@ -1,4 +1,4 @@
-//! What a step of pruning deletes, found in a snapshot.
+//! Finds what one step of pruning may delete. Reads a snapshot, so that no writer waits.
 
 use super::{JOBS_MAX, LEFTOVERS_MS, ROWS_MAX};
 use crate::store::for_scheduler::prune::Prune;
@@ -7,38 +7,42 @@ use windlass_db::Connection;
 use windlass_db::all;
 use windlass_db::error::Result;
 
-/// Workflows of which too many runs are kept that are looked at in one step.
+/// How many workflows with too many runs one step handles.
 const WORKFLOWS_MAX: i64 = 100;
 
-/// What was found to be deleted.
+/// Rows that may be deleted.
 #[derive(Debug, Default)]
-pub(in crate::store) struct Old {
-    /// Jobs that stand alone, and what others leave behind, go when they are older than this.
+pub(in crate::store) struct PruneCandidates {
+    /// Standalone jobs, and rows that deleted runs left behind, are deleted if they are older than this.
     pub(in crate::store) before_ms: i64,
-    /// (run, when it was over)
+    /// (run, its `finished_at`)
     pub(in crate::store) runs: Vec<(i64, i64)>,
-    /// (job, its run), of these runs.
+    /// (job, its run), for the runs above.
     pub(in crate::store) jobs: Vec<(i64, i64)>,
     pub(in crate::store) jobs_alone: Vec<i64>,
     pub(in crate::store) workflows: Vec<i64>,
     pub(in crate::store) workers: Vec<i64>,
-    /// (schedule, instant)
+    /// (schedule, nominal time)
     pub(in crate::store) occurrences: Vec<(i64, i64)>,
 }
 
-impl Old {
+impl PruneCandidates {
     pub(in crate::store) fn is_empty(&self) -> bool {
-        let Old { before_ms: _, runs, jobs, jobs_alone, workflows, workers, occurrences } = self;
+        let PruneCandidates { before_ms: _, runs, jobs, jobs_alone, workflows, workers, occurrences } = self;
         [jobs_alone, workflows, workers].iter().all(|ids| ids.is_empty())
             && [runs, jobs, occurrences].iter().all(|pairs| pairs.is_empty())
     }
 }
 
-pub(in crate::store) fn find(connection: &mut dyn Connection, prune: Prune, now_ms: i64) -> Result<Old> {
+pub(in crate::store) fn find_candidates(
+    connection: &mut dyn Connection,
+    prune: Prune,
+    now_ms: i64,
+) -> Result<PruneCandidates> {
     let before_ms = prune.before_ms.unwrap_or(now_ms.saturating_sub(LEFTOVERS_MS));
-    let mut old = Old { before_ms, ..Old::default() };
+    let mut candidates = PruneCandidates { before_ms, ..PruneCandidates::default() };
     if let Some(before_ms) = prune.before_ms {
-        old.runs = pairs(
+        candidates.runs = pairs(
             connection,
             "SELECT id, finished_at FROM runs
              WHERE finished_at IS NOT NULL AND finished_at < $1
@@ -47,38 +51,38 @@ pub(in crate::store) fn find(connection: &mut dyn Connection, prune: Prune, now_
             before_ms,
         )?;
     }
-    if let (true, Some(keep)) = (old.runs.is_empty(), prune.keep_runs) {
-        old.runs = beyond_number(connection, keep.max(0))?;
+    if let (true, Some(keep)) = (candidates.runs.is_empty(), prune.keep_runs) {
+        candidates.runs = runs_beyond_limit(connection, keep.max(0))?;
     }
-    let run_ids: Vec<i64> = old.runs.iter().map(|(id, _finished_at)| *id).collect();
-    old.jobs = all(
+    let run_ids: Vec<i64> = candidates.runs.iter().map(|(id, _finished_at)| *id).collect();
+    candidates.jobs = all(
         connection,
         "SELECT id, run_id FROM jobs WHERE run_id {in $1} LIMIT $2",
         &[(&json_ids(&run_ids)).into(), (JOBS_MAX as i64).into()],
         |row| Ok((row.integer(0)?, row.integer(1)?)),
     )?;
     if let Some(before_ms) = prune.before_ms {
-        old.jobs_alone = all(
+        candidates.jobs_alone = all(
             connection,
             "SELECT id FROM jobs
              WHERE run_id IS NULL AND finished_at IS NOT NULL AND finished_at < $1
                AND status IN ('SUCCESSFUL', 'FAILED', 'SKIPPED', 'CANCELLED')
              ORDER BY finished_at LIMIT $2",
-            &[before_ms.into(), ((JOBS_MAX - old.jobs.len()) as i64).into()],
+            &[before_ms.into(), ((JOBS_MAX - candidates.jobs.len()) as i64).into()],
             |row| row.integer(0),
         )?;
     }
-    if old.is_empty() {
-        find_leftovers(connection, &mut old, prune)?;
+    if candidates.is_empty() {
+        find_leftovers(connection, &mut candidates, prune)?;
     }
-    Ok(old)
+    Ok(candidates)
 }
 
-/// Runs that are over beyond the newest so many of their workflow; (run, when it was over).
-fn beyond_number(connection: &mut dyn Connection, keep: i64) -> Result<Vec<(i64, i64)>> {
-    // Steps from workflow to workflow by one seek each, and counts along an index: 0.2 microseconds for each run that
-    // is kept, once a round where nothing is to be deleted. A count of each workflow's runs would be a row that the end
-    // of every run has to change.
+/// Finds finished runs beyond the newest `keep` of each workflow, as (run, its `finished_at`).
+fn runs_beyond_limit(connection: &mut dyn Connection, keep: i64) -> Result<Vec<(i64, i64)>> {
+    // Steps from workflow to workflow with one seek each, and counts along an index: 0.2 microseconds for each run
+    // that is kept, once a round if nothing is to be deleted. A stored count for each workflow would be a row that
+    // the end of every run has to update.
     let workflows = all(
         connection,
         "WITH RECURSIVE names (workflow) AS (
@@ -115,9 +119,13 @@ fn beyond_number(connection: &mut dyn Connection, keep: i64) -> Result<Vec<(i64,
     Ok(runs)
 }
 
-fn find_leftovers(connection: &mut dyn Connection, old: &mut Old, prune: Prune) -> Result<()> {
-    let before_ms = old.before_ms;
-    old.workers = ids(
+fn find_leftovers(
+    connection: &mut dyn Connection,
+    candidates: &mut PruneCandidates,
+    prune: Prune,
+) -> Result<()> {
+    let before_ms = candidates.before_ms;
+    candidates.workers = ids(
         connection,
         "SELECT id FROM workers
          WHERE stopped_at < $1 AND status IN ('STOPPED', 'DEAD')
@@ -128,7 +136,7 @@ fn find_leftovers(connection: &mut dyn Connection, old: &mut Old, prune: Prune) 
     if prune == Prune::default() {
         return Ok(());
     }
-    old.workflows = ids(
+    candidates.workflows = ids(
         connection,
         "SELECT id FROM workflows
          WHERE created_at < $1
@@ -139,7 +147,7 @@ fn find_leftovers(connection: &mut dyn Connection, old: &mut Old, prune: Prune) 
          LIMIT $2",
         before_ms,
     )?;
-    old.occurrences = pairs(
+    candidates.occurrences = pairs(
         connection,
         "SELECT schedule_id, scheduled_for FROM occurrences
          WHERE status = 'SKIPPED' AND updated_at < $1 ORDER BY updated_at LIMIT $2",

@@ -2,31 +2,31 @@ use super::*;
 
 const NOW: i64 = 1_000;
 
-fn candidate(at_ms: i64, standing: Standing) -> Candidate {
-    Candidate { at_ms, start_after: at_ms, source: RunSource::Schedule, standing }
+fn candidate(at_ms: i64, origin: CandidateOrigin) -> OccurrenceCandidate {
+    OccurrenceCandidate { at_ms, start_after: at_ms, source: RunSource::Schedule, origin }
 }
 
-/// Some that wait, some that are new; run 7 is not over when `runs` says so.
-fn situation(overlap: Overlap, waiting: &[i64], new: &[i64], runs: &[i64]) -> Situation {
-    let waiting = waiting.iter().map(|at_ms| candidate(*at_ms, Standing::Waits));
-    let new = new.iter().map(|at_ms| candidate(*at_ms, Standing::New));
-    Situation {
+/// Builds an input from waiting occurrences, planned occurrences, and the ids of unfinished runs.
+fn overlap_input(overlap: Overlap, waiting: &[i64], new: &[i64], runs: &[i64]) -> OverlapInput {
+    let waiting = waiting.iter().map(|at_ms| candidate(*at_ms, CandidateOrigin::Table));
+    let new = new.iter().map(|at_ms| candidate(*at_ms, CandidateOrigin::Plan));
+    OverlapInput {
         overlap,
         now_ms: NOW,
         starts_max: 100,
         candidates: waiting.chain(new).collect(),
-        unfinished: runs.iter().map(|run_id| Unfinished { run_id: *run_id, is_stopping: false }).collect(),
+        unfinished: runs.iter().map(|run_id| UnfinishedRun { run_id: *run_id, is_stopping: false }).collect(),
         waiting_count: 0,
         backfills: Vec::new(),
         unfinished_backfills: 0,
     }
 }
 
-/// Nominal times of what starts, begins to wait and is skipped, and the runs that are stopped.
+/// Nominal times of occurrences that start, wait and are skipped; ids of runs that are stopped.
 type Outcome = (Vec<i64>, Vec<i64>, Vec<i64>, Vec<i64>);
 
-fn outcome(situation: &Situation) -> Outcome {
-    let Decision { start, wait, skip, stop, has_more: _ } = decide(situation);
+fn outcome(overlap_input: &OverlapInput) -> Outcome {
+    let OverlapDecision { start, wait, skip, stop, has_more: _ } = decide(overlap_input);
     (
         start.into_iter().map(|(at_ms, _source)| at_ms).collect(),
         wait.into_iter().map(|candidate| candidate.at_ms).collect(),
@@ -36,7 +36,7 @@ fn outcome(situation: &Situation) -> Outcome {
 }
 
 #[test]
-fn what_becomes_of_occurrences_by_overlap() {
+fn each_overlap_rule_starts_waits_skips_and_stops() {
     use Overlap::{Allow, CancelRunning, QueueAll, QueueOne, Skip, TerminateRunning};
     // (overlap, waiting, new, unfinished runs, (start, wait, skip, stop))
     type Case<'a> = (Overlap, &'a [i64], &'a [i64], &'a [i64], Outcome);
@@ -68,57 +68,59 @@ fn what_becomes_of_occurrences_by_overlap() {
     ];
     for (overlap, waiting, new, runs, expected) in cases {
         let name = format!("{overlap:?}, waiting {waiting:?}, new {new:?}, unfinished {runs:?}");
-        assert_eq!(outcome(&situation(overlap, waiting, new, runs)), expected, "{name}");
+        assert_eq!(outcome(&overlap_input(overlap, waiting, new, runs)), expected, "{name}");
     }
 }
 
 #[test]
-fn a_run_is_asked_to_stop_once() {
-    let mut asked = situation(Overlap::CancelRunning, &[1], &[], &[7]);
+fn a_stopping_run_is_not_stopped_again() {
+    let mut asked = overlap_input(Overlap::CancelRunning, &[1], &[], &[7]);
     asked.unfinished[0].is_stopping = true;
     assert!(decide(&asked).is_nothing());
 }
 
 #[test]
-fn jitter_lets_everything_wait_for_its_time() {
-    let early = Candidate { start_after: NOW + 1, ..candidate(5, Standing::New) };
-    let waits = Candidate { standing: Standing::Waits, ..early };
+fn an_occurrence_with_jitter_waits_for_its_start() {
+    let early = OccurrenceCandidate { start_after: NOW + 1, ..candidate(5, CandidateOrigin::Plan) };
+    let waits = OccurrenceCandidate { origin: CandidateOrigin::Table, ..early };
     for overlap in [Overlap::Skip, Overlap::Allow, Overlap::CancelRunning] {
-        let mut situation = situation(overlap, &[], &[], &[7]);
-        situation.candidates = vec![early];
-        assert_eq!(outcome(&situation), (vec![], vec![5], vec![], vec![]), "{overlap:?}");
-        situation.candidates = vec![waits];
-        assert!(decide(&situation).is_nothing(), "{overlap:?}: it waits already");
+        let mut overlap_input = overlap_input(overlap, &[], &[], &[7]);
+        overlap_input.candidates = vec![early];
+        assert_eq!(outcome(&overlap_input), (vec![], vec![5], vec![], vec![]), "{overlap:?}");
+        overlap_input.candidates = vec![waits];
+        assert!(decide(&overlap_input).is_nothing(), "{overlap:?}: it is waiting already");
     }
-    // Who starts first comes first, whatever the nominal times say.
-    let mut crossed = situation(Overlap::QueueAll, &[], &[], &[]);
-    crossed.candidates =
-        vec![Candidate { start_after: 20, ..candidate(1, Standing::Waits) }, candidate(10, Standing::Waits)];
+    // The order of starting counts, not the order of the nominal times.
+    let mut crossed = overlap_input(Overlap::QueueAll, &[], &[], &[]);
+    crossed.candidates = vec![
+        OccurrenceCandidate { start_after: 20, ..candidate(1, CandidateOrigin::Table) },
+        candidate(10, CandidateOrigin::Table),
+    ];
     assert_eq!(outcome(&crossed), (vec![10], vec![], vec![], vec![]));
 }
 
 #[test]
-fn one_transaction_starts_so_many() {
-    let mut situation = situation(Overlap::Allow, &[1], &[2, 3], &[]);
-    situation.starts_max = 2;
-    let decision = decide(&situation);
+fn one_transaction_starts_a_limited_number() {
+    let mut overlap_input = overlap_input(Overlap::Allow, &[1], &[2, 3], &[]);
+    overlap_input.starts_max = 2;
+    let decision = decide(&overlap_input);
     assert!(decision.has_more);
-    assert_eq!(outcome(&situation), (vec![1, 2], vec![3], vec![], vec![]));
+    assert_eq!(outcome(&overlap_input), (vec![1, 2], vec![3], vec![], vec![]));
 }
 
 #[test]
-fn what_waits_is_bounded_and_the_latest_are_given_up() {
-    let mut situation = situation(Overlap::QueueAll, &[], &[1, 2, 3], &[7]);
-    situation.waiting_count = WAITING_MAX - 2;
-    assert_eq!(outcome(&situation), (vec![], vec![1, 2], vec![3], vec![]));
-    situation.waiting_count = WAITING_MAX + 5;
-    assert_eq!(outcome(&situation), (vec![], vec![], vec![1, 2, 3], vec![]));
-    assert!(decide(&situation).skip[0].1.contains("100000 occurrences of the schedule wait already"));
+fn waiting_is_limited_and_the_latest_are_skipped() {
+    let mut overlap_input = overlap_input(Overlap::QueueAll, &[], &[1, 2, 3], &[7]);
+    overlap_input.waiting_count = WAITING_MAX - 2;
+    assert_eq!(outcome(&overlap_input), (vec![], vec![1, 2], vec![3], vec![]));
+    overlap_input.waiting_count = WAITING_MAX + 5;
+    assert_eq!(outcome(&overlap_input), (vec![], vec![], vec![1, 2, 3], vec![]));
+    assert!(decide(&overlap_input).skip[0].1.contains("100000 occurrences of the schedule wait already"));
 }
 
 #[test]
-fn backfills_keep_to_their_own_limit_and_their_order() {
-    // (waiting: nominal time and how many at once, unfinished, start)
+fn backfills_have_their_own_limit_and_keep_their_order() {
+    // (waiting: nominal time and `at_once`; unfinished; start)
     type Case = (Vec<(i64, i64)>, i64, Vec<i64>);
     let cases: Vec<Case> = vec![
         (vec![(1, 1), (2, 1)], 0, vec![1]),
@@ -129,13 +131,13 @@ fn backfills_keep_to_their_own_limit_and_their_order() {
     ];
     for overlap in [Overlap::Skip, Overlap::QueueAll] {
         for (waiting, unfinished, expected) in &cases {
-            let mut situation = situation(overlap, &[], &[], &[7]);
-            situation.unfinished_backfills = *unfinished;
-            situation.backfills = waiting
+            let mut overlap_input = overlap_input(overlap, &[], &[], &[7]);
+            overlap_input.unfinished_backfills = *unfinished;
+            overlap_input.backfills = waiting
                 .iter()
-                .map(|(at_ms, at_once)| Backfilled { at_ms: *at_ms, at_once: *at_once })
+                .map(|(at_ms, at_once)| WaitingBackfill { at_ms: *at_ms, at_once: *at_once })
                 .collect();
-            assert_eq!(outcome(&situation).0, *expected, "{overlap:?} {waiting:?} {unfinished}");
+            assert_eq!(outcome(&overlap_input).0, *expected, "{overlap:?} {waiting:?} {unfinished}");
         }
     }
 }

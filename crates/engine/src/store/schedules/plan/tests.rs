@@ -3,10 +3,10 @@ use windlass_workflow::model::{Overlap, Rule};
 use super::*;
 
 const SECOND: i64 = 1_000;
-/// Far enough from 1970 for everything that follows.
+/// Long enough after 1970 for all tests here.
 const NOW: i64 = 1_000_000 * SECOND;
 
-/// Every ten seconds.
+/// A schedule that occurs every ten seconds.
 fn definition(catchup: Catchup) -> Definition {
     Definition {
         name: "default".to_owned(),
@@ -23,13 +23,13 @@ fn definition(catchup: Catchup) -> Definition {
     }
 }
 
-/// Plans at [`NOW`], which is a nominal time, and so many seconds after the cursor.
+/// Plans at [`NOW`], which is a nominal time, with the cursor `outage_s` seconds earlier.
 fn after_outage(definition: &Definition, outage_s: i64) -> Plan {
-    let timetable = Timetable::of(definition).expect("a rule that is right");
+    let timetable = Timetable::of(definition).expect("a valid rule");
     plan("report/default", definition, &timetable, NOW - outage_s * SECOND, NOW)
 }
 
-/// Seconds before [`NOW`] of what is due, and what is on time of it.
+/// Due occurrences that are caught up, and those that are on time, in seconds before [`NOW`].
 fn due(plan: &Plan) -> (Vec<i64>, Vec<i64>) {
     let seconds = |source: RunSource| {
         plan.due
@@ -46,7 +46,7 @@ fn missed(plan: &Plan) -> Vec<i64> {
 }
 
 #[test]
-fn what_is_ten_seconds_late_is_on_time_and_the_rest_is_caught_up() {
+fn up_to_ten_seconds_late_is_on_time_and_older_is_caught_up() {
     let bounded = |catchup, window_s: Option<i64>, most| Definition {
         catchup_window_ms: window_s.map(|window_s| window_s * SECOND),
         catchup_max: most,
@@ -92,18 +92,22 @@ fn what_is_ten_seconds_late_is_on_time_and_the_rest_is_caught_up() {
 }
 
 #[test]
-fn the_next_time_comes_after_the_cursor() {
+fn the_next_occurrence_is_after_the_cursor() {
     let next = |definition: &Definition, outage_s| after_outage(definition, outage_s).next_at;
     assert_eq!(next(&definition(Catchup::Last), 45), Some(NOW + 10 * SECOND));
-    assert_eq!(next(&definition(Catchup::Last), -3_600), Some(NOW + 3_610 * SECOND), "the clock went back");
+    assert_eq!(
+        next(&definition(Catchup::Last), -3_600),
+        Some(NOW + 3_610 * SECOND),
+        "the clock was set back"
+    );
     let over = Definition { end_ms: Some(NOW + 10 * SECOND), ..definition(Catchup::Last) };
-    assert_eq!(next(&over, 45), None, "the end itself does not belong to it");
+    assert_eq!(next(&over, 45), None, "the end is exclusive");
     let later = Definition { start_ms: Some(NOW + 15 * SECOND), ..definition(Catchup::Last) };
-    assert_eq!(next(&later, 45), Some(NOW + 15 * SECOND), "an interval counts from the start");
+    assert_eq!(next(&later, 45), Some(NOW + 15 * SECOND), "an interval is counted from the start");
 }
 
 #[test]
-fn reasons_say_which_setting_it_was() {
+fn reasons_name_the_setting() {
     let all = Definition { catchup_max: 1, ..definition(Catchup::All) };
     let window = Definition { catchup_window_ms: Some(SECOND), ..definition(Catchup::All) };
     for (definition, word) in [
@@ -118,7 +122,7 @@ fn reasons_say_which_setting_it_was() {
 }
 
 #[test]
-fn jitter_counts_for_what_is_late_and_is_the_same_for_everybody() {
+fn lateness_includes_jitter_and_jitter_is_deterministic() {
     let rule = Rule::EveryMs(100 * SECOND);
     let jittered = Definition { rule, jitter_ms: 100 * SECOND, ..definition(Catchup::None) };
     let plan = after_outage(&jittered, 7_200);
@@ -126,33 +130,33 @@ fn jitter_counts_for_what_is_late_and_is_the_same_for_everybody() {
     assert!(!plan.due.is_empty() && plan.missed_count > 0);
     for planned in &plan.due {
         assert!((0..=100 * SECOND).contains(&(planned.start_after - planned.at_ms)));
-        assert!(planned.start_after >= NOW - ON_TIME_MS, "its start is not missed");
+        assert!(planned.start_after >= NOW - ON_TIME_MS, "its start is on time");
     }
-    assert_eq!(plan.due.len() + plan.missed_count, 72, "each is one or the other");
+    assert_eq!(plan.due.len() + plan.missed_count, 72, "each occurrence is due or missed");
 }
 
 #[test]
-fn an_outage_of_years_is_planned_in_bounds() {
+fn a_plan_after_a_long_outage_is_bounded() {
     let every_second =
         |catchup, catchup_max| Definition { rule: Rule::EveryMs(SECOND), catchup_max, ..definition(catchup) };
     let plan = after_outage(&every_second(Catchup::Last, 1_000), 900_000);
     assert_eq!((plan.missed.len(), plan.missed_count), (NOTED_MAX, COUNTED_MAX));
-    assert_eq!(due(&plan).0, [11], "and the newest of the notes is before it");
+    assert_eq!(due(&plan).0, [11], "the occurrence before is the newest missed one");
     assert_eq!(missed(&plan).last(), Some(&12));
 
-    // More than one transaction may write: the oldest first, and the cursor stops behind them.
+    // If there are too many for one transaction, the plan takes the oldest and the cursor stops behind them.
     let all = every_second(Catchup::All, 100_000);
     let plan = after_outage(&all, 50_000);
     assert_eq!(plan.due.len(), PLANNED_MAX);
     assert_eq!(plan.decided_until, plan.due[PLANNED_MAX - 1].at_ms);
-    assert_eq!(plan.next_at, Some(plan.decided_until + SECOND), "which is due at once");
-    let timetable = Timetable::of(&all).expect("a rule that is right");
-    let (mut cursor, mut seen) = (NOW - 50_000 * SECOND, Vec::new());
+    assert_eq!(plan.next_at, Some(plan.decided_until + SECOND), "the next one is due at once");
+    let timetable = Timetable::of(&all).expect("a valid rule");
+    let (mut cursor, mut planned) = (NOW - 50_000 * SECOND, Vec::new());
     while cursor < NOW {
         let plan = super::plan("report/default", &all, &timetable, cursor, NOW);
-        seen.extend(plan.due.iter().map(|planned| planned.at_ms));
+        planned.extend(plan.due.iter().map(|planned| planned.at_ms));
         cursor = plan.decided_until;
     }
-    assert!(seen.windows(2).all(|pair| pair[0] + SECOND == pair[1]), "each once, in order");
-    assert_eq!(seen.len(), 50_000);
+    assert!(planned.windows(2).all(|pair| pair[0] + SECOND == pair[1]), "each occurrence once, in order");
+    assert_eq!(planned.len(), 50_000);
 }

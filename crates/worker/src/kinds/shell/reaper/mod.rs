@@ -1,13 +1,14 @@
-//! The reaper: a tiny process beside the engine that kills the engine's jobs when the engine dies, or when it
-//! is stopped for longer than its lease.
+//! The process reaper: a small process beside the engine that kills the processes of jobs if the engine dies, or if the
+//! engine is stopped for longer than its lease.
 //!
-//! Even `kill -9` closes the pipe between them; the reaper then kills every group that it finds on the board and
-//! ends. And it is told how long the lease is confirmed: a process that is stopped (by SIGSTOP, a debugger,
-//! a frozen cgroup) can't stop what it runs, and on another host nobody else can. It is a shell, so nothing
-//! has to be installed or found. Where no shell is, on one machine nothing is lost but time: the next
-//! attempt of a job sweeps what an earlier one left.
+//! A pipe connects the two. Even `kill -9` of the engine closes it; then the reaper kills every process group in the
+//! table of attempts, and ends. The engine also tells the reaper how long its lease is confirmed. An engine that is
+//! stopped, by SIGSTOP, a debugger or a frozen cgroup, can't stop its jobs, and a process on another host can't either.
+//!
+//! The reaper is a script for `/bin/sh`, so nothing has to be installed. On a machine without a shell, the next attempt
+//! of a job still kills what an earlier one left, only later.
 
-mod board;
+mod attempt_table;
 
 use std::fs::File;
 use std::io::Write;
@@ -18,181 +19,189 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
-use self::board::Board;
-use super::scratch::Scratch;
+use self::attempt_table::AttemptTable;
+use super::output_folder::OutputFolder;
 use windlass_system::clock::Clock;
 use windlass_system::process::Reach;
 
 const SCRIPT: &str = include_str!("reaper.sh");
-/// So long before the lease's end the reaper is told of every group: by its own clock the lease may be over, and
-/// then it looks at the board only when it is told to.
+/// If less than this is left of the lease, the reaper gets a message for every new group. By the reaper's clock the lease
+/// may be over already, and then it reads the table only when a message comes.
 const TELL_BEFORE_MS: i64 = 1_000;
 
-/// What the reaper has to know. Its process is started with the first one that it keeps.
+/// The engine's side of the reaper. The reaper's process is started with the first attempt.
 #[derive(Debug)]
-pub(in super::super::super) struct Reaper {
-    /// Its name is in the environment of every process of a job.
-    scratch: Scratch,
+pub(super) struct Reaper {
+    /// Every process of a job has the name of this folder in its environment.
+    output_folder: OutputFolder,
     reach: Reach,
-    /// Made with the first attempt that it keeps.
-    board: OnceLock<Board>,
-    state: Mutex<State>,
+    /// Made with the first attempt.
+    attempts: OnceLock<AttemptTable>,
+    process: Mutex<ReaperProcess>,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    process: Option<Child>,
-    /// Until when the lease is confirmed: by the clock's monotonic time, and as `/proc/uptime` counts.
-    until: Option<Until>,
-    /// It could not be started, and that was said.
+struct ReaperProcess {
+    child: Option<Child>,
+    /// When the lease ends for the reaper.
+    lease_end: Option<LeaseEnd>,
+    /// The reaper could not be started, and that was logged.
     is_missing: bool,
 }
 
+/// An instant by two clocks.
 #[derive(Debug, Clone, Copy)]
-struct Until {
+struct LeaseEnd {
     monotonic_ms: i64,
+    /// As `/proc/uptime` counts, in hundredths of a second.
     uptime_cs: i64,
 }
 
-/// An attempt that the reaper ends when it has to, until [`Kept::end`]. One that is dropped before stays so: who
-/// panics has not seen what it ran end.
+/// An attempt in the reaper's table, until [`NotedAttempt::end`]. If it is dropped without that, it stays in the table:
+/// a thread that panics has not seen its processes end.
 #[must_use]
-pub(super) struct Kept<'a> {
+pub(super) struct NotedAttempt<'a> {
     reaper: &'a Reaper,
-    board: &'a Board,
+    attempts: &'a AttemptTable,
     line: usize,
 }
 
-impl Kept<'_> {
-    /// A process group of the attempt runs.
+impl NotedAttempt<'_> {
+    /// Notes the process group of the attempt.
     pub(super) fn add_group(&self, group: Pid, clock: &Clock) {
-        // It can't fail: the line is there already.
-        let _written = self.board.add_group(self.line, group);
-        let mut state = self.reaper.lock();
-        if state.until.is_some_and(|until| clock.monotonic_ms() + TELL_BEFORE_MS >= until.monotonic_ms) {
-            self.reaper.tell(&mut state, "! .\n");
+        // The line is there already, so this can't fail for want of memory.
+        let _written = self.attempts.add_group(self.line, group);
+        let mut process = self.reaper.lock();
+        let is_near = |end: LeaseEnd| clock.monotonic_ms() + TELL_BEFORE_MS >= end.monotonic_ms;
+        if process.lease_end.is_some_and(is_near) {
+            self.reaper.tell(&mut process, "! .\n");
         }
     }
 
-    /// Nothing of its group runs, whose number may soon be another one's.
+    /// Forgets the group. Nothing of it runs, and another group may soon have its number.
     pub(super) fn end_group(&self) {
-        let _written = self.board.clear_group(self.line);
+        let _written = self.attempts.clear_group(self.line);
     }
 
-    /// Nothing of the attempt runs, or what does may go on.
+    /// Forgets the attempt. Nothing of it runs, or what runs may go on.
     pub(super) fn end(self) {
-        let _written = self.board.clear(self.line);
+        let _written = self.attempts.clear(self.line);
     }
 }
 
 impl Reaper {
-    /// `reach` says where the others are that wait for the end of the lease.
-    pub(in super::super::super) fn new(reach: Reach) -> Reaper {
-        Reaper { scratch: Scratch::default(), reach, board: OnceLock::new(), state: Mutex::default() }
+    /// `reach` says where the other workers are that wait for the end of the lease.
+    pub(super) fn new(reach: Reach) -> Reaper {
+        Reaper {
+            output_folder: OutputFolder::default(),
+            reach,
+            attempts: OnceLock::new(),
+            process: Mutex::default(),
+        }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, ReaperProcess> {
+        self.process.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The folder for what attempts write their output to, each in a file of its name. The reaper removes it
-    /// when the engine is gone.
+    /// The folder in which each attempt may write its output into a file of its name. The reaper removes the folder when
+    /// the engine is gone.
     ///
     /// # Errors
-    /// When it can't be made.
-    pub(super) fn scratch(&self) -> std::io::Result<&Path> {
-        self.scratch.folder()
+    /// The system's, if the folder can't be made.
+    pub(super) fn output_folder(&self) -> std::io::Result<&Path> {
+        self.output_folder.path()
     }
 
-    /// Processes of an attempt are going to be started.
+    /// Notes an attempt before its processes start.
     ///
     /// # Errors
-    /// When it can't be noted, for want of memory.
-    pub(super) fn begin(&self, attempt: &str) -> std::io::Result<Kept<'_>> {
-        let board = self.board()?;
-        let line = board.add(attempt)?;
-        let mut state = self.lock();
-        if state.process.is_none() {
-            self.start(&mut state, board);
+    /// The system's, if there is no memory for the note.
+    pub(super) fn note(&self, attempt: &str) -> std::io::Result<NotedAttempt<'_>> {
+        let attempts = self.attempts()?;
+        let line = attempts.add(attempt)?;
+        let mut process = self.lock();
+        if process.child.is_none() {
+            self.start(&mut process, attempts);
         }
-        Ok(Kept { reaper: self, board, line })
+        Ok(NotedAttempt { reaper: self, attempts, line })
     }
 
-    fn board(&self) -> std::io::Result<&Board> {
-        if self.board.get().is_none() {
-            let _made_meanwhile = self.board.set(Board::new()?);
+    fn attempts(&self) -> std::io::Result<&AttemptTable> {
+        if self.attempts.get().is_none() {
+            let _made_meanwhile = self.attempts.set(AttemptTable::new()?);
         }
-        self.board.get().ok_or_else(|| std::io::Error::other("no board"))
+        self.attempts.get().ok_or_else(|| std::io::Error::other("no table of attempts"))
     }
 
-    /// The lease is confirmed until an instant of the clock's monotonic time.
-    pub(in super::super::super) fn confirm(&self, until_ms: i64, clock: &Clock) {
+    /// Notes that the lease is confirmed until an instant of the clock's monotonic time.
+    pub(super) fn confirm(&self, until_ms: i64, clock: &Clock) {
         let Some(uptime_cs) = clock.uptime_cs_at(until_ms) else { return };
-        let mut state = self.lock();
-        state.until = Some(Until { monotonic_ms: until_ms, uptime_cs });
-        let Some(board) = self.board.get() else { return };
-        if state.has_died() {
-            tracing::warn!("the reaper of the jobs' processes was ended by somebody: starting another");
-            self.replace(&mut state, board);
-        } else if state.process.is_some() {
-            self.tell(&mut state, &format!("= {uptime_cs}\n"));
-        } else if !board.is_blank() {
-            self.start(&mut state, board);
+        let mut process = self.lock();
+        process.lease_end = Some(LeaseEnd { monotonic_ms: until_ms, uptime_cs });
+        let Some(attempts) = self.attempts.get() else { return };
+        if process.has_died() {
+            tracing::warn!("the process reaper was killed: starting another one");
+            self.replace(&mut process, attempts);
+        } else if process.child.is_some() {
+            self.tell(&mut process, &format!("= {uptime_cs}\n"));
+        } else if !attempts.is_empty() {
+            self.start(&mut process, attempts);
         }
     }
 
-    /// Ends everything that it knows of, and itself: nobody else here is left to do it.
-    pub(in super::super::super) fn close(&self) {
-        if let Some(mut process) = self.lock().process.take() {
-            drop(process.stdin.take());
-            // Somebody may have stopped it.
-            let _gone = kill_process_group(Pid::from_child(&process), Signal::CONT);
-            let _gone = process.wait();
+    /// Closes the pipe, so that the reaper kills every attempt in its table and ends. Waits for that.
+    pub(super) fn close(&self) {
+        if let Some(mut child) = self.lock().child.take() {
+            drop(child.stdin.take());
+            // Somebody may have stopped the reaper.
+            let _gone = kill_process_group(Pid::from_child(&child), Signal::CONT);
+            let _gone = child.wait();
         }
     }
 
-    /// One write a message, so that none is torn. The pipe does not block: a reaper that does not read must
-    /// not hold the engine up, and is none. Another one finds everything on the board.
-    fn tell(&self, state: &mut State, message: &str) {
-        let Some(pipe) = state.process.as_mut().and_then(|process| process.stdin.as_mut()) else { return };
+    /// Sends a message in one write, so that it arrives in one piece. The pipe does not block, because a reaper that
+    /// does not read must not delay the engine. Such a reaper is replaced: the next one finds everything in the table.
+    fn tell(&self, process: &mut ReaperProcess, message: &str) {
+        let Some(pipe) = process.child.as_mut().and_then(|child| child.stdin.as_mut()) else { return };
         if let Err(error) = pipe.write_all(message.as_bytes())
-            && let Some(board) = self.board.get()
+            && let Some(attempts) = self.attempts.get()
         {
-            tracing::warn!(%error, "the reaper of the jobs' processes does not listen: starting another");
-            self.replace(state, board);
+            tracing::warn!(%error, "the process reaper does not read its messages: starting another one");
+            self.replace(process, attempts);
         }
     }
 
-    fn replace(&self, state: &mut State, board: &Board) {
-        state.kill();
-        self.start(state, board);
+    fn replace(&self, process: &mut ReaperProcess, attempts: &AttemptTable) {
+        process.kill();
+        self.start(process, attempts);
     }
 
-    fn start(&self, state: &mut State, board: &Board) {
-        match self.try_start(state, board) {
-            Ok(()) => state.is_missing = false,
+    fn start(&self, process: &mut ReaperProcess, attempts: &AttemptTable) {
+        match self.try_start(process, attempts) {
+            Ok(()) => process.is_missing = false,
             Err(error) => {
-                state.kill();
-                if !std::mem::replace(&mut state.is_missing, true) {
-                    tracing::warn!(%error, "no shell to keep watch: jobs may outlive a killed engine for a while");
+                process.kill();
+                if !std::mem::replace(&mut process.is_missing, true) {
+                    tracing::warn!(%error, "no process reaper: jobs may outlive a killed engine for a while");
                 }
             }
         }
     }
 
-    fn try_start(&self, state: &mut State, board: &Board) -> std::io::Result<()> {
-        let child = spawn(self.scratch.folder()?, self.reach, board.file()?)?;
-        let confirmed = state.until.map(|until| format!("= {}\n", until.uptime_cs)).unwrap_or_default();
-        let child = state.process.insert(child);
+    fn try_start(&self, process: &mut ReaperProcess, attempts: &AttemptTable) -> std::io::Result<()> {
+        let child = spawn(self.output_folder.path()?, self.reach, attempts.file()?)?;
+        let confirmed = process.lease_end.map(|end| format!("= {}\n", end.uptime_cs)).unwrap_or_default();
+        let child = process.child.insert(child);
         child.stdin.as_mut().map_or(Ok(()), |pipe| pipe.write_all(confirmed.as_bytes()))
     }
 }
 
 impl Drop for Reaper {
     fn drop(&mut self) {
-        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if let Some(pipe) = state.process.as_mut().and_then(|process| process.stdin.as_mut())
-            && self.board.get().is_none_or(Board::is_blank)
+        let process = self.process.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(pipe) = process.child.as_mut().and_then(|child| child.stdin.as_mut())
+            && self.attempts.get().is_none_or(AttemptTable::is_empty)
         {
             let _full_or_gone = pipe.write_all(b". .\n");
         }
@@ -200,41 +209,41 @@ impl Drop for Reaper {
     }
 }
 
-impl State {
-    /// Kills the reaper before it could do anything, and its timer.
+impl ReaperProcess {
+    /// Kills the reaper and its timer before they could do anything.
     fn kill(&mut self) {
-        if let Some(mut process) = self.process.take() {
-            // It is not waited for yet, so nobody else can have its number.
-            let _gone = kill_process_group(Pid::from_child(&process), Signal::KILL);
-            let _gone = process.wait();
+        if let Some(mut child) = self.child.take() {
+            // The child was not waited for yet, so no other process can have its number.
+            let _gone = kill_process_group(Pid::from_child(&child), Signal::KILL);
+            let _gone = child.wait();
         }
     }
 
     fn has_died(&self) -> bool {
-        let Some(process) = &self.process else { return false };
+        let Some(child) = &self.child else { return false };
         let seen = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        !matches!(waitid(WaitId::Pid(Pid::from_child(process)), seen), Ok(None))
+        !matches!(waitid(WaitId::Pid(Pid::from_child(child)), seen), Ok(None))
     }
 }
 
-fn spawn(scratch: &Path, reach: Reach, board: File) -> std::io::Result<Child> {
-    if scratch.as_os_str().as_encoded_bytes().contains(&b'\n') {
+fn spawn(output_folder: &Path, reach: Reach, attempts: File) -> std::io::Result<Child> {
+    if output_folder.as_os_str().as_encoded_bytes().contains(&b'\n') {
         return Err(std::io::Error::other("the folder for temporary files has a line break in its name"));
     }
     let mut command = Command::new("/bin/sh");
     command
         .args(["-c", &without_comments(SCRIPT), "windlass-reaper"])
-        .arg(scratch)
+        .arg(output_folder)
         .arg(match reach {
             Reach::OneKernel => "one-kernel",
             Reach::ManyHosts => "many-hosts",
         })
-        // Of a job's environment it must have nothing: it would be swept as a part of that job.
+        // With variables of a job in its environment it would be killed as a process of that job.
         .env_clear()
         .process_group(0)
         .current_dir("/")
         .stdin(Stdio::piped())
-        .stdout(board)
+        .stdout(attempts)
         .stderr(Stdio::null());
     if let Some(path) = std::env::var_os("PATH") {
         command.env("PATH", path);
@@ -246,7 +255,7 @@ fn spawn(scratch: &Path, reach: Reach, board: File) -> std::io::Result<Child> {
     Ok(child)
 }
 
-/// Shorter, where lists of processes show it.
+/// The script without comments, because lists of processes show all of it.
 fn without_comments(script: &str) -> String {
     let lines = script.lines().filter(|line| !line.trim_start().starts_with('#') && !line.is_empty());
     lines.flat_map(|line| [line, "\n"]).collect()

@@ -1,22 +1,22 @@
-# Beside an engine: ends its jobs' processes when it dies, or when its lease is over and it does not do so
-# itself. What there is to end stands on the board, a file that it has as its standard output. It is read only then;
-# each of its words stands there twice:
+# The process reaper. It kills the processes of an engine's jobs if the engine dies, or if the engine's lease is over
+# and the engine does not kill them itself. The table of attempts is a file that the reaper has as its standard output.
+# It is read only when something is to be killed. Each word stands in it twice:
 #
 #   NAME:NAME     an attempt: its processes write their output to the file of that name, as 12-3
 #   GROUP:GROUP   its process group, as 4711
 #
-# It hears on standard input, one message a line:
+# Messages come on standard input, one a line:
 #
 #   = INSTANT  the lease is confirmed until then, in hundredths of a second as /proc/uptime counts them
-#   ! .        a group was noted when the lease was nearly over
-#   ? .        the lease may be over: from the timer below
+#   ! .        a group was added when the lease was nearly over
+#   ? .        the lease may be over: this message comes from the timer below
 #   . .        the engine ends in order, and nothing runs
 #
-# An end of the input without the last is the engine's death. A shell can't wait for a message and for a time
-# at once: so a child waits for the time, and then writes a message.
+# If the input ends without the last message, the engine has died. A shell can't wait for a message and for a time at
+# once, so a child waits for the time and then writes a message.
 #
-# $1: the folder of the output files. $2: `one-kernel` or `many-hosts`, where the others are that wait for the
-# lease's end.
+# $1: the folder of the output files. $2: `one-kernel` or `many-hosts`, where the other workers are that wait for the
+# end of the lease.
 
 trap '' HUP INT TERM
 exec 3<&0 4<&1 >/dev/null
@@ -27,7 +27,7 @@ look_at_clock() {
     read -r now rest </proc/uptime && now=$((${now%.*} * 100 + 1${now#*.} - 100))
 }
 
-# Has a child say so when `until` has come. Some `sleep` know whole seconds only.
+# Starts a child that writes a message when `until` has come. Some `sleep` programs accept whole seconds only.
 set_timer() {
     left=$((until - now))
     [ "$left" -gt 0 ] || left=0
@@ -40,17 +40,17 @@ set_timer() {
     timer=$!
 }
 
-# First the groups. Then, by what is in their environment, processes that left their group, or were started
-# and not told of.
+# Kills the groups first. Then it kills processes that left their group, or whose group was not added yet: it finds
+# them by their environment.
 end_everything() {
     folder=$1
     set --
-    # Read by the shell itself: when the jobs have used up what processes there may be, no program starts before
-    # their groups are gone.
+    # The shell reads the table itself. If the jobs have used up all processes that the system allows, no program can
+    # be started before their groups are gone.
     while read -r line || [ "$line" ]; do
         for word in $line; do
             one=${word%%:*}
-            # Another one is just being written.
+            # This word is being written now.
             [ "$word" = "$one:$one" ] || continue
             case $one in
                 *-*) set -- "$@" -e "WINDLASS_OUTPUT=$folder/$one" ;;
@@ -81,7 +81,7 @@ while [ -z "$bye" ] && read -r change value; do
             timer=
             look_at_clock || continue
             late=$((now - due))
-            # The machine slept. Under one kernel so did all the others: that time does not count.
+            # The machine slept. Under one kernel all other workers slept too, so that time does not count.
             [ "$2" = many-hosts ] || [ "$late" -lt 100 ] || until=$((until + late))
             if [ "$now" -lt "$until" ]; then
                 set_timer

@@ -12,29 +12,29 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// A lease that does not end while a test runs.
 const LONG_MS: i64 = 600_000;
 
-/// What stands for a job: a process that leads a group of its own, and is killed at the end.
+/// A job: a process that leads a group of its own. It is killed at the end of the test.
 struct Job<'a> {
     child: Child,
-    kept: Option<Kept<'a>>,
+    noted: Option<NotedAttempt<'a>>,
 }
 
 impl<'a> Job<'a> {
     fn start(reaper: &Reaper, name: &str, program: &[&str]) -> Job<'a> {
         let child = Command::new(program[0])
             .args(&program[1..])
-            .env("WINDLASS_OUTPUT", reaper.scratch().unwrap().join(name))
+            .env("WINDLASS_OUTPUT", reaper.output_folder().unwrap().join(name))
             .process_group(0)
             .spawn()
             .unwrap();
-        Job { child, kept: None }
+        Job { child, noted: None }
     }
 
-    /// Starts one as an executor does.
-    fn kept(reaper: &'a Reaper, clock: &Clock, name: &str) -> Job<'a> {
-        let kept = reaper.begin(name).unwrap();
+    /// Starts a job as an executor does.
+    fn noted(reaper: &'a Reaper, clock: &Clock, name: &str) -> Job<'a> {
+        let noted = reaper.note(name).unwrap();
         let mut job = Job::start(reaper, name, &["sleep", "600"]);
-        kept.add_group(job.group(), clock);
-        job.kept = Some(kept);
+        noted.add_group(job.group(), clock);
+        job.noted = Some(noted);
         job
     }
 
@@ -46,15 +46,15 @@ impl<'a> Job<'a> {
         self.child.try_wait().unwrap().is_none()
     }
 
-    /// Waits for its end, and says when that was.
+    /// Waits until the job has ended, and returns when that was.
     fn wait(&mut self) -> Instant {
         wait_for("the job's end", || !self.runs());
         Instant::now()
     }
 
-    /// As if nothing of it ran.
+    /// Removes the job from the reaper's table, although it runs.
     fn forget(&mut self) {
-        self.kept.take().unwrap().end();
+        self.noted.take().unwrap().end();
     }
 }
 
@@ -78,17 +78,17 @@ fn confirm(reaper: &Reaper, clock: &Clock, for_ms: i64) {
 }
 
 fn pid(reaper: &Reaper) -> Pid {
-    Pid::from_child(reaper.lock().process.as_ref().unwrap())
+    Pid::from_child(reaper.lock().child.as_ref().unwrap())
 }
 
 #[test]
-fn what_runs_ends_with_the_lease_and_not_before() {
+fn jobs_are_killed_when_the_lease_is_over_and_not_before() {
     let (reaper, clock) = (Reaper::new(Reach::ManyHosts), Clock::system());
-    let mut job = Job::kept(&reaper, &clock, "7-1");
-    let mut gone = Job::kept(&reaper, &clock, "8-1");
+    let mut job = Job::noted(&reaper, &clock, "7-1");
+    let mut gone = Job::noted(&reaper, &clock, "8-1");
     gone.forget();
     let mut ends_at = Instant::now();
-    // Together longer than one lease, which is long enough for a busy machine to renew it in time.
+    // The renewals together take longer than one lease. A lease is long enough to be renewed on a busy machine.
     for _renewal in 0..12 {
         ends_at = Instant::now() + Duration::from_millis(1_500);
         confirm(&reaper, &clock, 1_500);
@@ -97,23 +97,23 @@ fn what_runs_ends_with_the_lease_and_not_before() {
     }
     let ended = job.wait();
     assert!(ended + Duration::from_millis(20) >= ends_at, "{:?} too early", ends_at - ended);
-    assert!(gone.runs(), "it was told that nothing of it is left");
-    let mut late = Job::kept(&reaper, &clock, "9-1");
+    assert!(gone.runs(), "it is not in the table any more");
+    let mut late = Job::noted(&reaper, &clock, "9-1");
     late.wait();
     confirm(&reaper, &clock, LONG_MS);
-    let mut after = Job::kept(&reaper, &clock, "9-2");
+    let mut after = Job::noted(&reaper, &clock, "9-2");
     std::thread::sleep(Duration::from_millis(100));
-    assert!(after.runs(), "it is confirmed again");
+    assert!(after.runs(), "the lease is confirmed again");
 }
 
 #[test]
-fn what_left_its_group_or_was_not_told_of_ends_too_and_nobody_else() {
+fn only_processes_of_noted_attempts_are_killed_also_outside_their_groups() {
     let (reaper, clock) = (Reaper::new(Reach::ManyHosts), Clock::system());
-    let _kept = reaper.begin("7-1").unwrap();
+    let _noted = reaper.note("7-1").unwrap();
     let mut untold = Job::start(&reaper, "7-1", &["sleep", "600"]);
     let mut other_attempt = Job::start(&reaper, "7-10", &["sleep", "600"]);
-    let other_keeper = Reaper::new(Reach::ManyHosts);
-    let mut other_engine = Job::start(&other_keeper, "7-1", &["sleep", "600"]);
+    let other_reaper = Reaper::new(Reach::ManyHosts);
+    let mut other_engine = Job::start(&other_reaper, "7-1", &["sleep", "600"]);
     confirm(&reaper, &clock, 200);
     untold.wait();
     std::thread::sleep(Duration::from_millis(100));
@@ -121,25 +121,25 @@ fn what_left_its_group_or_was_not_told_of_ends_too_and_nobody_else() {
 }
 
 #[test]
-fn what_runs_ends_with_the_engine() {
+fn jobs_are_killed_when_the_engine_dies() {
     let (reaper, clock) = (Reaper::new(Reach::OneKernel), Clock::system());
-    let scratch = reaper.scratch().unwrap().to_owned();
+    let folder = reaper.output_folder().unwrap().to_owned();
     confirm(&reaper, &clock, LONG_MS);
-    let mut job = Job::kept(&reaper, &clock, "7-1");
+    let mut job = Job::noted(&reaper, &clock, "7-1");
     reaper.close();
     job.wait();
-    assert!(!scratch.exists(), "nobody else would remove it");
+    assert!(!folder.exists(), "the reaper removes the folder");
 }
 
-/// By its environment nobody would find the second process: only its group says whose it is.
+/// The second process has no variables, so only its group tells which attempt it belongs to.
 #[test]
-fn the_whole_group_ends_and_not_only_its_leader() {
+fn the_whole_group_is_killed_and_not_only_its_leader() {
     let (reaper, clock) = (Reaper::new(Reach::OneKernel), Clock::system());
     confirm(&reaper, &clock, LONG_MS);
-    let kept = reaper.begin("7-1").unwrap();
+    let noted = reaper.note("7-1").unwrap();
     let mut job = Job::start(&reaper, "7-1", &["sh", "-c", "env -i sleep 600 & wait"]);
     let group = job.group();
-    kept.add_group(group, &clock);
+    noted.add_group(group, &clock);
     wait_for("the second process", || members(group) == 2);
     reaper.close();
     job.wait();
@@ -147,37 +147,37 @@ fn the_whole_group_ends_and_not_only_its_leader() {
 }
 
 #[test]
-fn a_word_that_is_half_written_names_nobody() {
+fn a_half_written_word_is_ignored() {
     let (reaper, clock) = (Reaper::new(Reach::OneKernel), Clock::system());
     confirm(&reaper, &clock, LONG_MS);
-    let mut job = Job::kept(&reaper, &clock, "7-1");
+    let mut job = Job::noted(&reaper, &clock, "7-1");
     let mut other = Job::start(&reaper, "8-1", &["sleep", "600"]);
     let group = other.group().as_raw_nonzero();
-    // On the second line of the board, as it looks while other words take the place of these or these of others.
+    // The second line of the table, as the reaper may read it while it is written.
     let torn = format!("8-1:8- 8-1 :8-1 {group}:{group}1 {group} :{group} {group}:");
-    reaper.board().unwrap().file().unwrap().write_all_at(torn.as_bytes(), 128).unwrap();
+    reaper.attempts().unwrap().file().unwrap().write_all_at(torn.as_bytes(), 128).unwrap();
     reaper.close();
     job.wait();
     assert!(other.runs());
 }
 
-/// As where the jobs use up all processes that there may be: the reaper can start no other.
+/// If the jobs have used up all processes that the system allows, the reaper can start no program.
 #[test]
-fn groups_end_also_where_no_program_can_be_started() {
+fn groups_are_killed_even_if_no_program_can_be_started() {
     for shell in ["/bin/sh", "/bin/bash"].into_iter().filter(|shell| Path::new(shell).exists()) {
         let (reaper, clock) = (Reaper::new(Reach::OneKernel), Clock::system());
-        let mut job = Job::kept(&reaper, &clock, "7-1");
-        // The second line is not written yet, and the third is.
-        let second = reaper.board().unwrap().add("8-1").unwrap();
-        reaper.board().unwrap().file().unwrap().write_all_at(&[0; 128], second as u64 * 128).unwrap();
-        let mut last = Job::kept(&reaper, &clock, "9-1");
+        let mut job = Job::noted(&reaper, &clock, "7-1");
+        // The third line is written, and the second is not yet.
+        let second = reaper.attempts().unwrap().add("8-1").unwrap();
+        reaper.attempts().unwrap().file().unwrap().write_all_at(&[0; 128], second as u64 * 128).unwrap();
+        let mut last = Job::noted(&reaper, &clock, "9-1");
         let script = without_comments(SCRIPT);
         let ended = Command::new(shell)
             .args(["-c", &script, "reaper", "/nonexistent", "one-kernel"])
             .env("PATH", "/nonexistent")
             .process_group(0)
             .stdin(Stdio::null())
-            .stdout(reaper.board().unwrap().file().unwrap())
+            .stdout(reaper.attempts().unwrap().file().unwrap())
             .status()
             .unwrap();
         assert_eq!(ended.code(), Some(127), "{shell}: not even the folder could be removed");
@@ -187,26 +187,26 @@ fn groups_end_also_where_no_program_can_be_started() {
 }
 
 #[test]
-fn an_engine_that_ends_in_order_leaves_nothing_of_its_keeper() {
+fn an_engine_that_ends_in_order_leaves_nothing_of_its_reaper() {
     let (reaper, clock) = (Reaper::new(Reach::OneKernel), Clock::system());
-    let scratch = reaper.scratch().unwrap().to_owned();
+    let folder = reaper.output_folder().unwrap().to_owned();
     confirm(&reaper, &clock, LONG_MS);
-    let mut job = Job::kept(&reaper, &clock, "7-1");
+    let mut job = Job::noted(&reaper, &clock, "7-1");
     let mut free = Job::start(&reaper, "7-1", &["sleep", "600"]);
     let group = pid(&reaper);
     job.forget();
     drop(job);
     drop(reaper);
-    assert!(free.runs(), "it outlived a job that ended as it should");
-    assert!(!scratch.exists());
+    assert!(free.runs(), "a process that outlived its job may go on");
+    assert!(!folder.exists());
     wait_for("the end of the timer", || super::super::group::is_gone(group));
 }
 
 #[test]
-fn a_keeper_that_was_killed_is_replaced() {
+fn a_reaper_that_was_killed_is_replaced() {
     let (reaper, clock) = (Reaper::new(Reach::OneKernel), Clock::system());
     confirm(&reaper, &clock, LONG_MS);
-    let mut job = Job::kept(&reaper, &clock, "7-1");
+    let mut job = Job::noted(&reaper, &clock, "7-1");
     let first = pid(&reaper);
     kill_process(first, Signal::KILL).unwrap();
     wait_for("another reaper", || {
@@ -220,9 +220,9 @@ fn a_keeper_that_was_killed_is_replaced() {
 }
 
 #[test]
-fn a_keeper_that_does_not_listen_is_replaced_and_holds_nobody_up() {
+fn a_reaper_that_does_not_read_is_replaced_and_delays_nobody() {
     let (reaper, clock) = (Reaper::new(Reach::OneKernel), Clock::system());
-    let mut job = Job::kept(&reaper, &clock, "7-1");
+    let mut job = Job::noted(&reaper, &clock, "7-1");
     let first = pid(&reaper);
     kill_process(first, Signal::STOP).unwrap();
     let began = Instant::now();
@@ -244,14 +244,14 @@ fn members(group: Pid) -> usize {
         .count()
 }
 
-/// The reaper's whole group is stopped, timer included: as when the machine sleeps, time passes that it
-/// does not see. The lease was renewed since the timer was set, as it is most of the time.
+/// Stops the reaper's whole group with its timer, so that it does not see time pass, as if the machine slept. The
+/// lease was renewed after the timer was set, as it is most of the time. Returns whether the job still runs.
 fn sleep_through_the_lease(reach: Reach) -> bool {
     let (reaper, clock) = (Reaper::new(reach), Clock::system());
-    let mut job = Job::kept(&reaper, &clock, "7-1");
+    let mut job = Job::noted(&reaper, &clock, "7-1");
     confirm(&reaper, &clock, 800);
     confirm(&reaper, &clock, 2_500);
-    // The sign that all this was heard: it has set its timer, in the same group.
+    // The timer is a process in the same group. Once it runs, the reaper has read the messages.
     let group = pid(&reaper);
     wait_for("the timer", || members(group) > 1);
     kill_process_group(group, Signal::STOP).unwrap();
@@ -260,18 +260,18 @@ fn sleep_through_the_lease(reach: Reach) -> bool {
     kill_process_group(group, Signal::CONT).unwrap();
     match reach {
         Reach::ManyHosts => wait_for("the end of the job", || !job.runs()),
-        // Nothing is to happen: so long it has for doing it all the same.
+        // Nothing should happen. A reaper that is wrong has this time to kill the job.
         Reach::OneKernel => std::thread::sleep(Duration::from_millis(600)),
     }
     job.runs()
 }
 
 #[test]
-fn a_machine_that_slept_has_lost_its_lease_to_other_hosts() {
+fn a_machine_that_slept_through_its_lease_has_lost_it_to_other_hosts() {
     assert!(!sleep_through_the_lease(Reach::ManyHosts));
 }
 
 #[test]
-fn under_one_kernel_everybody_slept() {
+fn under_one_kernel_the_time_that_the_machine_slept_does_not_count() {
     assert!(sleep_through_the_lease(Reach::OneKernel));
 }

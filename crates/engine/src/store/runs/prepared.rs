@@ -1,0 +1,99 @@
+//! Preparing a run: its definition and its jobs as texts, before the write lock is taken.
+
+use super::submit::NewRun;
+use crate::transition::Backoff;
+use serde::Serialize;
+use windlass_db::error::{Error, Result};
+use windlass_system::random::Random;
+use windlass_workflow::model::OnFull;
+use windlass_workflow::{Job, Workflow, hash_of_stored};
+
+/// Everything about a run that can be computed before the write lock is taken. For a large workflow this is most of
+/// the work.
+pub(in crate::store) struct PreparedRun {
+    /// The token of the run.
+    pub(in crate::store) token: i64,
+    pub(super) definition: StoredDefinition,
+    pub(super) jobs: Vec<PreparedJob>,
+    /// Concurrency keys of jobs that have no parents.
+    pub(super) keys_to_admit: Vec<String>,
+}
+
+/// The computed values of a row of `jobs`.
+pub(super) struct PreparedJob {
+    pub(super) payload: String,
+    pub(super) retry: String,
+    pub(super) requires: String,
+    pub(super) concurrency_key: Option<String>,
+    pub(super) token: i64,
+}
+
+/// A definition as JSON, and its hash.
+pub(in crate::store) struct StoredDefinition {
+    pub(super) hash: String,
+    pub(super) json: String,
+}
+
+impl StoredDefinition {
+    pub(in crate::store) fn of(workflow: &Workflow) -> StoredDefinition {
+        let json = workflow.to_json();
+        StoredDefinition { hash: hash_of_stored(&json), json }
+    }
+}
+
+impl PreparedRun {
+    pub(in crate::store) fn of(run: &NewRun, random: &Random) -> Result<PreparedRun> {
+        let workflow = &run.workflow;
+        // A program may have built the workflow, or it may come from a table that other programs can change.
+        workflow.check().map_err(|error| {
+            Error::invalid(format!("submit workflow `{}`", workflow.name), error.to_string())
+        })?;
+        let mut keys_to_admit = Vec::new();
+        let mut jobs = Vec::with_capacity(workflow.jobs.len());
+        for job in &workflow.jobs {
+            let concurrency_key = concurrency_key(run, job)?;
+            keys_to_admit.extend(concurrency_key.clone().filter(|_key| job.needs.is_empty()));
+            jobs.push(PreparedJob {
+                payload: payload(workflow, job),
+                retry: to_json(&Backoff::from(&job.retry))?,
+                requires: to_json(&job.requires)?,
+                concurrency_key,
+                token: random.token(),
+            });
+        }
+        Ok(PreparedRun {
+            token: random.token(),
+            definition: StoredDefinition::of(workflow),
+            jobs,
+            keys_to_admit,
+        })
+    }
+}
+
+/// Renders the concurrency key with the run's parameters.
+fn concurrency_key(run: &NewRun, job: &Job) -> Result<Option<String>> {
+    let Some(concurrency) = &job.concurrency else { return Ok(None) };
+    concurrency.render(&run.params, &run.workflow.name).map(Some).map_err(|error| {
+        let operation = format!("submit workflow `{}`", run.workflow.name);
+        Error::invalid(operation, format!("`concurrency.key` of job `{}`: {error}", job.name))
+    })
+}
+
+/// The spelling in the tables.
+pub(in crate::store) fn on_full(on_full: OnFull) -> &'static str {
+    match on_full {
+        OnFull::Wait => "wait",
+        OnFull::Skip => "skip",
+        OnFull::CancelOldest => "cancel_oldest",
+    }
+}
+
+/// The payload of the job's row: what its handler gets.
+fn payload(workflow: &Workflow, job: &Job) -> String {
+    let uses: Vec<&str> = job.uses.iter().map(|index| workflow.jobs[*index].name.as_str()).collect();
+    job.action.payload(&uses)
+}
+
+pub(super) fn to_json<T: Serialize>(value: &T) -> Result<String> {
+    serde_json::to_string(value).map_err(|error| Error::internal("submit a run", error.to_string()))
+}

@@ -1,0 +1,354 @@
+//! Every operation that changes the tables, with the state that it finds. If it is requested again after a failure,
+//! the result must be the same.
+
+use std::cell::OnceCell;
+
+use windlass_engine::store::{
+    Backfill, CopyError, Finish, NewRun, NewWorker, Order, QueueLimits, RetrySelection, Scope, Setting,
+};
+use windlass_engine::transition::{RetryState, after_attempt};
+use windlass_engine::{Result, Store, WorkerStatus};
+use windlass_workflow::model::{OnFull, Overlap, Rule, Schedule as Definition};
+
+use crate::states::{self, HOUR_MS, apply, fire_all, keyed, schedule, workflow};
+use crate::support::contents::contents;
+use crate::support::{Bench, new_worker, noop, older_than, request, success};
+
+/// An operation and the state that it finds.
+pub(crate) struct Operation {
+    /// The number of transactions that it makes at least.
+    pub(crate) commits_min: usize,
+    pub(crate) prepare: fn(&Stage),
+    pub(crate) run: fn(&Store, &Stage) -> Result<()>,
+    pub(crate) leaves: Leaves,
+}
+
+/// What is left when the operation is interrupted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Leaves {
+    /// Tables that break no invariant, and work that other processes can finish.
+    WorkThatEnds,
+    /// Tables that break no invariant, and more work than a test has time for.
+    MuchWork,
+    /// A row that breaks an invariant.
+    InvalidRow,
+}
+
+/// The database that the operation changes, and another one if the operation needs it.
+pub(crate) struct Stage {
+    pub(crate) bench: Bench,
+    other: OnceCell<Bench>,
+}
+
+impl Stage {
+    pub(crate) fn empty() -> Stage {
+        Stage { bench: Bench::new(), other: OnceCell::new() }
+    }
+
+    pub(crate) fn new(operation: &Operation) -> Stage {
+        let stage = Stage::empty();
+        (operation.prepare)(&stage);
+        stage
+    }
+
+    fn other(&self) -> &Bench {
+        self.other.get_or_init(Bench::new)
+    }
+
+    /// The contents of both databases.
+    pub(crate) fn contents(&self) -> Vec<String> {
+        let databases = [("this", Some(&self.bench)), ("other", self.other.get())];
+        let lines = |(name, bench): (&str, Option<&Bench>)| -> Vec<String> {
+            let lines = bench.map(|bench| contents(&bench.database)).unwrap_or_default();
+            lines.into_iter().map(|line| format!("{name} {line}")).collect()
+        };
+        databases.into_iter().flat_map(lines).collect()
+    }
+
+    /// The first schedule.
+    fn schedule_id(&self) -> i64 {
+        self.bench.store.schedules().list().unwrap()[0].id
+    }
+}
+
+fn operation(commits_min: usize, prepare: fn(&Stage), run: fn(&Store, &Stage) -> Result<()>) -> Operation {
+    Operation { commits_min, prepare, run, leaves: Leaves::WorkThatEnds }
+}
+
+pub(crate) fn submit() -> Operation {
+    operation(
+        1,
+        |_stage| (),
+        |store, _stage| {
+            let workflow = workflow("dense", (0..30).map(|job| (0..job).collect()).collect());
+            let params = Default::default();
+            store
+                .runs()
+                .submit(NewRun { workflow, params, dir: None, run_key: None, occasion: None })
+                .map(drop)
+        },
+    )
+}
+
+pub(crate) fn enqueue() -> Operation {
+    operation(
+        1,
+        |_stage| (),
+        |store, _stage| {
+            store.jobs().enqueue([vec![noop(); 2_100], vec![keyed("k", OnFull::Wait); 2]].concat()).map(drop)
+        },
+    )
+}
+
+pub(crate) fn apply_with_schedules() -> Operation {
+    let prepare = |stage: &Stage| {
+        let schedules = ["changed", "removed"].map(|name| schedule(name, Overlap::QueueAll));
+        apply(&stage.bench.store, "report", 1, schedules.into()).unwrap();
+        stage.bench.clock.advance_ms(3 * HOUR_MS);
+    };
+    operation(1, prepare, |store, _stage| {
+        let rule = Rule::EveryMs(2 * HOUR_MS);
+        let changed = Definition { rule, ..schedule("changed", Overlap::QueueAll) };
+        apply(store, "report", 2, vec![changed, schedule("added", Overlap::Skip)])
+    })
+}
+
+/// What a service does with its folder and with itself when it starts.
+pub(crate) fn start_a_service() -> Operation {
+    let prepare = |stage: &Stage| {
+        apply(&stage.bench.store, "gone", 1, vec![schedule("hourly", Overlap::Skip)]).unwrap();
+        apply(&stage.bench.store, "changed", 1, vec![schedule("hourly", Overlap::Skip)]).unwrap();
+    };
+    operation(6, prepare, |store, _stage| {
+        apply(store, "new", 1, vec![schedule("hourly", Overlap::Allow)])?;
+        apply(store, "changed", 2, vec![schedule("other", Overlap::Allow)])?;
+        apply(store, "plain", 3, vec![])?;
+        if store.registrations().get("gone")?.is_some() {
+            store.registrations().remove("gone")?;
+        }
+        // A worker of the same process, because the test's process does not die.
+        let known = store.workers().live()?.pop().map(|worker| worker.id);
+        let worker_id = match known {
+            Some(worker_id) => worker_id,
+            None => store.for_workers().register(NewWorker { threads: 4, ..new_worker() })?,
+        };
+        store.for_workers().claim(request(worker_id, Scope::Everything, 4)).map(drop)
+    })
+}
+
+pub(crate) fn fire() -> Operation {
+    operation(6, |stage| states::due_schedules(&stage.bench), |store, _stage| fire_all(store))
+}
+
+pub(crate) fn backfill() -> Operation {
+    let prepare = |stage: &Stage| {
+        let rule = Rule::EveryMs(1_000);
+        let definition = Definition { rule, end_ms: Some(0), ..schedule("often", Overlap::Skip) };
+        apply(&stage.bench.store, "report", 1, vec![definition]).unwrap();
+    };
+    let operation = operation(3, prepare, |store, stage| {
+        let schedule_id = stage.schedule_id();
+        let backfill = Backfill { schedule_id, from_ms: -2_100_000, to_ms: -1_000, at_once: 1 };
+        store.schedules().backfill(backfill).map(drop)
+    });
+    Operation { leaves: Leaves::MuchWork, ..operation }
+}
+
+pub(crate) fn pause_and_resume() -> Operation {
+    operation(
+        4,
+        |stage| states::due_schedules(&stage.bench),
+        |store, stage| {
+            store.schedules().pause(stage.schedule_id())?;
+            store.registrations().pause("report")?;
+            store.registrations().resume("report")?;
+            store.schedules().resume(stage.schedule_id()).map(drop)
+        },
+    )
+}
+
+pub(crate) fn trigger() -> Operation {
+    operation(
+        1,
+        |stage| states::due_schedules(&stage.bench),
+        |store, stage| store.schedules().trigger(stage.schedule_id()).map(drop),
+    )
+}
+
+pub(crate) fn cancel_a_run() -> Operation {
+    let prepare = |stage: &Stage| {
+        let worker = states::pending_jobs(&stage.bench);
+        assert_eq!(stage.bench.claim(worker, 2).len(), 2);
+    };
+    operation(1, prepare, |store, _stage| store.runs().cancel(1).map(drop))
+}
+
+pub(crate) fn cancel_a_job() -> Operation {
+    let prepare = |stage: &Stage| {
+        states::pending_jobs(&stage.bench);
+    };
+    operation(1, prepare, |store, _stage| store.jobs().cancel(1).map(drop))
+}
+
+pub(crate) fn retry_failed_jobs() -> Operation {
+    let run = |store: &Store, _stage: &Stage| store.runs().retry(1, RetrySelection::Failed).map(drop);
+    operation(1, |stage| states::failed_run(&stage.bench), run)
+}
+
+pub(crate) fn retry_from_a_job() -> Operation {
+    let run = |store: &Store, _stage: &Stage| {
+        store.runs().retry(1, RetrySelection::From("j0".to_owned())).map(drop)
+    };
+    operation(1, |stage| states::failed_run(&stage.bench), run)
+}
+
+pub(crate) fn prune() -> Operation {
+    operation(
+        3,
+        |stage| states::many_finished_jobs(&stage.bench),
+        |store, stage| {
+            let old = older_than(stage.bench.clock.now_ms());
+            while store.for_scheduler().prune_step(old)? != Default::default() {}
+            Ok(())
+        },
+    )
+}
+
+fn copy(source: &Store, target: &Store) -> Result<()> {
+    source.upkeep().copy_to(target).map(drop).map_err(|error| match error {
+        CopyError::Source(error) | CopyError::Target(error) => error,
+    })
+}
+
+pub(crate) fn copy_into_a_failing_database() -> Operation {
+    operation(
+        1,
+        |stage| states::failed_run(stage.other()),
+        |target, stage| copy(&stage.other().store, target),
+    )
+}
+
+pub(crate) fn copy_from_a_failing_database() -> Operation {
+    operation(0, |stage| states::failed_run(&stage.bench), |source, stage| copy(source, &stage.other().store))
+}
+
+pub(crate) fn restore() -> Operation {
+    operation(
+        3,
+        |stage| states::many_running_jobs(&stage.bench),
+        |store, _stage| store.upkeep().finish_restore().map(drop),
+    )
+}
+
+pub(crate) fn rescue() -> Operation {
+    let prepare = |stage: &Stage| {
+        let worker = states::pending_jobs(&stage.bench);
+        assert_eq!(stage.bench.claim(worker, 100).len(), 3);
+    };
+    operation(1, prepare, |store, _stage| store.for_scheduler().rescue(vec![(1, 0)]).map(drop))
+}
+
+pub(crate) fn rescue_with_an_invalid_row() -> Operation {
+    let run = |store: &Store, _stage: &Stage| store.for_scheduler().rescue(vec![(1, 0)]).map(drop);
+    let operation = operation(5, |stage| states::worker_with_an_invalid_job(&stage.bench), run);
+    Operation { leaves: Leaves::InvalidRow, ..operation }
+}
+
+/// Finishes those of the first 200 jobs that the first worker executes, and claims.
+fn end_and_claim(store: &Store, limit: usize) -> Result<()> {
+    let worker_id = 1;
+    let mut running = store.for_workers().claimed_by(worker_id)?;
+    // Jobs that this call claims are left out, because it may be repeated.
+    running.retain(|(job_id, _run_id, _facts)| *job_id <= 200);
+    let end = |(job_id, run_id, retry_state): (i64, Option<i64>, RetryState)| {
+        let transition = after_attempt(&retry_state, success(), 0.5);
+        Finish { job_id, run_id, attempt: retry_state.attempt, worker_id, transition, logs: Vec::new() }
+    };
+    let finishes = running.into_iter().map(end).collect();
+    store
+        .for_workers()
+        .finish_and_claim(finishes, Some(request(worker_id, Scope::Everything, limit)))
+        .map(drop)
+}
+
+pub(crate) fn finish_and_claim() -> Operation {
+    let prepare = |stage: &Stage| {
+        let worker = states::pending_jobs(&stage.bench);
+        assert_eq!(stage.bench.claim(worker, 100).len(), 3);
+    };
+    operation(2, prepare, |store, _stage| end_and_claim(store, 1))
+}
+
+pub(crate) fn finish_beside_a_claim() -> Operation {
+    let prepare = |stage: &Stage| states::many_running_and_pending_jobs(&stage.bench);
+    operation(2, prepare, |store, _stage| end_and_claim(store, 200))
+}
+
+pub(crate) fn apply_reports() -> Operation {
+    operation(
+        2,
+        |stage| states::many_reports(&stage.bench),
+        |store, _stage| {
+            while store.for_scheduler().apply_reports()? > 0 {}
+            Ok(())
+        },
+    )
+}
+
+pub(crate) fn apply_reports_with_an_invalid_row() -> Operation {
+    let prepare = |stage: &Stage| states::one_invalid_report(&stage.bench);
+    let operation = operation(7, prepare, |store, _stage| store.for_scheduler().apply_reports().map(drop));
+    Operation { leaves: Leaves::InvalidRow, ..operation }
+}
+
+pub(crate) fn reconcile() -> Operation {
+    let prepare = |stage: &Stage| states::runs_with_wrong_counters(&stage.bench);
+    let operation = operation(3, prepare, |store, _stage| store.for_scheduler().reconcile_step(0).map(drop));
+    // The remaining runs have wrong counters until they are reconciled.
+    Operation { leaves: Leaves::InvalidRow, ..operation }
+}
+
+pub(crate) fn admit() -> Operation {
+    let prepare = |stage: &Stage| states::keys_with_free_slots(&stage.bench);
+    // A job that is cancelled for another one frees its slot in one step, and the next step gives it away.
+    operation(3, prepare, |store, _stage| {
+        (0..4).try_for_each(|_turn| store.for_scheduler().admit_waiting("").map(drop))
+    })
+}
+
+pub(crate) fn promote_due_jobs() -> Operation {
+    operation(
+        2,
+        |stage| states::many_due_jobs(&stage.bench),
+        |store, stage| {
+            while store.for_scheduler().next_due()?.is_some_and(|at_ms| at_ms <= stage.bench.clock.now_ms()) {
+                store.for_scheduler().promote_due()?;
+            }
+            Ok(())
+        },
+    )
+}
+
+/// Changing the order to arrival resets the priorities of waiting jobs in several transactions.
+pub(crate) fn limit_a_queue() -> Operation {
+    let prepare = |stage: &Stage| {
+        let mut jobs = vec![noop(); 5_001];
+        jobs.iter_mut().for_each(|job| job.priority = 7);
+        stage.bench.store.jobs().enqueue(jobs).unwrap();
+    };
+    let operation = operation(3, prepare, |store, _stage| {
+        let limits = QueueLimits { order: Setting::Set(Order::Arrival), ..QueueLimits::default() };
+        store.queues().limit("default", limits)
+    });
+    Operation { leaves: Leaves::MuchWork, ..operation }
+}
+
+pub(crate) fn stop_a_worker() -> Operation {
+    let prepare = |stage: &Stage| {
+        stage.bench.worker();
+    };
+    operation(2, prepare, |store, _stage| {
+        store.for_workers().set_status(1, WorkerStatus::Draining)?;
+        store.for_workers().set_status(1, WorkerStatus::Stopped).map(drop)
+    })
+}

@@ -1,0 +1,112 @@
+//! Makes jobs claimable when their time has come, stops runs whose deadline has passed, and tells workers when a rate
+//! limit has room again.
+
+use windlass_engine::{Result, Store};
+use windlass_system::wake_ups::WakeUps;
+
+use crate::refusals::Refusals;
+use crate::wall_clock::WallClock;
+
+/// Batches of due jobs in one step, at most, because dead workers are looked for between steps.
+pub(crate) const BATCHES_MAX: usize = 8;
+
+/// What is known from one step to the next.
+#[derive(Debug, Default)]
+pub(crate) struct Promotion {
+    pub(crate) wall_clock: WallClock,
+    /// Up to this instant workers were told when a rate limit had room again.
+    rates_told_ms: Option<i64>,
+}
+
+impl Promotion {
+    /// Does what is due, up to a limit. Returns when the next is due; that is not in the future if something is left.
+    pub(crate) fn step(&mut self, store: &Store, refusals: &mut Refusals) -> Result<Option<i64>> {
+        let now_ms = self.wall_clock.now(store).0;
+        // After the clock was set back, the instant may lie in the future.
+        let told_ms = self.rates_told_ms.map_or(now_ms, |told_ms| told_ms.min(now_ms));
+        let upcoming = store.for_scheduler().upcoming(told_ms)?;
+        if let Some(reading) = upcoming.clock {
+            let followed = self.wall_clock.follow(store, reading);
+            refusals.tolerate("move waiting jobs with the clock", followed)?;
+        }
+        let rate_allows_at = self.tell_of_rates(store, upcoming.rate_allows_at)?;
+        let due_at = self.promote(store, upcoming.due_at)?;
+        Ok([due_at, rate_allows_at].into_iter().flatten().min())
+    }
+
+    /// Wakes the workers if a rate limit has room again. Returns when the next rate limit has room.
+    fn tell_of_rates(&mut self, store: &Store, rate_allows_at: Option<i64>) -> Result<Option<i64>> {
+        let (now_ms, _steps) = self.wall_clock.now(store);
+        self.rates_told_ms = Some(now_ms);
+        if rate_allows_at.is_none_or(|at_ms| at_ms > now_ms) {
+            return Ok(rate_allows_at);
+        }
+        // Each process tells its own threads, so there is nothing to write.
+        store.wake_ups().publish(WakeUps::PENDING | WakeUps::PROGRESS);
+        Ok(store.for_scheduler().upcoming(now_ms)?.rate_allows_at)
+    }
+
+    fn promote(&self, store: &Store, mut next_at: Option<i64>) -> Result<Option<i64>> {
+        for _batch in 0..BATCHES_MAX {
+            let (now_ms, steps) = self.wall_clock.now(store);
+            if next_at.is_none_or(|at_ms| at_ms > now_ms) {
+                break;
+            }
+            let due = store.for_scheduler().promote_due_at(now_ms, steps)?;
+            next_at = due.next_at;
+            if due.promoted == 0 && due.expired == 0 {
+                // Another scheduler was faster.
+                break;
+            }
+        }
+        Ok(next_at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use windlass_engine::JobStatus;
+    use windlass_engine::store::NewJob;
+    use windlass_test_database::Access;
+
+    use super::*;
+    use crate::test_store::TestStore;
+
+    #[test]
+    fn workers_that_wait_for_a_rate_are_woken_once_when_it_has_room() {
+        let TestStore { store, clock, database, .. } = &TestStore::at(1_000_000);
+        // Starts that count until then, as a claim would write them.
+        database.sql(Access::Write).execute(
+            "INSERT INTO queues (name, rate_jobs, rate_interval_ms) VALUES ('slow', 1, 5000);
+             INSERT INTO queue_starts (queue, expires_at, jobs) VALUES ('slow', 1005000, 1), ('slow', 1007000, 1)",
+        );
+        let listener = store.listen(WakeUps::PENDING);
+        let (mut promotion, mut refusals) = (Promotion::default(), Refusals::default());
+        let mut woken_after = |passed_ms: i64| {
+            clock.advance_ms(passed_ms);
+            promotion.step(store, &mut refusals).unwrap();
+            listener.wait(std::time::Duration::ZERO).intersects(WakeUps::PENDING)
+        };
+        let found = [0, 4_999, 1, 0, 1_999, 1, 0, 60_000].map(&mut woken_after);
+        assert_eq!(found, [false, false, true, false, false, true, false, false]);
+        clock.advance_ms(-3_600_000);
+        assert_eq!(promotion.step(store, &mut refusals).unwrap(), None, "what has expired stays expired");
+    }
+
+    #[test]
+    fn a_step_ends_even_if_more_is_due() {
+        let TestStore { store, clock, .. } = &TestStore::at(1_000);
+        let later = NewJob { execute_after: Some(2_000), ..NewJob::new("noop", "null") };
+        store.jobs().enqueue(vec![later; 20_000]).unwrap();
+        clock.advance_ms(5_000);
+        let scheduled = || store.upkeep().stats().unwrap().jobs.of(JobStatus::Scheduled);
+        let (mut promotion, mut refusals) = (Promotion::default(), Refusals::default());
+        let mut step = || promotion.step(store, &mut refusals).unwrap();
+        assert_eq!(step(), Some(2_000), "the next step follows at once");
+        assert_eq!(scheduled(), 12_000);
+        while step().is_some() {}
+        assert_eq!(scheduled(), 0);
+    }
+}

@@ -1,0 +1,108 @@
+//! Threads as loops of steps: make a step, wait, make the next one.
+//!
+//! A step never waits by itself: it says when the next one is due. So a test can make the steps of many threads on
+//! one thread, in any order, by a clock of its own.
+
+use std::time::Duration;
+
+use crate::clock::Clock;
+use crate::wake_ups::{WakeUpListener, WakeUps};
+
+/// When a thread makes its next step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NextStep {
+    /// At once: something may be left to do.
+    Now,
+    /// After this time, or sooner if the thread's listener hears of a wake-up.
+    After(Duration),
+    /// Never: the thread ends.
+    Never,
+}
+
+impl NextStep {
+    /// At an instant of the clock's monotonic time, or sooner if a wake-up comes.
+    #[must_use]
+    pub fn at_ms(clock: &Clock, instant_ms: i64) -> NextStep {
+        let wait_ms = instant_ms.saturating_sub(clock.monotonic_ms()).max(0);
+        NextStep::After(Duration::from_millis(wait_ms.unsigned_abs()))
+    }
+}
+
+/// Makes steps until one is the last, and waits between them. Each step gets the wake-ups that came since the step
+/// before; they are empty if the time was over first.
+pub fn run_steps(clock: &Clock, listener: &WakeUpListener, mut step: impl FnMut(WakeUps) -> NextStep) {
+    let mut wake_ups = WakeUps::NONE;
+    loop {
+        wake_ups = match step(wake_ups) {
+            NextStep::Now => listener.wait(Duration::ZERO),
+            NextStep::After(longest) => wait(clock, listener, longest),
+            NextStep::Never => return,
+        };
+    }
+}
+
+/// Waits for a wake-up, or until the clock has gone on by `longest`.
+fn wait(clock: &Clock, listener: &WakeUpListener, longest: Duration) -> WakeUps {
+    let began_us = clock.monotonic_us();
+    let mut left = longest;
+    loop {
+        // A manual clock goes on whenever its owner says so: this thread looks at it again and again.
+        let wake_ups = listener.wait(clock.until(None, left));
+        if !wake_ups.is_empty() {
+            return wake_ups;
+        }
+        let passed_us = u64::try_from(clock.monotonic_us() - began_us).unwrap_or(0);
+        left = longest.saturating_sub(Duration::from_micros(passed_us));
+        if left.is_zero() {
+            return WakeUps::NONE;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wake_ups::WakeUpChannel;
+
+    #[test]
+    fn a_step_gets_the_wake_ups_since_the_last_one_and_the_last_step_ends_the_thread() {
+        let listener = WakeUpChannel::default().listen(WakeUps::PENDING | WakeUps::STOP);
+        let clock = Clock::system();
+        let mut heard = Vec::new();
+        listener.raise(WakeUps::PENDING);
+        run_steps(&clock, &listener, |wake_ups| {
+            heard.push(wake_ups);
+            match heard.len() {
+                1 => NextStep::Now,
+                2 => NextStep::After(Duration::from_millis(1)),
+                3 => {
+                    listener.raise(WakeUps::STOP);
+                    NextStep::After(Duration::from_secs(600))
+                }
+                _ => NextStep::Never,
+            }
+        });
+        assert_eq!(heard, [WakeUps::NONE, WakeUps::PENDING, WakeUps::NONE, WakeUps::STOP]);
+    }
+
+    #[test]
+    fn the_time_between_steps_is_that_of_the_clock() {
+        let listener = WakeUpChannel::default().listen(WakeUps::STOP);
+        let clock = Clock::manual(0);
+        let mut steps = 0;
+        std::thread::scope(|scope| {
+            let running = scope.spawn(|| {
+                run_steps(&clock, &listener, |_wake_ups| {
+                    steps += 1;
+                    if steps == 2 { NextStep::Never } else { NextStep::After(Duration::from_secs(3_600)) }
+                });
+            });
+            while !running.is_finished() {
+                clock.advance_ms(600_000);
+                std::thread::yield_now();
+            }
+        });
+        assert_eq!(steps, 2);
+        assert!(clock.monotonic_ms() >= 3_600_000);
+    }
+}

@@ -1,0 +1,176 @@
+//! Executors: each takes a prefetched job, calls the handler of its kind, and adds the end to the results.
+
+mod outcome;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use crate::dispatcher::{Dispatcher, wake_for_results};
+use crate::handler::{Attempt, NewAttempt, OutputLog, Stop, WakeFile, failed, failed_for_good};
+use crate::shared::{EndedAttempt, Next, OwnedJob, RunningAttempt, Shared};
+use windlass_engine::store::LogLine;
+use windlass_engine::transition::Outcome;
+use windlass_system::wake_ups::WakeUps;
+
+/// One executor of a worker.
+pub(crate) struct Executor {
+    shared: Arc<Shared>,
+    dispatcher: Arc<Dispatcher>,
+    /// The attempts of this executor use it one after the other.
+    wake_file: Arc<WakeFile>,
+}
+
+impl Executor {
+    pub(crate) fn new(shared: Arc<Shared>, dispatcher: Arc<Dispatcher>) -> Executor {
+        Executor { shared, dispatcher, wake_file: Arc::default() }
+    }
+
+    /// What an executor's thread does until the worker ends.
+    pub(crate) fn run(&self) {
+        loop {
+            match self.shared.prefetched.wait_for_next(self.shared.clock()) {
+                Next::Job(owned) => self.execute_and_hand_back(owned),
+                Next::Nothing => {}
+                Next::End => return,
+            }
+        }
+    }
+
+    /// One step of an executor: executes the next prefetched job. Returns whether there was one.
+    pub(crate) fn step(&self) -> bool {
+        match self.shared.prefetched.take_next(self.shared.clock()) {
+            Next::Job(owned) => {
+                self.execute_and_hand_back(owned);
+                true
+            }
+            Next::Nothing | Next::End => false,
+        }
+    }
+
+    fn execute_and_hand_back(&self, owned: OwnedJob) {
+        let clock = self.shared.clock();
+        let started_us = clock.monotonic_us();
+        let (outcome, logs) = self.execute(&owned);
+        self.note_resources(&outcome, started_us / 1_000);
+        let ended_us = clock.monotonic_us();
+        let ended = EndedAttempt { owned, outcome, logs };
+        let waiting = self.shared.results.add(ended, ended_us - started_us, ended_us);
+        self.write_results(waiting);
+    }
+
+    /// What the system refused to one attempt it will refuse to the next as well.
+    fn note_resources(&self, outcome: &Outcome, started_ms: i64) {
+        if let Outcome::OutOfResources { reason } = outcome {
+            self.shared.note_refusal(reason);
+        } else if outcome.has_begun() {
+            self.shared.shortage.started(started_ms);
+        }
+    }
+
+    /// Has the results written; `waiting` is their number. An executor that finds no prefetched job writes all of them
+    /// itself, unless another thread has the dispatcher's role.
+    fn write_results(&self, waiting: usize) {
+        if !self.dispatcher.take_turn_of_executor() {
+            wake_for_results(&self.shared, waiting);
+        }
+    }
+
+    /// Executes an attempt. Returns its outcome, and the lines that are not known to be in the database.
+    fn execute(&self, owned: &OwnedJob) -> (Outcome, Vec<LogLine>) {
+        let shared = &*self.shared;
+        let clock = shared.clock();
+        let log = Arc::new(OutputLog::new(owned.job.id, owned.job.retry_state.attempt));
+        let stop = Stop::with_wake_file(&self.wake_file);
+        let timeout_ms = owned.job.timeout_ms;
+        let deadline_ms = timeout_ms.map(|timeout_ms| clock.monotonic_ms().saturating_add(timeout_ms));
+        let (running_stop, running_log) = (stop.clone(), Arc::clone(&log));
+        let worker_id = owned.worker_id;
+        let running = RunningAttempt { stop: running_stop, log: running_log, deadline_ms, worker_id };
+        shared.running.begin(owned, running, || clock.monotonic_ms());
+        if deadline_ms.is_some() {
+            shared.deadline_monitor.raise(WakeUps::EXECUTOR);
+        }
+        let outcome = match stop.cause() {
+            Some(_requested_before) => Outcome::Unstarted,
+            None => self.call_handler(&self.attempt(owned, &stop, &log)),
+        };
+        let told = stop.cause();
+        let cause = shared.running.end(owned, || clock.monotonic_ms());
+        (outcome::decide(outcome, told, cause), log.take_rest(clock.now_ms()))
+    }
+
+    fn attempt(&self, owned: &OwnedJob, stop: &Stop, log: &Arc<OutputLog>) -> Attempt {
+        let shared = &*self.shared;
+        Attempt::new(NewAttempt {
+            job: owned.job.clone(),
+            store: shared.store.clone(),
+            run_contexts: Arc::clone(&shared.run_contexts),
+            instance: Arc::clone(&shared.instance),
+            stop: stop.clone(),
+            log: Arc::clone(log),
+            log_writer: shared.log_writer.clone(),
+            grace_ms: shared.options.grace_ms,
+        })
+    }
+
+    fn call_handler(&self, attempt: &Attempt) -> Outcome {
+        let kind = &attempt.job().kind;
+        let Some(handler) = self.shared.handlers.get(kind) else {
+            return failed_for_good(format!("this worker has no handler for kind `{kind}`"));
+        };
+        match catch_unwind(AssertUnwindSafe(|| handler.execute(attempt))) {
+            Ok(outcome) => outcome,
+            Err(panic) => {
+                let message = panic
+                    .downcast_ref::<&str>()
+                    .map(|text| (*text).to_owned())
+                    .or_else(|| panic.downcast_ref::<String>().cloned())
+                    .unwrap_or_else(|| "no message".to_owned());
+                failed(format!("the handler panicked: {message}"))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_worker::TestWorker;
+
+    /// Jobs that run, claimed by a turn of an executor.
+    fn running(worker: &TestWorker, count: usize) -> Vec<OwnedJob> {
+        worker.enqueue(count, "null");
+        assert!(worker.dispatcher.take_turn_of_executor());
+        let running = (0..count).map(|_job| worker.take()).collect();
+        let _before = worker.wake_ups_of_dispatcher();
+        running
+    }
+
+    /// Ends a job and returns the wake-ups of the dispatcher.
+    fn end(worker: &TestWorker, owned: OwnedJob) -> WakeUps {
+        let waiting = worker.end(owned, None);
+        worker.executor.write_results(waiting);
+        worker.wake_ups_of_dispatcher()
+    }
+
+    #[test]
+    fn an_executor_that_finds_no_prefetched_job_writes_the_result_at_once() {
+        let worker = TestWorker::new(3);
+        for (index, owned) in running(&worker, 3).into_iter().enumerate() {
+            end(&worker, owned);
+            assert_eq!((worker.results_waiting(), worker.successful()), (0, index as i64 + 1));
+        }
+    }
+
+    #[test]
+    fn while_prefetched_jobs_wait_the_dispatcher_is_woken_by_the_first_result_and_writes_all() {
+        let worker = TestWorker::new(3);
+        worker.enqueue(3, "null");
+        assert!(worker.dispatcher.take_turn_of_executor());
+        let (first, second) = (worker.take(), worker.take());
+        let _before = worker.wake_ups_of_dispatcher();
+        assert_eq!(end(&worker, first), WakeUps::EXECUTOR);
+        assert_eq!(end(&worker, second), WakeUps::NONE);
+        assert_eq!((worker.results_waiting(), worker.successful()), (2, 0));
+    }
+}

@@ -1,0 +1,105 @@
+//! What the outcome of a handler means if the attempt was asked to stop. Pure.
+
+use crate::handler::{StopCause, failed};
+use windlass_engine::transition::Outcome;
+
+/// The outcome of an attempt, given what its handler returned and why it was to stop. `told` is the cause that the
+/// handler could see before it returned.
+pub(super) fn decide(outcome: Outcome, told: Option<StopCause>, cause: Option<StopCause>) -> Outcome {
+    match (told, cause) {
+        (None, Some(StopCause::Fenced)) => judge(explain_backstop(outcome), cause),
+        (_, _) => judge(outcome, cause),
+    }
+}
+
+/// The lease ended before the attempt could be asked to stop, so the handler's backstop may have ended it.
+fn explain_backstop(outcome: Outcome) -> Outcome {
+    match outcome {
+        Outcome::Failed { error, repeat } => {
+            Outcome::Failed { error: format!("its worker's lease was over: {error}"), repeat }
+        }
+        Outcome::Successful { .. }
+        | Outcome::TimedOut { .. }
+        | Outcome::Cancelled { .. }
+        | Outcome::Interrupted { .. }
+        | Outcome::Unstarted
+        | Outcome::OutOfResources { .. } => outcome,
+    }
+}
+
+/// A success stays a success. Only an attempt that was asked to stop may say that it did not start, because a handler
+/// could otherwise repeat it for ever.
+fn judge(outcome: Outcome, cause: Option<StopCause>) -> Outcome {
+    let error = match (&outcome, cause) {
+        (Outcome::Successful { .. }, _) => return outcome,
+        (Outcome::Unstarted, Some(StopCause::Leaving | StopCause::Fenced)) => return outcome,
+        (Outcome::Unstarted, Some(_)) => "it was asked to stop before it started".to_owned(),
+        (Outcome::Unstarted, None) => "its handler says that it did not start".to_owned(),
+        (Outcome::OutOfResources { .. }, None | Some(StopCause::TimedOut)) => return outcome,
+        (Outcome::OutOfResources { .. }, Some(StopCause::Leaving | StopCause::Fenced)) => {
+            return Outcome::Unstarted;
+        }
+        (Outcome::OutOfResources { reason }, Some(StopCause::Cancelled | StopCause::Killed)) => {
+            reason.clone()
+        }
+        (
+            Outcome::Failed { error, .. }
+            | Outcome::TimedOut { error }
+            | Outcome::Cancelled { error }
+            | Outcome::Interrupted { error },
+            _,
+        ) => error.clone(),
+    };
+    match cause {
+        None if outcome == Outcome::Unstarted => failed(error),
+        None => outcome,
+        Some(StopCause::Cancelled | StopCause::Killed) => Outcome::Cancelled { error },
+        Some(StopCause::TimedOut) => Outcome::TimedOut { error },
+        Some(StopCause::Leaving | StopCause::Fenced) => Outcome::Interrupted { error },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cause_of_a_stop_decides_what_a_failure_was_and_a_success_stays_one() {
+        let success = Outcome::Successful { output: None };
+        assert_eq!(judge(success.clone(), Some(StopCause::Cancelled)), success);
+        assert_eq!(judge(failed("x"), None), failed("x"));
+        let failed_after = |cause| judge(failed("x"), Some(cause));
+        assert_eq!(failed_after(StopCause::Cancelled), Outcome::Cancelled { error: "x".to_owned() });
+        assert_eq!(failed_after(StopCause::TimedOut), Outcome::TimedOut { error: "x".to_owned() });
+        assert_eq!(failed_after(StopCause::Leaving), Outcome::Interrupted { error: "x".to_owned() });
+    }
+
+    #[test]
+    fn an_attempt_that_failed_when_nobody_could_ask_it_to_stop_was_ended_by_the_backstop() {
+        let error = "its worker's lease was over: x".to_owned();
+        let ended = |told| decide(failed("x"), told, Some(StopCause::Fenced));
+        assert_eq!(ended(None), Outcome::Interrupted { error });
+        assert_eq!(ended(Some(StopCause::Fenced)), Outcome::Interrupted { error: "x".to_owned() });
+    }
+
+    #[test]
+    fn only_an_attempt_that_was_asked_to_stop_may_say_that_it_did_not_start() {
+        assert!(matches!(judge(Outcome::Unstarted, None), Outcome::Failed { .. }));
+        assert_eq!(judge(Outcome::Unstarted, Some(StopCause::Leaving)), Outcome::Unstarted);
+        assert!(matches!(judge(Outcome::Unstarted, Some(StopCause::Cancelled)), Outcome::Cancelled { .. }));
+    }
+
+    #[test]
+    fn a_lack_of_resources_is_no_failure_unless_the_job_was_cancelled() {
+        let lacking = || Outcome::OutOfResources { reason: "no more files".to_owned() };
+        for (cause, expected) in [
+            (None, lacking()),
+            (Some(StopCause::TimedOut), lacking()),
+            (Some(StopCause::Leaving), Outcome::Unstarted),
+            (Some(StopCause::Fenced), Outcome::Unstarted),
+            (Some(StopCause::Cancelled), Outcome::Cancelled { error: "no more files".to_owned() }),
+        ] {
+            assert_eq!(judge(lacking(), cause), expected, "{cause:?}");
+        }
+    }
+}

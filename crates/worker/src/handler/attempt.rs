@@ -1,0 +1,121 @@
+//! What a handler knows of the attempt that it executes.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value as Json};
+
+use super::output_log::OutputLog;
+use super::run_context_cache::RunContextCache;
+use super::stop::Stop;
+use windlass_db::error::Result;
+use windlass_engine::store::{ClaimedJob, LogStream, RunContext, Store};
+use windlass_system::Clock;
+use windlass_system::wake_ups::{WakeUpListener, WakeUps};
+
+/// One attempt of a job, as its handler sees it.
+pub struct Attempt {
+    parts: NewAttempt,
+}
+
+/// What an attempt is made of.
+pub(crate) struct NewAttempt {
+    pub(crate) job: ClaimedJob,
+    pub(crate) store: Store,
+    pub(crate) run_contexts: Arc<RunContextCache>,
+    pub(crate) instance: Arc<str>,
+    pub(crate) stop: Stop,
+    pub(crate) log: Arc<OutputLog>,
+    pub(crate) log_writer: WakeUpListener,
+    pub(crate) grace_ms: i64,
+}
+
+impl Attempt {
+    pub(crate) fn new(parts: NewAttempt) -> Attempt {
+        Attempt { parts }
+    }
+
+    /// The job.
+    #[must_use]
+    pub fn job(&self) -> &ClaimedJob {
+        &self.parts.job
+    }
+
+    /// The attempt's number, from 1.
+    #[must_use]
+    pub fn number(&self) -> i64 {
+        self.parts.job.retry_state.attempt
+    }
+
+    /// What the job is to do, as JSON.
+    #[must_use]
+    pub fn payload(&self) -> &str {
+        &self.parts.job.payload
+    }
+
+    /// A key that all attempts of this job share, and that no other job of any database has. Send it to services
+    /// that ignore repeated requests.
+    #[must_use]
+    pub fn idempotency_key(&self) -> String {
+        self.parts.job.idempotency_key()
+    }
+
+    /// Asks the attempt to stop. A handler that takes long looks at it again and again, or waits with it.
+    #[must_use]
+    pub fn stop(&self) -> &Stop {
+        &self.parts.stop
+    }
+
+    /// Adds a line to the attempt's output.
+    pub fn log(&self, stream: LogStream, text: impl Into<String>) {
+        if self.parts.log.push(self.parts.store.clock().now_ms(), stream, text.into()) {
+            self.parts.log_writer.raise(WakeUps::EXECUTOR);
+        }
+    }
+
+    /// The job's run, unless the job was enqueued alone.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub fn run(&self) -> Result<Option<Arc<RunContext>>> {
+        let NewAttempt { job, run_contexts, store, .. } = &self.parts;
+        job.run_id.map(|run_id| run_contexts.of(store, run_id)).transpose()
+    }
+
+    /// The outputs of some jobs of the run, as `{"name": {"output": …}}`.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub fn outputs(&self, names: &[String]) -> Result<Map<String, Json>> {
+        let Some(run_id) = self.parts.job.run_id else { return Ok(Map::new()) };
+        if names.is_empty() {
+            return Ok(Map::new());
+        }
+        let outputs = self.parts.store.jobs().outputs(run_id, names)?;
+        Ok(outputs
+            .into_iter()
+            .map(|(name, output)| {
+                let output = output.and_then(|json| serde_json::from_str(&json).ok()).unwrap_or(Json::Null);
+                (name, serde_json::json!({ "output": output }))
+            })
+            .collect())
+    }
+
+    /// The id of the database. A copy of the database has another one.
+    pub(crate) fn database_instance(&self) -> &str {
+        &self.parts.instance
+    }
+
+    /// The last line of standard error that is not blank.
+    pub(crate) fn last_stderr(&self) -> Option<String> {
+        self.parts.log.last_stderr()
+    }
+
+    /// How long the attempt may take to end after it was asked to, in milliseconds.
+    pub(crate) fn grace_ms(&self) -> i64 {
+        self.parts.grace_ms
+    }
+
+    pub(crate) fn clock(&self) -> &Clock {
+        self.parts.store.clock()
+    }
+}

@@ -1,0 +1,150 @@
+//! The table of attempts that the reaper kills if it has to: a file in memory, which the reaper inherits.
+//!
+//! Each attempt has a line, which is written in place. A message for each change would wake the reaper three times for
+//! every process. The reaper may read a line while it is written. So each word is written twice, and the reaper ignores
+//! a word whose halves differ.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::sync::{Mutex, PoisonError};
+
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::io::Errno;
+use rustix::process::Pid;
+
+/// The length of every line: enough for the name of an attempt and the number of a group, each twice.
+const LINE_BYTES: usize = 128;
+/// Where in a line the group begins. Before it stands the name of the attempt, twice, of two numbers of up to 20
+/// characters.
+const GROUP_AT: usize = 88;
+
+#[derive(Debug)]
+pub(super) struct AttemptTable {
+    file: File,
+    lines: Mutex<Lines>,
+}
+
+#[derive(Debug, Default)]
+struct Lines {
+    /// How many lines there are.
+    count: usize,
+    /// Which of them are blank.
+    blank: BinaryHeap<Reverse<usize>>,
+}
+
+impl AttemptTable {
+    pub(super) fn new() -> std::io::Result<AttemptTable> {
+        Ok(AttemptTable { file: File::from(create()?), lines: Mutex::default() })
+    }
+
+    /// The file, for the reaper to inherit.
+    pub(super) fn file(&self) -> std::io::Result<File> {
+        self.file.try_clone()
+    }
+
+    /// Adds an attempt, and returns the index of its line.
+    pub(super) fn add(&self, attempt: &str) -> std::io::Result<usize> {
+        let line = self.lock().take();
+        let written = self.write(line, 0, &format!("{:<width$}\n", twice(attempt), width = LINE_BYTES - 1));
+        if written.is_err() {
+            self.lock().blank.push(Reverse(line));
+        }
+        written.map(|()| line)
+    }
+
+    /// Adds the process group of the attempt in this line.
+    pub(super) fn add_group(&self, line: usize, group: Pid) -> std::io::Result<()> {
+        self.write(line, GROUP_AT, &twice(&group.as_raw_nonzero().to_string()))
+    }
+
+    /// Removes the group in this line. The attempt stays.
+    pub(super) fn clear_group(&self, line: usize) -> std::io::Result<()> {
+        self.write(line, GROUP_AT, &format!("{:<width$}", "", width = LINE_BYTES - 1 - GROUP_AT))
+    }
+
+    /// Removes the attempt in this line.
+    pub(super) fn clear(&self, line: usize) -> std::io::Result<()> {
+        self.write(line, 0, &format!("{:<width$}\n", "", width = LINE_BYTES - 1))?;
+        self.lock().blank.push(Reverse(line));
+        Ok(())
+    }
+
+    /// Whether the table has no attempt.
+    pub(super) fn is_empty(&self) -> bool {
+        let lines = self.lock();
+        lines.blank.len() == lines.count
+    }
+
+    fn write(&self, line: usize, at: usize, text: &str) -> std::io::Result<()> {
+        self.file.write_all_at(text.as_bytes(), (line * LINE_BYTES + at) as u64)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Lines> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Lines {
+    /// Takes the first blank line. So there are never more lines than attempts that ran at once.
+    fn take(&mut self) -> usize {
+        self.blank.pop().map_or_else(
+            || {
+                self.count += 1;
+                self.count - 1
+            },
+            |Reverse(line)| line,
+        )
+    }
+}
+
+fn twice(word: &str) -> String {
+    format!("{word}:{word}")
+}
+
+/// Makes a file in memory that can't be executed. Kernels before 6.3 do not know that flag, and some later ones require
+/// it.
+fn create() -> rustix::io::Result<std::os::fd::OwnedFd> {
+    const NAME: &str = "windlass-reaper";
+    match memfd_create(NAME, MemfdFlags::CLOEXEC | MemfdFlags::NOEXEC_SEAL) {
+        Err(Errno::INVAL) => memfd_create(NAME, MemfdFlags::CLOEXEC),
+        created => created,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn words(table: &AttemptTable) -> Vec<Vec<String>> {
+        let length = table.file.metadata().unwrap().len() as usize;
+        let mut bytes = vec![0; length];
+        table.file.read_exact_at(&mut bytes, 0).unwrap();
+        assert_eq!(length % LINE_BYTES, 0);
+        let text = String::from_utf8(bytes).unwrap();
+        text.lines().map(|line| line.split_whitespace().map(str::to_owned).collect()).collect()
+    }
+
+    #[test]
+    fn a_line_is_used_again_without_rests_of_the_attempt_before() {
+        let table = AttemptTable::new().unwrap();
+        assert!(table.is_empty());
+        let longest = format!("{}-{}", i64::MAX, i64::MAX);
+        let (first, second) = (table.add("12-3").unwrap(), table.add(&longest).unwrap());
+        table.add_group(second, Pid::from_raw(i32::MAX).unwrap()).unwrap();
+        assert_eq!(
+            words(&table),
+            [vec!["12-3:12-3".to_owned()], vec![twice(&longest), twice(&i32::MAX.to_string())]]
+        );
+        table.clear_group(second).unwrap();
+        assert_eq!(words(&table)[1], [twice(&longest)]);
+        table.clear(second).unwrap();
+        table.clear(first).unwrap();
+        assert!(table.is_empty());
+        assert_eq!(table.add("7-1").unwrap(), first, "the first blank line");
+        assert_eq!(words(&table), [vec!["7-1:7-1".to_owned()], vec![]]);
+    }
+}
