@@ -8,8 +8,6 @@
 //! | `{guard condition}` | a condition that is checked on the rows that were found, not one to find them by |
 //! | `{texts $1}` | the texts of the JSON list in parameter 1, as a table with the column `value` |
 //! | `{rows $1: a integer, b text}` | the [`Value::Rows`](super::Value) of parameter 1 as a table; the first column is never NULL |
-//! | `{from}`, `{where}`, `{returning}` | these parts of a statement that changes rows and tells of them |
-//! | `{after column: expression}` | what a column becomes: the expression gives it from the row as it was |
 //! | `{bounded column number}` | the column, but at least `-number` and at most `number` |
 //! | `{lock}` | keep the rows for this transaction; those that another one holds are skipped |
 //! | `{wait}` | keep the rows for this transaction, after those that hold them now |
@@ -18,6 +16,7 @@
 //! | `{readable column}` | an instant as text |
 //! | `{next_id table}` | the id that the next row of a table gets, as a subquery |
 //! | `{tables}` | the names of all tables and views, as a table with the column `name` |
+//! | `{version}` | the name and the version of the database |
 //! | `{damage}` | what the storage's own check finds, as a table with the column `detail` |
 //! | `{id}`, `{integer}`, `{text}`, `{strict}`, `{clustered}` | of tables |
 
@@ -99,15 +98,6 @@ impl Dialect {
             Dialect::Postgres => Some(format!("ANALYZE {}", tables.join(", "))),
         }
     }
-
-    /// Transactions write side by side, so rows have to be locked before they are judged.
-    #[must_use]
-    pub fn has_many_writers(self) -> bool {
-        match self {
-            Dialect::Sqlite => false,
-            Dialect::Postgres => true,
-        }
-    }
 }
 
 /// How the argument of `{in …}` begins when it is a query.
@@ -137,6 +127,7 @@ fn sqlite_token(word: &str, argument: &str, room: Room) -> String {
         "lock" | "wait" | "share" => String::new(),
         // One writer at a time has every lock.
         "try_lock" => format!("({argument}) IS NOT NULL"),
+        "version" => "'SQLite ' || sqlite_version()".to_owned(),
         "tables" => "(SELECT name FROM sqlite_master WHERE type IN ('table', 'view'))".to_owned(),
         "next_id" => {
             format!("(SELECT coalesce((SELECT seq + 1 FROM sqlite_sequence WHERE name = '{argument}'), 1))")
@@ -150,9 +141,6 @@ fn sqlite_token(word: &str, argument: &str, room: Room) -> String {
         "in" if argument.starts_with(QUERY) => format!("IN ({argument})"),
         "in" => format!("IN (SELECT value FROM json_each({argument}))"),
         "by" | "guard" => argument.to_owned(),
-        "from" | "where" | "returning" => word.to_uppercase(),
-        // Rows are read before they are changed: see `db/sqlite/statements.rs`.
-        "after" => argument.split_once(':').map_or(argument, |(_column, expression)| expression).to_owned(),
         "texts" => format!("json_each({argument})"),
         "rows" => sqlite_rows(argument, room),
         unknown => unreachable!("the SQL uses a token that no dialect knows: {unknown}"),
@@ -246,6 +234,7 @@ fn postgres_token(word: &str, argument: &str, spare: &mut Spare) -> String {
             "CAST(CAST(pg_try_advisory_xact_lock(hashtextextended(current_schema() || ' ' || {argument}, 0))
                   AS INTEGER) AS BIGINT)"
         ),
+        "version" => "'PostgreSQL ' || current_setting('server_version')".to_owned(),
         "tables" => {
             "(SELECT CAST(relname AS TEXT) AS name FROM pg_catalog.pg_class
                        WHERE relnamespace = CAST(current_schema() AS regnamespace) AND relkind IN ('r', 'v'))"
@@ -275,8 +264,6 @@ fn postgres_token(word: &str, argument: &str, spare: &mut Spare) -> String {
         // It takes the condition of a partial index only as it is written there. Otherwise it would read all
         // rows of a state when its statistics are from a time at which they were few.
         "guard" => format!("({argument}) IS TRUE"),
-        "from" | "where" | "returning" => word.to_uppercase(),
-        "after" => argument.split_once(':').map_or(argument, |(column, _expression)| column).to_owned(),
         "texts" => format!("jsonb_array_elements_text(CAST({argument} AS jsonb))"),
         "rows" => postgres_rows(argument, spare),
         unknown => unreachable!("the SQL uses a token that no dialect knows: {unknown}"),

@@ -1,6 +1,17 @@
-//! The seam between the engine and its database. It lies below the SQL: one store with one text per
-//! operation runs on every database, and what differs is hidden in the [`Dialect`].
+//! The seam between a program and its database, SQLite or PostgreSQL. The program has one text for each operation, and the
+//! [`Dialect`] translates what the databases spell differently. Where a database runs other statements than the one that is
+//! written, the statement has a type of its own that says so: [`UpdateReturning`],
+//! [`Connection::insert_returning_ids`].
+//!
+//! Which SQL is where, as `crates/engine/tests/statements` checks:
+//!
+//! - The store has every statement about the program's tables. The migrations make the tables.
+//! - This crate has the SQL about the database itself: its catalog, its settings, locks and sessions, its check, its backup,
+//!   the table of migrations. It names no table of the program. What it must know of them is in [`Tables`].
+//! - The fragments of [`Tables`] are parts of several statements, and stand beside the statements that use them most.
+//! - No other crate has SQL, except the references in `crates/bench/src/raw`.
 
+mod capabilities;
 mod dialect;
 pub mod error;
 mod migrate;
@@ -10,23 +21,25 @@ mod pool;
 pub mod postgres;
 mod recovery;
 pub mod sqlite;
+mod statement;
 mod tables;
 mod value;
 
+pub use capabilities::{Capabilities, Writers};
 pub use dialect::Dialect;
 pub use error::{Error, Refusal, Result, Unavailable};
 pub use options::{Durability, OpenMode};
 pub use recovery::{Fate, Proof, Recovery};
+pub use statement::{Statement, UpdateReturning};
 pub use tables::{Fragment, Migration, Tables};
-pub use value::{Row, Value, all, first, one};
+pub use value::{Row, Value, all, all_updated, first, one};
 
-pub use windlass_system::process::Reach;
 use windlass_system::wake_ups::{WakeUpChannel, WakeUps};
 
 /// A statement, and who reads its rows.
 pub struct Question<'q> {
-    /// Its text.
-    pub sql: &'static str,
+    /// What is run.
+    pub statement: Statement,
     /// `$1` is the first of them.
     pub parameters: &'q [Value<'q>],
     /// Gets each row.
@@ -39,21 +52,79 @@ pub trait Connection {
     ///
     /// # Errors
     /// The database's, or the first of `on_row`.
+    fn run(
+        &mut self,
+        statement: Statement,
+        parameters: &[Value<'_>],
+        on_row: &mut dyn FnMut(&dyn Row) -> Result<()>,
+    ) -> Result<()>;
+
+    /// Runs SQL as it is written, `RETURNING` too.
+    ///
+    /// # Errors
+    /// The database's, or the first of `on_row`.
     fn query(
         &mut self,
         sql: &'static str,
         parameters: &[Value<'_>],
         on_row: &mut dyn FnMut(&dyn Row) -> Result<()>,
-    ) -> Result<()>;
+    ) -> Result<()> {
+        self.run(Statement::Plain(sql), parameters, on_row)
+    }
+
+    /// Updates rows and hands each of them to `on_row`, as it is after the update: one statement on PostgreSQL, two on
+    /// SQLite. See [`UpdateReturning`].
+    ///
+    /// # Errors
+    /// The database's, or the first of `on_row`.
+    fn update_returning(
+        &mut self,
+        update: &'static UpdateReturning,
+        parameters: &[Value<'_>],
+        on_row: &mut dyn FnMut(&dyn Row) -> Result<()>,
+    ) -> Result<()> {
+        self.run(Statement::UpdateReturning(update), parameters, on_row)
+    }
+
+    /// Runs `INSERT INTO table …`, written without `RETURNING`, and returns the ids of the new rows in their order.
+    /// PostgreSQL runs it with `RETURNING id`. SQLite runs it as it is and counts the ids back from the last one, because
+    /// ids of one statement follow each other there.
+    ///
+    /// # Errors
+    /// The database's. On SQLite also when a trigger inserts into the same table, so that ids do not follow each other.
+    fn insert_returning_ids(&mut self, sql: &'static str, parameters: &[Value<'_>]) -> Result<Vec<i64>> {
+        let mut ids = Vec::new();
+        self.run(Statement::InsertReturningIds(sql), parameters, &mut |row| {
+            ids.push(row.integer(0)?);
+            Ok(())
+        })?;
+        // They grow in the order of the rows; RETURNING promises no order.
+        ids.sort_unstable();
+        Ok(ids)
+    }
+
+    /// Does the same as [`Connection::insert_returning_ids`] and commits. It must be the last statement of its transaction,
+    /// and the operation must not fail after it. On a server the statement and the commit cost one round trip. So its
+    /// answer is lost together with that of the commit: [`Recovery`] must not need the ids.
+    ///
+    /// # Errors
+    /// As for [`Connection::insert_returning_ids`].
+    fn insert_returning_ids_and_commit(
+        &mut self,
+        sql: &'static str,
+        parameters: &[Value<'_>],
+    ) -> Result<Vec<i64>> {
+        self.insert_returning_ids(sql, parameters)
+    }
 
     /// Runs statements whose answers do not depend on each other, in this order. On a server they cost one round
     /// trip.
     ///
     /// # Errors
-    /// As for [`Connection::query`], of the first that fails.
+    /// As for [`Connection::run`], of the first that fails.
     fn query_all(&mut self, questions: &mut [Question<'_>]) -> Result<()> {
-        for Question { sql, parameters, on_row } in questions {
-            self.query(sql, parameters, on_row)?;
+        for Question { statement, parameters, on_row } in questions {
+            self.run(*statement, parameters, on_row)?;
         }
         Ok(())
     }
@@ -81,6 +152,11 @@ pub trait Connection {
 
     /// How this database spells what differs.
     fn dialect(&self) -> Dialect;
+
+    /// What the database can do.
+    fn capabilities(&self) -> Capabilities {
+        self.dialect().capabilities()
+    }
 
     /// Remembers what this transaction changed, to be published once it is committed.
     fn wake(&mut self, wake_ups: WakeUps);
@@ -117,8 +193,8 @@ pub trait Database: Send + Sync {
     /// Begins to watch for changes by other processes.
     fn watch(&self);
 
-    /// Where the processes that use it can be.
-    fn reach(&self) -> Reach;
+    /// What it can do.
+    fn capabilities(&self) -> Capabilities;
 }
 
 /// The first words of a statement, which say enough in an error.

@@ -1,7 +1,7 @@
-//! Values that go into statements and come out of rows, and the three ways to read rows.
+//! Values that go into statements and come out of rows, and ways to read rows.
 
-use crate::Connection;
 use crate::error::{Error, Result};
+use crate::{Connection, UpdateReturning};
 
 /// A value of a parameter or a column.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -159,6 +159,24 @@ pub fn all<T>(
 ) -> Result<Vec<T>> {
     let mut rows = Vec::new();
     connection.query(sql, parameters, &mut |row| {
+        rows.push(read(row)?);
+        Ok(())
+    })?;
+    Ok(rows)
+}
+
+/// Updates rows and reads each of them as it is after the update: see [`UpdateReturning`].
+///
+/// # Errors
+/// The database's or those of `read`.
+pub fn all_updated<T>(
+    connection: &mut dyn Connection,
+    update: &'static UpdateReturning,
+    parameters: &[Value<'_>],
+    mut read: impl FnMut(&dyn Row) -> Result<T>,
+) -> Result<Vec<T>> {
+    let mut rows = Vec::new();
+    connection.update_returning(update, parameters, &mut |row| {
         rows.push(read(row)?);
         Ok(())
     })?;

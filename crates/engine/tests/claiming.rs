@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use support::{Bench, failure, graph, noop, request, success};
-use windlass_db::{Connection, Database, Reach, Recovery, WriteOperation};
+use windlass_db::{Capabilities, Connection, Database, Recovery, WriteOperation};
 use windlass_engine::store::{
     ClaimRequest, ClaimedJob, Claims, NewJob, QueueLimits, Scope, Setting, Urgency,
 };
@@ -436,8 +436,8 @@ impl Database for Busy {
         self.database.watch();
     }
 
-    fn reach(&self) -> Reach {
-        self.database.reach()
+    fn capabilities(&self) -> Capabilities {
+        self.database.capabilities()
     }
 }
 

@@ -144,7 +144,8 @@ fn no_transaction_is_open_while_the_other_database_is_read_as_a_whole() {
     let standing = Arc::clone(&open);
     // A statement that reads a whole table must run while no other transaction is open, because a server ends a
     // transaction that is idle for so long.
-    let tap: Tap = Arc::new(move |_connection, sql, _parameters| {
+    let tap: Tap = Arc::new(move |_connection, statement, _parameters| {
+        let sql = statement.to_string();
         let reads_everything = sql.contains("{damage}") || sql == "SELECT count(*) FROM job_logs";
         assert!(
             !reads_everything || standing.load(Ordering::SeqCst) == 1,
@@ -174,8 +175,9 @@ fn interrupted_copy(to_server: bool, is_stopped: bool) -> CopyError {
     let in_file =
         SqliteDatabase::open(&folder.path().join("windlass.db"), &TABLES, &SqliteOptions::default()).unwrap();
     let (breaking, has_broken) = (Arc::clone(&server), AtomicBool::new(false));
-    let tap: Tap = Arc::new(move |_connection, sql, _parameters| {
-        if sql.starts_with("INSERT INTO jobs (") && !has_broken.swap(true, Ordering::SeqCst) {
+    let tap: Tap = Arc::new(move |_connection, statement, _parameters| {
+        if statement.to_string().starts_with("INSERT INTO jobs (") && !has_broken.swap(true, Ordering::SeqCst)
+        {
             match is_stopped {
                 true => breaking.stop_immediate(),
                 false => assert!(breaking.kill_backends() > 0),

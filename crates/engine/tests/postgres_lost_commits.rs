@@ -84,7 +84,7 @@ impl Lab {
 
     /// Runs a write whose commit breaks.
     fn lose<T: Send>(&self, how: Break, act: impl FnOnce(&Store) -> T + Send) -> T {
-        let before = self.proxy.broken();
+        let (before, late_before) = (self.proxy.broken(), self.proxy.late_answered());
         self.proxy.break_once(how);
         std::thread::scope(|scope| {
             let acting = scope.spawn(|| act(&self.broken));
@@ -107,6 +107,7 @@ impl Lab {
                     let mut is_asked = || client.query_one(waiting, &[]).unwrap().get::<_, i64>(0) > 0;
                     wait_for("the question", || is_asked() || acting.is_finished());
                     self.proxy.deliver();
+                    wait_for("the server's answer", || self.proxy.late_answered() > late_before);
                 }
             }
             acting.join().unwrap()
@@ -168,6 +169,10 @@ const VERBS: &[(&str, Verb)] = &[
 ];
 
 fn enqueue(lab: &Lab, how: Break, count: usize) {
+    // From the third time on the statement is prepared, and all of the transaction is sent together.
+    for _time in 0..3 {
+        lab.broken.jobs().enqueue(vec![noop(); count]).unwrap();
+    }
     let before = lab.count("SELECT count(*) FROM windlass.jobs");
     let ids = lab.lose(how, |store| store.jobs().enqueue(vec![noop(); count]).unwrap());
     assert_eq!(ids.len(), count);

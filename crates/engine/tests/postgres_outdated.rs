@@ -12,7 +12,7 @@ use support::tapped::{Tap, Tapped};
 use support::{failure, graph, noop, request, success};
 use windlass_db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
 use windlass_db::sqlite::{SqliteDatabase, SqliteOptions};
-use windlass_db::{Connection, Dialect, Value, all};
+use windlass_db::{Connection, Dialect, Statement, Value, all};
 use windlass_engine::TABLES;
 use windlass_engine::store::{Claims, RetrySelection, Scope};
 use windlass_engine::{Clock, Random, Result, RunStatus, Store};
@@ -30,7 +30,7 @@ const ROWS: u64 = (LONE_JOBS + LAYERS * LAYER_JOBS + (LAYERS - 1) * LAYER_JOBS *
 const VISITS_MAX: u64 = 10;
 
 /// How many rows each statement looked at in its most expensive run, and with which plan.
-type Visits = BTreeMap<&'static str, (u64, Vec<String>)>;
+type Visits = BTreeMap<String, (u64, Vec<String>)>;
 
 /// A schema whose statistics say that these tables have no rows, although they have pages.
 fn schema_with_empty_statistics(tables: &str) -> Schema {
@@ -68,11 +68,12 @@ fn open(schema: &Schema, clock: &Clock) -> PostgresDatabase {
 fn counting(schema: &Schema, clock: &Clock) -> (Store, Arc<Mutex<Visits>>) {
     let visits = Arc::new(Mutex::new(Visits::new()));
     let kept = Arc::clone(&visits);
-    let tap: Tap = Arc::new(move |connection, sql, parameters| {
-        let plan = executed_plan(connection, sql, parameters)?;
+    let tap: Tap = Arc::new(move |connection, statement, parameters| {
+        let plan = executed_plan(connection, statement, parameters)?;
         let rows = rows_in(&plan);
+        let sql = statement.to_string();
         let mut visits = kept.lock().unwrap();
-        if visits.get(sql).is_none_or(|(most, _plan)| rows > *most) {
+        if visits.get(&sql).is_none_or(|(most, _plan)| rows > *most) {
             visits.insert(sql, (rows, plan));
         }
         Ok(())
@@ -84,7 +85,7 @@ fn counting(schema: &Schema, clock: &Clock) -> (Store, Arc<Mutex<Visits>>) {
 /// Executes a statement before it runs, rolls it back, and returns the plan with its row counts.
 fn executed_plan(
     connection: &mut dyn Connection,
-    sql: &'static str,
+    statement: Statement,
     parameters: &[Value<'_>],
 ) -> Result<Vec<String>> {
     let list = |parts: Vec<String>| match parts.is_empty() {
@@ -92,7 +93,7 @@ fn executed_plan(
         false => format!("({})", parts.join(", ")),
     };
     let types = list(parameters.iter().map(|value| type_of(value).to_owned()).collect());
-    let text = Dialect::Postgres.translate(sql, TABLES.fragments);
+    let text = &statement.texts(Dialect::Postgres, TABLES.fragments)[0];
     connection.batch(&format!("SAVEPOINT before; PREPARE counted {types} AS {text}"))?;
     let explain =
         format!("EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) EXECUTE counted {}", list(literals(parameters)));

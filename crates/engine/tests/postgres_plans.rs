@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use support::tapped::{Tap, Tapped};
 use support::{failure, graph, noop, request, success};
 use windlass_db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
-use windlass_db::{Connection, Dialect, Value, all, one};
+use windlass_db::{Connection, Dialect, Statement, Value, all, one};
 use windlass_engine::TABLES;
 use windlass_engine::store::{Claims, NewJob, Scope};
 use windlass_engine::{Clock, Random, Result, Store};
@@ -21,7 +21,7 @@ use windlass_test_server::Schema;
 const ROWS: i64 = 100_000;
 
 /// Statements and their plans.
-type Plans = BTreeMap<(&'static str, Planned), Vec<String>>;
+type Plans = BTreeMap<(String, Planned), Vec<String>>;
 
 /// How a statement is planned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,26 +42,26 @@ enum Tables {
 /// Returns the plan of a statement that is about to run.
 fn explain(
     connection: &mut dyn Connection,
-    sql: &'static str,
+    statement: Statement,
     parameters: &[Value<'_>],
     plans: &Mutex<Plans>,
 ) -> Result<()> {
     let mode = one(connection, "SELECT current_setting('plan_cache_mode')", &[], |row| row.text(0))?;
     let (planned, plan) = match mode.as_str() {
-        "force_generic_plan" => (Planned::ForAll, plan_for_all(connection, sql, parameters)?),
+        "force_generic_plan" => (Planned::ForAll, plan_for_all(connection, statement, parameters)?),
         "force_custom_plan" => {
-            let explain = format!("EXPLAIN (COSTS OFF) {sql}");
+            let explain = format!("EXPLAIN (COSTS OFF) {statement}");
             (Planned::ForValues, all(connection, explain.leak(), parameters, |row| row.text(0))?)
         }
         other => panic!("a transaction did not set its plan mode: {other}"),
     };
-    plans.lock().unwrap().insert((sql, planned), plan);
+    plans.lock().unwrap().insert((statement.to_string(), planned), plan);
     Ok(())
 }
 
 fn plan_for_all(
     connection: &mut dyn Connection,
-    sql: &'static str,
+    statement: Statement,
     parameters: &[Value<'_>],
 ) -> Result<Vec<String>> {
     let in_brackets =
@@ -69,10 +69,8 @@ fn plan_for_all(
     let types = in_brackets(parameters.iter().map(type_of).collect());
     // The plan does not depend on these values. Each column of a set of rows is one value.
     let values = in_brackets(vec!["NULL"; parameters.iter().map(width_of).sum()]);
-    connection.batch(&format!(
-        "PREPARE explained {types} AS {}",
-        Dialect::Postgres.translate(sql, TABLES.fragments)
-    ))?;
+    let text = &statement.texts(Dialect::Postgres, TABLES.fragments)[0];
+    connection.batch(&format!("PREPARE explained {types} AS {text}"))?;
     let explain = format!("EXPLAIN (COSTS OFF) EXECUTE explained {values}");
     let plan = all(connection, explain.leak(), &[], |row| row.text(0))?;
     connection.batch("DEALLOCATE explained")?;
@@ -113,7 +111,8 @@ fn plans(tables: Tables) -> Plans {
     };
     let plans = Arc::new(Mutex::new(Plans::new()));
     let kept = Arc::clone(&plans);
-    let tap: Tap = Arc::new(move |connection, sql, parameters| explain(connection, sql, parameters, &kept));
+    let tap: Tap =
+        Arc::new(move |connection, statement, parameters| explain(connection, statement, parameters, &kept));
     let database = Arc::new(Tapped::new(inner, tap));
     let store = Store::new(database, clock.clone(), Random::from_seed(1));
     let worker_id = store.for_workers().register(support::new_worker()).unwrap();

@@ -13,7 +13,7 @@ use std::sync::mpsc::{TryRecvError, channel};
 use std::time::{Duration, Instant};
 
 use windlass_db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
-use windlass_db::{Connection, Database, Question, Recovery, Value, all, one};
+use windlass_db::{Connection, Database, Question, Recovery, Statement, Value, all, one};
 use windlass_engine::TABLES;
 use windlass_engine::{Clock, Error, Random, Store, Unavailable};
 use windlass_test_server::{Pooler, Schema, SharedServer};
@@ -440,7 +440,7 @@ fn statements_that_are_sent_together_run_in_order() {
             let (mut first, mut second) = (Vec::new(), Vec::new());
             let names = "SELECT name || coalesce(CAST(max_running AS TEXT), '-') FROM queues ORDER BY name";
             let read = Question {
-                sql: names,
+                statement: Statement::Plain(names),
                 parameters: &[],
                 on_row: &mut |row| {
                     first.push(row.text(0)?);
@@ -448,7 +448,9 @@ fn statements_that_are_sent_together_run_in_order() {
                 },
             };
             let change = Question {
-                sql: "UPDATE queues SET max_running = $1 WHERE name = 'a0' RETURNING max_running",
+                statement: Statement::Plain(
+                    "UPDATE queues SET max_running = $1 WHERE name = 'a0' RETURNING max_running",
+                ),
                 parameters: &[round.into()],
                 on_row: &mut |row| {
                     second.push(row.integer(0)?.to_string());

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 
 use support::graph;
 use windlass_db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
-use windlass_db::{Connection, Database, Question, Recovery, Row, Value, one};
+use windlass_db::{Connection, Database, Question, Recovery, Row, Statement, Value, one};
 use windlass_engine::TABLES;
 use windlass_engine::store::{Claims, Scope};
 use windlass_engine::{Clock, Error, JobStatus, Random, Result, Store};
@@ -41,7 +41,7 @@ fn write(
 
 /// A query of which only the number of rows matters.
 fn counted<'q>(sql: &'static str, on_row: &'q mut dyn FnMut(&dyn Row) -> Result<()>) -> Question<'q> {
-    Question { sql, parameters: &[], on_row }
+    Question { statement: Statement::Plain(sql), parameters: &[], on_row }
 }
 
 /// Checks that the session's statements are answered in their order. Returns its process id on the server.
@@ -77,8 +77,16 @@ fn large_statements_and_large_answers_pass_each_other() {
                 Ok(())
             };
             connection.query_all(&mut [
-                Question { sql: BACK, parameters: &parameters, on_row: &mut read_first },
-                Question { sql: BACK, parameters: &parameters, on_row: &mut read_second },
+                Question {
+                    statement: Statement::Plain(BACK),
+                    parameters: &parameters,
+                    on_row: &mut read_first,
+                },
+                Question {
+                    statement: Statement::Plain(BACK),
+                    parameters: &parameters,
+                    on_row: &mut read_second,
+                },
             ])?;
             assert_eq!([first, second], [LARGE_BYTES + 1; 2]);
             Ok(())

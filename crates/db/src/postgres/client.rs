@@ -208,25 +208,56 @@ impl Client {
     }
 
     /// Sends statements together, and returns the rows of each. They are executed in this order.
-    ///
-    /// # Errors
-    /// That of the first that failed, with its place.
-    pub(super) fn ask_all<P: BorrowToSql + Send>(
+    pub(super) fn ask_all<P: BorrowToSql + Send>(&mut self, asked: Vec<Asked<'_, P>>) -> Answers {
+        let failed = AtomicUsize::new(0);
+        let rows = send_all(&self.inner, asked, &failed);
+        self.wire.run(&self.inner, rows).map_err(|error| (failed.load(Ordering::Relaxed), error))
+    }
+
+    /// Sends statements together with the commit of their transaction, and returns the rows of each and what is known of the
+    /// commit. When a statement fails the server takes the transaction back, and answers the commit with that. `None`: the
+    /// connection had ended before anything was sent.
+    pub(super) fn ask_all_and_commit<P: BorrowToSql + Send>(
         &mut self,
         asked: Vec<Asked<'_, P>>,
-    ) -> Result<Vec<Vec<Row>>, (usize, Error)> {
+    ) -> (Answers, Option<Commit>) {
+        if self.wire.has_ended() {
+            return (self.ask_all(asked), None);
+        }
         let failed = AtomicUsize::new(0);
         let inner = &self.inner;
-        let works = asked.into_iter().enumerate().map(|(place, asked)| {
-            let failed = &failed;
-            async move {
-                let rows = async { send(inner, asked).await?.try_collect().await };
-                rows.await.inspect_err(|_error| failed.store(place, Ordering::Relaxed))
-            }
+        let mut commit = Commit::Unanswered;
+        let rows = self.wire.run(inner, async {
+            let (rows, answer) = join(send_all(inner, asked, &failed), inner.batch_execute("COMMIT")).await;
+            commit = Commit::Answered(answer);
+            rows
         });
-        self.wire.run(inner, try_join_all(works)).map_err(|error| (failed.load(Ordering::Relaxed), error))
+        (rows.map_err(|error| (failed.load(Ordering::Relaxed), error)), Some(commit))
     }
 }
+
+/// The rows of statements, each sent when this is first polled. `failed` becomes the place of one that fails.
+async fn send_all<P: BorrowToSql + Send>(
+    client: &tokio_postgres::Client,
+    asked: Vec<Asked<'_, P>>,
+    failed: &AtomicUsize,
+) -> Result<Vec<Vec<Row>>, Error> {
+    let works = asked.into_iter().enumerate().map(|(place, asked)| async move {
+        let rows = async { send(client, asked).await?.try_collect().await };
+        rows.await.inspect_err(|_error| failed.store(place, Ordering::Relaxed))
+    });
+    try_join_all(works).await
+}
+
+/// What is known of a commit that was sent together with statements.
+pub(super) enum Commit {
+    Answered(Result<(), Error>),
+    /// The connection broke before.
+    Unanswered,
+}
+
+/// The rows of each of several statements, or the error of the first that failed, with its place.
+pub(super) type Answers = Result<Vec<Vec<Row>>, (usize, Error)>;
 
 /// The rows of an answer that is still coming.
 pub(super) struct Rows(Pin<Box<RowStream>>);
@@ -305,7 +336,30 @@ impl Wire {
     /// Closes a connection that nobody can wait for.
     fn give_up(&mut self, error: &std::io::Error) {
         tracing::warn!(%error, "no thread can be started to wait for the database server: a connection is given up");
+        self.close();
+    }
+
+    /// Closes the connection: every request is answered with that at once.
+    fn close(&mut self) {
         self.messages = Box::new(|_context| Poll::Ready(None));
+    }
+
+    /// Whether the server or the network ended the connection, as far as this machine has heard.
+    fn has_ended(&mut self) -> bool {
+        loop {
+            let Wire { runtime, messages, heard, .. } = self;
+            match runtime.block_on(poll_fn(|context| Poll::Ready(messages(context)))) {
+                Ok(Poll::Ready(Some(Ok(message)))) => keep(message, heard),
+                Ok(Poll::Pending) => return false,
+                Ok(Poll::Ready(Some(Err(_)) | None)) => break,
+                Err(error) => {
+                    self.give_up(&error);
+                    return true;
+                }
+            }
+        }
+        self.close();
+        true
     }
 
     fn hear(&mut self, longest: Duration) -> Result<Option<Notification>, Error> {

@@ -1,49 +1,27 @@
 //! A PostgreSQL connection inside a transaction, as the seam sees it.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use postgres::Statement;
 use postgres::types::{ToSql, Type};
 
 use super::bound::{Bound, bind};
-use super::client::{Asked, Client};
+use super::client::{Asked, Client, Commit};
 use super::error::{Failure, from_postgres};
-use super::prepared::{Naming, Prepared};
+use super::prepared::Prepared;
 use super::session::Session;
-use crate::Fragment;
+use super::statements::Statements;
+use super::token::Naming;
 use crate::error::{Error, Result};
 use crate::value::unexpected;
-use crate::{Connection, Dialect, Question, Row, Value, summary};
+use crate::{Connection, Dialect, Question, Row, Statement, Value, summary};
 use windlass_system::wake_ups::WakeUps;
-
-/// Translated statements, shared by the connections of a process.
-#[derive(Debug, Default)]
-pub(super) struct Statements {
-    fragments: &'static [Fragment],
-    translated: Mutex<HashMap<&'static str, Arc<str>>>,
-}
-
-impl Statements {
-    /// None yet. `fragments` are the parts that statements of this database share.
-    pub(super) fn new(fragments: &'static [Fragment]) -> Statements {
-        Statements { fragments, translated: Mutex::default() }
-    }
-
-    fn translate(&self, sql: &'static str) -> Arc<str> {
-        let mut translated = self.translated.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(
-            translated.entry(sql).or_insert_with(|| Dialect::Postgres.translate(sql, self.fragments).into()),
-        )
-    }
-}
 
 /// Statements that wait for a next one at most: they are kept in memory with their values.
 const WAITING_MAX: usize = 16;
 
 /// A statement that is to be sent together with others.
 struct Waiting<'a> {
-    sql: &'static str,
+    statement: Statement,
     text: Arc<str>,
     bound: Vec<(Bound<'a>, Type)>,
 }
@@ -59,6 +37,8 @@ pub(super) struct PostgresConnection<'a> {
     waiting: Vec<Waiting<'static>>,
     /// The first error of the server or the network: after one the transaction is lost.
     failure: Option<Failure>,
+    /// What is known of the commit, when it was sent together with a statement.
+    commit: Option<Commit>,
 }
 
 impl<'a> PostgresConnection<'a> {
@@ -72,6 +52,19 @@ impl<'a> PostgresConnection<'a> {
             wake_ups: WakeUps::NONE,
             waiting: Vec::new(),
             failure: None,
+            commit: None,
+        }
+    }
+
+    /// What is known of the commit, when it was sent together with a statement.
+    pub(super) fn take_commit(&mut self) -> Option<Commit> {
+        self.commit.take()
+    }
+
+    fn check_not_committed(&self, statement: Statement) -> Result<()> {
+        match self.commit {
+            Some(_) => Err(Error::internal(statement.summary(), "its transaction is committed already")),
+            None => Ok(()),
         }
     }
 
@@ -85,7 +78,7 @@ impl<'a> PostgresConnection<'a> {
         self.failure
     }
 
-    fn fail(&mut self, sql: &str, error: &postgres::Error) -> Error {
+    fn fail(&mut self, operation: &str, error: &postgres::Error) -> Error {
         let failure = if self.client.has_begun() {
             Failure::of(error)
         } else if self.client.is_missing_its_beginning() {
@@ -94,20 +87,20 @@ impl<'a> PostgresConnection<'a> {
             Failure::of_beginning(error)
         };
         self.failure.get_or_insert(failure);
-        from_postgres(summary(sql), error)
+        from_postgres(operation, error)
     }
 
-    /// The statement of a text where it has a name.
+    /// The prepared statement, where statements have names.
     fn prepare(
         &mut self,
-        sql: &'static str,
+        statement: Statement,
         text: &str,
         bound: &[(Bound<'_>, Type)],
-    ) -> std::result::Result<Option<Statement>, postgres::Error> {
+    ) -> std::result::Result<Option<postgres::Statement>, postgres::Error> {
         match self.naming {
             Naming::Named => {
                 let types: Vec<Type> = bound.iter().map(|(_value, kind)| kind.clone()).collect();
-                self.prepared.statement(self.client, sql, text, &types)
+                self.prepared.statement(self.client, statement.key(), text, &types)
             }
             Naming::Unnamed => Ok(None),
         }
@@ -121,29 +114,39 @@ impl<'a> PostgresConnection<'a> {
         if self.waiting.is_empty() { Ok(()) } else { self.query_all(&mut []) }
     }
 
-    /// Sends statements together; returns the rows of each.
-    fn ask_all(&mut self, batch: &[Waiting<'_>]) -> Result<Vec<Vec<postgres::Row>>> {
+    /// Statements as the client sends them, prepared where they have names.
+    fn prepare_all<'w>(&mut self, batch: &'w [Waiting<'w>]) -> Result<Vec<Asked<'w, &'w Bound<'w>>>> {
         let mut asked = Vec::with_capacity(batch.len());
-        for Waiting { sql, text, bound } in batch {
-            let statement = self.prepare(sql, text, bound).map_err(|error| self.fail(sql, &error))?;
+        for Waiting { statement, text, bound } in batch {
+            let prepared = self.prepare(*statement, text, bound);
+            let prepared = prepared.map_err(|error| self.fail(&statement.summary(), &error))?;
             let bound: Vec<(&Bound<'_>, Type)> =
                 bound.iter().map(|(value, kind)| (value, kind.clone())).collect();
-            asked.push(Asked { text, statement, bound });
+            asked.push(Asked { text, statement: prepared, bound });
         }
-        self.client
-            .ask_all(asked)
-            .map_err(|(place, error)| self.fail(batch.get(place).map_or("", |failed| failed.sql), &error))
+        Ok(asked)
+    }
+
+    /// Sends statements together; returns the rows of each.
+    fn ask_all(&mut self, batch: &[Waiting<'_>]) -> Result<Vec<Vec<postgres::Row>>> {
+        let asked = self.prepare_all(batch)?;
+        self.client.ask_all(asked).map_err(|failed| self.fail_at(batch, &failed))
+    }
+
+    fn fail_at(&mut self, batch: &[Waiting<'_>], (place, error): &(usize, postgres::Error)) -> Error {
+        let failed = batch.get(*place).map_or_else(String::new, |failed| failed.statement.summary());
+        self.fail(&failed, error)
     }
 
     fn each_row(
         &mut self,
-        sql: &'static str,
+        statement: Statement,
         parameters: &[Value<'_>],
         on_row: &mut dyn FnMut(&dyn Row) -> Result<()>,
     ) -> std::result::Result<(), Met> {
-        let text = self.statements.translate(sql);
+        let text = self.statements.text(statement);
         let bound = bind(&text, parameters);
-        let statement = self.prepare(sql, &text, &bound).map_err(Met::Database)?;
+        let statement = self.prepare(statement, &text, &bound).map_err(Met::Database)?;
         let mut rows = self.client.ask(Asked { text: &text, statement, bound }).map_err(Met::Database)?;
         while let Some(row) = self.client.next(&mut rows).map_err(Met::Database)? {
             on_row(&PostgresRow { row: &row }).map_err(Met::Reader)?;
@@ -153,12 +156,12 @@ impl<'a> PostgresConnection<'a> {
 
     fn count(
         &mut self,
-        sql: &'static str,
+        statement: Statement,
         parameters: &[Value<'_>],
     ) -> std::result::Result<u64, postgres::Error> {
-        let text = self.statements.translate(sql);
+        let text = self.statements.text(statement);
         let bound = bind(&text, parameters);
-        match self.prepare(sql, &text, &bound)? {
+        match self.prepare(statement, &text, &bound)? {
             Some(statement) => {
                 let values: Vec<&(dyn ToSql + Sync)> =
                     bound.iter().map(|(value, _kind)| value as &(dyn ToSql + Sync)).collect();
@@ -180,29 +183,61 @@ enum Met {
 }
 
 impl Connection for PostgresConnection<'_> {
-    fn query(
+    fn run(
         &mut self,
-        sql: &'static str,
+        statement: Statement,
         parameters: &[Value<'_>],
         on_row: &mut dyn FnMut(&dyn Row) -> Result<()>,
     ) -> Result<()> {
+        self.check_not_committed(statement)?;
         if !self.waiting.is_empty() {
-            return self.query_all(&mut [Question { sql, parameters, on_row }]);
+            return self.query_all(&mut [Question { statement, parameters, on_row }]);
         }
-        match self.each_row(sql, parameters, on_row) {
+        match self.each_row(statement, parameters, on_row) {
             Ok(()) => Ok(()),
-            Err(Met::Database(error)) => Err(self.fail(sql, &error)),
+            Err(Met::Database(error)) => Err(self.fail(&statement.summary(), &error)),
             Err(Met::Reader(error)) => Err(error),
         }
     }
 
+    fn insert_returning_ids_and_commit(
+        &mut self,
+        sql: &'static str,
+        parameters: &[Value<'_>],
+    ) -> Result<Vec<i64>> {
+        let statement = Statement::InsertReturningIds(sql);
+        self.check_not_committed(statement)?;
+        if self.naming == Naming::Unnamed {
+            // The session is anybody's, so a commit whose answer is lost could arrive there at any time.
+            return self.insert_returning_ids(sql, parameters);
+        }
+        let mut batch: Vec<Waiting<'_>> = std::mem::take(&mut self.waiting);
+        let text = self.statements.text(statement);
+        let bound = bind(&text, parameters);
+        batch.push(Waiting { statement, text, bound });
+        let asked = self.prepare_all(&batch)?;
+        let (answers, commit) = self.client.ask_all_and_commit(asked);
+        self.commit = commit;
+        let answers = answers.map_err(|failed| self.fail_at(&batch, &failed))?;
+        let inserted = answers.last().map_or(&[][..], Vec::as_slice);
+        let mut ids = inserted
+            .iter()
+            .map(|row| (&PostgresRow { row } as &dyn Row).integer(0))
+            .collect::<Result<Vec<i64>>>()?;
+        ids.sort_unstable();
+        Ok(ids)
+    }
+
     fn query_all(&mut self, questions: &mut [Question<'_>]) -> Result<()> {
+        if let Some(first) = questions.first() {
+            self.check_not_committed(first.statement)?;
+        }
         let mut batch: Vec<Waiting<'_>> = std::mem::take(&mut self.waiting);
         let before = batch.len();
-        for Question { sql, parameters, .. } in &*questions {
-            let text = self.statements.translate(sql);
+        for Question { statement, parameters, .. } in &*questions {
+            let text = self.statements.text(*statement);
             let bound = bind(&text, parameters);
-            batch.push(Waiting { sql, text, bound });
+            batch.push(Waiting { statement: *statement, text, bound });
         }
         let answers = self.ask_all(&batch)?;
         for (question, rows) in questions.iter_mut().zip(answers.iter().skip(before)) {
@@ -217,20 +252,22 @@ impl Connection for PostgresConnection<'_> {
         if self.waiting.len() >= WAITING_MAX {
             self.flush()?;
         }
-        let text = self.statements.translate(sql);
+        let statement = Statement::Plain(sql);
+        let text = self.statements.text(statement);
         let bound = bind(&text, parameters).into_iter().map(|(value, kind)| (value.into_owned(), kind));
-        self.waiting.push(Waiting { sql, bound: bound.collect(), text });
+        self.waiting.push(Waiting { statement, bound: bound.collect(), text });
         Ok(())
     }
 
     fn execute(&mut self, sql: &'static str, parameters: &[Value<'_>]) -> Result<u64> {
+        self.check_not_committed(Statement::Plain(sql))?;
         self.flush()?;
-        self.count(sql, parameters).map_err(|error| self.fail(sql, &error))
+        self.count(Statement::Plain(sql), parameters).map_err(|error| self.fail(summary(sql), &error))
     }
 
     fn batch(&mut self, sql: &str) -> Result<()> {
         self.flush()?;
-        self.client.batch_execute(sql).map_err(|error| self.fail(sql, &error))
+        self.client.batch_execute(sql).map_err(|error| self.fail(summary(sql), &error))
     }
 
     fn dialect(&self) -> Dialect {

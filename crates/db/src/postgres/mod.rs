@@ -19,6 +19,8 @@ mod recover;
 mod runtime;
 mod session;
 mod sizes;
+mod statements;
+mod token;
 mod transaction;
 
 pub use address::{AddressError, PostgresAddress, is_postgres};
@@ -26,7 +28,9 @@ pub use address::{AddressError, PostgresAddress, is_postgres};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::Result;
-use crate::{Connection, Database, Durability, OpenMode, Reach, Recovery, Tables, WriteOperation};
+use crate::{
+    Capabilities, Connection, Database, Dialect, Durability, OpenMode, Recovery, Tables, WriteOperation,
+};
 use listener::NotificationListener;
 use notifier::Notifier;
 use session::Sessions;
@@ -118,7 +122,7 @@ impl Database for PostgresDatabase {
         }
     }
 
-    fn reach(&self) -> Reach {
-        Reach::ManyHosts
+    fn capabilities(&self) -> Capabilities {
+        Dialect::Postgres.capabilities()
     }
 }

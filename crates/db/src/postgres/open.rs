@@ -4,8 +4,8 @@ use super::client::Client;
 use super::connection::PostgresConnection;
 use super::error::from_postgres;
 use super::preamble::{IsAsynchronous, Purpose};
-use super::prepared::Naming;
-use super::session::{Begun, Sessions};
+use super::session::{Begun, Sessions, Transaction};
+use super::token::Naming;
 use super::{PostgresAddress, PostgresOptions};
 use crate::error::{Error, Result, Unavailable};
 use crate::migrate::{migrate, version};
@@ -142,7 +142,7 @@ fn may_make_schema(sessions: &Sessions) -> Result<()> {
 fn current_version(sessions: &Sessions) -> Result<Option<i64>> {
     let Begun { mut session, naming, .. } = sessions.begin(OPENING, Purpose::Read, Naming::Unnamed)?;
     let found = version(&mut PostgresConnection::new(&mut session, naming, &sessions.statements));
-    let _begun = sessions.answer(&mut session, naming);
+    let _has_begun = sessions.end_preamble(&mut session, naming, Transaction::Open);
     if session.client.batch_execute("ROLLBACK").is_err() {
         session.discard();
     }
@@ -153,7 +153,7 @@ fn current_version(sessions: &Sessions) -> Result<Option<i64>> {
 fn migrate_tables(sessions: &Sessions) -> Result<()> {
     let Begun { mut session, naming, .. } = sessions.begin(OPENING, Purpose::Write, Naming::Unnamed)?;
     let migrated = make(sessions, &mut PostgresConnection::new(&mut session, naming, &sessions.statements));
-    let _begun = sessions.answer(&mut session, naming);
+    let _has_begun = sessions.end_preamble(&mut session, naming, Transaction::Open);
     let end = if migrated.is_ok() { "COMMIT" } else { "ROLLBACK" };
     let ended = session.client.batch_execute(end).map_err(|error| from_postgres(OPENING, &error));
     if ended.is_err() {

@@ -1,13 +1,8 @@
-//! The message with which a transaction begins: all that holds for it, and whose session it is in.
+//! The message with which a transaction begins: its settings, its lock, and the check of its session.
 //!
-//! It goes together with the first statement. A statement that has a name means something only in the session in
-//! which its connection prepared it, so where the session is another one's the message fails, and the server runs nothing
-//! of what comes behind it.
+//! It is sent together with the first statement. When it fails the server runs nothing of what was sent behind it.
 
-use postgres::{SimpleQueryMessage, SimpleQueryRow};
-
-use super::prepared::Naming;
-use super::recover::TransactionLock;
+use super::token::{AdvisoryLock, Naming, SessionToken};
 use crate::Durability;
 
 /// A transaction of a client that says nothing for so long is taken back, and its locks with it: the
@@ -18,9 +13,6 @@ const SILENCE_MAX_MS: i64 = 10_000;
 const STATEMENT_MAX_MS: i64 = 600_000;
 /// How long a statement waits for a lock that somebody else holds.
 const LOCK_WAIT_MAX_MS: i64 = 10_000;
-
-/// The setting of a server's session that says whose it is.
-pub(super) const MARK: &str = "windlass.session";
 
 /// What changes rows finds them by their ids, or at the head of an index that is made for it. The planner
 /// would sometimes rather read all rows of a state, by statistics from a time when they were few. So the values
@@ -39,25 +31,6 @@ pub(super) enum Purpose {
     Read,
     /// Guarded updates, each seeing what was committed before it.
     Write,
-}
-
-/// What a transaction reads when it begins.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(super) struct Answer {
-    /// The mark of the session.
-    pub(super) session: Option<String>,
-}
-
-impl Answer {
-    pub(super) fn of(messages: &[SimpleQueryMessage]) -> Answer {
-        let row = messages.iter().find_map(|message| {
-            let SimpleQueryMessage::Row(row) = message else { return None };
-            Some(row)
-        });
-        let column =
-            |name| row.and_then(|row: &SimpleQueryRow| row.try_get(name).ok().flatten()).map(str::to_owned);
-        Answer { session: column("session") }
-    }
 }
 
 /// Whether the server by itself answers a commit before it is on its disk.
@@ -98,30 +71,27 @@ impl Settings {
         Settings(statements.join("; "))
     }
 
-    /// The message with which a transaction begins. Where statements have names it fails unless the session has this mark.
+    /// The message with which a transaction begins. Where statements have names it fails unless the session has this token.
     pub(super) fn begin(
         &self,
         purpose: Purpose,
         naming: Naming,
-        mark: &str,
-        lock: TransactionLock,
+        token: SessionToken,
+        lock: AdvisoryLock,
     ) -> String {
         let Settings(settings) = self;
         let session = match naming {
-            Naming::Named => format!(
-                "CAST(CASE WHEN current_setting('{MARK}', true) = '{mark}' THEN 'true'
-                           ELSE 'no, this is the session of another connection' END AS BOOLEAN) AS is_own"
-            ),
-            Naming::Unnamed => format!("current_setting('{MARK}', true) AS session"),
+            Naming::Named => token.check(),
+            Naming::Unnamed => SessionToken::read(),
         };
         match purpose {
-            Purpose::Read => format!(
-                "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {settings}; {AS_IT_IS}; SELECT {session}"
-            ),
+            Purpose::Read => {
+                format!("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {settings}; {AS_IT_IS}; {session}")
+            }
             // A standby refuses to notify, and so a transaction that would only read there what it is to judge by.
             Purpose::Write => format!(
                 "BEGIN; {settings}; {BY_INDEX};
-                 SELECT {session}, pg_advisory_xact_lock({}),
+                 {session}; SELECT pg_advisory_xact_lock({}),
                         CASE WHEN pg_is_in_recovery() THEN pg_notify('standby', '') END",
                 lock.0
             ),

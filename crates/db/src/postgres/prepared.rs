@@ -1,8 +1,6 @@
 //! The prepared statements of one connection: a bounded store of texts and the names they have on the server.
 //!
-//! A name belongs to one session of the server. Behind a pooler in transaction mode a connection meets many
-//! sessions, and other connections meet the same ones. So each connection marks the session it begins with, and
-//! names are given and used only in transactions that read that very mark: see [`Naming`].
+//! A name belongs to one session of the server: see [`super::token`].
 
 use std::collections::HashMap;
 
@@ -12,6 +10,7 @@ use postgres::types::Type;
 use super::client::Client;
 use super::preamble::Purpose;
 use super::sizes::Sizes;
+use crate::statement::Key;
 
 /// Texts a connection knows at most. Above that the one that was not used for longest is forgotten.
 pub(super) const TEXTS_MAX: usize = 128;
@@ -19,18 +18,9 @@ pub(super) const TEXTS_MAX: usize = 128;
 /// Between two questions how large the tables are, of one connection.
 pub(super) const LOOK_TICK_MS: i64 = 1_000;
 
-/// Whether the statements of a transaction may have names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Naming {
-    /// The session is this connection's own: names mean here what they meant when they were given.
-    Named,
-    /// It is not, or nobody knows: each statement is parsed and planned by itself.
-    Unnamed,
-}
-
 /// What a connection knows of its statements.
 pub(super) struct Prepared {
-    texts: HashMap<&'static str, Known>,
+    texts: HashMap<Key, Known>,
     /// What there was no room for. Dropping one closes it on the server, in whatever session comes next.
     leaving: Vec<Statement>,
     /// Counts uses, to tell which was the last.
@@ -83,19 +73,19 @@ impl Prepared {
     pub(super) fn statement(
         &mut self,
         client: &mut Client,
-        sql: &'static str,
-        translated: &str,
+        key: Key,
+        text: &str,
         types: &[Type],
     ) -> Result<Option<Statement>, postgres::Error> {
-        self.look(client, sql)?;
+        self.look(client, text)?;
         if client.has_begun() {
             self.close_leaving();
         }
-        let Some(known) = self.note(sql) else { return Ok(None) };
+        let Some(known) = self.note(key) else { return Ok(None) };
         match &known.statement {
             Some(statement) if fits(statement.params(), types) => {}
             // Types that were inferred from NULL are told now.
-            Some(_) | None => known.statement = Some(client.prepare_typed(translated, types)?),
+            Some(_) | None => known.statement = Some(client.prepare_typed(text, types)?),
         }
         Ok(known.statement.clone())
     }
@@ -139,13 +129,13 @@ impl Prepared {
     }
 
     /// Notes a use of a text; `None` at the first.
-    fn note(&mut self, sql: &'static str) -> Option<&mut Known> {
+    fn note(&mut self, key: Key) -> Option<&mut Known> {
         self.uses += 1;
-        let is_new = !self.texts.contains_key(sql);
+        let is_new = !self.texts.contains_key(&key);
         if is_new {
             self.make_room();
         }
-        let known = self.texts.entry(sql).or_insert(Known { last_use: 0, statement: None });
+        let known = self.texts.entry(key).or_insert(Known { last_use: 0, statement: None });
         known.last_use = self.uses;
         if is_new { None } else { Some(known) }
     }
@@ -154,8 +144,8 @@ impl Prepared {
         if self.texts.len() < TEXTS_MAX {
             return;
         }
-        let oldest = self.texts.iter().min_by_key(|(_sql, known)| known.last_use).map(|(sql, _known)| *sql);
-        let left = oldest.and_then(|sql| self.texts.remove(sql));
+        let oldest = self.texts.iter().min_by_key(|(_key, known)| known.last_use).map(|(key, _known)| *key);
+        let left = oldest.and_then(|key| self.texts.remove(&key));
         self.leaving.extend(left.and_then(|known| known.statement));
     }
 }
@@ -187,16 +177,17 @@ mod tests {
     #[test]
     fn the_texts_of_a_connection_are_bounded_and_the_oldest_goes() {
         let mut prepared = Prepared::new("windlass", &["jobs"]);
-        let texts: Vec<&'static str> =
-            (0..=TEXTS_MAX).map(|number| &*format!("SELECT {number}").leak()).collect();
-        for sql in &texts[..TEXTS_MAX] {
-            prepared.note(sql);
+        let texts: Vec<Key> = (0..=TEXTS_MAX)
+            .map(|number| crate::Statement::Plain(format!("SELECT {number}").leak()).key())
+            .collect();
+        for key in &texts[..TEXTS_MAX] {
+            prepared.note(*key);
         }
         prepared.note(texts[0]);
         prepared.note(texts[TEXTS_MAX]);
         assert_eq!(prepared.texts.len(), TEXTS_MAX);
-        assert!(prepared.texts.contains_key(texts[0]), "it was used again");
-        assert!(!prepared.texts.contains_key(texts[1]), "nothing was unused for longer");
+        assert!(prepared.texts.contains_key(&texts[0]), "it was used again");
+        assert!(!prepared.texts.contains_key(&texts[1]), "nothing was unused for longer");
         assert!(prepared.is_empty(), "nothing was used twice by a server");
     }
 }

@@ -1,15 +1,14 @@
 //! Connections to one server, and whether sessions of the server change hands between them.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use super::PostgresAddress;
 use super::client::{Client, Preamble, Unconnected};
-use super::connection::Statements;
-use super::preamble::{Answer, IsAsynchronous, MARK, Purpose, Settings};
-use super::prepared::{Naming, Prepared};
-use super::recover::TransactionLock;
+use super::preamble::{IsAsynchronous, Purpose, Settings};
+use super::prepared::Prepared;
+use super::statements::Statements;
+use super::token::{AdvisoryLock, Naming, PoolerSeen, SessionToken};
 use crate::Durability;
 use crate::Tables;
 use crate::error::{Error, Result, Unavailable};
@@ -25,35 +24,11 @@ const CONNECTION_TIMEOUT: Duration = Duration::from_secs(5);
 /// A connection of the pool.
 pub(super) type Pooled = pool::Pooled<Session>;
 
-/// Whether sessions of the server change hands, as all connections of a process know it once one has met it.
-#[derive(Clone, Default)]
-struct PoolerMet(Arc<AtomicBool>);
-
-impl PoolerMet {
-    fn is_met(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    /// From now on this process prepares nothing.
-    fn meet(&self) {
-        if !self.0.swap(true, Ordering::Relaxed) {
-            tracing::info!(
-                "another connection has used this server session, as behind a pooler in transaction mode: \
-                 statements are planned each time"
-            );
-        }
-    }
-}
-
 /// Makes connections for the pool.
 struct Connector {
     address: PostgresAddress,
     growing_tables: &'static [&'static str],
-    pooler: PoolerMet,
-    /// The process's name among all.
-    sender: String,
-    /// Connections so far.
-    connections: AtomicU64,
+    pooler: PoolerSeen,
 }
 
 /// A connection, its statements, and whether it may be used again.
@@ -62,9 +37,17 @@ pub(super) struct Session {
     /// somebody else.
     pub(super) client: Client,
     pub(super) prepared: Prepared,
-    /// What this connection alone has written into the server's session when it was made.
-    mark: String,
+    token: SessionToken,
     is_spent: bool,
+}
+
+/// Where a transaction stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Transaction {
+    /// Its end has not been sent.
+    Open,
+    /// Its commit was sent together with its last statement.
+    Committed,
 }
 
 /// A connection in which a transaction begins.
@@ -72,13 +55,18 @@ pub(super) struct Begun {
     pub(super) session: Pooled,
     pub(super) naming: Naming,
     /// Held until its end, when it is to write.
-    pub(super) lock: TransactionLock,
+    pub(super) lock: AdvisoryLock,
 }
 
 impl Session {
     /// The pool closes it instead of handing it out again.
     pub(super) fn discard(&mut self) {
         self.is_spent = true;
+    }
+
+    /// The lock that the server's session holds.
+    pub(super) fn lock(&self) -> AdvisoryLock {
+        self.token.lock()
     }
 }
 
@@ -92,20 +80,18 @@ impl Connectable for Session {
 impl Connector {
     fn connect(&self) -> std::result::Result<Session, Unconnected> {
         let mut client = Client::connect(&self.address)?;
-        let mark = format!("{}-{}", self.sender, self.connections.fetch_add(1, Ordering::Relaxed));
-        let exchange = format!(
-            "SELECT current_setting('{MARK}', true) AS session; SELECT set_config('{MARK}', '{mark}', false)"
-        );
-        let messages = client.simple_query(&exchange)?;
-        // A new session has no mark, and one that was cleaned for the next an empty one.
-        let older = Answer::of(&messages).session;
-        if older.is_some_and(|older| !older.is_empty()) {
-            self.pooler.meet();
+        let token = SessionToken::new();
+        let messages = client.simple_query(&token.write())?;
+        if let Some(older) = SessionToken::found(&messages) {
+            self.pooler.note();
+            if let Some(release) = SessionToken::release(older) {
+                client.simple_query(&release)?;
+            }
         }
         Ok(Session {
             client,
             prepared: Prepared::new(self.address.schema(), self.growing_tables),
-            mark,
+            token,
             is_spent: false,
         })
     }
@@ -120,7 +106,7 @@ pub(super) struct Sessions {
     pub(super) tables: &'static Tables,
     /// By which a process knows its own notifications.
     pub(super) sender: String,
-    pooler: PoolerMet,
+    pooler: PoolerSeen,
     connector: Connector,
     pool: Pool<Session>,
     settings: Settings,
@@ -139,14 +125,9 @@ impl Sessions {
         is_asynchronous: IsAsynchronous,
     ) -> Result<Sessions> {
         let sender = format!("{:x}", uuid::Uuid::new_v4());
-        let pooler = PoolerMet::default();
-        let connector = Connector {
-            address: address.clone(),
-            growing_tables: tables.growing,
-            pooler: pooler.clone(),
-            sender: sender.clone(),
-            connections: AtomicU64::new(0),
-        };
+        let pooler = PoolerSeen::default();
+        let connector =
+            Connector { address: address.clone(), growing_tables: tables.growing, pooler: pooler.clone() };
         Ok(Sessions {
             address: address.clone(),
             clock: clock.clone(),
@@ -187,42 +168,42 @@ impl Sessions {
     /// A connection in which a transaction begins with its first statement.
     pub(super) fn begin(&self, operation: &str, purpose: Purpose, wanted: Naming) -> Result<Begun> {
         let mut session = self.connection(operation)?;
-        let naming = if self.pooler.is_met() { Naming::Unnamed } else { wanted };
-        let lock = TransactionLock(self.next_lock.fetch_add(1, Ordering::Relaxed));
-        let begin = self.settings.begin(purpose, naming, &session.mark, lock);
+        let naming = if self.pooler.is_seen() { Naming::Unnamed } else { wanted };
+        let lock = AdvisoryLock(self.next_lock.fetch_add(1, Ordering::Relaxed));
+        let begin = self.settings.begin(purpose, naming, session.token, lock);
         session.client.begin(begin);
         session.prepared.begin(purpose, self.clock.monotonic_ms());
         Ok(Begun { session, naming, lock })
     }
 
-    /// What a transaction read when it began; `None` when it asked for nothing, so that there is nothing to end. To be
-    /// called before its end: until then its session is nobody else's.
-    pub(super) fn answer(&self, session: &mut Session, naming: Naming) -> Option<Answer> {
-        match session.client.take_beginning()? {
-            Preamble::Waits(_unsent) => None,
-            Preamble::Failed | Preamble::Missing => {
-                session.discard();
-                Some(Answer::default())
-            }
-            Preamble::Answered(messages) => {
-                let answer = Answer::of(&messages);
-                match naming {
-                    // Else it would have failed.
-                    Naming::Named => session.prepared.close_leaving(),
-                    Naming::Unnamed => self.learn(session, answer.session.as_deref()),
-                }
-                Some(answer)
-            }
+    /// Takes the answer to a transaction's preamble; returns whether the transaction has begun. Its session is nobody else's
+    /// while it is open, and only then are statements closed that the session keeps.
+    pub(super) fn end_preamble(
+        &self,
+        session: &mut Session,
+        naming: Naming,
+        transaction: Transaction,
+    ) -> bool {
+        match session.client.take_beginning() {
+            None | Some(Preamble::Waits(_)) => return false,
+            Some(Preamble::Failed | Preamble::Missing) => session.discard(),
+            Some(Preamble::Answered(messages)) => match (naming, transaction) {
+                // The session is this connection's own: else the preamble would have failed.
+                (Naming::Named, Transaction::Open) => session.prepared.close_leaving(),
+                (Naming::Named, Transaction::Committed) => {}
+                (Naming::Unnamed, _) => self.learn(session, SessionToken::found(&messages)),
+            },
         }
+        true
     }
 
-    /// Learns from the mark of its session whether sessions change hands.
-    fn learn(&self, session: &mut Session, mark: Option<&str>) {
-        let is_own = mark == Some(session.mark.as_str());
+    /// Learns from the token of its session whether sessions change hands.
+    fn learn(&self, session: &mut Session, found: Option<&str>) {
+        let is_own = found.is_some_and(|found| session.token.is(found));
         if !is_own {
-            self.pooler.meet();
+            self.pooler.note();
         }
-        if !self.pooler.is_met() {
+        if !self.pooler.is_seen() {
             return;
         }
         if is_own {
@@ -235,8 +216,8 @@ impl Sessions {
     }
 
     /// A statement was lost, so sessions change hands: from now on this process prepares nothing.
-    pub(super) fn meet_pooler(&self) {
-        self.pooler.meet();
+    pub(super) fn note_pooler(&self) {
+        self.pooler.note();
     }
 
     /// The channel on which processes tell each other of changes.

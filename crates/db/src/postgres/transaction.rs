@@ -4,12 +4,13 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
+use super::client::Commit;
 use super::connection::PostgresConnection;
 use super::error::{Failure, from_postgres};
 use super::preamble::Purpose;
-use super::prepared::Naming;
-use super::recover::{Next, TransactionLock, recover};
-use super::session::{Begun, Pooled, Sessions};
+use super::recover::{Next, recover};
+use super::session::{Begun, Pooled, Sessions, Transaction};
+use super::token::{AdvisoryLock, Naming};
 use crate::error::{Error, Result, Unavailable};
 use crate::{Connection, Recovery};
 use windlass_system::wake_ups::WakeUps;
@@ -34,7 +35,7 @@ struct Broken {
 
 /// A transaction whose commit was not answered.
 struct LostCommit {
-    lock: TransactionLock,
+    lock: AdvisoryLock,
     /// What it changed, if it was kept.
     wake_ups: WakeUps,
 }
@@ -141,48 +142,73 @@ fn run(
     let result =
         catch_unwind(AssertUnwindSafe(|| operation(&mut connection).and_then(|()| connection.flush())));
     let (wake_ups, failure) = (connection.wake_ups(), connection.failure());
-    let answer = sessions.answer(&mut session, naming);
-    let error = match (result, failure) {
+    let committed = connection.take_commit();
+    let transaction = if committed.is_some() { Transaction::Committed } else { Transaction::Open };
+    let has_begun = sessions.end_preamble(&mut session, naming, transaction);
+    // What was sent as a whole may not have begun, and then does not hold the lock of its transaction.
+    let lock = if committed.is_some() { session.lock() } else { lock };
+    let lost_commit = || LostCommit { lock, wake_ups };
+    let (error, lost) = match (result, failure) {
         (Ok(Ok(())), None) => {
-            return match answer {
-                Some(_begun) => commit(session, name, lock, wake_ups).map(|()| wake_ups),
-                None => Ok(wake_ups),
+            let answer = match committed {
+                Some(Commit::Answered(answer)) => answer,
+                None if has_begun => session.client.batch_execute("COMMIT"),
+                None => Ok(()),
+                Some(Commit::Unanswered) => {
+                    session.discard();
+                    let error = Error::unavailable(name, Unavailable::CommitUnknown);
+                    return Err(Broken { error, failure: None, lost: None });
+                }
             };
+            return check_commit(session, name, answer, lost_commit).map(|()| wake_ups);
         }
+        // Its last statement was not answered, and the commit neither.
+        (Ok(Err(error)), Some(Failure::ConnectionLost | Failure::Stale)) if committed.is_some() => {
+            (error, Some(lost_commit()))
+        }
+        // The operation failed after its commit.
+        (_, None) if committed.is_some() => (Error::unavailable(name, Unavailable::CommitUnknown), None),
         (_, Some(Failure::Alone)) if purpose == Purpose::Write => {
-            Error::unavailable(name, Unavailable::CommitUnknown)
+            (Error::unavailable(name, Unavailable::CommitUnknown), None)
         }
         // The server has taken the transaction back, whatever the operation made of it.
-        (Ok(Ok(())), Some(_)) => Error::internal(name, "an error of the database was passed over"),
+        (Ok(Ok(())), Some(_)) => (Error::internal(name, "an error of the database was passed over"), None),
         // People are told what was tried, not which statement it came to.
-        (Ok(Err(Error::Unavailable { reason, .. })), _) => Error::unavailable(name, reason),
-        (Ok(Err(error)), _) => error,
-        (Err(_panic), _) => Error::internal(name, "the operation panicked"),
+        (Ok(Err(Error::Unavailable { reason, .. })), _) => (Error::unavailable(name, reason), None),
+        (Ok(Err(error)), _) => (error, None),
+        (Err(_panic), _) => (Error::internal(name, "the operation panicked"), None),
     };
-    if answer.is_some() && session.client.batch_execute("ROLLBACK").is_err() {
+    let is_ended = match committed {
+        // A commit of what has failed takes it back.
+        Some(Commit::Answered(answer)) => answer.is_ok(),
+        Some(Commit::Unanswered) => false,
+        None => !has_begun || session.client.batch_execute("ROLLBACK").is_ok(),
+    };
+    if !is_ended {
         session.discard();
     }
     match failure {
         Some(Failure::StatementLost) => {
-            sessions.meet_pooler();
+            sessions.note_pooler();
             session.discard();
         }
         Some(Failure::StatementOutdated | Failure::Standby | Failure::Stale) => session.discard(),
         Some(Failure::Collision | Failure::ConnectionLost | Failure::Alone | Failure::Refused) | None => {}
     }
-    Err(Broken { error, failure, lost: None })
+    Err(Broken { error, failure, lost })
 }
 
-/// Commits. When the answer is lost, so that nobody knows whether it was kept, the transaction is named.
-fn commit(
+/// Judges the answer to a commit. When it is lost, so that nobody knows whether the transaction was kept, the transaction
+/// is named.
+fn check_commit(
     mut session: Pooled,
     name: &str,
-    lock: TransactionLock,
-    wake_ups: WakeUps,
+    answer: std::result::Result<(), postgres::Error>,
+    lost_commit: impl FnOnce() -> LostCommit,
 ) -> std::result::Result<(), Broken> {
-    let Err(error) = session.client.batch_execute("COMMIT") else { return Ok(()) };
+    let Err(error) = answer else { return Ok(()) };
     session.discard();
     let failure = Failure::of(&error);
-    let lost = (failure == Failure::ConnectionLost).then_some(LostCommit { lock, wake_ups });
+    let lost = (failure == Failure::ConnectionLost).then(lost_commit);
     Err(Broken { error: from_postgres(name, &error), failure: Some(failure), lost })
 }

@@ -4,11 +4,12 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{CachedStatement, ToSql};
 
 use super::error::from_sqlite;
-use super::statements::{Statements, Steps};
+use super::statements::Statements;
 use crate::dialect::{FIRST_OF_ROWS, Room, same_of_rows};
 use crate::error::{Error, Result};
+use crate::statement::SqliteTexts;
 use crate::value::unexpected;
-use crate::{Connection, Dialect, Row, Value, summary};
+use crate::{Connection, Dialect, Row, Statement, Value, summary};
 use windlass_system::wake_ups::WakeUps;
 
 /// The names by which parameters are bound: SQLite numbers `$1` by first appearance, not by its digits.
@@ -74,7 +75,7 @@ impl<'a> SqliteConnection<'a> {
 #[derive(Clone, Copy)]
 struct Call<'c> {
     raw: &'c rusqlite::Connection,
-    sql: &'static str,
+    statement: Statement,
     parameters: &'c [Value<'c>],
     part: Option<Part<'c>>,
 }
@@ -84,12 +85,16 @@ impl<'c> Call<'c> {
         self.part.map_or(Room::of(1), |part| part.room)
     }
 
-    /// The statement with its parameters bound.
+    fn failed(self, error: &rusqlite::Error) -> Error {
+        from_sqlite(&self.statement.summary(), error)
+    }
+
+    /// A text of the statement with its parameters bound.
     fn prepare(self, text: &str) -> Result<CachedStatement<'c>> {
-        let failed = |error: rusqlite::Error| from_sqlite(summary(self.sql), &error);
+        let failed = |error: rusqlite::Error| self.failed(&error);
         let mut statement = self.raw.prepare_cached(text).map_err(failed)?;
         for (name, value) in PARAMETER_NAMES.iter().zip(self.parameters) {
-            // A step need not take every parameter of its statement, and none takes the number of a set.
+            // A text need not use every parameter of its statement, and none uses the number of a set.
             if let Some(index) = statement.parameter_index(name).map_err(failed)? {
                 statement.raw_bind_parameter(index, Bound(*value)).map_err(failed)?;
             }
@@ -102,12 +107,12 @@ impl<'c> Call<'c> {
 
     /// Binds the values of a part: what all its rows share once, the others row by row.
     fn bind_rows(self, statement: &mut CachedStatement<'_>, part: Part<'_>) -> Result<()> {
-        let failed = |error: rusqlite::Error| from_sqlite(summary(self.sql), &error);
-        let no_place = || Error::internal(summary(self.sql), "it has no place for its rows");
+        let failed = |error: rusqlite::Error| self.failed(&error);
+        let no_place = || Error::internal(self.statement.summary(), "it has no place for its rows");
         let place = |name: &str| statement.parameter_index(name).map_err(failed)?.ok_or_else(no_place);
         let Part { values, width, room } = part;
         if values.iter().step_by(width).any(|first| *first == Value::Null) {
-            return Err(Error::internal(summary(self.sql), "a row of its set begins with NULL"));
+            return Err(Error::internal(self.statement.summary(), "a row of its set begins with NULL"));
         }
         let (same, differing): (Vec<usize>, Vec<usize>) =
             (0..width).partition(|column| room.is_same(*column));
@@ -131,7 +136,7 @@ impl<'c> Call<'c> {
         let mut statement = self.prepare(text)?;
         let mut rows = statement.raw_query();
         let mut found = 0;
-        while let Some(row) = rows.next().map_err(|error| from_sqlite(summary(self.sql), &error))? {
+        while let Some(row) = rows.next().map_err(|error| self.failed(&error))? {
             on_row(&SqliteRow { row })?;
             found += 1;
         }
@@ -139,33 +144,35 @@ impl<'c> Call<'c> {
     }
 
     fn execute(self, text: &str) -> Result<usize> {
-        self.prepare(text)?.raw_execute().map_err(|error| from_sqlite(summary(self.sql), &error))
+        self.prepare(text)?.raw_execute().map_err(|error| self.failed(&error))
     }
 
-    /// The same, and tells of the rows that it reads or writes.
-    fn run(self, steps: &Steps, on_row: &mut dyn FnMut(&dyn Row) -> Result<()>) -> Result<()> {
-        match steps {
-            Steps::One(text) => self.query(text, on_row).map(|_found| ()),
-            Steps::ReadThenChange { read, change } => {
-                let found = self.query(read, on_row)?;
-                let changed = if found > 0 { self.execute(change)? } else { 0 };
-                if changed == found {
-                    return Ok(());
-                }
-                let reason = format!("{found} rows were found, and {changed} were changed");
-                Err(Error::internal(summary(self.sql), reason))
-            }
-            Steps::Insert(text) => {
-                let changes_before = self.raw.total_changes();
-                let inserted = self.execute(text)?;
-                if inserted > 1 && self.raw.total_changes() - changes_before > inserted as u64 {
-                    self.check_triggers(text)?;
-                }
-                let inserted = i64::try_from(inserted).unwrap_or(i64::MAX);
-                let last = self.raw.last_insert_rowid();
-                (last - inserted + 1..=last).try_for_each(|id| on_row(&NewId(id)))
-            }
+    /// Reads rows as they will be, and then updates them: see [`crate::UpdateReturning`].
+    fn read_then_update(
+        self,
+        read: &str,
+        update: &str,
+        on_row: &mut dyn FnMut(&dyn Row) -> Result<()>,
+    ) -> Result<()> {
+        let found = self.query(read, on_row)?;
+        let changed = if found > 0 { self.execute(update)? } else { 0 };
+        if changed == found {
+            return Ok(());
         }
+        let reason = format!("{found} rows were found, and {changed} were changed");
+        Err(Error::internal(self.statement.summary(), reason))
+    }
+
+    /// Inserts rows, whose ids follow each other.
+    fn insert(self, text: &str, on_row: &mut dyn FnMut(&dyn Row) -> Result<()>) -> Result<()> {
+        let changes_before = self.raw.total_changes();
+        let inserted = self.execute(text)?;
+        if inserted > 1 && self.raw.total_changes() - changes_before > inserted as u64 {
+            self.check_triggers(text)?;
+        }
+        let inserted = i64::try_from(inserted).unwrap_or(i64::MAX);
+        let last = self.raw.last_insert_rowid();
+        (last - inserted + 1..=last).try_for_each(|id| on_row(&NewId(id)))
     }
 
     /// A trigger wrote rows beside those of an insert. When it inserts into the same table, its rows lie between them,
@@ -182,7 +189,7 @@ impl<'c> Call<'c> {
                 "the trigger `{name}` inserts into {table} too, so which new rows are whose can't be told: \
                  drop it, or let it write elsewhere"
             );
-            Err(Error::invalid(summary(self.sql), reason))
+            Err(Error::invalid(self.statement.summary(), reason))
         })
         .map(|_triggers| ())
     }
@@ -209,27 +216,34 @@ fn parts<'p>(parameters: &'p [Value<'p>]) -> Vec<Option<Part<'p>>> {
 }
 
 impl Connection for SqliteConnection<'_> {
-    fn query(
+    fn run(
         &mut self,
-        sql: &'static str,
+        statement: Statement,
         parameters: &[Value<'_>],
         on_row: &mut dyn FnMut(&dyn Row) -> Result<()>,
     ) -> Result<()> {
         for part in parts(parameters) {
-            let call = Call { raw: self.raw, sql, parameters, part };
-            call.run(self.statements.steps(sql, call.room()), on_row)?;
+            let call = Call { raw: self.raw, statement, parameters, part };
+            match self.statements.texts(statement, call.room()) {
+                SqliteTexts::Query(text) => call.query(text, on_row).map(|_found| ())?,
+                SqliteTexts::ReadThenUpdate { read, update } => {
+                    call.read_then_update(read, update, on_row)?
+                }
+                SqliteTexts::Insert(text) => call.insert(text, on_row)?,
+            }
         }
         Ok(())
     }
 
     fn execute(&mut self, sql: &'static str, parameters: &[Value<'_>]) -> Result<u64> {
+        let statement = Statement::Plain(sql);
         let mut changed = 0;
         for part in parts(parameters) {
-            let call = Call { raw: self.raw, sql, parameters, part };
-            changed += match self.statements.steps(sql, call.room()) {
-                Steps::One(text) | Steps::ReadThenChange { change: text, .. } | Steps::Insert(text) => {
-                    call.execute(text)?
-                }
+            let call = Call { raw: self.raw, statement, parameters, part };
+            changed += match self.statements.texts(statement, call.room()) {
+                SqliteTexts::Query(text)
+                | SqliteTexts::Insert(text)
+                | SqliteTexts::ReadThenUpdate { update: text, .. } => call.execute(text)?,
             };
         }
         Ok(changed as u64)

@@ -17,7 +17,6 @@ mod writer;
 pub use costs::Costs;
 pub use open::SqliteOptions;
 pub use restore::Staged;
-pub use statements::texts;
 pub use upkeep::FileSize;
 
 use std::path::{Path, PathBuf};
@@ -26,7 +25,7 @@ use std::time::Duration;
 
 use crate::error::{Error, Result, Unavailable};
 use crate::pool::{Connectable, NoConnection, Pool, Pooled};
-use crate::{Connection, Database, Reach, Recovery, Tables, WriteOperation};
+use crate::{Capabilities, Connection, Database, Dialect, Recovery, Tables, WriteOperation};
 use connection::SqliteConnection;
 use error::from_sqlite;
 use statements::Statements;
@@ -153,8 +152,7 @@ impl Database for SqliteDatabase {
         self.writer.watch();
     }
 
-    fn reach(&self) -> Reach {
-        // In WAL mode a database is shared through memory.
-        Reach::OneKernel
+    fn capabilities(&self) -> Capabilities {
+        Dialect::Sqlite.capabilities()
     }
 }

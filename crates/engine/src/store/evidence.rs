@@ -7,8 +7,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::status::{JobStatus, WorkerStatus};
-use windlass_db::error::Result;
-use windlass_db::{Connection, Fate, Proof, Recovery, first};
+use windlass_db::error::{Error, Result};
+use windlass_db::{Connection, Fate, Proof, Recovery, Writers, first};
 
 /// How long a token is kept: longer than any write takes to find out.
 const KEPT_MS: i64 = 3_600_000;
@@ -19,6 +19,9 @@ const DELETED_MAX: i64 = 100;
 pub(super) enum Evidence<T> {
     /// In rows that it inserted or changed. The write's return value says which.
     Rows(RowProof<T>),
+    /// In rows that it made, from which it reads what it returned. For a write whose last statement is sent together with
+    /// the commit: their answers are lost together.
+    Reread(Reread<T>),
     /// In `commit_tokens`, where it inserts a row of its own. For rare writes, by people and by upkeep.
     Token,
     /// Nowhere: the write is repeated, because a second run is harmless and its result is correct.
@@ -27,7 +30,17 @@ pub(super) enum Evidence<T> {
 
 type RowProof<T> = Box<dyn FnMut(&mut dyn Connection, &T) -> Result<Fate> + Send>;
 
+/// `None`: it was not kept.
+type Reread<T> = Box<dyn FnMut(&mut dyn Connection) -> Result<Option<T>> + Send>;
+
 impl<T> Evidence<T> {
+    /// In rows that it made, from which it reads what it returned.
+    pub(super) fn reread(
+        read: impl FnMut(&mut dyn Connection) -> Result<Option<T>> + Send + 'static,
+    ) -> Evidence<T> {
+        Evidence::Reread(Box::new(read))
+    }
+
     /// Evidence in rows that the write inserted or changed.
     pub(super) fn rows(
         proof: impl FnMut(&mut dyn Connection, &T) -> Result<Fate> + Send + 'static,
@@ -47,7 +60,7 @@ impl CommitToken {
     /// Inserts the token in the caller's transaction, and deletes old ones. SQLite needs no token, because it never
     /// loses the answer to a commit.
     pub(super) fn insert(&self, connection: &mut dyn Connection) -> Result<()> {
-        if !connection.dialect().has_many_writers() {
+        if connection.capabilities().writers == Writers::OneAtATime {
             return Ok(());
         }
         connection.execute_with_next(
@@ -89,6 +102,15 @@ pub(super) fn recovery<T: Send + 'static>(
                 }
             }))
         }
+        (Evidence::Reread(mut read), _) => {
+            let returned = Arc::clone(returned);
+            Recovery::Prove(Box::new(move |connection| {
+                let found = read(connection)?;
+                let fate = kept_if(found.is_some());
+                *returned.lock().unwrap_or_else(PoisonError::into_inner) = found;
+                Ok(fate)
+            }))
+        }
         (Evidence::Token, Some(token)) => Recovery::Prove(token.proof()),
         (Evidence::Token, None) => Recovery::Report,
         (Evidence::Repeat, _) => Recovery::Repeat,
@@ -105,6 +127,45 @@ pub(super) fn job_was_inserted(connection: &mut dyn Connection, job_id: i64, tok
     let found =
         first(connection, "SELECT token FROM jobs WHERE id = $1", &[job_id.into()], |row| row.integer(0))?;
     Ok(kept_if(found.is_some_and(|found| tokens.contains(&found))))
+}
+
+/// Jobs among which one is looked for whose id is not known: the newest ones.
+const NEWEST_MAX: i64 = 1_000_000;
+/// Instants of two processes differ by less.
+const CLOCKS_DIFFER_MAX_MS: i64 = 3_600_000;
+
+/// The id of the job with this token, made at this instant, if the transaction was kept that made it. No index leads to a
+/// token: the job is looked for among the newest ones.
+///
+/// # Errors
+/// The database's, and when more jobs were made since than are looked at.
+pub(super) fn job_with_token(
+    connection: &mut dyn Connection,
+    token: i64,
+    created_at_ms: i64,
+) -> Result<Option<i64>> {
+    let found = first(
+        connection,
+        "SELECT id FROM (SELECT id, token FROM jobs ORDER BY id DESC LIMIT $2) AS newest WHERE token = $1",
+        &[token.into(), NEWEST_MAX.into()],
+        |row| row.integer(0),
+    )?;
+    if found.is_some() {
+        return Ok(found);
+    }
+    let oldest_ms = first(
+        connection,
+        "SELECT created_at FROM jobs ORDER BY id DESC LIMIT 1 OFFSET $1",
+        &[(NEWEST_MAX - 1).into()],
+        |row| row.integer(0),
+    )?;
+    match oldest_ms {
+        Some(oldest_ms) if oldest_ms > created_at_ms - CLOCKS_DIFFER_MAX_MS => {
+            let reason = format!("more than {NEWEST_MAX} jobs were made in the last hour");
+            Err(Error::internal("look for a job by its token", reason))
+        }
+        Some(_) | None => Ok(None),
+    }
 }
 
 /// Finds out whether a transaction that inserted a run was kept.

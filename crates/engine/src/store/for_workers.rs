@@ -20,7 +20,7 @@ use crate::store::{json_ids, json_list};
 use crate::transition::RetryState;
 use std::sync::Arc;
 use windlass_db::Fate;
-use windlass_db::Reach;
+use windlass_db::Writers;
 use windlass_db::all;
 use windlass_db::error::Error;
 use windlass_db::error::Result;
@@ -65,9 +65,9 @@ impl ForWorkers<'_> {
     /// The most jobs that a worker should claim at a time.
     #[must_use]
     pub fn claim_max(&self) -> usize {
-        match self.store.reach() {
-            Reach::OneKernel => CLAIM_MAX_OF_ONE_WRITER,
-            Reach::ManyHosts => CLAIM_MAX,
+        match self.store.database_capabilities().writers {
+            Writers::OneAtATime => CLAIM_MAX_OF_ONE_WRITER,
+            Writers::SideBySide => CLAIM_MAX,
         }
     }
 
@@ -322,9 +322,9 @@ impl ForWorkers<'_> {
     /// Whether finishing and claiming pay as two transactions: both are large, and the database runs transactions side by
     /// side.
     fn has_room_beside(&self, finishes: &[Finish], request: &ClaimRequest) -> bool {
-        match self.store.reach() {
-            Reach::OneKernel => false,
-            Reach::ManyHosts => finishes.len() >= BESIDE_MIN && request.limit >= BESIDE_MIN,
+        match self.store.database_capabilities().writers {
+            Writers::OneAtATime => false,
+            Writers::SideBySide => finishes.len() >= BESIDE_MIN && request.limit >= BESIDE_MIN,
         }
     }
 

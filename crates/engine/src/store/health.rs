@@ -7,7 +7,6 @@ use crate::store::evidence::Evidence;
 use crate::store::round_trip::{Asked, rows_of_each};
 use crate::store::stats::Count;
 use windlass_db::Connection;
-use windlass_db::Dialect;
 use windlass_db::all;
 use windlass_db::error::Error;
 use windlass_db::error::Result;
@@ -113,10 +112,6 @@ impl Upkeep<'_> {
 }
 
 fn health(connection: &mut dyn Connection, now_ms: i64) -> Result<Health> {
-    let version = match connection.dialect() {
-        Dialect::Sqlite => "SELECT 'SQLite ' || sqlite_version()",
-        Dialect::Postgres => "SELECT 'PostgreSQL ' || current_setting('server_version')",
-    };
     let late_ms = now_ms.saturating_sub(LATE_MS);
     let mut count = |sql: &'static str| one(connection, sql, &[], |row| row.integer(0));
     let schema_version = count("SELECT max(version) FROM schema_migrations")?;
@@ -142,7 +137,7 @@ fn health(connection: &mut dyn Connection, now_ms: i64) -> Result<Health> {
          WHERE finished_at IS NULL AND (status = 'SUCCESSFUL' OR status = 'FAILED' OR status = 'CANCELLED') AND updated_at < $1",
     )?;
     Ok(Health {
-        version: one(connection, version, &[], |row| row.text(0))?,
+        version: one(connection, "SELECT {version}", &[], |row| row.text(0))?,
         schema_version,
         database_now_ms,
         latest_ms: latest(connection)?,

@@ -28,7 +28,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use evidence::{CommitToken, Evidence, recovery};
 use windlass_db::error::{Error, Result};
-use windlass_db::{Connection, Database, Reach};
+use windlass_db::{Capabilities, Connection, Database};
 use windlass_system::clock::Clock;
 use windlass_system::random::Random;
 use windlass_system::wake_ups::{WakeUpChannel, WakeUpListener, WakeUps};
@@ -119,10 +119,10 @@ impl Store {
         self.database.watch();
     }
 
-    /// Where the processes that use this database can be.
+    /// What the database can do.
     #[must_use]
-    pub fn reach(&self) -> Reach {
-        self.database.reach()
+    pub fn database_capabilities(&self) -> Capabilities {
+        self.database.capabilities()
     }
 
     /// Reads in one snapshot.
@@ -147,7 +147,7 @@ impl Store {
         let filled = Arc::clone(&slot);
         let token = match &evidence {
             Evidence::Token => Some(CommitToken { token: self.random.token(), now_ms: self.clock.now_ms() }),
-            Evidence::Rows(_) | Evidence::Repeat => None,
+            Evidence::Rows(_) | Evidence::Reread(_) | Evidence::Repeat => None,
         };
         let recovery = recovery(evidence, token, &slot);
         self.database.write(

@@ -149,7 +149,9 @@ operations! {
 #[test]
 fn every_method_that_can_fail_is_refused() {
     let seam = include_str!("../../../db/src/lib.rs");
-    let methods = seam.split("    fn ").skip(1).filter_map(|rest| {
+    // What only passes a statement on to `run` is refused there.
+    let is_passed_on = |rest: &&str| rest.contains("self.run(Statement::");
+    let methods = seam.split("    fn ").skip(1).filter(|rest| !is_passed_on(rest)).filter_map(|rest| {
         let signature = &rest[..rest.find(['{', ';'])?];
         let can_fail = signature.trim_end().ends_with("-> Result<()>")
             || signature.trim_end().ends_with("-> Result<u64>");

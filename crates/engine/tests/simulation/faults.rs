@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use windlass_db::error::Unavailable;
-use windlass_db::{Connection, Database, Reach, Recovery, WriteOperation};
+use windlass_db::{Capabilities, Connection, Database, Recovery, WriteOperation};
 use windlass_engine::{Error, Result};
 use windlass_system::wake_ups::WakeUpChannel;
 
@@ -64,7 +64,7 @@ impl Database for UnreliableDatabase {
         self.inner.watch();
     }
 
-    fn reach(&self) -> Reach {
-        self.inner.reach()
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
     }
 }

@@ -4,7 +4,9 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use windlass_db::{Connection, Database, Dialect, Question, Reach, Recovery, Row, Value, WriteOperation};
+use windlass_db::{
+    Capabilities, Connection, Database, Dialect, Question, Recovery, Row, Statement, Value, WriteOperation,
+};
 use windlass_engine::{Error, Result, Unavailable};
 use windlass_system::wake_ups::{WakeUpChannel, WakeUps};
 
@@ -14,7 +16,7 @@ pub enum Call {
     Read,
     /// With the name of the transaction.
     Write(&'static str),
-    Query,
+    Run,
     QueryAll,
     Execute,
     ExecuteWithNext,
@@ -26,7 +28,7 @@ impl Call {
         match self {
             Call::Read => "read",
             Call::Write(_name) => "write",
-            Call::Query => "query",
+            Call::Run => "run",
             Call::QueryAll => "query_all",
             Call::Execute => "execute",
             Call::ExecuteWithNext => "execute_with_next",
@@ -133,14 +135,14 @@ struct FaultyConnection<'a> {
 }
 
 impl Connection for FaultyConnection<'_> {
-    fn query(
+    fn run(
         &mut self,
-        sql: &'static str,
+        statement: Statement,
         parameters: &[Value<'_>],
         on_row: &mut dyn FnMut(&dyn Row) -> Result<()>,
     ) -> Result<()> {
-        (self.before)(Call::Query)?;
-        self.inner.query(sql, parameters, on_row)
+        (self.before)(Call::Run)?;
+        self.inner.run(statement, parameters, on_row)
     }
 
     fn query_all(&mut self, questions: &mut [Question<'_>]) -> Result<()> {
@@ -194,7 +196,7 @@ impl Database for Faulty {
         self.inner.watch();
     }
 
-    fn reach(&self) -> Reach {
-        self.inner.reach()
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
     }
 }

@@ -34,6 +34,8 @@ struct Shared {
     /// Whether a late message may arrive.
     delivers: Mutex<bool>,
     delivery: Condvar,
+    /// Late messages that the server has answered.
+    late_answered: AtomicUsize,
 }
 
 impl Proxy {
@@ -77,6 +79,11 @@ impl Proxy {
         self.shared.delivery.notify_all();
     }
 
+    /// How many late messages the server has answered.
+    pub fn late_answered(&self) -> usize {
+        self.shared.late_answered.load(Ordering::SeqCst)
+    }
+
     /// Sets whether the server refuses new connections. Open connections stay.
     pub fn set_closed(&self, is_closed: bool) {
         self.shared.is_closed.store(is_closed, Ordering::SeqCst);
@@ -118,7 +125,7 @@ fn serve(mut client: TcpStream, mut server: TcpStream, shared: &Shared) {
             }
         }
     });
-    let (mut buffer, mut only_reads) = ([0; 16 * 1024], false);
+    let (mut buffer, mut only_reads, mut is_late) = ([0; 16 * 1024], false, false);
     loop {
         let read = client.read(&mut buffer).unwrap_or(0);
         if read == 0 {
@@ -131,6 +138,7 @@ fn serve(mut client: TcpStream, mut server: TcpStream, shared: &Shared) {
         let is_commit = has(b"COMMIT\0") && !only_reads;
         let wanted = if is_commit { shared.breaks.swap(0, Ordering::SeqCst) } else { 0 };
         if wanted == Break::Late as u8 {
+            is_late = true;
             let _gone = client.shutdown(Shutdown::Both);
         }
         if wanted == Break::AfterCommit as u8 {
@@ -158,4 +166,7 @@ fn serve(mut client: TcpStream, mut server: TcpStream, shared: &Shared) {
     let _gone = client.shutdown(Shutdown::Both);
     let _gone = server.shutdown(Shutdown::Write);
     let _panicked = answers.join();
+    if is_late {
+        shared.late_answered.fetch_add(1, Ordering::SeqCst);
+    }
 }

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use windlass_db::{Connection, Database, Dialect, Reach, Recovery, Row, Value, WriteOperation};
+use windlass_db::{
+    Capabilities, Connection, Database, Dialect, Recovery, Row, Statement, Value, WriteOperation,
+};
 use windlass_engine::Result;
 use windlass_system::wake_ups::{WakeUpChannel, WakeUps};
 
 /// Called inside the transaction with each statement and its parameters.
-pub type Tap = Arc<dyn Fn(&mut dyn Connection, &'static str, &[Value<'_>]) -> Result<()> + Send + Sync>;
+pub type Tap = Arc<dyn Fn(&mut dyn Connection, Statement, &[Value<'_>]) -> Result<()> + Send + Sync>;
 
 /// A database that shows its statements.
 pub struct Tapped<D> {
@@ -31,18 +33,18 @@ struct TappedConnection<'a> {
 }
 
 impl Connection for TappedConnection<'_> {
-    fn query(
+    fn run(
         &mut self,
-        sql: &'static str,
+        statement: Statement,
         parameters: &[Value<'_>],
         on_row: &mut dyn FnMut(&dyn Row) -> Result<()>,
     ) -> Result<()> {
-        (self.tap)(self.inner, sql, parameters)?;
-        self.inner.query(sql, parameters, on_row)
+        (self.tap)(self.inner, statement, parameters)?;
+        self.inner.run(statement, parameters, on_row)
     }
 
     fn execute(&mut self, sql: &'static str, parameters: &[Value<'_>]) -> Result<u64> {
-        (self.tap)(self.inner, sql, parameters)?;
+        (self.tap)(self.inner, Statement::Plain(sql), parameters)?;
         self.inner.execute(sql, parameters)
     }
 
@@ -91,7 +93,7 @@ impl<D: Database> Database for Tapped<D> {
         self.inner.watch();
     }
 
-    fn reach(&self) -> Reach {
-        self.inner.reach()
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
     }
 }

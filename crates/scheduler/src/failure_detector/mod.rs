@@ -110,7 +110,7 @@ impl FailureDetector {
     /// beside the next attempt, or after its job was reported as failed. So they are killed first. While some are left,
     /// the worker counts as alive until its lease is over.
     fn fate_with_jobs(&self, worker: &Worker, store: &Store) -> Result<Fate> {
-        let fate = self.processes.fate(worker, store.reach());
+        let fate = self.processes.fate(worker, store.database_capabilities().reach);
         if fate != Fate::Gone {
             return Ok(fate);
         }
@@ -135,7 +135,8 @@ impl FailureDetector {
 /// Those of the database.
 pub fn gone_workers(store: &Store) -> Result<Vec<i64>> {
     let workers = store.workers().live()?;
-    let is_gone = |worker: &&Worker| MachineProcesses.fate(worker, store.reach()) == Fate::Gone;
+    let is_gone =
+        |worker: &&Worker| MachineProcesses.fate(worker, store.database_capabilities().reach) == Fate::Gone;
     Ok(workers.iter().filter(is_gone).map(|worker| worker.id).collect())
 }
 

@@ -13,7 +13,7 @@ use postgres::config::Host;
 /// The message with which a server ends each answer: ReadyForQuery.
 const READY: u8 = b'Z';
 /// A part of every notification.
-const NOTIFICATION: &[u8] = b"pg_notify";
+const NOTIFICATION: &[u8] = b"pg_notify($1";
 
 /// Connections to this proxy are passed on to the server. The proxy ends with the test process.
 pub(crate) struct Proxy {

@@ -4,7 +4,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use windlass::{Clock, Error, Result, Unavailable};
-use windlass_db::{Connection, Database, Reach, Recovery, WriteOperation};
+use windlass_db::{Capabilities, Connection, Database, Recovery, WriteOperation};
 use windlass_system::wake_ups::WakeUpChannel;
 
 /// Passes calls from an engine to its database.
@@ -145,7 +145,7 @@ impl Database for Faulty {
         self.inner.watch();
     }
 
-    fn reach(&self) -> Reach {
-        self.inner.reach()
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
     }
 }

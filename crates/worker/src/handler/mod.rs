@@ -8,9 +8,9 @@ mod stop;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use windlass_db::Reach;
 use windlass_engine::transition::{Outcome, Repeat};
 use windlass_system::Clock;
+use windlass_system::process::Reach;
 
 pub use attempt::Attempt;
 pub(crate) use attempt::NewAttempt;

@@ -85,7 +85,10 @@ impl Shared {
         instance: Arc<str>,
         registration: Registration,
     ) -> Shared {
-        let handlers = handlers.start(&WorkerContext { clock: store.clock().clone(), reach: store.reach() });
+        let handlers = handlers.start(&WorkerContext {
+            clock: store.clock().clone(),
+            reach: store.database_capabilities().reach,
+        });
         let lease = Lease::confirmed(options.lease_ms, registration.sent_at_ms);
         handlers.lease_confirmed(lease.backstop_at_ms());
         Shared {

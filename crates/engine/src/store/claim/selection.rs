@@ -9,6 +9,7 @@ use crate::store::queues::rules::{Allowance, Counting, QueueRules, allowances};
 use std::collections::HashMap;
 use std::collections::HashSet;
 use windlass_db::Connection;
+use windlass_db::Writers;
 use windlass_db::error::Result;
 use windlass_system::wake_ups::WakeUps;
 
@@ -53,7 +54,7 @@ pub(in crate::store) fn claimable(
                 locked += found.len();
                 selection.add(&candidate.partition.queue, found);
             }
-            if connection.dialect().has_many_writers() && locked > selection.chosen.len() {
+            if connection.capabilities().writers == Writers::SideBySide && locked > selection.chosen.len() {
                 // Other claims skipped all rows that are locked here. Some of them are left, so the claims must look again.
                 connection.wake(WakeUps::PENDING);
             }
@@ -215,7 +216,7 @@ impl<'r> Selection<'r> {
 
     /// Locks the chosen jobs and leaves out those that other transactions have locked.
     fn lock_chosen(&mut self, connection: &mut dyn Connection, ready: &[ClaimPosition]) -> Result<()> {
-        if !connection.dialect().has_many_writers() {
+        if connection.capabilities().writers == Writers::OneAtATime {
             return Ok(());
         }
         let ready: HashSet<ClaimPosition> = ready.iter().copied().collect();

@@ -7,6 +7,7 @@ use crate::store::claim::request::{ClaimRequest, Scope};
 use windlass_db::Connection;
 use windlass_db::Question;
 use windlass_db::Row;
+use windlass_db::Statement;
 use windlass_db::error::Result;
 
 /// Reads the claiming worker's status and locks its row. Whoever wants to fence the worker waits until the claim is
@@ -36,15 +37,22 @@ impl ClaimSnapshot {
         };
         let mut questions: Vec<Question<'_>> = others
             .iter_mut()
-            .map(|Question { sql, parameters, on_row }| Question { sql, parameters, on_row: &mut **on_row })
+            .map(|Question { statement, parameters, on_row }| Question {
+                statement: *statement,
+                parameters,
+                on_row: &mut **on_row,
+            })
             .collect();
-        questions.push(Question { sql: OWNER, parameters: &worker_id, on_row: &mut on_owner });
+        let owner_question =
+            Question { statement: Statement::Plain(OWNER), parameters: &worker_id, on_row: &mut on_owner };
+        questions.push(owner_question);
         let is_by_partition = match &request.scope {
             Scope::Everything | Scope::Queues(_) => request.limit > 0,
             Scope::Runs(_) => false,
         };
         if is_by_partition {
-            questions.push(Question { sql: CANDIDATES, parameters: &[], on_row: &mut on_candidate });
+            let statement = Statement::Plain(CANDIDATES);
+            questions.push(Question { statement, parameters: &[], on_row: &mut on_candidate });
         }
         connection.query_all(&mut questions)?;
         Ok(ClaimSnapshot { owner, candidates: Some(candidates) })

@@ -9,8 +9,9 @@ use std::collections::HashMap;
 use std::collections::HashSet;
 use windlass_db::Connection;
 use windlass_db::Row;
+use windlass_db::UpdateReturning;
 use windlass_db::Value;
-use windlass_db::all;
+use windlass_db::all_updated;
 use windlass_db::error::Result;
 use windlass_system::wake_ups::WakeUps;
 
@@ -44,7 +45,47 @@ pub(in crate::store) struct Chosen<'c> {
     pub(in crate::store) rated: &'c HashSet<i64>,
 }
 
-/// Makes the selected jobs RUNNING under the request's worker.
+/// Makes the selected jobs RUNNING under the request's worker. `read_taken` refuses the largest attempt, because no number
+/// follows it. The run of a BLOCKED job has started already, with one of the job's parents.
+static TAKE: UpdateReturning = UpdateReturning {
+    table: "jobs",
+    set: &[
+        ("status", "'RUNNING'"),
+        ("worker_id", "$2"),
+        ("blocked_by", "0"),
+        (
+            "attempt",
+            "CASE WHEN jobs.attempt < 9223372036854775807 THEN jobs.attempt + 1 ELSE jobs.attempt END",
+        ),
+        ("started_at", "$3"),
+        ("updated_at", "$3"),
+        ("finished_at", "NULL"),
+    ],
+    from: Some("{rows $1: id integer, status text, at_once integer} AS chosen"),
+    condition: "{by jobs.id = chosen.id} AND jobs.status = chosen.status
+                AND (jobs.on_interrupt = 'rerun' OR chosen.at_once = 1)",
+    returning: &[
+        "jobs.id",
+        "jobs.run_id",
+        "jobs.name",
+        "jobs.kind",
+        "jobs.payload",
+        "jobs.timeout_ms",
+        "jobs.attempt",
+        "jobs.failures",
+        "jobs.max_attempts",
+        "jobs.interruptions",
+        "jobs.max_interruptions",
+        "jobs.on_interrupt",
+        "jobs.retry",
+        "CASE WHEN chosen.status = 'PENDING'
+              THEN (SELECT runs.id FROM runs
+                    WHERE runs.id = jobs.run_id AND {guard runs.status = 'PENDING'}) END",
+        "jobs.created_at",
+        "jobs.token",
+    ],
+};
+
 pub(in crate::store) fn take(
     connection: &mut dyn Connection,
     Chosen { ids, blocked, rated }: &Chosen<'_>,
@@ -60,26 +101,9 @@ pub(in crate::store) fn take(
             [(*id).into(), status_of(id).as_str().into(), i64::from(position < request.idle).into()]
         })
         .collect();
-    // `read_taken` refuses the largest attempt, because no number follows it. The run of a BLOCKED job has started
-    // already, with one of the job's parents.
-    all(
+    all_updated(
         connection,
-        "UPDATE jobs
-         SET status = 'RUNNING', worker_id = $2, blocked_by = 0,
-             attempt = CASE WHEN jobs.attempt < 9223372036854775807 THEN jobs.attempt + 1 ELSE jobs.attempt END,
-             started_at = $3, updated_at = $3, finished_at = NULL
-         {from} {rows $1: id integer, status text, at_once integer} AS chosen
-         {where} {by jobs.id = chosen.id} AND jobs.status = chosen.status
-           AND (jobs.on_interrupt = 'rerun' OR chosen.at_once = 1)
-         {returning} jobs.id, jobs.run_id, jobs.name, jobs.kind, jobs.payload, jobs.timeout_ms,
-                   {after jobs.attempt: CASE WHEN jobs.attempt < 9223372036854775807 THEN jobs.attempt + 1
-                                             ELSE jobs.attempt END},
-                   jobs.failures, jobs.max_attempts, jobs.interruptions, jobs.max_interruptions,
-                   jobs.on_interrupt, jobs.retry,
-                   CASE WHEN chosen.status = 'PENDING'
-                        THEN (SELECT runs.id FROM runs
-                              WHERE runs.id = jobs.run_id AND {guard runs.status = 'PENDING'}) END,
-                   jobs.created_at, jobs.token",
+        &TAKE,
         &[Value::rows(&chosen), request.worker_id.into(), now_ms.into()],
         read_taken,
     )
@@ -118,8 +142,21 @@ fn read_taken(row: &dyn Row) -> Result<TakenJob> {
     Ok(TakenJob { id, run_id, new_run_id, retry_state, job })
 }
 
-/// Starts the runs of which the first job was claimed, and their time limits. Returns each run that started with the name
-/// of its workflow.
+/// Starts runs, and their time limits.
+static START_RUNS: UpdateReturning = UpdateReturning {
+    table: "runs",
+    set: &[
+        ("status", "'RUNNING'"),
+        ("started_at", "coalesce(started_at, $2)"),
+        ("updated_at", "$2"),
+        ("deadline_at", "$2 + timeout_ms"),
+    ],
+    from: None,
+    condition: "id {in $1} AND {guard status = 'PENDING'}",
+    returning: &["id", "workflow", "deadline_at"],
+};
+
+/// Starts the runs of which the first job was claimed. Returns each run that started with the name of its workflow.
 pub(in crate::store) fn start_runs(
     connection: &mut dyn Connection,
     taken: &[TakenJob],
@@ -133,19 +170,11 @@ pub(in crate::store) fn start_runs(
         return Ok(started);
     }
     let mut has_deadline = false;
-    connection.query(
-        "UPDATE runs
-         SET status = 'RUNNING', started_at = coalesce(started_at, $2), updated_at = $2,
-             deadline_at = $2 + timeout_ms
-         {where} id {in $1} AND {guard status = 'PENDING'}
-         {returning} id, workflow, {after deadline_at: $2 + timeout_ms}",
-        &[(&json_ids(&run_ids)).into(), now_ms.into()],
-        &mut |row| {
-            started.insert(row.integer(0)?, row.lossy_text(1)?.unwrap_or_default());
-            has_deadline |= row.optional_integer(2)?.is_some();
-            Ok(())
-        },
-    )?;
+    connection.update_returning(&START_RUNS, &[(&json_ids(&run_ids)).into(), now_ms.into()], &mut |row| {
+        started.insert(row.integer(0)?, row.lossy_text(1)?.unwrap_or_default());
+        has_deadline |= row.optional_integer(2)?.is_some();
+        Ok(())
+    })?;
     if has_deadline {
         connection.wake(WakeUps::DUE);
     }

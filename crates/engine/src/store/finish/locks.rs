@@ -2,6 +2,7 @@
 
 use crate::store::json_ids;
 use windlass_db::Connection;
+use windlass_db::Writers;
 use windlass_db::error::Result;
 
 /// Locks runs in the order of their ids, where several transactions write side by side. A run's row is the lock of its
@@ -10,7 +11,7 @@ use windlass_db::error::Result;
 pub(in crate::store) fn lock_runs(connection: &mut dyn Connection, mut run_ids: Vec<i64>) -> Result<()> {
     run_ids.sort_unstable();
     run_ids.dedup();
-    if !connection.dialect().has_many_writers() || run_ids.is_empty() {
+    if connection.capabilities().writers == Writers::OneAtATime || run_ids.is_empty() {
         return Ok(());
     }
     connection.execute_with_next(
@@ -21,7 +22,7 @@ pub(in crate::store) fn lock_runs(connection: &mut dyn Connection, mut run_ids: 
 
 /// Locks the runs of these jobs, as [`lock_runs`] does.
 pub(in crate::store) fn lock_runs_of(connection: &mut dyn Connection, job_ids: &[i64]) -> Result<()> {
-    if !connection.dialect().has_many_writers() {
+    if connection.capabilities().writers == Writers::OneAtATime {
         return Ok(());
     }
     connection.execute(

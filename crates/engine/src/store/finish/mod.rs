@@ -19,6 +19,7 @@ use crate::transition::{Outcome, Repeat, after_attempt};
 use std::collections::HashMap;
 use std::collections::HashSet;
 use windlass_db::Connection;
+use windlass_db::UpdateReturning;
 use windlass_db::Value;
 use windlass_db::error::Result;
 use windlass_system::wake_ups::WakeUps;
@@ -164,6 +165,46 @@ pub(in crate::store) fn end(
 
 /// Writes the transitions. The guard is the fence: only the owner of the attempt changes the row. A job that was asked to
 /// stop is not retried.
+static WRITE_TRANSITIONS: UpdateReturning = UpdateReturning {
+    table: "jobs",
+    set: &[
+        (
+            "status",
+            "CASE WHEN jobs.cancel_requested_at IS NOT NULL AND news.status IN ('SCHEDULED', 'PENDING')
+                  THEN 'CANCELLED' ELSE news.status END",
+        ),
+        ("attempt", "news.attempt_after"),
+        ("failures", "news.failures"),
+        ("interruptions", "news.interruptions"),
+        ("execute_after", "coalesce($2 + news.delay_ms, jobs.execute_after)"),
+        ("delay_ms", "news.delay_ms"),
+        ("last_error", "news.last_error"),
+        ("output", "news.output"),
+        ("updated_at", "$2"),
+        (
+            "finished_at",
+            "CASE WHEN news.status IN ('SCHEDULED', 'PENDING') AND jobs.cancel_requested_at IS NULL
+                  THEN NULL ELSE $2 END",
+        ),
+    ],
+    from: Some(
+        "{rows $1: id integer, attempt integer, worker_id integer, status text,
+                   attempt_after integer, failures integer, interruptions integer,
+                   delay_ms integer, last_error text, output text} AS news",
+    ),
+    condition: "{by jobs.id = news.id} AND {guard jobs.status = 'RUNNING'} AND jobs.attempt = news.attempt
+                AND jobs.worker_id = news.worker_id",
+    returning: &[
+        "jobs.id",
+        "jobs.run_id",
+        "jobs.name",
+        "jobs.status",
+        "jobs.allow_failure",
+        "jobs.concurrency_key",
+        "(SELECT 1 FROM queues WHERE max_running IS NOT NULL OR fifo = 1 LIMIT 1)",
+    ],
+};
+
 fn write_transitions(connection: &mut dyn Connection, finishes: &[Finish], now_ms: i64) -> Result<Written> {
     let news: Vec<[Value<'_>; 10]> = finishes
         .iter()
@@ -183,51 +224,22 @@ fn write_transitions(connection: &mut dyn Connection, finishes: &[Finish], now_m
         })
         .collect();
     let mut written = Written { ended: Vec::new(), freed_keys: Vec::new(), has_limits: false };
-    connection.query(
-        "UPDATE jobs
-         SET status = CASE WHEN jobs.cancel_requested_at IS NOT NULL
-                            AND news.status IN ('SCHEDULED', 'PENDING')
-                           THEN 'CANCELLED' ELSE news.status END,
-             attempt = news.attempt_after,
-             failures = news.failures,
-             interruptions = news.interruptions,
-             execute_after = coalesce($2 + news.delay_ms, jobs.execute_after),
-             delay_ms = news.delay_ms,
-             last_error = news.last_error,
-             output = news.output,
-             updated_at = $2,
-             finished_at = CASE WHEN news.status IN ('SCHEDULED', 'PENDING')
-                                 AND jobs.cancel_requested_at IS NULL
-                                THEN NULL ELSE $2 END
-         {from} {rows $1: id integer, attempt integer, worker_id integer, status text,
-                        attempt_after integer, failures integer, interruptions integer,
-                        delay_ms integer, last_error text, output text} AS news
-         {where} {by jobs.id = news.id} AND {guard jobs.status = 'RUNNING'} AND jobs.attempt = news.attempt
-           AND jobs.worker_id = news.worker_id
-         {returning} jobs.id, jobs.run_id, jobs.name,
-                   {after jobs.status: CASE WHEN jobs.cancel_requested_at IS NOT NULL
-                                             AND news.status IN ('SCHEDULED', 'PENDING')
-                                            THEN 'CANCELLED' ELSE news.status END},
-                   jobs.allow_failure, jobs.concurrency_key,
-                   (SELECT 1 FROM queues WHERE max_running IS NOT NULL OR fifo = 1 LIMIT 1)",
-        &[Value::rows(&news), now_ms.into()],
-        &mut |row| {
-            let status = row.parsed(3, JobStatus::parse)?;
-            if let Some(key) = row.lossy_text(5)?.filter(|_key| status != JobStatus::Pending) {
-                written.freed_keys.push(key);
-            }
-            written.has_limits |= row.optional_integer(6)?.is_some();
-            written.ended.push(Ended {
-                job_id: row.integer(0)?,
-                run_id: row.optional_integer(1)?,
-                // The name is needed only for the message of skipped children.
-                name: if status == JobStatus::Successful { None } else { row.lossy_text(2)? },
-                status,
-                allow_failure: row.integer(4)? != 0,
-            });
-            Ok(())
-        },
-    )?;
+    connection.update_returning(&WRITE_TRANSITIONS, &[Value::rows(&news), now_ms.into()], &mut |row| {
+        let status = row.parsed(3, JobStatus::parse)?;
+        if let Some(key) = row.lossy_text(5)?.filter(|_key| status != JobStatus::Pending) {
+            written.freed_keys.push(key);
+        }
+        written.has_limits |= row.optional_integer(6)?.is_some();
+        written.ended.push(Ended {
+            job_id: row.integer(0)?,
+            run_id: row.optional_integer(1)?,
+            // The name is needed only for the message of skipped children.
+            name: if status == JobStatus::Successful { None } else { row.lossy_text(2)? },
+            status,
+            allow_failure: row.integer(4)? != 0,
+        });
+        Ok(())
+    })?;
     if written.ended.iter().any(|job| job.status == JobStatus::Scheduled) {
         connection.wake(WakeUps::DUE);
     }

@@ -10,8 +10,11 @@ use std::collections::BTreeMap;
 use windlass_db::Connection;
 use windlass_db::Question;
 use windlass_db::Row;
+use windlass_db::Statement;
+use windlass_db::UpdateReturning;
 use windlass_db::Value;
 use windlass_db::all;
+use windlass_db::all_updated;
 use windlass_db::error::Result;
 use windlass_system::wake_ups::WakeUps;
 
@@ -80,12 +83,12 @@ pub(in crate::store) fn propagate(
     let parents: Vec<[Value<'_>; 1]> = satisfied.iter().map(|job_id| [(*job_id).into()]).collect();
     let news = news_of(&counts);
     let find = Question {
-        sql: CHILDREN,
+        statement: Statement::Plain(CHILDREN),
         parameters: &[Value::rows(&parents)],
         on_row: &mut |row| children.read(row),
     };
     let count = Question {
-        sql: COUNT_DOWN,
+        statement: Statement::UpdateReturning(&COUNT_DOWN),
         parameters: &[Value::rows(&news), now_ms.into()],
         on_row: &mut |row| read_over(row, &mut over),
     };
@@ -191,16 +194,21 @@ pub(in crate::store) fn skip_descendants(
 }
 
 /// Subtracts finished jobs from the unfinished jobs of their runs.
-const COUNT_DOWN: &str = "UPDATE runs
-         SET unfinished_jobs = CASE WHEN runs.unfinished_jobs > news.finished
-                                    THEN runs.unfinished_jobs - news.finished ELSE 0 END,
-             failed_jobs = runs.failed_jobs + news.failed,
-             updated_at = $2
-         {from} {rows $1: id integer, finished integer, failed integer} AS news
-         {where} {by runs.id = news.id} AND {guard runs.status IN ('PENDING', 'RUNNING')}
-         {returning} runs.id,
-                   {after runs.unfinished_jobs: CASE WHEN runs.unfinished_jobs > news.finished
-                                                     THEN runs.unfinished_jobs - news.finished ELSE 0 END}";
+static COUNT_DOWN: UpdateReturning = UpdateReturning {
+    table: "runs",
+    set: &[
+        (
+            "unfinished_jobs",
+            "CASE WHEN runs.unfinished_jobs > news.finished
+                  THEN runs.unfinished_jobs - news.finished ELSE 0 END",
+        ),
+        ("failed_jobs", "runs.failed_jobs + news.failed"),
+        ("updated_at", "$2"),
+    ],
+    from: Some("{rows $1: id integer, finished integer, failed integer} AS news"),
+    condition: "{by runs.id = news.id} AND {guard runs.status IN ('PENDING', 'RUNNING')}",
+    returning: &["runs.id", "runs.unfinished_jobs"],
+};
 
 fn news_of(counts: &BTreeMap<i64, RunDelta>) -> Vec<[Value<'static>; 3]> {
     counts
@@ -227,37 +235,38 @@ pub(in crate::store) fn count_down(
         return Ok(Vec::new());
     }
     let (news, mut over) = (news_of(counts), Vec::new());
-    connection
-        .query(COUNT_DOWN, &[Value::rows(&news), now_ms.into()], &mut |row| read_over(row, &mut over))?;
+    connection.update_returning(&COUNT_DOWN, &[Value::rows(&news), now_ms.into()], &mut |row| {
+        read_over(row, &mut over)
+    })?;
     decide_runs(connection, &over, now_ms)
 }
 
 /// Ends runs whose last job is finished. This is a statement of its own because the status is in the condition of several
 /// indexes: if counting set it, each end of a job would write these indexes.
+static DECIDE_RUNS: UpdateReturning = UpdateReturning {
+    table: "runs",
+    set: &[
+        (
+            "status",
+            "CASE WHEN stop_reason = 'cancelled' THEN 'CANCELLED'
+                  WHEN stop_reason = 'timed_out' THEN 'FAILED'
+                  WHEN failed_jobs > 0 THEN 'FAILED'
+                  ELSE 'SUCCESSFUL' END",
+        ),
+        ("finished_at", "$2"),
+    ],
+    from: None,
+    condition: "id {in $1} AND {guard status IN ('PENDING', 'RUNNING')}",
+    returning: &["id", "status", "schedule_id", "workflow", "$2 - started_at"],
+};
+
 fn decide_runs(connection: &mut dyn Connection, run_ids: &[i64], now_ms: i64) -> Result<Vec<EndedRun>> {
     if run_ids.is_empty() {
         return Ok(Vec::new());
     }
     let mut has_schedule = false;
-    let ended = all(
-        connection,
-        "UPDATE runs
-         SET status = CASE
-                 WHEN stop_reason = 'cancelled' THEN 'CANCELLED'
-                 WHEN stop_reason = 'timed_out' THEN 'FAILED'
-                 WHEN failed_jobs > 0 THEN 'FAILED'
-                 ELSE 'SUCCESSFUL' END,
-             finished_at = $2
-         {where} id {in $1} AND {guard status IN ('PENDING', 'RUNNING')}
-         {returning} id,
-                   {after status: CASE
-                       WHEN stop_reason = 'cancelled' THEN 'CANCELLED'
-                       WHEN stop_reason = 'timed_out' THEN 'FAILED'
-                       WHEN failed_jobs > 0 THEN 'FAILED'
-                       ELSE 'SUCCESSFUL' END},
-                   schedule_id, workflow, $2 - started_at",
-        &[(&json_ids(run_ids)).into(), now_ms.into()],
-        |row| {
+    let ended =
+        all_updated(connection, &DECIDE_RUNS, &[(&json_ids(run_ids)).into(), now_ms.into()], |row| {
             has_schedule |= row.optional_integer(2)?.is_some();
             Ok(EndedRun {
                 run_id: row.integer(0)?,
@@ -265,8 +274,7 @@ fn decide_runs(connection: &mut dyn Connection, run_ids: &[i64], now_ms: i64) ->
                 workflow: row.lossy_text(3)?.unwrap_or_default(),
                 took_ms: row.optional_integer(4)?,
             })
-        },
-    )?;
+        })?;
     if has_schedule {
         // An occurrence of the schedule may wait for the end of this run.
         connection.wake(WakeUps::DUE);

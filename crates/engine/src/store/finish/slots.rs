@@ -7,7 +7,9 @@
 use crate::store::json_ids;
 use windlass_db::Connection;
 use windlass_db::Row;
+use windlass_db::UpdateReturning;
 use windlass_db::all;
+use windlass_db::all_updated;
 use windlass_db::error::Result;
 use windlass_db::one;
 use windlass_system::wake_ups::WakeUps;
@@ -172,7 +174,15 @@ fn read_waiting_job(row: &dyn Row) -> Result<(i64, WaitingJob)> {
     Ok((row.integer(1)?, WaitingJob { id: row.integer(0)?, limit, on_full }))
 }
 
-/// Makes WAITING jobs PENDING and returns those that were.
+/// Makes WAITING jobs PENDING.
+static MAKE_PENDING: UpdateReturning = UpdateReturning {
+    table: "jobs",
+    set: &[("status", "'PENDING'"), ("updated_at", "$2"), ("priority", "{priority}")],
+    from: None,
+    condition: "id {in $1} AND {guard status = 'WAITING'} AND concurrency_key IS NOT NULL",
+    returning: &["id"],
+};
+
 pub(in crate::store) fn make_pending(
     connection: &mut dyn Connection,
     ids: &[i64],
@@ -181,16 +191,7 @@ pub(in crate::store) fn make_pending(
     if ids.is_empty() {
         return Ok(Vec::new());
     }
-    all(
-        connection,
-        "UPDATE jobs
-         SET status = 'PENDING', updated_at = $2,
-             priority = {priority}
-         {where} id {in $1} AND {guard status = 'WAITING'} AND concurrency_key IS NOT NULL
-         {returning} id",
-        &[(&json_ids(ids)).into(), now_ms.into()],
-        |row| row.integer(0),
-    )
+    all_updated(connection, &MAKE_PENDING, &[(&json_ids(ids)).into(), now_ms.into()], |row| row.integer(0))
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use crate::store::finish::slots::admit;
 use crate::store::for_scheduler::clock_steps::{ClockReading, steps};
 use crate::store::json_ids;
 use windlass_db::Connection;
+use windlass_db::UpdateReturning;
 use windlass_db::all;
 use windlass_db::error::Result;
 use windlass_db::one;
@@ -110,6 +111,20 @@ impl ForScheduler<'_> {
     }
 }
 
+/// Makes jobs claimable that are due.
+static PROMOTE: UpdateReturning = UpdateReturning {
+    table: "jobs",
+    set: &[
+        ("status", "CASE WHEN concurrency_key IS NULL THEN 'PENDING' ELSE 'WAITING' END"),
+        ("delay_ms", "NULL"),
+        ("priority", "{priority}"),
+        ("updated_at", "$2"),
+    ],
+    from: None,
+    condition: "id {in $1} AND {guard status = 'SCHEDULED'}",
+    returning: &["concurrency_key"],
+};
+
 /// Returns how many jobs were promoted, and how many runs were stopped.
 fn stop_late_runs_and_promote(
     connection: &mut dyn Connection,
@@ -155,21 +170,11 @@ fn promote(connection: &mut dyn Connection, now_ms: i64) -> Result<u64> {
         return Ok(0);
     }
     let (mut promoted, mut keys_to_admit) = (0, Vec::new());
-    connection.query(
-        "UPDATE jobs
-         SET status = CASE WHEN concurrency_key IS NULL THEN 'PENDING' ELSE 'WAITING' END,
-             delay_ms = NULL,
-             priority = {priority},
-             updated_at = $2
-         {where} id {in $1} AND {guard status = 'SCHEDULED'}
-         {returning} concurrency_key",
-        &[(&json_ids(&due)).into(), now_ms.into()],
-        &mut |row| {
-            promoted += 1;
-            keys_to_admit.extend(row.lossy_text(0)?);
-            Ok(())
-        },
-    )?;
+    connection.update_returning(&PROMOTE, &[(&json_ids(&due)).into(), now_ms.into()], &mut |row| {
+        promoted += 1;
+        keys_to_admit.extend(row.lossy_text(0)?);
+        Ok(())
+    })?;
     admit(connection, &keys_to_admit, now_ms)?;
     Ok(promoted)
 }

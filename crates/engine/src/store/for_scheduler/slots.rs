@@ -10,7 +10,9 @@ use crate::store::finish::propagation::{Ended, propagate};
 use crate::store::finish::slots::{lock_key, make_pending, read_decision};
 use crate::store::json_ids;
 use windlass_db::Connection;
+use windlass_db::UpdateReturning;
 use windlass_db::all;
+use windlass_db::all_updated;
 use windlass_db::error::Result;
 use windlass_system::wake_ups::WakeUps;
 
@@ -71,18 +73,21 @@ fn carry_out(connection: &mut dyn Connection, key: &str, now_ms: i64) -> Result<
     Ok(())
 }
 
+static SKIP: UpdateReturning = UpdateReturning {
+    table: "jobs",
+    set: &[("status", "'SKIPPED'"), ("last_error", "$2"), ("updated_at", "$3"), ("finished_at", "$3")],
+    from: None,
+    condition: "id {in $1} AND {guard status = 'WAITING'}",
+    returning: &["id", "run_id", "name", "allow_failure"],
+};
+
 fn skip(connection: &mut dyn Connection, ids: &[i64], key: &str, now_ms: i64) -> Result<()> {
     if ids.is_empty() {
         return Ok(());
     }
     let reason = format!("skipped: its concurrency key `{key}` had no free slot");
-    let ended = all(
-        connection,
-        "UPDATE jobs SET status = 'SKIPPED', last_error = $2, updated_at = $3, finished_at = $3
-         {where} id {in $1} AND {guard status = 'WAITING'}
-         {returning} id, run_id, name, allow_failure",
-        &[(&json_ids(ids)).into(), (&reason).into(), now_ms.into()],
-        |row| {
+    let ended =
+        all_updated(connection, &SKIP, &[(&json_ids(ids)).into(), (&reason).into(), now_ms.into()], |row| {
             Ok(Ended {
                 job_id: row.integer(0)?,
                 run_id: row.optional_integer(1)?,
@@ -90,8 +95,7 @@ fn skip(connection: &mut dyn Connection, ids: &[i64], key: &str, now_ms: i64) ->
                 status: JobStatus::Skipped,
                 allow_failure: row.integer(3)? != 0,
             })
-        },
-    )?;
+        })?;
     // Children of skipped jobs never become ready.
     propagate(connection, &ended, None, now_ms)?;
     connection.wake(WakeUps::PROGRESS);

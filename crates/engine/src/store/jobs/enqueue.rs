@@ -2,7 +2,7 @@
 
 use crate::status::JobStatus;
 use crate::store::Jobs;
-use crate::store::evidence::{Evidence, job_was_inserted};
+use crate::store::evidence::{Evidence, job_was_inserted, job_with_token};
 use crate::store::finish::slots::{CONCURRENCY_LIMIT_MAX, admit};
 use crate::store::json_list;
 use crate::store::runs::prepared::on_full;
@@ -12,7 +12,6 @@ use std::sync::Arc;
 use windlass_db::Connection;
 use windlass_db::Fate;
 use windlass_db::Value;
-use windlass_db::all;
 use windlass_db::error::Error;
 use windlass_db::error::Result;
 use windlass_system::wake_ups::WakeUps;
@@ -92,6 +91,16 @@ impl Jobs<'_> {
         // repeated.
         let now_ms = self.store.clock.now_ms();
         let tokens: Arc<Vec<i64>> = Arc::new(jobs.iter().map(|_job| self.store.random.token()).collect());
+        if let ([NewJob { concurrency: None, .. }], [token]) = (jobs.as_slice(), tokens.as_slice()) {
+            let token = *token;
+            let evidence = Evidence::reread(move |connection| {
+                Ok(job_with_token(connection, token, now_ms)?.map(|id| vec![id]))
+            });
+            return self.store.write(OPERATION, evidence, move |connection| {
+                wake_for_new_jobs(connection);
+                insert(connection, &jobs, &[token], now_ms, End::Commit)
+            });
+        }
         let written = Arc::clone(&tokens);
         let evidence = Evidence::rows(move |connection, ids: &Vec<i64>| match ids.first() {
             Some(job_id) => job_was_inserted(connection, *job_id, &written),
@@ -100,6 +109,20 @@ impl Jobs<'_> {
         self.store
             .write(OPERATION, evidence, move |connection| insert_all(connection, &jobs, &tokens, now_ms))
     }
+}
+
+/// What new jobs wake.
+fn wake_for_new_jobs(connection: &mut dyn Connection) {
+    connection.wake(WakeUps::PENDING | WakeUps::DUE | WakeUps::PROGRESS);
+}
+
+/// What follows in the transaction after the rows are inserted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// Other statements.
+    Open,
+    /// Nothing: it is committed together with them, in one round trip.
+    Commit,
 }
 
 /// Inserts jobs in the caller's transaction, each with its token. Returns their ids in the same order.
@@ -111,7 +134,7 @@ fn insert_all(
 ) -> Result<Vec<i64>> {
     let mut ids = Vec::with_capacity(jobs.len());
     for (jobs, tokens) in jobs.chunks(CHUNK).zip(tokens.chunks(CHUNK)) {
-        ids.extend(insert(connection, jobs, tokens, now_ms)?);
+        ids.extend(insert(connection, jobs, tokens, now_ms, End::Open)?);
     }
     let keys: Vec<String> = jobs
         .iter()
@@ -119,7 +142,7 @@ fn insert_all(
         .filter_map(|job| Some(job.concurrency.as_ref()?.key.clone()))
         .collect();
     admit(connection, &keys, now_ms)?;
-    connection.wake(WakeUps::PENDING | WakeUps::DUE | WakeUps::PROGRESS);
+    wake_for_new_jobs(connection);
     Ok(ids)
 }
 
@@ -168,18 +191,8 @@ fn is_future(job: &NewJob, now_ms: i64) -> bool {
     job.execute_after.is_some_and(|at_ms| at_ms > now_ms) || job.delay_ms.is_some_and(|delay_ms| delay_ms > 0)
 }
 
-fn insert(connection: &mut dyn Connection, jobs: &[NewJob], tokens: &[i64], now_ms: i64) -> Result<Vec<i64>> {
-    let requirements: Vec<Cow<'static, str>> = jobs.iter().map(requirements).collect::<Result<_>>()?;
-    let rows: Vec<[Value<'_>; 16]> = jobs
-        .iter()
-        .zip(tokens)
-        .zip(&requirements)
-        .map(|((job, token), requires)| row(job, *token, requires, now_ms))
-        .collect();
-    // Ids grow in the order of the rows, but RETURNING may list them in any order.
-    let mut ids = all(
-        connection,
-        "INSERT INTO jobs (kind, queue, priority, status, execute_after, payload, max_attempts, timeout_ms,
+const INSERT: &str =
+    "INSERT INTO jobs (kind, queue, priority, status, execute_after, payload, max_attempts, timeout_ms,
                            unique_key, created_at, updated_at, requires, version, concurrency_key,
                            concurrency_limit, on_full, token, delay_ms)
          SELECT kind, queue,
@@ -190,13 +203,27 @@ fn insert(connection: &mut dyn Connection, jobs: &[NewJob], tokens: &[i64], now_
          FROM {rows $1: kind text, queue text, priority integer, status text, execute_after integer,
                         payload text, max_attempts integer, timeout_ms integer, unique_key text,
                         requires text, version integer, concurrency_key text, concurrency_limit integer,
-                        on_full text, token integer, delay_ms integer} AS news
-         {returning} id",
-        &[Value::rows(&rows), now_ms.into()],
-        |row| row.integer(0),
-    )?;
-    ids.sort_unstable();
-    Ok(ids)
+                        on_full text, token integer, delay_ms integer} AS news";
+
+fn insert(
+    connection: &mut dyn Connection,
+    jobs: &[NewJob],
+    tokens: &[i64],
+    now_ms: i64,
+    end: End,
+) -> Result<Vec<i64>> {
+    let requirements: Vec<Cow<'static, str>> = jobs.iter().map(requirements).collect::<Result<_>>()?;
+    let rows: Vec<[Value<'_>; 16]> = jobs
+        .iter()
+        .zip(tokens)
+        .zip(&requirements)
+        .map(|((job, token), requires)| row(job, *token, requires, now_ms))
+        .collect();
+    let parameters = [Value::rows(&rows), now_ms.into()];
+    match end {
+        End::Open => connection.insert_returning_ids(INSERT, &parameters),
+        End::Commit => connection.insert_returning_ids_and_commit(INSERT, &parameters),
+    }
 }
 
 /// The capabilities that a job requires, as a sorted JSON list.

@@ -162,13 +162,11 @@ fn insert_run(
     let params = to_json(&run.params)?;
     let env = to_json(&run.workflow.env)?;
     let total = run.workflow.jobs.len() as i64;
-    first(
-        connection,
+    let ids = connection.insert_returning_ids(
         "INSERT INTO runs (workflow_id, workflow, params, env, dir, run_key, total_jobs, unfinished_jobs,
                            timeout_ms, created_at, updated_at, schedule_id, scheduled_for, source, token)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $7, $8, $9, $9, $10, $11, $12, $13)
-         ON CONFLICT DO NOTHING
-         {returning} id",
+         ON CONFLICT DO NOTHING",
         &[
             workflow_id.into(),
             (&run.workflow.name).into(),
@@ -184,8 +182,8 @@ fn insert_run(
             run.occasion.map(|occasion| occasion.source.as_str()).into(),
             token.into(),
         ],
-        |row| row.integer(0),
-    )
+    )?;
+    Ok(ids.first().copied())
 }
 
 fn insert_jobs(
@@ -199,7 +197,7 @@ fn insert_jobs(
     let rows: Vec<[Value<'_>; 19]> =
         workflow.jobs.iter().zip(&prepared.jobs).map(|(job, prepared)| job_row(job, prepared)).collect();
     for rows in rows.chunks(CHUNK) {
-        connection.query(
+        ids.extend(connection.insert_returning_ids(
             "INSERT INTO jobs (run_id, kind, name, queue, priority, payload, max_attempts,
                                max_interruptions, on_interrupt, allow_failure, retry, timeout_ms,
                                blocked_by, status, execute_after, created_at, updated_at, requires,
@@ -214,17 +212,10 @@ fn insert_jobs(
                             max_interruptions integer, on_interrupt text, allow_failure integer,
                             retry text, timeout_ms integer, blocked_by integer, status text,
                             requires text, version integer, concurrency_key text,
-                            concurrency_limit integer, on_full text, token integer} AS news
-             {returning} id",
+                            concurrency_limit integer, on_full text, token integer} AS news",
             &[Value::rows(rows), run_id.into(), now_ms.into()],
-            &mut |row| {
-                ids.push(row.integer(0)?);
-                Ok(())
-            },
-        )?;
+        )?);
     }
-    // Ids grow in the order of the rows, but RETURNING may list them in any order.
-    ids.sort_unstable();
     Ok(ids)
 }
 

@@ -21,8 +21,8 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 
 use self::attempt_table::AttemptTable;
 use super::output_folder::OutputFolder;
-use windlass_db::Reach;
 use windlass_system::clock::Clock;
+use windlass_system::process::Reach;
 
 const SCRIPT: &str = include_str!("reaper.sh");
 /// If less than this is left of the lease, the reaper gets a message for every new group. By the reaper's clock the lease

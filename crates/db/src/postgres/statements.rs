@@ -1,0 +1,28 @@
+//! Translated statements, shared by the connections of a process.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::Fragment;
+use crate::statement::{Key, Statement};
+
+/// Translated statements.
+#[derive(Debug, Default)]
+pub(super) struct Statements {
+    fragments: &'static [Fragment],
+    translated: Mutex<HashMap<Key, Arc<str>>>,
+}
+
+impl Statements {
+    /// None yet. `fragments` are the parts that statements of this database share.
+    pub(super) fn new(fragments: &'static [Fragment]) -> Statements {
+        Statements { fragments, translated: Mutex::default() }
+    }
+
+    /// What PostgreSQL runs for a statement.
+    pub(super) fn text(&self, statement: Statement) -> Arc<str> {
+        let mut translated = self.translated.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = translated.entry(statement.key());
+        Arc::clone(text.or_insert_with(|| statement.on_postgres(self.fragments).into()))
+    }
+}
