@@ -2,7 +2,10 @@
 
 use windlass_db::{Migration, Tables};
 
-use crate::store::{PRIORITY, RANK, RULED};
+use crate::store::{
+    JOB_COLUMNS, JOB_FILTER, JOB_SUMMARY, OF_RUNS_IN_ACTIVE_QUEUES, PRIORITY, RANK, REGISTRATION_COLUMNS,
+    RULED, RUN_COLUMNS, RUN_FILTER, RUN_SUMMARY, SCHEDULE_COLUMNS, VERSION_COLUMNS,
+};
 
 /// The tables of Windlass.
 pub static TABLES: Tables = Tables {
@@ -36,7 +39,21 @@ pub static TABLES: Tables = Tables {
         "claimable_jobs",
     ],
     growing: &["jobs", "runs", "job_dependencies", "schedules"],
-    fragments: &[RANK, PRIORITY, RULED],
+    fragments: &[
+        RANK,
+        PRIORITY,
+        RULED,
+        JOB_COLUMNS,
+        JOB_FILTER,
+        JOB_SUMMARY,
+        OF_RUNS_IN_ACTIVE_QUEUES,
+        REGISTRATION_COLUMNS,
+        RUN_COLUMNS,
+        RUN_FILTER,
+        RUN_SUMMARY,
+        SCHEDULE_COLUMNS,
+        VERSION_COLUMNS,
+    ],
     name_database: "INSERT INTO instance (id, name) VALUES (1, $1) ON CONFLICT (id) DO NOTHING",
     rename_database: "UPDATE instance SET name = $1",
 };

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 
 use support::reading;
 use support::tapped::{Tap, Tapped};
-use windlass_db::all;
 use windlass_db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
+use windlass_db::{Dialect, Statement, all};
 use windlass_engine::{Clock, Random, Store, TABLES};
 use windlass_test_server::Schema;
 
@@ -17,7 +17,7 @@ use windlass_test_server::Schema;
 const ROWS_MAX: f64 = 3_000.0;
 
 /// The plans of some reads with the rows of each step, in a database that was used for long.
-fn plans(read: fn(&Store)) -> Vec<(&'static str, Vec<String>)> {
+fn plans(read: fn(&Store)) -> Vec<(Statement, Vec<String>)> {
     let schema = Schema::new();
     let address = PostgresAddress::parse(&schema.url(), &|_name| None).unwrap();
     let clock = Clock::manual(200_000_000);
@@ -28,10 +28,11 @@ fn plans(read: fn(&Store)) -> Vec<(&'static str, Vec<String>)> {
     client.batch_execute("ANALYZE").unwrap();
     let plans = Arc::new(Mutex::new(Vec::new()));
     let kept = Arc::clone(&plans);
-    let tap: Tap = Arc::new(move |connection, sql, parameters| {
-        let explain = format!("EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) {sql}");
+    let tap: Tap = Arc::new(move |connection, statement, parameters| {
+        let text = &statement.texts(Dialect::Postgres, TABLES.fragments)[0];
+        let explain = format!("EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) {text}");
         let plan = all(connection, explain.leak(), parameters, |row| row.text(0))?;
-        kept.lock().unwrap().push((sql, plan));
+        kept.lock().unwrap().push((statement, plan));
         Ok(())
     });
     let database = Arc::new(Tapped::new(inner, tap));
@@ -46,7 +47,7 @@ fn number_after(line: &str, word: &str) -> f64 {
     digits[..end.unwrap_or(digits.len())].trim_end_matches('.').parse().unwrap_or(0.0)
 }
 
-fn assert_no_table_is_read_whole(plans: &[(&str, Vec<String>)]) {
+fn assert_no_table_is_read_whole(plans: &[(Statement, Vec<String>)]) {
     assert!(!plans.is_empty());
     for (statement, plan) in plans {
         let is_whole = ["jobs", "runs", "job_logs", "job_dependencies", "job_attempts"]

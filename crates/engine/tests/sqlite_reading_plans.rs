@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex};
 
 use support::reading;
 use support::tapped::{Tap, Tapped};
-use windlass_db::sqlite::{self, SqliteDatabase, SqliteOptions};
-use windlass_db::{Connection, Value};
+use windlass_db::sqlite::{SqliteDatabase, SqliteOptions};
+use windlass_db::{Connection, Dialect, Statement, Value};
 use windlass_engine::{Clock, Random, Store, TABLES};
 
 /// A statement with its parameters.
-type Recorded = Vec<(&'static str, Vec<rusqlite::types::Value>)>;
+type Recorded = Vec<(Statement, Vec<rusqlite::types::Value>)>;
 
 /// More steps of SQLite's machine than any page or report of a few rows takes. One pass over the runs takes ten times as
 /// many.
@@ -37,8 +37,8 @@ fn record(path: &Path, read: fn(&Store)) -> Recorded {
     drop(raw);
     let recorded = Arc::new(Mutex::new(Recorded::new()));
     let kept = Arc::clone(&recorded);
-    let tap: Tap = Arc::new(move |_connection: &mut dyn Connection, sql, parameters| {
-        kept.lock().unwrap().push((sql, parameters.iter().map(owned).collect()));
+    let tap: Tap = Arc::new(move |_connection: &mut dyn Connection, statement, parameters| {
+        kept.lock().unwrap().push((statement, parameters.iter().map(owned).collect()));
         Ok(())
     });
     let database = Arc::new(Tapped::new(inner, tap));
@@ -47,21 +47,22 @@ fn record(path: &Path, read: fn(&Store)) -> Recorded {
 }
 
 /// The only statements that read a table from its end on: as many rows as they say.
-fn reads_the_newest(statement: &str) -> bool {
+fn reads_the_newest(statement: Statement) -> bool {
+    let statement = statement.to_string();
     statement.contains("FROM jobs ORDER BY id DESC LIMIT") && statement.contains("FROM (SELECT")
 }
 
 fn assert_no_table_is_read_whole(raw: &rusqlite::Connection, statements: &Recorded) {
     assert!(!statements.is_empty());
     for (statement, _parameters) in statements {
-        for text in sqlite::texts(statement, TABLES.fragments) {
+        for text in statement.texts(Dialect::Sqlite, TABLES.fragments) {
             let mut plan = raw.prepare(&format!("EXPLAIN QUERY PLAN {text}")).unwrap();
             let steps: Vec<String> =
                 plan.raw_query().mapped(|row| row.get(3)).collect::<Result<_, _>>().unwrap();
             for table in ["jobs", "runs", "job_logs", "job_dependencies", "job_attempts"] {
                 let whole = [format!("SCAN {table}"), format!("SCAN {table} USING INDEX sqlite")];
                 let is_whole = steps.iter().any(|step| *step == whole[0] || step.starts_with(&whole[1]));
-                assert!(!is_whole || reads_the_newest(statement), "{steps:#?}, in: {statement}");
+                assert!(!is_whole || reads_the_newest(*statement), "{steps:#?}, in: {statement}");
             }
         }
     }
@@ -75,7 +76,7 @@ fn lists_and_reports_read_no_more_rows_than_they_need() {
     let raw = rusqlite::Connection::open(&path).unwrap();
     assert_no_table_is_read_whole(&raw, &statements);
     for (statement, parameters) in &statements {
-        for text in sqlite::texts(statement, TABLES.fragments) {
+        for text in statement.texts(Dialect::Sqlite, TABLES.fragments) {
             let mut prepared = raw.prepare(&text).unwrap();
             for (number, parameter) in (1..).zip(parameters) {
                 if let Some(index) = prepared.parameter_index(&format!("${number}")).unwrap() {

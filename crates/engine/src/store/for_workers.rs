@@ -20,6 +20,7 @@ use crate::store::{json_ids, json_list};
 use crate::transition::RetryState;
 use std::sync::Arc;
 use windlass_db::Fate;
+use windlass_db::Fragment;
 use windlass_db::Writers;
 use windlass_db::all;
 use windlass_db::error::Error;
@@ -30,18 +31,12 @@ use windlass_system::wake_ups::WakeUps;
 /// From this many ends and this many requested jobs on, finishing and claiming are two transactions at the same time.
 const BESIDE_MIN: usize = 200;
 
-/// Selects the combinations of queue, kind, requirements and version of jobs in a state, of the runs in $1, without paused
-/// queues.
-macro_rules! combinations_where {
-    ($condition:literal) => {
-        concat!(
-            "SELECT DISTINCT queue, kind, requires, version FROM jobs WHERE ",
-            $condition,
-            " AND (CAST($1 AS TEXT) IS NULL OR run_id {in $1})
-              AND queue NOT IN (SELECT name FROM queues WHERE paused_at IS NOT NULL)"
-        )
-    };
-}
+/// Whether a row of `jobs` is of the runs in $1, which are all if it is NULL, and in a queue that is not paused.
+pub(crate) const OF_RUNS_IN_ACTIVE_QUEUES: Fragment = Fragment {
+    name: "of_runs_in_active_queues",
+    sql: "(CAST($1 AS TEXT) IS NULL OR run_id {in $1})
+          AND queue NOT IN (SELECT name FROM queues WHERE paused_at IS NOT NULL)",
+};
 
 impl ForWorkers<'_> {
     /// Claims jobs for a worker.
@@ -238,10 +233,14 @@ impl ForWorkers<'_> {
         };
         // One statement for each status, because each status has a small index of its own.
         let statements = [
-            combinations_where!("status = 'RUNNING'"),
-            combinations_where!("status = 'PENDING' AND kind > ''"),
-            combinations_where!("status = 'SCHEDULED'"),
-            combinations_where!("status = 'WAITING' AND concurrency_key IS NOT NULL"),
+            "SELECT DISTINCT queue, kind, requires, version FROM jobs
+             WHERE status = 'RUNNING' AND {of_runs_in_active_queues}",
+            "SELECT DISTINCT queue, kind, requires, version FROM jobs
+             WHERE status = 'PENDING' AND kind > '' AND {of_runs_in_active_queues}",
+            "SELECT DISTINCT queue, kind, requires, version FROM jobs
+             WHERE status = 'SCHEDULED' AND {of_runs_in_active_queues}",
+            "SELECT DISTINCT queue, kind, requires, version FROM jobs
+             WHERE status = 'WAITING' AND concurrency_key IS NOT NULL AND {of_runs_in_active_queues}",
         ];
         self.store.read(|connection| {
             for sql in statements {

@@ -49,25 +49,33 @@ pub use for_scheduler::due::{PromotedDue, Upcoming};
 pub use for_scheduler::prune::{Prune, Pruned};
 pub use for_scheduler::reconcile::Reconciled;
 pub use for_scheduler::rescue::{Rescued, StuckJob};
+pub(crate) use for_workers::OF_RUNS_IN_ACTIVE_QUEUES;
 pub use groups::{
     ForScheduler, ForWorkers, Jobs, Logs, Queues, Registrations, Runs, Schedules, Upkeep, Workers,
 };
 pub use health::{Health, OldPending};
+pub(crate) use jobs::JOB_COLUMNS;
 pub use jobs::Job;
 pub use jobs::attempts::Attempt;
 pub use jobs::enqueue::{DEFAULT_MAX_ATTEMPTS, ENQUEUE_MAX, NewJob};
 pub use jobs::list::{ERROR_MAX, JobFilter, JobSummary};
+pub(crate) use jobs::list::{JOB_FILTER, JOB_SUMMARY};
 pub use jobs::why::{Reason, Why};
 pub use logs::{LogLine, LogPosition, LogStream};
 pub use page::{Cursor, PAGE_MAX, Page, SEARCH_MAX, SEARCH_TEXT_MAX};
 pub(crate) use queues::rules::{PRIORITY, RULED};
 pub use queues::{Order, Queue, QueueLimits, RATE_INTERVAL_MAX_MS, Rate, Setting};
+pub(crate) use registrations::REGISTRATION_COLUMNS;
+pub(crate) use registrations::versions::VERSION_COLUMNS;
 pub use registrations::{NewRegistration, RegisteredVersion, Registration, RegistrationChange};
 pub use restore::Restored;
+pub(crate) use runs::RUN_COLUMNS;
 pub use runs::list::{ParamFilter, RunFilter, RunSummary, StartedBy, TimeRange};
+pub(crate) use runs::list::{RUN_FILTER, RUN_SUMMARY};
 pub use runs::retry::RetrySelection;
 pub use runs::submit::{NewRun, Occasion, Submitted};
 pub use runs::{JobCounts, Run, RunContext};
+pub(crate) use schedules::SCHEDULE_COLUMNS;
 pub use schedules::{
     AT_ONCE_MAX, BACKFILL_MAX, Backfill, BackfillResult, COUNTED_MAX, ChangedSchedule, Fired, NOTED_MAX,
     ON_TIME_MS, Occurrence, OccurrenceStatus, Schedule, ScheduleChange, ScheduleOrigin, WAITING_MAX,

@@ -1,7 +1,7 @@
 //! Reading with several statements in one round trip to the server.
 
 use windlass_db::error::Result;
-use windlass_db::{Connection, Question, Row, Value};
+use windlass_db::{Connection, Question, Row, Statement, Value};
 
 /// A statement and its parameters.
 pub(in crate::store) type Asked<'v> = (&'static str, Vec<Value<'v>>);
@@ -26,7 +26,7 @@ pub(in crate::store) fn rows_of_each<T>(
     let mut questions: Vec<Question<'_>> = asked
         .iter()
         .zip(&mut readers)
-        .map(|((sql, parameters), on_row)| Question { sql, parameters, on_row })
+        .map(|((sql, parameters), on_row)| Question { statement: Statement::Plain(sql), parameters, on_row })
         .collect();
     connection.query_all(&mut questions)?;
     drop(questions);

@@ -2,9 +2,9 @@
 
 use crate::store::Registrations;
 use crate::store::evidence::Evidence;
+use crate::store::registrations::find;
 use crate::store::registrations::versions::{VersionRef, definition, insert_version, last_version};
 use crate::store::registrations::{NewRegistration, Registration, RegistrationChange, read};
-use crate::store::registrations::{find, select_registrations};
 use crate::store::runs::prepared::StoredDefinition;
 use crate::store::runs::submit::store_definition;
 use crate::store::schedules::advance_cursors_of_workflow;
@@ -102,7 +102,12 @@ fn apply(
 ) -> Result<Option<Applied>> {
     let name = &new.workflow.name;
     // The registration's row is the lock of the name. If there is no row, the first transaction to insert one wins.
-    let present = first(connection, select_registrations!("WHERE name = $1 {wait}"), &[name.into()], read)?;
+    let present = first(
+        connection,
+        "SELECT {registration_columns} FROM registrations WHERE name = $1 {wait}",
+        &[name.into()],
+        read,
+    )?;
     let last = last_version(connection, name)?;
     let (change, version) = decide_version(present.as_ref().map(VersionRef::of), last, Some(workflow_id));
     let before = previous_definition(connection, change, present.as_ref())?;

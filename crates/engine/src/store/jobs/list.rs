@@ -9,6 +9,7 @@ use crate::store::jobs::{Job, read_job};
 use crate::store::page::{Cursor, IdRange, Page, SEARCH_MAX, page, search_text};
 use crate::store::round_trip::{Asked, rows_of_each};
 use crate::store::{json_ids, json_list};
+use windlass_db::Fragment;
 use windlass_db::error::Result;
 use windlass_db::{Connection, Row, Value, all, one};
 
@@ -92,68 +93,72 @@ impl JobFilter {
     }
 }
 
-/// The conditions of all pages, with parameters 4 to 8.
-macro_rules! conditions {
-    () => {
-        "AND (CAST($4 AS TEXT) IS NULL OR status IN (SELECT value FROM {texts $4} AS statuses))
-         AND (CAST($5 AS TEXT) IS NULL OR queue = $5)
-         AND (CAST($6 AS TEXT) IS NULL OR kind = $6)
-         AND (CAST($7 AS TEXT) IS NULL OR name = $7)
-         AND (CAST($8 AS TEXT) IS NULL OR replace(lower(last_error), $8, '') <> lower(last_error))"
-    };
-}
+/// The columns of `jobs` that a [`JobSummary`] is read from.
+pub(crate) const JOB_SUMMARY: Fragment = Fragment {
+    name: "job_summary",
+    sql: "id, run_id, name, kind, queue, status, priority, execute_after, attempt, max_attempts,
+          allow_failure, substr(last_error, 1, 500), worker_id, cancel_requested_at, created_at,
+          started_at, finished_at",
+};
 
-macro_rules! page_from {
-    ($jobs:expr) => {
-        concat!(
-            "SELECT id, run_id, name, kind, queue, status, priority, execute_after, attempt, max_attempts,
-                    allow_failure, substr(last_error, 1, 500), worker_id, cancel_requested_at, created_at,
-                    started_at, finished_at
-             FROM ",
-            $jobs,
-            " ORDER BY id DESC LIMIT $3"
-        )
-    };
-}
+/// The conditions of a [`JobFilter`] that are compared job by job, with parameters 4 to 8.
+pub(crate) const JOB_FILTER: Fragment = Fragment {
+    name: "job_filter",
+    sql: "(CAST($4 AS TEXT) IS NULL OR status IN (SELECT value FROM {texts $4} AS statuses))
+          AND (CAST($5 AS TEXT) IS NULL OR queue = $5)
+          AND (CAST($6 AS TEXT) IS NULL OR kind = $6)
+          AND (CAST($7 AS TEXT) IS NULL OR name = $7)
+          AND (CAST($8 AS TEXT) IS NULL OR replace(lower(last_error), $8, '') <> lower(last_error))",
+};
 
-/// The ids are found first, so that only the rows of the page are read where the index answers. With plus signs no
-/// database looks for them in the order of ids: it uses the index that the condition is for.
-macro_rules! page_by {
-    ($condition:literal) => {
-        page_from!(concat!(
-            "(SELECT id AS found_id FROM jobs WHERE ",
-            $condition,
-            " AND +id >= $1 AND +id < $2 ",
-            conditions!(),
-            " ORDER BY +id DESC LIMIT $3) AS found JOIN jobs ON {by jobs.id = found.found_id}"
-        ))
-    };
-}
-
-const PAGE_BY_ID: &str = page_from!(concat!("jobs WHERE id >= $1 AND id < $2 ", conditions!()));
-const PAGE_OF_RUN: &str = page_by!("run_id = $9");
+const PAGE_BY_ID: &str = "SELECT {job_summary} FROM jobs
+    WHERE id >= $1 AND id < $2 AND {job_filter} ORDER BY id DESC LIMIT $3";
+/// The ids are found first, so that only the rows of the page are read. The plus signs keep both databases from reading in
+/// the order of ids, so that they use the index that the condition is for. The pages by state are written in the same way.
+const PAGE_OF_RUN: &str = "SELECT {job_summary}
+             FROM (SELECT id AS found_id FROM jobs WHERE run_id = $9
+                     AND +id >= $1 AND +id < $2 AND {job_filter} ORDER BY +id DESC LIMIT $3) AS found
+             JOIN jobs ON {by jobs.id = found.found_id} ORDER BY id DESC LIMIT $3";
 
 /// A page of a state that has an index of its own, and a count of its jobs up to a bound. Each condition is that of the
 /// index.
 fn by_status(status: JobStatus) -> Option<(&'static str, &'static str)> {
-    macro_rules! page_and_count {
-        ($condition:literal) => {
-            Some((
-                page_by!($condition),
-                concat!(
-                    "SELECT count(*) FROM (SELECT id FROM jobs WHERE ",
-                    $condition,
-                    " LIMIT $1) AS counted"
-                ),
-            ))
-        };
-    }
     match status {
-        JobStatus::Pending => page_and_count!("status = 'PENDING' AND kind > ''"),
-        JobStatus::Running => page_and_count!("status = 'RUNNING'"),
-        JobStatus::Scheduled => page_and_count!("status = 'SCHEDULED'"),
-        JobStatus::Waiting => page_and_count!("concurrency_key IS NOT NULL AND status = 'WAITING'"),
-        JobStatus::Failed => page_and_count!("status = 'FAILED'"),
+        JobStatus::Pending => Some((
+            "SELECT {job_summary}
+             FROM (SELECT id AS found_id FROM jobs WHERE status = 'PENDING' AND kind > ''
+                     AND +id >= $1 AND +id < $2 AND {job_filter} ORDER BY +id DESC LIMIT $3) AS found
+             JOIN jobs ON {by jobs.id = found.found_id} ORDER BY id DESC LIMIT $3",
+            "SELECT count(*) FROM (SELECT id FROM jobs WHERE status = 'PENDING' AND kind > '' LIMIT $1) AS counted",
+        )),
+        JobStatus::Running => Some((
+            "SELECT {job_summary}
+             FROM (SELECT id AS found_id FROM jobs WHERE status = 'RUNNING'
+                     AND +id >= $1 AND +id < $2 AND {job_filter} ORDER BY +id DESC LIMIT $3) AS found
+             JOIN jobs ON {by jobs.id = found.found_id} ORDER BY id DESC LIMIT $3",
+            "SELECT count(*) FROM (SELECT id FROM jobs WHERE status = 'RUNNING' LIMIT $1) AS counted",
+        )),
+        JobStatus::Scheduled => Some((
+            "SELECT {job_summary}
+             FROM (SELECT id AS found_id FROM jobs WHERE status = 'SCHEDULED'
+                     AND +id >= $1 AND +id < $2 AND {job_filter} ORDER BY +id DESC LIMIT $3) AS found
+             JOIN jobs ON {by jobs.id = found.found_id} ORDER BY id DESC LIMIT $3",
+            "SELECT count(*) FROM (SELECT id FROM jobs WHERE status = 'SCHEDULED' LIMIT $1) AS counted",
+        )),
+        JobStatus::Waiting => Some((
+            "SELECT {job_summary}
+             FROM (SELECT id AS found_id FROM jobs WHERE concurrency_key IS NOT NULL AND status = 'WAITING'
+                     AND +id >= $1 AND +id < $2 AND {job_filter} ORDER BY +id DESC LIMIT $3) AS found
+             JOIN jobs ON {by jobs.id = found.found_id} ORDER BY id DESC LIMIT $3",
+            "SELECT count(*) FROM (SELECT id FROM jobs WHERE concurrency_key IS NOT NULL AND status = 'WAITING' LIMIT $1) AS counted",
+        )),
+        JobStatus::Failed => Some((
+            "SELECT {job_summary}
+             FROM (SELECT id AS found_id FROM jobs WHERE status = 'FAILED'
+                     AND +id >= $1 AND +id < $2 AND {job_filter} ORDER BY +id DESC LIMIT $3) AS found
+             JOIN jobs ON {by jobs.id = found.found_id} ORDER BY id DESC LIMIT $3",
+            "SELECT count(*) FROM (SELECT id FROM jobs WHERE status = 'FAILED' LIMIT $1) AS counted",
+        )),
         JobStatus::Blocked | JobStatus::Successful | JobStatus::Skipped | JobStatus::Cancelled => None,
     }
 }
@@ -183,7 +188,7 @@ impl Jobs<'_> {
         self.store.read(|connection| {
             let page = list(connection, filter)?;
             let ids: Vec<i64> = page.rows.iter().map(|job| job.id).collect();
-            let sql = select_jobs!("WHERE id {in $1} ORDER BY id DESC");
+            let sql = "SELECT {job_columns} FROM jobs WHERE id {in $1} ORDER BY id DESC";
             let rows = all(connection, sql, &[(&json_ids(&ids)).into()], read_job)?;
             Ok(page.with_rows(rows))
         })

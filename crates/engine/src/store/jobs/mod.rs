@@ -3,6 +3,7 @@
 use crate::status::JobStatus;
 use crate::store::Jobs;
 use crate::store::json_list;
+use windlass_db::Fragment;
 use windlass_db::Row;
 use windlass_db::all;
 use windlass_db::error::Error;
@@ -10,19 +11,14 @@ use windlass_db::error::Result;
 use windlass_db::first;
 use windlass_db::one;
 
-/// `SELECT` of every column that [`read_job`] reads, in its order.
-macro_rules! select_jobs {
-    ($rest:literal) => {
-        concat!(
-            "SELECT id, run_id, name, kind, queue, status, priority, execute_after, payload, attempt,
+/// The columns of `jobs` that [`read_job`] reads, in its order.
+pub(crate) const JOB_COLUMNS: Fragment = Fragment {
+    name: "job_columns",
+    sql: "id, run_id, name, kind, queue, status, priority, execute_after, payload, attempt,
                     max_attempts, failures, interruptions, max_interruptions, allow_failure, last_error,
                     output, blocked_by, worker_id, cancel_requested_at, created_at, updated_at,
-                    started_at, finished_at, requires, version, concurrency_key, concurrency_limit
-             FROM jobs ",
-            $rest
-        )
-    };
-}
+                    started_at, finished_at, requires, version, concurrency_key, concurrency_limit",
+};
 
 pub(in crate::store) mod attempts;
 pub(in crate::store) mod enqueue;
@@ -146,8 +142,9 @@ impl Jobs<'_> {
     /// # Errors
     /// The database's.
     pub fn find(&self, job_id: i64) -> Result<Option<Job>> {
-        self.store
-            .read(|connection| first(connection, select_jobs!("WHERE id = $1"), &[job_id.into()], read_job))
+        self.store.read(|connection| {
+            first(connection, "SELECT {job_columns} FROM jobs WHERE id = $1", &[job_id.into()], read_job)
+        })
     }
 
     /// The job of a run that has that name, if there is one.
@@ -158,7 +155,7 @@ impl Jobs<'_> {
         self.store.read(|connection| {
             first(
                 connection,
-                select_jobs!("WHERE run_id = $1 AND name = $2"),
+                "SELECT {job_columns} FROM jobs WHERE run_id = $1 AND name = $2",
                 &[run_id.into(), name.into()],
                 read_job,
             )
@@ -171,7 +168,12 @@ impl Jobs<'_> {
     /// The database's.
     pub fn of_run(&self, run_id: i64) -> Result<Vec<Job>> {
         self.store.read(|connection| {
-            all(connection, select_jobs!("WHERE run_id = $1 ORDER BY id"), &[run_id.into()], read_job)
+            all(
+                connection,
+                "SELECT {job_columns} FROM jobs WHERE run_id = $1 ORDER BY id",
+                &[run_id.into()],
+                read_job,
+            )
         })
     }
 
@@ -187,10 +189,8 @@ impl Jobs<'_> {
         self.store.read(|connection| {
             all(
                 connection,
-                select_jobs!(
-                    "WHERE run_id = $1 AND updated_at >= $2
-                 ORDER BY updated_at, id"
-                ),
+                "SELECT {job_columns} FROM jobs WHERE run_id = $1 AND updated_at >= $2
+                 ORDER BY updated_at, id",
                 &[run_id.into(), since_ms.into()],
                 read_job,
             )
@@ -222,9 +222,7 @@ impl Jobs<'_> {
         self.store.read(|connection| {
             all(
                 connection,
-                select_jobs!(
-                    "WHERE id {in SELECT parent_id FROM job_dependencies WHERE child_id = $1} ORDER BY id"
-                ),
+                "SELECT {job_columns} FROM jobs WHERE id {in SELECT parent_id FROM job_dependencies WHERE child_id = $1} ORDER BY id",
                 &[job_id.into()],
                 read_job,
             )

@@ -8,6 +8,7 @@ use windlass_workflow::Workflow;
 
 pub use versions::RegisteredVersion;
 
+use windlass_db::Fragment;
 use windlass_db::error::Result;
 use windlass_db::{Connection, Row, all, first};
 
@@ -54,18 +55,11 @@ pub enum RegistrationChange {
     Unchanged,
 }
 
-/// A `SELECT` of the columns that [`read`] expects, in its order.
-macro_rules! select_registrations {
-    ($rest:literal) => {
-        concat!(
-            "SELECT name, version, workflow_id, file, dir, paused_at, created_at, updated_at
-             FROM registrations ",
-            $rest
-        )
-    };
-}
-
-pub(in crate::store) use select_registrations;
+/// The columns of `registrations` that [`read`] reads, in its order.
+pub(crate) const REGISTRATION_COLUMNS: Fragment = Fragment {
+    name: "registration_columns",
+    sql: "name, version, workflow_id, file, dir, paused_at, created_at, updated_at",
+};
 
 impl Registrations<'_> {
     /// Reads the registration of a name.
@@ -81,7 +75,9 @@ impl Registrations<'_> {
     /// # Errors
     /// The database's.
     pub fn list(&self) -> Result<Vec<Registration>> {
-        self.store.read(|connection| all(connection, select_registrations!("ORDER BY name"), &[], read))
+        self.store.read(|connection| {
+            all(connection, "SELECT {registration_columns} FROM registrations ORDER BY name", &[], read)
+        })
     }
 
     /// Reads the registration of a name and its active definition.
@@ -104,7 +100,12 @@ pub(in crate::store) fn registered_workflow(
 }
 
 pub(in crate::store) fn find(connection: &mut dyn Connection, name: &str) -> Result<Option<Registration>> {
-    first(connection, select_registrations!("WHERE name = $1"), &[name.into()], read)
+    first(
+        connection,
+        "SELECT {registration_columns} FROM registrations WHERE name = $1",
+        &[name.into()],
+        read,
+    )
 }
 
 pub(in crate::store) fn read(row: &dyn Row) -> Result<Registration> {

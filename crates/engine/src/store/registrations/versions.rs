@@ -4,6 +4,7 @@ use crate::store::Registrations;
 use windlass_workflow::Workflow;
 
 use super::{NewRegistration, Registration};
+use windlass_db::Fragment;
 use windlass_db::error::{Error, Result};
 use windlass_db::{Connection, Row, all, first};
 
@@ -22,18 +23,12 @@ pub struct RegisteredVersion {
     pub workflow: Workflow,
 }
 
-/// A `SELECT` of the columns that [`read_version`] expects, in its order.
-macro_rules! select_versions {
-    ($rest:literal) => {
-        concat!(
-            "SELECT versions.version, versions.workflow_id, versions.file, versions.applied_at,
-                    workflows.definition
-             FROM registration_versions AS versions
-             JOIN workflows ON workflows.id = versions.workflow_id ",
-            $rest
-        )
-    };
-}
+/// The columns of a version and its definition that a [`RegisteredVersion`] is read from.
+pub(crate) const VERSION_COLUMNS: Fragment = Fragment {
+    name: "version_columns",
+    sql: "versions.version, versions.workflow_id, versions.file, versions.applied_at,
+                    workflows.definition",
+};
 
 impl Registrations<'_> {
     /// Lists the versions of a name, the newest first, even if the name was removed.
@@ -44,7 +39,8 @@ impl Registrations<'_> {
         self.store.read(|connection| {
             all(
                 connection,
-                select_versions!("WHERE versions.name = $1 ORDER BY versions.version DESC LIMIT $2"),
+                "SELECT {version_columns} FROM registration_versions AS versions
+             JOIN workflows ON workflows.id = versions.workflow_id WHERE versions.name = $1 ORDER BY versions.version DESC LIMIT $2",
                 &[name.into(), limit.into()],
                 read_version,
             )
@@ -57,7 +53,8 @@ impl Registrations<'_> {
     /// The database's, or [`Error::Internal`] if another program wrote an invalid definition.
     pub fn version(&self, name: &str, version: i64) -> Result<Option<RegisteredVersion>> {
         self.store.read(|connection| {
-            let sql = select_versions!("WHERE versions.name = $1 AND versions.version = $2");
+            let sql = "SELECT {version_columns} FROM registration_versions AS versions
+             JOIN workflows ON workflows.id = versions.workflow_id WHERE versions.name = $1 AND versions.version = $2";
             first(connection, sql, &[name.into(), version.into()], read_version)
         })
     }

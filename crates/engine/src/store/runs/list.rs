@@ -14,6 +14,7 @@ use crate::store::json_ids;
 use crate::store::page::{Cursor, IdRange, Page, SEARCH_MAX, page, search_text};
 use crate::store::round_trip::{Asked, rows_of_each};
 use crate::store::runs::{Run, read_run};
+use windlass_db::Fragment;
 use windlass_db::error::Result;
 use windlass_db::{Connection, Row, Value, all, first, one};
 
@@ -143,33 +144,26 @@ enum Path<'f> {
     RunKey(&'f str),
 }
 
-/// The conditions of all pages, with parameters 1 to 12.
-macro_rules! conditions {
-    () => {
-        "id >= $1 AND id < $2
-         AND (CAST($4 AS {integer}) IS NULL OR created_at >= $4)
-         AND (CAST($5 AS {integer}) IS NULL OR created_at < $5)
-         AND (CAST($6 AS {integer}) IS NULL OR started_at >= $6)
-         AND (CAST($7 AS {integer}) IS NULL OR started_at < $7)
-         AND (CAST($8 AS TEXT) IS NULL OR coalesce(source, 'submission') = $8)
-         AND (CAST($9 AS {integer}) IS NULL OR schedule_id = $9)
-         AND (CAST($10 AS TEXT) IS NULL OR replace(params, $10, '') <> params
-              OR replace(params, $11, '') <> params OR replace(params, $12, '') <> params)"
-    };
-}
+/// The columns of `runs` that a [`RunSummary`] is read from.
+pub(crate) const RUN_SUMMARY: Fragment = Fragment {
+    name: "run_summary",
+    sql: "id, workflow, status, stop_reason, run_key, total_jobs, unfinished_jobs, failed_jobs, created_at,
+          started_at, finished_at, schedule_id, scheduled_for, source",
+};
 
-macro_rules! page_by {
-    ($path:literal) => {
-        concat!(
-            "SELECT id, workflow, status, stop_reason, run_key, total_jobs, unfinished_jobs, failed_jobs,
-                    created_at, started_at, finished_at, schedule_id, scheduled_for, source
-             FROM runs WHERE ",
-            $path,
-            conditions!(),
-            " ORDER BY id DESC LIMIT $3"
-        )
-    };
-}
+/// The range of ids and the conditions of a [`RunFilter`] that are compared run by run, with parameters 1 to 12.
+pub(crate) const RUN_FILTER: Fragment = Fragment {
+    name: "run_filter",
+    sql: "id >= $1 AND id < $2
+          AND (CAST($4 AS {integer}) IS NULL OR created_at >= $4)
+          AND (CAST($5 AS {integer}) IS NULL OR created_at < $5)
+          AND (CAST($6 AS {integer}) IS NULL OR started_at >= $6)
+          AND (CAST($7 AS {integer}) IS NULL OR started_at < $7)
+          AND (CAST($8 AS TEXT) IS NULL OR coalesce(source, 'submission') = $8)
+          AND (CAST($9 AS {integer}) IS NULL OR schedule_id = $9)
+          AND (CAST($10 AS TEXT) IS NULL OR replace(params, $10, '') <> params
+               OR replace(params, $11, '') <> params OR replace(params, $12, '') <> params)",
+};
 
 impl<'f> Path<'f> {
     fn of_status(status: RunStatus) -> Path<'f> {
@@ -194,16 +188,22 @@ impl<'f> Path<'f> {
 
     fn page(&self) -> &'static str {
         match self {
-            Path::Id => page_by!(""),
-            Path::Status(_) => page_by!("finished_at IS NOT NULL AND status = $13 AND "),
+            Path::Id => "SELECT {run_summary} FROM runs
+                 WHERE {run_filter} ORDER BY id DESC LIMIT $3",
+            Path::Status(_) => "SELECT {run_summary} FROM runs
+                 WHERE finished_at IS NOT NULL AND status = $13 AND {run_filter} ORDER BY id DESC LIMIT $3",
             Path::WorkflowAndStatus(..) => {
-                page_by!("finished_at IS NOT NULL AND workflow = $14 AND status = $13 AND ")
+                "SELECT {run_summary} FROM runs
+                 WHERE finished_at IS NOT NULL AND workflow = $14 AND status = $13 AND {run_filter} ORDER BY id DESC LIMIT $3"
             }
-            Path::Unfinished(_) => page_by!("status IN ('PENDING', 'RUNNING') AND status = $13 AND "),
+            Path::Unfinished(_) => "SELECT {run_summary} FROM runs
+                 WHERE status IN ('PENDING', 'RUNNING') AND status = $13 AND {run_filter} ORDER BY id DESC LIMIT $3",
             Path::WorkflowAndUnfinished(..) => {
-                page_by!("status IN ('PENDING', 'RUNNING') AND workflow = $14 AND status = $13 AND ")
+                "SELECT {run_summary} FROM runs
+                 WHERE status IN ('PENDING', 'RUNNING') AND workflow = $14 AND status = $13 AND {run_filter} ORDER BY id DESC LIMIT $3"
             }
-            Path::RunKey(_) => page_by!("run_key = $13 AND "),
+            Path::RunKey(_) => "SELECT {run_summary} FROM runs
+                 WHERE run_key = $13 AND {run_filter} ORDER BY id DESC LIMIT $3",
         }
     }
 
@@ -258,7 +258,7 @@ impl Runs<'_> {
         self.store.read(|connection| {
             let page = list(connection, filter)?;
             let ids: Vec<i64> = page.rows.iter().map(|run| run.id).collect();
-            let sql = select_runs!("WHERE id {in $1} ORDER BY id DESC");
+            let sql = "SELECT {run_columns} FROM runs WHERE id {in $1} ORDER BY id DESC";
             let rows = all(connection, sql, &[(&json_ids(&ids)).into()], read_run)?;
             Ok(page.with_rows(rows))
         })

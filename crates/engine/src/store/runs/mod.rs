@@ -2,6 +2,7 @@
 
 use crate::status::{JobStatus, RunSource, RunStatus, StopReason};
 use crate::store::Runs;
+use windlass_db::Fragment;
 use windlass_db::Row;
 use windlass_db::all;
 use windlass_db::error::Error;
@@ -9,18 +10,13 @@ use windlass_db::error::Result;
 use windlass_db::first;
 use windlass_db::one;
 
-/// `SELECT` of every column that [`read_run`] reads, in its order.
-macro_rules! select_runs {
-    ($rest:literal) => {
-        concat!(
-            "SELECT id, workflow, status, stop_reason, params, dir, run_key, total_jobs, unfinished_jobs,
+/// The columns of `runs` that [`read_run`] reads, in its order.
+pub(crate) const RUN_COLUMNS: Fragment = Fragment {
+    name: "run_columns",
+    sql: "id, workflow, status, stop_reason, params, dir, run_key, total_jobs, unfinished_jobs,
                     failed_jobs, deadline_at, created_at, started_at, finished_at, schedule_id,
-                    scheduled_for, source
-             FROM runs ",
-            $rest
-        )
-    };
-}
+                    scheduled_for, source",
+};
 
 pub(in crate::store) mod list;
 pub(in crate::store) mod prepared;
@@ -145,8 +141,9 @@ impl Runs<'_> {
     /// # Errors
     /// The database's.
     pub fn find(&self, run_id: i64) -> Result<Option<Run>> {
-        self.store
-            .read(|connection| first(connection, select_runs!("WHERE id = $1"), &[run_id.into()], read_run))
+        self.store.read(|connection| {
+            first(connection, "SELECT {run_columns} FROM runs WHERE id = $1", &[run_id.into()], read_run)
+        })
     }
 
     /// The ids of all runs that are not over, the oldest first.

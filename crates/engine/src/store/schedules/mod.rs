@@ -1,21 +1,15 @@
 //! Schedules: rules that start runs of a workflow. This file reads them. Each change has a file of its own. `plan`
 //! and `overlap` are the pure decisions, and `firing` writes what they decide.
 
-/// A `SELECT` of the columns that [`read`] expects, in its order.
-macro_rules! select_schedules {
-    ($rest:literal) => {
-        concat!(
-            "SELECT schedules.id, schedules.workflow, schedules.name, schedules.definition,
-                    schedules.origin, schedules.paused_at,
-                    (SELECT paused_at FROM registrations WHERE registrations.name = schedules.workflow),
-                    EXISTS (SELECT 1 FROM registrations WHERE registrations.name = schedules.workflow),
-                    schedules.next_at, coalesce(schedules.decided_until, schedules.created_at),
-                    schedules.removed_at, schedules.created_at
-             FROM schedules ",
-            $rest
-        )
-    };
-}
+/// The columns of `schedules` that [`read`] reads, in its order.
+pub(crate) const SCHEDULE_COLUMNS: Fragment = Fragment {
+    name: "schedule_columns",
+    sql: "schedules.id, schedules.workflow, schedules.name, schedules.definition, schedules.origin, schedules.paused_at,
+          (SELECT paused_at FROM registrations WHERE registrations.name = schedules.workflow),
+          EXISTS (SELECT 1 FROM registrations WHERE registrations.name = schedules.workflow),
+          schedules.next_at, coalesce(schedules.decided_until, schedules.created_at),
+          schedules.removed_at, schedules.created_at",
+};
 
 mod backfill;
 mod definitions;
@@ -32,6 +26,7 @@ mod trigger;
 use crate::store::Schedules;
 use windlass_workflow::model::Schedule as Definition;
 
+use windlass_db::Fragment;
 use windlass_db::error::{Error, Result};
 use windlass_db::{Connection, Row, all, first};
 
@@ -140,11 +135,11 @@ fn read(row: &dyn Row) -> Result<Schedule> {
 }
 
 fn find(connection: &mut dyn Connection, schedule_id: i64) -> Result<Option<Schedule>> {
-    first(connection, select_schedules!("WHERE id = $1"), &[schedule_id.into()], read)
+    first(connection, "SELECT {schedule_columns} FROM schedules WHERE id = $1", &[schedule_id.into()], read)
 }
 
 fn find_by_name(connection: &mut dyn Connection, workflow: &str, name: &str) -> Result<Option<Schedule>> {
-    let sql = select_schedules!("WHERE workflow = $1 AND name = $2");
+    let sql = "SELECT {schedule_columns} FROM schedules WHERE workflow = $1 AND name = $2";
     first(connection, sql, &[workflow.into(), name.into()], read)
 }
 
@@ -165,7 +160,12 @@ fn lock_schedule(connection: &mut dyn Connection, schedule_id: i64) -> Result<Sc
 
 /// Reads all schedules of a workflow, removed ones included.
 fn schedules_of_workflow(connection: &mut dyn Connection, workflow: &str) -> Result<Vec<Schedule>> {
-    all(connection, select_schedules!("WHERE workflow = $1 ORDER BY id"), &[workflow.into()], read)
+    all(
+        connection,
+        "SELECT {schedule_columns} FROM schedules WHERE workflow = $1 ORDER BY id",
+        &[workflow.into()],
+        read,
+    )
 }
 
 /// Locks all schedules of a workflow in the order of their ids, waiting if necessary, and reads them.
@@ -182,7 +182,12 @@ impl Schedules<'_> {
     /// The database's, or [`Error::Internal`] if another program wrote an invalid definition.
     pub fn list(&self) -> Result<Vec<Schedule>> {
         self.store.read(|connection| {
-            all(connection, select_schedules!("WHERE removed_at IS NULL ORDER BY workflow, name"), &[], read)
+            all(
+                connection,
+                "SELECT {schedule_columns} FROM schedules WHERE removed_at IS NULL ORDER BY workflow, name",
+                &[],
+                read,
+            )
         })
     }
 
