@@ -10,8 +10,7 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use windlass::NewJob;
-use windlass::{Attempt, Handlers, Result, Windlass, WorkerOptions, typed};
+use windlass::{Attempt, Handlers, NewJob, Result, Windlass, WorkerOptions, typed};
 
 #[derive(Serialize, Deserialize)]
 struct Invoice {

@@ -51,7 +51,7 @@ pub trait Connection {
     /// Runs a statement and hands each row to `on_row`. `$1` is the first of `parameters`.
     ///
     /// # Errors
-    /// The database's, or the first of `on_row`.
+    /// Returns the database's error, or the first of `on_row`.
     fn run(
         &mut self,
         statement: Statement,
@@ -62,7 +62,7 @@ pub trait Connection {
     /// Runs SQL as it is written, `RETURNING` too.
     ///
     /// # Errors
-    /// The database's, or the first of `on_row`.
+    /// Returns the database's error, or the first of `on_row`.
     fn query(
         &mut self,
         sql: &'static str,
@@ -76,7 +76,7 @@ pub trait Connection {
     /// SQLite. See [`UpdateReturning`].
     ///
     /// # Errors
-    /// The database's, or the first of `on_row`.
+    /// Returns the database's error, or the first of `on_row`.
     fn update_returning(
         &mut self,
         update: &'static UpdateReturning,
@@ -133,7 +133,7 @@ pub trait Connection {
     /// wrong with it is told there.
     ///
     /// # Errors
-    /// The database's.
+    /// Returns the database's error.
     fn execute_with_next(&mut self, sql: &'static str, parameters: &[Value<'_>]) -> Result<()> {
         self.execute(sql, parameters).map(|_rows| ())
     }
@@ -141,13 +141,13 @@ pub trait Connection {
     /// Runs a statement and returns how many rows it changed.
     ///
     /// # Errors
-    /// The database's.
+    /// Returns the database's error.
     fn execute(&mut self, sql: &'static str, parameters: &[Value<'_>]) -> Result<u64>;
 
     /// Runs several statements without parameters, already in the database's own dialect.
     ///
     /// # Errors
-    /// The database's.
+    /// Returns the database's error.
     fn batch(&mut self, sql: &str) -> Result<()>;
 
     /// How this database spells what differs.

@@ -12,7 +12,7 @@ const LEDGER: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (
 /// The version of the tables; `None` where there are none of ours.
 ///
 /// # Errors
-/// The database's.
+/// Returns the database's error.
 pub(crate) fn version(connection: &mut dyn Connection) -> Result<Option<i64>> {
     let ours = first(
         connection,

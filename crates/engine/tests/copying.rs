@@ -12,11 +12,10 @@ use support::{graph, noop, request, success};
 use windlass_db::Database;
 use windlass_db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
 use windlass_db::sqlite::{SqliteDatabase, SqliteOptions};
-use windlass_engine::TABLES;
 use windlass_engine::store::{
     ClaimedJob, Claims, CopyError, Job, JobFilter, LogLine, LogPosition, LogStream, NewJob, Scope,
 };
-use windlass_engine::{Clock, Error, Random, RunStatus, Store, Unavailable, WorkerStatus};
+use windlass_engine::{Clock, Error, Random, RunStatus, Store, TABLES, Unavailable, WorkerStatus};
 use windlass_test_server::{PrivateServer, Schema};
 
 fn in_file(folder: &Path, name: &str, clock: &Clock) -> Store {

@@ -12,9 +12,8 @@ use std::time::{Duration, Instant};
 use proxy::{Break, Proxy};
 use windlass_db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
 use windlass_db::{Connection, Database, Durability, OpenMode, Recovery, one};
-use windlass_engine::TABLES;
 use windlass_engine::store::{JobFilter, NewJob, Store};
-use windlass_engine::{Clock, Error, Random, Unavailable};
+use windlass_engine::{Clock, Error, Random, TABLES, Unavailable};
 use windlass_system::wake_ups::WakeUps;
 use windlass_test_server::{Pooler, PrivateServer, Schema};
 

@@ -9,9 +9,8 @@ use std::time::{Duration, Instant};
 
 use support::{graph, request, success};
 use windlass_db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
-use windlass_engine::TABLES;
 use windlass_engine::store::{ClaimedJob, Claims, NewRegistration, RetrySelection, ScheduleOrigin, Scope};
-use windlass_engine::{Clock, Error, Random, Store};
+use windlass_engine::{Clock, Error, Random, Store, TABLES};
 use windlass_test_server::Schema;
 use windlass_workflow::Workflow;
 use windlass_workflow::model::{Catchup, Overlap, Rule, Schedule as Definition};

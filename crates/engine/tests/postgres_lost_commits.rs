@@ -16,13 +16,12 @@ use proxy::{Break, Proxy};
 use support::{graph, new_worker, noop, request, success};
 use windlass_db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
 use windlass_db::{Connection, Database, Durability, Recovery};
-use windlass_engine::TABLES;
 use windlass_engine::store::{
     Cancellation, ClaimedJob, Claims, JobFilter, LogLine, LogStream, NewJob, NewRegistration, RetrySelection,
     RunFilter, Scope,
 };
 use windlass_engine::transition::Outcome;
-use windlass_engine::{Clock, Error, JobStatus, Random, RunStatus, Store, Unavailable, WorkerStatus};
+use windlass_engine::{Clock, Error, JobStatus, Random, RunStatus, Store, TABLES, Unavailable, WorkerStatus};
 use windlass_test_server::PrivateServer;
 use windlass_workflow::Workflow;
 use windlass_workflow::model::{Catchup, Overlap, Rule, Schedule};

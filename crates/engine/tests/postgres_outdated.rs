@@ -13,9 +13,8 @@ use support::{failure, graph, noop, request, success};
 use windlass_db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
 use windlass_db::sqlite::{SqliteDatabase, SqliteOptions};
 use windlass_db::{Connection, Dialect, Statement, Value, all};
-use windlass_engine::TABLES;
 use windlass_engine::store::{Claims, RetrySelection, Scope};
-use windlass_engine::{Clock, Random, Result, RunStatus, Store};
+use windlass_engine::{Clock, Random, Result, RunStatus, Store, TABLES};
 use windlass_test_server::Schema;
 
 /// Standalone jobs.

@@ -12,9 +12,8 @@ use support::tapped::{Tap, Tapped};
 use support::{failure, graph, noop, request, success};
 use windlass_db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
 use windlass_db::{Connection, Dialect, Statement, Value, all, one};
-use windlass_engine::TABLES;
 use windlass_engine::store::{Claims, NewJob, Scope};
-use windlass_engine::{Clock, Random, Result, Store};
+use windlass_engine::{Clock, Random, Result, Store, TABLES};
 use windlass_test_server::Schema;
 
 /// The number of finished rows, and of rows whose time has not come.

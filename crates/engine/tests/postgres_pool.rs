@@ -5,8 +5,7 @@ use std::sync::Barrier;
 
 use windlass_db::Database;
 use windlass_db::postgres::{CONNECTIONS_MAX, PostgresAddress, PostgresDatabase, PostgresOptions};
-use windlass_engine::TABLES;
-use windlass_engine::{Error, Unavailable};
+use windlass_engine::{Error, TABLES, Unavailable};
 use windlass_test_server::PrivateServer;
 
 fn open(url: &str) -> PostgresDatabase {

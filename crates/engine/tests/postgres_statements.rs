@@ -14,8 +14,7 @@ use std::time::{Duration, Instant};
 
 use windlass_db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
 use windlass_db::{Connection, Database, Question, Recovery, Statement, Value, all, one};
-use windlass_engine::TABLES;
-use windlass_engine::{Clock, Error, Random, Store, Unavailable};
+use windlass_engine::{Clock, Error, Random, Store, TABLES, Unavailable};
 use windlass_test_server::{Pooler, Schema, SharedServer};
 
 /// The statement that these tests run repeatedly.

@@ -10,9 +10,8 @@ use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use support::graph;
 use windlass_db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
 use windlass_db::{Connection, Database, Question, Recovery, Row, Statement, Value, one};
-use windlass_engine::TABLES;
 use windlass_engine::store::{Claims, Scope};
-use windlass_engine::{Clock, Error, JobStatus, Random, Result, Store};
+use windlass_engine::{Clock, Error, JobStatus, Random, Result, Store, TABLES};
 use windlass_test_server::{Pooler, Schema};
 
 /// More than the buffers of both sockets hold.

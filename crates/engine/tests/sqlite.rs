@@ -14,10 +14,8 @@ use std::time::Duration;
 use queue_rows::{insert, open, queues};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use windlass_db::sqlite::{SqliteDatabase, SqliteOptions};
-use windlass_db::{Connection, Database, Recovery, Value, WriteOperation, all, one};
-use windlass_db::{Durability, OpenMode};
-use windlass_engine::TABLES;
-use windlass_engine::{Error, Unavailable};
+use windlass_db::{Connection, Database, Durability, OpenMode, Recovery, Value, WriteOperation, all, one};
+use windlass_engine::{Error, TABLES, Unavailable};
 use windlass_system::wake_ups::WakeUps;
 
 fn refusal(path: &Path) -> Unavailable {

@@ -13,8 +13,7 @@ use std::time::Duration;
 use queue_rows::{insert, open, queues};
 use windlass_db::sqlite::{SqliteDatabase, SqliteOptions};
 use windlass_db::{Connection, Database, Durability, OpenMode, Recovery, WriteOperation, one};
-use windlass_engine::TABLES;
-use windlass_engine::{Error, Random};
+use windlass_engine::{Error, Random, TABLES};
 
 /// Keeps the writer busy inside an operation until the returned flag is set, so that a group forms behind it.
 fn hold_writer(database: &Arc<SqliteDatabase>) -> (Arc<AtomicBool>, std::thread::JoinHandle<()>) {

@@ -12,9 +12,8 @@ use support::tapped::{Tap, Tapped};
 use support::{failure, graph, noop, request, success};
 use windlass_db::sqlite::{SqliteDatabase, SqliteOptions};
 use windlass_db::{Dialect, Statement};
-use windlass_engine::TABLES;
 use windlass_engine::store::{Claims, NewJob, Scope};
-use windlass_engine::{Clock, Random, Store};
+use windlass_engine::{Clock, Random, Store, TABLES};
 use windlass_test_database::TestDatabase;
 
 type Statements = Arc<Mutex<BTreeSet<Statement>>>;

@@ -9,9 +9,8 @@ use std::sync::Arc;
 
 use support::{Bench, graph, noop, success};
 use windlass_db::sqlite::{SqliteDatabase, SqliteOptions};
-use windlass_engine::TABLES;
 use windlass_engine::store::{JobFilter, Pruned};
-use windlass_engine::{JobStatus, Random, RunStatus, Store};
+use windlass_engine::{JobStatus, Random, RunStatus, Store, TABLES};
 use windlass_test_database::TestDatabase;
 
 fn open(database: &TestDatabase) -> SqliteDatabase {

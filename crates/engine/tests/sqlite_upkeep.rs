@@ -8,9 +8,8 @@ use std::time::{Duration, Instant};
 
 use windlass_db::Database;
 use windlass_db::sqlite::{SqliteDatabase, SqliteOptions};
-use windlass_engine::TABLES;
 use windlass_engine::store::NewJob;
-use windlass_engine::{Clock, Random, Store};
+use windlass_engine::{Clock, Random, Store, TABLES};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const MEGABYTE: i64 = 1024 * 1024;

@@ -130,7 +130,7 @@ impl Windlass {
     /// Submits a run. Once this returns, it is kept.
     ///
     /// # Errors
-    /// The database's, or [`Error::Invalid`] with the place when the workflow can't be executed.
+    /// Returns the database's error, or [`Error::Invalid`] with the place when the workflow can't be executed.
     pub fn submit(&self, run: NewRun) -> Result<Submitted> {
         self.store.runs().submit(run)
     }

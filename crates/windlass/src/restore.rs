@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use windlass_db::Database;
 use windlass_db::sqlite::Staged;
-use windlass_engine::TABLES;
 use windlass_engine::store::Restored;
-use windlass_engine::{Clock, Error, Random, Result, Store};
+use windlass_engine::{Clock, Error, Random, Result, Store, TABLES};
 use windlass_scheduler::FailureDetector;
 
 use crate::OpenMode;

@@ -8,8 +8,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use support::{Bench, wait_for};
-use windlass::NewJob;
-use windlass::{Attempt, Handlers, JobStatus, Outcome, WorkerOptions, failed_for_good, typed};
+use windlass::{Attempt, Handlers, JobStatus, NewJob, Outcome, WorkerOptions, failed_for_good, typed};
 use windlass_test_database::Access;
 
 fn quick_retries(kind: &str) -> NewJob {

@@ -7,9 +7,10 @@ use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
 
 use support::Bench;
-use windlass::Outcome;
-use windlass::{Attempt, Engine, Handlers, JobStatus, RunStatus, StopReason, WorkerOptions};
-use windlass::{Job, LogPosition, RetrySelection};
+use windlass::{
+    Attempt, Engine, Handlers, Job, JobStatus, LogPosition, Outcome, RetrySelection, RunStatus, StopReason,
+    WorkerOptions,
+};
 
 fn start(bench: &Bench) -> Engine {
     let options = WorkerOptions { grace_ms: 500, ..WorkerOptions::default() };

@@ -13,9 +13,9 @@ use support::{Bench, seed};
 use tokio::runtime::{Builder, Runtime};
 use windlass::workflow::{Source, parse};
 use windlass::{
-    Attempt, Engine, Handlers, JobStatus, Options, Random, RunStatus, Windlass, WorkerOptions, typed,
+    Attempt, Engine, Handlers, JobFilter, JobStatus, LogPosition, NewRun, Options, QueueLimits, Random,
+    RunFilter, RunStatus, Windlass, WorkerOptions, typed,
 };
-use windlass::{JobFilter, LogPosition, NewRun, QueueLimits, RunFilter};
 use windlass_engine::store::Prune;
 use windlass_scheduler::{FailureDetector, gone_workers};
 use windlass_system::wake_ups::WakeUps;

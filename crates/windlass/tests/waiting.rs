@@ -7,8 +7,9 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use support::{Bench, wait_for};
-use windlass::{Attempt, Clock, Error, Handlers, JobStatus, Options, RunStatus, Windlass, WorkerOptions};
-use windlass::{output_of, typed};
+use windlass::{
+    Attempt, Clock, Error, Handlers, JobStatus, Options, RunStatus, Windlass, WorkerOptions, output_of, typed,
+};
 use windlass_test_database::Access;
 
 /// Longer than any test may take. A test that waits so long was not woken.

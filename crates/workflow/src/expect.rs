@@ -3,10 +3,9 @@
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
-use crate::duration;
-use crate::limits;
 use crate::report::{Finding, Findings};
 use crate::tree::{Entry, Node, Value};
+use crate::{duration, limits};
 
 /// Reports, for example, "`timeout` must be a duration, found an integer". A value that was reported before is not
 /// reported again.

@@ -4,8 +4,7 @@ use chrono::NaiveDate;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::limits;
-use crate::suggest;
+use crate::{limits, suggest};
 
 /// A typed parameter of a workflow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -1,11 +1,10 @@
 //! Finds PostgreSQL's programs, and starts them as a user whom the server accepts: it refuses root.
 
-use std::env;
-use std::fs;
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
+use std::{env, fs};
 
 /// All of them are needed.
 const PROGRAMS: [&str; 3] = ["initdb", "pg_ctl", "postgres"];

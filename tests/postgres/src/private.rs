@@ -10,8 +10,7 @@ use rustix::process::Signal;
 use tempfile::TempDir;
 
 use crate::cluster::{Cluster, Stop, url};
-use crate::guardian;
-use crate::processes;
+use crate::{guardian, processes};
 
 /// How long the guardian waits after the test process has gone.
 const PATIENCE: Duration = Duration::from_secs(1);

@@ -8,8 +8,7 @@ use std::time::Duration;
 
 use signal_hook::consts::SIGTERM;
 use signal_hook::iterator::Signals;
-use windlass::Outcome;
-use windlass::{Attempt, Handlers, Windlass, WorkerOptions};
+use windlass::{Attempt, Handlers, Outcome, Windlass, WorkerOptions};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut signals = Signals::new([SIGTERM])?;

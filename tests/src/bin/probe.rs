@@ -3,11 +3,10 @@
 //! Usage: `windlass-probe [MILLISECONDS]`, the time that its work takes. Reads the variables that the
 //! engine gives to every job, and `PROBE_JOURNAL`, the file it appends to.
 
-use std::env;
 use std::error::Error;
 use std::path::PathBuf;
-use std::thread;
 use std::time::Duration;
+use std::{env, thread};
 
 use windlass_tests::journal::{Entry, Event, JOURNAL_VARIABLE, append};
 use windlass_tests::leftovers::{ATTEMPT_VARIABLE, KEY_VARIABLE, marked};

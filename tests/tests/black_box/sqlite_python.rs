@@ -6,8 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use rustix::process::Signal;
-use windlass::Outcome;
-use windlass::{Attempt, Handlers, Windlass, WorkerOptions};
+use windlass::{Attempt, Handlers, Outcome, Windlass, WorkerOptions};
 use windlass_test_database::Access;
 use windlass_tests::binary::repository;
 use windlass_tests::{Engine, Sandbox, eventually};

@@ -8,12 +8,11 @@ use windlass_workflow::Workflow;
 
 use super::{ms_each, per_second};
 use crate::error::BenchError;
-use crate::noop;
 use crate::place::Scratch;
 use crate::raw::{spawn_chain, spawn_fan};
 use crate::record::Record;
 use crate::report::Unit::{Milliseconds, PerSecond};
-use crate::workflows;
+use crate::{noop, workflows};
 
 /// Processes side by side.
 const THREADS: usize = 8;

@@ -18,10 +18,9 @@ use postgres::{Error, Row, SimpleQueryMessage, Statement};
 use tokio::time::timeout;
 use tokio_postgres::{AsyncMessage, Config, Notification, RowStream};
 
-use super::PostgresAddress;
 use super::error::Failure;
-use super::lookup;
 use super::runtime::OwnRuntime;
+use super::{PostgresAddress, lookup};
 use crate::error::Unavailable;
 use windlass_system::shortage::is_shortage;
 

@@ -9,8 +9,7 @@ use super::error::from_postgres;
 use super::notifier::notify;
 use super::open::lead;
 use super::session::Sessions;
-use crate::error::no_thread;
-use crate::error::{Error, Result, Unavailable};
+use crate::error::{Error, Result, Unavailable, no_thread};
 use windlass_system::wake_ups::{WakeUpChannel, WakeUps};
 
 const LISTENING: &str = "listen for changes";

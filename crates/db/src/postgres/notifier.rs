@@ -14,8 +14,7 @@ use postgres::types::Type;
 
 use super::error::{Failure, from_postgres};
 use super::session::{CONNECTIONS_MAX, Sessions};
-use crate::error::Result;
-use crate::error::no_thread;
+use crate::error::{Result, no_thread};
 use windlass_system::wake_ups::WakeUps;
 
 /// Between two notifications of a process at least. Each wakes whoever is idle, on every host, and costs the server a

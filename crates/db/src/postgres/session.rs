@@ -9,10 +9,9 @@ use super::preamble::{IsAsynchronous, Purpose, Settings};
 use super::prepared::Prepared;
 use super::statements::Statements;
 use super::token::{AdvisoryLock, Naming, PoolerSeen, SessionToken};
-use crate::Durability;
-use crate::Tables;
 use crate::error::{Error, Result, Unavailable};
 use crate::pool::{self, Connectable, NoConnection, Pool};
+use crate::{Durability, Tables};
 use windlass_system::clock::Clock;
 use windlass_system::random::Random;
 

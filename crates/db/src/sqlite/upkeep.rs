@@ -28,7 +28,7 @@ impl SqliteDatabase {
     /// How large the file is.
     ///
     /// # Errors
-    /// The database's.
+    /// Returns the database's error.
     pub fn file_size(&self) -> Result<FileSize> {
         let reader = self.reader()?;
         let pragma = |name: &str| {
@@ -56,7 +56,7 @@ impl SqliteDatabase {
     /// Gives a megabyte of free pages back at most, in one short transaction, while others work.
     ///
     /// # Errors
-    /// The database's.
+    /// Returns the database's error.
     pub fn vacuum_step(&self) -> Result<()> {
         let vacuum = |connection: &mut dyn crate::Connection| {
             // A row a page: the statement has to be read to its end.
@@ -68,7 +68,7 @@ impl SqliteDatabase {
     /// Writes the file anew without free pages. Needs as much room again, and nobody else can write meanwhile.
     ///
     /// # Errors
-    /// The database's.
+    /// Returns the database's error.
     pub fn vacuum_whole(&self) -> Result<()> {
         let failed = |error: rusqlite::Error| from_sqlite("write the database anew", &error);
         let connection = open::open_beside(&self.path)?;
@@ -80,7 +80,7 @@ impl SqliteDatabase {
     /// Moves the write-ahead log into the file and cuts it off, unless somebody reads what is in it.
     ///
     /// # Errors
-    /// The database's.
+    /// Returns the database's error.
     pub fn empty_wal(&self) -> Result<bool> {
         let connection = open::open_beside(&self.path)?;
         let busy: i64 = connection

@@ -12,9 +12,8 @@ use super::statements::Statements;
 use super::transaction::{Committed, Transactions};
 use super::wal::{Wal, wal_of};
 use super::watch::{Watcher, announce_commit};
-use crate::Fragment;
-use crate::WriteOperation;
 use crate::error::Result;
+use crate::{Fragment, WriteOperation};
 use windlass_system::clock::Clock;
 use windlass_system::wake_ups::{WakeUpChannel, WakeUps};
 

@@ -7,10 +7,8 @@ use crate::store::finish::propagation::{Ended, RunDelta, count_down, propagate};
 use crate::store::jobs::label;
 use crate::store::{Jobs, Runs};
 use std::collections::BTreeMap;
-use windlass_db::Connection;
-use windlass_db::error::Error;
-use windlass_db::error::Result;
-use windlass_db::first;
+use windlass_db::error::{Error, Result};
+use windlass_db::{Connection, first};
 use windlass_system::wake_ups::WakeUps;
 
 /// What a cancellation did.

@@ -2,30 +2,22 @@
 //! `store.runs()`.
 
 use crate::status::WorkerStatus;
-use crate::store::ForWorkers;
 use crate::store::cancel::Urgency;
 use crate::store::claim::capabilities::WorkerCapabilities;
 use crate::store::claim::claim;
 use crate::store::claim::job::read_retry_state;
 use crate::store::claim::ready::release;
-use crate::store::claim::request::CLAIM_MAX_OF_ONE_WRITER;
-use crate::store::claim::request::{CLAIM_MAX, ClaimRequest, Claims, Scope};
+use crate::store::claim::request::{CLAIM_MAX, CLAIM_MAX_OF_ONE_WRITER, ClaimRequest, Claims, Scope};
 use crate::store::claim::selection::has_claimable;
 use crate::store::evidence::{AttemptKey, Evidence, attempt_claimed, attempt_ended};
-use crate::store::finish::{Ending, end, fail_unreadable};
-use crate::store::finish::{Finish, Finished};
+use crate::store::finish::{Ending, Finish, Finished, end, fail_unreadable};
 use crate::store::logs::{LogLine, append};
 use crate::store::workers::NewWorker;
-use crate::store::{json_ids, json_list};
+use crate::store::{ForWorkers, json_ids, json_list};
 use crate::transition::RetryState;
 use std::sync::Arc;
-use windlass_db::Fate;
-use windlass_db::Fragment;
-use windlass_db::Writers;
-use windlass_db::all;
-use windlass_db::error::Error;
-use windlass_db::error::Result;
-use windlass_db::one;
+use windlass_db::error::{Error, Result};
+use windlass_db::{Fate, Fragment, Writers, all, one};
 use windlass_system::wake_ups::WakeUps;
 
 /// From this many ends and this many requested jobs on, finishing and claiming are two transactions at the same time.
@@ -42,7 +34,7 @@ impl ForWorkers<'_> {
     /// Claims jobs for a worker.
     ///
     /// # Errors
-    /// The database's.
+    /// Returns the database's error.
     pub fn claim(&self, request: ClaimRequest) -> Result<Claims> {
         let clock = self.store.clock.clone();
         let worker_id = request.worker_id;
@@ -69,7 +61,7 @@ impl ForWorkers<'_> {
     /// Whether a claim would find a job. Takes no write lock.
     ///
     /// # Errors
-    /// The database's.
+    /// Returns the database's error.
     pub fn has_claimable(&self, request: &ClaimRequest) -> Result<bool> {
         let now_ms = self.store.clock.now_ms();
         self.store.read(|connection| has_claimable(connection, request, now_ms))
@@ -78,7 +70,7 @@ impl ForWorkers<'_> {
     /// Registers a worker and returns its id.
     ///
     /// # Errors
-    /// The database's.
+    /// Returns the database's error.
     pub fn register(&self, worker: NewWorker) -> Result<i64> {
         let now_ms = self.store.clock.now_ms();
         self.store.write("register a worker", Evidence::Token, move |connection| {
@@ -114,7 +106,7 @@ impl ForWorkers<'_> {
     /// Renews a worker's lease. `false` means that the worker is fenced and owns no jobs any more.
     ///
     /// # Errors
-    /// The database's.
+    /// Returns the database's error.
     pub fn heartbeat(&self, worker_id: i64) -> Result<bool> {
         let now_ms = self.store.clock.now_ms();
         self.store.write("renew a lease", Evidence::Repeat, move |connection| {
@@ -130,7 +122,7 @@ impl ForWorkers<'_> {
     /// Sets a worker's status: draining or stopped. `false` means that the worker is fenced.
     ///
     /// # Errors
-    /// The database's.
+    /// Returns the database's error.
     pub fn set_status(&self, worker_id: i64, status: WorkerStatus) -> Result<bool> {
         let now_ms = self.store.clock.now_ms();
         self.store.write("change a worker's state", Evidence::Token, move |connection| {
@@ -148,7 +140,7 @@ impl ForWorkers<'_> {
     /// Records what a worker lacks to start jobs, for people; `None` if it lacks nothing.
     ///
     /// # Errors
-    /// The database's.
+    /// Returns the database's error.
     pub fn set_shortage(&self, worker_id: i64, shortage: Option<String>) -> Result<()> {
         self.store.write("note a worker's shortage", Evidence::Repeat, move |connection| {
             connection.execute(
@@ -163,7 +155,7 @@ impl ForWorkers<'_> {
     /// because a standby that lags behind would show too few.
     ///
     /// # Errors
-    /// The database's.
+    /// Returns the database's error.
     pub fn claimed_by(&self, worker_id: i64) -> Result<Vec<(i64, Option<i64>, RetryState)>> {
         self.store.write("look at what a worker runs", Evidence::Repeat, move |connection| {
             all(
@@ -179,7 +171,7 @@ impl ForWorkers<'_> {
     /// Writes lines of output. Lines that exist are left as they are, so a repetition is harmless.
     ///
     /// # Errors
-    /// The database's.
+    /// Returns the database's error.
     pub fn append_logs(&self, lines: Arc<Vec<LogLine>>) -> Result<()> {
         self.store.write("write logs", Evidence::Repeat, move |connection| {
             append(connection, &lines.iter().collect::<Vec<_>>())?;
@@ -191,7 +183,7 @@ impl ForWorkers<'_> {
     /// The RUNNING jobs of a worker that were asked to stop, with the time that they get.
     ///
     /// # Errors
-    /// The database's.
+    /// Returns the database's error.
     pub fn cancel_requests(&self, worker_id: i64) -> Result<Vec<(i64, Urgency)>> {
         self.store.read(|connection| {
             all(
@@ -211,7 +203,7 @@ impl ForWorkers<'_> {
     /// or that waits for its time, a limit or a slot. Jobs in paused queues do not count.
     ///
     /// # Errors
-    /// The database's.
+    /// Returns the database's error.
     pub fn has_work(&self, scope: &Scope, worker_capabilities: &WorkerCapabilities) -> Result<bool> {
         let request = ClaimRequest {
             worker_id: 0,
@@ -264,7 +256,7 @@ impl ForWorkers<'_> {
     /// Finishes attempts, with all that follows for other jobs and runs, and claims the next jobs, in one transaction.
     ///
     /// # Errors
-    /// The database's. The transaction may have been kept all the same; calling again is harmless.
+    /// Returns the database's error. The transaction may have been kept all the same; calling again is harmless.
     pub fn finish_and_claim(
         &self,
         finishes: Vec<Finish>,

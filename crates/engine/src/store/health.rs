@@ -6,11 +6,8 @@ use crate::store::claim::candidates::read_candidates;
 use crate::store::evidence::Evidence;
 use crate::store::round_trip::{Asked, rows_of_each};
 use crate::store::stats::Count;
-use windlass_db::Connection;
-use windlass_db::all;
-use windlass_db::error::Error;
-use windlass_db::error::Result;
-use windlass_db::one;
+use windlass_db::error::{Error, Result};
+use windlass_db::{Connection, all, one};
 
 /// Claim partitions of old PENDING jobs that are reported, and rows of other kinds.
 const GROUPS_MAX: i64 = 50;
@@ -81,7 +78,7 @@ impl Upkeep<'_> {
     /// Writes a row, and takes it back: nobody sees it.
     ///
     /// # Errors
-    /// The database's, when it takes no writes now.
+    /// Returns the database's error when it takes no writes now.
     pub fn try_write(&self) -> Result<()> {
         let mut text = String::with_capacity(TRY_BYTES + 16);
         while text.len() < TRY_BYTES {
@@ -104,7 +101,7 @@ impl Upkeep<'_> {
     /// Looks at what tells whether anything is wrong.
     ///
     /// # Errors
-    /// The database's.
+    /// Returns the database's error.
     pub fn health(&self) -> Result<Health> {
         let now_ms = self.store.clock.now_ms();
         self.store.read(|connection| health(connection, now_ms))

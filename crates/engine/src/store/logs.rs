@@ -1,10 +1,8 @@
 //! Captured output: one row a line, in the order it was read.
 
 use crate::store::Logs;
-use windlass_db::Connection;
-use windlass_db::Value;
-use windlass_db::all;
 use windlass_db::error::Result;
+use windlass_db::{Connection, Value, all};
 
 /// Where a line came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,7 +67,7 @@ impl Logs<'_> {
     /// The lines of one job after a position, in order, `limit` at most.
     ///
     /// # Errors
-    /// The database's.
+    /// Returns the database's error.
     pub fn after(&self, position: LogPosition, limit: i64) -> Result<Vec<LogLine>> {
         self.store.read(|connection| {
             all(
@@ -95,7 +93,7 @@ impl Logs<'_> {
     /// The last lines of one attempt, in order.
     ///
     /// # Errors
-    /// The database's.
+    /// Returns the database's error.
     pub fn last(&self, job_id: i64, attempt: i64, limit: i64) -> Result<Vec<LogLine>> {
         self.store.read(|connection| {
             let mut lines = all(

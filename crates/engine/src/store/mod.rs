@@ -175,7 +175,7 @@ impl Store {
     /// The globally unique name of this database. A copy has a different name.
     ///
     /// # Errors
-    /// The database's.
+    /// Returns the database's error.
     pub fn instance(&self) -> Result<String> {
         self.read(|connection| {
             windlass_db::one(connection, "SELECT name FROM instance", &[], |row| row.text(0))

@@ -5,11 +5,8 @@ use crate::store::Upkeep;
 use crate::store::evidence::Evidence;
 use crate::store::jobs::label;
 use crate::store::workers::Worker;
-use windlass_db::Connection;
-use windlass_db::all;
-use windlass_db::error::Error;
-use windlass_db::error::Result;
-use windlass_db::one;
+use windlass_db::error::{Error, Result};
+use windlass_db::{Connection, all, one};
 use windlass_system::wake_ups::WakeUps;
 
 const OPERATION: &str = "restore the database";
@@ -57,7 +54,7 @@ impl Upkeep<'_> {
     /// one. Calling this again does no harm.
     ///
     /// # Errors
-    /// The database's.
+    /// Returns the database's error.
     pub fn finish_restore(&self) -> Result<Restored> {
         let now_ms = self.store.clock.now_ms();
         let instance = uuid::Uuid::now_v7().simple().to_string();

@@ -6,10 +6,8 @@ use crate::status::{JobStatus, RunStatus};
 use crate::store::Upkeep;
 use crate::store::round_trip::rows_of_each;
 use crate::store::runs::JobCounts;
-use windlass_db::Connection;
-use windlass_db::all;
 use windlass_db::error::Result;
-use windlass_db::one;
+use windlass_db::{Connection, all, one};
 
 /// [`Upkeep::stats`] stops counting the jobs or runs of a finished state at this number.
 pub const COUNT_MAX: i64 = 100_000;
@@ -66,7 +64,7 @@ impl Upkeep<'_> {
     /// unfinished runs.
     ///
     /// # Errors
-    /// The database's.
+    /// Returns the database's error.
     pub fn stats(&self) -> Result<Stats> {
         self.store.read(|connection| {
             let (jobs, jobs_at_least) = count_jobs(connection)?;
@@ -77,7 +75,7 @@ impl Upkeep<'_> {
     /// Counts jobs and runs by state exactly. Reads every row of `jobs`, which takes seconds for some millions.
     ///
     /// # Errors
-    /// The database's.
+    /// Returns the database's error.
     pub fn exact_stats(&self) -> Result<Stats> {
         self.store.read(|connection| {
             let mut jobs = JobCounts::default();

@@ -4,9 +4,8 @@ use crate::status::WorkerStatus;
 use crate::store::Workers;
 use crate::store::claim::capabilities::WorkerCapabilities;
 use crate::store::claim::request::Scope;
-use windlass_db::Row;
-use windlass_db::all;
 use windlass_db::error::Result;
+use windlass_db::{Row, all};
 
 /// A worker to register.
 #[derive(Debug, Clone)]
@@ -82,7 +81,7 @@ impl Workers<'_> {
     /// Lists the workers that count as alive.
     ///
     /// # Errors
-    /// The database's.
+    /// Returns the database's error.
     pub fn live(&self) -> Result<Vec<Worker>> {
         self.store.read(|connection| {
             all(

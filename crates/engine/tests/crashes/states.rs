@@ -1,8 +1,7 @@
 //! States of a database that operations find. Each has enough work for more than one transaction.
 
-use windlass_engine::WorkerStatus;
 use windlass_engine::store::{Backfill, NewJob, NewRegistration};
-use windlass_engine::{Result, Store};
+use windlass_engine::{Result, Store, WorkerStatus};
 use windlass_workflow::model::{Catchup, Concurrency, OnFull, Overlap, Rule, Schedule as Definition};
 use windlass_workflow::{OnInterrupt, Workflow};
 

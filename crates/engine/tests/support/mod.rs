@@ -11,17 +11,15 @@ use std::sync::Arc;
 use windlass_db::Database;
 use windlass_db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
 use windlass_db::sqlite::{SqliteDatabase, SqliteOptions};
-use windlass_engine::TABLES;
 use windlass_engine::store::{
     Backfill, ClaimRequest, ClaimedJob, Claims, Finish, Finished, NewJob, NewRegistration, NewRun, NewWorker,
     Order, Prune, QueueLimits, Rate, Scope, Setting, WorkerCapabilities,
 };
 use windlass_engine::transition::{Outcome, Repeat, after_attempt};
-use windlass_engine::{Clock, Random, Store};
+use windlass_engine::{Clock, Random, Store, TABLES};
 use windlass_test_database::{Access, Sql, TestDatabase, Underneath};
 use windlass_workflow::Workflow;
-use windlass_workflow::model::{Catchup, Overlap, Rule, Schedule};
-use windlass_workflow::model::{Concurrency, OnFull};
+use windlass_workflow::model::{Catchup, Concurrency, OnFull, Overlap, Rule, Schedule};
 
 /// The fields are dropped in this order: the database is closed before it is removed.
 pub struct Bench {

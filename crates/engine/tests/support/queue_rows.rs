@@ -4,8 +4,7 @@ use std::path::Path;
 
 use windlass_db::sqlite::{SqliteDatabase, SqliteOptions};
 use windlass_db::{Database, Value, WriteOperation, all};
-use windlass_engine::Error;
-use windlass_engine::TABLES;
+use windlass_engine::{Error, TABLES};
 
 /// Opens a file, or creates it.
 pub fn open(path: &Path) -> Result<SqliteDatabase, Error> {

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use windlass::{Clock, Random};
 use windlass_db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
-use windlass_engine::Store;
-use windlass_engine::TABLES;
+use windlass_engine::{Store, TABLES};
 use windlass_test_database::{TestDatabase, Underneath};
 
 use crate::ceilings::{ON_SERVER, OnServer};

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use windlass::Random;
 use windlass_db::Database;
 use windlass_db::sqlite::{SqliteDatabase, SqliteOptions};
-use windlass_engine::Store;
-use windlass_engine::TABLES;
+use windlass_engine::{Store, TABLES};
 
 use crate::ceilings::{ON_FILE, OnFile};
 use crate::work::{Cost, hold};

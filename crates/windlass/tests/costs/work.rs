@@ -2,11 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use windlass::Outcome;
 use windlass::workflow::Workflow;
 use windlass::workflow::kinds::shell::Shell;
-use windlass::{Attempt, Clock, Handlers, WorkerOptions};
-use windlass::{NewJob, NewRun};
+use windlass::{Attempt, Clock, Handlers, NewJob, NewRun, Outcome, WorkerOptions};
 use windlass_engine::Store;
 use windlass_worker::Worker;
 

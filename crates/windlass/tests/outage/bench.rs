@@ -3,14 +3,11 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use windlass::Outcome;
-use windlass::{Attempt, Clock, Handlers, JobStatus, Random, StopCause, WorkerOptions};
-use windlass::{Job, NewJob};
+use windlass::{Attempt, Clock, Handlers, Job, JobStatus, NewJob, Outcome, Random, StopCause, WorkerOptions};
 use windlass_db::Database;
 use windlass_db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
 use windlass_db::sqlite::{SqliteDatabase, SqliteOptions};
-use windlass_engine::Store;
-use windlass_engine::TABLES;
+use windlass_engine::{Store, TABLES};
 use windlass_scheduler::{Retention, Scheduler};
 use windlass_test_database::{Access, TestDatabase, Underneath};
 use windlass_worker::Worker;

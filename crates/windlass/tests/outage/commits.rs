@@ -1,7 +1,6 @@
 //! Commits whose answer was lost, and a server that took over and lacks some commits.
 
-use windlass::NewJob;
-use windlass::{Clock, JobStatus, StopCause, WorkerOptions};
+use windlass::{Clock, JobStatus, NewJob, StopCause, WorkerOptions};
 use windlass_engine::store::{NewWorker, Scope, WorkerCapabilities};
 
 use crate::bench::{Bench, Executions, options, wait_for};

@@ -2,8 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use windlass::NewJob;
-use windlass::{JobStatus, StopCause, Unavailable, WorkerOptions};
+use windlass::{JobStatus, NewJob, StopCause, Unavailable, WorkerOptions};
 
 use crate::bench::{Bench, Executions, LEASE_MS, options, wait_for};
 use crate::faulty::{How, Which};

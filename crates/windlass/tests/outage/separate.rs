@@ -2,8 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use windlass::NewJob;
-use windlass::{JobStatus, StopCause, WorkerOptions};
+use windlass::{JobStatus, NewJob, StopCause, WorkerOptions};
 
 use crate::bench::{Bench, Executions, options, wait_for};
 use crate::faulty::{How, Which};

@@ -1,7 +1,6 @@
 //! Leases and timeouts, exact to the millisecond, under a clock that the test controls.
 
-use windlass::NewJob;
-use windlass::{Clock, JobStatus, StopCause, WorkerOptions};
+use windlass::{Clock, JobStatus, NewJob, StopCause, WorkerOptions};
 
 use crate::bench::{Bench, Executions, LEASE_MS, options, wait_for};
 use crate::faulty::{How, Which};

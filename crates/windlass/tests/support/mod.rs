@@ -4,8 +4,7 @@
 use std::time::{Duration, Instant};
 
 use windlass::workflow::{Source, parse};
-use windlass::{JobStatus, Options, Random, Windlass};
-use windlass::{NewRun, Run};
+use windlass::{JobStatus, NewRun, Options, Random, Run, Windlass};
 use windlass_test_database::TestDatabase;
 
 /// Long enough for a loaded machine. A test that reaches it has failed.

@@ -1,7 +1,6 @@
 //! Collects the errors of a file.
 
-use crate::limits;
-use crate::suggest;
+use crate::{limits, suggest};
 
 /// A range of bytes in the text of a file.
 pub(crate) type Span = std::ops::Range<usize>;

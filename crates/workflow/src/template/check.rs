@@ -2,10 +2,9 @@
 
 use std::ops::Range;
 
-use super::expression;
-use super::names;
 use super::scope::{Scope, TemplateText, Templates};
 use super::split::{Fault, Piece, split};
+use super::{expression, names};
 use crate::report::{Finding, Findings, Span};
 
 /// A template that reads the output of a job.

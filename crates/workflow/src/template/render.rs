@@ -3,12 +3,11 @@
 use minijinja::value::{Serde, Value};
 use minijinja::{Error, ErrorKind};
 
-use super::expression;
 use super::filters::environment;
 use super::lookup::Lookup;
-use super::missing;
 use super::split::{Piece, split};
 use super::text::to_text;
+use super::{expression, missing};
 use crate::limits;
 
 /// Why a text could not be rendered. The message has names and no values, because values may be secret.

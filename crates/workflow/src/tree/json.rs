@@ -2,10 +2,9 @@
 
 use std::collections::HashMap;
 
-use jsonc_parser::ast;
 use jsonc_parser::common::Ranged;
 use jsonc_parser::errors::{ParseError, ParseErrorKind};
-use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
+use jsonc_parser::{CollectOptions, ParseOptions, ast, parse_to_ast};
 use serde::de::IgnoredAny;
 
 use super::{CHECKED_LATER, Entry, Node, Value, number_out_of_range, too_deep};

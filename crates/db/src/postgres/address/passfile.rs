@@ -3,10 +3,9 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::AddressError;
-use super::files;
 use super::hosts::Server;
 use super::settings::{Settings, Variable};
+use super::{AddressError, files};
 
 /// A password, and the file that it is from.
 pub(super) struct Found {

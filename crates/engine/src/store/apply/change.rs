@@ -3,11 +3,9 @@
 use crate::store::Registrations;
 use crate::store::evidence::Evidence;
 use crate::store::registrations::find;
-use crate::store::schedules::advance_cursors_of_workflow;
-use crate::store::schedules::sync;
+use crate::store::schedules::{advance_cursors_of_workflow, sync};
 use windlass_db::Connection;
-use windlass_db::error::Error;
-use windlass_db::error::Result;
+use windlass_db::error::{Error, Result};
 use windlass_system::wake_ups::WakeUps;
 
 impl Registrations<'_> {

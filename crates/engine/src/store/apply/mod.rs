@@ -2,18 +2,13 @@
 
 use crate::store::Registrations;
 use crate::store::evidence::Evidence;
-use crate::store::registrations::find;
 use crate::store::registrations::versions::{VersionRef, definition, insert_version, last_version};
-use crate::store::registrations::{NewRegistration, Registration, RegistrationChange, read};
+use crate::store::registrations::{NewRegistration, Registration, RegistrationChange, find, read};
 use crate::store::runs::prepared::StoredDefinition;
 use crate::store::runs::submit::store_definition;
-use crate::store::schedules::advance_cursors_of_workflow;
-use crate::store::schedules::{ChangedSchedule, preview_sync, sync};
-use windlass_db::Connection;
-use windlass_db::Value;
-use windlass_db::error::Error;
-use windlass_db::error::Result;
-use windlass_db::first;
+use crate::store::schedules::{ChangedSchedule, advance_cursors_of_workflow, preview_sync, sync};
+use windlass_db::error::{Error, Result};
+use windlass_db::{Connection, Value, first};
 use windlass_system::wake_ups::WakeUps;
 use windlass_workflow::Workflow;
 
@@ -73,7 +68,7 @@ impl Registrations<'_> {
     /// Returns what [`Registrations::apply`] would do, and changes nothing.
     ///
     /// # Errors
-    /// The database's.
+    /// Returns the database's error.
     pub fn preview(&self, workflow: &Workflow) -> Result<Applied> {
         let (name, hash) = (&workflow.name, workflow.hash());
         self.store.read(|connection| {

@@ -41,7 +41,7 @@ impl Upkeep<'_> {
     /// Checks every invariant in one snapshot. An empty list means that the database is sound.
     ///
     /// # Errors
-    /// The database's.
+    /// Returns the database's error.
     pub fn check(&self) -> Result<Vec<Problem>> {
         let now_ms = self.store.clock.now_ms();
         self.store.read(|connection| broken_rules(connection, now_ms))

@@ -9,9 +9,8 @@
 use crate::store::claim::partition::{Candidate, ClaimPosition, read_candidate, read_position};
 use crate::store::claim::request::ClaimRequest;
 use crate::store::{json_ids, json_list};
-use windlass_db::Connection;
-use windlass_db::all;
 use windlass_db::error::Result;
+use windlass_db::{Connection, all};
 
 /// The candidate of each claim partition, one row for [`read_candidate`] each. The statement steps from partition to
 /// partition with one index seek each and never reads over the rows of a partition.

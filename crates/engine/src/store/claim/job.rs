@@ -3,9 +3,8 @@
 use crate::store::evidence::AttemptKey;
 use crate::store::jobs::label;
 use crate::transition::{Backoff, RetryState};
-use windlass_db::Row;
-use windlass_db::Value;
 use windlass_db::error::Result;
+use windlass_db::{Row, Value};
 use windlass_workflow::OnInterrupt;
 
 /// A job that a worker owns.

@@ -1,10 +1,8 @@
 //! The order of claiming: partitions of the claimable jobs, and each partition's candidate.
 
 use std::rc::Rc;
-use windlass_db::Fragment;
-use windlass_db::Row;
-use windlass_db::Value;
 use windlass_db::error::Result;
+use windlass_db::{Fragment, Row, Value};
 
 /// The rank of a row of `jobs`. The job with the lowest rank is claimed first. A job is due at `execute_after`, and each
 /// point of priority is a head start of one minute. Both are bounded, so that the sum can't overflow.

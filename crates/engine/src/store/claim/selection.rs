@@ -6,11 +6,9 @@ use crate::store::claim::candidates::{
 use crate::store::claim::partition::{Candidate, ClaimPosition};
 use crate::store::claim::request::{CLAIM_MAX, ClaimRequest, Scope};
 use crate::store::queues::rules::{Allowance, Counting, QueueRules, allowances};
-use std::collections::HashMap;
-use std::collections::HashSet;
-use windlass_db::Connection;
-use windlass_db::Writers;
+use std::collections::{HashMap, HashSet};
 use windlass_db::error::Result;
+use windlass_db::{Connection, Writers};
 use windlass_system::wake_ups::WakeUps;
 
 /// How often one claim reads further jobs of a run because those before are in full queues or not for this worker.

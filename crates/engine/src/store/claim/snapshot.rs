@@ -4,11 +4,8 @@ use crate::status::WorkerStatus;
 use crate::store::claim::candidates::CANDIDATES;
 use crate::store::claim::partition::{Candidate, read_candidate};
 use crate::store::claim::request::{ClaimRequest, Scope};
-use windlass_db::Connection;
-use windlass_db::Question;
-use windlass_db::Row;
-use windlass_db::Statement;
 use windlass_db::error::Result;
+use windlass_db::{Connection, Question, Row, Statement};
 
 /// Reads the claiming worker's status and locks its row. Whoever wants to fence the worker waits until the claim is
 /// committed, and then finds the claimed jobs.

@@ -5,14 +5,9 @@ use crate::store::claim::job::{ClaimedJob, read_retry_state};
 use crate::store::claim::request::ClaimRequest;
 use crate::store::json_ids;
 use crate::transition::RetryState;
-use std::collections::HashMap;
-use std::collections::HashSet;
-use windlass_db::Connection;
-use windlass_db::Row;
-use windlass_db::UpdateReturning;
-use windlass_db::Value;
-use windlass_db::all_updated;
+use std::collections::{HashMap, HashSet};
 use windlass_db::error::Result;
+use windlass_db::{Connection, Row, UpdateReturning, Value, all_updated};
 use windlass_system::wake_ups::WakeUps;
 
 /// A claimed row.

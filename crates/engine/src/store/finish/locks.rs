@@ -1,9 +1,8 @@
 //! The lock of a run, where several transactions write side by side.
 
 use crate::store::json_ids;
-use windlass_db::Connection;
-use windlass_db::Writers;
 use windlass_db::error::Result;
+use windlass_db::{Connection, Writers};
 
 /// Locks runs in the order of their ids, where several transactions write side by side. A run's row is the lock of its
 /// jobs: a transaction that changes several jobs of a run, or counts them, holds it. So transactions can't wait for each

@@ -14,14 +14,10 @@ use crate::store::finish::promotion::Promoted;
 use crate::store::finish::propagation::{Ended, EndedRun, Propagated, propagate};
 use crate::store::finish::slots::admit;
 use crate::store::logs::{LogLine, append};
-use crate::transition::Transition;
-use crate::transition::{Outcome, Repeat, after_attempt};
-use std::collections::HashMap;
-use std::collections::HashSet;
-use windlass_db::Connection;
-use windlass_db::UpdateReturning;
-use windlass_db::Value;
+use crate::transition::{Outcome, Repeat, Transition, after_attempt};
+use std::collections::{HashMap, HashSet};
 use windlass_db::error::Result;
+use windlass_db::{Connection, UpdateReturning, Value};
 use windlass_system::wake_ups::WakeUps;
 
 pub(in crate::store) mod locks;

@@ -9,14 +9,11 @@
 //! BLOCKED to RUNNING in one update. It is never PENDING, because no other transaction could have seen it so.
 
 use crate::store::claim::partition::{Candidate, ClaimPartition, read_position};
-use crate::store::claim::ready::Ready;
-use crate::store::claim::ready::unblock;
+use crate::store::claim::ready::{Ready, unblock};
 use crate::store::finish::slots::admit;
 use std::rc::Rc;
-use windlass_db::Connection;
-use windlass_db::Row;
-use windlass_db::Value;
 use windlass_db::error::Result;
+use windlass_db::{Connection, Row, Value};
 
 /// The children that wait for no parent any more.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -7,15 +7,8 @@ use crate::store::claim::snapshot::ClaimSnapshot;
 use crate::store::finish::promotion::{CHILDREN, Children, Promoted, promote};
 use crate::store::json_ids;
 use std::collections::BTreeMap;
-use windlass_db::Connection;
-use windlass_db::Question;
-use windlass_db::Row;
-use windlass_db::Statement;
-use windlass_db::UpdateReturning;
-use windlass_db::Value;
-use windlass_db::all;
-use windlass_db::all_updated;
 use windlass_db::error::Result;
+use windlass_db::{Connection, Question, Row, Statement, UpdateReturning, Value, all, all_updated};
 use windlass_system::wake_ups::WakeUps;
 
 /// A run that ended.

@@ -5,13 +5,8 @@
 //! wants a slot admits waiting jobs itself. If another transaction holds the key's lock, the scheduler does it later.
 
 use crate::store::json_ids;
-use windlass_db::Connection;
-use windlass_db::Row;
-use windlass_db::UpdateReturning;
-use windlass_db::all;
-use windlass_db::all_updated;
 use windlass_db::error::Result;
-use windlass_db::one;
+use windlass_db::{Connection, Row, UpdateReturning, all, all_updated, one};
 use windlass_system::wake_ups::WakeUps;
 
 /// The highest limit of a concurrency key. The end of a job counts up to this many jobs of its key.

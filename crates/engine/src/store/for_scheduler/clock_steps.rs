@@ -10,9 +10,8 @@ use crate::store::evidence::Evidence;
 use crate::store::health::latest;
 use crate::store::queues::rules::move_starts;
 use crate::transition::DELAY_MAX_MS;
-use windlass_db::Connection;
 use windlass_db::error::Result;
-use windlass_db::one;
+use windlass_db::{Connection, one};
 use windlass_system::wake_ups::WakeUps;
 
 /// How many clock steps are kept for people to read.
@@ -67,7 +66,7 @@ impl ForScheduler<'_> {
     /// Moves the ends of durations by a step of the clock. Returns `None` if another process has done that already.
     ///
     /// # Errors
-    /// The database's.
+    /// Returns the database's error.
     pub fn move_with_clock(&self, step: ClockStep) -> Result<Option<MovedDurations>> {
         self.store.write("move durations with the clock", Evidence::Repeat, move |connection| {
             let noted = connection.execute(
@@ -92,7 +91,7 @@ impl ForScheduler<'_> {
     /// running. They start now, so that no wait is longer than its duration. Returns how many rows were changed.
     ///
     /// # Errors
-    /// The database's.
+    /// Returns the database's error.
     pub fn begin_future_waits(&self, now_ms: i64) -> Result<MovedDurations> {
         let nothing = MovedDurations { jobs: 0, runs: 0 };
         if self.store.read(latest)?.is_none_or(|latest_ms| latest_ms <= now_ms.saturating_add(AHEAD_MIN_MS)) {

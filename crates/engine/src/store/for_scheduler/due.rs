@@ -1,17 +1,13 @@
 //! Due jobs become PENDING, and runs are stopped when their timeout ends.
 
 use crate::status::StopReason;
-use crate::store::ForScheduler;
 use crate::store::cancel::{Urgency, stop_run};
 use crate::store::evidence::Evidence;
 use crate::store::finish::slots::admit;
 use crate::store::for_scheduler::clock_steps::{ClockReading, steps};
-use crate::store::json_ids;
-use windlass_db::Connection;
-use windlass_db::UpdateReturning;
-use windlass_db::all;
+use crate::store::{ForScheduler, json_ids};
 use windlass_db::error::Result;
-use windlass_db::one;
+use windlass_db::{Connection, UpdateReturning, all, one};
 use windlass_system::wake_ups::WakeUps;
 
 /// How many jobs one transaction promotes.
@@ -48,7 +44,7 @@ impl ForScheduler<'_> {
     /// Returns the earliest instant at which something is due.
     ///
     /// # Errors
-    /// The database's.
+    /// Returns the database's error.
     pub fn next_due(&self) -> Result<Option<i64>> {
         let Upcoming { due_at, rate_allows_at, .. } = self.upcoming(self.store.clock.now_ms())?;
         Ok([due_at, rate_allows_at].into_iter().flatten().min())
@@ -58,7 +54,7 @@ impl ForScheduler<'_> {
     /// ignored.
     ///
     /// # Errors
-    /// The database's.
+    /// Returns the database's error.
     pub fn upcoming(&self, rate_after_ms: i64) -> Result<Upcoming> {
         self.store.read(|connection| {
             let asked_ms = self.store.clock.monotonic_ms();
@@ -92,7 +88,7 @@ impl ForScheduler<'_> {
     /// [`PromotedDue::next_at`] is not in the future.
     ///
     /// # Errors
-    /// The database's.
+    /// Returns the database's error.
     pub fn promote_due(&self) -> Result<PromotedDue> {
         self.promote_due_at(self.store.clock.now_ms(), None)
     }
@@ -101,7 +97,7 @@ impl ForScheduler<'_> {
     /// then, nothing happens.
     ///
     /// # Errors
-    /// The database's.
+    /// Returns the database's error.
     pub fn promote_due_at(&self, now_ms: i64, clock_steps: Option<i64>) -> Result<PromotedDue> {
         let (promoted, expired) =
             self.store.write("promote due jobs", Evidence::Repeat, move |connection| {

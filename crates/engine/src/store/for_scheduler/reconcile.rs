@@ -7,13 +7,10 @@
 use crate::store::ForScheduler;
 use crate::store::evidence::Evidence;
 use crate::store::finish::propagation::{RunDelta, count_down};
-use crate::store::runs::retry::skip_jobs_with_failed_parents;
-use crate::store::runs::retry::unblock;
+use crate::store::runs::retry::{skip_jobs_with_failed_parents, unblock};
 use std::collections::BTreeMap;
-use windlass_db::Connection;
-use windlass_db::all;
 use windlass_db::error::Result;
-use windlass_db::first;
+use windlass_db::{Connection, all, first};
 use windlass_system::wake_ups::WakeUps;
 
 /// How many unfinished runs one step checks.
@@ -34,7 +31,7 @@ impl ForScheduler<'_> {
     /// Checks a few unfinished runs after `cursor`, and repairs those that are stuck.
     ///
     /// # Errors
-    /// The database's.
+    /// Returns the database's error.
     pub fn reconcile_step(&self, cursor: i64) -> Result<Reconciled> {
         let now_ms = self.store.clock.now_ms();
         let checked = self.store.read(|connection| find_stuck_runs(connection, cursor, now_ms))?;

@@ -5,18 +5,14 @@
 //! Windlass's own workers: the job becomes RUNNING again for a moment, and then it is finished.
 
 use crate::status::JobStatus;
-use crate::store::ForScheduler;
 use crate::store::claim::job::read_retry_state;
 use crate::store::evidence::Evidence;
 use crate::store::finish::locks::lock_runs_of;
 use crate::store::finish::{Finish, finish};
-use crate::store::json_ids;
+use crate::store::{ForScheduler, json_ids};
 use crate::transition::{Outcome, Repeat, RetryState, after_attempt};
-use windlass_db::Connection;
-use windlass_db::Row;
-use windlass_db::all;
-use windlass_db::error::Error;
-use windlass_db::error::Result;
+use windlass_db::error::{Error, Result};
+use windlass_db::{Connection, Row, all};
 
 /// How many reports one transaction applies.
 const REPORTS_MAX: i64 = 500;
@@ -35,7 +31,7 @@ impl ForScheduler<'_> {
     /// Applies the consequences of a batch of reported ends. Returns how many. Call it again until it returns 0.
     ///
     /// # Errors
-    /// The database's.
+    /// Returns the database's error.
     pub fn apply_reports(&self) -> Result<i64> {
         let reported = self.store.read(|connection| {
             all(

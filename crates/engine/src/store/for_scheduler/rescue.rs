@@ -3,18 +3,14 @@
 //! One transaction fences a worker and takes back its jobs. A fenced worker can neither claim a job, nor renew its
 //! lease, nor write a result, because each of these is guarded by its status.
 
-use crate::store::ForScheduler;
 use crate::store::claim::job::read_retry_state;
 use crate::store::evidence::Evidence;
 use crate::store::finish::{Finish, finish};
 use crate::store::jobs::label;
-use crate::store::json_ids;
+use crate::store::{ForScheduler, json_ids};
 use crate::transition::{Outcome, RetryState, after_attempt};
-use windlass_db::Connection;
-use windlass_db::Value;
-use windlass_db::all;
-use windlass_db::error::Error;
-use windlass_db::error::Result;
+use windlass_db::error::{Error, Result};
+use windlass_db::{Connection, Value, all};
 use windlass_system::random::Random;
 
 /// How many jobs one transaction rescues.
@@ -38,7 +34,7 @@ pub struct StuckJob {
     pub job_id: i64,
     /// The job's name for people.
     pub label: String,
-    /// The database's error.
+    /// Returns the database's error.
     pub error: Error,
 }
 
@@ -57,7 +53,7 @@ impl ForScheduler<'_> {
     /// that is not alive. A worker that has renewed its lease since it was checked is not fenced.
     ///
     /// # Errors
-    /// The database's.
+    /// Returns the database's error.
     pub fn rescue(&self, dead: Vec<(i64, i64)>) -> Result<Rescued> {
         self.rescue_all_but(dead, &[])
     }
@@ -65,7 +61,7 @@ impl ForScheduler<'_> {
     /// The same, leaving out jobs that were found to be stuck.
     ///
     /// # Errors
-    /// The database's.
+    /// Returns the database's error.
     pub fn rescue_all_but(&self, dead: Vec<(i64, i64)>, stuck: &[i64]) -> Result<Rescued> {
         let now_ms = self.store.clock.now_ms();
         let (random, stuck) = (self.store.random.clone(), json_ids(stuck));
@@ -115,7 +111,7 @@ impl ForScheduler<'_> {
     /// Returns whether there are jobs to take back, without taking the write lock. Jobs in `stuck` do not count.
     ///
     /// # Errors
-    /// The database's.
+    /// Returns the database's error.
     pub fn has_orphans(&self, stuck: &[i64]) -> Result<bool> {
         let stuck = json_ids(stuck);
         self.store.read(|connection| Ok(!find_orphans(connection, &stuck)?.is_empty()))

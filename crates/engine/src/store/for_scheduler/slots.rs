@@ -2,18 +2,14 @@
 //! for that.
 
 use crate::status::JobStatus;
-use crate::store::ForScheduler;
 use crate::store::cancel::cancel_job;
 use crate::store::evidence::Evidence;
 use crate::store::finish::locks::lock_runs_of;
 use crate::store::finish::propagation::{Ended, propagate};
 use crate::store::finish::slots::{lock_key, make_pending, read_decision};
-use crate::store::json_ids;
-use windlass_db::Connection;
-use windlass_db::UpdateReturning;
-use windlass_db::all;
-use windlass_db::all_updated;
+use crate::store::{ForScheduler, json_ids};
 use windlass_db::error::Result;
+use windlass_db::{Connection, UpdateReturning, all, all_updated};
 use windlass_system::wake_ups::WakeUps;
 
 /// How many keys of each kind the scheduler handles in one step.
@@ -25,7 +21,7 @@ impl ForScheduler<'_> {
     /// or an empty text after the last of all.
     ///
     /// # Errors
-    /// The database's.
+    /// Returns the database's error.
     pub fn admit_waiting(&self, cursor: &str) -> Result<String> {
         let (keys, next) = self.store.read(|connection| {
             let (mut keys, next) = keys_with_free_slots(connection, cursor)?;

@@ -25,7 +25,7 @@ impl Jobs<'_> {
     /// Lists the attempts of a job that did not succeed, in order.
     ///
     /// # Errors
-    /// The database's.
+    /// Returns the database's error.
     pub fn attempts(&self, job_id: i64) -> Result<Vec<Attempt>> {
         self.store.read(|connection| {
             all(

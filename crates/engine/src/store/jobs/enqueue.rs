@@ -1,19 +1,15 @@
 //! Enqueueing standalone jobs, which belong to no run.
 
 use crate::status::JobStatus;
-use crate::store::Jobs;
 use crate::store::evidence::{Evidence, job_was_inserted, job_with_token};
 use crate::store::finish::slots::{CONCURRENCY_LIMIT_MAX, admit};
-use crate::store::json_list;
 use crate::store::runs::prepared::on_full;
+use crate::store::{Jobs, json_list};
 use crate::transition::DELAY_MAX_MS;
 use std::borrow::Cow;
 use std::sync::Arc;
-use windlass_db::Connection;
-use windlass_db::Fate;
-use windlass_db::Value;
-use windlass_db::error::Error;
-use windlass_db::error::Result;
+use windlass_db::error::{Error, Result};
+use windlass_db::{Connection, Fate, Value};
 use windlass_system::wake_ups::WakeUps;
 use windlass_workflow::limits;
 use windlass_workflow::model::Concurrency;

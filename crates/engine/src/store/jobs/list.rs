@@ -4,14 +4,12 @@
 //! run, or the indexes of states that few jobs are in, or the jobs in the order of ids.
 
 use crate::status::JobStatus;
-use crate::store::Jobs;
 use crate::store::jobs::{Job, read_job};
 use crate::store::page::{Cursor, IdRange, Page, SEARCH_MAX, page, search_text};
 use crate::store::round_trip::{Asked, rows_of_each};
-use crate::store::{json_ids, json_list};
-use windlass_db::Fragment;
+use crate::store::{Jobs, json_ids, json_list};
 use windlass_db::error::Result;
-use windlass_db::{Connection, Row, Value, all, one};
+use windlass_db::{Connection, Fragment, Row, Value, all, one};
 
 const LIST: &str = "list jobs";
 /// Jobs in one state that are read and sorted for a page. Where there are more, the page is found by ids.

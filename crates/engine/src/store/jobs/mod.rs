@@ -1,15 +1,9 @@
 //! Reading jobs.
 
 use crate::status::JobStatus;
-use crate::store::Jobs;
-use crate::store::json_list;
-use windlass_db::Fragment;
-use windlass_db::Row;
-use windlass_db::all;
-use windlass_db::error::Error;
-use windlass_db::error::Result;
-use windlass_db::first;
-use windlass_db::one;
+use crate::store::{Jobs, json_list};
+use windlass_db::error::{Error, Result};
+use windlass_db::{Fragment, Row, all, first, one};
 
 /// The columns of `jobs` that [`read_job`] reads, in its order.
 pub(crate) const JOB_COLUMNS: Fragment = Fragment {
@@ -140,7 +134,7 @@ impl Jobs<'_> {
     /// A job, if there is one of that id.
     ///
     /// # Errors
-    /// The database's.
+    /// Returns the database's error.
     pub fn find(&self, job_id: i64) -> Result<Option<Job>> {
         self.store.read(|connection| {
             first(connection, "SELECT {job_columns} FROM jobs WHERE id = $1", &[job_id.into()], read_job)
@@ -150,7 +144,7 @@ impl Jobs<'_> {
     /// The job of a run that has that name, if there is one.
     ///
     /// # Errors
-    /// The database's.
+    /// Returns the database's error.
     pub fn find_by_name(&self, run_id: i64, name: &str) -> Result<Option<Job>> {
         self.store.read(|connection| {
             first(
@@ -165,7 +159,7 @@ impl Jobs<'_> {
     /// Every job of a run, in the order of its definition.
     ///
     /// # Errors
-    /// The database's.
+    /// Returns the database's error.
     pub fn of_run(&self, run_id: i64) -> Result<Vec<Job>> {
         self.store.read(|connection| {
             all(
@@ -184,7 +178,7 @@ impl Jobs<'_> {
     /// retries.
     ///
     /// # Errors
-    /// The database's.
+    /// Returns the database's error.
     pub fn changed(&self, run_id: i64, since_ms: i64) -> Result<Vec<Job>> {
         self.store.read(|connection| {
             all(
@@ -200,7 +194,7 @@ impl Jobs<'_> {
     /// The edges of a run: (parent, child) by job id.
     ///
     /// # Errors
-    /// The database's.
+    /// Returns the database's error.
     pub fn dependencies(&self, run_id: i64) -> Result<Vec<(i64, i64)>> {
         self.store.read(|connection| {
             all(
@@ -217,7 +211,7 @@ impl Jobs<'_> {
     /// The parents of a job.
     ///
     /// # Errors
-    /// The database's.
+    /// Returns the database's error.
     pub fn parents(&self, job_id: i64) -> Result<Vec<Job>> {
         self.store.read(|connection| {
             all(
@@ -232,7 +226,7 @@ impl Jobs<'_> {
     /// The outputs of some jobs of a run, as (name, JSON).
     ///
     /// # Errors
-    /// The database's.
+    /// Returns the database's error.
     pub fn outputs(&self, run_id: i64, names: &[String]) -> Result<Vec<(String, Option<String>)>> {
         let names = json_list("read outputs", names)?;
         self.store.read(|connection| {
@@ -249,7 +243,7 @@ impl Jobs<'_> {
     /// How many jobs wait or run: PENDING, SCHEDULED, RUNNING.
     ///
     /// # Errors
-    /// The database's.
+    /// Returns the database's error.
     pub fn count_active(&self) -> Result<i64> {
         self.store.read(|connection| {
             one(

@@ -7,10 +7,8 @@ use crate::store::jobs::{Job, label};
 use crate::store::queues::Rate;
 use crate::store::queues::rules::{count, read_rules};
 use crate::store::workers::Worker;
-use windlass_db::Connection;
-use windlass_db::all;
 use windlass_db::error::Result;
-use windlass_db::one;
+use windlass_db::{Connection, all, one};
 
 /// How many holders of a concurrency key are named.
 const HOLDERS_MAX: i64 = 5;

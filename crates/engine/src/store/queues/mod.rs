@@ -2,11 +2,8 @@
 
 use crate::store::Queues;
 use crate::store::evidence::Evidence;
-use windlass_db::Connection;
-use windlass_db::Row;
-use windlass_db::all;
-use windlass_db::error::Error;
-use windlass_db::error::Result;
+use windlass_db::error::{Error, Result};
+use windlass_db::{Connection, Row, all};
 use windlass_system::wake_ups::WakeUps;
 
 pub(in crate::store) mod rules;
@@ -86,7 +83,7 @@ impl Queues<'_> {
     /// Pauses a queue: nothing is claimed from it until it is resumed. Running jobs are not affected.
     ///
     /// # Errors
-    /// The database's.
+    /// Returns the database's error.
     pub fn pause(&self, name: &str) -> Result<()> {
         let (name, now_ms) = (name.to_owned(), self.store.clock.now_ms());
         self.store.write("pause a queue", Evidence::Token, move |connection| {
@@ -102,7 +99,7 @@ impl Queues<'_> {
     /// Resumes a queue. Returns `false` if it was not paused.
     ///
     /// # Errors
-    /// The database's.
+    /// Returns the database's error.
     pub fn resume(&self, name: &str) -> Result<bool> {
         let name = name.to_owned();
         self.store.write("resume a queue", Evidence::Token, move |connection| {
@@ -153,7 +150,7 @@ impl Queues<'_> {
     /// Lists the queues that have rules or unfinished jobs, by name.
     ///
     /// # Errors
-    /// The database's.
+    /// Returns the database's error.
     pub fn list(&self) -> Result<Vec<Queue>> {
         self.store.read(|connection| {
             all(
@@ -185,7 +182,7 @@ impl Queues<'_> {
     /// Counts the running jobs of a queue.
     ///
     /// # Errors
-    /// The database's.
+    /// Returns the database's error.
     pub fn count_running(&self, name: &str) -> Result<i64> {
         self.store.read(|connection| rules::running(connection, name))
     }
@@ -193,7 +190,7 @@ impl Queues<'_> {
     /// Lists the names of paused queues.
     ///
     /// # Errors
-    /// The database's.
+    /// Returns the database's error.
     pub fn paused(&self) -> Result<Vec<String>> {
         self.store.read(|connection| {
             all(connection, "SELECT name FROM queues WHERE paused_at IS NOT NULL ORDER BY name", &[], |row| {

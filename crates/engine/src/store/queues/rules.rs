@@ -8,13 +8,8 @@
 use crate::status::JobStatus;
 use crate::store::json_list;
 use std::collections::HashMap;
-use windlass_db::Connection;
-use windlass_db::Fragment;
-use windlass_db::Row;
-use windlass_db::all;
 use windlass_db::error::Result;
-use windlass_db::first;
-use windlass_db::one;
+use windlass_db::{Connection, Fragment, Row, all, first, one};
 use windlass_system::wake_ups::WakeUps;
 
 /// Whether a row of `queues` has a rule that a claim must check.

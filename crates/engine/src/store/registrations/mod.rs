@@ -8,9 +8,8 @@ use windlass_workflow::Workflow;
 
 pub use versions::RegisteredVersion;
 
-use windlass_db::Fragment;
 use windlass_db::error::Result;
-use windlass_db::{Connection, Row, all, first};
+use windlass_db::{Connection, Fragment, Row, all, first};
 
 /// A registered name and its active version. Instants are milliseconds since the Unix epoch.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,7 +64,7 @@ impl Registrations<'_> {
     /// Reads the registration of a name.
     ///
     /// # Errors
-    /// The database's.
+    /// Returns the database's error.
     pub fn get(&self, name: &str) -> Result<Option<Registration>> {
         self.store.read(|connection| find(connection, name))
     }
@@ -73,7 +72,7 @@ impl Registrations<'_> {
     /// Lists all registrations by name.
     ///
     /// # Errors
-    /// The database's.
+    /// Returns the database's error.
     pub fn list(&self) -> Result<Vec<Registration>> {
         self.store.read(|connection| {
             all(connection, "SELECT {registration_columns} FROM registrations ORDER BY name", &[], read)
@@ -83,7 +82,7 @@ impl Registrations<'_> {
     /// Reads the registration of a name and its active definition.
     ///
     /// # Errors
-    /// The database's, or [`Error::Internal`] if another program wrote an invalid definition.
+    /// Returns the database's error, or [`Error::Internal`] if another program wrote an invalid definition.
     pub fn workflow(&self, name: &str) -> Result<Option<(Registration, Workflow)>> {
         self.store.read(|connection| registered_workflow(connection, name))
     }

@@ -4,9 +4,8 @@ use crate::store::Registrations;
 use windlass_workflow::Workflow;
 
 use super::{NewRegistration, Registration};
-use windlass_db::Fragment;
 use windlass_db::error::{Error, Result};
-use windlass_db::{Connection, Row, all, first};
+use windlass_db::{Connection, Fragment, Row, all, first};
 
 /// A version that was active at some time.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,7 +33,7 @@ impl Registrations<'_> {
     /// Lists the versions of a name, the newest first, even if the name was removed.
     ///
     /// # Errors
-    /// The database's, or [`Error::Internal`] if another program wrote an invalid definition.
+    /// Returns the database's error, or [`Error::Internal`] if another program wrote an invalid definition.
     pub fn versions(&self, name: &str, limit: i64) -> Result<Vec<RegisteredVersion>> {
         self.store.read(|connection| {
             all(
@@ -50,7 +49,7 @@ impl Registrations<'_> {
     /// Reads one version of a name, even if the name was removed.
     ///
     /// # Errors
-    /// The database's, or [`Error::Internal`] if another program wrote an invalid definition.
+    /// Returns the database's error, or [`Error::Internal`] if another program wrote an invalid definition.
     pub fn version(&self, name: &str, version: i64) -> Result<Option<RegisteredVersion>> {
         self.store.read(|connection| {
             let sql = "SELECT {version_columns} FROM registration_versions AS versions

@@ -9,14 +9,12 @@
 use serde_json::Value as Json;
 
 use crate::status::{RunSource, RunStatus, StopReason};
-use crate::store::Runs;
-use crate::store::json_ids;
 use crate::store::page::{Cursor, IdRange, Page, SEARCH_MAX, page, search_text};
 use crate::store::round_trip::{Asked, rows_of_each};
 use crate::store::runs::{Run, read_run};
-use windlass_db::Fragment;
+use crate::store::{Runs, json_ids};
 use windlass_db::error::Result;
-use windlass_db::{Connection, Row, Value, all, first, one};
+use windlass_db::{Connection, Fragment, Row, Value, all, first, one};
 
 const LIST: &str = "list runs";
 /// By how much two clocks may differ that gave runs their times, in milliseconds. By so much more than the times that

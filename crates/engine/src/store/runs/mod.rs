@@ -2,13 +2,8 @@
 
 use crate::status::{JobStatus, RunSource, RunStatus, StopReason};
 use crate::store::Runs;
-use windlass_db::Fragment;
-use windlass_db::Row;
-use windlass_db::all;
-use windlass_db::error::Error;
-use windlass_db::error::Result;
-use windlass_db::first;
-use windlass_db::one;
+use windlass_db::error::{Error, Result};
+use windlass_db::{Fragment, Row, all, first, one};
 
 /// The columns of `runs` that [`read_run`] reads, in its order.
 pub(crate) const RUN_COLUMNS: Fragment = Fragment {
@@ -139,7 +134,7 @@ impl Runs<'_> {
     /// A run, if there is one of that id.
     ///
     /// # Errors
-    /// The database's.
+    /// Returns the database's error.
     pub fn find(&self, run_id: i64) -> Result<Option<Run>> {
         self.store.read(|connection| {
             first(connection, "SELECT {run_columns} FROM runs WHERE id = $1", &[run_id.into()], read_run)
@@ -149,7 +144,7 @@ impl Runs<'_> {
     /// The ids of all runs that are not over, the oldest first.
     ///
     /// # Errors
-    /// The database's.
+    /// Returns the database's error.
     pub fn unfinished(&self) -> Result<Vec<i64>> {
         self.store.read(|connection| {
             all(
@@ -164,7 +159,7 @@ impl Runs<'_> {
     /// How many jobs of a run are in each state.
     ///
     /// # Errors
-    /// The database's.
+    /// Returns the database's error.
     pub fn job_counts(&self, run_id: i64) -> Result<JobCounts> {
         self.store.read(|connection| {
             let mut counts = JobCounts::default();
@@ -209,7 +204,7 @@ impl Runs<'_> {
     /// them.
     ///
     /// # Errors
-    /// The database's.
+    /// Returns the database's error.
     pub fn is_interrupted(&self, run_id: i64) -> Result<bool> {
         self.store.read(|connection| {
             let cared_for = one(

@@ -4,12 +4,8 @@ use crate::status::{JobStatus, RunStatus};
 use crate::store::Runs;
 use crate::store::evidence::Evidence;
 use crate::store::finish::propagation::skip_descendants;
-use windlass_db::Connection;
-use windlass_db::all;
-use windlass_db::error::Error;
-use windlass_db::error::Result;
-use windlass_db::first;
-use windlass_db::one;
+use windlass_db::error::{Error, Result};
+use windlass_db::{Connection, all, first, one};
 use windlass_system::wake_ups::WakeUps;
 
 /// Which jobs of a run to reset.

@@ -7,17 +7,10 @@ use crate::store::evidence::{Evidence, run_was_inserted};
 use crate::store::finish::slots::admit;
 use serde_json::Map;
 use serde_json::Value as Json;
-use windlass_db::Connection;
-use windlass_db::Fate;
-use windlass_db::Value;
-use windlass_db::error::Error;
-use windlass_db::error::Result;
-use windlass_db::first;
-use windlass_db::one;
+use windlass_db::error::{Error, Result};
+use windlass_db::{Connection, Fate, Value, first, one};
 use windlass_system::wake_ups::WakeUps;
-use windlass_workflow::Job;
-use windlass_workflow::OnInterrupt;
-use windlass_workflow::Workflow;
+use windlass_workflow::{Job, OnInterrupt, Workflow};
 
 /// Rows in one statement.
 const CHUNK: usize = 2_000;
@@ -63,7 +56,7 @@ impl Runs<'_> {
     /// Submits a run. Once this returns, the run survives any crash.
     ///
     /// # Errors
-    /// The database's, or [`Error::Invalid`] with the place of the error if the workflow is invalid: see
+    /// Returns the database's error, or [`Error::Invalid`] with the place of the error if the workflow is invalid: see
     /// [`Workflow::check`].
     pub fn submit(&self, run: NewRun) -> Result<Submitted> {
         let now_ms = self.store.clock.now_ms();

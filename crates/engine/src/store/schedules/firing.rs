@@ -42,7 +42,7 @@ impl ForScheduler<'_> {
     /// occurrences. Those in `except` are left out.
     ///
     /// # Errors
-    /// The database's.
+    /// Returns the database's error.
     pub fn schedules_to_fire(&self, limit: usize, except: &[i64]) -> Result<Vec<i64>> {
         let now_ms = self.store.clock.now_ms();
         let limit = (limit + except.len()) as i64;
@@ -87,7 +87,7 @@ impl ForScheduler<'_> {
     /// only wait for a run to end have no such instant.
     ///
     /// # Errors
-    /// The database's.
+    /// Returns the database's error.
     pub fn next_firing(&self, except: &[i64]) -> Result<Option<i64>> {
         let now_ms = self.store.clock.now_ms();
         self.store.read(|connection| {
@@ -116,7 +116,7 @@ impl ForScheduler<'_> {
     /// Fires a schedule. If another scheduler fires it at the same moment, each occurrence is still decided once.
     ///
     /// # Errors
-    /// The database's; [`Error::Invalid`] and [`Error::Internal`] if its rule or its workflow can't be read.
+    /// Returns the database's error; [`Error::Invalid`] and [`Error::Internal`] if its rule or its workflow can't be read.
     pub fn fire(&self, schedule_id: i64) -> Result<Fired> {
         let now_ms = self.store.clock.now_ms();
         let Some((planned, to_prepare)) =

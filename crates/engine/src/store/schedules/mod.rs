@@ -26,9 +26,8 @@ mod trigger;
 use crate::store::Schedules;
 use windlass_workflow::model::Schedule as Definition;
 
-use windlass_db::Fragment;
 use windlass_db::error::{Error, Result};
-use windlass_db::{Connection, Row, all, first};
+use windlass_db::{Connection, Fragment, Row, all, first};
 
 pub use backfill::{AT_ONCE_MAX, BACKFILL_MAX, Backfill, BackfillResult};
 pub use firing::Fired;
@@ -179,7 +178,7 @@ impl Schedules<'_> {
     /// Lists all schedules that were not removed, by workflow and name.
     ///
     /// # Errors
-    /// The database's, or [`Error::Internal`] if another program wrote an invalid definition.
+    /// Returns the database's error, or [`Error::Internal`] if another program wrote an invalid definition.
     pub fn list(&self) -> Result<Vec<Schedule>> {
         self.store.read(|connection| {
             all(

@@ -3,8 +3,7 @@
 use super::overlap::{CandidateOrigin, OccurrenceCandidate, WaitingBackfill};
 use super::plan::NOTED_MAX;
 use crate::status::RunSource;
-use crate::store::Schedules;
-use crate::store::json_ids;
+use crate::store::{Schedules, json_ids};
 use windlass_db::error::Result;
 use windlass_db::{Connection, Row, Value, all, one};
 
@@ -61,7 +60,7 @@ impl Schedules<'_> {
     /// ones.
     ///
     /// # Errors
-    /// The database's.
+    /// Returns the database's error.
     pub fn occurrences(
         &self,
         schedule_id: i64,
@@ -85,7 +84,7 @@ impl Schedules<'_> {
     /// Counts the waiting occurrences of a schedule.
     ///
     /// # Errors
-    /// The database's.
+    /// Returns the database's error.
     pub fn waiting_occurrences(&self, schedule_id: i64) -> Result<i64> {
         self.store.read(|connection| count_waiting(connection, schedule_id))
     }

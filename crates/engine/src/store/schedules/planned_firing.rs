@@ -3,11 +3,10 @@
 use windlass_workflow::model::Overlap;
 
 use super::definitions::timetable;
-use super::occurrences;
 use super::overlap::{CandidateOrigin, OccurrenceCandidate, OverlapInput, UnfinishedRun, decide};
 use super::plan::{Plan, plan};
 use super::prepared_runs::{RunsToPrepare, STARTS_MAX};
-use super::{Schedule, find};
+use super::{Schedule, find, occurrences};
 use crate::store::registrations::registered_workflow;
 use windlass_db::error::Result;
 use windlass_db::{Connection, all, one};

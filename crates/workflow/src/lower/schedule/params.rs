@@ -2,13 +2,12 @@
 
 use super::super::param;
 use super::table::ScheduleTable;
-use crate::expect;
 use crate::model::Schedule;
 use crate::params::{ParamError, Supplied};
 use crate::report::{Finding, Findings};
-use crate::schedule;
 use crate::template::{self, Scope, Templates};
 use crate::tree::Node;
+use crate::{expect, schedule};
 
 pub(super) fn read(
     schedule: &Schedule,

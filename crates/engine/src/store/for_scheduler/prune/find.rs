@@ -3,9 +3,8 @@
 use super::{JOBS_MAX, LEFTOVERS_MS, ROWS_MAX};
 use crate::store::for_scheduler::prune::Prune;
 use crate::store::json_ids;
-use windlass_db::Connection;
-use windlass_db::all;
 use windlass_db::error::Result;
+use windlass_db::{Connection, all};
 
 /// How many workflows with too many runs one step handles.
 const WORKFLOWS_MAX: i64 = 100;

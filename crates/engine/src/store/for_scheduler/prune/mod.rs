@@ -3,16 +3,12 @@
 //! A snapshot says what may be deleted. The write transaction deletes by id and checks each row again, because a run
 //! may have been retried in between.
 
-use crate::store::ForScheduler;
 use crate::store::evidence::Evidence;
-use crate::store::json_ids;
+use crate::store::{ForScheduler, json_ids};
 use find::{PruneCandidates, find_candidates};
-use std::collections::HashMap;
-use std::collections::HashSet;
-use windlass_db::Connection;
-use windlass_db::Value;
-use windlass_db::all;
+use std::collections::{HashMap, HashSet};
 use windlass_db::error::Result;
+use windlass_db::{Connection, Value, all};
 
 mod find;
 
@@ -63,7 +59,7 @@ impl ForScheduler<'_> {
     /// left, it deletes the rows that they left behind. Call it again until nothing is deleted.
     ///
     /// # Errors
-    /// The database's.
+    /// Returns the database's error.
     pub fn prune_step(&self, prune: Prune) -> Result<Pruned> {
         let now_ms = self.store.clock.now_ms();
         let candidates = self.store.read(|connection| find_candidates(connection, prune, now_ms))?;
