@@ -183,7 +183,7 @@ CREATE TABLE jobs (
     -- later one.
     requires             {text} NOT NULL DEFAULT '[]',
     version              {integer} NOT NULL DEFAULT 0 CHECK (version >= 0 AND version <= 9007199254740991),
-    -- How many jobs with the same key may be PENDING or RUNNING at a time. The others are WAITING.
+    -- How many jobs with the same key may be PENDING or RUNNING at a time. The others are WAITING for a slot.
     concurrency_key      {text},
     concurrency_limit    {integer} CHECK (concurrency_limit >= 1),
     on_full              {text} NOT NULL DEFAULT 'wait'
@@ -195,8 +195,12 @@ CREATE TABLE jobs (
     -- How long a SCHEDULED job waits, if it waits for a duration and not for an instant that a person named. Then
     -- `execute_after` is the end of that duration by the current setting of the clock.
     delay_ms             {integer},
-    -- A check of the table, so that no program in any language can break this.
-    CHECK (status <> 'RUNNING' OR worker_id IS NOT NULL)
+    -- What a WAITING job waits for: a slot of its concurrency key, or a decision of the scheduler. It means nothing in
+    -- other states.
+    waits_for            {text} CHECK (waits_for = 'slot' OR waits_for = 'decision'),
+    -- Checks of the table, so that no program in any language can break them.
+    CHECK (status <> 'RUNNING' OR worker_id IS NOT NULL),
+    CHECK (status <> 'WAITING' OR waits_for IS NOT NULL)
 ) {strict};
 
 -- The claim indexes contain only PENDING jobs. So a claim costs the same whether the table has ten other rows or ten
@@ -229,9 +233,11 @@ CREATE INDEX jobs_key_taken ON jobs (concurrency_key, id)
     WHERE concurrency_key IS NOT NULL AND status IN ('PENDING', 'RUNNING');
 -- Waiting jobs that want to be skipped, or to replace the oldest holder.
 CREATE INDEX jobs_key_impatient ON jobs (concurrency_key, id)
-    WHERE concurrency_key IS NOT NULL AND status = 'WAITING' AND on_full <> 'wait';
+    WHERE concurrency_key IS NOT NULL AND status = 'WAITING' AND waits_for = 'slot' AND on_full <> 'wait';
 CREATE INDEX jobs_key_waiting ON jobs (concurrency_key, {rank}, id)
-    WHERE concurrency_key IS NOT NULL AND status = 'WAITING';
+    WHERE concurrency_key IS NOT NULL AND status = 'WAITING' AND waits_for = 'slot';
+-- All waiting jobs, for counts, lists, and the scheduler's decisions.
+CREATE INDEX jobs_waiting ON jobs (waits_for, id) WHERE status = 'WAITING';
 
 CREATE TABLE job_dependencies (
     parent_id  {integer} NOT NULL REFERENCES jobs (id) ON DELETE CASCADE,

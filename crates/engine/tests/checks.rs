@@ -94,7 +94,7 @@ const BREAKS: &[(&str, &str, &str)] = &[
     ),
     (
         "a job waits for its concurrency key only while other jobs hold it, and for a minute at most after",
-        "UPDATE jobs SET status = 'WAITING', updated_at = 0, concurrency_key = 'k', concurrency_limit = 1 WHERE id = 4",
+        "UPDATE jobs SET status = 'WAITING', waits_for = 'slot', updated_at = 0, concurrency_key = 'k', concurrency_limit = 1 WHERE id = 4",
         "job j4 waits for key k, which no job holds",
     ),
     (

@@ -451,9 +451,9 @@ fn many_jobs_that_wait_for_one_key_do_not_delay_another_key() {
     let late = bench.enqueue(keyed("b", 1, OnFull::Skip));
     // They are BLOCKED no longer, so they wait for the slot.
     bench.raw().execute(
-        "INSERT INTO jobs (kind, status, concurrency_key, concurrency_limit, on_full, attempt)
+        "INSERT INTO jobs (kind, status, concurrency_key, concurrency_limit, on_full, attempt, waits_for)
          WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 300)
-         SELECT 'noop', 'WAITING', 'a', 1, 'skip', 1 FROM numbers",
+         SELECT 'noop', 'WAITING', 'a', 1, 'skip', 1, 'slot' FROM numbers",
     );
     bench.admit();
     assert_eq!(bench.status(late), JobStatus::Skipped);

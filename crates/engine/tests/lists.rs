@@ -177,7 +177,7 @@ fn jobs() -> Bench {
     let raw = bench.raw();
     raw.execute("INSERT INTO runs (id, workflow) VALUES (1, 'w'), (2, 'w'), (3, 'w')");
     raw.execute(concat!(
-        "INSERT INTO jobs (run_id, name, kind, queue, status, worker_id, concurrency_key, last_error, payload) ",
+        "INSERT INTO jobs (run_id, name, kind, queue, status, worker_id, concurrency_key, last_error, payload, waits_for) ",
         numbers!("300"),
         " SELECT CASE WHEN n % 5 < 3 THEN n % 5 + 1 END, CASE WHEN n % 5 < 3 THEN 'job ' || (n / 10) END,
                  CASE n % 3 WHEN 0 THEN 'shell' ELSE 'mail' END, CASE n % 4 WHEN 0 THEN 'q0' ELSE 'q1' END,
@@ -185,7 +185,7 @@ fn jobs() -> Bench {
                              WHEN 4 THEN 'FAILED' WHEN 5 THEN 'SKIPPED' WHEN 6 THEN 'CANCELLED' WHEN 7 THEN 'BLOCKED'
                              ELSE 'SUCCESSFUL' END,
                  1, CASE n % 11 WHEN 3 THEN 'key' END,
-                 CASE n % 11 WHEN 4 THEN 'Exit Code ' || n WHEN 5 THEN '100% of a_b' END, '{}'
+                 CASE n % 11 WHEN 4 THEN 'Exit Code ' || n WHEN 5 THEN '100% of a_b' END, '{}', CASE n % 11 WHEN 3 THEN 'slot' END
           FROM numbers
           WHERE n % 5 >= 3 OR n % 10 < 5"
     ));

@@ -229,7 +229,7 @@ impl ForWorkers<'_> {
             "SELECT DISTINCT queue, kind, requires, version FROM jobs
              WHERE status = 'SCHEDULED' AND {of_runs_in_active_queues}",
             "SELECT DISTINCT queue, kind, requires, version FROM jobs
-             WHERE status = 'WAITING' AND concurrency_key IS NOT NULL AND {of_runs_in_active_queues}",
+             WHERE status = 'WAITING' AND {of_runs_in_active_queues}",
         ];
         self.store.read(|connection| {
             for sql in statements {

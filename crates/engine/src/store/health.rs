@@ -121,8 +121,7 @@ fn health(connection: &mut dyn Connection, now_ms: i64) -> Result<Health> {
     let running = count("SELECT count(*) FROM jobs WHERE status = 'RUNNING'")?;
     // With the conditions of their indexes: without them every row would be read.
     let pending = count("SELECT count(*) FROM jobs WHERE status = 'PENDING' AND kind > ''")?;
-    let waiting =
-        count("SELECT count(*) FROM jobs WHERE concurrency_key IS NOT NULL AND status = 'WAITING'")?;
+    let waiting = count("SELECT count(*) FROM jobs WHERE status = 'WAITING'")?;
     let schedules = count(
         "SELECT count(*) FROM schedules WHERE paused_at IS NULL AND removed_at IS NULL
            AND workflow IN (SELECT name FROM registrations WHERE paused_at IS NULL)",

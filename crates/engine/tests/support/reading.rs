@@ -19,10 +19,11 @@ pub const FILL: [&str; 5] = [
             CASE n % 500 WHEN 3 THEN 'FAILED' ELSE 'SUCCESSFUL' END,
             CASE n % 500 WHEN 3 THEN 'error' END, n * 500, n * 500, n * 500
      FROM numbers",
-    "INSERT INTO jobs (run_id, name, kind, status, worker_id, concurrency_key, execute_after, updated_at) VALUES
-     (60001, 'c', 'noop', 'PENDING', NULL, NULL, 0, 0), (60001, 'd', 'noop', 'BLOCKED', NULL, NULL, 0, 0),
-     (NULL, NULL, 'noop', 'RUNNING', 1, NULL, 0, 0), (NULL, NULL, 'noop', 'SCHEDULED', NULL, NULL, 0, 0),
-     (NULL, NULL, 'noop', 'WAITING', NULL, 'key', 0, 0)",
+    "INSERT INTO jobs (run_id, name, kind, status, worker_id, concurrency_key, execute_after, updated_at,
+                       waits_for) VALUES
+     (60001, 'c', 'noop', 'PENDING', NULL, NULL, 0, 0, NULL), (60001, 'd', 'noop', 'BLOCKED', NULL, NULL, 0, 0, NULL),
+     (NULL, NULL, 'noop', 'RUNNING', 1, NULL, 0, 0, NULL), (NULL, NULL, 'noop', 'SCHEDULED', NULL, NULL, 0, 0, NULL),
+     (NULL, NULL, 'noop', 'WAITING', NULL, 'key', 0, 0, 'slot')",
     "INSERT INTO job_logs (job_id, attempt, line, at, stream, text)
      WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 20000)
      SELECT (n / 10 + 1) * 20, 1, n % 10, n, 'stdout', 'text' FROM numbers",

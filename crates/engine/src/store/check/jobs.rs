@@ -106,7 +106,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
         rule: "a job waits for its concurrency key only while other jobs hold it, and for a minute at most after",
         sql:
             "SELECT 'job j' || id || ' waits for key ' || concurrency_key || ', which no job holds' FROM jobs
-              WHERE status = 'WAITING' AND concurrency_key IS NOT NULL AND updated_at < $2 - 60000
+              WHERE status = 'WAITING' AND waits_for = 'slot' AND updated_at < $2 - 60000
                 AND NOT EXISTS (SELECT 1 FROM jobs AS holder
                                 WHERE holder.concurrency_key = jobs.concurrency_key
                                   AND holder.concurrency_key IS NOT NULL

@@ -18,7 +18,7 @@ pub(in crate::store) fn release(connection: &mut dyn Connection, ready: &[Ready]
     unblock(connection, &ids, now_ms)
 }
 
-/// Moves BLOCKED jobs on: to WAITING with a concurrency key, else to PENDING.
+/// Moves BLOCKED jobs on: with a concurrency key to WAITING for a slot, else to PENDING.
 pub(in crate::store) fn unblock(connection: &mut dyn Connection, ids: &[i64], now_ms: i64) -> Result<()> {
     if ids.is_empty() {
         return Ok(());
@@ -27,6 +27,7 @@ pub(in crate::store) fn unblock(connection: &mut dyn Connection, ids: &[i64], no
         "UPDATE jobs
          SET blocked_by = 0,
              status = CASE WHEN concurrency_key IS NOT NULL THEN 'WAITING' ELSE 'PENDING' END,
+             waits_for = CASE WHEN concurrency_key IS NOT NULL THEN 'slot' END,
              priority = {priority},
              updated_at = $2
          WHERE id {in $1} AND {guard status = 'BLOCKED'}",

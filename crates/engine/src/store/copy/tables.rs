@@ -86,7 +86,7 @@ pub(super) const COPIED_TABLES: &[Table] = &[
         cancel_requested_at integer, last_error text, output text, blocked_by integer, unique_key text,
         worker_id integer, created_at integer, updated_at integer, started_at integer,
         finished_at integer, cancel_at_once integer, requires text, version integer, concurrency_key text,
-        concurrency_limit integer, on_full text, token integer, delay_ms integer),
+        concurrency_limit integer, on_full text, token integer, delay_ms integer, waits_for text),
     table!("clock_steps", 1: "number > $1", "number", number integer, at integer, by_ms integer),
     table!("job_dependencies", 2: "(parent_id, child_id) > ($1, $2)", "parent_id, child_id",
         parent_id integer, child_id integer),

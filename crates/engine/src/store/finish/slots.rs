@@ -135,6 +135,7 @@ pub(in crate::store) fn read_decision(connection: &mut dyn Connection, key: &str
         connection,
         "SELECT id, {rank}, coalesce(concurrency_limit, 1), on_full, attempt FROM jobs
          WHERE concurrency_key IS NOT NULL AND concurrency_key = $1 AND status = 'WAITING'
+           AND waits_for = 'slot'
          ORDER BY {rank}, id LIMIT $2",
         &[key.into(), WAITING_MAX.into()],
         read_waiting_job,
@@ -143,6 +144,7 @@ pub(in crate::store) fn read_decision(connection: &mut dyn Connection, key: &str
         connection,
         "SELECT id, {rank}, coalesce(concurrency_limit, 1), on_full, attempt FROM jobs
          WHERE concurrency_key IS NOT NULL AND concurrency_key = $1 AND status = 'WAITING'
+           AND waits_for = 'slot'
            AND on_full <> 'wait'
          ORDER BY id LIMIT $2",
         &[key.into(), WAITING_MAX.into()],
@@ -169,12 +171,12 @@ fn read_waiting_job(row: &dyn Row) -> Result<(i64, WaitingJob)> {
     Ok((row.integer(1)?, WaitingJob { id: row.integer(0)?, limit, on_full }))
 }
 
-/// Makes WAITING jobs PENDING.
+/// Makes jobs PENDING that wait for a slot.
 static MAKE_PENDING: UpdateReturning = UpdateReturning {
     table: "jobs",
     set: &[("status", "'PENDING'"), ("updated_at", "$2"), ("priority", "{priority}")],
     from: None,
-    condition: "id {in $1} AND {guard status = 'WAITING'} AND concurrency_key IS NOT NULL",
+    condition: "id {in $1} AND {guard status = 'WAITING'} AND waits_for = 'slot'",
     returning: &["id"],
 };
 

@@ -112,6 +112,7 @@ static PROMOTE: UpdateReturning = UpdateReturning {
     table: "jobs",
     set: &[
         ("status", "CASE WHEN concurrency_key IS NULL THEN 'PENDING' ELSE 'WAITING' END"),
+        ("waits_for", "CASE WHEN concurrency_key IS NOT NULL THEN 'slot' END"),
         ("delay_ms", "NULL"),
         ("priority", "{priority}"),
         ("updated_at", "$2"),

@@ -73,7 +73,7 @@ static SKIP: UpdateReturning = UpdateReturning {
     table: "jobs",
     set: &[("status", "'SKIPPED'"), ("last_error", "$2"), ("updated_at", "$3"), ("finished_at", "$3")],
     from: None,
-    condition: "id {in $1} AND {guard status = 'WAITING'}",
+    condition: "id {in $1} AND {guard status = 'WAITING'} AND waits_for = 'slot'",
     returning: &["id", "run_id", "name", "allow_failure"],
 };
 
@@ -104,11 +104,11 @@ fn keys_with_free_slots(connection: &mut dyn Connection, cursor: &str) -> Result
         connection,
         "WITH RECURSIVE keys (name) AS (
              SELECT (SELECT concurrency_key FROM jobs
-                     WHERE concurrency_key IS NOT NULL AND status = 'WAITING' AND concurrency_key > $1
+                     WHERE concurrency_key IS NOT NULL AND status = 'WAITING' AND waits_for = 'slot' AND concurrency_key > $1
                      ORDER BY concurrency_key LIMIT 1)
              UNION ALL
              SELECT (SELECT jobs.concurrency_key FROM jobs
-                     WHERE jobs.concurrency_key IS NOT NULL AND jobs.status = 'WAITING'
+                     WHERE jobs.concurrency_key IS NOT NULL AND jobs.status = 'WAITING' AND jobs.waits_for = 'slot'
                        AND jobs.concurrency_key > keys.name
                      ORDER BY jobs.concurrency_key LIMIT 1)
              FROM keys WHERE keys.name IS NOT NULL
@@ -119,7 +119,7 @@ fn keys_with_free_slots(connection: &mut dyn Connection, cursor: &str) -> Result
                  WHERE concurrency_key IS NOT NULL AND concurrency_key = turn.name
                    AND status IN ('PENDING', 'RUNNING')),
                 (SELECT coalesce(concurrency_limit, 1) FROM jobs
-                 WHERE concurrency_key IS NOT NULL AND concurrency_key = turn.name AND status = 'WAITING'
+                 WHERE concurrency_key IS NOT NULL AND concurrency_key = turn.name AND status = 'WAITING' AND waits_for = 'slot'
                  ORDER BY {rank}, id LIMIT 1)
          FROM turn ORDER BY name",
         &[cursor.into(), KEYS_MAX.into()],
@@ -147,12 +147,12 @@ fn impatient_keys(connection: &mut dyn Connection, cursor: &str) -> Result<Vec<S
             connection,
             "WITH RECURSIVE keys (name) AS (
                  SELECT (SELECT concurrency_key FROM jobs
-                         WHERE concurrency_key IS NOT NULL AND status = 'WAITING' AND on_full <> 'wait'
+                         WHERE concurrency_key IS NOT NULL AND status = 'WAITING' AND waits_for = 'slot' AND on_full <> 'wait'
                            AND concurrency_key > $1
                          ORDER BY concurrency_key LIMIT 1)
                  UNION ALL
                  SELECT (SELECT jobs.concurrency_key FROM jobs
-                         WHERE jobs.concurrency_key IS NOT NULL AND jobs.status = 'WAITING'
+                         WHERE jobs.concurrency_key IS NOT NULL AND jobs.status = 'WAITING' AND jobs.waits_for = 'slot'
                            AND jobs.on_full <> 'wait' AND jobs.concurrency_key > keys.name
                          ORDER BY jobs.concurrency_key LIMIT 1)
                  FROM keys WHERE keys.name IS NOT NULL

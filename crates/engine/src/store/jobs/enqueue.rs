@@ -190,12 +190,12 @@ fn is_future(job: &NewJob, now_ms: i64) -> bool {
 const INSERT: &str =
     "INSERT INTO jobs (kind, queue, priority, status, execute_after, payload, max_attempts, timeout_ms,
                            unique_key, created_at, updated_at, requires, version, concurrency_key,
-                           concurrency_limit, on_full, token, delay_ms)
+                           concurrency_limit, on_full, token, delay_ms, waits_for)
          SELECT kind, queue,
                 {priority},
                 status, execute_after, payload, max_attempts, timeout_ms,
                 unique_key, $2, $2, requires, version, concurrency_key, concurrency_limit, on_full, token,
-                delay_ms
+                delay_ms, CASE WHEN concurrency_key IS NOT NULL THEN 'slot' END
          FROM {rows $1: kind text, queue text, priority integer, status text, execute_after integer,
                         payload text, max_attempts integer, timeout_ms integer, unique_key text,
                         requires text, version integer, concurrency_key text, concurrency_limit integer,

@@ -168,6 +168,7 @@ pub(in crate::store) fn unblock(connection: &mut dyn Connection, run_id: i64, no
     let unblocked = connection.execute(
         "UPDATE jobs
          SET status = CASE WHEN concurrency_key IS NULL THEN 'PENDING' ELSE 'WAITING' END,
+             waits_for = CASE WHEN concurrency_key IS NOT NULL THEN 'slot' END,
              priority = {priority},
              updated_at = $2
          WHERE run_id = $1 AND status = 'BLOCKED' AND blocked_by = 0",

@@ -194,13 +194,13 @@ fn insert_jobs(
             "INSERT INTO jobs (run_id, kind, name, queue, priority, payload, max_attempts,
                                max_interruptions, on_interrupt, allow_failure, retry, timeout_ms,
                                blocked_by, status, execute_after, created_at, updated_at, requires,
-                               version, concurrency_key, concurrency_limit, on_full, token)
+                               version, concurrency_key, concurrency_limit, on_full, token, waits_for)
              SELECT $2, kind, name, queue,
                     {priority},
                     payload, max_attempts,
                     max_interruptions, on_interrupt, allow_failure, retry, timeout_ms,
                     blocked_by, status, $3, $3, $3, requires, version, concurrency_key,
-                    concurrency_limit, on_full, token
+                    concurrency_limit, on_full, token, CASE WHEN concurrency_key IS NOT NULL THEN 'slot' END
              FROM {rows $1: kind text, name text, queue text, priority integer, payload text, max_attempts integer,
                             max_interruptions integer, on_interrupt text, allow_failure integer,
                             retry text, timeout_ms integer, blocked_by integer, status text,
