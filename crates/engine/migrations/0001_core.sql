@@ -198,6 +198,14 @@ CREATE TABLE jobs (
     -- What a WAITING job waits for: a slot of its concurrency key, or a decision of the scheduler. It means nothing in
     -- other states.
     waits_for            {text} CHECK (waits_for = 'slot' OR waits_for = 'decision'),
+    -- When the job runs, by the ends of its parents. NULL means `all_successful`, the default, without a look at it when
+    -- the last parent ends: the other ends have skipped the job before. `all_successful` is written when a parent was not
+    -- needed, so that the job is decided when its last parent ends.
+    join_rule            {text} CHECK (join_rule = 'all_successful' OR join_rule = 'none_failed'
+                                       OR join_rule = 'any_successful' OR join_rule = 'any_failed'
+                                       OR join_rule = 'all_finished'),
+    -- Why a SKIPPED job was skipped: 1 if a job before it failed or was cancelled, 0 if it was not needed.
+    upstream_failed      {integer} NOT NULL DEFAULT 0 CHECK (upstream_failed = 0 OR upstream_failed = 1),
     -- Checks of the table, so that no program in any language can break them.
     CHECK (status <> 'RUNNING' OR worker_id IS NOT NULL),
     CHECK (status <> 'WAITING' OR waits_for IS NOT NULL)

@@ -1,12 +1,14 @@
 //! The durable heart of Windlass: its tables, all operations on them (`store`), and the pure decisions
 //! (`transition`). It starts no thread and runs no job.
 
+pub mod decide;
+pub mod join_rule;
 pub mod status;
 pub mod store;
 mod tables;
 pub mod transition;
 
-pub use status::{JobStatus, RunSource, RunStatus, StopReason, WorkerStatus};
+pub use status::{JobStatus, RunSource, RunStatus, StopReason, WaitsFor, WorkerStatus};
 pub use store::{HasStore, Store};
 pub use tables::{SCHEMA_VERSION, TABLES};
 pub use windlass_db::{Error, Refusal, Result, Unavailable};

@@ -81,6 +81,32 @@ impl fmt::Display for JobStatus {
     }
 }
 
+/// What a WAITING job waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WaitsFor {
+    /// A slot of its concurrency key.
+    Slot,
+    /// A decision of the scheduler, whether it runs.
+    Decision,
+}
+
+impl WaitsFor {
+    /// Its spelling in the tables.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            WaitsFor::Slot => "slot",
+            WaitsFor::Decision => "decision",
+        }
+    }
+
+    /// Reads the spelling in the tables.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<WaitsFor> {
+        [WaitsFor::Slot, WaitsFor::Decision].into_iter().find(|reason| reason.as_str() == text)
+    }
+}
+
 /// The state of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RunStatus {

@@ -98,6 +98,11 @@ const BREAKS: &[(&str, &str, &str)] = &[
         "job j4 waits for key k, which no job holds",
     ),
     (
+        "a job that waits for a decision is decided within a minute",
+        "UPDATE jobs SET status = 'WAITING', waits_for = 'decision', updated_at = 0, blocked_by = 0 WHERE id = 4",
+        "job j4 waits for a decision",
+    ),
+    (
         "an unfinished run counts its unfinished jobs in unfinished_jobs",
         "UPDATE runs SET unfinished_jobs = 2",
         "run 1 counts 2 unfinished jobs, and has 3",

@@ -12,7 +12,7 @@ use windlass_engine::store::{
     Scope, Setting, WorkerCapabilities,
 };
 use windlass_engine::transition::Outcome;
-use windlass_engine::{JobStatus, RunStatus};
+use windlass_engine::{JobStatus, RunStatus, WaitsFor};
 use windlass_system::wake_ups::WakeUps;
 use windlass_workflow::OnInterrupt;
 use windlass_workflow::model::{Concurrency, OnFull};
@@ -377,7 +377,16 @@ fn on_full_skip_skips_the_job_and_fails_nothing() {
     assert_eq!(runs.len(), 1);
     bench.admit();
     let skipped = bench.store.jobs().of_run(second).unwrap();
-    assert_eq!([skipped[0].status, skipped[1].status], [JobStatus::Skipped; 2]);
+    assert_eq!([skipped[0].status, skipped[1].status], [JobStatus::Skipped, JobStatus::Waiting]);
+    assert_eq!(
+        skipped[1].waits_for,
+        Some(WaitsFor::Decision),
+        "it is decided when its last parent has ended"
+    );
+    assert_eq!(bench.store.for_scheduler().decide_waiting().unwrap(), 1);
+    let child = bench.store.jobs().get(skipped[1].id).unwrap();
+    assert_eq!((child.status, child.upstream_failed), (JobStatus::Skipped, false));
+    assert!(child.last_error.unwrap().contains("skipped as not needed"));
     assert!(skipped[0].last_error.as_deref().unwrap().contains("`graph` had no free slot"));
     assert_eq!(bench.store.runs().get(second).unwrap().status, RunStatus::Successful);
     bench.finish(worker, &runs[0], success());

@@ -148,6 +148,7 @@ impl World {
             store.for_scheduler().apply_reports().unwrap();
             store.for_scheduler().reconcile_step(0).unwrap();
             cursor = store.for_scheduler().admit_waiting(&cursor).unwrap();
+            store.for_scheduler().decide_waiting().unwrap();
             for id in store.for_scheduler().schedules_to_fire(100, &[]).unwrap() {
                 allowed(store.for_scheduler().fire(id));
             }
@@ -301,6 +302,7 @@ fn run_all_jobs(bench: &Bench) {
         store.for_scheduler().apply_reports().unwrap();
         store.for_scheduler().promote_due().unwrap();
         store.for_scheduler().admit_waiting("").unwrap();
+        store.for_scheduler().decide_waiting().unwrap();
         let jobs = bench.claim(worker, 100);
         let ends: Vec<_> = jobs.into_iter().map(|job| (worker, job, success())).collect();
         bench.finish_all(&ends);

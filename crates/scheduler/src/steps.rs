@@ -87,11 +87,13 @@ impl SchedulerSteps {
         if let Some(cursor) = refusals.tolerate("admit jobs to their concurrency keys", cursor)? {
             self.key_cursor = cursor;
         }
+        let decided = refusals.tolerate("decide about jobs", decide_waiting(store))?;
         let promoted = self.promotion.step(store, refusals);
         let due_at = refusals.tolerate("make due jobs claimable", promoted)?;
         let fired = self.firing.step(store);
         let firing_at = refusals.tolerate("fire schedules", fired)?;
-        let next_at = [due_at, firing_at].into_iter().flatten().flatten().min();
+        let decisions_at = decided.filter(|left| *left == Left::Some).map(|_left| store.clock().now_ms());
+        let next_at = [due_at, firing_at, Some(decisions_at)].into_iter().flatten().flatten().min();
         let wait_ms = next_at.map_or(DETECT_MS, |at_ms| at_ms.saturating_sub(store.clock().now_ms()));
         Ok(NextStep::After(Duration::from_millis(wait_ms.clamp(0, DETECT_MS).unsigned_abs())))
     }
@@ -105,6 +107,23 @@ fn settle_reports(store: &Store) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Whether a limited step has left something to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Left {
+    Nothing,
+    Some,
+}
+
+/// Decides about the jobs that wait for a decision, up to a limit. A skipped job may let another one wait for a decision.
+fn decide_waiting(store: &Store) -> Result<Left> {
+    for _batch in 0..BATCHES_MAX {
+        if store.for_scheduler().decide_waiting()? == 0 {
+            return Ok(Left::Nothing);
+        }
+    }
+    Ok(Left::Some)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 use windlass_engine::store::{Attempt, Job};
-use windlass_engine::{Result, Store};
+use windlass_engine::{Result, Store, WaitsFor};
 
 use crate::json;
 use crate::time::{duration_ms, instant};
@@ -30,6 +30,8 @@ pub struct JobView {
     duration_ms: Option<i64>,
     worker_id: Option<i64>,
     allow_failure: bool,
+    waits_for: Option<&'static str>,
+    upstream_failed: bool,
     last_error: Option<String>,
     output: Option<Value>,
 }
@@ -62,6 +64,8 @@ impl JobView {
             duration_ms: duration_ms(job.started_at, job.finished_at),
             worker_id: job.worker_id,
             allow_failure: job.allow_failure,
+            waits_for: job.waits_for.map(WaitsFor::as_str),
+            upstream_failed: job.upstream_failed,
             last_error: job.last_error.clone(),
             output: job.output.as_deref().map(json),
         }

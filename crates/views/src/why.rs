@@ -40,7 +40,7 @@ pub fn reason_kind(reason: &Reason) -> &'static str {
         Reason::WorkersBusy { .. } => "workers_busy",
         Reason::Behind(_) => "behind",
         Reason::Runs { .. } => "runs",
-        Reason::WaitsForEvent => "waits_for_event",
+        Reason::WaitsForDecision => "waits_for_decision",
         Reason::Over(_) => "over",
     }
 }

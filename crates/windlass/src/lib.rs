@@ -54,7 +54,7 @@ pub use windlass_engine::store::{
     TimeRange, Upkeep, Why, Worker, Workers,
 };
 pub use windlass_engine::transition::{Outcome, Repeat};
-pub use windlass_engine::{JobStatus, RunSource, RunStatus, StopReason, WorkerStatus};
+pub use windlass_engine::{JobStatus, RunSource, RunStatus, StopReason, WaitsFor, WorkerStatus};
 pub use windlass_scheduler::Retention;
 pub use windlass_system::{Clock, Random};
 pub use windlass_worker::{

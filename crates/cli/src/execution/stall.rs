@@ -111,7 +111,7 @@ fn is_obstacle(reason: &Reason) -> bool {
         | Reason::WorkersBusy { .. }
         | Reason::Behind(_)
         | Reason::Runs { .. }
-        | Reason::WaitsForEvent
+        | Reason::WaitsForDecision
         | Reason::Over(_) => false,
     }
 }

@@ -90,7 +90,9 @@ pub(crate) fn sentence(reason: &Reason, job: &Job, now_ms: i64, global: &GlobalO
         Reason::Runs { worker_id, process, stopping } => {
             runs(job, *worker_id, process.as_ref(), *stopping, now_ms, global)
         }
-        Reason::WaitsForEvent => "It waits for an external event, without using a thread.".to_owned(),
+        Reason::WaitsForDecision => {
+            "The jobs that it needs have ended. The scheduler decides next whether it runs.".to_owned()
+        }
         Reason::Over(error) => over(job, error.as_deref(), global),
     }
 }

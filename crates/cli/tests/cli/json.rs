@@ -42,6 +42,8 @@ const JOB: [&str; 21] = [
     "duration_ms",
     "worker_id",
     "allow_failure",
+    "waits_for",
+    "upstream_failed",
     "last_error",
     "output",
 ];

@@ -1,5 +1,6 @@
 //! Cancelling runs and jobs. Jobs that have not started are cancelled at once, and running jobs are asked to stop.
 
+use crate::join_rule::EndColumns;
 use crate::status::{JobStatus, RunStatus, StopReason};
 use crate::store::evidence::Evidence;
 use crate::store::finish::locks::lock_runs_of;
@@ -137,8 +138,11 @@ pub(super) fn cancel_job(connection: &mut dyn Connection, job_id: i64, now_ms: i
                 job_id,
                 run_id: row.optional_integer(0)?,
                 name: row.lossy_text(1)?,
-                status: JobStatus::Cancelled,
-                allow_failure: row.integer(2)? != 0,
+                columns: EndColumns {
+                    status: JobStatus::Cancelled,
+                    allow_failure: row.integer(2)? != 0,
+                    upstream_failed: false,
+                },
             })
         },
     )?;

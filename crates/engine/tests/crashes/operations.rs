@@ -100,6 +100,10 @@ pub(crate) fn enqueue() -> Operation {
     )
 }
 
+pub(crate) fn enqueue_one() -> Operation {
+    operation(1, |_stage| (), |store, _stage| store.jobs().enqueue(vec![noop()]).map(drop))
+}
+
 pub(crate) fn apply_with_schedules() -> Operation {
     let prepare = |stage: &Stage| {
         let schedules = ["changed", "removed"].map(|name| schedule(name, Overlap::QueueAll));
@@ -279,7 +283,7 @@ pub(crate) fn finish_and_claim() -> Operation {
     operation(2, prepare, |store, _stage| end_and_claim(store, 1))
 }
 
-pub(crate) fn finish_beside_a_claim() -> Operation {
+pub(crate) fn finish_and_claim_many() -> Operation {
     let prepare = |stage: &Stage| states::many_running_and_pending_jobs(&stage.bench);
     operation(2, prepare, |store, _stage| end_and_claim(store, 200))
 }
@@ -313,6 +317,15 @@ pub(crate) fn admit() -> Operation {
     // A job that is cancelled for another one frees its slot in one step, and the next step gives it away.
     operation(3, prepare, |store, _stage| {
         (0..4).try_for_each(|_turn| store.for_scheduler().admit_waiting("").map(drop))
+    })
+}
+
+pub(crate) fn decide() -> Operation {
+    let prepare = |stage: &Stage| states::undecided_jobs(&stage.bench);
+    // One after the other: the children of a skipped job are decided in the next transaction.
+    operation(2, prepare, |store, _stage| {
+        while store.for_scheduler().decide_waiting()? > 0 {}
+        Ok(())
     })
 }
 

@@ -1,9 +1,11 @@
 //! States of a database that operations find. Each has enough work for more than one transaction.
 
 use windlass_engine::store::{Backfill, NewJob, NewRegistration};
-use windlass_engine::{Result, Store, WorkerStatus};
+use windlass_engine::{JobStatus, Result, Store, WorkerStatus};
 use windlass_workflow::model::{Catchup, Concurrency, OnFull, Overlap, Rule, Schedule as Definition};
 use windlass_workflow::{OnInterrupt, Workflow};
+
+use windlass_engine::transition::{Outcome, Repeat};
 
 use crate::support::{Bench, failure, graph, noop, success};
 
@@ -188,6 +190,27 @@ pub(crate) fn keys_with_free_slots(bench: &Bench) {
         "UPDATE jobs SET status = 'CANCELLED', finished_at = 1
          WHERE status = 'PENDING' AND concurrency_key = 'free'",
     );
+}
+
+/// Jobs that wait for decisions: one runs because its parent failed, one is skipped because of that, and one is not needed.
+/// The child of the last one is decided after it.
+pub(crate) fn undecided_jobs(bench: &Bench) {
+    let worker = bench.worker();
+    for (rule, outcome) in
+        [("any_failed", final_failure()), ("any_successful", final_failure()), ("any_failed", success())]
+    {
+        let run_id = bench.submit(workflow(rule, vec![vec![], vec![0], vec![1]]));
+        bench.raw().execute(&format!(
+            "UPDATE jobs SET join_rule = '{rule}' WHERE run_id = {run_id} AND name = 'j1'"
+        ));
+        let job = bench.claim(worker, 1).remove(0);
+        bench.finish(worker, &job, outcome);
+    }
+    assert_eq!(bench.store.upkeep().stats().unwrap().jobs.of(JobStatus::Waiting), 3);
+}
+
+fn final_failure() -> Outcome {
+    Outcome::Failed { error: "no luck".to_owned(), repeat: Repeat::Pointless }
 }
 
 /// More due jobs than one transaction promotes, and a run that has reached its timeout.

@@ -27,7 +27,8 @@ impl World {
             4..6 => self.apply_reports(),
             6..8 => self.admit_waiting(),
             8 => self.reconcile(),
-            9..12 => self.read_workers(),
+            9 => self.decide_waiting(),
+            10..12 => self.read_workers(),
             12..14 => self.rescue(),
             _ => self.fire_one(),
         }
@@ -54,6 +55,14 @@ impl World {
         self.trail.note("the scheduler admits jobs that wait for keys".to_owned());
         assert_eq!(self.store.for_scheduler().admit_waiting("").unwrap(), "", "all keys were handled");
         self.oracle.admit_waiting();
+    }
+
+    pub fn decide_waiting(&mut self) {
+        self.call(
+            "the scheduler decides about waiting jobs",
+            |store| store.for_scheduler().decide_waiting(),
+            |oracle, _now_ms| Ok(oracle.decide_waiting()),
+        );
     }
 
     /// Windlass itself never leaves a run that needs repair.
@@ -183,6 +192,7 @@ impl World {
         self.rescue_workers(dead);
         self.apply_reports();
         self.admit_waiting();
+        self.decide_waiting();
         self.promote_due();
         self.fire_one();
         for index in 0..LAST_WORKERS {

@@ -249,7 +249,7 @@ fn is_stuck(reason: &Reason) -> bool {
         | Reason::WorkersBusy { .. }
         | Reason::Behind(_)
         | Reason::Runs { .. }
-        | Reason::WaitsForEvent
+        | Reason::WaitsForDecision
         | Reason::Over(_) => false,
     }
 }

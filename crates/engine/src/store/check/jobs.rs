@@ -34,14 +34,18 @@ pub(super) const INVARIANTS: &[Invariant] = &[
               FROM (SELECT edges.child_id, edges.parent_id,
                            (SELECT child.status FROM jobs AS child
                             WHERE child.id = edges.child_id
-                              AND child.status IN ('SCHEDULED', 'PENDING', 'RUNNING', 'WAITING', 'SUCCESSFUL',
-                                                   'FAILED')) AS child_status,
+                              AND (child.status IN ('SCHEDULED', 'PENDING', 'RUNNING', 'SUCCESSFUL', 'FAILED')
+                                   OR (child.status = 'WAITING' AND child.waits_for = 'slot'))) AS child_status,
                            (SELECT parent.status || CASE WHEN parent.finished_at IS NULL THEN ', unfinished' ELSE '' END
                             FROM jobs AS parent
                             WHERE parent.id = edges.parent_id
                               AND (parent.finished_at IS NULL
                                    OR (parent.status <> 'SUCCESSFUL'
-                                       AND NOT (parent.status = 'FAILED' AND parent.allow_failure = 1)))) AS hindrance
+                                       AND NOT (parent.status = 'FAILED' AND parent.allow_failure = 1)
+                                       -- With a rule of its own a child may run after a parent that failed.
+                                       AND NOT EXISTS (SELECT 1 FROM jobs AS child
+                                                       WHERE child.id = edges.child_id
+                                                         AND child.join_rule <> 'all_successful')))) AS hindrance
                     FROM job_dependencies AS edges) AS looked
               WHERE child_status IS NOT NULL AND hindrance IS NOT NULL
               LIMIT $1",
@@ -68,6 +72,13 @@ pub(super) const INVARIANTS: &[Invariant] = &[
               WHERE blocked_by <> unfinished OR unfinished = 0
               LIMIT $1",
         next_step: RECONCILED,
+    },
+    Invariant {
+        rule: "a job that waits for a decision is decided within a minute",
+        sql: "SELECT 'job j' || id || ' waits for a decision' FROM jobs
+              WHERE status = 'WAITING' AND waits_for = 'decision' AND updated_at < $2 - 60000
+              LIMIT $1",
+        next_step: "a running `windlass serve` or `windlass worker` decides it",
     },
     Invariant {
         rule: "a job has a finished_at exactly if it is finished",

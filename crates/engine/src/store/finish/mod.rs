@@ -4,6 +4,7 @@
 //! children and runs ([`propagation`], [`promotion`]) and gives free slots of concurrency keys away ([`slots`]). The next
 //! claim is part of the same transaction, so each job of a chain costs one commit.
 
+use crate::join_rule::EndColumns;
 use crate::status::JobStatus;
 use crate::store::claim::ready::{Ready, release};
 use crate::store::claim::request::{ClaimRequest, Claims};
@@ -140,7 +141,7 @@ pub(in crate::store) fn end(
     }
     lock_runs(connection, finishes.iter().filter_map(|finish| finish.run_id).collect())?;
     let Written { ended, freed_keys, has_limits } = write_transitions(connection, finishes, now_ms)?;
-    let owned: HashMap<i64, JobStatus> = ended.iter().map(|job| (job.job_id, job.status)).collect();
+    let owned: HashMap<i64, JobStatus> = ended.iter().map(|job| (job.job_id, job.columns.status)).collect();
     let kept: Vec<&Finish> = finishes.iter().filter(|finish| owned.contains_key(&finish.job_id)).collect();
     record_attempts(connection, &kept, now_ms)?;
     let logs: Vec<&LogLine> = kept.iter().flat_map(|finish| &finish.logs).collect();
@@ -152,7 +153,8 @@ pub(in crate::store) fn end(
     let snapshot = if is_more_claimable { snapshot.map(ClaimSnapshot::without_candidates) } else { snapshot };
     claimable.extend(admitted);
     claimable.extend(ready.iter().map(|ready| ready.candidate.position.id));
-    claimable.extend(ended.iter().filter(|job| job.status == JobStatus::Pending).map(|job| job.job_id));
+    claimable
+        .extend(ended.iter().filter(|job| job.columns.status == JobStatus::Pending).map(|job| job.job_id));
     connection.wake(if has_limits { WakeUps::PROGRESS | WakeUps::PENDING } else { WakeUps::PROGRESS });
     let conflicts =
         finishes.iter().map(|finish| finish.job_id).filter(|job_id| !owned.contains_key(job_id)).collect();
@@ -231,12 +233,11 @@ fn write_transitions(connection: &mut dyn Connection, finishes: &[Finish], now_m
             run_id: row.optional_integer(1)?,
             // The name is needed only for the message of skipped children.
             name: if status == JobStatus::Successful { None } else { row.lossy_text(2)? },
-            status,
-            allow_failure: row.integer(4)? != 0,
+            columns: EndColumns { status, allow_failure: row.integer(4)? != 0, upstream_failed: false },
         });
         Ok(())
     })?;
-    if written.ended.iter().any(|job| job.status == JobStatus::Scheduled) {
+    if written.ended.iter().any(|job| job.columns.status == JobStatus::Scheduled) {
         connection.wake(WakeUps::DUE);
     }
     Ok(written)

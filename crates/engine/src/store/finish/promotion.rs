@@ -1,4 +1,5 @@
-//! Promotion: the children of successful jobs wait for fewer parents, and children that wait for none become ready.
+//! Promotion: the children of jobs that ended wait for fewer parents, and children that wait for none become ready. A child
+//! with a rule of its own waits for a decision of the scheduler first.
 //!
 //! A child that still waits is changed by a statement that does not set its status. The status is in the condition of each
 //! partial index for claims. An update that sets it costs three times as much, and on a server it adds an entry to each
@@ -11,9 +12,11 @@
 use crate::store::claim::partition::{Candidate, ClaimPartition, read_position};
 use crate::store::claim::ready::{Ready, unblock};
 use crate::store::finish::slots::admit;
+use crate::store::json_ids;
 use std::rc::Rc;
 use windlass_db::error::Result;
 use windlass_db::{Connection, Row, Value};
+use windlass_system::wake_ups::WakeUps;
 
 /// The children that wait for no parent any more.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -31,6 +34,7 @@ struct Child {
     blocked_by: i64,
     /// The number of its parents that ended.
     ended: i64,
+    needs_decision: bool,
     concurrency_key: Option<String>,
     run_id: Option<i64>,
     candidate: Candidate,
@@ -41,6 +45,8 @@ struct Child {
 struct Decision {
     /// Children that still wait, with the number of parents to subtract.
     blocked: Vec<(i64, i64)>,
+    /// Children that wait for no parent, but for a decision.
+    undecided: Vec<i64>,
     /// Children that wait for no parent, but for a slot of a key.
     waiting: Vec<i64>,
     wanted_keys: Vec<String>,
@@ -55,7 +61,8 @@ pub(in crate::store) const CHILDREN: &str =
     "SELECT jobs.id, {rank}, jobs.queue, jobs.kind, jobs.requires, jobs.version,
                 CASE WHEN EXISTS (SELECT 1 FROM queues WHERE {ruled})
                       AND jobs.queue IN (SELECT name FROM queues WHERE {ruled}) THEN 1 ELSE 0 END,
-                jobs.blocked_by, jobs.concurrency_key, jobs.run_id, children.ended
+                jobs.blocked_by, jobs.concurrency_key, jobs.run_id, children.ended,
+                CASE WHEN jobs.join_rule IS NOT NULL THEN 1 ELSE 0 END
          FROM (SELECT edges.child_id, count(*) AS ended
                FROM {rows $1: id integer} AS parents CROSS JOIN job_dependencies AS edges
                WHERE {by edges.parent_id = parents.id} GROUP BY edges.child_id) AS children
@@ -81,6 +88,7 @@ impl Children {
         self.children.push(Child {
             blocked_by: row.integer(7)?,
             ended: row.integer(10)?,
+            needs_decision: row.integer(11)? != 0,
             concurrency_key: row.lossy_text(8)?,
             run_id: row.optional_integer(9)?,
             candidate: Candidate { position: read_position(row)?, partition },
@@ -95,8 +103,9 @@ pub(in crate::store) fn promote(
     children: Children,
     now_ms: i64,
 ) -> Result<Promoted> {
-    let Decision { blocked, waiting, wanted_keys, ready } = decide(children.children);
+    let Decision { blocked, undecided, waiting, wanted_keys, ready } = decide(children.children);
     count_off(connection, &blocked, now_ms)?;
+    ask_for_decisions(connection, &undecided, now_ms)?;
     unblock(connection, &waiting, now_ms)?;
     Ok(Promoted { claimable: admit(connection, &wanted_keys, now_ms)?, ready })
 }
@@ -111,12 +120,14 @@ fn decide(mut children: Vec<Child>) -> Decision {
         first.ended += if is_same { later.ended } else { 0 };
         is_same
     });
-    for Child { blocked_by, ended, concurrency_key, run_id, candidate } in children {
+    for Child { blocked_by, ended, needs_decision, concurrency_key, run_id, candidate } in children {
         let child_id = candidate.position.id;
         if blocked_by < ended {
             // Another program changed `blocked_by`. The reconcile step counts again when the run stands still.
         } else if blocked_by > ended {
             decision.blocked.push((child_id, ended));
+        } else if needs_decision {
+            decision.undecided.push(child_id);
         } else if let Some(key) = concurrency_key {
             decision.waiting.push(child_id);
             decision.wanted_keys.push(key);
@@ -125,6 +136,19 @@ fn decide(mut children: Vec<Child>) -> Decision {
         }
     }
     decision
+}
+
+/// Lets BLOCKED jobs wait for a decision of the scheduler.
+fn ask_for_decisions(connection: &mut dyn Connection, ids: &[i64], now_ms: i64) -> Result<()> {
+    if ids.is_empty() {
+        return Ok(());
+    }
+    connection.wake(WakeUps::DUE);
+    connection.execute_with_next(
+        "UPDATE jobs SET status = 'WAITING', waits_for = 'decision', blocked_by = 0, updated_at = $2
+         WHERE id {in $1} AND {guard status = 'BLOCKED'}",
+        &[(&json_ids(ids)).into(), now_ms.into()],
+    )
 }
 
 fn count_off(connection: &mut dyn Connection, blocked: &[(i64, i64)], now_ms: i64) -> Result<()> {
@@ -159,7 +183,8 @@ mod tests {
             |id| Candidate { position: ClaimPosition { id, rank: 0 }, partition: Rc::clone(&partition) };
         let child = |id, blocked_by, ended, key: Option<&str>| {
             let concurrency_key = key.map(str::to_owned);
-            Child { blocked_by, ended, concurrency_key, run_id: Some(1), candidate: candidate(id) }
+            let (run_id, candidate) = (Some(1), candidate(id));
+            Child { blocked_by, ended, needs_decision: false, concurrency_key, run_id, candidate }
         };
         let children = vec![
             child(5, 0, 1, None),
@@ -171,11 +196,14 @@ mod tests {
             child(7, 600, 512, None),
             child(6, 600, 88, None),
             child(7, 600, 87, None),
+            Child { needs_decision: true, ..child(8, 1, 1, Some("k")) },
+            Child { needs_decision: true, ..child(9, 2, 1, None) },
         ];
         assert_eq!(
             decide(children),
             Decision {
-                blocked: vec![(1, 2), (4, 1), (7, 599)],
+                blocked: vec![(1, 2), (4, 1), (7, 599), (9, 1)],
+                undecided: vec![8],
                 waiting: vec![3],
                 wanted_keys: vec!["k".to_owned()],
                 ready: [2, 6].map(|id| Ready { run_id: Some(1), candidate: candidate(id) }).into(),

@@ -1,6 +1,7 @@
 //! Propagation: the ends of jobs promote or skip their children, and count down and end their runs. All of it is in the
 //! transaction of these ends.
 
+use crate::join_rule::{EndColumns, JobEnd};
 use crate::status::{JobStatus, RunStatus};
 use crate::store::claim::request::ClaimRequest;
 use crate::store::claim::snapshot::ClaimSnapshot;
@@ -38,8 +39,7 @@ pub(in crate::store) struct Ended {
     pub(in crate::store) job_id: i64,
     pub(in crate::store) run_id: Option<i64>,
     pub(in crate::store) name: Option<String>,
-    pub(in crate::store) status: JobStatus,
-    pub(in crate::store) allow_failure: bool,
+    pub(in crate::store) columns: EndColumns,
 }
 
 /// Propagates the ends of jobs to their children and runs. `request` is the claim that follows in the same transaction.
@@ -49,31 +49,38 @@ pub(in crate::store) fn propagate(
     request: Option<&ClaimRequest>,
     now_ms: i64,
 ) -> Result<Propagated> {
-    let mut satisfied = Vec::new();
+    // The jobs whose children wait for one parent less, and those of them that were not needed.
+    let (mut parents, mut not_needed) = (Vec::new(), Vec::new());
     let mut counts: BTreeMap<i64, RunDelta> = BTreeMap::new();
     for job in ended {
         let Some(run_id) = job.run_id else { continue };
-        let delta = match effect(job.status, job.allow_failure) {
-            Effect::None => continue,
-            Effect::Satisfies => {
-                satisfied.push(job.job_id);
+        let delta = match job.columns.end() {
+            None => continue,
+            Some(JobEnd::Passed) => {
+                parents.push(job.job_id);
                 RunDelta { finished: 1, failed: 0 }
             }
-            Effect::Breaks => {
-                let cause = job.name.as_deref().unwrap_or("a parent");
-                let skipped = skip_descendants(connection, job.job_id, cause, job.status, now_ms)?;
-                RunDelta { finished: 1 + skipped, failed: 1 }
+            Some(JobEnd::NotNeeded) => {
+                parents.push(job.job_id);
+                not_needed.push(job.job_id);
+                RunDelta { finished: 1, failed: 0 }
             }
-            Effect::Skips => {
-                let cause = job.name.as_deref().unwrap_or("a parent");
-                let skipped = skip_descendants(connection, job.job_id, cause, job.status, now_ms)?;
-                RunDelta { finished: 1 + skipped, failed: 0 }
+            Some(JobEnd::Broken) => {
+                let skipped = skip_descendants(connection, job, now_ms)?;
+                if skipped.has_other_children {
+                    parents.push(job.job_id);
+                    parents.extend(&skipped.job_ids);
+                }
+                let failed = i64::from(job.columns.status != JobStatus::Skipped);
+                RunDelta { finished: 1 + skipped.job_ids.len() as i64, failed }
             }
         };
         counts.entry(run_id).or_default().add(delta);
     }
+    mark_children_of_not_needed(connection, &not_needed)?;
     let (mut children, mut over) = (Children::default(), Vec::new());
-    let parents: Vec<[Value<'_>; 1]> = satisfied.iter().map(|job_id| [(*job_id).into()]).collect();
+    let has_parents = !parents.is_empty();
+    let parents: Vec<[Value<'_>; 1]> = parents.iter().map(|job_id| [(*job_id).into()]).collect();
     let news = news_of(&counts);
     let find = Question {
         statement: Statement::Plain(CHILDREN),
@@ -85,8 +92,8 @@ pub(in crate::store) fn propagate(
         parameters: &[Value::rows(&news), now_ms.into()],
         on_row: &mut |row| read_over(row, &mut over),
     };
-    // Each job that satisfies children is counted, so `find` never comes without `count`.
-    let snapshot = if !satisfied.is_empty() {
+    // Each of these parents is counted, so `find` never comes without `count`.
+    let snapshot = if has_parents {
         ask(connection, request, &mut [find, count])?
     } else if !counts.is_empty() {
         ask(connection, request, &mut [count])?
@@ -109,32 +116,6 @@ fn ask(
     }
 }
 
-/// What the end of a job means for its children.
-enum Effect {
-    /// The job has not ended.
-    None,
-    /// The children wait for one parent less.
-    Satisfies,
-    /// The children can never run, because the job failed or was cancelled.
-    Breaks,
-    /// The children can never run, because the job was skipped. It does not count as failed.
-    Skips,
-}
-
-fn effect(status: JobStatus, allow_failure: bool) -> Effect {
-    match status {
-        JobStatus::Blocked
-        | JobStatus::Scheduled
-        | JobStatus::Pending
-        | JobStatus::Running
-        | JobStatus::Waiting => Effect::None,
-        JobStatus::Successful => Effect::Satisfies,
-        JobStatus::Failed if allow_failure => Effect::Satisfies,
-        JobStatus::Failed | JobStatus::Cancelled => Effect::Breaks,
-        JobStatus::Skipped => Effect::Skips,
-    }
-}
-
 #[derive(Default, Clone, Copy)]
 pub(in crate::store) struct RunDelta {
     pub(in crate::store) finished: i64,
@@ -148,42 +129,79 @@ impl RunDelta {
     }
 }
 
-/// Skips all BLOCKED descendants of a job with two statements, whatever the depth of the graph is. It stops at jobs that
-/// are not BLOCKED, so repeated calls never visit a job twice.
+/// The jobs that were skipped because of a job before them.
+#[derive(Debug, Default)]
+pub(in crate::store) struct SkippedDescendants {
+    pub(in crate::store) job_ids: Vec<i64>,
+    /// Some children of the job, or of a skipped job, have another rule than `all_successful`. They are not skipped: they
+    /// wait for one parent less.
+    pub(in crate::store) has_other_children: bool,
+}
+
+/// Skips the BLOCKED descendants of a broken job with two statements, whatever the depth of the graph is. It stops at jobs
+/// with another rule than `all_successful`, and at jobs that are not BLOCKED, so repeated calls never visit a job twice.
 pub(in crate::store) fn skip_descendants(
     connection: &mut dyn Connection,
-    parent_id: i64,
-    parent_name: &str,
-    parent_status: JobStatus,
+    broken: &Ended,
     now_ms: i64,
-) -> Result<i64> {
-    let doomed = all(
-        connection,
-        "WITH RECURSIVE doomed (id) AS (
-             SELECT edges.child_id FROM job_dependencies AS edges
+) -> Result<SkippedDescendants> {
+    let mut skipped = SkippedDescendants::default();
+    connection.query(
+        "WITH RECURSIVE doomed (id, has_other_rule) AS (
+             SELECT edges.child_id, CASE WHEN child.join_rule <> 'all_successful' THEN 1 ELSE 0 END
+             FROM job_dependencies AS edges
              JOIN jobs AS child ON {by child.id = edges.child_id}
              WHERE edges.parent_id = $1 AND child.status = 'BLOCKED'
              UNION
-             SELECT edges.child_id FROM doomed
+             SELECT edges.child_id, CASE WHEN child.join_rule <> 'all_successful' THEN 1 ELSE 0 END
+             FROM doomed
              JOIN job_dependencies AS edges ON {by edges.parent_id = doomed.id}
              JOIN jobs AS child ON {by child.id = edges.child_id}
-             WHERE child.status = 'BLOCKED'
+             WHERE doomed.has_other_rule = 0 AND child.status = 'BLOCKED'
          )
-         SELECT id FROM doomed",
-        &[parent_id.into()],
+         SELECT id, has_other_rule FROM doomed",
+        &[broken.job_id.into()],
+        &mut |row| {
+            if row.integer(1)? == 0 {
+                skipped.job_ids.push(row.integer(0)?);
+            } else {
+                skipped.has_other_children = true;
+            }
+            Ok(())
+        },
+    )?;
+    if skipped.job_ids.is_empty() {
+        return Ok(skipped);
+    }
+    let name = broken.name.as_deref().unwrap_or("a parent");
+    let reason = format!("skipped: `{name}` is {}", broken.columns.status);
+    connection.execute(
+        "UPDATE jobs
+         SET status = 'SKIPPED', upstream_failed = 1, last_error = $2, updated_at = $3, finished_at = $3
+         WHERE id {in $1} AND {guard status = 'BLOCKED'}",
+        &[(&json_ids(&skipped.job_ids)).into(), (&reason).into(), now_ms.into()],
+    )?;
+    Ok(skipped)
+}
+
+/// Marks the children of jobs that were not needed, so that a child is decided when its last parent ends. It can't be
+/// skipped now: what its own children do would depend on the order in which its parents end.
+fn mark_children_of_not_needed(connection: &mut dyn Connection, not_needed: &[i64]) -> Result<()> {
+    if not_needed.is_empty() {
+        return Ok(());
+    }
+    let children = all(
+        connection,
+        "SELECT DISTINCT child_id FROM job_dependencies WHERE parent_id {in $1}",
+        &[(&json_ids(not_needed)).into()],
         |row| row.integer(0),
     )?;
-    if doomed.is_empty() {
-        return Ok(0);
-    }
-    let reason = format!("skipped: `{parent_name}` is {parent_status}");
-    let skipped = connection.execute(
-        "UPDATE jobs
-         SET status = 'SKIPPED', last_error = $2, updated_at = $3, finished_at = $3
-         WHERE id {in $1} AND {guard status = 'BLOCKED'}",
-        &[(&json_ids(&doomed)).into(), (&reason).into(), now_ms.into()],
+    connection.execute(
+        "UPDATE jobs SET join_rule = 'all_successful'
+         WHERE id {in $1} AND {guard status = 'BLOCKED'} AND join_rule IS NULL",
+        &[(&json_ids(&children)).into()],
     )?;
-    Ok(i64::try_from(skipped).unwrap_or(i64::MAX))
+    Ok(())
 }
 
 /// Subtracts finished jobs from the unfinished jobs of their runs.

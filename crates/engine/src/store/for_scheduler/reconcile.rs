@@ -7,7 +7,7 @@
 use crate::store::ForScheduler;
 use crate::store::evidence::Evidence;
 use crate::store::finish::propagation::{RunDelta, count_down};
-use crate::store::runs::retry::{skip_jobs_with_failed_parents, unblock};
+use crate::store::runs::retry::{skip_jobs_with_broken_parents, unblock};
 use std::collections::BTreeMap;
 use windlass_db::error::Result;
 use windlass_db::{Connection, all, first};
@@ -87,7 +87,7 @@ fn repair(connection: &mut dyn Connection, run_id: i64, now_ms: i64) -> Result<i
         |row| Ok((row.integer(0)?, row.integer(1)?)),
     )?;
     let Some((unfinished, failed)) = counted else { return Ok(0) };
-    skip_jobs_with_failed_parents(connection, run_id, now_ms)?;
+    skip_jobs_with_broken_parents(connection, run_id, now_ms)?;
     let unblocked = unblock(connection, run_id, now_ms)?;
     let actual = first(
         connection,

@@ -1,6 +1,7 @@
 //! Concurrency keys with waiting jobs: free slots are given to them, and jobs are skipped or cancelled if they ask
 //! for that.
 
+use crate::join_rule::EndColumns;
 use crate::status::JobStatus;
 use crate::store::cancel::cancel_job;
 use crate::store::evidence::Evidence;
@@ -88,11 +89,14 @@ fn skip(connection: &mut dyn Connection, ids: &[i64], key: &str, now_ms: i64) ->
                 job_id: row.integer(0)?,
                 run_id: row.optional_integer(1)?,
                 name: row.lossy_text(2)?,
-                status: JobStatus::Skipped,
-                allow_failure: row.integer(3)? != 0,
+                columns: EndColumns {
+                    status: JobStatus::Skipped,
+                    allow_failure: row.integer(3)? != 0,
+                    upstream_failed: false,
+                },
             })
         })?;
-    // Children of skipped jobs never become ready.
+    // No job before it failed, so its children wait for their other parents before they are decided.
     propagate(connection, &ended, None, now_ms)?;
     connection.wake(WakeUps::PROGRESS);
     Ok(())

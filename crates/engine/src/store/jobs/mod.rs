@@ -1,6 +1,6 @@
 //! Reading jobs.
 
-use crate::status::JobStatus;
+use crate::status::{JobStatus, WaitsFor};
 use crate::store::{Jobs, json_list};
 use windlass_db::error::{Error, Result};
 use windlass_db::{Fragment, Row, all, first, one};
@@ -11,7 +11,8 @@ pub(crate) const JOB_COLUMNS: Fragment = Fragment {
     sql: "id, run_id, name, kind, queue, status, priority, execute_after, payload, attempt,
                     max_attempts, failures, interruptions, max_interruptions, allow_failure, last_error,
                     output, blocked_by, worker_id, cancel_requested_at, created_at, updated_at,
-                    started_at, finished_at, requires, version, concurrency_key, concurrency_limit",
+                    started_at, finished_at, requires, version, concurrency_key, concurrency_limit,
+                    waits_for, upstream_failed",
 };
 
 pub(in crate::store) mod attempts;
@@ -78,6 +79,10 @@ pub struct Job {
     pub concurrency_key: Option<String>,
     /// How many.
     pub concurrency_limit: Option<i64>,
+    /// While it is WAITING: what it waits for.
+    pub waits_for: Option<WaitsFor>,
+    /// If it was skipped: whether a job before it failed or was cancelled.
+    pub upstream_failed: bool,
 }
 
 impl Job {
@@ -85,6 +90,21 @@ impl Job {
     #[must_use]
     pub fn label(&self) -> String {
         label(self.id, self.run_id, self.name.as_deref())
+    }
+}
+
+/// What a WAITING job waits for. In other states the column means nothing.
+fn read_waits_for(row: &dyn Row) -> Result<Option<WaitsFor>> {
+    match row.parsed(5, JobStatus::parse)? {
+        JobStatus::Waiting => row.parsed(28, WaitsFor::parse).map(Some),
+        JobStatus::Blocked
+        | JobStatus::Scheduled
+        | JobStatus::Pending
+        | JobStatus::Running
+        | JobStatus::Successful
+        | JobStatus::Failed
+        | JobStatus::Skipped
+        | JobStatus::Cancelled => Ok(None),
     }
 }
 
@@ -119,6 +139,8 @@ fn read_job(row: &dyn Row) -> Result<Job> {
         version: row.integer(25)?,
         concurrency_key: row.lossy_text(26)?,
         concurrency_limit: row.optional_integer(27)?,
+        waits_for: read_waits_for(row)?,
+        upstream_failed: row.integer(29)? != 0,
     })
 }
 

@@ -1,6 +1,6 @@
 //! Why a job is not running: reasons from the tables, in the order in which a person would ask.
 
-use crate::status::JobStatus;
+use crate::status::{JobStatus, WaitsFor};
 use crate::store::Jobs;
 use crate::store::claim::capabilities::Unfit;
 use crate::store::jobs::{Job, label};
@@ -113,8 +113,8 @@ pub enum Reason {
         /// Whether it was asked to stop.
         stopping: bool,
     },
-    /// It waits for something outside of Windlass.
-    WaitsForEvent,
+    /// The scheduler decides next whether it runs.
+    WaitsForDecision,
     /// It is finished. This is its last error, if any.
     Over(Option<String>),
 }
@@ -194,7 +194,17 @@ impl Jobs<'_> {
     }
 
     fn why_waiting(&self, job: &Job) -> Result<Vec<Reason>> {
-        let Some(key) = &job.concurrency_key else { return Ok(vec![Reason::WaitsForEvent]) };
+        let mut reasons = match (job.waits_for, &job.concurrency_key) {
+            (Some(WaitsFor::Slot), Some(key)) => vec![self.key_taken(key, job.concurrency_limit)?],
+            (Some(WaitsFor::Slot | WaitsFor::Decision) | None, _) => vec![Reason::WaitsForDecision],
+        };
+        if self.store.workers().live()?.is_empty() {
+            reasons.push(Reason::NoScheduler);
+        }
+        Ok(reasons)
+    }
+
+    fn key_taken(&self, key: &str, limit: Option<i64>) -> Result<Reason> {
         let holders = self.store.read(|connection| {
             all(
                 connection,
@@ -209,12 +219,7 @@ impl Jobs<'_> {
                 },
             )
         })?;
-        let limit = job.concurrency_limit.unwrap_or(1);
-        let mut reasons = vec![Reason::KeyTaken { key: key.clone(), limit, holders }];
-        if self.store.workers().live()?.is_empty() {
-            reasons.push(Reason::NoScheduler);
-        }
-        Ok(reasons)
+        Ok(Reason::KeyTaken { key: key.to_owned(), limit: limit.unwrap_or(1), holders })
     }
 
     fn why_running(&self, job: &Job) -> Result<Vec<Reason>> {

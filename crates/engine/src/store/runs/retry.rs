@@ -1,9 +1,11 @@
 //! Retrying a finished run: some of its jobs are reset, and the others stay as they are.
 
+use crate::join_rule::EndColumns;
 use crate::status::{JobStatus, RunStatus};
 use crate::store::Runs;
 use crate::store::evidence::Evidence;
-use crate::store::finish::propagation::skip_descendants;
+use crate::store::finish::propagation::{Ended, skip_descendants};
+use crate::store::json_ids;
 use windlass_db::error::{Error, Result};
 use windlass_db::{Connection, all, first, one};
 use windlass_system::wake_ups::WakeUps;
@@ -61,7 +63,7 @@ fn retry(
     }
     let reset = match selection {
         RetrySelection::Failed => reset_failed(connection, run_id, now_ms)?,
-        RetrySelection::From(name) => reset_with_descendants(connection, run_id, name, now_ms)?,
+        RetrySelection::From(name) => reset_from(connection, run_id, name, now_ms)?,
     };
     if reset == 0 {
         return Err(Error::conflict(operation(), "none of its jobs failed, was cancelled or was skipped"));
@@ -84,26 +86,20 @@ fn why_not_retryable(connection: &mut dyn Connection, run_id: i64) -> Result<Err
     })
 }
 
+/// Resets the jobs that failed or were cancelled, and all that depend on them: a job that ran because another one failed
+/// is decided anew. Jobs elsewhere that were not needed stay as they are.
 fn reset_failed(connection: &mut dyn Connection, run_id: i64, now_ms: i64) -> Result<i64> {
-    let reset = connection.execute(
-        "UPDATE jobs
-         SET status = 'BLOCKED', failures = 0, interruptions = 0, cancel_requested_at = NULL,
-             cancel_at_once = 0,
-             last_error = NULL, output = NULL, worker_id = NULL, started_at = NULL, finished_at = NULL,
-             execute_after = $2, updated_at = $2
-         WHERE run_id = $1
-           AND (status IN ('CANCELLED', 'SKIPPED') OR (status = 'FAILED' AND allow_failure = 0))",
-        &[run_id.into(), now_ms.into()],
+    let broken = all(
+        connection,
+        "SELECT id FROM jobs
+         WHERE run_id = $1 AND (status = 'CANCELLED' OR (status = 'FAILED' AND allow_failure = 0))",
+        &[run_id.into()],
+        |row| row.integer(0),
     )?;
-    Ok(i64::try_from(reset).unwrap_or(i64::MAX))
+    reset_with_descendants(connection, &broken, now_ms)
 }
 
-fn reset_with_descendants(
-    connection: &mut dyn Connection,
-    run_id: i64,
-    name: &str,
-    now_ms: i64,
-) -> Result<i64> {
+fn reset_from(connection: &mut dyn Connection, run_id: i64, name: &str, now_ms: i64) -> Result<i64> {
     let root = first(
         connection,
         "SELECT id FROM jobs WHERE run_id = $1 AND name = $2",
@@ -111,9 +107,16 @@ fn reset_with_descendants(
         |row| row.integer(0),
     )?
     .ok_or_else(|| Error::not_found(format!("job {run_id}/{name}")))?;
+    let reset = reset_with_descendants(connection, &[root], now_ms)?;
+    skip_jobs_with_broken_parents(connection, run_id, now_ms)?;
+    Ok(reset)
+}
+
+/// Resets jobs and all jobs that depend on them, directly or through others.
+fn reset_with_descendants(connection: &mut dyn Connection, roots: &[i64], now_ms: i64) -> Result<i64> {
     let reset = connection.execute(
         "WITH RECURSIVE again (id) AS (
-             SELECT CAST($1 AS {integer})
+             SELECT id FROM jobs WHERE id {in $1}
              UNION
              SELECT edges.child_id FROM again
              JOIN job_dependencies AS edges ON {by edges.parent_id = again.id}
@@ -122,34 +125,40 @@ fn reset_with_descendants(
          SET status = 'BLOCKED', failures = 0, interruptions = 0, cancel_requested_at = NULL,
              cancel_at_once = 0,
              last_error = NULL, output = NULL, worker_id = NULL, started_at = NULL, finished_at = NULL,
-             execute_after = $2, updated_at = $2
+             execute_after = $2, updated_at = $2, upstream_failed = 0
          WHERE id {in SELECT id FROM again}",
-        &[root.into(), now_ms.into()],
+        &[(&json_ids(roots)).into(), now_ms.into()],
     )?;
-    skip_jobs_with_failed_parents(connection, run_id, now_ms)?;
     Ok(i64::try_from(reset).unwrap_or(i64::MAX))
 }
 
-/// Skips blocked jobs that have a parent which is finished and did not succeed. A reset job may have such a parent
-/// that was not reset.
-pub(in crate::store) fn skip_jobs_with_failed_parents(
+/// Skips blocked jobs that have a broken parent. A reset job may have such a parent that was not reset.
+pub(in crate::store) fn skip_jobs_with_broken_parents(
     connection: &mut dyn Connection,
     run_id: i64,
     now_ms: i64,
 ) -> Result<()> {
     let broken = all(
         connection,
-        "SELECT DISTINCT parent.id, parent.name, parent.status FROM jobs AS child
+        "SELECT DISTINCT parent.id, parent.name, parent.status, parent.allow_failure, parent.upstream_failed
+         FROM jobs AS child
          JOIN job_dependencies AS edges ON {by edges.child_id = child.id}
          JOIN jobs AS parent ON {by parent.id = edges.parent_id}
          WHERE child.run_id = $1 AND child.status = 'BLOCKED' AND parent.finished_at IS NOT NULL
-           AND (parent.status IN ('CANCELLED', 'SKIPPED')
-                OR (parent.status = 'FAILED' AND parent.allow_failure = 0))",
+           AND (parent.status = 'CANCELLED' OR (parent.status = 'FAILED' AND parent.allow_failure = 0)
+                OR (parent.status = 'SKIPPED' AND parent.upstream_failed = 1))",
         &[run_id.into()],
-        |row| Ok((row.integer(0)?, row.text(1)?, row.parsed(2, JobStatus::parse)?)),
+        |row| {
+            let columns = EndColumns {
+                status: row.parsed(2, JobStatus::parse)?,
+                allow_failure: row.integer(3)? != 0,
+                upstream_failed: row.integer(4)? != 0,
+            };
+            Ok(Ended { job_id: row.integer(0)?, run_id: Some(run_id), name: row.lossy_text(1)?, columns })
+        },
     )?;
-    for (parent_id, parent_name, status) in broken {
-        skip_descendants(connection, parent_id, &parent_name, status, now_ms)?;
+    for parent in broken {
+        skip_descendants(connection, &parent, now_ms)?;
     }
     Ok(())
 }
@@ -165,10 +174,20 @@ pub(in crate::store) fn unblock(connection: &mut dyn Connection, run_id: i64, no
          WHERE run_id = $1 AND status = 'BLOCKED'",
         &[run_id.into()],
     )?;
+    connection.execute(
+        "UPDATE jobs SET join_rule = 'all_successful'
+         WHERE run_id = $1 AND status = 'BLOCKED' AND join_rule IS NULL
+           AND EXISTS (SELECT 1 FROM job_dependencies AS edges
+                       JOIN jobs AS parent ON {by parent.id = edges.parent_id}
+                       WHERE {by edges.child_id = jobs.id} AND parent.status = 'SKIPPED'
+                         AND parent.upstream_failed = 0)",
+        &[run_id.into()],
+    )?;
     let unblocked = connection.execute(
         "UPDATE jobs
-         SET status = CASE WHEN concurrency_key IS NULL THEN 'PENDING' ELSE 'WAITING' END,
-             waits_for = CASE WHEN concurrency_key IS NOT NULL THEN 'slot' END,
+         SET status = CASE WHEN concurrency_key IS NULL AND join_rule IS NULL THEN 'PENDING' ELSE 'WAITING' END,
+             waits_for = CASE WHEN join_rule IS NOT NULL THEN 'decision'
+                              WHEN concurrency_key IS NOT NULL THEN 'slot' END,
              priority = {priority},
              updated_at = $2
          WHERE run_id = $1 AND status = 'BLOCKED' AND blocked_by = 0",

@@ -123,7 +123,7 @@ impl Oracle {
         job.attempt += 1;
         job.owner = Some(worker_id);
         let (attempt, run_id, queue) = (job.attempt, job.run_id, job.rules.queue.clone());
-        assert!(has_parents_over.iter().all(|parent| self.jobs[parent].satisfies_children()), "job {id}");
+        assert!(has_parents_over.iter().all(|parent| self.jobs[parent].has_passed()), "job {id}");
         let other = self.owners.insert((id, attempt), worker_id);
         assert_eq!(other, None, "attempt {attempt} of job {id} has one owner");
         if let Some(queue) = self.queues.get_mut(&queue) {

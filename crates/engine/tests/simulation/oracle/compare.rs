@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use windlass_engine::store::{Job as JobRow, JobFilter, PAGE_MAX, Run as RunRow, RunFilter};
-use windlass_engine::{JobStatus, Store};
+use windlass_engine::{JobStatus, Store, WaitsFor};
 
 use super::{Job, Oracle};
 
@@ -47,6 +47,9 @@ impl Oracle {
         let expected = (job.is_over, job.is_stopping, job.output.as_deref());
         let found = (row.finished_at.is_some(), row.cancel_requested_at.is_some(), row.output.as_deref());
         assert_eq!(found, expected, "(over, stopping, output) of {row:?}");
+        let waits_for = if job.is_undecided { WaitsFor::Decision } else { WaitsFor::Slot };
+        let expected = ((job.status == JobStatus::Waiting).then_some(waits_for), job.upstream_failed);
+        assert_eq!((row.waits_for, row.upstream_failed), expected, "(waits for, upstream failed) of {row:?}");
         if let Some(blocked_by) = self.counted_parents(job) {
             assert_eq!(row.blocked_by, blocked_by, "unfinished parents of {row:?}");
         }

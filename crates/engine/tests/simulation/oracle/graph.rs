@@ -67,15 +67,35 @@ impl Oracle {
         for id in ids.into_iter().filter(|id| self.jobs[id].status == JobStatus::Blocked).collect::<Vec<_>>()
         {
             let parents: Vec<&Job> = self.jobs[&id].parents.iter().map(|parent| &self.jobs[parent]).collect();
-            let is_hopeless = parents.iter().any(|parent| parent.is_over && !parent.satisfies_children());
+            let is_hopeless = parents.iter().any(|parent| parent.is_broken());
             let is_ready = parents.iter().all(|parent| parent.is_over);
+            let has_one_not_needed = parents.iter().any(|parent| parent.is_not_needed());
+            let job = self.jobs.get_mut(&id).expect("it was found");
             if is_hopeless {
-                self.jobs.get_mut(&id).expect("it was found").end(JobStatus::Skipped);
+                job.end(JobStatus::Skipped);
+                job.upstream_failed = true;
+            } else if is_ready && has_one_not_needed {
+                (job.status, job.is_undecided) = (JobStatus::Waiting, true);
             } else if is_ready {
                 keys.extend(self.make_ready(id));
             }
         }
         keys
+    }
+
+    /// Decides about the jobs that wait for a decision. All of them have a parent that was not needed, and so they are not
+    /// needed either. Returns how many there were.
+    pub fn decide_waiting(&mut self) -> i64 {
+        let is_undecided = |job: &&Job| job.status == JobStatus::Waiting && job.is_undecided;
+        let undecided: Vec<i64> = self.jobs.values().filter(is_undecided).map(|job| job.id).collect();
+        for id in &undecided {
+            let job = self.jobs.get_mut(id).expect("it waits");
+            job.end(JobStatus::Skipped);
+            if let Some(run_id) = job.run_id {
+                assert!(self.propagate(run_id).is_empty(), "no child becomes ready");
+            }
+        }
+        undecided.len() as i64
     }
 
     /// Promotes a job. If it has to wait for its key, returns the key.
@@ -87,6 +107,7 @@ impl Oracle {
         }
         let key = job.rules.key.as_ref().map(|key| key.name.clone());
         job.status = if key.is_some() { JobStatus::Waiting } else { JobStatus::Pending };
+        job.is_undecided = false;
         key
     }
 
@@ -110,6 +131,8 @@ fn new_job(id: i64, run_id: Option<i64>, rules: JobRules, parents: Vec<i64>, due
         owner: None,
         is_stopping: false,
         is_over: false,
+        is_undecided: false,
+        upstream_failed: false,
         output: None,
         failed_attempts: BTreeMap::new(),
         retries: 0,

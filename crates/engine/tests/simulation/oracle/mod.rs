@@ -60,6 +60,10 @@ pub struct Job {
     pub is_stopping: bool,
     /// Whether the consequences of its end were applied.
     pub is_over: bool,
+    /// While it is WAITING: whether for a decision of the scheduler, and not for a slot of its key.
+    pub is_undecided: bool,
+    /// Whether it was skipped because a job before it failed or was cancelled.
+    pub upstream_failed: bool,
     pub output: Option<String>,
     /// Attempts that did not succeed: number, worker, outcome.
     pub failed_attempts: BTreeMap<i64, (i64, &'static str)>,
@@ -137,10 +141,22 @@ impl Run {
 }
 
 impl Job {
-    pub fn satisfies_children(&self) -> bool {
+    /// Whether its children can run.
+    pub fn has_passed(&self) -> bool {
+        self.is_over && !self.is_broken() && !self.is_not_needed()
+    }
+
+    /// Whether its children can't run, because it failed, was cancelled, or was skipped because of such a job.
+    pub fn is_broken(&self) -> bool {
         self.is_over
-            && (self.status == JobStatus::Successful
-                || (self.status == JobStatus::Failed && self.rules.allow_failure))
+            && (self.status == JobStatus::Cancelled
+                || (self.status == JobStatus::Failed && !self.rules.allow_failure)
+                || self.upstream_failed)
+    }
+
+    /// Whether it was skipped although no job before it failed.
+    pub fn is_not_needed(&self) -> bool {
+        self.status == JobStatus::Skipped && !self.upstream_failed
     }
 
     /// Whether another program wrote its end, and the consequences were not applied yet.
@@ -153,7 +169,7 @@ impl Job {
     }
 
     pub fn waits_for_key(&self, key: &str) -> bool {
-        self.has_key(key) && self.status == JobStatus::Waiting
+        self.has_key(key) && self.status == JobStatus::Waiting && !self.is_undecided
     }
 
     fn has_key(&self, key: &str) -> bool {

@@ -87,22 +87,26 @@ impl Oracle {
             return Err(Refusal::Conflict);
         }
         let chosen = match selection {
-            RetrySelection::Failed => self.failed_or_skipped(run_id),
-            RetrySelection::From(name) => self.with_descendants(run_id, name).ok_or(Refusal::NotFound)?,
+            RetrySelection::Failed => self.with_descendants(run_id, self.broken(run_id)),
+            RetrySelection::From(name) => {
+                let root =
+                    self.jobs_of(run_id).find(|job| job.rules.name == *name).ok_or(Refusal::NotFound)?;
+                self.with_descendants(run_id, BTreeSet::from([root.id]))
+            }
         };
         let before = self.clone();
         for id in &chosen {
             let job = self.jobs.get_mut(id).expect("it was found");
             job.status = JobStatus::Blocked;
             (job.failures, job.interruptions) = (0, 0);
-            (job.is_stopping, job.is_over) = (false, false);
+            (job.is_stopping, job.is_over, job.upstream_failed) = (false, false, false);
             (job.output, job.owner) = (None, None);
             job.due = (now_ms, now_ms);
             job.retries += 1;
         }
         // Jobs that wait for a key get their slots from the scheduler.
         let _wanted_keys = self.propagate(run_id);
-        if self.unfinished(run_id) == 0 {
+        if chosen.is_empty() || self.unfinished(run_id) == 0 {
             *self = before;
             return Err(Refusal::Conflict);
         }
@@ -112,25 +116,20 @@ impl Oracle {
         Ok(chosen.len() as i64)
     }
 
-    fn failed_or_skipped(&self, run_id: i64) -> BTreeSet<i64> {
-        let is_chosen = |job: &&Job| {
-            matches!(job.status, JobStatus::Cancelled | JobStatus::Skipped)
-                || (job.status == JobStatus::Failed && !job.rules.allow_failure)
-        };
-        self.jobs_of(run_id).filter(is_chosen).map(|job| job.id).collect()
+    /// The jobs that failed or were cancelled, and those that were skipped because of them.
+    fn broken(&self, run_id: i64) -> BTreeSet<i64> {
+        self.jobs_of(run_id).filter(|job| job.is_broken()).map(|job| job.id).collect()
     }
 
-    /// A job and all jobs that depend on it, directly or through others.
-    fn with_descendants(&self, run_id: i64, name: &str) -> Option<BTreeSet<i64>> {
-        let root = self.jobs_of(run_id).find(|job| job.rules.name == name)?.id;
-        let mut chosen = BTreeSet::from([root]);
+    /// These jobs and all jobs that depend on them, directly or through others.
+    fn with_descendants(&self, run_id: i64, mut chosen: BTreeSet<i64>) -> BTreeSet<i64> {
         // Parents have smaller ids than their children.
         for job in self.jobs_of(run_id) {
             if job.parents.iter().any(|parent| chosen.contains(parent)) {
                 chosen.insert(job.id);
             }
         }
-        Some(chosen)
+        chosen
     }
 
     /// Stops runs that have reached their timeout, and promotes due jobs. Returns how many of each.
