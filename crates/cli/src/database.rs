@@ -26,7 +26,7 @@ impl Database {
     /// The jobs of dead workers are rescued first, so that the command shows the current states.
     pub(crate) fn existing(global: &GlobalOptions) -> Result<Database, Failure> {
         let database = Database::as_it_is(global)?;
-        match FailureDetector::default().look(database.store()) {
+        match FailureDetector::default().rescue_dead_workers(database.store()) {
             Ok(_rescued) => Ok(database),
             // A role that may only read, or a standby, cannot rescue: the command shows the rows as they are.
             Err(Error::Unavailable { reason: Unavailable::Forbidden(_) | Unavailable::Standby, .. }) => {
