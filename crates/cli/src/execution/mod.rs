@@ -56,7 +56,7 @@ pub(crate) fn execute(
         if let Some(why) = stall.check(observer.activity(), run_ids, database, global)? {
             observer.say(&why);
         }
-        match stops.news() {
+        match stops.new_request() {
             None => {}
             Some(Urgency::Drain) => {
                 observer.say("stopping: waiting for running jobs to finish (Ctrl-C again to stop them now)");
