@@ -1,7 +1,7 @@
 //! What Windlass does on a machine, beside what the machine can do at all through the same library.
 //!
-//! Each part is a file in [`parts`]: it measures Windlass and the raw reference in turns, round by round, so that
-//! a machine whose speed drifts does not decide a ratio. [`raw`] has the references, and all SQL of this crate.
+//! Each part is a file in `parts`: it measures Windlass and the raw reference in turns, round by round, so that
+//! a machine whose speed drifts does not decide a ratio. `raw` has the references, and all SQL of this crate.
 
 mod children;
 mod error;
