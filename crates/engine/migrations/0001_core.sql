@@ -87,6 +87,7 @@ CREATE TABLE runs (
     -- Counters that every transaction which finishes jobs updates, so that the run's outcome is known without
     -- counting.
     total_jobs       {integer} NOT NULL DEFAULT 0,
+    -- The unfinished jobs of the present phase.
     unfinished_jobs  {integer} NOT NULL DEFAULT 0 CHECK (unfinished_jobs >= 0),
     failed_jobs      {integer} NOT NULL DEFAULT 0 CHECK (failed_jobs >= 0),
     timeout_ms       {integer},
@@ -99,6 +100,12 @@ CREATE TABLE runs (
     source           {text} CHECK (source IN ('schedule', 'catchup', 'backfill', 'trigger')),
     -- Proves that the run's transaction was kept, if the answer to its commit was lost.
     token            {integer} NOT NULL DEFAULT ({token}),
+    -- Whether some of its jobs are handlers, and which of its jobs run: 0 is its jobs, 1 the handlers of its outcome, 2 the
+    -- handlers that run always.
+    has_handlers     {integer} NOT NULL DEFAULT 0 CHECK (has_handlers = 0 OR has_handlers = 1),
+    phase            {integer} NOT NULL DEFAULT 0 CHECK (phase >= 0 AND phase <= 2),
+    -- The state in which its jobs ended it, before its handlers ran. NULL without handlers.
+    outcome          {text} CHECK (outcome IN ('SUCCESSFUL', 'FAILED', 'CANCELLED')),
     UNIQUE (schedule_id, scheduled_for)
 ) {strict};
 
@@ -169,7 +176,7 @@ CREATE TABLE jobs (
     cancel_requested_at  {integer},
     last_error           {text},
     output               {text},
-    -- The number of unfinished parents.
+    -- The number of unfinished parents. A handler also waits for its phase.
     blocked_by           {integer} NOT NULL DEFAULT 0 CHECK (blocked_by >= 0),
     unique_key           {text},
     worker_id            {integer},
@@ -206,6 +213,9 @@ CREATE TABLE jobs (
                                        OR join_rule = 'all_finished'),
     -- Why a SKIPPED job was skipped: 1 if a job before it failed or was cancelled, 0 if it was not needed.
     upstream_failed      {integer} NOT NULL DEFAULT 0 CHECK (upstream_failed = 0 OR upstream_failed = 1),
+    -- The phase of its run in which the job runs: see `runs.phase`. A handler of phase 1 runs after one outcome.
+    phase                {integer} NOT NULL DEFAULT 0 CHECK (phase = 0 OR phase = 1 OR phase = 2),
+    handles              {text} CHECK (handles = 'SUCCESSFUL' OR handles = 'FAILED' OR handles = 'CANCELLED'),
     -- Checks of the table, so that no program in any language can break them.
     CHECK (status <> 'RUNNING' OR worker_id IS NOT NULL),
     CHECK (status <> 'WAITING' OR waits_for IS NOT NULL)

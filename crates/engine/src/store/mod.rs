@@ -41,7 +41,7 @@ pub use claim::job::ClaimedJob;
 pub(crate) use claim::partition::RANK;
 pub use claim::request::{CLAIM_MAX, ClaimRequest, Claims, Scope};
 pub use copy::{Copied, CopyError};
-pub use finish::propagation::EndedRun;
+pub use finish::run_end::EndedRun;
 pub use finish::slots::CONCURRENCY_LIMIT_MAX;
 pub use finish::{Finish, Finished};
 pub use for_scheduler::clock_steps::{ClockReading, ClockStep, MovedDurations};

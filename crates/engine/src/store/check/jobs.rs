@@ -67,7 +67,10 @@ pub(super) const INVARIANTS: &[Invariant] = &[
               FROM (SELECT jobs.id, jobs.blocked_by,
                            (SELECT count(*) FROM job_dependencies AS edges
                             JOIN jobs AS parent ON {by parent.id = edges.parent_id}
-                            WHERE {by edges.child_id = jobs.id} AND parent.finished_at IS NULL) AS unfinished
+                            WHERE {by edges.child_id = jobs.id} AND parent.finished_at IS NULL)
+                           -- A handler also waits for its phase.
+                           + (SELECT count(*) FROM runs WHERE runs.id = jobs.run_id AND runs.phase < jobs.phase)
+                           AS unfinished
                     FROM jobs WHERE jobs.status = 'BLOCKED') AS blocked
               WHERE blocked_by <> unfinished OR unfinished = 0
               LIMIT $1",

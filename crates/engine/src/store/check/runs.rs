@@ -14,7 +14,8 @@ pub(super) const INVARIANTS: &[Invariant] = &[
         sql: "SELECT 'run ' || id || ' counts ' || unfinished_jobs || ' unfinished jobs, and has ' || unfinished
               FROM (SELECT runs.id, runs.unfinished_jobs,
                            (SELECT count(*) FROM jobs
-                            WHERE jobs.run_id = runs.id AND jobs.finished_at IS NULL) AS unfinished
+                            WHERE jobs.run_id = runs.id AND jobs.phase = runs.phase
+                              AND jobs.finished_at IS NULL) AS unfinished
                     FROM runs WHERE runs.status IN ('PENDING', 'RUNNING')) AS counted
               WHERE unfinished_jobs <> unfinished
               LIMIT $1",

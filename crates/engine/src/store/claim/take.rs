@@ -144,7 +144,7 @@ static START_RUNS: UpdateReturning = UpdateReturning {
         ("status", "'RUNNING'"),
         ("started_at", "coalesce(started_at, $2)"),
         ("updated_at", "$2"),
-        ("deadline_at", "$2 + timeout_ms"),
+        ("deadline_at", "CASE WHEN phase = 0 THEN $2 + timeout_ms END"),
     ],
     from: None,
     condition: "id {in $1} AND {guard status = 'PENDING'}",

@@ -12,7 +12,8 @@ use crate::store::claim::snapshot::ClaimSnapshot;
 use crate::store::claim::take::UnreadableJob;
 use crate::store::finish::locks::lock_runs;
 use crate::store::finish::promotion::Promoted;
-use crate::store::finish::propagation::{Ended, EndedRun, Propagated, propagate};
+use crate::store::finish::propagation::{Ended, Propagated, propagate};
+use crate::store::finish::run_end::EndedRun;
 use crate::store::finish::slots::admit;
 use crate::store::logs::{LogLine, append};
 use crate::transition::{Outcome, Repeat, Transition, after_attempt};
@@ -22,8 +23,10 @@ use windlass_db::{Connection, UpdateReturning, Value};
 use windlass_system::wake_ups::WakeUps;
 
 pub(in crate::store) mod locks;
+pub(in crate::store) mod phases;
 pub(in crate::store) mod promotion;
 pub(in crate::store) mod propagation;
+pub(in crate::store) mod run_end;
 pub(in crate::store) mod slots;
 
 /// The end of an attempt, as decided, before it is written.

@@ -139,7 +139,11 @@ fn decide(mut children: Vec<Child>) -> Decision {
 }
 
 /// Lets BLOCKED jobs wait for a decision of the scheduler.
-fn ask_for_decisions(connection: &mut dyn Connection, ids: &[i64], now_ms: i64) -> Result<()> {
+pub(in crate::store) fn ask_for_decisions(
+    connection: &mut dyn Connection,
+    ids: &[i64],
+    now_ms: i64,
+) -> Result<()> {
     if ids.is_empty() {
         return Ok(());
     }

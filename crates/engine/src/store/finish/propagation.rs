@@ -6,24 +6,12 @@ use crate::status::{JobStatus, RunStatus};
 use crate::store::claim::request::ClaimRequest;
 use crate::store::claim::snapshot::ClaimSnapshot;
 use crate::store::finish::promotion::{CHILDREN, Children, Promoted, promote};
+use crate::store::finish::run_end::{COUNT_DOWN, EndedRun, RunDelta, end_runs, news_of, read_over};
 use crate::store::json_ids;
 use std::collections::BTreeMap;
 use windlass_db::error::Result;
 use windlass_db::{Connection, Question, Row, Statement, UpdateReturning, Value, all, all_updated};
 use windlass_system::wake_ups::WakeUps;
-
-/// A run that ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EndedRun {
-    /// Its id.
-    pub run_id: i64,
-    /// The name of its workflow.
-    pub workflow: String,
-    /// How it ended.
-    pub status: RunStatus,
-    /// The time since the first claim of one of its jobs, in milliseconds.
-    pub took_ms: Option<i64>,
-}
 
 /// What followed from the ends of jobs.
 pub(in crate::store) struct Propagated {
@@ -100,7 +88,7 @@ pub(in crate::store) fn propagate(
     } else {
         None
     };
-    let ended_runs = decide_runs(connection, &over, now_ms)?;
+    let ended_runs = end_runs(connection, over, now_ms)?;
     Ok(Propagated { ended_runs, promoted: promote(connection, children, now_ms)?, snapshot })
 }
 
@@ -113,19 +101,6 @@ fn ask(
     match request {
         Some(request) => ClaimSnapshot::after(connection, request, questions).map(Some),
         None => connection.query_all(questions).map(|()| None),
-    }
-}
-
-#[derive(Default, Clone, Copy)]
-pub(in crate::store) struct RunDelta {
-    pub(in crate::store) finished: i64,
-    pub(in crate::store) failed: i64,
-}
-
-impl RunDelta {
-    fn add(&mut self, other: RunDelta) {
-        self.finished += other.finished;
-        self.failed += other.failed;
     }
 }
 
@@ -202,93 +177,4 @@ fn mark_children_of_not_needed(connection: &mut dyn Connection, not_needed: &[i6
         &[(&json_ids(&children)).into()],
     )?;
     Ok(())
-}
-
-/// Subtracts finished jobs from the unfinished jobs of their runs.
-static COUNT_DOWN: UpdateReturning = UpdateReturning {
-    table: "runs",
-    set: &[
-        (
-            "unfinished_jobs",
-            "CASE WHEN runs.unfinished_jobs > news.finished
-                  THEN runs.unfinished_jobs - news.finished ELSE 0 END",
-        ),
-        ("failed_jobs", "runs.failed_jobs + news.failed"),
-        ("updated_at", "$2"),
-    ],
-    from: Some("{rows $1: id integer, finished integer, failed integer} AS news"),
-    condition: "{by runs.id = news.id} AND {guard runs.status IN ('PENDING', 'RUNNING')}",
-    returning: &["runs.id", "runs.unfinished_jobs"],
-};
-
-fn news_of(counts: &BTreeMap<i64, RunDelta>) -> Vec<[Value<'static>; 3]> {
-    counts
-        .iter()
-        .map(|(run_id, delta)| [(*run_id).into(), delta.finished.into(), delta.failed.into()])
-        .collect()
-}
-
-/// Collects the runs without unfinished jobs.
-fn read_over(row: &dyn Row, over: &mut Vec<i64>) -> Result<()> {
-    if row.integer(1)? == 0 {
-        over.push(row.integer(0)?);
-    }
-    Ok(())
-}
-
-/// Subtracts finished jobs from their runs, and ends the runs whose last job is finished.
-pub(in crate::store) fn count_down(
-    connection: &mut dyn Connection,
-    counts: &BTreeMap<i64, RunDelta>,
-    now_ms: i64,
-) -> Result<Vec<EndedRun>> {
-    if counts.is_empty() {
-        return Ok(Vec::new());
-    }
-    let (news, mut over) = (news_of(counts), Vec::new());
-    connection.update_returning(&COUNT_DOWN, &[Value::rows(&news), now_ms.into()], &mut |row| {
-        read_over(row, &mut over)
-    })?;
-    decide_runs(connection, &over, now_ms)
-}
-
-/// Ends runs whose last job is finished. This is a statement of its own because the status is in the condition of several
-/// indexes: if counting set it, each end of a job would write these indexes.
-static DECIDE_RUNS: UpdateReturning = UpdateReturning {
-    table: "runs",
-    set: &[
-        (
-            "status",
-            "CASE WHEN stop_reason = 'cancelled' THEN 'CANCELLED'
-                  WHEN stop_reason = 'timed_out' THEN 'FAILED'
-                  WHEN failed_jobs > 0 THEN 'FAILED'
-                  ELSE 'SUCCESSFUL' END",
-        ),
-        ("finished_at", "$2"),
-    ],
-    from: None,
-    condition: "id {in $1} AND {guard status IN ('PENDING', 'RUNNING')}",
-    returning: &["id", "status", "schedule_id", "workflow", "$2 - started_at"],
-};
-
-fn decide_runs(connection: &mut dyn Connection, run_ids: &[i64], now_ms: i64) -> Result<Vec<EndedRun>> {
-    if run_ids.is_empty() {
-        return Ok(Vec::new());
-    }
-    let mut has_schedule = false;
-    let ended =
-        all_updated(connection, &DECIDE_RUNS, &[(&json_ids(run_ids)).into(), now_ms.into()], |row| {
-            has_schedule |= row.optional_integer(2)?.is_some();
-            Ok(EndedRun {
-                run_id: row.integer(0)?,
-                status: row.parsed(1, RunStatus::parse)?,
-                workflow: row.lossy_text(3)?.unwrap_or_default(),
-                took_ms: row.optional_integer(4)?,
-            })
-        })?;
-    if has_schedule {
-        // An occurrence of the schedule may wait for the end of this run.
-        connection.wake(WakeUps::DUE);
-    }
-    Ok(ended)
 }

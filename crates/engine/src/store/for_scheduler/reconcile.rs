@@ -6,7 +6,7 @@
 
 use crate::store::ForScheduler;
 use crate::store::evidence::Evidence;
-use crate::store::finish::propagation::{RunDelta, count_down};
+use crate::store::finish::run_end::{RunDelta, count_down};
 use crate::store::runs::retry::{skip_jobs_with_broken_parents, unblock};
 use std::collections::BTreeMap;
 use windlass_db::error::Result;
@@ -58,14 +58,15 @@ fn find_stuck_runs(connection: &mut dyn Connection, cursor: i64, now_ms: i64) ->
                 CASE WHEN updated_at > $2 THEN 0
                      WHEN unfinished_jobs = 0 THEN 1
                      WHEN unfinished_jobs <> (SELECT count(*) FROM jobs
-                                              WHERE jobs.run_id = runs.id AND jobs.finished_at IS NULL)
+                                              WHERE jobs.run_id = runs.id AND jobs.phase = runs.phase
+                                                AND jobs.finished_at IS NULL)
                      THEN 1
                      -- Parents are counted only if nothing else would move the run, because a large run has many edges.
                      WHEN EXISTS (SELECT 1 FROM jobs WHERE jobs.run_id = runs.id AND jobs.finished_at IS NULL
                                                        AND jobs.status <> 'BLOCKED')
                      THEN 0
                      WHEN EXISTS (SELECT 1 FROM jobs
-                                  WHERE jobs.run_id = runs.id AND jobs.status = 'BLOCKED'
+                                  WHERE jobs.run_id = runs.id AND jobs.phase = runs.phase AND jobs.status = 'BLOCKED'
                                     AND NOT EXISTS (SELECT 1 FROM job_dependencies AS edges
                                                     JOIN jobs AS parent ON {by parent.id = edges.parent_id}
                                                     WHERE {by edges.child_id = jobs.id}
@@ -91,7 +92,8 @@ fn repair(connection: &mut dyn Connection, run_id: i64, now_ms: i64) -> Result<i
     let unblocked = unblock(connection, run_id, now_ms)?;
     let actual = first(
         connection,
-        "SELECT coalesce(sum(CASE WHEN finished_at IS NULL THEN 1 ELSE 0 END), 0),
+        "SELECT coalesce(sum(CASE WHEN finished_at IS NULL
+                                   AND phase = (SELECT phase FROM runs WHERE id = $1) THEN 1 ELSE 0 END), 0),
                 coalesce(sum(CASE WHEN finished_at IS NOT NULL
                                    AND (status = 'CANCELLED' OR (status = 'FAILED' AND allow_failure = 0))
                                   THEN 1 ELSE 0 END), 0)
