@@ -8,6 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::str::FromStr;
+use windlass_engine::HasStore;
 
 use serde::{Deserialize, Serialize};
 use windlass::Windlass;

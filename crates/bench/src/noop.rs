@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+use windlass_engine::HasStore;
 
 use windlass::{Engine, Windlass};
 use windlass_engine::RunStatus;

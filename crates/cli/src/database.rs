@@ -1,6 +1,7 @@
 //! The database of the command line. A command opens it when it needs it, and not before.
 
 use std::sync::Once;
+use windlass_engine::HasStore;
 
 use windlass::{Options, Windlass};
 use windlass_db::{Error, OpenMode, Unavailable};

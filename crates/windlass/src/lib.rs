@@ -18,6 +18,13 @@
 //! engine.join()
 //! # }
 //! ```
+//!
+//! What only a worker or a scheduler may call, such as claiming a job, is not a part of this library:
+//!
+//! ```compile_fail
+//! let windlass = windlass::Windlass::open("windlass.db").unwrap();
+//! let _store = windlass.store();
+//! ```
 
 mod engine;
 mod open;

@@ -9,7 +9,7 @@ use windlass_db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions, 
 use windlass_db::sqlite::{SqliteDatabase, SqliteOptions};
 use windlass_db::{Database, Durability, OpenMode};
 use windlass_engine::store::{Copied, CopyError, NewJob, NewRun, Submitted};
-use windlass_engine::{Clock, Error, Random, Result, Store, TABLES};
+use windlass_engine::{Clock, Error, HasStore, Random, Result, Store, TABLES};
 use windlass_scheduler::Retention;
 use windlass_worker::{Handlers, WorkerOptions};
 
@@ -52,6 +52,12 @@ enum DatabaseKind {
     File(Arc<SqliteDatabase>),
     #[cfg(feature = "postgres")]
     Server,
+}
+
+impl HasStore for Windlass {
+    fn store(&self) -> &Store {
+        &self.store
+    }
 }
 
 impl Windlass {
@@ -106,14 +112,6 @@ impl Windlass {
         let database = PostgresDatabase::open(address, &TABLES, &options)?;
         let store = Store::new(Arc::new(database), clock, random);
         Ok(Windlass { kind: DatabaseKind::Server, store })
-    }
-
-    /// The store of the engine, for the programs of this workspace. What a program that embeds Windlass may call is in
-    /// the groups: [`Windlass::runs`], [`Windlass::jobs`] and so on.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn store(&self) -> &Store {
-        &self.store
     }
 
     /// Enqueues a job that stands alone and returns its id. Once this returns, it is kept.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use windlass_db::Database;
 use windlass_db::sqlite::Staged;
 use windlass_engine::store::Restored;
-use windlass_engine::{Clock, Error, Random, Result, Store, TABLES};
+use windlass_engine::{Clock, Error, HasStore, Random, Result, Store, TABLES};
 use windlass_scheduler::FailureDetector;
 
 use crate::OpenMode;
@@ -43,7 +43,7 @@ impl Windlass {
             let options = Options { mode: OpenMode::Existing, ..Options::default() };
             let present = Windlass::open_with(database, options)?;
             FailureDetector::default().look(present.store())?;
-            present.store().upkeep().refuse_while_used()?;
+            present.store().for_restore().refuse_while_used()?;
         }
         let staged = Staged::copy(backup, database)?;
         let restored = prepare(&staged, broken)?;
@@ -62,5 +62,5 @@ fn prepare(staged: &Staged, broken: BrokenRules) -> Result<Restored> {
         let reason = format!("the backup breaks {} of its rules: {}", problems.len(), shown.join("; "));
         return Err(Error::conflict(WHAT, reason));
     }
-    store.upkeep().finish_restore()
+    store.for_restore().finish_restore()
 }

@@ -1,5 +1,6 @@
 //! What a program can read and do, grouped by noun.
 
+use windlass_engine::HasStore;
 use windlass_engine::store::{Jobs, Logs, Queues, Registrations, Runs, Schedules, Upkeep, Workers};
 
 use crate::open::Windlass;

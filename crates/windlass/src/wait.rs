@@ -1,6 +1,7 @@
 //! Waiting until a job or a run is over, whoever executes it.
 
 use std::time::Duration;
+use windlass_engine::HasStore;
 
 use windlass_engine::Result;
 use windlass_engine::store::{Job, Run};

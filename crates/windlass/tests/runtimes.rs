@@ -7,6 +7,7 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::sync::mpsc::channel;
 use std::time::Duration;
+use windlass_engine::HasStore;
 
 use serde_json::Map;
 use support::{Bench, seed};

@@ -1,6 +1,7 @@
 //! No-op jobs that were enqueued before, to SUCCESSFUL: by durability, beside raw rows through the same library.
 
 use windlass_db::Durability;
+use windlass_engine::HasStore;
 use windlass_engine::store::{ENQUEUE_MAX, NewJob};
 
 use super::{name_of, per_second};

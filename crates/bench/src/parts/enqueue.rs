@@ -1,6 +1,7 @@
 //! Jobs that are accepted, each acknowledged: by one thread and by eight, and as one batch.
 
 use std::time::{Duration, Instant};
+use windlass_engine::HasStore;
 
 use windlass::Windlass;
 use windlass_engine::store::NewJob;

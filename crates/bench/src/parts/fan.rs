@@ -2,6 +2,7 @@
 //! beside what it costs in a drain of the same size.
 
 use std::time::Duration;
+use windlass_engine::HasStore;
 
 use windlass_engine::store::NewJob;
 use windlass_workflow::Workflow;

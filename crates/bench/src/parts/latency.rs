@@ -7,6 +7,7 @@
 //! good moments and in its bad ones.
 
 use std::time::Duration;
+use windlass_engine::HasStore;
 
 use windlass::Windlass;
 use windlass_engine::store::NewJob;

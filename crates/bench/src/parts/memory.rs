@@ -3,6 +3,7 @@
 
 use std::process::Stdio;
 use std::time::{Duration, Instant};
+use windlass_engine::HasStore;
 
 use crate::children::{self, ChildTask, Started};
 use crate::error::BenchError;

@@ -2,6 +2,7 @@
 //! processes without Windlass.
 
 use std::time::Duration;
+use windlass_engine::HasStore;
 
 use windlass_worker::{Handlers, WorkerOptions};
 use windlass_workflow::Workflow;

@@ -2,6 +2,7 @@
 //! delayed and pending rows. And how large a database becomes.
 
 use windlass::Windlass;
+use windlass_engine::HasStore;
 use windlass_engine::store::{ENQUEUE_MAX, NewJob};
 
 use super::per_second;

@@ -51,7 +51,8 @@ pub use for_scheduler::reconcile::Reconciled;
 pub use for_scheduler::rescue::{Rescued, StuckJob};
 pub(crate) use for_workers::OF_RUNS_IN_ACTIVE_QUEUES;
 pub use groups::{
-    ForScheduler, ForWorkers, Jobs, Logs, Queues, Registrations, Runs, Schedules, Upkeep, Workers,
+    ForRestore, ForScheduler, ForWorkers, HasStore, Jobs, Logs, Queues, Registrations, Runs, Schedules,
+    Upkeep, Workers,
 };
 pub use health::{Health, OldPending};
 pub(crate) use jobs::JOB_COLUMNS;

@@ -236,7 +236,7 @@ pub(crate) fn restore() -> Operation {
     operation(
         3,
         |stage| states::many_running_jobs(&stage.bench),
-        |store, _stage| store.upkeep().finish_restore().map(drop),
+        |store, _stage| store.for_restore().finish_restore().map(drop),
     )
 }
 

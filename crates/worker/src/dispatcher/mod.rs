@@ -13,6 +13,7 @@ mod batch_delay;
 mod claim;
 mod decided_end;
 mod finish;
+mod finish_and_claim;
 mod in_flight;
 mod in_flight_check;
 mod operator_log;

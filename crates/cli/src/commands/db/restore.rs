@@ -52,7 +52,7 @@ pub(crate) fn execute(global: &GlobalOptions, args: &RestoreArgs) -> Result<(), 
     let address = global.database().address()?;
     let (restored, from) = match &args.backup {
         Some(backup) => (from_file(global, &address, backup, args)?, Some(backup)),
-        None => (Database::as_it_is(global)?.ask(|store| store.upkeep().finish_restore())?, None),
+        None => (Database::as_it_is(global)?.ask(|store| store.for_restore().finish_restore())?, None),
     };
     let view = view(&address, from.map(PathBuf::as_path), &restored);
     Output { format: global.output }.object(&view, |_| text(global, &address, from, &restored))
