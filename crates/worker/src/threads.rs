@@ -64,7 +64,7 @@ impl Thread {
     }
 }
 
-/// Time between two looks whether waiting for the threads is still worth it.
+/// Time between two checks of whether waiting for the threads is still worth it.
 const TICK: Duration = Duration::from_millis(100);
 
 /// Threads that end together. A wait for them has a limit, because one of them may be in a call into the database that
