@@ -149,8 +149,10 @@ operations! {
 #[test]
 fn every_method_that_can_fail_is_refused() {
     let seam = include_str!("../../../db/src/lib.rs");
-    // What only passes a statement on to `run` is refused there.
-    let is_passed_on = |rest: &&str| rest.contains("self.run(Statement::");
+    // A method that only calls one of these is refused there.
+    let is_passed_on = |rest: &&str| {
+        ["self.run(Statement::", "self.insert_returning_ids("].iter().any(|call| rest.contains(call))
+    };
     let methods = seam.split("    fn ").skip(1).filter(|rest| !is_passed_on(rest)).filter_map(|rest| {
         let signature = &rest[..rest.find(['{', ';'])?];
         let can_fail = signature.trim_end().ends_with("-> Result<()>")
