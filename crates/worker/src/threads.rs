@@ -10,7 +10,7 @@ use windlass_system::event::Event;
 /// A thread of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Thread {
-    /// Hears of jobs; finishes and claims.
+    /// Is woken for new jobs; finishes and claims.
     Dispatcher,
     /// Runs handlers. There are as many as the worker has threads.
     Executor(i64),

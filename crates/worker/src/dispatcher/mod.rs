@@ -2,7 +2,7 @@
 //!
 //! It is a role, and one thread at a time has it. An executor that has ended its attempt and finds no other job takes
 //! the role for one turn: it writes its result and executes what the same transaction claimed. So a chain of jobs
-//! needs no other thread. The dispatcher's own thread does everything else: it hears of new jobs, waits, retries when
+//! needs no other thread. The dispatcher's own thread does everything else: it is woken for new jobs, waits, retries when
 //! the database can't be used, and ends the worker.
 //!
 //! The way of a job: `claim` claims it and puts it into the prefetch buffer; an executor takes it from there, executes

@@ -73,7 +73,7 @@ struct WrittenTransitions {
     ended: Vec<Ended>,
     /// Concurrency keys with a slot that became free.
     freed_keys: Vec<String>,
-    /// Some queue has a limit that the end of a job makes room in.
+    /// Some queue has a limit, so that the end of a job may allow another claim.
     has_limits: bool,
 }
 
@@ -115,7 +115,7 @@ pub(in crate::store) fn fail_unreadable(
         })
         .collect();
     finish(connection, &finishes, now_ms)?;
-    // These jobs took places of the claim. Other jobs may be claimable behind them.
+    // The claim took these jobs in place of others, which may be claimable still.
     connection.wake(WakeUps::PENDING);
     Ok(())
 }
