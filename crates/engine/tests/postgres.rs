@@ -43,9 +43,9 @@ fn count(store: &Store) -> usize {
     store.jobs().list(&JobFilter::newest(1_000)).unwrap().rows.len()
 }
 
-fn wait_for(what: &str, mut look: impl FnMut() -> bool) {
+fn wait_for(what: &str, mut is_done: impl FnMut() -> bool) {
     let began = Instant::now();
-    while !look() {
+    while !is_done() {
         assert!(began.elapsed() < Duration::from_secs(30), "waited too long for {what}");
         std::thread::sleep(Duration::from_millis(2));
     }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use windlass_engine::store::{COUNTED_MAX, Fired};
+use windlass_engine::store::{Fired, MISSED_COUNT_MAX};
 use windlass_engine::{Error, Result, Store};
 use windlass_workflow::schedule::local_text;
 
@@ -90,7 +90,7 @@ fn log_fired(fired: &Fired) {
     for run_id in stopped {
         tracing::info!(schedule, run_id, "asked the run to stop, because the next occurrence replaces it");
     }
-    if *missed >= COUNTED_MAX {
+    if *missed >= MISSED_COUNT_MAX {
         tracing::warn!(schedule, missed, "at least this many missed occurrences get no run");
     } else if *missed > 0 {
         tracing::warn!(schedule, missed, "missed occurrences get no run");

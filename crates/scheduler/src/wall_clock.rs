@@ -170,7 +170,7 @@ mod tests {
         let scope = Scope::Runs(vec![run_id]);
         store
             .for_workers()
-            .claim(ClaimRequest { worker_id, scope, worker_capabilities, limit: 1, idle: 1 })
+            .claim(ClaimRequest { worker_id, scope, worker_capabilities, limit: 1, idle_threads: 1 })
             .unwrap();
         assert_eq!(store.runs().get(run_id).unwrap().status, RunStatus::Running);
     }

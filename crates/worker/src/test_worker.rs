@@ -8,7 +8,7 @@ use crate::executor::Executor;
 use crate::handler::{Attempt, Handlers};
 use crate::options::WorkerOptions;
 use crate::registration::register;
-use crate::shared::{EndedAttempt, Next, OwnedJob, Shared};
+use crate::shared::{EndedAttempt, NextJob, OwnedJob, Shared};
 use windlass_db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
 use windlass_db::sqlite::{SqliteDatabase, SqliteOptions};
 use windlass_db::{Database, Recovery};
@@ -58,8 +58,8 @@ impl TestWorker {
     /// An executor takes the next prefetched job.
     pub(crate) fn take(&self) -> OwnedJob {
         match self.shared.prefetched.take_next(self.shared.clock()) {
-            Next::Job(owned) => owned,
-            Next::Nothing | Next::End => panic!("a job is prefetched"),
+            NextJob::Job(owned) => owned,
+            NextJob::Nothing | NextJob::End => panic!("a job is prefetched"),
         }
     }
 

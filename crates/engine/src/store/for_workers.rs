@@ -207,7 +207,7 @@ impl ForWorkers<'_> {
             scope: scope.clone(),
             worker_capabilities: worker_capabilities.clone(),
             limit: 1,
-            idle: 1,
+            idle_threads: 1,
         };
         if self.has_claimable(&request)? {
             return Ok(true);

@@ -78,8 +78,9 @@ pub use runs::submit::{NewRun, Occasion, Submitted};
 pub use runs::{JobCounts, Run, RunContext};
 pub(crate) use schedules::SCHEDULE_COLUMNS;
 pub use schedules::{
-    AT_ONCE_MAX, BACKFILL_MAX, Backfill, BackfillResult, COUNTED_MAX, ChangedSchedule, Fired, NOTED_MAX,
-    ON_TIME_MS, Occurrence, OccurrenceStatus, Schedule, ScheduleChange, ScheduleOrigin, WAITING_MAX,
+    AT_ONCE_MAX, BACKFILL_MAX, Backfill, BackfillResult, ChangedSchedule, Fired, MISSED_COUNT_MAX,
+    ON_TIME_MS, Occurrence, OccurrenceStatus, RECORDED_MAX, Schedule, ScheduleChange, ScheduleOrigin,
+    WAITING_MAX,
 };
 pub use stats::{COUNT_MAX, Count, Stats};
 pub use workers::{NewWorker, Worker};

@@ -4,15 +4,15 @@ use windlass_db::error::Result;
 use windlass_db::{Connection, Question, Row, Statement, Value};
 
 /// A statement and its parameters.
-pub(in crate::store) type Asked<'v> = (&'static str, Vec<Value<'v>>);
+pub(in crate::store) type Query<'v> = (&'static str, Vec<Value<'v>>);
 
 /// The rows of each statement, in the order of the statements.
 pub(in crate::store) fn rows_of_each<T>(
     connection: &mut dyn Connection,
-    asked: &[Asked<'_>],
+    queries: &[Query<'_>],
     read: impl Fn(&dyn Row) -> Result<T>,
 ) -> Result<Vec<Vec<T>>> {
-    let mut rows: Vec<Vec<T>> = asked.iter().map(|_| Vec::new()).collect();
+    let mut rows: Vec<Vec<T>> = queries.iter().map(|_| Vec::new()).collect();
     let read = &read;
     let mut readers: Vec<_> = rows
         .iter_mut()
@@ -23,7 +23,7 @@ pub(in crate::store) fn rows_of_each<T>(
             }
         })
         .collect();
-    let mut questions: Vec<Question<'_>> = asked
+    let mut questions: Vec<Question<'_>> = queries
         .iter()
         .zip(&mut readers)
         .map(|((sql, parameters), on_row)| Question { statement: Statement::Plain(sql), parameters, on_row })

@@ -144,7 +144,7 @@ pub fn request(worker_id: i64, scope: Scope, limit: usize) -> ClaimRequest {
         scope,
         worker_capabilities: WorkerCapabilities::of_kinds(kinds),
         limit,
-        idle: limit,
+        idle_threads: limit,
     }
 }
 

@@ -230,7 +230,7 @@ mod tests {
         let scope = Scope::Everything;
         store
             .for_workers()
-            .claim(ClaimRequest { worker_id, scope, worker_capabilities, limit: 1, idle: 1 })
+            .claim(ClaimRequest { worker_id, scope, worker_capabilities, limit: 1, idle_threads: 1 })
             .unwrap();
         let processes = Arc::new(ScriptedProcesses {
             fate: Mutex::new(Fate::Lives),

@@ -1,4 +1,4 @@
-//! Asking the database, and what follows if it can't be used for now.
+//! Calls of the database by the dispatcher, and what follows if the database can't be used for now.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::shared::{Asking, Mode, Shared};
 use windlass_db::error::{Error, Result};
 
 impl Turn<'_> {
-    /// Asks the database something, and keeps account of when it can't be used. `what` is for the log.
+    /// Calls the database, and notes when it can't be used. `what` is for the log.
     pub(super) fn ask<T>(&mut self, what: &str, question: impl FnOnce(&Shared) -> Result<T>) -> Result<T> {
         let clock = self.shared.clock();
         let began_ms = clock.monotonic_ms();

@@ -1,7 +1,7 @@
 //! Compares the attempts in flight with the tables, and repairs the difference.
 //!
-//! A commit whose answer was lost may have claimed jobs that this process does not know. A server that took another
-//! one's place may have lost a claim or an end. Such a row would stay RUNNING for ever, because the worker is alive.
+//! A commit whose answer was lost may have claimed jobs that this process does not know. A claim or an end may be lost in
+//! a failover to another server. Such a row would stay RUNNING for ever, because the worker is alive.
 //! No race is possible: only the dispatcher claims and finishes under its worker id, and it does neither meanwhile.
 //! Others can only take jobs away by fencing the worker.
 

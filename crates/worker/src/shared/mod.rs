@@ -15,7 +15,7 @@ use crate::options::WorkerOptions;
 use crate::registration::Registration;
 use lease::Lease;
 pub(crate) use owned_job::{AttemptKey, OwnedJob};
-pub(crate) use prefetch_buffer::{AddedBy, Next, PrefetchBuffer};
+pub(crate) use prefetch_buffer::{AddedBy, NextJob, PrefetchBuffer};
 pub(crate) use resource_shortage::ResourceShortage;
 pub(crate) use results::{EndedAttempt, Results};
 pub(crate) use running_attempts::{RunningAttempt, RunningAttempts};

@@ -8,7 +8,7 @@ use crate::tree::Entry;
 
 /// The keys that choose what a job executes, each with its kind.
 pub(super) fn action_keys() -> impl Iterator<Item = (&'static Kind, &'static ActionKey)> {
-    KINDS.into_iter().flat_map(|kind| kind.action_keys.iter().map(move |key| (kind, key)))
+    KINDS.iter().copied().flat_map(|kind| kind.action_keys.iter().map(move |key| (kind, key)))
 }
 
 /// The keys of all kinds that a job may have.
@@ -25,11 +25,11 @@ fn every_job_key() -> impl Iterator<Item = Key> {
     let of_kind = |kind: &'static Kind| {
         kind.action_keys.iter().map(|action| action.key).chain(kind.job_keys.iter().copied())
     };
-    KINDS.into_iter().flat_map(of_kind)
+    KINDS.iter().copied().flat_map(of_kind)
 }
 
 fn every_default_key() -> impl Iterator<Item = Key> {
-    KINDS.into_iter().flat_map(|kind| kind.default_keys.iter().copied())
+    KINDS.iter().copied().flat_map(|kind| kind.default_keys.iter().copied())
 }
 
 /// The keys, each once. Two kinds may have the same key.

@@ -7,13 +7,13 @@ use crate::store::claim::request::{ClaimRequest, Scope};
 use windlass_db::error::Result;
 use windlass_db::{Connection, Question, Row, Statement};
 
-/// Reads the claiming worker's status and locks its row. Whoever wants to fence the worker waits until the claim is
-/// committed, and then finds the claimed jobs.
-const OWNER: &str = "SELECT status FROM workers WHERE id = $1 {share}";
+/// Reads the claiming worker's status and locks its row. A process that wants to fence the worker waits until the claim
+/// is committed, and then finds the claimed jobs.
+const LOCK_WORKER: &str = "SELECT status FROM workers WHERE id = $1 {share}";
 
 /// What a claim reads before it selects jobs.
 pub(in crate::store) struct ClaimSnapshot {
-    pub(in crate::store) owner: Owner,
+    pub(in crate::store) worker: ClaimingWorker,
     /// The candidate of each partition; empty for a claim by runs. `None` if jobs became claimable after the read.
     pub(in crate::store) candidates: Option<Vec<Candidate>>,
 }
@@ -25,9 +25,9 @@ impl ClaimSnapshot {
         request: &ClaimRequest,
         others: &mut [Question<'_>],
     ) -> Result<ClaimSnapshot> {
-        let (mut owner, mut candidates) = (Owner::default(), Vec::new());
+        let (mut worker, mut candidates) = (ClaimingWorker::default(), Vec::new());
         let worker_id = [request.worker_id.into()];
-        let mut on_owner = |row: &dyn Row| owner.read(row);
+        let mut on_worker = |row: &dyn Row| worker.read(row);
         let mut on_candidate = |row: &dyn Row| {
             candidates.push(read_candidate(row)?);
             Ok(())
@@ -40,9 +40,12 @@ impl ClaimSnapshot {
                 on_row: &mut **on_row,
             })
             .collect();
-        let owner_question =
-            Question { statement: Statement::Plain(OWNER), parameters: &worker_id, on_row: &mut on_owner };
-        questions.push(owner_question);
+        let worker_question = Question {
+            statement: Statement::Plain(LOCK_WORKER),
+            parameters: &worker_id,
+            on_row: &mut on_worker,
+        };
+        questions.push(worker_question);
         let is_by_partition = match &request.scope {
             Scope::Everything | Scope::Queues(_) => request.limit > 0,
             Scope::Runs(_) => false,
@@ -52,7 +55,7 @@ impl ClaimSnapshot {
             questions.push(Question { statement, parameters: &[], on_row: &mut on_candidate });
         }
         connection.query_all(&mut questions)?;
-        Ok(ClaimSnapshot { owner, candidates: Some(candidates) })
+        Ok(ClaimSnapshot { worker, candidates: Some(candidates) })
     }
 
     /// This snapshot after jobs became claimable: the candidates must be read again.
@@ -63,11 +66,11 @@ impl ClaimSnapshot {
 
 /// The worker that claims.
 #[derive(Default)]
-pub(in crate::store) struct Owner {
+pub(in crate::store) struct ClaimingWorker {
     status: Option<WorkerStatus>,
 }
 
-impl Owner {
+impl ClaimingWorker {
     fn read(&mut self, row: &dyn Row) -> Result<()> {
         self.status = Some(row.parsed(0, WorkerStatus::parse)?);
         Ok(())

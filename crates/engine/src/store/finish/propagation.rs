@@ -2,7 +2,7 @@
 //! transaction of these ends.
 
 use crate::join_rule::{EndColumns, JobEnd};
-use crate::status::{JobStatus, RunStatus};
+use crate::status::JobStatus;
 use crate::store::claim::request::ClaimRequest;
 use crate::store::claim::snapshot::ClaimSnapshot;
 use crate::store::finish::promotion::{CHILDREN, Children, Promoted, promote};
@@ -10,8 +10,7 @@ use crate::store::finish::run_end::{COUNT_DOWN, EndedRun, RunDelta, end_runs, ne
 use crate::store::json_ids;
 use std::collections::BTreeMap;
 use windlass_db::error::Result;
-use windlass_db::{Connection, Question, Row, Statement, UpdateReturning, Value, all, all_updated};
-use windlass_system::wake_ups::WakeUps;
+use windlass_db::{Connection, Question, Statement, Value, all};
 
 /// What followed from the ends of jobs.
 pub(in crate::store) struct Propagated {

@@ -29,7 +29,7 @@ pub struct Fired {
     pub skipped: Vec<(i64, String)>,
     /// Nominal times of occurrences that wait from now on.
     pub waiting: Vec<i64>,
-    /// How many missed occurrences get no run; at [`super::COUNTED_MAX`] counting stopped.
+    /// How many missed occurrences get no run; at [`super::MISSED_COUNT_MAX`] counting stopped.
     pub missed: usize,
     /// Ids of runs that were asked to stop.
     pub stopped: Vec<i64>,

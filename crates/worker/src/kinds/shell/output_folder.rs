@@ -1,7 +1,7 @@
 //! The private folder of a worker for the files that jobs write their output to.
 //!
 //! The worker keeps the folder open and locked as long as it lives. So a folder that nobody has locked was left by a
-//! process that is gone, and may be removed. And a process that has the folder open is the worker itself, or a child
+//! process that is gone, and may be removed. A process that has the folder open is the worker itself, or a child
 //! of it before its `execve`: see `process::engine_id`.
 
 use std::fs::{DirBuilder, File};
