@@ -11,7 +11,7 @@ use windlass_engine::transition::Outcome;
 use windlass_engine::{JobStatus, Random, TABLES};
 use windlass_scheduler::{SchedulerSteps, WorkerProcesses};
 use windlass_system::Clock;
-use windlass_system::process::{Fate, Reach};
+use windlass_system::process::{HostScope, Liveness};
 use windlass_system::steps::NextStep;
 use windlass_worker::{Attempt, Handlers, WorkerOptions, WorkerSteps, failed};
 
@@ -22,11 +22,15 @@ struct Processes {
 }
 
 impl WorkerProcesses for Processes {
-    fn fate(&self, worker: &Worker, _reach: Reach) -> Fate {
-        if worker.id == 1 && self.is_first_gone.load(Ordering::Acquire) { Fate::Gone } else { Fate::Lives }
+    fn liveness(&self, worker: &Worker, _host_scope: HostScope) -> Liveness {
+        if worker.id == 1 && self.is_first_gone.load(Ordering::Acquire) {
+            Liveness::Gone
+        } else {
+            Liveness::Alive
+        }
     }
 
-    fn end_orphans(&self, _worker: &Worker, _attempts: &[(i64, i64)]) -> bool {
+    fn kill_orphans(&self, _worker: &Worker, _attempts: &[(i64, i64)]) -> bool {
         true
     }
 }

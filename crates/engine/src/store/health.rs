@@ -83,7 +83,7 @@ impl Upkeep<'_> {
         let mut text = String::with_capacity(TRY_BYTES + 16);
         while text.len() < TRY_BYTES {
             // As many bits as a fraction has.
-            text.push_str(&format!("{:013x}", (self.store.random.share() * (1_u64 << 52) as f64) as u64));
+            text.push_str(&format!("{:013x}", (self.store.random.fraction() * (1_u64 << 52) as f64) as u64));
         }
         let taken_back = self.store.write(TRY, Evidence::Repeat, move |connection| -> Result<()> {
             connection.execute(

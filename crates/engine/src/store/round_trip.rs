@@ -1,7 +1,7 @@
 //! Reading with several statements in one round trip to the server.
 
 use windlass_db::error::Result;
-use windlass_db::{Connection, Question, Row, Statement, Value};
+use windlass_db::{Connection, Query, Row, Statement, Value};
 
 /// A statement and its parameters.
 pub(in crate::store) type Asked<'v> = (&'static str, Vec<Value<'v>>);
@@ -23,10 +23,10 @@ pub(in crate::store) fn rows_of_each<T>(
             }
         })
         .collect();
-    let mut questions: Vec<Question<'_>> = asked
+    let mut questions: Vec<Query<'_>> = asked
         .iter()
         .zip(&mut readers)
-        .map(|((sql, parameters), on_row)| Question { statement: Statement::Plain(sql), parameters, on_row })
+        .map(|((sql, parameters), on_row)| Query { statement: Statement::Plain(sql), parameters, on_row })
         .collect();
     connection.query_all(&mut questions)?;
     drop(questions);
