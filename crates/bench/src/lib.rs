@@ -1,7 +1,7 @@
 //! Measures Windlass on a machine, and compares it with minimal programs on the same database library.
 //!
-//! Each part is a file in [`parts`]. It measures Windlass and a reference alternately, in rounds, so that the ratios are correct
-//! even if the speed of the machine changes. [`raw`] has the references, and all SQL of this crate.
+//! Each part is a file in `parts`. It measures Windlass and a reference alternately, in rounds, so that the ratios are correct
+//! even if the speed of the machine changes. `raw` has the references, and all SQL of this crate.
 
 mod children;
 mod error;

@@ -37,7 +37,7 @@ impl Windlass {
         self.store().queues()
     }
 
-    /// Schedules: add, pause, resume, start and backfill them.
+    /// Schedules: add, pause, resume, trigger and backfill them.
     #[must_use]
     pub fn schedules(&self) -> Schedules<'_> {
         self.store().schedules()

@@ -68,7 +68,7 @@ pub struct OldPending {
     pub jobs: Count,
 }
 
-/// What [`Store::try_write`] takes back.
+/// The operation of [`Upkeep::try_write`], which is always rolled back.
 const TRY: &str = "try to write";
 const TAKEN_BACK: &str = "it is taken back";
 /// How much it writes. The server has to find room for it in a file, and compresses nothing of it.

@@ -1,15 +1,16 @@
-//! What the failure detector learns from the machine about the processes of workers.
+//! The processes of workers, as the failure detector sees them.
 
 use windlass_engine::store::Worker;
 use windlass_system::process::{HostScope, Liveness, kill_orphans, liveness};
 
-/// Tells whether workers' processes exist, and kills what dead workers left. A simulation has its own.
+/// Tells whether the processes of workers exist, and kills the processes that dead workers left. A test may replace it.
 pub trait WorkerProcesses: Send + Sync {
-    /// Whether the process of a worker exists. `host_scope` says where workers of this database can run.
+    /// Whether the worker's process exists, as far as this process can see. `host_scope` says where workers of this database may
+    /// run.
     fn liveness(&self, worker: &Worker, host_scope: HostScope) -> Liveness;
 
-    /// Kills the processes that a dead worker left of some attempts, given as (job, attempt). Returns whether none of them
-    /// is left.
+    /// Kills the processes that a worker left when it died. `attempts` are the pairs (job, attempt) that it was executing.
+    /// Returns whether no process is left.
     fn kill_orphans(&self, worker: &Worker, attempts: &[(i64, i64)]) -> bool;
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A claim reads a [`snapshot`] (is the worker still alive; the candidate of each claim partition), selects the most
 //! urgent jobs that the request and the limits of their queues allow ([`selection`]), and takes them with one statement
-//! ([`take`]). It never sweeps, cleans or counts up.
+//! ([`take()`]). It never sweeps, cleans or counts up.
 
 use std::collections::{HashMap, HashSet};
 

@@ -15,7 +15,7 @@ use windlass_system::wake_ups::WakeUps;
 /// moment.
 const TRIES_MAX: usize = 16;
 
-/// A schedule that [`sync`] changed.
+/// A schedule that changed because its workflow was registered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangedSchedule {
     /// The schedule's name.
