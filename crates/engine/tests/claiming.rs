@@ -14,7 +14,7 @@ use windlass_engine::store::{
 use windlass_engine::transition::Outcome;
 use windlass_engine::{Clock, JobStatus, Random, Result, RunStatus, Store, WorkerStatus};
 use windlass_system::wake_ups::{WakeUpChannel, WakeUps};
-use windlass_test_database::Underneath;
+use windlass_test_database::DatabaseKind;
 use windlass_workflow::OnInterrupt;
 
 #[test]
@@ -403,9 +403,9 @@ fn candidates_that_a_claim_locked_and_left_are_announced() {
     bench.store.for_workers().heartbeat(worker).unwrap();
     let listener = bench.store.listen(WakeUps::PENDING);
     assert_eq!(bench.claim(worker, 3).len(), 3);
-    let is_told = match bench.database.underneath() {
-        Underneath::Sqlite => false,
-        Underneath::Postgres => true,
+    let is_told = match bench.database.kind() {
+        DatabaseKind::Sqlite => false,
+        DatabaseKind::Postgres => true,
     };
     assert_eq!(listener.wait(Duration::ZERO).intersects(WakeUps::PENDING), is_told);
 }

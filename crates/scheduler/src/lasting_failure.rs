@@ -11,10 +11,10 @@ pub(crate) struct LastingFailure(Arc<OnceLock<Error>>);
 impl LastingFailure {
     /// Keeps the error if waiting can't repair it. Returns whether this is so.
     pub(crate) fn keep_if_lasting(&self, error: &Error) -> bool {
-        if error.is_lasting() {
+        if error.is_permanent() {
             let _an_earlier_error = self.0.set(error.clone());
         }
-        error.is_lasting()
+        error.is_permanent()
     }
 
     pub(crate) fn get(&self) -> Option<&Error> {

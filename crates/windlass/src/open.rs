@@ -107,7 +107,7 @@ impl Windlass {
     #[cfg(feature = "postgres")]
     pub fn open_postgres(address: &PostgresAddress, options: Options) -> Result<Windlass> {
         let Options { durability, mode, clock, random } = options;
-        let clock = clock.led();
+        let clock = clock.adjustable();
         let options = PostgresOptions { durability, mode, clock: clock.clone(), random: random.clone() };
         let database = PostgresDatabase::open(address, &TABLES, &options)?;
         let store = Store::new(Arc::new(database), clock, random);

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use windlass_db::Database;
-use windlass_db::sqlite::Staged;
+use windlass_db::sqlite::StagedBackup;
 use windlass_engine::store::Restored;
 use windlass_engine::{Clock, Error, HasStore, Random, Result, Store, TABLES};
 use windlass_scheduler::FailureDetector;
@@ -45,14 +45,14 @@ impl Windlass {
             FailureDetector::default().rescue_dead_workers(present.store())?;
             present.store().for_restore().refuse_while_used()?;
         }
-        let staged = Staged::copy(backup, database)?;
+        let staged = StagedBackup::copy(backup, database)?;
         let restored = prepare(&staged, broken)?;
         staged.put_in_place()?;
         Ok(restored)
     }
 }
 
-fn prepare(staged: &Staged, broken: BrokenRules) -> Result<Restored> {
+fn prepare(staged: &StagedBackup, broken: BrokenRules) -> Result<Restored> {
     let copy: Arc<dyn Database> = Arc::new(staged.open(&TABLES)?);
     let store = Store::new(copy, Clock::system(), Random::from_entropy());
     let problems = store.upkeep().check()?;

@@ -19,7 +19,7 @@ use windlass_engine::transition::Outcome;
 use windlass_system::clock::Clock;
 use windlass_system::random::Random;
 use windlass_system::wake_ups::WakeUps;
-use windlass_test_database::{TestDatabase, Underneath};
+use windlass_test_database::{DatabaseKind, TestDatabase};
 
 pub(crate) struct TestWorker {
     pub(crate) shared: Arc<Shared>,
@@ -106,11 +106,11 @@ impl TestWorker {
 
 fn open(test_database: &TestDatabase, clock: &Clock) -> Arc<dyn Database> {
     let address = test_database.address();
-    match test_database.underneath() {
-        Underneath::Sqlite => {
+    match test_database.kind() {
+        DatabaseKind::Sqlite => {
             Arc::new(SqliteDatabase::open(address.as_ref(), &TABLES, &SqliteOptions::default()).unwrap())
         }
-        Underneath::Postgres => {
+        DatabaseKind::Postgres => {
             let address = PostgresAddress::parse(&address, &|_variable| None).unwrap();
             let options = PostgresOptions { clock: clock.clone(), ..PostgresOptions::default() };
             Arc::new(PostgresDatabase::open(&address, &TABLES, &options).unwrap())

@@ -12,9 +12,9 @@ use windlass_engine::transition::Outcome;
 use windlass_engine::{JobStatus, Random, TABLES};
 use windlass_scheduler::{SchedulerSteps, WorkerProcesses};
 use windlass_system::Clock;
-use windlass_system::process::{Fate, Reach};
+use windlass_system::process::{HostScope, Liveness};
 use windlass_system::steps::NextStep;
-use windlass_test_database::{TestDatabase, Underneath};
+use windlass_test_database::{DatabaseKind, TestDatabase};
 use windlass_worker::{Attempt, Handlers, WorkerOptions, WorkerSteps, failed};
 
 /// The first worker dies when the test says so.
@@ -24,11 +24,15 @@ struct Processes {
 }
 
 impl WorkerProcesses for Processes {
-    fn fate(&self, worker: &Worker, _reach: Reach) -> Fate {
-        if worker.id == 1 && self.is_first_gone.load(Ordering::Acquire) { Fate::Gone } else { Fate::Lives }
+    fn liveness(&self, worker: &Worker, _host_scope: HostScope) -> Liveness {
+        if worker.id == 1 && self.is_first_gone.load(Ordering::Acquire) {
+            Liveness::Gone
+        } else {
+            Liveness::Alive
+        }
     }
 
-    fn end_orphans(&self, _worker: &Worker, _attempts: &[(i64, i64)]) -> bool {
+    fn kill_orphans(&self, _worker: &Worker, _attempts: &[(i64, i64)]) -> bool {
         true
     }
 }
@@ -53,11 +57,11 @@ fn store(test_database: &TestDatabase, clock: &Clock) -> Store {
 
 fn open(test_database: &TestDatabase, clock: &Clock) -> Arc<dyn Database> {
     let address = test_database.address();
-    match test_database.underneath() {
-        Underneath::Sqlite => {
+    match test_database.kind() {
+        DatabaseKind::Sqlite => {
             Arc::new(SqliteDatabase::open(address.as_ref(), &TABLES, &SqliteOptions::default()).unwrap())
         }
-        Underneath::Postgres => {
+        DatabaseKind::Postgres => {
             let address = PostgresAddress::parse(&address, &|_variable| None).unwrap();
             let options = PostgresOptions { clock: clock.clone(), ..PostgresOptions::default() };
             Arc::new(PostgresDatabase::open(&address, &TABLES, &options).unwrap())

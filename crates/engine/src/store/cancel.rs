@@ -13,6 +13,9 @@ use windlass_db::error::{Error, Result};
 use windlass_db::{Connection, first};
 use windlass_system::wake_ups::WakeUps;
 
+/// The phase of the handlers that run always.
+const LAST_PHASE: i64 = 2;
+
 /// What a cancellation did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cancellation {
@@ -64,14 +67,22 @@ pub(super) fn stop_run(
     urgency: Urgency,
     now_ms: i64,
 ) -> Result<Cancellation> {
-    let stopped = connection.execute(
+    let stopped = first(
+        connection,
         "UPDATE runs SET stop_reason = $2, updated_at = $3
-         WHERE id = $1 AND status IN ('PENDING', 'RUNNING') AND stop_reason IS NULL",
+         WHERE id = $1 AND status IN ('PENDING', 'RUNNING') AND stop_reason IS NULL
+         RETURNING phase",
         &[run_id.into(), reason.as_str().into(), now_ms.into()],
+        |row| row.integer(0),
     )?;
-    if stopped == 0 {
-        return Err(why_run_not_stopped(connection, run_id)?);
-    }
+    let (phase, last_phase) = match stopped {
+        // The handlers of later phases still run.
+        Some(phase) => (phase, phase),
+        None => match phase_of_handlers(connection, run_id, now_ms)? {
+            Some(phase) => (phase, LAST_PHASE),
+            None => return Err(why_run_not_stopped(connection, run_id)?),
+        },
+    };
     let at_once = i64::from(match urgency {
         Urgency::WithGrace => false,
         Urgency::AtOnce => true,
@@ -83,7 +94,7 @@ pub(super) fn stop_run(
     // One statement changes waiting and running jobs. Between two statements another connection could claim a waiting
     // job, and neither statement would see the job. A job that was reported as FAILED would be retried, so it is
     // asked to stop too.
-    let (mut cancelled, mut stopping) = (0, 0);
+    let (mut cancelled, mut stopping, mut counted) = (0, 0, 0);
     connection.query(
         "UPDATE jobs
          SET cancel_requested_at = CASE WHEN status IN ('RUNNING', 'FAILED') THEN $2
@@ -93,22 +104,36 @@ pub(super) fn stop_run(
              finished_at = CASE WHEN status IN ('RUNNING', 'FAILED') THEN finished_at ELSE $2 END,
              updated_at = $2,
              status = CASE WHEN status IN ('RUNNING', 'FAILED') THEN status ELSE 'CANCELLED' END
-         WHERE run_id = $1
+         WHERE run_id = $1 AND phase >= $5 AND phase <= $6
            AND (status IN ('BLOCKED', 'SCHEDULED', 'PENDING', 'WAITING')
                 OR ((status = 'RUNNING' OR (status = 'FAILED' AND finished_at IS NULL))
                     AND cancel_requested_at IS NULL))
-         RETURNING status",
-        &[run_id.into(), now_ms.into(), error.into(), at_once.into()],
+         RETURNING status, phase",
+        &[run_id.into(), now_ms.into(), error.into(), at_once.into(), phase.into(), last_phase.into()],
         &mut |row| {
             let is_over = row.parsed(0, JobStatus::parse)? == JobStatus::Cancelled;
             *(if is_over { &mut cancelled } else { &mut stopping }) += 1;
+            // The run counts the jobs of its present phase.
+            counted += i64::from(is_over && row.integer(1)? == phase);
             Ok(())
         },
     )?;
-    let delta = RunDelta { finished: cancelled, failed: cancelled };
+    let delta = RunDelta { finished: counted, failed: counted };
     count_down(connection, &BTreeMap::from([(run_id, delta)]), now_ms)?;
     wake_after_cancel(connection);
     Ok(Cancellation { cancelled, stopping })
+}
+
+/// Returns the phase of a run that was stopped before and runs its handlers now. A second cancellation ends these too.
+fn phase_of_handlers(connection: &mut dyn Connection, run_id: i64, now_ms: i64) -> Result<Option<i64>> {
+    first(
+        connection,
+        "UPDATE runs SET updated_at = $2
+         WHERE id = $1 AND status IN ('PENDING', 'RUNNING') AND phase > 0
+         RETURNING phase",
+        &[run_id.into(), now_ms.into()],
+        |row| row.integer(0),
+    )
 }
 
 fn why_run_not_stopped(connection: &mut dyn Connection, run_id: i64) -> Result<Error> {
@@ -127,6 +152,10 @@ fn why_run_not_stopped(connection: &mut dyn Connection, run_id: i64) -> Result<E
 /// Cancels a job in the caller's transaction.
 pub(super) fn cancel_job(connection: &mut dyn Connection, job_id: i64, now_ms: i64) -> Result<Cancellation> {
     lock_runs_of(connection, &[job_id])?;
+    if is_of_later_phase(connection, job_id)? {
+        let reason = "it is a handler, and the jobs of its run have not ended; cancel the run";
+        return Err(Error::conflict(format!("cancel job j{job_id}"), reason));
+    }
     let cancelled = first(
         connection,
         "UPDATE jobs
@@ -163,6 +192,18 @@ pub(super) fn cancel_job(connection: &mut dyn Connection, job_id: i64, now_ms: i
         return Ok(Cancellation { cancelled: 0, stopping: 1 });
     }
     Err(why_job_not_cancelled(connection, job_id)?)
+}
+
+/// Whether a job is a handler of a phase that has not begun. The run does not count it yet.
+fn is_of_later_phase(connection: &mut dyn Connection, job_id: i64) -> Result<bool> {
+    let later = first(
+        connection,
+        "SELECT 1 FROM jobs JOIN runs ON {by runs.id = jobs.run_id}
+         WHERE jobs.id = $1 AND jobs.phase > 0 AND jobs.phase > runs.phase",
+        &[job_id.into()],
+        |row| row.integer(0),
+    )?;
+    Ok(later.is_some())
 }
 
 fn why_job_not_cancelled(connection: &mut dyn Connection, job_id: i64) -> Result<Error> {

@@ -17,7 +17,7 @@ use crate::store::{ForWorkers, json_ids, json_list};
 use crate::transition::RetryState;
 use std::sync::Arc;
 use windlass_db::error::Result;
-use windlass_db::{Fate, Fragment, Writers, all, one};
+use windlass_db::{CommitOutcome, Fragment, Writers, all, one};
 use windlass_system::wake_ups::WakeUps;
 
 /// Whether a row of `jobs` is of the runs in $1, which are all if it is NULL, and in a queue that is not paused.
@@ -37,7 +37,7 @@ impl ForWorkers<'_> {
         let worker_id = request.worker_id;
         let evidence = Evidence::rows(move |connection, claims: &Claims| match claims {
             Claims::Jobs(jobs) if !jobs.is_empty() => attempt_claimed(connection, jobs[0].key(worker_id)),
-            Claims::Jobs(_) | Claims::Fenced => Ok(Fate::NotKept),
+            Claims::Jobs(_) | Claims::Fenced => Ok(CommitOutcome::NotKept),
         });
         self.store.write("claim jobs", evidence, move |connection| {
             let claimed = claim(connection, &request, None, Vec::new(), &clock)?;
@@ -293,7 +293,7 @@ fn evidence_of(finishes: &Arc<Vec<Finish>>, worker_id: Option<i64>) -> Evidence<
         }
         let ended = finishes.iter().find(|finish| !finished.conflicts.contains(&finish.job_id));
         let Some(Finish { job_id, attempt, worker_id, transition, .. }) = ended else {
-            return Ok(Fate::NotKept);
+            return Ok(CommitOutcome::NotKept);
         };
         let key = AttemptKey { job_id: *job_id, attempt: *attempt, worker_id: *worker_id };
         attempt_ended(connection, key, transition.attempt)

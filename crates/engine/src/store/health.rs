@@ -4,7 +4,7 @@
 use crate::store::Upkeep;
 use crate::store::claim::candidates::read_candidates;
 use crate::store::evidence::Evidence;
-use crate::store::round_trip::{Query, rows_of_each};
+use crate::store::round_trip::{PlainQuery, rows_of_each};
 use crate::store::stats::Count;
 use windlass_db::error::{Error, Result};
 use windlass_db::{Connection, all, one};
@@ -82,8 +82,8 @@ impl Upkeep<'_> {
     pub fn try_write(&self) -> Result<()> {
         let mut text = String::with_capacity(TRY_WRITE_BYTES + 16);
         while text.len() < TRY_WRITE_BYTES {
-            // A share has 52 random bits.
-            text.push_str(&format!("{:013x}", (self.store.random.share() * (1_u64 << 52) as f64) as u64));
+            // A fraction has 52 random bits.
+            text.push_str(&format!("{:013x}", (self.store.random.fraction() * (1_u64 << 52) as f64) as u64));
         }
         let rolled_back = self.store.write(TRY_WRITE, Evidence::Repeat, move |connection| -> Result<()> {
             connection.execute(
@@ -221,7 +221,7 @@ const OLD_OF_PARTITION: &str = "SELECT min(CASE WHEN execute_after < $2 AND upda
 fn old_pending(connection: &mut dyn Connection, before_ms: i64) -> Result<Vec<OldPending>> {
     let mut candidates = read_candidates(connection)?;
     candidates.truncate(ROWS_MAX as usize);
-    let queries: Vec<Query<'_>> = candidates
+    let queries: Vec<PlainQuery<'_>> = candidates
         .iter()
         .map(|candidate| {
             let id = candidate.position.id;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use windlass_engine::store::{Rescued, StuckJob, Worker};
 use windlass_engine::{Error, Result, Store};
-use windlass_system::process::Fate;
+use windlass_system::process::Liveness;
 
 pub use processes::{MachineProcesses, WorkerProcesses};
 
@@ -69,7 +69,7 @@ impl FailureDetector {
         let mut dead = Vec::new();
         for worker in &workers {
             let silent_ms = self.observe(worker, passed_ms);
-            if is_dead(self.fate_after_cleanup(worker, store)?, silent_ms, worker.lease_ms) {
+            if is_dead(self.liveness_after_cleanup(worker, store)?, silent_ms, worker.lease_ms) {
                 dead.push((worker.id, worker.heartbeats));
             }
         }
@@ -111,13 +111,13 @@ impl FailureDetector {
     /// A worker that is gone may have left processes, or may have been about to start one. Such a process would run
     /// beside the next attempt, or after its job was reported as failed. While some are left, the worker counts as alive
     /// until its lease ends.
-    fn fate_after_cleanup(&self, worker: &Worker, store: &Store) -> Result<Fate> {
-        let fate = self.processes.fate(worker, store.database_capabilities().reach);
-        if fate != Fate::Gone {
-            return Ok(fate);
+    fn liveness_after_cleanup(&self, worker: &Worker, store: &Store) -> Result<Liveness> {
+        let liveness = self.processes.liveness(worker, store.database_capabilities().host_scope);
+        if liveness != Liveness::Gone {
+            return Ok(liveness);
         }
         let claimed = match store.for_workers().claimed_by(worker.id) {
-            Ok(claimed) if claimed.is_empty() => return Ok(Fate::Gone),
+            Ok(claimed) if claimed.is_empty() => return Ok(Liveness::Gone),
             Ok(claimed) => claimed,
             Err(error @ Error::Unavailable { .. }) => return Err(error),
             // A row that another program made invalid must not prevent the rescue of the other jobs.
@@ -125,8 +125,8 @@ impl FailureDetector {
         };
         let attempts: Vec<(i64, i64)> =
             claimed.into_iter().map(|(job_id, _run_id, retry_state)| (job_id, retry_state.attempt)).collect();
-        let nothing_is_left = self.processes.end_orphans(worker, &attempts);
-        Ok(if nothing_is_left { Fate::Gone } else { Fate::Lives })
+        let nothing_is_left = self.processes.kill_orphans(worker, &attempts);
+        Ok(if nothing_is_left { Liveness::Gone } else { Liveness::Alive })
     }
 }
 
@@ -136,15 +136,16 @@ impl FailureDetector {
 /// Returns the database's error.
 pub fn gone_workers(store: &Store) -> Result<Vec<i64>> {
     let workers = store.workers().live()?;
-    let is_gone =
-        |worker: &&Worker| MachineProcesses.fate(worker, store.database_capabilities().reach) == Fate::Gone;
+    let is_gone = |worker: &&Worker| {
+        MachineProcesses.liveness(worker, store.database_capabilities().host_scope) == Liveness::Gone
+    };
     Ok(workers.iter().filter(is_gone).map(|worker| worker.id).collect())
 }
 
-fn is_dead(fate: Fate, silent_ms: i64, lease_ms: i64) -> bool {
-    match fate {
-        Fate::Gone => true,
-        Fate::Lives | Fate::Unknown => silent_ms >= lease_ms,
+fn is_dead(liveness: Liveness, silent_ms: i64, lease_ms: i64) -> bool {
+    match liveness {
+        Liveness::Gone => true,
+        Liveness::Alive | Liveness::Unknown => silent_ms >= lease_ms,
     }
 }
 
@@ -156,7 +157,7 @@ mod tests {
 
     use windlass_engine::store::{ClaimRequest, NewJob, NewWorker, Scope, WorkerCapabilities};
     use windlass_engine::{Clock, JobStatus, Random};
-    use windlass_system::process::Reach;
+    use windlass_system::process::HostScope;
     use windlass_test_database::{Access, TestDatabase};
 
     use super::*;
@@ -205,17 +206,17 @@ mod tests {
 
     /// The test decides whether the processes exist, and whether the processes that they left can be killed.
     struct ScriptedProcesses {
-        fate: Mutex<Fate>,
+        liveness: Mutex<Liveness>,
         nothing_is_left: Mutex<bool>,
         ended: Mutex<Vec<(i64, i64)>>,
     }
 
     impl WorkerProcesses for ScriptedProcesses {
-        fn fate(&self, _worker: &Worker, _reach: Reach) -> Fate {
-            *self.fate.lock().unwrap()
+        fn liveness(&self, _worker: &Worker, _host_scope: HostScope) -> Liveness {
+            *self.liveness.lock().unwrap()
         }
 
-        fn end_orphans(&self, _worker: &Worker, attempts: &[(i64, i64)]) -> bool {
+        fn kill_orphans(&self, _worker: &Worker, attempts: &[(i64, i64)]) -> bool {
             self.ended.lock().unwrap().extend(attempts);
             *self.nothing_is_left.lock().unwrap()
         }
@@ -233,7 +234,7 @@ mod tests {
             .claim(ClaimRequest { worker_id, scope, worker_capabilities, limit: 1, idle_threads: 1 })
             .unwrap();
         let processes = Arc::new(ScriptedProcesses {
-            fate: Mutex::new(Fate::Lives),
+            liveness: Mutex::new(Liveness::Alive),
             nothing_is_left: Mutex::new(false),
             ended: Mutex::default(),
         });
@@ -242,7 +243,7 @@ mod tests {
         let mut check =
             || (detector.rescue_dead_workers(store).unwrap().jobs, store.jobs().get(1).unwrap().status);
         assert_eq!(check(), (0, JobStatus::Running), "the worker lives");
-        *processes.fate.lock().unwrap() = Fate::Gone;
+        *processes.liveness.lock().unwrap() = Liveness::Gone;
         assert_eq!(check(), (0, JobStatus::Running), "a process of the job is left");
         *processes.nothing_is_left.lock().unwrap() = true;
         assert_eq!(check(), (1, JobStatus::Pending));
@@ -290,7 +291,7 @@ mod tests {
             let database = TestDatabase::in_folder(folder.path());
             let mut hosts = Hosts::new(&database, apart_ms);
             let chance = Random::from_seed(7);
-            let some_ms = || ((chance.share() - 0.5) * 2.0 * HOUR_MS as f64) as i64;
+            let some_ms = || ((chance.fraction() - 0.5) * 2.0 * HOUR_MS as f64) as i64;
             for turn in 0..600 {
                 if turn % 50 == 49 {
                     assert!(hosts.worker.for_workers().heartbeat(hosts.worker_id).unwrap());
@@ -314,10 +315,10 @@ mod tests {
 
     #[test]
     fn a_worker_is_dead_if_it_is_gone_or_silent_for_a_lease() {
-        assert!(is_dead(Fate::Gone, 0, 30_000), "at once on the same host");
-        assert!(!is_dead(Fate::Lives, 29_999, 30_000));
-        assert!(is_dead(Fate::Lives, 30_000, 30_000), "stopped, but there");
-        assert!(!is_dead(Fate::Unknown, 0, 30_000), "on another host");
-        assert!(is_dead(Fate::Unknown, 30_000, 30_000));
+        assert!(is_dead(Liveness::Gone, 0, 30_000), "at once on the same host");
+        assert!(!is_dead(Liveness::Alive, 29_999, 30_000));
+        assert!(is_dead(Liveness::Alive, 30_000, 30_000), "stopped, but there");
+        assert!(!is_dead(Liveness::Unknown, 0, 30_000), "on another host");
+        assert!(is_dead(Liveness::Unknown, 30_000, 30_000));
     }
 }

@@ -32,7 +32,7 @@ impl Turn<'_> {
         retry_state: &RetryState,
         outcome: Outcome,
     ) -> Finish {
-        let transition = after_attempt(retry_state, outcome, self.shared.store.random().share());
+        let transition = after_attempt(retry_state, outcome, self.shared.store.random().fraction());
         Finish { job_id, run_id, attempt: retry_state.attempt, worker_id, transition, logs: Vec::new() }
     }
 

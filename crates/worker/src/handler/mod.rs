@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use windlass_engine::transition::{Outcome, Repeat};
 use windlass_system::Clock;
-use windlass_system::process::Reach;
+use windlass_system::process::HostScope;
 
 pub use attempt::Attempt;
 pub(crate) use attempt::NewAttempt;
@@ -51,7 +51,7 @@ where
 #[derive(Debug, Clone)]
 pub(crate) struct WorkerContext {
     pub(crate) clock: Clock,
-    pub(crate) reach: Reach,
+    pub(crate) host_scope: HostScope,
 }
 
 /// Makes the handler of a kind for one worker.

@@ -5,7 +5,7 @@ use crate::store::claim::candidates::CANDIDATES;
 use crate::store::claim::partition::{Candidate, read_candidate};
 use crate::store::claim::request::{ClaimRequest, Scope};
 use windlass_db::error::Result;
-use windlass_db::{Connection, Question, Row, Statement};
+use windlass_db::{Connection, Query, Row, Statement};
 
 /// Reads the claiming worker's status and locks its row. A process that wants to fence the worker waits until the claim
 /// is committed, and then finds the claimed jobs.
@@ -23,7 +23,7 @@ impl ClaimSnapshot {
     pub(in crate::store) fn after(
         connection: &mut dyn Connection,
         request: &ClaimRequest,
-        others: &mut [Question<'_>],
+        others: &mut [Query<'_>],
     ) -> Result<ClaimSnapshot> {
         let (mut worker, mut candidates) = (ClaimingWorker::default(), Vec::new());
         let worker_id = [request.worker_id.into()];
@@ -32,27 +32,27 @@ impl ClaimSnapshot {
             candidates.push(read_candidate(row)?);
             Ok(())
         };
-        let mut questions: Vec<Question<'_>> = others
+        let mut questions: Vec<Query<'_>> = others
             .iter_mut()
-            .map(|Question { statement, parameters, on_row }| Question {
+            .map(|Query { statement, parameters, on_row }| Query {
                 statement: *statement,
                 parameters,
                 on_row: &mut **on_row,
             })
             .collect();
-        let worker_question = Question {
+        let worker_query = Query {
             statement: Statement::Plain(LOCK_WORKER),
             parameters: &worker_id,
             on_row: &mut on_worker,
         };
-        questions.push(worker_question);
+        questions.push(worker_query);
         let is_by_partition = match &request.scope {
             Scope::Everything | Scope::Queues(_) => request.limit > 0,
             Scope::Runs(_) => false,
         };
         if is_by_partition {
             let statement = Statement::Plain(CANDIDATES);
-            questions.push(Question { statement, parameters: &[], on_row: &mut on_candidate });
+            questions.push(Query { statement, parameters: &[], on_row: &mut on_candidate });
         }
         connection.query_all(&mut questions)?;
         Ok(ClaimSnapshot { worker, candidates: Some(candidates) })

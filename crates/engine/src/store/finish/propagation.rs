@@ -10,7 +10,7 @@ use crate::store::finish::run_end::{COUNT_DOWN, EndedRun, RunDelta, end_runs, ne
 use crate::store::json_ids;
 use std::collections::BTreeMap;
 use windlass_db::error::Result;
-use windlass_db::{Connection, Question, Statement, Value, all};
+use windlass_db::{Connection, Query, Statement, Value, all};
 
 /// What followed from the ends of jobs.
 pub(in crate::store) struct Propagated {
@@ -69,12 +69,12 @@ pub(in crate::store) fn propagate(
     let has_parents = !parents.is_empty();
     let parents: Vec<[Value<'_>; 1]> = parents.iter().map(|job_id| [(*job_id).into()]).collect();
     let news = news_of(&counts);
-    let find = Question {
+    let find = Query {
         statement: Statement::Plain(CHILDREN),
         parameters: &[Value::rows(&parents)],
         on_row: &mut |row| children.read(row),
     };
-    let count = Question {
+    let count = Query {
         statement: Statement::UpdateReturning(&COUNT_DOWN),
         parameters: &[Value::rows(&news), now_ms.into()],
         on_row: &mut |row| read_over(row, &mut over),
@@ -95,7 +95,7 @@ pub(in crate::store) fn propagate(
 fn ask(
     connection: &mut dyn Connection,
     request: Option<&ClaimRequest>,
-    questions: &mut [Question<'_>],
+    questions: &mut [Query<'_>],
 ) -> Result<Option<ClaimSnapshot>> {
     match request {
         Some(request) => ClaimSnapshot::after(connection, request, questions).map(Some),

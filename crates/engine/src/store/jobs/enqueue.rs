@@ -9,7 +9,7 @@ use crate::transition::DELAY_MAX_MS;
 use std::borrow::Cow;
 use std::sync::Arc;
 use windlass_db::error::{Error, Result};
-use windlass_db::{Connection, Fate, Value};
+use windlass_db::{CommitOutcome, Connection, Value};
 use windlass_system::wake_ups::WakeUps;
 use windlass_workflow::limits;
 use windlass_workflow::model::Concurrency;
@@ -100,7 +100,7 @@ impl Jobs<'_> {
         let written = Arc::clone(&tokens);
         let evidence = Evidence::rows(move |connection, ids: &Vec<i64>| match ids.first() {
             Some(job_id) => job_was_inserted(connection, *job_id, &written),
-            None => Ok(Fate::NotKept),
+            None => Ok(CommitOutcome::NotKept),
         });
         self.store
             .write(OPERATION, evidence, move |connection| insert_all(connection, &jobs, &tokens, now_ms))

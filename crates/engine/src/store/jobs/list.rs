@@ -6,7 +6,7 @@
 use crate::status::JobStatus;
 use crate::store::jobs::{Job, read_job};
 use crate::store::page::{Cursor, IdRange, Page, SEARCH_MAX, page, search_text};
-use crate::store::round_trip::{Query, rows_of_each};
+use crate::store::round_trip::{PlainQuery, rows_of_each};
 use crate::store::{Jobs, json_ids, json_list};
 use windlass_db::error::Result;
 use windlass_db::{Connection, Fragment, Row, Value, all, one};
@@ -219,7 +219,7 @@ fn list(connection: &mut dyn Connection, filter: &JobFilter) -> Result<Page<JobS
         (&filter.name).into(),
         (&error).into(),
     ];
-    let queries: Vec<Query<'_>> = match path {
+    let queries: Vec<PlainQuery<'_>> = match path {
         AccessPath::Id => vec![(PAGE_BY_ID, common)],
         AccessPath::Run(run_id) => vec![(PAGE_OF_RUN, [common, vec![run_id.into()]].concat())],
         AccessPath::Statuses(pages) => pages.into_iter().map(|sql| (sql, common.clone())).collect(),
@@ -237,7 +237,7 @@ fn access_path(connection: &mut dyn Connection, filter: &JobFilter) -> Result<Ac
     statuses.dedup();
     let indexed: Option<Vec<_>> = statuses.into_iter().map(by_status).collect();
     let Some(indexed) = indexed.filter(|indexed| !indexed.is_empty()) else { return Ok(AccessPath::Id) };
-    let queries: Vec<Query<'_>> =
+    let queries: Vec<PlainQuery<'_>> =
         indexed.iter().map(|(_page, count)| (*count, vec![(SORT_MAX + 1).into()])).collect();
     let counts = rows_of_each(connection, &queries, |row| row.integer(0))?;
     match counts.into_iter().flatten().all(|count| count <= SORT_MAX) {

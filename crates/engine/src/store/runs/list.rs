@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 
 use crate::status::{RunSource, RunStatus, StopReason};
 use crate::store::page::{Cursor, IdRange, Page, SEARCH_MAX, page, search_text};
-use crate::store::round_trip::{Query, rows_of_each};
+use crate::store::round_trip::{PlainQuery, rows_of_each};
 use crate::store::runs::{Run, read_run};
 use crate::store::{Runs, json_ids};
 use windlass_db::error::Result;
@@ -302,7 +302,7 @@ fn list(connection: &mut dyn Connection, filter: &RunFilter) -> Result<Page<RunS
         number,
         last_number,
     ];
-    let queries: Vec<Query<'_>> =
+    let queries: Vec<PlainQuery<'_>> =
         paths.iter().map(|path| (path.page_sql(), [common.to_vec(), path.values()].concat())).collect();
     let found = rows_of_each(connection, &queries, read_summary)?;
     let found = found.into_iter().flatten().filter(|run| filter.matches_rest(run));
@@ -344,7 +344,7 @@ fn lowest_id_searched(
     }
     let rows_before = SEARCH_MAX / paths.len() as i64 - 1;
     let range = [ids.from.into(), ids.below.into(), rows_before.into()];
-    let queries: Vec<Query<'_>> =
+    let queries: Vec<PlainQuery<'_>> =
         paths.iter().map(|path| (path.last_id_sql(), [range.to_vec(), path.values()].concat())).collect();
     let floors = rows_of_each(connection, &queries, |row| row.integer(0))?;
     Ok(floors.into_iter().flatten().max())

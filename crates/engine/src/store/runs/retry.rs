@@ -5,9 +5,10 @@ use crate::status::{JobStatus, RunStatus};
 use crate::store::Runs;
 use crate::store::evidence::Evidence;
 use crate::store::finish::propagation::{Ended, skip_descendants};
+use crate::store::finish::run_end::end_runs;
 use crate::store::json_ids;
 use windlass_db::error::{Error, Result};
-use windlass_db::{Connection, all, first, one};
+use windlass_db::{Connection, Fragment, Row, all, first, one};
 use windlass_system::wake_ups::WakeUps;
 
 /// Which jobs of a run to reset.
@@ -61,17 +62,30 @@ fn retry(
             format!("{left} of its {total} jobs are left, and the others were pruned; submit it again");
         return Err(Error::conflict(operation(), reason));
     }
-    let reset = match selection {
-        RetrySelection::Failed => reset_failed(connection, run_id, now_ms)?,
-        RetrySelection::From(name) => reset_from(connection, run_id, name, now_ms)?,
+    let roots = match selection {
+        RetrySelection::Failed => broken_jobs(connection, run_id)?,
+        RetrySelection::From(name) => vec![named_job(connection, run_id, name)?],
     };
-    if reset == 0 {
-        return Err(Error::conflict(operation(), "none of its jobs failed, was cancelled or was skipped"));
+    if roots.is_empty() {
+        return Err(Error::conflict(operation(), "none of its jobs failed or was cancelled"));
     }
+    let reset = reset_with_descendants(connection, &roots, now_ms)?;
+    let handlers = reset_handlers(connection, run_id, now_ms)?;
+    skip_jobs_with_broken_parents(connection, run_id, now_ms)?;
+    let unfinished = reopen_run(connection, run_id, now_ms)?;
     unblock(connection, run_id, now_ms)?;
-    reopen_run(connection, run_id, now_ms)?;
+    let is_about_handlers = roots.iter().all(|root| root.phase > 0);
+    match unfinished {
+        // Its jobs have ended, so its handlers run again.
+        0 if is_about_handlers => drop(end_runs(connection, vec![run_id], now_ms)?),
+        0 => {
+            let reason = "every selected job needs a job that failed; use --failed";
+            return Err(Error::conflict(operation(), reason));
+        }
+        _unfinished => {}
+    }
     connection.wake(WakeUps::PENDING | WakeUps::PROGRESS | WakeUps::DUE);
-    Ok(reset)
+    Ok(reset + handlers)
 }
 
 fn why_not_retryable(connection: &mut dyn Connection, run_id: i64) -> Result<Error> {
@@ -86,34 +100,42 @@ fn why_not_retryable(connection: &mut dyn Connection, run_id: i64) -> Result<Err
     })
 }
 
-/// Resets the jobs that failed or were cancelled, and all that depend on them: a job that ran because another one failed
-/// is decided anew. Jobs elsewhere that were not needed stay as they are.
-fn reset_failed(connection: &mut dyn Connection, run_id: i64, now_ms: i64) -> Result<i64> {
-    let broken = all(
+/// A job that is reset together with all jobs that depend on it.
+struct Root {
+    id: i64,
+    /// Above 0 for a handler.
+    phase: i64,
+}
+
+fn read_root(row: &dyn Row) -> Result<Root> {
+    Ok(Root { id: row.integer(0)?, phase: row.integer(1)? })
+}
+
+/// The jobs that failed or were cancelled. A job that ran or was skipped because of them is decided anew. Jobs elsewhere that
+/// were not needed stay as they are.
+fn broken_jobs(connection: &mut dyn Connection, run_id: i64) -> Result<Vec<Root>> {
+    all(
         connection,
-        "SELECT id FROM jobs
+        "SELECT id, phase FROM jobs
          WHERE run_id = $1 AND (status = 'CANCELLED' OR (status = 'FAILED' AND allow_failure = 0))",
         &[run_id.into()],
-        |row| row.integer(0),
-    )?;
-    reset_with_descendants(connection, &broken, now_ms)
+        read_root,
+    )
 }
 
-fn reset_from(connection: &mut dyn Connection, run_id: i64, name: &str, now_ms: i64) -> Result<i64> {
-    let root = first(
+fn named_job(connection: &mut dyn Connection, run_id: i64, name: &str) -> Result<Root> {
+    first(
         connection,
-        "SELECT id FROM jobs WHERE run_id = $1 AND name = $2",
+        "SELECT id, phase FROM jobs WHERE run_id = $1 AND name = $2",
         &[run_id.into(), name.into()],
-        |row| row.integer(0),
+        read_root,
     )?
-    .ok_or_else(|| Error::not_found(format!("job {run_id}/{name}")))?;
-    let reset = reset_with_descendants(connection, &[root], now_ms)?;
-    skip_jobs_with_broken_parents(connection, run_id, now_ms)?;
-    Ok(reset)
+    .ok_or_else(|| Error::not_found(format!("job {run_id}/{name}")))
 }
 
-/// Resets jobs and all jobs that depend on them, directly or through others.
-fn reset_with_descendants(connection: &mut dyn Connection, roots: &[i64], now_ms: i64) -> Result<i64> {
+/// Resets jobs and all jobs that depend on them, directly or through others. Returns how many jobs, without handlers.
+fn reset_with_descendants(connection: &mut dyn Connection, roots: &[Root], now_ms: i64) -> Result<i64> {
+    let roots: Vec<i64> = roots.iter().filter(|root| root.phase == 0).map(|root| root.id).collect();
     let reset = connection.execute(
         "WITH RECURSIVE again (id) AS (
              SELECT id FROM jobs WHERE id {in $1}
@@ -122,12 +144,20 @@ fn reset_with_descendants(connection: &mut dyn Connection, roots: &[i64], now_ms
              JOIN job_dependencies AS edges ON {by edges.parent_id = again.id}
          )
          UPDATE jobs
-         SET status = 'BLOCKED', failures = 0, interruptions = 0, cancel_requested_at = NULL,
-             cancel_at_once = 0,
-             last_error = NULL, output = NULL, worker_id = NULL, started_at = NULL, finished_at = NULL,
-             execute_after = $2, updated_at = $2, upstream_failed = 0
+         SET {as_before_its_first_attempt}, execute_after = $2, updated_at = $2
          WHERE id {in SELECT id FROM again}",
-        &[(&json_ids(roots)).into(), now_ms.into()],
+        &[(&json_ids(&roots)).into(), now_ms.into()],
+    )?;
+    Ok(i64::try_from(reset).unwrap_or(i64::MAX))
+}
+
+/// Resets all handlers of a run, because they run for what its jobs come to.
+fn reset_handlers(connection: &mut dyn Connection, run_id: i64, now_ms: i64) -> Result<i64> {
+    let reset = connection.execute(
+        "UPDATE jobs
+         SET {as_before_its_first_attempt}, execute_after = $2, updated_at = $2
+         WHERE run_id = $1 AND phase > 0",
+        &[run_id.into(), now_ms.into()],
     )?;
     Ok(i64::try_from(reset).unwrap_or(i64::MAX))
 }
@@ -163,6 +193,15 @@ pub(in crate::store) fn skip_jobs_with_broken_parents(
     Ok(())
 }
 
+/// What a reset writes into a job.
+pub(crate) const AS_BEFORE_ITS_FIRST_ATTEMPT: Fragment = Fragment {
+    name: "as_before_its_first_attempt",
+    sql:
+        "status = 'BLOCKED', failures = 0, interruptions = 0, cancel_requested_at = NULL, cancel_at_once = 0,
+          last_error = NULL, output = NULL, worker_id = NULL, started_at = NULL, finished_at = NULL,
+          upstream_failed = 0",
+};
+
 /// Counts the unfinished parents of blocked jobs again, and promotes jobs that have none. A parent whose end is only
 /// reported counts as unfinished. Returns how many jobs were promoted.
 pub(in crate::store) fn unblock(connection: &mut dyn Connection, run_id: i64, now_ms: i64) -> Result<u64> {
@@ -171,6 +210,8 @@ pub(in crate::store) fn unblock(connection: &mut dyn Connection, run_id: i64, no
          SET blocked_by = (SELECT count(*) FROM job_dependencies AS edges
                            JOIN jobs AS parent ON {by parent.id = edges.parent_id}
                            WHERE {by edges.child_id = jobs.id} AND parent.finished_at IS NULL)
+                          -- A handler also waits for its phase.
+                          + (SELECT count(*) FROM runs WHERE runs.id = jobs.run_id AND runs.phase < jobs.phase)
          WHERE run_id = $1 AND status = 'BLOCKED'",
         &[run_id.into()],
     )?;
@@ -196,24 +237,20 @@ pub(in crate::store) fn unblock(connection: &mut dyn Connection, run_id: i64, no
     Ok(unblocked)
 }
 
-fn reopen_run(connection: &mut dyn Connection, run_id: i64, now_ms: i64) -> Result<()> {
-    let unfinished = one(
+/// Reopens a run, and returns the number of its unfinished jobs, without handlers.
+fn reopen_run(connection: &mut dyn Connection, run_id: i64, now_ms: i64) -> Result<i64> {
+    one(
         connection,
         "UPDATE runs
          SET status = 'PENDING', stop_reason = NULL, deadline_at = NULL, started_at = NULL,
-             finished_at = NULL, updated_at = $2,
-             unfinished_jobs = (SELECT count(*) FROM jobs WHERE jobs.run_id = runs.id
+             finished_at = NULL, phase = 0, outcome = NULL, updated_at = $2,
+             unfinished_jobs = (SELECT count(*) FROM jobs WHERE jobs.run_id = runs.id AND jobs.phase = 0
                 AND jobs.status IN ('BLOCKED', 'SCHEDULED', 'PENDING', 'RUNNING', 'WAITING')),
-             failed_jobs = (SELECT count(*) FROM jobs WHERE jobs.run_id = runs.id
+             failed_jobs = (SELECT count(*) FROM jobs WHERE jobs.run_id = runs.id AND jobs.phase = 0
                 AND (jobs.status = 'CANCELLED' OR (jobs.status = 'FAILED' AND jobs.allow_failure = 0)))
          WHERE id = $1
          RETURNING unfinished_jobs",
         &[run_id.into(), now_ms.into()],
         |row| row.integer(0),
-    )?;
-    if unfinished == 0 {
-        let reason = "every selected job needs a job that failed; use --failed";
-        return Err(Error::conflict(format!("retry run {run_id}"), reason));
-    }
-    Ok(())
+    )
 }

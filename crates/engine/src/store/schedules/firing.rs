@@ -16,7 +16,7 @@ use crate::store::cancel::{Urgency, stop_run};
 use crate::store::evidence::{Evidence, run_was_inserted};
 use crate::store::runs::submit::submit;
 use windlass_db::error::{Error, Result};
-use windlass_db::{Connection, Fate, all, first, one};
+use windlass_db::{CommitOutcome, Connection, all, first, one};
 
 /// What firing a schedule did. Nominal times are milliseconds since the Unix epoch.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -133,7 +133,7 @@ impl ForScheduler<'_> {
             let first = fired.started.first().and_then(|(run_id, at_ms)| Some((*run_id, made.run(*at_ms)?)));
             match first {
                 Some((run_id, Ok((_run, prepared)))) => run_was_inserted(connection, run_id, prepared.token),
-                Some((_, Err(_))) | None => Ok(Fate::NotKept),
+                Some((_, Err(_))) | None => Ok(CommitOutcome::NotKept),
             }
         });
         self.store.write("fire a schedule", evidence, move |connection| {

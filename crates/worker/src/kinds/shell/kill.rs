@@ -9,7 +9,9 @@ use super::refusal::{self, Refused};
 use crate::handler::failed;
 use windlass_engine::transition::Outcome;
 use windlass_system::process::Environment;
-use windlass_system::process::sweep::{Known, NotEnded, Starting, Verdict, end_all};
+use windlass_system::process::sweep::{
+    FoundProcess, StartingProcesses, SweepAction, SweepError, sweep as sweep_processes,
+};
 
 /// How long killed processes may take to end, and processes of other engines to start.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
@@ -46,18 +48,18 @@ impl AttemptRange {
 /// started, and kills those of engines that are gone.
 pub(super) fn sweep(mark: &str, attempts: AttemptRange) -> Result<(), Outcome> {
     let starting = match attempts {
-        AttemptRange::Before(_) => Starting::OfFirstLook,
-        AttemptRange::Only(_) => Starting::None,
+        AttemptRange::Before(_) => StartingProcesses::OfFirstScan,
+        AttemptRange::Only(_) => StartingProcesses::Ignore,
     };
-    let ended = end_all(END_TIMEOUT, starting, |_pid, known| match known {
-        Known::Runs(environment) => {
+    let ended = sweep_processes(END_TIMEOUT, starting, |_pid, process| match process {
+        FoundProcess::Running(environment) => {
             let is_own = environment.get(MARK_VARIABLE) == Some(mark) && attempts.includes(environment);
-            if is_own { Verdict::Kill } else { Verdict::Leave }
+            if is_own { SweepAction::Kill } else { SweepAction::Ignore }
         }
-        Known::Starting(engine) if engine.is_gone() => Verdict::Kill,
-        Known::Starting(_) => Verdict::WaitFor,
+        FoundProcess::Starting(engine) if engine.is_gone() => SweepAction::Kill,
+        FoundProcess::Starting(_) => SweepAction::WaitFor,
     });
-    ended.map_err(|NotEnded { processes, shortage }| match (shortage, processes.as_slice()) {
+    ended.map_err(|SweepError { processes, shortage }| match (shortage, processes.as_slice()) {
         (Some(errno), _) => refusal::outcome(
             Refused::Files,
             "no file to look for processes of an earlier attempt",

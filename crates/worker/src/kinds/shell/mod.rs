@@ -27,7 +27,7 @@ use stream::Streams;
 use watch::Watched;
 use windlass_engine::transition::Outcome;
 use windlass_system::Clock;
-use windlass_system::process::output_name;
+use windlass_system::process::output_file_name;
 use windlass_workflow::kinds::shell::Payload;
 
 /// Time between two tries of something that the system refused because files or memory were short.
@@ -35,7 +35,7 @@ const RETRY_PAUSE: Duration = Duration::from_millis(50);
 
 /// Makes the handler for one worker.
 pub(super) fn start(worker: &WorkerContext) -> Arc<dyn Handler> {
-    Arc::new(Shell { reaper: Reaper::new(worker.reach), clock: worker.clock.clone() })
+    Arc::new(Shell { reaper: Reaper::new(worker.host_scope), clock: worker.clock.clone() })
 }
 
 /// Executes scripts and programs, each as a process in a group of its own.
@@ -71,7 +71,7 @@ fn execute(reaper: &Reaper, attempt: &Attempt) -> Result<Outcome, Outcome> {
     let folder = reaper
         .output_folder()
         .map_err(|error| refusal::outcome(Refused::Folder, "no folder for WINDLASS_OUTPUT", &error))?;
-    let name = output_name(attempt.job().id, attempt.number());
+    let name = output_file_name(attempt.job().id, attempt.number());
     let output_file = folder.join(&name);
     let mut command = command::build(attempt, &payload, &output_file)?;
     if attempt.number() > 1 {

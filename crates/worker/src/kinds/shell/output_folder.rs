@@ -129,7 +129,8 @@ fn is_at(file: &File, path: &Path) -> bool {
 fn remove_abandoned(parent: &Path) {
     let Ok(entries) = std::fs::read_dir(parent) else { return };
     for entry in entries.take(ENTRIES_MAX).flatten() {
-        let is_own = entry.file_name().to_str().is_some_and(|name| EngineId::of_folder(name).is_some());
+        let is_own =
+            entry.file_name().to_str().is_some_and(|name| EngineId::from_folder_name(name).is_some());
         if is_own && let Some(_locked) = lock_abandoned(&entry.path()) {
             let _left = std::fs::remove_dir_all(entry.path());
         }

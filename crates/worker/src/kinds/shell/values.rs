@@ -81,7 +81,7 @@ pub(super) fn read_with_retries<T>(
     for _ in 0..READ_TRIES_MAX {
         match read() {
             Ok(value) => return Ok(value),
-            Err(error) if !error.is_passing() => return Err(failed_for_good(error.to_string())),
+            Err(error) if !error.is_temporary() => return Err(failed_for_good(error.to_string())),
             Err(_passing) => {
                 if attempt.stop().wait(READ_PAUSE).is_some() {
                     return Err(Outcome::Unstarted);

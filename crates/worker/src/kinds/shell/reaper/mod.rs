@@ -22,7 +22,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 use self::attempt_table::AttemptTable;
 use super::output_folder::OutputFolder;
 use windlass_system::clock::Clock;
-use windlass_system::process::Reach;
+use windlass_system::process::HostScope;
 
 const SCRIPT: &str = include_str!("reaper.sh");
 /// If less than this is left of the lease, the reaper gets a message for every new group. By the reaper's clock the lease
@@ -34,7 +34,7 @@ const MESSAGES_BEFORE_END_MS: i64 = 1_000;
 pub(super) struct Reaper {
     /// Every process of a job has the name of this folder in its environment.
     output_folder: OutputFolder,
-    reach: Reach,
+    host_scope: HostScope,
     /// Made with the first attempt.
     attempts: OnceLock<AttemptTable>,
     process: Mutex<ReaperProcess>,
@@ -90,11 +90,11 @@ impl TableEntry<'_> {
 }
 
 impl Reaper {
-    /// `reach` says where the other workers are that wait for the end of the lease.
-    pub(super) fn new(reach: Reach) -> Reaper {
+    /// `host_scope` says where the other workers are that wait for the end of the lease.
+    pub(super) fn new(host_scope: HostScope) -> Reaper {
         Reaper {
             output_folder: OutputFolder::default(),
-            reach,
+            host_scope,
             attempts: OnceLock::new(),
             process: Mutex::default(),
         }
@@ -190,7 +190,7 @@ impl Reaper {
     }
 
     fn try_start(&self, process: &mut ReaperProcess, attempts: &AttemptTable) -> std::io::Result<()> {
-        let child = spawn(self.output_folder.path()?, self.reach, attempts.file()?)?;
+        let child = spawn(self.output_folder.path()?, self.host_scope, attempts.file()?)?;
         let confirmed = process.lease_end.map(|end| format!("= {}\n", end.uptime_cs)).unwrap_or_default();
         let child = process.child.insert(child);
         child.stdin.as_mut().map_or(Ok(()), |pipe| pipe.write_all(confirmed.as_bytes()))
@@ -226,7 +226,7 @@ impl ReaperProcess {
     }
 }
 
-fn spawn(output_folder: &Path, reach: Reach, attempts: File) -> std::io::Result<Child> {
+fn spawn(output_folder: &Path, host_scope: HostScope, attempts: File) -> std::io::Result<Child> {
     if output_folder.as_os_str().as_encoded_bytes().contains(&b'\n') {
         return Err(std::io::Error::other("the folder for temporary files has a line break in its name"));
     }
@@ -234,9 +234,9 @@ fn spawn(output_folder: &Path, reach: Reach, attempts: File) -> std::io::Result<
     command
         .args(["-c", &without_comments(SCRIPT), "windlass-reaper"])
         .arg(output_folder)
-        .arg(match reach {
-            Reach::OneKernel => "one-kernel",
-            Reach::ManyHosts => "many-hosts",
+        .arg(match host_scope {
+            HostScope::OneKernel => "one-kernel",
+            HostScope::ManyHosts => "many-hosts",
         })
         // With variables of a job in its environment it would be killed as a process of that job.
         .env_clear()

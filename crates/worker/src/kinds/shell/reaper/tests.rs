@@ -83,7 +83,7 @@ fn pid(reaper: &Reaper) -> Pid {
 
 #[test]
 fn jobs_are_killed_when_the_lease_is_over_and_not_before() {
-    let (reaper, clock) = (Reaper::new(Reach::ManyHosts), Clock::system());
+    let (reaper, clock) = (Reaper::new(HostScope::ManyHosts), Clock::system());
     let mut job = Job::with_entry(&reaper, &clock, "7-1");
     let mut gone = Job::with_entry(&reaper, &clock, "8-1");
     gone.forget();
@@ -108,11 +108,11 @@ fn jobs_are_killed_when_the_lease_is_over_and_not_before() {
 
 #[test]
 fn processes_outside_their_group_are_killed_too_but_only_those_of_attempts_in_the_table() {
-    let (reaper, clock) = (Reaper::new(Reach::ManyHosts), Clock::system());
+    let (reaper, clock) = (Reaper::new(HostScope::ManyHosts), Clock::system());
     let _entry = reaper.add_attempt("7-1").unwrap();
     let mut without_group = Job::start(&reaper, "7-1", &["sleep", "600"]);
     let mut other_attempt = Job::start(&reaper, "7-10", &["sleep", "600"]);
-    let other_reaper = Reaper::new(Reach::ManyHosts);
+    let other_reaper = Reaper::new(HostScope::ManyHosts);
     let mut other_engine = Job::start(&other_reaper, "7-1", &["sleep", "600"]);
     confirm(&reaper, &clock, 200);
     without_group.wait();
@@ -122,7 +122,7 @@ fn processes_outside_their_group_are_killed_too_but_only_those_of_attempts_in_th
 
 #[test]
 fn jobs_are_killed_when_the_engine_dies() {
-    let (reaper, clock) = (Reaper::new(Reach::OneKernel), Clock::system());
+    let (reaper, clock) = (Reaper::new(HostScope::OneKernel), Clock::system());
     let folder = reaper.output_folder().unwrap().to_owned();
     confirm(&reaper, &clock, LONG_MS);
     let mut job = Job::with_entry(&reaper, &clock, "7-1");
@@ -134,7 +134,7 @@ fn jobs_are_killed_when_the_engine_dies() {
 /// The second process has no variables, so only its group tells which attempt it belongs to.
 #[test]
 fn the_whole_group_is_killed_and_not_only_its_leader() {
-    let (reaper, clock) = (Reaper::new(Reach::OneKernel), Clock::system());
+    let (reaper, clock) = (Reaper::new(HostScope::OneKernel), Clock::system());
     confirm(&reaper, &clock, LONG_MS);
     let entry = reaper.add_attempt("7-1").unwrap();
     let mut job = Job::start(&reaper, "7-1", &["sh", "-c", "env -i sleep 600 & wait"]);
@@ -148,7 +148,7 @@ fn the_whole_group_is_killed_and_not_only_its_leader() {
 
 #[test]
 fn a_half_written_word_is_ignored() {
-    let (reaper, clock) = (Reaper::new(Reach::OneKernel), Clock::system());
+    let (reaper, clock) = (Reaper::new(HostScope::OneKernel), Clock::system());
     confirm(&reaper, &clock, LONG_MS);
     let mut job = Job::with_entry(&reaper, &clock, "7-1");
     let mut other = Job::start(&reaper, "8-1", &["sleep", "600"]);
@@ -165,7 +165,7 @@ fn a_half_written_word_is_ignored() {
 #[test]
 fn groups_are_killed_even_if_no_program_can_be_started() {
     for shell in ["/bin/sh", "/bin/bash"].into_iter().filter(|shell| Path::new(shell).exists()) {
-        let (reaper, clock) = (Reaper::new(Reach::OneKernel), Clock::system());
+        let (reaper, clock) = (Reaper::new(HostScope::OneKernel), Clock::system());
         let mut job = Job::with_entry(&reaper, &clock, "7-1");
         // The third line is written, and the second is not yet.
         let second = reaper.attempts().unwrap().add("8-1").unwrap();
@@ -188,7 +188,7 @@ fn groups_are_killed_even_if_no_program_can_be_started() {
 
 #[test]
 fn an_engine_that_ends_normally_leaves_nothing_of_its_reaper() {
-    let (reaper, clock) = (Reaper::new(Reach::OneKernel), Clock::system());
+    let (reaper, clock) = (Reaper::new(HostScope::OneKernel), Clock::system());
     let folder = reaper.output_folder().unwrap().to_owned();
     confirm(&reaper, &clock, LONG_MS);
     let mut job = Job::with_entry(&reaper, &clock, "7-1");
@@ -204,7 +204,7 @@ fn an_engine_that_ends_normally_leaves_nothing_of_its_reaper() {
 
 #[test]
 fn a_reaper_that_was_killed_is_replaced() {
-    let (reaper, clock) = (Reaper::new(Reach::OneKernel), Clock::system());
+    let (reaper, clock) = (Reaper::new(HostScope::OneKernel), Clock::system());
     confirm(&reaper, &clock, LONG_MS);
     let mut job = Job::with_entry(&reaper, &clock, "7-1");
     let first = pid(&reaper);
@@ -221,7 +221,7 @@ fn a_reaper_that_was_killed_is_replaced() {
 
 #[test]
 fn a_reaper_that_does_not_read_is_replaced_and_delays_nobody() {
-    let (reaper, clock) = (Reaper::new(Reach::OneKernel), Clock::system());
+    let (reaper, clock) = (Reaper::new(HostScope::OneKernel), Clock::system());
     let mut job = Job::with_entry(&reaper, &clock, "7-1");
     let first = pid(&reaper);
     kill_process(first, Signal::STOP).unwrap();
@@ -246,8 +246,8 @@ fn members(group: Pid) -> usize {
 
 /// Stops the reaper's whole group with its timer, so that it does not see time pass, as if the machine slept. The
 /// lease was renewed after the timer was set, as it is most of the time. Returns whether the job still runs.
-fn sleep_through_the_lease(reach: Reach) -> bool {
-    let (reaper, clock) = (Reaper::new(reach), Clock::system());
+fn sleep_through_the_lease(host_scope: HostScope) -> bool {
+    let (reaper, clock) = (Reaper::new(host_scope), Clock::system());
     let mut job = Job::with_entry(&reaper, &clock, "7-1");
     confirm(&reaper, &clock, 800);
     confirm(&reaper, &clock, 2_500);
@@ -258,20 +258,20 @@ fn sleep_through_the_lease(reach: Reach) -> bool {
     std::thread::sleep(Duration::from_millis(3_500));
     assert!(job.runs(), "the reaper was stopped");
     kill_process_group(group, Signal::CONT).unwrap();
-    match reach {
-        Reach::ManyHosts => wait_for("the end of the job", || !job.runs()),
+    match host_scope {
+        HostScope::ManyHosts => wait_for("the end of the job", || !job.runs()),
         // Nothing should happen. A reaper that is wrong has this time to kill the job.
-        Reach::OneKernel => std::thread::sleep(Duration::from_millis(600)),
+        HostScope::OneKernel => std::thread::sleep(Duration::from_millis(600)),
     }
     job.runs()
 }
 
 #[test]
 fn a_machine_that_slept_through_its_lease_has_lost_it_to_other_hosts() {
-    assert!(!sleep_through_the_lease(Reach::ManyHosts));
+    assert!(!sleep_through_the_lease(HostScope::ManyHosts));
 }
 
 #[test]
 fn under_one_kernel_the_time_that_the_machine_slept_does_not_count() {
-    assert!(sleep_through_the_lease(Reach::OneKernel));
+    assert!(sleep_through_the_lease(HostScope::OneKernel));
 }
