@@ -7,7 +7,7 @@ use crate::limits;
 use crate::names::{self, NameKind};
 use crate::params::Param;
 use crate::report::Findings;
-use crate::template::{self, Scope, TemplateOwner, Templates};
+use crate::template::{self, Place, Scope, Templates};
 
 /// Why a workflow can't be used: the first error that was found.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -98,15 +98,15 @@ pub(crate) fn outputs_read(
     text: &str,
     field: &str,
     names: &KnownNames<'_>,
-    owner: TemplateOwner,
+    place: Place,
 ) -> Result<Vec<usize>, WorkflowError> {
     if !template::is_template(text) {
         return Ok(Vec::new());
     }
     let mut templates = Templates::default();
-    templates.add_text(text);
+    templates.add_text(text, place);
     let mut findings = Findings::default();
-    let scope = Scope { file: "", params: names.params, jobs: names.jobs, owner };
+    let scope = Scope { file: "", params: names.params, jobs: names.jobs };
     let uses = template::check(&templates, &scope, &mut findings);
     first_of(findings, field)?;
     Ok(uses.into_iter().map(|output| output.job).collect())

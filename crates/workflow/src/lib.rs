@@ -14,7 +14,7 @@ mod expect;
 mod field;
 pub mod graph;
 mod job_names;
-mod key;
+pub mod keys;
 pub mod kinds;
 pub mod limits;
 mod lower;

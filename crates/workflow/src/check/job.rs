@@ -6,7 +6,7 @@ use crate::graph::Graph;
 use crate::limits;
 use crate::model::{Concurrency, Job, Retry, Workflow};
 use crate::names::NameKind;
-use crate::template::TemplateOwner;
+use crate::template::Place;
 
 /// Checks everything but the graph. The fields in errors are relative to the job.
 pub(super) fn check(index: usize, job: &Job, names: &KnownNames<'_>) -> Checked {
@@ -58,7 +58,7 @@ fn check_requires(requires: &[String]) -> Checked {
 
 fn check_concurrency(concurrency: &Concurrency, names: &KnownNames<'_>) -> Checked {
     field::filled(&concurrency.key, "concurrency.key")?;
-    field::outputs_read(&concurrency.key, "concurrency.key", names, TemplateOwner::ConcurrencyKey)?;
+    field::outputs_read(&concurrency.key, "concurrency.key", names, Place::ConcurrencyKey)?;
     in_range(concurrency.limit, 1..=limits::CONCURRENCY, "concurrency.limit")
 }
 

@@ -12,7 +12,7 @@ use crate::job_names::JobNames;
 use crate::model::Workflow;
 use crate::names::{NameKind, workflow_name_fault};
 use crate::params::{self, Param, ParamKind, Supplied};
-use crate::template::TemplateOwner;
+use crate::template::Place;
 use crate::{env, limits};
 
 impl Workflow {
@@ -31,7 +31,7 @@ impl Workflow {
         check_graph(self)?;
         let names = JobNames::new(self.jobs.iter().map(|job| job.name.as_str()));
         let names = KnownNames { params: &self.params, jobs: &names };
-        env::check(&self.env, "env", &names, TemplateOwner::Workflow)?;
+        env::check(&self.env, "env", &names, Place::Workflow)?;
         for (index, job) in self.jobs.iter().enumerate() {
             job::check(index, job, &names).map_err(|error| within_job(self, index, error))?;
         }

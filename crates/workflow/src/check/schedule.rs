@@ -9,7 +9,7 @@ use crate::model::{Rule, Schedule};
 use crate::names::NameKind;
 use crate::params::{Param, Supplied};
 use crate::schedule::{Timetable, check_params};
-use crate::template::TemplateOwner;
+use crate::template::Place;
 
 pub(super) fn check_all(schedules: &[Schedule], names: &KnownNames<'_>) -> Checked {
     within(schedules.len(), limits::SCHEDULES, "schedules")?;
@@ -56,7 +56,7 @@ fn check(schedule: &Schedule, names: &KnownNames<'_>) -> Checked {
         let field = format!("params[{name:?}]");
         if let Some(value) = value.as_str() {
             field::plain(value, &field)?;
-            field::outputs_read(value, &field, names, TemplateOwner::Schedule)?;
+            field::outputs_read(value, &field, names, Place::Schedule)?;
         }
     }
     let supplied = schedule.params.iter().map(|(name, value)| (name.clone(), Supplied::Json(value.clone())));

@@ -2,7 +2,6 @@
 
 mod concurrency;
 mod job;
-mod keys;
 mod needs;
 mod outputs;
 mod param;

@@ -7,7 +7,7 @@ use crate::graph::Graph;
 use crate::job_names::JobNames;
 use crate::limits;
 use crate::report::{Finding, Findings, Span};
-use crate::template::{self, Scope, TemplateOwner};
+use crate::template::{self, Scope};
 
 /// A template that reads the output of a job which the reader does not need directly. Both jobs are indices.
 struct IndirectRead {
@@ -28,9 +28,8 @@ pub(super) fn resolve(
     graph: Option<&Graph>,
     findings: &mut Findings,
 ) {
-    let scope = Scope { file, params: &top.params, jobs: names, owner: TemplateOwner::Workflow };
+    let scope = Scope { file, params: &top.params, jobs: names };
     template::check(&top.templates, &scope, findings);
-    let scope = Scope { owner: TemplateOwner::Job, ..scope };
     let mut indirect = Vec::new();
     for (reader, unresolved) in jobs.iter_mut().enumerate() {
         for output in template::check(&unresolved.templates, &scope, findings) {

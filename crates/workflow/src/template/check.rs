@@ -23,7 +23,6 @@ pub(crate) fn check(
 ) -> Vec<OutputRead> {
     let mut outputs = Vec::new();
     for text in &templates.texts {
-        let scope = &Scope { owner: text.owner.unwrap_or(scope.owner), ..*scope };
         let pieces = match split(text.text) {
             Ok(pieces) => pieces,
             Err(fault) => {
@@ -57,7 +56,7 @@ fn check_expression(
         }
     };
     for lookup in &lookups {
-        match names::check(lookup, expression, scope, findings) {
+        match names::check(lookup, expression, text.place, scope, findings) {
             Ok(Some(job)) => {
                 outputs.push(OutputRead { job, span: span_of(&lookup.range, text, scope, offset) });
             }

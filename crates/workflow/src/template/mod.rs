@@ -18,14 +18,16 @@ mod filters;
 mod lookup;
 mod missing;
 mod names;
+mod place;
 mod render;
 mod scope;
 mod split;
 mod text;
 
 pub(crate) use check::{check, span_within};
+pub use place::Place;
 pub use render::{TemplateError, render};
-pub(crate) use scope::{Scope, TemplateOwner, Templates};
+pub(crate) use scope::{Scope, Templates};
 
 /// Whether the text has `{{`, `{%` or `{#`, which have a meaning in templates.
 #[must_use]

@@ -3,26 +3,23 @@
 use std::ops::Range;
 
 use super::lookup::{Lookup, Segment, is_plain, path_text};
-use super::scope::{Scope, TemplateOwner};
+use super::place::{Place, RUN_FIELDS};
+use super::scope::Scope;
 use super::split::Fault;
 use crate::report::Findings;
-
-/// The names that begin a look-up.
-const ROOTS: [&str; 4] = ["params", "run", "jobs", "scheduled_for"];
-/// The fields of `run`.
-const RUN: [&str; 4] = ["id", "workflow", "created_at", "key"];
 
 /// Checks one look-up. If it reads the output of a job, the result is the index of that job.
 pub(super) fn check(
     lookup: &Lookup,
     expression: &str,
+    place: Place,
     scope: &Scope<'_>,
     findings: &mut Findings,
 ) -> Result<Option<usize>, Fault> {
     let refuse = |message: String| Fault::new(lookup.range.clone(), message);
     let Some(Segment::Name(root)) = lookup.path.first() else { return Ok(None) };
     let second = lookup.path.get(1);
-    if let Some(help) = not_known_here(root, scope.owner) {
+    if let Some(help) = place.why_unknown(root) {
         let message = match root.as_str() {
             "jobs" => "no output of a job is known here".to_owned(),
             _ => format!("`{root}` is not known here"),
@@ -36,75 +33,51 @@ pub(super) fn check(
                 Err(refuse("name one parameter: {{ params.NAME }}".to_owned()))
             }
         },
-        "run" => match second {
-            Some(Segment::Name(name)) if RUN.contains(&name.as_str()) => match scope.owner {
-                TemplateOwner::ConcurrencyKey if name != "workflow" => Err(refuse(format!("`run.{name}` is not known here"))
-                    .help("the key is made before the run exists; a key can read `params` and `run.workflow`")),
-                TemplateOwner::ConcurrencyKey | TemplateOwner::Workflow | TemplateOwner::Job | TemplateOwner::Schedule => Ok(None),
-            },
-            _ => Err(refuse(format!("there is no `{}`", path_text(&lookup.path)))
-                .help(format!("the fields of `run` are {}", RUN.map(|name| format!("run.{name}")).join(", ")))),
-        },
+        "run" => run_field(lookup, place, &refuse).map(|()| None),
         "jobs" => job(lookup, expression, scope, &refuse, findings).map(Some),
         "scheduled_for" => match second {
             None => Ok(None),
             Some(_) => Err(refuse("`scheduled_for` is a text without fields".to_owned())
                 .help("write {{ scheduled_for | date }} for the day, {{ scheduled_for | date(\"%H\") }} for the hour")),
         },
-        _ => Err(unknown_root(root, scope, &refuse, findings)),
+        _ => Err(unknown_root(root, place, scope, &refuse, findings)),
     }
 }
 
-/// What to do about a name that some templates can look up, but not this one.
-fn not_known_here(root: &str, owner: TemplateOwner) -> Option<&'static str> {
-    match (root, owner) {
-        ("jobs", TemplateOwner::Workflow) => {
-            Some("only `params` and `run` are known here; read the output in the job that needs it")
+fn run_field(lookup: &Lookup, place: Place, refuse: &dyn Fn(String) -> Fault) -> Result<(), Fault> {
+    let known = place.known().run;
+    match lookup.path.get(1) {
+        Some(Segment::Name(name)) if known.contains(&name.as_str()) => Ok(()),
+        Some(Segment::Name(name)) if RUN_FIELDS.contains(&name.as_str()) => {
+            Err(refuse(format!("`run.{name}` is not known here"))
+                .help("the key is made before the run exists; a key can read `params` and `run.workflow`"))
         }
-        ("jobs", TemplateOwner::ConcurrencyKey) => {
-            Some("the key is made before any job runs; a key can read `params` and `run.workflow`")
+        Some(Segment::Name(_) | Segment::Index(_) | Segment::Computed) | None => {
+            let fields: Vec<String> = known.iter().map(|name| format!("run.{name}")).collect();
+            Err(refuse(format!("there is no `{}`", path_text(&lookup.path)))
+                .help(format!("the fields of `run` are {}", fields.join(", "))))
         }
-        ("params" | "run" | "jobs", TemplateOwner::Schedule) => {
-            Some("a schedule makes the params of a run; only `scheduled_for` is known here")
-        }
-        ("scheduled_for", TemplateOwner::Workflow | TemplateOwner::Job | TemplateOwner::ConcurrencyKey) => {
-            Some("set a parameter to it in the `params` of the schedule, and write {{ params.NAME }} here")
-        }
-        (
-            _,
-            TemplateOwner::Workflow
-            | TemplateOwner::Job
-            | TemplateOwner::ConcurrencyKey
-            | TemplateOwner::Schedule,
-        ) => None,
     }
 }
 
 fn unknown_root(
     root: &str,
+    place: Place,
     scope: &Scope<'_>,
     refuse: &dyn Fn(String) -> Fault,
     findings: &mut Findings,
 ) -> Fault {
     let fault = refuse(format!("templates have no `{root}`"));
-    if scope.owner == TemplateOwner::Schedule {
-        return fault.help("a schedule can read `scheduled_for`, as in {{ scheduled_for | date }}");
-    }
-    if scope.params.iter().any(|param| param.name == root) {
+    let known = place.known();
+    if known.roots.contains(&"params") && scope.params.iter().any(|param| param.name == root) {
         return fault.help(format!("did you mean {{{{ params.{root} }}}}?"));
     }
-    if scope.jobs.known(root).is_some() {
+    if known.roots.contains(&"jobs") && scope.jobs.known(root).is_some() {
         return fault.help(format!("did you mean {{{{ {} }}}}?", output_of(root)));
     }
-    match findings.nearest(root, ROOTS) {
+    match findings.nearest(root, known.roots.iter().copied()) {
         Some(near) => fault.help(format!("did you mean `{near}`?")),
-        None => fault.help(match scope.owner {
-            TemplateOwner::Workflow => "the names are params.NAME and run.id",
-            TemplateOwner::Job => "the names are params.NAME, run.id and jobs.NAME.output",
-            TemplateOwner::ConcurrencyKey | TemplateOwner::Schedule => {
-                "the names are params.NAME and run.workflow"
-            }
-        }),
+        None => fault.help(known.summary),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::super::param;
 use super::table::ScheduleTable;
+use crate::keys::SCHEDULE_PARAMS;
 use crate::model::Schedule;
 use crate::params::{ParamError, Supplied};
 use crate::report::{Finding, Findings};
@@ -20,7 +21,7 @@ pub(super) fn read(
     let mut is_wrong = false;
     for entry in table.params {
         let mut templates = Templates::default();
-        templates.add(&entry.node);
+        templates.add(&entry.node, &SCHEDULE_PARAMS);
         let before = findings.count();
         template::check(&templates, scope, findings);
         is_wrong |= findings.count() > before;
