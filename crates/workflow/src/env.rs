@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use crate::expression::Place;
 use crate::field::{self, KnownNames, WorkflowError};
 use crate::keys::Key;
 use crate::names::{self, NameKind};
 use crate::report::{Finding, Findings};
-use crate::template::{Place, Templates};
+use crate::template::Templates;
 use crate::tree::{Entry, Value};
 use crate::{expect, limits};
 

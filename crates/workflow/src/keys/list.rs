@@ -4,7 +4,8 @@ use super::ValueType::{
     Boolean, Duration, Instant, Integer, List, Number, Tables, Text, Texts, Values, Word,
 };
 use super::{Key, Table, ValueType};
-use crate::template::Place;
+use crate::expression::Place;
+use crate::support;
 
 const TIMEOUT_ELSEWHERE: &[&str] = &["timeoutsec", "timeoutminutes", "executiontimeout", "deadline"];
 const PARAMS_ELSEWHERE: &[&str] = &["parameters", "inputs"];
@@ -81,8 +82,8 @@ pub(super) const JOB: &[Key] = &[
         "upstream",
     ]),
     Key::new("description", &[Text], "what it is for"),
-    Key::new("if", &[Text], "a condition for starting the job").planned(),
-    Key::new("when", &[Word], "how the jobs that it needs must have ended").planned(),
+    Key::new("if", &[Text], "a condition for starting the job").support(support::CONDITIONS),
+    Key::new("when", &[Word], "how the jobs that it needs must have ended").support(support::CONDITIONS),
     Key::new(
         "retry",
         &[ValueType::Table(Table::Retry), Integer],

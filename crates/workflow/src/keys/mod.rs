@@ -8,8 +8,9 @@ mod list;
 mod name;
 mod unknown;
 
+use crate::expression::Place;
 use crate::kinds;
-use crate::template::Place;
+pub use crate::support::{Accepted, Support};
 pub(crate) use list::{CONCURRENCY_KEY, ENV_ELSEWHERE, SCHEDULE_PARAMS, WORKFLOW_ENV};
 pub(crate) use name::{KeyName, report_unknown};
 pub(crate) use unknown::find;
@@ -87,6 +88,8 @@ pub enum TextKind {
     Plain,
     /// Texts with `{{ … }}`. The place says which names they can look up.
     Template(Place),
+    /// An expression without braces.
+    Expression(Place),
 }
 
 /// Whether `[defaults]` may have a key of a job.
@@ -96,35 +99,6 @@ pub enum InDefaults {
     Yes,
     /// Only jobs have it.
     No,
-}
-
-/// Whether this version supports a key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Support {
-    /// A file may have the key.
-    Supported,
-    /// The key is an error: "this version does not support it".
-    Planned,
-}
-
-/// Which keys a file may have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum AcceptedKeys {
-    /// The keys that this version supports.
-    #[default]
-    Supported,
-    /// All keys of the list, for tests of keys that are not supported yet.
-    Every,
-}
-
-impl AcceptedKeys {
-    pub(crate) fn accepts(self, support: Support) -> bool {
-        match (self, support) {
-            (AcceptedKeys::Supported | AcceptedKeys::Every, Support::Supported)
-            | (AcceptedKeys::Every, Support::Planned) => true,
-            (AcceptedKeys::Supported, Support::Planned) => false,
-        }
-    }
 }
 
 /// Every key, with the table in which it stands. The keys of `[defaults]` are not repeated.
@@ -194,8 +168,12 @@ impl Key {
         Key { in_defaults: InDefaults::Yes, ..self }
     }
 
-    pub(crate) const fn planned(self) -> Key {
-        Key { support: Support::Planned, ..self }
+    pub(crate) const fn expression(self, place: Place) -> Key {
+        Key { text: TextKind::Expression(place), ..self }
+    }
+
+    pub(crate) const fn support(self, support: Support) -> Key {
+        Key { support, ..self }
     }
 
     /// The key as a file has it.

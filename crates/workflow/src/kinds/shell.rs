@@ -7,10 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use super::read::useless_beside;
 use super::{Action, ActionKey, Kind, Summary, SummaryText};
+use crate::expression::Place;
 use crate::field::{self, Checked, KnownNames, WorkflowError};
 use crate::keys::{ENV_ELSEWHERE, Key, ValueType};
 use crate::report::{Finding, Findings};
-use crate::template::{Place, Templates};
+use crate::template::Templates;
 use crate::tree::{Entry, Node, Value};
 use crate::{env, expect, limits};
 
@@ -35,18 +36,18 @@ pub(super) const KIND: Kind = Kind {
 };
 
 const COMMAND: Key = Key::new("command", &[ValueType::Texts], "a program and its arguments")
-    .template(Place::Job)
+    .template(Place::Command)
     .elsewhere(&["exec", "cmd", "args", "entrypoint"]);
 const SHELL: Key = Key::new("shell", &[ValueType::Text, ValueType::Texts], "the shell for `run`")
     .in_defaults()
     .default("/bin/sh -e");
 const ENV: Key = Key::new("env", &[ValueType::Values], "environment of this job")
-    .template(Place::Job)
+    .template(Place::Environment)
     .elsewhere(ENV_ELSEWHERE);
 const DIR: Key = Key::new("dir", &[ValueType::Text], "working directory")
     .in_defaults()
     .default("the folder of the workflow file")
-    .template(Place::Job)
+    .template(Place::Command)
     .elsewhere(&["cwd", "workdir", "workingdirectory", "workingdir", "directory"]);
 const OUTPUT: Key =
     Key::new("output", &[ValueType::Word], "where the output comes from").in_defaults().default("file");
@@ -209,10 +210,10 @@ impl Shell {
             Program::Script { text, shell } => check_script(text, shell).map(|()| Vec::new())?,
             Program::Command(words) => check_command(words, names)?,
         };
-        read.extend(env::check(&self.env, "action.env", names, Place::Job)?);
+        read.extend(env::check(&self.env, "action.env", names, Place::Environment)?);
         if let Some(dir) = &self.dir {
             field::filled(dir, "action.dir")?;
-            read.extend(field::outputs_read(dir, "action.dir", names, Place::Job)?);
+            read.extend(field::outputs_read(dir, "action.dir", names, Place::Command)?);
         }
         Ok(read)
     }
@@ -243,7 +244,7 @@ fn check_command(words: &[String], names: &KnownNames<'_>) -> Result<Vec<usize>,
     }
     let mut read = Vec::new();
     for (at, word) in words.iter().enumerate() {
-        read.extend(field::outputs_read(word, &format!("action.command[{at}]"), names, Place::Job)?);
+        read.extend(field::outputs_read(word, &format!("action.command[{at}]"), names, Place::Command)?);
     }
     Ok(read)
 }

@@ -1,6 +1,6 @@
 //! Collects the errors of a file.
 
-use crate::keys::{AcceptedKeys, Support};
+use crate::support::{Accepted, Support};
 use crate::{limits, suggest};
 
 /// A range of bytes in the text of a file.
@@ -54,22 +54,22 @@ pub(crate) struct Findings {
     kept: Vec<Finding>,
     dropped: usize,
     suggestion_budget: usize,
-    accepted: AcceptedKeys,
+    accepted: Accepted,
 }
 
 impl Default for Findings {
     fn default() -> Self {
-        Findings::of(AcceptedKeys::default())
+        Findings::of(Accepted::default())
     }
 }
 
 impl Findings {
-    /// No errors yet, of a file that may have these keys.
-    pub(crate) fn of(accepted: AcceptedKeys) -> Findings {
+    /// No errors yet, of a file that may use this.
+    pub(crate) fn of(accepted: Accepted) -> Findings {
         Findings { kept: Vec::new(), dropped: 0, suggestion_budget: limits::SUGGESTION_COMPARISONS, accepted }
     }
 
-    /// Whether the file may have keys with this support.
+    /// Whether the file may use something with this support.
     pub(crate) fn accepts(&self, support: Support) -> bool {
         self.accepted.accepts(support)
     }

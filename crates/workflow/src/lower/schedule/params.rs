@@ -2,11 +2,12 @@
 
 use super::super::param;
 use super::table::ScheduleTable;
+use crate::expression::Scope;
 use crate::keys::SCHEDULE_PARAMS;
 use crate::model::Schedule;
 use crate::params::{ParamError, Supplied};
 use crate::report::{Finding, Findings};
-use crate::template::{self, Scope, Templates};
+use crate::template::{self, Templates};
 use crate::tree::Node;
 use crate::{expect, schedule};
 
