@@ -2,22 +2,22 @@
 
 use std::collections::BTreeMap;
 
+use crate::expression::Place;
 use crate::field::{self, KnownNames, WorkflowError};
-use crate::key::Key;
+use crate::keys::Key;
 use crate::names::{self, NameKind};
 use crate::report::{Finding, Findings};
-use crate::template::{TemplateOwner, Templates};
+use crate::template::Templates;
 use crate::tree::{Entry, Value};
 use crate::{expect, limits};
-
-pub(crate) const KEY: Key = Key::with_synonyms("env", &["environment", "variables", "vars"]);
 
 /// Variables whose names begin with this are set by Windlass.
 const RESERVED: &str = "WINDLASS_";
 
-/// Reads an `env` table of a file.
+/// Reads an `env` table of a file. `key` is that of the workflow or that of a kind.
 pub(crate) fn read<'t>(
     entry: &'t Entry<'_>,
+    key: &Key,
     templates: &mut Templates<'t>,
     findings: &mut Findings,
 ) -> BTreeMap<String, String> {
@@ -37,7 +37,7 @@ pub(crate) fn read<'t>(
             continue;
         }
         if let Some(text) = read_value(variable, findings) {
-            templates.add(&variable.node);
+            templates.add(&variable.node, key);
             env.insert(variable.key.to_string(), text);
         }
     }
@@ -73,7 +73,7 @@ pub(crate) fn check(
     env: &BTreeMap<String, String>,
     field: &str,
     names: &KnownNames<'_>,
-    owner: TemplateOwner,
+    place: Place,
 ) -> Result<Vec<usize>, WorkflowError> {
     field::within(env.len(), limits::ENV_ENTRIES, field)?;
     let mut read = Vec::new();
@@ -87,7 +87,7 @@ pub(crate) fn check(
             )?;
         }
         field::plain(value, &field)?;
-        read.extend(field::outputs_read(value, &field, names, owner)?);
+        read.extend(field::outputs_read(value, &field, names, place)?);
     }
     Ok(read)
 }

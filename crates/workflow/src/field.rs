@@ -2,12 +2,13 @@
 
 use std::ops::RangeInclusive;
 
+use crate::expression::{Form, Place, Reader, Scope};
 use crate::job_names::JobNames;
 use crate::limits;
 use crate::names::{self, NameKind};
 use crate::params::Param;
 use crate::report::Findings;
-use crate::template::{self, Scope, TemplateOwner, Templates};
+use crate::template::{self, Templates};
 
 /// Why a workflow can't be used: the first error that was found.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -28,10 +29,13 @@ impl WorkflowError {
 
 pub(crate) type Checked = Result<(), WorkflowError>;
 
-/// The names that templates of a workflow can look up.
+/// The names that templates and expressions of a workflow can look up.
+#[derive(Clone, Copy)]
 pub(crate) struct KnownNames<'w> {
     pub(crate) params: &'w [Param],
     pub(crate) jobs: &'w JobNames<'w>,
+    pub(crate) secrets: &'w [&'w str],
+    pub(crate) reader: Reader,
 }
 
 pub(crate) fn refuse(field: impl Into<String>, reason: impl Into<String>) -> Checked {
@@ -93,23 +97,24 @@ pub(crate) fn filled(text: &str, field: &str) -> Checked {
     }
 }
 
-/// Checks the templates of a text. Returns the jobs whose outputs they read, as indices.
+/// Checks the templates of a text. Returns the jobs that they read, as indices.
 pub(crate) fn outputs_read(
     text: &str,
     field: &str,
     names: &KnownNames<'_>,
-    owner: TemplateOwner,
+    place: Place,
 ) -> Result<Vec<usize>, WorkflowError> {
     if !template::is_template(text) {
         return Ok(Vec::new());
     }
     let mut templates = Templates::default();
-    templates.add_text(text);
+    templates.add_text(text, place, Form::Template);
     let mut findings = Findings::default();
-    let scope = Scope { file: "", params: names.params, jobs: names.jobs, owner };
+    let KnownNames { params, jobs, secrets, reader } = *names;
+    let scope = Scope { file: "", params, jobs, secrets, reader };
     let uses = template::check(&templates, &scope, &mut findings);
     first_of(findings, field)?;
-    Ok(uses.into_iter().map(|output| output.job).collect())
+    Ok(uses.into_iter().map(|read| read.job).collect())
 }
 
 /// The first finding as an error about one field.

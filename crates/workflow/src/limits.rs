@@ -46,8 +46,11 @@ pub const SCRIPT_BYTES: usize = 1024 * 1024;
 pub const TEXT_BYTES: usize = 128 * 1024;
 /// The largest size of a text with a template, in bytes.
 pub const TEMPLATE_BYTES: usize = 64 * 1024;
-/// The largest size of an expression in bytes, from `{{` to `}}`. It also bounds how deeply an expression can nest.
+/// The largest size of an expression in bytes, in a template from `{{` to `}}`.
 pub const EXPRESSION_BYTES: usize = 500;
+/// The largest depth of brackets inside each other in an expression. The parser of expressions needs several KiB of stack
+/// for each.
+pub const EXPRESSION_NESTING: usize = 32;
 /// The largest size of a rendered text in bytes.
 pub const TEMPLATE_OUTPUT_BYTES: usize = 1024 * 1024;
 /// The largest number of steps in the evaluation of an expression.

@@ -4,7 +4,7 @@
 use std::ops::RangeInclusive;
 
 use crate::expect::{self, ShortestDuration};
-use crate::key::{self, Key};
+use crate::keys::{self, KeyName};
 use crate::report::{Finding, Findings, Report};
 use crate::source::Source;
 use crate::tree::{self, Entry, Value};
@@ -35,7 +35,7 @@ pub fn read<T>(
 pub struct Table<'t, 's> {
     entries: &'t [Entry<'s>],
     /// The keys that were asked for so far.
-    asked: Vec<Key>,
+    asked: Vec<KeyName>,
     findings: &'t mut Findings,
 }
 
@@ -49,14 +49,14 @@ fn taken<T>(
     let value = take(&mut table);
     let Table { asked, findings, .. } = table;
     for entry in entries.iter().filter(|entry| asked.iter().all(|key| key.name != entry.key)) {
-        key::report_unknown(entry, noun, &asked, findings);
+        keys::report_unknown(entry, noun, &asked, findings);
     }
     value
 }
 
 impl<'t, 's> Table<'t, 's> {
     fn entry(&mut self, key: &'static str) -> Option<&'t Entry<'s>> {
-        self.asked.push(Key::new(key));
+        self.asked.push(KeyName::new(key));
         self.entries.iter().find(|entry| entry.key == key)
     }
 

@@ -1,12 +1,12 @@
 //! Checks one job of a workflow that a program made, and the outputs that it reads.
 
 use super::within_job;
+use crate::expression::Place;
 use crate::field::{self, Checked, KnownNames, WorkflowError, in_range, optional_duration, refuse, within};
 use crate::graph::Graph;
 use crate::limits;
 use crate::model::{Concurrency, Job, Retry, Workflow};
 use crate::names::NameKind;
-use crate::template::TemplateOwner;
 
 /// Checks everything but the graph. The fields in errors are relative to the job.
 pub(super) fn check(index: usize, job: &Job, names: &KnownNames<'_>) -> Checked {
@@ -58,7 +58,7 @@ fn check_requires(requires: &[String]) -> Checked {
 
 fn check_concurrency(concurrency: &Concurrency, names: &KnownNames<'_>) -> Checked {
     field::filled(&concurrency.key, "concurrency.key")?;
-    field::outputs_read(&concurrency.key, "concurrency.key", names, TemplateOwner::ConcurrencyKey)?;
+    field::outputs_read(&concurrency.key, "concurrency.key", names, Place::ConcurrencyKey)?;
     in_range(concurrency.limit, 1..=limits::CONCURRENCY, "concurrency.limit")
 }
 

@@ -6,13 +6,13 @@ mod schedule;
 
 use std::collections::HashMap;
 
+use crate::expression::{Place, Reader};
 use crate::field::{self, Checked, KnownNames, WorkflowError, optional_duration, refuse, within};
 use crate::graph::Graph;
 use crate::job_names::JobNames;
 use crate::model::Workflow;
 use crate::names::{NameKind, workflow_name_fault};
 use crate::params::{self, Param, ParamKind, Supplied};
-use crate::template::TemplateOwner;
 use crate::{env, limits};
 
 impl Workflow {
@@ -30,8 +30,8 @@ impl Workflow {
         check_size(self)?;
         check_graph(self)?;
         let names = JobNames::new(self.jobs.iter().map(|job| job.name.as_str()));
-        let names = KnownNames { params: &self.params, jobs: &names };
-        env::check(&self.env, "env", &names, TemplateOwner::Workflow)?;
+        let names = KnownNames { params: &self.params, jobs: &names, secrets: &[], reader: Reader::Job };
+        env::check(&self.env, "env", &names, Place::Workflow)?;
         for (index, job) in self.jobs.iter().enumerate() {
             job::check(index, job, &names).map_err(|error| within_job(self, index, error))?;
         }

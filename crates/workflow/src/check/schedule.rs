@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use crate::expression::{Place, Reader};
 use crate::field::{self, Checked, KnownNames, WorkflowError, in_range, optional_duration, refuse, within};
 use crate::job_names::JobNames;
 use crate::limits;
@@ -9,7 +10,6 @@ use crate::model::{Rule, Schedule};
 use crate::names::NameKind;
 use crate::params::{Param, Supplied};
 use crate::schedule::{Timetable, check_params};
-use crate::template::TemplateOwner;
 
 pub(super) fn check_all(schedules: &[Schedule], names: &KnownNames<'_>) -> Checked {
     within(schedules.len(), limits::SCHEDULES, "schedules")?;
@@ -30,7 +30,8 @@ impl Schedule {
     /// # Errors
     /// The first error that is found, and the field.
     pub fn check(&self, params: &[Param]) -> Result<(), WorkflowError> {
-        check(self, &KnownNames { params, jobs: &JobNames::new([].into_iter()) })
+        let jobs = JobNames::new([].into_iter());
+        check(self, &KnownNames { params, jobs: &jobs, secrets: &[], reader: Reader::Workflow })
     }
 }
 
@@ -56,7 +57,7 @@ fn check(schedule: &Schedule, names: &KnownNames<'_>) -> Checked {
         let field = format!("params[{name:?}]");
         if let Some(value) = value.as_str() {
             field::plain(value, &field)?;
-            field::outputs_read(value, &field, names, TemplateOwner::Schedule)?;
+            field::outputs_read(value, &field, names, Place::Schedule)?;
         }
     }
     let supplied = schedule.params.iter().map(|(name, value)| (name.clone(), Supplied::Json(value.clone())));

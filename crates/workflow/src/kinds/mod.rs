@@ -11,14 +11,11 @@ mod summary;
 use serde::{Deserialize, Serialize};
 
 use crate::field::{KnownNames, WorkflowError};
-use crate::key::Key;
+use crate::keys::Key;
 use crate::report::Findings;
 use crate::template::Templates;
 use crate::tree::Entry;
-pub(crate) use read::{
-    action_keys_text, default_keys, is_action_key, is_default_key, is_job_key, job_keys, nothing_to_execute,
-    read,
-};
+pub(crate) use read::{action_keys_text, is_action_key, is_key, keys, nothing_to_execute, read};
 use shell::Shell;
 pub use summary::{Summary, SummaryText};
 
@@ -75,10 +72,8 @@ pub(crate) struct Kind {
     name: &'static str,
     /// The keys that choose what a job executes. A job has exactly one of these, among those of all kinds.
     action_keys: &'static [ActionKey],
-    /// The other keys of the kind that a job may have.
-    job_keys: &'static [Key],
-    /// The keys of the kind that `[defaults]` may have.
-    default_keys: &'static [Key],
+    /// The other keys of the kind.
+    other_keys: &'static [Key],
     /// Reads the keys of the kind in one job. Gives nothing when a value is wrong, after reporting the error.
     read: ReadAction,
     /// Checks a payload that was enqueued alone. The error is for people.
@@ -111,7 +106,7 @@ pub(crate) struct Defaults {
 }
 
 impl Defaults {
-    /// Reads a key of `[defaults]` that [`is_default_key`] accepts.
+    /// Reads an entry of `[defaults]` whose key [`is_key`] accepts.
     pub(crate) fn read<'t>(
         &mut self,
         entry: &'t Entry<'_>,
@@ -156,7 +151,7 @@ mod tests {
     fn kinds_have_different_names_and_different_action_keys() {
         let names: BTreeSet<&str> = KINDS.iter().map(|kind| kind.name).collect();
         assert_eq!(names.len(), KINDS.len());
-        let keys: BTreeSet<&str> = read::action_keys().map(|(_kind, action)| action.key.name).collect();
+        let keys: BTreeSet<&str> = read::action_keys().map(|(_kind, action)| action.key.name()).collect();
         assert_eq!(keys.len(), read::action_keys().count());
     }
 

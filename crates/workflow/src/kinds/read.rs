@@ -1,7 +1,9 @@
 //! Lists the keys of all kinds, and reads what a job executes.
 
+use std::sync::OnceLock;
+
 use super::{Action, ActionKey, Defaults, KINDS, Kind};
-use crate::key::Key;
+use crate::keys::Key;
 use crate::report::{Finding, Findings};
 use crate::template::Templates;
 use crate::tree::Entry;
@@ -11,59 +13,38 @@ pub(super) fn action_keys() -> impl Iterator<Item = (&'static Kind, &'static Act
     KINDS.iter().copied().flat_map(|kind| kind.action_keys.iter().map(move |key| (kind, key)))
 }
 
-/// The keys of all kinds that a job may have.
-pub(crate) fn job_keys() -> Vec<Key> {
-    without_duplicates(every_job_key())
-}
-
-/// The keys of all kinds that `[defaults]` may have.
-pub(crate) fn default_keys() -> Vec<Key> {
-    without_duplicates(every_default_key())
-}
-
-fn every_job_key() -> impl Iterator<Item = Key> {
-    let of_kind = |kind: &'static Kind| {
-        kind.action_keys.iter().map(|action| action.key).chain(kind.job_keys.iter().copied())
-    };
-    KINDS.iter().copied().flat_map(of_kind)
-}
-
-fn every_default_key() -> impl Iterator<Item = Key> {
-    KINDS.iter().copied().flat_map(|kind| kind.default_keys.iter().copied())
-}
-
-/// The keys, each once. Two kinds may have the same key.
-fn without_duplicates(keys: impl Iterator<Item = Key>) -> Vec<Key> {
-    let mut unique: Vec<Key> = Vec::new();
-    for key in keys {
-        if unique.iter().all(|known| known.name != key.name) {
-            unique.push(key);
+/// The keys of all kinds, each once. Two kinds may have the same key.
+pub(crate) fn keys() -> &'static [&'static Key] {
+    static KEYS: OnceLock<Vec<&'static Key>> = OnceLock::new();
+    KEYS.get_or_init(|| {
+        let of_kind =
+            |kind: &'static Kind| kind.action_keys.iter().map(|action| &action.key).chain(kind.other_keys);
+        let mut unique: Vec<&'static Key> = Vec::new();
+        for key in KINDS.iter().copied().flat_map(of_kind) {
+            if unique.iter().all(|known| known.name() != key.name()) {
+                unique.push(key);
+            }
         }
-    }
-    unique
+        unique
+    })
 }
 
-/// Whether the key belongs to a kind, in the table of a job.
-pub(crate) fn is_job_key(name: &str) -> bool {
-    every_job_key().any(|key| key.name == name)
-}
-
-/// Whether the key belongs to a kind, in `[defaults]`.
-pub(crate) fn is_default_key(name: &str) -> bool {
-    every_default_key().any(|key| key.name == name)
+/// Whether the key belongs to a kind.
+pub(crate) fn is_key(name: &str) -> bool {
+    keys().iter().any(|key| key.name() == name)
 }
 
 /// Whether the key chooses what a job executes.
 pub(crate) fn is_action_key(name: &str) -> bool {
-    action_keys().any(|(_kind, action)| action.key.name == name)
+    action_keys().any(|(_kind, action)| action.key.name() == name)
 }
 
 /// The keys that choose what a job executes, for messages: "`run` or `command`".
 pub(crate) fn action_keys_text() -> String {
-    listed(action_keys().map(|(_kind, action)| format!("`{}`", action.key.name)).collect())
+    listed(action_keys().map(|(_kind, action)| format!("`{}`", action.key.name())).collect())
 }
 
-/// Reads what a job executes. `keys` are the entries of the job that [`is_job_key`] accepts. Gives nothing when the job
+/// Reads what a job executes. `keys` are the entries of the job that [`is_key`] accepts. Gives nothing when the job
 /// has no action or a wrong one.
 pub(crate) fn read<'t>(
     job: &Entry<'_>,
@@ -72,7 +53,7 @@ pub(crate) fn read<'t>(
     templates: &mut Templates<'t>,
     findings: &mut Findings,
 ) -> Option<Action> {
-    let find = |entry: &Entry<'_>| action_keys().find(|(_kind, action)| action.key.name == entry.key);
+    let find = |entry: &Entry<'_>| action_keys().find(|(_kind, action)| action.key.name() == entry.key);
     let mut actions =
         keys.iter().filter_map(|entry| find(entry).map(|(kind, action)| (*entry, kind, action)));
     let (first, kind, action) = actions.next()?;
@@ -91,8 +72,8 @@ pub(crate) fn read<'t>(
         );
     }
     let belongs = |entry: &Entry<'_>| {
-        let is_of_kind = |key: &Key| key.name == entry.key;
-        kind.job_keys.iter().any(is_of_kind) || is_action_key(&entry.key)
+        let is_of_kind = |key: &Key| key.name() == entry.key;
+        kind.other_keys.iter().any(is_of_kind) || is_action_key(&entry.key)
     };
     for entry in keys.iter().filter(|entry| !belongs(entry)) {
         findings.push(useless_beside(entry, first).help(format!("remove `{}`", entry.key)));
@@ -102,8 +83,9 @@ pub(crate) fn read<'t>(
 
 /// The error about a job without an action.
 pub(crate) fn nothing_to_execute(job: &Entry<'_>) -> Finding {
-    let choices =
-        action_keys().map(|(_kind, action)| format!("`{}` with {}", action.key.name, action.holds)).collect();
+    let choices = action_keys()
+        .map(|(_kind, action)| format!("`{}` with {}", action.key.name(), action.holds))
+        .collect();
     Finding::new(job.key_span.clone(), format!("job `{}` has nothing to execute", job.key))
         .label(format!("needs {}", action_keys_text()))
         .help(format!("add {}", listed(choices)))

@@ -7,10 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use super::read::useless_beside;
 use super::{Action, ActionKey, Kind, Summary, SummaryText};
+use crate::expression::Place;
 use crate::field::{self, Checked, KnownNames, WorkflowError};
-use crate::key::Key;
+use crate::keys::{ENV_ELSEWHERE, Key, ValueType};
 use crate::report::{Finding, Findings};
-use crate::template::{TemplateOwner, Templates};
+use crate::template::Templates;
 use crate::tree::{Entry, Node, Value};
 use crate::{env, expect, limits};
 
@@ -18,25 +19,38 @@ pub(super) const KIND: Kind = Kind {
     name: "shell",
     action_keys: &[
         ActionKey {
-            key: Key::with_synonyms("run", &["script", "shellcommand", "bashcommand", "execstart"]),
+            key: Key::new("run", &[ValueType::Text], "a script for the shell").elsewhere(&[
+                "script",
+                "shellcommand",
+                "bashcommand",
+                "execstart",
+            ]),
             holds: "a script",
         },
-        ActionKey {
-            key: Key::with_synonyms("command", &["exec", "cmd", "args", "entrypoint"]),
-            holds: "a program and its arguments",
-        },
+        ActionKey { key: COMMAND, holds: "a program and its arguments" },
     ],
-    job_keys: &[SHELL, env::KEY, DIR, OUTPUT],
-    default_keys: &[SHELL, DIR, OUTPUT],
+    other_keys: &[SHELL, ENV, DIR, OUTPUT],
     read,
     check_payload,
     summarize_payload,
 };
 
-const SHELL: Key = Key::new("shell");
-const DIR: Key =
-    Key::with_synonyms("dir", &["cwd", "workdir", "workingdirectory", "workingdir", "directory"]);
-const OUTPUT: Key = Key::new("output");
+const COMMAND: Key = Key::new("command", &[ValueType::Texts], "a program and its arguments")
+    .template(Place::Command)
+    .elsewhere(&["exec", "cmd", "args", "entrypoint"]);
+const SHELL: Key = Key::new("shell", &[ValueType::Text, ValueType::Texts], "the shell for `run`")
+    .in_defaults()
+    .default("/bin/sh -e");
+const ENV: Key = Key::new("env", &[ValueType::Values], "environment of this job")
+    .template(Place::Environment)
+    .elsewhere(ENV_ELSEWHERE);
+const DIR: Key = Key::new("dir", &[ValueType::Text], "working directory")
+    .in_defaults()
+    .default("the folder of the workflow file")
+    .template(Place::Command)
+    .elsewhere(&["cwd", "workdir", "workingdirectory", "workingdir", "directory"]);
+const OUTPUT: Key =
+    Key::new("output", &[ValueType::Word], "where the output comes from").in_defaults().default("file");
 
 /// A script or a program, with the environment, the folder and the output of its process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -196,10 +210,10 @@ impl Shell {
             Program::Script { text, shell } => check_script(text, shell).map(|()| Vec::new())?,
             Program::Command(words) => check_command(words, names)?,
         };
-        read.extend(env::check(&self.env, "action.env", names, TemplateOwner::Job)?);
+        read.extend(env::check(&self.env, "action.env", names, Place::Environment)?);
         if let Some(dir) = &self.dir {
             field::filled(dir, "action.dir")?;
-            read.extend(field::outputs_read(dir, "action.dir", names, TemplateOwner::Job)?);
+            read.extend(field::outputs_read(dir, "action.dir", names, Place::Command)?);
         }
         Ok(read)
     }
@@ -230,7 +244,7 @@ fn check_command(words: &[String], names: &KnownNames<'_>) -> Result<Vec<usize>,
     }
     let mut read = Vec::new();
     for (at, word) in words.iter().enumerate() {
-        read.extend(field::outputs_read(word, &format!("action.command[{at}]"), names, TemplateOwner::Job)?);
+        read.extend(field::outputs_read(word, &format!("action.command[{at}]"), names, Place::Command)?);
     }
     Ok(read)
 }
@@ -276,7 +290,7 @@ fn read<'t>(
         match entry.key.as_ref() {
             "run" => script = read_script(entry, findings),
             "command" => command = read_command(entry, templates, findings),
-            "env" => env = env::read(entry, templates, findings),
+            "env" => env = env::read(entry, &ENV, templates, findings),
             _ => own.read(entry, templates, findings),
         }
     }
@@ -338,7 +352,7 @@ fn read_command<'t>(
     for item in items {
         match read_word(item, findings) {
             Some(text) => {
-                templates.add(item);
+                templates.add(item, &COMMAND);
                 command.push(text.into_owned());
             }
             None => is_complete = false,
@@ -400,7 +414,7 @@ fn read_dir<'t>(
     templates: &mut Templates<'t>,
     findings: &mut Findings,
 ) -> Option<String> {
-    templates.add(&entry.node);
+    templates.add(&entry.node, &DIR);
     expect::filled_text(&entry.node, "`dir`", findings).map(str::to_owned)
 }
 

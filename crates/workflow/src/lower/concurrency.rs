@@ -1,6 +1,6 @@
 //! Reads `concurrency`: how many jobs with the same key may run at a time.
 
-use super::keys::{self, Table};
+use crate::keys::{self, CONCURRENCY_KEY, Table};
 use crate::model::{Concurrency, OnFull};
 use crate::report::{Finding, Findings};
 use crate::template::Templates;
@@ -20,18 +20,22 @@ pub(super) fn read<'t>(
     // A wrong key was reported, so it is not reported as missing.
     let mut key_is_wrong = false;
     for part in expect::table(entry, usize::MAX, expected, findings)? {
-        match part.key.as_ref() {
+        let key_found = match keys::find(part, Table::Concurrency, findings) {
+            Ok(key_found) => key_found,
+            Err(unknown) => {
+                key_is_wrong |= unknown.meant == Some("key");
+                continue;
+            }
+        };
+        match key_found.name() {
             "key" => {
                 key = expect::filled_text(&part.node, "`key`", findings).map(str::to_owned);
                 key_is_wrong |= key.is_none();
-                templates.add_concurrency_key(&part.node);
+                templates.add(&part.node, &CONCURRENCY_KEY);
             }
             "limit" => limit = expect::integer(part, 1..=limits::CONCURRENCY, findings)?,
             "on_full" => on_full = expect::word(part, &ON_FULL, findings)?,
-            _ => {
-                let meant = keys::report_unknown(part, Table::Concurrency, findings);
-                key_is_wrong |= meant == Some("key");
-            }
+            _ => (),
         }
     }
     if key.is_none() && !key_is_wrong {

@@ -1,9 +1,9 @@
 //! Reads one job.
 
-use super::keys::{self, Table};
 use super::requires::Requirement;
-use super::settings::{Settings, Taken};
+use super::settings::Settings;
 use crate::expect;
+use crate::keys::{self, Table};
 use crate::kinds::{self, Action};
 use crate::model::{DEFAULT_MAX_INTERRUPTIONS, DEFAULT_QUEUE, Job};
 use crate::names::{self, NameKind};
@@ -60,18 +60,20 @@ pub(super) fn read<'t, 's>(
 }
 
 fn take<'t, 's>(entry: &'t Entry<'s>, table: &mut JobTable<'t, 's>, findings: &mut Findings) {
-    match entry.key.as_ref() {
+    let key = match keys::find(entry, Table::Job, findings) {
+        Ok(key) => key,
+        Err(unknown) => {
+            table.action_is_wrong |= unknown.meant.is_some_and(kinds::is_action_key);
+            return;
+        }
+    };
+    match key.name() {
         "description" => {
             table.description = expect::text(&entry.node, "`description`", findings).map(str::to_owned);
         }
         "needs" => table.needs = read_needs(entry, findings),
-        key if kinds::is_job_key(key) => table.of_kinds.push(entry),
-        _ => {
-            if table.settings.take(entry, &mut table.templates, findings) == Taken::No {
-                let meant = keys::report_unknown(entry, Table::Job, findings);
-                table.action_is_wrong |= meant.is_some_and(kinds::is_action_key);
-            }
-        }
+        name if kinds::is_key(name) => table.of_kinds.push(entry),
+        _ => table.settings.take(entry, &mut table.templates, findings),
     }
 }
 

@@ -2,10 +2,9 @@
 
 mod concurrency;
 mod job;
-mod keys;
 mod needs;
-mod outputs;
 mod param;
+mod reads;
 mod requires;
 mod retry;
 mod schedule;
@@ -48,7 +47,7 @@ fn workflow(source: &Source, root: &[Entry<'_>], findings: &mut Findings) -> Opt
     }
     needs::resolve(&mut jobs, &names, findings);
     let graph = needs::check_cycles(&jobs, findings);
-    outputs::resolve(&source.text, &top, &mut jobs, &names, graph.as_ref(), findings);
+    reads::resolve(&source.text, &top, &mut jobs, &names, graph.as_ref(), findings);
     let schedules = schedule::read_all(&source.text, &top, &names, findings);
     let TopLevel { description, timeout_ms, params, env, .. } = top;
     let jobs = jobs.into_iter().map(|unresolved| unresolved.job).collect();

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::keys::{self, Table};
+use crate::keys::{self, Table};
 use crate::names::{self, NameKind};
 use crate::params::{self, Param, ParamKind, Supplied};
 use crate::report::{Finding, Findings, Span};
@@ -64,7 +64,8 @@ fn read(entry: &Entry<'_>, findings: &mut Findings) -> Option<Param> {
         ParamTable { is_wrong: !names::check_key(entry, NameKind::Param, findings), ..ParamTable::default() };
     let expected = "a table like { type = \"string\", default = \"x\" }";
     for part in expect::table(entry, usize::MAX, expected, findings)? {
-        match part.key.as_ref() {
+        let Ok(key) = keys::find(part, Table::Param, findings) else { continue };
+        match key.name() {
             "type" => {
                 table.kind = expect::word(part, &KINDS, findings);
                 table.is_wrong |= table.kind.is_none();
@@ -82,9 +83,7 @@ fn read(entry: &Entry<'_>, findings: &mut Findings) -> Option<Param> {
                 table.is_wrong |= choices.is_none();
                 table.choices = choices.map(|choices| (choices, part.key_span.clone()));
             }
-            _ => {
-                keys::report_unknown(part, Table::Param, findings);
-            }
+            _ => (),
         }
     }
     complete(entry, table, findings)

@@ -1,7 +1,7 @@
 //! Reads `retry`: when and how often a failed attempt is repeated.
 
-use super::keys::{self, Table};
 use crate::expect::{self, ShortestDuration};
+use crate::keys::{self, Table};
 use crate::limits;
 use crate::model::Retry;
 use crate::report::{Finding, Findings, Span};
@@ -26,7 +26,8 @@ pub(super) fn read(entry: &Entry<'_>, findings: &mut Findings) -> PartialRetry {
     }
     let expected = "a table like { max_attempts = 5, delay = \"2s\" }, or just the number of attempts";
     for part in expect::table(entry, usize::MAX, expected, findings).unwrap_or_default() {
-        match part.key.as_ref() {
+        let Ok(key) = keys::find(part, Table::Retry, findings) else { continue };
+        match key.name() {
             "max_attempts" => retry.max_attempts = expect::integer(part, 1..=limits::ATTEMPTS, findings),
             "delay" => retry.delay_ms = expect::duration_ms(part, ShortestDuration::Zero, findings),
             "factor" => retry.factor = expect::number(part, 1.0..=limits::RETRY_FACTOR, findings),
@@ -35,9 +36,7 @@ pub(super) fn read(entry: &Entry<'_>, findings: &mut Findings) -> PartialRetry {
                 retry.max_delay = max_delay_ms.map(|max_delay_ms| (max_delay_ms, part.node.span.clone()));
             }
             "jitter" => retry.jitter = expect::number(part, 0.0..=1.0, findings),
-            _ => {
-                keys::report_unknown(part, Table::Retry, findings);
-            }
+            _ => (),
         }
     }
     retry

@@ -28,21 +28,14 @@ pub(super) struct Settings {
     pub(super) concurrency: Option<Concurrency>,
 }
 
-/// Whether an entry was one of the settings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Taken {
-    Yes,
-    No,
-}
-
 impl Settings {
-    /// Reads the entry if its key is a setting.
+    /// Reads an entry whose key is in the list.
     pub(super) fn take<'t>(
         &mut self,
         entry: &'t Entry<'_>,
         templates: &mut Templates<'t>,
         findings: &mut Findings,
-    ) -> Taken {
+    ) {
         match entry.key.as_ref() {
             "retry" => self.retry = retry::read(entry, findings),
             "timeout" => {
@@ -61,9 +54,8 @@ impl Settings {
             "requires" => self.requires = requires::read(entry, findings),
             "version" => self.version = expect::integer(entry, 0..=limits::VERSION, findings),
             "concurrency" => self.concurrency = concurrency::read(entry, templates, findings),
-            _ => return Taken::No,
+            _ => (),
         }
-        Taken::Yes
     }
 }
 

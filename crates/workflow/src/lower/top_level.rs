@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::job::JobDefaults;
-use super::keys::{self, Table};
 use super::param;
-use super::settings::Taken;
 use crate::expect::{self, ShortestDuration};
+use crate::keys::{self, Table, WORKFLOW_ENV};
 use crate::names::workflow_name_fault;
 use crate::params::Param;
 use crate::report::{Finding, Findings, Span};
@@ -33,7 +32,8 @@ pub(super) struct TopLevel<'t, 's> {
 pub(super) fn read<'t, 's>(root: &'t [Entry<'s>], findings: &mut Findings) -> TopLevel<'t, 's> {
     let mut top = TopLevel::default();
     for entry in root {
-        match entry.key.as_ref() {
+        let Ok(key) = keys::find(entry, Table::Workflow, findings) else { continue };
+        match key.name() {
             "name" => {
                 let name = expect::text(&entry.node, "`name`", findings).unwrap_or("unnamed");
                 top.name = Some((name.to_owned(), entry.node.span.clone()));
@@ -45,13 +45,11 @@ pub(super) fn read<'t, 's>(root: &'t [Entry<'s>], findings: &mut Findings) -> To
                 top.timeout_ms = expect::duration_ms(entry, ShortestDuration::OneMillisecond, findings);
             }
             "params" => top.params = param::read_all(entry, findings),
-            "env" => top.env = env::read(entry, &mut top.templates, findings),
+            "env" => top.env = env::read(entry, &WORKFLOW_ENV, &mut top.templates, findings),
             "defaults" => top.defaults = read_defaults(entry, &mut top.templates, findings),
             "schedules" => top.schedules = Some(entry),
             "jobs" => top.jobs = Some(entry),
-            _ => {
-                keys::report_unknown(entry, Table::Workflow, findings);
-            }
+            _ => (),
         }
     }
     top
@@ -65,10 +63,10 @@ fn read_defaults<'t>(
     let mut defaults = JobDefaults::default();
     let expected = "a table of settings for all jobs";
     for part in expect::table(entry, usize::MAX, expected, findings).unwrap_or_default() {
-        if kinds::is_default_key(&part.key) {
-            defaults.kinds.read(part, templates, findings);
-        } else if defaults.settings.take(part, templates, findings) == Taken::No {
-            keys::report_unknown(part, Table::Defaults, findings);
+        let Ok(key) = keys::find(part, Table::Defaults, findings) else { continue };
+        match kinds::is_key(key.name()) {
+            true => defaults.kinds.read(part, templates, findings),
+            false => defaults.settings.take(part, templates, findings),
         }
     }
     defaults

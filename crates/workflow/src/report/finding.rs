@@ -1,5 +1,6 @@
 //! Collects the errors of a file.
 
+use crate::support::{Accepted, Support};
 use crate::{limits, suggest};
 
 /// A range of bytes in the text of a file.
@@ -53,15 +54,26 @@ pub(crate) struct Findings {
     kept: Vec<Finding>,
     dropped: usize,
     suggestion_budget: usize,
+    accepted: Accepted,
 }
 
 impl Default for Findings {
     fn default() -> Self {
-        Findings { kept: Vec::new(), dropped: 0, suggestion_budget: limits::SUGGESTION_COMPARISONS }
+        Findings::of(Accepted::default())
     }
 }
 
 impl Findings {
+    /// No errors yet, of a file that may use this.
+    pub(crate) fn of(accepted: Accepted) -> Findings {
+        Findings { kept: Vec::new(), dropped: 0, suggestion_budget: limits::SUGGESTION_COMPARISONS, accepted }
+    }
+
+    /// Whether the file may use something with this support.
+    pub(crate) fn accepts(&self, support: Support) -> bool {
+        self.accepted.accepts(support)
+    }
+
     pub(crate) fn push(&mut self, finding: Finding) {
         match self.kept.len() < limits::ERRORS_KEPT {
             true => self.kept.push(finding),

@@ -2,64 +2,89 @@
 
 use std::ops::Range;
 
-use super::scope::{Scope, TemplateText, Templates};
-use super::split::{Fault, Piece, split};
-use super::{expression, names};
+use super::split::{Piece, split};
+use super::texts::{LookingUpText, Templates};
+use crate::expression::{self, Fault, Form, JobField, Lookup, Scope, Site};
 use crate::report::{Finding, Findings, Span};
 
-/// A template that reads the output of a job.
+/// A template or an expression that reads a job.
 #[derive(Debug)]
-pub(crate) struct OutputRead {
-    /// The index of the job whose output is read.
+pub(crate) struct Read {
+    /// The index of the job that is read.
     pub(crate) job: usize,
+    pub(crate) field: JobField,
+    pub(crate) form: Form,
     pub(crate) span: Span,
 }
 
-/// Reports the errors in the templates, and lists the outputs that the templates read.
-pub(crate) fn check(
-    templates: &Templates<'_>,
-    scope: &Scope<'_>,
-    findings: &mut Findings,
-) -> Vec<OutputRead> {
-    let mut outputs = Vec::new();
+/// Reports the errors in the templates and expressions, and lists what they read of jobs.
+pub(crate) fn check(templates: &Templates<'_>, scope: &Scope<'_>, findings: &mut Findings) -> Vec<Read> {
+    let mut reads = Vec::new();
     for text in &templates.texts {
-        let scope = &Scope { owner: text.owner.unwrap_or(scope.owner), ..*scope };
-        let pieces = match split(text.text) {
-            Ok(pieces) => pieces,
-            Err(fault) => {
-                findings.push(finding(fault, text, scope, 0));
-                continue;
-            }
-        };
-        for piece in pieces {
-            if let Piece::Expression(expression, range) = piece {
-                check_expression(expression, range.start, text, scope, &mut outputs, findings);
-            }
+        match text.form {
+            Form::Template => check_template(text, scope, &mut reads, findings),
+            Form::Bare => check_bare(text, scope, &mut reads, findings),
         }
     }
-    outputs
+    reads
 }
 
-/// Checks one expression, which begins at byte `offset` of the text.
-fn check_expression(
-    expression: &str,
-    offset: usize,
-    text: &TemplateText<'_>,
+fn check_template(
+    text: &LookingUpText<'_>,
     scope: &Scope<'_>,
-    outputs: &mut Vec<OutputRead>,
+    reads: &mut Vec<Read>,
     findings: &mut Findings,
 ) {
-    let lookups = match expression::lookups(expression) {
-        Ok(lookups) => lookups,
+    let pieces = match split(text.text) {
+        Ok(pieces) => pieces,
         Err(fault) => {
-            findings.push(finding(fault, text, scope, offset));
+            findings.push(finding(fault, text, scope, 0));
             return;
         }
     };
-    for lookup in &lookups {
-        match names::check(lookup, expression, scope, findings) {
-            Ok(Some(job)) => {
-                outputs.push(OutputRead { job, span: span_of(&lookup.range, text, scope, offset) });
+    for piece in pieces {
+        let Piece::Expression(expression, range) = piece else { continue };
+        match expression::lookups(expression) {
+            Ok(lookups) => check_names(&lookups, expression, range.start, text, scope, reads, findings),
+            Err(fault) => findings.push(finding(fault, text, scope, range.start)),
+        }
+    }
+}
+
+fn check_bare(text: &LookingUpText<'_>, scope: &Scope<'_>, reads: &mut Vec<Read>, findings: &mut Findings) {
+    let lookups = match expression::parse(text.text) {
+        Ok(lookups) => lookups,
+        Err(fault) => {
+            findings.push(finding(fault, text, scope, 0));
+            return;
+        }
+    };
+    let before = findings.count();
+    check_names(&lookups, text.text, 0, text, scope, reads, findings);
+    // A name that does not exist has no type.
+    if findings.count() == before
+        && let Err(fault) = expression::check_condition(text.text, scope)
+    {
+        findings.push(finding(fault, text, scope, 0));
+    }
+}
+
+/// Checks the names in one expression, which begins at byte `offset` of the text.
+fn check_names(
+    lookups: &[Lookup],
+    expression: &str,
+    offset: usize,
+    text: &LookingUpText<'_>,
+    scope: &Scope<'_>,
+    reads: &mut Vec<Read>,
+    findings: &mut Findings,
+) {
+    let site = Site { expression, place: text.place, form: text.form };
+    for lookup in lookups {
+        match expression::check(lookup, &site, scope, findings) {
+            Ok(Some((job, field))) => {
+                let span = span_of(&lookup.range, text, scope, offset);
+                reads.push(Read { job, field, form: text.form, span });
             }
             Ok(None) => (),
             Err(fault) => {
@@ -71,7 +96,7 @@ fn check_expression(
     }
 }
 
-fn finding(fault: Fault, text: &TemplateText<'_>, scope: &Scope<'_>, offset: usize) -> Finding {
+fn finding(fault: Fault, text: &LookingUpText<'_>, scope: &Scope<'_>, offset: usize) -> Finding {
     let span = span_of(&fault.range, text, scope, offset);
     let finding = Finding::new(span, fault.message);
     match fault.help {
@@ -81,7 +106,7 @@ fn finding(fault: Fault, text: &TemplateText<'_>, scope: &Scope<'_>, offset: usi
 }
 
 /// The position in the file of a range in an expression, which begins at byte `offset` of the text.
-fn span_of(range: &Range<usize>, text: &TemplateText<'_>, scope: &Scope<'_>, offset: usize) -> Span {
+fn span_of(range: &Range<usize>, text: &LookingUpText<'_>, scope: &Scope<'_>, offset: usize) -> Span {
     span_within(scope.file, &text.span, text.text, &(offset + range.start..offset + range.end))
 }
 

@@ -1,10 +1,6 @@
 //! Templates: `{{ expression }}` in the texts of a workflow. The guide lists the keys that may have templates
 //! (`docs/guide/workflow-file.md`).
 //!
-//! The expressions are those of minijinja, restricted so that none can run for long or fill the memory: look-ups,
-//! comparisons, sums and a few filters. There are no statements, loops, functions or repetition. `expression` has the
-//! list of what is allowed. It is applied when a file is read, and again when a text is rendered.
-//!
 //! An expression needs at most [`limits::EXPRESSION_BYTES`] times the memory of the largest value that it can look up. A
 //! rendered text has at most [`limits::TEMPLATE_OUTPUT_BYTES`].
 //!
@@ -12,20 +8,13 @@
 //! [`limits::TEMPLATE_OUTPUT_BYTES`]: crate::limits::TEMPLATE_OUTPUT_BYTES
 
 mod check;
-mod date;
-mod expression;
-mod filters;
-mod lookup;
-mod missing;
-mod names;
 mod render;
-mod scope;
 mod split;
-mod text;
+mod texts;
 
 pub(crate) use check::{check, span_within};
 pub use render::{TemplateError, render};
-pub(crate) use scope::{Scope, TemplateOwner, Templates};
+pub(crate) use texts::Templates;
 
 /// Whether the text has `{{`, `{%` or `{#`, which have a meaning in templates.
 #[must_use]

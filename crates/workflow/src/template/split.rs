@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::expression::Fault;
 use crate::limits;
 
 /// A piece of a text.
@@ -10,26 +11,6 @@ pub(super) enum Piece<'t> {
     Literal(&'t str),
     /// The text between `{{` and `}}`, and its range in the whole text.
     Expression(&'t str, Range<usize>),
-}
-
-/// Why a text is not a valid template.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Fault {
-    /// Where the error is, in bytes of the text or of the expression that was checked.
-    pub(super) range: Range<usize>,
-    pub(super) message: String,
-    pub(super) help: Option<String>,
-}
-
-impl Fault {
-    pub(super) fn new(range: Range<usize>, message: impl Into<String>) -> Fault {
-        Fault { range, message: message.into(), help: None }
-    }
-
-    pub(super) fn help(mut self, help: impl Into<String>) -> Fault {
-        self.help = Some(help.into());
-        self
-    }
 }
 
 pub(super) fn split(text: &str) -> Result<Vec<Piece<'_>>, Fault> {

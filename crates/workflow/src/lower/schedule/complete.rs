@@ -2,10 +2,11 @@
 
 use super::params;
 use super::table::ScheduleTable;
+use crate::expression::Scope;
 use crate::model::{Catchup, Overlap, Rule, Schedule};
 use crate::report::{Finding, Findings};
 use crate::schedule::{self, RuleError, ScheduleField, Timetable};
-use crate::template::{self, Scope};
+use crate::template;
 use crate::tree::{Node, Value};
 use crate::{expect, limits};
 

@@ -7,10 +7,10 @@ mod table;
 use std::collections::HashMap;
 
 use super::top_level::TopLevel;
+use crate::expression::{Reader, Scope};
 use crate::job_names::JobNames;
 use crate::model::{DEFAULT_SCHEDULE, Schedule};
 use crate::report::{Finding, Findings, Span};
-use crate::template::{Scope, TemplateOwner};
 use crate::tree::Value;
 use crate::{expect, limits};
 
@@ -21,7 +21,7 @@ pub(super) fn read_all(
     findings: &mut Findings,
 ) -> Vec<Schedule> {
     let Some(entry) = top.schedules else { return Vec::new() };
-    let scope = Scope { file, params: &top.params, jobs: names, owner: TemplateOwner::Schedule };
+    let scope = Scope { file, params: &top.params, jobs: names, secrets: &[], reader: Reader::Workflow };
     if let Value::Table(_) = entry.node.value {
         let help = "begin each schedule with [[schedules]], and write its name as `name`";
         expect::wrong_type_help(&entry.node, "`schedules`", "a list of schedules", help, findings);

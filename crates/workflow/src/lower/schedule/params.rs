@@ -2,10 +2,12 @@
 
 use super::super::param;
 use super::table::ScheduleTable;
+use crate::expression::Scope;
+use crate::keys::SCHEDULE_PARAMS;
 use crate::model::Schedule;
 use crate::params::{ParamError, Supplied};
 use crate::report::{Finding, Findings};
-use crate::template::{self, Scope, Templates};
+use crate::template::{self, Templates};
 use crate::tree::Node;
 use crate::{expect, schedule};
 
@@ -20,7 +22,7 @@ pub(super) fn read(
     let mut is_wrong = false;
     for entry in table.params {
         let mut templates = Templates::default();
-        templates.add(&entry.node);
+        templates.add(&entry.node, &SCHEDULE_PARAMS);
         let before = findings.count();
         template::check(&templates, scope, findings);
         is_wrong |= findings.count() > before;

@@ -1,7 +1,7 @@
 //! Reads the table of a schedule key by key. The keys are checked against each other in [`super::complete`].
 
-use super::super::keys::{self, Table};
 use crate::expect::{self, ShortestDuration};
+use crate::keys::{self, Table};
 use crate::limits;
 use crate::model::{Catchup, Overlap};
 use crate::names::{self, NameKind};
@@ -57,7 +57,11 @@ pub(super) fn read<'t, 's>(item: &'t Node<'s>, findings: &mut Findings) -> Optio
 
 fn take<'t, 's>(part: &'t Entry<'s>, table: &mut ScheduleTable<'t, 's>, findings: &mut Findings) {
     let span = &part.node.span;
-    let is_right = match part.key.as_ref() {
+    let Ok(key) = keys::find(part, Table::Schedule, findings) else {
+        table.is_wrong = true;
+        return;
+    };
+    let is_right = match key.name() {
         "name" => {
             let name = schedule_name(part, findings);
             table.name_is_wrong = name.is_none();
@@ -101,10 +105,7 @@ fn take<'t, 's>(part: &'t Entry<'s>, table: &mut ScheduleTable<'t, 's>, findings
             table.params = params.unwrap_or_default();
             params.is_some()
         }
-        _ => {
-            keys::report_unknown(part, Table::Schedule, findings);
-            false
-        }
+        _ => true,
     };
     table.is_wrong |= !is_right;
 }

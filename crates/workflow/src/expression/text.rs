@@ -3,7 +3,7 @@
 use minijinja::value::Value;
 
 /// The value as a template renders it: a text as it is, everything else as JSON.
-pub(super) fn to_text(value: &Value) -> Result<String, String> {
+pub(crate) fn to_text(value: &Value) -> Result<String, String> {
     if value.is_undefined() || value.is_none() {
         return Err("has no value".to_owned());
     }

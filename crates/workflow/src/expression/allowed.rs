@@ -5,15 +5,17 @@ use std::ops::Range;
 use minijinja::machinery::ast::{BinOpKind, CallArg, Expr};
 use minijinja::machinery::{Span, parse_expr};
 
+use super::fault::Fault;
 use super::filters::{FILTERS, TESTS};
 use super::lookup::{Lookup, Segment};
-use super::split::Fault;
+use crate::limits;
 
 /// Checks the expression and lists its look-ups.
-pub(super) fn lookups(expression: &str) -> Result<Vec<Lookup>, Fault> {
+pub(crate) fn lookups(expression: &str) -> Result<Vec<Lookup>, Fault> {
     if expression.trim().is_empty() {
         return Err(Fault::new(0..expression.len(), "the expression is empty"));
     }
+    check_nesting(expression)?;
     let parsed = parse_expr(expression).map_err(|error| {
         let reason = error.detail().unwrap_or("it cannot be read").to_owned();
         let range = error.range().unwrap_or(0..expression.len());
@@ -22,6 +24,44 @@ pub(super) fn lookups(expression: &str) -> Result<Vec<Lookup>, Fault> {
     let mut collector = LookupCollector { expression, lookups: Vec::new() };
     collector.visit(&parsed)?;
     Ok(collector.lookups)
+}
+
+/// Counts the brackets inside each other, and the signs and `not` in a row, before the expression is parsed. Those in texts
+/// count too.
+fn check_nesting(expression: &str) -> Result<(), Fault> {
+    let limit = limits::EXPRESSION_NESTING;
+    let (mut depth, mut prefixes, mut word_start) = (0_usize, 0_usize, 0);
+    for (at, byte) in expression.bytes().enumerate() {
+        match byte {
+            b'(' | b'[' | b'{' => depth += 1,
+            b')' | b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => (),
+        }
+        if byte.is_ascii_alphanumeric() || byte == b'_' {
+            // The prefix `not` is counted at its last letter.
+            match &expression.as_bytes()[word_start..=at] {
+                b"n" | b"no" => (),
+                b"not" => prefixes += 1,
+                _ => prefixes = 0,
+            }
+            continue;
+        }
+        word_start = at + 1;
+        match byte {
+            b'-' => prefixes += 1,
+            b' ' | b'\t' | b'\r' | b'\n' => (),
+            _ => prefixes = 0,
+        }
+        if depth > limit {
+            let message = format!("an expression may have no more than {limit} brackets inside each other");
+            return Err(Fault::new(at..at + 1, message));
+        }
+        if prefixes > limit {
+            let message = format!("an expression may have no more than {limit} signs in a row");
+            return Err(Fault::new(at..at + 1, message));
+        }
+    }
+    Ok(())
 }
 
 /// Visits the parts of an expression and collects its look-ups.
@@ -67,10 +107,9 @@ impl LookupCollector<'_> {
                 test.args.iter().try_for_each(|argument| self.argument(argument, test.span()))
             }
             Expr::List(list) => list.items.iter().try_for_each(|item| self.visit(item)),
-            Expr::Call(call) => Err(self.refuse(call.span(), "templates have no functions").help(format!(
-                "use a filter, as in {{{{ x | upper }}}}; the filters are {}",
-                FILTERS.join(", ")
-            ))),
+            Expr::Call(call) => Err(self
+                .refuse(call.span(), "expressions have no functions")
+                .help(format!("use a filter, as in `x | upper`; the filters are {}", FILTERS.join(", ")))),
             Expr::Tuple(_) | Expr::Map(_) => {
                 Err(self.refuse(expression.span(), format!("a {} is not allowed", expression.description())))
             }
@@ -132,10 +171,10 @@ impl LookupCollector<'_> {
     fn check_operator(&self, operator: BinOpKind, span: Span) -> Result<(), Fault> {
         match operator {
             BinOpKind::Mul | BinOpKind::Pow => Err(self
-                .refuse(span, "templates have no multiplication, because its result could fill the memory")
+                .refuse(span, "expressions have no multiplication, because its result could fill the memory")
                 .help("calculate in the job's script")),
             BinOpKind::Concat => Err(self
-                .refuse(span, "templates do not join texts with `~`")
+                .refuse(span, "expressions do not join texts with `~`")
                 .help("write the parts one after the other: {{ a }}{{ b }}")),
             BinOpKind::Eq
             | BinOpKind::Ne
@@ -180,7 +219,7 @@ fn constant(subscript: &Expr<'_>) -> Segment {
     }
 }
 
-fn range_of(span: Span) -> Range<usize> {
+pub(super) fn range_of(span: Span) -> Range<usize> {
     span.start_offset as usize..span.end_offset as usize
 }
 

@@ -1,124 +1,33 @@
-//! The keys of each table of a workflow file, and the error for a key that a table does not have.
+//! Finds the keys of a file in the list, and reports keys that a table does not have.
 
-use crate::key::{self, Key};
+use super::name::{self, KeyName};
+use super::{InDefaults, Key, Support, Table, WORKFLOW_ENV};
 use crate::report::Findings;
 use crate::tree::Entry;
-use crate::{env, kinds};
 
-/// A table of a workflow file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Table {
-    /// The top level of the file.
-    Workflow,
-    Param,
-    Schedule,
-    Defaults,
-    Job,
-    Retry,
-    Concurrency,
+/// A key that the table does not have. The error was reported.
+pub(crate) struct Unknown {
+    /// The key that was probably meant.
+    pub(crate) meant: Option<&'static str>,
 }
 
-const TIMEOUT: Key =
-    Key::with_synonyms("timeout", &["timeoutsec", "timeoutminutes", "executiontimeout", "deadline"]);
-const PARAMS: Key = Key::with_synonyms("params", &["parameters", "inputs"]);
-
-const WORKFLOW: [Key; 8] = [
-    Key::new("name"),
-    Key::new("description"),
-    TIMEOUT,
-    PARAMS,
-    env::KEY,
-    Key::with_synonyms("schedules", &["schedule", "scheduleinterval"]),
-    Key::new("defaults"),
-    Key::with_synonyms("jobs", &["tasks", "steps"]),
-];
-
-const PARAM: [Key; 5] = [
-    Key::new("type"),
-    Key::new("description"),
-    Key::new("default"),
-    Key::new("required"),
-    Key::new("choices"),
-];
-
-const SCHEDULE: [Key; 12] = [
-    Key::new("name"),
-    Key::with_synonyms("cron", &["schedule", "scheduleinterval", "oncalendar", "expression"]),
-    Key::with_synonyms("every", &["interval"]),
-    Key::with_synonyms("timezone", &["tz", "zone"]),
-    Key::with_synonyms("overlap", &["concurrencypolicy", "overlappolicy", "maxactiveruns"]),
-    Key::with_synonyms("catchup", &["persistent"]),
-    Key::new("catchup_window"),
-    Key::new("catchup_max"),
-    Key::with_synonyms("start", &["startdate", "startat", "from"]),
-    Key::with_synonyms("end", &["enddate", "endat", "until", "to"]),
-    Key::with_synonyms("jitter", &["randomizeddelaysec"]),
-    PARAMS,
-];
-
-/// Keys that a job and `[defaults]` may have, whatever the job's kind.
-const SETTINGS: [Key; 10] = [
-    Key::with_synonyms(
-        "retry",
-        &["retries", "retrypolicy", "retrydelay", "maxretries", "maxattempts", "attempts"],
-    ),
-    TIMEOUT,
-    Key::with_synonyms("queue", &["pool"]),
-    Key::with_synonyms("priority", &["priorityweight", "weight"]),
-    Key::with_synonyms("allow_failure", &["continueonerror", "continueon", "ignoreerrors"]),
-    Key::new("on_interrupt"),
-    Key::new("max_interruptions"),
-    Key::with_synonyms("requires", &["capabilities", "runson", "labels"]),
-    Key::new("version"),
-    Key::new("concurrency"),
-];
-
-/// Keys that only a job may have, whatever its kind.
-const JOB_ONLY: [Key; 2] = [
-    Key::with_synonyms("needs", &["dependson", "depends", "dependencies", "after", "upstream"]),
-    Key::new("description"),
-];
-
-const RETRY: [Key; 5] = [
-    Key::with_synonyms("max_attempts", &["attempts", "retries", "maxretries"]),
-    Key::with_synonyms("delay", &["backoff", "retrydelay", "intervalsec"]),
-    Key::new("factor"),
-    Key::new("max_delay"),
-    Key::new("jitter"),
-];
-
-const CONCURRENCY: [Key; 3] =
-    [Key::with_synonyms("key", &["group"]), Key::with_synonyms("limit", &["max"]), Key::new("on_full")];
-
-impl Table {
-    pub(super) fn keys(self) -> Vec<Key> {
-        match self {
-            Table::Workflow => WORKFLOW.to_vec(),
-            Table::Param => PARAM.to_vec(),
-            Table::Schedule => SCHEDULE.to_vec(),
-            Table::Defaults => kinds::default_keys().into_iter().chain(SETTINGS).collect(),
-            Table::Job => kinds::job_keys().into_iter().chain(JOB_ONLY).chain(SETTINGS).collect(),
-            Table::Retry => RETRY.to_vec(),
-            Table::Concurrency => CONCURRENCY.to_vec(),
-        }
+/// Finds the key of an entry of a table. Reports an error if the table does not have the key, or if this version does
+/// not support it.
+pub(crate) fn find(
+    entry: &Entry<'_>,
+    table: Table,
+    findings: &mut Findings,
+) -> Result<&'static Key, Unknown> {
+    let Some(key) = table.keys().find(|key| key.name() == entry.key) else {
+        return Err(Unknown { meant: report_unknown(entry, table, findings) });
+    };
+    if !findings.accepts(key.support) {
+        let finding = name::unknown(entry, table.noun()).label("this version does not support it");
+        findings.push(finding.help("remove the key"));
+        return Err(Unknown { meant: None });
     }
-
-    /// The table's name for people.
-    fn noun(self) -> &'static str {
-        match self {
-            Table::Workflow => "a workflow",
-            Table::Param => "a parameter",
-            Table::Schedule => "a schedule",
-            Table::Defaults => "`defaults`",
-            Table::Job => "a job",
-            Table::Retry => "`retry`",
-            Table::Concurrency => "`concurrency`",
-        }
-    }
+    Ok(key)
 }
-
-/// Keys that a later version will have.
-const PLANNED: [&str; 2] = ["when", "if"];
 
 /// Keys with which people try to write a schedule in the wrong table.
 const SCHEDULE_WORDS: [&str; 5] = ["cron", "every", "schedule", "schedules", "schedule_interval"];
@@ -128,21 +37,17 @@ const PARALLELISM_WORDS: [&str; 5] =
     ["max_parallel", "parallelism", "max_concurrency", "max_active_tasks", "max_active_steps"];
 
 /// Reports a key that the table does not have. Returns the key that was probably meant.
-pub(super) fn report_unknown(
-    entry: &Entry<'_>,
-    table: Table,
-    findings: &mut Findings,
-) -> Option<&'static str> {
-    if PLANNED.contains(&entry.key.as_ref()) {
-        let finding = key::unknown(entry, table.noun()).label("this version does not support it");
-        findings.push(finding.help("remove the key"));
-        return None;
-    }
+fn report_unknown(entry: &Entry<'_>, table: Table, findings: &mut Findings) -> Option<&'static str> {
     if let Some((label, help)) = misplaced(&entry.key, table) {
-        findings.push(key::unknown(entry, table.noun()).label(label).help(help));
+        findings.push(name::unknown(entry, table.noun()).label(label).help(help));
         return None;
     }
-    key::report_unknown(entry, table.noun(), &table.keys(), findings)
+    let known = names(table, |support| findings.accepts(support));
+    name::report_unknown(entry, table.noun(), &known, findings)
+}
+
+fn names(table: Table, accepts: impl Fn(Support) -> bool) -> Vec<KeyName> {
+    table.keys().filter(|key| accepts(key.support)).map(|key| key.key_name).collect()
 }
 
 /// The advice for a key that belongs to another table: the reason, and what to write instead.
@@ -161,12 +66,9 @@ fn misplaced(written: &str, table: Table) -> Option<(&'static str, String)> {
 
 /// The advice for a key of jobs that `[defaults]` may not have.
 fn only_in_jobs(written: &str) -> Option<(&'static str, String)> {
-    let allowed = Table::Defaults.keys();
-    let is_of_job = Table::Job.keys().iter().any(|key| key.name == written);
-    if !is_of_job || allowed.iter().any(|key| key.name == written) {
-        return None;
-    }
-    let help = match written == env::KEY.name {
+    let is_only_of_job = |key: &&Key| key.name() == written && key.in_defaults == InDefaults::No;
+    Table::Job.keys().find(is_only_of_job)?;
+    let help = match written == WORKFLOW_ENV.name() {
         true => "write `env` at the top of the file to set variables for all jobs".to_owned(),
         false => format!("write `{written}` into each job"),
     };
@@ -181,18 +83,19 @@ fn misplaced_at_top(written: &str) -> Option<(&'static str, String)> {
             "use `--threads N` for one process, or `windlass queue limit QUEUE --max-running N` for all";
         return Some(("a file does not say how many jobs run at once", help.to_owned()));
     }
-    let find = |keys: &[Key]| {
+    let find = |table: Table| {
+        let keys = names(table, |support| support == Support::Supported);
         let by_name = keys.iter().find(|key| key.name == written).map(|key| key.name);
-        by_name.or_else(|| key::by_synonym(written, keys))
+        by_name.or_else(|| name::by_synonym(written, &keys))
     };
-    if find(&WORKFLOW).is_some() {
+    if find(Table::Workflow).is_some() {
         return None;
     }
-    if let Some(own) = find(&Table::Defaults.keys()) {
+    if let Some(own) = find(Table::Defaults) {
         let help = format!("write `{own}` into a job, or into [defaults] for all jobs");
         return Some(("a key of jobs", help));
     }
-    let own = find(&SCHEDULE)?;
+    let own = find(Table::Schedule)?;
     Some(("a key of schedules", format!("write `{own}` below [[schedules]]")))
 }
 
@@ -211,6 +114,10 @@ mod tests {
         Table::Retry,
         Table::Concurrency,
     ];
+
+    fn supported(table: Table) -> Vec<KeyName> {
+        names(table, |support| support == Support::Supported)
+    }
 
     #[test]
     fn words_of_other_tools_and_typing_errors_lead_to_our_keys() {
@@ -258,7 +165,11 @@ mod tests {
             (Table::Concurrency, "max", Some("limit")),
         ];
         for (table, written, expected) in cases {
-            assert_eq!(key::nearest(written, &table.keys(), &mut Findings::default()), expected, "{written}");
+            assert_eq!(
+                name::nearest(written, &supported(table), &mut Findings::default()),
+                expected,
+                "{written}"
+            );
         }
     }
 
@@ -296,16 +207,15 @@ mod tests {
     #[test]
     fn a_key_stands_once_in_its_table() {
         for table in TABLES {
-            let keys = table.keys();
-            let names: BTreeSet<&str> = keys.iter().map(|key| key.name).collect();
-            assert_eq!(names.len(), keys.len(), "{table:?}");
+            let names: BTreeSet<&str> = table.keys().map(Key::name).collect();
+            assert_eq!(names.len(), table.keys().count(), "{table:?}");
         }
     }
 
     #[test]
     fn a_synonym_stands_for_one_key_and_is_not_a_key_itself() {
         for table in TABLES {
-            let keys = table.keys();
+            let keys = supported(table);
             let names: BTreeSet<&str> = keys.iter().map(|key| key.name).collect();
             let mut seen = BTreeSet::new();
             for synonym in keys.iter().flat_map(|key| key.elsewhere) {

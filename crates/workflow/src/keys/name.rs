@@ -1,24 +1,20 @@
-//! The keys of a table, and the error for a key that the table does not have.
+//! The names of keys, and the error for a key that the table does not have.
 
 use crate::report::{Finding, Findings};
 use crate::tree::Entry;
 
-/// A key of a table in a file.
+/// The name of a key of a table in a file.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Key {
+pub(crate) struct KeyName {
     pub(crate) name: &'static str,
     /// What other tools call this key, in small letters without `-` and `_`. Messages use it to suggest our key.
     pub(crate) elsewhere: &'static [&'static str],
 }
 
-impl Key {
+impl KeyName {
     /// A key that other tools call the same, or do not have.
-    pub(crate) const fn new(name: &'static str) -> Key {
-        Key { name, elsewhere: &[] }
-    }
-
-    pub(crate) const fn with_synonyms(name: &'static str, elsewhere: &'static [&'static str]) -> Key {
-        Key { name, elsewhere }
+    pub(crate) const fn new(name: &'static str) -> KeyName {
+        KeyName { name, elsewhere: &[] }
     }
 }
 
@@ -27,7 +23,7 @@ impl Key {
 pub(crate) fn report_unknown(
     entry: &Entry<'_>,
     table: &str,
-    keys: &[Key],
+    keys: &[KeyName],
     findings: &mut Findings,
 ) -> Option<&'static str> {
     let suggestion = nearest(&entry.key, keys, findings);
@@ -43,14 +39,14 @@ pub(crate) fn report_unknown(
 }
 
 /// The error about an unknown key, without advice.
-pub(crate) fn unknown(entry: &Entry<'_>, table: &str) -> Finding {
+pub(super) fn unknown(entry: &Entry<'_>, table: &str) -> Finding {
     Finding::new(entry.key_span.clone(), format!("unknown key `{}` in {table}", entry.key))
 }
 
 /// The key that the author most likely meant: the key for another tool's word, or a key that is spelled nearly so.
 ///
 /// A misspelled word of another tool counts too: `retires` is nearer to `retries` than to `requires`.
-pub(crate) fn nearest(written: &str, keys: &[Key], findings: &mut Findings) -> Option<&'static str> {
+pub(super) fn nearest(written: &str, keys: &[KeyName], findings: &mut Findings) -> Option<&'static str> {
     if let Some(own) = by_synonym(written, keys) {
         return Some(own);
     }
@@ -64,7 +60,7 @@ pub(crate) fn nearest(written: &str, keys: &[Key], findings: &mut Findings) -> O
 }
 
 /// The key of this table that another tool's word stands for.
-pub(crate) fn by_synonym(word: &str, keys: &[Key]) -> Option<&'static str> {
+pub(super) fn by_synonym(word: &str, keys: &[KeyName]) -> Option<&'static str> {
     let folded = word.to_ascii_lowercase().replace(['-', '_'], "");
     keys.iter().find(|key| key.elsewhere.contains(&folded.as_str())).map(|key| key.name)
 }

@@ -16,7 +16,7 @@ pub(super) const FILTERS: [&str; 11] =
 pub(super) const TESTS: [&str; 3] = ["defined", "none", "undefined"];
 
 /// The environment in which expressions are evaluated. It has the above filters and tests and nothing else.
-pub(super) fn environment() -> &'static Environment<'static> {
+pub(crate) fn environment() -> &'static Environment<'static> {
     static ENVIRONMENT: OnceLock<Environment<'static>> = OnceLock::new();
     ENVIRONMENT.get_or_init(|| {
         let mut environment = Environment::empty();

@@ -4,15 +4,15 @@ use std::ops::Range;
 
 /// A name and the path that follows it, as in `jobs.count.output.total`.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Lookup {
-    pub(super) path: Vec<Segment>,
+pub(crate) struct Lookup {
+    pub(crate) path: Vec<Segment>,
     /// Where the look-up stands, in bytes of the expression.
-    pub(super) range: Range<usize>,
+    pub(crate) range: Range<usize>,
 }
 
 /// One step of a path.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Segment {
+pub(crate) enum Segment {
     /// `.name` or `["name"]`.
     Name(String),
     /// `[0]`.

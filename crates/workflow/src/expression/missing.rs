@@ -9,24 +9,38 @@ const LISTED: usize = 20;
 
 /// Explains the first look-up that leads to nothing or to null. The explanation has names and no values, because values
 /// may be secret.
-pub(super) fn explain(lookups: &[Lookup], context: &Value) -> Option<String> {
+pub(crate) fn explain(lookups: &[Lookup], context: &Value) -> Option<String> {
     lookups.iter().find_map(|lookup| explain_path(&lookup.path, context))
 }
 
+/// Explains the first look-up that leads to nothing. A look-up may lead to null.
+pub(super) fn explain_absent(lookups: &[Lookup], context: &Value) -> Option<String> {
+    lookups.iter().find_map(|lookup| follow(&lookup.path, context).err())
+}
+
 fn explain_path(path: &[Segment], context: &Value) -> Option<String> {
+    match follow(path, context) {
+        Ok(Some(Value::Null)) => Some(null(path)),
+        Ok(_) => None,
+        Err(absent) => Some(absent),
+    }
+}
+
+/// The value of a look-up, unless a part of its path is computed. The error says what is absent.
+fn follow<'v>(path: &[Segment], context: &'v Value) -> Result<Option<&'v Value>, String> {
     let mut value = context;
     for (depth, segment) in path.iter().enumerate() {
         let next = match segment {
             Segment::Name(name) => value.get(name),
             Segment::Index(index) => item(value, *index),
-            Segment::Computed => return None,
+            Segment::Computed => return Ok(None),
         };
         match next {
             Some(next) => value = next,
-            None => return Some(absent(&path[..depth], segment, value)),
+            None => return Err(absent(&path[..depth], segment, value)),
         }
     }
-    value.is_null().then(|| null(path))
+    Ok(Some(value))
 }
 
 fn item(value: &Value, index: i64) -> Option<&Value> {

@@ -1,0 +1,155 @@
+//! Which names can be looked up, by the place where a template or an expression stands.
+
+use super::scope::Reader;
+use crate::support::{self, Support};
+
+/// The place of a template or an expression in a file. It decides which names can be looked up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// `env` of the workflow. It belongs to no single job, so it reads no jobs.
+    Workflow,
+    /// `command` and `dir` of a job. Everybody on the machine can read them, so they have no secrets.
+    Command,
+    /// `env` and `stdin` of a job.
+    Environment,
+    /// `if` of a job, which is asked before its first attempt.
+    Condition,
+    /// `success_if`, `skip_if` and `retry.if` of a job, which are asked at the end of an attempt.
+    AttemptEnd,
+    /// The key of a `concurrency`, which is rendered before the run exists.
+    ConcurrencyKey,
+    /// A value in the `params` of a schedule, which makes the params of a run.
+    Schedule,
+}
+
+/// The names that begin a look-up, in any place.
+const ROOTS: [(&str, Support); 10] = [
+    ("params", Support::Supported),
+    ("run", Support::Supported),
+    ("jobs", Support::Supported),
+    ("secrets", support::SECRETS),
+    ("scheduled_for", Support::Supported),
+    ("exit_code", support::RESULT_CONDITIONS),
+    ("signal", support::RESULT_CONDITIONS),
+    ("timed_out", support::RESULT_CONDITIONS),
+    ("output", support::RESULT_CONDITIONS),
+    ("attempt", support::RESULT_CONDITIONS),
+];
+
+/// The fields of `run` that every run has from its beginning.
+pub(super) const RUN: &[&str] = &["id", "workflow", "created_at", "key"];
+/// The fields of `run` that only handlers know: how the run ended, and the names of the jobs that failed.
+pub(super) const RUN_END: &[&str] = &["outcome", "failed"];
+
+/// What is known in one place.
+struct Known {
+    /// The names that begin a look-up.
+    roots: &'static [&'static str],
+    /// The fields of `run`, besides those that only handlers know.
+    run: &'static [&'static str],
+    /// The advice about a name that no place knows.
+    summary: &'static str,
+    /// The advice about `params`, `run` and `jobs`, if the place does not know them.
+    reason: &'static str,
+}
+
+const WORKFLOW_REASON: &str =
+    "only `params` and `run` are known here; read the output in the job that needs it";
+
+impl Place {
+    fn known(self) -> Known {
+        let of_job = "the names are params.NAME, run.id and jobs.NAME.output";
+        match self {
+            Place::Workflow => Known {
+                roots: &["params", "run"],
+                run: RUN,
+                summary: "the names are params.NAME and run.id",
+                reason: WORKFLOW_REASON,
+            },
+            Place::Command => {
+                Known { roots: &["params", "run", "jobs"], run: RUN, summary: of_job, reason: "" }
+            }
+            Place::Environment => {
+                Known { roots: &["params", "run", "jobs", "secrets"], run: RUN, summary: of_job, reason: "" }
+            }
+            Place::Condition => Known {
+                roots: &["params", "run", "jobs"],
+                run: RUN,
+                summary: "the names are params.NAME, run.id and jobs.NAME.status",
+                reason: "",
+            },
+            Place::AttemptEnd => Known {
+                roots: &["params", "run", "jobs", "exit_code", "signal", "timed_out", "output", "attempt"],
+                run: RUN,
+                summary: "the names are exit_code, signal, timed_out, output, attempt, params.NAME, run.id and \
+                          jobs.NAME.output",
+                reason: "",
+            },
+            Place::ConcurrencyKey => Known {
+                roots: &["params", "run"],
+                run: &["workflow"],
+                summary: "the names are params.NAME and run.workflow",
+                reason: "the key is made before any job runs; a key can read `params` and `run.workflow`",
+            },
+            Place::Schedule => Known {
+                roots: &["scheduled_for"],
+                run: &[],
+                summary: "a schedule can read `scheduled_for`, as in {{ scheduled_for | date }}",
+                reason: "a schedule makes the params of a run; only `scheduled_for` is known here",
+            },
+        }
+    }
+
+    /// The names that begin a look-up here.
+    pub(super) fn roots(self, reader: Reader) -> impl Iterator<Item = &'static str> {
+        let known = self.known().roots.iter().copied();
+        known.filter(move |root| *root != "jobs" || reader != Reader::Workflow)
+    }
+
+    /// The fields of `run` that are known here.
+    pub(super) fn run_fields(self, reader: Reader) -> Vec<&'static str> {
+        let known = self.known().run;
+        let ends: &[&str] = match reader {
+            Reader::Handler if known == RUN => RUN_END,
+            Reader::Handler | Reader::Job | Reader::Workflow => &[],
+        };
+        known.iter().chain(ends).copied().collect()
+    }
+
+    /// The advice about a name that no place knows.
+    pub(super) fn summary(self) -> &'static str {
+        self.known().summary
+    }
+
+    /// Why a name that other places know is not known here, and what to do. Nothing if it is known here, or nowhere.
+    pub(super) fn why_unknown(
+        self,
+        root: &str,
+        reader: Reader,
+        accepts: impl Fn(Support) -> bool,
+    ) -> Option<&'static str> {
+        ROOTS.iter().find(|(name, support)| *name == root && accepts(*support))?;
+        if self.roots(reader).any(|known| known == root) {
+            return None;
+        }
+        Some(match root {
+            "scheduled_for" => {
+                "set a parameter to it in the `params` of the schedule, and write {{ params.NAME }} here"
+            }
+            "secrets" if self == Place::Command => {
+                "anyone can read a command line; pass the secret by `env`, as in env = { TOKEN = \"{{ secrets.TOKEN }}\" }"
+            }
+            "secrets" => "`env` and `stdin` of a job can read secrets",
+            "params" | "run" | "jobs" if reader == Reader::Workflow && self.known().reason.is_empty() => {
+                WORKFLOW_REASON
+            }
+            "params" | "run" | "jobs" => self.known().reason,
+            _ => "it belongs to an attempt; `success_if`, `skip_if` and `retry.if` can read it",
+        })
+    }
+}
+
+/// Whether this version supports the name that begins a look-up. It may be unknown.
+pub(super) fn support_of_root(root: &str) -> Support {
+    ROOTS.iter().find(|(name, _)| *name == root).map_or(Support::Supported, |(_, support)| *support)
+}

@@ -1,0 +1,156 @@
+//! The keys of the file, and those of jobs of every kind.
+
+use super::ValueType::{
+    Boolean, Duration, Instant, Integer, List, Number, Tables, Text, Texts, Values, Word,
+};
+use super::{Key, Table, ValueType};
+use crate::expression::Place;
+use crate::support;
+
+const TIMEOUT_ELSEWHERE: &[&str] = &["timeoutsec", "timeoutminutes", "executiontimeout", "deadline"];
+const PARAMS_ELSEWHERE: &[&str] = &["parameters", "inputs"];
+/// What other tools call `env`.
+pub(crate) const ENV_ELSEWHERE: &[&str] = &["environment", "variables", "vars"];
+
+/// `env` of the workflow.
+pub(crate) const WORKFLOW_ENV: Key =
+    Key::new("env", &[Values], "environment of every job").template(Place::Workflow).elsewhere(ENV_ELSEWHERE);
+
+/// `params` of a schedule.
+pub(crate) const SCHEDULE_PARAMS: Key = Key::new("params", &[Values], "values of the workflow's parameters")
+    .template(Place::Schedule)
+    .elsewhere(PARAMS_ELSEWHERE);
+
+pub(super) const WORKFLOW: &[Key] = &[
+    Key::new("name", &[Text], "the workflow's name").default("the name of the file"),
+    Key::new("description", &[Text], "what it is for"),
+    Key::new("timeout", &[Duration], "how long a run may take in all").elsewhere(TIMEOUT_ELSEWHERE),
+    Key::new("params", &[Tables(Table::Param)], "its parameters").elsewhere(PARAMS_ELSEWHERE),
+    WORKFLOW_ENV,
+    Key::new("schedules", &[List(Table::Schedule)], "when it runs by itself")
+        .elsewhere(&["schedule", "scheduleinterval"]),
+    Key::new("defaults", &[ValueType::Table(Table::Defaults)], "values for all jobs without the key"),
+    Key::new("jobs", &[Tables(Table::Job)], "the jobs by name").elsewhere(&["tasks", "steps"]),
+];
+
+pub(super) const PARAM: &[Key] = &[
+    Key::new("type", &[Word], "what values may be").default("string"),
+    Key::new("description", &[Text], "what it is for"),
+    Key::new("default", &[Text, Integer, Number, Boolean, Instant], "the value of a run that gives none"),
+    Key::new("required", &[Boolean], "whether a run must give a value").default("true without `default`"),
+    Key::new("choices", &[Texts], "the values of a `choice`"),
+];
+
+pub(super) const SCHEDULE: &[Key] = &[
+    Key::new("name", &[Text], "the schedule's name").default("default"),
+    Key::new("cron", &[Text], "the times as a cron expression").elsewhere(&[
+        "schedule",
+        "scheduleinterval",
+        "oncalendar",
+        "expression",
+    ]),
+    Key::new("every", &[Duration], "the interval").elsewhere(&["interval"]),
+    Key::new("timezone", &[Text], "the zone whose clock `cron` reads")
+        .default("UTC")
+        .elsewhere(&["tz", "zone"]),
+    Key::new("overlap", &[Word], "what happens at an occurrence while an earlier run is unfinished")
+        .default("skip")
+        .elsewhere(&["concurrencypolicy", "overlappolicy", "maxactiveruns"]),
+    Key::new("catchup", &[Word], "which missed occurrences get a run")
+        .default("last")
+        .elsewhere(&["persistent"]),
+    Key::new("catchup_window", &[Duration], "how old a missed occurrence may be to get a run"),
+    Key::new("catchup_max", &[Integer], "how many missed occurrences get a run").default("1000"),
+    Key::new("start", &[Instant, Text], "the first instant of the schedule").elsewhere(&[
+        "startdate",
+        "startat",
+        "from",
+    ]),
+    Key::new("end", &[Instant, Text], "the instant at which the schedule ends")
+        .elsewhere(&["enddate", "endat", "until", "to"]),
+    Key::new("jitter", &[Duration], "the largest random delay of a run").elsewhere(&["randomizeddelaysec"]),
+    SCHEDULE_PARAMS,
+];
+
+/// The keys that a job may have, whatever its kind.
+pub(super) const JOB: &[Key] = &[
+    Key::new("needs", &[Texts, Text], "jobs that must be done before this job").elsewhere(&[
+        "dependson",
+        "depends",
+        "dependencies",
+        "after",
+        "upstream",
+    ]),
+    Key::new("description", &[Text], "what it is for"),
+    Key::new("if", &[Text], "a condition for starting the job").support(support::CONDITIONS),
+    Key::new("when", &[Word], "how the jobs that it needs must have ended").support(support::CONDITIONS),
+    Key::new(
+        "retry",
+        &[ValueType::Table(Table::Retry), Integer],
+        "when and how often a failed attempt is repeated",
+    )
+    .in_defaults()
+    .elsewhere(&["retries", "retrypolicy", "retrydelay", "maxretries", "maxattempts", "attempts"]),
+    Key::new("timeout", &[Duration], "how long one attempt may take")
+        .in_defaults()
+        .elsewhere(TIMEOUT_ELSEWHERE),
+    Key::new("queue", &[Text], "the queue in which the job waits")
+        .in_defaults()
+        .default("default")
+        .elsewhere(&["pool"]),
+    Key::new("priority", &[Word, Integer], "jobs with a higher priority are claimed first")
+        .in_defaults()
+        .default("normal")
+        .elsewhere(&["priorityweight", "weight"]),
+    Key::new("allow_failure", &[Boolean], "whether a failure of the job is no failure of the run")
+        .in_defaults()
+        .default("false")
+        .elsewhere(&["continueonerror", "continueon", "ignoreerrors"]),
+    Key::new("on_interrupt", &[Word], "what happens when the job's worker dies")
+        .in_defaults()
+        .default("rerun"),
+    Key::new("max_interruptions", &[Integer], "how many deaths of its worker the job survives")
+        .in_defaults()
+        .default("25"),
+    Key::new("requires", &[Texts, Text], "capabilities that a worker must have").in_defaults().elsewhere(&[
+        "capabilities",
+        "runson",
+        "labels",
+    ]),
+    Key::new("version", &[Integer], "the lowest version of a worker that may execute the job")
+        .in_defaults()
+        .default("0"),
+    Key::new(
+        "concurrency",
+        &[ValueType::Table(Table::Concurrency)],
+        "how many jobs with the same key run at a time",
+    )
+    .in_defaults(),
+];
+
+pub(super) const RETRY: &[Key] = &[
+    Key::new("max_attempts", &[Integer], "how often the job is tried in all").default("1").elsewhere(&[
+        "attempts",
+        "retries",
+        "maxretries",
+    ]),
+    Key::new("delay", &[Duration], "the pause after the first attempt").default("1s").elsewhere(&[
+        "backoff",
+        "retrydelay",
+        "intervalsec",
+    ]),
+    Key::new("factor", &[Number], "the factor from one pause to the next").default("2"),
+    Key::new("max_delay", &[Duration], "the longest pause").default("5m, or `delay` if that is longer"),
+    Key::new("jitter", &[Number], "the random share of a pause").default("0.1"),
+];
+
+/// `key` of `concurrency`.
+pub(crate) const CONCURRENCY_KEY: Key = Key::new("key", &[Text], "jobs with this key share the limit")
+    .template(Place::ConcurrencyKey)
+    .elsewhere(&["group"]);
+
+pub(super) const CONCURRENCY: &[Key] = &[
+    CONCURRENCY_KEY,
+    Key::new("limit", &[Integer], "how many of them run at a time").default("1").elsewhere(&["max"]),
+    Key::new("on_full", &[Word], "what happens to a job when that many run").default("wait"),
+];

@@ -1,0 +1,47 @@
+//! The texts of a file that are templates or expressions, and are still to be checked.
+
+use crate::expression::{Form, Place};
+use crate::keys::{Key, TextKind};
+use crate::report::Span;
+use crate::tree::{Node, Value};
+
+/// The templates and expressions of one job or of the workflow. They are checked when all names of the file are known.
+#[derive(Debug, Default)]
+pub(crate) struct Templates<'t> {
+    pub(super) texts: Vec<LookingUpText<'t>>,
+}
+
+/// A text that looks up names.
+#[derive(Debug)]
+pub(super) struct LookingUpText<'t> {
+    pub(super) text: &'t str,
+    /// Where the file has the text.
+    pub(super) span: Span,
+    pub(super) place: Place,
+    pub(super) form: Form,
+}
+
+impl<'t> Templates<'t> {
+    /// Adds the node if it is a template or an expression. The key says which of them it may be.
+    pub(crate) fn add(&mut self, node: &'t Node<'_>, key: &Key) {
+        let Value::Text(text) = &node.value else { return };
+        match key.text {
+            TextKind::Plain => (),
+            TextKind::Template(place) => {
+                if super::is_template(text) {
+                    self.push(text, node.span.clone(), place, Form::Template);
+                }
+            }
+            TextKind::Expression(place) => self.push(text, node.span.clone(), place, Form::Bare),
+        }
+    }
+
+    /// Adds a text that is in no file. Errors in it have no position.
+    pub(crate) fn add_text(&mut self, text: &'t str, place: Place, form: Form) {
+        self.push(text, 0..0, place, form);
+    }
+
+    fn push(&mut self, text: &'t str, span: Span, place: Place, form: Form) {
+        self.texts.push(LookingUpText { text, span, place, form });
+    }
+}

@@ -1,0 +1,107 @@
+//! The list of keys, compared with what the parser reads and with the guide.
+#![allow(clippy::unwrap_used)]
+
+use std::path::Path;
+
+use windlass_workflow::keys::{self, InDefaults, Key, Support, Table};
+use windlass_workflow::{Source, parse};
+
+/// A file that has `entry` in the table. The rest of the file is right.
+fn file_with(table: Table, entry: &str) -> String {
+    let job = |entry: &str| format!("{{\"jobs\": {{\"a\": {{\"run\": \"x\"{entry}}}}}}}");
+    match table {
+        Table::Workflow if entry.starts_with("\"jobs\"") => format!("{{{entry}}}"),
+        Table::Workflow => format!("{{{entry}, \"jobs\": {{\"a\": {{\"run\": \"x\"}}}}}}"),
+        Table::Param => file_with(Table::Workflow, &format!("\"params\": {{\"p\": {{{entry}}}}}")),
+        Table::Schedule if entry.starts_with("\"cron\"") => {
+            file_with(Table::Workflow, &format!("\"schedules\": [{{{entry}}}]"))
+        }
+        Table::Schedule => {
+            file_with(Table::Workflow, &format!("\"schedules\": [{{\"cron\": \"@daily\", {entry}}}]"))
+        }
+        Table::Defaults => file_with(Table::Workflow, &format!("\"defaults\": {{{entry}}}")),
+        Table::Job => job(&format!(", {entry}")),
+        Table::Retry => job(&format!(", \"retry\": {{{entry}}}")),
+        Table::Concurrency => job(&format!(", \"concurrency\": {{{entry}}}")),
+    }
+}
+
+/// The errors of a file in which the key has the value `null`, which no key allows.
+fn error_of_null(table: Table, key: &Key) -> String {
+    let text = file_with(table, &format!("\"{}\": null", key.name()));
+    let source = Source::new("a.json", text.clone().into()).unwrap();
+    let report = parse(&source).expect_err(&text);
+    report.diagnostics().iter().map(|error| error.message.as_str()).collect::<Vec<_>>().join("; ")
+}
+
+#[test]
+fn every_key_is_read() {
+    let in_defaults = Table::Defaults.keys().map(|key| (Table::Defaults, key));
+    for (table, key) in keys::list().chain(in_defaults) {
+        let error = error_of_null(table, key);
+        let name = key.name();
+        match key.support {
+            Support::Supported => {
+                assert!(error.contains(" must be "), "{table:?} {name}: {error}");
+                assert!(!error.contains("unknown key"), "{table:?} {name}: {error}");
+            }
+            Support::Planned => {
+                assert!(error.contains(&format!("unknown key `{name}`")), "{table:?} {name}: {error}");
+            }
+        }
+    }
+}
+
+/// The page of the guide with the keys of a table, and the heading above them.
+fn place_in_guide(table: Table) -> (&'static str, &'static str) {
+    match table {
+        Table::Workflow => ("workflow-file.md", "## Keys of a workflow\n"),
+        Table::Param => ("workflow-file.md", "## Keys of a parameter\n"),
+        Table::Schedule => ("schedules.md", "## Keys of a schedule\n"),
+        Table::Defaults | Table::Job => ("workflow-file.md", "## Keys of a job\n"),
+        Table::Retry => ("workflow-file.md", "## Keys of `retry`\n"),
+        Table::Concurrency => ("workflow-file.md", "## Keys of `concurrency`\n"),
+    }
+}
+
+fn guide(page: &str) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide");
+    std::fs::read_to_string(folder.join(page)).unwrap()
+}
+
+#[test]
+fn the_guide_has_every_key_and_no_other() {
+    let tables =
+        [Table::Workflow, Table::Param, Table::Schedule, Table::Job, Table::Retry, Table::Concurrency];
+    for table in tables {
+        let (page, heading) = place_in_guide(table);
+        let text = guide(page);
+        let section = text.split_once(heading).unwrap_or_else(|| panic!("{page} has no {heading}")).1;
+        let section = section.split("\n## ").next().unwrap();
+        let mut written: Vec<&str> = section
+            .lines()
+            .filter_map(|line| line.strip_prefix("| `")?.split_once("` |"))
+            .map(|(key, _)| key)
+            .collect();
+        let mut known: Vec<&str> =
+            table.keys().filter(|key| key.support == Support::Supported).map(Key::name).collect();
+        written.sort_unstable();
+        known.sort_unstable();
+        assert_eq!(written, known, "{page}, {heading}");
+    }
+}
+
+#[test]
+fn the_guide_lists_the_keys_of_defaults() {
+    let text = guide("workflow-file.md");
+    let line = text.lines().find(|line| line.starts_with("| `defaults` |")).unwrap();
+    let list = line.rsplit_once(": ").unwrap().1;
+    let written: Vec<&str> = list.split('`').skip(1).step_by(2).collect();
+    let expected = Table::Job
+        .keys()
+        .filter(|key| key.in_defaults == InDefaults::Yes && key.support == Support::Supported);
+    let (mut written, mut expected) = (written, expected.map(Key::name).collect::<Vec<_>>());
+    written.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(written, expected);
+}
