@@ -211,10 +211,14 @@ CREATE TABLE jobs (
     join_rule            {text} CHECK (join_rule = 'all_successful' OR join_rule = 'none_failed'
                                        OR join_rule = 'any_successful' OR join_rule = 'any_failed'
                                        OR join_rule = 'all_finished'),
+    -- What the scheduler decides before the job runs, as JSON; NULL for a job that runs when its parents have passed.
+    control              {text},
     -- Why a SKIPPED job was skipped: 1 if a job before it failed or was cancelled, 0 if it was not needed.
     upstream_failed      {integer} NOT NULL DEFAULT 0 CHECK (upstream_failed = 0 OR upstream_failed = 1),
     -- The phase of its run in which the job runs: see `runs.phase`. A handler of phase 1 runs after one outcome.
     phase                {integer} NOT NULL DEFAULT 0 CHECK (phase = 0 OR phase = 1 OR phase = 2),
+    -- The exit code of the last attempt; NULL if a signal ended it, or if it has none.
+    exit_code            {integer},
     handles              {text} CHECK (handles = 'SUCCESSFUL' OR handles = 'FAILED' OR handles = 'CANCELLED'),
     -- The table checks these, so that no other program can break them.
     CHECK (status <> 'RUNNING' OR worker_id IS NOT NULL),

@@ -1,15 +1,20 @@
 //! What happens to a job that waits for a decision. Pure: the scheduler reads the values, asks here, and writes the
 //! answer to the tables.
 
-use crate::join_rule::{Join, JoinRule, ParentEnds};
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+use windlass_workflow::Expression;
 
-/// What is known about a job whose parents have all ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Undecided {
-    /// When the job runs, by the ends of its parents.
-    pub join_rule: JoinRule,
-    /// The ends of its parents.
-    pub parents: ParentEnds,
+use crate::join_rule::{Join, JoinRule, ParentEnds};
+use crate::status::JobStatus;
+
+/// What the scheduler decides before a job runs: the JSON in `jobs.control`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Control {
+    /// The job runs only if this holds. It is asked when the rule about its parents holds.
+    #[serde(default, rename = "if", skip_serializing_if = "Option::is_none")]
+    pub condition: Option<Expression>,
 }
 
 /// What happens to the job.
@@ -17,36 +22,64 @@ pub struct Undecided {
 pub enum Decision {
     /// It can be claimed, or it waits for a slot of its concurrency key.
     GoOn,
-    /// It is skipped.
-    Skip {
-        /// Whether a job before it failed or was cancelled.
-        upstream_failed: bool,
-        /// Why, for people.
-        reason: String,
-    },
+    /// It ends without an attempt.
+    End(EndWithoutAttempt),
 }
 
-/// Decides about a job.
+/// How a job ends that was decided not to run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EndWithoutAttempt {
+    /// SKIPPED, or FAILED if the decision could not be made.
+    pub status: JobStatus,
+    /// Whether it was skipped because a job before it failed or was cancelled.
+    pub upstream_failed: bool,
+    /// Why, for people.
+    pub reason: String,
+}
+
+impl EndWithoutAttempt {
+    /// A job about which nothing can be decided.
+    #[must_use]
+    pub fn failed(reason: String) -> EndWithoutAttempt {
+        EndWithoutAttempt { status: JobStatus::Failed, upstream_failed: false, reason }
+    }
+}
+
+/// Decides about a job by the ends of its parents; `None` means that the rest decides.
 #[must_use]
-pub fn decide(job: &Undecided) -> Decision {
-    let upstream_failed = match job.join_rule.join(job.parents) {
-        Join::GoOn => return Decision::GoOn,
+pub fn decide_by_parents(join_rule: JoinRule, parents: ParentEnds) -> Option<EndWithoutAttempt> {
+    let upstream_failed = match join_rule.join(parents) {
+        Join::GoOn => return None,
         Join::SkipAsBroken => true,
         Join::SkipAsNotNeeded => false,
     };
-    Decision::Skip { upstream_failed, reason: reason(job) }
+    let reason = reason(join_rule, parents);
+    Some(EndWithoutAttempt { status: JobStatus::Skipped, upstream_failed, reason })
+}
+
+/// Decides about a job whose parents let it run, with the values that its condition reads.
+#[must_use]
+pub fn decide_by_condition(condition: &Expression, values: &Json) -> Decision {
+    match condition.holds(values) {
+        Ok(true) => Decision::GoOn,
+        Ok(false) => Decision::End(EndWithoutAttempt {
+            status: JobStatus::Skipped,
+            upstream_failed: false,
+            reason: format!("skipped: `if` was false: {}", condition.text()),
+        }),
+        Err(error) => Decision::End(EndWithoutAttempt::failed(format!("`if` could not be decided: {error}"))),
+    }
 }
 
 /// Why the rule of a job does not hold.
-fn reason(job: &Undecided) -> String {
-    let Undecided { join_rule, parents: ParentEnds { passed, broken, not_needed } } = job;
+fn reason(join_rule: JoinRule, ParentEnds { passed, broken, not_needed }: ParentEnds) -> String {
     let all = passed + broken + not_needed;
     let (rule, why) = match join_rule {
-        JoinRule::AllSuccessful if *broken > 0 => ("all_successful", format!("{broken} of {all} failed")),
+        JoinRule::AllSuccessful if broken > 0 => ("all_successful", format!("{broken} of {all} failed")),
         JoinRule::AllSuccessful => {
             ("all_successful", format!("{not_needed} of {all} were skipped as not needed"))
         }
-        JoinRule::NoneFailed if *broken > 0 => ("none_failed", format!("{broken} of {all} failed")),
+        JoinRule::NoneFailed if broken > 0 => ("none_failed", format!("{broken} of {all} failed")),
         JoinRule::NoneFailed => ("none_failed", format!("all {all} were skipped as not needed")),
         JoinRule::AnySuccessful => ("any_successful", format!("none of {all} was successful")),
         JoinRule::AnyFailed => ("any_failed", format!("none of {all} failed")),
@@ -57,36 +90,52 @@ fn reason(job: &Undecided) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
     fn a_skipped_job_says_which_rule_did_not_hold_and_why() {
-        let job = |join_rule, passed, broken, not_needed| Undecided {
-            join_rule,
-            parents: ParentEnds { passed, broken, not_needed },
+        let decided = |rule, passed, broken, not_needed| {
+            decide_by_parents(rule, ParentEnds { passed, broken, not_needed })
         };
-        assert_eq!(decide(&job(JoinRule::AnyFailed, 1, 1, 0)), Decision::GoOn);
-        for (job, is_upstream, why) in [
+        assert_eq!(decided(JoinRule::AnyFailed, 1, 1, 0), None, "it goes on");
+        for (decided, is_upstream, why) in [
             (
-                job(JoinRule::AllSuccessful, 2, 0, 1),
+                decided(JoinRule::AllSuccessful, 2, 0, 1),
                 false,
                 "`all_successful`, and of the jobs that it needs 1 of 3 were skipped",
             ),
             (
-                job(JoinRule::NoneFailed, 1, 1, 0),
+                decided(JoinRule::NoneFailed, 1, 1, 0),
                 true,
                 "`none_failed`, and of the jobs that it needs 1 of 2 failed",
             ),
             (
-                job(JoinRule::AnyFailed, 2, 0, 0),
+                decided(JoinRule::AnyFailed, 2, 0, 0),
                 false,
                 "`any_failed`, and of the jobs that it needs none of 2 failed",
             ),
-            (job(JoinRule::AnySuccessful, 0, 0, 2), false, "none of 2 was successful"),
+            (decided(JoinRule::AnySuccessful, 0, 0, 2), false, "none of 2 was successful"),
         ] {
-            let Decision::Skip { upstream_failed, reason } = decide(&job) else { panic!("{job:?} goes on") };
-            assert_eq!(upstream_failed, is_upstream, "{job:?}");
+            let EndWithoutAttempt { status, upstream_failed, reason } = decided.expect("it is skipped");
+            assert_eq!((status, upstream_failed), (JobStatus::Skipped, is_upstream), "{reason}");
             assert!(reason.contains(why), "{reason}");
         }
+    }
+
+    #[test]
+    fn a_condition_lets_a_job_run_skips_it_or_fails_it() {
+        let decided = |text: &str| {
+            let condition = Expression::parse(text).expect("an expression");
+            decide_by_condition(&condition, &json!({ "params": { "mode": "full" }, "jobs": {} }))
+        };
+        assert_eq!(decided("params.mode == 'full'"), Decision::GoOn);
+        let Decision::End(skipped) = decided("params.mode == 'delta'") else { panic!("it goes on") };
+        assert_eq!((skipped.status, skipped.upstream_failed), (JobStatus::Skipped, false));
+        assert!(skipped.reason.contains("`if` was false: params.mode == 'delta'"), "{}", skipped.reason);
+        let Decision::End(failed) = decided("params.mode") else { panic!("it goes on") };
+        assert_eq!(failed.status, JobStatus::Failed);
+        assert!(failed.reason.contains("not true or false"), "{}", failed.reason);
     }
 }

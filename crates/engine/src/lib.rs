@@ -7,6 +7,7 @@ pub mod status;
 pub mod store;
 mod tables;
 pub mod transition;
+pub mod values;
 
 pub use status::{JobStatus, RunSource, RunStatus, StopReason, WaitsFor, WorkerStatus};
 pub use store::{HasStore, Store};

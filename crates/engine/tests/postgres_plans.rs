@@ -158,7 +158,7 @@ fn plans(tables: Tables) -> Plans {
     store.for_scheduler().rescue(vec![(99, 0)]).unwrap();
     store.runs().get(run_id).unwrap();
     store.runs().context(run_id).unwrap();
-    store.jobs().outputs(run_id, &["j0".to_owned()]).unwrap();
+    store.jobs().values(run_id, &["j0".to_owned()]).unwrap();
     store.jobs().find_by_name(run_id, "j0").unwrap();
     store.for_scheduler().prune_step(support::older_than(clock.now_ms() - 500)).unwrap();
     support::fire_schedules(&store, &clock);

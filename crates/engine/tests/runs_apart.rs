@@ -31,7 +31,14 @@ fn interleaved_runs_of_one_workflow_read_their_own_outputs() {
     let runs = [bench.submit(diamond()), bench.submit(diamond())];
     let read = |run: i64, names: &[&str]| -> HashMap<String, Option<String>> {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-        bench.store.jobs().outputs(run, &names).unwrap().into_iter().collect()
+        bench
+            .store
+            .jobs()
+            .values(run, &names)
+            .unwrap()
+            .into_iter()
+            .map(|job| (job.name, job.output))
+            .collect()
     };
     for (order, names) in [([1, 0], &["j0"][..]), ([0, 1], &["j1", "j2"]), ([1, 0], &["j3"])] {
         let mut claimed = claim_all(&bench, worker);

@@ -66,7 +66,7 @@ fn record(path: &Path) -> BTreeSet<Statement> {
     assert_eq!(bench.store.for_scheduler().apply_reports().unwrap(), 1);
     bench.store.runs().get(run_id).unwrap();
     bench.store.runs().context(run_id).unwrap();
-    bench.store.jobs().outputs(run_id, &["j0".to_owned()]).unwrap();
+    bench.store.jobs().values(run_id, &["j0".to_owned()]).unwrap();
     bench.store.jobs().find_by_name(run_id, "j0").unwrap();
     assert_eq!(
         bench.store.for_scheduler().prune_step(support::older_than(bench.clock.now_ms() + 1)).unwrap().jobs,

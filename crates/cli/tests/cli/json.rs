@@ -22,7 +22,7 @@ const RUN: [&str; 16] = [
     "interrupted",
     "job_counts",
 ];
-const JOB: [&str; 21] = [
+const JOB: [&str; 23] = [
     "id",
     "run_id",
     "name",

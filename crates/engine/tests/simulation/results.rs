@@ -166,6 +166,7 @@ impl World {
         for (job_id, run_id, retry_state) in unknown {
             let attempt = retry_state.attempt;
             let job = ClaimedJob {
+                phase: 0,
                 id: job_id,
                 created_at: 0,
                 token: 0,

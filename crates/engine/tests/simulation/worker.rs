@@ -171,8 +171,14 @@ impl World {
             let parents = &self.oracle.jobs[&id].parents;
             let names: Vec<String> =
                 parents.iter().map(|parent| self.oracle.jobs[parent].rules.name.clone()).collect();
-            let outputs: BTreeMap<_, _> =
-                self.store.jobs().outputs(run_id, &names).unwrap().into_iter().collect();
+            let outputs: BTreeMap<_, _> = self
+                .store
+                .jobs()
+                .values(run_id, &names)
+                .unwrap()
+                .into_iter()
+                .map(|job| (job.name, job.output))
+                .collect();
             assert_eq!(outputs, self.oracle.outputs(run_id, &names), "the outputs that job {id} reads");
         }
     }

@@ -9,6 +9,7 @@ use super::run_context_cache::RunContextCache;
 use super::stop::Stop;
 use windlass_db::error::Result;
 use windlass_engine::store::{ClaimedJob, LogStream, RunContext, Store};
+use windlass_engine::values::{JobValues, RunEnd};
 use windlass_system::Clock;
 use windlass_system::wake_ups::{WakeUpListener, WakeUps};
 
@@ -91,14 +92,30 @@ impl Attempt {
         if names.is_empty() {
             return Ok(Map::new());
         }
-        let outputs = self.parts.store.jobs().outputs(run_id, names)?;
-        Ok(outputs
+        let jobs = self.parts.store.jobs().values(run_id, names)?;
+        Ok(jobs
             .into_iter()
-            .map(|(name, output)| {
-                let output = output.and_then(|json| serde_json::from_str(&json).ok()).unwrap_or(Json::Null);
-                (name, serde_json::json!({ "output": output }))
+            .map(|job| {
+                let output =
+                    job.output.and_then(|json| serde_json::from_str(&json).ok()).unwrap_or(Json::Null);
+                (job.name, serde_json::json!({ "output": output }))
             })
             .collect())
+    }
+
+    /// What templates and expressions can read of some jobs of the run.
+    pub(crate) fn values_of(&self, names: &[String]) -> Result<Vec<JobValues>> {
+        let NewAttempt { job, store, .. } = &self.parts;
+        job.run_id.map_or(Ok(Vec::new()), |run_id| store.jobs().values(run_id, names))
+    }
+
+    /// For a handler of the run's end: what the jobs of the run came to.
+    pub(crate) fn run_end(&self) -> Result<Option<RunEnd>> {
+        let NewAttempt { job, store, .. } = &self.parts;
+        match job.run_id {
+            Some(run_id) if job.phase > 0 => store.runs().end(run_id),
+            Some(_) | None => Ok(None),
+        }
     }
 
     /// The id of the database. A copy of the database has another one.

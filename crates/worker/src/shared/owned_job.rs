@@ -31,6 +31,7 @@ impl OwnedJob {
             backoff: windlass_engine::transition::Backoff::default(),
         };
         let job = ClaimedJob {
+            phase: 0,
             id: job_id,
             created_at: 0,
             token: 0,

@@ -16,6 +16,8 @@ pub struct ClaimedJob {
     pub created_at: i64,
     /// Tells the job from other jobs that were made in the same millisecond.
     pub token: i64,
+    /// The phase of its run in which it runs: above 0 for a handler.
+    pub phase: i64,
     /// Its run; `None` for a job that was enqueued alone.
     pub run_id: Option<i64>,
     /// Its name in the run.

@@ -135,7 +135,8 @@ fn take_selected(
         let ids: Vec<i64> = ids.iter().copied().filter(|id| taken_ids.contains(id)).collect();
         rules::record(connection, rules, &ids, now_ms)?;
     }
-    let mut started = start_runs(connection, &taken, now_ms)?;
+    let mut started =
+        start_runs(connection, taken.iter().filter_map(|job| job.new_run_id).collect(), now_ms)?;
     // The first job that was left must not wait in memory. Jobs after it have overtaken it.
     let first_left = ids.iter().position(|id| !taken_ids.contains(id));
     let order: HashMap<i64, usize> = ids.iter().enumerate().map(|(index, id)| (*id, index)).collect();

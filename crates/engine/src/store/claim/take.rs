@@ -78,6 +78,7 @@ static TAKE: UpdateReturning = UpdateReturning {
                     WHERE runs.id = jobs.run_id AND {guard runs.status = 'PENDING'}) END",
         "jobs.created_at",
         "jobs.token",
+        "jobs.phase",
     ],
 };
 
@@ -107,7 +108,7 @@ pub(in crate::store) fn take(
 fn read_taken(row: &dyn Row) -> Result<TakenJob> {
     let (id, run_id, timeout_ms) = (row.integer(0)?, row.optional_integer(1)?, row.optional_integer(5)?);
     let (retry_state, new_run_id) = (read_retry_state(row, 6)?, row.optional_integer(13)?);
-    let (created_at, token) = (row.integer(14)?, row.integer(15)?);
+    let (created_at, token, phase) = (row.integer(14)?, row.integer(15)?, row.integer(16)?);
     let text = |column: usize, what: &str| {
         row.optional_text(column)
             .map_err(|_no_text| format!("the row can't be read: its {what} is not UTF-8 text"))
@@ -123,6 +124,7 @@ fn read_taken(row: &dyn Row) -> Result<TakenJob> {
             id,
             created_at,
             token,
+            phase,
             run_id,
             name: text(2, "name")?,
             kind: text(3, "kind")?.unwrap_or_default(),
@@ -154,10 +156,9 @@ static START_RUNS: UpdateReturning = UpdateReturning {
 /// Starts the runs of which the first job was claimed. Returns each run that started with the name of its workflow.
 pub(in crate::store) fn start_runs(
     connection: &mut dyn Connection,
-    taken: &[TakenJob],
+    mut run_ids: Vec<i64>,
     now_ms: i64,
 ) -> Result<HashMap<i64, String>> {
-    let mut run_ids: Vec<i64> = taken.iter().filter_map(|job| job.new_run_id).collect();
     run_ids.sort_unstable();
     run_ids.dedup();
     let mut started = HashMap::new();

@@ -90,7 +90,7 @@ fn release_handlers(
     )?;
     let ready = all(
         connection,
-        "SELECT id, concurrency_key, CASE WHEN join_rule IS NOT NULL THEN 1 ELSE 0 END FROM jobs
+        "SELECT id, concurrency_key, CASE WHEN join_rule IS NOT NULL OR control IS NOT NULL THEN 1 ELSE 0 END FROM jobs
          WHERE run_id = $1 AND phase = $2 AND {guard status = 'BLOCKED'} AND blocked_by = 0 ORDER BY id",
         &[(*run_id).into(), (*phase).into()],
         |row| Ok((row.integer(0)?, row.lossy_text(1)?, row.integer(2)? != 0)),

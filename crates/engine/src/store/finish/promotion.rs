@@ -62,7 +62,7 @@ pub(in crate::store) const CHILDREN: &str =
                 CASE WHEN EXISTS (SELECT 1 FROM queues WHERE {ruled})
                       AND jobs.queue IN (SELECT name FROM queues WHERE {ruled}) THEN 1 ELSE 0 END,
                 jobs.blocked_by, jobs.concurrency_key, jobs.run_id, children.ended,
-                CASE WHEN jobs.join_rule IS NOT NULL THEN 1 ELSE 0 END
+                CASE WHEN jobs.join_rule IS NOT NULL OR jobs.control IS NOT NULL THEN 1 ELSE 0 END
          FROM (SELECT edges.child_id, count(*) AS ended
                FROM {rows $1: id integer} AS parents CROSS JOIN job_dependencies AS edges
                WHERE {by edges.parent_id = parents.id} GROUP BY edges.child_id) AS children

@@ -5,25 +5,39 @@
 
 use std::collections::HashMap;
 
-use crate::decide::{Decision, Undecided, decide};
+use crate::decide::{Control, Decision, EndWithoutAttempt, decide_by_condition, decide_by_parents};
 use crate::join_rule::{EndColumns, JobEnd, JoinRule, ParentEnds};
 use crate::status::JobStatus;
+use crate::store::claim::ready::release;
+use crate::store::claim::take::start_runs;
 use crate::store::evidence::Evidence;
 use crate::store::finish::locks::lock_runs_of;
 use crate::store::finish::propagation::{Ended, propagate};
 use crate::store::finish::slots::admit;
+use crate::store::jobs::read_values;
+use crate::store::runs::{read_context, read_end};
 use crate::store::{ForScheduler, json_ids};
+use crate::values::values;
 use windlass_db::error::Result;
 use windlass_db::{Connection, UpdateReturning, Value, all, all_updated};
 use windlass_system::wake_ups::WakeUps;
 
 /// How many jobs one transaction decides.
 const DECISIONS_MAX: i64 = 200;
+/// After it has read so many bytes of values, a transaction leaves the other jobs to the next one.
+const TRANSACTION_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// How many bytes of outputs a decision may read.
+const DECISION_BYTES_MAX: usize = 1024 * 1024;
 
 /// A job that waits for a decision.
 struct WaitingJob {
     id: i64,
-    undecided: Undecided,
+    run_id: Option<i64>,
+    is_handler: bool,
+    join_rule: JoinRule,
+    parents: ParentEnds,
+    /// What is decided, or why the row can't be read.
+    control: std::result::Result<Control, String>,
 }
 
 impl ForScheduler<'_> {
@@ -47,9 +61,15 @@ impl ForScheduler<'_> {
         self.store.write("decide about jobs", Evidence::Repeat, move |connection| {
             lock_runs_of(connection, &waiting)?;
             let jobs = read_waiting(connection, &waiting)?;
-            let decided = jobs.len() as i64;
-            carry_out(connection, jobs, now_ms)?;
-            Ok(decided)
+            let (mut decisions, mut bytes) = (Vec::new(), 0);
+            for job in &jobs {
+                if bytes >= TRANSACTION_BYTES_MAX {
+                    break;
+                }
+                decisions.push((job, decide(connection, job, &mut bytes)?));
+            }
+            carry_out(connection, &decisions, now_ms)?;
+            Ok(decisions.len() as i64)
         })
     }
 }
@@ -59,19 +79,59 @@ fn read_waiting(connection: &mut dyn Connection, job_ids: &[i64]) -> Result<Vec<
     let mut parents = read_parents(connection, job_ids)?;
     all(
         connection,
-        "SELECT id, join_rule FROM jobs
+        "SELECT id, run_id, phase, join_rule, control FROM jobs
          WHERE id {in $1} AND {guard status = 'WAITING'} AND waits_for = 'decision' ORDER BY id",
         &[(&json_ids(job_ids)).into()],
         |row| {
             let id = row.integer(0)?;
-            let join_rule = match row.lossy_text(1)? {
-                Some(_rule) => row.parsed(1, JoinRule::parse)?,
+            let join_rule = match row.lossy_text(3)? {
+                Some(_rule) => row.parsed(3, JoinRule::parse)?,
                 None => JoinRule::AllSuccessful,
             };
-            let parents = parents.remove(&id).unwrap_or_default();
-            Ok(WaitingJob { id, undecided: Undecided { join_rule, parents } })
+            let control = match row.lossy_text(4)? {
+                Some(json) => serde_json::from_str(&json).map_err(|error| error.to_string()),
+                None => Ok(Control::default()),
+            };
+            Ok(WaitingJob {
+                id,
+                run_id: row.optional_integer(1)?,
+                is_handler: row.integer(2)? > 0,
+                join_rule,
+                parents: parents.remove(&id).unwrap_or_default(),
+                control,
+            })
         },
     )
+}
+
+/// Decides about a job. Adds the bytes of the values that were read to `bytes`.
+fn decide(connection: &mut dyn Connection, job: &WaitingJob, bytes: &mut usize) -> Result<Decision> {
+    let failed = |reason: String| Ok(Decision::End(EndWithoutAttempt::failed(reason)));
+    let control = match &job.control {
+        Ok(control) => control,
+        Err(error) => return failed(format!("the row can't be read: its control is invalid: {error}")),
+    };
+    if let Some(end) = decide_by_parents(job.join_rule, job.parents) {
+        return Ok(Decision::End(end));
+    }
+    let (Some(condition), Some(run_id)) = (&control.condition, job.run_id) else { return Ok(Decision::GoOn) };
+    let mut names: Vec<String> = condition.reads().into_iter().map(|read| read.job).collect();
+    names.dedup();
+    let jobs = read_values(connection, run_id, &names)?;
+    let read: usize = jobs.iter().map(|job| job.output.as_ref().map_or(0, String::len)).sum();
+    *bytes += read;
+    if read > DECISION_BYTES_MAX {
+        let names = names.join(", ");
+        return failed(format!(
+            "`if` reads {read} bytes of outputs, and may read at most {DECISION_BYTES_MAX}: {names}"
+        ));
+    }
+    let run = read_context(connection, run_id)?;
+    let end = if job.is_handler { read_end(connection, run_id)? } else { None };
+    Ok(match values(&run, end.as_ref(), jobs) {
+        Ok(values) => decide_by_condition(condition, &values),
+        Err(reason) => Decision::End(EndWithoutAttempt::failed(reason)),
+    })
 }
 
 /// Counts how the parents of each job ended.
@@ -104,19 +164,25 @@ fn read_parents(connection: &mut dyn Connection, job_ids: &[i64]) -> Result<Hash
     Ok(ends)
 }
 
-fn carry_out(connection: &mut dyn Connection, jobs: Vec<WaitingJob>, now_ms: i64) -> Result<()> {
-    let (mut go_on, mut skip) = (Vec::new(), Vec::new());
-    for WaitingJob { id, undecided } in jobs {
-        match decide(&undecided) {
-            Decision::GoOn => go_on.push(id),
-            Decision::Skip { upstream_failed, reason } => skip.push((id, upstream_failed, reason)),
+fn carry_out(
+    connection: &mut dyn Connection,
+    decisions: &[(&WaitingJob, Decision)],
+    now_ms: i64,
+) -> Result<()> {
+    let (mut go_on, mut ends) = (Vec::new(), Vec::new());
+    for (job, decision) in decisions {
+        match decision {
+            Decision::GoOn => go_on.push(job.id),
+            Decision::End(end) => ends.push((job.id, end)),
         }
     }
+    // The first decision of a run starts it, as a first claim does.
+    start_runs(connection, decisions.iter().filter_map(|(job, _decision)| job.run_id).collect(), now_ms)?;
     let keys = let_go_on(connection, &go_on, now_ms)?;
     admit(connection, &keys, now_ms)?;
-    let ended = write_skipped(connection, &skip, now_ms)?;
-    // The children of a skipped job wait for a decision or are skipped too, so none of them becomes ready.
-    propagate(connection, &ended, None, now_ms)?;
+    let ended = write_ends(connection, &ends, now_ms)?;
+    let propagated = propagate(connection, &ended, None, now_ms)?;
+    release(connection, &propagated.promoted.ready, now_ms)?;
     connection.wake(WakeUps::PENDING | WakeUps::PROGRESS);
     Ok(())
 }
@@ -146,44 +212,51 @@ fn let_go_on(connection: &mut dyn Connection, ids: &[i64], now_ms: i64) -> Resul
     Ok(keys.into_iter().flatten().collect())
 }
 
-/// Skips decided jobs.
-static SKIP: UpdateReturning = UpdateReturning {
+/// Ends jobs that were decided not to run.
+static END: UpdateReturning = UpdateReturning {
     table: "jobs",
     set: &[
-        ("status", "'SKIPPED'"),
+        ("status", "news.status"),
         ("upstream_failed", "news.upstream_failed"),
         ("last_error", "news.reason"),
         ("updated_at", "$2"),
         ("finished_at", "$2"),
     ],
-    from: Some("{rows $1: id integer, upstream_failed integer, reason text} AS news"),
+    from: Some("{rows $1: id integer, status text, upstream_failed integer, reason text} AS news"),
     condition: "{by jobs.id = news.id} AND {guard jobs.status = 'WAITING'} AND jobs.waits_for = 'decision'",
-    returning: &["jobs.id", "jobs.run_id", "jobs.name", "jobs.allow_failure", "jobs.upstream_failed"],
+    returning: &[
+        "jobs.id",
+        "jobs.run_id",
+        "jobs.name",
+        "jobs.status",
+        "jobs.allow_failure",
+        "jobs.upstream_failed",
+    ],
 };
 
-fn write_skipped(
+fn write_ends(
     connection: &mut dyn Connection,
-    skipped: &[(i64, bool, String)],
+    ends: &[(i64, &EndWithoutAttempt)],
     now_ms: i64,
 ) -> Result<Vec<Ended>> {
-    if skipped.is_empty() {
+    if ends.is_empty() {
         return Ok(Vec::new());
     }
-    let news: Vec<[Value<'_>; 3]> = skipped
+    let news: Vec<[Value<'_>; 4]> = ends
         .iter()
-        .map(|(id, upstream_failed, reason)| {
-            [(*id).into(), i64::from(*upstream_failed).into(), reason.into()]
+        .map(|(id, EndWithoutAttempt { status, upstream_failed, reason })| {
+            [(*id).into(), status.as_str().into(), i64::from(*upstream_failed).into(), reason.into()]
         })
         .collect();
-    all_updated(connection, &SKIP, &[Value::rows(&news), now_ms.into()], |row| {
+    all_updated(connection, &END, &[Value::rows(&news), now_ms.into()], |row| {
         Ok(Ended {
             job_id: row.integer(0)?,
             run_id: row.optional_integer(1)?,
             name: row.lossy_text(2)?,
             columns: EndColumns {
-                status: JobStatus::Skipped,
-                allow_failure: row.integer(3)? != 0,
-                upstream_failed: row.integer(4)? != 0,
+                status: row.parsed(3, JobStatus::parse)?,
+                allow_failure: row.integer(4)? != 0,
+                upstream_failed: row.integer(5)? != 0,
             },
         })
     })

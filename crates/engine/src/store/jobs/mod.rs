@@ -2,8 +2,9 @@
 
 use crate::status::{JobStatus, WaitsFor};
 use crate::store::{Jobs, json_list};
+use crate::values::JobValues;
 use windlass_db::error::{Error, Result};
-use windlass_db::{Fragment, Row, all, first, one};
+use windlass_db::{Connection, Fragment, Row, all, first, one};
 
 /// The columns of `jobs` that [`read_job`] reads, in its order.
 pub(crate) const JOB_COLUMNS: Fragment = Fragment {
@@ -245,21 +246,12 @@ impl Jobs<'_> {
         })
     }
 
-    /// The outputs of some jobs of a run, as (name, JSON).
+    /// What templates and expressions can read of some jobs of a run.
     ///
     /// # Errors
     /// Returns the database's error.
-    pub fn outputs(&self, run_id: i64, names: &[String]) -> Result<Vec<(String, Option<String>)>> {
-        let names = json_list("read outputs", names)?;
-        self.store.read(|connection| {
-            all(
-                connection,
-                "SELECT name, output FROM jobs
-                 WHERE run_id = $1 AND name IN (SELECT value FROM {texts $2} AS names)",
-                &[run_id.into(), (&names).into()],
-                |row| Ok((row.text(0)?, row.optional_text(1)?)),
-            )
-        })
+    pub fn values(&self, run_id: i64, names: &[String]) -> Result<Vec<JobValues>> {
+        self.store.read(|connection| read_values(connection, run_id, names))
     }
 
     /// How many jobs wait or run: PENDING, SCHEDULED, RUNNING.
@@ -278,6 +270,33 @@ impl Jobs<'_> {
             )
         })
     }
+}
+
+/// Reads what templates and expressions can read of some jobs of a run.
+pub(in crate::store) fn read_values(
+    connection: &mut dyn Connection,
+    run_id: i64,
+    names: &[String],
+) -> Result<Vec<JobValues>> {
+    if names.is_empty() {
+        return Ok(Vec::new());
+    }
+    all(
+        connection,
+        "SELECT name, status, output, last_error, exit_code, failures FROM jobs
+         WHERE run_id = $1 AND name IN (SELECT value FROM {texts $2} AS names)",
+        &[run_id.into(), (&json_list("read the values of jobs", names)?).into()],
+        |row| {
+            Ok(JobValues {
+                name: row.text(0)?,
+                status: row.parsed(1, JobStatus::parse)?,
+                output: row.optional_text(2)?,
+                error: row.lossy_text(3)?,
+                exit_code: row.optional_integer(4)?,
+                failures: row.integer(5)?,
+            })
+        },
+    )
 }
 
 /// The name of a job for people: `3/fetch` or `j42`.

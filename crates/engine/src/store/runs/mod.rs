@@ -2,8 +2,9 @@
 
 use crate::status::{JobStatus, RunSource, RunStatus, StopReason};
 use crate::store::Runs;
+use crate::values::RunEnd;
 use windlass_db::error::{Error, Result};
-use windlass_db::{Fragment, Row, all, first, one};
+use windlass_db::{Connection, Fragment, Row, all, first, one};
 
 /// The columns of `runs` that [`read_run`] reads, in its order.
 pub(crate) const RUN_COLUMNS: Fragment = Fragment {
@@ -180,24 +181,15 @@ impl Runs<'_> {
     /// # Errors
     /// [`Error::NotFound`] and the database's.
     pub fn context(&self, run_id: i64) -> Result<RunContext> {
-        self.store.read(|connection| {
-            one(
-                connection,
-                "SELECT id, workflow, params, env, dir, run_key, created_at FROM runs WHERE id = $1",
-                &[run_id.into()],
-                |row| {
-                    Ok(RunContext {
-                        id: row.integer(0)?,
-                        workflow: row.text(1)?,
-                        params: row.text(2)?,
-                        env: row.text(3)?,
-                        dir: row.optional_text(4)?,
-                        run_key: row.optional_text(5)?,
-                        created_at: row.integer(6)?,
-                    })
-                },
-            )
-        })
+        self.store.read(|connection| read_context(connection, run_id))
+    }
+
+    /// What the jobs of a run came to, for its handlers; `None` before its jobs have ended.
+    ///
+    /// # Errors
+    /// Returns the database's error.
+    pub fn end(&self, run_id: i64) -> Result<Option<RunEnd>> {
+        self.store.read(|connection| read_end(connection, run_id))
     }
 
     /// Whether a run is unfinished, and no live worker has one of its jobs or would claim them.
@@ -218,4 +210,43 @@ impl Runs<'_> {
             Ok(cared_for == 0)
         })
     }
+}
+
+/// Reads what a job's execution needs to know of its run.
+pub(in crate::store) fn read_context(connection: &mut dyn Connection, run_id: i64) -> Result<RunContext> {
+    one(
+        connection,
+        "SELECT id, workflow, params, env, dir, run_key, created_at FROM runs WHERE id = $1",
+        &[run_id.into()],
+        |row| {
+            Ok(RunContext {
+                id: row.integer(0)?,
+                workflow: row.text(1)?,
+                params: row.text(2)?,
+                env: row.text(3)?,
+                dir: row.optional_text(4)?,
+                run_key: row.optional_text(5)?,
+                created_at: row.integer(6)?,
+            })
+        },
+    )
+}
+
+/// Reads what the jobs of a run came to; `None` before its jobs have ended.
+pub(in crate::store) fn read_end(connection: &mut dyn Connection, run_id: i64) -> Result<Option<RunEnd>> {
+    let outcome = first(
+        connection,
+        "SELECT outcome FROM runs WHERE id = $1 AND outcome IS NOT NULL",
+        &[run_id.into()],
+        |row| row.parsed(0, RunStatus::parse),
+    )?;
+    let Some(outcome) = outcome else { return Ok(None) };
+    let failed = all(
+        connection,
+        "SELECT name FROM jobs
+         WHERE run_id = $1 AND phase = 0 AND status = 'FAILED' AND allow_failure = 0 ORDER BY id",
+        &[run_id.into()],
+        |row| row.text(0),
+    )?;
+    Ok(Some(RunEnd { outcome, failed }))
 }

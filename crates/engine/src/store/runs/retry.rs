@@ -199,7 +199,7 @@ pub(crate) const AS_BEFORE_ITS_FIRST_ATTEMPT: Fragment = Fragment {
     sql:
         "status = 'BLOCKED', failures = 0, interruptions = 0, cancel_requested_at = NULL, cancel_at_once = 0,
           last_error = NULL, output = NULL, worker_id = NULL, started_at = NULL, finished_at = NULL,
-          upstream_failed = 0",
+          upstream_failed = 0, exit_code = NULL",
 };
 
 /// Counts the unfinished parents of blocked jobs again, and promotes jobs that have none. A parent whose end is only
@@ -226,8 +226,9 @@ pub(in crate::store) fn unblock(connection: &mut dyn Connection, run_id: i64, no
     )?;
     let unblocked = connection.execute(
         "UPDATE jobs
-         SET status = CASE WHEN concurrency_key IS NULL AND join_rule IS NULL THEN 'PENDING' ELSE 'WAITING' END,
-             waits_for = CASE WHEN join_rule IS NOT NULL THEN 'decision'
+         SET status = CASE WHEN concurrency_key IS NULL AND join_rule IS NULL AND control IS NULL
+                           THEN 'PENDING' ELSE 'WAITING' END,
+             waits_for = CASE WHEN join_rule IS NOT NULL OR control IS NOT NULL THEN 'decision'
                               WHEN concurrency_key IS NOT NULL THEN 'slot' END,
              priority = {priority},
              updated_at = $2

@@ -4,7 +4,6 @@
 use std::cell::OnceCell;
 use std::time::Duration;
 
-use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::{Map, Value as Json, json};
 use windlass_workflow::template;
 
@@ -12,6 +11,7 @@ use crate::handler::{Attempt, failed_for_good};
 use windlass_db::error::Error;
 use windlass_engine::store::RunContext;
 use windlass_engine::transition::Outcome;
+use windlass_engine::values::values;
 
 /// How often a read before the start of a process is tried, with a pause between two tries.
 const READ_TRIES_MAX: u32 = 300;
@@ -62,14 +62,9 @@ impl<'a> TemplateValues<'a> {
 
     fn read(&self) -> Result<Json, Outcome> {
         let Some(run) = self.run else { return Ok(json!({ "params": {}, "run": {}, "jobs": {} })) };
-        let jobs = read_with_retries(self.attempt, || self.attempt.outputs(self.uses))?;
-        let created_at = DateTime::<Utc>::from_timestamp_millis(run.created_at)
-            .map(|instant| instant.to_rfc3339_opts(SecondsFormat::Millis, true));
-        Ok(json!({
-            "params": self.params,
-            "run": { "id": run.id, "workflow": run.workflow, "created_at": created_at, "key": run.run_key },
-            "jobs": jobs,
-        }))
+        let jobs = read_with_retries(self.attempt, || self.attempt.values_of(self.uses))?;
+        let end = read_with_retries(self.attempt, || self.attempt.run_end())?;
+        values(run, end.as_ref(), jobs).map_err(failed_for_good)
     }
 }
 
