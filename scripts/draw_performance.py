@@ -27,7 +27,7 @@ PARTS = {
     "fan": "Wide graphs",
     "process": "Jobs that are processes",
     "latency": "How soon a job starts on an idle worker",
-    "scale": "Rows that are not for now",
+    "scale": "Rows that can't be claimed now",
     "memory": "Memory, and an idle service",
 }
 

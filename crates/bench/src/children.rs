@@ -1,13 +1,14 @@
-//! Processes of their own: where memory is measured, or what another process does.
+//! Child processes of a measurement, for measuring memory and for the work of another process.
 //!
-//! The program starts itself with `bench --child TASK`. The database comes by the environment, so that no
-//! password stands in a list of processes.
+//! The program starts itself with `bench --child TASK`. The address of the database is in the environment, so that a list of
+//! processes shows no password.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::str::FromStr;
+use windlass_engine::HasStore;
 
 use serde::{Deserialize, Serialize};
 use windlass::Windlass;
@@ -18,22 +19,22 @@ use crate::error::BenchError;
 use crate::interruption::Interruption;
 use crate::machine::{field, kilobytes};
 use crate::noop::{self, NOOP, monotonic_ns};
-use crate::place::Scratch;
+use crate::scratch::Scratch;
 use crate::workflows;
 
 /// The variable that names the database to a child.
 const DATABASE: &str = "WINDLASS_DB";
-/// The variable that says what its commits survive.
+/// The variable with the durability of its commits.
 const DURABILITY: &str = "WINDLASS_DURABILITY";
 
 /// What a child does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChildTask {
-    /// Enqueues a job for each line that it reads, and writes when it was acknowledged.
+    /// Enqueues a job for each line that it reads, and writes the time at which the job was accepted.
     Enqueue,
-    /// Executes so many jobs that wait.
+    /// Executes this many pending jobs.
     Drain(usize),
-    /// Submits and executes a graph of about so many jobs.
+    /// Submits and executes a graph of about this many jobs.
     Graph(usize),
 }
 
@@ -62,23 +63,23 @@ impl std::fmt::Display for ChildTask {
     }
 }
 
-/// What a child that was measured says of itself.
+/// The measurements of a child process, which it writes as JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ChildReport {
-    /// The most memory it has held, in bytes.
+    /// The most memory that it used, in bytes.
     pub(crate) peak_bytes: u64,
-    /// To accept the run, in seconds.
+    /// The time to submit the run, in seconds.
     pub(crate) submit_s: f64,
-    /// To execute it, in seconds.
+    /// The time to execute it, in seconds.
     pub(crate) execute_s: f64,
 }
 
-/// Does what a child is there for, on the database that it is given.
+/// Executes the task of a child process.
 ///
 /// # Errors
-/// Whatever the database refuses.
+/// The error of the database.
 pub fn execute_child(task: ChildTask, windlass: &Windlass) -> Result<(), BenchError> {
-    // Its parent ends it.
+    // The parent ends this process.
     let never = Interruption::default();
     match task {
         ChildTask::Enqueue => enqueue(windlass),
@@ -93,7 +94,7 @@ pub fn execute_child(task: ChildTask, windlass: &Windlass) -> Result<(), BenchEr
     }
 }
 
-/// Layers of a hundred jobs, or of fewer in a small one.
+/// A graph of layers of a hundred jobs, or of fewer if it is small.
 fn graph(jobs: usize) -> windlass_workflow::Workflow {
     let width = jobs.isqrt().clamp(1, 100);
     workflows::layers(jobs / width, width)
@@ -120,20 +121,20 @@ fn write_line(line: &str) -> Result<(), BenchError> {
     writeln!(stdout, "{line}").and_then(|()| stdout.flush()).map_err(BenchError::machine("say what it did"))
 }
 
-/// A child of this process; it is killed when it is dropped.
+/// A child process. It is killed when this is dropped.
 pub(crate) struct Started {
     pub(crate) child: Child,
 }
 
 impl Drop for Started {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // This fails if it has ended already.
         let _gone = self.child.kill();
         let _status = self.child.wait();
     }
 }
 
-/// The program on a database, in a folder in which there is nothing else.
+/// A command that starts this program on a database, in an empty folder.
 pub(crate) fn command(scratch: &Scratch<'_>, address: &Path, arguments: &[&str]) -> Command {
     let durability = match scratch.plan.durability {
         Durability::Full => "full",
@@ -141,12 +142,12 @@ pub(crate) fn command(scratch: &Scratch<'_>, address: &Path, arguments: &[&str])
     };
     let mut command = Command::new(&scratch.plan.program);
     command.args(arguments).env(DATABASE, address).env(DURABILITY, durability);
-    // A service takes the configuration of its folder. Ctrl-C is for the parent, which ends its children.
+    // A service would read a configuration in its folder. Ctrl-C is for the parent, which ends its children.
     command.current_dir(scratch.folder()).process_group(0);
     command
 }
 
-/// Starts the program for a task, waits for its end, and gives what it says of itself.
+/// Starts a child process for a task, waits for its end, and returns its measurements.
 pub(crate) fn measure(
     scratch: &Scratch<'_>,
     address: &Path,
@@ -164,13 +165,13 @@ pub(crate) fn measure(
             Some(status) => Err(BenchError::Child(format!("it ended with {status}"))),
         }
     })?;
-    // It is one line, which fits into the pipe.
+    // The child writes one line, which fits into the pipe.
     let line = output.take().map(BufReader::new).and_then(|output| output.lines().next());
     let line = line.transpose().map_err(BenchError::machine("read from a process"))?.unwrap_or_default();
     serde_json::from_str(&line).map_err(|error| BenchError::Child(format!("it said `{line}`: {error}")))
 }
 
-/// Another process that enqueues a job whenever it is told to.
+/// Another process that enqueues a job on request.
 pub(crate) struct Producer {
     requests: ChildStdin,
     answers: BufReader<ChildStdout>,
@@ -187,7 +188,7 @@ impl Producer {
         Ok(Producer { requests, answers: BufReader::new(answers), _started: started })
     }
 
-    /// Has it enqueue a job, and gives when that was acknowledged to it.
+    /// Lets it enqueue a job, and returns the time at which the job was accepted.
     pub(crate) fn enqueue(&mut self) -> Result<i64, BenchError> {
         let asked = self.requests.write_all(b"\n").and_then(|()| self.requests.flush());
         asked.map_err(BenchError::machine("ask a process"))?;

@@ -1,23 +1,24 @@
-//! What a process does with the processor while it has nothing to do, as the kernel counts it.
+//! The processor time and the wake-ups of an idle process, as the kernel counts them.
 
 use std::path::PathBuf;
 
 use crate::error::BenchError;
 
-/// What the threads of a process have used so far.
+/// What all threads of a process have used since their start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Usage {
-    /// On a processor, in nanoseconds.
+    /// Processor time, in nanoseconds.
     pub(crate) cpu_ns: u64,
-    /// Times that a thread slept and was woken.
+    /// How often a thread slept and was woken.
     pub(crate) wake_ups: u64,
 }
 
 impl Usage {
-    /// Of all threads that the process has now.
+    /// The usage of all threads that the process has now.
     pub(crate) fn of(pid: u32) -> Result<Usage, BenchError> {
         let threads = PathBuf::from(format!("/proc/{pid}/task"));
-        let entries = std::fs::read_dir(threads).map_err(BenchError::machine("look at a process"))?;
+        let entries =
+            std::fs::read_dir(threads).map_err(BenchError::machine("read the threads of a process"))?;
         let mut usage = Usage { cpu_ns: 0, wake_ups: 0 };
         for thread in entries.flatten() {
             let status = crate::machine::field(thread.path().join("status"), "voluntary_ctxt_switches");
@@ -28,7 +29,7 @@ impl Usage {
         Ok(usage)
     }
 
-    /// What was used since an earlier look.
+    /// The usage since an earlier one.
     pub(crate) fn since(self, before: Usage) -> Usage {
         Usage {
             cpu_ns: self.cpu_ns.saturating_sub(before.cpu_ns),
@@ -52,7 +53,7 @@ mod tests {
         let pid = std::process::id();
         let before = Usage::of(pid).unwrap();
         let mut sum = 0_u64;
-        // The kernel brings its numbers up to date at its own pace.
+        // The kernel updates its numbers only from time to time.
         while Usage::of(pid).unwrap().since(before).cpu_ns == 0 {
             sum = std::hint::black_box(sum.wrapping_add(1));
         }

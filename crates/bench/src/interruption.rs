@@ -1,26 +1,28 @@
-//! The wish of somebody that a measurement ends before it is over.
+//! Ends a measurement early, for example after Ctrl-C.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::BenchError;
 
-/// Raised once, from a signal; all clones are one.
+/// A flag that a signal handler sets. All clones share the flag.
 #[derive(Debug, Clone, Default)]
 pub struct Interruption {
     is_raised: Arc<AtomicBool>,
 }
 
 impl Interruption {
-    /// What is to be set when somebody wants the end.
+    /// The flag that interrupts the measurement when it is set.
     #[must_use]
     pub fn flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.is_raised)
     }
 
+    /// Checks the flag.
+    ///
     /// # Errors
-    /// [`BenchError::Interrupted`] when somebody wants the end.
-    pub(crate) fn go_on(&self) -> Result<(), BenchError> {
+    /// [`BenchError::Interrupted`] when the flag is set.
+    pub(crate) fn check(&self) -> Result<(), BenchError> {
         if self.is_raised.load(Ordering::Relaxed) { Err(BenchError::Interrupted) } else { Ok(()) }
     }
 }

@@ -1,7 +1,7 @@
-//! What Windlass does on a machine, beside what the machine can do at all through the same library.
+//! Measures Windlass on a machine, and compares it with minimal programs on the same database library.
 //!
-//! Each part is a file in [`parts`]: it measures Windlass and the raw reference in turns, round by round, so that
-//! a machine whose speed drifts does not decide a ratio. [`raw`] has the references, and all SQL of this crate.
+//! Each part is a file in `parts`. It measures Windlass and a reference alternately, in rounds, so that the ratios are correct
+//! even if the speed of the machine changes. `raw` has the references, and all SQL of this crate.
 
 mod children;
 mod error;
@@ -10,11 +10,11 @@ mod interruption;
 mod machine;
 mod noop;
 mod parts;
-mod place;
 mod plan;
 mod raw;
 mod record;
 mod report;
+mod scratch;
 mod statistics;
 mod workflows;
 
@@ -22,25 +22,25 @@ pub use children::{ChildTask, execute_child};
 pub use error::BenchError;
 pub use interruption::Interruption;
 pub use machine::Machine;
-pub use place::Underneath;
 pub use plan::{Part, Plan, Sizes};
 pub use report::{Figure, Kind, Ratio, Report, Unit};
+pub use scratch::DatabaseLocation;
 pub use statistics::Spread;
 
-use place::Scratch;
 use record::Record;
+use scratch::Scratch;
 
-/// Version of the form of a [`Report`] as JSON.
+/// The version of the JSON form of a [`Report`].
 pub const REPORT_VERSION: u32 = 1;
 
-/// Measures the parts of a plan. `tell` hears what is being measured. Nothing is left behind, also when it is
-/// interrupted.
+/// Measures the parts of a plan. Calls `tell` with a description of each part. All temporary data is removed, even after an
+/// interruption.
 ///
 /// # Errors
-/// [`BenchError::Interrupted`] when the plan's flag is raised, and whatever the database or the machine refuses.
+/// [`BenchError::Interrupted`] when the plan's flag is set; errors of the database and of the operating system.
 pub fn measure(plan: &Plan, tell: &mut dyn FnMut(&str)) -> Result<Report, BenchError> {
     let scratch = Scratch::new(plan)?;
-    let machine = Machine::look(&scratch)?;
+    let machine = Machine::detect(&scratch)?;
     let mut figures = Vec::new();
     for part in &plan.parts {
         tell(part.about());

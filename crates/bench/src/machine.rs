@@ -1,37 +1,37 @@
-//! What it is measured on, as far as it decides the figures. Nothing that tells whose machine it is.
+//! The machine and the database that are measured, as far as they affect the figures. Nothing identifies the machine.
 
 use std::path::Path;
 
 use serde::Serialize;
 
 use crate::error::BenchError;
-use crate::place::Scratch;
+use crate::scratch::Scratch;
 
 /// A machine and its database.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Machine {
     /// The model of its processor.
     pub processor: String,
-    /// Threads that run at a time.
+    /// The number of threads that run at the same time.
     pub cores: usize,
-    /// In bytes.
+    /// The memory, in bytes.
     pub memory_bytes: u64,
-    /// Linux, and its version.
+    /// The version of Linux.
     pub kernel: String,
     /// The database, and its version.
     pub database: String,
-    /// The kind of the file system that the files lie on; nothing for a server.
+    /// The file system of the database file; `None` for a server.
     pub file_system: Option<String>,
-    /// Why a commit that was measured would not survive a power cut, if that is known.
+    /// Why a commit would not survive a power cut, if that is known.
     pub warning: Option<String>,
 }
 
 impl Machine {
-    pub(crate) fn look(scratch: &Scratch<'_>) -> Result<Machine, BenchError> {
-        let fresh = scratch.fresh()?;
-        // Before anything else: what is wrong with a database the engine says best.
-        drop(fresh.open(scratch.plan.durability)?);
-        let (database, settings) = fresh.raw(scratch.plan.durability)?.describe()?;
+    pub(crate) fn detect(scratch: &Scratch<'_>) -> Result<Machine, BenchError> {
+        let database = scratch.new_database()?;
+        // Opened by Windlass first, because its error messages are the best.
+        drop(database.open(scratch.plan.durability)?);
+        let (database, settings) = database.raw(scratch.plan.durability)?.describe()?;
         let file_system = scratch.folder_of_files().map(file_system).transpose()?;
         let is_volatile = file_system.as_deref().is_some_and(|name| ["tmpfs", "ramfs"].contains(&name));
         let warning = is_volatile.then(|| {
@@ -52,37 +52,37 @@ impl Machine {
     }
 }
 
-/// The numbers of a version, without what somebody put behind them.
+/// The numbers of a version, without a suffix.
 fn version(release: &str) -> String {
     release.chars().take_while(|character| character.is_ascii_digit() || *character == '.').collect()
 }
 
-/// The value of the first line `name : value` of a file of the kernel.
+/// The value of the first line `name : value` of a file in `/proc`.
 pub(crate) fn field(file: impl AsRef<Path>, name: &str) -> Option<String> {
     let text = std::fs::read_to_string(file).ok()?;
     let values = text.lines().filter_map(|line| line.split_once(':'));
     values.filter(|(found, _)| found.trim() == name).map(|(_, value)| value.trim().to_owned()).next()
 }
 
-/// Bytes of a text such as `2048 kB`.
+/// The number of bytes in a text such as `2048 kB`.
 pub(crate) fn kilobytes(text: &str) -> Option<u64> {
     text.strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// The kind of the file system that a folder lies on.
+/// The name of a folder's file system.
 fn file_system(folder: &Path) -> Result<String, BenchError> {
     let found = rustix::fs::statfs(folder)
-        .map_err(|error| BenchError::machine("look at the file system")(error.into()))?;
+        .map_err(|error| BenchError::machine("read the kind of the file system")(error.into()))?;
     #[allow(clippy::unnecessary_cast, reason = "its type differs from processor to processor")]
     let number = found.f_type as u64 & 0xffff_ffff;
-    Ok(KNOWN
+    Ok(FILE_SYSTEMS
         .iter()
         .find(|(known, _)| *known == number)
         .map_or_else(|| format!("file system {number:#x}"), |(_, name)| (*name).to_owned()))
 }
 
 /// The numbers that the kernel gives to file systems, in `linux/magic.h`.
-const KNOWN: [(u64, &str); 11] = [
+const FILE_SYSTEMS: [(u64, &str); 11] = [
     (0xef53, "ext4"),
     (0x5846_5342, "xfs"),
     (0x9123_683e, "btrfs"),
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_is_told_by_its_numbers() {
+    fn a_kernel_version_is_shown_without_its_suffix() {
         for (release, expected) in
             [("6.12.43+deb13-amd64", "6.12.43"), ("6.1.0", "6.1.0"), ("6.6-rc1", "6.6")]
         {

@@ -1,8 +1,9 @@
-//! Executing jobs that do nothing, and waiting for their end.
+//! Executes jobs that do nothing, and waits for their end.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+use windlass_engine::HasStore;
 
 use windlass::{Engine, Windlass};
 use windlass_engine::RunStatus;
@@ -14,25 +15,25 @@ use windlass_workflow::Workflow;
 use crate::error::BenchError;
 use crate::interruption::Interruption;
 
-/// The kind of the jobs that stand alone.
+/// The kind of jobs without a run.
 pub(crate) const NOOP: &str = "noop";
-/// No measurement takes so long unless something is wrong.
+/// The longest measurement. Only an error makes it longer.
 const LIMIT: Duration = Duration::from_secs(900);
-/// How often it is looked whether something is over, where that moment is measured.
+/// The polling interval when the moment of the end is measured.
 const TICK: Duration = Duration::from_millis(1);
-/// How often where it is not: each look wakes a thread, asks the database, and holds up what is measured.
-pub(crate) const SELDOM: Duration = Duration::from_millis(20);
+/// The polling interval otherwise. Each poll wakes a thread and reads the database, and so delays the measured work.
+pub(crate) const SLOW_TICK: Duration = Duration::from_millis(20);
 
-/// Handlers that do nothing but count.
+/// Handlers that do nothing except count their calls.
 #[derive(Clone, Default)]
 pub(crate) struct Noops {
     entered: Arc<AtomicUsize>,
-    /// When the last of them was entered, by [`monotonic_ns`].
+    /// The time of the latest call, by [`monotonic_ns`].
     entered_ns: Arc<AtomicI64>,
 }
 
 impl Noops {
-    /// For jobs that stand alone, and for those of runs.
+    /// The handlers, for jobs without a run and for jobs of runs.
     pub(crate) fn handlers(&self) -> Handlers {
         let mut handlers = Handlers::new();
         for kind in [NOOP, "shell"] {
@@ -46,18 +47,18 @@ impl Noops {
         handlers
     }
 
-    /// How many were entered.
+    /// The number of calls.
     pub(crate) fn entered(&self) -> usize {
         self.entered.load(Ordering::Acquire)
     }
 
-    /// When the last of them was.
+    /// The time of the latest call.
     pub(crate) fn entered_ns(&self) -> i64 {
         self.entered_ns.load(Ordering::Relaxed)
     }
 }
 
-/// Executes so many jobs that wait, from the start of the worker until the last one's end is committed.
+/// Executes this many pending jobs. Returns the time from the start of the worker until the last job's end is committed.
 pub(crate) fn drain(
     windlass: &Windlass,
     jobs: usize,
@@ -67,9 +68,9 @@ pub(crate) fn drain(
     let began = Instant::now();
     let engine = windlass.start(noops.handlers(), WorkerOptions::default())?;
     wait_until(interruption, "the drain", || Ok(noops.entered() >= jobs))?;
-    // Each look reads all that is claimed, which holds up what is measured: a hundredth of the time is exact enough.
+    // Each poll reads all claimed jobs and so delays the measured work. An error of 1% is acceptable.
     let tick = TICK.max(began.elapsed() / 100);
-    look_until(interruption, "the drain", tick, || has_nothing(windlass, &engine))?;
+    poll_until(interruption, "the drain", tick, || has_nothing(windlass, &engine))?;
     Ok(began.elapsed())
 }
 
@@ -77,12 +78,12 @@ fn has_nothing(windlass: &Windlass, engine: &Engine) -> Result<bool, BenchError>
     Ok(windlass.store().for_workers().claimed_by(engine.worker_id())?.is_empty())
 }
 
-/// What a run of no-op jobs took.
+/// The times of a run of no-op jobs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RunTimes {
-    /// To accept it.
+    /// The time to submit it.
     pub(crate) submit: Duration,
-    /// From the start of the worker until its end is committed.
+    /// The time from the start of the worker until the run's end is committed.
     pub(crate) run: Duration,
 }
 
@@ -109,7 +110,7 @@ pub(crate) fn new_run(workflow: Workflow) -> NewRun {
     NewRun { workflow, params: Default::default(), dir: None, run_key: None, occasion: None }
 }
 
-/// Waits for the end of a run, which must be a success, and looks every `tick`.
+/// Waits for the end of a run, which must be SUCCESSFUL. Polls every `tick`.
 pub(crate) fn wait_for_run(
     windlass: &Windlass,
     run_id: i64,
@@ -117,7 +118,7 @@ pub(crate) fn wait_for_run(
     interruption: &Interruption,
 ) -> Result<(), BenchError> {
     let status = || Ok::<_, BenchError>(windlass.store().runs().get(run_id)?.status);
-    look_until(interruption, "the run", tick, || Ok(status()?.is_terminal()))?;
+    poll_until(interruption, "the run", tick, || Ok(status()?.is_terminal()))?;
     match status()? {
         RunStatus::Successful => Ok(()),
         other @ (RunStatus::Pending | RunStatus::Running | RunStatus::Failed | RunStatus::Cancelled) => {
@@ -126,16 +127,16 @@ pub(crate) fn wait_for_run(
     }
 }
 
-/// Looks every millisecond whether something is so.
+/// Waits until a condition is true. Polls every millisecond.
 pub(crate) fn wait_until(
     interruption: &Interruption,
     what: &str,
     is_so: impl FnMut() -> Result<bool, BenchError>,
 ) -> Result<(), BenchError> {
-    look_until(interruption, what, TICK, is_so)
+    poll_until(interruption, what, TICK, is_so)
 }
 
-fn look_until(
+fn poll_until(
     interruption: &Interruption,
     what: &str,
     tick: Duration,
@@ -143,7 +144,7 @@ fn look_until(
 ) -> Result<(), BenchError> {
     let began = Instant::now();
     while !is_so()? {
-        interruption.go_on()?;
+        interruption.check()?;
         if began.elapsed() > LIMIT {
             return Err(BenchError::TooLong { what: what.to_owned(), limit_s: LIMIT.as_secs() });
         }
@@ -152,7 +153,7 @@ fn look_until(
     Ok(())
 }
 
-/// Nanoseconds of the machine's monotonic clock, which is the same in all its processes.
+/// Nanoseconds on the machine's monotonic clock, which is the same for all processes.
 pub(crate) fn monotonic_ns() -> i64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     now.tv_sec * 1_000_000_000 + now.tv_nsec

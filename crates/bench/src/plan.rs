@@ -1,4 +1,4 @@
-//! What is to be measured, and how large.
+//! The parts that are measured, and the sizes of their measurements.
 
 use std::path::PathBuf;
 
@@ -6,15 +6,15 @@ use serde::Serialize;
 use windlass_db::Durability;
 
 use crate::interruption::Interruption;
-use crate::place::Underneath;
+use crate::scratch::DatabaseLocation;
 
-/// A part of what is measured.
+/// A part of the measurements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Part {
-    /// Jobs that wait are executed.
+    /// Executing pending jobs.
     Drain,
-    /// Jobs are accepted.
+    /// Enqueueing jobs.
     Enqueue,
     /// Jobs one after the other.
     Chain,
@@ -24,9 +24,9 @@ pub enum Part {
     Process,
     /// How soon a job starts.
     Latency,
-    /// What many rows change.
+    /// The effect of many rows.
     Scale,
-    /// What it holds, and what it does when there is nothing to do.
+    /// Memory, and the processor time of an idle service.
     Memory,
 }
 
@@ -43,7 +43,7 @@ impl Part {
         Part::Memory,
     ];
 
-    /// As it is named on the command line and in JSON.
+    /// The name on the command line and in JSON.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -58,39 +58,39 @@ impl Part {
         }
     }
 
-    /// In words.
+    /// A description for people.
     #[must_use]
     pub fn about(self) -> &'static str {
         match self {
-            Part::Drain => "drain: jobs that wait are executed",
-            Part::Enqueue => "enqueue: jobs are accepted",
+            Part::Drain => "drain: executing pending jobs",
+            Part::Enqueue => "enqueue: enqueueing jobs",
             Part::Chain => "chain: jobs one after the other",
             Part::Fan => "fan: one job, many, one; and layers",
             Part::Process => "process: jobs that are processes",
             Part::Latency => "latency: how soon a job starts",
-            Part::Scale => "scale: many rows that are not for now",
-            Part::Memory => "memory: what it holds, and what it does when there is nothing to do",
+            Part::Scale => "scale: many rows that can't be claimed now",
+            Part::Memory => "memory: memory, and the processor time of an idle service",
         }
     }
 }
 
-/// What is to be measured.
+/// The plan of all measurements.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// In this order.
+    /// The parts, in this order.
     pub parts: Vec<Part>,
-    /// Beside which database.
-    pub underneath: Underneath,
-    /// What a commit survives, where a part does not measure both.
+    /// Where the databases are made.
+    pub location: DatabaseLocation,
+    /// The durability, for parts that do not measure both.
     pub durability: Durability,
     /// Rounds of each figure, at least 1.
     pub rounds: usize,
-    /// What the sizes of all measurements follow from, at least 1.
+    /// The number that determines the sizes of all measurements, at least 1.
     pub jobs: usize,
-    /// The program that is started where a process of its own is measured: it must hand `bench --child TASK` to
-    /// [`crate::execute_child`], and know `serve`.
+    /// The program for child processes. It must pass `bench --child TASK` to [`crate::execute_child`], and have the verb
+    /// `serve`.
     pub program: PathBuf,
-    /// Raised by who wants it to end.
+    /// Ends the measurements early.
     pub interruption: Interruption,
 }
 
@@ -98,10 +98,10 @@ impl Plan {
     /// How large each measurement is.
     #[must_use]
     pub fn sizes(&self) -> Sizes {
-        match &self.underneath {
-            Underneath::Folder(_) => Sizes::of(self.jobs),
+        match &self.location {
+            DatabaseLocation::Folder(_) => Sizes::of(self.jobs),
             #[cfg(feature = "postgres")]
-            Underneath::Server(_) => Sizes::on_server(self.jobs),
+            DatabaseLocation::Server(_) => Sizes::on_server(self.jobs),
         }
     }
 }
@@ -125,26 +125,26 @@ pub struct Sizes {
     pub layers: usize,
     /// Links of a chain of processes.
     pub process_chain: usize,
-    /// Processes side by side.
+    /// Processes that can run at the same time.
     pub process_fan: usize,
     /// Jobs that start one at a time on a worker that has been idle for a while.
     pub starts_idle: usize,
     /// Jobs that start one at a time on a worker that has just executed another.
     pub starts_soon: usize,
-    /// Rows behind, when they are few.
+    /// A small number of rows that can't be claimed.
     pub rows_few: usize,
-    /// Rows behind, when they are many.
+    /// A large number of rows that can't be claimed.
     pub rows_many: usize,
-    /// Jobs that are executed before them.
+    /// Jobs that are executed in a table with such rows.
     pub before_rows: usize,
-    /// Jobs that are drained while memory is looked at.
+    /// Jobs that are drained while memory is measured.
     pub memory_drain: usize,
-    /// Jobs of a graph while memory is looked at.
+    /// Jobs of a graph while memory is measured.
     pub memory_graph: usize,
 }
 
 impl Sizes {
-    /// The sizes that follow from one number; with 20,000 they are those of the documentation.
+    /// The sizes for a number of jobs. With 20,000 they are those of the documentation.
     #[must_use]
     pub fn of(jobs: usize) -> Sizes {
         Sizes {
@@ -167,7 +167,7 @@ impl Sizes {
         }
     }
 
-    /// The same on a server, where what is asked for one by one takes longer, and so does filling tables.
+    /// The same for a server, where single requests and filling tables take longer.
     #[must_use]
     pub fn on_server(jobs: usize) -> Sizes {
         Sizes {

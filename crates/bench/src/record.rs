@@ -1,10 +1,10 @@
-//! Collects what the rounds of a part give.
+//! Collects the values of the rounds of a part.
 
 use crate::plan::Part;
 use crate::report::{Figure, Kind, Ratio, Unit};
 use crate::statistics::{Spread, ratios};
 
-/// What a part has measured so far.
+/// The values that a part has measured so far.
 #[derive(Debug)]
 pub(crate) struct Record {
     part: Part,
@@ -12,7 +12,7 @@ pub(crate) struct Record {
     comparisons: Vec<(String, String)>,
 }
 
-/// The rounds of one figure.
+/// The values of one figure.
 #[derive(Debug)]
 struct Series {
     name: String,
@@ -27,7 +27,7 @@ impl Record {
         Record { part, series: Vec::new(), comparisons: Vec::new() }
     }
 
-    /// What Windlass did in a round.
+    /// Adds a value of Windlass.
     pub(crate) fn windlass(
         &mut self,
         name: impl Into<String>,
@@ -38,7 +38,7 @@ impl Record {
         self.figure(name, about, Kind::Windlass, unit, value);
     }
 
-    /// What the machine did in a round.
+    /// Adds a value of a reference.
     pub(crate) fn machine(
         &mut self,
         name: impl Into<String>,
@@ -49,7 +49,7 @@ impl Record {
         self.figure(name, about, Kind::Machine, unit, value);
     }
 
-    /// What either of them did in a round.
+    /// Adds a value of Windlass or of a reference.
     pub(crate) fn figure(
         &mut self,
         name: impl Into<String>,
@@ -65,12 +65,12 @@ impl Record {
         }
     }
 
-    /// One figure stands beside another.
+    /// Asks for the ratio of one figure to another.
     pub(crate) fn compare(&mut self, name: impl Into<String>, to: impl Into<String>) {
         self.comparisons.push((name.into(), to.into()));
     }
 
-    /// The figures, each with its ratios. What gave no number in any round is left out.
+    /// The figures, each with its ratios. A figure without a number in any round is left out.
     pub(crate) fn into_figures(self) -> Vec<Figure> {
         let Record { part, series, comparisons } = &self;
         let figure = |of: &Series| {

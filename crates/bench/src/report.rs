@@ -1,4 +1,4 @@
-//! What was measured, as it is handed out.
+//! The report: all measured figures.
 
 use serde::Serialize;
 
@@ -6,51 +6,51 @@ use crate::machine::Machine;
 use crate::plan::Part;
 use crate::statistics::Spread;
 
-/// Everything that one run has measured.
+/// The results of all measurements.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
-    /// Of the form of this report.
+    /// The version of the form of this report.
     pub report_version: u32,
-    /// Of the program.
+    /// The version of the program.
     pub windlass_version: &'static str,
-    /// Rounds of each figure, where it does not say otherwise.
+    /// The rounds of each figure, unless the figure has another number.
     pub rounds: usize,
-    /// What the sizes of all measurements follow from.
+    /// The number that determines the sizes of all measurements.
     pub jobs: usize,
-    /// What it was measured on.
+    /// The machine and the database.
     pub machine: Machine,
-    /// In the order they were measured.
+    /// The figures, in the order in which they were measured.
     pub figures: Vec<Figure>,
 }
 
-/// One thing that was measured.
+/// One measured figure.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Figure {
     /// The part it belongs to.
     pub part: Part,
     /// Its name, which no other figure of the part has.
     pub name: String,
-    /// In words.
+    /// A description for people.
     pub about: String,
     /// Whose figure it is.
     pub kind: Kind,
-    /// In what it is measured.
+    /// The unit of its values.
     pub unit: Unit,
     /// How often it was measured.
     pub rounds: usize,
-    /// Of these rounds.
+    /// The values of these rounds.
     #[serde(flatten)]
     pub value: Spread,
-    /// Beside what it stands.
+    /// Its ratios to other figures.
     pub ratios: Vec<Ratio>,
 }
 
-/// A figure by another of the same part, of the same unit.
+/// The ratio of a figure to another one of the same part and unit.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Ratio {
     /// The name of the other one.
     pub to: String,
-    /// Of the ratios of the rounds, each taken within its round.
+    /// The ratios of the rounds.
     #[serde(flatten)]
     pub value: Spread,
 }
@@ -61,11 +61,11 @@ pub struct Ratio {
 pub enum Kind {
     /// What Windlass does.
     Windlass,
-    /// What the machine does at all, through the same library.
+    /// What a reference does on the same machine.
     Machine,
 }
 
-/// In what something is measured.
+/// The unit of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {

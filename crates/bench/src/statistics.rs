@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 
-/// What the rounds of a measurement gave: the middle one, and the lowest and the highest.
+/// The median, the lowest and the highest value of some rounds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Spread {
-    /// Of an even number of rounds the lower of the two in the middle: always a value that was measured.
+    /// Always a measured value: for an even number of rounds the lower of the two in the middle.
     pub median: f64,
     /// The lowest.
     pub min: f64,
@@ -14,7 +14,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of at least one value that is a number; else there is none.
+    /// The spread of the values that are numbers; `None` if there is none.
     #[must_use]
     pub fn of(values: &[f64]) -> Option<Spread> {
         let mut sorted: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
@@ -24,13 +24,13 @@ impl Spread {
     }
 }
 
-/// One value by the other, round by round. A round in which the other is 0 tells nothing and is left out.
+/// The ratio of two values in each round. A round in which the reference is 0 is left out.
 #[must_use]
 pub(crate) fn ratios(values: &[f64], references: &[f64]) -> Vec<f64> {
     values.iter().zip(references).filter(|(_, by)| **by > 0.0).map(|(value, by)| value / by).collect()
 }
 
-/// The value that at least `percent` of all values do not exceed (nearest rank), of at least one value.
+/// The value that at least `percent` of all values do not exceed (nearest rank); `None` without values.
 #[must_use]
 pub(crate) fn percentile(values: &[f64], percent: usize) -> Option<f64> {
     let mut sorted = values.to_vec();
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn ratios_are_taken_within_a_round() {
+    fn a_ratio_compares_values_of_the_same_round() {
         assert_eq!(ratios(&[1.0, 9.0, 5.0], &[2.0, 3.0, 0.0]), [0.5, 3.0]);
         assert_eq!(ratios(&[1.0], &[]), [0.0; 0]);
     }

@@ -2,7 +2,7 @@
 
 use windlass_workflow::Workflow;
 
-/// Each job needs the one before.
+/// Jobs that each need the one before.
 pub(crate) fn chain(links: usize) -> Workflow {
     Workflow::graph("chain", (0..links).map(|link| link.checked_sub(1).into_iter().collect()))
 }
@@ -15,7 +15,7 @@ pub(crate) fn fan(width: usize) -> Workflow {
     Workflow::graph("fan", first.chain(middle).chain(last))
 }
 
-/// Layers of `width` jobs, each of which needs three of the layer before, or as many as it has.
+/// Layers of `width` jobs. Each job needs three jobs of the layer before, or all if it has fewer.
 pub(crate) fn layers(layers: usize, width: usize) -> Workflow {
     let needs = (0..layers).flat_map(|layer| {
         (0..width).map(move |place| {
@@ -43,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn graphs_are_what_they_are_called() {
+    fn each_graph_has_the_edges_of_its_form() {
         assert_eq!(needs(&chain(3)), [vec![], vec![0], vec![1]]);
         assert_eq!(needs(&fan(2)), [vec![], vec![0], vec![0], vec![1, 2]]);
         assert_eq!(needs(&wide(2)), [vec![0; 0], vec![]]);

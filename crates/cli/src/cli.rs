@@ -98,14 +98,14 @@ pub(crate) fn parse() -> Cli {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let mut matches = command
         .try_get_matches_from_mut(&arguments)
-        .unwrap_or_else(|error| blame_variable(error, &command, &arguments).exit());
+        .unwrap_or_else(|error| name_variable(error, &command, &arguments).exit());
     Cli::from_arg_matches_mut(&mut matches).unwrap_or_else(|error| error.exit())
 }
 
 /// Names the variable instead of the option in an error about a value from the environment.
-fn blame_variable(mut error: clap::Error, command: &clap::Command, arguments: &[OsString]) -> clap::Error {
-    let Some(ContextValue::String(blamed)) = error.get(ContextKind::InvalidArg) else { return error };
-    let option = blamed.split_whitespace().next().unwrap_or_default().to_owned();
+fn name_variable(mut error: clap::Error, command: &clap::Command, arguments: &[OsString]) -> clap::Error {
+    let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg) else { return error };
+    let option = argument.split_whitespace().next().unwrap_or_default().to_owned();
     let is_written = arguments.iter().any(|argument| {
         let rest = argument.to_str().and_then(|argument| argument.strip_prefix(&option));
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('='))

@@ -1,6 +1,7 @@
 //! The database of the command line. A command opens it when it needs it, and not before.
 
 use std::sync::Once;
+use windlass_engine::HasStore;
 
 use windlass::{Options, Windlass};
 use windlass_db::{Error, OpenMode, Unavailable};
@@ -24,8 +25,8 @@ impl Database {
     ///
     /// The jobs of dead workers are rescued first, so that the command shows the current states.
     pub(crate) fn existing(global: &GlobalOptions) -> Result<Database, Failure> {
-        let database = Database::as_it_is(global)?;
-        match FailureDetector::default().look(database.store()) {
+        let database = Database::existing_without_rescue(global)?;
+        match FailureDetector::default().rescue_dead_workers(database.store()) {
             Ok(_rescued) => Ok(database),
             // A role that may only read, or a standby, cannot rescue: the command shows the rows as they are.
             Err(Error::Unavailable { reason: Unavailable::Forbidden(_) | Unavailable::Standby, .. }) => {
@@ -35,8 +36,8 @@ impl Database {
         }
     }
 
-    /// Opens an existing database and writes nothing.
-    pub(crate) fn as_it_is(global: &GlobalOptions) -> Result<Database, Failure> {
+    /// Opens an existing database, and does not rescue the jobs of dead workers.
+    pub(crate) fn existing_without_rescue(global: &GlobalOptions) -> Result<Database, Failure> {
         Database::open(global, OpenMode::Existing)
     }
 
@@ -46,7 +47,7 @@ impl Database {
     }
 
     /// Opens the database, or returns `None` if it does not exist yet.
-    pub(crate) fn if_there(global: &GlobalOptions) -> Result<Option<Database>, Failure> {
+    pub(crate) fn if_exists(global: &GlobalOptions) -> Result<Option<Database>, Failure> {
         let (address, opened) = Database::try_open(global, OpenMode::Existing)?;
         match opened {
             Err(Error::Unavailable {
@@ -125,8 +126,8 @@ impl Database {
 
 /// Warns once about a password on the command line.
 fn warn_of_password() {
-    static SAID: Once = Once::new();
-    SAID.call_once(|| {
+    static WARNED: Once = Once::new();
+    WARNED.call_once(|| {
         stderr::note(
             "warning: everybody who can list processes on this machine can read the password on the command line\n\
              \x20 help: put the address into WINDLASS_DB, or put only the password into PGPASSWORD, ~/.pgpass, or a \

@@ -1,10 +1,10 @@
-//! Lists that are longer than a page of the store.
+//! Reads long lists from the store, page by page.
 
 use windlass_engine::store::{Cursor, PAGE_MAX, Page};
 
 use crate::error::Failure;
 
-/// The newest rows before an id, at most `limit`: page after page, until there are enough or no more.
+/// Reads the newest rows below an id, at most `limit`.
 pub(crate) fn read<T>(
     before: Option<i64>,
     limit: u32,

@@ -23,7 +23,7 @@ pub(crate) enum Urgency {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct StopRequests {
     received: Arc<ReceivedSignals>,
-    /// The urgency that [`StopRequests::news`] returned last.
+    /// The urgency that [`StopRequests::new_request`] returned last.
     reported: Option<Urgency>,
 }
 
@@ -75,12 +75,12 @@ impl StopRequests {
         Ok(requests)
     }
 
-    /// The urgency, if it has increased since the last call.
-    pub(crate) fn news(&mut self) -> Option<Urgency> {
+    /// The most urgent request, if it is more urgent than at the last call.
+    pub(crate) fn new_request(&mut self) -> Option<Urgency> {
         let urgency = self.urgency();
-        let is_news = urgency > self.reported;
+        let is_new = urgency > self.reported;
         self.reported = urgency.max(self.reported);
-        urgency.filter(|_| is_news)
+        urgency.filter(|_| is_new)
     }
 
     /// Whether a stop was requested.
@@ -88,7 +88,7 @@ impl StopRequests {
         self.urgency().is_some()
     }
 
-    /// Whether the stop came from a service manager and not from a terminal.
+    /// Whether no Ctrl-C was received, so that the request came from a service manager.
     fn came_from_a_manager(&self) -> bool {
         self.is_stopping() && self.received.interrupts.load(Ordering::SeqCst) == 0
     }
@@ -131,8 +131,8 @@ mod tests {
         let mut requests = StopRequests::default();
         let mut seen = Vec::new();
         for _signal in 0..4 {
-            seen.push(requests.news());
-            assert_eq!(requests.news(), None, "each is reported once");
+            seen.push(requests.new_request());
+            assert_eq!(requests.new_request(), None, "each is reported once");
             requests.received.receive(SIGTERM);
         }
         use Urgency::{Drain, Leave};
@@ -149,7 +149,7 @@ mod tests {
         requests.received.receive(SIGHUP);
         assert!(requests.reload_is_wanted());
         assert!(!requests.reload_is_wanted(), "it is reported once");
-        assert_eq!(requests.news(), None);
+        assert_eq!(requests.new_request(), None);
         assert!(!requests.came_from_a_manager());
     }
 }

@@ -30,7 +30,7 @@ pub(crate) struct SubmissionArgs {
     #[arg(short, long = "param", value_name = "KEY=VALUE", value_parser = parameters::parse_pair)]
     params: Vec<(String, String)>,
 
-    /// A JSON or TOML file with parameters; -p wins over the file
+    /// A JSON or TOML file with parameters; -p overrides the file
     #[arg(long, value_name = "FILE")]
     params_file: Option<PathBuf>,
 
@@ -89,7 +89,7 @@ impl SubmissionArgs {
         let name = self.workflow.to_string_lossy();
         let is_path = looks_like_a_file(&self.workflow);
         let no_file = || Failure::unreadable(&self.workflow, &io::ErrorKind::NotFound.into());
-        let database = match Database::if_there(global) {
+        let database = match Database::if_exists(global) {
             Ok(Some(database)) => database,
             Ok(None) | Err(_) if is_path => return Err(no_file()),
             Ok(None) => {

@@ -1,6 +1,6 @@
-//! What the databases can do differently, as far as their users must know.
+//! The differences between the databases that their users must know.
 
-use windlass_system::process::Reach;
+use windlass_system::process::HostScope;
 
 use crate::Dialect;
 
@@ -9,27 +9,31 @@ use crate::Dialect;
 pub struct Capabilities {
     /// How many transactions write at the same time.
     pub writers: Writers,
-    /// Where the processes can be that use it.
-    pub reach: Reach,
+    /// Where the processes that use it can run.
+    pub host_scope: HostScope,
 }
 
 /// How many transactions write at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Writers {
-    /// One: what it has read stays as it is until its end, without locks.
+    /// One: the rows that it has read do not change before it ends, without locks.
     OneAtATime,
-    /// Many: rows have to be locked before they are judged.
+    /// Many: a transaction must lock rows before it decides about them.
     SideBySide,
 }
 
 impl Dialect {
-    /// What the database can do that speaks this dialect.
+    /// What the database of this dialect can do.
     #[must_use]
     pub fn capabilities(self) -> Capabilities {
         match self {
-            // In WAL mode a database is shared through memory.
-            Dialect::Sqlite => Capabilities { writers: Writers::OneAtATime, reach: Reach::OneKernel },
-            Dialect::Postgres => Capabilities { writers: Writers::SideBySide, reach: Reach::ManyHosts },
+            // In WAL mode the processes that use a file share memory.
+            Dialect::Sqlite => {
+                Capabilities { writers: Writers::OneAtATime, host_scope: HostScope::OneKernel }
+            }
+            Dialect::Postgres => {
+                Capabilities { writers: Writers::SideBySide, host_scope: HostScope::ManyHosts }
+            }
         }
     }
 }

@@ -1,28 +1,30 @@
-//! How a database spells what the shared SQL leaves open, as `{token}`s.
+//! The differences between the SQL of the two databases. Shared SQL contains `{token}`s, which the dialect replaces.
 //!
 //! | token | meaning |
 //! | --- | --- |
 //! | `{in $1}` | is one of the integers of the JSON list in parameter 1 |
 //! | `{in SELECT …}` | is one of the integers that a query gives; the rows are found by them |
-//! | `{by a = b}` | the same number, and the row of `a` is found by it, one by one |
-//! | `{guard condition}` | a condition that is checked on the rows that were found, not one to find them by |
+//! | `{by a = b}` | two equal numbers; the rows of `a` are found one by one through the index of `a` |
+//! | `{guard condition}` | a condition that is checked on rows that were found by another condition |
 //! | `{texts $1}` | the texts of the JSON list in parameter 1, as a table with the column `value` |
 //! | `{rows $1: a integer, b text}` | the [`Value::Rows`](super::Value) of parameter 1 as a table; the first column is never NULL |
 //! | `{bounded column number}` | the column, but at least `-number` and at most `number` |
-//! | `{lock}` | keep the rows for this transaction; those that another one holds are skipped |
-//! | `{wait}` | keep the rows for this transaction, after those that hold them now |
+//! | `{lock}` | lock the rows; rows that another transaction has locked are skipped |
+//! | `{wait}` | lock the rows, and wait for transactions that have locked them |
 //! | `{share}` | no other transaction may change the rows before this one ends |
+//! | `{try_lock name}` | 1 if this transaction got the lock of this name, without waiting |
+//! | `{token}` | a random number of 63 bits |
 //! | `{now_ms}` | the database's clock, for defaults of rows inserted from outside |
 //! | `{readable column}` | an instant as text |
 //! | `{next_id table}` | the id that the next row of a table gets, as a subquery |
 //! | `{tables}` | the names of all tables and views, as a table with the column `name` |
 //! | `{version}` | the name and the version of the database |
-//! | `{damage}` | what the storage's own check finds, as a table with the column `detail` |
-//! | `{id}`, `{integer}`, `{text}`, `{strict}`, `{clustered}` | of tables |
+//! | `{damage}` | the defects that the database's own check finds, as a table with the column `detail` |
+//! | `{id}`, `{integer}`, `{text}`, `{strict}`, `{clustered}` | types of columns and kinds of tables, for CREATE TABLE |
 
 use super::Fragment;
 
-/// The spelling of one database.
+/// The SQL of one database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
     /// SQLite 3.51.3 or newer.
@@ -32,17 +34,17 @@ pub enum Dialect {
 }
 
 impl Dialect {
-    /// Replaces every token of `sql`. A brace that no lower-case letter follows is left alone.
+    /// Replaces every token of `sql`. A brace without a lower-case letter after it is not a token.
     #[must_use]
     pub fn translate(self, sql: &str, fragments: &[Fragment]) -> String {
-        self.translate_for(sql, fragments, Room::of(1))
+        self.translate_rows(sql, fragments, RowsLayout::rows(1))
     }
 
-    /// The same, with room for a number of rows where they are parameters one by one.
+    /// The same, for a `{rows …}` of several rows on SQLite.
     #[must_use]
-    pub(super) fn translate_for(self, sql: &str, fragments: &[Fragment], room: Room) -> String {
+    pub(super) fn translate_rows(self, sql: &str, fragments: &[Fragment], layout: RowsLayout) -> String {
         let mut translated = String::with_capacity(sql.len() + 64);
-        let mut spare = Spare { after: parameters(sql) };
+        let mut free = FreeParameters { highest_used: highest_parameter(sql) };
         let mut rest = sql;
         while let Some(start) = rest.find('{') {
             let (before, token) = rest.split_at(start);
@@ -53,9 +55,9 @@ impl Dialect {
                     let token = &token[1..end];
                     match fragments.iter().find(|fragment| fragment.name == token) {
                         Some(fragment) => {
-                            translated.push_str(&self.translate_for(fragment.sql, &[], room));
+                            translated.push_str(&self.translate_rows(fragment.sql, &[], layout));
                         }
-                        None => translated.push_str(&self.token(token, room, &mut spare)),
+                        None => translated.push_str(&self.token(token, layout, &mut free)),
                     }
                     rest = &rest[start + end + 1..];
                 }
@@ -69,15 +71,15 @@ impl Dialect {
         translated
     }
 
-    fn token(self, token: &str, room: Room, spare: &mut Spare) -> String {
+    fn token(self, token: &str, layout: RowsLayout, free: &mut FreeParameters) -> String {
         let (word, argument) = token.split_once(' ').unwrap_or((token, ""));
         match self {
-            Dialect::Sqlite => sqlite_token(word, argument, room),
-            Dialect::Postgres => postgres_token(word, argument, spare),
+            Dialect::Sqlite => sqlite_token(word, argument, layout),
+            Dialect::Postgres => postgres_token(word, argument, free),
         }
     }
 
-    /// Statements after which a table goes on with this id, whatever its rows are.
+    /// Statements that set the id of the next row of a table.
     #[must_use]
     pub fn continue_ids(self, table: &str, next_id: i64) -> String {
         match self {
@@ -89,8 +91,8 @@ impl Dialect {
         }
     }
 
-    /// Has the database count the rows of tables, also those that this transaction has written; `None` where nobody
-    /// plans by such counts.
+    /// The statement that updates the statistics of tables, which includes rows of this transaction. `None` if the database
+    /// does not plan by such statistics.
     #[must_use]
     pub fn analyze(self, tables: &[&str]) -> Option<String> {
         match self {
@@ -100,22 +102,21 @@ impl Dialect {
     }
 }
 
-/// How the argument of `{in …}` begins when it is a query.
+/// The beginning of an argument of `{in …}` that is a query.
 const QUERY: &str = "SELECT ";
 
-fn sqlite_token(word: &str, argument: &str, room: Room) -> String {
+fn sqlite_token(word: &str, argument: &str, layout: RowsLayout) -> String {
     match word {
-        // No id is ever given out twice, also after pruning: people and other programs keep them.
+        // No id is used twice, even after pruning, because people and other programs keep ids.
         "id" => "INTEGER PRIMARY KEY AUTOINCREMENT".to_owned(),
         "integer" => "INTEGER".to_owned(),
         "text" => "TEXT".to_owned(),
         "strict" => "STRICT".to_owned(),
         "clustered" => "STRICT, WITHOUT ROWID".to_owned(),
-        // Other programs insert with the SQLite they have: `unixepoch('subsec')` is NULL before 3.42.
-        // 63 bits by chance.
         "token" => "random() & 9223372036854775807".to_owned(),
+        // Other programs may insert with an older SQLite: `unixepoch('subsec')` is NULL before 3.42.
         "now_ms" => "CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER)".to_owned(),
-        // Each call of a function costs SQLite as much as ten comparisons.
+        // CASE, because a call of a function costs SQLite as much as ten comparisons.
         "bounded" => {
             let (column, bound) = column_and_bound(argument);
             format!(
@@ -123,9 +124,9 @@ fn sqlite_token(word: &str, argument: &str, room: Room) -> String {
             )
         }
         "readable" => format!("strftime('%Y-%m-%d %H:%M:%f', {argument} / 1000.0, 'unixepoch')"),
-        // One writer at a time: there is nobody to skip.
+        // There is one writer at a time, so no other transaction has a lock.
         "lock" | "wait" | "share" => String::new(),
-        // One writer at a time has every lock.
+        // The only writer has every lock.
         "try_lock" => format!("({argument}) IS NOT NULL"),
         "version" => "'SQLite ' || sqlite_version()".to_owned(),
         "tables" => "(SELECT name FROM sqlite_master WHERE type IN ('table', 'view'))".to_owned(),
@@ -142,42 +143,43 @@ fn sqlite_token(word: &str, argument: &str, room: Room) -> String {
         "in" => format!("IN (SELECT value FROM json_each({argument}))"),
         "by" | "guard" => argument.to_owned(),
         "texts" => format!("json_each({argument})"),
-        "rows" => sqlite_rows(argument, room),
+        "rows" => sqlite_rows(argument, layout),
         unknown => unreachable!("the SQL uses a token that no dialect knows: {unknown}"),
     }
 }
 
-/// What a statement has room for where rows are parameters one by one.
+/// How SQLite gets the rows of a `{rows …}`: each value is a parameter of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Room {
+pub(super) struct RowsLayout {
+    /// How many rows the statement has parameters for.
     pub(super) rows: usize,
-    /// The columns that have the same value in all rows, a bit for each: that value is one parameter.
-    pub(super) same: u64,
+    /// The columns that have the same value in all rows, one bit for each. Such a value is one parameter for all rows.
+    pub(super) constant_columns: u64,
 }
 
-impl Room {
-    /// For so many rows that may differ in each column.
-    pub(super) fn of(rows: usize) -> Room {
-        Room { rows, same: 0 }
+impl RowsLayout {
+    /// A layout for rows that may differ in all columns.
+    pub(super) fn rows(rows: usize) -> RowsLayout {
+        RowsLayout { rows, constant_columns: 0 }
     }
 
     /// Whether a column, counted from 0, has the same value in all rows.
-    pub(super) fn is_same(self, column: usize) -> bool {
-        column < u64::BITS as usize && self.same & (1 << column) != 0
+    pub(super) fn is_constant(self, column: usize) -> bool {
+        column < u64::BITS as usize && self.constant_columns & (1 << column) != 0
     }
 }
 
-/// The name of the first parameter of a set of rows; the others follow it without a name.
-pub(super) const FIRST_OF_ROWS: &str = "$rows";
+/// The name of the first parameter of a set of rows. The other parameters follow it and have no name.
+pub(super) const FIRST_ROWS_PARAMETER: &str = "$rows";
 
 /// The name of the parameter of a column, counted from 0, that has the same value in all rows.
-pub(super) fn same_of_rows(column: usize) -> String {
-    format!("$same{column}")
+pub(super) fn constant_parameter(column: usize) -> String {
+    format!("$constant{column}")
 }
 
-/// `$1: id integer, name text` as a table of parameters: those rows whose first column is bound. A list in JSON would
-/// be written and parsed for it, which costs more than what is done with the rows.
-fn sqlite_rows(argument: &str, room: Room) -> String {
+/// `$1: id integer, name text` as a table of parameters. Rows whose first column is not bound are left out. Writing and
+/// parsing a JSON list instead would cost more than the work with the rows.
+fn sqlite_rows(argument: &str, layout: RowsLayout) -> String {
     let columns = argument.split_once(':').map_or("", |(_parameter, columns)| columns);
     let mut width = 0;
     let names: Vec<String> = columns
@@ -185,17 +187,16 @@ fn sqlite_rows(argument: &str, room: Room) -> String {
         .enumerate()
         .map(|(index, column)| {
             let name = column.split_whitespace().next().unwrap_or_default();
-            if room.is_same(index) {
-                return format!("{} AS {name}", same_of_rows(index));
+            if layout.is_constant(index) {
+                return format!("{} AS {name}", constant_parameter(index));
             }
             width += 1;
             format!("column{width} AS {name}")
         })
         .collect();
     let row = vec!["?"; width].join(", ");
-    let values = vec![format!("({row})"); room.rows].join(", ").replacen('?', FIRST_OF_ROWS, 1);
-    // A LIMIT would keep SQLite from reading the values where they are used: it would write all rows into a table of
-    // its own first.
+    let values = vec![format!("({row})"); layout.rows].join(", ").replacen('?', FIRST_ROWS_PARAMETER, 1);
+    // Not a LIMIT: with one, SQLite would first copy all rows into a temporary table.
     format!("(SELECT {} FROM (VALUES {values}) WHERE column1 IS NOT NULL)", names.join(", "))
 }
 
@@ -207,16 +208,16 @@ fn column_and_bound(argument: &str) -> (&str, &str) {
     words
 }
 
-fn postgres_token(word: &str, argument: &str, spare: &mut Spare) -> String {
+fn postgres_token(word: &str, argument: &str, free: &mut FreeParameters) -> String {
     match word {
         "id" => "BIGINT GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY".to_owned(),
         "integer" => "BIGINT".to_owned(),
-        // A new version of the system's library may sort a language's texts in another way, and the indexes
-        // that were built before would then miss rows. Bytes stay as they are.
+        // Sorted by bytes. A new version of the system's library may sort the texts of a language in another order, and
+        // indexes that were built before would then miss rows.
         "text" => "TEXT COLLATE \"C\"".to_owned(),
         "strict" | "clustered" => String::new(),
         "token" => "hashtextextended(CAST(gen_random_uuid() AS TEXT), 0) & 9223372036854775807".to_owned(),
-        // Of the moment, not of the transaction's beginning.
+        // The time of the statement, not that of the transaction's start.
         "now_ms" => "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)".to_owned(),
         "bounded" => {
             let (column, bound) = column_and_bound(argument);
@@ -228,8 +229,8 @@ fn postgres_token(word: &str, argument: &str, spare: &mut Spare) -> String {
         "lock" => "FOR UPDATE SKIP LOCKED".to_owned(),
         "wait" => "FOR UPDATE".to_owned(),
         "share" => "FOR SHARE".to_owned(),
-        // A name is the lock of what has no row of its own, until the end of the transaction. It waits for
-        // nobody, so it takes part in no circle of locks.
+        // An advisory lock, until the end of the transaction, for things that have no row to lock. It never waits, so it
+        // can't be part of a deadlock.
         "try_lock" => format!(
             "CAST(CAST(pg_try_advisory_xact_lock(hashtextextended(current_schema() || ' ' || {argument}, 0))
                   AS INTEGER) AS BIGINT)"
@@ -245,45 +246,45 @@ fn postgres_token(word: &str, argument: &str, spare: &mut Spare) -> String {
                 "(SELECT CASE WHEN is_called THEN last_value + 1 ELSE last_value END FROM {argument}_id_seq)"
             )
         }
-        // The server keeps foreign keys and checksums itself.
+        // The server checks foreign keys and checksums itself.
         "damage" => "(SELECT CAST(NULL AS TEXT) AS detail WHERE false)".to_owned(),
-        // The planner expects few elements of a list, and so finds them one by one through the index of ids.
-        // Two tables that are brought together could be read whole, each: see `by`.
+        // The planner expects an array to be short, and looks up its elements one by one in the index of ids. For a join it
+        // might read both tables completely: see `by`.
         "in" if argument.starts_with(QUERY) => format!("= ANY (ARRAY({argument}))"),
         "in" => format!(
             "= ANY (ARRAY(SELECT CAST(value AS BIGINT) FROM jsonb_array_elements_text(CAST({argument} AS jsonb))))"
         ),
-        // Two columns that are equal could also be brought together by reading a table in the order of the first,
-        // which is done while the table is small, and goes on while it grows.
+        // For a plain join the planner may choose to read a whole table while it is small, and keep that plan while the
+        // table grows.
         "by" => {
             let Some((found, by)) = argument.split_once(" = ") else {
                 unreachable!("the SQL finds rows by what is no comparison: {argument}")
             };
             format!("{found} = ANY (ARRAY[{by}])")
         }
-        // It takes the condition of a partial index only as it is written there. Otherwise it would read all
-        // rows of a state when its statistics are from a time at which they were few.
+        // With IS TRUE the condition does not match that of a partial index. Otherwise the planner might read all rows of
+        // a state through that index, because of old statistics by which they are few.
         "guard" => format!("({argument}) IS TRUE"),
         "texts" => format!("jsonb_array_elements_text(CAST({argument} AS jsonb))"),
-        "rows" => postgres_rows(argument, spare),
+        "rows" => postgres_rows(argument, free),
         unknown => unreachable!("the SQL uses a token that no dialect knows: {unknown}"),
     }
 }
 
-/// The numbers of parameters that a text does not use itself.
-struct Spare {
-    after: usize,
+/// Hands out numbers of parameters that a text does not use.
+struct FreeParameters {
+    highest_used: usize,
 }
 
-impl Spare {
+impl FreeParameters {
     fn next(&mut self) -> usize {
-        self.after += 1;
-        self.after
+        self.highest_used += 1;
+        self.highest_used
     }
 }
 
 /// The highest number of a parameter in a text.
-fn parameters(sql: &str) -> usize {
+fn highest_parameter(sql: &str) -> usize {
     let numbers = sql.split('$').skip(1).filter_map(|rest| {
         let digits = rest.len() - rest.trim_start_matches(|character: char| character.is_ascii_digit()).len();
         rest[..digits].parse().ok()
@@ -291,22 +292,22 @@ fn parameters(sql: &str) -> usize {
     numbers.max().unwrap_or(0)
 }
 
-/// What says that a parameter is the column of a set of rows, and of which type it is.
-pub(super) fn column_cast(parameter: usize, kind: &str) -> String {
+/// The cast that marks a parameter as a column of a set of rows, with the column's type.
+pub(super) fn array_cast(parameter: usize, kind: &str) -> String {
     format!("CAST(${parameter} AS {kind}[])")
 }
 
-/// `$1: id integer, name text` as a table over arrays, one for each column. The first has the number of the set, and
-/// those of the others follow the last number in the text, in their order.
-fn postgres_rows(argument: &str, spare: &mut Spare) -> String {
+/// `$1: id integer, name text` as a table of arrays, one for each column. The first array has the number of the argument;
+/// the others have the numbers after the highest one in the text.
+fn postgres_rows(argument: &str, free: &mut FreeParameters) -> String {
     let (parameter, columns) = argument.split_once(':').unwrap_or((argument, ""));
     let (mut names, mut arrays) = (Vec::new(), Vec::new());
     for (index, column) in columns.split(',').enumerate() {
         let mut words = column.split_whitespace();
         names.push(words.next().unwrap_or_default());
         let kind = if words.next() == Some("integer") { "BIGINT" } else { "TEXT" };
-        let number = if index == 0 { parameters(parameter) } else { spare.next() };
-        arrays.push(column_cast(number, kind));
+        let number = if index == 0 { highest_parameter(parameter) } else { free.next() };
+        arrays.push(array_cast(number, kind));
     }
     let names = names.join(", ");
     format!("(SELECT {names} FROM unnest({}) AS given ({names}))", arrays.join(", "))
@@ -317,13 +318,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_are_replaced_and_json_is_left_alone() {
+    fn tokens_are_replaced_and_other_braces_are_not() {
         let translated = Dialect::Sqlite.translate("SELECT '{}' WHERE id {in $1}{lock} -- {", &[]);
         assert_eq!(translated, "SELECT '{}' WHERE id IN (SELECT value FROM json_each($1)) -- {");
     }
 
     #[test]
-    fn rows_are_found_one_by_one() {
+    fn by_becomes_an_array_comparison_on_postgres() {
         let sql = "{by jobs.id = news.id}";
         assert_eq!(Dialect::Sqlite.translate(sql, &[]), "jobs.id = news.id");
         assert_eq!(Dialect::Postgres.translate(sql, &[]), "jobs.id = ANY (ARRAY[news.id])");
@@ -337,15 +338,15 @@ mod tests {
             "FROM (SELECT column1 AS id, column2 AS status FROM (VALUES ($rows, ?)) \
              WHERE column1 IS NOT NULL) AS news"
         );
-        let translated = Dialect::Sqlite.translate_for("{rows $1: id integer}", &[], Room::of(3));
+        let translated = Dialect::Sqlite.translate_rows("{rows $1: id integer}", &[], RowsLayout::rows(3));
         assert_eq!(
             translated,
             "(SELECT column1 AS id FROM (VALUES ($rows), (?), (?)) WHERE column1 IS NOT NULL)"
         );
-        let room = Room { rows: 2, same: 0b101 };
+        let layout = RowsLayout { rows: 2, constant_columns: 0b101 };
         assert_eq!(
-            Dialect::Sqlite.translate_for("{rows $1: a integer, id integer, b text}", &[], room),
-            "(SELECT $same0 AS a, column1 AS id, $same2 AS b FROM (VALUES ($rows), (?)) \
+            Dialect::Sqlite.translate_rows("{rows $1: a integer, id integer, b text}", &[], layout),
+            "(SELECT $constant0 AS a, column1 AS id, $constant2 AS b FROM (VALUES ($rows), (?)) \
              WHERE column1 IS NOT NULL)"
         );
         let sql = "FROM {rows $2: id integer, status text, name text} AS news WHERE at = $3 AND by = $1";
@@ -359,12 +360,12 @@ mod tests {
     #[test]
     fn the_highest_number_of_a_parameter_is_found() {
         for (sql, expected) in [("SELECT 1", 0), ("$1 + $12 - $2", 12), ("$rows, $3", 3)] {
-            assert_eq!(parameters(sql), expected, "{sql}");
+            assert_eq!(highest_parameter(sql), expected, "{sql}");
         }
     }
 
     #[test]
-    fn one_writer_locks_nothing_and_many_do() {
+    fn only_postgres_locks_rows() {
         let sql = "SELECT id FROM jobs{lock}; {wait}; {share}";
         assert_eq!(Dialect::Sqlite.translate(sql, &[]), "SELECT id FROM jobs; ; ");
         assert_eq!(

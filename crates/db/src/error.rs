@@ -1,28 +1,28 @@
-//! One error for the store and its databases, its variants named by what a caller can do about it.
+//! The error of the store and its databases. Each variant tells the caller what it can do.
 
 use std::path::PathBuf;
 
-/// The result of whatever touches the database.
+/// The result of an operation on the database.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What went wrong, by what can be done about it.
+/// What went wrong, sorted by what a caller can do about it.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Error {
-    /// What was asked for does not exist.
+    /// Something that the caller named does not exist.
     #[error("{what} does not exist")]
     NotFound {
         /// The thing and its id: `run 42`.
         what: String,
     },
-    /// Somebody else changed it first, or its state does not allow this.
+    /// The state of the rows does not allow the operation, perhaps because another process changed them first.
     #[error("{operation}: {reason}")]
     Conflict {
         /// What was tried, with the id.
         operation: String,
-        /// Which state stood against it.
+        /// The state that does not allow it.
         reason: String,
     },
-    /// The caller's values are wrong: trying again does not help.
+    /// The caller's values are wrong. Trying again does not help.
     #[error("{operation}: {reason}")]
     Invalid {
         /// What was tried.
@@ -30,7 +30,7 @@ pub enum Error {
         /// What is wrong with the values.
         reason: String,
     },
-    /// The database can't be used. [`Unavailable::is_passing`] says whether waiting may help.
+    /// The database can't be used. [`Unavailable::is_temporary`] says whether waiting may help.
     #[error("{operation}: {reason}")]
     Unavailable {
         /// What was tried.
@@ -38,18 +38,18 @@ pub enum Error {
         /// Why it can't be used.
         reason: Unavailable,
     },
-    /// The engine broke one of its own rules: a defect.
+    /// A defect of Windlass.
     #[error("{operation}: internal error: {detail}")]
     Internal {
         /// What was tried.
         operation: String,
-        /// What was met.
+        /// What was found.
         detail: String,
     },
 }
 
 impl Error {
-    /// Somebody else changed it first, or its state does not allow what was tried.
+    /// Whether this is [`Error::Conflict`].
     #[must_use]
     pub fn is_conflict(&self) -> bool {
         matches!(self, Error::Conflict { .. })
@@ -59,19 +59,19 @@ impl Error {
 /// Why a database can't be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unavailable {
-    /// No file is there, and this caller does not make one.
+    /// The file does not exist, and this caller does not create it.
     #[error("there is no database at {}", .0.display())]
     Missing(PathBuf),
-    /// The database has no tables of Windlass, and this caller does not make them.
+    /// The database has no tables of Windlass, and this caller does not create them.
     #[error("there are no tables of Windlass in {0}")]
     NoTables(String),
-    /// The file can't be opened or made, or the server can't be used at all.
+    /// The file can't be opened or created, or the server can't be used at all.
     #[error("the database can't be opened: {0}")]
     CannotOpen(String),
-    /// The file is something else.
+    /// The file is not a SQLite database.
     #[error("the file is not a SQLite database")]
     NotADatabase,
-    /// The file has hard links. Under each of its names SQLite would keep another log, and lose commits.
+    /// The file has hard links. SQLite would keep a log for each of its names, and lose commits.
     #[error("{} has {names} names (hard links), and commits made under one would be lost under another", .path.display())]
     HardLinked {
         /// The name that it was opened by.
@@ -82,7 +82,7 @@ pub enum Unavailable {
     /// The file is a SQLite database of another program.
     #[error("the database has a table `{table}` that Windlass did not make")]
     Foreign {
-        /// The table that stands in the way.
+        /// The name of that program's table.
         table: String,
     },
     /// The tables were made by a newer Windlass.
@@ -99,7 +99,7 @@ pub enum Unavailable {
     /// No space is left.
     #[error("the disk is full")]
     DiskFull,
-    /// A table, or a part of one, that Windlass made is no longer there.
+    /// A table or a column of Windlass was removed.
     #[error("a part of Windlass's tables is missing: {0}")]
     Incomplete(String),
     /// The file or its folder can't be written.
@@ -108,67 +108,68 @@ pub enum Unavailable {
     /// The file is damaged.
     #[error("the database is damaged: {0}")]
     Corrupt(String),
-    /// The system refused to read or write.
+    /// The system could not read or write.
     #[error("input or output failed: {0}")]
     InputOutput(String),
-    /// No connection to the server: it is down, starts, or the network is cut.
+    /// There is no connection to the server: it is down or starting, or the network is interrupted.
     #[error("the database server can't be reached: {0}")]
     Unreachable(String),
-    /// The server has no connection left for this process, or all that the process may have are in use.
+    /// The server accepts no more connections, or all connections of this process are in use.
     #[error("no connection to the database server is free: {0}")]
     NoConnectionFree(String),
-    /// The server has no memory left, or is at another limit of its own.
+    /// The server has reached one of its limits, such as its memory.
     #[error("the database server is at a limit of its own: {0}")]
     Exhausted(String),
-    /// The server ended a statement or a session: a time limit among its settings, or a person.
+    /// The server ended a statement or a session, because of a time limit or on request of an administrator.
     #[error("the database server cancelled a statement: {0}")]
     Cancelled(String),
-    /// The server is there, and there is no connection with it.
+    /// The server answers, but refuses the connection, or the client does.
     #[error("the connection to the database server is refused: {detail}")]
     Refused {
-        /// By what can be done about it.
+        /// The reason, sorted by what a person can do about it.
         refusal: Refusal,
-        /// What the server or the client says.
+        /// The message of the server or of the client.
         detail: String,
     },
-    /// The role may not do this.
-    #[error("the database role lacks a right: {0}")]
+    /// The role lacks a privilege.
+    #[error("the database role lacks a privilege: {0}")]
     Forbidden(String),
-    /// The server is a standby, or was made one.
+    /// The server is a standby.
     #[error("the database server takes no writes now")]
     Standby,
-    /// The answer to a commit was lost, and the server could not be asked what became of it.
+    /// The answer to a commit was lost, and it could not be found out whether the transaction was kept.
     #[error("the connection broke during a commit: whether it was kept is not known")]
     CommitUnknown,
     /// The engine of this process is shutting down.
     #[error("the database was closed")]
     Closed,
-    /// This process gets no more threads, open files or memory, or has no usable folder for temporary files.
+    /// This process can't get a thread, an open file or memory, or has no usable folder for temporary files.
     #[error("this process lacks what it needs: {0}")]
     OutOfResources(String),
 }
 
-/// Why a server that can be reached is not used.
+/// Why there is no connection to a server that answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// The password is wrong, or the role is not there: the server does not say which.
+    /// The password is wrong, or the role does not exist. The server does not say which.
     Password,
-    /// It asks for a password, and there is none.
+    /// The server asks for a password, and none is given.
     NoPassword,
-    /// It lets this role not in from here, or wants another proof than a password.
+    /// The server does not allow this role to log in from here, or asks for an unsupported authentication method.
     Login,
-    /// It has no such database.
+    /// The server has no such database.
     NoDatabase,
-    /// Its certificate, or the client's, is not good enough.
+    /// The certificate of the server or of the client was rejected.
     Certificate,
-    /// The two do not agree on whether and how to encrypt.
+    /// The server and the client do not agree on encryption.
     Encryption,
 }
 
 impl Unavailable {
-    /// The database is damaged, read-only, gone, or another program's: nobody can work on it, and waiting does not help.
+    /// Whether no process can work with the database, and waiting does not help: it is damaged, read-only, missing, or belongs
+    /// to another program.
     #[must_use]
-    pub fn is_lasting(&self) -> bool {
+    pub fn is_permanent(&self) -> bool {
         match self {
             Unavailable::Missing(_)
             | Unavailable::NoTables(_)
@@ -179,7 +180,7 @@ impl Unavailable {
             | Unavailable::ReadOnly
             | Unavailable::Incomplete(_)
             | Unavailable::Corrupt(_) => true,
-            // What this role may not do, another may; and not everything needs it.
+            // Another role may have the privilege, and not every operation needs it.
             Unavailable::Forbidden(_)
             | Unavailable::CannotOpen(_)
             | Unavailable::Refused { .. }
@@ -197,9 +198,9 @@ impl Unavailable {
         }
     }
 
-    /// Waiting and trying again may help.
+    /// Whether waiting and trying again may help.
     #[must_use]
-    pub fn is_passing(&self) -> bool {
+    pub fn is_temporary(&self) -> bool {
         match self {
             Unavailable::Locked
             | Unavailable::DiskFull
@@ -234,7 +235,7 @@ impl Error {
         Error::NotFound { what: what.into() }
     }
 
-    /// A state stands against it.
+    /// The state of the rows does not allow it.
     pub fn conflict(operation: impl Into<String>, reason: impl Into<String>) -> Error {
         Error::Conflict { operation: operation.into(), reason: reason.into() }
     }
@@ -249,22 +250,22 @@ impl Error {
         Error::Unavailable { operation: operation.into(), reason }
     }
 
-    /// A defect of the engine.
+    /// A defect of Windlass.
     pub fn internal(operation: impl Into<String>, detail: impl Into<String>) -> Error {
         Error::Internal { operation: operation.into(), detail: detail.into() }
     }
 
-    /// The database itself can't be worked on, whoever tries, and waiting does not help.
+    /// Whether no process can work with the database, and waiting does not help.
     #[must_use]
-    pub fn is_lasting(&self) -> bool {
-        matches!(self, Error::Unavailable { reason, .. } if reason.is_lasting())
+    pub fn is_permanent(&self) -> bool {
+        matches!(self, Error::Unavailable { reason, .. } if reason.is_permanent())
     }
 
     /// Waiting and trying again may help.
     #[must_use]
-    pub fn is_passing(&self) -> bool {
+    pub fn is_temporary(&self) -> bool {
         match self {
-            Error::Unavailable { reason, .. } => reason.is_passing(),
+            Error::Unavailable { reason, .. } => reason.is_temporary(),
             Error::NotFound { .. }
             | Error::Conflict { .. }
             | Error::Invalid { .. }
@@ -273,7 +274,7 @@ impl Error {
     }
 }
 
-/// The error of an operation that needs a thread, when the system has none to give.
+/// The error of an operation that needs a thread, when none can be started.
 #[must_use]
 pub fn no_thread(operation: &str, error: &std::io::Error) -> Error {
     let detail = format!("no thread can be started: {error}");

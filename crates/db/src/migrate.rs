@@ -1,35 +1,35 @@
-//! Brings the tables to the version this program knows. Migrations are numbered and only ever added.
+//! Applies the migrations that a database lacks. Migrations have numbers, and are only added.
 
 use crate::error::{Error, Result, Unavailable};
 use crate::{Connection, Dialect, Tables, first, one};
 
-const LEDGER: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (
+const MIGRATIONS_TABLE: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (
     version     {integer} NOT NULL PRIMARY KEY,
     name        {text} NOT NULL,
     applied_at  {integer} NOT NULL
 ) {strict};";
 
-/// The version of the tables; `None` where there are none of ours.
+/// The version of the tables; `None` if the database has no table of migrations.
 ///
 /// # Errors
 /// Returns the database's error.
 pub(crate) fn version(connection: &mut dyn Connection) -> Result<Option<i64>> {
-    let ours = first(
+    let migrations_table = first(
         connection,
         "SELECT 1 FROM {tables} AS present WHERE name = 'schema_migrations'",
         &[],
         |row| row.integer(0),
     )?;
-    if ours.is_none() {
+    if migrations_table.is_none() {
         return Ok(None);
     }
     let newest = "SELECT coalesce(max(version), 0) FROM schema_migrations";
     one(connection, newest, &[], |row| row.integer(0)).map(Some)
 }
 
-/// Applies the migrations that are missing, inside the caller's transaction; returns the version before and after.
+/// Applies the missing migrations, inside the caller's transaction. Returns the versions before and after.
 ///
-/// `name` is a globally unique name for a database that has none yet.
+/// `name` is a globally unique name, which a database gets that has no name yet.
 ///
 /// # Errors
 /// [`Unavailable::NewerVersion`] when the tables are newer than this program,
@@ -51,7 +51,7 @@ fn apply(connection: &mut dyn Connection, tables: &Tables, now_ms: i64) -> Resul
         Some(before) => before,
         None => {
             refuse_foreign_tables(connection, tables)?;
-            connection.batch(&dialect.translate(LEDGER, tables.fragments))?;
+            connection.batch(&dialect.translate(MIGRATIONS_TABLE, tables.fragments))?;
             0
         }
     };
@@ -74,7 +74,7 @@ fn apply(connection: &mut dyn Connection, tables: &Tables, now_ms: i64) -> Resul
     Ok((before, newest))
 }
 
-/// Refuses a database of another program that happens to have a table `jobs`.
+/// Refuses a database in which another program has a table with the name of one of ours.
 fn refuse_foreign_tables(connection: &mut dyn Connection, tables: &Tables) -> Result<()> {
     let names = serde_json::to_string(tables.names)
         .map_err(|error| Error::internal("open the database", error.to_string()))?;

@@ -1,65 +1,66 @@
-//! Connections that are used again. Who asks for one makes it in its own thread, so a pool needs no thread.
+//! A pool of connections. The thread that needs a new connection makes it, so the pool needs no thread of its own.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Most transactions are over sooner than a connection is made: who finds none waits this long for one to come back.
+/// How long a caller waits for a connection to come back before it makes a new one. Most transactions are shorter than
+/// connecting.
 const RETURN_WAIT: Duration = Duration::from_millis(5);
-/// The pause after a connection could not be made.
+/// The pause after a failed attempt to connect.
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
-/// A connection that nobody used for so long is closed.
+/// A connection that was unused for this long is closed.
 const IDLE_MAX: Duration = Duration::from_secs(600);
 
-/// A pool. Cheap to clone; all clones are one.
+/// A pool of connections.
 pub(super) struct Pool<T> {
     shared: Arc<Shared<T>>,
 }
 
 struct Shared<T> {
-    most: usize,
+    connections_max: usize,
     /// How long a caller waits at most.
-    patience: Duration,
-    state: Mutex<State<T>>,
+    timeout: Duration,
+    state: Mutex<PoolState<T>>,
     returned: Condvar,
 }
 
-struct State<T> {
-    /// Each with the time of its return; the last that came back is the first that is used again.
+struct PoolState<T> {
+    /// Each with the time of its return. The last one that came back is the first one that is used again.
     idle: Vec<(T, Instant)>,
-    /// How many there are, idle and in use, and being made.
+    /// All connections: idle, in use, and being made.
     count: usize,
 }
 
 /// A connection that goes back to its pool when it is dropped.
-pub(super) struct Pooled<T: Connectable> {
+pub(super) struct Pooled<T: Poolable> {
     shared: Arc<Shared<T>>,
     connection: Option<T>,
 }
 
-/// What a pool holds.
-pub(super) trait Connectable {
-    /// It can't be used again, and is closed instead of returned.
+/// A connection that a pool can hold.
+pub(super) trait Poolable {
+    /// Whether it can't be used again. Then it is closed and not returned to the pool.
     fn is_broken(&self) -> bool;
 }
 
 /// Why there is no connection.
 #[derive(Debug)]
 pub(super) enum NoConnection<E> {
-    /// All are in use, for longer than the pool's patience.
+    /// All were in use for this long, the pool's timeout.
     InUse(Duration),
-    /// None could be made; the last error.
+    /// None could be made. The last error.
     Failed(E),
 }
 
-impl<T: Connectable> Pool<T> {
-    pub(super) fn new(most: usize, patience: Duration) -> Pool<T> {
-        let state = Mutex::new(State { idle: Vec::new(), count: 0 });
-        Pool { shared: Arc::new(Shared { most, patience, state, returned: Condvar::new() }) }
+impl<T: Poolable> Pool<T> {
+    pub(super) fn new(connections_max: usize, timeout: Duration) -> Pool<T> {
+        let state = Mutex::new(PoolState { idle: Vec::new(), count: 0 });
+        Pool { shared: Arc::new(Shared { connections_max, timeout, state, returned: Condvar::new() }) }
     }
 
-    /// A connection that is idle or comes back soon, else one that `connect` makes. An error of `connect` is tried again
-    /// until the pool's patience is over, unless `is_final` says that this does not help.
+    /// Returns a connection that is idle or comes back soon, otherwise one that `connect` makes. If `connect` fails it is
+    /// tried again until the pool's timeout, unless `is_final` says that this does not help.
     pub(super) fn get<E>(
         &self,
         connect: impl Fn() -> Result<T, E>,
@@ -73,25 +74,25 @@ impl<T: Connectable> Pool<T> {
                 return Ok(self.pooled(connection));
             }
             let waited = began.elapsed();
-            if waited >= self.shared.patience {
+            if waited >= self.shared.timeout {
                 return Err(failed.map_or(NoConnection::InUse(waited), NoConnection::Failed));
             }
             let may_come_back = state.count > 0 && waited < RETURN_WAIT;
-            if state.count >= self.shared.most {
-                state = self.shared.wait(state, self.shared.patience - waited);
+            if state.count >= self.shared.connections_max {
+                state = self.shared.wait(state, self.shared.timeout - waited);
             } else if may_come_back {
                 state = self.shared.wait(state, RETURN_WAIT - waited);
             } else {
                 state.count += 1;
                 drop(state);
-                let making = Making { shared: &self.shared };
+                let reservation = Reservation { shared: &self.shared };
                 match connect() {
                     Ok(connection) => {
-                        std::mem::forget(making);
+                        std::mem::forget(reservation);
                         return Ok(self.pooled(connection));
                     }
                     Err(error) => {
-                        drop(making);
+                        drop(reservation);
                         if is_final(&error) {
                             return Err(NoConnection::Failed(error));
                         }
@@ -111,12 +112,12 @@ impl<T: Connectable> Pool<T> {
     }
 }
 
-/// A connection is being made. Also after a panic there is room for another.
-struct Making<'a, T> {
+/// Counts a connection that is being made. If that fails or panics, dropping the reservation frees its place.
+struct Reservation<'a, T> {
     shared: &'a Shared<T>,
 }
 
-impl<T> Drop for Making<'_, T> {
+impl<T> Drop for Reservation<'_, T> {
     fn drop(&mut self) {
         self.shared.lock().count -= 1;
         self.shared.returned.notify_one();
@@ -124,30 +125,35 @@ impl<T> Drop for Making<'_, T> {
 }
 
 impl<T> Shared<T> {
-    fn lock(&self) -> MutexGuard<'_, State<T>> {
+    fn lock(&self) -> MutexGuard<'_, PoolState<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wait<'a>(&self, state: MutexGuard<'a, State<T>>, longest: Duration) -> MutexGuard<'a, State<T>> {
+    fn wait<'a>(
+        &self,
+        state: MutexGuard<'a, PoolState<T>>,
+        longest: Duration,
+    ) -> MutexGuard<'a, PoolState<T>> {
         self.returned.wait_timeout(state, longest).unwrap_or_else(PoisonError::into_inner).0
     }
 }
 
-impl<T> State<T> {
-    /// Takes out what nobody has used for long: the first came back first.
-    fn take_old(&mut self, now: Instant) -> Vec<(T, Instant)> {
-        let old = self.idle.iter().take_while(|(_, since)| now.duration_since(*since) >= IDLE_MAX).count();
-        self.count -= old;
-        self.idle.drain(..old).collect()
+impl<T> PoolState<T> {
+    /// Removes the connections that were unused for too long. The first ones came back first.
+    fn take_expired(&mut self, now: Instant) -> Vec<(T, Instant)> {
+        let expired =
+            self.idle.iter().take_while(|(_, since)| now.duration_since(*since) >= IDLE_MAX).count();
+        self.count -= expired;
+        self.idle.drain(..expired).collect()
     }
 }
 
-impl<T: Connectable> Drop for Pooled<T> {
+impl<T: Poolable> Drop for Pooled<T> {
     fn drop(&mut self) {
         let Some(connection) = self.connection.take() else { return };
         let now = Instant::now();
         let mut state = self.shared.lock();
-        let old = state.take_old(now);
+        let expired = state.take_expired(now);
         let broken = if connection.is_broken() {
             state.count -= 1;
             Some(connection)
@@ -157,21 +163,21 @@ impl<T: Connectable> Drop for Pooled<T> {
         };
         drop(state);
         self.shared.returned.notify_one();
-        // Closing may take a while: nobody waits for it.
-        drop((old, broken));
+        // Closed without the lock, because closing may take a while.
+        drop((expired, broken));
     }
 }
 
-impl<T: Connectable> Deref for Pooled<T> {
+impl<T: Poolable> Deref for Pooled<T> {
     type Target = T;
 
-    #[allow(clippy::expect_used, reason = "only dropping takes it")]
+    #[allow(clippy::expect_used, reason = "only drop takes the connection")]
     fn deref(&self) -> &T {
         self.connection.as_ref().expect("it is there until it is dropped")
     }
 }
 
-impl<T: Connectable> DerefMut for Pooled<T> {
+impl<T: Poolable> DerefMut for Pooled<T> {
     #[allow(clippy::expect_used, reason = "only dropping takes it")]
     fn deref_mut(&mut self) -> &mut T {
         self.connection.as_mut().expect("it is there until it is dropped")

@@ -1,30 +1,30 @@
-//! What happens when the answer to a commit is lost.
+//! What happens when the answer to a commit is lost, so that it is unknown whether the transaction was kept.
 //!
-//! Then nobody knows whether the transaction was kept. A server's own record of it can't be trusted: after a crash or a
-//! failover the server gives the numbers of lost transactions to others. So each write says what it does. It is decided
-//! only when the transaction is over: it can't be kept any more after that.
+//! The server's own record of the transaction can't be trusted: after a crash or a failover the server gives the numbers of
+//! lost transactions to other transactions. So each write says how to find out. It does so only after the transaction has
+//! ended, because until then it may still be committed.
 
 use super::Connection;
 use crate::error::Result;
 
 /// Whether a transaction was kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
-    /// Everything that it wrote is in the tables.
+pub enum CommitOutcome {
+    /// Its changes are in the tables.
     Kept,
-    /// Nothing is.
+    /// None of its changes is in the tables.
     NotKept,
 }
 
-/// Reads whether a transaction was kept, from rows that only this transaction can have written.
-pub type Proof = Box<dyn FnMut(&mut dyn Connection) -> Result<Fate> + Send>;
+/// Reads the evidence: rows that only this transaction can have written. Returns whether it was kept.
+pub type OutcomeCheck = Box<dyn FnMut(&mut dyn Connection) -> Result<CommitOutcome> + Send>;
 
 /// What a write does when the answer to its commit is lost.
 pub enum Recovery {
-    /// It asks, and runs again when it was not kept.
-    Prove(Proof),
-    /// It runs again. If the first run was kept, the second one changes nothing that matters, and its answer is true.
+    /// It checks whether it was kept, and runs again if not.
+    Check(OutcomeCheck),
+    /// It runs again. That is harmless: if the first run was kept, the result of the second run is correct too.
     Repeat,
-    /// It reports that nobody knows: [`crate::error::Unavailable::CommitUnknown`].
+    /// It reports an unknown outcome: [`crate::error::Unavailable::CommitUnknown`].
     Report,
 }

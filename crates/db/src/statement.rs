@@ -1,14 +1,14 @@
-//! The statements that a program runs, and the texts that each database runs for them.
+//! The statements that a program runs, and the SQL texts that each database runs for them.
 
 use std::fmt;
 
-use crate::dialect::Room;
+use crate::dialect::RowsLayout;
 use crate::{Dialect, Fragment};
 
 /// A statement as a program gives it to a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Statement {
-    /// SQL that every database runs as it is written. `RETURNING` in it is plain SQL.
+    /// SQL that both databases run as it is written. It may contain `RETURNING`.
     Plain(&'static str),
     /// See [`UpdateReturning`].
     UpdateReturning(&'static UpdateReturning),
@@ -44,7 +44,7 @@ pub struct UpdateReturning {
     pub from: Option<&'static str>,
     /// Which rows are changed.
     pub condition: &'static str,
-    /// What is returned of each row: a changed column by its name alone, or an expression without changed columns.
+    /// The returned values of each row: the name of a changed column, or an expression without changed columns.
     pub returning: &'static [&'static str],
 }
 
@@ -56,17 +56,17 @@ impl Statement {
     #[must_use]
     pub fn texts(self, dialect: Dialect, fragments: &[Fragment]) -> Vec<String> {
         match dialect {
-            Dialect::Sqlite => match self.on_sqlite(fragments, Room::of(1)) {
+            Dialect::Sqlite => match self.sqlite_texts(fragments, RowsLayout::rows(1)) {
                 SqliteTexts::Query(text) | SqliteTexts::Insert(text) => vec![text],
                 SqliteTexts::ReadThenUpdate { read, update } => vec![read, update],
             },
-            Dialect::Postgres => vec![self.on_postgres(fragments)],
+            Dialect::Postgres => vec![self.postgres_text(fragments)],
         }
     }
 
-    /// What SQLite runs, with room for a number of rows where they are parameters one by one.
-    pub(crate) fn on_sqlite(self, fragments: &[Fragment], room: Room) -> SqliteTexts {
-        let translate = |sql: &str| Dialect::Sqlite.translate_for(sql, fragments, room);
+    /// What SQLite runs, with parameters for the rows of this layout.
+    pub(crate) fn sqlite_texts(self, fragments: &[Fragment], layout: RowsLayout) -> SqliteTexts {
+        let translate = |sql: &str| Dialect::Sqlite.translate_rows(sql, fragments, layout);
         match self {
             Statement::Plain(sql) => SqliteTexts::Query(translate(sql)),
             Statement::UpdateReturning(update) => SqliteTexts::ReadThenUpdate {
@@ -78,11 +78,11 @@ impl Statement {
     }
 
     /// What PostgreSQL runs.
-    pub(crate) fn on_postgres(self, fragments: &[Fragment]) -> String {
+    pub(crate) fn postgres_text(self, fragments: &[Fragment]) -> String {
         Dialect::Postgres.translate(&self.to_string(), fragments)
     }
 
-    /// The first words, which say enough in an error.
+    /// The first words, which identify the statement in an error.
     pub(crate) fn summary(self) -> String {
         match self {
             Statement::Plain(sql) | Statement::InsertReturningIds(sql) => crate::summary(sql).to_owned(),
@@ -90,18 +90,18 @@ impl Statement {
         }
     }
 
-    /// What tells this statement from all others of the process.
-    pub(crate) fn key(self) -> Key {
+    /// Identifies this statement among all statements of the process.
+    pub(crate) fn key(self) -> StatementKey {
         let kind = std::mem::discriminant(&self);
         let (address, length) = match self {
             Statement::Plain(sql) | Statement::InsertReturningIds(sql) => (sql.as_ptr().addr(), sql.len()),
             Statement::UpdateReturning(update) => (std::ptr::from_ref(update).addr(), 0),
         };
-        Key { kind, address, length }
+        StatementKey { kind, address, length }
     }
 }
 
-/// As one statement, before its tokens are translated.
+/// The SQL of the statement, before its tokens are translated.
 impl fmt::Display for Statement {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -119,16 +119,16 @@ impl fmt::Display for Statement {
 pub(crate) enum SqliteTexts {
     /// The statement itself.
     Query(String),
-    /// The rows are read as they will be, and then changed.
+    /// Reads the rows with their new values, and then changes them.
     ReadThenUpdate { read: String, update: String },
-    /// Rows are inserted whose ids follow each other.
+    /// Inserts rows whose ids follow each other.
     Insert(String),
 }
 
-/// A statement by its address and its length, because it is never moved nor freed: hashing its text for each call would
-/// be 4% of what it costs to enqueue one job on SQLite.
+/// Identifies a statement by the address and the length of its text, which is static. Hashing the text for each call would
+/// take 4% of the time to enqueue one job on SQLite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Key {
+pub(crate) struct StatementKey {
     kind: std::mem::Discriminant<Statement>,
     address: usize,
     length: usize,
@@ -145,12 +145,12 @@ impl UpdateReturning {
     /// The first statement of SQLite.
     fn read(&self) -> String {
         let returned: Vec<&str> = self.returning.iter().map(|returned| self.after_change(returned)).collect();
-        // CROSS JOIN: the rows of `from` find those of the table, not the other way round.
+        // CROSS JOIN makes SQLite read `from` first, and look up the rows of the table.
         let from = self.from.map_or_else(String::new, |from| format!("{from} CROSS JOIN "));
         format!("SELECT {} FROM {from}{} WHERE {}", returned.join(", "), self.table, self.condition)
     }
 
-    /// What is returned, as an expression over the row before the change.
+    /// A returned value, as an expression over the row before the change.
     fn after_change(&self, returned: &'static str) -> &'static str {
         if let Some(value) = self.new_value(returned) {
             return value;
@@ -197,7 +197,7 @@ mod tests {
     fn sqlite_reads_the_new_values_and_then_updates_the_rows() {
         let from = "(SELECT column1 AS id FROM (VALUES ($rows), (?)) WHERE column1 IS NOT NULL) AS news";
         assert_eq!(
-            Statement::UpdateReturning(&COUNT).on_sqlite(&[], Room::of(2)),
+            Statement::UpdateReturning(&COUNT).sqlite_texts(&[], RowsLayout::rows(2)),
             SqliteTexts::ReadThenUpdate {
                 read: format!(
                     "SELECT jobs.id, jobs.n + 1, news.n FROM {from} CROSS JOIN jobs WHERE jobs.id = news.id"
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn an_insert_that_returns_ids_is_told_from_the_same_plain_insert() {
+    fn an_insert_that_returns_ids_has_another_key_than_the_same_plain_insert() {
         let sql = "INSERT INTO jobs (n) VALUES ($1)";
         let insert = Statement::InsertReturningIds(sql);
         assert_eq!(insert.texts(Dialect::Sqlite, &[]), [sql]);

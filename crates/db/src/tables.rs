@@ -1,9 +1,9 @@
-//! The tables of the program that uses the database: all that this crate knows of them.
+//! What this crate knows about the tables of the program that uses the database.
 
-/// What a program tells the database about its tables.
+/// The description of a program's tables.
 #[derive(Debug)]
 pub struct Tables {
-    /// How the tables are made and changed, in the order of their versions. Migrations are only ever added.
+    /// The statements that create and change the tables, in the order of their versions. Migrations are only added.
     pub migrations: &'static [Migration],
     /// The names of all tables and views. A database without migrations that has one of them belongs to another program.
     pub names: &'static [&'static str],
@@ -33,9 +33,9 @@ impl Tables {
 pub struct Migration {
     /// Counted from 1.
     pub version: i64,
-    /// What it brings, for the table of migrations.
+    /// A short description for the table of migrations.
     pub name: &'static str,
-    /// Its statements, which every database understands after translation.
+    /// Its statements for both databases, with tokens.
     pub sql: &'static str,
     /// Statements that only PostgreSQL needs, run after `sql`.
     pub postgres: &'static str,
@@ -44,8 +44,8 @@ pub struct Migration {
 /// A part of a statement. `{name}` in a statement stands for `sql`.
 #[derive(Debug, Clone, Copy)]
 pub struct Fragment {
-    /// Lower-case letters and underscores; no word of [`Dialect`](super::Dialect).
+    /// Lower-case letters and underscores; not a token of [`Dialect`](super::Dialect).
     pub name: &'static str,
-    /// The text. It may use words of [`Dialect`](super::Dialect), and no other fragment.
+    /// The text. It may contain tokens of [`Dialect`](super::Dialect), and no other fragment.
     pub sql: &'static str,
 }

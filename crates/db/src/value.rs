@@ -1,4 +1,4 @@
-//! Values that go into statements and come out of rows, and ways to read rows.
+//! The values of parameters and columns, and functions that read rows.
 
 use crate::error::{Error, Result};
 use crate::{Connection, UpdateReturning};
@@ -12,21 +12,20 @@ pub enum Value<'a> {
     Integer(i64),
     /// A fraction.
     Real(f64),
-    /// Text, also JSON.
+    /// Text, including JSON.
     Text(&'a str),
-    /// Only a parameter: a set of rows of `width` values each, one after the other, for `{rows $1: …}`. The first
-    /// of each row is never NULL.
+    /// A set of rows for `{rows $1: …}`, only as a parameter. The first value of each row is never NULL.
     Rows {
-        /// The values of all rows.
+        /// The values of all rows, one row after the other.
         values: &'a [Value<'a>],
-        /// How many of them are a row.
+        /// How many values a row has.
         width: usize,
     },
 }
 
 impl<'a> Value<'a> {
-    /// A set of rows. A statement with one treats each row by itself: where that is better, it is run for a part
-    /// of them after the other.
+    /// A set of rows. A statement must treat each row separately, because SQLite may run it several times, for a part of the
+    /// rows each time.
     #[must_use]
     pub fn rows<const WIDTH: usize>(rows: &'a [[Value<'a>; WIDTH]]) -> Value<'a> {
         Value::Rows { values: rows.as_flattened(), width: WIDTH }
@@ -77,8 +76,8 @@ pub trait Row {
     /// When there is no such column or its type is none of [`Value`].
     fn value(&self, column: usize) -> Result<Value<'_>>;
 
-    /// Text for people, or NULL: bytes that are no UTF-8, which other programs may write, are shown as
-    /// U+FFFD. What is acted on is read with [`Row::value`], which refuses them.
+    /// Text to show to people, or NULL. Bytes that are not UTF-8, which other programs may write, become U+FFFD. For text that
+    /// decides something use [`Row::value`], which refuses such bytes.
     ///
     /// # Errors
     /// When there is no such column or it holds something else.
@@ -129,7 +128,7 @@ impl dyn Row + '_ {
         }
     }
 
-    /// A text of which `parse` knows every spelling.
+    /// A text that `parse` converts. `None` from `parse` is an error.
     ///
     /// # Errors
     /// When the column holds something else.

@@ -195,12 +195,11 @@ CREATE TABLE jobs (
     -- How long a SCHEDULED job waits, if it waits for a duration and not for an instant that a person named. Then
     -- `execute_after` is the end of that duration by the current setting of the clock.
     delay_ms             {integer},
-    -- A check of the table, so that no program in any language can break this.
+    -- The table checks this, so that no other program can break it.
     CHECK (status <> 'RUNNING' OR worker_id IS NOT NULL)
 ) {strict};
 
--- The claim indexes contain only PENDING jobs. So a claim costs the same whether the table has ten other rows or ten
--- million.
+-- The claim indexes contain only PENDING jobs, so the cost of a claim does not depend on the number of other rows.
 --
 -- Jobs are claimed in the order in which they became due, with a head start for each point of priority. The order of
 -- two jobs never changes, so no job waits for ever.
@@ -225,10 +224,11 @@ CREATE INDEX jobs_reported ON jobs (id)
 -- A reported job may be retried, so it keeps its key until it is finished.
 CREATE UNIQUE INDEX jobs_unique_key ON jobs (unique_key)
     WHERE unique_key IS NOT NULL AND finished_at IS NULL;
-CREATE INDEX jobs_key_taken ON jobs (concurrency_key, id)
+-- Jobs that hold a slot of a concurrency key.
+CREATE INDEX jobs_key_holders ON jobs (concurrency_key, id)
     WHERE concurrency_key IS NOT NULL AND status IN ('PENDING', 'RUNNING');
--- Waiting jobs that want to be skipped, or to replace the oldest holder.
-CREATE INDEX jobs_key_impatient ON jobs (concurrency_key, id)
+-- Waiting jobs that are skipped, or that cancel the oldest holder of a slot.
+CREATE INDEX jobs_key_on_full ON jobs (concurrency_key, id)
     WHERE concurrency_key IS NOT NULL AND status = 'WAITING' AND on_full <> 'wait';
 CREATE INDEX jobs_key_waiting ON jobs (concurrency_key, {rank}, id)
     WHERE concurrency_key IS NOT NULL AND status = 'WAITING';

@@ -7,7 +7,7 @@ mod tables;
 pub mod transition;
 
 pub use status::{JobStatus, RunSource, RunStatus, StopReason, WorkerStatus};
-pub use store::Store;
+pub use store::{HasStore, Store};
 pub use tables::{SCHEMA_VERSION, TABLES};
 pub use windlass_db::{Error, Refusal, Result, Unavailable};
 pub use windlass_system::{Clock, Random};

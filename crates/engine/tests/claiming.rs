@@ -14,7 +14,7 @@ use windlass_engine::store::{
 use windlass_engine::transition::Outcome;
 use windlass_engine::{Clock, JobStatus, Random, Result, RunStatus, Store, WorkerStatus};
 use windlass_system::wake_ups::{WakeUpChannel, WakeUps};
-use windlass_test_database::Underneath;
+use windlass_test_database::DatabaseKind;
 use windlass_workflow::OnInterrupt;
 
 #[test]
@@ -277,12 +277,12 @@ fn an_invalid_job_fails_alone() {
     let worker = bench.worker();
     let raw = bench.raw();
     let insert = "INSERT INTO jobs (kind, execute_after, attempt) VALUES ('noop', 0, 9223372036854775807)";
-    let spoilt: i64 = raw.value(&format!("{insert} RETURNING id"));
+    let invalid: i64 = raw.value(&format!("{insert} RETURNING id"));
     bench.store.for_scheduler().promote_due().unwrap();
     let sound = bench.enqueue(noop());
     let claimed: Vec<i64> = bench.claim(worker, 10).iter().map(|job| job.id).collect();
     assert_eq!(claimed, [sound]);
-    let job = bench.store.jobs().get(spoilt).unwrap();
+    let job = bench.store.jobs().get(invalid).unwrap();
     assert_eq!(job.status, JobStatus::Failed);
     assert!(job.last_error.as_deref().unwrap().contains("attempt"), "{job:?}");
 }
@@ -341,8 +341,8 @@ fn a_job_that_must_not_be_interrupted_is_never_prefetched() {
     workflow.jobs[1].on_interrupt = OnInterrupt::Fail;
     workflow.jobs[2].on_interrupt = OnInterrupt::Fail;
     bench.submit(workflow);
-    let take = |idle| {
-        let ask = ClaimRequest { idle, ..request(worker, Scope::Everything, 3) };
+    let take = |idle_threads| {
+        let ask = ClaimRequest { idle_threads, ..request(worker, Scope::Everything, 3) };
         match bench.store.for_workers().claim(ask).unwrap() {
             Claims::Jobs(jobs) => jobs.into_iter().filter_map(|job| job.name).collect::<Vec<_>>(),
             Claims::Fenced => panic!("fenced"),
@@ -403,9 +403,9 @@ fn candidates_that_a_claim_locked_and_left_are_announced() {
     bench.store.for_workers().heartbeat(worker).unwrap();
     let listener = bench.store.listen(WakeUps::PENDING);
     assert_eq!(bench.claim(worker, 3).len(), 3);
-    let is_told = match bench.database.underneath() {
-        Underneath::Sqlite => false,
-        Underneath::Postgres => true,
+    let is_told = match bench.database.kind() {
+        DatabaseKind::Sqlite => false,
+        DatabaseKind::Postgres => true,
     };
     assert_eq!(listener.wait(Duration::ZERO).intersects(WakeUps::PENDING), is_told);
 }

@@ -256,7 +256,8 @@ fn a_job_of_a_queue_with_a_rate_is_claimed_only_when_it_can_start() {
     bench.store.queues().limit("slow", limits).unwrap();
     bench.store.jobs().enqueue(vec![NewJob { queue: "slow".to_owned(), ..noop() }; 5]).unwrap();
     bench.store.jobs().enqueue(vec![noop(); 5]).unwrap();
-    let ask = windlass_engine::store::ClaimRequest { idle: 2, ..request(worker, Scope::Everything, 8) };
+    let ask =
+        windlass_engine::store::ClaimRequest { idle_threads: 2, ..request(worker, Scope::Everything, 8) };
     let windlass_engine::store::Claims::Jobs(jobs) = bench.store.for_workers().claim(ask).unwrap() else {
         panic!("fenced")
     };

@@ -101,7 +101,7 @@ fn jobs_that_the_worker_may_not_claim_are_left_pending() {
         (
             "it would wait in memory and must not",
             with(one_child(), |job| job.on_interrupt = OnInterrupt::Fail),
-            |worker, _run| ClaimRequest { idle: 0, ..everything(worker, 1) },
+            |worker, _run| ClaimRequest { idle_threads: 0, ..everything(worker, 1) },
             Pending,
         ),
         ("a slot is free", with(one_child(), |job| job.concurrency = Some(one_at_a_time("k"))), any, Running),

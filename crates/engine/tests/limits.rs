@@ -35,9 +35,9 @@ impl Bench {
 
     fn claim_as(&self, worker: i64, worker_capabilities: WorkerCapabilities) -> Vec<i64> {
         let asked = ClaimRequest { worker_capabilities, ..request(worker, Scope::Everything, 10) };
-        let looked = self.store.for_workers().has_claimable(&asked).unwrap();
+        let has_claimable = self.store.for_workers().has_claimable(&asked).unwrap();
         let Claims::Jobs(jobs) = self.store.for_workers().claim(asked).unwrap() else { panic!("fenced") };
-        assert_eq!(looked, !jobs.is_empty(), "has_claimable and the claim agree");
+        assert_eq!(has_claimable, !jobs.is_empty(), "has_claimable and the claim agree");
         ids(&jobs)
     }
 
@@ -144,7 +144,7 @@ fn candidates_that_are_not_claimed_do_not_count_against_the_rate() {
     workflow.jobs.iter_mut().for_each(|job| job.on_interrupt = OnInterrupt::Fail);
     bench.submit(workflow);
     for _thread in 0..3 {
-        let ask = ClaimRequest { idle: 1, ..request(worker, Scope::Everything, 3) };
+        let ask = ClaimRequest { idle_threads: 1, ..request(worker, Scope::Everything, 3) };
         let Claims::Jobs(jobs) = bench.store.for_workers().claim(ask).unwrap() else { panic!("fenced") };
         assert_eq!(jobs.len(), 1, "one at a time, and all three within the minute");
     }

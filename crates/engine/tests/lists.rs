@@ -79,12 +79,12 @@ fn takes_run(filter: &RunFilter, run: &Run) -> bool {
 
 /// One of these, or none as often as not.
 fn maybe<T: Clone>(random: &Random, choices: &[T]) -> Option<T> {
-    let at = (random.share() * 2.0 * choices.len() as f64) as usize;
+    let at = (random.fraction() * 2.0 * choices.len() as f64) as usize;
     choices.get(at).cloned()
 }
 
 fn maybe_between(random: &Random, highest: i64) -> Option<i64> {
-    maybe(random, &[0.2, 0.7, 1.0]).map(|share: f64| (random.share() * share * highest as f64) as i64)
+    maybe(random, &[0.2, 0.7, 1.0]).map(|share: f64| (random.fraction() * share * highest as f64) as i64)
 }
 
 fn random_run_filter(random: &Random) -> RunFilter {
@@ -114,7 +114,7 @@ fn random_run_filter(random: &Random) -> RunFilter {
         cursor: Cursor {
             before: maybe_between(random, RUNS),
             after: maybe_between(random, RUNS),
-            limit: [1, 7, 1_000][(random.share() * 3.0) as usize],
+            limit: [1, 7, 1_000][(random.fraction() * 3.0) as usize],
         },
     }
 }
@@ -227,7 +227,7 @@ fn random_job_filter(random: &Random) -> JobFilter {
         cursor: Cursor {
             before: maybe_between(random, 200),
             after: maybe_between(random, 200),
-            limit: [1, 7, 1_000][(random.share() * 3.0) as usize],
+            limit: [1, 7, 1_000][(random.fraction() * 3.0) as usize],
         },
     }
 }

@@ -22,7 +22,7 @@ fn address(url: &str) -> PostgresAddress {
 }
 
 fn open(url: &str) -> Store {
-    open_with(url, &Clock::system().led())
+    open_with(url, &Clock::system().adjustable())
 }
 
 fn open_with(url: &str, clock: &Clock) -> Store {
@@ -43,9 +43,9 @@ fn count(store: &Store) -> usize {
     store.jobs().list(&JobFilter::newest(1_000)).unwrap().rows.len()
 }
 
-fn wait_for(what: &str, mut look: impl FnMut() -> bool) {
+fn wait_for(what: &str, mut is_done: impl FnMut() -> bool) {
     let began = Instant::now();
-    while !look() {
+    while !is_done() {
         assert!(began.elapsed() < Duration::from_secs(30), "waited too long for {what}");
         std::thread::sleep(Duration::from_millis(2));
     }
@@ -107,7 +107,7 @@ fn a_missing_server_and_a_refusing_one_give_different_errors() {
     server.stop_fast();
     let error = store.jobs().enqueue(vec![noop()]).unwrap_err();
     assert!(matches!(error, Error::Unavailable { reason: Unavailable::Unreachable(_), .. }), "{error}");
-    assert!(error.is_passing(), "waiting may help");
+    assert!(error.is_temporary(), "waiting may help");
     let opened = PostgresDatabase::open(&address(&server.url()), &TABLES, &PostgresOptions::default());
     let error = opened.err().unwrap();
     assert!(matches!(error, Error::Unavailable { reason: Unavailable::Unreachable(_), .. }), "{error}");
@@ -116,7 +116,7 @@ fn a_missing_server_and_a_refusing_one_give_different_errors() {
     let error =
         PostgresDatabase::open(&address(&nowhere), &TABLES, &PostgresOptions::default()).err().unwrap();
     assert!(matches!(error, Error::Unavailable { reason: Unavailable::Refused { .. }, .. }), "{error}");
-    assert!(!error.is_passing(), "waiting does not help");
+    assert!(!error.is_temporary(), "waiting does not help");
 }
 
 /// Like a stopped server or a machine that hangs: the operating system accepts the connection.
@@ -137,7 +137,7 @@ fn connecting_to_a_silent_server_times_out() {
         .expect("the silent server did not answer");
     assert!(matches!(error, Error::Unavailable { reason: Unavailable::Unreachable(_), .. }), "{error}");
     assert!(error.to_string().contains("has not answered for 2 s"), "{error}");
-    assert!(error.is_passing(), "waiting may help");
+    assert!(error.is_temporary(), "waiting may help");
 }
 
 /// The wait is longer than anybody waits for a connection of the pool, so the second connection must not try that
@@ -187,7 +187,7 @@ fn a_server_that_takes_no_writes_is_waited_for() {
     wait_for("the server to take no writes", || store.jobs().enqueue(vec![noop()]).is_err());
     let error = store.jobs().enqueue(vec![noop()]).unwrap_err();
     assert_eq!(error, Error::unavailable("enqueue jobs", Unavailable::Standby));
-    assert!(error.is_passing());
+    assert!(error.is_temporary());
     client.batch_execute("SET default_transaction_read_only = off").unwrap();
     client.batch_execute("ALTER SYSTEM RESET default_transaction_read_only").unwrap();
     client.batch_execute("SELECT pg_reload_conf()").unwrap();
@@ -225,8 +225,8 @@ fn a_role_without_access_to_the_schema_creates_no_tables_elsewhere() {
 #[test]
 fn the_clock_of_a_process_follows_the_server() {
     let schema = Schema::new();
-    let clock = Clock::system().led();
-    clock.lead(0, clock.monotonic_ms());
+    let clock = Clock::system().adjustable();
+    clock.adjust(0, clock.monotonic_ms());
     let store = open_with(&schema.url(), &clock);
     let row = schema
         .client()
@@ -346,10 +346,10 @@ fn everything_works_behind_a_pooler_in_transaction_mode() {
     let pooler = Pooler::before(server_port(&schema));
     let (before, after) = port_of(&schema.url());
     let url = format!("{before}{}{after}", pooler.port());
-    let clock = Clock::system().led();
+    let clock = Clock::system().adjustable();
     let store = open_with(&url, &clock);
     store.watch();
-    clock.lead(0, 0);
+    clock.adjust(0, 0);
     let pending = store.listen(WakeUps::PENDING);
     let writers: Vec<_> = (0..8)
         .map(|_| {

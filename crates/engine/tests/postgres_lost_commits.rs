@@ -32,7 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const INTERVAL_MS: i64 = 1_000;
 
 /// A server, a store that reaches it directly, and a store that reaches it through a network that breaks.
-struct Lab {
+struct Setup {
     direct: Store,
     broken: Store,
     /// The address of the network that breaks.
@@ -59,16 +59,16 @@ fn open_as(url: &str, clock: &Clock, seed: u64, durability: Durability) -> Store
     Store::new(Arc::new(database), clock.clone(), random)
 }
 
-fn wait_for(what: &str, mut look: impl FnMut() -> bool) {
+fn wait_for(what: &str, mut is_done: impl FnMut() -> bool) {
     let began = Instant::now();
-    while !look() {
+    while !is_done() {
         assert!(began.elapsed() < PATIENCE, "waited too long for {what}");
         std::thread::sleep(Duration::from_millis(2));
     }
 }
 
-impl Lab {
-    fn new() -> Lab {
+impl Setup {
+    fn new() -> Setup {
         // With this setting, uncommitted changes reach the disk late, so that a crash also loses the transaction's
         // id.
         let server = PrivateServer::new(&[("wal_writer_delay", "10s"), ("autovacuum", "off")]);
@@ -78,7 +78,7 @@ impl Lab {
         let through = server.url().replace(&format!(":{}", server.port()), &format!(":{}", proxy.port()));
         let broken = open(&through, &clock, 2);
         server.client().batch_execute("CREATE TABLE others (number INT)").unwrap();
-        Lab { direct, broken, through, clock, proxy, server }
+        Setup { direct, broken, through, clock, proxy, server }
     }
 
     /// Runs a write whose commit breaks.
@@ -144,12 +144,12 @@ impl Lab {
     }
 }
 
-type Verb = fn(&Lab, Break);
+type LoseCommit = fn(&Setup, Break);
 
 /// Each asserts that the returned result is true, and that the write was done once.
-const VERBS: &[(&str, Verb)] = &[
-    ("enqueue one", |lab, how| enqueue(lab, how, 1)),
-    ("enqueue many", |lab, how| enqueue(lab, how, 2_500)),
+const WRITES: &[(&str, LoseCommit)] = &[
+    ("enqueue one", |setup, how| enqueue(setup, how, 1)),
+    ("enqueue many", |setup, how| enqueue(setup, how, 2_500)),
     ("submit", submit),
     ("claim", claim),
     ("finish", finish),
@@ -167,82 +167,82 @@ const VERBS: &[(&str, Verb)] = &[
     ("rescue", rescue),
 ];
 
-fn enqueue(lab: &Lab, how: Break, count: usize) {
+fn enqueue(setup: &Setup, how: Break, count: usize) {
     // From the third time on the statement is prepared, and all of the transaction is sent together.
     for _time in 0..3 {
-        lab.broken.jobs().enqueue(vec![noop(); count]).unwrap();
+        setup.broken.jobs().enqueue(vec![noop(); count]).unwrap();
     }
-    let before = lab.count("SELECT count(*) FROM windlass.jobs");
-    let ids = lab.lose(how, |store| store.jobs().enqueue(vec![noop(); count]).unwrap());
+    let before = setup.count("SELECT count(*) FROM windlass.jobs");
+    let ids = setup.lose(how, |store| store.jobs().enqueue(vec![noop(); count]).unwrap());
     assert_eq!(ids.len(), count);
     for id in [ids[0], ids[count - 1]] {
-        assert_eq!(lab.direct.jobs().get(id).unwrap().kind, "noop");
+        assert_eq!(setup.direct.jobs().get(id).unwrap().kind, "noop");
     }
-    assert_eq!(lab.count("SELECT count(*) FROM windlass.jobs"), before + count as i64);
-    lab.server.client().batch_execute("DELETE FROM windlass.jobs WHERE run_id IS NULL").unwrap();
+    assert_eq!(setup.count("SELECT count(*) FROM windlass.jobs"), before + count as i64);
+    setup.server.client().batch_execute("DELETE FROM windlass.jobs WHERE run_id IS NULL").unwrap();
 }
 
-fn submit(lab: &Lab, how: Break) {
-    let before = lab.runs();
-    let run_id = lab.lose(how, |store| support::submit(store, graph(vec![vec![], vec![0]])));
-    assert_eq!(lab.direct.runs().get(run_id).unwrap().total_jobs, 2);
-    assert_eq!(lab.runs(), before + 1);
+fn submit(setup: &Setup, how: Break) {
+    let before = setup.runs();
+    let run_id = setup.lose(how, |store| support::submit(store, graph(vec![vec![], vec![0]])));
+    assert_eq!(setup.direct.runs().get(run_id).unwrap().total_jobs, 2);
+    assert_eq!(setup.runs(), before + 1);
 }
 
-fn claim(lab: &Lab, how: Break) {
-    let (run_id, worker_id) = (lab.chain(), lab.worker());
+fn claim(setup: &Setup, how: Break) {
+    let (run_id, worker_id) = (setup.chain(), setup.worker());
     let request = request(worker_id, Scope::Runs(vec![run_id]), 5);
-    let Claims::Jobs(jobs) = lab.lose(how, |store| store.for_workers().claim(request).unwrap()) else {
+    let Claims::Jobs(jobs) = setup.lose(how, |store| store.for_workers().claim(request).unwrap()) else {
         panic!("fenced")
     };
     assert_eq!(jobs.len(), 1);
-    let job = lab.direct.jobs().get(jobs[0].id).unwrap();
+    let job = setup.direct.jobs().get(jobs[0].id).unwrap();
     assert_eq!((job.status, job.attempt, job.worker_id), (JobStatus::Running, 1, Some(worker_id)));
     assert_eq!(jobs[0].retry_state.attempt, 1);
 }
 
-fn finish(lab: &Lab, how: Break) {
-    let (run_id, worker_id) = (lab.chain(), lab.worker());
-    let job = lab.claim(worker_id, run_id);
+fn finish(setup: &Setup, how: Break) {
+    let (run_id, worker_id) = (setup.chain(), setup.worker());
+    let job = setup.claim(worker_id, run_id);
     let finishes = vec![support::finish(worker_id, &job, success())];
     let (finished, _claims) =
-        lab.lose(how, |store| store.for_workers().finish_and_claim(finishes, None).unwrap());
+        setup.lose(how, |store| store.for_workers().finish_and_claim(finishes, None).unwrap());
     assert_eq!((finished.conflicts.len(), finished.claimable.len()), (0, 1));
-    assert_eq!(lab.direct.jobs().get(job.id).unwrap().status, JobStatus::Successful);
-    lab.claim(worker_id, run_id);
+    assert_eq!(setup.direct.jobs().get(job.id).unwrap().status, JobStatus::Successful);
+    setup.claim(worker_id, run_id);
 }
 
-fn finish_and_claim(lab: &Lab, how: Break) {
-    let (run_id, worker_id) = (lab.chain(), lab.worker());
-    let job = lab.claim(worker_id, run_id);
+fn finish_and_claim(setup: &Setup, how: Break) {
+    let (run_id, worker_id) = (setup.chain(), setup.worker());
+    let job = setup.claim(worker_id, run_id);
     let finishes = vec![support::finish(worker_id, &job, success())];
     let request = request(worker_id, Scope::Runs(vec![run_id]), 1);
     let (finished, claims) =
-        lab.lose(how, |store| store.for_workers().finish_and_claim(finishes, Some(request)).unwrap());
+        setup.lose(how, |store| store.for_workers().finish_and_claim(finishes, Some(request)).unwrap());
     assert!(finished.conflicts.is_empty(), "{finished:?}");
     let Claims::Jobs(children) = claims else { panic!("fenced") };
-    let child = lab.direct.jobs().get(children[0].id).unwrap();
+    let child = setup.direct.jobs().get(children[0].id).unwrap();
     assert_eq!((child.status, child.attempt), (JobStatus::Running, 1));
     assert_eq!(
-        lab.direct.jobs().get(job.id).unwrap().status,
+        setup.direct.jobs().get(job.id).unwrap().status,
         JobStatus::Successful,
         "no child before its parent"
     );
 }
 
-fn give_back(lab: &Lab, how: Break) {
-    let (run_id, worker_id) = (lab.chain(), lab.worker());
-    let job = lab.claim(worker_id, run_id);
+fn give_back(setup: &Setup, how: Break) {
+    let (run_id, worker_id) = (setup.chain(), setup.worker());
+    let job = setup.claim(worker_id, run_id);
     let finishes = vec![support::finish(worker_id, &job, Outcome::Unstarted)];
     let (finished, _claims) =
-        lab.lose(how, |store| store.for_workers().finish_and_claim(finishes, None).unwrap());
+        setup.lose(how, |store| store.for_workers().finish_and_claim(finishes, None).unwrap());
     assert!(finished.conflicts.is_empty(), "{finished:?}");
-    let job = lab.direct.jobs().get(job.id).unwrap();
+    let job = setup.direct.jobs().get(job.id).unwrap();
     assert_eq!((job.status, job.attempt), (JobStatus::Pending, 0));
 }
 
 /// Registers a workflow with a schedule that is due.
-fn schedule(lab: &Lab) -> i64 {
+fn schedule(setup: &Setup) -> i64 {
     let definition = Schedule {
         name: "often".to_owned(),
         rule: Rule::EveryMs(INTERVAL_MS),
@@ -257,157 +257,159 @@ fn schedule(lab: &Lab) -> i64 {
         params: Default::default(),
     };
     let workflow = Workflow { name: "fired".to_owned(), schedules: vec![definition], ..graph(vec![vec![]]) };
-    lab.direct.registrations().apply(NewRegistration { workflow, file: None, dir: None }).unwrap();
-    let id = lab.direct.schedules().list().unwrap()[0].id;
-    lab.clock.advance_ms(10 * INTERVAL_MS);
-    while lab.direct.for_scheduler().fire(id).unwrap().again {}
-    lab.clock.advance_ms(INTERVAL_MS);
+    setup.direct.registrations().apply(NewRegistration { workflow, file: None, dir: None }).unwrap();
+    let id = setup.direct.schedules().list().unwrap()[0].id;
+    setup.clock.advance_ms(10 * INTERVAL_MS);
+    while setup.direct.for_scheduler().fire(id).unwrap().again {}
+    setup.clock.advance_ms(INTERVAL_MS);
     id
 }
 
-fn fire(lab: &Lab, how: Break) {
-    let id = schedule(lab);
-    let before = lab.runs();
-    let fired = lab.lose(how, |store| store.for_scheduler().fire(id).unwrap());
+fn fire(setup: &Setup, how: Break) {
+    let id = schedule(setup);
+    let before = setup.runs();
+    let fired = setup.lose(how, |store| store.for_scheduler().fire(id).unwrap());
     assert_eq!(fired.started.len(), 1);
-    let run = lab.direct.runs().get(fired.started[0].0).unwrap();
+    let run = setup.direct.runs().get(fired.started[0].0).unwrap();
     assert_eq!(run.scheduled_for, Some(fired.started[0].1));
-    while lab.direct.for_scheduler().fire(id).unwrap().again {}
-    assert_eq!(lab.runs(), before + 1);
+    while setup.direct.for_scheduler().fire(id).unwrap().again {}
+    assert_eq!(setup.runs(), before + 1);
 }
 
-fn trigger(lab: &Lab, how: Break) {
-    let id = schedule(lab);
-    while lab.direct.for_scheduler().fire(id).unwrap().again {}
-    let before = lab.runs();
-    let submitted = lab.lose(how, |store| store.schedules().trigger(id).unwrap());
+fn trigger(setup: &Setup, how: Break) {
+    let id = schedule(setup);
+    while setup.direct.for_scheduler().fire(id).unwrap().again {}
+    let before = setup.runs();
+    let submitted = setup.lose(how, |store| store.schedules().trigger(id).unwrap());
     assert!(submitted.created);
-    assert_eq!(lab.direct.runs().get(submitted.run_id).unwrap().workflow, "fired");
-    assert_eq!(lab.runs(), before + 1);
+    assert_eq!(setup.direct.runs().get(submitted.run_id).unwrap().workflow, "fired");
+    assert_eq!(setup.runs(), before + 1);
 }
 
-fn cancel_run(lab: &Lab, how: Break) {
-    let run_id = lab.chain();
-    let cancelled = lab.lose(how, |store| store.runs().cancel(run_id).unwrap());
+fn cancel_run(setup: &Setup, how: Break) {
+    let run_id = setup.chain();
+    let cancelled = setup.lose(how, |store| store.runs().cancel(run_id).unwrap());
     assert_eq!(cancelled, Cancellation { cancelled: 2, stopping: 0 });
-    assert_eq!(lab.direct.runs().get(run_id).unwrap().status, RunStatus::Cancelled);
+    assert_eq!(setup.direct.runs().get(run_id).unwrap().status, RunStatus::Cancelled);
 }
 
-fn cancel_job(lab: &Lab, how: Break) {
-    let job_id = lab.direct.jobs().enqueue(vec![noop()]).unwrap()[0];
-    let cancelled = lab.lose(how, |store| store.jobs().cancel(job_id).unwrap());
+fn cancel_job(setup: &Setup, how: Break) {
+    let job_id = setup.direct.jobs().enqueue(vec![noop()]).unwrap()[0];
+    let cancelled = setup.lose(how, |store| store.jobs().cancel(job_id).unwrap());
     assert_eq!(cancelled, Cancellation { cancelled: 1, stopping: 0 });
-    assert_eq!(lab.direct.jobs().get(job_id).unwrap().status, JobStatus::Cancelled);
+    assert_eq!(setup.direct.jobs().get(job_id).unwrap().status, JobStatus::Cancelled);
 }
 
-fn retry(lab: &Lab, how: Break) {
-    let run_id = lab.chain();
-    lab.direct.runs().cancel(run_id).unwrap();
-    assert_eq!(lab.lose(how, |store| store.runs().retry(run_id, RetrySelection::Failed).unwrap()), 2);
-    assert_eq!(lab.direct.runs().get(run_id).unwrap().status, RunStatus::Pending);
+fn retry(setup: &Setup, how: Break) {
+    let run_id = setup.chain();
+    setup.direct.runs().cancel(run_id).unwrap();
+    assert_eq!(setup.lose(how, |store| store.runs().retry(run_id, RetrySelection::Failed).unwrap()), 2);
+    assert_eq!(setup.direct.runs().get(run_id).unwrap().status, RunStatus::Pending);
 }
 
-fn resume_queue(lab: &Lab, how: Break) {
-    lab.direct.queues().pause("some").unwrap();
-    assert!(lab.lose(how, |store| store.queues().resume("some").unwrap()), "it was paused");
-    assert_eq!(lab.direct.queues().paused().unwrap(), Vec::<String>::new());
+fn resume_queue(setup: &Setup, how: Break) {
+    setup.direct.queues().pause("some").unwrap();
+    assert!(setup.lose(how, |store| store.queues().resume("some").unwrap()), "it was paused");
+    assert_eq!(setup.direct.queues().paused().unwrap(), Vec::<String>::new());
 }
 
-fn register_and_stop(lab: &Lab, how: Break) {
-    let before = lab.count("SELECT count(*) FROM windlass.workers");
-    let worker_id = lab.lose(how, |store| store.for_workers().register(new_worker()).unwrap());
-    assert_eq!(lab.count("SELECT count(*) FROM windlass.workers"), before + 1);
-    assert!(lab.lose(how, |store| store.for_workers().set_status(worker_id, WorkerStatus::Stopped).unwrap()));
-    assert!(lab.direct.workers().live().unwrap().iter().all(|worker| worker.id != worker_id));
+fn register_and_stop(setup: &Setup, how: Break) {
+    let before = setup.count("SELECT count(*) FROM windlass.workers");
+    let worker_id = setup.lose(how, |store| store.for_workers().register(new_worker()).unwrap());
+    assert_eq!(setup.count("SELECT count(*) FROM windlass.workers"), before + 1);
+    assert!(
+        setup.lose(how, |store| store.for_workers().set_status(worker_id, WorkerStatus::Stopped).unwrap())
+    );
+    assert!(setup.direct.workers().live().unwrap().iter().all(|worker| worker.id != worker_id));
 }
 
-fn renew(lab: &Lab, how: Break) {
-    let worker_id = lab.worker();
-    assert!(lab.lose(how, |store| store.for_workers().heartbeat(worker_id).unwrap()), "it is not fenced");
-    let workers = lab.direct.workers().live().unwrap();
+fn renew(setup: &Setup, how: Break) {
+    let worker_id = setup.worker();
+    assert!(setup.lose(how, |store| store.for_workers().heartbeat(worker_id).unwrap()), "it is not fenced");
+    let workers = setup.direct.workers().live().unwrap();
     assert!(workers.iter().any(|worker| worker.id == worker_id && worker.heartbeats > 0));
 }
 
-fn write_logs(lab: &Lab, how: Break) {
-    let job_id = lab.direct.jobs().enqueue(vec![NewJob::new("noop", "null")]).unwrap()[0];
+fn write_logs(setup: &Setup, how: Break) {
+    let job_id = setup.direct.jobs().enqueue(vec![NewJob::new("noop", "null")]).unwrap()[0];
     let line =
         |line| LogLine { job_id, attempt: 1, line, at: 1, stream: LogStream::Stdout, text: line.to_string() };
     let lines = Arc::new(vec![line(1), line(2)]);
-    lab.lose(how, |store| store.for_workers().append_logs(lines).unwrap());
-    assert_eq!(lab.direct.logs().last(job_id, 1, 10).unwrap().len(), 2);
+    setup.lose(how, |store| store.for_workers().append_logs(lines).unwrap());
+    assert_eq!(setup.direct.logs().last(job_id, 1, 10).unwrap().len(), 2);
 }
 
-fn rescue(lab: &Lab, how: Break) {
-    let (run_id, worker_id) = (lab.chain(), lab.worker());
-    let job = lab.claim(worker_id, run_id);
-    let rescued = lab.lose(how, |store| store.for_scheduler().rescue(vec![(worker_id, 0)]).unwrap());
+fn rescue(setup: &Setup, how: Break) {
+    let (run_id, worker_id) = (setup.chain(), setup.worker());
+    let job = setup.claim(worker_id, run_id);
+    let rescued = setup.lose(how, |store| store.for_scheduler().rescue(vec![(worker_id, 0)]).unwrap());
     assert_eq!((rescued.fenced, rescued.jobs), (1, 1));
-    assert_eq!(lab.direct.jobs().get(job.id).unwrap().interruptions, 1);
+    assert_eq!(setup.direct.jobs().get(job.id).unwrap().interruptions, 1);
 }
 
 /// Runs every write in each round, on one server.
-fn prove(how: Break, rounds: usize) {
-    let lab = Lab::new();
+fn lose_the_commit_of_each_write(how: Break, rounds: usize) {
+    let setup = Setup::new();
     for round in 1..=rounds {
-        for (name, verb) in VERBS {
+        for (name, verb) in WRITES {
             println!("round {round}: {name}, {how:?}");
-            verb(&lab, how);
+            verb(&setup, how);
         }
     }
-    assert!(lab.jobs() > 0, "the writes left rows");
-    assert_eq!(lab.direct.upkeep().check().unwrap(), [], "the invariants hold");
+    assert!(setup.jobs() > 0, "the writes left rows");
+    assert_eq!(setup.direct.upkeep().check().unwrap(), [], "the invariants hold");
 }
 
 #[test]
 fn a_commit_that_never_arrives_is_repeated() {
-    prove(Break::BeforeCommit, 2);
+    lose_the_commit_of_each_write(Break::BeforeCommit, 2);
 }
 
 #[test]
 fn a_commit_whose_answer_is_lost_is_not_repeated() {
-    prove(Break::AfterCommit, 2);
+    lose_the_commit_of_each_write(Break::AfterCommit, 2);
 }
 
 #[test]
 fn a_commit_that_arrives_after_the_connection_broke_is_waited_for() {
-    prove(Break::Late, 2);
+    lose_the_commit_of_each_write(Break::Late, 2);
 }
 
 /// After the crash, the id of the lost transaction belongs to another transaction, which was committed.
 #[test]
 fn a_commit_that_a_server_crash_lost_is_repeated() {
-    prove(Break::Hold, 1);
+    lose_the_commit_of_each_write(Break::Hold, 1);
 }
 
 #[test]
 fn a_write_without_evidence_reports_an_unknown_outcome() {
-    let lab = Lab::new();
-    let address = PostgresAddress::parse(&lab.through, &|_name| None).unwrap();
+    let setup = Setup::new();
+    let address = PostgresAddress::parse(&setup.through, &|_name| None).unwrap();
     let database = PostgresDatabase::open(&address, &TABLES, &PostgresOptions::default()).unwrap();
-    lab.proxy.break_once(Break::AfterCommit);
+    setup.proxy.break_once(Break::AfterCommit);
     let insert = "INSERT INTO queues (name) VALUES ('some')";
     let operation = move |connection: &mut dyn Connection| connection.execute(insert, &[]).map(|_rows| ());
     let error = database.write("insert", Box::new(operation), Recovery::Report).unwrap_err();
     assert_eq!(error, Error::unavailable("insert", Unavailable::CommitUnknown));
-    assert_eq!(lab.count("SELECT count(*) FROM windlass.queues"), 1);
+    assert_eq!(setup.count("SELECT count(*) FROM windlass.queues"), 1);
 }
 
 /// A write must not return before the server has answered the commit.
 #[test]
 fn no_write_returns_before_its_commit() {
-    let lab = Lab::new();
-    lab.proxy.break_once(Break::Hold);
+    let setup = Setup::new();
+    setup.proxy.break_once(Break::Hold);
     std::thread::scope(|scope| {
-        let enqueuing = scope.spawn(|| lab.broken.jobs().enqueue(vec![noop()]).unwrap());
-        wait_for("the commit", || lab.proxy.broken() == 1);
+        let enqueuing = scope.spawn(|| setup.broken.jobs().enqueue(vec![noop()]).unwrap());
+        wait_for("the commit", || setup.proxy.broken() == 1);
         // The test gives a wrong early answer enough time to arrive: a transaction of another client.
-        lab.direct.jobs().enqueue(vec![noop()]).unwrap();
+        setup.direct.jobs().enqueue(vec![noop()]).unwrap();
         assert!(!enqueuing.is_finished(), "the server has not received the commit");
-        assert_eq!(lab.jobs(), 1, "the other client's transaction");
-        lab.server.stop_immediate();
-        lab.server.start();
+        assert_eq!(setup.jobs(), 1, "the other client's transaction");
+        setup.server.stop_immediate();
+        setup.server.start();
         let ids = enqueuing.join().unwrap();
-        assert!(lab.direct.jobs().find(ids[0]).unwrap().is_some());
+        assert!(setup.direct.jobs().find(ids[0]).unwrap().is_some());
     });
 }
 

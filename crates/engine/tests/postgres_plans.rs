@@ -260,8 +260,8 @@ fn a_claim_costs_the_same_with_any_number_of_jobs_on_postgres() {
         }
     }
     // The claim steps from partition to partition with one seek each. Otherwise it would read all waiting jobs.
-    let seek = "Index Cond: (ROW(queue, kind, requires, version) >= ROW(COALESCE(head.queue";
-    for plan in plans_of("heads (id)") {
+    let seek = "Index Cond: (ROW(queue, kind, requires, version) >= ROW(COALESCE(candidate.queue";
+    for plan in plans_of("candidates (id)") {
         assert!(plan.contains(seek) && !plan.contains("Sort"), "{plan}");
     }
 }

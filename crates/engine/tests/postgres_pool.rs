@@ -58,5 +58,5 @@ fn an_exhausted_pool_and_an_exhausted_server_give_different_errors() {
         matches!(&reason, Unavailable::NoConnectionFree(why) if why.contains("too many connections for role")),
         "{reason:?}"
     );
-    assert!(reason.is_passing());
+    assert!(reason.is_temporary());
 }

@@ -13,7 +13,7 @@ use std::sync::mpsc::{TryRecvError, channel};
 use std::time::{Duration, Instant};
 
 use windlass_db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
-use windlass_db::{Connection, Database, Question, Recovery, Statement, Value, all, one};
+use windlass_db::{Connection, Database, Query, Recovery, Statement, Value, all, one};
 use windlass_engine::{Clock, Error, Random, Store, TABLES, Unavailable};
 use windlass_test_server::{Pooler, Schema, SharedServer};
 
@@ -438,7 +438,7 @@ fn statements_that_are_sent_together_run_in_order() {
             )?;
             let (mut first, mut second) = (Vec::new(), Vec::new());
             let names = "SELECT name || coalesce(CAST(max_running AS TEXT), '-') FROM queues ORDER BY name";
-            let read = Question {
+            let read = Query {
                 statement: Statement::Plain(names),
                 parameters: &[],
                 on_row: &mut |row| {
@@ -446,7 +446,7 @@ fn statements_that_are_sent_together_run_in_order() {
                     Ok(())
                 },
             };
-            let change = Question {
+            let change = Query {
                 statement: Statement::Plain(
                     "UPDATE queues SET max_running = $1 WHERE name = 'a0' RETURNING max_running",
                 ),

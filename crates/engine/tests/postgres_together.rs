@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 
 use support::graph;
 use windlass_db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
-use windlass_db::{Connection, Database, Question, Recovery, Row, Statement, Value, one};
+use windlass_db::{Connection, Database, Query, Recovery, Row, Statement, Value, one};
 use windlass_engine::store::{Claims, Scope};
 use windlass_engine::{Clock, Error, JobStatus, Random, Result, Store, TABLES};
 use windlass_test_server::{Pooler, Schema};
@@ -39,8 +39,8 @@ fn write(
 }
 
 /// A query of which only the number of rows matters.
-fn counted<'q>(sql: &'static str, on_row: &'q mut dyn FnMut(&dyn Row) -> Result<()>) -> Question<'q> {
-    Question { statement: Statement::Plain(sql), parameters: &[], on_row }
+fn counted<'q>(sql: &'static str, on_row: &'q mut dyn FnMut(&dyn Row) -> Result<()>) -> Query<'q> {
+    Query { statement: Statement::Plain(sql), parameters: &[], on_row }
 }
 
 /// Checks that the session's statements are answered in their order. Returns its process id on the server.
@@ -76,12 +76,8 @@ fn large_statements_and_large_answers_pass_each_other() {
                 Ok(())
             };
             connection.query_all(&mut [
-                Question {
-                    statement: Statement::Plain(BACK),
-                    parameters: &parameters,
-                    on_row: &mut read_first,
-                },
-                Question {
+                Query { statement: Statement::Plain(BACK), parameters: &parameters, on_row: &mut read_first },
+                Query {
                     statement: Statement::Plain(BACK),
                     parameters: &parameters,
                     on_row: &mut read_second,

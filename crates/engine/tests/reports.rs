@@ -16,11 +16,11 @@ fn report(bench: &Bench, worker_id: i64, job: &ClaimedJob, what: &str) {
     ));
 }
 
-fn settle(bench: &Bench) -> i64 {
+fn apply_reports(bench: &Bench) -> i64 {
     bench.assert_sound();
-    let settled = bench.store.for_scheduler().apply_reports().unwrap();
+    let applied = bench.store.for_scheduler().apply_reports().unwrap();
     bench.assert_sound();
-    settled
+    applied
 }
 
 #[test]
@@ -34,13 +34,13 @@ fn a_success_gets_its_end_and_keeps_its_output() {
         let claimed = bench.claim(worker, 1);
         report(&bench, worker, &claimed[0], &format!("status = 'SUCCESSFUL', output = {output}"));
         assert_eq!(bench.store.jobs().get(id).unwrap().finished_at, None);
-        assert_eq!(settle(&bench), 1);
+        assert_eq!(apply_reports(&bench), 1);
         let job = bench.store.jobs().get(id).unwrap();
         assert_eq!((job.status, job.output.as_deref()), (JobStatus::Successful, kept));
         assert_eq!(job.finished_at, Some(bench.clock.now_ms()));
         assert_eq!(job.worker_id, Some(worker));
     }
-    assert_eq!(settle(&bench), 0, "once");
+    assert_eq!(apply_reports(&bench), 0, "once");
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn a_reported_failure_is_retried_as_the_job_says() {
     report(&bench, worker, &claimed[0], "status = 'FAILED', last_error = 'no luck'");
     let taken = bench.store.jobs().enqueue(vec![NewJob { unique_key: Some("key".to_owned()), ..noop() }]);
     assert!(taken.is_err(), "the job keeps its key until it is finished");
-    assert_eq!(settle(&bench), 1);
+    assert_eq!(apply_reports(&bench), 1);
     let job = bench.store.jobs().get(id).unwrap();
     assert_eq!((job.status, job.failures, job.finished_at), (JobStatus::Scheduled, 1, None));
     assert!(job.execute_after > bench.clock.now_ms(), "after the backoff");
@@ -60,7 +60,7 @@ fn a_reported_failure_is_retried_as_the_job_says() {
     bench.store.for_scheduler().promote_due().unwrap();
     let claimed = bench.claim(worker, 1);
     report(&bench, worker, &claimed[0], "status = 'FAILED', last_error = NULL");
-    assert_eq!(settle(&bench), 1);
+    assert_eq!(apply_reports(&bench), 1);
     let job = bench.store.jobs().get(id).unwrap();
     assert_eq!((job.status, job.failures), (JobStatus::Failed, 2));
     let attempts = bench.store.jobs().attempts(id).unwrap();
@@ -76,7 +76,7 @@ fn a_reported_failure_may_be_final() {
     let id = bench.enqueue(noop());
     let claimed = bench.claim(worker, 1);
     report(&bench, worker, &claimed[0], "status = 'FAILED', max_attempts = failures + 1");
-    assert_eq!(settle(&bench), 1);
+    assert_eq!(apply_reports(&bench), 1);
     assert_eq!(bench.store.jobs().get(id).unwrap().status, JobStatus::Failed);
 }
 
@@ -90,7 +90,7 @@ fn children_and_runs_continue_after_a_report() {
         assert_eq!(claimed.len(), 1, "step {step}: one job at a time");
         report(&bench, worker, &claimed[0], "status = 'SUCCESSFUL'");
         assert!(bench.claim(worker, 10).is_empty(), "nothing before the report is applied");
-        assert_eq!(settle(&bench), 1);
+        assert_eq!(apply_reports(&bench), 1);
     }
     let run = bench.store.runs().get(run_id).unwrap();
     assert_eq!((run.status, run.unfinished_jobs), (RunStatus::Successful, 0));
@@ -106,7 +106,7 @@ fn a_reported_failure_skips_the_children() {
     let claimed = bench.claim(worker, 10);
     report(&bench, worker, &claimed[0], "status = 'FAILED', last_error = 'broken'");
     report(&bench, worker, &claimed[1], "status = 'CANCELLED'");
-    assert_eq!(settle(&bench), 2);
+    assert_eq!(apply_reports(&bench), 2);
     let states: Vec<JobStatus> =
         bench.store.jobs().of_run(run_id).unwrap().iter().map(|job| job.status).collect();
     assert_eq!(states, [JobStatus::Failed, JobStatus::Skipped, JobStatus::Cancelled]);
@@ -121,7 +121,7 @@ fn a_job_that_is_asked_to_stop_is_not_retried_after_a_report() {
     let claimed = bench.claim(worker, 1);
     bench.store.jobs().cancel(id).unwrap();
     report(&bench, worker, &claimed[0], "status = 'FAILED', last_error = 'stopped'");
-    assert_eq!(settle(&bench), 1);
+    assert_eq!(apply_reports(&bench), 1);
     assert_eq!(bench.store.jobs().get(id).unwrap().status, JobStatus::Cancelled);
 }
 
@@ -133,7 +133,7 @@ fn a_report_is_never_rescued_and_counts_after_its_worker_died() {
     let claimed = bench.claim(worker, 1);
     report(&bench, worker, &claimed[0], "status = 'SUCCESSFUL'");
     assert_eq!(bench.store.for_scheduler().rescue(vec![(worker, 0)]).unwrap().jobs, 0);
-    assert_eq!(settle(&bench), 1);
+    assert_eq!(apply_reports(&bench), 1);
     let job = bench.store.jobs().get(id).unwrap();
     assert_eq!((job.status, job.interruptions), (JobStatus::Successful, 0));
 }
@@ -144,7 +144,7 @@ fn a_row_that_was_finished_by_hand_is_applied() {
     let run_id = bench.submit(graph(vec![vec![], vec![0]]));
     let first = bench.store.jobs().of_run(run_id).unwrap()[0].id;
     bench.raw().execute(&format!("UPDATE jobs SET status = 'SUCCESSFUL' WHERE id = {first}"));
-    assert_eq!(settle(&bench), 1);
+    assert_eq!(apply_reports(&bench), 1);
     assert_eq!(bench.store.jobs().of_run(run_id).unwrap()[1].status, JobStatus::Pending);
 }
 
@@ -156,15 +156,15 @@ fn many_reports_are_applied_in_batches_and_concurrently() {
     bench.claim(worker, 1_000);
     bench.claim(worker, 1_000);
     bench.raw().execute("UPDATE jobs SET status = 'SUCCESSFUL'");
-    let settled: i64 = std::thread::scope(|scope| {
+    let applied: i64 = std::thread::scope(|scope| {
         let settlers: Vec<_> = (0..4)
             .map(|_| {
                 scope.spawn(|| {
-                    let mut settled = 0;
+                    let mut applied = 0;
                     loop {
                         match bench.store.for_scheduler().apply_reports().unwrap() {
-                            0 => return settled,
-                            some => settled += some,
+                            0 => return applied,
+                            some => applied += some,
                         }
                     }
                 })
@@ -172,7 +172,7 @@ fn many_reports_are_applied_in_batches_and_concurrently() {
             .collect();
         settlers.into_iter().map(|settler| settler.join().unwrap()).sum()
     });
-    assert_eq!(settled + settle(&bench), 1_200, "each job once");
+    assert_eq!(applied + apply_reports(&bench), 1_200, "each job once");
 }
 
 #[test]
@@ -207,14 +207,14 @@ fn a_reported_failure_in_a_stopped_run_is_not_retried() {
     report(&bench, worker, &bench.claim(worker, 1)[0], "status = 'FAILED'");
     let cancelled = bench.store.runs().cancel(run_id).unwrap();
     assert_eq!((cancelled.cancelled, cancelled.stopping), (1, 1));
-    assert_eq!(settle(&bench), 1);
+    assert_eq!(apply_reports(&bench), 1);
     assert_eq!(bench.store.runs().get(run_id).unwrap().status, RunStatus::Cancelled);
 
     let alone = bench.enqueue(NewJob { max_attempts: 5, ..noop() });
     report(&bench, worker, &bench.claim(worker, 1)[0], "status = 'FAILED'");
     assert_eq!(bench.store.jobs().cancel(alone).unwrap().stopping, 1);
     assert!(bench.store.jobs().cancel(alone).is_err(), "once");
-    assert_eq!(settle(&bench), 1);
+    assert_eq!(apply_reports(&bench), 1);
     assert_eq!(bench.store.jobs().get(alone).unwrap().status, JobStatus::Cancelled);
 }
 

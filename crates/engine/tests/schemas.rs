@@ -7,7 +7,7 @@ mod support;
 use std::collections::BTreeSet;
 
 use windlass_engine::Clock;
-use windlass_test_database::{Access, Row, Sql, TestDatabase, Underneath};
+use windlass_test_database::{Access, DatabaseKind, Row, Sql, TestDatabase};
 
 /// One line for each part of a schema, in words that are the same for both databases.
 type Description = BTreeSet<String>;
@@ -15,8 +15,8 @@ type Description = BTreeSet<String>;
 #[test]
 fn both_databases_have_the_same_tables() {
     let folder = tempfile::tempdir().unwrap();
-    let sqlite = TestDatabase::made_of(Underneath::Sqlite, folder.path());
-    let postgres = TestDatabase::made_of(Underneath::Postgres, folder.path());
+    let sqlite = TestDatabase::of_kind(DatabaseKind::Sqlite, folder.path());
+    let postgres = TestDatabase::of_kind(DatabaseKind::Postgres, folder.path());
     for database in [&sqlite, &postgres] {
         drop(support::open(database, &Clock::system()));
     }
@@ -59,7 +59,7 @@ const DIFFERENCES: [&str; 18] = [
 #[test]
 fn a_difference_is_found() {
     let folder = tempfile::tempdir().unwrap();
-    let postgres = TestDatabase::made_of(Underneath::Postgres, folder.path());
+    let postgres = TestDatabase::of_kind(DatabaseKind::Postgres, folder.path());
     drop(support::open(&postgres, &Clock::system()));
     let server = postgres.sql(Access::Write);
     let whole = describe_postgres(&server);

@@ -94,7 +94,7 @@ struct World {
 
 impl World {
     /// A worker that claims and finishes with all outcomes. Sometimes it dies.
-    fn work(&self, mut chance: fastrand::Rng) {
+    fn run_worker(&self, mut chance: fastrand::Rng) {
         let store = &self.bench.store;
         let mut held: Vec<ClaimedJob> = Vec::new();
         let mut worker = self.bench.worker();
@@ -115,8 +115,10 @@ impl World {
                 finishes.push(windlass_engine::store::Finish { transition, ..finish(worker, &job, outcome) });
             }
             let limit = chance.usize(0..6);
-            let ask =
-                ClaimRequest { idle: chance.usize(0..=limit), ..request(worker, Scope::Everything, limit) };
+            let ask = ClaimRequest {
+                idle_threads: chance.usize(0..=limit),
+                ..request(worker, Scope::Everything, limit)
+            };
             match store.for_workers().finish_and_claim(finishes, Some(ask)).unwrap().1 {
                 Claims::Jobs(jobs) => held.extend(jobs),
                 Claims::Fenced => {
@@ -139,7 +141,7 @@ impl World {
         ));
     }
 
-    fn keep_time(&self, mut chance: fastrand::Rng) {
+    fn run_scheduler(&self, mut chance: fastrand::Rng) {
         let store = &self.bench.store;
         let mut cursor = String::new();
         while !self.is_over.load(Ordering::SeqCst) {
@@ -161,7 +163,7 @@ impl World {
     }
 
     /// Checks the tables all the time.
-    fn look(&self) {
+    fn check_tables(&self) {
         let sql = self.bench.raw();
         let check = |query: &str| {
             let broken = sql.rows(query, |row| row.get::<_, String>(0));
@@ -265,14 +267,14 @@ fn nothing_breaks_when_everything_runs_at_once() {
     let mut chance = fastrand::Rng::with_seed(seed);
     std::thread::scope(|scope| {
         let world = &world;
-        let mut everybody = vec![scope.spawn(|| world.look())];
+        let mut everybody = vec![scope.spawn(|| world.check_tables())];
         for _worker in 0..3 {
             let chance = chance.fork();
-            everybody.push(scope.spawn(|| world.work(chance)));
+            everybody.push(scope.spawn(|| world.run_worker(chance)));
         }
         for _scheduler in 0..2 {
             let chance = chance.fork();
-            everybody.push(scope.spawn(|| world.keep_time(chance)));
+            everybody.push(scope.spawn(|| world.run_scheduler(chance)));
         }
         let people: Vec<_> = (0..3)
             .map(|_person| {

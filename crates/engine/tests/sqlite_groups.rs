@@ -235,7 +235,7 @@ enum End {
 }
 
 fn random_end(random: &Random) -> End {
-    match random.share() {
+    match random.fraction() {
         ..0.94 => End::Well,
         ..0.96 => End::Fails,
         ..0.98 => End::Panics,

@@ -118,14 +118,14 @@ fn no_frequent_statement_scans_a_whole_table() {
 fn the_claim_reads_its_index_in_order() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("windlass.db");
-    let heads: Vec<Statement> = record(&path)
+    let ordered: Vec<Statement> = record(&path)
         .into_iter()
         .filter(|statement| statement.to_string().contains("ORDER BY {rank}, id LIMIT $"))
         .collect();
-    assert_eq!(heads.len(), 3, "by concurrency key, by claim partition, and by run");
+    assert_eq!(ordered.len(), 3, "by concurrency key, by claim partition, and by run");
     let raw = rusqlite::Connection::open(&path).unwrap();
     for (statement, index) in
-        heads.into_iter().zip(["jobs_claim ", "jobs_key_waiting ", "jobs_claim_in_run "])
+        ordered.into_iter().zip(["jobs_claim ", "jobs_key_waiting ", "jobs_claim_in_run "])
     {
         let plan = plan(&raw, &texts(statement)[0]);
         assert!(plan[0].contains(index), "{plan:?}");
@@ -152,11 +152,11 @@ fn the_next_claim_partition_is_found_with_one_seek() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("windlass.db");
     let statements = record(&path);
-    let heads =
-        statements.into_iter().find(|statement| statement.to_string().contains("heads (id)")).unwrap();
-    let heads = &texts(heads)[0];
+    let candidates =
+        statements.into_iter().find(|statement| statement.to_string().contains("candidates (id)")).unwrap();
+    let candidates = &texts(candidates)[0];
     let raw = rusqlite::Connection::open(&path).unwrap();
-    let plan = plan(&raw, heads);
+    let plan = plan(&raw, candidates);
     let seek = "SEARCH next USING INDEX jobs_claim ((queue,kind,requires,version)>(?,?,?,?))";
     assert!(plan.iter().any(|step| step == seek), "{plan:#?}");
     // The plan does not show this: with `>`, SQLite would begin at the equal rows and read the whole partition.
@@ -165,7 +165,7 @@ fn the_next_claim_partition_is_found_with_one_seek() {
          INSERT INTO jobs (kind, status) SELECT 'noop', 'PENDING' FROM numbers",
     )
     .unwrap();
-    let mut statement = raw.prepare(heads).unwrap();
+    let mut statement = raw.prepare(candidates).unwrap();
     let mut rows = statement.raw_query();
     while rows.next().unwrap().is_some() {}
     drop(rows);

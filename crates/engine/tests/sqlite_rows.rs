@@ -33,14 +33,14 @@ fn a_job_with_invalid_text_fails_alone() {
     let bench = Bench::new();
     let worker = bench.worker();
     let raw = bench.raw();
-    let mut spoilt = HashMap::new();
+    let mut invalid = HashMap::new();
     for (column, value) in [
         ("payload", "CAST(x'22e922' AS TEXT)"),
         ("name", "CAST(x'ff' AS TEXT)"),
         ("attempt", "9223372036854775807"),
     ] {
         let sql = format!("INSERT INTO jobs (kind, {column}) VALUES ('noop', {value})");
-        spoilt.insert(raw.value(&format!("{sql} RETURNING id")), column);
+        invalid.insert(raw.value(&format!("{sql} RETURNING id")), column);
     }
     let sql = "INSERT INTO jobs (kind, retry) VALUES ('noop', CAST(x'ff' AS TEXT)) RETURNING id";
     let without_retry: i64 = raw.value(sql);
@@ -50,7 +50,7 @@ fn a_job_with_invalid_text_fails_alone() {
     let sound = bench.enqueue(noop());
     let claimed: Vec<i64> = bench.claim(worker, 10).iter().map(|job| job.id).collect();
     assert_eq!(claimed, [without_retry, sound]);
-    for (id, column) in spoilt {
+    for (id, column) in invalid {
         let job = bench.store.jobs().get(id).unwrap();
         assert_eq!(job.status, JobStatus::Failed, "{column}");
         let error = job.last_error.unwrap();
@@ -101,9 +101,9 @@ fn a_worker_with_an_invalid_name_is_listed() {
 #[test]
 fn an_invalid_concurrency_key_does_not_block_others() {
     let bench = Bench::new();
-    let spoilt = "INSERT INTO jobs (kind, execute_after, concurrency_key, on_full)
+    let invalid = "INSERT INTO jobs (kind, execute_after, concurrency_key, on_full)
                   VALUES ('noop', 0, CAST(x'ff' AS TEXT), 'skip')";
-    bench.raw().execute(spoilt);
+    bench.raw().execute(invalid);
     bench
         .raw()
         .execute("INSERT INTO jobs (kind, execute_after, concurrency_key) VALUES ('noop', 0, 'sound')");

@@ -67,7 +67,7 @@ fn in_a_restored_database_nothing_is_running() {
         running += bench.claim(worker, 1_000).len();
     }
     assert!(bench.store.for_workers().set_status(draining, WorkerStatus::Draining).unwrap());
-    let restored = bench.store.upkeep().finish_restore().unwrap();
+    let restored = bench.store.for_restore().finish_restore().unwrap();
     assert_eq!((restored.fenced_workers, restored.interrupted_jobs), (2, running as i64));
     assert_eq!(restored.pending_jobs, 2_100);
     assert_eq!(bench.store.workers().live().unwrap(), []);

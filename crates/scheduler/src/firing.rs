@@ -1,26 +1,26 @@
-//! Fires schedules: starts runs that are due, and runs that waited for the end of another run.
+//! Fires schedules: decides due occurrences and starts their runs. Also starts the runs of occurrences that waited.
 
 use std::collections::HashMap;
 
-use windlass_engine::store::{COUNTED_MAX, Fired};
+use windlass_engine::store::{Fired, MISSED_COUNT_MAX};
 use windlass_engine::{Error, Result, Store};
 use windlass_workflow::schedule::local_text;
 
-/// Due schedules of one round, at most.
+/// The most schedules of one round.
 const SCHEDULES_MAX: usize = 100;
-/// Rounds of one step, at most, because dead workers are looked for between steps.
+/// The most rounds of one step. A step must be short, because dead workers are only detected between steps.
 const ROUNDS_MAX: usize = 8;
-/// Time until the next look at a schedule that another scheduler holds.
+/// The time until the next attempt to fire a schedule that another scheduler is firing.
 const BUSY_PAUSE_MS: i64 = 5;
-/// Time until the next try of a schedule that can't be fired. It is short enough for an occurrence that becomes due
-/// meanwhile to count as on time.
-const REST_MS: i64 = 5_000;
+/// The time until the next attempt to fire a schedule that failed. It is short, so that an occurrence that becomes due
+/// during it still counts as on time.
+const RETRY_MS: i64 = 5_000;
 
 /// Fires schedules, and remembers which ones can't be fired.
 #[derive(Debug, Default)]
 pub(crate) struct Firing {
-    /// Schedules that can't be fired, and when to try again by the monotonic clock. Other processes do not know of this:
-    /// one of a newer version may well fire them.
+    /// Schedules that can't be fired, and when to try again by the monotonic clock. This is not in the database, because a
+    /// process of a newer version may be able to fire them.
     failing: HashMap<i64, i64>,
 }
 
@@ -30,7 +30,9 @@ impl Firing {
     pub(crate) fn step(&mut self, store: &Store) -> Result<Option<i64>> {
         for _round in 0..ROUNDS_MAX {
             let mut again = false;
-            for schedule_id in store.for_scheduler().schedules_to_fire(SCHEDULES_MAX, &self.resting(store))? {
+            for schedule_id in
+                store.for_scheduler().schedules_to_fire(SCHEDULES_MAX, &self.postponed(store))?
+            {
                 again |= self.fire(store, schedule_id)?;
             }
             if !again {
@@ -38,14 +40,15 @@ impl Firing {
                 // A schedule that is still due is being fired by another scheduler.
                 return Ok(store
                     .for_scheduler()
-                    .next_firing(&self.resting(store))?
+                    .next_firing(&self.postponed(store))?
                     .map(|next_at| next_at.max(soon_ms)));
             }
         }
         Ok(Some(store.clock().now_ms()))
     }
 
-    fn resting(&self, store: &Store) -> Vec<i64> {
+    /// The schedules that failed and are not tried again yet.
+    fn postponed(&self, store: &Store) -> Vec<i64> {
         let now_ms = store.clock().monotonic_ms();
         self.failing.iter().filter(|(_id, until_ms)| **until_ms > now_ms).map(|(id, _until_ms)| *id).collect()
     }
@@ -59,7 +62,7 @@ impl Firing {
                 Ok(fired.again)
             }
             Err(error @ (Error::Invalid { .. } | Error::NotFound { .. } | Error::Internal { .. })) => {
-                let until_ms = store.clock().monotonic_ms() + REST_MS;
+                let until_ms = store.clock().monotonic_ms() + RETRY_MS;
                 if self.failing.insert(schedule_id, until_ms).is_none() {
                     tracing::error!(schedule_id, %error, "the schedule can't be fired; trying again");
                 }
@@ -72,7 +75,7 @@ impl Firing {
     }
 }
 
-/// Logs what was done.
+/// Logs the runs that started, and the occurrences that got no run.
 fn log_fired(fired: &Fired) {
     let Fired { schedule, started, skipped, waiting, missed, stopped, again: _ } = fired;
     for (run_id, at_ms) in started {
@@ -87,8 +90,8 @@ fn log_fired(fired: &Fired) {
     for run_id in stopped {
         tracing::info!(schedule, run_id, "asked the run to stop, because the next occurrence replaces it");
     }
-    if *missed >= COUNTED_MAX {
-        tracing::warn!(schedule, missed, "at least so many missed occurrences get no run");
+    if *missed >= MISSED_COUNT_MAX {
+        tracing::warn!(schedule, missed, "at least this many missed occurrences get no run");
     } else if *missed > 0 {
         tracing::warn!(schedule, missed, "missed occurrences get no run");
     }
@@ -151,7 +154,7 @@ mod tests {
         // Another process that can read it may fire it at once.
         spoil("replace(definition, 'of a later version: ', '')");
         assert_eq!(store.for_scheduler().schedules_to_fire(10, &[]).unwrap().len(), 1);
-        clock.advance_ms(REST_MS);
+        clock.advance_ms(RETRY_MS);
         firing.step(store).unwrap();
         assert_eq!(names().len(), 2, "in time: this schedule does not catch up");
     }

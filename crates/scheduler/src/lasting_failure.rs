@@ -1,20 +1,20 @@
-//! Why the threads of a scheduler gave up.
+//! The error because of which the threads of a scheduler gave up.
 
 use std::sync::{Arc, OnceLock};
 
 use windlass_engine::Error;
 
-/// The first error that says that the database can't be used and never will be. Clones are cheap and share the error.
+/// The first error that waiting can't repair. All clones share it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LastingFailure(Arc<OnceLock<Error>>);
 
 impl LastingFailure {
-    /// Keeps an error if it is a lasting one. Returns whether it is.
+    /// Keeps the error if waiting can't repair it. Returns whether this is so.
     pub(crate) fn keep_if_lasting(&self, error: &Error) -> bool {
-        if error.is_lasting() {
+        if error.is_permanent() {
             let _an_earlier_error = self.0.set(error.clone());
         }
-        error.is_lasting()
+        error.is_permanent()
     }
 
     pub(crate) fn get(&self) -> Option<&Error> {

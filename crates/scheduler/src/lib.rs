@@ -1,7 +1,7 @@
-//! What time does in Windlass: makes due jobs claimable, stops runs whose time is over, fires schedules, takes back the
-//! jobs of dead workers, deletes what is old.
+//! Everything that happens because time passes: due jobs become claimable, runs are stopped at their deadlines, schedules
+//! fire, jobs of dead workers are rescued, and old runs and jobs are deleted.
 //!
-//! Any number of schedulers may work on one database. Every change is a guarded update, so the others find it done.
+//! Any number of schedulers may work on one database. Every change is a guarded update, so only one of them makes it.
 
 mod failure_detector;
 mod firing;
@@ -25,8 +25,8 @@ use windlass_system::wake_ups::WakeUps;
 
 pub use failure_detector::{FailureDetector, MachineProcesses, WorkerProcesses, gone_workers};
 use lasting_failure::LastingFailure;
-use retention::PresentRetention;
 pub use retention::Retention;
+use retention::SharedRetention;
 use step_time::StepTime;
 pub use steps::SchedulerSteps;
 use threads::SteppingThread;
@@ -36,7 +36,7 @@ pub use upkeep::UpkeepSteps;
 /// A running scheduler. Dropping it ends its threads.
 pub struct Scheduler {
     step_time: StepTime,
-    retention: PresentRetention,
+    retention: SharedRetention,
     failure: LastingFailure,
     _threads: [SteppingThread; 2],
 }
@@ -45,12 +45,12 @@ impl Scheduler {
     /// Starts the scheduler's threads.
     ///
     /// # Errors
-    /// The system's, if it has no thread to give.
+    /// Returns an error if the system has no thread left.
     pub fn start(store: &Store, retention: Retention) -> Result<Scheduler> {
         store.watch();
         let clock = store.clock();
         let listener = store.listen(WakeUps::DUE | WakeUps::STOP);
-        let retention = PresentRetention::new(retention);
+        let retention = SharedRetention::new(retention);
         let failure = LastingFailure::default();
         let mut upkeep = UpkeepSteps::sharing(store, retention.clone(), failure.clone());
         let upkeep =
@@ -67,13 +67,13 @@ impl Scheduler {
         Ok(Scheduler { step_time, retention, failure, _threads: [scheduler, upkeep] })
     }
 
-    /// For how long its present step has gone on, in milliseconds. 0 if it has nothing to do.
+    /// How long the current step has been waiting for the database, in milliseconds. 0 between two steps.
     #[must_use]
-    pub fn silent_ms(&self) -> i64 {
+    pub fn unanswered_ms(&self) -> i64 {
         self.step_time.elapsed_ms()
     }
 
-    /// Why it gave up: the database can't be used, and waiting does not help.
+    /// The error because of which it gave up: the database can't be used, and waiting can't repair that.
     #[must_use]
     pub fn failure(&self) -> Option<Error> {
         self.failure.get().cloned()

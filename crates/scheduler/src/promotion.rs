@@ -1,5 +1,5 @@
-//! Makes jobs claimable when their time has come, stops runs whose deadline has passed, and tells workers when a rate
-//! limit has room again.
+//! Makes jobs claimable when they are due, stops runs at their deadlines, and wakes workers when the rate of a queue allows
+//! further starts.
 
 use windlass_engine::{Result, Store};
 use windlass_system::wake_ups::WakeUps;
@@ -7,45 +7,46 @@ use windlass_system::wake_ups::WakeUps;
 use crate::refusals::Refusals;
 use crate::wall_clock::WallClock;
 
-/// Batches of due jobs in one step, at most, because dead workers are looked for between steps.
+/// The most batches of one step. A step must be short, because dead workers are only detected between steps.
 pub(crate) const BATCHES_MAX: usize = 8;
 
-/// What is known from one step to the next.
+/// Promotes due jobs, step by step.
 #[derive(Debug, Default)]
 pub(crate) struct Promotion {
     pub(crate) wall_clock: WallClock,
-    /// Up to this instant workers were told when a rate limit had room again.
-    rates_told_ms: Option<i64>,
+    /// Workers were woken for all rates that allowed further starts up to this instant.
+    rates_checked_until_ms: Option<i64>,
 }
 
 impl Promotion {
-    /// Does what is due, up to a limit. Returns when the next is due; that is not in the future if something is left.
+    /// Promotes what is due, up to a limit. Returns when the next step is due. This is not in the future if something is left.
     pub(crate) fn step(&mut self, store: &Store, refusals: &mut Refusals) -> Result<Option<i64>> {
         let now_ms = self.wall_clock.now(store).0;
         // After the clock was set back, the instant may lie in the future.
-        let told_ms = self.rates_told_ms.map_or(now_ms, |told_ms| told_ms.min(now_ms));
-        let upcoming = store.for_scheduler().upcoming(told_ms)?;
+        let checked_until_ms = self.rates_checked_until_ms.map_or(now_ms, |until_ms| until_ms.min(now_ms));
+        let upcoming = store.for_scheduler().upcoming(checked_until_ms)?;
         if let Some(reading) = upcoming.clock {
             let followed = self.wall_clock.follow(store, reading);
             refusals.tolerate("move waiting jobs with the clock", followed)?;
         }
-        let rate_allows_at = self.tell_of_rates(store, upcoming.rate_allows_at)?;
+        let rate_allows_at = self.wake_for_rates(store, upcoming.rate_allows_at)?;
         let due_at = self.promote(store, upcoming.due_at)?;
         Ok([due_at, rate_allows_at].into_iter().flatten().min())
     }
 
-    /// Wakes the workers if a rate limit has room again. Returns when the next rate limit has room.
-    fn tell_of_rates(&mut self, store: &Store, rate_allows_at: Option<i64>) -> Result<Option<i64>> {
+    /// Wakes the workers if the rate of a queue allows further starts. Returns when the next rate does.
+    fn wake_for_rates(&mut self, store: &Store, rate_allows_at: Option<i64>) -> Result<Option<i64>> {
         let (now_ms, _steps) = self.wall_clock.now(store);
-        self.rates_told_ms = Some(now_ms);
+        self.rates_checked_until_ms = Some(now_ms);
         if rate_allows_at.is_none_or(|at_ms| at_ms > now_ms) {
             return Ok(rate_allows_at);
         }
-        // Each process tells its own threads, so there is nothing to write.
+        // Each process wakes its own threads, so there is nothing to write.
         store.wake_ups().publish(WakeUps::PENDING | WakeUps::PROGRESS);
         Ok(store.for_scheduler().upcoming(now_ms)?.rate_allows_at)
     }
 
+    /// Makes due jobs claimable, and stops runs at their deadlines. Returns when the next is due.
     fn promote(&self, store: &Store, mut next_at: Option<i64>) -> Result<Option<i64>> {
         for _batch in 0..BATCHES_MAX {
             let (now_ms, steps) = self.wall_clock.now(store);
@@ -55,7 +56,7 @@ impl Promotion {
             let due = store.for_scheduler().promote_due_at(now_ms, steps)?;
             next_at = due.next_at;
             if due.promoted == 0 && due.expired == 0 {
-                // Another scheduler was faster.
+                // Another scheduler was first.
                 break;
             }
         }
@@ -75,9 +76,9 @@ mod tests {
     use crate::test_store::TestStore;
 
     #[test]
-    fn workers_that_wait_for_a_rate_are_woken_once_when_it_has_room() {
+    fn workers_that_wait_for_a_rate_are_woken_once_when_it_allows_a_start() {
         let TestStore { store, clock, database, .. } = &TestStore::at(1_000_000);
-        // Starts that count until then, as a claim would write them.
+        // Starts that count until `expires_at`, as a claim would write them.
         database.sql(Access::Write).execute(
             "INSERT INTO queues (name, rate_jobs, rate_interval_ms) VALUES ('slow', 1, 5000);
              INSERT INTO queue_starts (queue, expires_at, jobs) VALUES ('slow', 1005000, 1), ('slow', 1007000, 1)",

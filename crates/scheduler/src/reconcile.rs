@@ -1,5 +1,5 @@
-//! Counts the unfinished jobs of runs again, a few runs at a time. Workers in other languages may have ended jobs without
-//! doing what follows from it for the run.
+//! Reconciliation: recounts the unfinished jobs of runs, a few runs at a time. Another program may have ended jobs without
+//! updating the counters of their runs.
 
 use windlass_engine::{Result, Store};
 
@@ -8,16 +8,17 @@ const STEP_MS: i64 = 1_000;
 /// Time between two rounds over all unfinished runs.
 const ROUND_MS: i64 = 30_000;
 
-/// How far the present round has come.
+/// Reconciles all unfinished runs, in rounds.
 #[derive(Debug, Default)]
 pub(crate) struct Reconciler {
+    /// The id of the last run that this round has checked.
     cursor: i64,
     /// When the next step is due, by the monotonic clock.
     next_ms: Option<i64>,
 }
 
 impl Reconciler {
-    /// Counts the jobs of the next few runs, if it is time.
+    /// Recounts the jobs of the next few runs, if a step is due.
     pub(crate) fn step(&mut self, store: &Store) -> Result<()> {
         let now_ms = store.clock().monotonic_ms();
         if now_ms < *self.next_ms.get_or_insert(now_ms + STEP_MS) {

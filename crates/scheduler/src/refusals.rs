@@ -1,18 +1,18 @@
-//! Tasks that the database refuses: logged once, and no reason to leave out the others.
+//! Tasks that the database refuses. A refusal is logged once, and the other tasks continue.
 
 use std::collections::HashSet;
 
 use windlass_engine::{Error, Result};
 
-/// Which tasks were refused when they were tried last.
+/// The tasks whose last attempt was refused.
 #[derive(Debug, Default)]
 pub(crate) struct Refusals {
     refused: HashSet<&'static str>,
 }
 
 impl Refusals {
-    /// Turns the refusal of a task into `None`, because one row that another program spoilt must not keep the scheduler
-    /// from its other tasks. A database that can't be used refuses all of them, so that error stays one.
+    /// Turns a refusal into `None`, because a row that another program made invalid must not stop the other tasks of the
+    /// scheduler. An unavailable database stops all tasks, so this error is returned.
     pub(crate) fn tolerate<T>(&mut self, task: &'static str, result: Result<T>) -> Result<Option<T>> {
         match result {
             Ok(value) => {
@@ -22,7 +22,7 @@ impl Refusals {
             Err(error @ Error::Unavailable { .. }) => Err(error),
             Err(error) => {
                 if self.refused.insert(task) {
-                    tracing::error!(%error, "the scheduler can't {task}; it tries again, and does its other tasks");
+                    tracing::error!(%error, "the scheduler can't {task}; trying again; its other tasks continue");
                 }
                 Ok(None)
             }

@@ -2,24 +2,24 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What may be deleted. `None` means never.
+/// Which finished runs and jobs are kept. `None` means no limit: everything is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Retention {
-    /// Finished runs and jobs are deleted when they are older than this, in milliseconds.
+    /// Runs and jobs that finished longer ago than this are deleted.
     pub max_age_ms: Option<i64>,
-    /// How many finished runs of each workflow are kept. The oldest are deleted first.
+    /// The newest finished runs of each workflow are kept, up to this number. Older ones are deleted.
     pub max_runs_per_workflow: Option<i64>,
 }
 
-/// The present retention. It may be changed while the scheduler works.
+/// The current retention, which may be changed while the scheduler works. All clones share it.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct PresentRetention {
+pub(crate) struct SharedRetention {
     value: Arc<Mutex<Retention>>,
 }
 
-impl PresentRetention {
-    pub(crate) fn new(retention: Retention) -> PresentRetention {
-        PresentRetention { value: Arc::new(Mutex::new(retention)) }
+impl SharedRetention {
+    pub(crate) fn new(retention: Retention) -> SharedRetention {
+        SharedRetention { value: Arc::new(Mutex::new(retention)) }
     }
 
     pub(crate) fn get(&self) -> Retention {

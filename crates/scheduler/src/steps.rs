@@ -13,9 +13,9 @@ use crate::promotion::{BATCHES_MAX, Promotion};
 use crate::reconcile::Reconciler;
 use crate::refusals::Refusals;
 
-/// Time between two looks at the workers, which decides how fast a death is noticed.
+/// The longest time between two steps, and so between two checks for dead workers.
 const DETECT_MS: i64 = 500;
-/// Time until the next step after the database could not be used.
+/// The time until the next step if the database is unavailable.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// The body of the scheduler's thread. A test or a simulation may make the steps itself.
@@ -25,16 +25,16 @@ pub struct SchedulerSteps {
     reconciler: Reconciler,
     firing: Firing,
     pub(crate) promotion: Promotion,
-    /// The concurrency key at which the next step goes on to admit jobs.
+    /// The last concurrency key whose waiting jobs were admitted. The next step continues after it.
     key_cursor: String,
     refusals: Refusals,
-    /// The last step failed, and that was logged.
+    /// Whether the last step failed. The failure was logged.
     is_failing: bool,
     failure: LastingFailure,
 }
 
 impl SchedulerSteps {
-    /// The steps of a scheduler that learns from `processes` which workers have died.
+    /// The steps of a scheduler. `processes` tells which workers have died.
     #[must_use]
     pub fn new(store: &Store, processes: Arc<dyn WorkerProcesses>) -> SchedulerSteps {
         SchedulerSteps {
@@ -50,13 +50,13 @@ impl SchedulerSteps {
         }
     }
 
-    /// The same, which shares with others why it gave up.
+    /// The same steps, which store their lasting failure in `failure`.
     pub(crate) fn with_failure(self, failure: LastingFailure) -> SchedulerSteps {
         SchedulerSteps { failure, ..self }
     }
 
-    /// Does what is due, and says when to make the next step. If the database can't be used and never will be, this is
-    /// the last step.
+    /// Does what is due. Returns when to make the next step, or [`NextStep::Never`] after an error that waiting can't
+    /// repair.
     pub fn step(&mut self) -> NextStep {
         match self.do_what_is_due() {
             Ok(next) => {
@@ -78,13 +78,15 @@ impl SchedulerSteps {
 
     fn do_what_is_due(&mut self) -> Result<NextStep> {
         let Self { store, refusals, .. } = self;
-        let rescued = self.failure_detector.look(store);
-        refusals.tolerate("take back the jobs of dead workers", rescued)?;
-        refusals.tolerate("do what follows from reported ends", settle_reports(store))?;
+        let rescued = self.failure_detector.rescue_dead_workers(store);
+        refusals.tolerate("rescue the jobs of dead workers", rescued)?;
+        refusals.tolerate("apply the reports of other workers", apply_reports(store))?;
         let reconciled = self.reconciler.step(store);
-        refusals.tolerate("count the jobs of runs again", reconciled)?;
+        refusals.tolerate("reconcile runs with their jobs", reconciled)?;
         let cursor = store.for_scheduler().admit_waiting(&self.key_cursor);
-        if let Some(cursor) = refusals.tolerate("admit jobs to their concurrency keys", cursor)? {
+        if let Some(cursor) =
+            refusals.tolerate("give free slots of concurrency keys to waiting jobs", cursor)?
+        {
             self.key_cursor = cursor;
         }
         let promoted = self.promotion.step(store, refusals);
@@ -97,8 +99,8 @@ impl SchedulerSteps {
     }
 }
 
-/// Writes what follows from ends that workers in other languages reported, up to a limit.
-fn settle_reports(store: &Store) -> Result<()> {
+/// Applies the reports of workers in other languages, up to a limit.
+fn apply_reports(store: &Store) -> Result<()> {
     for _batch in 0..BATCHES_MAX {
         if store.for_scheduler().apply_reports()? == 0 {
             break;
@@ -125,7 +127,7 @@ mod tests {
         INSERT INTO jobs (id, run_id, kind, name, status) VALUES (-2, 1, 'noop', 'a', 'SUCCESSFUL')";
 
     #[test]
-    fn a_task_that_the_database_refuses_does_not_keep_the_scheduler_from_the_others() {
+    fn a_task_that_the_database_refuses_does_not_stop_the_others() {
         let TestStore { store, clock, database, .. } = &TestStore::at(1_000);
         database.sql(Access::Write).execute(REPORTED);
         // The table refuses what follows from the report.

@@ -7,7 +7,7 @@ use windlass_db::Database;
 use windlass_db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
 use windlass_db::sqlite::{SqliteDatabase, SqliteOptions};
 use windlass_engine::{Clock, Random, Store, TABLES};
-use windlass_test_database::{TestDatabase, Underneath};
+use windlass_test_database::{DatabaseKind, TestDatabase};
 
 pub(crate) struct TestStore {
     pub(crate) store: Store,
@@ -29,11 +29,11 @@ impl TestStore {
 /// Another process on the same database.
 pub(crate) fn open(database: &TestDatabase, clock: &Clock) -> Store {
     let address = database.address();
-    let opened: Arc<dyn Database> = match database.underneath() {
-        Underneath::Sqlite => {
+    let opened: Arc<dyn Database> = match database.kind() {
+        DatabaseKind::Sqlite => {
             Arc::new(SqliteDatabase::open(address.as_ref(), &TABLES, &SqliteOptions::default()).unwrap())
         }
-        Underneath::Postgres => {
+        DatabaseKind::Postgres => {
             let address = PostgresAddress::parse(&address, &|_variable| None).unwrap();
             let options = PostgresOptions { clock: clock.clone(), ..PostgresOptions::default() };
             Arc::new(PostgresDatabase::open(&address, &TABLES, &options).unwrap())

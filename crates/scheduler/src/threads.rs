@@ -10,9 +10,9 @@ use windlass_system::wake_ups::{WakeUpListener, WakeUps};
 /// A thread of a scheduler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Thread {
-    /// Makes due jobs claimable, stops runs whose time is over, fires schedules, takes back jobs of dead workers.
+    /// Makes due jobs claimable, stops runs at their deadlines, fires schedules, rescues jobs of dead workers.
     Scheduler,
-    /// Deletes what is older than the retention allows.
+    /// Deletes runs and jobs that the retention does not keep.
     Upkeep,
 }
 
@@ -29,21 +29,21 @@ impl Thread {
         }
     }
 
-    /// Its name for the system.
+    /// The name that the operating system shows.
     #[must_use]
     pub fn system_name(self) -> String {
         format!("windlass-{}", self.name())
     }
 }
 
-/// A thread that makes steps. Dropping it ends the thread after its present step.
+/// A thread that makes steps. Dropping it ends the thread after its current step.
 pub(crate) struct SteppingThread {
     listener: WakeUpListener,
     handle: Option<JoinHandle<()>>,
 }
 
 impl SteppingThread {
-    /// Starts a thread that makes steps until one is the last or [`WakeUps::STOP`] is raised.
+    /// Starts a thread that makes steps until a step returns [`NextStep::Never`] or [`WakeUps::STOP`] is raised.
     pub(crate) fn start(
         thread: Thread,
         clock: &Clock,

@@ -1,8 +1,8 @@
 //! Deletes finished runs and jobs that the retention does not keep. It has a thread of its own, so that a long deletion
 //! delays no schedule, no retry and no rescue.
 //!
-//! It deletes small batches and rests longer than each of them took, so that claims are hardly delayed. Any number of
-//! processes may do it at the same time.
+//! It deletes in small batches and pauses after each batch, so that claims are hardly delayed. Any number of processes may
+//! delete at the same time.
 
 use std::time::Duration;
 
@@ -11,43 +11,39 @@ use windlass_engine::{Result, Store};
 use windlass_system::steps::NextStep;
 
 use crate::lasting_failure::LastingFailure;
-use crate::retention::{PresentRetention, Retention};
+use crate::retention::{Retention, SharedRetention};
 
-/// Time between two rounds. A round deletes everything that is old.
+/// The pause between two rounds. A round deletes everything that the retention does not keep.
 const ROUND: Duration = Duration::from_secs(30);
-/// Time until the first batch. A process that ends soon deletes nothing.
+/// The time until the first batch. A process that ends soon deletes nothing.
 const FIRST_MS: i64 = 5_000;
-/// The rest after a batch is four times as long as the batch took. So deletions take at most a fifth of the time.
-const REST_FACTOR: i64 = 4;
-/// The shortest and the longest rest after a batch, in milliseconds.
-const REST_MS: std::ops::RangeInclusive<i64> = 20..=2_000;
+/// The pause after a batch is this many times as long as the batch took. So deletions take at most a fifth of the time.
+const PAUSE_FACTOR: i64 = 4;
+/// The shortest and the longest pause after a batch.
+const PAUSE_MS: std::ops::RangeInclusive<i64> = 20..=2_000;
 
 /// The body of the upkeep thread. A test or a simulation may make the steps itself.
 pub struct UpkeepSteps {
     store: Store,
-    retention: PresentRetention,
+    retention: SharedRetention,
     failure: LastingFailure,
     /// When to delete the first batch, by the monotonic clock.
     begins_at_ms: i64,
-    /// What was deleted in the present round.
+    /// What the current round has deleted.
     round: Pruned,
-    /// The last step failed, and that was logged.
+    /// Whether the last step failed. The failure was logged.
     is_failing: bool,
 }
 
 impl UpkeepSteps {
-    /// The steps of an upkeep whose retention does not change.
+    /// The steps of an upkeep thread whose retention does not change.
     #[must_use]
     pub fn new(store: &Store, retention: Retention) -> UpkeepSteps {
-        UpkeepSteps::sharing(store, PresentRetention::new(retention), LastingFailure::default())
+        UpkeepSteps::sharing(store, SharedRetention::new(retention), LastingFailure::default())
     }
 
-    /// The same, sharing its retention and the reason why it gave up with others.
-    pub(crate) fn sharing(
-        store: &Store,
-        retention: PresentRetention,
-        failure: LastingFailure,
-    ) -> UpkeepSteps {
+    /// The steps of an upkeep thread. `retention` may be changed by others. A lasting failure is stored in `failure`.
+    pub(crate) fn sharing(store: &Store, retention: SharedRetention, failure: LastingFailure) -> UpkeepSteps {
         UpkeepSteps {
             store: store.clone(),
             retention,
@@ -58,16 +54,16 @@ impl UpkeepSteps {
         }
     }
 
-    /// Deletes one batch, and says when to delete the next. If the database can't be used and never will be, this is
-    /// the last step.
+    /// Deletes one batch. Returns when to delete the next one, or [`NextStep::Never`] after an error that waiting can't
+    /// repair.
     pub fn step(&mut self) -> NextStep {
         if self.store.clock().monotonic_ms() < self.begins_at_ms {
             return NextStep::at_ms(self.store.clock(), self.begins_at_ms);
         }
         match self.delete_batch() {
-            Ok(rest) => {
+            Ok(pause) => {
                 self.is_failing = false;
-                NextStep::After(rest)
+                NextStep::After(pause)
             }
             Err(error) if self.failure.keep_if_lasting(&error) => {
                 tracing::error!(%error, "finished runs can't be deleted; giving up");
@@ -82,7 +78,7 @@ impl UpkeepSteps {
         }
     }
 
-    /// Deletes one batch. Returns how long to rest.
+    /// Deletes one batch. Returns how long to pause.
     fn delete_batch(&mut self) -> Result<Duration> {
         let clock = self.store.clock();
         let Retention { max_age_ms, max_runs_per_workflow } = self.retention.get();
@@ -90,21 +86,21 @@ impl UpkeepSteps {
         let began_ms = clock.monotonic_ms();
         let pruned =
             self.store.for_scheduler().prune_step(Prune { before_ms, keep_runs: max_runs_per_workflow })?;
-        let rest = rest_after(pruned, clock.monotonic_ms() - began_ms);
+        let pause = pause_after(pruned, clock.monotonic_ms() - began_ms);
         self.round.add(pruned);
-        if rest == ROUND {
+        if pause == ROUND {
             log_round(std::mem::take(&mut self.round));
         }
-        Ok(rest)
+        Ok(pause)
     }
 }
 
-fn rest_after(pruned: Pruned, took_ms: i64) -> Duration {
+fn pause_after(pruned: Pruned, took_ms: i64) -> Duration {
     if pruned == Pruned::default() {
         return ROUND;
     }
-    let rest_ms = took_ms.saturating_mul(REST_FACTOR).clamp(*REST_MS.start(), *REST_MS.end());
-    Duration::from_millis(rest_ms.unsigned_abs())
+    let pause_ms = took_ms.saturating_mul(PAUSE_FACTOR).clamp(*PAUSE_MS.start(), *PAUSE_MS.end());
+    Duration::from_millis(pause_ms.unsigned_abs())
 }
 
 fn log_round(round: Pruned) {
@@ -123,12 +119,12 @@ mod tests {
     use crate::test_store::TestStore;
 
     #[test]
-    fn the_rest_is_longer_than_the_batch_took() {
+    fn the_pause_is_longer_than_the_batch_took() {
         let some = Pruned { jobs: 1, ..Pruned::default() };
-        for (took_ms, rest_ms) in [(0, 20), (10, 40), (100, 400), (5_000, 2_000)] {
-            assert_eq!(rest_after(some, took_ms), Duration::from_millis(rest_ms));
+        for (took_ms, pause_ms) in [(0, 20), (10, 40), (100, 400), (5_000, 2_000)] {
+            assert_eq!(pause_after(some, took_ms), Duration::from_millis(pause_ms));
         }
-        assert_eq!(rest_after(Pruned::default(), 100), ROUND, "nothing is left");
+        assert_eq!(pause_after(Pruned::default(), 100), ROUND, "nothing is left");
     }
 
     #[test]
@@ -140,7 +136,7 @@ mod tests {
             "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 99)
              INSERT INTO runs (workflow, status, finished_at) SELECT 'w', 'SUCCESSFUL', n * 1000 FROM numbers",
         );
-        let retention = PresentRetention::new(Retention::default());
+        let retention = SharedRetention::new(Retention::default());
         let mut upkeep = UpkeepSteps::sharing(store, retention.clone(), LastingFailure::default());
         let first = Duration::from_millis(FIRST_MS.unsigned_abs());
         assert_eq!(upkeep.step(), NextStep::After(first), "not at once after the start");

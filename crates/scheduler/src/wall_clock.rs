@@ -1,24 +1,24 @@
 //! Notices when somebody sets the wall clock, and moves the ends of durations in the tables with it.
 //!
 //! The scheduler reads the wall clock once per step. Between two readings it counts by the steady clock, which nobody can
-//! set. So a change of the wall clock has no effect until the tables were moved with it.
+//! set. So a change of the wall clock has no effect before the tables have been moved.
 
 use windlass_engine::store::{ClockReading, ClockStep};
 use windlass_engine::{Result, Store};
 
-/// Smaller changes are not treated as steps, because time servers correct clocks all the time.
+/// The smallest change that counts as a step. Time services make smaller corrections all the time.
 const STEP_MIN_MS: i64 = 500;
 
 /// The last reading of the wall clock.
 #[derive(Debug, Default)]
 pub(crate) struct WallClock {
-    seen: Option<ClockReading>,
+    last: Option<ClockReading>,
 }
 
 impl WallClock {
-    /// Compares a reading with the last one. If the clock was set between the two, moves what waits.
+    /// Compares a reading with the last one. If the clock was set between the two, moves the ends of durations.
     pub(crate) fn follow(&mut self, store: &Store, reading: ClockReading) -> Result<()> {
-        match self.seen {
+        match self.last {
             None => {
                 let moved = store.for_scheduler().begin_future_waits(reading.now_ms())?;
                 if moved.jobs + moved.runs > 0 {
@@ -28,38 +28,38 @@ impl WallClock {
                         "the clock was set back while no scheduler ran: waits for a duration begin again"
                     );
                 }
-                self.seen = Some(reading);
+                self.last = Some(reading);
             }
-            Some(seen) => {
-                let step = step(seen, reading);
+            Some(last) => {
+                let step = step(last, reading);
                 if let Some(step) = step {
                     move_tables(store, step)?;
                 }
-                self.seen =
+                self.last =
                     Some(ClockReading { steps: step.map_or(reading.steps, |step| step.number), ..reading });
             }
         }
         Ok(())
     }
 
-    /// The present instant, and how often the tables had been moved when the clock was read.
+    /// The current instant, and the number of the last clock step when the clock was read.
     pub(crate) fn now(&self, store: &Store) -> (i64, Option<i64>) {
-        match self.seen {
-            Some(seen) => (seen.offset_ms + store.clock().steady_ms(), Some(seen.steps)),
+        match self.last {
+            Some(last) => (last.offset_ms + store.clock().steady_ms(), Some(last.steps)),
             None => (store.clock().now_ms(), None),
         }
     }
 }
 
-/// The step of the clock between two readings, if the tables are still to be moved. If another scheduler has moved them,
-/// it had seen the step before, so the second reading contains the step already.
-fn step(seen: ClockReading, reading: ClockReading) -> Option<ClockStep> {
-    let by_ms = reading.offset_ms - seen.offset_ms;
-    (reading.steps == seen.steps && by_ms.abs() >= STEP_MIN_MS).then(|| ClockStep {
-        number: seen.steps + 1,
+/// The clock step between two readings, if the tables have not been moved for it. If another scheduler has moved them, the
+/// second reading already has the number of the step.
+fn step(last: ClockReading, reading: ClockReading) -> Option<ClockStep> {
+    let by_ms = reading.offset_ms - last.offset_ms;
+    (reading.steps == last.steps && by_ms.abs() >= STEP_MIN_MS).then(|| ClockStep {
+        number: last.steps + 1,
         by_ms,
         now_ms: reading.now_ms(),
-        unseen_ms: reading.steady_ms - seen.steady_ms,
+        unseen_ms: reading.steady_ms - last.steady_ms,
     })
 }
 
@@ -170,7 +170,7 @@ mod tests {
         let scope = Scope::Runs(vec![run_id]);
         store
             .for_workers()
-            .claim(ClaimRequest { worker_id, scope, worker_capabilities, limit: 1, idle: 1 })
+            .claim(ClaimRequest { worker_id, scope, worker_capabilities, limit: 1, idle_threads: 1 })
             .unwrap();
         assert_eq!(store.runs().get(run_id).unwrap().status, RunStatus::Running);
     }
@@ -243,16 +243,16 @@ mod tests {
 
     #[test]
     fn small_corrections_are_no_steps() {
-        let seen = ClockReading { steps: 4, offset_ms: 1_000_000, steady_ms: 7_000 };
+        let last = ClockReading { steps: 4, offset_ms: 1_000_000, steady_ms: 7_000 };
         let reading = |steps, offset_ms| ClockReading { steps, offset_ms, steady_ms: 7_400 };
         for by_ms in [0, 499, -499] {
-            assert_eq!(step(seen, reading(4, 1_000_000 + by_ms)), None);
+            assert_eq!(step(last, reading(4, 1_000_000 + by_ms)), None);
         }
         for by_ms in [500, -500, HOUR_MS] {
             let now_ms = 1_000_000 + by_ms + 7_400;
-            let found = step(seen, reading(4, 1_000_000 + by_ms));
+            let found = step(last, reading(4, 1_000_000 + by_ms));
             assert_eq!(found, Some(ClockStep { number: 5, by_ms, now_ms, unseen_ms: 400 }));
         }
-        assert_eq!(step(seen, reading(5, 2_000_000)), None, "somebody else was faster");
+        assert_eq!(step(last, reading(5, 2_000_000)), None, "another scheduler has moved the tables");
     }
 }

@@ -1,4 +1,4 @@
-//! The only source of time. Tests and simulations own it through [`Clock::manual`].
+//! The only source of time. Tests and simulations control it with [`Clock::manual`].
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Readings of two clocks of which the closest pair is taken.
+/// How often the two clocks of [`Clock::wall_offset_ms`] are read, to find a pair of readings without a pause between.
 const OFFSET_TRIES: u8 = 3;
 
 /// A source of wall-clock and monotonic time, cheap to clone.
@@ -20,10 +20,11 @@ enum Source {
     System {
         started: Instant,
     },
-    /// Follows a clock elsewhere: the wall time that this process's monotonic time began at.
-    Led {
-        /// Since the machine's start.
+    /// Its wall time can be set, for example to the time of a server.
+    Adjustable {
+        /// The time from the machine's start until the clock was made.
         started: Duration,
+        /// The wall time when the clock was made.
         began_at_ms: Arc<AtomicI64>,
     },
     Manual(Arc<Mutex<ManualTime>>),
@@ -42,36 +43,36 @@ impl Clock {
         Clock { source: Source::System { started: Instant::now() } }
     }
 
-    /// A clock that stands still until [`Clock::advance_ms`] moves it.
+    /// A clock that moves only by [`Clock::advance_ms`].
     #[must_use]
     pub fn manual(wall_ms: i64) -> Clock {
         Clock { source: Source::Manual(Arc::new(Mutex::new(ManualTime { wall_ms, monotonic_ms: 0 }))) }
     }
 
-    /// A clock that goes with the machine's until [`Clock::lead`] tells it another time. A manual clock stays
-    /// what it is: its owner leads it.
+    /// A clock that runs like the machine's, and whose wall time [`Clock::adjust`] can set. For a manual clock this is the
+    /// clock itself, which [`Clock::adjust`] does not change.
     #[must_use]
-    pub fn led(&self) -> Clock {
+    pub fn adjustable(&self) -> Clock {
         match &self.source {
             Source::System { started } => {
                 let began_at_ms = self.now_ms() - self.monotonic_ms();
                 let began_at_ms = Arc::new(AtomicI64::new(began_at_ms));
                 let started = since_boot().saturating_sub(started.elapsed());
-                Clock { source: Source::Led { started, began_at_ms } }
+                Clock { source: Source::Adjustable { started, began_at_ms } }
             }
-            Source::Led { .. } | Source::Manual(_) => self.clone(),
+            Source::Adjustable { .. } | Source::Manual(_) => self.clone(),
         }
     }
 
-    /// It was `now_ms` when the monotonic time was `monotonic_ms`, says who is followed. Other clocks than a
-    /// led one do not listen.
-    pub fn lead(&self, now_ms: i64, monotonic_ms: i64) {
-        if let Source::Led { began_at_ms, .. } = &self.source {
+    /// Sets the wall time of an adjustable clock: it was `now_ms` when the monotonic time was `monotonic_ms`. Does nothing
+    /// to other clocks.
+    pub fn adjust(&self, now_ms: i64, monotonic_ms: i64) {
+        if let Source::Adjustable { began_at_ms, .. } = &self.source {
             began_at_ms.store(now_ms - monotonic_ms, Ordering::Release);
         }
     }
 
-    /// Milliseconds since the Unix epoch, UTC. May jump either way.
+    /// Milliseconds since the Unix epoch, UTC. May jump forward and back.
     #[must_use]
     pub fn now_ms(&self) -> i64 {
         match &self.source {
@@ -79,27 +80,29 @@ impl Clock {
                 Ok(since) => i64::try_from(since.as_millis()).unwrap_or(i64::MAX),
                 Err(_before_1970) => 0,
             },
-            Source::Led { began_at_ms, .. } => began_at_ms.load(Ordering::Acquire) + self.monotonic_ms(),
+            Source::Adjustable { began_at_ms, .. } => {
+                began_at_ms.load(Ordering::Acquire) + self.monotonic_ms()
+            }
             Source::Manual(time) => time.lock().unwrap_or_else(PoisonError::into_inner).wall_ms,
         }
     }
 
-    /// Milliseconds on a clock that nobody sets and that goes on while the machine sleeps, from any beginning.
+    /// Milliseconds on a clock that cannot be set and that goes on while the machine sleeps. Its start is arbitrary.
     #[must_use]
     pub fn steady_ms(&self) -> i64 {
         match &self.source {
             Source::System { .. } => i64::try_from(since_boot().as_millis()).unwrap_or(i64::MAX),
-            Source::Led { .. } | Source::Manual(_) => self.monotonic_ms(),
+            Source::Adjustable { .. } | Source::Manual(_) => self.monotonic_ms(),
         }
     }
 
-    /// What the wall clock shows more than [`Clock::steady_ms`]. It changes when somebody sets the wall clock, and
-    /// otherwise by the small corrections of a clock that is kept in step.
+    /// The wall time minus [`Clock::steady_ms`]. It changes when somebody sets the wall clock, and a little when a time
+    /// server corrects it.
     #[must_use]
     pub fn wall_offset_ms(&self) -> i64 {
         match &self.source {
             Source::System { .. } => {
-                // The two clocks are read one after the other: the tries with the shortest pause between count.
+                // The two clocks are read one after the other. The try with the shortest pause between is the best.
                 let tries = (0..OFFSET_TRIES).map(|_try| {
                     let before_ms = self.steady_ms();
                     let offset_ms = self.now_ms() - before_ms;
@@ -107,18 +110,20 @@ impl Clock {
                 });
                 tries.min().map_or(0, |(_pause_ms, offset_ms)| offset_ms)
             }
-            Source::Led { began_at_ms, .. } => began_at_ms.load(Ordering::Acquire),
+            Source::Adjustable { began_at_ms, .. } => began_at_ms.load(Ordering::Acquire),
             Source::Manual(_) => self.now_ms() - self.monotonic_ms(),
         }
     }
 
-    /// Milliseconds since this clock was made. Never goes back: for leases and elapsed time. While the machine
-    /// sleeps it stands still, as everybody on it does; but a led clock goes on, as whom it follows does.
+    /// Milliseconds since this clock was made. Never goes back: for leases and elapsed time. A system clock stops while the
+    /// machine sleeps. An adjustable clock goes on, because the clock that it was set to goes on too.
     #[must_use]
     pub fn monotonic_ms(&self) -> i64 {
         match &self.source {
             Source::System { started } => i64::try_from(started.elapsed().as_millis()).unwrap_or(i64::MAX),
-            Source::Led { started, .. } => i64::try_from(since(*started).as_millis()).unwrap_or(i64::MAX),
+            Source::Adjustable { started, .. } => {
+                i64::try_from(since(*started).as_millis()).unwrap_or(i64::MAX)
+            }
             Source::Manual(time) => time.lock().unwrap_or_else(PoisonError::into_inner).monotonic_ms,
         }
     }
@@ -128,19 +133,20 @@ impl Clock {
     pub fn monotonic_us(&self) -> i64 {
         match &self.source {
             Source::System { started } => i64::try_from(started.elapsed().as_micros()).unwrap_or(i64::MAX),
-            Source::Led { started, .. } => i64::try_from(since(*started).as_micros()).unwrap_or(i64::MAX),
+            Source::Adjustable { started, .. } => {
+                i64::try_from(since(*started).as_micros()).unwrap_or(i64::MAX)
+            }
             Source::Manual(_) => self.monotonic_ms().saturating_mul(1_000),
         }
     }
 
-    /// When the monotonic time will be `monotonic_ms`, in hundredths of a second as `/proc/uptime` counts
-    /// them: for another process that reads the same file. `None` where there is no such file, and of a
-    /// manual clock, which no other process follows.
+    /// What `/proc/uptime` will show when the monotonic time is `monotonic_ms`, in hundredths of a second. For another
+    /// process, which can read that file. `None` if there is no such file, and for a manual clock.
     #[must_use]
     pub fn uptime_cs_at(&self, monotonic_ms: i64) -> Option<i64> {
         match &self.source {
-            Source::System { .. } | Source::Led { .. } => {
-                // First, so that a pause between the two makes the instant earlier, not later.
+            Source::System { .. } | Source::Adjustable { .. } => {
+                // Read first, so that a pause between the two readings makes the result earlier, not later.
                 let uptime_cs = parse_uptime_cs(&std::fs::read_to_string("/proc/uptime").ok()?)?;
                 let left_ms = monotonic_ms.saturating_sub(self.monotonic_ms());
                 Some(uptime_cs.saturating_add(left_ms.div_euclid(10)))
@@ -149,7 +155,7 @@ impl Clock {
         }
     }
 
-    /// Moves a manual clock, wall and monotonic, forward. A system clock does not move.
+    /// Moves a manual clock, wall and monotonic time. Does nothing to other clocks.
     pub fn advance_ms(&self, by_ms: i64) {
         if let Source::Manual(time) = &self.source {
             let mut time = time.lock().unwrap_or_else(PoisonError::into_inner);
@@ -158,23 +164,23 @@ impl Clock {
         }
     }
 
-    /// Sets the wall time of a manual clock forward or back, as a person or a time server does. Its monotonic
-    /// time does not change.
+    /// Moves the wall time of a manual clock forward or back, as a person or a time server does. Its monotonic time does
+    /// not change.
     pub fn step_wall_ms(&self, by_ms: i64) {
         if let Source::Manual(time) = &self.source {
             time.lock().unwrap_or_else(PoisonError::into_inner).wall_ms += by_ms;
         }
     }
 
-    /// How long a thread may sleep until `instant_ms` (wall clock), at most `longest`. With a manual
-    /// clock a real sleep would wait for nothing, so it is short and the caller looks again.
+    /// How long a thread should sleep until `instant_ms` of the wall clock, at most `longest`. With a manual clock the
+    /// sleep is short, because the clock can be moved at any time; the caller then asks again.
     #[must_use]
     pub fn until(&self, instant_ms: Option<i64>, longest: Duration) -> Duration {
         const MANUAL_TICK: Duration = Duration::from_millis(2);
         match (&self.source, instant_ms) {
             (Source::Manual(_), _) => MANUAL_TICK.min(longest),
-            (Source::System { .. } | Source::Led { .. }, None) => longest,
-            (Source::System { .. } | Source::Led { .. }, Some(instant_ms)) => {
+            (Source::System { .. } | Source::Adjustable { .. }, None) => longest,
+            (Source::System { .. } | Source::Adjustable { .. }, Some(instant_ms)) => {
                 let wait_ms = instant_ms.saturating_sub(self.now_ms()).max(0);
                 Duration::from_millis(u64::try_from(wait_ms).unwrap_or(0)).min(longest)
             }
@@ -182,7 +188,7 @@ impl Clock {
     }
 }
 
-/// Time since the machine's start, the time that it slept included.
+/// The time since the machine's start, including the time for which it slept.
 fn since_boot() -> Duration {
     let now = clock_gettime(ClockId::Boottime);
     let (seconds, nanoseconds) = (u64::try_from(now.tv_sec), u32::try_from(now.tv_nsec));
@@ -205,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn another_process_can_read_the_same_instant() {
+    fn an_instant_is_converted_to_the_uptime_of_the_machine() {
         assert_eq!(parse_uptime_cs("12.08 3.55\n"), Some(1_208));
         assert_eq!(parse_uptime_cs("0.05 0.00"), Some(5));
         assert_eq!(
@@ -222,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_manual_clock_moves_only_when_told() {
+    fn a_manual_clock_moves_only_by_advance() {
         let clock = Clock::manual(1_000);
         let copy = clock.clone();
         clock.advance_ms(500);
@@ -232,16 +238,16 @@ mod tests {
     }
 
     #[test]
-    fn a_led_clock_follows_and_its_monotonic_time_does_not() {
-        let clock = Clock::system().led();
+    fn adjusting_a_clock_sets_its_wall_time_and_not_its_monotonic_time() {
+        let clock = Clock::system().adjustable();
         let before_ms = clock.monotonic_ms();
-        clock.lead(1_000_000, before_ms);
+        clock.adjust(1_000_000, before_ms);
         let now_ms = clock.clone().now_ms();
         assert!((1_000_000..1_060_000).contains(&now_ms), "{now_ms}");
         assert!((before_ms..before_ms + 60_000).contains(&clock.monotonic_ms()), "no jump");
         let manual = Clock::manual(5);
-        manual.led().lead(1_000, 0);
-        assert_eq!(manual.now_ms(), 5, "its owner leads it");
+        manual.adjustable().adjust(1_000, 0);
+        assert_eq!(manual.now_ms(), 5, "a manual clock can't be adjusted");
     }
 
     #[test]
@@ -252,18 +258,18 @@ mod tests {
         assert_eq!(clock.wall_offset_ms(), before_ms);
         clock.step_wall_ms(3_600_000);
         assert_eq!((clock.wall_offset_ms() - before_ms, clock.monotonic_ms()), (3_600_000, 5_000));
-        let led = Clock::system().led();
-        led.lead(1_000_000, led.monotonic_ms());
-        let before_ms = led.wall_offset_ms();
-        led.lead(2_000_000, led.monotonic_ms());
-        assert!((900_000..1_100_000).contains(&(led.wall_offset_ms() - before_ms)));
+        let adjustable = Clock::system().adjustable();
+        adjustable.adjust(1_000_000, adjustable.monotonic_ms());
+        let before_ms = adjustable.wall_offset_ms();
+        adjustable.adjust(2_000_000, adjustable.monotonic_ms());
+        assert!((900_000..1_100_000).contains(&(adjustable.wall_offset_ms() - before_ms)));
         let system = Clock::system();
         let sum_ms = system.wall_offset_ms() + system.steady_ms();
         assert!((sum_ms - system.now_ms()).abs() < 60_000, "{sum_ms}");
     }
 
     #[test]
-    fn a_wait_is_bounded_both_ways() {
+    fn a_wait_is_not_negative_and_at_most_the_longest() {
         let clock = Clock::system();
         let longest = Duration::from_secs(5);
         assert_eq!(clock.until(Some(0), longest), Duration::ZERO);

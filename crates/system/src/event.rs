@@ -1,9 +1,9 @@
-//! Something that happens once, and threads that wait for it.
+//! An event that happens once, and threads that wait for it.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Happens at most once. Any number of threads may wait for it.
+/// An event that happens at most once. Any number of threads may wait for it.
 #[derive(Debug, Default)]
 pub struct Event {
     has_happened: Mutex<bool>,
@@ -11,7 +11,7 @@ pub struct Event {
 }
 
 impl Event {
-    /// Makes it happen, and wakes everybody who waits for it.
+    /// Makes it happen, and wakes all threads that wait for it.
     pub fn set(&self) {
         *self.has_happened.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.happened.notify_all();
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_event_wakes_every_thread_that_waits_and_stays() {
+    fn an_event_wakes_all_waiting_threads_and_stays_set() {
         let event = Event::default();
         assert!(!event.wait_for(Duration::ZERO));
         std::thread::scope(|scope| {

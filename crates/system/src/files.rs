@@ -1,4 +1,4 @@
-//! Reads files whose path somebody else controls: a job, or whoever can write to a folder.
+//! Reads files whose path is under the control of a job or of another user.
 //!
 //! Such a path may name anything. Opening a FIFO waits for a writer, and reading a device may never end. So the
 //! file is opened without waiting, and only a regular file is read, up to a limit.
@@ -21,7 +21,7 @@ pub enum Links {
     Refuse,
 }
 
-/// What a path names in place of a regular file.
+/// The kind of a file that is not a regular file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileKind {
     /// A folder.
@@ -48,10 +48,10 @@ impl fmt::Display for FileKind {
     }
 }
 
-/// Why a file was not read. The texts go on after the file's name: `x.toml is a directory …`.
+/// Why a file was not read. The messages follow the file's name: `x.toml is a directory …`.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// The path names something else.
+    /// The path does not name a regular file.
     #[error("is {0}, not a regular file")]
     NotRegular(FileKind),
     /// The file has more bytes than allowed.
@@ -66,7 +66,7 @@ pub enum ReadError {
 }
 
 impl ReadError {
-    /// Nothing has this name.
+    /// Whether no file has this name.
     #[must_use]
     pub fn is_absent(&self) -> bool {
         matches!(self, ReadError::Io(error) if error.kind() == io::ErrorKind::NotFound)
@@ -76,7 +76,7 @@ impl ReadError {
 /// Opens a regular file for reading. Never waits for another process.
 ///
 /// # Errors
-/// When the path names something else, or nothing, or can't be opened.
+/// When the path names no regular file, or the file can't be opened.
 pub fn open_regular(path: &Path, links: Links) -> Result<File, ReadError> {
     let mut flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     if links == Links::Refuse {
@@ -98,8 +98,8 @@ pub fn read_regular(path: &Path, links: Links, max_bytes: u64) -> Result<Vec<u8>
     read_at_most(open_regular(path, links)?, max_bytes)
 }
 
-/// Reads the rest of an open file of at most `max_bytes`. The size in its metadata is not trusted: the file may
-/// grow meanwhile, and files in `/proc` claim to be empty.
+/// Reads the rest of an open file of at most `max_bytes`. The size in its metadata is not used, because the file may grow
+/// meanwhile, and files in `/proc` report the size 0.
 ///
 /// # Errors
 /// When there are more bytes, or they can't be read.
@@ -112,7 +112,7 @@ pub fn read_at_most(file: impl Read, max_bytes: u64) -> Result<Vec<u8>, ReadErro
     Err(ReadError::TooLarge { max_bytes })
 }
 
-/// Some kinds can't even be opened: a socket, a device without a driver, a link that must not be followed.
+/// Names the kind of a file that can't be opened: a socket, a device without a driver, or a link that must not be followed.
 fn explain(path: &Path, links: Links, error: Errno) -> ReadError {
     if matches!(error, Errno::NXIO | Errno::NODEV | Errno::LOOP) {
         let metadata = match links {
@@ -126,7 +126,7 @@ fn explain(path: &Path, links: Links, error: Errno) -> ReadError {
     ReadError::Io(error.into())
 }
 
-/// What a path names in place of a regular file; `None` for one.
+/// The kind of a file that is not regular; `None` for a regular file.
 pub fn special_kind(file_type: FileType) -> Option<FileKind> {
     if file_type.is_file() {
         None
@@ -159,7 +159,7 @@ mod tests {
         }
     }
 
-    /// Hangs where the FIFO is opened as an ordinary file.
+    /// Hangs if the FIFO is opened like a regular file.
     #[test]
     fn only_regular_files_are_read() {
         let folder = tempfile::tempdir().unwrap();
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_read_up_to_the_limit_and_a_link_to_it_when_it_is_followed() {
+    fn a_file_is_read_up_to_the_limit_and_through_a_link_if_links_are_followed() {
         let folder = tempfile::tempdir().unwrap();
         let (file, link) = (folder.path().join("file"), folder.path().join("link"));
         std::fs::write(&file, "12345").unwrap();
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_of_an_error_goes_on_after_the_name_of_the_file() {
+    fn the_message_of_an_error_follows_the_name_of_the_file() {
         for (error, text) in [
             (ReadError::NotRegular(FileKind::Fifo), "is a FIFO (named pipe), not a regular file"),
             (ReadError::TooLarge { max_bytes: 7 }, "is larger than 7 bytes"),

@@ -1,7 +1,8 @@
-//! What Windlass takes from its surroundings: time, chance, wake-ups between threads, and files that other programs made.
+//! Windlass's access to the operating system: time, random numbers, wake-ups between threads, processes, and files of
+//! other programs.
 //!
-//! Nothing else in the workspace reads a clock, draws a random number or waits for another thread by a way of its own,
-//! so a test can own all of it.
+//! The rest of the workspace reads the clock, draws random numbers and waits for other threads through this crate, so that
+//! a test can control all of them.
 
 pub mod clock;
 pub mod event;

@@ -1,4 +1,4 @@
-//! Processes of this machine: the identity by which a death is proved, and finding what a job left.
+//! Processes of this machine: their identity, whether they still exist, and killing what dead engines left.
 
 pub mod engine_id;
 pub mod stat;
@@ -11,41 +11,41 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 
-use self::engine_id::{EngineId, engine_of_output};
+use self::engine_id::{EngineId, engine_of_output_file};
 use self::stat::Stat;
-use self::sweep::{Known, Starting, Verdict, end_all};
+use self::sweep::{FoundProcess, StartingProcesses, SweepAction, sweep};
 
-/// Where the processes that use a database can be.
+/// Where the processes that use one database can run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reach {
-    /// All run under one kernel: another boot of it is the past.
+pub enum HostScope {
+    /// Under one kernel: a process with another boot id is from an earlier boot, and gone.
     OneKernel,
-    /// On any host: another boot may be another machine's.
+    /// On several hosts: a process with another boot id may run on another machine.
     ManyHosts,
 }
 
-/// Names the file for an attempt's output, in the folder of its engine.
+/// The variable with the path of an attempt's output file, which is in the folder of its engine.
 pub const OUTPUT_VARIABLE: &str = "WINDLASS_OUTPUT";
 
-/// What identifies a process for good: its id alone is used again.
+/// Identifies a process for all time. Its id alone does not, because ids are used again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessIdentity {
     /// The host's name, for people.
     pub host: String,
     /// The process id.
     pub pid: i64,
-    /// `boot id / pid namespace / start time`, opaque to everybody else.
+    /// `boot id / pid namespace / start time`. Other modules do not read it.
     pub process: String,
 }
 
-/// What can be said of a process from here.
+/// Whether a process exists, as far as this process can see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+pub enum Liveness {
     /// It exists.
-    Lives,
-    /// It is gone for good.
+    Alive,
+    /// It does not exist any more.
     Gone,
-    /// It can't be seen from here.
+    /// It may exist where this process can't see it.
     Unknown,
 }
 
@@ -54,9 +54,9 @@ impl ProcessIdentity {
     #[must_use]
     pub fn current() -> ProcessIdentity {
         let pid = i64::from(std::process::id());
-        let start = match sight(pid) {
-            Sight::Runs(start) => start.to_string(),
-            Sight::Ended | Sight::Hidden => String::new(),
+        let start = match proc_state(pid) {
+            ProcState::Running(start) => start.to_string(),
+            ProcState::Ended | ProcState::NotShown => String::new(),
         };
         ProcessIdentity {
             host: host_name(),
@@ -68,47 +68,46 @@ impl ProcessIdentity {
 
 /// Whether the process of a worker still exists.
 ///
-/// Where all processes of a database belong to one kernel, another boot means gone: that kernel has been
-/// started anew. Where they run on many hosts, it may be another host's. Another pid namespace of the
-/// same boot can't be seen into, nor can another user's processes where `/proc` is mounted with
-/// `hidepid`.
+/// A process with another boot id is gone if all processes of the database run under one kernel. If they run on several
+/// hosts, it may run on another host. Processes of another pid namespace can't be seen, and neither can those of another
+/// user if `/proc` is mounted with `hidepid`.
 #[must_use]
-pub fn fate(pid: i64, process: &str, reach: Reach) -> Fate {
+pub fn liveness(pid: i64, process: &str, host_scope: HostScope) -> Liveness {
     let mut parts = process.splitn(3, '/');
     let (Some(boot), Some(namespace), Some(start)) = (parts.next(), parts.next(), parts.next()) else {
-        return Fate::Unknown;
+        return Liveness::Unknown;
     };
     let (this_boot, this_namespace) = (boot_id(), pid_namespace());
     if [boot, namespace, start, &this_boot, &this_namespace].iter().any(|part| part.is_empty()) {
-        return Fate::Unknown;
+        return Liveness::Unknown;
     }
     if boot != this_boot {
-        return match reach {
-            Reach::OneKernel => Fate::Gone,
-            Reach::ManyHosts => Fate::Unknown,
+        return match host_scope {
+            HostScope::OneKernel => Liveness::Gone,
+            HostScope::ManyHosts => Liveness::Unknown,
         };
     }
     if namespace != this_namespace {
-        return Fate::Unknown;
+        return Liveness::Unknown;
     }
-    match sight(pid) {
-        Sight::Runs(found) if found.to_string() == start => Fate::Lives,
-        Sight::Runs(_) | Sight::Ended => Fate::Gone,
-        Sight::Hidden => fate_of_hidden(signal_nothing(pid)),
+    match proc_state(pid) {
+        ProcState::Running(found) if found.to_string() == start => Liveness::Alive,
+        ProcState::Running(_) | ProcState::Ended => Liveness::Gone,
+        ProcState::NotShown => liveness_without_proc(check_exists(pid)),
     }
 }
 
-/// A process that `/proc` does not show is either gone or somebody else's.
-fn fate_of_hidden(answer: Result<(), Errno>) -> Fate {
+/// Decides about a process that `/proc` does not show: it is gone, or belongs to another user.
+fn liveness_without_proc(answer: Result<(), Errno>) -> Liveness {
     match answer {
-        Err(Errno::SRCH) => Fate::Gone,
-        Ok(()) | Err(_) => Fate::Unknown,
+        Err(Errno::SRCH) => Liveness::Gone,
+        Ok(()) | Err(_) => Liveness::Unknown,
     }
 }
 
-/// Asks the kernel whether there is such a process at all.
-fn signal_nothing(pid: i64) -> Result<(), Errno> {
-    // No process has another number; zero and below would mean groups.
+/// Asks the kernel whether the process exists, with a signal that does nothing.
+fn check_exists(pid: i64) -> Result<(), Errno> {
+    // Zero and negative numbers would mean process groups.
     let pid = i32::try_from(pid).ok().filter(|pid| *pid > 0).and_then(Pid::from_raw);
     test_kill_process(pid.ok_or(Errno::SRCH)?)
 }
@@ -128,40 +127,40 @@ impl Environment {
     }
 }
 
-/// How long the processes of a dead engine may take to vanish before its jobs are looked at again.
-const ORPHANS_GONE_WITHIN: Duration = Duration::from_secs(1);
+/// How long the processes of a dead engine may take to end after they were killed.
+const ORPHANS_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Kills what a dead engine of this machine left of some attempts, given as (job, attempt): what runs, and also what
-/// it was about to start when it died. Returns whether nothing of them is left.
+/// Kills the processes that a dead engine of this machine started for some attempts, given as (job, attempt). That
+/// includes processes that it was starting when it died. Returns whether none of them is left.
 ///
-/// The engine is given as in [`fate`], which must have said [`Fate::Gone`].
+/// `pid` and `process` name the engine as in [`liveness`], which must have returned [`Liveness::Gone`].
 #[must_use]
-pub fn end_orphans(pid: i64, process: &str, attempts: &[(i64, i64)]) -> bool {
-    // Of another boot nothing is left.
+pub fn kill_orphans(pid: i64, process: &str, attempts: &[(i64, i64)]) -> bool {
+    // No process of an earlier boot is left.
     let Some(engine) = EngineId::of(pid, process).filter(|_engine| process.starts_with(&boot_id())) else {
         return true;
     };
     let outputs: HashSet<String> =
-        attempts.iter().map(|(job, attempt)| output_name(*job, *attempt)).collect();
-    let ended = end_all(ORPHANS_GONE_WITHIN, Starting::OfFirstLook, |_pid, known| {
-        let is_orphan = match known {
-            // Of which attempt can't be said. None of a dead engine may start.
-            Known::Starting(by) => *by == engine,
-            Known::Runs(environment) => environment
+        attempts.iter().map(|(job, attempt)| output_file_name(*job, *attempt)).collect();
+    let ended = sweep(ORPHANS_TIMEOUT, StartingProcesses::OfFirstScan, |_pid, process| {
+        let is_orphan = match process {
+            // Its attempt is not known yet. No process of a dead engine may go on.
+            FoundProcess::Starting(by) => *by == engine,
+            FoundProcess::Running(environment) => environment
                 .get(OUTPUT_VARIABLE)
-                .and_then(engine_of_output)
+                .and_then(engine_of_output_file)
                 .is_some_and(|(by, output)| by == engine && outputs.contains(output)),
         };
-        if is_orphan { Verdict::Kill } else { Verdict::Leave }
+        if is_orphan { SweepAction::Kill } else { SweepAction::Ignore }
     });
     if let Err(left) = &ended {
-        tracing::warn!(engine = pid, processes = ?left, "a dead engine's processes are still there");
+        tracing::warn!(engine = pid, processes = ?left, "processes of a dead engine still run");
     }
     ended.is_ok()
 }
 
 /// The name of the file that an attempt may write its output to.
-pub fn output_name(job_id: i64, attempt: i64) -> String {
+pub fn output_file_name(job_id: i64, attempt: i64) -> String {
     format!("{job_id}-{attempt}")
 }
 
@@ -169,22 +168,22 @@ fn own_pid() -> i32 {
     i32::try_from(std::process::id()).unwrap_or_default()
 }
 
-/// What `/proc` shows of a process.
+/// What `/proc` shows about a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Sight {
-    /// It runs since then, in clock ticks since the boot.
-    Runs(u64),
-    /// It has ended and was not waited for yet.
+enum ProcState {
+    /// It runs, and started at this time, in clock ticks since the boot.
+    Running(u64),
+    /// It has ended, and its parent has not waited for it yet.
     Ended,
     /// Nothing.
-    Hidden,
+    NotShown,
 }
 
-fn sight(pid: i64) -> Sight {
+fn proc_state(pid: i64) -> ProcState {
     match Stat::read(pid) {
-        Some(stat) if stat.has_ended() => Sight::Ended,
-        Some(stat) => Sight::Runs(stat.start),
-        None => Sight::Hidden,
+        Some(stat) if stat.has_ended() => ProcState::Ended,
+        Some(stat) => ProcState::Running(stat.start),
+        None => ProcState::NotShown,
     }
 }
 
@@ -205,41 +204,60 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_can_be_said_of_a_process() {
+    fn liveness_depends_on_boot_namespace_and_start_time() {
         let ProcessIdentity { pid, process, .. } = ProcessIdentity::current();
         let parts: Vec<&str> = process.split('/').collect();
         let [boot, namespace, start] = parts[..] else { panic!("three parts: {process}") };
         let identity = |parts: [&str; 3]| parts.join("/");
         let used_again = format!("{start}0");
         for (what, identity, one_kernel, many_hosts) in [
-            ("this process", process.clone(), Fate::Lives, Fate::Lives),
-            ("its id was used again", identity([boot, namespace, &used_again]), Fate::Gone, Fate::Gone),
+            ("this process", process.clone(), Liveness::Alive, Liveness::Alive),
+            (
+                "its id was used again",
+                identity([boot, namespace, &used_again]),
+                Liveness::Gone,
+                Liveness::Gone,
+            ),
             (
                 "an earlier boot, or another host",
                 identity(["other", namespace, start]),
-                Fate::Gone,
-                Fate::Unknown,
+                Liveness::Gone,
+                Liveness::Unknown,
             ),
-            ("another container", identity([boot, "pid:[1]", start]), Fate::Unknown, Fate::Unknown),
-            ("a worker in another language", "opaque".to_owned(), Fate::Unknown, Fate::Unknown),
-            ("it could not see itself", identity([boot, namespace, ""]), Fate::Unknown, Fate::Unknown),
-            ("it could not see its boot", identity(["", namespace, start]), Fate::Unknown, Fate::Unknown),
+            ("another container", identity([boot, "pid:[1]", start]), Liveness::Unknown, Liveness::Unknown),
+            ("a worker in another language", "opaque".to_owned(), Liveness::Unknown, Liveness::Unknown),
+            (
+                "it could not see itself",
+                identity([boot, namespace, ""]),
+                Liveness::Unknown,
+                Liveness::Unknown,
+            ),
+            (
+                "it could not see its boot",
+                identity(["", namespace, start]),
+                Liveness::Unknown,
+                Liveness::Unknown,
+            ),
         ] {
-            assert_eq!(fate(pid, &identity, Reach::OneKernel), one_kernel, "{what}, one kernel");
-            assert_eq!(fate(pid, &identity, Reach::ManyHosts), many_hosts, "{what}, many hosts");
+            assert_eq!(liveness(pid, &identity, HostScope::OneKernel), one_kernel, "{what}, one kernel");
+            assert_eq!(liveness(pid, &identity, HostScope::ManyHosts), many_hosts, "{what}, many hosts");
         }
     }
 
     #[test]
-    fn a_process_that_is_not_shown_is_gone_only_when_the_kernel_knows_none() {
+    fn a_process_that_proc_does_not_show_is_gone_only_if_the_kernel_does_not_know_it() {
         let this = ProcessIdentity::current();
         for pid in [i64::from(i32::MAX), i64::MAX, -1] {
-            for reach in [Reach::OneKernel, Reach::ManyHosts] {
-                assert_eq!(fate(pid, &this.process, reach), Fate::Gone, "{pid} is no process");
+            for host_scope in [HostScope::OneKernel, HostScope::ManyHosts] {
+                assert_eq!(liveness(pid, &this.process, host_scope), Liveness::Gone, "{pid} is no process");
             }
         }
-        assert_eq!(fate_of_hidden(Err(Errno::PERM)), Fate::Unknown, "another user's, behind hidepid");
-        assert_eq!(fate_of_hidden(Ok(())), Fate::Unknown);
+        assert_eq!(
+            liveness_without_proc(Err(Errno::PERM)),
+            Liveness::Unknown,
+            "another user's, behind hidepid"
+        );
+        assert_eq!(liveness_without_proc(Ok(())), Liveness::Unknown);
     }
 
     #[test]
@@ -250,16 +268,16 @@ mod tests {
     }
 
     #[test]
-    fn a_dead_child_is_gone_before_it_is_waited_for() {
+    fn a_child_that_has_ended_is_gone() {
         let mut child = std::process::Command::new("true").spawn().expect("`true` is everywhere");
         let pid = i64::from(child.id());
         let this = ProcessIdentity::current();
         let prefix = this.process.rsplit_once('/').expect("three parts").0.to_owned();
-        let process = match sight(pid) {
-            Sight::Runs(start) => format!("{prefix}/{start}"),
-            Sight::Ended | Sight::Hidden => format!("{prefix}/1"),
+        let process = match proc_state(pid) {
+            ProcState::Running(start) => format!("{prefix}/{start}"),
+            ProcState::Ended | ProcState::NotShown => format!("{prefix}/1"),
         };
         child.wait().expect("it ends");
-        assert_eq!(fate(pid, &process, Reach::ManyHosts), Fate::Gone, "also on a host of many");
+        assert_eq!(liveness(pid, &process, HostScope::ManyHosts), Liveness::Gone, "also on a host of many");
     }
 }

@@ -1,4 +1,4 @@
-//! The only source of chance: seeded, so that a run of a test or simulation can be repeated.
+//! The only source of random numbers. It has a seed, so that a test or a simulation can be repeated.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[derive(Debug, Clone)]
 pub struct Random {
     generator: Arc<Mutex<fastrand::Rng>>,
-    /// Apart from the other one: how many tokens are made changes nothing else that is by chance.
+    /// A generator of its own, so that the number of tokens does not change the other random numbers.
     tokens: Arc<Mutex<fastrand::Rng>>,
 }
 
@@ -24,15 +24,15 @@ impl Random {
         Random::from_seed(fastrand::u64(..))
     }
 
-    /// A number of 63 bits for a row. With the millisecond in which the row is made it is the row's alone.
+    /// A random number of 63 bits. Together with the millisecond in which a row is made it identifies the row.
     #[must_use]
     pub fn token(&self) -> i64 {
         self.tokens.lock().unwrap_or_else(PoisonError::into_inner).i64(0..)
     }
 
-    /// A share in [0, 1).
+    /// A random number in [0, 1).
     #[must_use]
-    pub fn share(&self) -> f64 {
+    pub fn fraction(&self) -> f64 {
         self.generator.lock().unwrap_or_else(PoisonError::into_inner).f64()
     }
 }

@@ -1,17 +1,17 @@
-//! What the operating system may refuse for a while: open files, processes and threads, memory.
+//! Errors that say that the system lacks something for a while: open files, processes, threads, or memory.
 
 use std::io;
 
 use rustix::io::Errno;
 
-/// Whether the operating system refused something that this process, its user or the machine has run out of. The same
-/// call may succeed later.
+/// Whether an error means that this process, its user or the machine has run out of something. The same call may succeed
+/// later.
 #[must_use]
 pub fn is_shortage(error: &io::Error) -> bool {
     shortage(error).is_some()
 }
 
-/// What the operating system has run out of, if that is the error.
+/// The error code, if the error is a shortage.
 #[must_use]
 pub fn shortage(error: &io::Error) -> Option<Errno> {
     const SHORTAGES: [Errno; 5] = [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::NOBUFS, Errno::AGAIN];

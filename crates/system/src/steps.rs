@@ -1,7 +1,7 @@
 //! Threads as loops of steps: make a step, wait, make the next one.
 //!
-//! A step never waits by itself: it says when the next one is due. So a test can make the steps of many threads on
-//! one thread, in any order, by a clock of its own.
+//! A step never waits. It returns when the next step is due. So a test can make the steps of many threads on one thread, in
+//! any order, with its own clock.
 
 use std::time::Duration;
 
@@ -11,16 +11,16 @@ use crate::wake_ups::{WakeUpListener, WakeUps};
 /// When a thread makes its next step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NextStep {
-    /// At once: something may be left to do.
+    /// Immediately, because there may be more to do.
     Now,
-    /// After this time, or sooner if the thread's listener hears of a wake-up.
+    /// After this time, or sooner if the thread's listener receives a wake-up.
     After(Duration),
-    /// Never: the thread ends.
+    /// Never. The thread ends.
     Never,
 }
 
 impl NextStep {
-    /// At an instant of the clock's monotonic time, or sooner if a wake-up comes.
+    /// At an instant of the clock's monotonic time, or sooner if the listener receives a wake-up.
     #[must_use]
     pub fn at_ms(clock: &Clock, instant_ms: i64) -> NextStep {
         let wait_ms = instant_ms.saturating_sub(clock.monotonic_ms()).max(0);
@@ -28,8 +28,8 @@ impl NextStep {
     }
 }
 
-/// Makes steps until one is the last, and waits between them. Each step gets the wake-ups that came since the step
-/// before; they are empty if the time was over first.
+/// Makes steps and waits between them, until a step returns [`NextStep::Never`]. Each step gets the wake-ups since the step
+/// before; they are empty if the wait timed out.
 pub fn run_steps(clock: &Clock, listener: &WakeUpListener, mut step: impl FnMut(WakeUps) -> NextStep) {
     let mut wake_ups = WakeUps::NONE;
     loop {
@@ -41,12 +41,12 @@ pub fn run_steps(clock: &Clock, listener: &WakeUpListener, mut step: impl FnMut(
     }
 }
 
-/// Waits for a wake-up, or until the clock has gone on by `longest`.
+/// Waits for a wake-up, for at most `longest` by the clock.
 fn wait(clock: &Clock, listener: &WakeUpListener, longest: Duration) -> WakeUps {
     let began_us = clock.monotonic_us();
     let mut left = longest;
     loop {
-        // A manual clock goes on whenever its owner says so: this thread looks at it again and again.
+        // A manual clock can be moved at any time, so this thread reads it again and again.
         let wake_ups = listener.wait(clock.until(None, left));
         if !wake_ups.is_empty() {
             return wake_ups;
@@ -65,7 +65,7 @@ mod tests {
     use crate::wake_ups::WakeUpChannel;
 
     #[test]
-    fn a_step_gets_the_wake_ups_since_the_last_one_and_the_last_step_ends_the_thread() {
+    fn a_step_gets_the_wake_ups_since_the_last_one_and_never_ends_the_loop() {
         let listener = WakeUpChannel::default().listen(WakeUps::PENDING | WakeUps::STOP);
         let clock = Clock::system();
         let mut heard = Vec::new();
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_between_steps_is_that_of_the_clock() {
+    fn the_time_between_steps_is_measured_by_the_clock() {
         let listener = WakeUpChannel::default().listen(WakeUps::STOP);
         let clock = Clock::manual(0);
         let mut steps = 0;

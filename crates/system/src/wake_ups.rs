@@ -1,8 +1,8 @@
-//! Wake-ups inside a process: who waits for what, without polling.
+//! Wake-ups between the threads of a process, so that they need not poll often.
 //!
-//! A transaction collects [`WakeUps`] about what it changed; after the commit the database publishes
-//! them and wakes only the listeners that asked for one of them. WakeUps are wake_ups: a listener always
-//! looks at the tables, so a hint too many costs a look and a lost one is caught by the slow poll.
+//! A transaction collects [`WakeUps`] for what it changed. After the commit the database publishes them, and wakes only the
+//! listeners that want one of them. A wake-up is only a reason to read the tables: a needless one costs one read, and a
+//! slow poll finds the change of a lost one.
 
 use std::ops::BitOr;
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
@@ -17,40 +17,40 @@ impl WakeUps {
     pub const NONE: WakeUps = WakeUps(0);
     /// A job became claimable.
     pub const PENDING: WakeUps = WakeUps(1);
-    /// A job or deadline got a time that the scheduler must know.
+    /// A job or a deadline became due, or got a time at which it will be due.
     pub const DUE: WakeUps = WakeUps(2);
     /// A running job was asked to stop.
     pub const CANCEL: WakeUps = WakeUps(4);
-    /// A run or job moved on, for whoever shows or awaits it.
+    /// The state of a run or a job changed, for threads that show it or wait for it.
     pub const PROGRESS: WakeUps = WakeUps(8);
-    /// An executor of this process has a result or room.
+    /// An executor of this process has a result, or is free.
     pub const EXECUTOR: WakeUps = WakeUps(16);
-    /// Somebody asked the listener to end.
+    /// The listener's thread must end.
     pub const STOP: WakeUps = WakeUps(32);
-    /// This worker was found fenced.
+    /// This worker was fenced.
     pub const FENCED: WakeUps = WakeUps(64);
-    /// Another process changed something: everything may have.
+    /// Another process changed something. All wake-ups that processes send each other.
     pub const FOREIGN: WakeUps = WakeUps(1 | 2 | 4 | 8);
 
-    /// What of it other processes are told, as a number.
+    /// The wake-ups that are sent to other processes, as a number.
     #[must_use]
     pub fn bits(self) -> u8 {
         self.0 & WakeUps::FOREIGN.0
     }
 
-    /// What another process told. Numbers of a newer program are left out.
+    /// The wake-ups that another process sent. Unknown bits, of a newer program, are dropped.
     #[must_use]
     pub fn from_bits(bits: u8) -> WakeUps {
         WakeUps(bits & WakeUps::FOREIGN.0)
     }
 
-    /// Any of `other` is in it.
+    /// Whether it contains any of `other`.
     #[must_use]
     pub fn intersects(self, other: WakeUps) -> bool {
         self.0 & other.0 != 0
     }
 
-    /// It is empty.
+    /// Whether it is empty.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.0 == 0
@@ -64,7 +64,7 @@ impl BitOr for WakeUps {
     }
 }
 
-/// Where wake_ups are published. Cheap to clone; all clones are one.
+/// Passes wake-ups to listeners. All clones are the same channel.
 #[derive(Debug, Clone, Default)]
 pub struct WakeUpChannel {
     listeners: Arc<Mutex<Vec<Weak<Inbox>>>>,
@@ -77,14 +77,14 @@ struct Inbox {
     changed: Condvar,
 }
 
-/// Waits for some wake_ups. WakeUps raised while nobody waits are kept.
+/// Waits for some wake-ups. Those that come while no thread waits are kept.
 #[derive(Debug, Clone)]
 pub struct WakeUpListener {
     inbox: Arc<Inbox>,
 }
 
 impl WakeUpChannel {
-    /// A listener for `wants`; it is forgotten when its last clone is dropped.
+    /// A listener for `wants`. It is removed from the channel when its last clone is dropped.
     #[must_use]
     pub fn listen(&self, wants: WakeUps) -> WakeUpListener {
         let inbox = Arc::new(Inbox { wants, raised: Mutex::new(WakeUps::NONE), changed: Condvar::new() });
@@ -120,12 +120,12 @@ impl Inbox {
 }
 
 impl WakeUpListener {
-    /// Raises wake_ups for this listener alone.
+    /// Raises wake-ups for this listener alone.
     pub fn raise(&self, wake_ups: WakeUps) {
         self.inbox.raise(wake_ups);
     }
 
-    /// Waits until something is raised or `longest` is over; returns what was raised and clears it.
+    /// Waits for a wake-up, at most `longest` of real time. Returns the wake-ups that came, and clears them.
     pub fn wait(&self, longest: Duration) -> WakeUps {
         let deadline = Instant::now().checked_add(longest);
         let mut raised = self.inbox.raised.lock().unwrap_or_else(PoisonError::into_inner);
@@ -152,12 +152,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_listener_hears_only_what_it_wants_and_keeps_what_came_early() {
-        let signals = WakeUpChannel::default();
-        let due = signals.listen(WakeUps::DUE | WakeUps::STOP);
-        signals.publish(WakeUps::PENDING);
+    fn a_listener_gets_only_what_it_wants_and_keeps_what_came_before_it_waited() {
+        let channel = WakeUpChannel::default();
+        let due = channel.listen(WakeUps::DUE | WakeUps::STOP);
+        channel.publish(WakeUps::PENDING);
         assert_eq!(due.wait(Duration::ZERO), WakeUps::NONE);
-        signals.publish(WakeUps::DUE);
+        channel.publish(WakeUps::DUE);
         due.raise(WakeUps::STOP);
         assert_eq!(due.wait(Duration::from_secs(60)), WakeUps::DUE | WakeUps::STOP);
         assert_eq!(due.wait(Duration::ZERO), WakeUps::NONE, "a wait clears what it returned");
@@ -165,11 +165,11 @@ mod tests {
 
     #[test]
     fn a_waiting_thread_wakes() {
-        let signals = WakeUpChannel::default();
-        let listener = signals.listen(WakeUps::PENDING);
+        let channel = WakeUpChannel::default();
+        let listener = channel.listen(WakeUps::PENDING);
         let waiting = std::thread::spawn(move || listener.wait(Duration::from_secs(60)));
         while !waiting.is_finished() {
-            signals.publish(WakeUps::PENDING);
+            channel.publish(WakeUps::PENDING);
             std::thread::yield_now();
         }
         assert_eq!(waiting.join().ok(), Some(WakeUps::PENDING));

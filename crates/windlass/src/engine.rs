@@ -4,7 +4,7 @@ use windlass_engine::{Result, Store};
 use windlass_scheduler::{FailureDetector, Retention, Scheduler};
 use windlass_worker::{Handlers, Worker, WorkerOptions};
 
-/// A running engine. Dropping it leaves: what runs is stopped and can be carried on later.
+/// A running worker and a running scheduler. Dropping it stops running jobs, and a worker executes them again later.
 pub struct Engine {
     worker: Worker,
     scheduler: Scheduler,
@@ -17,43 +17,43 @@ impl Engine {
         options: WorkerOptions,
         retention: Retention,
     ) -> Result<Engine> {
-        // Before the first claim: what a dead process left is part of what can be claimed.
-        FailureDetector::default().look(store)?;
+        // Rescue jobs of dead workers before the first claim, so that it can take them.
+        FailureDetector::default().rescue_dead_workers(store)?;
         let worker = Worker::start(store, handlers, options)?;
         let scheduler = Scheduler::start(store, retention)?;
         Ok(Engine { worker, scheduler })
     }
 
-    /// The worker's present id.
+    /// The id of the worker. It changes when the worker registers again.
     #[must_use]
     pub fn worker_id(&self) -> i64 {
         self.worker.id()
     }
 
-    /// For how long the threads that claim and schedule have waited for the database, in milliseconds: 0 when
-    /// they have their answers.
+    /// How long the threads that claim and schedule have waited for an answer of the database, in milliseconds. 0 if they
+    /// are not waiting.
     #[must_use]
     pub fn unanswered_ms(&self) -> i64 {
-        self.worker.unanswered_ms().max(self.scheduler.silent_ms())
+        self.worker.unanswered_ms().max(self.scheduler.unanswered_ms())
     }
 
-    /// Changes how long what is over is kept, from now on.
+    /// Changes the retention of finished runs and jobs from now on.
     pub fn set_retention(&self, retention: Retention) {
         self.scheduler.set_retention(retention);
     }
 
-    /// It has ended by itself or was told to; [`Engine::join`] tells why.
+    /// Whether it has ended, by itself or because it was asked to. [`Engine::join`] returns the reason.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.worker.has_ended() || self.scheduler.failure().is_some()
     }
 
-    /// Finishes what runs, claims nothing, then ends.
+    /// Lets running jobs finish, claims no others, and then ends.
     pub fn drain(&self) {
         self.worker.drain();
     }
 
-    /// Stops what runs and ends.
+    /// Stops running jobs and ends.
     pub fn leave(&self) {
         self.worker.leave();
     }
@@ -61,7 +61,7 @@ impl Engine {
     /// Waits for the end after [`Engine::drain`] or [`Engine::leave`].
     ///
     /// # Errors
-    /// Why the worker gave up, if it did.
+    /// Returns the reason if the worker or the scheduler gave up.
     pub fn join(self) -> Result<()> {
         let Engine { worker, scheduler } = self;
         match scheduler.failure() {

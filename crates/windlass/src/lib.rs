@@ -18,6 +18,13 @@
 //! engine.join()
 //! # }
 //! ```
+//!
+//! What only a worker or a scheduler may call, such as claiming a job, is not a part of this library:
+//!
+//! ```compile_fail
+//! let windlass = windlass::Windlass::open("windlass.db").unwrap();
+//! let _store = windlass.store();
+//! ```
 
 mod engine;
 mod open;
@@ -31,8 +38,8 @@ pub use open::{Options, Windlass};
 pub use restore::BrokenRules;
 pub use typed::{output_of, typed};
 
-// The rest are types of the crates below that the methods above take or return. Each is named, so that nothing that only
-// a worker or a scheduler may call becomes a part of this library.
+// Types of other crates that the methods above take or return. Each type is listed, so that nothing that only a worker or
+// a scheduler may call becomes public by accident.
 #[cfg(feature = "postgres")]
 pub use windlass_db::postgres::{AddressError, PostgresAddress, is_postgres};
 pub use windlass_db::sqlite::{FileSize, SqliteDatabase};

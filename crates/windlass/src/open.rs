@@ -9,7 +9,7 @@ use windlass_db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions, 
 use windlass_db::sqlite::{SqliteDatabase, SqliteOptions};
 use windlass_db::{Database, Durability, OpenMode};
 use windlass_engine::store::{Copied, CopyError, NewJob, NewRun, Submitted};
-use windlass_engine::{Clock, Error, Random, Result, Store, TABLES};
+use windlass_engine::{Clock, Error, HasStore, Random, Result, Store, TABLES};
 use windlass_scheduler::Retention;
 use windlass_worker::{Handlers, WorkerOptions};
 
@@ -20,11 +20,11 @@ use crate::engine::Engine;
 pub struct Options {
     /// What a commit survives.
     pub durability: Durability,
-    /// Whether a missing file is made.
+    /// Whether a missing database is created.
     pub mode: OpenMode,
-    /// The source of time. On PostgreSQL the machine's clock follows the database's.
+    /// The source of time. On PostgreSQL, it follows the clock of the server.
     pub clock: Clock,
-    /// The source of chance.
+    /// The source of random numbers.
     pub random: Random,
 }
 
@@ -39,7 +39,7 @@ impl Default for Options {
     }
 }
 
-/// An open database. Cheap to clone; all clones are one.
+/// An open database. A clone is cheap and uses the same connections.
 #[derive(Clone)]
 pub struct Windlass {
     kind: DatabaseKind,
@@ -54,21 +54,27 @@ enum DatabaseKind {
     Server,
 }
 
+impl HasStore for Windlass {
+    fn store(&self) -> &Store {
+        &self.store
+    }
+}
+
 impl Windlass {
-    /// Opens a database with the default options: a SQLite file by its path, or one on a server by
-    /// `postgres://…`. What is missing is made.
+    /// Opens a database with the default options: a SQLite file by its path, or a PostgreSQL database by its URL,
+    /// `postgres://…`. Creates a missing file and missing tables.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for an address that is none, [`Error::Unavailable`] with the reason.
+    /// Returns [`Error::Invalid`] if the address is invalid, or [`Error::Unavailable`] with the reason.
     pub fn open(address: impl AsRef<Path>) -> Result<Windlass> {
         Windlass::open_with(address, Options::default())
     }
 
-    /// Opens a database: a SQLite file by its path, or one on a server by `postgres://…`, which the usual
-    /// variables of the environment complete (`PGPASSWORD` and others).
+    /// Opens a database: a SQLite file by its path, or a PostgreSQL database by its URL, `postgres://…`. PostgreSQL's
+    /// environment variables, such as `PGPASSWORD`, complete the URL.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for an address that is none, [`Error::Unavailable`] with the reason.
+    /// Returns [`Error::Invalid`] if the address is invalid, or [`Error::Unavailable`] with the reason.
     pub fn open_with(address: impl AsRef<Path>, options: Options) -> Result<Windlass> {
         #[cfg(feature = "postgres")]
         if let Some(url) = address.as_ref().to_str().filter(|text| is_postgres(text)) {
@@ -86,7 +92,7 @@ impl Windlass {
         Ok(Windlass { kind: DatabaseKind::File(database), store })
     }
 
-    /// Opens a database on a PostgreSQL server; missing tables are made.
+    /// Opens a database on a PostgreSQL server. Creates missing tables if the options say so.
     ///
     /// ```no_run
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -97,29 +103,21 @@ impl Windlass {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Unavailable`] with the reason.
+    /// Returns [`Error::Unavailable`] with the reason.
     #[cfg(feature = "postgres")]
     pub fn open_postgres(address: &PostgresAddress, options: Options) -> Result<Windlass> {
         let Options { durability, mode, clock, random } = options;
-        let clock = clock.led();
+        let clock = clock.adjustable();
         let options = PostgresOptions { durability, mode, clock: clock.clone(), random: random.clone() };
         let database = PostgresDatabase::open(address, &TABLES, &options)?;
         let store = Store::new(Arc::new(database), clock, random);
         Ok(Windlass { kind: DatabaseKind::Server, store })
     }
 
-    /// The store of the engine, for the programs of this workspace. What a program that embeds Windlass may call is in
-    /// the groups: [`Windlass::runs`], [`Windlass::jobs`] and so on.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn store(&self) -> &Store {
-        &self.store
-    }
-
-    /// Enqueues a job that stands alone and returns its id. Once this returns, it is kept.
+    /// Enqueues a single job and returns its id. When the call returns, the job is committed.
     ///
     /// # Errors
-    /// [`Error::Invalid`] when the payload can't be JSON, and the database's.
+    /// Returns [`Error::Invalid`] if the payload can't be written as JSON, or the database's error.
     pub fn enqueue<P: Serialize>(&self, kind: &str, payload: &P) -> Result<i64> {
         let payload = serde_json::to_string(payload)
             .map_err(|error| Error::invalid(format!("enqueue a job of kind `{kind}`"), error.to_string()))?;
@@ -127,7 +125,7 @@ impl Windlass {
         ids.first().copied().ok_or_else(|| Error::internal("enqueue a job", "it got no id"))
     }
 
-    /// Submits a run. Once this returns, it is kept.
+    /// Submits a run. When the call returns, the run is committed.
     ///
     /// # Errors
     /// Returns the database's error, or [`Error::Invalid`] with the place when the workflow can't be executed.
@@ -138,15 +136,15 @@ impl Windlass {
     /// Starts a worker and a scheduler in this process.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for options out of bounds, and the database's.
+    /// Returns [`Error::Invalid`] if an option is out of bounds, or the database's error.
     pub fn start(&self, handlers: Handlers, options: WorkerOptions) -> Result<Engine> {
         Engine::start(&self.store, handlers, options, Retention::default())
     }
 
-    /// The same as [`Windlass::start`], and deletes what was over for long enough.
+    /// Does the same as [`Windlass::start`], and also deletes finished runs and jobs that the retention does not keep.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for options out of bounds, and the database's.
+    /// Returns [`Error::Invalid`] if an option is out of bounds, or the database's error.
     pub fn start_with_retention(
         &self,
         handlers: Handlers,
@@ -156,17 +154,17 @@ impl Windlass {
         Engine::start(&self.store, handlers, options, retention)
     }
 
-    /// Copies everything into another database that holds nothing yet, whichever they are. Runs in the
-    /// middle go on there.
+    /// Copies everything into another, empty database. Either of the two may be a file or on a server. Unfinished runs
+    /// continue in the copy.
     ///
     /// # Errors
-    /// [`Error::Conflict`] when something runs here or the target is not empty, and the databases', each with whose it
-    /// is; then the target is as it was.
+    /// Returns [`Error::Conflict`] if a worker uses this database or the target is not empty, or the error of one of the
+    /// databases. [`CopyError`] says which database it is about. After an error the target is unchanged.
     pub fn copy_to(&self, target: &Windlass) -> std::result::Result<Copied, CopyError> {
         self.store.upkeep().copy_to(&target.store)
     }
 
-    /// The file, unless the database is on a server: its size, and giving space back.
+    /// The SQLite file, to read its size and to return free space to the disk. `None` for a database on a server.
     #[must_use]
     pub fn file(&self) -> Option<&SqliteDatabase> {
         match &self.kind {
@@ -179,7 +177,8 @@ impl Windlass {
     /// Copies a SQLite database into a new file while it is used.
     ///
     /// # Errors
-    /// When the target exists or can't be written, and on a server, which has tools of its own.
+    /// Returns an error if the target exists or can't be written, and for a database on a server, which has its own
+    /// tools for this.
     pub fn backup(&self, target: impl AsRef<Path>) -> Result<()> {
         match &self.kind {
             DatabaseKind::File(database) => database.backup(target.as_ref()),

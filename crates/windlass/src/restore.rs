@@ -1,38 +1,38 @@
-//! Bringing a backup back.
+//! Restoring a backup.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use windlass_db::Database;
-use windlass_db::sqlite::Staged;
+use windlass_db::sqlite::StagedBackup;
 use windlass_engine::store::Restored;
-use windlass_engine::{Clock, Error, Random, Result, Store, TABLES};
+use windlass_engine::{Clock, Error, HasStore, Random, Result, Store, TABLES};
 use windlass_scheduler::FailureDetector;
 
 use crate::OpenMode;
 use crate::open::{Options, Windlass};
 
-const WHAT: &str = "restore the database";
-/// Broken rules that an error shows at most.
+const OPERATION: &str = "restore the database";
+/// The largest number of problems that an error shows.
 const SHOWN_MAX: usize = 3;
 
-/// What is done with a backup whose rows do not fit together.
+/// What to do with a backup whose rows are inconsistent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BrokenRules {
-    /// It is refused.
+    /// Refuse it.
     #[default]
     Refuse,
-    /// It is restored as it is.
+    /// Restore it as it is.
     Accept,
 }
 
 impl Windlass {
-    /// Replaces a SQLite database by a backup, or makes it from one: checked before, prepared so that nobody acts
-    /// in the name of a worker of that time, and all at once. Schedules are paused.
+    /// Replaces a SQLite database with a backup, or creates the database from it. The backup is checked first. In the
+    /// restored database all workers are fenced and all schedules are paused. The content is replaced in one transaction.
     ///
     /// # Errors
-    /// [`Error::Conflict`] when something runs in the database or the backup breaks rules; else the reason why one
-    /// of the two can't be used. The database is as it was then.
+    /// Returns [`Error::Conflict`] if a worker uses the database or the backup is inconsistent, or the reason why one of
+    /// the two can't be used. After an error the database is unchanged.
     pub fn restore(
         backup: impl AsRef<Path>,
         database: impl AsRef<Path>,
@@ -42,17 +42,17 @@ impl Windlass {
         if database.symlink_metadata().is_ok() {
             let options = Options { mode: OpenMode::Existing, ..Options::default() };
             let present = Windlass::open_with(database, options)?;
-            FailureDetector::default().look(present.store())?;
-            present.store().upkeep().refuse_while_used()?;
+            FailureDetector::default().rescue_dead_workers(present.store())?;
+            present.store().for_restore().refuse_while_used()?;
         }
-        let staged = Staged::copy(backup, database)?;
+        let staged = StagedBackup::copy(backup, database)?;
         let restored = prepare(&staged, broken)?;
         staged.put_in_place()?;
         Ok(restored)
     }
 }
 
-fn prepare(staged: &Staged, broken: BrokenRules) -> Result<Restored> {
+fn prepare(staged: &StagedBackup, broken: BrokenRules) -> Result<Restored> {
     let copy: Arc<dyn Database> = Arc::new(staged.open(&TABLES)?);
     let store = Store::new(copy, Clock::system(), Random::from_entropy());
     let problems = store.upkeep().check()?;
@@ -60,7 +60,7 @@ fn prepare(staged: &Staged, broken: BrokenRules) -> Result<Restored> {
         let shown: Vec<&str> =
             problems.iter().take(SHOWN_MAX).map(|problem| problem.detail.as_str()).collect();
         let reason = format!("the backup breaks {} of its rules: {}", problems.len(), shown.join("; "));
-        return Err(Error::conflict(WHAT, reason));
+        return Err(Error::conflict(OPERATION, reason));
     }
-    store.upkeep().finish_restore()
+    store.for_restore().finish_restore()
 }

@@ -1,4 +1,4 @@
-//! Handlers and results over types instead of JSON.
+//! Handlers with typed payloads and results instead of JSON.
 
 use std::fmt::Display;
 
@@ -9,10 +9,10 @@ use windlass_engine::transition::Outcome;
 use windlass_engine::{Error, JobStatus, Result};
 use windlass_worker::{Attempt, Handler, failed, failed_for_good};
 
-/// A handler that reads its payload as `P` and hands on what the function returns.
+/// Makes a handler from a function. The payload is parsed as `P`, and the returned value is the output of the job.
 ///
-/// A payload that is no `P` fails the job for good; an error of the function fails the attempt, which
-/// is repeated as the job allows.
+/// If the payload can't be parsed as `P`, the job fails without a retry. If the function returns an error, the attempt
+/// fails, and the job is retried as its settings say.
 pub fn typed<P, R, E>(
     function: impl Fn(&Attempt, P) -> std::result::Result<R, E> + Send + Sync,
 ) -> impl Handler
@@ -24,22 +24,25 @@ where
     move |attempt: &Attempt| -> Outcome {
         let payload: P = match serde_json::from_str(attempt.payload()) {
             Ok(payload) => payload,
-            Err(error) => return failed_for_good(format!("the payload does not fit: {error}")),
+            Err(error) => {
+                return failed_for_good(format!("the payload does not have the expected type: {error}"));
+            }
         };
         match function(attempt, payload) {
             Err(error) => failed(error.to_string()),
             Ok(value) => match serde_json::to_string(&value) {
                 Ok(output) => Outcome::Successful { output: (output != "null").then_some(output) },
-                Err(error) => failed_for_good(format!("the result can't be JSON: {error}")),
+                Err(error) => failed_for_good(format!("the result can't be written as JSON: {error}")),
             },
         }
     }
 }
 
-/// What a successful job handed on, read as `R`: what its [`typed`] handler returned.
+/// The output of a successful job, parsed as `R`: the value that its [`typed`] handler returned.
 ///
 /// # Errors
-/// [`Error::Invalid`] when the job is not SUCCESSFUL, with its last error, and when its output is no `R`.
+/// Returns [`Error::Invalid`] with the last error of the job if it is not SUCCESSFUL, or if its output can't be parsed as
+/// `R`.
 pub fn output_of<R: DeserializeOwned>(job: &Job) -> Result<R> {
     let operation = || format!("read the output of job j{}", job.id);
     if job.status != JobStatus::Successful {
@@ -47,5 +50,5 @@ pub fn output_of<R: DeserializeOwned>(job: &Job) -> Result<R> {
         return Err(Error::invalid(operation(), format!("it is {}{reason}", job.status)));
     }
     serde_json::from_str(job.output.as_deref().unwrap_or("null"))
-        .map_err(|error| Error::invalid(operation(), format!("it does not fit: {error}")))
+        .map_err(|error| Error::invalid(operation(), format!("it does not have the expected type: {error}")))
 }

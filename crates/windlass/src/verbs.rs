@@ -1,5 +1,6 @@
 //! What a program can read and do, grouped by noun.
 
+use windlass_engine::HasStore;
 use windlass_engine::store::{Jobs, Logs, Queues, Registrations, Runs, Schedules, Upkeep, Workers};
 
 use crate::open::Windlass;
@@ -36,7 +37,7 @@ impl Windlass {
         self.store().queues()
     }
 
-    /// Schedules: add, pause, resume, start and backfill them.
+    /// Schedules: add, pause, resume, trigger and backfill them.
     #[must_use]
     pub fn schedules(&self) -> Schedules<'_> {
         self.store().schedules()

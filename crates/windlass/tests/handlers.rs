@@ -6,6 +6,7 @@ mod support;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
+use windlass_engine::HasStore;
 
 use support::{Bench, wait_for};
 use windlass::{Attempt, Handlers, JobStatus, NewJob, Outcome, WorkerOptions, failed_for_good, typed};

@@ -7,6 +7,7 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::sync::mpsc::channel;
 use std::time::Duration;
+use windlass_engine::HasStore;
 
 use serde_json::Map;
 use support::{Bench, seed};
@@ -95,7 +96,7 @@ fn call_everything(windlass: &Windlass, folder: &Path) {
     store.for_scheduler().reconcile_step(0).unwrap();
     store.for_scheduler().admit_waiting("").unwrap();
     store.for_scheduler().prune_step(Prune::default()).unwrap();
-    FailureDetector::default().look(store).unwrap();
+    FailureDetector::default().rescue_dead_workers(store).unwrap();
     gone_workers(store).unwrap();
     assert_eq!(store.upkeep().check().unwrap(), []);
 

@@ -34,7 +34,7 @@ fn waiting_returns_the_result_of_the_handler() {
     assert_eq!(output_of::<()>(&end("nothing", &serde_json::Value::Null)), Ok(()));
     let failed = end("add", &serde_json::json!("no pair"));
     let refused = output_of::<i64>(&failed).unwrap_err().to_string();
-    assert!(refused.contains("it is FAILED: the payload does not fit"), "{refused}");
+    assert!(refused.contains("it is FAILED: the payload does not have the expected type"), "{refused}");
     drop(engine);
 }
 

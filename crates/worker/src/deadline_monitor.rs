@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::shared::Shared;
 use windlass_system::steps::{NextStep, run_steps};
 
-/// Time between two looks at the clock, at most. While a machine is suspended, timers stand still and leases do not.
+/// The longest time between two checks. While a machine is suspended, timers do not run, and leases end all the same.
 const TICK_MS: i64 = 1_000;
 
 /// The deadline monitor of one worker.
@@ -26,7 +26,7 @@ impl DeadlineMonitor {
         run_steps(self.shared.clock(), &self.shared.deadline_monitor, |_wake_ups| self.step());
     }
 
-    /// Stops what is over.
+    /// Stops the attempts whose time is over.
     pub(crate) fn step(&self) -> NextStep {
         if self.shared.has_ended() {
             return NextStep::Never;

@@ -60,7 +60,7 @@ impl WorkerSteps {
         self.shared.worker_id()
     }
 
-    /// The dispatcher writes results and claims jobs. It hears of the wake-ups that came since its last step.
+    /// The dispatcher writes results and claims jobs. It gets the wake-ups since its last step.
     ///
     /// # Errors
     /// Why the worker has to end.

@@ -8,7 +8,8 @@ use crate::executor::Executor;
 use crate::handler::{Attempt, Handlers};
 use crate::options::WorkerOptions;
 use crate::registration::register;
-use crate::shared::{EndedAttempt, Next, OwnedJob, Shared};
+use crate::shared::{EndedAttempt, NextJob, OwnedJob, Shared};
+use windlass_db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
 use windlass_db::sqlite::{SqliteDatabase, SqliteOptions};
 use windlass_db::{Database, Recovery};
 use windlass_engine::TABLES;
@@ -18,12 +19,14 @@ use windlass_engine::transition::Outcome;
 use windlass_system::clock::Clock;
 use windlass_system::random::Random;
 use windlass_system::wake_ups::WakeUps;
+use windlass_test_database::{DatabaseKind, TestDatabase};
 
 pub(crate) struct TestWorker {
     pub(crate) shared: Arc<Shared>,
     pub(crate) dispatcher: Arc<Dispatcher>,
     pub(crate) executor: Executor,
-    database: Arc<SqliteDatabase>,
+    database: Arc<dyn Database>,
+    pub(crate) test_database: TestDatabase,
     _folder: tempfile::TempDir,
 }
 
@@ -35,17 +38,17 @@ impl TestWorker {
 
     pub(crate) fn with_options(options: WorkerOptions) -> TestWorker {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("windlass.db");
-        let database = Arc::new(SqliteDatabase::open(&path, &TABLES, &SqliteOptions::default()).unwrap());
+        let test_database = TestDatabase::in_folder(folder.path());
         let clock = Clock::manual(1_000_000);
-        let store = Store::new(Arc::clone(&database) as Arc<dyn Database>, clock, Random::from_seed(1));
+        let database = open(&test_database, &clock);
+        let store = Store::new(Arc::clone(&database), clock, Random::from_seed(1));
         let mut handlers = Handlers::new();
         handlers.register("noop", |_: &Attempt| Outcome::Successful { output: None });
         let registration = register(&store, handlers.kinds(), &options).unwrap();
         let shared = Arc::new(Shared::new(store, &handlers, options, Arc::from("test"), registration));
         let dispatcher = Arc::new(Dispatcher::new(Arc::clone(&shared)));
         let executor = Executor::new(Arc::clone(&shared), Arc::clone(&dispatcher));
-        TestWorker { shared, dispatcher, executor, database, _folder: folder }
+        TestWorker { shared, dispatcher, executor, database, test_database, _folder: folder }
     }
 
     pub(crate) fn enqueue(&self, jobs: usize, payload: &str) {
@@ -55,8 +58,8 @@ impl TestWorker {
     /// An executor takes the next prefetched job.
     pub(crate) fn take(&self) -> OwnedJob {
         match self.shared.prefetched.take_next(self.shared.clock()) {
-            Next::Job(owned) => owned,
-            Next::Nothing | Next::End => panic!("a job is prefetched"),
+            NextJob::Job(owned) => owned,
+            NextJob::Nothing | NextJob::End => panic!("a job is prefetched"),
         }
     }
 
@@ -98,5 +101,19 @@ impl TestWorker {
         };
         self.database.read(&mut { read }).unwrap();
         number
+    }
+}
+
+fn open(test_database: &TestDatabase, clock: &Clock) -> Arc<dyn Database> {
+    let address = test_database.address();
+    match test_database.kind() {
+        DatabaseKind::Sqlite => {
+            Arc::new(SqliteDatabase::open(address.as_ref(), &TABLES, &SqliteOptions::default()).unwrap())
+        }
+        DatabaseKind::Postgres => {
+            let address = PostgresAddress::parse(&address, &|_variable| None).unwrap();
+            let options = PostgresOptions { clock: clock.clone(), ..PostgresOptions::default() };
+            Arc::new(PostgresDatabase::open(&address, &TABLES, &options).unwrap())
+        }
     }
 }

@@ -10,7 +10,7 @@ use windlass_system::event::Event;
 /// A thread of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Thread {
-    /// Hears of jobs; finishes and claims.
+    /// Is woken for new jobs; finishes and claims.
     Dispatcher,
     /// Runs handlers. There are as many as the worker has threads.
     Executor(i64),
@@ -64,7 +64,7 @@ impl Thread {
     }
 }
 
-/// Time between two looks whether waiting for the threads is still worth it.
+/// Time between two checks of whether waiting for the threads is still worth it.
 const TICK: Duration = Duration::from_millis(100);
 
 /// Threads that end together. A wait for them has a limit, because one of them may be in a call into the database that

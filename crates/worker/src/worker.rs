@@ -22,7 +22,7 @@ pub struct Worker {
     shared: Arc<Shared>,
     dispatcher: ThreadGroup,
     /// Why the dispatcher ended.
-    conclusion: Receiver<Result<()>>,
+    dispatcher_result: Receiver<Result<()>>,
     executors: ThreadGroup,
     others: ThreadGroup,
 }
@@ -36,11 +36,11 @@ impl Worker {
         options.check()?;
         store.watch();
         let steps = WorkerSteps::register(store, &handlers, options)?;
-        let (conclude, conclusion) = channel();
+        let (result_sender, dispatcher_result) = channel();
         let (dispatcher, executors, others) = (ThreadGroup::new(), ThreadGroup::new(), ThreadGroup::new());
         let shared = Arc::clone(&steps.shared);
-        let mut worker = Worker { shared, dispatcher, conclusion, executors, others };
-        if let Err(error) = worker.start_threads(steps, conclude) {
+        let mut worker = Worker { shared, dispatcher, dispatcher_result, executors, others };
+        if let Err(error) = worker.start_threads(steps, result_sender) {
             // It claimed nothing, so nobody has to wait for the end of its lease.
             let _ends_with_the_lease = store.for_workers().set_status(worker.id(), WorkerStatus::Stopped);
             return Err(error);
@@ -49,7 +49,7 @@ impl Worker {
     }
 
     /// Starts the dispatcher last, because it claims jobs for the others.
-    fn start_threads(&mut self, steps: WorkerSteps, conclude: Sender<Result<()>>) -> Result<()> {
+    fn start_threads(&mut self, steps: WorkerSteps, result_sender: Sender<Result<()>>) -> Result<()> {
         let WorkerSteps {
             shared: _,
             dispatcher,
@@ -67,7 +67,7 @@ impl Worker {
         self.others.spawn(Thread::Heartbeat, move || heartbeat.run())?;
         self.others.spawn(Thread::LogWriter, move || log_writer.run())?;
         self.dispatcher.spawn(Thread::Dispatcher, move || {
-            let _nobody_asks = conclude.send(dispatcher.run());
+            let _nobody_asks = result_sender.send(dispatcher.run());
         })
     }
 
@@ -120,7 +120,7 @@ impl Worker {
         // The dispatcher sets this too when it ends by itself.
         self.shared.leaving.wait();
         let shared = &self.shared;
-        let has_concluded = self.dispatcher.join_while(|| shared.unanswered_ms() < LAST_ANSWER_MS);
+        let has_ended = self.dispatcher.join_while(|| shared.unanswered_ms() < LAST_ANSWER_MS);
         shared.end();
         let clock = shared.clock();
         let began_ms = clock.monotonic_ms();
@@ -129,12 +129,12 @@ impl Worker {
         // the job is stopped then. An executor that only has a result to write runs nothing.
         self.executors.join_while(|| is_early() || (shared.running.is_any() && !shared.lease_is_over()));
         self.others.join_while(is_early);
-        if !has_concluded {
+        if !has_ended {
             let reason = Unavailable::InputOutput(format!("no answer within {LAST_ANSWER_MS} ms"));
             return Err(Error::unavailable("end a worker", reason));
         }
         let panicked = || Err(Error::internal("run a worker", "the dispatcher panicked"));
-        self.conclusion.try_recv().unwrap_or_else(|_none| panicked())
+        self.dispatcher_result.try_recv().unwrap_or_else(|_none| panicked())
     }
 }
 

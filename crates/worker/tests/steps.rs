@@ -5,14 +5,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use windlass_db::Database;
+use windlass_db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
 use windlass_db::sqlite::{SqliteDatabase, SqliteOptions};
 use windlass_engine::store::{NewJob, Store, Worker};
 use windlass_engine::transition::Outcome;
 use windlass_engine::{JobStatus, Random, TABLES};
 use windlass_scheduler::{SchedulerSteps, WorkerProcesses};
 use windlass_system::Clock;
-use windlass_system::process::{Fate, Reach};
+use windlass_system::process::{HostScope, Liveness};
 use windlass_system::steps::NextStep;
+use windlass_test_database::{DatabaseKind, TestDatabase};
 use windlass_worker::{Attempt, Handlers, WorkerOptions, WorkerSteps, failed};
 
 /// The first worker dies when the test says so.
@@ -22,11 +24,15 @@ struct Processes {
 }
 
 impl WorkerProcesses for Processes {
-    fn fate(&self, worker: &Worker, _reach: Reach) -> Fate {
-        if worker.id == 1 && self.is_first_gone.load(Ordering::Acquire) { Fate::Gone } else { Fate::Lives }
+    fn liveness(&self, worker: &Worker, _host_scope: HostScope) -> Liveness {
+        if worker.id == 1 && self.is_first_gone.load(Ordering::Acquire) {
+            Liveness::Gone
+        } else {
+            Liveness::Alive
+        }
     }
 
-    fn end_orphans(&self, _worker: &Worker, _attempts: &[(i64, i64)]) -> bool {
+    fn kill_orphans(&self, _worker: &Worker, _attempts: &[(i64, i64)]) -> bool {
         true
     }
 }
@@ -45,17 +51,30 @@ fn handlers() -> Handlers {
     handlers
 }
 
-fn store(folder: &tempfile::TempDir, clock: &Clock) -> Store {
-    let path = folder.path().join("windlass.db");
-    let database = SqliteDatabase::open(&path, &TABLES, &SqliteOptions::default()).unwrap();
-    Store::new(Arc::new(database) as Arc<dyn Database>, clock.clone(), Random::from_seed(1))
+fn store(test_database: &TestDatabase, clock: &Clock) -> Store {
+    Store::new(open(test_database, clock), clock.clone(), Random::from_seed(1))
+}
+
+fn open(test_database: &TestDatabase, clock: &Clock) -> Arc<dyn Database> {
+    let address = test_database.address();
+    match test_database.kind() {
+        DatabaseKind::Sqlite => {
+            Arc::new(SqliteDatabase::open(address.as_ref(), &TABLES, &SqliteOptions::default()).unwrap())
+        }
+        DatabaseKind::Postgres => {
+            let address = PostgresAddress::parse(&address, &|_variable| None).unwrap();
+            let options = PostgresOptions { clock: clock.clone(), ..PostgresOptions::default() };
+            Arc::new(PostgresDatabase::open(&address, &TABLES, &options).unwrap())
+        }
+    }
 }
 
 #[test]
 fn a_job_is_retried_by_the_scheduler_and_rescued_from_a_worker_that_died() {
     let folder = tempfile::tempdir().unwrap();
+    let test_database = TestDatabase::in_folder(folder.path());
     let clock = Clock::manual(1_000_000);
-    let store = store(&folder, &clock);
+    let store = store(&test_database, &clock);
     let processes = Arc::new(Processes::default());
     let mut scheduler = SchedulerSteps::new(&store, Arc::clone(&processes) as Arc<dyn WorkerProcesses>);
     let status = || store.jobs().get(1).unwrap().status;
@@ -94,8 +113,9 @@ fn a_job_is_retried_by_the_scheduler_and_rescued_from_a_worker_that_died() {
 #[test]
 fn a_prefetched_job_that_is_cancelled_does_not_start() {
     let folder = tempfile::tempdir().unwrap();
+    let test_database = TestDatabase::in_folder(folder.path());
     let clock = Clock::manual(1_000_000);
-    let store = store(&folder, &clock);
+    let store = store(&test_database, &clock);
     let mut handlers = Handlers::new();
     handlers.register("noop", |_: &Attempt| Outcome::Successful { output: None });
     let mut worker = WorkerSteps::register(&store, &handlers, options()).unwrap();

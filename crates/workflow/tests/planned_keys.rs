@@ -3,11 +3,10 @@
 
 use windlass_workflow::keys::Table;
 use windlass_workflow::kinds::check_payload;
-use windlass_workflow::kinds::shell::{EnvFile, IfMissing, OutputSource, Shell};
+use windlass_workflow::kinds::shell::{EnvFile, IfMissing, OutputSource, Payload, Shell};
 use windlass_workflow::model::{DEFAULT_HANDLER_TIMEOUT_MS, Secret, SecretSource};
 use windlass_workflow::{
-    Accepted, Action, Expression, Job, Retry, RunHandler, Source, Support, When, Workflow, parse,
-    parse_accepting,
+    Accepted, Expression, Job, Retry, RunHandler, Source, Support, When, Workflow, parse, parse_accepting,
 };
 
 const FILE: &str = r#"
@@ -79,9 +78,8 @@ fn expression(text: &str) -> Option<Expression> {
     Some(Expression::parse(text).unwrap())
 }
 
-fn shell(job: &Job) -> &Shell {
-    let Action::Shell(shell) = &job.action;
-    shell
+fn payload(job: &Job) -> Payload {
+    serde_json::from_str(&job.action.payload(&[])).unwrap()
 }
 
 #[test]
@@ -108,11 +106,14 @@ fn a_job_has_the_new_keys() {
     assert_eq!(list.secrets, ["KEY", "TOKEN"]);
     assert_eq!(list.deadline_ms, Some(3_600_000));
     assert_eq!(list.retry.condition, expression("exit_code != 64 and not timed_out"));
-    assert_eq!(shell(list).output, OutputSource::Lines);
+    assert_eq!(payload(list).output, OutputSource::Lines);
     let file = |path: &str, if_missing| EnvFile { path: path.to_owned(), if_missing };
-    assert_eq!(shell(list).env_files, [file(".env", IfMissing::Fail), file("local.env", IfMissing::Ignore)]);
+    assert_eq!(
+        payload(list).env_files,
+        [file(".env", IfMissing::Fail), file("local.env", IfMissing::Ignore)]
+    );
     let check = job(&workflow, "check");
-    assert_eq!(shell(check).stdin.as_deref(), Some("{{ jobs.list.output }}{{ secrets.KEY }}"));
+    assert_eq!(payload(check).stdin.as_deref(), Some("{{ jobs.list.output }}{{ secrets.KEY }}"));
     assert_eq!(
         (check.success_if.clone(), check.skip_if.clone()),
         (expression("exit_code in [0, 3]"), expression("exit_code == 99"))

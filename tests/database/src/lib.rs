@@ -1,7 +1,7 @@
-//! The database that a test has for itself: a SQLite file or a PostgreSQL schema, as the environment
-//! chooses, so that the same tests run on both.
+//! A database for one test: a SQLite file or a PostgreSQL schema. An environment variable chooses, so that the same tests run
+//! on both.
 //!
-//! Nothing here knows Windlass: a test reads and writes its tables as any other program would.
+//! This crate does not use Windlass. Tests read and write the tables by SQL, as any other program does.
 
 mod row;
 mod sql;
@@ -17,107 +17,106 @@ pub use sql::{Access, Result, Sql, SqlError};
 /// The variable that chooses: `sqlite`, which is the default, or `postgres`.
 pub const DATABASE_VARIABLE: &str = "WINDLASS_TEST_DATABASE";
 
-/// What a database is made of.
+/// The kind of a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Underneath {
-    /// A file.
+pub enum DatabaseKind {
+    /// A SQLite file.
     Sqlite,
-    /// A schema on a server.
+    /// A schema on a PostgreSQL server.
     Postgres,
 }
 
-/// What the tests of this process run on.
+/// The kind of database for the tests of this process.
 ///
 /// # Panics
-/// When the variable names neither.
+/// When the variable has another value.
 #[must_use]
-pub fn chosen() -> Underneath {
+pub fn chosen_kind() -> DatabaseKind {
     match env::var(DATABASE_VARIABLE).as_deref() {
-        Err(_not_set) => Underneath::Sqlite,
-        Ok("sqlite") => Underneath::Sqlite,
-        Ok("postgres") => Underneath::Postgres,
+        Err(_not_set) => DatabaseKind::Sqlite,
+        Ok("sqlite") => DatabaseKind::Sqlite,
+        Ok("postgres") => DatabaseKind::Postgres,
         Ok(other) => panic!("{DATABASE_VARIABLE} must be sqlite or postgres, not {other:?}"),
     }
 }
 
-/// A database that nobody else uses. It is an address at first: whoever opens it makes the tables.
+/// A database that no other test uses. It is only an address until a program opens it and creates the tables.
 #[derive(Debug)]
 pub struct TestDatabase {
-    place: Place,
+    location: Location,
 }
 
 #[derive(Debug)]
-enum Place {
+enum Location {
     File(PathBuf),
     Schema(Schema),
 }
 
 impl TestDatabase {
-    /// The chosen kind of database; a file lies in `folder`, which the test removes, a schema goes when this
-    /// is dropped.
+    /// A database of the chosen kind. A file is in `folder`, which the test removes; a schema is removed when this is dropped.
     ///
     /// # Panics
-    /// When there can be none; the message says why.
+    /// When no database can be made; the message says why.
     #[must_use]
     pub fn in_folder(folder: &Path) -> TestDatabase {
-        TestDatabase::made_of(chosen(), folder)
+        TestDatabase::of_kind(chosen_kind(), folder)
     }
 
-    /// One kind of database, whatever is chosen: for tests that need both.
+    /// A database of a given kind, for tests that need both kinds.
     ///
     /// # Panics
-    /// When there can be none; the message says why.
+    /// When no database can be made; the message says why.
     #[must_use]
-    pub fn made_of(underneath: Underneath, folder: &Path) -> TestDatabase {
-        let place = match underneath {
-            Underneath::Sqlite => Place::File(folder.join("windlass.db")),
-            Underneath::Postgres => Place::Schema(Schema::new()),
+    pub fn of_kind(kind: DatabaseKind, folder: &Path) -> TestDatabase {
+        let location = match kind {
+            DatabaseKind::Sqlite => Location::File(folder.join("windlass.db")),
+            DatabaseKind::Postgres => Location::Schema(Schema::new()),
         };
-        TestDatabase { place }
+        TestDatabase { location }
     }
 
-    /// A schema on the server of an address, such as a private one.
+    /// A schema on another server, such as a private one.
     #[must_use]
     pub fn on_server(url: &str) -> TestDatabase {
-        TestDatabase { place: Place::Schema(Schema::on(url)) }
+        TestDatabase { location: Location::Schema(Schema::on(url)) }
     }
 
-    /// What it is made of.
+    /// Its kind.
     #[must_use]
-    pub fn underneath(&self) -> Underneath {
-        match &self.place {
-            Place::File(_) => Underneath::Sqlite,
-            Place::Schema(_) => Underneath::Postgres,
+    pub fn kind(&self) -> DatabaseKind {
+        match &self.location {
+            Location::File(_) => DatabaseKind::Sqlite,
+            Location::Schema(_) => DatabaseKind::Postgres,
         }
     }
 
-    /// How it is named to Windlass: a path or a URL.
+    /// Its address for Windlass: a path or a URL.
     #[must_use]
     pub fn address(&self) -> String {
-        match &self.place {
-            Place::File(path) => path.to_string_lossy().into_owned(),
-            Place::Schema(schema) => schema.url(),
+        match &self.location {
+            Location::File(path) => path.to_string_lossy().into_owned(),
+            Location::Schema(schema) => schema.url(),
         }
     }
 
-    /// A part of its address that is shown wherever it is named to a person.
+    /// The part of its address that every message with the address contains.
     #[must_use]
     pub fn shown_as(&self) -> &'static str {
-        match &self.place {
-            Place::File(_) => "windlass.db",
-            Place::Schema(_) => "postgres://",
+        match &self.location {
+            Location::File(_) => "windlass.db",
+            Location::Schema(_) => "postgres://",
         }
     }
 
-    /// Somebody made it.
+    /// Whether it exists.
     ///
     /// # Panics
     /// When the server cannot be asked.
     #[must_use]
     pub fn exists(&self) -> bool {
-        match &self.place {
-            Place::File(path) => path.exists(),
-            Place::Schema(schema) => {
+        match &self.location {
+            Location::File(path) => path.exists(),
+            Location::Schema(schema) => {
                 let sql = "SELECT 1 FROM pg_namespace WHERE nspname = $1";
                 let found = schema.client().query_opt(sql, &[&schema.name()]);
                 found.unwrap_or_else(|error| panic!("{sql}: {error}")).is_some()
@@ -125,36 +124,36 @@ impl TestDatabase {
         }
     }
 
-    /// It has a table or a view of this name.
+    /// Whether it has a table or a view of this name.
     #[must_use]
     pub fn has_table(&self, name: &str) -> bool {
         self.exists() && self.sql(Access::Read).has_table(name)
     }
 
-    /// From now on no row of `jobs` with this id can be given this state: the error names `refused`.
+    /// Makes the database refuse to give this state to this job, with an error that contains `refused`.
     ///
     /// # Panics
     /// When the tables are not there.
     pub fn refuse(&self, job_id: i64, status: &str) {
-        self.sql(Access::Write).execute(&match self.underneath() {
-            Underneath::Sqlite => format!(
+        self.sql(Access::Write).execute(&match self.kind() {
+            DatabaseKind::Sqlite => format!(
                 "CREATE TRIGGER refused BEFORE UPDATE ON jobs WHEN new.id = {job_id} AND new.status = '{status}'
                  BEGIN SELECT RAISE(ABORT, 'refused'); END"
             ),
-            Underneath::Postgres => format!(
+            DatabaseKind::Postgres => format!(
                 "ALTER TABLE jobs ADD CONSTRAINT refused CHECK (id <> {job_id} OR status <> '{status}') NOT VALID"
             ),
         });
     }
 
-    /// What was refused can be done again.
+    /// Ends the effect of [`TestDatabase::refuse`].
     ///
     /// # Panics
-    /// When nothing was.
+    /// When nothing was refused.
     pub fn allow(&self) {
-        self.sql(Access::Write).execute(match self.underneath() {
-            Underneath::Sqlite => "DROP TRIGGER refused",
-            Underneath::Postgres => "ALTER TABLE jobs DROP CONSTRAINT refused",
+        self.sql(Access::Write).execute(match self.kind() {
+            DatabaseKind::Sqlite => "DROP TRIGGER refused",
+            DatabaseKind::Postgres => "ALTER TABLE jobs DROP CONSTRAINT refused",
         });
     }
 
@@ -164,9 +163,9 @@ impl TestDatabase {
     /// When it cannot be opened.
     #[must_use]
     pub fn sql(&self, access: Access) -> Sql {
-        match &self.place {
-            Place::File(path) => Sql::open_file(path, access),
-            Place::Schema(schema) => Sql::open_schema(schema, access),
+        match &self.location {
+            Location::File(path) => Sql::open_file(path, access),
+            Location::Schema(schema) => Sql::open_schema(schema, access),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A row of a result: each value as text, whatever the database, and read as what the test wants.
+//! A row of a result. Each value is a text, on both databases, and is converted when the test reads it.
 
 use crate::sql::{Result, SqlError};
 
@@ -16,7 +16,7 @@ impl Row {
     /// The value of a column, by its name or by its number from 0.
     ///
     /// # Errors
-    /// When there is no such column, or it holds something else.
+    /// When there is no such column, or its value has another type.
     pub fn get<C: Column, T: Field>(&self, column: C) -> Result<T> {
         let (name, value) = column
             .find(&self.columns)
@@ -27,9 +27,9 @@ impl Row {
     }
 }
 
-/// What names a column.
+/// A name or a number of a column.
 pub trait Column: std::fmt::Debug {
-    /// The column among all of a row.
+    /// Finds the column among all columns of a row.
     fn find<'a>(&self, columns: &'a [(String, Option<String>)]) -> Option<&'a (String, Option<String>)>;
 }
 
@@ -45,9 +45,9 @@ impl Column for &str {
     }
 }
 
-/// What a value can be read as.
+/// A type to which a value can be converted.
 pub trait Field: Sized {
-    /// The value of this text, or of NULL.
+    /// Converts a text, or NULL.
     fn from_field(text: Option<&str>) -> Option<Self>;
 }
 

@@ -1,4 +1,4 @@
-//! Plain SQL on either database, as any other program would send it.
+//! Plain SQL on both databases, as another program would send it.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -12,7 +12,7 @@ use windlass_test_server::Schema;
 
 use crate::row::{Field, Row};
 
-/// How long a statement waits for others.
+/// How long a statement waits for locks.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What a connection may do.
@@ -24,7 +24,7 @@ pub enum Access {
     Write,
 }
 
-/// What the database said to a statement that it refused.
+/// The message of the database about a statement that failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SqlError(String);
 
@@ -54,7 +54,7 @@ impl From<postgres::Error> for SqlError {
     }
 }
 
-/// What a statement gives, or what the database said.
+/// The result of a statement, or the message of the database.
 pub type Result<T> = std::result::Result<T, SqlError>;
 
 /// A connection.
@@ -99,7 +99,7 @@ impl Sql {
         Sql { connection: Connection::Schema(RefCell::new(client)) }
     }
 
-    /// It can be used no more: the server ended it, or was stopped.
+    /// Whether the connection has ended.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         match &self.connection {
@@ -108,10 +108,10 @@ impl Sql {
         }
     }
 
-    /// Every row, made into a value by `make`.
+    /// Every row, converted by `make`.
     ///
     /// # Panics
-    /// When the statement is refused, or `make` refuses a row.
+    /// When the statement or `make` fails.
     pub fn rows<T>(&self, sql: &str, make: impl FnMut(&Row) -> Result<T>) -> Vec<T> {
         let made = self.query(sql).and_then(|rows| rows.iter().map(make).collect());
         made.unwrap_or_else(|error| panic!("{sql}: {error}"))
@@ -120,7 +120,7 @@ impl Sql {
     /// The first column of the first row.
     ///
     /// # Panics
-    /// When the statement is refused, or there is no such value.
+    /// When the statement fails, or there is no such value.
     pub fn value<T: Field>(&self, sql: &str) -> T {
         let value = self.query(sql).and_then(|rows| {
             rows.first().ok_or_else(|| SqlError::new("no row".to_owned())).and_then(|row| row.get(0))
@@ -128,10 +128,10 @@ impl Sql {
         value.unwrap_or_else(|error| panic!("{sql}: {error}"))
     }
 
-    /// Every row, or what the database said.
+    /// Every row.
     ///
     /// # Errors
-    /// When the statement is refused.
+    /// When the statement fails.
     pub fn query(&self, sql: &str) -> Result<Vec<Row>> {
         match &self.connection {
             Connection::File(connection) => query_file(connection, sql),
@@ -159,10 +159,10 @@ impl Sql {
         Ok(())
     }
 
-    /// Runs the statements that are meant for the database that this is.
+    /// Runs the statements for this kind of database.
     ///
     /// # Panics
-    /// When one is refused.
+    /// When one fails.
     pub fn execute_either(&self, sqlite: &str, postgres: &str) {
         match &self.connection {
             Connection::File(_) => self.execute(sqlite),
@@ -170,7 +170,7 @@ impl Sql {
         }
     }
 
-    /// There is a table or a view of this name.
+    /// Whether there is a table or a view of this name.
     #[must_use]
     pub fn has_table(&self, name: &str) -> bool {
         let sql = match &self.connection {

@@ -1,15 +1,15 @@
 //! The same statements on both databases give the same values.
 #![allow(clippy::unwrap_used, missing_docs)]
 
-use windlass_test_database::{Access, TestDatabase, Underneath, chosen};
+use windlass_test_database::{Access, DatabaseKind, TestDatabase, chosen_kind};
 
-/// The database and the connection that makes it.
+/// An empty database.
 fn made(folder: &tempfile::TempDir) -> TestDatabase {
     let database = TestDatabase::in_folder(folder.path());
     assert!(!database.exists());
-    match database.underneath() {
-        Underneath::Sqlite => drop(std::fs::File::create(database.address()).unwrap()),
-        Underneath::Postgres => {
+    match database.kind() {
+        DatabaseKind::Sqlite => drop(std::fs::File::create(database.address()).unwrap()),
+        DatabaseKind::Postgres => {
             let name = database.address().rsplit('=').next().unwrap().to_owned();
             database.sql(Access::Write).execute(&format!("CREATE SCHEMA {name}"));
         }
@@ -21,7 +21,7 @@ fn made(folder: &tempfile::TempDir) -> TestDatabase {
 fn values_are_what_was_written() {
     let folder = tempfile::tempdir().unwrap();
     let database = made(&folder);
-    assert_eq!(database.underneath(), chosen());
+    assert_eq!(database.kind(), chosen_kind());
     assert!(database.exists() && !database.has_table("kept"));
     let sql = database.sql(Access::Write);
     sql.execute("CREATE TABLE kept (id BIGINT, name TEXT); INSERT INTO kept VALUES (7, 'é'), (8, NULL)");

@@ -1,4 +1,4 @@
-//! Finds PostgreSQL's programs, and starts them as a user whom the server accepts: it refuses root.
+//! Finds PostgreSQL's programs, and starts them as a user other than root, because the server refuses to run as root.
 
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
@@ -6,16 +6,16 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::{env, fs};
 
-/// All of them are needed.
+/// The programs that a server needs.
 const PROGRAMS: [&str; 3] = ["initdb", "pg_ctl", "postgres"];
 
-/// Where Debian keeps them, in a folder for each major version.
+/// Debian's folder for them, which has a folder for each major version.
 const DEBIAN: &str = "/usr/lib/postgresql";
 
-/// As whom the server runs when the tests run as root.
+/// The user of the server if the tests run as root.
 const USER: &str = "postgres";
 
-/// One of PostgreSQL's programs, ready for its arguments, with nothing of the caller's settings.
+/// A command for one of PostgreSQL's programs, without the caller's environment.
 ///
 /// # Panics
 /// When it is not installed; the message says what to install.
@@ -23,7 +23,7 @@ pub(crate) fn program(name: &str) -> Command {
     as_server_user(&folder().join(name))
 }
 
-/// A program of another package that refuses root too, from the caller's path or where Debian keeps it.
+/// A command for a program of another package that refuses root too. It is searched in `PATH` and in Debian's folder.
 ///
 /// # Panics
 /// When it is not installed; the message says what to install.
@@ -73,7 +73,7 @@ fn folder() -> &'static Path {
     found.as_deref().unwrap_or_else(|missing| panic!("{missing}"))
 }
 
-/// The first of some folders that has all programs, or what to do where there is none.
+/// The first folder that has all programs. The error says what to install.
 fn first_with_all(folders: Vec<PathBuf>) -> Result<PathBuf, String> {
     folders.into_iter().find(|folder| has_all(folder)).ok_or_else(|| {
         format!(
@@ -95,7 +95,7 @@ fn candidates() -> Vec<PathBuf> {
     folders
 }
 
-/// The folders of the versions in a folder that has one for each.
+/// The folders with the programs of each version, the newest first.
 fn newest_first(versions: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(versions).into_iter().flatten().flatten();
     let mut numbered: Vec<(u32, PathBuf)> = entries
@@ -115,7 +115,7 @@ struct ServerUser {
     gid: u32,
 }
 
-/// Whom the server runs as, where that is not the user of the tests.
+/// The user of the server, if that is not the user of the tests.
 fn server_user() -> Option<ServerUser> {
     static USER_IDS: OnceLock<Option<ServerUser>> = OnceLock::new();
     *USER_IDS.get_or_init(|| {
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_with_some_of_the_programs_is_none() {
+    fn a_folder_must_have_all_programs() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         for program in PROGRAMS {
             assert!(!has_all(folder.path()), "{program} is missing");
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn where_there_is_none_it_is_said_what_to_install() {
+    fn the_error_says_what_to_install() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let missing = first_with_all(vec![folder.path().to_owned()]).expect_err("there is none");
         assert!(missing.contains("install Debian's package `postgresql`"), "{missing}");

@@ -1,4 +1,4 @@
-//! A data folder with the server that serves it.
+//! A cluster: the data folder of one server, and starting and stopping the server.
 
 use std::fs::{self, OpenOptions};
 use std::hash::{BuildHasher, RandomState};
@@ -14,9 +14,9 @@ use rustix::process::Signal;
 use crate::binaries::{make_folder_for_server, program};
 use crate::processes;
 
-/// What all servers of tests have. A test that wants another value gives its own.
+/// The settings of all test servers. A test can replace them.
 ///
-/// Nothing is flushed: a server that is killed loses nothing by that, only a machine that loses its power.
+/// Nothing is flushed to the disk. That loses data only in a power cut, not when the server is killed.
 const SETTINGS: [(&str, &str); 6] = [
     ("listen_addresses", "127.0.0.1"),
     ("max_connections", "400"),
@@ -26,58 +26,57 @@ const SETTINGS: [(&str, &str); 6] = [
     ("log_line_prefix", "%m [%p] %u "),
 ];
 
-/// A start that finds its port taken chooses another, so often.
+/// How many ports are tried if another process takes the chosen one.
 const PORTS_TRIED_MAX: u32 = 10;
 
-/// The first port to choose from. The last is below those that the system gives to outgoing connections:
-/// a client that tries again and again while the server is down could else be given the very port that it
-/// wants to reach, and connect to itself.
+/// The lowest port of a server. The highest is below the ports of outgoing connections. Otherwise a client that tries to
+/// connect while the server is down might get the server's port as its own, and connect to itself.
 const FIRST_PORT: u16 = 10_000;
 
 /// How long a server may take to start or to stop.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How to stop a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stop {
-    /// Ends the connections, then the server.
+pub(crate) enum StopMode {
+    /// Ends the connections and then the server.
     Fast,
-    /// As a crash: the next start recovers.
+    /// Like a crash. The next start recovers the data.
     Immediate,
 }
 
-impl Stop {
+impl StopMode {
     pub(crate) fn as_str(self) -> &'static str {
         match self {
-            Stop::Fast => "fast",
-            Stop::Immediate => "immediate",
+            StopMode::Fast => "fast",
+            StopMode::Immediate => "immediate",
         }
     }
 }
 
-/// A folder with everything of one server: its data, its socket, its log.
+/// A folder with the data, the socket and the log of one server.
 #[derive(Debug, Clone)]
 pub(crate) struct Cluster {
     folder: PathBuf,
 }
 
 impl Cluster {
-    /// The server of a folder, which need not be there yet.
+    /// The cluster of a folder, which need not exist yet.
     pub(crate) fn in_folder(folder: &Path) -> Cluster {
         Cluster { folder: folder.to_owned() }
     }
 
-    /// Makes the folder and an empty database in it.
+    /// Makes the folder with an empty cluster.
     ///
     /// # Panics
-    /// When that fails; PostgreSQL's own words are shown.
+    /// When that fails, with PostgreSQL's message.
     pub(crate) fn create(&self, settings: &[(&str, &str)]) {
         make_folder_for_server(&self.folder);
         let mut command = program("initdb");
         command.args(["--no-sync", "--auth=trust", "--username=postgres", "--encoding=UTF8", "--locale=C"]);
         command.arg("--pgdata").arg(self.data());
         let output = command.output().unwrap_or_else(|error| panic!("initdb cannot be started: {error}"));
-        assert!(output.status.success(), "initdb failed: {}", said(&output));
+        assert!(output.status.success(), "initdb failed: {}", text_of(&output));
         self.configure(settings);
     }
 
@@ -106,18 +105,18 @@ impl Cluster {
                 Err(said) => panic!("the PostgreSQL server does not start: {said}"),
             }
         }
-        panic!("{PORTS_TRIED_MAX} ports were tried and each was taken by somebody else at the same moment")
+        panic!("{PORTS_TRIED_MAX} ports were tried, and each was taken by another process at the same moment")
     }
 
     /// Starts the server and waits until it accepts connections.
     ///
     /// # Errors
-    /// What the server said.
+    /// The messages of the server.
     pub(crate) fn try_start(&self, port: u16) -> Result<(), String> {
         let log = self.log();
         let already_said = fs::read(&log).map_or(0, |text| text.len());
         let mut command = program("pg_ctl");
-        command.args(["start", "--wait", "--timeout", &PATIENCE.as_secs().to_string()]);
+        command.args(["start", "--wait", "--timeout", &TIMEOUT.as_secs().to_string()]);
         command.arg("--pgdata").arg(self.data()).arg("--log").arg(&log);
         command.arg("--options").arg(format!("-p {port}"));
         let output = command.output().map_err(|error| error.to_string())?;
@@ -126,28 +125,28 @@ impl Cluster {
         }
         let log = fs::read(&log).unwrap_or_default();
         let new = String::from_utf8_lossy(log.get(already_said..).unwrap_or_default()).into_owned();
-        Err(format!("{} {new}", said(&output)))
+        Err(format!("{} {new}", text_of(&output)))
     }
 
     /// Stops the server and waits for its end. A server that is stopped already is left as it is.
     ///
     /// # Panics
     /// When it does not stop.
-    pub(crate) fn stop(&self, how: Stop) {
+    pub(crate) fn stop(&self, how: StopMode) {
         let Some(running) = processes::running(&self.data()) else { return };
-        // One that is paused can't end.
+        // A paused server can't end.
         processes::signal_all(running.pid, Signal::CONT);
         let mut command = program("pg_ctl");
-        command.args(["stop", "--wait", "--timeout", &PATIENCE.as_secs().to_string()]);
+        command.args(["stop", "--wait", "--timeout", &TIMEOUT.as_secs().to_string()]);
         command.args(["--mode", how.as_str()]).arg("--pgdata").arg(self.data());
         let output = command.output().unwrap_or_else(|error| panic!("pg_ctl cannot be started: {error}"));
         let is_gone = || processes::running(&self.data()).is_none();
-        assert!(output.status.success() || is_gone(), "the server does not stop: {}", said(&output));
+        assert!(output.status.success() || is_gone(), "the server does not stop: {}", text_of(&output));
     }
 
-    /// The port of the server, if it is there and answers. Waits for one that is just starting or ending.
+    /// The port of the server, if it runs and answers. Waits for a server that is starting or ending.
     pub(crate) fn answering(&self) -> Option<u16> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             let running = processes::running(&self.data())?;
             if Client::connect(&url(running.port), NoTls).is_ok() {
@@ -160,7 +159,7 @@ impl Cluster {
         }
     }
 
-    /// Removes the folder of a server that was killed or that does not answer, and ends what is left of it.
+    /// Kills the processes of a server that does not answer, and removes its folder.
     ///
     /// # Panics
     /// When the folder cannot be removed.
@@ -168,9 +167,9 @@ impl Cluster {
         if let Some(running) = processes::running(&self.data()) {
             processes::signal_all(running.pid, Signal::KILL);
         }
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while let Err(error) = fs::remove_dir_all(&self.folder) {
-            // Processes of a server that was killed write until they notice.
+            // Processes of a killed server write until they notice its end.
             if error.kind() == ErrorKind::NotFound {
                 return;
             }
@@ -197,13 +196,13 @@ pub(crate) fn url(port: u16) -> String {
     format!("postgres://postgres@127.0.0.1:{port}/postgres")
 }
 
-fn said(output: &Output) -> String {
+fn text_of(output: &Output) -> String {
     let both = [&output.stdout[..], &output.stderr[..]].concat();
     String::from_utf8_lossy(&both).trim().to_owned()
 }
 
-/// A number that no other process chooses at the same moment, most likely.
-pub(crate) fn chance() -> u64 {
+/// A random number.
+pub(crate) fn random_number() -> u64 {
     RandomState::new().hash_one(std::process::id())
 }
 
@@ -213,7 +212,7 @@ fn free_port() -> u16 {
     let end = first_outgoing.filter(|first| *first > FIRST_PORT).unwrap_or(u16::MAX);
     let ports = u64::from(end - FIRST_PORT);
     loop {
-        let offset = u16::try_from(chance() % ports).unwrap_or_default();
+        let offset = u16::try_from(random_number() % ports).unwrap_or_default();
         let port = FIRST_PORT + offset;
         if TcpListener::bind(("127.0.0.1", port)).is_ok() {
             return port;

@@ -1,4 +1,4 @@
-//! Starts the process that stops a server when nobody needs it any more.
+//! Starts the guardian: the process that stops a server when no test process needs it any more.
 
 use std::fs::{File, TryLockError};
 use std::path::Path;
@@ -6,22 +6,22 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::binaries::program;
-use crate::cluster::{Cluster, Stop};
+use crate::cluster::{Cluster, StopMode};
 
 const SCRIPT: &str = include_str!("guardian.sh");
 
-/// The file that is locked, shared, by everybody who needs the server.
+/// The file on which every process that needs the server holds a shared lock.
 pub(crate) const USERS: &str = "users";
 
-/// The file that the guardian holds locked.
+/// The file that the guardian keeps locked.
 const GUARDIAN: &str = "guardian";
 
-/// Seconds for a server to stop by itself before it is killed.
+/// How many seconds a server may take to stop before it is killed.
 const STOP_TIMEOUT_S: &str = "20";
 
-/// Starts the guardian of a server, unless there is one. The caller holds the lock of its users.
+/// Starts the guardian of a server, unless there is one. The caller must hold a lock on [`USERS`].
 ///
-/// It is in a session of its own and no child of the caller, which may be killed with all of its processes.
+/// The guardian has its own session and is not a child of the caller, because the caller may be killed with all its children.
 ///
 /// # Panics
 /// When it cannot be started.
@@ -51,12 +51,12 @@ pub(crate) fn ensure(base: &Path, server: &Cluster, patience: Duration) {
 
 fn stop_command(server: &Cluster) -> Command {
     let mut command = program("pg_ctl");
-    command.args(["stop", "--wait", "--timeout", STOP_TIMEOUT_S, "--mode", Stop::Immediate.as_str()]);
+    command.args(["stop", "--wait", "--timeout", STOP_TIMEOUT_S, "--mode", StopMode::Immediate.as_str()]);
     command.arg("--pgdata").arg(server.data());
     command
 }
 
-/// Opens a file that is there only to be locked.
+/// Opens a lock file.
 ///
 /// # Panics
 /// When it cannot be opened.

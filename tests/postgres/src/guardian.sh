@@ -1,12 +1,12 @@
-# Stops a server and removes its folder once nobody needs it, however those who did have ended: each holds
-# a shared lock on the file "users" while it lives.
+# Stops a server and removes its folder when no process needs it any more. Each process that needs it holds a shared
+# lock on the file "users". The kernel releases that lock when the process ends, even if it is killed.
 #
-# Standard input is the guardian's own locked file, so that there is one guardian. Arguments: the folder of
-# "users", the server's folder, seconds of patience, and the command that stops the server.
+# Standard input is the guardian's own lock file, so that there is only one guardian. Arguments: the folder of "users",
+# the server's folder, the seconds to wait, and the command that stops the server.
 #
-# Whoever wants the server takes the shared lock first. This script stops the server only while it holds
-# the exclusive one, and gives up its own lock before that: so a newcomer finds either a server that has
-# its guardian, or none of both.
+# A process that needs the server first takes the shared lock. This script stops the server only while it holds the
+# exclusive lock, and releases its own lock before that one. So a new process finds either a server with a guardian, or
+# neither of them.
 base=$1
 server=$2
 patience=$3
@@ -14,7 +14,7 @@ shift 3
 cd / || exit 1
 exec 9< "$base/users" || exit 1
 
-# What this script waits for does not keep standard input: the guardian's lock ends with the guardian.
+# Other commands do not inherit standard input, so that the guardian's lock ends with the guardian.
 stamp() { stat -c '%y' "$base/users" < /dev/null 2> /dev/null; }
 
 while :; do
@@ -22,13 +22,13 @@ while :; do
     seen=$(stamp)
     flock -u 9
     sleep "$patience" < /dev/null
-    # A newcomer writes a new stamp: somebody was here since, though he may have gone again.
+    # Each new process changes the time of the file. It may have ended since.
     if [ "$(stamp)" = "$seen" ] && flock -n 9; then
         break
     fi
 done
 
-# Somebody removed the folder: what is there now has a guardian of its own.
+# If the folder was removed, a new one has its own guardian.
 [ "$base/users" -ef /proc/self/fd/9 ] || exit 0
 
 pid=$(head -n 1 "$server/data/postmaster.pid" 2> /dev/null)
@@ -38,7 +38,7 @@ if [ -n "$pid" ] && grep -qsF "$server/data" "/proc/$pid/cmdline" < /dev/null; t
         process=${status#/proc/}
         everybody="$everybody ${process%/status}"
     done
-    # One that was stopped can't end by itself.
+    # A paused process can't end by itself.
     kill -CONT $everybody 2> /dev/null
     "$@" < /dev/null || kill -KILL $everybody 2> /dev/null
 fi

@@ -1,14 +1,13 @@
-//! PostgreSQL servers of the tests' own, started from the binaries that the machine has.
+//! PostgreSQL servers for tests, started from the programs on the machine.
 //!
-//! - [`SharedServer`]: one for all test processes; it starts with the first and stops by itself some
-//!   seconds after the last has gone, however that ended.
-//! - [`PrivateServer`]: one for one test, which may stop, pause and break it.
-//! - [`Pooler`]: PgBouncer before one of them.
-//! - [`Schema`]: what a test needs of a shared server to be alone.
+//! - [`SharedServer`]: a server for all test processes. The first process starts it. It stops some seconds after the last
+//!   process has ended, even if that was killed.
+//! - [`PrivateServer`]: a server for one test, which may stop, pause and break it.
+//! - [`Pooler`]: PgBouncer in front of a server.
+//! - [`Schema`]: a schema of the shared server for one test.
 //!
-//! Nothing here touches a server that the machine runs for somebody else, unless [`SERVER_VARIABLE`] names
-//! it. Where a server cannot be had, the test that wanted it fails and says what to install: none is
-//! skipped.
+//! Other servers of the machine are not used, unless [`SERVER_VARIABLE`] names one. If no server can be started, the test
+//! fails and says what to install. No test is skipped.
 
 mod binaries;
 mod cluster;

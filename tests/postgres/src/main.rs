@@ -1,7 +1,7 @@
-//! A server to try things on: prints its address, and lets it go when standard input ends (Ctrl-D).
+//! Runs a server to try things on. Prints its address, and ends when standard input ends (Ctrl-D).
 //!
-//! Usage: `windlass-test-server [shared|private|durable]`: the one that the tests share (default), one of its
-//! own, or one of its own that flushes each commit to the disk, for measuring.
+//! Usage: `windlass-test-server [shared|private|durable]`: the server that the tests share (default), a private one, or a
+//! private one that flushes each commit to the disk, for measurements.
 
 use std::io::{self, Write};
 use std::process::ExitCode;

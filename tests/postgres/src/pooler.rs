@@ -1,4 +1,4 @@
-//! PgBouncer in transaction mode before a server, for one test.
+//! PgBouncer in transaction mode in front of a server, for one test.
 
 use std::fs;
 use std::net::{TcpListener, TcpStream};
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use crate::binaries::{make_folder_for_server, server_program};
 
 /// How long the pooler may take to start.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A pooler that ends with the test.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub struct Pooler {
 }
 
 impl Pooler {
-    /// Starts one before the server on a port, with few connections to it, so that they change hands often.
+    /// Starts a pooler for the server on a port. It has few connections to the server, so clients often change sessions.
     ///
     /// # Panics
     /// When it does not start; the message says what to install.
@@ -49,9 +49,9 @@ impl Pooler {
             .spawn()
             .unwrap_or_else(|error| panic!("pgbouncer cannot be started: {error}"));
         let pooler = Pooler { child, port, _folder: folder };
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(Instant::now() < deadline, "pgbouncer does not listen after {PATIENCE:?}");
+            assert!(Instant::now() < deadline, "pgbouncer does not listen after {TIMEOUT:?}");
             std::thread::sleep(Duration::from_millis(20));
         }
         pooler

@@ -1,4 +1,4 @@
-//! A server of one test's own, which the test may stop, pause and break.
+//! A server for one test, which the test may stop, pause and break.
 
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -9,11 +9,11 @@ use postgres::{Client, NoTls};
 use rustix::process::Signal;
 use tempfile::TempDir;
 
-use crate::cluster::{Cluster, Stop, url};
+use crate::cluster::{Cluster, StopMode, url};
 use crate::{guardian, processes};
 
-/// How long the guardian waits after the test process has gone.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long the guardian waits after the test process has ended.
+const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A server that ends with the test, whether that succeeds, panics or is killed.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub struct PrivateServer {
 }
 
 impl PrivateServer {
-    /// Starts a server. The settings are those of `postgresql.conf`, and win over the usual ones of tests.
+    /// Starts a server. `settings` are settings of `postgresql.conf`, and replace those of all test servers.
     ///
     /// # Panics
     /// When it does not start; the message says why, and what to install.
@@ -40,7 +40,7 @@ impl PrivateServer {
         let users = guardian::open(&folder.path().join(guardian::USERS));
         users.lock_shared().expect("a file can be locked");
         let cluster = Cluster::in_folder(&folder.path().join("server"));
-        guardian::ensure(folder.path(), &cluster, PATIENCE);
+        guardian::ensure(folder.path(), &cluster, TIMEOUT);
         cluster.create(settings);
         let port = cluster.start_anywhere();
         PrivateServer { cluster, port, _users: users, _folder: folder }
@@ -64,7 +64,7 @@ impl PrivateServer {
         self.cluster.folder()
     }
 
-    /// What it wrote to its log so far.
+    /// The text of its log.
     #[must_use]
     pub fn log(&self) -> String {
         String::from_utf8_lossy(&fs::read(self.cluster.log()).unwrap_or_default()).into_owned()
@@ -81,12 +81,12 @@ impl PrivateServer {
 
     /// Ends its connections and stops it, as an administrator does.
     pub fn stop_fast(&self) {
-        self.cluster.stop(Stop::Fast);
+        self.cluster.stop(StopMode::Fast);
     }
 
-    /// Stops it as a crash would: what was committed is there after the next start.
+    /// Stops it like a crash. Committed data is there after the next start.
     pub fn stop_immediate(&self) {
-        self.cluster.stop(Stop::Immediate);
+        self.cluster.stop(StopMode::Immediate);
     }
 
     /// Starts it again on the same port, and waits until it accepts connections.
@@ -99,7 +99,7 @@ impl PrivateServer {
         }
     }
 
-    /// Stops all its processes with SIGSTOP: it answers nobody, and no connection ends.
+    /// Stops all its processes with SIGSTOP. It answers no client, and no connection ends.
     pub fn pause(&self) {
         self.signal(Signal::STOP);
     }
@@ -115,7 +115,7 @@ impl PrivateServer {
         }
     }
 
-    /// Ends every connection but its own, as an administrator does, and gives how many there were.
+    /// Ends every other connection, as an administrator does. Returns their number.
     ///
     /// # Panics
     /// When the server cannot be reached.
@@ -129,6 +129,6 @@ impl PrivateServer {
 
 impl Drop for PrivateServer {
     fn drop(&mut self) {
-        self.cluster.stop(Stop::Immediate);
+        self.cluster.stop(StopMode::Immediate);
     }
 }

@@ -5,18 +5,18 @@ use std::path::Path;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// What a running server says of itself in its data folder.
+/// A running server, read from the file `postmaster.pid` in its data folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Running {
+pub(crate) struct RunningServer {
     /// Its first process.
     pub(crate) pid: Pid,
-    /// Where it listens.
+    /// The port on which it listens.
     pub(crate) port: u16,
 }
 
-/// The server of a data folder, if its first process is there. A file that a killed server left does not
-/// count, whoever has its number now.
-pub(crate) fn running(data: &Path) -> Option<Running> {
+/// The server of a data folder, if its first process exists. The file of a killed server is ignored, even if another process
+/// has the same id now.
+pub(crate) fn running(data: &Path) -> Option<RunningServer> {
     let text = fs::read_to_string(data.join("postmaster.pid")).ok()?;
     let lines: Vec<&str> = text.lines().collect();
     let pid: i32 = lines.first()?.trim().parse().ok()?;
@@ -26,7 +26,7 @@ pub(crate) fn running(data: &Path) -> Option<Running> {
     if !is_ours {
         return None;
     }
-    Some(Running { pid: Pid::from_raw(pid)?, port })
+    Some(RunningServer { pid: Pid::from_raw(pid)?, port })
 }
 
 fn as_path(word: &[u8]) -> &std::ffi::OsStr {
@@ -46,7 +46,7 @@ fn parent_of(pid: Pid) -> Option<Pid> {
     Pid::from_raw(parent.trim().parse().ok()?)
 }
 
-/// Sends a signal to the server's first process, then to its children: stopped, it can start no others.
+/// Sends a signal to the server's first process and then to its children. A first process that is stopped can't start others.
 pub(crate) fn signal_all(first: Pid, signal: Signal) {
     // Each fails only when it has ended meanwhile.
     let _ended = kill_process(first, signal);

@@ -1,36 +1,36 @@
-//! A schema of a test's own on a server that it shares with others.
+//! A schema for one test, on a server that it shares with others.
 
 use postgres::{Client, Config, NoTls};
 
-use crate::cluster::chance;
+use crate::cluster::random_number;
 use crate::shared::SharedServer;
 
 /// A schema that is dropped, with all that is in it, at the end of the test.
 ///
-/// It is only a name at first: whoever opens the address creates it.
+/// It is only a name until a program opens the address and creates it.
 #[derive(Debug)]
 pub struct Schema {
     server: String,
     name: String,
 }
 
-/// Dropping a schema waits so long for those who still use it, then ends their connections.
+/// How long dropping a schema waits for its users. Then it ends their connections.
 const LOCK_TIMEOUT: &str = "3s";
 
 impl Schema {
-    /// A name that nobody else has, on the shared server.
+    /// An unused name, on the shared server.
     ///
     /// # Panics
-    /// When there can be no server; the message says why, and what to install.
+    /// When no server can be started; the message says why, and what to install.
     #[must_use]
     pub fn new() -> Schema {
         Schema::on(SharedServer::get().url())
     }
 
-    /// A name that nobody else has, on the server of an address.
+    /// An unused name, on the server of an address.
     #[must_use]
     pub fn on(server: &str) -> Schema {
-        Schema { server: server.to_owned(), name: format!("test_{:016x}", chance()) }
+        Schema { server: server.to_owned(), name: format!("test_{:016x}", random_number()) }
     }
 
     /// The schema's name.
@@ -89,7 +89,7 @@ impl Default for Schema {
 
 impl Drop for Schema {
     fn drop(&mut self) {
-        // A test may have stopped its server for good; a shared one takes all schemas along when it ends.
+        // Only a message: a test may have stopped its server, and a shared server loses its schemas when it ends.
         if let Err(error) = self.remove() {
             eprintln!("the schema {} was not dropped: {error}", self.name);
         }

@@ -1,4 +1,4 @@
-//! The server that all test processes of a machine's user share, for one clone of the repository.
+//! The server that all test processes of a user and of a clone of the repository share.
 
 use std::env;
 use std::fs::{self, DirBuilder, File};
@@ -13,25 +13,25 @@ use rustix::process::geteuid;
 use crate::cluster::{Cluster, url};
 use crate::guardian;
 
-/// The variable that names a running server, as a URL; it is then used instead of one of the tests' own.
+/// The variable with the URL of a running server, which is used instead of starting one.
 pub const SERVER_VARIABLE: &str = "WINDLASS_TEST_POSTGRES";
 
-/// The file whose lock is held while the server is looked for or started.
+/// The file that is locked while a process finds or starts the server.
 const START: &str = "start";
 
-/// The variable that says how many seconds the server stays after the last test process has gone: the next
-/// one may be on its way.
+/// The variable with the number of seconds for which the server stays after the last test process has ended, because the
+/// next process may follow soon.
 pub const LINGER_VARIABLE: &str = "WINDLASS_TEST_POSTGRES_LINGER";
 
-/// What it is where nobody says.
+/// The default of [`LINGER_VARIABLE`].
 const LINGER: Duration = Duration::from_secs(10);
 
-/// A server that is there while this process lives.
+/// A server that runs at least as long as this process.
 ///
-/// Test processes find each other by the locks of files in one folder. Each takes, in this order, a shared
-/// lock on `users`, which it keeps, and the lock on `start`, which makes the first of them start the server
-/// and a guardian, and the others find both. The guardian stops the server under an exclusive lock on
-/// `users`. The kernel gives up the locks of who is killed, so nothing depends on a clean end.
+/// Test processes coordinate by locks on files in one folder. Each takes a shared lock on `users`, which it keeps, and then the
+/// lock on `start`. So the first process starts the server and a guardian, and the others find both. The guardian stops the
+/// server while it holds an exclusive lock on `users`. The kernel releases the locks of a killed process, so no process must end
+/// cleanly.
 #[derive(Debug)]
 pub struct SharedServer {
     url: String,
@@ -40,10 +40,10 @@ pub struct SharedServer {
 }
 
 impl SharedServer {
-    /// The server, which is started if nobody did yet.
+    /// Returns the server, and starts it if it does not run.
     ///
     /// # Panics
-    /// When there can be none; the message says why, and what to install.
+    /// When no server can be started; the message says why, and what to install.
     #[must_use]
     pub fn get() -> &'static SharedServer {
         static SERVER: OnceLock<SharedServer> = OnceLock::new();
@@ -63,7 +63,7 @@ impl SharedServer {
 fn join() -> SharedServer {
     let base = folder();
     let users = guardian::open(&base.join(guardian::USERS));
-    // Waits while the guardian stops a server that nobody needed.
+    // Waits while the guardian stops an unused server.
     users.lock_shared().expect("a file can be locked");
     users.set_modified(SystemTime::now()).expect("a file of one's own can be stamped");
     let start = guardian::open(&base.join(START));
@@ -73,7 +73,7 @@ fn join() -> SharedServer {
     if found.is_none() {
         cluster.remove();
     }
-    // First, so that whatever begins now has an end.
+    // Before the server, so that the server is always stopped.
     guardian::ensure(&base, &cluster, linger());
     let port = found.unwrap_or_else(|| {
         cluster.create(&[]);
@@ -90,7 +90,7 @@ fn linger() -> Duration {
     })
 }
 
-/// The folder in which test processes find each other.
+/// The folder with the lock files and the server.
 fn folder() -> PathBuf {
     let mut repository = DefaultHasher::new();
     env!("CARGO_MANIFEST_DIR").hash(&mut repository);

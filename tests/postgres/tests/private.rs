@@ -1,4 +1,4 @@
-//! A private server: stopped, started, paused, and gone with its test.
+//! A private server is stopped, started and paused, and ends with its test.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod support;
@@ -19,7 +19,7 @@ fn is_listening(port: u16) -> bool {
 }
 
 #[test]
-fn what_was_committed_is_there_after_every_kind_of_stop() {
+fn committed_rows_are_there_after_each_kind_of_stop() {
     let server = PrivateServer::new(&[]);
     server.client().batch_execute("CREATE TABLE kept (id int)").unwrap();
     let stops: [fn(&PrivateServer); 2] = [PrivateServer::stop_fast, PrivateServer::stop_immediate];
@@ -37,7 +37,7 @@ fn what_was_committed_is_there_after_every_kind_of_stop() {
 }
 
 #[test]
-fn a_paused_server_answers_nobody_until_it_goes_on() {
+fn a_paused_server_does_not_answer_until_it_goes_on() {
     let server = PrivateServer::new(&[]);
     let mut client = server.client();
     server.pause();
@@ -54,7 +54,7 @@ fn a_paused_server_answers_nobody_until_it_goes_on() {
 }
 
 #[test]
-fn killed_backends_are_gone_and_new_connections_are_not() {
+fn killed_backends_end_and_new_connections_work() {
     let server = PrivateServer::new(&[]);
     let (mut one, mut other) = (server.client(), server.client());
     assert_eq!(server.kill_backends(), 2);
@@ -63,7 +63,7 @@ fn killed_backends_are_gone_and_new_connections_are_not() {
 }
 
 #[test]
-fn settings_are_those_of_the_test() {
+fn a_test_can_change_settings() {
     let server = PrivateServer::new(&[("max_connections", "17"), ("application_name", "it's")]);
     let mut client = server.client();
     let mut show = |name: &str| -> String {
@@ -76,9 +76,9 @@ fn settings_are_those_of_the_test() {
     assert!(Client::connect(&socket, NoTls).is_ok(), "by its Unix socket");
 }
 
-/// Also when it was paused when its time came.
+/// The server is paused when the test ends.
 #[test]
-fn nothing_is_left_of_it_when_its_test_ends() {
+fn nothing_is_left_of_a_paused_server_when_its_test_ends() {
     let server = PrivateServer::new(&[]);
     let (port, folder) = (server.port(), server.socket_folder().to_owned());
     server.pause();

@@ -1,4 +1,4 @@
-//! The shared server: one for many processes, there as long as one of them lives, and no longer.
+//! Many processes use the shared server. It runs as long as one of them lives, and then stops.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod support;
@@ -12,20 +12,20 @@ use postgres::{Client, NoTls};
 use support::{Holder, eventually};
 use windlass_test_server::{Schema, SharedServer};
 
-/// What differs between two servers, also on one port: when each began.
+/// The start time of a server, which differs for two servers on the same port.
 fn began(holder: &Holder) -> String {
     let mut client = Client::connect(&holder.url, NoTls).unwrap();
     client.query_one("SELECT pg_postmaster_start_time()::text", &[]).unwrap().get(0)
 }
 
-/// A folder for temporary files in which no other test's server is.
+/// A folder for temporary files, for the servers of one test.
 fn temporary_folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     support::open_to_the_server(folder.path());
     folder
 }
 
-/// The folder in which processes with this folder for temporary files find each other.
+/// The folder with the lock files, in a folder for temporary files.
 fn base(temporary: &Path) -> PathBuf {
     fs::read_dir(temporary).unwrap().flatten().next().unwrap().path()
 }
@@ -34,13 +34,13 @@ fn is_locked(path: &Path) -> bool {
     matches!(File::open(path).unwrap().try_lock_shared(), Err(TryLockError::WouldBlock))
 }
 
-/// The number of the first process of the server.
+/// The id of the server's first process.
 fn server_pid(temporary: &Path) -> i32 {
     let path = base(temporary).join("server/data/postmaster.pid");
     fs::read_to_string(path).unwrap().lines().next().unwrap().parse().unwrap()
 }
 
-/// The number of the guardian, which says so in its arguments, before the folder.
+/// The id of the guardian, which is found by its arguments: `guardian` and the folder.
 fn guardian_pid(base: &Path) -> i32 {
     let arguments = format!("\0guardian\0{}\0", base.display());
     let entries = fs::read_dir("/proc").unwrap().flatten();
@@ -61,7 +61,7 @@ fn children(parent: i32) -> Vec<String> {
     of_parent.filter_map(|status| Some(status.lines().next()?.strip_prefix("Name:\t")?.to_owned())).collect()
 }
 
-/// Somebody waits for the lock of a file.
+/// Whether a process waits for the lock of a file.
 fn is_waited_for(path: &Path) -> bool {
     let inode = format!(":{} ", fs::metadata(path).unwrap().ino());
     let locks = fs::read_to_string("/proc/locks").unwrap();
@@ -80,7 +80,7 @@ fn kill_9(pid: i32) {
 }
 
 #[test]
-fn the_first_starts_it_and_the_last_takes_it_along() {
+fn the_first_process_starts_the_server_and_it_stops_after_the_last() {
     let temporary = temporary_folder();
     let starting: Vec<_> = (0..6).map(|_| Holder::spawn("shared", temporary.path())).collect();
     let mut holders: Vec<Holder> = starting.into_iter().map(support::Starting::wait).collect();
@@ -106,7 +106,7 @@ fn the_first_starts_it_and_the_last_takes_it_along() {
 }
 
 #[test]
-fn who_comes_while_it_stops_waits_and_gets_another() {
+fn a_process_that_comes_while_the_server_stops_waits_and_gets_another_server() {
     let temporary = temporary_folder();
     let first = Holder::start("shared", temporary.path());
     let first_began = began(&first);
@@ -117,7 +117,7 @@ fn who_comes_while_it_stops_waits_and_gets_another() {
     signal("-STOP", server);
     first.end();
     eventually("the guardian stopping the server", || children(guardian).iter().any(|name| name == "pg_ctl"));
-    // Held in the middle of it, so that the newcomer comes in time.
+    // The guardian is paused, so that the next process comes before the server has stopped.
     signal("-STOP", guardian);
     signal("-CONT", server);
     let next = Holder::spawn("shared", temporary.path());
@@ -159,7 +159,7 @@ fn a_guardian_that_was_killed_is_replaced() {
 }
 
 #[test]
-fn a_schema_is_a_name_of_its_own_and_goes_with_the_test() {
+fn a_schema_has_an_unused_name_and_is_removed_with_the_test() {
     let (schema, other) = (Schema::new(), Schema::new());
     assert_ne!(schema.name(), other.name());
     assert_eq!(schema.url(), format!("{}?schema={}", SharedServer::get().url(), schema.name()));
@@ -167,7 +167,7 @@ fn a_schema_is_a_name_of_its_own_and_goes_with_the_test() {
     let sql = format!("CREATE SCHEMA {}; CREATE TABLE t (id int)", schema.name());
     client.batch_execute(&sql).unwrap();
     assert_eq!(other.client().query("SELECT * FROM t", &[]).unwrap_err().code().unwrap().code(), "42P01");
-    // Somebody who never ends his transaction does not keep it.
+    // An open transaction of another connection does not prevent that.
     client.batch_execute("BEGIN; LOCK TABLE t").unwrap();
     let name = schema.name().to_owned();
     drop(schema);

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::process::Stdio;
 
 use serde_json::Value;
-use windlass_test_database::{Access, Underneath};
+use windlass_test_database::{Access, DatabaseKind};
 use windlass_tests::{Sandbox, eventually};
 
 use crate::support::{assert_says, job_id, submit, trivial_chain};
@@ -242,11 +242,11 @@ fn a_database_from_a_newer_version() {
 fn the_tables_are_in_the_database_that_the_tests_chose() {
     let sandbox = Sandbox::new();
     sandbox.run(&["run", &trivial_chain(&sandbox, 1)]).exited(0);
-    assert_eq!(sandbox.database().underneath(), windlass_test_database::chosen());
+    assert_eq!(sandbox.database().kind(), windlass_test_database::chosen_kind());
     assert!(sandbox.database().has_table("jobs"));
     let is_file = sandbox.path("windlass.db").exists();
-    match windlass_test_database::chosen() {
-        Underneath::Sqlite => assert!(is_file),
-        Underneath::Postgres => assert!(!is_file),
+    match windlass_test_database::chosen_kind() {
+        DatabaseKind::Sqlite => assert!(is_file),
+        DatabaseKind::Postgres => assert!(!is_file),
     }
 }

@@ -7,13 +7,26 @@ use std::path::PathBuf;
 use windlass_tests::Sandbox;
 use windlass_tests::binary::repository;
 
-/// The pages, in a fixed order.
+/// The pages for users, in a fixed order.
 fn pages() -> Vec<(PathBuf, String)> {
+    read_pages(&["docs/guide"], &["README.md", "CONTRIBUTING.md", "CHANGELOG.md"])
+}
+
+/// All pages, those for developers too.
+fn all_pages() -> Vec<(PathBuf, String)> {
+    let folders = ["docs", "docs/guide", "docs/contributing", "docs/decisions"];
+    read_pages(&folders, &["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "ARCHITECTURE.md"])
+}
+
+/// The pages in these folders, and these files.
+fn read_pages(folders: &[&str], files: &[&str]) -> Vec<(PathBuf, String)> {
     let root = repository();
-    let guide = fs::read_dir(root.join("docs/guide")).expect("there is a guide").flatten();
     let is_page = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "md");
-    let mut paths: Vec<PathBuf> = guide.map(|entry| entry.path()).filter(is_page).collect();
-    paths.extend(["README.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(|name| root.join(name)));
+    let mut paths: Vec<PathBuf> = files.iter().map(|name| root.join(name)).collect();
+    for folder in folders {
+        let entries = fs::read_dir(root.join(folder)).expect("the folder can be read").flatten();
+        paths.extend(entries.map(|entry| entry.path()).filter(is_page));
+    }
     paths.sort();
     let read = |path: PathBuf| {
         let text = fs::read_to_string(&path).expect("a page can be read");
@@ -72,14 +85,19 @@ fn commands_on_the_pages_exist_with_their_options() {
 
 #[test]
 fn links_lead_to_files() {
-    for (path, page) in pages() {
+    let pages = all_pages();
+    assert!(pages.len() >= 60, "only {} pages were found", pages.len());
+    let mut checked = 0;
+    for (path, page) in pages {
         let folder = path.parent().expect("a page lies in a folder");
         for target in page.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
             let is_elsewhere = target.contains("://") || target.starts_with('#');
             let file = folder.join(target.split('#').next().unwrap_or(target));
             assert!(is_elsewhere || file.exists(), "{} links to {target}", path.display());
+            checked += 1;
         }
     }
+    assert!(checked >= 100, "only {checked} links were found: the pages are read wrongly");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! `serve` with a server that stops answering: the service manager gets no sign of life until the server answers again.
+//! `serve` with a server that stops answering: the service manager gets no watchdog signal until the server answers again.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::serve_manager::Manager;
 use crate::support::assert_says;
 
 #[test]
-fn a_service_without_answers_of_the_database_gives_no_sign_of_life() {
+fn a_service_without_answers_of_the_database_sends_no_watchdog_signal() {
     let (sandbox, server) = (Sandbox::new(), PrivateServer::new(&[]));
     let mut manager = Manager::in_sandbox(&sandbox);
     let mut command = sandbox.command(&["serve"]);
@@ -20,7 +20,7 @@ fn a_service_without_answers_of_the_database_gives_no_sign_of_life() {
     manager.hear("WATCHDOG=1");
     server.pause();
     manager.hear("STATUS=no answer from the database for ");
-    // A sign of life may have been on its way. After it, none may come.
+    // A watchdog signal may have been on its way. After it, none may come.
     for _tick in 0..3 {
         let heard = manager.hear("");
         assert!(heard.starts_with("STATUS=no answer from the database"), "{heard}");

@@ -73,7 +73,7 @@ fn the_manager_is_notified_of_ready_alive_reloading_and_stopping() {
         manager.hear("WATCHDOG=1");
     }
     let least = Duration::from_millis(600) / 3 * 3;
-    assert!(began.elapsed() >= least, "signs of life come in intervals, not all at once");
+    assert!(began.elapsed() >= least, "watchdog signals come in intervals, not all at once");
     service.signal(Signal::HUP);
     let reloading = manager.hear("RELOADING=1");
     let stamp = reloading.lines().find_map(|line| line.strip_prefix("MONOTONIC_USEC=")).expect("a time");

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use serde_json::json;
-use windlass_test_database::Underneath;
+use windlass_test_database::DatabaseKind;
 use windlass_tests::{Sandbox, eventually};
 
 use crate::support::submit;
@@ -11,9 +11,9 @@ use crate::support::submit;
 /// Runs code of another language and returns its output: Python with the path of the file, or SQL in psql.
 fn from_outside(sandbox: &Sandbox, python: &str, sql: &str) -> String {
     let address = sandbox.database().address();
-    let command = match sandbox.database().underneath() {
-        Underneath::Sqlite => sandbox.prepared(Command::new("python3"), &["-c", python, &address]),
-        Underneath::Postgres => {
+    let command = match sandbox.database().kind() {
+        DatabaseKind::Sqlite => sandbox.prepared(Command::new("python3"), &["-c", python, &address]),
+        DatabaseKind::Postgres => {
             let (server, schema) = address.split_once("?schema=").expect("a schema of the test's own");
             let arguments =
                 ["--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--command", sql, server];

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use windlass_test_database::{Access, Row, Sql, Underneath};
+use windlass_test_database::{Access, DatabaseKind, Row, Sql};
 use windlass_tests::binary::repository;
 use windlass_tests::{Sandbox, eventually};
 
@@ -76,9 +76,9 @@ impl Worker<'_> {
     }
 
     fn claim(&self) -> Option<Claimed> {
-        let name = match self.sandbox.database().underneath() {
-            Underneath::Sqlite => "claim",
-            Underneath::Postgres => "claim on PostgreSQL",
+        let name = match self.sandbox.database().kind() {
+            DatabaseKind::Sqlite => "claim",
+            DatabaseKind::Postgres => "claim on PostgreSQL",
         };
         let rows = self.run(name);
         let row = rows.first()?;

@@ -1,8 +1,7 @@
-//! A run of no-op jobs one after the other: time and commits a link, beside single commits.
+//! A run of no-op jobs one after the other: the time and the commits for each job, compared with single commits.
 //!
-//! On SQLite the commits of Windlass's only writer are counted: at full durability each is one flush
-//! of the log to the disk. The flushes of checkpoints, up to three every thousand pages, are not among them. On
-//! PostgreSQL the transactions are counted that wrote on the whole server meanwhile.
+//! On SQLite the commits of Windlass's writer are counted. At full durability each of them flushes the log once. The flushes of
+//! checkpoints are not counted. On PostgreSQL all transactions of the server that wrote meanwhile are counted.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,17 +12,17 @@ use windlass_worker::{Attempt, Handlers, WorkerOptions};
 use super::ms_each;
 use crate::error::BenchError;
 use crate::noop::{self, monotonic_ns};
-use crate::place::{Fresh, Scratch};
 use crate::record::Record;
 use crate::report::Unit::{Count, Milliseconds};
+use crate::scratch::{Scratch, ScratchDatabase};
 use crate::workflows;
 
 pub(crate) fn measure(scratch: &Scratch<'_>, record: &mut Record) -> Result<(), BenchError> {
     let links = scratch.sizes().chain;
     for _round in 0..scratch.plan.rounds {
-        let fresh = scratch.fresh()?;
+        let database = scratch.new_database()?;
         let rows = scratch.sizes().enqueue_one;
-        let time = fresh.raw(scratch.plan.durability)?.commits(rows)?;
+        let time = database.raw(scratch.plan.durability)?.commits(rows)?;
         record.machine("raw_commit", "a single commit of one row", Milliseconds, ms_each(time, rows));
         let Link { ms, commits } = link(scratch, links)?;
         record.windlass("chain_link", "a link of a chain of no-op jobs", Milliseconds, ms);
@@ -33,32 +32,35 @@ pub(crate) fn measure(scratch: &Scratch<'_>, record: &mut Record) -> Result<(), 
     Ok(())
 }
 
-/// What one link costs.
+/// The costs of one link.
 struct Link {
     ms: f64,
     commits: f64,
 }
 
-/// A look from inside a job: when it was, and how many commits there were so far.
+/// A reading inside a job: the time, and the number of commits so far.
 #[derive(Debug, Clone, Copy)]
-struct Look {
+struct Reading {
     at_ns: i64,
     commits: i64,
 }
 
-/// From the first job to the last one, so that nothing of the worker's own start is in it.
+/// Measures a chain from its first job to its last one, without the start of the worker.
 fn link(scratch: &Scratch<'_>, links: usize) -> Result<Link, BenchError> {
-    let fresh = scratch.fresh()?;
-    let windlass = fresh.open(scratch.plan.durability)?;
+    let database = scratch.new_database()?;
+    let windlass = database.open(scratch.plan.durability)?;
     let run_id = windlass.submit(noop::new_run(workflows::chain(links)))?.run_id;
-    let looks = Arc::new(Mutex::new(Vec::new()));
-    let handlers = looking(Counter::of(&fresh, &windlass), links, Arc::clone(&looks));
+    let readings = Arc::new(Mutex::new(Vec::new()));
+    let handlers = reading_handlers(CommitCounter::of(&database, &windlass), links, Arc::clone(&readings));
     let _engine = windlass.start(handlers, WorkerOptions::default())?;
-    noop::wait_for_run(&windlass, run_id, noop::SELDOM, &scratch.plan.interruption)?;
-    let looks = std::mem::take(&mut *looks.lock().unwrap_or_else(PoisonError::into_inner));
-    let looks = looks.into_iter().collect::<Result<Vec<Look>, BenchError>>()?;
-    let [first, last] = looks.as_slice() else {
-        return Err(BenchError::Child(format!("{} jobs of the chain looked, not two", looks.len())));
+    noop::wait_for_run(&windlass, run_id, noop::SLOW_TICK, &scratch.plan.interruption)?;
+    let readings = std::mem::take(&mut *readings.lock().unwrap_or_else(PoisonError::into_inner));
+    let readings = readings.into_iter().collect::<Result<Vec<Reading>, BenchError>>()?;
+    let [first, last] = readings.as_slice() else {
+        return Err(BenchError::Child(format!(
+            "{} jobs of the chain were measured, not two",
+            readings.len()
+        )));
     };
     let passed = (links - 1) as f64;
     Ok(Link {
@@ -67,8 +69,13 @@ fn link(scratch: &Scratch<'_>, links: usize) -> Result<Link, BenchError> {
     })
 }
 
-/// No-op jobs of which the first and the last look. What a look takes is in neither link.
-fn looking(counter: Counter, links: usize, looks: Arc<Mutex<Vec<Result<Look, BenchError>>>>) -> Handlers {
+/// Handlers of no-op jobs. The first and the last job of the chain make a reading. The time of the reading itself is not
+/// counted.
+fn reading_handlers(
+    counter: CommitCounter,
+    links: usize,
+    readings: Arc<Mutex<Vec<Result<Reading, BenchError>>>>,
+) -> Handlers {
     let mut handlers = Handlers::new();
     let (first, last) = ("j0".to_owned(), format!("j{}", links - 1));
     handlers.register("shell", move |attempt: &Attempt| {
@@ -78,16 +85,16 @@ fn looking(counter: Counter, links: usize, looks: Arc<Mutex<Vec<Result<Look, Ben
             let entered_ns = monotonic_ns();
             let commits = counter.commits();
             let at_ns = if is_first { monotonic_ns() } else { entered_ns };
-            let look = commits.map(|commits| Look { at_ns, commits });
-            looks.lock().unwrap_or_else(PoisonError::into_inner).push(look);
+            let reading = commits.map(|commits| Reading { at_ns, commits });
+            readings.lock().unwrap_or_else(PoisonError::into_inner).push(reading);
         }
         Outcome::Successful { output: None }
     });
     handlers
 }
 
-/// What counts commits.
-enum Counter {
+/// Counts commits.
+enum CommitCounter {
     File(Windlass),
     #[cfg(feature = "postgres")]
     Server {
@@ -96,23 +103,25 @@ enum Counter {
     },
 }
 
-impl Counter {
-    fn of(fresh: &Fresh, windlass: &Windlass) -> Counter {
-        match fresh {
-            Fresh::Folder(_) => Counter::File(windlass.clone()),
+impl CommitCounter {
+    fn of(database: &ScratchDatabase, windlass: &Windlass) -> CommitCounter {
+        match database {
+            ScratchDatabase::Folder(_) => CommitCounter::File(windlass.clone()),
             #[cfg(feature = "postgres")]
-            Fresh::Schema { url, schema } => Counter::Server { url: url.clone(), schema: schema.clone() },
+            ScratchDatabase::Schema { url, schema } => {
+                CommitCounter::Server { url: url.clone(), schema: schema.clone() }
+            }
         }
     }
 
     fn commits(&self) -> Result<i64, BenchError> {
         match self {
-            Counter::File(windlass) => {
+            CommitCounter::File(windlass) => {
                 let commits = windlass.file().map_or(0, windlass_db::sqlite::SqliteDatabase::commits);
                 Ok(i64::try_from(commits).unwrap_or(i64::MAX))
             }
             #[cfg(feature = "postgres")]
-            Counter::Server { url, schema } => crate::raw::postgres::next_transaction(url, schema),
+            CommitCounter::Server { url, schema } => crate::raw::postgres::next_transaction(url, schema),
         }
     }
 }

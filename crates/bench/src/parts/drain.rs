@@ -1,16 +1,17 @@
-//! No-op jobs that were enqueued before, to SUCCESSFUL: by durability, beside raw rows through the same library.
+//! The execution of pending no-op jobs, for each durability, compared with raw rows.
 
 use windlass_db::Durability;
+use windlass_engine::HasStore;
 use windlass_engine::store::{ENQUEUE_MAX, NewJob};
 
 use super::{name_of, per_second};
 use crate::error::BenchError;
 use crate::noop::{self, NOOP};
-use crate::place::Scratch;
 use crate::record::Record;
 use crate::report::Unit::PerSecond;
+use crate::scratch::Scratch;
 
-/// Rows of one transaction of the references.
+/// The numbers of rows in a transaction of the references.
 const GROUPS: [usize; 2] = [100, 1_000];
 
 pub(crate) fn measure(scratch: &Scratch<'_>, record: &mut Record) -> Result<(), BenchError> {
@@ -40,8 +41,8 @@ pub(crate) fn measure(scratch: &Scratch<'_>, record: &mut Record) -> Result<(), 
 /// Jobs a second, from the start of the worker until the last end is committed.
 fn rate(scratch: &Scratch<'_>, durability: Durability) -> Result<f64, BenchError> {
     let jobs = scratch.sizes().drain;
-    let fresh = scratch.fresh()?;
-    let windlass = fresh.open(durability)?;
+    let database = scratch.new_database()?;
+    let windlass = database.open(durability)?;
     for first in (0..jobs).step_by(ENQUEUE_MAX) {
         windlass.store().jobs().enqueue(vec![NewJob::new(NOOP, "null"); ENQUEUE_MAX.min(jobs - first)])?;
     }
@@ -55,8 +56,8 @@ fn raw(
     group: usize,
 ) -> Result<(), BenchError> {
     let name = name_of(durability);
-    let fresh = scratch.fresh()?;
-    let times = fresh.raw(durability)?.rows(scratch.sizes().drain, group, &scratch.plan.interruption)?;
+    let database = scratch.new_database()?;
+    let times = database.raw(durability)?.rows(scratch.sizes().drain, group, &scratch.plan.interruption)?;
     record.machine(
         format!("raw_{name}_{group}_without_insert"),
         format!("raw claim and finish, {group} a transaction, {name}"),

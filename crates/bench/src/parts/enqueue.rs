@@ -1,6 +1,7 @@
-//! Jobs that are accepted, each acknowledged: by one thread and by eight, and as one batch.
+//! Enqueueing: one by one from one thread and from eight, and as one batch.
 
 use std::time::{Duration, Instant};
+use windlass_engine::HasStore;
 
 use windlass::Windlass;
 use windlass_engine::store::NewJob;
@@ -8,20 +9,20 @@ use windlass_engine::store::NewJob;
 use super::per_second;
 use crate::error::BenchError;
 use crate::noop::NOOP;
-use crate::place::Scratch;
 use crate::record::Record;
 use crate::report::Unit::PerSecond;
+use crate::scratch::Scratch;
 
-/// Threads that enqueue together.
+/// The threads that enqueue at the same time.
 const THREADS: usize = 8;
-/// Rows of one transaction of the reference of a batch.
+/// The rows in a transaction of the reference for a batch.
 const GROUP: usize = 1_000;
 
 pub(crate) fn measure(scratch: &Scratch<'_>, record: &mut Record) -> Result<(), BenchError> {
     let (sizes, durability) = (scratch.sizes(), scratch.plan.durability);
     for _round in 0..scratch.plan.rounds {
-        let fresh = scratch.fresh()?;
-        let commits = fresh.raw(durability)?.commits(sizes.enqueue_one)?;
+        let database = scratch.new_database()?;
+        let commits = database.raw(durability)?.commits(sizes.enqueue_one)?;
         record.machine(
             "raw_commits",
             "single commits, each of one row",
@@ -31,8 +32,8 @@ pub(crate) fn measure(scratch: &Scratch<'_>, record: &mut Record) -> Result<(), 
         for (name, threads, jobs) in
             [("enqueue_1_thread", 1, sizes.enqueue_one), ("enqueue_8_threads", THREADS, sizes.enqueue_eight)]
         {
-            let fresh = scratch.fresh()?;
-            let windlass = fresh.open(durability)?;
+            let database = scratch.new_database()?;
+            let windlass = database.open(durability)?;
             let time = one_by_one(&windlass, threads, jobs / threads)?;
             let about = match threads {
                 1 => "jobs accepted one by one".to_owned(),
@@ -40,16 +41,16 @@ pub(crate) fn measure(scratch: &Scratch<'_>, record: &mut Record) -> Result<(), 
             };
             record.windlass(name, about, PerSecond, per_second(jobs / threads * threads, time));
         }
-        let fresh = scratch.fresh()?;
-        let time = fresh.raw(durability)?.inserts(sizes.batch, GROUP, &scratch.plan.interruption)?;
+        let database = scratch.new_database()?;
+        let time = database.raw(durability)?.inserts(sizes.batch, GROUP, &scratch.plan.interruption)?;
         record.machine(
             "raw_inserts_1000",
             format!("raw rows inserted in transactions of {GROUP}"),
             PerSecond,
             per_second(sizes.batch, time),
         );
-        let fresh = scratch.fresh()?;
-        let windlass = fresh.open(durability)?;
+        let database = scratch.new_database()?;
+        let windlass = database.open(durability)?;
         let jobs = vec![NewJob::new(NOOP, "null"); sizes.batch];
         let began = Instant::now();
         windlass.store().jobs().enqueue(jobs)?;
@@ -66,7 +67,7 @@ pub(crate) fn measure(scratch: &Scratch<'_>, record: &mut Record) -> Result<(), 
     Ok(())
 }
 
-/// From several threads, each of which waits for the answer before it goes on.
+/// Enqueues jobs from several threads. Each thread waits for an answer before it enqueues the next job.
 fn one_by_one(windlass: &Windlass, threads: usize, jobs_each: usize) -> Result<Duration, BenchError> {
     let enqueue = || -> Result<(), BenchError> {
         for _job in 0..jobs_each {

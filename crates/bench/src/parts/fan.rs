@@ -1,7 +1,8 @@
-//! 1 job, then many, then 1; and layers, each job of which needs three of the layer before: what a job costs,
-//! beside what it costs in a drain of the same size.
+//! Wide graphs: one job, then many, then one; and layers, in which each job needs three jobs of the layer before. The time of a
+//! job, compared with its time in a drain of the same size.
 
 use std::time::Duration;
+use windlass_engine::HasStore;
 
 use windlass_engine::store::NewJob;
 use windlass_workflow::Workflow;
@@ -9,9 +10,9 @@ use windlass_workflow::Workflow;
 use super::us_each;
 use crate::error::BenchError;
 use crate::noop::{self, NOOP};
-use crate::place::Scratch;
 use crate::record::Record;
 use crate::report::Unit::Microseconds;
+use crate::scratch::Scratch;
 use crate::workflows;
 
 pub(crate) fn measure(scratch: &Scratch<'_>, record: &mut Record) -> Result<(), BenchError> {
@@ -41,14 +42,14 @@ pub(crate) fn measure(scratch: &Scratch<'_>, record: &mut Record) -> Result<(), 
 }
 
 fn drain(scratch: &Scratch<'_>, jobs: usize) -> Result<Duration, BenchError> {
-    let fresh = scratch.fresh()?;
-    let windlass = fresh.open(scratch.plan.durability)?;
+    let database = scratch.new_database()?;
+    let windlass = database.open(scratch.plan.durability)?;
     windlass.store().jobs().enqueue(vec![NewJob::new(NOOP, "null"); jobs])?;
     noop::drain(&windlass, jobs, &scratch.plan.interruption)
 }
 
 fn run(scratch: &Scratch<'_>, workflow: Workflow) -> Result<Duration, BenchError> {
-    let fresh = scratch.fresh()?;
-    let windlass = fresh.open(scratch.plan.durability)?;
+    let database = scratch.new_database()?;
+    let windlass = database.open(scratch.plan.durability)?;
     Ok(noop::run(&windlass, workflow, &scratch.plan.interruption)?.run)
 }

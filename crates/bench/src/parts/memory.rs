@@ -1,21 +1,22 @@
-//! The most memory that a process holds while it drains many jobs, and while it executes a large graph; what an idle
-//! `serve` uses of the processor. Each in a process of its own, which is measured by the kernel.
+//! The most memory that a process uses while it drains many jobs, and while it executes a large graph; the processor time of an
+//! idle `serve`. Each is measured in a process of its own, with the numbers of the kernel.
 
 use std::process::Stdio;
 use std::time::{Duration, Instant};
+use windlass_engine::HasStore;
 
 use crate::children::{self, ChildTask, Started};
 use crate::error::BenchError;
 use crate::idle::Usage;
 use crate::noop;
-use crate::place::Scratch;
 use crate::raw::Rows;
 use crate::record::Record;
 use crate::report::Unit::{Bytes, Count, PercentOfCore, Seconds};
+use crate::scratch::Scratch;
 
-/// How long a service has been idle before it is looked at: what follows its start is over then.
+/// The pause before a service is measured, so that its start has ended.
 const SETTLE: Duration = Duration::from_millis(1_500);
-/// How long it is looked at in each round.
+/// How long it is measured in each round.
 const WINDOW: Duration = Duration::from_secs(2);
 
 pub(crate) fn measure(scratch: &Scratch<'_>, record: &mut Record) -> Result<(), BenchError> {
@@ -24,13 +25,13 @@ pub(crate) fn measure(scratch: &Scratch<'_>, record: &mut Record) -> Result<(), 
     idle(scratch, record)
 }
 
-/// Once: it takes long.
+/// Measured only once, because it takes long.
 fn drain(scratch: &Scratch<'_>, record: &mut Record) -> Result<(), BenchError> {
     let jobs = scratch.sizes().memory_drain;
-    let fresh = scratch.fresh()?;
-    drop(fresh.open(scratch.plan.durability)?);
-    fresh.fill(Rows::Pending(jobs), &scratch.plan.interruption)?;
-    let report = children::measure(scratch, &fresh.address(), ChildTask::Drain(jobs))?;
+    let database = scratch.new_database()?;
+    drop(database.open(scratch.plan.durability)?);
+    database.fill(Rows::Pending(jobs), &scratch.plan.interruption)?;
+    let report = children::measure(scratch, &database.address(), ChildTask::Drain(jobs))?;
     let about = format!("most memory held while {jobs} jobs are drained");
     record.windlass("drain_peak", about, Bytes, report.peak_bytes as f64);
     record.windlass("drain_time", "to drain them", Seconds, report.execute_s);
@@ -39,9 +40,9 @@ fn drain(scratch: &Scratch<'_>, record: &mut Record) -> Result<(), BenchError> {
 
 fn graph(scratch: &Scratch<'_>, record: &mut Record) -> Result<(), BenchError> {
     let jobs = scratch.sizes().memory_graph;
-    let fresh = scratch.fresh()?;
-    drop(fresh.open(scratch.plan.durability)?);
-    let report = children::measure(scratch, &fresh.address(), ChildTask::Graph(jobs))?;
+    let database = scratch.new_database()?;
+    drop(database.open(scratch.plan.durability)?);
+    let report = children::measure(scratch, &database.address(), ChildTask::Graph(jobs))?;
     let about =
         format!("most memory held while a graph of {jobs} jobs, three edges each, is submitted and executed");
     record.windlass("graph_peak", about, Bytes, report.peak_bytes as f64);
@@ -51,9 +52,9 @@ fn graph(scratch: &Scratch<'_>, record: &mut Record) -> Result<(), BenchError> {
 }
 
 fn idle(scratch: &Scratch<'_>, record: &mut Record) -> Result<(), BenchError> {
-    let fresh = scratch.fresh()?;
-    let windlass = fresh.open(scratch.plan.durability)?;
-    let mut command = children::command(scratch, &fresh.address(), &["serve"]);
+    let database = scratch.new_database()?;
+    let windlass = database.open(scratch.plan.durability)?;
+    let mut command = children::command(scratch, &database.address(), &["serve"]);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut started = Started { child: command.spawn().map_err(BenchError::machine("start a process"))? };
     noop::wait_until(&scratch.plan.interruption, "the start of `serve`", || {

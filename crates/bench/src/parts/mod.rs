@@ -1,4 +1,4 @@
-//! What is measured: one file a part. Each takes turns between Windlass and its references, round by round.
+//! The parts of a measurement, one file for each. A part measures Windlass and its references alternately, in rounds.
 
 pub(crate) mod chain;
 pub(crate) mod drain;
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use windlass_db::Durability;
 
-/// How a durability is called in names of figures.
+/// The name of a durability in names of figures.
 pub(crate) fn name_of(durability: Durability) -> &'static str {
     match durability {
         Durability::Full => "full",
@@ -21,17 +21,17 @@ pub(crate) fn name_of(durability: Durability) -> &'static str {
     }
 }
 
-/// So many in this time, as a rate.
+/// The rate of this many in this time.
 pub(crate) fn per_second(count: usize, time: Duration) -> f64 {
     count as f64 / time.as_secs_f64()
 }
 
-/// What one of so many took, in milliseconds.
+/// The time for each of this many, in milliseconds.
 pub(crate) fn ms_each(time: Duration, count: usize) -> f64 {
     time.as_secs_f64() * 1_000.0 / count as f64
 }
 
-/// What one of so many took, in microseconds.
+/// The time for each of this many, in microseconds.
 pub(crate) fn us_each(time: Duration, count: usize) -> f64 {
     time.as_secs_f64() * 1_000_000.0 / count as f64
 }

@@ -1,23 +1,24 @@
-//! Whether rows that are not for now cost anything: jobs are executed before few and before many finished, blocked,
-//! delayed and pending rows. And how large a database becomes.
+//! Whether rows that can't be claimed now cost time: jobs are executed while the table has few and many finished, blocked, delayed
+//! and pending rows. And how large a database becomes.
 
 use windlass::Windlass;
+use windlass_engine::HasStore;
 use windlass_engine::store::{ENQUEUE_MAX, NewJob};
 
 use super::per_second;
 use crate::error::BenchError;
 use crate::noop::{self, NOOP};
-use crate::place::{Fresh, Scratch};
 use crate::raw::Rows;
 use crate::record::Record;
 use crate::report::Unit::{Bytes, PerSecond};
+use crate::scratch::{Scratch, ScratchDatabase};
 
 pub(crate) fn measure(scratch: &Scratch<'_>, record: &mut Record) -> Result<(), BenchError> {
     let sizes = scratch.sizes();
     let mut few = Filled::with(scratch, sizes.rows_few)?;
     let mut many = Filled::with(scratch, sizes.rows_many)?;
     for _round in 0..scratch.plan.rounds {
-        let name = |rows| format!("jobs executed before {rows} rows that are not for now");
+        let name = |rows| format!("jobs executed before {rows} rows that can't be claimed now");
         record.windlass("before_few", name(sizes.rows_few), PerSecond, few.rate(scratch, sizes.before_rows)?);
         record.windlass(
             "before_many",
@@ -36,18 +37,18 @@ pub(crate) fn measure(scratch: &Scratch<'_>, record: &mut Record) -> Result<(), 
     Ok(())
 }
 
-/// A database with rows that nobody executes.
+/// A database with rows that no worker executes.
 struct Filled {
     windlass: Windlass,
-    fresh: Fresh,
+    database: ScratchDatabase,
 }
 
 impl Filled {
     fn with(scratch: &Scratch<'_>, rows: usize) -> Result<Filled, BenchError> {
-        let fresh = scratch.fresh()?;
-        let windlass = fresh.open(scratch.plan.durability)?;
-        fresh.fill(Rows::Behind(rows), &scratch.plan.interruption)?;
-        Ok(Filled { windlass, fresh })
+        let database = scratch.new_database()?;
+        let windlass = database.open(scratch.plan.durability)?;
+        database.fill(Rows::NotClaimable(rows), &scratch.plan.interruption)?;
+        Ok(Filled { windlass, database })
     }
 
     fn enqueue(&self, jobs: usize) -> Result<(), BenchError> {
@@ -60,13 +61,13 @@ impl Filled {
         Ok(())
     }
 
-    /// Jobs a second, from the start of the worker until the last end is committed.
+    /// Jobs a second, from the start of the worker until the last job's end is committed.
     fn rate(&mut self, scratch: &Scratch<'_>, jobs: usize) -> Result<f64, BenchError> {
         self.enqueue(jobs)?;
         Ok(per_second(jobs, noop::drain(&self.windlass, jobs, &scratch.plan.interruption)?))
     }
 
-    /// What it grows by for one more job that is enqueued and executed.
+    /// The growth of the database for each job that is enqueued and executed.
     fn bytes_a_job(&mut self, scratch: &Scratch<'_>, jobs: usize) -> Result<f64, BenchError> {
         let before = self.bytes()?;
         self.enqueue(jobs)?;
@@ -74,13 +75,13 @@ impl Filled {
         Ok((self.bytes()? - before) as f64 / jobs as f64)
     }
 
-    /// Without the log: what is in it belongs to the file already.
+    /// The size of the database, without the write-ahead log.
     fn bytes(&self) -> Result<i64, BenchError> {
-        match (&self.fresh, self.windlass.file()) {
+        match (&self.database, self.windlass.file()) {
             (_, Some(file)) => Ok(file.file_size()?.bytes),
             #[cfg(feature = "postgres")]
-            (Fresh::Schema { url, schema }, None) => crate::raw::postgres::jobs_bytes(url, schema),
-            (Fresh::Folder(_), None) => Ok(0),
+            (ScratchDatabase::Schema { url, schema }, None) => crate::raw::postgres::jobs_bytes(url, schema),
+            (ScratchDatabase::Folder(_), None) => Ok(0),
         }
     }
 }

@@ -1,11 +1,9 @@
-//! What the machine can do at all, through the same library: the references that the ratios are taken to. All SQL
-//! of this crate is here.
+//! The references: minimal programs that do the same work through the same library. All SQL of this crate is here.
 //!
-//! A reference is a table of the few columns that a queue needs, with one partial index for claiming; the same
-//! durability and prepared statements as Windlass has. Inserting, claiming and finishing are timed apart, each in
-//! transactions of a group of rows. On SQLite a claim selects the lowest ids that are pending and updates each by
-//! its id, and a finish updates each by its id. On PostgreSQL each of the three is one statement for a whole
-//! group.
+//! A reference is a table with the few columns that a queue needs, and one partial index for claiming. It has the durability of
+//! Windlass, and uses prepared statements. Inserting, claiming and finishing are timed separately, in transactions of a group
+//! of rows. On SQLite a claim selects the lowest pending ids and updates each row by its id; a finish updates each row by its
+//! id. On PostgreSQL each of the three is one statement for a whole group.
 
 #[cfg(feature = "postgres")]
 pub(crate) mod postgres;
@@ -30,7 +28,7 @@ pub(crate) enum Raw {
     Postgres(Box<postgres::RawPostgres>),
 }
 
-/// How long rows took, of which each transaction had a group.
+/// The times for a number of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RawTimes {
     pub(crate) rows: usize,
@@ -39,11 +37,11 @@ pub(crate) struct RawTimes {
     pub(crate) finish: Duration,
 }
 
-/// Rows of Windlass's own table that are written without it.
+/// Rows that are inserted into the table `jobs` by SQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rows {
-    /// A quarter each of finished, blocked, delayed ones, and of pending ones of a kind that nobody executes.
-    Behind(usize),
+    /// A quarter each of finished, blocked and delayed rows, and of pending rows of a kind that no worker executes.
+    NotClaimable(usize),
     /// No-op jobs that can be claimed.
     Pending(usize),
 }
@@ -58,7 +56,7 @@ impl Raw {
         Ok(Raw::Postgres(Box::new(postgres::RawPostgres::open(url, schema, durability)?)))
     }
 
-    /// The database and its version; and why its commits would not survive a power cut, if they would not.
+    /// The name and version of the database, and why its commits would not survive a power cut, if that is so.
     pub(crate) fn describe(&mut self) -> Result<(String, Option<String>), BenchError> {
         match self {
             Raw::Sqlite(_) => Ok((format!("SQLite {}", rusqlite::version()), None)),
@@ -77,7 +75,7 @@ impl Raw {
         let insert = self.inserts(rows, group, interruption)?;
         let mut times = RawTimes { rows, insert, claim: Duration::ZERO, finish: Duration::ZERO };
         for first in (0..rows).step_by(group) {
-            interruption.go_on()?;
+            interruption.check()?;
             let began = Instant::now();
             let claimed = self.claim(group.min(rows - first))?;
             times.claim += began.elapsed();
@@ -97,7 +95,7 @@ impl Raw {
     ) -> Result<Duration, BenchError> {
         let began = Instant::now();
         for first in (0..rows).step_by(group) {
-            interruption.go_on()?;
+            interruption.check()?;
             self.insert(group.min(rows - first))?;
         }
         Ok(began.elapsed())
@@ -112,8 +110,8 @@ impl Raw {
         Ok(began.elapsed())
     }
 
-    /// Starts `true`, waits for its end and inserts one row a transaction, by turns; a second row after every second
-    /// process. So each process starts after a flush, as it does in a chain.
+    /// Alternately starts `true` and waits for its end, and inserts a row in a transaction; after every second process it
+    /// inserts another row. So each process starts after a flush, as in a chain.
     pub(crate) fn processes_and_commits(
         &mut self,
         processes: usize,
@@ -121,7 +119,7 @@ impl Raw {
     ) -> Result<Duration, BenchError> {
         let began = Instant::now();
         for process in 0..processes {
-            interruption.go_on()?;
+            interruption.check()?;
             spawn()?;
             self.insert(1)?;
             if process % 2 == 1 {

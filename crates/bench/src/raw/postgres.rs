@@ -1,4 +1,4 @@
-//! The references on PostgreSQL, rows for its tables, and the schemas that everything lies in.
+//! The references on PostgreSQL, rows for the tables of Windlass, and temporary schemas.
 
 use postgres::Client;
 use windlass_db::Durability;
@@ -8,9 +8,9 @@ use super::Rows;
 use crate::error::BenchError;
 use crate::interruption::Interruption;
 
-/// Rows that are written before somebody is asked whether to go on.
+/// The rows that are inserted between two checks for an interruption.
 const CHUNK: usize = 100_000;
-/// Of the schema that the URL names, what is kept in the names of those that are made.
+/// The longest part of the URL's schema name that is used in the names of temporary schemas.
 const NAMED_MAX_BYTES: usize = 21;
 
 /// A schema with the table of the references.
@@ -25,7 +25,7 @@ impl RawPostgres {
     pub(super) fn open(url: &str, schema: &str, durability: Durability) -> Result<RawPostgres, BenchError> {
         let mut client = connect(url, schema)?;
         let synchronous = match durability {
-            // As the server is set, unless it says off: Windlass does the same.
+            // The server's own setting, unless that is off. Windlass does the same.
             Durability::Full => {
                 "SELECT set_config('synchronous_commit', 'on', false)
                  WHERE current_setting('synchronous_commit') = 'off'"
@@ -95,13 +95,13 @@ pub(crate) fn with_schema(url: &str, schema: &str) -> String {
     format!("{base}?{}", pairs.join("&"))
 }
 
-/// What the schemas of one run of measurements begin with: the name of the one that the URL names, and chance.
+/// The prefix of the temporary schemas: the name of the URL's schema, and a random number.
 pub(crate) fn schema_prefix(url: &str) -> Result<String, BenchError> {
     let address = address(url)?;
     let named = address.schema();
-    // It is plain letters, digits and `_`, and what follows has its place within PostgreSQL's limit.
+    // It is ASCII, so it can be cut anywhere. The whole name must not exceed PostgreSQL's limit.
     let named = &named[..named.len().min(NAMED_MAX_BYTES)];
-    let chance = (windlass_system::Random::from_entropy().share() * f64::from(1 << 24)) as u32;
+    let chance = (windlass_system::Random::from_entropy().fraction() * f64::from(1 << 24)) as u32;
     Ok(format!("{named}_bench_{chance:06x}"))
 }
 
@@ -123,14 +123,14 @@ pub(crate) fn drop_schema(url: &str, schema: &str) -> Result<(), BenchError> {
     Ok(connect(url, schema)?.batch_execute(&sql)?)
 }
 
-/// The number of the next transaction that writes: the difference between two looks is how many wrote between,
-/// on the whole server.
+/// The number of the next transaction that writes. The difference of two such numbers is the number of transactions that
+/// wrote meanwhile, on the whole server.
 pub(crate) fn next_transaction(url: &str, schema: &str) -> Result<i64, BenchError> {
     let sql = "SELECT CAST(CAST(pg_snapshot_xmax(pg_current_snapshot()) AS TEXT) AS BIGINT)";
     Ok(connect(url, schema)?.query_one(sql, &[])?.get(0))
 }
 
-/// The size of a table with its indexes, in bytes.
+/// The size of the table `jobs` with its indexes, in bytes.
 pub(crate) fn jobs_bytes(url: &str, schema: &str) -> Result<i64, BenchError> {
     Ok(connect(url, schema)?.query_one("SELECT pg_total_relation_size('jobs')", &[])?.get(0))
 }
@@ -143,21 +143,21 @@ pub(crate) fn fill(
     interruption: &Interruption,
 ) -> Result<(), BenchError> {
     let mut client = connect(url, schema)?;
-    // They are there before anything is measured. Nobody needs to be told of each row.
+    // The rows need not be durable, and the trigger need not notify of each row.
     client.batch_execute("SET synchronous_commit = off; SET windlass.tells = 'itself'")?;
     let (count, columns) = match rows {
-        Rows::Behind(count) => (count, BEHIND),
+        Rows::NotClaimable(count) => (count, NOT_CLAIMABLE),
         Rows::Pending(count) => (count, PENDING),
     };
     for first in (0..count).step_by(CHUNK) {
-        interruption.go_on()?;
+        interruption.check()?;
         let last = (first + CHUNK).min(count) - 1;
         client.batch_execute(&format!("{columns} FROM generate_series({first}, {last}) AS numbers (n)"))?;
     }
     Ok(client.batch_execute("ANALYZE jobs")?)
 }
 
-const BEHIND: &str = "
+const NOT_CLAIMABLE: &str = "
     INSERT INTO jobs (kind, payload, status, execute_after, finished_at, blocked_by)
     SELECT 'behind', 'null',
            CASE n % 4 WHEN 0 THEN 'SUCCESSFUL' WHEN 1 THEN 'BLOCKED' WHEN 2 THEN 'SCHEDULED' ELSE 'PENDING' END,

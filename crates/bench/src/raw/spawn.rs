@@ -1,5 +1,4 @@
-//! Processes that the machine can start, as the executor starts them: std's `Command`, which uses `posix_spawn`,
-//! each in a group of its own.
+//! Starts processes as the executor does: with std's `Command`, which uses `posix_spawn`, and each in its own process group.
 
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -8,17 +7,17 @@ use std::time::{Duration, Instant};
 use crate::error::BenchError;
 use crate::interruption::Interruption;
 
-/// Starts `true` and waits for its end, so many times one after the other.
+/// Starts `true` and waits for its end, this many times one after the other.
 pub(crate) fn spawn_chain(processes: usize, interruption: &Interruption) -> Result<Duration, BenchError> {
     let began = Instant::now();
     for _process in 0..processes {
-        interruption.go_on()?;
+        interruption.check()?;
         spawn()?;
     }
     Ok(began.elapsed())
 }
 
-/// The same on several threads, each with its share.
+/// The same on several threads, each with a part of the processes.
 pub(crate) fn spawn_fan(
     processes: usize,
     threads: usize,

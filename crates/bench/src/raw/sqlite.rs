@@ -1,4 +1,4 @@
-//! The references on SQLite, and rows for its tables.
+//! The references on SQLite, and rows for the tables of Windlass.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use super::Rows;
 use crate::error::BenchError;
 use crate::interruption::Interruption;
 
-/// Rows that are written before somebody is asked whether to go on.
+/// The rows that are inserted between two checks for an interruption.
 const CHUNK: usize = 100_000;
 /// How long a statement waits for another connection.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
@@ -93,14 +93,14 @@ impl RawSqlite {
 pub(crate) fn fill(path: &Path, rows: Rows, interruption: &Interruption) -> Result<(), BenchError> {
     let connection = Connection::open(path)?;
     connection.busy_timeout(PATIENCE)?;
-    // They are there before anything is measured.
+    // The rows need not be durable.
     connection.execute_batch("PRAGMA synchronous = NORMAL")?;
     let (count, columns) = match rows {
-        Rows::Behind(count) => (count, BEHIND),
+        Rows::NotClaimable(count) => (count, NOT_CLAIMABLE),
         Rows::Pending(count) => (count, PENDING),
     };
     for first in (0..count).step_by(CHUNK) {
-        interruption.go_on()?;
+        interruption.check()?;
         let last = (first + CHUNK).min(count) - 1;
         connection.execute_batch(&format!(
             "WITH RECURSIVE numbers (n) AS (SELECT {first} UNION ALL SELECT n + 1 FROM numbers WHERE n < {last})
@@ -111,7 +111,7 @@ pub(crate) fn fill(path: &Path, rows: Rows, interruption: &Interruption) -> Resu
     Ok(())
 }
 
-const BEHIND: &str = "
+const NOT_CLAIMABLE: &str = "
     INSERT INTO jobs (kind, payload, status, execute_after, finished_at, blocked_by)
     SELECT 'behind', 'null',
            CASE n % 4 WHEN 0 THEN 'SUCCESSFUL' WHEN 1 THEN 'BLOCKED' WHEN 2 THEN 'SCHEDULED' ELSE 'PENDING' END,

@@ -43,7 +43,7 @@ pub(crate) struct GlobalOptions {
     #[arg(help_heading = "Global options", hide_env_values = true)]
     lease: Option<Duration>,
 
-    /// The values of a configuration file. The command line and the environment win over them.
+    /// The values of a configuration file. The command line and the environment override them.
     #[arg(skip)]
     configured: ConfiguredOptions,
 }

@@ -76,9 +76,9 @@ pub(crate) fn execute(global: &GlobalOptions, args: &ApplyArgs) -> Result<(), Fa
     Output { format: global.output }.list(&views, |_| String::new())
 }
 
-/// What `apply` would do. Without a database, every workflow is new.
+/// What `apply` would do. If there is no database, every workflow is new.
 fn preview(global: &GlobalOptions, file: &WorkflowFile) -> Result<Applied, Failure> {
-    match Database::if_there(global)? {
+    match Database::if_exists(global)? {
         Some(database) => database.ask(|store| store.registrations().preview(&file.workflow)),
         None => Ok(Applied {
             name: file.workflow.name.clone(),

@@ -137,7 +137,7 @@ pub(crate) fn execute(global: &GlobalOptions, args: EnqueueArgs) -> Result<(), F
 }
 
 fn enqueue_one(global: &GlobalOptions, job: NewJob, executor: &str) -> Result<(), Failure> {
-    let trouble = trouble(&job);
+    let payload_error = payload_error(&job);
     let database = Database::existing_or_new(global)?;
     for job_id in database.ask(|store| store.jobs().enqueue(vec![job]))? {
         let view = json!({ "job_id": job_id });
@@ -146,16 +146,16 @@ fn enqueue_one(global: &GlobalOptions, job: NewJob, executor: &str) -> Result<()
         stderr::note(&format!(
             "job j{job_id} is accepted; to execute it, {executor}; `{why}` shows its state"
         ));
-        if let Some(trouble) = &trouble {
+        if let Some(payload_error) = &payload_error {
             let cancel = global.hint(&format!("cancel j{job_id}"));
-            stderr::note(&format!("warning: the job will fail: {trouble}; `{cancel}` cancels it"));
+            stderr::note(&format!("warning: the job will fail: {payload_error}; `{cancel}` cancels it"));
         }
     }
     Ok(())
 }
 
 /// Why a job will fail, if that is known. The job is accepted anyway: its worker decides what a kind takes.
-fn trouble(job: &NewJob) -> Option<String> {
+fn payload_error(job: &NewJob) -> Option<String> {
     kinds::check_payload(&job.kind, &job.payload).err()
 }
 
@@ -169,11 +169,11 @@ fn enqueue_many(
     let mut lines = payloads::open(path)?;
     let database = Database::existing_or_new(global)?;
     let output = Output { format: global.output };
-    let (mut accepted, mut doomed, mut of_document) = (0, 0, Vec::new());
+    let (mut accepted, mut invalid, mut of_document) = (0, 0, Vec::new());
     while let Some(group) = lines.next_group() {
         let jobs: Vec<NewJob> =
             group.payloads.into_iter().map(|payload| NewJob { payload, ..template.clone() }).collect();
-        doomed += jobs.iter().filter(|job| trouble(job).is_some()).count();
+        invalid += jobs.iter().filter(|job| payload_error(job).is_some()).count();
         let ids =
             if jobs.is_empty() { Vec::new() } else { database.ask(|store| store.jobs().enqueue(jobs))? };
         accepted += ids.len();
@@ -193,10 +193,10 @@ fn enqueue_many(
         output.list(&of_document, |_| String::new())?;
     }
     stderr::note(&format!("{accepted} jobs are accepted; to execute them, {executor}"));
-    if doomed > 0 {
+    if invalid > 0 {
         let list = global.hint("jobs");
         stderr::note(&format!(
-            "warning: {doomed} of them will fail, because their payload is invalid for `shell`; see `{list}`"
+            "warning: {invalid} of them will fail, because their payload is invalid for `shell`; see `{list}`"
         ));
     }
     Ok(())

@@ -87,7 +87,7 @@ fn text(jobs: &[Job]) -> String {
         Column::Right("ATTEMPT"),
         Column::Left("CREATED"),
         Column::Right("TIME"),
-        Column::Yielding("ERROR"),
+        Column::Shrinking("ERROR"),
     ]);
     for job in jobs {
         table.row([

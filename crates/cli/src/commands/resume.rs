@@ -33,7 +33,7 @@ unless its `on_interrupt` is \"fail\".";
 pub(crate) fn execute(global: &GlobalOptions, args: &ResumeArgs) -> Result<(), Failure> {
     // Does not rescue the jobs of dead workers yet: that happens while the runs are executed. A rescue can end a
     // run (`on_interrupt = "fail"`), and this must be reported as the outcome of the run.
-    let database = Database::as_it_is(global)?;
+    let database = Database::existing_without_rescue(global)?;
     match args.run {
         Some(run_id) => one(global, &database, run_id, &args.work),
         None => all(global, &database, &args.work),

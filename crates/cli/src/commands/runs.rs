@@ -74,7 +74,7 @@ fn text(database: &Database, runs: &[Run]) -> Result<String, Failure> {
         Column::Right("DONE"),
         Column::Left("CREATED"),
         Column::Right("TIME"),
-        Column::Yielding("PARAMS"),
+        Column::Shrinking("PARAMS"),
     ]);
     for run in runs {
         let interrupted = database.ask(|store| store.runs().is_interrupted(run.id))?;

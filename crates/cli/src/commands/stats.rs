@@ -80,7 +80,7 @@ fn workers_text(global: &GlobalOptions, workers: &[Worker]) -> String {
         Column::Right("RUNNING"),
         Column::Right("THREADS"),
         Column::Left("HEARTBEAT"),
-        Column::Yielding("TAKES"),
+        Column::Shrinking("TAKES"),
     ]);
     for worker in workers {
         table.row([

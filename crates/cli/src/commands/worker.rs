@@ -57,7 +57,7 @@ pub(crate) fn execute(global: &GlobalOptions, args: &WorkerArgs) -> Result<(), F
     tracing::info!(worker = worker.worker_id(), database = %database.address(), "worker started");
     let mut was_stopped = false;
     while !worker.has_ended() {
-        match stops.news() {
+        match stops.new_request() {
             None => {}
             Some(Urgency::Drain) => {
                 was_stopped = true;

@@ -4,11 +4,11 @@ use std::path::Path;
 
 use windlass_db::Unavailable;
 
-use super::Words;
+use super::MessageAndHelp;
 use crate::shell_words::quoted;
 
 /// The message and the next step.
-pub(super) fn unavailable(reason: Unavailable, path: &Path, hint: impl Fn(&str) -> String) -> Words {
+pub(super) fn unavailable(reason: Unavailable, path: &Path, hint: impl Fn(&str) -> String) -> MessageAndHelp {
     let database = path.display();
     let folder = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent.display().to_string(),

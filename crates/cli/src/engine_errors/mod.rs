@@ -36,7 +36,7 @@ pub(crate) fn failure(error: Error, address: &DatabaseAddress, hint: impl Fn(&st
 }
 
 /// A message and the next step.
-type Words = (String, String);
+type MessageAndHelp = (String, String);
 
 fn unavailable(reason: Unavailable, address: &DatabaseAddress, hint: impl Fn(&str) -> String) -> Failure {
     let (message, help) = match address {
@@ -50,7 +50,7 @@ fn unavailable(reason: Unavailable, address: &DatabaseAddress, hint: impl Fn(&st
 }
 
 /// The tables of a database are newer than this program.
-fn newer_version(database: &str, found: i64, supported: i64) -> Words {
+fn newer_version(database: &str, found: i64, supported: i64) -> MessageAndHelp {
     (
         format!(
             "{database} was made by a newer windlass: its tables have version {found}, and this program knows \
@@ -60,7 +60,7 @@ fn newer_version(database: &str, found: i64, supported: i64) -> Words {
     )
 }
 
-fn out_of_resources(why: &str) -> Words {
+fn out_of_resources(why: &str) -> MessageAndHelp {
     match Failure::no_resources(why).parts() {
         Some((message, help)) => (message.to_owned(), help.to_owned()),
         None => (why.to_owned(), String::new()),
@@ -68,7 +68,7 @@ fn out_of_resources(why: &str) -> Words {
 }
 
 /// The engine of this process ended while a thread still needed it.
-fn closed(database: &str, hint: impl Fn(&str) -> String) -> Words {
+fn closed(database: &str, hint: impl Fn(&str) -> String) -> MessageAndHelp {
     (
         format!("the database {database} was closed while it was in use"),
         format!("`{}` continues unfinished runs", hint("resume")),

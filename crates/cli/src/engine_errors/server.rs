@@ -3,7 +3,7 @@
 use windlass_db::postgres::{CONNECTIONS_MAX, PostgresAddress};
 use windlass_db::{Refusal, Unavailable};
 
-use super::Words;
+use super::MessageAndHelp;
 use crate::shell_words::quoted;
 
 /// The message and the next step. `for_libpq` is the address for PostgreSQL's own programs.
@@ -12,7 +12,7 @@ pub(super) fn unavailable(
     address: &PostgresAddress,
     for_libpq: &str,
     hint: impl Fn(&str) -> String,
-) -> Words {
+) -> MessageAndHelp {
     match reason {
         Unavailable::Unreachable(why) => (
             format!("no connection to the database server: {why}"),
@@ -107,7 +107,7 @@ pub(super) fn unavailable(
 }
 
 /// The server answered and refused the connection.
-fn refused(refusal: Refusal, detail: &str, address: &PostgresAddress) -> Words {
+fn refused(refusal: Refusal, detail: &str, address: &PostgresAddress) -> MessageAndHelp {
     let user = address.user();
     let message = format!("{address} cannot be opened: {detail}");
     let help = match refusal {

@@ -57,16 +57,16 @@ impl LocalWorker {
     ) -> Result<LocalWorker, Failure> {
         let defaults = WorkerOptions::default();
         let threads = worker_options.threads.unwrap_or(defaults.threads);
-        let served = reserve_files(threads, database)?;
-        if served < threads {
+        let usable_threads = reserve_files(threads, database)?;
+        if usable_threads < threads {
             tracing::warn!(
-                "using {served} threads instead of {threads}, because the limit of open files is too low; raise the hard \
+                "using {usable_threads} threads instead of {threads}, because the limit of open files is too low; raise the hard \
                  limit (`ulimit -Hn`, or LimitNOFILE= in a systemd unit)"
             );
         }
         let options = WorkerOptions {
             scope: worker_options.scope,
-            threads: served,
+            threads: usable_threads,
             capabilities: worker_options.capabilities,
             version: worker_options.version,
             lease_ms: milliseconds(global.lease()),

@@ -56,7 +56,7 @@ pub(crate) fn execute(
         if let Some(why) = stall.check(observer.activity(), run_ids, database, global)? {
             observer.say(&why);
         }
-        match stops.news() {
+        match stops.new_request() {
             None => {}
             Some(Urgency::Drain) => {
                 observer.say("stopping: waiting for running jobs to finish (Ctrl-C again to stop them now)");
@@ -90,7 +90,7 @@ pub(crate) fn watch(global: &GlobalOptions, database: &Database, run_id: i64) ->
     let mut stall = Stall::default();
     while !observer.show_changes(database)? {
         // A dead worker sends no message, so look for dead workers here.
-        database.ask(|store| failure_detector.look(store))?;
+        database.ask(|store| failure_detector.rescue_dead_workers(store))?;
         let was_alone = is_alone;
         is_alone = database.ask(|store| store.runs().is_interrupted(run_id))?;
         if is_alone && !was_alone {

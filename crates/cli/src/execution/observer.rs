@@ -116,7 +116,7 @@ impl Observer {
     pub(super) fn wait(&self) {
         // One read for many small changes.
         thread::sleep(self.spacing.saturating_sub(self.read_at.elapsed()));
-        self.listener.wait(self.display.tick());
+        self.listener.wait(self.display.refresh_interval());
     }
 
     /// Whether any job ran at the last read, or waited for a retry.

@@ -1,5 +1,5 @@
-//! Explains why a run does not continue. If no job has run for a moment and a job waits for something that will
-//! not happen by itself, the reason is shown once.
+//! Explains why a run does not continue. If no job has run for two seconds, and a job waits for something that does not
+//! happen by itself, the reason is shown once.
 
 use std::time::{Duration, Instant};
 
@@ -12,8 +12,8 @@ use crate::error::Failure;
 use crate::text::style::printable;
 use crate::text::{reasons, runs_and_jobs, time};
 
-/// How long no job must run before the reason is read, and the time between two reads.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// The time without a running job after which the reason is read, and the time between two reads.
+const IDLE_MIN: Duration = Duration::from_secs(2);
 /// How many runs are examined.
 const RUNS_MAX: usize = 10;
 /// How many jobs of a run are read. The first of them is explained.
@@ -59,7 +59,7 @@ impl Stall {
             return false;
         }
         let idle_since = *self.idle_since.get_or_insert(now);
-        if self.is_reported || now.duration_since(idle_since) < PATIENCE {
+        if self.is_reported || now.duration_since(idle_since) < IDLE_MIN {
             return false;
         }
         self.idle_since = Some(now);

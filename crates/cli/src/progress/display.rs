@@ -44,7 +44,7 @@ impl Display {
     }
 
     /// How often the display is refreshed if nothing happens.
-    pub(crate) fn tick(&self) -> Duration {
+    pub(crate) fn refresh_interval(&self) -> Duration {
         match self {
             Display::Live(_) => Duration::from_millis(200),
             Display::Plain => Duration::from_millis(500),

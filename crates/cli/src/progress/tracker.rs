@@ -162,11 +162,11 @@ fn changes(before: Option<&JobState>, now: &JobState) -> Vec<Event> {
     let (end_of_attempt, end) = match now.status {
         // The attempt before the running one ended here.
         JobStatus::Running => {
-            let ended = setback(before, now).map(|change| event(started_at_ms, change));
+            let ended = unsuccessful_attempt(before, now).map(|change| event(started_at_ms, change));
             return ended.into_iter().chain(started).collect();
         }
         JobStatus::Blocked | JobStatus::Scheduled | JobStatus::Pending | JobStatus::Waiting => {
-            let ended = setback(before, now).map(|change| event(now.updated_at_ms, change));
+            let ended = unsuccessful_attempt(before, now).map(|change| event(now.updated_at_ms, change));
             return started.into_iter().chain(ended).collect();
         }
         JobStatus::Successful => (now.finished_at_ms, Change::Successful),
@@ -179,8 +179,8 @@ fn changes(before: Option<&JobState>, now: &JobState) -> Vec<Event> {
     started.into_iter().chain(ended).collect()
 }
 
-/// How an attempt ended that was not the last one, according to the counters.
-fn setback(before: Option<&JobState>, now: &JobState) -> Option<Change> {
+/// How the previous attempt ended, according to the counters. There will be another attempt.
+fn unsuccessful_attempt(before: Option<&JobState>, now: &JobState) -> Option<Change> {
     if now.interruptions > before.map_or(0, |before| before.interruptions) {
         Some(Change::Interrupted)
     } else if now.failures > before.map_or(0, |before| before.failures) {

@@ -193,17 +193,17 @@ impl WorkflowFolder {
 
     /// Reports the error once per save of the file.
     fn report(&mut self, path: PathBuf, stamp: Option<FileStamp>, failure: &Failure, consequence: &str) {
-        let news = (failure.plain(), stamp);
-        if self.reported.get(&path) == Some(&news) {
+        let error_and_stamp = (failure.plain(), stamp);
+        if self.reported.get(&path) == Some(&error_and_stamp) {
             return;
         }
-        let report = format_args!("\n{}", news.0);
+        let report = format_args!("\n{}", error_and_stamp.0);
         let problem = match path == self.path {
             true => "the folder of workflows cannot be read",
             false => "the workflow file is invalid",
         };
         tracing::error!(file = %path.display(), %report, "{problem}; {consequence}");
-        self.reported.insert(path, news);
+        self.reported.insert(path, error_and_stamp);
     }
 }
 

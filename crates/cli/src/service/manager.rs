@@ -1,4 +1,4 @@
-//! Notifications to the service manager (systemd's protocol): ready, reloading, stopping, and signs of life.
+//! Notifications to the service manager, with systemd's protocol: ready, reloading, stopping, and the watchdog signal.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// The service manager, if one listens.
+/// The service manager, if there is one.
 #[derive(Debug)]
 pub(crate) struct ServiceManager {
     channel: Option<(UnixDatagram, SocketAddr)>,
-    /// The longest time between two signs of life that the manager accepts.
+    /// The longest time between two watchdog signals that the manager accepts.
     watchdog: Option<Duration>,
 }
 
@@ -32,7 +32,7 @@ impl ServiceManager {
         ServiceManager { channel, watchdog }
     }
 
-    /// The longest time between two signs of life that the manager accepts.
+    /// The longest time between two watchdog signals that the manager accepts.
     pub(crate) fn watchdog(&self) -> Option<Duration> {
         self.watchdog.filter(|_| self.channel.is_some())
     }
@@ -59,8 +59,8 @@ impl ServiceManager {
         self.notify(&format!("STOPPING=1\nSTATUS={status}"));
     }
 
-    /// A sign of life.
-    pub(crate) fn alive(&self) {
+    /// The watchdog signal: the service works.
+    pub(crate) fn signal_watchdog(&self) {
         self.notify("WATCHDOG=1");
     }
 

@@ -33,8 +33,8 @@ use watcher::Watcher;
 const TICK: Duration = Duration::from_secs(1);
 /// The longest sleep while the service stops.
 const ENDING_TICK: Duration = Duration::from_millis(50);
-/// How many signs of life the service sends in one interval of the watchdog.
-const SIGNS_IN_INTERVAL: u32 = 3;
+/// How many watchdog signals the service sends in one interval of the watchdog.
+const SIGNALS_PER_INTERVAL: u32 = 3;
 
 /// A running service.
 struct Service<'a> {
@@ -89,7 +89,7 @@ impl Service<'_> {
     fn supervise(&mut self, requests: &mut StopRequests, listener: &WakeUpListener) {
         let mut deadline = Deadline::None;
         while !self.worker.has_ended() {
-            match requests.news() {
+            match requests.new_request() {
                 None => {}
                 Some(Urgency::Drain) => {
                     deadline = Deadline::after(self.settings.grace);
@@ -103,22 +103,23 @@ impl Service<'_> {
             if requests.reload_is_wanted() && !requests.is_stopping() {
                 self.reload();
             }
-            self.give_sign_of_life();
+            self.signal_watchdog();
             let tick = if requests.is_stopping() { ENDING_TICK } else { self.tick() };
             listener.wait(tick.min(deadline.left()));
         }
     }
 
     fn tick(&self) -> Duration {
-        self.manager.watchdog().map_or(TICK, |interval| (interval / SIGNS_IN_INTERVAL).min(TICK))
+        self.manager.watchdog().map_or(TICK, |interval| (interval / SIGNALS_PER_INTERVAL).min(TICK))
     }
 
-    /// Sends no sign of life if the database does not answer, so that the service manager restarts the service.
-    fn give_sign_of_life(&self) {
+    /// Sends the watchdog signal. If the database does not answer, sends none, so that the service manager restarts the
+    /// service.
+    fn signal_watchdog(&self) {
         let Some(interval) = self.manager.watchdog() else { return };
         let unanswered_ms = self.worker.unanswered_ms();
         if u128::from(unanswered_ms.unsigned_abs()) < interval.as_millis() / 2 {
-            self.manager.alive();
+            self.manager.signal_watchdog();
         } else {
             self.manager.status(&format!("no answer from the database for {unanswered_ms} ms"));
         }

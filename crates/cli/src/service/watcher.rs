@@ -19,10 +19,11 @@ const POLL: Duration = Duration::from_secs(10);
 /// Changes that follow each other within this time are handled together.
 const QUIET: Duration = Duration::from_millis(100);
 /// The longest wait for the end of a series of changes.
-const LONGEST: Duration = Duration::from_secs(2);
-/// How long dropping the watcher waits for the thread, and the pauses between two checks.
-const PATIENCE: Duration = Duration::from_secs(1);
-const PAUSE: Duration = Duration::from_millis(2);
+const SERIES_MAX: Duration = Duration::from_secs(2);
+/// How long dropping the watcher waits for the thread.
+const JOIN_MAX: Duration = Duration::from_secs(1);
+/// The pause between two checks whether the thread has ended.
+const JOIN_POLL: Duration = Duration::from_millis(2);
 
 /// The events that count as a change. A written file counts when it is closed.
 fn changes() -> WatchFlags {
@@ -53,7 +54,7 @@ impl Watcher {
         let woken = Arc::clone(&wake);
         let thread = std::thread::Builder::new()
             .name("windlass-folder".to_owned())
-            .spawn(move || serve(&mut folder, &woken))?;
+            .spawn(move || keep_updated(&mut folder, &woken))?;
         Ok(Watcher { wake, thread: Some(thread) })
     }
 
@@ -78,21 +79,21 @@ impl Drop for Watcher {
         let began = Instant::now();
         // The thread may wait for a database or a file system that does not answer. Then it ends later, or with the
         // process.
-        while self.thread.as_ref().is_some_and(|thread| !thread.is_finished()) && began.elapsed() < PATIENCE {
-            std::thread::sleep(PAUSE);
+        while self.thread.as_ref().is_some_and(|thread| !thread.is_finished()) && began.elapsed() < JOIN_MAX {
+            std::thread::sleep(JOIN_POLL);
         }
     }
 }
 
-fn serve(folder: &mut WorkflowFolder, wake: &OwnedFd) {
+fn keep_updated(folder: &mut WorkflowFolder, wake: &OwnedFd) {
     let mut read = ReadFiles::IfChanged;
     let mut can_watch = true;
     loop {
         // Watch before the files are read, so that no change is missed.
-        let kernel = match watch(folder.path()) {
-            Ok(kernel) => {
+        let inotify_file = match watch(folder.path()) {
+            Ok(inotify_file) => {
                 can_watch = true;
-                Some(kernel)
+                Some(inotify_file)
             }
             Err(error) => {
                 if std::mem::replace(&mut can_watch, false) {
@@ -103,15 +104,15 @@ fn serve(folder: &mut WorkflowFolder, wake: &OwnedFd) {
             }
         };
         folder.update(read);
-        read = match wait(kernel.as_ref(), wake, POLL) {
-            WokenBy::Stop => return,
-            WokenBy::Changed => {
-                if wait_for_quiet(kernel.as_ref(), wake) == WokenBy::Stop {
+        read = match wait(inotify_file.as_ref(), wake, POLL) {
+            WaitEnd::Stop => return,
+            WaitEnd::Changed => {
+                if wait_for_quiet(inotify_file.as_ref(), wake) == WaitEnd::Stop {
                     return;
                 }
                 ReadFiles::Always
             }
-            WokenBy::Quiet => ReadFiles::IfChanged,
+            WaitEnd::TimedOut => ReadFiles::IfChanged,
         };
     }
 }
@@ -119,58 +120,62 @@ fn serve(folder: &mut WorkflowFolder, wake: &OwnedFd) {
 /// Watches the folder and all folders in it. This is repeated after each change, because folders are added,
 /// removed and replaced.
 fn watch(folder: &Path) -> io::Result<OwnedFd> {
-    let kernel = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
+    let inotify_file = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
     if let (false, Some(parent)) = (folder.exists(), folder.parent()) {
         // Wait for the folder to come back.
         let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-        inotify::add_watch(&kernel, parent, WatchFlags::CREATE | WatchFlags::MOVED_TO)?;
-        return Ok(kernel);
+        inotify::add_watch(&inotify_file, parent, WatchFlags::CREATE | WatchFlags::MOVED_TO)?;
+        return Ok(inotify_file);
     }
     let folders =
         workflow_files::folders_below(folder).map_err(|failure| io::Error::other(failure.plain()))?;
     for folder in folders {
-        inotify::add_watch(&kernel, &folder, changes())?;
+        inotify::add_watch(&inotify_file, &folder, changes())?;
     }
-    Ok(kernel)
+    Ok(inotify_file)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum WokenBy {
+/// Why a wait ended.
+enum WaitEnd {
+    /// A file changed, or an update was requested.
     Changed,
-    Quiet,
+    /// The longest wait is over.
+    TimedOut,
+    /// The thread was asked to end.
     Stop,
 }
 
 /// Waits for the end of a series of changes. One save of an editor causes several.
-fn wait_for_quiet(kernel: Option<&OwnedFd>, wake: &OwnedFd) -> WokenBy {
+fn wait_for_quiet(inotify_file: Option<&OwnedFd>, wake: &OwnedFd) -> WaitEnd {
     let began = Instant::now();
-    while began.elapsed() < LONGEST {
-        match wait(kernel, wake, QUIET) {
-            WokenBy::Changed => {}
-            WokenBy::Quiet => break,
-            WokenBy::Stop => return WokenBy::Stop,
+    while began.elapsed() < SERIES_MAX {
+        match wait(inotify_file, wake, QUIET) {
+            WaitEnd::Changed => {}
+            WaitEnd::TimedOut => break,
+            WaitEnd::Stop => return WaitEnd::Stop,
         }
     }
-    WokenBy::Changed
+    WaitEnd::Changed
 }
 
-fn wait(kernel: Option<&OwnedFd>, wake: &OwnedFd, longest: Duration) -> WokenBy {
+fn wait(inotify_file: Option<&OwnedFd>, wake: &OwnedFd, longest: Duration) -> WaitEnd {
     let mut files = vec![PollFd::new(wake, PollFlags::IN)];
-    files.extend(kernel.map(|kernel| PollFd::new(kernel, PollFlags::IN)));
-    let Ok(timeout) = Timespec::try_from(longest) else { return WokenBy::Stop };
+    files.extend(inotify_file.map(|inotify_file| PollFd::new(inotify_file, PollFlags::IN)));
+    let Ok(timeout) = Timespec::try_from(longest) else { return WaitEnd::Stop };
     match poll(&mut files, Some(&timeout)) {
-        Ok(0) | Err(rustix::io::Errno::INTR) => return WokenBy::Quiet,
+        Ok(0) | Err(rustix::io::Errno::INTR) => return WaitEnd::TimedOut,
         Ok(_) => {}
         Err(error) => {
             tracing::error!(%error, "the folder of workflows is no longer watched");
-            return WokenBy::Stop;
+            return WaitEnd::Stop;
         }
     }
     let mut message = [0; 8];
     let messages = rustix::io::read(wake, &mut message).map_or(0, |_length| u64::from_ne_bytes(message));
-    if let Some(kernel) = kernel {
+    if let Some(inotify_file) = inotify_file {
         let mut events = [0; 4096];
-        while rustix::io::read(kernel.as_fd(), &mut events).is_ok_and(|length| length > 0) {}
+        while rustix::io::read(inotify_file.as_fd(), &mut events).is_ok_and(|length| length > 0) {}
     }
-    if messages >= STOP { WokenBy::Stop } else { WokenBy::Changed }
+    if messages >= STOP { WaitEnd::Stop } else { WaitEnd::Changed }
 }

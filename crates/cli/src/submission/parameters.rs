@@ -23,7 +23,7 @@ pub(crate) fn parse_pair(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// The checked values for the parameters of a workflow. The command line wins over the file.
+/// The checked values for the parameters of a workflow. A value on the command line overrides the file.
 pub(super) fn bind(
     workflow: &Workflow,
     pairs: &[(String, String)],
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn the_command_line_wins_over_the_file() {
+    fn the_command_line_overrides_the_file() {
         let folder = tempfile::tempdir().unwrap();
         let files = [
             ("p.json", r#"{"day": "2026-01-01", "count": 7}"#),

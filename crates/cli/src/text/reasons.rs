@@ -76,10 +76,14 @@ pub(crate) fn sentence(reason: &Reason, job: &Job, now_ms: i64, global: &GlobalO
             printable(queue)
         ),
         Reason::KeyTaken { key, limit, holders } => key_taken(key, *limit, holders),
-        Reason::WorkersBusy { workers: takers, threads, running } if running >= threads => format!(
+        Reason::WorkersBusy { workers: able_workers, threads, running } if running >= threads => format!(
             "It could run now, but {} that can take it {} busy: {running} of {threads} threads run other jobs.",
-            if *takers == 1 { "the one worker".to_owned() } else { format!("all {takers} workers") },
-            if *takers == 1 { "is" } else { "are" },
+            if *able_workers == 1 {
+                "the one worker".to_owned()
+            } else {
+                format!("all {able_workers} workers")
+            },
+            if *able_workers == 1 { "is" } else { "are" },
         ),
         Reason::WorkersBusy { threads, running, .. } => {
             format!("A worker has a free thread ({running} of {threads} are busy) and will claim it at once.")

@@ -6,7 +6,7 @@ use console::{measure_text_width, truncate_str};
 use crate::text::style::{DIM, paint};
 
 /// The smallest width of the column that is cut.
-const MIN_YIELDING_WIDTH: usize = 10;
+const MIN_SHRUNK_WIDTH: usize = 10;
 /// Blanks between two columns.
 const GAP: usize = 2;
 
@@ -18,7 +18,7 @@ pub(crate) enum Column {
     /// Numbers, aligned to the right.
     Right(&'static str),
     /// Text that is cut if the terminal is too narrow. A table has at most one such column.
-    Yielding(&'static str),
+    Shrinking(&'static str),
     /// Text that is left out if the table is still too wide, the first such column first.
     Optional(&'static str),
 }
@@ -28,7 +28,7 @@ impl Column {
         match self {
             Column::Left(title)
             | Column::Right(title)
-            | Column::Yielding(title)
+            | Column::Shrinking(title)
             | Column::Optional(title) => title,
         }
     }
@@ -56,7 +56,7 @@ impl Table {
     /// empty cells are left out.
     pub(crate) fn render(&self, width: Option<usize>) -> String {
         let shown = self.shown_columns(width);
-        let limit = width.and_then(|width| self.yielding_width(&shown, width));
+        let limit = width.and_then(|width| self.shrunk_width(&shown, width));
         let mut table = comfy_table::Table::new();
         table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
         table.set_header(shown.iter().map(|index| {
@@ -65,7 +65,7 @@ impl Table {
         }));
         for row in &self.rows {
             table.add_row(shown.iter().map(|index| match (self.columns[*index], limit) {
-                (Column::Yielding(_), Some(limit)) => Cell::new(truncate_str(&row[*index], limit, "…")),
+                (Column::Shrinking(_), Some(limit)) => Cell::new(truncate_str(&row[*index], limit, "…")),
                 _ => Cell::new(&row[*index]),
             }));
         }
@@ -93,25 +93,25 @@ impl Table {
         shown
     }
 
-    /// The width of the table with its yielding column at the smallest width.
+    /// The width of the table with its shrinking column at the smallest width.
     fn least_width(&self, shown: &[usize]) -> usize {
         let widths = shown.iter().map(|index| match self.columns[*index] {
-            Column::Yielding(_) => self.column_width(*index).min(MIN_YIELDING_WIDTH),
+            Column::Shrinking(_) => self.column_width(*index).min(MIN_SHRUNK_WIDTH),
             Column::Left(_) | Column::Right(_) | Column::Optional(_) => self.column_width(*index),
         });
         widths.sum::<usize>() + GAP * shown.len().saturating_sub(1)
     }
 
-    /// The width of the yielding column, if the table is too wide.
-    fn yielding_width(&self, shown: &[usize], width: usize) -> Option<usize> {
-        let yielding = *shown.iter().find(|index| matches!(self.columns[**index], Column::Yielding(_)))?;
+    /// The width of the shrinking column, if the table is too wide.
+    fn shrunk_width(&self, shown: &[usize], width: usize) -> Option<usize> {
+        let shrinking = *shown.iter().find(|index| matches!(self.columns[**index], Column::Shrinking(_)))?;
         let others: usize = shown
             .iter()
-            .filter(|index| **index != yielding)
+            .filter(|index| **index != shrinking)
             .map(|index| self.column_width(*index) + GAP)
             .sum();
-        let left = width.saturating_sub(others).max(MIN_YIELDING_WIDTH);
-        (self.column_width(yielding) > left).then_some(left)
+        let left = width.saturating_sub(others).max(MIN_SHRUNK_WIDTH);
+        (self.column_width(shrinking) > left).then_some(left)
     }
 
     fn column_width(&self, index: usize) -> usize {
@@ -141,7 +141,7 @@ mod tests {
             Column::Right("RUN"),
             Column::Left("WORKFLOW"),
             Column::Left("EMPTY"),
-            Column::Yielding("ERROR"),
+            Column::Shrinking("ERROR"),
         ]);
         table.row(["3".into(), "nightly".into(), String::new(), String::new()]);
         table.row(["12".into(), paint(RED, "load"), String::new(), "exit code 1 and a long story".into()]);
@@ -167,7 +167,7 @@ mod tests {
             Column::Left("A"),
             Column::Optional("B"),
             Column::Optional("C"),
-            Column::Yielding("D"),
+            Column::Shrinking("D"),
         ]);
         table.row(["aaaaa".into(), "bbbbb".into(), "ccccc".into(), "dddddddddddddddddddd".into()]);
         assert_eq!(plain(&table, Some(40)).lines().next(), Some("A      B      C      D"));

@@ -1,7 +1,7 @@
 //! `doctor`: one line for each check, and an exit code.
 
 use serde_json::Value;
-use windlass_test_database::{Access, Underneath};
+use windlass_test_database::{Access, DatabaseKind};
 
 use crate::support::{Bench, GOOD};
 
@@ -35,9 +35,9 @@ fn a_new_database_has_no_problems() {
     let lines = outcome.stdout.lines().count();
     assert!((10..=13).contains(&lines), "{}", outcome.stdout);
     assert!(outcome.stdout.lines().all(|line| line.starts_with("ok")), "{}", outcome.stdout);
-    let product = match bench.database.underneath() {
-        Underneath::Sqlite => "SQLite 3.",
-        Underneath::Postgres => "PostgreSQL 1",
+    let product = match bench.database.kind() {
+        DatabaseKind::Sqlite => "SQLite 3.",
+        DatabaseKind::Postgres => "PostgreSQL 1",
     };
     outcome.says(&[product]);
     assert_eq!(bench.json(&["doctor"])["ok"], true);

@@ -4,7 +4,7 @@ use std::fs;
 
 use rustix::process::Signal;
 use serde_json::Value;
-use windlass_test_database::{Access, Underneath};
+use windlass_test_database::{Access, DatabaseKind};
 
 use crate::support::{Bench, Outcome};
 
@@ -233,9 +233,9 @@ fn is_clean(bench: &Bench) -> bool {
 
 /// The number of schemas of measurements on the server.
 fn schemas(bench: &Bench) -> i64 {
-    match bench.database.underneath() {
-        Underneath::Sqlite => 0,
-        Underneath::Postgres => {
+    match bench.database.kind() {
+        DatabaseKind::Sqlite => 0,
+        DatabaseKind::Postgres => {
             let address = bench.database.address();
             let (_, schema) = address.split_once("schema=").unwrap();
             let sql = format!("SELECT count(*) FROM pg_namespace WHERE nspname LIKE '{schema}_bench_%'");

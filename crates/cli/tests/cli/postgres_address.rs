@@ -221,7 +221,7 @@ fn a_missing_right_is_named() {
     let forbidden = "the role `viewer` may not do this";
     // The role may not create the schema. The statements of the message grant this right.
     viewer(&["run", "bad.toml"])
-        .fails(6, &[forbidden, "schema windlass does not exist, and to make it the role needs the right CREATE on the database jobs", "CREATE SCHEMA"]);
+        .fails(6, &[forbidden, "schema windlass does not exist, and to create it the role needs the privilege CREATE on the database jobs", "CREATE SCHEMA"]);
     server.windlass("app", &right, &["db", "migrate"]).code(0);
     // The role may not read the schema. The error must not say that it is missing.
     for arguments in [&["runs"][..], &["run", "bad.toml"], &["db", "migrate"]] {

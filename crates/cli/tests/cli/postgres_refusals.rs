@@ -105,7 +105,7 @@ fn a_missing_schema_is_named_with_the_right_to_create_it() {
         6,
         &[
             "schema windlass does not exist",
-            "the right CREATE on the database",
+            "the privilege CREATE on the database",
             "CREATE SCHEMA IF NOT EXISTS windlass",
         ],
     );

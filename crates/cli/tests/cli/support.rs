@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tempfile::TempDir;
-use windlass_test_database::{TestDatabase, Underneath};
+use windlass_test_database::{DatabaseKind, TestDatabase};
 
 /// The longest time that a command may take.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -87,10 +87,10 @@ impl Bench {
                 command.env_remove(name);
             }
         }
-        match self.database.underneath() {
+        match self.database.kind() {
             // The default is the file `windlass.db` in the current folder.
-            Underneath::Sqlite => {}
-            Underneath::Postgres => drop(command.env("WINDLASS_DB", self.database.address())),
+            DatabaseKind::Sqlite => {}
+            DatabaseKind::Postgres => drop(command.env("WINDLASS_DB", self.database.address())),
         }
         command.env("TZ", "UTC").current_dir(self.folder()).stdin(Stdio::null());
         command

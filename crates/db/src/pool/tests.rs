@@ -4,20 +4,20 @@ use std::cell::Cell;
 
 use super::*;
 
-/// Nothing but its number.
+/// A connection with a number.
 #[derive(Debug)]
 struct Number {
     number: u32,
     is_broken: bool,
 }
 
-impl Connectable for Number {
+impl Poolable for Number {
     fn is_broken(&self) -> bool {
         self.is_broken
     }
 }
 
-/// Makes numbers, and knows how many.
+/// Makes connections and counts them.
 #[derive(Default)]
 struct Maker(Cell<u32>);
 
@@ -32,11 +32,11 @@ fn get(pool: &Pool<Number>, maker: &Maker) -> Result<Pooled<Number>, NoConnectio
     pool.get(|| maker.make(), |_error| false)
 }
 
-const PATIENCE: Duration = Duration::from_millis(50);
+const TIMEOUT: Duration = Duration::from_millis(50);
 
 #[test]
 fn a_connection_is_used_again_unless_it_is_broken() {
-    let (pool, maker) = (Pool::new(2, PATIENCE), Maker::default());
+    let (pool, maker) = (Pool::new(2, TIMEOUT), Maker::default());
     drop(get(&pool, &maker).unwrap());
     let mut again = get(&pool, &maker).unwrap();
     assert_eq!(again.number, 1);
@@ -46,7 +46,7 @@ fn a_connection_is_used_again_unless_it_is_broken() {
 }
 
 #[test]
-fn there_are_no_more_than_the_limit_and_who_waits_gets_what_comes_back() {
+fn connections_are_limited_and_a_waiting_caller_gets_one_that_comes_back() {
     let (pool, maker) = (Pool::new(2, Duration::from_secs(60)), Maker::default());
     let (first, second) = (get(&pool, &maker).unwrap(), get(&pool, &maker).unwrap());
     assert_eq!((first.number, second.number), (1, 2));
@@ -55,13 +55,13 @@ fn there_are_no_more_than_the_limit_and_who_waits_gets_what_comes_back() {
         drop(second);
         assert_eq!(waiting.join().unwrap(), 2);
     });
-    let impatient = Pool::new(1, PATIENCE);
+    let impatient = Pool::new(1, TIMEOUT);
     let _held = get(&impatient, &maker).unwrap();
-    assert!(matches!(get(&impatient, &maker), Err(NoConnection::InUse(waited)) if waited >= PATIENCE));
+    assert!(matches!(get(&impatient, &maker), Err(NoConnection::InUse(waited)) if waited >= TIMEOUT));
 }
 
 #[test]
-fn an_error_is_tried_again_until_the_patience_is_over_or_at_once_told() {
+fn an_error_is_tried_again_until_the_timeout_and_a_final_one_is_returned_at_once() {
     let pool: Pool<Number> = Pool::new(1, Duration::from_secs(60));
     let tries = Cell::new(0);
     let third = || {
@@ -72,14 +72,14 @@ fn an_error_is_tried_again_until_the_patience_is_over_or_at_once_told() {
     let pool: Pool<Number> = Pool::new(1, Duration::from_secs(60));
     let told = pool.get(|| Err("for good"), |error| *error == "for good");
     assert!(matches!(told, Err(NoConnection::Failed("for good"))));
-    let pool: Pool<Number> = Pool::new(1, PATIENCE);
+    let pool: Pool<Number> = Pool::new(1, TIMEOUT);
     assert!(matches!(pool.get(|| Err("no"), |_| false), Err(NoConnection::Failed("no"))));
     assert!(get(&pool, &Maker::default()).is_ok(), "there is still room for one");
 }
 
 #[test]
-fn after_a_panic_there_is_room_for_another() {
-    let (pool, maker) = (Pool::new(1, PATIENCE), Maker::default());
+fn a_panic_while_connecting_does_not_use_up_a_connection() {
+    let (pool, maker) = (Pool::new(1, TIMEOUT), Maker::default());
     let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         let panic = || -> Result<Number, &'static str> { std::panic::resume_unwind(Box::new("on purpose")) };
         pool.get(panic, |_error| false).map(|_connection| ()).unwrap();
@@ -89,10 +89,10 @@ fn after_a_panic_there_is_room_for_another() {
 }
 
 #[test]
-fn what_nobody_used_for_long_goes() {
+fn a_connection_that_was_unused_for_long_is_removed() {
     let now = Instant::now();
     let long_ago = now.checked_sub(IDLE_MAX).unwrap();
-    let mut state = State { idle: vec![("old", long_ago), ("young", now)], count: 3 };
-    assert_eq!(state.take_old(now).into_iter().map(|(name, _)| name).collect::<Vec<_>>(), ["old"]);
+    let mut state = PoolState { idle: vec![("old", long_ago), ("young", now)], count: 3 };
+    assert_eq!(state.take_expired(now).into_iter().map(|(name, _)| name).collect::<Vec<_>>(), ["old"]);
     assert_eq!((state.idle.len(), state.count), (1, 2), "one is in use");
 }

@@ -1,4 +1,4 @@
-//! Parameters on their way to the server: of which type each is, and what PostgreSQL does not keep.
+//! Converts parameters for the server: their types, and characters that PostgreSQL can't store.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,15 +7,16 @@ use postgres::types::private::BytesMut;
 use postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 
 use crate::Value;
-use crate::dialect::column_cast;
+use crate::dialect::array_cast;
 
-/// The parameters of a statement. A set of rows is one for each column: see the `rows` of the dialect.
+/// The parameters of a statement, with their types. A set of rows becomes an array for each column: see `{rows …}` of the
+/// dialect.
 pub(super) fn bind<'a>(sql: &str, parameters: &[Value<'a>]) -> Vec<(Bound<'a>, Type)> {
     let mut bound: Vec<(Bound<'a>, Type)> = parameters
         .iter()
         .enumerate()
         .map(|(index, value)| match value {
-            // The server finds out which type is meant.
+            // The server infers the type.
             Value::Null => (Bound::Null, Type::UNKNOWN),
             Value::Integer(value) => (Bound::Integer(*value), Type::INT8),
             Value::Real(value) => (Bound::Real(*value), Type::FLOAT8),
@@ -34,22 +35,22 @@ pub(super) fn bind<'a>(sql: &str, parameters: &[Value<'a>]) -> Vec<(Bound<'a>, T
         .collect();
     for value in parameters {
         let Value::Rows { values, width } = value else { continue };
-        // The first column has the number of the set, the others follow all other parameters.
-        for place in 1..*width {
+        // The first column has the number of the set. The other columns follow all other parameters.
+        for index in 1..*width {
             let number = bound.len() + 1;
-            bound.push(column(sql, number, values.iter().skip(place).step_by(*width)));
+            bound.push(column(sql, number, values.iter().skip(index).step_by(*width)));
         }
     }
     bound
 }
 
-/// A column of a set of rows, as the array that the statement says it is.
+/// A column of a set of rows, as an array of the type that the statement names.
 fn column<'v, 'a: 'v>(
     sql: &str,
     number: usize,
     values: impl Iterator<Item = &'v Value<'a>>,
 ) -> (Bound<'a>, Type) {
-    if sql.contains(&column_cast(number, "BIGINT")) {
+    if sql.contains(&array_cast(number, "BIGINT")) {
         (Bound::Integers(values.map(integer).collect()), Type::INT8_ARRAY)
     } else {
         (Bound::Texts(values.map(text).collect()), Type::TEXT_ARRAY)
@@ -76,12 +77,12 @@ fn text<'a>(value: &Value<'a>) -> Option<Cow<'a, str>> {
     }
 }
 
-/// PostgreSQL keeps every character but one: NUL becomes U+FFFD, as what is no UTF-8 does.
+/// Replaces NUL by U+FFFD, because PostgreSQL can't store NUL.
 fn without_nul(text: &str) -> Cow<'_, str> {
     if text.contains('\0') { Cow::Owned(text.replace('\0', "\u{fffd}")) } else { Cow::Borrowed(text) }
 }
 
-/// The same for its escape in JSON, which counts only where its backslash is not itself escaped.
+/// Replaces the escape of NUL in JSON, `\u0000`, unless its backslash is itself escaped.
 fn without_escaped_nul(json: &str) -> String {
     let mut cleaned = String::with_capacity(json.len());
     let mut rest = json;
@@ -89,7 +90,7 @@ fn without_escaped_nul(json: &str) -> String {
         let (before, escape) = rest.split_at(start);
         cleaned.push_str(before);
         let length = if escape.starts_with("\\u0000") { 6 } else { 2.min(escape.len()) };
-        // The character after a backslash is ASCII in JSON; anything else is left as it is.
+        // In JSON the character after a backslash is ASCII. Any other character is not changed.
         let length = if escape.is_char_boundary(length) { length } else { 1 };
         cleaned.push_str(if length == 6 { "\\ufffd" } else { &escape[..length] });
         rest = &escape[length..];
@@ -98,7 +99,7 @@ fn without_escaped_nul(json: &str) -> String {
     cleaned
 }
 
-/// A value on its way to the server.
+/// A value that is bound to a parameter.
 pub(super) enum Bound<'a> {
     Null,
     Integer(i64),
@@ -108,7 +109,7 @@ pub(super) enum Bound<'a> {
     Texts(Vec<Option<Cow<'a, str>>>),
 }
 
-/// The client logs the values of a statement that has a name. Those of a job are nobody else's to read.
+/// Does not show texts, because the client library logs parameters, and payloads of jobs must not be logged.
 impl fmt::Debug for Bound<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -164,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nul_is_replaced_and_what_only_looks_like_it_is_kept() {
+    fn nul_is_replaced_and_an_escaped_backslash_before_u0000_is_kept() {
         assert_eq!(without_nul("a\0b"), "a\u{fffd}b");
         for (json, expected) in [
             (r#"["a\u0000b"]"#, r#"["a\ufffdb"]"#),
@@ -178,14 +179,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_logged_of_a_value_holds_no_text() {
+    fn the_debug_form_of_a_value_shows_no_text() {
         let bound = bind("", &[Value::Text("secret"), Value::Integer(7), Value::Null]);
         let values: Vec<String> = bound.iter().map(|(value, _kind)| format!("{value:?}")).collect();
         assert_eq!(values, ["a text of 6 bytes", "7", "NULL"]);
     }
 
     #[test]
-    fn only_parameters_that_are_read_as_json_are_cleaned_as_json() {
+    fn escaped_nul_is_replaced_only_in_json_parameters() {
         let sql = "SELECT $1, CAST($2 AS jsonb)";
         let bound = bind(sql, &[Value::Text(r#""\u0000""#), Value::Text(r#""\u0000""#)]);
         assert!(matches!(&bound[0].0, Bound::Text(text) if text == r#""\u0000""#));

@@ -1,11 +1,11 @@
-//! A PostgreSQL connection inside a transaction, as the seam sees it.
+//! [`Connection`] for PostgreSQL, inside a transaction.
 
 use std::sync::Arc;
 
 use postgres::types::{ToSql, Type};
 
 use super::bound::{Bound, bind};
-use super::client::{Asked, Client, Commit};
+use super::client::{Client, Commit, StatementCall};
 use super::error::{Failure, from_postgres};
 use super::prepared::Prepared;
 use super::session::Session;
@@ -13,31 +13,31 @@ use super::statements::Statements;
 use super::token::Naming;
 use crate::error::{Error, Result};
 use crate::value::unexpected;
-use crate::{Connection, Dialect, Question, Row, Statement, Value, summary};
+use crate::{Connection, Dialect, Query, Row, Statement, Value, summary};
 use windlass_system::wake_ups::WakeUps;
 
-/// Statements that wait for a next one at most: they are kept in memory with their values.
-const WAITING_MAX: usize = 16;
+/// The most statements in the queue, which keeps them in memory with their values.
+const QUEUED_MAX: usize = 16;
 
-/// A statement that is to be sent together with others.
-struct Waiting<'a> {
+/// A statement that is sent together with others.
+struct QueuedStatement<'a> {
     statement: Statement,
     text: Arc<str>,
     bound: Vec<(Bound<'a>, Type)>,
 }
 
-/// Runs statements inside a transaction that somebody else began and will end.
+/// Runs statements inside a transaction. The caller begins and ends the transaction.
 pub(super) struct PostgresConnection<'a> {
     client: &'a mut Client,
     prepared: &'a mut Prepared,
     naming: Naming,
     statements: &'a Statements,
     wake_ups: WakeUps,
-    /// What is sent together with the next statement.
-    waiting: Vec<Waiting<'static>>,
-    /// The first error of the server or the network: after one the transaction is lost.
+    /// Statements that are sent together with the next one.
+    queued: Vec<QueuedStatement<'static>>,
+    /// The first error of the server or the network. After it the transaction can't go on.
     failure: Option<Failure>,
-    /// What is known of the commit, when it was sent together with a statement.
+    /// What is known about the commit, if it was sent together with a statement.
     commit: Option<Commit>,
 }
 
@@ -50,13 +50,13 @@ impl<'a> PostgresConnection<'a> {
             naming,
             statements,
             wake_ups: WakeUps::NONE,
-            waiting: Vec::new(),
+            queued: Vec::new(),
             failure: None,
             commit: None,
         }
     }
 
-    /// What is known of the commit, when it was sent together with a statement.
+    /// What is known about the commit, if it was sent together with a statement.
     pub(super) fn take_commit(&mut self) -> Option<Commit> {
         self.commit.take()
     }
@@ -68,12 +68,12 @@ impl<'a> PostgresConnection<'a> {
         }
     }
 
-    /// What the operation so far changed.
+    /// The wake-ups for what was changed so far.
     pub(super) fn wake_ups(&self) -> WakeUps {
         self.wake_ups
     }
 
-    /// What ended the transaction, if something did.
+    /// The error that ended the transaction, if there was one.
     pub(super) fn failure(&self) -> Option<Failure> {
         self.failure
     }
@@ -81,16 +81,16 @@ impl<'a> PostgresConnection<'a> {
     fn fail(&mut self, operation: &str, error: &postgres::Error) -> Error {
         let failure = if self.client.has_begun() {
             Failure::of(error)
-        } else if self.client.is_missing_its_beginning() {
-            Failure::Alone
+        } else if self.client.is_without_transaction() {
+            Failure::NoTransaction
         } else {
-            Failure::of_beginning(error)
+            Failure::of_preamble(error)
         };
         self.failure.get_or_insert(failure);
         from_postgres(operation, error)
     }
 
-    /// The prepared statement, where statements have names.
+    /// The prepared statement, if statements have names in this transaction.
     fn prepare(
         &mut self,
         statement: Statement,
@@ -106,50 +106,54 @@ impl<'a> PostgresConnection<'a> {
         }
     }
 
-    /// Sends what waits for a next statement where there is none.
+    /// Sends the queued statements, for which there is no next statement.
     ///
     /// # Errors
-    /// The server's.
+    /// The server's error.
     pub(super) fn flush(&mut self) -> Result<()> {
-        if self.waiting.is_empty() { Ok(()) } else { self.query_all(&mut []) }
+        if self.queued.is_empty() { Ok(()) } else { self.query_all(&mut []) }
     }
 
-    /// Statements as the client sends them, prepared where they have names.
-    fn prepare_all<'w>(&mut self, batch: &'w [Waiting<'w>]) -> Result<Vec<Asked<'w, &'w Bound<'w>>>> {
-        let mut asked = Vec::with_capacity(batch.len());
-        for Waiting { statement, text, bound } in batch {
+    /// Prepares statements, if statements have names in this transaction.
+    fn prepare_all<'w>(
+        &mut self,
+        batch: &'w [QueuedStatement<'w>],
+    ) -> Result<Vec<StatementCall<'w, &'w Bound<'w>>>> {
+        let mut calls = Vec::with_capacity(batch.len());
+        for QueuedStatement { statement, text, bound } in batch {
             let prepared = self.prepare(*statement, text, bound);
             let prepared = prepared.map_err(|error| self.fail(&statement.summary(), &error))?;
             let bound: Vec<(&Bound<'_>, Type)> =
                 bound.iter().map(|(value, kind)| (value, kind.clone())).collect();
-            asked.push(Asked { text, statement: prepared, bound });
+            calls.push(StatementCall { text, statement: prepared, bound });
         }
-        Ok(asked)
+        Ok(calls)
     }
 
-    /// Sends statements together; returns the rows of each.
-    fn ask_all(&mut self, batch: &[Waiting<'_>]) -> Result<Vec<Vec<postgres::Row>>> {
-        let asked = self.prepare_all(batch)?;
-        self.client.ask_all(asked).map_err(|failed| self.fail_at(batch, &failed))
+    /// Sends statements together, and returns the rows of each.
+    fn send_all(&mut self, batch: &[QueuedStatement<'_>]) -> Result<Vec<Vec<postgres::Row>>> {
+        let calls = self.prepare_all(batch)?;
+        self.client.send_all(calls).map_err(|failed| self.fail_at(batch, &failed))
     }
 
-    fn fail_at(&mut self, batch: &[Waiting<'_>], (place, error): &(usize, postgres::Error)) -> Error {
-        let failed = batch.get(*place).map_or_else(String::new, |failed| failed.statement.summary());
+    fn fail_at(&mut self, batch: &[QueuedStatement<'_>], (index, error): &(usize, postgres::Error)) -> Error {
+        let failed = batch.get(*index).map_or_else(String::new, |failed| failed.statement.summary());
         self.fail(&failed, error)
     }
 
-    fn each_row(
+    fn stream_rows(
         &mut self,
         statement: Statement,
         parameters: &[Value<'_>],
         on_row: &mut dyn FnMut(&dyn Row) -> Result<()>,
-    ) -> std::result::Result<(), Met> {
+    ) -> std::result::Result<(), RowsError> {
         let text = self.statements.text(statement);
         let bound = bind(&text, parameters);
-        let statement = self.prepare(statement, &text, &bound).map_err(Met::Database)?;
-        let mut rows = self.client.ask(Asked { text: &text, statement, bound }).map_err(Met::Database)?;
-        while let Some(row) = self.client.next(&mut rows).map_err(Met::Database)? {
-            on_row(&PostgresRow { row: &row }).map_err(Met::Reader)?;
+        let statement = self.prepare(statement, &text, &bound).map_err(RowsError::Database)?;
+        let mut rows =
+            self.client.send(StatementCall { text: &text, statement, bound }).map_err(RowsError::Database)?;
+        while let Some(row) = self.client.next(&mut rows).map_err(RowsError::Database)? {
+            on_row(&PostgresRow { row: &row }).map_err(RowsError::Reader)?;
         }
         Ok(())
     }
@@ -176,8 +180,8 @@ impl<'a> PostgresConnection<'a> {
     }
 }
 
-/// Who stopped the reading of rows.
-enum Met {
+/// Why the reading of rows ended early.
+enum RowsError {
     Database(postgres::Error),
     Reader(Error),
 }
@@ -190,13 +194,13 @@ impl Connection for PostgresConnection<'_> {
         on_row: &mut dyn FnMut(&dyn Row) -> Result<()>,
     ) -> Result<()> {
         self.check_not_committed(statement)?;
-        if !self.waiting.is_empty() {
-            return self.query_all(&mut [Question { statement, parameters, on_row }]);
+        if !self.queued.is_empty() {
+            return self.query_all(&mut [Query { statement, parameters, on_row }]);
         }
-        match self.each_row(statement, parameters, on_row) {
+        match self.stream_rows(statement, parameters, on_row) {
             Ok(()) => Ok(()),
-            Err(Met::Database(error)) => Err(self.fail(&statement.summary(), &error)),
-            Err(Met::Reader(error)) => Err(error),
+            Err(RowsError::Database(error)) => Err(self.fail(&statement.summary(), &error)),
+            Err(RowsError::Reader(error)) => Err(error),
         }
     }
 
@@ -208,15 +212,15 @@ impl Connection for PostgresConnection<'_> {
         let statement = Statement::InsertReturningIds(sql);
         self.check_not_committed(statement)?;
         if self.naming == Naming::Unnamed {
-            // The session is anybody's, so a commit whose answer is lost could arrive there at any time.
+            // Behind a pooler a commit whose answer was lost could reach the session at any later time.
             return self.insert_returning_ids(sql, parameters);
         }
-        let mut batch: Vec<Waiting<'_>> = std::mem::take(&mut self.waiting);
+        let mut batch: Vec<QueuedStatement<'_>> = std::mem::take(&mut self.queued);
         let text = self.statements.text(statement);
         let bound = bind(&text, parameters);
-        batch.push(Waiting { statement, text, bound });
-        let asked = self.prepare_all(&batch)?;
-        let (answers, commit) = self.client.ask_all_and_commit(asked);
+        batch.push(QueuedStatement { statement, text, bound });
+        let calls = self.prepare_all(&batch)?;
+        let (answers, commit) = self.client.send_all_and_commit(calls);
         self.commit = commit;
         let answers = answers.map_err(|failed| self.fail_at(&batch, &failed))?;
         let inserted = answers.last().map_or(&[][..], Vec::as_slice);
@@ -228,34 +232,34 @@ impl Connection for PostgresConnection<'_> {
         Ok(ids)
     }
 
-    fn query_all(&mut self, questions: &mut [Question<'_>]) -> Result<()> {
-        if let Some(first) = questions.first() {
+    fn query_all(&mut self, queries: &mut [Query<'_>]) -> Result<()> {
+        if let Some(first) = queries.first() {
             self.check_not_committed(first.statement)?;
         }
-        let mut batch: Vec<Waiting<'_>> = std::mem::take(&mut self.waiting);
+        let mut batch: Vec<QueuedStatement<'_>> = std::mem::take(&mut self.queued);
         let before = batch.len();
-        for Question { statement, parameters, .. } in &*questions {
+        for Query { statement, parameters, .. } in &*queries {
             let text = self.statements.text(*statement);
             let bound = bind(&text, parameters);
-            batch.push(Waiting { statement: *statement, text, bound });
+            batch.push(QueuedStatement { statement: *statement, text, bound });
         }
-        let answers = self.ask_all(&batch)?;
-        for (question, rows) in questions.iter_mut().zip(answers.iter().skip(before)) {
+        let answers = self.send_all(&batch)?;
+        for (query, rows) in queries.iter_mut().zip(answers.iter().skip(before)) {
             for row in rows {
-                (question.on_row)(&PostgresRow { row })?;
+                (query.on_row)(&PostgresRow { row })?;
             }
         }
         Ok(())
     }
 
     fn execute_with_next(&mut self, sql: &'static str, parameters: &[Value<'_>]) -> Result<()> {
-        if self.waiting.len() >= WAITING_MAX {
+        if self.queued.len() >= QUEUED_MAX {
             self.flush()?;
         }
         let statement = Statement::Plain(sql);
         let text = self.statements.text(statement);
         let bound = bind(&text, parameters).into_iter().map(|(value, kind)| (value.into_owned(), kind));
-        self.waiting.push(Waiting { statement, bound: bound.collect(), text });
+        self.queued.push(QueuedStatement { statement, bound: bound.collect(), text });
         Ok(())
     }
 
@@ -306,7 +310,7 @@ impl Row for PostgresRow<'_> {
     }
 
     fn lossy_text(&self, column: usize) -> Result<Option<String>> {
-        // The server keeps nothing but valid text.
+        // The server stores only valid UTF-8.
         match self.value(column)? {
             Value::Null => Ok(None),
             Value::Text(text) => Ok(Some(text.to_owned())),

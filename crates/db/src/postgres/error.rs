@@ -1,41 +1,41 @@
-//! PostgreSQL's error codes as the engine's errors.
+//! Converts errors of PostgreSQL into [`Error`].
 
 use postgres::error::SqlState;
 
 use crate::error::{Error, Refusal, Unavailable};
 
-/// What an error means for the transaction that met it.
+/// What an error means for its transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Failure {
-    /// It stood in another one's way and was taken back: repeating it helps.
+    /// It conflicted with another transaction and was rolled back. Repeating it helps.
     Collision,
-    /// The connection is gone, and with it everything that was not committed.
+    /// The connection is lost, and with it everything that was not committed.
     ConnectionLost,
-    /// The connection had ended before the transaction began, while nobody used it.
+    /// The connection had ended in the pool, before the transaction began.
     Stale,
-    /// This server takes no writes: another connection may lead to one that does.
+    /// This server is a standby. Another connection may reach the primary server.
     Standby,
-    /// The session does not know a prepared statement, or knows another of its name: it is not the one that
-    /// prepared it. Repeating it without names helps.
+    /// The session does not know a prepared statement, or knows another one of that name, because another session prepared
+    /// it. Repeating the transaction without names helps.
     StatementLost,
-    /// A prepared statement returned other columns when it was prepared: the tables have changed. Repeating it
+    /// The tables have changed since a statement was prepared, so that it returns other columns. Repeating the transaction
     /// without names helps.
     StatementOutdated,
-    /// The transaction had not begun, and statements of it may have been run by themselves and kept. Repeating it might do
-    /// them twice.
-    Alone,
-    /// Repeating it would give the same.
+    /// The transaction had not begun, so its statements may have been run and kept one by one. Repeating it might run them
+    /// twice.
+    NoTransaction,
+    /// Any other error. Repeating the transaction does not help.
     Refused,
 }
 
 impl Failure {
-    /// Of the message with which a transaction begins.
-    pub(super) fn of_beginning(error: &postgres::Error) -> Failure {
+    /// What an error of the preamble means.
+    pub(super) fn of_preamble(error: &postgres::Error) -> Failure {
         let failure = Failure::of(error);
         if failure == Failure::ConnectionLost {
             Failure::Stale
         } else if error.code() == Some(&SqlState::INVALID_TEXT_REPRESENTATION) {
-            // The session has another mark: what is said of it is no boolean.
+            // The session has another token: its check casts a text to BOOLEAN.
             Failure::StatementLost
         } else {
             failure
@@ -44,7 +44,7 @@ impl Failure {
 
     pub(super) fn of(error: &postgres::Error) -> Failure {
         let Some(code) = error.code() else {
-            // Not the server's word: the network's, or the client's own.
+            // Not an error of the server, but of the network or the client.
             return if error.is_closed() || is_input_output(error) {
                 Failure::ConnectionLost
             } else {
@@ -54,7 +54,7 @@ impl Failure {
         match *code {
             SqlState::T_R_SERIALIZATION_FAILURE
             | SqlState::T_R_DEADLOCK_DETECTED
-            // What a row refers to was deleted at the same moment, or is being deleted.
+            // A row that is referred to was deleted at the same time.
             | SqlState::FOREIGN_KEY_VIOLATION => Failure::Collision,
             SqlState::READ_ONLY_SQL_TRANSACTION => Failure::Standby,
             SqlState::INVALID_SQL_STATEMENT_NAME | SqlState::DUPLICATE_PSTATEMENT => {
@@ -72,19 +72,19 @@ fn is_input_output(error: &postgres::Error) -> bool {
     std::error::Error::source(error).is_some_and(|source| source.is::<std::io::Error>())
 }
 
-/// The server ended the session, or can't begin one.
+/// Whether the server ended the session, or can't start one.
 fn means_lost(code: &SqlState) -> bool {
     // 08: connection; 57P: the operator intervened.
     code.code().starts_with("08") || code.code().starts_with("57P") || means_over_time(code)
 }
 
-/// A setting of the server says that the session or its transaction took too long.
+/// Whether the session or the transaction exceeded a time limit of the server.
 fn means_over_time(code: &SqlState) -> bool {
     // 25P03: the transaction was idle; 25P04: it took too long as a whole; 57P05: the session was idle.
     ["25P03", "25P04", "57P05"].contains(&code.code())
 }
 
-/// Names what a caller can do about an error of PostgreSQL.
+/// Converts an error of PostgreSQL.
 pub(super) fn from_postgres(operation: &str, error: &postgres::Error) -> Error {
     let Some(server) = error.as_db_error() else {
         let detail = chain(error);
@@ -95,7 +95,7 @@ pub(super) fn from_postgres(operation: &str, error: &postgres::Error) -> Error {
             | Failure::Standby
             | Failure::StatementLost
             | Failure::StatementOutdated
-            | Failure::Alone
+            | Failure::NoTransaction
             | Failure::Refused => Error::internal(operation, detail),
         };
     };
@@ -124,9 +124,9 @@ pub(super) fn from_postgres(operation: &str, error: &postgres::Error) -> Error {
         SqlState::INVALID_PASSWORD => Unavailable::Refused { refusal: Refusal::Password, detail },
         ref code if means_lost(code) => Unavailable::Unreachable(detail),
         ref code => match &code.code()[..2] {
-            // P0: a trigger or a function that somebody added refuses it.
+            // P0: a trigger or a function that a user added refuses it.
             "23" | "P0" => return Error::conflict(operation, detail),
-            // 54: longer than the server takes it, as a text in an index.
+            // 54: too long for the server, for example a text in an index.
             "22" | "54" => return Error::invalid(operation, detail),
             "28" => Unavailable::Refused { refusal: Refusal::Login, detail },
             // No memory, configured limits.
@@ -138,7 +138,7 @@ pub(super) fn from_postgres(operation: &str, error: &postgres::Error) -> Error {
     Error::unavailable(operation, reason)
 }
 
-/// An error with what caused it: the client's own text says only where it was.
+/// The message of an error and of all its causes, because the client's own message does not contain the cause.
 pub(super) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

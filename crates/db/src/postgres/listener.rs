@@ -1,4 +1,5 @@
-//! Hears of changes by other processes: one connection that listens, and looking where nothing is heard.
+//! The listener: a thread that receives notifications of other processes, over a connection of its own. If notifications do
+//! not arrive, it publishes a wake-up twice a second instead.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -7,28 +8,28 @@ use std::time::Duration;
 use super::client::Client;
 use super::error::from_postgres;
 use super::notifier::notify;
-use super::open::lead;
+use super::open::synchronize_clock;
 use super::session::Sessions;
 use crate::error::{Error, Result, Unavailable, no_thread};
 use windlass_system::wake_ups::{WakeUpChannel, WakeUps};
 
-const LISTENING: &str = "listen for changes";
-/// How long one wait for a notification is: an end is heard between two.
+const OPERATION: &str = "listen for changes";
+/// The longest wait for a notification. Between two waits the thread checks whether it must end.
 const TICK: Duration = Duration::from_millis(250);
-/// How often a listening connection is asked for the time, which also shows that it is alive.
+/// How often the server's clock is read, which also shows that the connection works.
 const CLOCK_TICK_MS: i64 = 10_000;
-/// How often everybody looks while nothing can be heard.
-const BLIND_TICK: Duration = Duration::from_millis(500);
-/// A notification to oneself comes back within this time, or none ever will: a pooler stands between.
+/// How often a wake-up is published while notifications can't be received.
+const POLL_TICK: Duration = Duration::from_millis(500);
+/// If the test notification has not arrived after this time, a pooler prevents notifications.
 const ECHO_MAX_MS: i64 = 5_000;
-/// Said by a listener to itself, to hear whether it hears. Over another connection: behind a pooler it would
-/// hear what it says over its own.
+/// The test notification, which a listener sends to find out whether notifications arrive. It is sent over another connection,
+/// because behind a pooler a notification over the same connection would arrive.
 const ECHO: &str = "echo";
 
-/// The handle of the thread. Dropping it ends it.
+/// The handle of the listener thread. Dropping it ends the thread.
 pub(super) struct NotificationListener {
-    /// Dropping it is the sign. Nobody waits for the thread: it keeps nothing but its connection, and ends
-    /// within a tick, or when it has connected or no server has answered in its time.
+    /// Dropping it tells the thread to end. The thread is not joined: it owns only its connection, and ends soon, or after
+    /// an attempt to connect.
     _end: Sender<()>,
 }
 
@@ -38,61 +39,61 @@ impl NotificationListener {
         std::thread::Builder::new()
             .name("windlass-listener".to_owned())
             .spawn(move || serve(&sessions, &wake_ups, &ended))
-            .map_err(|error| no_thread(LISTENING, &error))?;
+            .map_err(|error| no_thread(OPERATION, &error))?;
         Ok(NotificationListener { _end: end })
     }
 }
 
-/// How listening ended.
-enum Ended {
-    /// The process ends.
-    Told,
-    /// Notifications do not come through.
-    Deaf,
+/// Why listening ended.
+enum ListenEnd {
+    /// The handle was dropped.
+    Stopped,
+    /// Notifications do not arrive.
+    NothingHeard,
 }
 
 fn serve(sessions: &Sessions, wake_ups: &WakeUpChannel, ended: &Receiver<()>) {
     let mut is_failing = false;
     loop {
         match listen(sessions, wake_ups, ended, &mut is_failing) {
-            Ok(Ended::Told) => return,
-            Ok(Ended::Deaf) => {
+            Ok(ListenEnd::Stopped) => return,
+            Ok(ListenEnd::NothingHeard) => {
                 tracing::info!(
-                    "notifications do not come through, as behind a pooler in transaction mode: \
+                    "notifications of other processes do not arrive, as behind a pooler in transaction mode: \
                      looking for changes twice a second instead"
                 );
-                look(sessions, wake_ups, ended);
+                poll(sessions, wake_ups, ended);
                 return;
             }
             Err(error) => {
                 if !std::mem::replace(&mut is_failing, true) {
-                    tracing::debug!(%error, "changes by other processes are not heard; looking instead");
+                    tracing::debug!(%error, "notifications can't be received; looking for changes instead");
                 }
             }
         }
-        // What was missed meanwhile, and what is missed from now on.
+        // Notifications were missed.
         wake_ups.publish(WakeUps::FOREIGN);
-        if !matches!(ended.recv_timeout(BLIND_TICK), Err(RecvTimeoutError::Timeout)) {
+        if !matches!(ended.recv_timeout(POLL_TICK), Err(RecvTimeoutError::Timeout)) {
             return;
         }
     }
 }
 
-/// Has everybody look from time to time, to the end, and goes on asking for the time.
-fn look(sessions: &Sessions, wake_ups: &WakeUpChannel, ended: &Receiver<()>) {
-    let mut asked_ms = None;
-    while matches!(ended.recv_timeout(BLIND_TICK), Err(RecvTimeoutError::Timeout)) {
+/// Publishes a wake-up at regular intervals, until the handle is dropped, and reads the server's clock.
+fn poll(sessions: &Sessions, wake_ups: &WakeUpChannel, ended: &Receiver<()>) {
+    let mut clock_read_ms = None;
+    while matches!(ended.recv_timeout(POLL_TICK), Err(RecvTimeoutError::Timeout)) {
         wake_ups.publish(WakeUps::FOREIGN);
         let now_ms = sessions.clock.monotonic_ms();
-        if asked_ms.is_none_or(|asked_ms| now_ms - asked_ms >= CLOCK_TICK_MS) {
-            asked_ms = Some(now_ms);
+        if clock_read_ms.is_none_or(|clock_read_ms| now_ms - clock_read_ms >= CLOCK_TICK_MS) {
+            clock_read_ms = Some(now_ms);
             let operation = "read the database's clock";
-            let told = sessions.connection(operation).and_then(|mut session| {
-                lead(&sessions.clock, |question| session.client.query_typed(question, &[]))
+            let read = sessions.connection(operation).and_then(|mut session| {
+                synchronize_clock(&sessions.clock, |question| session.client.query_typed(question, &[]))
                     .inspect_err(|_error| session.discard())
             });
-            if let Err(error) = told {
-                tracing::debug!(%error, "the clock goes on by itself");
+            if let Err(error) = read {
+                tracing::debug!(%error, "the server's clock could not be read");
             }
         }
     }
@@ -103,46 +104,46 @@ fn listen(
     wake_ups: &WakeUpChannel,
     ended: &Receiver<()>,
     is_failing: &mut bool,
-) -> Result<Ended> {
-    let failed = |error: postgres::Error| from_postgres(LISTENING, &error);
+) -> Result<ListenEnd> {
+    let failed = |error: postgres::Error| from_postgres(OPERATION, &error);
     let mut client =
-        Client::connect(&sessions.address).map_err(|error| error.of(LISTENING, &sessions.address))?;
+        Client::connect(&sessions.address).map_err(|error| error.into_error(OPERATION, &sessions.address))?;
     let channel = sessions.channel();
     // The schema's name needs no quotes within.
     client.batch_execute(&format!("LISTEN \"{channel}\"")).map_err(failed)?;
     notify(sessions, ECHO)?;
     *is_failing = false;
-    // What changed before anybody listened.
+    // Changes before LISTEN were missed.
     wake_ups.publish(WakeUps::FOREIGN);
     let began_ms = sessions.clock.monotonic_ms();
-    let mut asked_ms = began_ms;
-    let mut hears = false;
+    let mut clock_read_ms = began_ms;
+    let mut has_heard = false;
     loop {
-        let heard = client.hear(TICK).map_err(failed)?;
-        if let Some(notification) = heard {
-            hears = true;
-            wake_ups.publish(meant(notification.payload(), &sessions.sender));
+        let notification = client.next_notification(TICK).map_err(failed)?;
+        if let Some(notification) = notification {
+            has_heard = true;
+            wake_ups.publish(wake_ups_of(notification.payload(), &sessions.sender));
         } else if client.is_closed() {
             let reason = Unavailable::Unreachable("the connection was closed".to_owned());
-            return Err(Error::unavailable(LISTENING, reason));
+            return Err(Error::unavailable(OPERATION, reason));
         }
         if !matches!(ended.try_recv(), Err(std::sync::mpsc::TryRecvError::Empty)) {
-            return Ok(Ended::Told);
+            return Ok(ListenEnd::Stopped);
         }
         let now_ms = sessions.clock.monotonic_ms();
-        if !hears && now_ms - began_ms > ECHO_MAX_MS {
-            return Ok(Ended::Deaf);
+        if !has_heard && now_ms - began_ms > ECHO_MAX_MS {
+            return Ok(ListenEnd::NothingHeard);
         }
-        if now_ms - asked_ms >= CLOCK_TICK_MS {
-            asked_ms = now_ms;
-            lead(&sessions.clock, |question| client.query_typed(question, &[]))?;
+        if now_ms - clock_read_ms >= CLOCK_TICK_MS {
+            clock_read_ms = now_ms;
+            synchronize_clock(&sessions.clock, |question| client.query_typed(question, &[]))?;
         }
     }
 }
 
-/// What a notification says has changed: `3 SENDER` from a process of ours. Another program's may say
-/// nothing, and so means everything.
-fn meant(payload: &str, this_sender: &str) -> WakeUps {
+/// The wake-ups of a notification. A process of Windlass sends `BITS SENDER`. A notification of another program may be empty,
+/// and stands for all wake-ups.
+fn wake_ups_of(payload: &str, this_sender: &str) -> WakeUps {
     if payload == ECHO {
         return WakeUps::NONE;
     }
@@ -158,11 +159,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_notification_means_what_it_says_or_everything() {
-        assert_eq!(meant("echo", "a"), WakeUps::NONE);
-        assert_eq!(meant(&format!("{} b", WakeUps::CANCEL.bits()), "a"), WakeUps::CANCEL);
-        assert_eq!(meant(&format!("{} a", WakeUps::CANCEL.bits()), "a"), WakeUps::NONE, "one's own");
-        assert_eq!(meant("", "a"), WakeUps::FOREIGN, "another program's");
-        assert_eq!(meant("255 b", "a"), WakeUps::FOREIGN, "what is for one process only is not heard");
+    fn a_notification_has_wake_ups_or_stands_for_all() {
+        assert_eq!(wake_ups_of("echo", "a"), WakeUps::NONE);
+        assert_eq!(wake_ups_of(&format!("{} b", WakeUps::CANCEL.bits()), "a"), WakeUps::CANCEL);
+        assert_eq!(wake_ups_of(&format!("{} a", WakeUps::CANCEL.bits()), "a"), WakeUps::NONE, "one's own");
+        assert_eq!(wake_ups_of("", "a"), WakeUps::FOREIGN, "another program's");
+        assert_eq!(wake_ups_of("255 b", "a"), WakeUps::FOREIGN, "wake-ups inside a process are not sent");
     }
 }

@@ -1,5 +1,5 @@
-//! Before a server's name is looked up: the client does that in a thread of its runtime, which panics where the system has
-//! no thread to give.
+//! Checks that a thread can be started before the name of a server is looked up. The client looks it up in a thread of its
+//! runtime, and the runtime panics if it can't start one.
 
 use std::io;
 use std::net::IpAddr;
@@ -7,10 +7,10 @@ use std::net::IpAddr;
 use tokio_postgres::Config;
 use tokio_postgres::config::Host;
 
-/// Starts a thread that does nothing, when connecting needs one.
+/// Starts a thread that does nothing, if connecting needs a thread.
 ///
 /// # Errors
-/// When the system has none to give.
+/// When no thread can be started.
 pub(super) fn check_thread(config: &Config) -> io::Result<()> {
     if !config.get_hostaddrs().is_empty() || !config.get_hosts().iter().any(is_name) {
         return Ok(());

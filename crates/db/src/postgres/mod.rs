@@ -1,13 +1,14 @@
-//! PostgreSQL behind the seam: a pool of connections, each transaction on its own.
+//! [`Database`] for PostgreSQL: a pool of connections, with one connection for each transaction.
 //!
-//! Settings hold for one transaction, and locks are rows, so a pooler that hands a session from transaction to
-//! transaction changes nothing. Two things need a session: prepared statements, which are used only while it is
-//! known to be the connection's own, and LISTEN, and where that does not come through the tables are looked at instead.
+//! Settings and locks belong to one transaction, so a pooler in transaction mode can be used. Two things need a session of
+//! their own: prepared statements, which are used only while the session is known to belong to the connection, and LISTEN,
+//! which is replaced by polling if notifications do not arrive.
 
 mod address;
 mod bound;
 mod client;
 mod connection;
+mod driver;
 mod error;
 mod listener;
 mod lookup;
@@ -38,7 +39,7 @@ use windlass_system::clock::Clock;
 use windlass_system::random::Random;
 use windlass_system::wake_ups::WakeUpChannel;
 
-/// Connections of one process to one database at most: those of transactions, and the one that listens.
+/// The most connections of one process to one database: those of transactions, and that of the listener.
 pub const CONNECTIONS_MAX: u32 = session::CONNECTIONS_MAX + 1;
 
 /// How to open a database on a server.
@@ -46,11 +47,11 @@ pub const CONNECTIONS_MAX: u32 = session::CONNECTIONS_MAX + 1;
 pub struct PostgresOptions {
     /// What a commit survives.
     pub durability: Durability,
-    /// Whether missing tables are made.
+    /// Whether missing tables are created.
     pub mode: OpenMode,
-    /// Follows the database's clock when it is a led one.
+    /// If it is adjustable, it is set to the server's time.
     pub clock: Clock,
-    /// Spreads the repeats of transactions that stood in each other's way.
+    /// Varies the pauses before transactions are repeated.
     pub random: Random,
 }
 
@@ -59,7 +60,7 @@ impl Default for PostgresOptions {
         PostgresOptions {
             durability: Durability::default(),
             mode: OpenMode::default(),
-            clock: Clock::system().led(),
+            clock: Clock::system().adjustable(),
             random: Random::from_entropy(),
         }
     }
@@ -67,7 +68,7 @@ impl Default for PostgresOptions {
 
 /// A database on a PostgreSQL server: the tables in one schema.
 ///
-/// Its methods can be called on every thread. They wait, also where the thread belongs to an async runtime.
+/// Its methods can be called on every thread. They block, even on a thread of an async runtime.
 pub struct PostgresDatabase {
     sessions: Arc<Sessions>,
     wake_ups: WakeUpChannel,
@@ -76,7 +77,7 @@ pub struct PostgresDatabase {
 }
 
 impl PostgresDatabase {
-    /// Connects, and makes or migrates the tables.
+    /// Connects, and creates or migrates the tables.
     ///
     /// # Errors
     /// [`crate::Error::Unavailable`] with the reason, when the database can't be used.
@@ -117,7 +118,7 @@ impl Database for PostgresDatabase {
         if listener.is_none() {
             match NotificationListener::start(Arc::clone(&self.sessions), self.wake_ups.clone()) {
                 Ok(started) => *listener = Some(started),
-                Err(error) => tracing::warn!(%error, "changes by other processes are found by looking only"),
+                Err(error) => tracing::warn!(%error, "changes of other processes are found by polling only"),
             }
         }
     }

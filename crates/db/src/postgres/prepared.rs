@@ -1,6 +1,6 @@
-//! The prepared statements of one connection: a bounded store of texts and the names they have on the server.
+//! The prepared statements of one connection: a bounded cache.
 //!
-//! A name belongs to one session of the server: see [`super::token`].
+//! A prepared statement exists in one session of the server: see [`super::token`].
 
 use std::collections::HashMap;
 
@@ -10,147 +10,146 @@ use postgres::types::Type;
 use super::client::Client;
 use super::preamble::Purpose;
 use super::sizes::Sizes;
-use crate::statement::Key;
+use crate::statement::StatementKey;
 
-/// Texts a connection knows at most. Above that the one that was not used for longest is forgotten.
+/// The most statements of a connection. Beyond that the least recently used one is removed.
 pub(super) const TEXTS_MAX: usize = 128;
 
-/// Between two questions how large the tables are, of one connection.
-pub(super) const LOOK_TICK_MS: i64 = 1_000;
+/// How often a connection reads the sizes of the tables.
+pub(super) const SIZES_TICK_MS: i64 = 1_000;
 
-/// What a connection knows of its statements.
+/// The statements that a connection has used.
 pub(super) struct Prepared {
-    texts: HashMap<Key, Known>,
-    /// What there was no room for. Dropping one closes it on the server, in whatever session comes next.
-    leaving: Vec<Statement>,
-    /// Counts uses, to tell which was the last.
+    used: HashMap<StatementKey, UsedText>,
+    /// Statements that were removed and are not closed yet. Dropping one closes it in the session of the next message.
+    evicted: Vec<Statement>,
+    /// Counts uses, to find the least recently used statement.
     uses: u64,
-    /// The tables whose size decides about plans.
+    /// The tables whose sizes decide about plans.
     growing_tables: &'static [&'static str],
-    /// What plans were made for.
+    /// The sizes for which plans were made.
     sizes: Sizes,
-    /// How the server is asked for them.
-    question: String,
-    /// When it was asked last.
-    looked_ms: Option<i64>,
-    /// When this transaction began, if it is to ask before it uses the tables.
-    look_due_ms: Option<i64>,
+    /// The SQL that reads the sizes.
+    query: String,
+    /// When the sizes were last read.
+    sizes_read_ms: Option<i64>,
+    /// The start of this transaction, if it must read the sizes before it uses the tables.
+    sizes_due_ms: Option<i64>,
 }
 
-struct Known {
+struct UsedText {
     last_use: u64,
-    /// From the second use on: what is run once need not be kept.
+    /// Set at the second use. A statement that is run once is not prepared.
     statement: Option<Statement>,
 }
 
 impl Prepared {
-    /// None yet, for the tables of a schema.
+    /// An empty cache, for the tables of a schema.
     pub(super) fn new(schema: &str, growing_tables: &'static [&'static str]) -> Prepared {
         Prepared {
-            texts: HashMap::new(),
-            leaving: Vec::new(),
+            used: HashMap::new(),
+            evicted: Vec::new(),
             uses: 0,
             growing_tables,
             sizes: Sizes::default(),
-            question: Sizes::question(schema, growing_tables),
-            looked_ms: None,
-            look_due_ms: None,
+            query: Sizes::query(schema, growing_tables),
+            sizes_read_ms: None,
+            sizes_due_ms: None,
         }
     }
 
-    /// To be called where a transaction has begun in which names may be used. What only reads is planned for the
-    /// tables as they are.
+    /// To be called at the start of a transaction. A transaction that only reads needs no sizes, because its statements are
+    /// planned each time.
     pub(super) fn begin(&mut self, purpose: Purpose, now_ms: i64) {
-        let is_due = self.looked_ms.is_none_or(|looked_ms| now_ms - looked_ms >= LOOK_TICK_MS);
-        self.look_due_ms = (purpose == Purpose::Write && is_due).then_some(now_ms);
+        let is_due = self.sizes_read_ms.is_none_or(|sizes_read_ms| now_ms - sizes_read_ms >= SIZES_TICK_MS);
+        self.sizes_due_ms = (purpose == Purpose::Write && is_due).then_some(now_ms);
     }
 
-    /// The statement of a text, which is prepared when it is used for the second time. `None`: it is to be run
-    /// without a name.
+    /// Returns the prepared statement of a text, and prepares it at its second use. `None`: run it without a name.
     ///
     /// # Errors
-    /// The server's.
+    /// The server's error.
     pub(super) fn statement(
         &mut self,
         client: &mut Client,
-        key: Key,
+        key: StatementKey,
         text: &str,
         types: &[Type],
     ) -> Result<Option<Statement>, postgres::Error> {
-        self.look(client, text)?;
+        self.check_sizes(client, text)?;
         if client.has_begun() {
-            self.close_leaving();
+            self.close_evicted();
         }
-        let Some(known) = self.note(key) else { return Ok(None) };
-        match &known.statement {
+        let Some(used) = self.count_use(key) else { return Ok(None) };
+        match &used.statement {
             Some(statement) if fits(statement.params(), types) => {}
-            // Types that were inferred from NULL are told now.
-            Some(_) | None => known.statement = Some(client.prepare_typed(text, types)?),
+            // Prepared again if a type was inferred from NULL and is known now.
+            Some(_) | None => used.statement = Some(client.prepare_typed(text, types)?),
         }
-        Ok(known.statement.clone())
+        Ok(used.statement.clone())
     }
 
-    /// Whether a statement uses a table that grows, as far as its text tells.
+    /// Whether the text of a statement contains the name of a growing table.
     fn uses_growing_table(&self, sql: &str) -> bool {
         self.growing_tables.iter().any(|table| sql.contains(table))
     }
 
-    /// Forgets what was planned for much smaller tables: it is prepared anew when it is used.
-    fn look(&mut self, client: &mut Client, sql: &str) -> Result<(), postgres::Error> {
-        let Some(now_ms) = self.look_due_ms.filter(|_now_ms| self.uses_growing_table(sql)) else {
+    /// Reads the sizes of the tables if that is due. If a table has grown much, closes all statements, so that they are
+    /// planned again.
+    fn check_sizes(&mut self, client: &mut Client, sql: &str) -> Result<(), postgres::Error> {
+        let Some(now_ms) = self.sizes_due_ms.filter(|_now_ms| self.uses_growing_table(sql)) else {
             return Ok(());
         };
-        let now = Sizes::ask(client, &self.question)?;
+        let now = Sizes::read(client, &self.query)?;
         if self.sizes.have_grown(&now) {
-            self.forget();
+            self.close_all();
         }
         self.sizes = now;
-        self.looked_ms = Some(now_ms);
-        self.look_due_ms = None;
+        self.sizes_read_ms = Some(now_ms);
+        self.sizes_due_ms = None;
         Ok(())
     }
 
-    /// Closes every statement on the server, before anything else of this transaction. To be called only in the
-    /// session that prepared them.
-    pub(super) fn forget(&mut self) {
-        self.close_leaving();
-        self.texts.values_mut().for_each(|known| known.statement = None);
+    /// Closes all statements. To be called only in the session that prepared them.
+    pub(super) fn close_all(&mut self) {
+        self.close_evicted();
+        self.used.values_mut().for_each(|used| used.statement = None);
     }
 
-    /// Closes on the server what there was no room for. To be called only in the session that prepared it: where the
-    /// transaction has not begun that is not known yet.
-    pub(super) fn close_leaving(&mut self) {
-        self.leaving.clear();
+    /// Closes the statements that were removed. To be called only in the session that prepared them, which is known only
+    /// after the transaction has begun.
+    pub(super) fn close_evicted(&mut self) {
+        self.evicted.clear();
     }
 
-    /// Whether the server keeps statements for this connection.
+    /// Whether this connection has no prepared statement on the server.
     pub(super) fn is_empty(&self) -> bool {
-        self.leaving.is_empty() && self.texts.values().all(|known| known.statement.is_none())
+        self.evicted.is_empty() && self.used.values().all(|used| used.statement.is_none())
     }
 
-    /// Notes a use of a text; `None` at the first.
-    fn note(&mut self, key: Key) -> Option<&mut Known> {
+    /// Counts a use of a text; `None` at its first use.
+    fn count_use(&mut self, key: StatementKey) -> Option<&mut UsedText> {
         self.uses += 1;
-        let is_new = !self.texts.contains_key(&key);
+        let is_new = !self.used.contains_key(&key);
         if is_new {
-            self.make_room();
+            self.evict_oldest();
         }
-        let known = self.texts.entry(key).or_insert(Known { last_use: 0, statement: None });
-        known.last_use = self.uses;
-        if is_new { None } else { Some(known) }
+        let used = self.used.entry(key).or_insert(UsedText { last_use: 0, statement: None });
+        used.last_use = self.uses;
+        if is_new { None } else { Some(used) }
     }
 
-    fn make_room(&mut self) {
-        if self.texts.len() < TEXTS_MAX {
+    fn evict_oldest(&mut self) {
+        if self.used.len() < TEXTS_MAX {
             return;
         }
-        let oldest = self.texts.iter().min_by_key(|(_key, known)| known.last_use).map(|(key, _known)| *key);
-        let left = oldest.and_then(|key| self.texts.remove(&key));
-        self.leaving.extend(left.and_then(|known| known.statement));
+        let oldest = self.used.iter().min_by_key(|(_key, used)| used.last_use).map(|(key, _known)| *key);
+        let left = oldest.and_then(|key| self.used.remove(&key));
+        self.evicted.extend(left.and_then(|used| used.statement));
     }
 }
 
-/// Whether values of these types can be parameters of a statement. NULL fits everywhere.
+/// Whether values of these types can be parameters of a statement. NULL fits any type.
 fn fits(parameters: &[Type], types: &[Type]) -> bool {
     parameters.len() == types.len()
         && parameters.iter().zip(types).all(|(parameter, kind)| *kind == Type::UNKNOWN || parameter == kind)
@@ -175,19 +174,19 @@ mod tests {
     }
 
     #[test]
-    fn the_texts_of_a_connection_are_bounded_and_the_oldest_goes() {
+    fn the_least_recently_used_statement_is_removed_at_the_limit() {
         let mut prepared = Prepared::new("windlass", &["jobs"]);
-        let texts: Vec<Key> = (0..=TEXTS_MAX)
+        let texts: Vec<StatementKey> = (0..=TEXTS_MAX)
             .map(|number| crate::Statement::Plain(format!("SELECT {number}").leak()).key())
             .collect();
         for key in &texts[..TEXTS_MAX] {
-            prepared.note(*key);
+            prepared.count_use(*key);
         }
-        prepared.note(texts[0]);
-        prepared.note(texts[TEXTS_MAX]);
-        assert_eq!(prepared.texts.len(), TEXTS_MAX);
-        assert!(prepared.texts.contains_key(&texts[0]), "it was used again");
-        assert!(!prepared.texts.contains_key(&texts[1]), "nothing was unused for longer");
+        prepared.count_use(texts[0]);
+        prepared.count_use(texts[TEXTS_MAX]);
+        assert_eq!(prepared.used.len(), TEXTS_MAX);
+        assert!(prepared.used.contains_key(&texts[0]), "it was used again");
+        assert!(!prepared.used.contains_key(&texts[1]), "nothing was unused for longer");
         assert!(prepared.is_empty(), "nothing was used twice by a server");
     }
 }

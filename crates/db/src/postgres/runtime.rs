@@ -1,8 +1,7 @@
 //! The runtime that drives one connection.
 //!
-//! A runtime may neither wait nor be dropped on a thread that belongs to another runtime: it would panic. A program
-//! that is asynchronous itself calls on such threads, so there the wait goes to a thread of ours, and nothing that
-//! is dropped waits for anything but that.
+//! A runtime that blocks on a thread of another runtime panics, and so does one that is dropped there. Asynchronous programs
+//! call Windlass on such threads. There the wait happens on a new thread, and the runtime is shut down in the background.
 
 use std::future::Future;
 use std::io;
@@ -10,27 +9,27 @@ use std::panic::resume_unwind;
 
 use tokio::runtime::{Builder, Handle, Runtime};
 
-/// Where threads are shown by their names.
+/// The name of a thread that waits in place of the caller.
 const THREAD_NAME: &str = "windlass-call";
 
 /// The runtime of one connection. It can be used and dropped on any thread.
 pub(super) struct OwnRuntime {
-    /// Taken only by its end.
+    /// Taken only when this is dropped.
     runtime: Option<Runtime>,
 }
 
 impl OwnRuntime {
     /// # Errors
-    /// The machine's: no more files, for example.
+    /// An error of the operating system, for example no more open files.
     pub(super) fn new() -> io::Result<OwnRuntime> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         Ok(OwnRuntime { runtime: Some(runtime) })
     }
 
-    /// Waits for a work's end.
+    /// Runs a future to its end.
     ///
     /// # Errors
-    /// This thread belongs to a runtime, and another one can't be started.
+    /// When this thread belongs to a runtime, and another thread can't be started.
     pub(super) fn block_on<T: Send>(&self, work: impl Future<Output = T> + Send) -> io::Result<T> {
         let Some(runtime) = &self.runtime else { return Err(io::Error::other("the connection has ended")) };
         if may_wait() {
@@ -47,14 +46,14 @@ impl OwnRuntime {
 impl Drop for OwnRuntime {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
-            // Nothing is left to be driven; a name that is still being looked up is not waited for.
+            // In the background, so that it does not wait for a name that is being looked up.
             runtime.shutdown_background();
         }
     }
 }
 
-/// Whether a runtime may wait on this thread. A thread that is made for waiting (`spawn_blocking`) can't be told from the
-/// others of its runtime, and one that ends does not say to whom it belonged.
+/// Whether a runtime may block on this thread: whether it belongs to no runtime. A thread of `spawn_blocking` could block, but
+/// can't be distinguished from other threads of its runtime. A thread that is ending is not asked which runtime it belongs to.
 fn may_wait() -> bool {
     Handle::try_current().is_err_and(|error| error.is_missing_context())
 }
@@ -73,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_goes_to_another_thread_only_where_the_own_one_belongs_to_a_runtime() {
+    fn a_future_runs_on_another_thread_only_if_the_caller_belongs_to_a_runtime() {
         let (own, others) = (OwnRuntime::new().unwrap(), OwnRuntime::new().unwrap());
         assert_eq!(waits_on(&own), current().id());
         let inside =
@@ -83,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_on_the_other_thread_is_the_callers() {
+    fn a_panic_on_the_other_thread_reaches_the_caller() {
         let (own, others) = (OwnRuntime::new().unwrap(), OwnRuntime::new().unwrap());
         let caught = others.block_on(async {
             catch_unwind(AssertUnwindSafe(|| own.block_on(async { panic!("as planned") }))).unwrap_err()

@@ -1,21 +1,22 @@
-//! Connections to one server, and whether sessions of the server change hands between them.
+//! The connections to one server, and whether a pooler shares the server's sessions between connections.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use super::PostgresAddress;
-use super::client::{Client, Preamble, Unconnected};
-use super::preamble::{IsAsynchronous, Purpose, Settings};
+use super::client::{Client, ConnectError};
+use super::driver::Preamble;
+use super::preamble::{Purpose, ServerCommits, TransactionSettings};
 use super::prepared::Prepared;
 use super::statements::Statements;
-use super::token::{AdvisoryLock, Naming, PoolerSeen, SessionToken};
+use super::token::{AdvisoryLock, Naming, PoolerFlag, SessionToken};
 use crate::error::{Error, Result, Unavailable};
-use crate::pool::{self, Connectable, NoConnection, Pool};
+use crate::pool::{self, NoConnection, Pool, Poolable};
 use crate::{Durability, Tables};
 use windlass_system::clock::Clock;
 use windlass_system::random::Random;
 
-/// Connections of one process at most, beside the one that listens.
+/// The most connections of one process, without that of the listener.
 pub(super) const CONNECTIONS_MAX: u32 = 10;
 /// How long a caller waits for a connection.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(5);
@@ -27,40 +28,40 @@ pub(super) type Pooled = pool::Pooled<Session>;
 struct Connector {
     address: PostgresAddress,
     growing_tables: &'static [&'static str],
-    pooler: PoolerSeen,
+    pooler: PoolerFlag,
 }
 
-/// A connection, its statements, and whether it may be used again.
+/// A connection with its prepared statements.
 pub(super) struct Session {
-    /// Closed before its statements go: they would else be closed one by one, behind a pooler in a session of
-    /// somebody else.
+    /// Dropped before its statements. Otherwise they would be closed one by one, behind a pooler perhaps in a session of
+    /// another connection.
     pub(super) client: Client,
     pub(super) prepared: Prepared,
     token: SessionToken,
-    is_spent: bool,
+    is_discarded: bool,
 }
 
-/// Where a transaction stands.
+/// How far a transaction is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Transaction {
+pub(super) enum TransactionState {
     /// Its end has not been sent.
     Open,
     /// Its commit was sent together with its last statement.
-    Committed,
+    CommitSent,
 }
 
-/// A connection in which a transaction begins.
-pub(super) struct Begun {
+/// A connection in which a transaction begins with the first statement.
+pub(super) struct BegunTransaction {
     pub(super) session: Pooled,
     pub(super) naming: Naming,
-    /// Held until its end, when it is to write.
+    /// Held by a transaction that writes, until its end.
     pub(super) lock: AdvisoryLock,
 }
 
 impl Session {
-    /// The pool closes it instead of handing it out again.
+    /// Makes the pool close it.
     pub(super) fn discard(&mut self) {
-        self.is_spent = true;
+        self.is_discarded = true;
     }
 
     /// The lock that the server's session holds.
@@ -69,20 +70,20 @@ impl Session {
     }
 }
 
-impl Connectable for Session {
+impl Poolable for Session {
     fn is_broken(&self) -> bool {
-        // What waits to be sent would go ahead of somebody else's message.
-        self.is_spent || self.client.is_closed() || self.client.is_beginning()
+        // An unsent preamble would be sent with the next user's message.
+        self.is_discarded || self.client.is_closed() || self.client.has_unsent_preamble()
     }
 }
 
 impl Connector {
-    fn connect(&self) -> std::result::Result<Session, Unconnected> {
+    fn connect(&self) -> std::result::Result<Session, ConnectError> {
         let mut client = Client::connect(&self.address)?;
         let token = SessionToken::new();
         let messages = client.simple_query(&token.write())?;
         if let Some(older) = SessionToken::found(&messages) {
-            self.pooler.note();
+            self.pooler.set();
             if let Some(release) = SessionToken::release(older) {
                 client.simple_query(&release)?;
             }
@@ -91,40 +92,40 @@ impl Connector {
             client,
             prepared: Prepared::new(self.address.schema(), self.growing_tables),
             token,
-            is_spent: false,
+            is_discarded: false,
         })
     }
 }
 
-/// What all parts of one open database share.
+/// The sessions of one open database: the pool, and the settings and statements that its connections share.
 pub(super) struct Sessions {
     pub(super) address: PostgresAddress,
     pub(super) clock: Clock,
     pub(super) random: Random,
     pub(super) statements: Statements,
     pub(super) tables: &'static Tables,
-    /// By which a process knows its own notifications.
+    /// Identifies notifications of this process.
     pub(super) sender: String,
-    pooler: PoolerSeen,
+    pooler: PoolerFlag,
     connector: Connector,
     pool: Pool<Session>,
-    settings: Settings,
-    /// The lock of the next transaction. No other process begins at the same number, whatever its seed is.
+    settings: TransactionSettings,
+    /// The lock of the next transaction. It starts at a random number, so that processes use different locks.
     next_lock: AtomicI64,
 }
 
 impl Sessions {
-    /// `is_asynchronous` says that the server by itself answers a commit before it is on its disk.
+    /// No connection is made yet. `server_commits` is the setting of the server.
     pub(super) fn new(
         address: &PostgresAddress,
         tables: &'static Tables,
         clock: &Clock,
         random: &Random,
         durability: Durability,
-        is_asynchronous: IsAsynchronous,
+        server_commits: ServerCommits,
     ) -> Result<Sessions> {
         let sender = format!("{:x}", uuid::Uuid::new_v4());
-        let pooler = PoolerSeen::default();
+        let pooler = PoolerFlag::default();
         let connector =
             Connector { address: address.clone(), growing_tables: tables.growing, pooler: pooler.clone() };
         Ok(Sessions {
@@ -137,7 +138,7 @@ impl Sessions {
             pooler,
             connector,
             pool: Pool::new(CONNECTIONS_MAX as usize, CONNECTION_TIMEOUT),
-            settings: Settings::of(address.schema(), durability, is_asynchronous),
+            settings: TransactionSettings::of(address.schema(), durability, server_commits),
             next_lock: AtomicI64::new(uuid::Uuid::new_v4().as_u64_pair().1 as i64),
         })
     }
@@ -146,80 +147,85 @@ impl Sessions {
     pub(super) fn connection(&self, operation: &str) -> Result<Pooled> {
         self.pool
             .get(|| self.connector.connect(), |_error| false)
-            .map_err(|error| Error::unavailable(operation, self.without_connection(error)))
+            .map_err(|error| Error::unavailable(operation, self.explain_no_connection(error)))
     }
 
     /// Why the pool had no connection to give.
-    fn without_connection(&self, error: NoConnection<Unconnected>) -> Unavailable {
+    fn explain_no_connection(&self, error: NoConnection<ConnectError>) -> Unavailable {
         match error {
             NoConnection::InUse(waited) => Unavailable::NoConnectionFree(format!(
                 "each of the {CONNECTIONS_MAX} of this process was in use for {} s",
                 waited.as_secs()
             )),
             NoConnection::Failed(error) => match error.reason(&self.address) {
-                reason if reason.is_passing() => reason,
-                // A database that was used before comes back: what a person has to mend is waited for too.
+                reason if reason.is_temporary() => reason,
+                // The database could be used before, so even an error that a person must correct is waited for.
                 _lasting => Unavailable::Unreachable(error.to_string()),
             },
         }
     }
 
     /// A connection in which a transaction begins with its first statement.
-    pub(super) fn begin(&self, operation: &str, purpose: Purpose, wanted: Naming) -> Result<Begun> {
+    pub(super) fn begin(
+        &self,
+        operation: &str,
+        purpose: Purpose,
+        wanted: Naming,
+    ) -> Result<BegunTransaction> {
         let mut session = self.connection(operation)?;
-        let naming = if self.pooler.is_seen() { Naming::Unnamed } else { wanted };
+        let naming = if self.pooler.is_set() { Naming::Unnamed } else { wanted };
         let lock = AdvisoryLock(self.next_lock.fetch_add(1, Ordering::Relaxed));
         let begin = self.settings.begin(purpose, naming, session.token, lock);
         session.client.begin(begin);
         session.prepared.begin(purpose, self.clock.monotonic_ms());
-        Ok(Begun { session, naming, lock })
+        Ok(BegunTransaction { session, naming, lock })
     }
 
-    /// Takes the answer to a transaction's preamble; returns whether the transaction has begun. Its session is nobody else's
-    /// while it is open, and only then are statements closed that the session keeps.
+    /// Takes the answer to a transaction's preamble, and returns whether the preamble was sent. While the transaction is
+    /// open, its session belongs to this connection; only then are removed statements closed.
     pub(super) fn end_preamble(
         &self,
         session: &mut Session,
         naming: Naming,
-        transaction: Transaction,
+        transaction: TransactionState,
     ) -> bool {
-        match session.client.take_beginning() {
-            None | Some(Preamble::Waits(_)) => return false,
-            Some(Preamble::Failed | Preamble::Missing) => session.discard(),
+        match session.client.take_preamble() {
+            None | Some(Preamble::Unsent(_)) => return false,
+            Some(Preamble::Failed | Preamble::NoTransaction) => session.discard(),
             Some(Preamble::Answered(messages)) => match (naming, transaction) {
-                // The session is this connection's own: else the preamble would have failed.
-                (Naming::Named, Transaction::Open) => session.prepared.close_leaving(),
-                (Naming::Named, Transaction::Committed) => {}
-                (Naming::Unnamed, _) => self.learn(session, SessionToken::found(&messages)),
+                // The preamble succeeded, so the session belongs to this connection.
+                (Naming::Named, TransactionState::Open) => session.prepared.close_evicted(),
+                (Naming::Named, TransactionState::CommitSent) => {}
+                (Naming::Unnamed, _) => self.detect_pooler(session, SessionToken::found(&messages)),
             },
         }
         true
     }
 
-    /// Learns from the token of its session whether sessions change hands.
-    fn learn(&self, session: &mut Session, found: Option<&str>) {
+    /// Finds out by the token of the session whether a pooler shares sessions between connections.
+    fn detect_pooler(&self, session: &mut Session, found: Option<&str>) {
         let is_own = found.is_some_and(|found| session.token.is(found));
         if !is_own {
-            self.pooler.note();
+            self.pooler.set();
         }
-        if !self.pooler.is_seen() {
+        if !self.pooler.is_set() {
             return;
         }
         if is_own {
-            // It is where it prepared them, perhaps for the last time: their names are free for other programs.
-            session.prepared.forget();
+            // This is the session that prepared them, perhaps for the last time.
+            session.prepared.close_all();
         } else if !session.prepared.is_empty() {
-            // What it prepared is somewhere. The pooler may clean up after a connection that ends.
+            // Its statements are in another session. The pooler may clean up when the connection ends.
             session.discard();
         }
     }
 
-    /// A statement was lost, so sessions change hands: from now on this process prepares nothing.
+    /// Notes that a pooler shares sessions, because a statement was lost. From now on this process prepares no statements.
     pub(super) fn note_pooler(&self) {
-        self.pooler.note();
+        self.pooler.set();
     }
 
-    /// The channel on which processes tell each other of changes.
+    /// The notification channel of the processes that use this schema.
     pub(super) fn channel(&self) -> String {
         format!("windlass_{}", self.address.schema())
     }

@@ -1,24 +1,24 @@
-//! How large the tables are, as far as it matters for a plan.
+//! The sizes of the tables, as far as they matter for plans.
 //!
-//! The server keeps a plan until a table's statistics are made anew. A plan for ten rows may read them all, and
-//! would go on doing so when there are a million. So the server is asked from time to time how large the files of
-//! the tables are, and plans are made anew when one has doubled. The answer waits for whoever has locked one of the
-//! tables, so it is asked for only by what is about to use them: a lease is renewed while a migration takes long.
+//! The server keeps a plan until the statistics of a table change. A plan for ten rows may read the whole table, and would
+//! still do so for a million rows. So the sizes of the tables are read from time to time, and statements are planned again
+//! when a table has doubled. Reading the sizes waits for transactions that have locked a table. So only a statement that uses
+//! the tables reads them first; renewing a lease does not wait for a long migration.
 
 use super::client::Client;
 
-/// Below that all sizes are one.
+/// Smaller tables count as this size.
 const BLOCKS_MIN: u64 = 8;
-/// The server's usual size of a block. Another one shifts the steps, no more.
+/// The server's default size of a block. Another size only shifts the steps.
 const BLOCK_BYTES: u64 = 8_192;
 
-/// For each table how often its least size was doubled.
+/// For each table the number of times that its size has doubled since [`BLOCKS_MIN`].
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(super) struct Sizes(Vec<u32>);
 
 impl Sizes {
-    /// What the server is asked. The schema's name needs no quotes within.
-    pub(super) fn question(schema: &str, tables: &[&str]) -> String {
+    /// The SQL that reads the sizes. The schema's name contains no quotes.
+    pub(super) fn query(schema: &str, tables: &[&str]) -> String {
         let sizes: Vec<String> = tables
             .iter()
             .map(|table| format!("coalesce(pg_relation_size(to_regclass('\"{schema}\".{table}')), 0)"))
@@ -26,17 +26,17 @@ impl Sizes {
         format!("SELECT concat_ws(' ', {})", sizes.join(", "))
     }
 
-    /// Asks the server.
+    /// Reads the sizes.
     ///
     /// # Errors
-    /// The server's.
-    pub(super) fn ask(client: &mut Client, question: &str) -> Result<Sizes, postgres::Error> {
-        let rows = client.query_typed(question, &[])?;
-        rows.first().map_or(Ok(Sizes::default()), |row| row.try_get(0).map(Sizes::read))
+    /// The server's error.
+    pub(super) fn read(client: &mut Client, query: &str) -> Result<Sizes, postgres::Error> {
+        let rows = client.query_typed(query, &[])?;
+        rows.first().map_or(Ok(Sizes::default()), |row| row.try_get(0).map(Sizes::parse))
     }
 
-    /// The server's answer.
-    fn read(answer: &str) -> Sizes {
+    /// Parses the server's answer.
+    fn parse(answer: &str) -> Sizes {
         let doublings = |bytes: &str| {
             let blocks = bytes.parse().unwrap_or(0_u64) / BLOCK_BYTES;
             (blocks / BLOCKS_MIN).max(1).ilog2()
@@ -44,7 +44,7 @@ impl Sizes {
         Sizes(answer.split(' ').map(doublings).collect())
     }
 
-    /// Whether a table is of another order than when these sizes were read.
+    /// Whether a table has at least doubled since these sizes were read.
     pub(super) fn have_grown(&self, now: &Sizes) -> bool {
         let before = self.0.iter().copied().chain(std::iter::repeat(0));
         now.0.iter().zip(before).any(|(now, before)| *now > before)
@@ -58,7 +58,7 @@ mod tests {
     #[test]
     fn a_table_has_grown_when_its_size_has_doubled() {
         let sizes = |jobs_blocks: u64, runs_blocks: u64| {
-            Sizes::read(&format!("{} {} 0 0", jobs_blocks * BLOCK_BYTES, runs_blocks * BLOCK_BYTES))
+            Sizes::parse(&format!("{} {} 0 0", jobs_blocks * BLOCK_BYTES, runs_blocks * BLOCK_BYTES))
         };
         for (before, now, expected) in [
             ((0, 0), (15, 15), false),
@@ -71,6 +71,6 @@ mod tests {
             let (before, now) = (sizes(before.0, before.1), sizes(now.0, now.1));
             assert_eq!(before.have_grown(&now), expected, "{before:?} {now:?}");
         }
-        assert!(!Sizes::read("").have_grown(&Sizes::default()));
+        assert!(!Sizes::parse("").have_grown(&Sizes::default()));
     }
 }

@@ -4,17 +4,17 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::Fragment;
-use crate::statement::{Key, Statement};
+use crate::statement::{Statement, StatementKey};
 
 /// Translated statements.
 #[derive(Debug, Default)]
 pub(super) struct Statements {
     fragments: &'static [Fragment],
-    translated: Mutex<HashMap<Key, Arc<str>>>,
+    translated: Mutex<HashMap<StatementKey, Arc<str>>>,
 }
 
 impl Statements {
-    /// None yet. `fragments` are the parts that statements of this database share.
+    /// An empty set. `fragments` are the parts that statements of this database share.
     pub(super) fn new(fragments: &'static [Fragment]) -> Statements {
         Statements { fragments, translated: Mutex::default() }
     }
@@ -23,6 +23,6 @@ impl Statements {
     pub(super) fn text(&self, statement: Statement) -> Arc<str> {
         let mut translated = self.translated.lock().unwrap_or_else(PoisonError::into_inner);
         let text = translated.entry(statement.key());
-        Arc::clone(text.or_insert_with(|| statement.on_postgres(self.fragments).into()))
+        Arc::clone(text.or_insert_with(|| statement.postgres_text(self.fragments).into()))
     }
 }

@@ -1,13 +1,13 @@
-//! The session token: how a connection knows that a session of the server is its own.
+//! The session token: the value by which a connection recognizes its own session of the server.
 //!
-//! A prepared statement has a name in one session of the server. Behind a pooler in transaction mode a connection's
-//! transactions run in many sessions, and a name may be another connection's statement there. So each connection writes a
-//! random token into a setting of the session in which it begins, and holds an advisory lock with the same number there.
+//! A prepared statement has a name in one session of the server. Behind a pooler in transaction mode the transactions of a
+//! connection run in many sessions, where a name may be a statement of another connection. So each connection writes a random
+//! token into a setting of its first session, and holds an advisory lock with the same number there.
 //!
 //! - A transaction with prepared statements begins with [`SessionToken::check`]. In a session with another token the
 //!   check fails, and the server runs nothing of what was sent with it or after it.
-//! - A message that is still on its way can be run by this session only. Whoever gets the lock knows that the session has
-//!   ended, or belongs to another connection: in either case the message is never run.
+//! - A message that is still on its way can be run by this session only. When another connection gets the lock, the session
+//!   has ended or was taken over. In either case the message is never run.
 //!
 //! A connection that takes over a session overwrites the token first and then releases the lock of the older one.
 
@@ -22,9 +22,9 @@ const SETTING: &str = "windlass.session";
 /// Whether the statements of a transaction may have names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Naming {
-    /// The session must be this connection's own: names mean there what they meant when they were given.
+    /// Yes. The session must be this connection's own.
     Named,
-    /// Any session will do: each statement is parsed and planned by itself.
+    /// No. The session may be any; each statement is parsed and planned each time.
     Unnamed,
 }
 
@@ -32,12 +32,12 @@ pub(super) enum Naming {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct AdvisoryLock(pub(super) i64);
 
-/// What one connection has written into the session in which it began.
+/// The token of one connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SessionToken(i64);
 
 impl SessionToken {
-    /// A token that no other connection has, whatever the process's seed is.
+    /// A token that no other connection has. It does not depend on the seed of the process.
     pub(super) fn new() -> SessionToken {
         SessionToken(uuid::Uuid::new_v4().as_u64_pair().1 as i64)
     }
@@ -47,7 +47,7 @@ impl SessionToken {
         AdvisoryLock(self.0)
     }
 
-    /// Statements that write the token and take its lock. Their answer has the token that was there before.
+    /// Statements that write the token and take its lock. Their answer has the token that the session had before.
     pub(super) fn write(self) -> String {
         format!(
             "{}; SELECT set_config('{SETTING}', '{token}', false), pg_advisory_lock({token})",
@@ -56,13 +56,13 @@ impl SessionToken {
         )
     }
 
-    /// The statement that releases the lock of an older token, in a session that has another token by now.
+    /// The statement that releases the lock of an older token of the session.
     pub(super) fn release(older: &str) -> Option<String> {
         let number: i64 = older.parse().ok()?;
         Some(format!("SELECT pg_advisory_unlock({number})"))
     }
 
-    /// Whether this token was found in a session.
+    /// Whether a token that was read from a session is this one.
     pub(super) fn is(self, found: &str) -> bool {
         found.parse() == Ok(self.0)
     }
@@ -91,21 +91,21 @@ impl SessionToken {
     }
 }
 
-/// Whether sessions of the server change hands. All connections of a process share it.
+/// Whether a pooler shares sessions between connections. All connections of a process share this flag.
 #[derive(Clone, Default)]
-pub(super) struct PoolerSeen(Arc<AtomicBool>);
+pub(super) struct PoolerFlag(Arc<AtomicBool>);
 
-impl PoolerSeen {
-    pub(super) fn is_seen(&self) -> bool {
+impl PoolerFlag {
+    pub(super) fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
     /// From now on this process prepares no statements.
-    pub(super) fn note(&self) {
+    pub(super) fn set(&self) {
         if !self.0.swap(true, Ordering::Relaxed) {
             tracing::info!(
                 "another connection has used this server session, as behind a pooler in transaction mode: \
-                 statements are planned each time"
+                 statements are no longer prepared, but planned each time"
             );
         }
     }

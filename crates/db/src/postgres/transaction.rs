@@ -1,5 +1,5 @@
-//! One transaction: begin, run the operation, commit; again when another one stood in its way, or when its commit was
-//! lost.
+//! One transaction: begin, run the operation, commit. It is repeated after a conflict with another transaction, or when its
+//! commit was lost.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
@@ -8,74 +8,74 @@ use super::client::Commit;
 use super::connection::PostgresConnection;
 use super::error::{Failure, from_postgres};
 use super::preamble::Purpose;
-use super::recover::{Next, recover};
-use super::session::{Begun, Pooled, Sessions, Transaction};
+use super::recover::{NextStep, recover};
+use super::session::{BegunTransaction, Pooled, Sessions, TransactionState};
 use super::token::{AdvisoryLock, Naming};
 use crate::error::{Error, Result, Unavailable};
 use crate::{Connection, Recovery};
 use windlass_system::wake_ups::WakeUps;
 
-/// How often a transaction is run that others stand in the way of, or whose connection breaks.
+/// How often a transaction is run if it conflicts with others or its connection breaks.
 const RUNS_MAX: u32 = 12;
-/// Waits between the runs: twice as long each time, and a share of it by chance.
+/// The pauses between the runs: they double each time, and vary at random.
 const PAUSE_MIN_MS: f64 = 1.0;
 const PAUSE_MAX_MS: f64 = 200.0;
 
-/// What is run inside a transaction.
+/// The operation of a transaction.
 type Operation<'a> = dyn FnMut(&mut dyn Connection) -> Result<()> + 'a;
 
-/// Why a run of a transaction came to nothing.
-struct Broken {
+/// A run of a transaction that failed, or whose outcome is unknown.
+struct FailedRun {
     error: Error,
-    /// Of the database; `None` when the operation itself refused.
+    /// What the error of the database means; `None` if the operation itself failed.
     failure: Option<Failure>,
-    /// Its commit was not answered: it may have been kept.
+    /// Set if the commit was not answered, so that the transaction may have been kept.
     lost: Option<LostCommit>,
 }
 
 /// A transaction whose commit was not answered.
 struct LostCommit {
     lock: AdvisoryLock,
-    /// What it changed, if it was kept.
+    /// The wake-ups for its changes, if it was kept.
     wake_ups: WakeUps,
 }
 
 /// Runs an operation on one snapshot.
 pub(super) fn read(sessions: &Sessions, operation: &mut Operation<'_>) -> Result<()> {
     const NAME: &str = "read from the database";
-    repeat(sessions, NAME, |naming| run(sessions, NAME, Purpose::Read, naming, operation).map(|_hints| ()))
+    retry(sessions, NAME, |naming| run(sessions, NAME, Purpose::Read, naming, operation).map(|_wake_ups| ()))
 }
 
-/// Runs an operation in a transaction; returns what it changed once that is durable. `recovery` decides what happens
-/// when the answer to the commit is lost.
+/// Runs an operation in a transaction. When the transaction is durable, returns the wake-ups for its changes. `recovery` decides
+/// what happens when the answer to the commit is lost.
 pub(super) fn write(
     sessions: &Sessions,
     name: &'static str,
     operation: &mut Operation<'_>,
     recovery: &mut Recovery,
 ) -> Result<WakeUps> {
-    // What an earlier run changed that may have been kept, and is run again.
+    // The wake-ups of an earlier run that may have been kept, and was repeated.
     let mut earlier = None;
-    let written = repeat(sessions, name, |naming| {
-        let mut broken = match run(sessions, name, Purpose::Write, naming, operation) {
+    let written = retry(sessions, name, |naming| {
+        let mut failed_run = match run(sessions, name, Purpose::Write, naming, operation) {
             Ok(wake_ups) => return Ok(wake_ups),
-            Err(broken) => broken,
+            Err(failed_run) => failed_run,
         };
-        let Some(LostCommit { lock, wake_ups }) = broken.lost.take() else { return Err(broken) };
+        let Some(LostCommit { lock, wake_ups }) = failed_run.lost.take() else { return Err(failed_run) };
         match recover(sessions, name, lock, recovery) {
-            Next::Done => return Ok(wake_ups),
-            Next::RunAgain => {}
-            Next::Repeat => earlier = Some(earlier.unwrap_or(WakeUps::NONE) | wake_ups),
-            Next::GiveUp => {
-                broken.error = Error::unavailable(name, Unavailable::CommitUnknown);
-                broken.failure = None;
+            NextStep::Done => return Ok(wake_ups),
+            NextStep::RunAgain => {}
+            NextStep::Repeat => earlier = Some(earlier.unwrap_or(WakeUps::NONE) | wake_ups),
+            NextStep::GiveUp => {
+                failed_run.error = Error::unavailable(name, Unavailable::CommitUnknown);
+                failed_run.failure = None;
             }
         }
-        Err(broken)
+        Err(failed_run)
     });
     match (written, earlier) {
         (Ok(wake_ups), earlier) => Ok(wake_ups | earlier.unwrap_or(WakeUps::NONE)),
-        // The earlier run may have been kept, and there was no other one.
+        // The earlier run may have been kept, and no later run succeeded.
         (Err(Error::Unavailable { .. }), Some(_)) => {
             Err(Error::unavailable(name, Unavailable::CommitUnknown))
         }
@@ -83,32 +83,32 @@ pub(super) fn write(
     }
 }
 
-/// Runs a transaction again while that may help.
-fn repeat<T>(
+/// Repeats a transaction while that may help.
+fn retry<T>(
     sessions: &Sessions,
     name: &str,
-    mut run: impl FnMut(Naming) -> std::result::Result<T, Broken>,
+    mut run: impl FnMut(Naming) -> std::result::Result<T, FailedRun>,
 ) -> Result<T> {
     let mut naming = Naming::Named;
     let mut pause_ms = PAUSE_MIN_MS;
     let mut runs = 0;
     loop {
         runs += 1;
-        let Broken { error, failure, .. } = match run(naming) {
+        let FailedRun { error, failure, .. } = match run(naming) {
             Ok(value) => return Ok(value),
-            Err(broken) => broken,
+            Err(failed_run) => failed_run,
         };
         match failure {
             Some(Failure::StatementLost | Failure::StatementOutdated) if naming == Naming::Named => {
-                // Nobody stands in the way: at once, and what was wrong can't be so again.
-                tracing::debug!(%error, runs, "{name}: once more, without prepared statements");
+                // Repeated at once, and at most once, because it then runs without names.
+                tracing::debug!(%error, runs, "{name}: repeated without prepared statements");
                 naming = Naming::Unnamed;
                 continue;
             }
-            // Others of the pool may have ended too, and a new one has not.
+            // Other connections of the pool may have ended too. A new one has not.
             Some(Failure::Stale) if runs < RUNS_MAX => continue,
             Some(Failure::Collision | Failure::ConnectionLost) if runs < RUNS_MAX => {
-                tracing::debug!(%error, runs, "{name}: once more");
+                tracing::debug!(%error, runs, "{name}: repeated");
             }
             Some(
                 Failure::Collision
@@ -117,35 +117,37 @@ fn repeat<T>(
                 | Failure::StatementLost
                 | Failure::StatementOutdated
                 | Failure::Standby
-                | Failure::Alone
+                | Failure::NoTransaction
                 | Failure::Refused,
             )
             | None => return Err(error),
         }
-        let wait_ms = pause_ms * (0.5 + sessions.random.share());
+        let wait_ms = pause_ms * (0.5 + sessions.random.fraction());
         std::thread::sleep(Duration::from_secs_f64(wait_ms / 1_000.0));
         pause_ms = (pause_ms * 2.0).min(PAUSE_MAX_MS);
     }
 }
 
+/// Runs a transaction once.
 fn run(
     sessions: &Sessions,
     name: &str,
     purpose: Purpose,
     naming: Naming,
     operation: &mut Operation<'_>,
-) -> std::result::Result<WakeUps, Broken> {
-    // Not connected is not broken: waiting for the server is the caller's to decide.
-    let Begun { mut session, naming, lock } =
-        sessions.begin(name, purpose, naming).map_err(|error| Broken { error, failure: None, lost: None })?;
+) -> std::result::Result<WakeUps, FailedRun> {
+    // Without a connection nothing is repeated. The caller decides whether to wait for the server.
+    let BegunTransaction { mut session, naming, lock } = sessions
+        .begin(name, purpose, naming)
+        .map_err(|error| FailedRun { error, failure: None, lost: None })?;
     let mut connection = PostgresConnection::new(&mut session, naming, &sessions.statements);
     let result =
         catch_unwind(AssertUnwindSafe(|| operation(&mut connection).and_then(|()| connection.flush())));
     let (wake_ups, failure) = (connection.wake_ups(), connection.failure());
     let committed = connection.take_commit();
-    let transaction = if committed.is_some() { Transaction::Committed } else { Transaction::Open };
+    let transaction = if committed.is_some() { TransactionState::CommitSent } else { TransactionState::Open };
     let has_begun = sessions.end_preamble(&mut session, naming, transaction);
-    // What was sent as a whole may not have begun, and then does not hold the lock of its transaction.
+    // A transaction that was sent as a whole may not have begun, and then it does not hold its own lock.
     let lock = if committed.is_some() { session.lock() } else { lock };
     let lost_commit = || LostCommit { lock, wake_ups };
     let (error, lost) = match (result, failure) {
@@ -157,29 +159,41 @@ fn run(
                 Some(Commit::Unanswered) => {
                     session.discard();
                     let error = Error::unavailable(name, Unavailable::CommitUnknown);
-                    return Err(Broken { error, failure: None, lost: None });
+                    return Err(FailedRun { error, failure: None, lost: None });
                 }
             };
             return check_commit(session, name, answer, lost_commit).map(|()| wake_ups);
         }
-        // Its last statement was not answered, and the commit neither.
+        // Neither its last statement nor its commit was answered.
         (Ok(Err(error)), Some(Failure::ConnectionLost | Failure::Stale)) if committed.is_some() => {
             (error, Some(lost_commit()))
         }
         // The operation failed after its commit.
         (_, None) if committed.is_some() => (Error::unavailable(name, Unavailable::CommitUnknown), None),
-        (_, Some(Failure::Alone)) if purpose == Purpose::Write => {
+        (_, Some(Failure::NoTransaction)) if purpose == Purpose::Write => {
             (Error::unavailable(name, Unavailable::CommitUnknown), None)
         }
-        // The server has taken the transaction back, whatever the operation made of it.
-        (Ok(Ok(())), Some(_)) => (Error::internal(name, "an error of the database was passed over"), None),
-        // People are told what was tried, not which statement it came to.
+        // The server has rolled the transaction back, and the operation ignored the error.
+        (Ok(Ok(())), Some(_)) => (Error::internal(name, "an error of the database was ignored"), None),
+        // The error names the operation, not the statement.
         (Ok(Err(Error::Unavailable { reason, .. })), _) => (Error::unavailable(name, reason), None),
         (Ok(Err(error)), _) => (error, None),
         (Err(_panic), _) => (Error::internal(name, "the operation panicked"), None),
     };
+    end_failed_run(sessions, &mut session, committed, has_begun, failure);
+    Err(FailedRun { error, failure, lost })
+}
+
+/// Rolls back a transaction that failed, and discards its connection if that can't be used again.
+fn end_failed_run(
+    sessions: &Sessions,
+    session: &mut Pooled,
+    committed: Option<Commit>,
+    has_begun: bool,
+    failure: Option<Failure>,
+) {
     let is_ended = match committed {
-        // A commit of what has failed takes it back.
+        // The commit of a failed transaction rolls it back.
         Some(Commit::Answered(answer)) => answer.is_ok(),
         Some(Commit::Unanswered) => false,
         None => !has_begun || session.client.batch_execute("ROLLBACK").is_ok(),
@@ -193,22 +207,21 @@ fn run(
             session.discard();
         }
         Some(Failure::StatementOutdated | Failure::Standby | Failure::Stale) => session.discard(),
-        Some(Failure::Collision | Failure::ConnectionLost | Failure::Alone | Failure::Refused) | None => {}
+        Some(Failure::Collision | Failure::ConnectionLost | Failure::NoTransaction | Failure::Refused)
+        | None => {}
     }
-    Err(Broken { error, failure, lost })
 }
 
-/// Judges the answer to a commit. When it is lost, so that nobody knows whether the transaction was kept, the transaction
-/// is named.
+/// Checks the answer to a commit. If it was lost, the error has the transaction, whose outcome is unknown.
 fn check_commit(
     mut session: Pooled,
     name: &str,
     answer: std::result::Result<(), postgres::Error>,
     lost_commit: impl FnOnce() -> LostCommit,
-) -> std::result::Result<(), Broken> {
+) -> std::result::Result<(), FailedRun> {
     let Err(error) = answer else { return Ok(()) };
     session.discard();
     let failure = Failure::of(&error);
     let lost = (failure == Failure::ConnectionLost).then(lost_commit);
-    Err(Broken { error: from_postgres(name, &error), failure: Some(failure), lost })
+    Err(FailedRun { error: from_postgres(name, &error), failure: Some(failure), lost })
 }

@@ -1,60 +1,61 @@
-//! A SQLite connection inside a transaction, as the seam sees it.
+//! [`Connection`] for SQLite, inside a transaction.
 
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{CachedStatement, ToSql};
 
 use super::error::from_sqlite;
 use super::statements::Statements;
-use crate::dialect::{FIRST_OF_ROWS, Room, same_of_rows};
+use crate::dialect::{FIRST_ROWS_PARAMETER, RowsLayout, constant_parameter};
 use crate::error::{Error, Result};
 use crate::statement::SqliteTexts;
 use crate::value::unexpected;
 use crate::{Connection, Dialect, Row, Statement, Value, summary};
 use windlass_system::wake_ups::WakeUps;
 
-/// The names by which parameters are bound: SQLite numbers `$1` by first appearance, not by its digits.
+/// The names by which parameters are bound. SQLite numbers parameters by first appearance, not by the digits of `$1`.
 const PARAMETER_NAMES: [&str; 32] = [
     "$1", "$2", "$3", "$4", "$5", "$6", "$7", "$8", "$9", "$10", "$11", "$12", "$13", "$14", "$15", "$16",
     "$17", "$18", "$19", "$20", "$21", "$22", "$23", "$24", "$25", "$26", "$27", "$28", "$29", "$30", "$31",
     "$32",
 ];
 
-/// A set of rows is bound in parts of these sizes, the last one to less than it has room for: a statement is
-/// compiled once for each size that occurs.
-const PART_SIZES: [usize; 5] = [1, 8, 32, 128, 512];
+/// A set of rows is bound in chunks of these sizes, so that a statement is compiled only once for each size. The last chunk
+/// may have fewer rows than its statement has parameters for.
+const CHUNK_SIZES: [usize; 5] = [1, 8, 32, 128, 512];
 
-/// Runs statements inside a transaction that somebody else began and will end.
+/// Runs statements inside a transaction. The caller begins and ends the transaction.
 pub(super) struct SqliteConnection<'a> {
     raw: &'a rusqlite::Connection,
     statements: &'a mut Statements,
     wake_ups: WakeUps,
 }
 
-/// From so many rows on it is worth a statement of its own which columns are the same in all of them.
-const SAME_MIN: usize = 32;
+/// For chunks of at least this many rows a separate statement is used in which each constant column is one parameter.
+const CONSTANT_COLUMNS_ROWS_MIN: usize = 32;
 
-/// A part of a set of rows, as the values of its rows, and the room that its statement has.
+/// A part of a set of rows, and the layout of its statement.
 #[derive(Debug, Clone, Copy)]
-struct Part<'p> {
+struct RowsChunk<'p> {
     values: &'p [Value<'p>],
     width: usize,
-    room: Room,
+    layout: RowsLayout,
 }
 
-impl<'p> Part<'p> {
-    fn new(values: &'p [Value<'p>], width: usize) -> Part<'p> {
+impl<'p> RowsChunk<'p> {
+    fn new(values: &'p [Value<'p>], width: usize) -> RowsChunk<'p> {
         let rows = values.len() / width;
-        let largest = PART_SIZES[PART_SIZES.len() - 1];
-        let room = PART_SIZES.into_iter().find(|size| *size >= rows).unwrap_or(largest);
-        let same = if rows >= SAME_MIN { same_columns(values, width) } else { 0 };
-        Part { values, width, room: Room { rows: room, same } }
+        let largest = CHUNK_SIZES[CHUNK_SIZES.len() - 1];
+        let layout_rows = CHUNK_SIZES.into_iter().find(|size| *size >= rows).unwrap_or(largest);
+        let constant_columns =
+            if rows >= CONSTANT_COLUMNS_ROWS_MIN { find_constant_columns(values, width) } else { 0 };
+        RowsChunk { values, width, layout: RowsLayout { rows: layout_rows, constant_columns } }
     }
 }
 
-/// The columns that have the same value in all rows, a bit for each; never all of them.
-fn same_columns(values: &[Value<'_>], width: usize) -> u64 {
+/// The columns that have the same value in all rows, one bit for each. Never the first column.
+fn find_constant_columns(values: &[Value<'_>], width: usize) -> u64 {
     let (first, others) = values.split_at(width);
-    // The first column is what tells rows from each other, if anything does.
+    // The first column is usually an id, which differs from row to row.
     (1..width.min(u64::BITS as usize))
         .filter(|column| others.chunks_exact(width).all(|row| row[*column] == first[*column]))
         .fold(0, |same, column| same | 1 << column)
@@ -65,65 +66,65 @@ impl<'a> SqliteConnection<'a> {
         SqliteConnection { raw, statements, wake_ups: WakeUps::NONE }
     }
 
-    /// What the operations so far changed.
+    /// The wake-ups for what was changed so far.
     pub(super) fn wake_ups(&self) -> WakeUps {
         self.wake_ups
     }
 }
 
-/// What a statement is called with.
+/// One execution of a statement: its parameters, and the rows of one chunk.
 #[derive(Clone, Copy)]
 struct Call<'c> {
     raw: &'c rusqlite::Connection,
     statement: Statement,
     parameters: &'c [Value<'c>],
-    part: Option<Part<'c>>,
+    chunk: Option<RowsChunk<'c>>,
 }
 
 impl<'c> Call<'c> {
-    fn room(self) -> Room {
-        self.part.map_or(Room::of(1), |part| part.room)
+    fn layout(self) -> RowsLayout {
+        self.chunk.map_or(RowsLayout::rows(1), |chunk| chunk.layout)
     }
 
-    fn failed(self, error: &rusqlite::Error) -> Error {
+    fn explain(self, error: &rusqlite::Error) -> Error {
         from_sqlite(&self.statement.summary(), error)
     }
 
-    /// A text of the statement with its parameters bound.
+    /// Prepares a text of the statement, and binds its parameters.
     fn prepare(self, text: &str) -> Result<CachedStatement<'c>> {
-        let failed = |error: rusqlite::Error| self.failed(&error);
+        let failed = |error: rusqlite::Error| self.explain(&error);
         let mut statement = self.raw.prepare_cached(text).map_err(failed)?;
         for (name, value) in PARAMETER_NAMES.iter().zip(self.parameters) {
-            // A text need not use every parameter of its statement, and none uses the number of a set.
+            // A text need not use every parameter of its statement. No text uses the number of a set of rows.
             if let Some(index) = statement.parameter_index(name).map_err(failed)? {
                 statement.raw_bind_parameter(index, Bound(*value)).map_err(failed)?;
             }
         }
-        if let Some(part) = self.part {
-            self.bind_rows(&mut statement, part)?;
+        if let Some(chunk) = self.chunk {
+            self.bind_rows(&mut statement, chunk)?;
         }
         Ok(statement)
     }
 
-    /// Binds the values of a part: what all its rows share once, the others row by row.
-    fn bind_rows(self, statement: &mut CachedStatement<'_>, part: Part<'_>) -> Result<()> {
-        let failed = |error: rusqlite::Error| self.failed(&error);
-        let no_place = || Error::internal(self.statement.summary(), "it has no place for its rows");
-        let place = |name: &str| statement.parameter_index(name).map_err(failed)?.ok_or_else(no_place);
-        let Part { values, width, room } = part;
+    /// Binds the values of a chunk: constant columns once, the others for each row.
+    fn bind_rows(self, statement: &mut CachedStatement<'_>, chunk: RowsChunk<'_>) -> Result<()> {
+        let failed = |error: rusqlite::Error| self.explain(&error);
+        let no_parameter = || Error::internal(self.statement.summary(), "it has no parameters for its rows");
+        let index_of = |name: &str| statement.parameter_index(name).map_err(failed)?.ok_or_else(no_parameter);
+        let RowsChunk { values, width, layout } = chunk;
         if values.iter().step_by(width).any(|first| *first == Value::Null) {
             return Err(Error::internal(self.statement.summary(), "a row of its set begins with NULL"));
         }
         let (same, differing): (Vec<usize>, Vec<usize>) =
-            (0..width).partition(|column| room.is_same(*column));
+            (0..width).partition(|column| layout.is_constant(*column));
         let shared: Vec<(usize, Value<'_>)> = same
             .into_iter()
-            .map(|column| Ok((place(&same_of_rows(column))?, values[column])))
+            .map(|column| Ok((index_of(&constant_parameter(column))?, values[column])))
             .collect::<Result<_>>()?;
-        let first = place(FIRST_OF_ROWS)?;
+        let first = index_of(FIRST_ROWS_PARAMETER)?;
         let others = values.chunks_exact(width).flat_map(|row| differing.iter().map(|column| row[*column]));
         let others = others.enumerate().map(|(offset, value)| (first + offset, value));
-        // What is not bound is NULL.
+        // A parameter that is not bound is NULL.
         for (index, value) in shared.into_iter().chain(others).filter(|(_index, value)| *value != Value::Null)
         {
             statement.raw_bind_parameter(index, Bound(value)).map_err(failed)?;
@@ -131,12 +132,12 @@ impl<'c> Call<'c> {
         Ok(())
     }
 
-    /// Hands each row to `on_row`; returns how many there were.
+    /// Hands each row to `on_row`. Returns the number of rows.
     fn query(self, text: &str, on_row: &mut dyn FnMut(&dyn Row) -> Result<()>) -> Result<usize> {
         let mut statement = self.prepare(text)?;
         let mut rows = statement.raw_query();
         let mut found = 0;
-        while let Some(row) = rows.next().map_err(|error| self.failed(&error))? {
+        while let Some(row) = rows.next().map_err(|error| self.explain(&error))? {
             on_row(&SqliteRow { row })?;
             found += 1;
         }
@@ -144,10 +145,10 @@ impl<'c> Call<'c> {
     }
 
     fn execute(self, text: &str) -> Result<usize> {
-        self.prepare(text)?.raw_execute().map_err(|error| self.failed(&error))
+        self.prepare(text)?.raw_execute().map_err(|error| self.explain(&error))
     }
 
-    /// Reads rows as they will be, and then updates them: see [`crate::UpdateReturning`].
+    /// Reads rows with their new values, and then updates them: see [`crate::UpdateReturning`].
     fn read_then_update(
         self,
         read: &str,
@@ -175,19 +176,19 @@ impl<'c> Call<'c> {
         (last - inserted + 1..=last).try_for_each(|id| on_row(&NewId(id)))
     }
 
-    /// A trigger wrote rows beside those of an insert. When it inserts into the same table, its rows lie between them,
-    /// and the ids of the new rows do not follow each other.
+    /// To be called when a trigger wrote rows during an insert. Returns an error if a trigger inserts into the same table,
+    /// because then the ids of the new rows do not follow each other.
     fn check_triggers(self, insert: &str) -> Result<()> {
         let table = insert.split_whitespace().nth(2).unwrap_or_default();
         let triggers = "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'";
-        Call { parameters: &[], part: None, ..self }.query(triggers, &mut |row| {
+        Call { parameters: &[], chunk: None, ..self }.query(triggers, &mut |row| {
             if !inserts_into(&row.lossy_text(1)?.unwrap_or_default(), table) {
                 return Ok(());
             }
             let name = row.lossy_text(0)?.unwrap_or_default();
             let reason = format!(
-                "the trigger `{name}` inserts into {table} too, so which new rows are whose can't be told: \
-                 drop it, or let it write elsewhere"
+                "the trigger `{name}` inserts into {table} too, so the ids of the inserted rows are not known: \
+                 drop the trigger, or let it insert into another table"
             );
             Err(Error::invalid(self.statement.summary(), reason))
         })
@@ -204,15 +205,15 @@ fn inserts_into(trigger: &str, table: &str) -> bool {
     words.windows(2).any(|pair| pair[0].eq_ignore_ascii_case("into") && pair[1].eq_ignore_ascii_case(table))
 }
 
-/// The rows of a call in parts, each with a statement of its own; `None` for a call without rows.
-fn parts<'p>(parameters: &'p [Value<'p>]) -> Vec<Option<Part<'p>>> {
+/// Splits the rows of a call into chunks. A call without rows is one `None`.
+fn chunks<'p>(parameters: &'p [Value<'p>]) -> Vec<Option<RowsChunk<'p>>> {
     let rows = parameters.iter().find_map(|parameter| match parameter {
         Value::Rows { values, width } => Some((*values, (*width).max(1))),
         Value::Null | Value::Integer(_) | Value::Real(_) | Value::Text(_) => None,
     });
     let Some((values, width)) = rows else { return vec![None] };
-    let largest = PART_SIZES[PART_SIZES.len() - 1];
-    values.chunks(largest * width).map(|values| Some(Part::new(values, width))).collect()
+    let largest = CHUNK_SIZES[CHUNK_SIZES.len() - 1];
+    values.chunks(largest * width).map(|values| Some(RowsChunk::new(values, width))).collect()
 }
 
 impl Connection for SqliteConnection<'_> {
@@ -222,9 +223,9 @@ impl Connection for SqliteConnection<'_> {
         parameters: &[Value<'_>],
         on_row: &mut dyn FnMut(&dyn Row) -> Result<()>,
     ) -> Result<()> {
-        for part in parts(parameters) {
-            let call = Call { raw: self.raw, statement, parameters, part };
-            match self.statements.texts(statement, call.room()) {
+        for chunk in chunks(parameters) {
+            let call = Call { raw: self.raw, statement, parameters, chunk };
+            match self.statements.texts(statement, call.layout()) {
                 SqliteTexts::Query(text) => call.query(text, on_row).map(|_found| ())?,
                 SqliteTexts::ReadThenUpdate { read, update } => {
                     call.read_then_update(read, update, on_row)?
@@ -238,9 +239,9 @@ impl Connection for SqliteConnection<'_> {
     fn execute(&mut self, sql: &'static str, parameters: &[Value<'_>]) -> Result<u64> {
         let statement = Statement::Plain(sql);
         let mut changed = 0;
-        for part in parts(parameters) {
-            let call = Call { raw: self.raw, statement, parameters, part };
-            changed += match self.statements.texts(statement, call.room()) {
+        for chunk in chunks(parameters) {
+            let call = Call { raw: self.raw, statement, parameters, chunk };
+            changed += match self.statements.texts(statement, call.layout()) {
                 SqliteTexts::Query(text)
                 | SqliteTexts::Insert(text)
                 | SqliteTexts::ReadThenUpdate { update: text, .. } => call.execute(text)?,
@@ -262,7 +263,7 @@ impl Connection for SqliteConnection<'_> {
     }
 }
 
-/// A value to be bound.
+/// A value that is bound to a parameter.
 struct Bound<'a>(Value<'a>);
 
 impl ToSql for Bound<'_> {
@@ -272,20 +273,20 @@ impl ToSql for Bound<'_> {
             Value::Integer(value) => ValueRef::Integer(value),
             Value::Real(value) => ValueRef::Real(value),
             Value::Text(value) => ValueRef::Text(value.as_bytes()),
-            // Its values are bound one by one, and no text has a place for itself.
+            // Not bound itself: its values are bound one by one.
             Value::Rows { .. } => ValueRef::Null,
         }))
     }
 }
 
-/// The id that a new row got.
+/// A row with the id of an inserted row.
 struct NewId(i64);
 
 impl Row for NewId {
     fn value(&self, column: usize) -> Result<Value<'_>> {
         match column {
             0 => Ok(Value::Integer(self.0)),
-            _ => Err(unexpected(column, "nothing: of a new row the id is told")),
+            _ => Err(unexpected(column, "nothing: only the id of a new row is returned")),
         }
     }
 

@@ -1,7 +1,8 @@
-//! What the writer's statements cost, in units that do not depend on the machine: for tests that hold ceilings.
+//! Counts what the statements of the writer cost, independently of the machine. For tests that limit the costs.
 //!
-//! SQLite calls a plain function whenever a statement of a traced connection ends, which knows nothing of where it is
-//! called for. So one database of a process is counted at a time: the one that was opened last for it.
+//! SQLite calls a plain function when a statement of a traced connection ends, and does not tell it which connection that
+//! is. So only one database of a process is counted at a time: the one that was opened last by
+//! [`super::SqliteDatabase::open_counted`].
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,21 +11,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rusqlite::StatementStatus;
 use rusqlite::trace::{TraceEvent, TraceEventCodes};
 
-/// What the writer of a database has done since it was opened.
+/// The costs of a database's writer since the database was opened.
 #[derive(Debug, Default)]
-pub struct Costs {
+pub struct StatementCosts {
     statements: AtomicU64,
     vm_steps: AtomicU64,
 }
 
-impl Costs {
-    /// Statements that ended, `BEGIN` and `COMMIT` among them.
+impl StatementCosts {
+    /// The number of statements, including `BEGIN` and `COMMIT`.
     #[must_use]
     pub fn statements(&self) -> u64 {
         self.statements.load(Ordering::Relaxed)
     }
 
-    /// Operations of SQLite's virtual machine in them: the same on every machine.
+    /// The number of operations of SQLite's virtual machine in these statements. It is the same on every machine.
     #[must_use]
     pub fn vm_steps(&self) -> u64 {
         self.vm_steps.load(Ordering::Relaxed)
@@ -32,30 +33,30 @@ impl Costs {
 }
 
 #[derive(Default)]
-struct Counting {
-    costs: Arc<Costs>,
-    /// SQLite counts the steps of a prepared statement from its preparation on.
+struct CountedConnection {
+    costs: Arc<StatementCosts>,
+    /// The steps of each statement so far. SQLite counts them from the preparation of the statement.
     steps_before: HashMap<String, i32>,
 }
 
-static COUNTING: Mutex<Option<Counting>> = Mutex::new(None);
+static COUNTED: Mutex<Option<CountedConnection>> = Mutex::new(None);
 
-/// Counts what the statements of a connection cost from now on, and of no other one any more.
-pub(super) fn count(connection: &rusqlite::Connection) -> Arc<Costs> {
-    let counting = Counting::default();
-    let costs = Arc::clone(&counting.costs);
-    *COUNTING.lock().unwrap_or_else(PoisonError::into_inner) = Some(counting);
-    connection.trace_v2(TraceEventCodes::SQLITE_TRACE_PROFILE, Some(note));
+/// Counts the costs of a connection's statements from now on, and stops counting for another connection.
+pub(super) fn count(connection: &rusqlite::Connection) -> Arc<StatementCosts> {
+    let counted = CountedConnection::default();
+    let costs = Arc::clone(&counted.costs);
+    *COUNTED.lock().unwrap_or_else(PoisonError::into_inner) = Some(counted);
+    connection.trace_v2(TraceEventCodes::SQLITE_TRACE_PROFILE, Some(count_statement));
     costs
 }
 
-fn note(event: TraceEvent<'_>) {
+fn count_statement(event: TraceEvent<'_>) {
     let TraceEvent::Profile(statement, _duration) = event else { return };
-    let mut counting = COUNTING.lock().unwrap_or_else(PoisonError::into_inner);
-    let Some(Counting { costs, steps_before }) = &mut *counting else { return };
+    let mut counted = COUNTED.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(CountedConnection { costs, steps_before }) = &mut *counted else { return };
     let steps = statement.get_status(StatementStatus::VmStep);
     let before = steps_before.insert(statement.sql().into_owned(), steps).unwrap_or(0);
-    // Fewer than before: it was prepared anew.
+    // Fewer than before means that it was prepared again.
     let new = if steps >= before { steps - before } else { steps };
     costs.statements.fetch_add(1, Ordering::Relaxed);
     costs.vm_steps.fetch_add(u64::try_from(new).unwrap_or(0), Ordering::Relaxed);

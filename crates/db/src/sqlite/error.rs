@@ -1,4 +1,4 @@
-//! SQLite's error codes as the engine's errors.
+//! Converts errors of SQLite into [`Error`].
 
 use std::fs::File;
 
@@ -7,21 +7,21 @@ use rusqlite::ErrorCode;
 use crate::error::{Error, Unavailable};
 use windlass_system::shortage::is_shortage;
 
-/// What an error means when the database was opened before: a file of it that can't be opened now could be then, so
+/// Converts an error that occurred after the database was opened. A file that can't be opened now could be opened before, so
 /// waiting may help.
-pub(super) fn of_open_database(error: Error) -> Error {
+pub(super) fn after_opening(error: Error) -> Error {
     if let Error::Unavailable { operation, reason: Unavailable::CannotOpen(detail) } = error {
         return Error::unavailable(operation, Unavailable::InputOutput(detail));
     }
     error
 }
 
-/// SQLite does not say why it can't open a file. When nothing else can be opened either, the process has no more files.
+/// Finds out whether this process can open more files, because SQLite does not say why it could not open one.
 fn shortage() -> Option<std::io::Error> {
     File::open("/dev/null").err().filter(is_shortage)
 }
 
-/// Names what a caller can do about an error of SQLite.
+/// Converts an error of SQLite.
 pub(super) fn from_sqlite(operation: &str, error: &rusqlite::Error) -> Error {
     let rusqlite::Error::SqliteFailure(failure, detail) = error else {
         return Error::internal(operation, error.to_string());
@@ -29,7 +29,7 @@ pub(super) fn from_sqlite(operation: &str, error: &rusqlite::Error) -> Error {
     let detail = detail.clone().unwrap_or_else(|| error.to_string());
     #[allow(clippy::wildcard_enum_match_arm, reason = "the enum is SQLite's and open")]
     let reason = match failure.code {
-        // The last is a race for the lock of the WAL that went on for too long.
+        // FileLockingProtocolFailed: other processes kept the lock of the WAL for too long.
         ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed => {
             Unavailable::Locked
         }
@@ -37,7 +37,7 @@ pub(super) fn from_sqlite(operation: &str, error: &rusqlite::Error) -> Error {
         ErrorCode::ReadOnly | ErrorCode::PermissionDenied => Unavailable::ReadOnly,
         ErrorCode::NotADatabase => Unavailable::NotADatabase,
         ErrorCode::DatabaseCorrupt => Unavailable::Corrupt(detail),
-        // The file that WAL shares between processes could not grow.
+        // The shared memory file of the WAL could not grow.
         ErrorCode::SystemIoFailure if failure.extended_code == rusqlite::ffi::SQLITE_IOERR_SHMSIZE => {
             Unavailable::DiskFull
         }

@@ -1,4 +1,4 @@
-//! SQLite behind the seam: one connection that writes, with group commit, and a pool of readers.
+//! [`Database`] for SQLite: one connection that writes, with group commit, and a pool of connections that read.
 
 mod backup;
 mod connection;
@@ -7,24 +7,24 @@ mod error;
 mod group_commit;
 mod open;
 mod restore;
+mod size;
 mod statements;
 mod transaction;
-mod upkeep;
 mod wal;
 mod watch;
 mod writer;
 
-pub use costs::Costs;
+pub use costs::StatementCosts;
 pub use open::SqliteOptions;
-pub use restore::Staged;
-pub use upkeep::FileSize;
+pub use restore::StagedBackup;
+pub use size::FileSize;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::{Error, Result, Unavailable};
-use crate::pool::{Connectable, NoConnection, Pool, Pooled};
+use crate::pool::{NoConnection, Pool, Poolable, Pooled};
 use crate::{Capabilities, Connection, Database, Dialect, Recovery, Tables, WriteOperation};
 use connection::SqliteConnection;
 use error::from_sqlite;
@@ -32,32 +32,32 @@ use statements::Statements;
 use windlass_system::wake_ups::WakeUpChannel;
 use writer::Writer;
 
-/// Connections for reading, made when they are first needed.
+/// The most connections for reading.
 const READERS_MAX: usize = 8;
 /// How long a caller waits for one of them.
-const READER_PATIENCE: Duration = Duration::from_secs(10);
+const READER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A database in one SQLite file.
 pub struct SqliteDatabase {
     path: PathBuf,
     tables: &'static Tables,
     wake_ups: WakeUpChannel,
-    // Dropped before the writer: who closes the file last flushes the log, and only the writer has done so before.
+    // Dropped before the writer, so that the writer closes the file last and moves the log into it.
     readers: Pool<rusqlite::Connection>,
     writer: Writer,
 }
 
 impl SqliteDatabase {
-    /// Opens the file and makes or migrates its tables.
+    /// Opens the file, and creates or migrates its tables.
     ///
     /// # Errors
     /// [`Error::Unavailable`] with the reason, when the file can't be used.
     pub fn open(path: &Path, tables: &'static Tables, options: &SqliteOptions) -> Result<SqliteDatabase> {
-        SqliteDatabase::over(open::open_writer(path, tables, options)?, path, tables)
+        SqliteDatabase::with_connection(open::open_writer(path, tables, options)?, path, tables)
     }
 
-    /// The same, and counts what the writer's statements cost: of one database of a process at a time, the one that was
-    /// opened last in this way. That costs something itself: it is for tests.
+    /// The same, and counts the costs of the writer's statements. Only the database that was opened last in this way is
+    /// counted. Counting takes time itself, so it is for tests.
     ///
     /// # Errors
     /// [`Error::Unavailable`] with the reason, when the file can't be used.
@@ -65,20 +65,20 @@ impl SqliteDatabase {
         path: &Path,
         tables: &'static Tables,
         options: &SqliteOptions,
-    ) -> Result<(SqliteDatabase, Arc<Costs>)> {
+    ) -> Result<(SqliteDatabase, Arc<StatementCosts>)> {
         let connection = open::open_writer(path, tables, options)?;
         let costs = costs::count(&connection);
-        Ok((SqliteDatabase::over(connection, path, tables)?, costs))
+        Ok((SqliteDatabase::with_connection(connection, path, tables)?, costs))
     }
 
-    fn over(
+    fn with_connection(
         connection: rusqlite::Connection,
         path: &Path,
         tables: &'static Tables,
     ) -> Result<SqliteDatabase> {
         let wake_ups = WakeUpChannel::default();
-        let readers = Pool::new(READERS_MAX, READER_PATIENCE);
-        let writer = Writer::over(connection, path, tables.fragments, wake_ups.clone());
+        let readers = Pool::new(READERS_MAX, READER_TIMEOUT);
+        let writer = Writer::new(connection, path, tables.fragments, wake_ups.clone());
         Ok(SqliteDatabase { path: path.to_owned(), tables, wake_ups, readers, writer })
     }
 
@@ -88,19 +88,20 @@ impl SqliteDatabase {
         &self.path
     }
 
-    /// Operations that were handed to the writer and are not answered yet.
+    /// The number of operations that the writer has not answered yet.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.writer.waiting()
     }
 
-    /// Transactions that the writer has committed, without those that changed nothing. At full durability each of them is one flush of the log.
+    /// The number of transactions that the writer has committed, without those that changed nothing. At full durability each
+    /// of them flushes the log once.
     #[must_use]
     pub fn commits(&self) -> u64 {
         self.writer.commits()
     }
 
-    /// Copies the database into a new file while others read and write, through SQLite.
+    /// Copies the database into a new file, while other threads and processes read and write.
     ///
     /// # Errors
     /// When `target` exists or can't be written.
@@ -109,8 +110,8 @@ impl SqliteDatabase {
     }
 
     fn reader(&self) -> Result<Pooled<rusqlite::Connection>> {
-        let connect = || open::open_reader(&self.path).map_err(error::of_open_database);
-        self.readers.get(connect, |error| !error.is_passing()).map_err(|error| match error {
+        let connect = || open::open_reader(&self.path).map_err(error::after_opening);
+        self.readers.get(connect, |error| !error.is_temporary()).map_err(|error| match error {
             NoConnection::Failed(error) => error,
             NoConnection::InUse(waited) => {
                 let detail = format!("no connection for reading came free within {} s", waited.as_secs());
@@ -120,7 +121,7 @@ impl SqliteDatabase {
     }
 }
 
-impl Connectable for rusqlite::Connection {
+impl Poolable for rusqlite::Connection {
     fn is_broken(&self) -> bool {
         // Only a transaction that could not be rolled back is left open.
         !self.is_autocommit()
@@ -130,18 +131,17 @@ impl Connectable for rusqlite::Connection {
 impl Database for SqliteDatabase {
     fn read(&self, operation: &mut dyn FnMut(&mut dyn Connection) -> Result<()>) -> Result<()> {
         let mut pooled = self.reader()?;
-        // A transaction of rusqlite rolls back when it is dropped, also by a panic: the pool never
-        // gets a connection back that is still inside one.
+        // Dropping the transaction rolls it back, even after a panic. So no connection in the pool has an open transaction.
         let transaction = pooled
             .transaction_with_behavior(rusqlite::TransactionBehavior::Deferred)
-            .map_err(|error| error::of_open_database(from_sqlite("begin to read", &error)))?;
+            .map_err(|error| error::after_opening(from_sqlite("begin to read", &error)))?;
         operation(&mut SqliteConnection::new(&transaction, &mut Statements::new(self.tables.fragments)))
-            .map_err(error::of_open_database)
+            .map_err(error::after_opening)
     }
 
     fn write(&self, name: &'static str, operation: WriteOperation, _recovery: Recovery) -> Result<()> {
-        // No answer is lost on the way: who commits is in this process. A commit that fails is reported.
-        self.writer.write(name, operation).map_err(error::of_open_database)
+        // The answer to a commit can't be lost, because this process commits itself.
+        self.writer.write(name, operation).map_err(error::after_opening)
     }
 
     fn wake_ups(&self) -> &WakeUpChannel {

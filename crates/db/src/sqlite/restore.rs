@@ -1,6 +1,6 @@
-//! Brings a backup back: into a file beside the database first, where it is checked and prepared, and from
-//! there through SQLite's own copying into the database, as one transaction of it. So a restore that fails or
-//! is killed leaves the database as it was, and no lock of SQLite's is lost.
+//! Restores a backup. It is first copied to a file next to the database, where it is checked and prepared. Then SQLite copies
+//! that file into the database, in one transaction. So a restore that fails or is killed does not change the database, and
+//! SQLite's locks are kept.
 
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
@@ -9,74 +9,74 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::backup::{Partial, copy_pages, refuse_damage};
+use super::backup::{PartialFile, copy_pages, refuse_damage};
 use super::error::from_sqlite;
-use super::open::{beside, refuse_special};
+use super::open::{companion_file, refuse_special};
 use super::{SqliteDatabase, SqliteOptions};
 use crate::error::{Error, Result, Unavailable};
 use crate::{OpenMode, Tables};
 
-const WHAT: &str = "restore the database";
-/// How long it is waited for whoever reads or writes at the moment.
-const PATIENCE: Duration = Duration::from_secs(10);
+const OPERATION: &str = "restore the database";
+/// How long to wait for transactions of other processes.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A copy of a backup beside the database that it is to become. Dropped before that, it vanishes.
-pub struct Staged {
-    partial: Partial,
+/// A copy of a backup, next to the database that it will replace. It is removed when this is dropped.
+pub struct StagedBackup {
+    partial: PartialFile,
     target: PathBuf,
 }
 
-impl Staged {
-    /// Copies a backup, which is not changed, and checks that its storage is sound.
+impl StagedBackup {
+    /// Copies a backup, and checks that it is not damaged. The backup is not changed.
     ///
     /// # Errors
-    /// When there is no database in the backup, it is damaged, or there is no room.
-    pub fn copy(backup: &Path, target: &Path) -> Result<Staged> {
+    /// When the backup is not a database, is damaged, or the disk is full.
+    pub fn copy(backup: &Path, target: &Path) -> Result<StagedBackup> {
         let mut source = open_backup(backup)?;
-        let partial = Partial::beside(WHAT, target)?;
-        let mut copy = Connection::open(&partial.path).map_err(|error| from_sqlite(WHAT, &error))?;
-        copy_pages(WHAT, &mut source, &mut copy)?;
-        refuse_damage(WHAT, &copy)?;
-        copy.close().map_err(|(_copy, error)| from_sqlite(WHAT, &error))?;
-        Ok(Staged { partial, target: target.to_owned() })
+        let partial = PartialFile::next_to(OPERATION, target)?;
+        let mut copy = Connection::open(&partial.path).map_err(|error| from_sqlite(OPERATION, &error))?;
+        copy_pages(OPERATION, &mut source, &mut copy)?;
+        refuse_damage(OPERATION, &copy)?;
+        copy.close().map_err(|(_copy, error)| from_sqlite(OPERATION, &error))?;
+        Ok(StagedBackup { partial, target: target.to_owned() })
     }
 
     /// Opens the copy, with its tables migrated, to prepare it.
     ///
     /// # Errors
-    /// When its tables are none of Windlass, or of a newer version.
+    /// When it has no tables of Windlass, or tables of a newer version.
     pub fn open(&self, tables: &'static Tables) -> Result<SqliteDatabase> {
         let options = SqliteOptions { mode: OpenMode::Existing, ..SqliteOptions::default() };
         SqliteDatabase::open(&self.partial.path, tables, &options)
     }
 
-    /// Makes it the database. Whoever has that open sees all of it from one moment on.
+    /// Replaces the contents of the database, in one transaction. Processes that have the database open may go on.
     ///
     /// # Errors
-    /// When the database stays locked, or there is no room; then it is as it was.
+    /// When the database stays locked, or the disk is full. Then the database is not changed.
     pub fn put_in_place(self) -> Result<()> {
         let target = self.target;
         if target.symlink_metadata().is_err() {
-            return self.partial.move_to(WHAT, &target);
+            return self.partial.move_to(OPERATION, &target);
         }
-        let failed = |error: rusqlite::Error| from_sqlite(WHAT, &error);
+        let failed = |error: rusqlite::Error| from_sqlite(OPERATION, &error);
         let mut source = Connection::open(&self.partial.path).map_err(failed)?;
         let mut database = Connection::open(&target).map_err(failed)?;
-        database.busy_timeout(PATIENCE).map_err(failed)?;
-        copy_pages(WHAT, &mut source, &mut database)?;
-        refuse_damage(WHAT, &database)?;
-        // Only to save room: readers may hold it up.
+        database.busy_timeout(BUSY_TIMEOUT).map_err(failed)?;
+        copy_pages(OPERATION, &mut source, &mut database)?;
+        refuse_damage(OPERATION, &database)?;
+        // Only to save space, so it may fail because of readers.
         let _busy = database.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_row| Ok(()));
         database.close().map_err(|(_database, error)| failed(error))
     }
 }
 
-/// A backup may lie where nothing can be written. Then it is read as a file that nobody changes, which is right
-/// as long as no WAL lies beside it.
+/// Opens a backup, perhaps in a folder that can't be written. Then it is opened as an immutable file, which is correct if it
+/// has no WAL.
 fn open_backup(backup: &Path) -> Result<Connection> {
-    let unusable = |reason| Err(Error::unavailable(WHAT, reason));
+    let unusable = |reason| Err(Error::unavailable(OPERATION, reason));
     match std::fs::metadata(backup) {
-        // It may have several names: folders of backups are made of hard links, and nothing is written here.
+        // Hard links are allowed: backup programs use them, and nothing is written here.
         Ok(metadata) => {
             if let Err(reason) = refuse_special(backup, &metadata) {
                 return unusable(Unavailable::CannotOpen(reason));
@@ -91,13 +91,13 @@ fn open_backup(backup: &Path) -> Result<Connection> {
     let opened = Connection::open_with_flags(backup, flags).and_then(is_readable);
     match opened {
         Ok(connection) => Ok(connection),
-        Err(_refused) if !beside(backup, "-wal").exists() => {
+        Err(_refused) if !companion_file(backup, "-wal").exists() => {
             let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
-            Connection::open_with_flags(unchanging(backup), flags)
+            Connection::open_with_flags(immutable_uri(backup), flags)
                 .and_then(is_readable)
-                .map_err(|error| from_sqlite(WHAT, &error))
+                .map_err(|error| from_sqlite(OPERATION, &error))
         }
-        Err(error) => Err(from_sqlite(WHAT, &error)),
+        Err(error) => Err(from_sqlite(OPERATION, &error)),
     }
 }
 
@@ -106,8 +106,8 @@ fn is_readable(connection: Connection) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// The address of a file that nobody changes.
-fn unchanging(path: &Path) -> String {
+/// The URI that opens a file as immutable.
+fn immutable_uri(path: &Path) -> String {
     let absolute = std::path::absolute(path).unwrap_or_else(|_unknown| path.to_owned());
     let mut address = String::from("file://");
     for byte in absolute.as_os_str().as_bytes() {
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_address_of_a_file_names_every_byte_of_its_path() {
-        assert_eq!(unchanging(Path::new("/a b/c?#%.db")), "file:///a%20b/c%3F%23%25.db?immutable=1");
+    fn the_uri_of_a_file_escapes_special_characters_of_its_path() {
+        assert_eq!(immutable_uri(Path::new("/a b/c?#%.db")), "file:///a%20b/c%3F%23%25.db?immutable=1");
     }
 }

@@ -1,8 +1,8 @@
-//! One transaction of several operations that know nothing of each other.
+//! Runs several independent operations in one transaction.
 //!
-//! One that fails hurts no other. That seldom happens, so they are run without savepoints at first, which would cost
-//! each of them two statements and a copy of each page that it changes. When one fails all is taken back and run
-//! again, each in a savepoint of its own.
+//! An operation that fails must not affect the others. That seldom happens, so the operations first run without savepoints. A
+//! savepoint would cost each operation two statements and a copy of each page that it changes. If an operation fails, the
+//! transaction is rolled back and all operations run again, each in a savepoint of its own.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -15,55 +15,54 @@ use crate::error::{Error, Result, Unavailable};
 use windlass_system::clock::Clock;
 use windlass_system::wake_ups::WakeUps;
 
-/// After this time no operation joins a transaction any more: those done in it wait for its commit, and
-/// so do other processes. One operation may take longer.
+/// After this time no further operation is added to a transaction, because the finished ones and other processes wait for its
+/// commit. A single operation may take longer.
 const GROUP_MAX_MS: i64 = 50;
 
-/// What became of those that were run, the first ones of a group; and what they changed.
-pub(super) struct Committed {
+/// The results of the operations that were run, which are the first ones of the group, and their wake-ups.
+pub(super) struct CommittedGroup {
     pub(super) results: Vec<Result<()>>,
     pub(super) wake_ups: WakeUps,
 }
 
-/// What transactions are made with.
-pub(super) struct Transactions<'t> {
+/// Runs the operations of a group in a transaction.
+pub(super) struct GroupTransaction<'t> {
     pub(super) connection: &'t rusqlite::Connection,
     pub(super) statements: &'t mut Statements,
     pub(super) clock: &'t Clock,
 }
 
-/// What an operation that fails takes back.
+/// What is rolled back if an operation fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Isolation {
     /// The whole transaction.
-    Together,
-    /// What it did itself.
+    None,
+    /// The changes of that operation.
     Savepoint,
 }
 
-impl Transactions<'_> {
-    /// Commits the operations from the first on, as many as can be done in one group's time. The
-    /// error is everybody's: nothing of it exists then.
-    pub(super) fn commit(&mut self, group: &mut [Request<WriteOperation>]) -> Result<Committed> {
-        match self.attempt(group, Isolation::Together)? {
+impl GroupTransaction<'_> {
+    /// Commits the first operations of the group, as many as fit into [`GROUP_MAX_MS`]. On an error nothing was committed.
+    pub(super) fn commit(&mut self, group: &mut [Request<WriteOperation>]) -> Result<CommittedGroup> {
+        match self.attempt(group, Isolation::None)? {
             Ok(committed) => Ok(committed),
-            // There is nothing else in it.
+            // No other operation was in the transaction.
             Err(error) if group.len() == 1 => {
-                Ok(Committed { results: vec![Err(error)], wake_ups: WakeUps::NONE })
+                Ok(CommittedGroup { results: vec![Err(error)], wake_ups: WakeUps::NONE })
             }
             Err(_one_of_several) => self.attempt(group, Isolation::Savepoint)?,
         }
     }
 
-    /// The inner error is that of an operation for which all were taken back.
+    /// The inner error is that of an operation that failed, so that the whole transaction was rolled back.
     fn attempt(
         &mut self,
         group: &mut [Request<WriteOperation>],
         isolation: Isolation,
-    ) -> Result<Result<Committed>> {
-        let Transactions { connection, statements, clock } = self;
+    ) -> Result<Result<CommittedGroup>> {
+        let GroupTransaction { connection, statements, clock } = self;
         if !connection.is_autocommit() {
-            // Taking an earlier transaction back has failed: until that is done none can begin.
+            // The rollback of an earlier transaction failed. It must succeed before another one can begin.
             run(connection, "ROLLBACK")?;
         }
         run(connection, "BEGIN IMMEDIATE")?;
@@ -75,7 +74,7 @@ impl Transactions<'_> {
                 break;
             }
             let result = run_operation(connection, &mut session, name, work, isolation)?;
-            if let (Err(error), Isolation::Together) = (&result, isolation) {
+            if let (Err(error), Isolation::None) = (&result, isolation) {
                 run(connection, "ROLLBACK")?;
                 return Ok(Err(error.clone()));
             }
@@ -83,15 +82,15 @@ impl Transactions<'_> {
         }
         if let Err(error) = run(connection, "COMMIT") {
             let _ended = run(connection, "ROLLBACK");
-            return Err(of_commit(error));
+            return Err(explain_failed_commit(error));
         }
-        Ok(Ok(Committed { results, wake_ups: session.wake_ups() }))
+        Ok(Ok(CommittedGroup { results, wake_ups: session.wake_ups() }))
     }
 }
 
-/// No connection sees a transaction whose commit failed. But when the disk failed, its end may be in the log already. The
-/// next commit overwrites it there; a crash before that one brings it back.
-fn of_commit(error: Error) -> Error {
+/// Adds to a disk error that the outcome is unknown. No connection sees a transaction whose commit failed. But after a disk
+/// error its end may be in the log: the next commit overwrites it there, but a crash before that would restore it.
+fn explain_failed_commit(error: Error) -> Error {
     match error {
         Error::Unavailable { operation, reason: Unavailable::InputOutput(detail) } => {
             let detail = format!("{detail} during a commit: whether it was kept is not known");
@@ -112,7 +111,7 @@ fn run(connection: &rusqlite::Connection, sql: &str) -> Result<usize> {
         .map_err(|error| from_sqlite("write to the database", &error))
 }
 
-/// Runs one operation of a transaction. The outer error is the transaction's: nothing of it exists then.
+/// Runs one operation of a transaction. An outer error means that the whole transaction was rolled back.
 fn run_operation(
     connection: &rusqlite::Connection,
     session: &mut SqliteConnection<'_>,
@@ -128,7 +127,7 @@ fn run_operation(
         Err(_panic) => Err(Error::internal(name, "the operation panicked")),
     };
     if connection.is_autocommit() {
-        // SQLite took back the whole transaction (disk full, I/O error): nothing of it exists.
+        // SQLite rolled back the whole transaction, for example because the disk is full.
         return Err(result
             .err()
             .unwrap_or_else(|| Error::internal("write to the database", "the transaction ended by itself")));
@@ -138,7 +137,7 @@ fn run_operation(
         (Err(_), Isolation::Savepoint) => {
             run(connection, "ROLLBACK TO operation").and_then(|_| run(connection, "RELEASE operation"))
         }
-        (Ok(()) | Err(_), Isolation::Together) => Ok(0),
+        (Ok(()) | Err(_), Isolation::None) => Ok(0),
     };
     if let Err(error) = undone {
         let _ended = run(connection, "ROLLBACK");
@@ -153,33 +152,33 @@ mod tests {
 
     use std::path::Path;
 
-    use super::of_commit;
+    use super::explain_failed_commit;
     use crate::error::{Error, Unavailable};
     use crate::sqlite::writer::Writer;
     use windlass_system::wake_ups::WakeUpChannel;
 
     #[test]
-    fn a_commit_that_the_disk_failed_may_have_been_kept_and_others_were_not() {
+    fn only_a_disk_error_during_a_commit_has_an_unknown_outcome() {
         let failed = Error::unavailable("write", Unavailable::InputOutput("disk I/O error".to_owned()));
-        let said = of_commit(failed).to_string();
+        let said = explain_failed_commit(failed).to_string();
         assert!(said.ends_with("disk I/O error during a commit: whether it was kept is not known"), "{said}");
         let full = Error::unavailable("write", Unavailable::DiskFull);
-        assert_eq!(of_commit(full.clone()), full, "its end was not written");
+        assert_eq!(explain_failed_commit(full.clone()), full, "the end of the transaction was not written");
         let refused = Error::conflict("write", "FOREIGN KEY constraint failed");
-        assert_eq!(of_commit(refused.clone()), refused);
+        assert_eq!(explain_failed_commit(refused.clone()), refused);
     }
 
     #[test]
-    fn a_transaction_that_could_not_be_taken_back_is_taken_back_later() {
+    fn a_transaction_that_could_not_be_rolled_back_is_rolled_back_later() {
         let connection = rusqlite::Connection::open_in_memory().unwrap();
         connection
             .execute_batch("CREATE TABLE kept (id INTEGER); BEGIN; INSERT INTO kept VALUES (1)")
             .unwrap();
-        let writer = Writer::over(connection, Path::new("in memory"), &[], WakeUpChannel::default());
+        let writer = Writer::new(connection, Path::new("in memory"), &[], WakeUpChannel::default());
         let insert = Box::new(|connection: &mut dyn crate::Connection| {
             connection.execute("INSERT INTO kept VALUES (2)", &[])?;
             let rows = crate::one(connection, "SELECT count(*) FROM kept", &[], |row| row.integer(0))?;
-            assert_eq!(rows, 1, "nothing is left of the other one");
+            assert_eq!(rows, 1, "the other transaction was rolled back");
             Ok(())
         });
         assert_eq!(writer.write("insert", insert), Ok(()));

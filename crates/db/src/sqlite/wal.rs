@@ -1,9 +1,9 @@
-//! Checkpoints of the write-ahead log (WAL), beside the commits.
+//! Checkpoints of the write-ahead log (WAL), in a thread of their own.
 //!
-//! SQLite by itself copies the log into the database inside the commit that made the log long, and that commit waits for
-//! thousands of pages and two flushes. Here a thread with a connection of its own does it: first in passes that block
-//! nobody, then, for the little that was added meanwhile, with the write lock, so that the next commit writes over the
-//! log from its start. The log keeps its length, because a commit that makes it longer is slower.
+//! By default SQLite copies the log into the database inside a commit, and that commit waits for thousands of pages and two
+//! flushes. Here a thread with its own connection does it. It first copies in passes that do not block writers. Then it takes
+//! the write lock and copies the pages that were added meanwhile, so that the next commit starts the log again from its
+//! beginning. The file of the log keeps its size, because a commit that makes the file longer is slower.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -13,59 +13,53 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use super::open::open_beside;
+use super::open::{companion_file, open_maintenance};
 
-/// A log of so many pages is copied into the database: 12 MB. With SQLite's own 1,000 the pages that every transaction
-/// changes would be copied, and two flushes waited for, many times a second. When a reader keeps the log from being
-/// emptied, the next checkpoint comes when the log has grown by as much again.
+/// A log of this many pages (12 MB) is copied into the database. With SQLite's default of 1,000 pages there would be many
+/// checkpoints a second, each with two flushes. If a reader prevents the log from starting again, the next checkpoint comes
+/// when the log has grown by the same number of pages.
 const CHECKPOINT_PAGES: i64 = 3_000;
-/// Passes without the write lock at most. SQLite flushes the database only when nothing was added to the log during a
-/// pass; otherwise the step with the write lock has to flush, and writers wait for it.
+/// The most passes without the write lock. SQLite flushes the database only after a pass during which no page was added to
+/// the log. Otherwise the step with the write lock flushes, and writers wait for it.
 const PASSES_MAX: usize = 20;
-/// How often the step with the write lock waits a millisecond, for the lock or for readers. Writers wait as well.
+/// How often the step with the write lock waits a millisecond for the lock or for readers. Writers wait meanwhile.
 const WAITS_MAX: i32 = 50;
-/// A log of so many pages, 256 MB, is reported once: a reader does not end.
+/// A log of this many pages (256 MB) is reported once, because it means that a reader does not end.
 const WARN_PAGES: i64 = 65_536;
 
-/// The name that SQLite gives to the log of a database: beside the file itself, not beside a link to it.
-pub(super) fn wal_of(path: &Path) -> PathBuf {
-    let mut name = std::fs::canonicalize(path).unwrap_or_else(|_unknown| path.to_owned()).into_os_string();
-    name.push("-wal");
-    PathBuf::from(name)
-}
-
 thread_local! {
-    /// The length of the log after the last commit of this thread. SQLite tells it to a plain function.
+    /// The length of the log after the last commit of this thread. It is thread-local because SQLite's hook is a plain
+    /// function.
     static COMMITTED_PAGES: Cell<i64> = const { Cell::new(0) };
 }
 
-/// SQLite calls this in a commit, instead of making a checkpoint.
-fn committed(_wal: &rusqlite::hooks::Wal, pages: i32) -> rusqlite::Result<()> {
+/// The hook that SQLite calls in a commit. It replaces SQLite's own checkpoint.
+fn note_length(_wal: &rusqlite::hooks::Wal, pages: i32) -> rusqlite::Result<()> {
     COMMITTED_PAGES.set(pages.into());
     Ok(())
 }
 
-/// The log, for the one connection of this process that writes.
+/// The write-ahead log of a database, and its checkpoints.
 pub(super) struct Wal {
     database: PathBuf,
     file: PathBuf,
-    /// Started when it is first needed: most processes write little.
+    /// Started when it is first needed, because most processes write little.
     checkpointer: Option<Checkpointer>,
-    /// The next checkpoint is due at this length.
-    due_pages: i64,
-    is_reported: bool,
+    /// The length of the log at which the next checkpoint is requested.
+    next_checkpoint_pages: i64,
+    is_growth_reported: bool,
 }
 
 impl Wal {
-    /// The log of a database that `connection` writes. SQLite makes no checkpoints in its commits any more.
+    /// The log of a database that `connection` writes. From now on SQLite makes no checkpoints in its commits.
     pub(super) fn of(database: &Path, connection: &Connection) -> Wal {
-        connection.wal_hook(Some(committed));
+        connection.wal_hook(Some(note_length));
         Wal {
             database: database.to_owned(),
-            file: wal_of(database),
+            file: companion_file(database, "-wal"),
             checkpointer: None,
-            due_pages: CHECKPOINT_PAGES,
-            is_reported: false,
+            next_checkpoint_pages: CHECKPOINT_PAGES,
+            is_growth_reported: false,
         }
     }
 
@@ -73,7 +67,7 @@ impl Wal {
         &self.file
     }
 
-    /// Asks for a checkpoint if the last commit of this thread made the log long.
+    /// Requests a checkpoint if the last commit of this thread made the log too long.
     pub(super) fn after_commit(&mut self) {
         let pages = COMMITTED_PAGES.take();
         if pages == 0 {
@@ -81,16 +75,16 @@ impl Wal {
             return;
         }
         if pages < CHECKPOINT_PAGES {
-            self.due_pages = CHECKPOINT_PAGES;
-            self.is_reported = false;
+            self.next_checkpoint_pages = CHECKPOINT_PAGES;
+            self.is_growth_reported = false;
             return;
         }
-        if pages < self.due_pages {
+        if pages < self.next_checkpoint_pages {
             return;
         }
-        self.due_pages = pages + CHECKPOINT_PAGES;
+        self.next_checkpoint_pages = pages + CHECKPOINT_PAGES;
         self.checkpointer.get_or_insert_with(|| Checkpointer::start(&self.database)).request();
-        if pages >= WARN_PAGES && !std::mem::replace(&mut self.is_reported, true) {
+        if pages >= WARN_PAGES && !std::mem::replace(&mut self.is_growth_reported, true) {
             tracing::warn!(
                 pages,
                 "the write-ahead log grows: a program reads the database in a transaction that does not end; \
@@ -100,21 +94,21 @@ impl Wal {
     }
 }
 
-/// How long the log is, in pages, and how many of these are in the database already.
+/// The length of the log in pages, and how many of these are copied into the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Pages {
-    all: i64,
+struct LogLength {
+    pages: i64,
     copied: i64,
 }
 
-/// How long the log is; takes no lock.
-fn pages(connection: &Connection) -> rusqlite::Result<Pages> {
+/// Reads the length of the log, without a lock.
+fn log_length(connection: &Connection) -> rusqlite::Result<LogLength> {
     connection
         .prepare_cached("PRAGMA wal_checkpoint(NOOP)")?
-        .query_row([], |row| Ok(Pages { all: row.get(1)?, copied: row.get(2)? }))
+        .query_row([], |row| Ok(LogLength { pages: row.get(1)?, copied: row.get(2)? }))
 }
 
-/// The handle of the thread that makes checkpoints. Dropping it ends the thread.
+/// The handle of the checkpointer thread. Dropping it ends the thread.
 struct Checkpointer {
     requests: Option<SyncSender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -126,14 +120,14 @@ impl Checkpointer {
         let database = database.to_owned();
         let thread = std::thread::Builder::new()
             .name("windlass-checkpointer".to_owned())
-            .spawn(move || serve_checkpoints(&database, &inbox));
+            .spawn(move || run_checkpointer(&database, &inbox));
         if let Err(error) = &thread {
             tracing::warn!(%error, "no thread copies the write-ahead log into the database: the log grows");
         }
         Checkpointer { requests: Some(requests), thread: thread.ok() }
     }
 
-    /// Asks for a checkpoint. One that waits already is enough.
+    /// Requests a checkpoint, unless one is requested already.
     fn request(&self) {
         if let Some(requests) = &self.requests {
             let _one_waits = requests.try_send(());
@@ -150,11 +144,11 @@ impl Drop for Checkpointer {
     }
 }
 
-fn serve_checkpoints(database: &Path, inbox: &Receiver<()>) {
+fn run_checkpointer(database: &Path, inbox: &Receiver<()>) {
     let mut connection = None;
     while inbox.recv() == Ok(()) {
         if connection.is_none() {
-            connection = open_beside(database)
+            connection = open_maintenance(database)
                 .inspect_err(|error| tracing::debug!(%error, "no connection for a checkpoint"))
                 .ok();
         }
@@ -164,19 +158,19 @@ fn serve_checkpoints(database: &Path, inbox: &Receiver<()>) {
     }
 }
 
-/// Copies the log into the database. The next commit begins the log again, unless somebody still reads from it.
+/// Copies the log into the database. The next commit starts the log again, unless a reader still uses it.
 fn checkpoint(connection: &Connection) -> rusqlite::Result<()> {
     let mut copied_before = -1;
     for _pass in 0..PASSES_MAX {
         run(connection, "PRAGMA wal_checkpoint(PASSIVE)")?;
-        let Pages { all, copied } = pages(connection)?;
-        // A reader stands in the way when nothing more was copied.
-        if copied == all || copied == copied_before {
+        let LogLength { pages, copied } = log_length(connection)?;
+        // If nothing more was copied, a reader prevents it.
+        if copied == pages || copied == copied_before {
             break;
         }
         copied_before = copied;
     }
-    connection.busy_handler(Some(wait_a_little))?;
+    connection.busy_handler(Some(wait_one_ms))?;
     run(connection, "PRAGMA wal_checkpoint(RESTART)")
 }
 
@@ -184,7 +178,7 @@ fn run(connection: &Connection, checkpoint: &str) -> rusqlite::Result<()> {
     connection.prepare_cached(checkpoint)?.query_row([], |_row| Ok(()))
 }
 
-fn wait_a_little(waits: i32) -> bool {
+fn wait_one_ms(waits: i32) -> bool {
     std::thread::sleep(Duration::from_millis(1));
     waits < WAITS_MAX
 }
@@ -216,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_copies_a_long_log_and_the_next_commit_begins_it_again() {
+    fn the_checkpointer_copies_a_long_log_and_the_next_commit_starts_it_again() {
         let folder = tempfile::tempdir().unwrap();
         let (mut wal, connection) = file(folder.path());
         write(&connection, CHECKPOINT_PAGES / 2);
@@ -226,34 +220,34 @@ mod tests {
         wal.after_commit();
         let began = Instant::now();
         loop {
-            let Pages { all, copied } = pages(&connection).unwrap();
-            if all == copied {
+            let LogLength { pages, copied } = log_length(&connection).unwrap();
+            if pages == copied {
                 break;
             }
-            assert!(began.elapsed() < PATIENCE, "{copied} of {all} pages are copied");
+            assert!(began.elapsed() < PATIENCE, "{copied} of {pages} pages are copied");
             std::thread::yield_now();
         }
         let length = std::fs::metadata(wal.file()).unwrap().len();
         write(&connection, 1);
-        assert!(pages(&connection).unwrap().all < 10, "the log begins again");
+        assert!(log_length(&connection).unwrap().pages < 10, "the log begins again");
         assert_eq!(std::fs::metadata(wal.file()).unwrap().len(), length, "the file keeps its length");
     }
 
     #[test]
-    fn a_reader_postpones_the_new_start_of_the_log_and_its_end_is_enough() {
+    fn the_log_starts_again_only_after_its_readers_have_ended() {
         let folder = tempfile::tempdir().unwrap();
         let (wal, connection) = file(folder.path());
         let reader = Connection::open(&wal.database).unwrap();
         reader.execute_batch("BEGIN; SELECT * FROM blobs").unwrap();
         write(&connection, 100);
-        let beside = open_beside(&wal.database).unwrap();
-        checkpoint(&beside).unwrap();
+        let second = open_maintenance(&wal.database).unwrap();
+        checkpoint(&second).unwrap();
         write(&connection, 100);
-        assert!(pages(&connection).unwrap().all > 200, "somebody reads from the log");
+        assert!(log_length(&connection).unwrap().pages > 200, "somebody reads from the log");
         drop(reader);
-        checkpoint(&beside).unwrap();
+        checkpoint(&second).unwrap();
         write(&connection, 1);
-        assert!(pages(&connection).unwrap().all < 10, "the log begins again");
+        assert!(log_length(&connection).unwrap().pages < 10, "the log begins again");
     }
 
     #[test]
@@ -266,12 +260,12 @@ mod tests {
         for _write in 0..8 {
             write(&connection, CHECKPOINT_PAGES / 2);
             wal.after_commit();
-            due.push(wal.due_pages / CHECKPOINT_PAGES);
+            due.push(wal.next_checkpoint_pages / CHECKPOINT_PAGES);
         }
         assert_eq!(due, [1, 2, 2, 3, 3, 4, 4, 5]);
         run(&connection, "PRAGMA wal_checkpoint(RESTART)").unwrap();
         write(&connection, 1);
         wal.after_commit();
-        assert_eq!(wal.due_pages, CHECKPOINT_PAGES, "the log is short again");
+        assert_eq!(wal.next_checkpoint_pages, CHECKPOINT_PAGES, "the log is short again");
     }
 }

@@ -1,13 +1,13 @@
-//! A thread that finds out when another process has committed.
+//! The watcher: a thread that notices commits of other processes.
 //!
-//! The kernel (inotify) tells when the WAL file changes. That comes too early: a commit's pages are written first, then
-//! flushed, and only then visible. So after each event the thread looks at once, after 2 ms, after 4 more, after 8 more,
-//! up to once a second, which also finds a commit whose event was lost.
+//! The kernel reports changes of the WAL file (inotify). These events come too early: the pages of a commit are first written,
+//! then flushed, and only then visible. So after an event the thread checks at once, 2 ms later, 4 ms later, 8 ms later, and
+//! so on up to once a second. The slow checks also find a commit whose event was lost.
 //!
-//! A process that commits through this library sets the time of the WAL file when its commit is visible
-//! ([`announce_commit`]). That is an event too, at the right moment. Other programs' commits are found by the later looks.
+//! A process that commits through this library sets the modification time of the WAL file when its commit is visible
+//! ([`announce_commit`]). That causes an event at the right moment. Commits of other programs are found by the later checks.
 //!
-//! Watching a file and setting its time by its name take no handle of it, so SQLite's locks are not touched.
+//! Neither inotify nor setting the time opens the file, so SQLite's locks are not affected.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -23,14 +23,14 @@ use rustix::fs::{AtFlags, CWD, Timestamps, UTIME_NOW, utimensat};
 
 use crate::error::{Error, Result};
 
-/// The shortest time between two looks: a stream of events costs 500 looks a second at most.
-const LOOK_MIN_MS: i64 = 2;
-/// The longest time between two looks.
-const LOOK_MAX_MS: i64 = 1_000;
-/// The same where the kernel can't watch the file.
-const LOOK_WITHOUT_EVENTS_MS: i64 = 10;
+/// The shortest time between two checks: at most 500 checks a second.
+const CHECK_INTERVAL_MIN_MS: i64 = 2;
+/// The longest time between two checks.
+const CHECK_INTERVAL_MAX_MS: i64 = 1_000;
+/// The time between two checks if the kernel can't watch the file.
+const CHECK_INTERVAL_WITHOUT_EVENTS_MS: i64 = 10;
 
-/// Tells watching processes that a commit is visible. An event that is lost costs them some milliseconds.
+/// Tells the watchers of other processes that a commit is visible. If this fails they notice it some milliseconds later.
 pub(super) fn announce_commit(wal: &Path) {
     let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
     let times = Timestamps { last_access: now, last_modification: now };
@@ -44,22 +44,22 @@ pub(super) struct Watcher {
 }
 
 impl Watcher {
-    /// Calls `look` now, after each change of `file`, and once a second. Where the kernel can't watch the file, it calls
-    /// `look` every 10 ms.
+    /// Calls `check` now, after each change of `file`, and once a second. If the kernel can't watch the file, it calls
+    /// `check` every 10 ms.
     ///
     /// # Errors
     /// [`Error::Internal`] when no thread can be started.
-    pub(super) fn start(file: &Path, look: impl Fn() + Send + 'static) -> Result<Watcher> {
+    pub(super) fn start(file: &Path, check: impl Fn() + Send + 'static) -> Result<Watcher> {
         let failed = |error: io::Error| Error::internal("watch for other processes", error.to_string());
-        let events = events_of(file)
+        let events = watch_file(file)
             .inspect_err(|error| tracing::debug!(%error, "the kernel can't watch the WAL file"))
             .ok();
         let stop = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
         let stop = Arc::new(stop.map_err(|error| failed(error.into()))?);
-        let watch = Watch { events, stop: Arc::clone(&stop) };
+        let watch = WatchLoop { events, stop: Arc::clone(&stop) };
         let thread = std::thread::Builder::new()
             .name("windlass-watcher".to_owned())
-            .spawn(move || watch.serve(look))
+            .spawn(move || watch.serve(check))
             .map_err(failed)?;
         Ok(Watcher { stop, thread: Some(thread) })
     }
@@ -74,59 +74,59 @@ impl Drop for Watcher {
     }
 }
 
-/// What a wait ended with.
+/// Why a wait ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Waited {
+enum WaitEnd {
     Changed,
-    Quiet,
+    TimedOut,
     Stopped,
 }
 
-struct Watch {
-    /// `None` where the kernel can't watch the file.
+struct WatchLoop {
+    /// `None` if the kernel can't watch the file.
     events: Option<OwnedFd>,
     stop: Arc<OwnedFd>,
 }
 
-impl Watch {
-    fn serve(&self, look: impl Fn()) {
-        let mut waited = Waited::Changed;
-        let mut wait_ms = LOOK_MIN_MS;
-        while waited != Waited::Stopped {
-            look();
+impl WatchLoop {
+    fn serve(&self, check: impl Fn()) {
+        let mut waited = WaitEnd::Changed;
+        let mut wait_ms = CHECK_INTERVAL_MIN_MS;
+        while waited != WaitEnd::Stopped {
+            check();
             wait_ms = self.next_wait_ms(waited, wait_ms);
             waited = self.wait(wait_ms);
         }
     }
 
-    /// How long to wait for the next event, after a wait of `before_ms` ended with `waited`.
-    fn next_wait_ms(&self, waited: Waited, before_ms: i64) -> i64 {
+    /// How long to wait for the next event, after a wait of at most `before_ms` that ended with `waited`.
+    fn next_wait_ms(&self, waited: WaitEnd, before_ms: i64) -> i64 {
         match (waited, &self.events) {
-            (_, None) => LOOK_WITHOUT_EVENTS_MS,
-            (Waited::Changed | Waited::Stopped, Some(_)) => LOOK_MIN_MS,
-            (Waited::Quiet, Some(_)) => (before_ms * 2).min(LOOK_MAX_MS),
+            (_, None) => CHECK_INTERVAL_WITHOUT_EVENTS_MS,
+            (WaitEnd::Changed | WaitEnd::Stopped, Some(_)) => CHECK_INTERVAL_MIN_MS,
+            (WaitEnd::TimedOut, Some(_)) => (before_ms * 2).min(CHECK_INTERVAL_MAX_MS),
         }
     }
 
-    /// Waits for an event. [`LOOK_MIN_MS`] pass in any case, unless the thread is to stop.
-    fn wait(&self, longest_ms: i64) -> Waited {
-        match poll_for(longest_ms.min(LOOK_MIN_MS), &[&*self.stop]) {
+    /// Waits for an event, and at least for [`CHECK_INTERVAL_MIN_MS`], unless the thread must stop.
+    fn wait(&self, longest_ms: i64) -> WaitEnd {
+        match poll_for(longest_ms.min(CHECK_INTERVAL_MIN_MS), &[&*self.stop]) {
             Ready::Nothing => {}
-            Ready::First | Ready::Second | Ready::Failed => return Waited::Stopped,
+            Ready::First | Ready::Second | Ready::Failed => return WaitEnd::Stopped,
         }
         let Some(events) = &self.events else {
-            return match poll_for(longest_ms - LOOK_MIN_MS, &[&*self.stop]) {
-                Ready::Nothing => Waited::Quiet,
-                Ready::First | Ready::Second | Ready::Failed => Waited::Stopped,
+            return match poll_for(longest_ms - CHECK_INTERVAL_MIN_MS, &[&*self.stop]) {
+                Ready::Nothing => WaitEnd::TimedOut,
+                Ready::First | Ready::Second | Ready::Failed => WaitEnd::Stopped,
             };
         };
-        match poll_for(longest_ms - LOOK_MIN_MS, &[&*self.stop, events]) {
-            Ready::First | Ready::Failed => Waited::Stopped,
+        match poll_for(longest_ms - CHECK_INTERVAL_MIN_MS, &[&*self.stop, events]) {
+            Ready::First | Ready::Failed => WaitEnd::Stopped,
             Ready::Second => {
                 drain(events);
-                Waited::Changed
+                WaitEnd::Changed
             }
-            Ready::Nothing => Waited::Quiet,
+            Ready::Nothing => WaitEnd::TimedOut,
         }
     }
 }
@@ -159,14 +159,14 @@ fn poll_for(longest_ms: i64, files: &[&OwnedFd]) -> Ready {
     }
 }
 
-/// Reads all events. What they say does not matter.
+/// Reads all events. Their contents do not matter.
 fn drain(events: &OwnedFd) {
     let mut buffer = [const { MaybeUninit::uninit() }; 4_096];
     let mut reader = inotify::Reader::new(events, &mut buffer);
     while reader.next().is_ok() {}
 }
 
-fn events_of(file: &Path) -> io::Result<OwnedFd> {
+fn watch_file(file: &Path) -> io::Result<OwnedFd> {
     let events = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
     inotify::add_watch(&events, file, WatchFlags::MODIFY | WatchFlags::ATTRIB)?;
     Ok(events)
@@ -179,78 +179,81 @@ mod tests {
 
     use super::*;
 
-    const PATIENCE: Duration = Duration::from_secs(60);
+    const TIMEOUT: Duration = Duration::from_secs(60);
 
     fn watched(file: &Path) -> (Watcher, Receiver<()>) {
-        let (sender, looks) = channel();
-        let look = move || {
+        let (sender, checks) = channel();
+        let check = move || {
             let _gone = sender.send(());
         };
-        (Watcher::start(file, look).expect("the thread starts"), looks)
+        (Watcher::start(file, check).expect("the thread starts"), checks)
     }
 
-    /// Waits until the thread looks no more than every 256 ms.
-    fn until_quiet(looks: &Receiver<()>) {
-        while looks.recv_timeout(Duration::from_millis(200)).is_ok() {}
+    /// Waits until the time between two checks is 256 ms or more.
+    fn until_quiet(checks: &Receiver<()>) {
+        while checks.recv_timeout(Duration::from_millis(200)).is_ok() {}
     }
 
     #[test]
-    fn a_change_is_followed_by_many_looks() {
+    fn a_change_is_followed_by_many_checks() {
         let mut file = tempfile::NamedTempFile::new().expect("a file");
-        let (_watcher, looks) = watched(file.path());
-        until_quiet(&looks);
+        let (_watcher, checks) = watched(file.path());
+        until_quiet(&checks);
         file.write_all(b"x").expect("written");
         // At 0, 2, 6, 14, 30, 62, 126 and 254 ms.
-        for _look in 0..8 {
-            looks.recv_timeout(PATIENCE).expect("a look");
+        for _check in 0..8 {
+            checks.recv_timeout(TIMEOUT).expect("a check");
         }
     }
 
     #[test]
     fn an_announced_commit_is_an_event() {
         let file = tempfile::NamedTempFile::new().expect("a file");
-        let watch = Watch {
-            events: Some(events_of(file.path()).expect("the kernel watches")),
+        let watch = WatchLoop {
+            events: Some(watch_file(file.path()).expect("the kernel watches")),
             stop: Arc::new(eventfd(0, EventfdFlags::NONBLOCK).expect("an eventfd")),
         };
-        assert_eq!(watch.wait(LOOK_MIN_MS), Waited::Quiet);
+        assert_eq!(watch.wait(CHECK_INTERVAL_MIN_MS), WaitEnd::TimedOut);
         announce_commit(file.path());
-        assert_eq!(watch.wait(60_000), Waited::Changed);
-        assert_eq!(watch.wait(LOOK_MIN_MS), Waited::Quiet, "the event was read");
-        rustix::io::write(&watch.stop, &1u64.to_ne_bytes()).expect("told to stop");
-        assert_eq!(watch.wait(60_000), Waited::Stopped);
+        assert_eq!(watch.wait(60_000), WaitEnd::Changed);
+        assert_eq!(watch.wait(CHECK_INTERVAL_MIN_MS), WaitEnd::TimedOut, "the event was read");
+        rustix::io::write(&watch.stop, &1u64.to_ne_bytes()).expect("the stop is written");
+        assert_eq!(watch.wait(60_000), WaitEnd::Stopped);
     }
 
     #[test]
-    fn looks_come_soon_after_an_event_and_seldom_after_a_while() {
+    fn the_time_between_checks_doubles_after_an_event() {
         let file = tempfile::NamedTempFile::new().expect("a file");
         let stop = || Arc::new(eventfd(0, EventfdFlags::NONBLOCK).expect("an eventfd"));
-        let watch = Watch { events: Some(events_of(file.path()).expect("watched")), stop: stop() };
-        let mut wait_ms = watch.next_wait_ms(Waited::Changed, LOOK_MAX_MS);
+        let watch = WatchLoop { events: Some(watch_file(file.path()).expect("watched")), stop: stop() };
+        let mut wait_ms = watch.next_wait_ms(WaitEnd::Changed, CHECK_INTERVAL_MAX_MS);
         let mut waits = Vec::new();
         for _wait in 0..11 {
             waits.push(wait_ms);
-            wait_ms = watch.next_wait_ms(Waited::Quiet, wait_ms);
+            wait_ms = watch.next_wait_ms(WaitEnd::TimedOut, wait_ms);
         }
         assert_eq!(waits, [2, 4, 8, 16, 32, 64, 128, 256, 512, 1_000, 1_000]);
-        let blind = Watch { events: None, stop: stop() };
-        assert_eq!(blind.next_wait_ms(Waited::Quiet, LOOK_MAX_MS), LOOK_WITHOUT_EVENTS_MS);
+        let without_events = WatchLoop { events: None, stop: stop() };
+        assert_eq!(
+            without_events.next_wait_ms(WaitEnd::TimedOut, CHECK_INTERVAL_MAX_MS),
+            CHECK_INTERVAL_WITHOUT_EVENTS_MS
+        );
     }
 
     #[test]
-    fn a_file_that_can_not_be_watched_is_looked_at_often() {
-        let (_watcher, looks) = watched(Path::new("/nonexistent/wal"));
-        for _look in 0..10 {
-            looks.recv_timeout(PATIENCE).expect("a look");
+    fn a_file_that_can_not_be_watched_is_checked_often() {
+        let (_watcher, checks) = watched(Path::new("/nonexistent/wal"));
+        for _check in 0..10 {
+            checks.recv_timeout(TIMEOUT).expect("a check");
         }
     }
 
     #[test]
     fn dropping_the_handle_ends_the_thread() {
         let file = tempfile::NamedTempFile::new().expect("a file");
-        let (watcher, looks) = watched(file.path());
+        let (watcher, checks) = watched(file.path());
         drop(watcher);
-        while looks.try_recv().is_ok() {}
-        assert_eq!(looks.try_recv(), Err(std::sync::mpsc::TryRecvError::Disconnected));
+        while checks.try_recv().is_ok() {}
+        assert_eq!(checks.try_recv(), Err(std::sync::mpsc::TryRecvError::Disconnected));
     }
 }

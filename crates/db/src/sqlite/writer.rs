@@ -1,38 +1,39 @@
-//! The one connection of a process that writes to SQLite, with group commit.
+//! The writer: the only connection of a process that writes to a SQLite file, with group commit.
 //!
-//! An operation is run and committed in its caller's own thread when nobody else writes; of several that wait one
-//! thread commits for all ([`super::group_commit`]).
+//! If no other thread writes, an operation runs and is committed in the thread of its caller. Otherwise one thread commits for
+//! all that wait: see [`super::group_commit`].
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 
 use super::group_commit::{GroupCommit, Leader, Request, drop_answered};
+use super::open::companion_file;
 use super::statements::Statements;
-use super::transaction::{Committed, Transactions};
-use super::wal::{Wal, wal_of};
+use super::transaction::{CommittedGroup, GroupTransaction};
+use super::wal::Wal;
 use super::watch::{Watcher, announce_commit};
 use crate::error::Result;
 use crate::{Fragment, WriteOperation};
 use windlass_system::clock::Clock;
 use windlass_system::wake_ups::{WakeUpChannel, WakeUps};
 
-/// Writes in groups.
+/// The writer of a database.
 pub(super) struct Writer {
-    // Dropped first: it holds the state as well.
+    // Dropped first, because its thread uses the state too.
     watcher: Mutex<Option<Watcher>>,
     group_commit: GroupCommit<WriteOperation>,
-    /// Who holds it writes.
-    state: Arc<Mutex<State>>,
+    /// The thread that holds the lock writes.
+    state: Arc<Mutex<WriterState>>,
     /// The WAL file.
     wal: PathBuf,
     is_watching: Arc<AtomicBool>,
-    /// Groups that this writer has committed, without those that changed nothing.
+    /// The number of committed groups, without those that changed nothing.
     commits: Arc<AtomicU64>,
 }
 
 impl Writer {
-    pub(super) fn over(
+    pub(super) fn new(
         connection: rusqlite::Connection,
         path: &Path,
         fragments: &'static [Fragment],
@@ -40,7 +41,7 @@ impl Writer {
     ) -> Writer {
         let is_watching = Arc::new(AtomicBool::new(false));
         let commits = Arc::new(AtomicU64::new(0));
-        let state = State {
+        let state = WriterState {
             wal: Wal::of(path, &connection),
             connection,
             statements: Statements::new(fragments),
@@ -54,7 +55,7 @@ impl Writer {
             watcher: Mutex::default(),
             group_commit: GroupCommit::new(),
             state: Arc::new(Mutex::new(state)),
-            wal: wal_of(path),
+            wal: companion_file(path, "-wal"),
             is_watching,
             commits,
         }
@@ -69,11 +70,11 @@ impl Writer {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let mut group = leader.group();
         let began_us = state.clock.monotonic_us();
-        let Committed { results, wake_ups } = state.commit(&mut group);
+        let CommittedGroup { results, wake_ups } = state.commit(&mut group);
         let took_us = state.clock.monotonic_us() - began_us;
         let answered = leader.answer(group, results, took_us);
         state.wake_ups.publish(wake_ups);
-        state.look_after();
+        state.after_commit();
         drop(state);
         drop_answered(answered);
     }
@@ -83,7 +84,7 @@ impl Writer {
     }
 
     pub(super) fn waiting(&self) -> usize {
-        self.group_commit.inside()
+        self.group_commit.callers()
     }
 
     pub(super) fn watch(&self) {
@@ -92,21 +93,21 @@ impl Writer {
             return;
         }
         let state = Arc::clone(&self.state);
-        let look = move || match state.try_lock() {
+        let check = move || match state.try_lock() {
             Ok(mut state) => state.notice_foreign_commits(),
             Err(TryLockError::Poisoned(state)) => state.into_inner().notice_foreign_commits(),
-            // The thread that is writing looks when it has committed.
+            // The thread that is writing checks after its commit.
             Err(TryLockError::WouldBlock) => {}
         };
         self.is_watching.store(true, Ordering::Relaxed);
-        *watcher = Watcher::start(&self.wal, look)
+        *watcher = Watcher::start(&self.wal, check)
             .inspect_err(|error| tracing::warn!(%error, "commits of other processes may be seen late"))
             .ok();
     }
 }
 
-struct State {
-    // Dropped before the connection: who closes the file last moves the log into it, and that is the writer.
+struct WriterState {
+    // Dropped before the connection, so that the connection closes the file last and moves the log into it.
     wal: Wal,
     connection: rusqlite::Connection,
     statements: Statements,
@@ -117,15 +118,14 @@ struct State {
     commits: Arc<AtomicU64>,
 }
 
-impl State {
-    /// Commits what can be done in one group's time, from the first on.
-    fn commit(&mut self, group: &mut [Request<WriteOperation>]) -> Committed {
+impl WriterState {
+    /// Commits the first operations of the group, as many as fit into one transaction.
+    fn commit(&mut self, group: &mut [Request<WriteOperation>]) -> CommittedGroup {
         let changes_before = self.connection.total_changes();
-        let State { connection, statements, clock, .. } = self;
+        let WriterState { connection, statements, clock, .. } = self;
         let committed =
-            Transactions { connection, statements, clock }.commit(group).unwrap_or_else(|error| Committed {
-                results: vec![Err(error); group.len()],
-                wake_ups: WakeUps::NONE,
+            GroupTransaction { connection, statements, clock }.commit(group).unwrap_or_else(|error| {
+                CommittedGroup { results: vec![Err(error); group.len()], wake_ups: WakeUps::NONE }
             });
         if self.connection.total_changes() != changes_before {
             self.commits.fetch_add(1, Ordering::Relaxed);
@@ -136,13 +136,13 @@ impl State {
         committed
     }
 
-    /// Looks after what has to be looked after when something was committed.
-    fn look_after(&mut self) {
+    /// To be called after each commit: requests a checkpoint if necessary, and notices commits of other processes.
+    fn after_commit(&mut self) {
         self.wal.after_commit();
         self.notice_foreign_commits();
     }
 
-    /// `data_version` moves only for commits of other connections: the truth about other processes.
+    /// Publishes a wake-up if another process has committed. `data_version` changes only by commits of other connections.
     fn notice_foreign_commits(&mut self) {
         if !self.is_watching.load(Ordering::Relaxed) {
             return;
@@ -151,7 +151,7 @@ impl State {
             .connection
             .prepare_cached("PRAGMA data_version")
             .and_then(|mut statement| statement.query_row([], |row| row.get::<_, i64>(0)));
-        // An error here shows again, with an answer, at the next write.
+        // The next write would report the same error.
         if let Ok(version) = version
             && version != std::mem::replace(&mut self.data_version, version)
         {
@@ -169,16 +169,16 @@ mod tests {
     use super::*;
     use windlass_system::wake_ups::WakeUpListener;
 
-    /// A writer that the kernel tells nothing, and somebody who writes beside it.
-    struct Beside {
+    /// A writer without events of the kernel, and another connection that writes.
+    struct WatchedWriter {
         writer: Writer,
         other: rusqlite::Connection,
         listener: WakeUpListener,
         _folder: tempfile::TempDir,
     }
 
-    impl Beside {
-        fn new() -> Beside {
+    impl WatchedWriter {
+        fn new() -> WatchedWriter {
             let folder = tempfile::tempdir().unwrap();
             let file = folder.path().join("some.db");
             let other = rusqlite::Connection::open(&file).unwrap();
@@ -186,15 +186,15 @@ mod tests {
             let wake_ups = WakeUpChannel::default();
             let listener = wake_ups.listen(WakeUps::FOREIGN);
             let connection = rusqlite::Connection::open(&file).unwrap();
-            // There is no log of this name.
-            let writer = Writer::over(connection, Path::new("elsewhere"), &[], wake_ups);
-            Beside { writer, other, listener, _folder: folder }
+            // No file has this name, so the kernel can't watch it.
+            let writer = Writer::new(connection, Path::new("elsewhere"), &[], wake_ups);
+            WatchedWriter { writer, other, listener, _folder: folder }
         }
     }
 
     #[test]
-    fn others_are_heard_of_also_where_the_kernel_watches_no_file() {
-        let Beside { writer, other, listener, _folder } = Beside::new();
+    fn commits_of_others_are_noticed_even_if_the_kernel_can_not_watch_the_file() {
+        let WatchedWriter { writer, other, listener, _folder } = WatchedWriter::new();
         writer.watch();
         assert!(!listener.wait(Duration::from_secs(60)).is_empty(), "the first look");
         other.execute("INSERT INTO kept VALUES (1)", []).unwrap();
@@ -202,8 +202,8 @@ mod tests {
     }
 
     #[test]
-    fn others_are_heard_of_also_after_a_panic_within_the_writer() {
-        let Beside { writer, other, listener, _folder } = Beside::new();
+    fn commits_of_others_are_noticed_even_after_a_panic_in_the_writer() {
+        let WatchedWriter { writer, other, listener, _folder } = WatchedWriter::new();
         let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             let _held = writer.state.lock();
             std::panic::resume_unwind(Box::new("on purpose"));

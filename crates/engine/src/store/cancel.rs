@@ -179,8 +179,8 @@ fn why_job_not_cancelled(connection: &mut dyn Connection, job_id: i64) -> Result
     })
 }
 
-/// Wakes everybody whom a cancellation concerns: a slot of a concurrency key, a schedule or the order of a queue may
-/// be free.
+/// Wakes all threads that may have to act: a cancellation may free a slot of a concurrency key, let a schedule start its
+/// next run, or give the turn of a queue to the next job.
 fn wake_after_cancel(connection: &mut dyn Connection) {
     connection.wake(WakeUps::CANCEL | WakeUps::PROGRESS | WakeUps::DUE | WakeUps::PENDING);
 }

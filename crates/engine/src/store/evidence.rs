@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::status::{JobStatus, WorkerStatus};
 use windlass_db::error::{Error, Result};
-use windlass_db::{Connection, Fate, Proof, Recovery, Writers, first};
+use windlass_db::{CommitOutcome, Connection, OutcomeCheck, Recovery, Writers, first};
 
 /// How long a token is kept: longer than any write takes to find out.
 const KEPT_MS: i64 = 3_600_000;
@@ -18,7 +18,7 @@ const DELETED_MAX: i64 = 100;
 /// Where a write finds out whether its transaction was kept.
 pub(super) enum Evidence<T> {
     /// In rows that it inserted or changed. The write's return value says which.
-    Rows(RowProof<T>),
+    Rows(RowCheck<T>),
     /// In rows that it made, from which it reads what it returned. For a write whose last statement is sent together with
     /// the commit: their answers are lost together.
     Reread(Reread<T>),
@@ -28,7 +28,7 @@ pub(super) enum Evidence<T> {
     Repeat,
 }
 
-type RowProof<T> = Box<dyn FnMut(&mut dyn Connection, &T) -> Result<Fate> + Send>;
+type RowCheck<T> = Box<dyn FnMut(&mut dyn Connection, &T) -> Result<CommitOutcome> + Send>;
 
 /// `None`: it was not kept.
 type Reread<T> = Box<dyn FnMut(&mut dyn Connection) -> Result<Option<T>> + Send>;
@@ -43,7 +43,7 @@ impl<T> Evidence<T> {
 
     /// Evidence in rows that the write inserted or changed.
     pub(super) fn rows(
-        proof: impl FnMut(&mut dyn Connection, &T) -> Result<Fate> + Send + 'static,
+        proof: impl FnMut(&mut dyn Connection, &T) -> Result<CommitOutcome> + Send + 'static,
     ) -> Evidence<T> {
         Evidence::Rows(Box::new(proof))
     }
@@ -76,7 +76,7 @@ impl CommitToken {
         )
     }
 
-    fn proof(self) -> Proof {
+    fn proof(self) -> OutcomeCheck {
         Box::new(move |connection| {
             let sql = "SELECT 1 FROM commit_tokens WHERE committed_at = $1 AND token = $2";
             let found =
@@ -95,35 +95,39 @@ pub(super) fn recovery<T: Send + 'static>(
     match (evidence, token) {
         (Evidence::Rows(mut proof), _) => {
             let returned = Arc::clone(returned);
-            Recovery::Prove(Box::new(move |connection| {
+            Recovery::Check(Box::new(move |connection| {
                 match &*returned.lock().unwrap_or_else(PoisonError::into_inner) {
                     Some(returned) => proof(connection, returned),
-                    None => Ok(Fate::NotKept),
+                    None => Ok(CommitOutcome::NotKept),
                 }
             }))
         }
         (Evidence::Reread(mut read), _) => {
             let returned = Arc::clone(returned);
-            Recovery::Prove(Box::new(move |connection| {
+            Recovery::Check(Box::new(move |connection| {
                 let found = read(connection)?;
                 let fate = kept_if(found.is_some());
                 *returned.lock().unwrap_or_else(PoisonError::into_inner) = found;
                 Ok(fate)
             }))
         }
-        (Evidence::Token, Some(token)) => Recovery::Prove(token.proof()),
+        (Evidence::Token, Some(token)) => Recovery::Check(token.proof()),
         (Evidence::Token, None) => Recovery::Report,
         (Evidence::Repeat, _) => Recovery::Repeat,
     }
 }
 
-fn kept_if(is_found: bool) -> Fate {
-    if is_found { Fate::Kept } else { Fate::NotKept }
+fn kept_if(is_found: bool) -> CommitOutcome {
+    if is_found { CommitOutcome::Kept } else { CommitOutcome::NotKept }
 }
 
 /// Finds out whether a transaction that inserted jobs was kept, by the id of one of its jobs. Any of the tokens
 /// counts, because a trigger may have left some of the jobs out.
-pub(super) fn job_was_inserted(connection: &mut dyn Connection, job_id: i64, tokens: &[i64]) -> Result<Fate> {
+pub(super) fn job_was_inserted(
+    connection: &mut dyn Connection,
+    job_id: i64,
+    tokens: &[i64],
+) -> Result<CommitOutcome> {
     let found =
         first(connection, "SELECT token FROM jobs WHERE id = $1", &[job_id.into()], |row| row.integer(0))?;
     Ok(kept_if(found.is_some_and(|found| tokens.contains(&found))))
@@ -169,7 +173,11 @@ pub(super) fn job_with_token(
 }
 
 /// Finds out whether a transaction that inserted a run was kept.
-pub(super) fn run_was_inserted(connection: &mut dyn Connection, run_id: i64, token: i64) -> Result<Fate> {
+pub(super) fn run_was_inserted(
+    connection: &mut dyn Connection,
+    run_id: i64,
+    token: i64,
+) -> Result<CommitOutcome> {
     let found =
         first(connection, "SELECT token FROM runs WHERE id = $1", &[run_id.into()], |row| row.integer(0))?;
     Ok(kept_if(found == Some(token)))
@@ -217,7 +225,7 @@ fn read_attempt(connection: &mut dyn Connection, key: AttemptKey) -> Result<Opti
 }
 
 /// Finds out whether a transaction that claimed an attempt was kept.
-pub(super) fn attempt_claimed(connection: &mut dyn Connection, key: AttemptKey) -> Result<Fate> {
+pub(super) fn attempt_claimed(connection: &mut dyn Connection, key: AttemptKey) -> Result<CommitOutcome> {
     Ok(kept_if(read_attempt(connection, key)?.is_some_and(|row| is_claimed(key, row))))
 }
 
@@ -227,7 +235,7 @@ pub(super) fn attempt_ended(
     connection: &mut dyn Connection,
     key: AttemptKey,
     attempt_after: i64,
-) -> Result<Fate> {
+) -> Result<CommitOutcome> {
     Ok(kept_if(read_attempt(connection, key)?.is_some_and(|row| is_ended(key, attempt_after, row))))
 }
 

@@ -16,12 +16,9 @@ use crate::store::workers::NewWorker;
 use crate::store::{ForWorkers, json_ids, json_list};
 use crate::transition::RetryState;
 use std::sync::Arc;
-use windlass_db::error::{Error, Result};
-use windlass_db::{Fate, Fragment, Writers, all, one};
+use windlass_db::error::Result;
+use windlass_db::{CommitOutcome, Fragment, Writers, all, one};
 use windlass_system::wake_ups::WakeUps;
-
-/// From this many ends and this many requested jobs on, finishing and claiming are two transactions at the same time.
-const BESIDE_MIN: usize = 200;
 
 /// Whether a row of `jobs` is of the runs in $1, which are all if it is NULL, and in a queue that is not paused.
 pub(crate) const OF_RUNS_IN_ACTIVE_QUEUES: Fragment = Fragment {
@@ -40,7 +37,7 @@ impl ForWorkers<'_> {
         let worker_id = request.worker_id;
         let evidence = Evidence::rows(move |connection, claims: &Claims| match claims {
             Claims::Jobs(jobs) if !jobs.is_empty() => attempt_claimed(connection, jobs[0].key(worker_id)),
-            Claims::Jobs(_) | Claims::Fenced => Ok(Fate::NotKept),
+            Claims::Jobs(_) | Claims::Fenced => Ok(CommitOutcome::NotKept),
         });
         self.store.write("claim jobs", evidence, move |connection| {
             let claimed = claim(connection, &request, None, Vec::new(), &clock)?;
@@ -210,7 +207,7 @@ impl ForWorkers<'_> {
             scope: scope.clone(),
             worker_capabilities: worker_capabilities.clone(),
             limit: 1,
-            idle: 1,
+            idle_threads: 1,
         };
         if self.has_claimable(&request)? {
             return Ok(true);
@@ -262,12 +259,6 @@ impl ForWorkers<'_> {
         finishes: Vec<Finish>,
         request: Option<ClaimRequest>,
     ) -> Result<(Finished, Claims)> {
-        let request = match request {
-            Some(request) if self.has_room_beside(&finishes, &request) => {
-                return self.finish_beside_claim(finishes, request);
-            }
-            Some(_) | None => request,
-        };
         let clock = self.store.clock.clone();
         let finishes = Arc::new(finishes);
         let evidence = evidence_of(&finishes, request.as_ref().map(|request| request.worker_id));
@@ -302,44 +293,9 @@ fn evidence_of(finishes: &Arc<Vec<Finish>>, worker_id: Option<i64>) -> Evidence<
         }
         let ended = finishes.iter().find(|finish| !finished.conflicts.contains(&finish.job_id));
         let Some(Finish { job_id, attempt, worker_id, transition, .. }) = ended else {
-            return Ok(Fate::NotKept);
+            return Ok(CommitOutcome::NotKept);
         };
         let key = AttemptKey { job_id: *job_id, attempt: *attempt, worker_id: *worker_id };
         attempt_ended(connection, key, transition.attempt)
     })
-}
-
-impl ForWorkers<'_> {
-    /// Whether finishing and claiming pay as two transactions: both are large, and the database runs transactions side by
-    /// side.
-    fn has_room_beside(&self, finishes: &[Finish], request: &ClaimRequest) -> bool {
-        match self.store.database_capabilities().writers {
-            Writers::OneAtATime => false,
-            Writers::SideBySide => finishes.len() >= BESIDE_MIN && request.limit >= BESIDE_MIN,
-        }
-    }
-
-    /// Finishes and claims in two transactions at the same time, because a server has more than one core. The jobs that these
-    /// ends unblock come with the next claim. That does no harm where so many jobs are claimed.
-    ///
-    /// If one transaction fails, the other may have been kept. A result that is offered again is refused, because the
-    /// attempt is no longer owned. Jobs of a claim whose answer was lost are found by the in-flight check.
-    fn finish_beside_claim(
-        &self,
-        finishes: Vec<Finish>,
-        request: ClaimRequest,
-    ) -> Result<(Finished, Claims)> {
-        std::thread::scope(|scope| {
-            let claiming = std::thread::Builder::new()
-                .name("windlass-claiming".to_owned())
-                .spawn_scoped(scope, || self.claim(request.clone()));
-            let finished = self.finish_and_claim(finishes, None);
-            let Ok(claiming) = claiming else {
-                // The system has no thread to give: one after the other.
-                return Ok((finished?.0, self.claim(request.clone())?));
-            };
-            let claims = claiming.join().map_err(|_panic| Error::internal("claim jobs", "it panicked"))?;
-            Ok((finished?.0, claims?))
-        })
-    }
 }

@@ -63,6 +63,12 @@ pub struct ForScheduler<'s> {
     pub(in crate::store) store: &'s Store,
 }
 
+/// Operations for restoring a backup. See [`Store::for_restore`].
+#[derive(Clone, Copy)]
+pub struct ForRestore<'s> {
+    pub(in crate::store) store: &'s Store,
+}
+
 impl Store {
     /// Operations on runs.
     #[must_use]
@@ -123,4 +129,17 @@ impl Store {
     pub fn for_scheduler(&self) -> ForScheduler<'_> {
         ForScheduler { store: self }
     }
+
+    /// Operations for restoring a backup.
+    #[must_use]
+    pub fn for_restore(&self) -> ForRestore<'_> {
+        ForRestore { store: self }
+    }
+}
+
+/// Access to the store of an open database, for the crates of this workspace. The library `windlass` does not re-export
+/// this trait. So a program that embeds Windlass can't claim jobs, finish attempts or rescue workers.
+pub trait HasStore {
+    /// The store.
+    fn store(&self) -> &Store;
 }

@@ -1,26 +1,26 @@
-//! The state of the whole database at one moment, for people who want to know whether anything is wrong. The indexes of
-//! unfinished jobs answer, so that the time does not grow with the finished ones.
+//! The health of the whole database at one moment, for people who want to know whether anything is wrong. It is read from
+//! the indexes of unfinished jobs, so that the time does not grow with the number of finished jobs.
 
 use crate::store::Upkeep;
 use crate::store::claim::candidates::read_candidates;
 use crate::store::evidence::Evidence;
-use crate::store::round_trip::{Asked, rows_of_each};
+use crate::store::round_trip::{PlainQuery, rows_of_each};
 use crate::store::stats::Count;
 use windlass_db::error::{Error, Result};
 use windlass_db::{Connection, all, one};
 
-/// Claim partitions of old PENDING jobs that are reported, and rows of other kinds.
-const GROUPS_MAX: i64 = 50;
-/// Jobs of one claim partition that are looked at.
-const OF_A_GROUP_MAX: i64 = 1_000;
-/// Schedules that are named.
+/// How many claim partitions with old PENDING jobs, workers or queues are named.
+const ROWS_MAX: i64 = 50;
+/// How many jobs of one claim partition are read.
+const JOBS_OF_PARTITION_MAX: i64 = 1_000;
+/// How many late schedules are named.
 const SCHEDULES_MAX: i64 = 5;
-/// What is due for longer than this is late, in milliseconds.
+/// Jobs, schedules and reports that are due for longer than this are late, in milliseconds.
 const LATE_MS: i64 = 10_000;
-/// A job that can be claimed for longer than this is looked at, in milliseconds.
-const WAITING_MS: i64 = 60_000;
+/// PENDING jobs that could be claimed for longer than this are old, in milliseconds.
+const OLD_PENDING_MS: i64 = 60_000;
 
-/// What tells whether anything is wrong.
+/// Counts and names from which people see whether anything is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Health {
     /// The version of SQLite or of the server.
@@ -29,7 +29,7 @@ pub struct Health {
     pub schema_version: i64,
     /// The database's clock, in milliseconds since the Unix epoch.
     pub database_now_ms: i64,
-    /// The latest instant that something in the tables happened at.
+    /// The latest instant that is recorded in the newest rows.
     pub latest_ms: Option<i64>,
     /// Workers that count as alive.
     pub live_workers: i64,
@@ -37,19 +37,19 @@ pub struct Health {
     pub silent_workers: Vec<i64>,
     /// Of these, workers that can't start jobs: the id, the host, and what is lacking there.
     pub short_workers: Vec<(i64, String, String)>,
-    /// Jobs that run under workers that are gone.
+    /// RUNNING jobs whose worker is not alive.
     pub orphans: i64,
-    /// Jobs that run.
+    /// RUNNING jobs.
     pub running: i64,
     /// Jobs that can be claimed.
     pub pending: i64,
     /// Jobs that can be claimed for a minute or more, for each claim partition that has some.
     pub old_pending: Vec<OldPending>,
-    /// Jobs whose time came ten seconds ago or more, and that nobody made claimable.
+    /// Jobs whose time came ten seconds ago or more, and that no scheduler has made claimable.
     pub overdue: i64,
     /// Jobs that wait for a concurrency key.
     pub waiting: i64,
-    /// Ends that were reported ten seconds ago or more, and that nobody took up.
+    /// Ends that were reported ten seconds ago or more, and that no scheduler has applied.
     pub reported: i64,
     /// Schedules that can fire.
     pub schedules: i64,
@@ -68,37 +68,37 @@ pub struct OldPending {
     pub jobs: Count,
 }
 
-/// What [`Store::try_write`] takes back.
-const TRY: &str = "try to write";
-const TAKEN_BACK: &str = "it is taken back";
-/// How much it writes. The server has to find room for it in a file, and compresses nothing of it.
-const TRY_BYTES: usize = 256 * 1024;
+/// The name of the write that [`Upkeep::try_write`] rolls back.
+const TRY_WRITE: &str = "try to write";
+const ROLLED_BACK: &str = "it is rolled back";
+/// How much it writes. The server needs space in a file for it, because the text is random and can't be compressed.
+const TRY_WRITE_BYTES: usize = 256 * 1024;
 
 impl Upkeep<'_> {
-    /// Writes a row, and takes it back: nobody sees it.
+    /// Writes a row and rolls it back, so that nobody sees it.
     ///
     /// # Errors
     /// Returns the database's error when it takes no writes now.
     pub fn try_write(&self) -> Result<()> {
-        let mut text = String::with_capacity(TRY_BYTES + 16);
-        while text.len() < TRY_BYTES {
-            // As many bits as a fraction has.
-            text.push_str(&format!("{:013x}", (self.store.random.share() * (1_u64 << 52) as f64) as u64));
+        let mut text = String::with_capacity(TRY_WRITE_BYTES + 16);
+        while text.len() < TRY_WRITE_BYTES {
+            // A fraction has 52 random bits.
+            text.push_str(&format!("{:013x}", (self.store.random.fraction() * (1_u64 << 52) as f64) as u64));
         }
-        let taken_back = self.store.write(TRY, Evidence::Repeat, move |connection| -> Result<()> {
+        let rolled_back = self.store.write(TRY_WRITE, Evidence::Repeat, move |connection| -> Result<()> {
             connection.execute(
                 "INSERT INTO workflows (id, name, hash, definition) VALUES (-1, $1, $1, $2)",
-                &[TRY.into(), (&text).into()],
+                &[TRY_WRITE.into(), (&text).into()],
             )?;
-            Err(Error::conflict(TRY, TAKEN_BACK))
+            Err(Error::conflict(TRY_WRITE, ROLLED_BACK))
         });
-        match taken_back {
-            Err(Error::Conflict { reason, .. }) if reason == TAKEN_BACK => Ok(()),
+        match rolled_back {
+            Err(Error::Conflict { reason, .. }) if reason == ROLLED_BACK => Ok(()),
             other => other,
         }
     }
 
-    /// Looks at what tells whether anything is wrong.
+    /// Reads the health of the database.
     ///
     /// # Errors
     /// Returns the database's error.
@@ -110,79 +110,104 @@ impl Upkeep<'_> {
 
 fn health(connection: &mut dyn Connection, now_ms: i64) -> Result<Health> {
     let late_ms = now_ms.saturating_sub(LATE_MS);
-    let mut count = |sql: &'static str| one(connection, sql, &[], |row| row.integer(0));
-    let schema_version = count("SELECT max(version) FROM schema_migrations")?;
-    let database_now_ms = count("SELECT {now_ms}")?;
-    let live_workers = count("SELECT count(*) FROM workers WHERE status IN ('ALIVE', 'DRAINING')")?;
-    let orphans = count(
-        "SELECT count(*) FROM jobs WHERE status = 'RUNNING'
-           AND worker_id NOT IN (SELECT id FROM workers WHERE status IN ('ALIVE', 'DRAINING'))",
-    )?;
-    let running = count("SELECT count(*) FROM jobs WHERE status = 'RUNNING'")?;
-    // With the conditions of their indexes: without them every row would be read.
-    let pending = count("SELECT count(*) FROM jobs WHERE status = 'PENDING' AND kind > ''")?;
-    let waiting =
-        count("SELECT count(*) FROM jobs WHERE concurrency_key IS NOT NULL AND status = 'WAITING'")?;
-    let schedules = count(
-        "SELECT count(*) FROM schedules WHERE paused_at IS NULL AND removed_at IS NULL
-           AND workflow IN (SELECT name FROM registrations WHERE paused_at IS NULL)",
-    )?;
-    let mut count_late = |sql: &'static str| one(connection, sql, &[late_ms.into()], |row| row.integer(0));
-    let overdue = count_late("SELECT count(*) FROM jobs WHERE status = 'SCHEDULED' AND execute_after < $1")?;
-    let reported = count_late(
-        "SELECT count(*) FROM jobs
-         WHERE finished_at IS NULL AND (status = 'SUCCESSFUL' OR status = 'FAILED' OR status = 'CANCELLED') AND updated_at < $1",
-    )?;
     Ok(Health {
         version: one(connection, "SELECT {version}", &[], |row| row.text(0))?,
-        schema_version,
-        database_now_ms,
+        schema_version: count(connection, "SELECT max(version) FROM schema_migrations")?,
+        database_now_ms: count(connection, "SELECT {now_ms}")?,
         latest_ms: latest(connection)?,
-        live_workers,
-        silent_workers: all(
+        live_workers: count(
             connection,
-            "SELECT id FROM workers
-             WHERE status IN ('ALIVE', 'DRAINING') AND heartbeat_at + lease_ms < $1 ORDER BY id",
-            &[now_ms.into()],
-            |row| row.integer(0),
+            "SELECT count(*) FROM workers WHERE status IN ('ALIVE', 'DRAINING')",
         )?,
-        short_workers: all(
+        silent_workers: silent_workers(connection, now_ms)?,
+        short_workers: short_workers(connection)?,
+        orphans: count(
             connection,
-            "SELECT id, host, shortage FROM workers
-             WHERE status IN ('ALIVE', 'DRAINING') AND shortage IS NOT NULL ORDER BY id LIMIT $1",
-            &[GROUPS_MAX.into()],
-            |row| {
-                let text = |column| Ok(row.lossy_text(column)?.unwrap_or_default());
-                Ok((row.integer(0)?, text(1)?, text(2)?))
-            },
+            "SELECT count(*) FROM jobs WHERE status = 'RUNNING'
+               AND worker_id NOT IN (SELECT id FROM workers WHERE status IN ('ALIVE', 'DRAINING'))",
         )?,
-        orphans,
-        running,
-        pending,
-        old_pending: old_pending(connection, now_ms.saturating_sub(WAITING_MS))?,
-        overdue,
-        waiting,
-        reported,
-        schedules,
-        late_schedules: all(
+        running: count(connection, "SELECT count(*) FROM jobs WHERE status = 'RUNNING'")?,
+        // With the conditions of their indexes: without them every row would be read.
+        pending: count(connection, "SELECT count(*) FROM jobs WHERE status = 'PENDING' AND kind > ''")?,
+        waiting: count(
             connection,
-            "SELECT workflow || '/' || name, next_at FROM schedules
-             WHERE next_at < $1 AND paused_at IS NULL AND removed_at IS NULL
-               AND workflow IN (SELECT name FROM registrations WHERE paused_at IS NULL)
-             ORDER BY next_at LIMIT $2",
-            &[late_ms.into(), SCHEDULES_MAX.into()],
-            |row| Ok((row.text(0)?, row.integer(1)?)),
+            "SELECT count(*) FROM jobs WHERE concurrency_key IS NOT NULL AND status = 'WAITING'",
         )?,
-        paused_queues: all(
+        old_pending: old_pending(connection, now_ms.saturating_sub(OLD_PENDING_MS))?,
+        overdue: count_before(
             connection,
-            "SELECT name FROM queues WHERE paused_at IS NOT NULL ORDER BY name LIMIT $1",
-            &[GROUPS_MAX.into()],
-            |row| row.text(0),
+            "SELECT count(*) FROM jobs WHERE status = 'SCHEDULED' AND execute_after < $1",
+            late_ms,
         )?,
+        reported: count_before(
+            connection,
+            "SELECT count(*) FROM jobs
+             WHERE finished_at IS NULL AND (status = 'SUCCESSFUL' OR status = 'FAILED' OR status = 'CANCELLED') AND updated_at < $1",
+            late_ms,
+        )?,
+        schedules: count(
+            connection,
+            "SELECT count(*) FROM schedules WHERE paused_at IS NULL AND removed_at IS NULL
+               AND workflow IN (SELECT name FROM registrations WHERE paused_at IS NULL)",
+        )?,
+        late_schedules: late_schedules(connection, late_ms)?,
+        paused_queues: paused_queues(connection)?,
     })
 }
 
-/// Of the first jobs of a partition: the lowest id of the old ones, their number, and how many were looked at.
+fn count(connection: &mut dyn Connection, sql: &'static str) -> Result<i64> {
+    one(connection, sql, &[], |row| row.integer(0))
+}
+
+fn count_before(connection: &mut dyn Connection, sql: &'static str, before_ms: i64) -> Result<i64> {
+    one(connection, sql, &[before_ms.into()], |row| row.integer(0))
+}
+
+fn silent_workers(connection: &mut dyn Connection, now_ms: i64) -> Result<Vec<i64>> {
+    all(
+        connection,
+        "SELECT id FROM workers
+         WHERE status IN ('ALIVE', 'DRAINING') AND heartbeat_at + lease_ms < $1 ORDER BY id",
+        &[now_ms.into()],
+        |row| row.integer(0),
+    )
+}
+
+fn short_workers(connection: &mut dyn Connection) -> Result<Vec<(i64, String, String)>> {
+    all(
+        connection,
+        "SELECT id, host, shortage FROM workers
+         WHERE status IN ('ALIVE', 'DRAINING') AND shortage IS NOT NULL ORDER BY id LIMIT $1",
+        &[ROWS_MAX.into()],
+        |row| {
+            let text = |column| Ok(row.lossy_text(column)?.unwrap_or_default());
+            Ok((row.integer(0)?, text(1)?, text(2)?))
+        },
+    )
+}
+
+fn late_schedules(connection: &mut dyn Connection, late_ms: i64) -> Result<Vec<(String, i64)>> {
+    all(
+        connection,
+        "SELECT workflow || '/' || name, next_at FROM schedules
+         WHERE next_at < $1 AND paused_at IS NULL AND removed_at IS NULL
+           AND workflow IN (SELECT name FROM registrations WHERE paused_at IS NULL)
+         ORDER BY next_at LIMIT $2",
+        &[late_ms.into(), SCHEDULES_MAX.into()],
+        |row| Ok((row.text(0)?, row.integer(1)?)),
+    )
+}
+
+fn paused_queues(connection: &mut dyn Connection) -> Result<Vec<String>> {
+    all(
+        connection,
+        "SELECT name FROM queues WHERE paused_at IS NOT NULL ORDER BY name LIMIT $1",
+        &[ROWS_MAX.into()],
+        |row| row.text(0),
+    )
+}
+
+/// Of the first jobs of a partition: the lowest id of the old ones, their number, and how many jobs were read.
 const OLD_OF_PARTITION: &str = "SELECT min(CASE WHEN execute_after < $2 AND updated_at < $2 THEN id END),
         count(CASE WHEN execute_after < $2 AND updated_at < $2 THEN 1 END), count(*)
      FROM (SELECT id, execute_after, updated_at FROM jobs
@@ -192,28 +217,27 @@ const OLD_OF_PARTITION: &str = "SELECT min(CASE WHEN execute_after < $2 AND upda
              AND version = (SELECT version FROM jobs WHERE id = $1)
            ORDER BY {rank}, id LIMIT $3) AS first_of_partition";
 
-/// The partitions whose most urgent job comes first are looked at, one by one: a single statement over all PENDING jobs
-/// would read each of their rows.
+/// Reads the partitions with the most urgent jobs, one by one. A single statement would read the row of each PENDING job.
 fn old_pending(connection: &mut dyn Connection, before_ms: i64) -> Result<Vec<OldPending>> {
     let mut candidates = read_candidates(connection)?;
-    candidates.truncate(GROUPS_MAX as usize);
-    let asked: Vec<Asked<'_>> = candidates
+    candidates.truncate(ROWS_MAX as usize);
+    let queries: Vec<PlainQuery<'_>> = candidates
         .iter()
         .map(|candidate| {
             let id = candidate.position.id;
-            (OLD_OF_PARTITION, vec![id.into(), before_ms.into(), (OF_A_GROUP_MAX + 1).into()])
+            (OLD_OF_PARTITION, vec![id.into(), before_ms.into(), (JOBS_OF_PARTITION_MAX + 1).into()])
         })
         .collect();
-    let counted = rows_of_each(connection, &asked, |row| {
-        let jobs = Count { number: row.integer(1)?, is_exact: row.integer(2)? <= OF_A_GROUP_MAX };
+    let counted = rows_of_each(connection, &queries, |row| {
+        let jobs = Count { number: row.integer(1)?, is_exact: row.integer(2)? <= JOBS_OF_PARTITION_MAX };
         Ok(row.optional_integer(0)?.map(|first_id| OldPending { first_id, jobs }))
     })?;
-    let mut groups: Vec<OldPending> = counted.into_iter().flatten().flatten().collect();
-    groups.sort_unstable_by_key(|group| group.first_id);
-    Ok(groups)
+    let mut partitions: Vec<OldPending> = counted.into_iter().flatten().flatten().collect();
+    partitions.sort_unstable_by_key(|partition| partition.first_id);
+    Ok(partitions)
 }
 
-/// Among the newest rows: there is no index by time.
+/// The latest instant among the newest rows, because there is no index by time.
 pub(super) fn latest(connection: &mut dyn Connection) -> Result<Option<i64>> {
     let instants = one(
         connection,

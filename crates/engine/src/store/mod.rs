@@ -51,7 +51,8 @@ pub use for_scheduler::reconcile::Reconciled;
 pub use for_scheduler::rescue::{Rescued, StuckJob};
 pub(crate) use for_workers::OF_RUNS_IN_ACTIVE_QUEUES;
 pub use groups::{
-    ForScheduler, ForWorkers, Jobs, Logs, Queues, Registrations, Runs, Schedules, Upkeep, Workers,
+    ForRestore, ForScheduler, ForWorkers, HasStore, Jobs, Logs, Queues, Registrations, Runs, Schedules,
+    Upkeep, Workers,
 };
 pub use health::{Health, OldPending};
 pub(crate) use jobs::JOB_COLUMNS;
@@ -77,8 +78,9 @@ pub use runs::submit::{NewRun, Occasion, Submitted};
 pub use runs::{JobCounts, Run, RunContext};
 pub(crate) use schedules::SCHEDULE_COLUMNS;
 pub use schedules::{
-    AT_ONCE_MAX, BACKFILL_MAX, Backfill, BackfillResult, COUNTED_MAX, ChangedSchedule, Fired, NOTED_MAX,
-    ON_TIME_MS, Occurrence, OccurrenceStatus, Schedule, ScheduleChange, ScheduleOrigin, WAITING_MAX,
+    AT_ONCE_MAX, BACKFILL_MAX, Backfill, BackfillResult, ChangedSchedule, Fired, MISSED_COUNT_MAX,
+    ON_TIME_MS, Occurrence, OccurrenceStatus, RECORDED_MAX, Schedule, ScheduleChange, ScheduleOrigin,
+    WAITING_MAX,
 };
 pub use stats::{COUNT_MAX, Count, Stats};
 pub use workers::{NewWorker, Worker};

@@ -83,13 +83,13 @@ pub(in crate::store) struct IdRange {
 
 impl IdRange {
     /// The ids that are also in the other range.
-    pub(in crate::store) fn and(self, other: IdRange) -> IdRange {
+    pub(in crate::store) fn intersect(self, other: IdRange) -> IdRange {
         IdRange { from: self.from.max(other.from), below: self.below.min(other.below) }
     }
 }
 
-/// The page of the rows that were found between the ids: up to one more than `limit`, in any order. `floor` is the lowest
-/// id that was looked at, if a search stopped there.
+/// Makes a page of the rows that were found: up to one more than `limit`, in any order. `floor` is the lowest id that was
+/// read, if a search stopped there.
 pub(in crate::store) fn page<T>(
     mut found: Vec<T>,
     id_of: impl Fn(&T) -> i64,

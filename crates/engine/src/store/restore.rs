@@ -1,7 +1,7 @@
 //! Makes a restored backup safe to use: its workers are fenced, and its schedules are paused until somebody resumes
 //! them.
 
-use crate::store::Upkeep;
+use crate::store::ForRestore;
 use crate::store::evidence::Evidence;
 use crate::store::jobs::label;
 use crate::store::workers::Worker;
@@ -32,7 +32,7 @@ pub struct Restored {
     pub waiting_jobs: i64,
 }
 
-impl Upkeep<'_> {
+impl ForRestore<'_> {
     /// Refuses to replace a database that live workers use.
     ///
     /// # Errors

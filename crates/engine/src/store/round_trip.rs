@@ -1,18 +1,18 @@
 //! Reading with several statements in one round trip to the server.
 
 use windlass_db::error::Result;
-use windlass_db::{Connection, Question, Row, Statement, Value};
+use windlass_db::{Connection, Row, Statement, Value};
 
 /// A statement and its parameters.
-pub(in crate::store) type Asked<'v> = (&'static str, Vec<Value<'v>>);
+pub(in crate::store) type PlainQuery<'v> = (&'static str, Vec<Value<'v>>);
 
 /// The rows of each statement, in the order of the statements.
 pub(in crate::store) fn rows_of_each<T>(
     connection: &mut dyn Connection,
-    asked: &[Asked<'_>],
+    queries: &[PlainQuery<'_>],
     read: impl Fn(&dyn Row) -> Result<T>,
 ) -> Result<Vec<Vec<T>>> {
-    let mut rows: Vec<Vec<T>> = asked.iter().map(|_| Vec::new()).collect();
+    let mut rows: Vec<Vec<T>> = queries.iter().map(|_| Vec::new()).collect();
     let read = &read;
     let mut readers: Vec<_> = rows
         .iter_mut()
@@ -23,13 +23,17 @@ pub(in crate::store) fn rows_of_each<T>(
             }
         })
         .collect();
-    let mut questions: Vec<Question<'_>> = asked
+    let mut all: Vec<windlass_db::Query<'_>> = queries
         .iter()
         .zip(&mut readers)
-        .map(|((sql, parameters), on_row)| Question { statement: Statement::Plain(sql), parameters, on_row })
+        .map(|((sql, parameters), on_row)| windlass_db::Query {
+            statement: Statement::Plain(sql),
+            parameters,
+            on_row,
+        })
         .collect();
-    connection.query_all(&mut questions)?;
-    drop(questions);
+    connection.query_all(&mut all)?;
+    drop(all);
     drop(readers);
     Ok(rows)
 }

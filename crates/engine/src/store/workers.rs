@@ -99,8 +99,7 @@ impl Workers<'_> {
     }
 }
 
-/// Other programs write to this table too. A value that is not valid text must not keep anybody from reading the
-/// list.
+/// Other programs write to this table too. Text that is not valid UTF-8 is replaced, so that the list can be read.
 fn read_worker(row: &dyn Row) -> Result<Worker> {
     let text = |column| Ok(row.lossy_text(column)?.unwrap_or_default());
     Ok(Worker {

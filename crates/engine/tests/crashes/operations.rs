@@ -18,8 +18,8 @@ use crate::support::{Bench, new_worker, noop, older_than, request, success};
 pub(crate) struct Operation {
     /// The number of transactions that it makes at least.
     pub(crate) commits_min: usize,
-    pub(crate) prepare: fn(&Stage),
-    pub(crate) run: fn(&Store, &Stage) -> Result<()>,
+    pub(crate) prepare: fn(&TestDatabases),
+    pub(crate) run: fn(&Store, &TestDatabases) -> Result<()>,
     pub(crate) leaves: Leaves,
 }
 
@@ -35,20 +35,20 @@ pub(crate) enum Leaves {
 }
 
 /// The database that the operation changes, and another one if the operation needs it.
-pub(crate) struct Stage {
+pub(crate) struct TestDatabases {
     pub(crate) bench: Bench,
     other: OnceCell<Bench>,
 }
 
-impl Stage {
-    pub(crate) fn empty() -> Stage {
-        Stage { bench: Bench::new(), other: OnceCell::new() }
+impl TestDatabases {
+    pub(crate) fn empty() -> TestDatabases {
+        TestDatabases { bench: Bench::new(), other: OnceCell::new() }
     }
 
-    pub(crate) fn new(operation: &Operation) -> Stage {
-        let stage = Stage::empty();
-        (operation.prepare)(&stage);
-        stage
+    pub(crate) fn new(operation: &Operation) -> TestDatabases {
+        let databases = TestDatabases::empty();
+        (operation.prepare)(&databases);
+        databases
     }
 
     fn other(&self) -> &Bench {
@@ -71,7 +71,11 @@ impl Stage {
     }
 }
 
-fn operation(commits_min: usize, prepare: fn(&Stage), run: fn(&Store, &Stage) -> Result<()>) -> Operation {
+fn operation(
+    commits_min: usize,
+    prepare: fn(&TestDatabases),
+    run: fn(&Store, &TestDatabases) -> Result<()>,
+) -> Operation {
     Operation { commits_min, prepare, run, leaves: Leaves::WorkThatEnds }
 }
 
@@ -101,10 +105,10 @@ pub(crate) fn enqueue() -> Operation {
 }
 
 pub(crate) fn apply_with_schedules() -> Operation {
-    let prepare = |stage: &Stage| {
+    let prepare = |databases: &TestDatabases| {
         let schedules = ["changed", "removed"].map(|name| schedule(name, Overlap::QueueAll));
-        apply(&stage.bench.store, "report", 1, schedules.into()).unwrap();
-        stage.bench.clock.advance_ms(3 * HOUR_MS);
+        apply(&databases.bench.store, "report", 1, schedules.into()).unwrap();
+        databases.bench.clock.advance_ms(3 * HOUR_MS);
     };
     operation(1, prepare, |store, _stage| {
         let rule = Rule::EveryMs(2 * HOUR_MS);
@@ -115,9 +119,9 @@ pub(crate) fn apply_with_schedules() -> Operation {
 
 /// What a service does with its folder and with itself when it starts.
 pub(crate) fn start_a_service() -> Operation {
-    let prepare = |stage: &Stage| {
-        apply(&stage.bench.store, "gone", 1, vec![schedule("hourly", Overlap::Skip)]).unwrap();
-        apply(&stage.bench.store, "changed", 1, vec![schedule("hourly", Overlap::Skip)]).unwrap();
+    let prepare = |databases: &TestDatabases| {
+        apply(&databases.bench.store, "gone", 1, vec![schedule("hourly", Overlap::Skip)]).unwrap();
+        apply(&databases.bench.store, "changed", 1, vec![schedule("hourly", Overlap::Skip)]).unwrap();
     };
     operation(6, prepare, |store, _stage| {
         apply(store, "new", 1, vec![schedule("hourly", Overlap::Allow)])?;
@@ -137,17 +141,17 @@ pub(crate) fn start_a_service() -> Operation {
 }
 
 pub(crate) fn fire() -> Operation {
-    operation(6, |stage| states::due_schedules(&stage.bench), |store, _stage| fire_all(store))
+    operation(6, |databases| states::due_schedules(&databases.bench), |store, _stage| fire_all(store))
 }
 
 pub(crate) fn backfill() -> Operation {
-    let prepare = |stage: &Stage| {
+    let prepare = |databases: &TestDatabases| {
         let rule = Rule::EveryMs(1_000);
         let definition = Definition { rule, end_ms: Some(0), ..schedule("often", Overlap::Skip) };
-        apply(&stage.bench.store, "report", 1, vec![definition]).unwrap();
+        apply(&databases.bench.store, "report", 1, vec![definition]).unwrap();
     };
-    let operation = operation(3, prepare, |store, stage| {
-        let schedule_id = stage.schedule_id();
+    let operation = operation(3, prepare, |store, databases| {
+        let schedule_id = databases.schedule_id();
         let backfill = Backfill { schedule_id, from_ms: -2_100_000, to_ms: -1_000, at_once: 1 };
         store.schedules().backfill(backfill).map(drop)
     });
@@ -157,12 +161,12 @@ pub(crate) fn backfill() -> Operation {
 pub(crate) fn pause_and_resume() -> Operation {
     operation(
         4,
-        |stage| states::due_schedules(&stage.bench),
-        |store, stage| {
-            store.schedules().pause(stage.schedule_id())?;
+        |databases| states::due_schedules(&databases.bench),
+        |store, databases| {
+            store.schedules().pause(databases.schedule_id())?;
             store.registrations().pause("report")?;
             store.registrations().resume("report")?;
-            store.schedules().resume(stage.schedule_id()).map(drop)
+            store.schedules().resume(databases.schedule_id()).map(drop)
         },
     )
 }
@@ -170,44 +174,44 @@ pub(crate) fn pause_and_resume() -> Operation {
 pub(crate) fn trigger() -> Operation {
     operation(
         1,
-        |stage| states::due_schedules(&stage.bench),
-        |store, stage| store.schedules().trigger(stage.schedule_id()).map(drop),
+        |databases| states::due_schedules(&databases.bench),
+        |store, databases| store.schedules().trigger(databases.schedule_id()).map(drop),
     )
 }
 
 pub(crate) fn cancel_a_run() -> Operation {
-    let prepare = |stage: &Stage| {
-        let worker = states::pending_jobs(&stage.bench);
-        assert_eq!(stage.bench.claim(worker, 2).len(), 2);
+    let prepare = |databases: &TestDatabases| {
+        let worker = states::pending_jobs(&databases.bench);
+        assert_eq!(databases.bench.claim(worker, 2).len(), 2);
     };
     operation(1, prepare, |store, _stage| store.runs().cancel(1).map(drop))
 }
 
 pub(crate) fn cancel_a_job() -> Operation {
-    let prepare = |stage: &Stage| {
-        states::pending_jobs(&stage.bench);
+    let prepare = |databases: &TestDatabases| {
+        states::pending_jobs(&databases.bench);
     };
     operation(1, prepare, |store, _stage| store.jobs().cancel(1).map(drop))
 }
 
 pub(crate) fn retry_failed_jobs() -> Operation {
-    let run = |store: &Store, _stage: &Stage| store.runs().retry(1, RetrySelection::Failed).map(drop);
-    operation(1, |stage| states::failed_run(&stage.bench), run)
+    let run = |store: &Store, _stage: &TestDatabases| store.runs().retry(1, RetrySelection::Failed).map(drop);
+    operation(1, |databases| states::failed_run(&databases.bench), run)
 }
 
 pub(crate) fn retry_from_a_job() -> Operation {
-    let run = |store: &Store, _stage: &Stage| {
+    let run = |store: &Store, _stage: &TestDatabases| {
         store.runs().retry(1, RetrySelection::From("j0".to_owned())).map(drop)
     };
-    operation(1, |stage| states::failed_run(&stage.bench), run)
+    operation(1, |databases| states::failed_run(&databases.bench), run)
 }
 
 pub(crate) fn prune() -> Operation {
     operation(
         3,
-        |stage| states::many_finished_jobs(&stage.bench),
-        |store, stage| {
-            let old = older_than(stage.bench.clock.now_ms());
+        |databases| states::many_finished_jobs(&databases.bench),
+        |store, databases| {
+            let old = older_than(databases.bench.clock.now_ms());
             while store.for_scheduler().prune_step(old)? != Default::default() {}
             Ok(())
         },
@@ -223,34 +227,38 @@ fn copy(source: &Store, target: &Store) -> Result<()> {
 pub(crate) fn copy_into_a_failing_database() -> Operation {
     operation(
         1,
-        |stage| states::failed_run(stage.other()),
-        |target, stage| copy(&stage.other().store, target),
+        |databases| states::failed_run(databases.other()),
+        |target, databases| copy(&databases.other().store, target),
     )
 }
 
 pub(crate) fn copy_from_a_failing_database() -> Operation {
-    operation(0, |stage| states::failed_run(&stage.bench), |source, stage| copy(source, &stage.other().store))
+    operation(
+        0,
+        |databases| states::failed_run(&databases.bench),
+        |source, databases| copy(source, &databases.other().store),
+    )
 }
 
 pub(crate) fn restore() -> Operation {
     operation(
         3,
-        |stage| states::many_running_jobs(&stage.bench),
-        |store, _stage| store.upkeep().finish_restore().map(drop),
+        |databases| states::many_running_jobs(&databases.bench),
+        |store, _stage| store.for_restore().finish_restore().map(drop),
     )
 }
 
 pub(crate) fn rescue() -> Operation {
-    let prepare = |stage: &Stage| {
-        let worker = states::pending_jobs(&stage.bench);
-        assert_eq!(stage.bench.claim(worker, 100).len(), 3);
+    let prepare = |databases: &TestDatabases| {
+        let worker = states::pending_jobs(&databases.bench);
+        assert_eq!(databases.bench.claim(worker, 100).len(), 3);
     };
     operation(1, prepare, |store, _stage| store.for_scheduler().rescue(vec![(1, 0)]).map(drop))
 }
 
 pub(crate) fn rescue_with_an_invalid_row() -> Operation {
-    let run = |store: &Store, _stage: &Stage| store.for_scheduler().rescue(vec![(1, 0)]).map(drop);
-    let operation = operation(5, |stage| states::worker_with_an_invalid_job(&stage.bench), run);
+    let run = |store: &Store, _stage: &TestDatabases| store.for_scheduler().rescue(vec![(1, 0)]).map(drop);
+    let operation = operation(5, |databases| states::worker_with_an_invalid_job(&databases.bench), run);
     Operation { leaves: Leaves::InvalidRow, ..operation }
 }
 
@@ -272,22 +280,22 @@ fn end_and_claim(store: &Store, limit: usize) -> Result<()> {
 }
 
 pub(crate) fn finish_and_claim() -> Operation {
-    let prepare = |stage: &Stage| {
-        let worker = states::pending_jobs(&stage.bench);
-        assert_eq!(stage.bench.claim(worker, 100).len(), 3);
+    let prepare = |databases: &TestDatabases| {
+        let worker = states::pending_jobs(&databases.bench);
+        assert_eq!(databases.bench.claim(worker, 100).len(), 3);
     };
     operation(2, prepare, |store, _stage| end_and_claim(store, 1))
 }
 
 pub(crate) fn finish_beside_a_claim() -> Operation {
-    let prepare = |stage: &Stage| states::many_running_and_pending_jobs(&stage.bench);
+    let prepare = |databases: &TestDatabases| states::many_running_and_pending_jobs(&databases.bench);
     operation(2, prepare, |store, _stage| end_and_claim(store, 200))
 }
 
 pub(crate) fn apply_reports() -> Operation {
     operation(
         2,
-        |stage| states::many_reports(&stage.bench),
+        |databases| states::many_reports(&databases.bench),
         |store, _stage| {
             while store.for_scheduler().apply_reports()? > 0 {}
             Ok(())
@@ -296,20 +304,20 @@ pub(crate) fn apply_reports() -> Operation {
 }
 
 pub(crate) fn apply_reports_with_an_invalid_row() -> Operation {
-    let prepare = |stage: &Stage| states::one_invalid_report(&stage.bench);
+    let prepare = |databases: &TestDatabases| states::one_invalid_report(&databases.bench);
     let operation = operation(7, prepare, |store, _stage| store.for_scheduler().apply_reports().map(drop));
     Operation { leaves: Leaves::InvalidRow, ..operation }
 }
 
 pub(crate) fn reconcile() -> Operation {
-    let prepare = |stage: &Stage| states::runs_with_wrong_counters(&stage.bench);
+    let prepare = |databases: &TestDatabases| states::runs_with_wrong_counters(&databases.bench);
     let operation = operation(3, prepare, |store, _stage| store.for_scheduler().reconcile_step(0).map(drop));
     // The remaining runs have wrong counters until they are reconciled.
     Operation { leaves: Leaves::InvalidRow, ..operation }
 }
 
 pub(crate) fn admit() -> Operation {
-    let prepare = |stage: &Stage| states::keys_with_free_slots(&stage.bench);
+    let prepare = |databases: &TestDatabases| states::keys_with_free_slots(&databases.bench);
     // A job that is cancelled for another one frees its slot in one step, and the next step gives it away.
     operation(3, prepare, |store, _stage| {
         (0..4).try_for_each(|_turn| store.for_scheduler().admit_waiting("").map(drop))
@@ -319,9 +327,13 @@ pub(crate) fn admit() -> Operation {
 pub(crate) fn promote_due_jobs() -> Operation {
     operation(
         2,
-        |stage| states::many_due_jobs(&stage.bench),
-        |store, stage| {
-            while store.for_scheduler().next_due()?.is_some_and(|at_ms| at_ms <= stage.bench.clock.now_ms()) {
+        |databases| states::many_due_jobs(&databases.bench),
+        |store, databases| {
+            while store
+                .for_scheduler()
+                .next_due()?
+                .is_some_and(|at_ms| at_ms <= databases.bench.clock.now_ms())
+            {
                 store.for_scheduler().promote_due()?;
             }
             Ok(())
@@ -331,10 +343,10 @@ pub(crate) fn promote_due_jobs() -> Operation {
 
 /// Changing the order to arrival resets the priorities of waiting jobs in several transactions.
 pub(crate) fn limit_a_queue() -> Operation {
-    let prepare = |stage: &Stage| {
+    let prepare = |databases: &TestDatabases| {
         let mut jobs = vec![noop(); 5_001];
         jobs.iter_mut().for_each(|job| job.priority = 7);
-        stage.bench.store.jobs().enqueue(jobs).unwrap();
+        databases.bench.store.jobs().enqueue(jobs).unwrap();
     };
     let operation = operation(3, prepare, |store, _stage| {
         let limits = QueueLimits { order: Setting::Set(Order::Arrival), ..QueueLimits::default() };
@@ -344,8 +356,8 @@ pub(crate) fn limit_a_queue() -> Operation {
 }
 
 pub(crate) fn stop_a_worker() -> Operation {
-    let prepare = |stage: &Stage| {
-        stage.bench.worker();
+    let prepare = |databases: &TestDatabases| {
+        databases.bench.worker();
     };
     operation(2, prepare, |store, _stage| {
         store.for_workers().set_status(1, WorkerStatus::Draining)?;

@@ -136,7 +136,7 @@ pub(crate) fn many_running_jobs(bench: &Bench) {
 /// A worker executes seven jobs. Returns the id of the first.
 fn claim_seven_jobs(bench: &Bench) -> i64 {
     let worker = bench.worker();
-    let mut workflow = workflow("spoilt", vec![vec![], vec![0]]);
+    let mut workflow = workflow("invalid", vec![vec![], vec![0]]);
     workflow.jobs[0].on_interrupt = OnInterrupt::Fail;
     workflow.jobs[0].allow_failure = true;
     let run_id = bench.submit(workflow);

@@ -19,7 +19,7 @@ mod support;
 mod worker;
 mod world;
 
-use windlass_test_database::Underneath;
+use windlass_test_database::DatabaseKind;
 use world::World;
 
 const STEPS: u64 = 400;
@@ -31,9 +31,9 @@ const CHECK_EVERY: u64 = 20;
 
 #[test]
 fn random_simulations_end_as_the_oracle_says() {
-    let seeds = match windlass_test_database::chosen() {
-        Underneath::Sqlite => FIXED_SEEDS_SQLITE,
-        Underneath::Postgres => FIXED_SEEDS_POSTGRES,
+    let seeds = match windlass_test_database::chosen_kind() {
+        DatabaseKind::Sqlite => FIXED_SEEDS_SQLITE,
+        DatabaseKind::Postgres => FIXED_SEEDS_POSTGRES,
     };
     (0..seeds).for_each(simulate);
 }

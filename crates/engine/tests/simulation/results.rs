@@ -105,7 +105,7 @@ impl World {
     }
 
     fn finish_of(&self, job: &ClaimedJob, end: &End) -> Finish {
-        let transition = after_attempt(&job.retry_state, end.outcome.clone(), self.store.random().share());
+        let transition = after_attempt(&job.retry_state, end.outcome.clone(), self.store.random().fraction());
         Finish {
             job_id: end.job_id,
             run_id: job.run_id,

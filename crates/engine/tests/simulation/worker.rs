@@ -93,14 +93,20 @@ impl World {
     /// Mostly the scope that it registered with. The runs for which somebody waits may change.
     pub fn request(&mut self, index: usize) -> ClaimRequest {
         let limit = self.chance.usize(0..6);
-        let idle = self.chance.usize(0..=limit);
+        let idle_threads = self.chance.usize(0..=limit);
         let some_runs = self.one_in(6).then(|| {
             let run_ids = self.oracle.runs.keys().copied();
             Scope::Runs(run_ids.filter(|_run_id| self.chance.bool()).collect())
         });
         let SimulatedWorker { id, worker_capabilities, scope, .. } = &self.workers[index];
         let scope = some_runs.unwrap_or_else(|| scope.clone());
-        ClaimRequest { worker_id: *id, scope, worker_capabilities: worker_capabilities.clone(), limit, idle }
+        ClaimRequest {
+            worker_id: *id,
+            scope,
+            worker_capabilities: worker_capabilities.clone(),
+            limit,
+            idle_threads,
+        }
     }
 
     pub fn claim(&mut self, index: usize) {

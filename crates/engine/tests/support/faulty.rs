@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use windlass_db::{
-    Capabilities, Connection, Database, Dialect, Question, Recovery, Row, Statement, Value, WriteOperation,
+    Capabilities, Connection, Database, Dialect, Query, Recovery, Row, Statement, Value, WriteOperation,
 };
 use windlass_engine::{Error, Result, Unavailable};
 use windlass_system::wake_ups::{WakeUpChannel, WakeUps};
@@ -145,7 +145,7 @@ impl Connection for FaultyConnection<'_> {
         self.inner.run(statement, parameters, on_row)
     }
 
-    fn query_all(&mut self, questions: &mut [Question<'_>]) -> Result<()> {
+    fn query_all(&mut self, questions: &mut [Query<'_>]) -> Result<()> {
         (self.before)(Call::QueryAll)?;
         self.inner.query_all(questions)
     }

@@ -17,7 +17,7 @@ use windlass_engine::store::{
 };
 use windlass_engine::transition::{Outcome, Repeat, after_attempt};
 use windlass_engine::{Clock, Random, Store, TABLES};
-use windlass_test_database::{Access, Sql, TestDatabase, Underneath};
+use windlass_test_database::{Access, DatabaseKind, Sql, TestDatabase};
 use windlass_workflow::Workflow;
 use windlass_workflow::model::{Catchup, Concurrency, OnFull, Overlap, Rule, Schedule};
 
@@ -95,11 +95,11 @@ impl Bench {
 /// Opens a test's database, and creates the tables.
 pub fn open(database: &TestDatabase, clock: &Clock) -> Arc<dyn Database> {
     let address = database.address();
-    match database.underneath() {
-        Underneath::Sqlite => {
+    match database.kind() {
+        DatabaseKind::Sqlite => {
             Arc::new(SqliteDatabase::open(address.as_ref(), &TABLES, &SqliteOptions::default()).unwrap())
         }
-        Underneath::Postgres => {
+        DatabaseKind::Postgres => {
             let address = PostgresAddress::parse(&address, &|_variable| None).unwrap();
             let random = Random::from_seed(1);
             let options = PostgresOptions { clock: clock.clone(), random, ..PostgresOptions::default() };
@@ -144,7 +144,7 @@ pub fn request(worker_id: i64, scope: Scope, limit: usize) -> ClaimRequest {
         scope,
         worker_capabilities: WorkerCapabilities::of_kinds(kinds),
         limit,
-        idle: limit,
+        idle_threads: limit,
     }
 }
 

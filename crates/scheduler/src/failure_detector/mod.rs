@@ -1,8 +1,8 @@
 //! The failure detector decides which workers are dead, fences them and takes their jobs back.
 //!
-//! The observer measures the lease by its own monotonic clock: a worker lives as long as the count of its heartbeats
-//! changes within the lease. No two clocks are compared. So neither clocks that differ between hosts nor a wall clock that
-//! is set can kill a healthy worker. On the worker's own host a worker whose process is gone is dead at once.
+//! The observer measures leases by its own monotonic clock. A worker is alive as long as the count of its heartbeats
+//! changes within the lease. No two clocks are compared, so a healthy worker is never taken for dead because the clocks of
+//! two hosts differ or somebody sets a clock. On the worker's own host, a worker whose process is gone is dead at once.
 
 mod processes;
 
@@ -11,31 +11,32 @@ use std::sync::Arc;
 
 use windlass_engine::store::{Rescued, StuckJob, Worker};
 use windlass_engine::{Error, Result, Store};
-use windlass_system::process::Fate;
+use windlass_system::process::Liveness;
 
 pub use processes::{MachineProcesses, WorkerProcesses};
 
-/// Remembers what was seen of each worker.
+/// Decides which workers are dead, from its observations of their heartbeats.
 pub struct FailureDetector {
     processes: Arc<dyn WorkerProcesses>,
-    seen: HashMap<i64, Sighting>,
-    /// When it looked last, by the monotonic clock.
-    looked_at_ms: Option<i64>,
-    /// Jobs of dead workers that could not be taken back, and when to try again by the same clock.
+    /// By the id of the worker.
+    observations: HashMap<i64, Observation>,
+    /// The time of the last check, by the monotonic clock.
+    checked_at_ms: Option<i64>,
+    /// Jobs of dead workers that could not be rescued, by their ids, and when to try again by the same clock.
     stuck: HashMap<i64, i64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Sighting {
+struct Observation {
     heartbeats: i64,
-    /// For how long this count was seen not to change.
+    /// How long the count has not changed.
     silent_ms: i64,
 }
 
-/// Silence that one look may add, at most. More time may have passed since the last look, but an observer that was stopped
-/// or could not read did not see the worker be silent.
+/// The most silence that one check adds. More time may have passed since the last check, but while the observer was stopped
+/// or could not read the database, it did not observe the worker.
 const SILENCE_MAX_MS: i64 = 600;
-/// Time until the next try to take back a job that the database refused.
+/// The time until the next attempt to rescue a job whose rescue the database refused.
 const STUCK_MS: i64 = 60_000;
 
 impl Default for FailureDetector {
@@ -45,25 +46,30 @@ impl Default for FailureDetector {
 }
 
 impl FailureDetector {
-    /// A failure detector that has seen no worker yet.
+    /// A failure detector without observations.
     #[must_use]
     pub fn with_processes(processes: Arc<dyn WorkerProcesses>) -> FailureDetector {
-        FailureDetector { processes, seen: HashMap::new(), looked_at_ms: None, stuck: HashMap::new() }
+        FailureDetector {
+            processes,
+            observations: HashMap::new(),
+            checked_at_ms: None,
+            stuck: HashMap::new(),
+        }
     }
 
-    /// Looks at every worker once. Fences the dead ones and takes their jobs back.
+    /// Checks all workers once. Fences the dead ones and rescues their jobs.
     ///
     /// # Errors
-    /// Those of the database.
-    pub fn look(&mut self, store: &Store) -> Result<Rescued> {
+    /// Returns the database's error.
+    pub fn rescue_dead_workers(&mut self, store: &Store) -> Result<Rescued> {
         let workers = store.workers().live()?;
         let now_ms = store.clock().monotonic_ms();
-        let passed_ms = now_ms - self.looked_at_ms.replace(now_ms).unwrap_or(now_ms);
-        self.seen.retain(|id, _sighting| workers.iter().any(|worker| worker.id == *id));
+        let passed_ms = now_ms - self.checked_at_ms.replace(now_ms).unwrap_or(now_ms);
+        self.observations.retain(|id, _observation| workers.iter().any(|worker| worker.id == *id));
         let mut dead = Vec::new();
         for worker in &workers {
-            let silent_ms = self.sight(worker, passed_ms);
-            if is_dead(self.fate_with_jobs(worker, store)?, silent_ms, worker.lease_ms) {
+            let silent_ms = self.observe(worker, passed_ms);
+            if is_dead(self.liveness_after_cleanup(worker, store)?, silent_ms, worker.lease_ms) {
                 dead.push((worker.id, worker.heartbeats));
             }
         }
@@ -78,72 +84,68 @@ impl FailureDetector {
             tracing::error!(
                 job = label,
                 %error,
-                "a job of a dead worker can't be taken back; it is tried again every minute"
+                "a job of a dead worker can't be rescued; trying again every minute"
             );
         }
         if rescued.fenced + rescued.jobs > 0 {
-            tracing::info!(
-                workers = rescued.fenced,
-                jobs = rescued.jobs,
-                "took back the jobs of dead workers"
-            );
+            tracing::info!(workers = rescued.fenced, jobs = rescued.jobs, "rescued the jobs of dead workers");
         }
         Ok(rescued)
     }
 
-    /// Notes the worker's heartbeats, and returns for how long their count was seen not to change.
-    fn sight(&mut self, worker: &Worker, passed_ms: i64) -> i64 {
-        let fresh = Sighting { heartbeats: worker.heartbeats, silent_ms: 0 };
-        let sighting = self.seen.entry(worker.id).or_insert(fresh);
-        if sighting.heartbeats != worker.heartbeats {
-            *sighting = fresh;
+    /// Observes the worker's heartbeats. Returns how long their count has not changed.
+    fn observe(&mut self, worker: &Worker, passed_ms: i64) -> i64 {
+        let fresh = Observation { heartbeats: worker.heartbeats, silent_ms: 0 };
+        let observation = self.observations.entry(worker.id).or_insert(fresh);
+        if observation.heartbeats != worker.heartbeats {
+            *observation = fresh;
         } else {
-            // One look adds half a lease at most, so that a worker in the observer's own process has time to renew.
-            sighting.silent_ms += passed_ms.min(SILENCE_MAX_MS).min(worker.lease_ms / 2);
+            // One check adds at most half a lease, so that a worker in the observer's own process has time to renew.
+            observation.silent_ms += passed_ms.min(SILENCE_MAX_MS).min(worker.lease_ms / 2);
         }
-        sighting.silent_ms
+        observation.silent_ms
     }
 
-    /// What can be said of a worker and of the processes that it started.
+    /// Whether the worker's process exists. If it is gone, first kills the processes that it left.
     ///
     /// A worker that is gone may have left processes, or may have been about to start one. Such a process would run
-    /// beside the next attempt, or after its job was reported as failed. So they are killed first. While some are left,
-    /// the worker counts as alive until its lease is over.
-    fn fate_with_jobs(&self, worker: &Worker, store: &Store) -> Result<Fate> {
-        let fate = self.processes.fate(worker, store.database_capabilities().reach);
-        if fate != Fate::Gone {
-            return Ok(fate);
+    /// beside the next attempt, or after its job was reported as failed. While some are left, the worker counts as alive
+    /// until its lease ends.
+    fn liveness_after_cleanup(&self, worker: &Worker, store: &Store) -> Result<Liveness> {
+        let liveness = self.processes.liveness(worker, store.database_capabilities().host_scope);
+        if liveness != Liveness::Gone {
+            return Ok(liveness);
         }
         let claimed = match store.for_workers().claimed_by(worker.id) {
-            Ok(claimed) if claimed.is_empty() => return Ok(Fate::Gone),
+            Ok(claimed) if claimed.is_empty() => return Ok(Liveness::Gone),
             Ok(claimed) => claimed,
             Err(error @ Error::Unavailable { .. }) => return Err(error),
-            // A row that another program spoilt must not keep the other jobs from being taken back.
-            Err(_spoilt) => Vec::new(),
+            // A row that another program made invalid must not prevent the rescue of the other jobs.
+            Err(_invalid_row) => Vec::new(),
         };
         let attempts: Vec<(i64, i64)> =
             claimed.into_iter().map(|(job_id, _run_id, retry_state)| (job_id, retry_state.attempt)).collect();
-        let nothing_is_left = self.processes.end_orphans(worker, &attempts);
-        Ok(if nothing_is_left { Fate::Gone } else { Fate::Lives })
+        let nothing_is_left = self.processes.kill_orphans(worker, &attempts);
+        Ok(if nothing_is_left { Liveness::Gone } else { Liveness::Alive })
     }
 }
 
-/// The workers that count as alive although their processes on this machine are gone, because nobody has looked since.
-/// Changes nothing.
+/// The workers whose processes on this machine are gone, and that no failure detector has fenced yet. Changes nothing.
 ///
 /// # Errors
-/// Those of the database.
+/// Returns the database's error.
 pub fn gone_workers(store: &Store) -> Result<Vec<i64>> {
     let workers = store.workers().live()?;
-    let is_gone =
-        |worker: &&Worker| MachineProcesses.fate(worker, store.database_capabilities().reach) == Fate::Gone;
+    let is_gone = |worker: &&Worker| {
+        MachineProcesses.liveness(worker, store.database_capabilities().host_scope) == Liveness::Gone
+    };
     Ok(workers.iter().filter(is_gone).map(|worker| worker.id).collect())
 }
 
-fn is_dead(fate: Fate, silent_ms: i64, lease_ms: i64) -> bool {
-    match fate {
-        Fate::Gone => true,
-        Fate::Lives | Fate::Unknown => silent_ms >= lease_ms,
+fn is_dead(liveness: Liveness, silent_ms: i64, lease_ms: i64) -> bool {
+    match liveness {
+        Liveness::Gone => true,
+        Liveness::Alive | Liveness::Unknown => silent_ms >= lease_ms,
     }
 }
 
@@ -155,14 +157,14 @@ mod tests {
 
     use windlass_engine::store::{ClaimRequest, NewJob, NewWorker, Scope, WorkerCapabilities};
     use windlass_engine::{Clock, JobStatus, Random};
-    use windlass_system::process::Reach;
+    use windlass_system::process::HostScope;
     use windlass_test_database::{Access, TestDatabase};
 
     use super::*;
     use crate::test_store::{TestStore, open};
 
     #[test]
-    fn a_job_that_can_not_be_taken_back_is_reported_and_tried_again_after_a_minute() {
+    fn a_job_that_can_not_be_rescued_is_reported_and_tried_again_after_a_minute() {
         let TestStore { store, clock, database, .. } = &TestStore::at(100_000);
         database.sql(Access::Write).execute(
             "INSERT INTO runs (id, workflow, total_jobs, unfinished_jobs) VALUES (1, 'w', 2, 2);
@@ -173,22 +175,22 @@ mod tests {
         );
         database.refuse(1, "FAILED");
         let mut failure_detector = FailureDetector::default();
-        let mut look = || {
-            let rescued = failure_detector.look(store).unwrap();
+        let mut check = || {
+            let rescued = failure_detector.rescue_dead_workers(store).unwrap();
             (rescued.jobs, rescued.stuck.into_iter().map(|stuck| stuck.label).collect::<Vec<_>>())
         };
         let stuck = vec!["1/a".to_owned()];
-        assert_eq!(look(), (1, stuck.clone()));
+        assert_eq!(check(), (1, stuck.clone()));
         clock.advance_ms(STUCK_MS - 1);
-        assert_eq!(look(), (0, Vec::new()), "not yet");
+        assert_eq!(check(), (0, Vec::new()), "not yet");
         clock.advance_ms(1);
-        assert_eq!(look(), (0, stuck));
+        assert_eq!(check(), (0, stuck));
     }
 
     const HOUR_MS: i64 = 3_600_000;
     const LEASE_MS: i64 = 30_000;
 
-    /// Registers a worker of which nobody can see from here whether it exists.
+    /// Registers a worker on another host, whose process this host can't see.
     fn register(store: &Store) -> i64 {
         let worker = NewWorker {
             host: "another".to_owned(),
@@ -202,26 +204,26 @@ mod tests {
         store.for_workers().register(worker).unwrap()
     }
 
-    /// Processes of which the test says whether they exist, and whether what they left can be killed.
+    /// The test decides whether the processes exist, and whether the processes that they left can be killed.
     struct ScriptedProcesses {
-        fate: Mutex<Fate>,
+        liveness: Mutex<Liveness>,
         nothing_is_left: Mutex<bool>,
         ended: Mutex<Vec<(i64, i64)>>,
     }
 
     impl WorkerProcesses for ScriptedProcesses {
-        fn fate(&self, _worker: &Worker, _reach: Reach) -> Fate {
-            *self.fate.lock().unwrap()
+        fn liveness(&self, _worker: &Worker, _host_scope: HostScope) -> Liveness {
+            *self.liveness.lock().unwrap()
         }
 
-        fn end_orphans(&self, _worker: &Worker, attempts: &[(i64, i64)]) -> bool {
+        fn kill_orphans(&self, _worker: &Worker, attempts: &[(i64, i64)]) -> bool {
             self.ended.lock().unwrap().extend(attempts);
             *self.nothing_is_left.lock().unwrap()
         }
     }
 
     #[test]
-    fn the_jobs_of_a_worker_that_is_gone_are_taken_back_once_nothing_of_them_runs() {
+    fn the_jobs_of_a_worker_that_is_gone_are_rescued_once_none_of_their_processes_is_left() {
         let TestStore { store, .. } = &TestStore::at(100_000);
         let worker_id = register(store);
         store.jobs().enqueue(vec![NewJob::new("noop", "null")]).unwrap();
@@ -229,22 +231,23 @@ mod tests {
         let scope = Scope::Everything;
         store
             .for_workers()
-            .claim(ClaimRequest { worker_id, scope, worker_capabilities, limit: 1, idle: 1 })
+            .claim(ClaimRequest { worker_id, scope, worker_capabilities, limit: 1, idle_threads: 1 })
             .unwrap();
         let processes = Arc::new(ScriptedProcesses {
-            fate: Mutex::new(Fate::Lives),
+            liveness: Mutex::new(Liveness::Alive),
             nothing_is_left: Mutex::new(false),
             ended: Mutex::default(),
         });
         let mut detector =
             FailureDetector::with_processes(Arc::clone(&processes) as Arc<dyn WorkerProcesses>);
-        let mut look = || (detector.look(store).unwrap().jobs, store.jobs().get(1).unwrap().status);
-        assert_eq!(look(), (0, JobStatus::Running), "the worker lives");
-        *processes.fate.lock().unwrap() = Fate::Gone;
-        assert_eq!(look(), (0, JobStatus::Running), "a process of the job is left");
+        let mut check =
+            || (detector.rescue_dead_workers(store).unwrap().jobs, store.jobs().get(1).unwrap().status);
+        assert_eq!(check(), (0, JobStatus::Running), "the worker lives");
+        *processes.liveness.lock().unwrap() = Liveness::Gone;
+        assert_eq!(check(), (0, JobStatus::Running), "a process of the job is left");
         *processes.nothing_is_left.lock().unwrap() = true;
-        assert_eq!(look(), (1, JobStatus::Pending));
-        assert_eq!(*processes.ended.lock().unwrap(), [(1, 1), (1, 1)], "both looks tried to kill it");
+        assert_eq!(check(), (1, JobStatus::Pending));
+        assert_eq!(*processes.ended.lock().unwrap(), [(1, 1), (1, 1)], "both checks tried to kill it");
     }
 
     /// Two hosts: that of a worker, and that of an observer. Their clocks differ by `apart_ms`.
@@ -273,11 +276,11 @@ mod tests {
             }
         }
 
-        /// Half a second passes, and the observer looks. Returns how many workers it found dead.
-        fn look(&mut self) -> i64 {
+        /// Half a second passes, and the observer checks. Returns how many workers it fenced.
+        fn check(&mut self) -> i64 {
             self.worker_clock.advance_ms(500);
             self.observer_clock.advance_ms(500);
-            self.failure_detector.look(&self.observer).unwrap().fenced
+            self.failure_detector.rescue_dead_workers(&self.observer).unwrap().fenced
         }
     }
 
@@ -288,7 +291,7 @@ mod tests {
             let database = TestDatabase::in_folder(folder.path());
             let mut hosts = Hosts::new(&database, apart_ms);
             let chance = Random::from_seed(7);
-            let some_ms = || ((chance.share() - 0.5) * 2.0 * HOUR_MS as f64) as i64;
+            let some_ms = || ((chance.fraction() - 0.5) * 2.0 * HOUR_MS as f64) as i64;
             for turn in 0..600 {
                 if turn % 50 == 49 {
                     assert!(hosts.worker.for_workers().heartbeat(hosts.worker_id).unwrap());
@@ -296,26 +299,26 @@ mod tests {
                 if turn % 7 == 0 {
                     [&hosts.worker_clock, &hosts.observer_clock][turn % 2].step_wall_ms(some_ms());
                 }
-                assert_eq!(hosts.look(), 0, "it renews within its lease: turn {turn}");
+                assert_eq!(hosts.check(), 0, "it renews within its lease: turn {turn}");
             }
             // The observer sees the last renewal.
             assert!(hosts.worker.for_workers().heartbeat(hosts.worker_id).unwrap());
-            assert_eq!(hosts.look(), 0);
-            for _look in 0..LEASE_MS / 500 - 1 {
+            assert_eq!(hosts.check(), 0);
+            for _check in 0..LEASE_MS / 500 - 1 {
                 hosts.observer_clock.step_wall_ms(some_ms());
-                assert_eq!(hosts.look(), 0, "its lease is not over");
+                assert_eq!(hosts.check(), 0, "its lease is not over");
             }
-            assert_eq!(hosts.look(), 1, "it was silent for a whole lease");
+            assert_eq!(hosts.check(), 1, "it was silent for a whole lease");
             assert!(!hosts.worker.for_workers().heartbeat(hosts.worker_id).unwrap(), "it is fenced");
         }
     }
 
     #[test]
     fn a_worker_is_dead_if_it_is_gone_or_silent_for_a_lease() {
-        assert!(is_dead(Fate::Gone, 0, 30_000), "at once on the same host");
-        assert!(!is_dead(Fate::Lives, 29_999, 30_000));
-        assert!(is_dead(Fate::Lives, 30_000, 30_000), "stopped, but there");
-        assert!(!is_dead(Fate::Unknown, 0, 30_000), "on another host");
-        assert!(is_dead(Fate::Unknown, 30_000, 30_000));
+        assert!(is_dead(Liveness::Gone, 0, 30_000), "at once on the same host");
+        assert!(!is_dead(Liveness::Alive, 29_999, 30_000));
+        assert!(is_dead(Liveness::Alive, 30_000, 30_000), "stopped, but there");
+        assert!(!is_dead(Liveness::Unknown, 0, 30_000), "on another host");
+        assert!(is_dead(Liveness::Unknown, 30_000, 30_000));
     }
 }

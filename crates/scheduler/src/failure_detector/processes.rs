@@ -1,16 +1,17 @@
-//! What the failure detector learns from the machine about the processes of workers.
+//! The processes of workers, as the failure detector sees them.
 
 use windlass_engine::store::Worker;
-use windlass_system::process::{Fate, Reach, end_orphans, fate};
+use windlass_system::process::{HostScope, Liveness, kill_orphans, liveness};
 
-/// Tells whether workers' processes exist, and kills what dead workers left. A simulation has its own.
+/// Tells whether the processes of workers exist, and kills the processes that dead workers left. A test may replace it.
 pub trait WorkerProcesses: Send + Sync {
-    /// What can be said of the worker's process from here. `reach` says where workers of this database may run.
-    fn fate(&self, worker: &Worker, reach: Reach) -> Fate;
+    /// Whether the worker's process exists, as far as this process can see. `host_scope` says where workers of this database may
+    /// run.
+    fn liveness(&self, worker: &Worker, host_scope: HostScope) -> Liveness;
 
-    /// Kills what a worker that is gone left of some attempts, given as (job, attempt). Returns whether nothing of them
-    /// is left.
-    fn end_orphans(&self, worker: &Worker, attempts: &[(i64, i64)]) -> bool;
+    /// Kills the processes that a worker left when it died. `attempts` are the pairs (job, attempt) that it was executing.
+    /// Returns whether no process is left.
+    fn kill_orphans(&self, worker: &Worker, attempts: &[(i64, i64)]) -> bool;
 }
 
 /// The processes of this machine.
@@ -18,11 +19,11 @@ pub trait WorkerProcesses: Send + Sync {
 pub struct MachineProcesses;
 
 impl WorkerProcesses for MachineProcesses {
-    fn fate(&self, worker: &Worker, reach: Reach) -> Fate {
-        fate(worker.pid, &worker.process, reach)
+    fn liveness(&self, worker: &Worker, host_scope: HostScope) -> Liveness {
+        liveness(worker.pid, &worker.process, host_scope)
     }
 
-    fn end_orphans(&self, worker: &Worker, attempts: &[(i64, i64)]) -> bool {
-        end_orphans(worker.pid, &worker.process, attempts)
+    fn kill_orphans(&self, worker: &Worker, attempts: &[(i64, i64)]) -> bool {
+        kill_orphans(worker.pid, &worker.process, attempts)
     }
 }

@@ -1,4 +1,4 @@
-//! What `/proc/PID/stat` says of a process: proc_pid_stat(5).
+//! Reads `/proc/PID/stat`: see proc_pid_stat(5).
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use crate::shortage::shortage;
 /// `PF_KTHREAD` of the kernel's `sched.h`.
 const KERNEL_THREAD: u64 = 0x0020_0000;
 
-/// Fields of a process. A number that the kernel hides from this user is 0.
+/// Fields of `/proc/PID/stat`. A number that the kernel hides from this user is 0.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stat {
     state: char,
@@ -25,13 +25,13 @@ pub struct Stat {
 impl Stat {
     /// `None` when there is no such process, or it can't be seen.
     pub fn read(pid: i64) -> Option<Stat> {
-        // The name may be no UTF-8.
+        // The name of the process may not be UTF-8.
         let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
         Stat::parse(&String::from_utf8_lossy(&text))
     }
 
     fn parse(text: &str) -> Option<Stat> {
-        // The name before is in parentheses and may hold anything, also spaces and parentheses.
+        // The name is in parentheses and may itself contain spaces and parentheses.
         let (_name, rest) = text.rsplit_once(')')?;
         let fields: Vec<&str> = rest.split_whitespace().collect();
         // The state is the third field of the manual page, and the first one here.
@@ -46,7 +46,7 @@ impl Stat {
         })
     }
 
-    /// It has ended, and nobody has waited for it yet.
+    /// It has ended, and its parent has not waited for it yet.
     pub fn has_ended(&self) -> bool {
         matches!(self.state, 'Z' | 'X')
     }
@@ -56,18 +56,18 @@ impl Stat {
         self.flags & KERNEL_THREAD != 0
     }
 
-    /// It executes a program that was started without any variable. (In the middle of `execve` the kernel has
-    /// not noted yet where the variables are.)
+    /// It executes a program that was started without environment variables. (In the middle of `execve` the kernel does not
+    /// show yet where the variables are.)
     pub fn has_no_variables(&self) -> bool {
         self.env_end != 0 && self.env_end == self.env_start
     }
 }
 
-/// The ids of all processes, the newest first. None where no process is shown.
+/// The ids of all processes, the highest first, which are usually the newest. Empty if `/proc` shows no process.
 ///
 /// # Errors
-/// When the system gives no file to look with: then nothing is known.
-pub fn newest_first() -> Result<Vec<i32>, Errno> {
+/// When this process can't open another file.
+pub fn pids_newest_first() -> Result<Vec<i32>, Errno> {
     let entries = match fs::read_dir("/proc") {
         Ok(entries) => entries,
         Err(error) => return shortage(&error).map_or(Ok(Vec::new()), Err),
@@ -101,9 +101,9 @@ mod tests {
     }
 
     #[test]
-    fn this_process_is_among_all_and_executes_its_program() {
+    fn this_process_is_listed_and_has_a_program() {
         let own = i32::try_from(std::process::id()).expect("a process id");
-        assert!(newest_first().is_ok_and(|pids| pids.contains(&own)));
+        assert!(pids_newest_first().is_ok_and(|pids| pids.contains(&own)));
         let stat = Stat::read(own.into()).expect("it can see itself");
         assert!(!stat.has_ended() && !stat.is_kernel_thread() && stat.env_end != 0);
     }

@@ -1,8 +1,8 @@
-//! Finds processes by what they were started with, and kills them until none is left.
+//! Finds processes by their environment, and kills them until none is left.
 //!
-//! One list of processes is not enough: while it is read, a process may start another one and end. So the list is
-//! read again until nothing new stands in it. The newest are looked at first: they are the ones that may be gone a
-//! moment later. A process that is being started is not recognised yet, and is looked at again.
+//! One scan of all processes is not enough: during the scan a process may start another one and end. So the scan is
+//! repeated until it finds nothing new. It begins with the newest processes, because they may end soonest. A process
+//! in the middle of `execve` cannot be recognized yet, and is inspected again in the next scan.
 
 use std::collections::HashSet;
 use std::fs;
@@ -13,135 +13,135 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, getpgrp, kill_process, kill_process_group};
 
 use super::engine_id::{EngineId, OpenFolder, open_folder};
-use super::stat::{Stat, newest_first};
+use super::stat::{Stat, pids_newest_first};
 use super::{Environment, own_pid};
 use crate::shortage::shortage;
 
-const LOOK_AGAIN: Duration = Duration::from_millis(2);
-/// With this the names of all threads begin that start processes of jobs; their children have the same name until
+const SCAN_INTERVAL: Duration = Duration::from_millis(2);
+/// All threads that start job processes have names with this prefix. A child process has the name of its thread until
 /// `execve`.
-const THREADS_OF_ENGINES: &[u8] = b"windlass-";
+const ENGINE_THREAD_PREFIX: &[u8] = b"windlass-";
 
-/// What is known of a process.
+/// A process that the sweep can recognize.
 #[derive(Debug)]
-pub enum Known {
+pub enum FoundProcess {
     /// An engine has started it, and it has not executed its program yet.
     Starting(EngineId),
     /// It runs a program with this environment.
-    Runs(Environment),
+    Running(Environment),
 }
 
-/// Whether processes are looked for that engines are starting.
+/// Which of the processes that have not executed their program yet are passed to the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Starting {
-    /// Those of the first look count: who asks knows that what it looks for was started before.
-    OfFirstLook,
-    /// None counts: who asks knows that what it looks for has executed its program.
-    None,
+pub enum StartingProcesses {
+    /// Those that the first scan finds. For a caller that knows that its processes were started before the sweep.
+    OfFirstScan,
+    /// None. For a caller that knows that its processes have executed their programs.
+    Ignore,
 }
 
-/// What is to be done about it.
+/// What to do about a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum SweepAction {
     /// End it.
     Kill,
     /// It will end or execute its program by itself.
     WaitFor,
-    /// Let it run.
-    Leave,
+    /// Let it run, and do not inspect it again.
+    Ignore,
 }
 
-/// What was seen of a process.
+/// What `/proc` tells about a process.
 #[derive(Debug)]
-enum Seen {
-    Known(Known),
+enum Observation {
+    Found(FoundProcess),
     /// It is in the middle of `execve`: its environment can't be read yet.
     InExec,
-    /// It may have started another one before.
+    /// It has ended. It may have started another process before.
     Ended,
-    /// A thread of the kernel, or another user's.
+    /// A kernel thread, or a process of another user.
     Foreign,
 }
 
-/// Processes that are still in the way.
+/// Why a sweep failed.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct NotEnded {
-    /// It names none where processes come and go so fast that nothing can be said.
+pub struct SweepError {
+    /// Processes that should end and still run. Empty if processes started and ended so fast that no scan was complete.
     pub processes: Vec<i32>,
-    /// What the system did not give to look with: then nothing is known of any of them.
+    /// The resource that the system lacked to inspect processes. In this case nothing is known about them.
     pub shortage: Option<Errno>,
 }
 
-impl From<Errno> for NotEnded {
-    fn from(shortage: Errno) -> NotEnded {
-        NotEnded { shortage: Some(shortage), ..NotEnded::default() }
+impl From<Errno> for SweepError {
+    fn from(shortage: Errno) -> SweepError {
+        SweepError { shortage: Some(shortage), ..SweepError::default() }
     }
 }
 
-/// Kills every process that `judge` says, and looks again until there are none, this process excepted. A process
-/// that was left once is not looked at again.
+/// Kills every process for which `decide` says so, and scans again until none is left. This process is never killed. A
+/// process that was ignored once is not inspected again.
 ///
 /// # Errors
-/// After `patience`, with the processes that are still in the way; at once for want of files to look with.
-pub fn end_all(
-    patience: Duration,
-    starting: Starting,
-    mut judge: impl FnMut(i32, &Known) -> Verdict,
-) -> Result<(), NotEnded> {
+/// After `timeout`, with the processes that still run. At once when no file can be opened to inspect processes.
+pub fn sweep(
+    timeout: Duration,
+    starting: StartingProcesses,
+    mut decide: impl FnMut(i32, &FoundProcess) -> SweepAction,
+) -> Result<(), SweepError> {
     let began = Instant::now();
-    let mut left = HashSet::from([own_pid()]);
-    let mut is_first_look = true;
+    let mut ignored = HashSet::from([own_pid()]);
+    let mut is_first_scan = true;
     let mut started_before = HashSet::new();
     loop {
-        let (mut in_the_way, mut has_ended) = (Vec::new(), false);
-        for pid in newest_first()? {
-            if left.contains(&pid) {
+        let (mut running, mut has_ended) = (Vec::new(), false);
+        for pid in pids_newest_first()? {
+            if ignored.contains(&pid) {
                 continue;
             }
-            let verdict = match look_at(pid, starting)? {
-                Seen::Known(known) => {
-                    let is_starting = matches!(known, Known::Starting(_));
-                    if is_first_look && is_starting {
+            let action = match inspect(pid, starting)? {
+                Observation::Found(process) => {
+                    let is_starting = matches!(process, FoundProcess::Starting(_));
+                    if is_first_scan && is_starting {
                         started_before.insert(pid);
                     }
                     let counts = !is_starting || started_before.contains(&pid);
-                    let verdict = if counts { judge(pid, &known) } else { Verdict::Leave };
-                    if verdict == Verdict::Kill {
-                        kill(pid, &known);
+                    let action = if counts { decide(pid, &process) } else { SweepAction::Ignore };
+                    if action == SweepAction::Kill {
+                        kill(pid, &process);
                     }
-                    verdict
+                    action
                 }
-                Seen::InExec => Verdict::WaitFor,
-                Seen::Ended => {
+                Observation::InExec => SweepAction::WaitFor,
+                Observation::Ended => {
                     has_ended = true;
-                    Verdict::Leave
+                    SweepAction::Ignore
                 }
-                Seen::Foreign => Verdict::Leave,
+                Observation::Foreign => SweepAction::Ignore,
             };
-            match verdict {
-                Verdict::Kill | Verdict::WaitFor => in_the_way.push(pid),
-                Verdict::Leave => _ = left.insert(pid),
+            match action {
+                SweepAction::Kill | SweepAction::WaitFor => running.push(pid),
+                SweepAction::Ignore => _ = ignored.insert(pid),
             }
         }
-        if in_the_way.is_empty() && !has_ended {
+        if running.is_empty() && !has_ended {
             return Ok(());
         }
-        if began.elapsed() >= patience {
-            return Err(NotEnded { processes: in_the_way, shortage: None });
+        if began.elapsed() >= timeout {
+            return Err(SweepError { processes: running, shortage: None });
         }
-        if !in_the_way.is_empty() {
-            std::thread::sleep(LOOK_AGAIN);
+        if !running.is_empty() {
+            std::thread::sleep(SCAN_INTERVAL);
         }
-        is_first_look = false;
+        is_first_scan = false;
     }
 }
 
-/// Kills a process with its whole group: all at once, so that none of them can start another one meanwhile. Who is not
-/// at its program yet may still be in the group of its engine, with others.
-fn kill(pid: i32, known: &Known) {
-    let group = match known {
-        Known::Starting(_) => None,
-        Known::Runs(_) => Stat::read(pid.into()).and_then(|stat| Pid::from_raw(stat.group)),
+/// Kills a process together with its process group, so that no member of the group can start another process meanwhile. A
+/// process that has not executed its program yet is killed alone, because it may still be in the group of its engine.
+fn kill(pid: i32, process: &FoundProcess) {
+    let group = match process {
+        FoundProcess::Starting(_) => None,
+        FoundProcess::Running(_) => Stat::read(pid.into()).and_then(|stat| Pid::from_raw(stat.group)),
     };
     let _gone = match group.filter(|group| *group != getpgrp()) {
         Some(group) => kill_process_group(group, Signal::KILL),
@@ -149,36 +149,39 @@ fn kill(pid: i32, known: &Known) {
     };
 }
 
-/// The order matters. A process that is being started is recognised by its name and its files. It loses them before
-/// its environment can be read: so they are looked at first. `stat` comes last because it costs most.
-fn look_at(pid: i32, starting: Starting) -> Result<Seen, Errno> {
-    if starting == Starting::OfFirstLook {
+/// The order of the checks matters. A process that has not executed its program yet is recognized by its name and its open
+/// files. It loses both before its environment can be read, so they are read first. `stat` is read last because it costs
+/// most.
+fn inspect(pid: i32, starting: StartingProcesses) -> Result<Observation, Errno> {
+    if starting == StartingProcesses::OfFirstScan {
         let name = match fs::read(format!("/proc/{pid}/comm")) {
             Ok(name) => name,
-            Err(error) => return shortage(&error).map_or(Ok(Seen::Ended), Err),
+            Err(error) => return shortage(&error).map_or(Ok(Observation::Ended), Err),
         };
-        if name.starts_with(THREADS_OF_ENGINES) {
+        if name.starts_with(ENGINE_THREAD_PREFIX) {
             match open_folder(pid)? {
-                OpenFolder::Of(engine) => return Ok(Seen::Known(Known::Starting(engine))),
-                OpenFolder::Hidden => return Ok(Seen::Foreign),
+                OpenFolder::Of(engine) => return Ok(Observation::Found(FoundProcess::Starting(engine))),
+                OpenFolder::Hidden => return Ok(Observation::Foreign),
                 OpenFolder::None => {}
             }
         }
     }
     let variables = match fs::read(format!("/proc/{pid}/environ")) {
         Ok(variables) => variables,
-        Err(error) if error.kind() == ErrorKind::PermissionDenied => return Ok(Seen::Foreign),
-        Err(error) => return shortage(&error).map_or(Ok(Seen::Ended), Err),
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => return Ok(Observation::Foreign),
+        Err(error) => return shortage(&error).map_or(Ok(Observation::Ended), Err),
     };
     if !variables.is_empty() {
-        return Ok(Seen::Known(Known::Runs(Environment(variables))));
+        return Ok(Observation::Found(FoundProcess::Running(Environment(variables))));
     }
     Ok(match Stat::read(pid.into()) {
-        None => Seen::Ended,
-        Some(stat) if stat.has_ended() => Seen::Ended,
-        Some(stat) if stat.is_kernel_thread() => Seen::Foreign,
-        Some(stat) if stat.has_no_variables() => Seen::Known(Known::Runs(Environment(variables))),
-        Some(_) => Seen::InExec,
+        None => Observation::Ended,
+        Some(stat) if stat.has_ended() => Observation::Ended,
+        Some(stat) if stat.is_kernel_thread() => Observation::Foreign,
+        Some(stat) if stat.has_no_variables() => {
+            Observation::Found(FoundProcess::Running(Environment(variables)))
+        }
+        Some(_) => Observation::InExec,
     })
 }
 
@@ -192,25 +195,28 @@ mod tests {
 
     use super::*;
 
-    const PATIENCE: Duration = Duration::from_secs(30);
+    const TIMEOUT: Duration = Duration::from_secs(30);
     const VARIABLE: &str = "WINDLASS_TEST_OF_SWEEPS";
 
     fn start(value: &str, script: &str) -> Child {
         Command::new("python3").args(["-c", script]).env(VARIABLE, value).spawn().unwrap()
     }
 
-    fn carries(known: &Known, value: &str) -> bool {
-        matches!(known, Known::Runs(environment) if environment.get(VARIABLE) == Some(value))
+    fn has_value(process: &FoundProcess, value: &str) -> bool {
+        matches!(process, FoundProcess::Running(environment) if environment.get(VARIABLE) == Some(value))
     }
 
     fn count(value: &str) -> usize {
-        let carriers = |pid: &i32| matches!(look_at(*pid, Starting::None), Ok(Seen::Known(known)) if carries(&known, value));
-        newest_first().unwrap().iter().filter(|pid| carriers(pid)).count()
+        let is_found = |pid: &i32| match inspect(*pid, StartingProcesses::Ignore) {
+            Ok(Observation::Found(process)) => has_value(&process, value),
+            Ok(Observation::InExec | Observation::Ended | Observation::Foreign) | Err(_) => false,
+        };
+        pids_newest_first().unwrap().iter().filter(|pid| is_found(pid)).count()
     }
 
-    /// One list after the other shows nothing of such a chain: each process is gone before its turn comes.
+    /// A single scan does not find such a chain: each process has ended when the scan reaches it.
     #[test]
-    fn a_chain_of_short_processes_does_not_outrun_the_sweep() {
+    fn a_chain_of_short_processes_is_killed() {
         let links = ["os._exit(0)", "time.sleep(0.001); os._exit(0)", "os._exit(0)\n  os.setsid()"];
         for (round, link) in links.into_iter().enumerate() {
             let value = format!("{}-{round}", std::process::id());
@@ -218,29 +224,29 @@ mod tests {
             let mut first = start(&value, &chain);
             first.wait().unwrap();
             let mut killed = 0;
-            let ended = end_all(PATIENCE, Starting::OfFirstLook, |_pid, known| {
-                killed += i32::from(carries(known, &value));
-                if carries(known, &value) { Verdict::Kill } else { Verdict::Leave }
+            let ended = sweep(TIMEOUT, StartingProcesses::OfFirstScan, |_pid, process| {
+                killed += i32::from(has_value(process, &value));
+                if has_value(process, &value) { SweepAction::Kill } else { SweepAction::Ignore }
             });
             assert_eq!(ended, Ok(()), "{link}");
             assert!(killed > 0, "{link}: it ran on until it was killed");
-            for _look in 0..20 {
+            for _scan in 0..20 {
                 assert_eq!(count(&value), 0, "{link}");
             }
         }
     }
 
-    /// The list was made before the other one was there.
+    /// The first scan does not contain the process that is started during the scan.
     #[test]
-    fn who_has_ended_may_have_started_another_one() {
+    fn a_scan_with_an_ended_process_is_repeated() {
         let mut ended = Command::new("true").spawn().unwrap();
         let seen = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         waitid(WaitId::Pid(Pid::from_child(&ended)), seen).unwrap();
         let value = format!("{}-other", std::process::id());
         let mut other = None;
-        let swept = end_all(PATIENCE, Starting::OfFirstLook, |_pid, known| {
+        let swept = sweep(TIMEOUT, StartingProcesses::OfFirstScan, |_pid, process| {
             other.get_or_insert_with(|| start(&value, "import time; time.sleep(600)"));
-            if carries(known, &value) { Verdict::Kill } else { Verdict::Leave }
+            if has_value(process, &value) { SweepAction::Kill } else { SweepAction::Ignore }
         });
         assert_eq!(swept, Ok(()));
         let mut other = other.unwrap();
@@ -252,32 +258,32 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_end_is_named() {
+    fn a_process_that_does_not_end_is_in_the_error() {
         let value = format!("{}-named", std::process::id());
         let mut child = start(&value, "import time; time.sleep(600)");
         let pid = i32::try_from(child.id()).unwrap();
-        let waited = end_all(Duration::from_millis(200), Starting::None, |other, _known| {
-            if other == pid { Verdict::WaitFor } else { Verdict::Leave }
+        let waited = sweep(Duration::from_millis(200), StartingProcesses::Ignore, |other, _process| {
+            if other == pid { SweepAction::WaitFor } else { SweepAction::Ignore }
         });
         child.kill().unwrap();
         child.wait().unwrap();
-        // Others may be in the middle of `execve`.
-        assert!(waited.is_err_and(|left| left.processes.contains(&pid)));
+        // The error may have other processes too, which are in the middle of `execve`.
+        assert!(waited.is_err_and(|error| error.processes.contains(&pid)));
     }
 
     #[test]
-    fn a_program_without_variables_holds_nobody_up() {
+    fn a_program_without_variables_does_not_delay_the_sweep() {
         let mut child = Command::new("sleep").arg("600").env_clear().spawn().unwrap();
         let pid = i32::try_from(child.id()).unwrap();
         let mut seen = None;
-        let looked = end_all(PATIENCE, Starting::OfFirstLook, |other, known| {
+        let swept = sweep(TIMEOUT, StartingProcesses::OfFirstScan, |other, process| {
             if other == pid {
-                seen = Some(matches!(known, Known::Runs(_)));
+                seen = Some(matches!(process, FoundProcess::Running(_)));
             }
-            Verdict::Leave
+            SweepAction::Ignore
         });
         child.kill().unwrap();
         child.wait().unwrap();
-        assert_eq!((looked, seen), (Ok(()), Some(true)));
+        assert_eq!((swept, seen), (Ok(()), Some(true)));
     }
 }

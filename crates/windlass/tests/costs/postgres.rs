@@ -5,7 +5,7 @@ use std::sync::Arc;
 use windlass::{Clock, Random};
 use windlass_db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
 use windlass_engine::{Store, TABLES};
-use windlass_test_database::{TestDatabase, Underneath};
+use windlass_test_database::{DatabaseKind, TestDatabase};
 
 use crate::ceilings::{ON_SERVER, OnServer};
 use crate::proxy::Proxy;
@@ -18,7 +18,7 @@ fn a_job_costs_no_more_than_its_ceilings() {
 
 fn cost(most: &OnServer) -> Cost {
     let folder = tempfile::tempdir().unwrap();
-    let database = TestDatabase::made_of(Underneath::Postgres, folder.path());
+    let database = TestDatabase::of_kind(DatabaseKind::Postgres, folder.path());
     let proxy = Proxy::to(&database.address());
     let observer = open(&database.address(), most.work.clock());
     let store = open(&proxy.address(), most.work.clock());
@@ -30,7 +30,7 @@ fn cost(most: &OnServer) -> Cost {
 
 fn open(url: &str, clock: Clock) -> Store {
     let address = PostgresAddress::parse(url, &|_variable| None).unwrap();
-    let clock = clock.led();
+    let clock = clock.adjustable();
     let options = PostgresOptions { clock: clock.clone(), ..PostgresOptions::default() };
     let database = PostgresDatabase::open(&address, &TABLES, &options).unwrap();
     Store::new(Arc::new(database), clock, Random::from_seed(7))

@@ -9,7 +9,7 @@ use windlass_db::postgres::{PostgresAddress, PostgresDatabase, PostgresOptions};
 use windlass_db::sqlite::{SqliteDatabase, SqliteOptions};
 use windlass_engine::{Store, TABLES};
 use windlass_scheduler::{Retention, Scheduler};
-use windlass_test_database::{Access, TestDatabase, Underneath};
+use windlass_test_database::{Access, DatabaseKind, TestDatabase};
 use windlass_worker::Worker;
 
 use crate::faulty::Faulty;
@@ -88,14 +88,14 @@ impl Bench {
 
 fn open(database: &TestDatabase, clock: &Clock) -> (Arc<dyn Database>, Clock) {
     let address = database.address();
-    match database.underneath() {
-        Underneath::Sqlite => {
+    match database.kind() {
+        DatabaseKind::Sqlite => {
             let opened = SqliteDatabase::open(address.as_ref(), &TABLES, &SqliteOptions::default()).unwrap();
             (Arc::new(opened), clock.clone())
         }
-        Underneath::Postgres => {
+        DatabaseKind::Postgres => {
             let address = PostgresAddress::parse(&address, &|_variable| None).unwrap();
-            let clock = clock.led();
+            let clock = clock.adjustable();
             let options = PostgresOptions { clock: clock.clone(), ..PostgresOptions::default() };
             (Arc::new(PostgresDatabase::open(&address, &TABLES, &options).unwrap()), clock)
         }

@@ -1,4 +1,4 @@
-//! Asking the database, and what follows if it can't be used for now.
+//! Calls of the database by the dispatcher, and what follows if the database can't be used for now.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::shared::{Asking, Mode, Shared};
 use windlass_db::error::{Error, Result};
 
 impl Turn<'_> {
-    /// Asks the database something, and keeps account of when it can't be used. `what` is for the log.
+    /// Calls the database, and notes when it can't be used. `what` is for the log.
     pub(super) fn ask<T>(&mut self, what: &str, question: impl FnOnce(&Shared) -> Result<T>) -> Result<T> {
         let clock = self.shared.clock();
         let began_ms = clock.monotonic_ms();
@@ -24,7 +24,7 @@ impl Turn<'_> {
             Err(error) => {
                 // What was asked may have been committed although it failed: the tables know.
                 self.state.check_at_ms = began_ms;
-                if error.is_passing() {
+                if error.is_temporary() {
                     if self.state.outage.is_none() {
                         tracing::warn!(%error, "{what}: waiting for the database; results are kept");
                     }
@@ -49,7 +49,9 @@ impl Turn<'_> {
     /// The same error, if waiting does not help, if the worker leaves, or if the outage was longer than the worker's
     /// patience.
     pub(super) fn wait_or_give_up(&self, error: Error) -> Result<Duration> {
-        let Some(outage) = self.state.outage.filter(|_outage| error.is_passing()) else { return Err(error) };
+        let Some(outage) = self.state.outage.filter(|_outage| error.is_temporary()) else {
+            return Err(error);
+        };
         let now_ms = self.shared.clock().monotonic_ms();
         let has_patience =
             self.shared.options.patience_ms.is_none_or(|patience_ms| now_ms - outage.since_ms < patience_ms);

@@ -19,8 +19,8 @@ pub(super) fn wakes_dispatcher(waiting: usize) -> bool {
     waiting == 1 || waiting == RESULTS_ENOUGH
 }
 
-/// How long the results that wait are delayed. Any wake-up but that of a result ends the delay.
-pub(super) fn left(shared: &Shared, wake_ups: WakeUps) -> Option<Duration> {
+/// How much longer the results that wait are delayed. Any other wake-up than that of a result ends the delay.
+pub(super) fn delay_left(shared: &Shared, wake_ups: WakeUps) -> Option<Duration> {
     let has_other_reason = !wake_ups.is_empty() && wake_ups != WakeUps::EXECUTOR;
     if has_other_reason || shared.mode() != Mode::Working || shared.prefetched.is_empty() {
         return None;

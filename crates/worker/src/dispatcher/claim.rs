@@ -115,7 +115,7 @@ pub(super) fn request(shared: &Shared, Claimable { limit, idle_threads }: Claima
         scope: shared.options.scope.clone(),
         worker_capabilities: worker_capabilities(shared.handlers.kinds(), &shared.options),
         limit,
-        idle: idle_threads,
+        idle_threads,
     }
 }
 

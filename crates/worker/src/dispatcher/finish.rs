@@ -2,6 +2,7 @@
 
 use super::claim::{Claimable, request};
 use super::decided_end::DecidedEnd;
+use super::finish_and_claim::finish_and_claim;
 use super::operator_log;
 use super::turn::{Turn, WriteTry};
 use crate::shared::EndedAttempt;
@@ -31,7 +32,7 @@ impl Turn<'_> {
         retry_state: &RetryState,
         outcome: Outcome,
     ) -> Finish {
-        let transition = after_attempt(retry_state, outcome, self.shared.store.random().share());
+        let transition = after_attempt(retry_state, outcome, self.shared.store.random().fraction());
         Finish { job_id, run_id, attempt: retry_state.attempt, worker_id, transition, logs: Vec::new() }
     }
 
@@ -102,7 +103,7 @@ impl Turn<'_> {
         claimable: Claimable,
     ) -> Result<(Finished, Claims)> {
         let together = self.ask("finish and claim jobs", |shared| {
-            shared.store.for_workers().finish_and_claim(finishes.clone(), Some(request(shared, claimable)))
+            finish_and_claim(&shared.store, finishes.clone(), request(shared, claimable))
         });
         match together {
             Ok(written) => Ok(written),

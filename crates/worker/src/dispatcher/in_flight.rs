@@ -1,13 +1,13 @@
 //! The attempts in flight: claimed by this worker, and their ends not written.
 //!
 //! Only the dispatcher claims and finishes. So it knows the set exactly and can compare it with the tables. The two
-//! differ if the answer to a commit was lost, or if a server that took another one's place never got the commit.
+//! differ if the answer to a commit was lost, or if a commit was lost in a failover to another server.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use crate::shared::AttemptKey;
 
-/// Ends that are remembered, at most. A server that takes another one's place misses fewer.
+/// Ends that are remembered, at most. Fewer are lost in a failover.
 const ENDED_MAX: usize = 10_000;
 
 #[derive(Debug, Default)]
@@ -24,12 +24,12 @@ pub(super) struct InFlight {
 pub(super) struct Difference {
     /// Running under this worker by the tables, and unknown here: the answer to the claim was lost.
     pub(super) unstarted: Vec<AttemptKey>,
-    /// Running under this worker by the tables, and ended here: the server has lost the end.
+    /// Running under this worker by the tables, and ended here: the end was lost in a failover.
     pub(super) unended: Vec<AttemptKey>,
     /// Running under this worker by the tables, but under another attempt number than here: another program changed
     /// the number, and the end was refused.
     pub(super) renumbered: Vec<AttemptKey>,
-    /// In flight here, and not this worker's any more by the tables.
+    /// In flight here, and by the tables no longer this worker's.
     pub(super) lost: Vec<AttemptKey>,
 }
 
@@ -39,8 +39,8 @@ impl InFlight {
         i64::try_from(self.worker_ids.len()).unwrap_or(i64::MAX)
     }
 
-    /// Adds a claimed attempt. Returns `false` if it is in flight already, because a server that took another one's
-    /// place has lost the first claim.
+    /// Adds a claimed attempt. Returns `false` if it is in flight already, because the first claim was lost in a
+    /// failover.
     pub(super) fn add(&mut self, key: AttemptKey, worker_id: i64) -> bool {
         self.worker_ids.insert(key, worker_id).is_none()
     }

@@ -1,7 +1,7 @@
 //! Compares the attempts in flight with the tables, and repairs the difference.
 //!
-//! A commit whose answer was lost may have claimed jobs that this process does not know. A server that took another
-//! one's place may have lost a claim or an end. Such a row would stay RUNNING for ever, because the worker is alive.
+//! A commit whose answer was lost may have claimed jobs that this process does not know. A claim or an end may be lost in
+//! a failover to another server. Such a row would stay RUNNING for ever, because the worker is alive.
 //! No race is possible: only the dispatcher claims and finishes under its worker id, and it does neither meanwhile.
 //! Others can only take jobs away by fencing the worker.
 
@@ -100,6 +100,7 @@ mod tests {
     use crate::shared::AddedBy;
     use crate::test_worker::TestWorker;
     use windlass_engine::status::JobStatus;
+    use windlass_test_database::Access;
 
     /// Its row would stay RUNNING under a worker that is alive, and a job that always does so would never end.
     #[test]
@@ -125,9 +126,13 @@ mod tests {
         let claimable = Claimable { limit: 2, idle_threads: 2 };
         let _answer_is_lost =
             shared.store.for_workers().claim(request(shared, claimable)).expect("the jobs are claimed");
-        worker.execute_sql(
+        worker.test_database.sql(Access::Write).execute_either(
             "CREATE TRIGGER refuses BEFORE UPDATE ON jobs WHEN new.id = 1
              BEGIN SELECT RAISE(ABORT, 'not this one'); END",
+            "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+             $$ BEGIN RAISE EXCEPTION 'not this one'; END $$;
+             CREATE TRIGGER refuses BEFORE UPDATE ON jobs FOR EACH ROW WHEN (new.id = 1)
+             EXECUTE FUNCTION refuse()",
         );
         worker.with_turn(AddedBy::Dispatcher, |turn| turn.compare_in_flight()).expect("the worker goes on");
         let status = |job_id| shared.store.jobs().get(job_id).expect("the job exists").status;

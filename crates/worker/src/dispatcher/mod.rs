@@ -2,7 +2,7 @@
 //!
 //! It is a role, and one thread at a time has it. An executor that has ended its attempt and finds no other job takes
 //! the role for one turn: it writes its result and executes what the same transaction claimed. So a chain of jobs
-//! needs no other thread. The dispatcher's own thread does everything else: it hears of new jobs, waits, retries when
+//! needs no other thread. The dispatcher's own thread does everything else: it is woken for new jobs, waits, retries when
 //! the database can't be used, and ends the worker.
 //!
 //! The way of a job: `claim` claims it and puts it into the prefetch buffer; an executor takes it from there, executes
@@ -13,6 +13,7 @@ mod batch_delay;
 mod claim;
 mod decided_end;
 mod finish;
+mod finish_and_claim;
 mod in_flight;
 mod in_flight_check;
 mod operator_log;
@@ -73,7 +74,7 @@ impl Dispatcher {
     /// Why the worker has to end.
     pub(crate) fn step(&self, wake_ups: WakeUps) -> Result<NextStep> {
         let shared = &*self.shared;
-        if let Some(delay) = batch_delay::left(shared, wake_ups) {
+        if let Some(delay) = batch_delay::delay_left(shared, wake_ups) {
             return Ok(NextStep::After(delay));
         }
         // If an executor has the role, its turn ends first.
@@ -89,7 +90,7 @@ impl Dispatcher {
         }
         match turn.make_and_end_worker_if_done() {
             Ok(TurnEnd::MoreToDo) => Ok(NextStep::Now),
-            Ok(TurnEnd::NothingToDo) => Ok(NextStep::After(rest(shared))),
+            Ok(TurnEnd::NothingToDo) => Ok(NextStep::After(idle_wait(shared))),
             Ok(TurnEnd::WorkerHasEnded) => Ok(NextStep::Never),
             Err(error) => turn.wait_or_give_up(error).map(NextStep::After),
         }
@@ -132,10 +133,10 @@ pub(crate) fn wake_for_results(shared: &Shared, waiting: usize) {
 }
 
 /// How long the dispatcher waits when there is nothing to do.
-fn rest(shared: &Shared) -> Duration {
+fn idle_wait(shared: &Shared) -> Duration {
     let longest_ms = if shared.prefetched.is_empty() { POLL_MS } else { STUCK_MS };
-    let rest_ms = shortage_pause::left_ms(shared).map_or(longest_ms, |pause_ms| pause_ms.min(longest_ms));
-    Duration::from_millis(rest_ms.unsigned_abs())
+    let wait_ms = shortage_pause::left_ms(shared).map_or(longest_ms, |pause_ms| pause_ms.min(longest_ms));
+    Duration::from_millis(wait_ms.unsigned_abs())
 }
 
 fn panicked() -> Error {

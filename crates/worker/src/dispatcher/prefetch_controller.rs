@@ -29,12 +29,12 @@ impl PrefetchController {
 
     /// Notes how many bytes of payload a number of claimed jobs have together.
     pub(super) fn observe_payloads(&mut self, jobs: i64, bytes: i64) {
-        self.payload_bytes = weigh(self.payload_bytes, jobs, bytes);
+        self.payload_bytes = average_after(self.payload_bytes, jobs, bytes);
     }
 
     /// Notes how many bytes of results and output a number of attempts had together.
     pub(super) fn observe_results(&mut self, attempts: i64, bytes: i64) {
-        self.result_bytes = weigh(self.result_bytes, attempts, bytes);
+        self.result_bytes = average_after(self.result_bytes, attempts, bytes);
     }
 
     /// Forgets how long attempts took, because jobs in memory did not start in time.
@@ -52,7 +52,7 @@ impl PrefetchController {
 }
 
 /// The average size of a job after another batch. A larger size counts at once, a smaller one by half.
-fn weigh(average_bytes: i64, jobs: i64, bytes: i64) -> i64 {
+fn average_after(average_bytes: i64, jobs: i64, bytes: i64) -> i64 {
     match bytes.checked_div(jobs) {
         Some(newest) => newest.max((average_bytes + newest) / 2),
         None => average_bytes,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::dispatcher::{Dispatcher, wake_for_results};
 use crate::handler::{Attempt, NewAttempt, OutputLog, Stop, WakeFile, failed, failed_for_good};
-use crate::shared::{EndedAttempt, Next, OwnedJob, RunningAttempt, Shared};
+use crate::shared::{EndedAttempt, NextJob, OwnedJob, RunningAttempt, Shared};
 use windlass_engine::store::LogLine;
 use windlass_engine::transition::Outcome;
 use windlass_system::wake_ups::WakeUps;
@@ -29,9 +29,9 @@ impl Executor {
     pub(crate) fn run(&self) {
         loop {
             match self.shared.prefetched.wait_for_next(self.shared.clock()) {
-                Next::Job(owned) => self.execute_and_hand_back(owned),
-                Next::Nothing => {}
-                Next::End => return,
+                NextJob::Job(owned) => self.execute_and_hand_back(owned),
+                NextJob::Nothing => {}
+                NextJob::End => return,
             }
         }
     }
@@ -39,11 +39,11 @@ impl Executor {
     /// One step of an executor: executes the next prefetched job. Returns whether there was one.
     pub(crate) fn step(&self) -> bool {
         match self.shared.prefetched.take_next(self.shared.clock()) {
-            Next::Job(owned) => {
+            NextJob::Job(owned) => {
                 self.execute_and_hand_back(owned);
                 true
             }
-            Next::Nothing | Next::End => false,
+            NextJob::Nothing | NextJob::End => false,
         }
     }
 
@@ -94,9 +94,9 @@ impl Executor {
             Some(_requested_before) => Outcome::Unstarted,
             None => self.call_handler(&self.attempt(owned, &stop, &log)),
         };
-        let told = stop.cause();
+        let cause_seen = stop.cause();
         let cause = shared.running.end(owned, || clock.monotonic_ms());
-        (outcome::decide(outcome, told, cause), log.take_rest(clock.now_ms()))
+        (outcome::decide(outcome, cause_seen, cause), log.take_rest(clock.now_ms()))
     }
 
     fn attempt(&self, owned: &OwnedJob, stop: &Stop, log: &Arc<OutputLog>) -> Attempt {

@@ -3,12 +3,12 @@
 use crate::handler::{StopCause, failed};
 use windlass_engine::transition::Outcome;
 
-/// The outcome of an attempt, given what its handler returned and why it was to stop. `told` is the cause that the
+/// The outcome of an attempt, given what its handler returned and why it was to stop. `cause_seen` is the cause that the
 /// handler could see before it returned.
-pub(super) fn decide(outcome: Outcome, told: Option<StopCause>, cause: Option<StopCause>) -> Outcome {
-    match (told, cause) {
-        (None, Some(StopCause::Fenced)) => judge(explain_backstop(outcome), cause),
-        (_, _) => judge(outcome, cause),
+pub(super) fn decide(outcome: Outcome, cause_seen: Option<StopCause>, cause: Option<StopCause>) -> Outcome {
+    match (cause_seen, cause) {
+        (None, Some(StopCause::Fenced)) => apply_cause(explain_backstop(outcome), cause),
+        (_, _) => apply_cause(outcome, cause),
     }
 }
 
@@ -29,7 +29,7 @@ fn explain_backstop(outcome: Outcome) -> Outcome {
 
 /// A success stays a success. Only an attempt that was asked to stop may say that it did not start, because a handler
 /// could otherwise repeat it for ever.
-fn judge(outcome: Outcome, cause: Option<StopCause>) -> Outcome {
+fn apply_cause(outcome: Outcome, cause: Option<StopCause>) -> Outcome {
     let error = match (&outcome, cause) {
         (Outcome::Successful { .. }, _) => return outcome,
         (Outcome::Unstarted, Some(StopCause::Leaving | StopCause::Fenced)) => return outcome,
@@ -66,9 +66,9 @@ mod tests {
     #[test]
     fn the_cause_of_a_stop_decides_what_a_failure_was_and_a_success_stays_one() {
         let success = Outcome::Successful { output: None };
-        assert_eq!(judge(success.clone(), Some(StopCause::Cancelled)), success);
-        assert_eq!(judge(failed("x"), None), failed("x"));
-        let failed_after = |cause| judge(failed("x"), Some(cause));
+        assert_eq!(apply_cause(success.clone(), Some(StopCause::Cancelled)), success);
+        assert_eq!(apply_cause(failed("x"), None), failed("x"));
+        let failed_after = |cause| apply_cause(failed("x"), Some(cause));
         assert_eq!(failed_after(StopCause::Cancelled), Outcome::Cancelled { error: "x".to_owned() });
         assert_eq!(failed_after(StopCause::TimedOut), Outcome::TimedOut { error: "x".to_owned() });
         assert_eq!(failed_after(StopCause::Leaving), Outcome::Interrupted { error: "x".to_owned() });
@@ -77,16 +77,19 @@ mod tests {
     #[test]
     fn an_attempt_that_failed_when_nobody_could_ask_it_to_stop_was_ended_by_the_backstop() {
         let error = "its worker's lease was over: x".to_owned();
-        let ended = |told| decide(failed("x"), told, Some(StopCause::Fenced));
+        let ended = |cause_seen| decide(failed("x"), cause_seen, Some(StopCause::Fenced));
         assert_eq!(ended(None), Outcome::Interrupted { error });
         assert_eq!(ended(Some(StopCause::Fenced)), Outcome::Interrupted { error: "x".to_owned() });
     }
 
     #[test]
     fn only_an_attempt_that_was_asked_to_stop_may_say_that_it_did_not_start() {
-        assert!(matches!(judge(Outcome::Unstarted, None), Outcome::Failed { .. }));
-        assert_eq!(judge(Outcome::Unstarted, Some(StopCause::Leaving)), Outcome::Unstarted);
-        assert!(matches!(judge(Outcome::Unstarted, Some(StopCause::Cancelled)), Outcome::Cancelled { .. }));
+        assert!(matches!(apply_cause(Outcome::Unstarted, None), Outcome::Failed { .. }));
+        assert_eq!(apply_cause(Outcome::Unstarted, Some(StopCause::Leaving)), Outcome::Unstarted);
+        assert!(matches!(
+            apply_cause(Outcome::Unstarted, Some(StopCause::Cancelled)),
+            Outcome::Cancelled { .. }
+        ));
     }
 
     #[test]
@@ -99,7 +102,7 @@ mod tests {
             (Some(StopCause::Fenced), Outcome::Unstarted),
             (Some(StopCause::Cancelled), Outcome::Cancelled { error: "no more files".to_owned() }),
         ] {
-            assert_eq!(judge(lacking(), cause), expected, "{cause:?}");
+            assert_eq!(apply_cause(lacking(), cause), expected, "{cause:?}");
         }
     }
 }

@@ -59,7 +59,8 @@ impl Attempt {
         self.parts.job.idempotency_key()
     }
 
-    /// Asks the attempt to stop. A handler that takes long looks at it again and again, or waits with it.
+    /// Tells whether the attempt should stop. A handler that takes long checks it often, or waits with
+    /// [`Stop::wait`].
     #[must_use]
     pub fn stop(&self) -> &Stop {
         &self.parts.stop

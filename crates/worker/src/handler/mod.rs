@@ -1,4 +1,4 @@
-//! What executes a job. To the worker the built-in kinds and a program's own kinds are the same.
+//! Handlers: the code that executes jobs. A worker treats the built-in kinds and a program's own kinds alike.
 
 mod attempt;
 mod output_log;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use windlass_engine::transition::{Outcome, Repeat};
 use windlass_system::Clock;
-use windlass_system::process::Reach;
+use windlass_system::process::HostScope;
 
 pub use attempt::Attempt;
 pub(crate) use attempt::NewAttempt;
@@ -47,11 +47,11 @@ where
     }
 }
 
-/// What a handler may learn of its worker before the first job.
+/// What a handler gets to know about its worker before the first job.
 #[derive(Debug, Clone)]
 pub(crate) struct WorkerContext {
     pub(crate) clock: Clock,
-    pub(crate) reach: Reach,
+    pub(crate) host_scope: HostScope,
 }
 
 /// Makes the handler of a kind for one worker.
@@ -82,7 +82,7 @@ impl Handlers {
         self.by_kind.keys().cloned().collect()
     }
 
-    /// Registers a kind whose handler is made anew for each worker, because it keeps something for the worker.
+    /// Registers a kind with a handler for each worker, because the handler keeps state for its worker.
     pub(crate) fn register_per_worker(
         &mut self,
         kind: impl Into<String>,
@@ -124,13 +124,13 @@ impl StartedHandlers {
     }
 }
 
-/// A failure that may not happen again.
+/// A failure after which a retry may help.
 #[must_use]
 pub fn failed(error: impl Into<String>) -> Outcome {
     Outcome::Failed { error: error.into(), repeat: Repeat::Allowed }
 }
 
-/// A failure that would only happen again.
+/// A failure that is never retried, because it would happen again.
 #[must_use]
 pub fn failed_for_good(error: impl Into<String>) -> Outcome {
     Outcome::Failed { error: error.into(), repeat: Repeat::Pointless }

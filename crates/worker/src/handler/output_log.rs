@@ -26,11 +26,11 @@ const LAST_LINE_CHARS: usize = 300;
 pub struct OutputLog {
     job_id: i64,
     attempt: i64,
-    state: Mutex<State>,
+    state: Mutex<LogState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct LogState {
     /// Lines that may be written and are not known to be in the database.
     ready: Vec<LogLine>,
     lines: i64,
@@ -120,7 +120,7 @@ impl OutputLog {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).last_stderr.clone()
     }
 
-    fn append(&self, state: &mut State, at: i64, stream: LogStream, text: String) {
+    fn append(&self, state: &mut LogState, at: i64, stream: LogStream, text: String) {
         state.lines += 1;
         let line = state.lines;
         state.ready.push(LogLine { job_id: self.job_id, attempt: self.attempt, line, at, stream, text });

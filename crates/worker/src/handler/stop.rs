@@ -46,11 +46,11 @@ impl StopCause {
 /// Tells an attempt to stop. The first cause stays. Clones are cheap and share their state.
 #[derive(Debug, Clone, Default)]
 pub struct Stop {
-    inner: Arc<Inner>,
+    state: Arc<StopState>,
 }
 
 #[derive(Debug, Default)]
-struct Inner {
+struct StopState {
     cause: AtomicU8,
     /// Another worker may own the job, whatever the first cause was.
     is_fenced: AtomicBool,
@@ -70,42 +70,42 @@ pub(crate) struct WakeFile {
 impl Stop {
     /// A stop that nobody has requested yet, with the wake file of its executor.
     pub(crate) fn with_wake_file(wake_file: &Arc<WakeFile>) -> Stop {
-        Stop { inner: Arc::new(Inner { wake_file: Arc::clone(wake_file), ..Inner::default() }) }
+        Stop { state: Arc::new(StopState { wake_file: Arc::clone(wake_file), ..StopState::default() }) }
     }
 
-    /// Asks for a stop. Only the first cause counts, but [`StopCause::Fenced`] takes away the time that
-    /// another cause gives.
+    /// Asks for a stop. Only the first cause counts. After [`StopCause::Fenced`] the attempt has no time to end,
+    /// whatever the first cause was.
     pub fn request(&self, cause: StopCause) {
         let fences = match cause {
-            StopCause::Fenced => !self.inner.is_fenced.swap(true, Ordering::AcqRel),
+            StopCause::Fenced => !self.state.is_fenced.swap(true, Ordering::AcqRel),
             StopCause::Cancelled | StopCause::TimedOut | StopCause::Leaving | StopCause::Killed => false,
         };
         let first = self
-            .inner
+            .state
             .cause
             .compare_exchange(NONE, cause.code(), Ordering::AcqRel, Ordering::Acquire)
             .is_ok();
         if first || fences {
-            self.inner.requested.set();
-            self.inner.wake_file.wake();
+            self.state.requested.set();
+            self.state.wake_file.wake();
         }
     }
 
     /// Why the attempt should stop, if it should.
     #[must_use]
     pub fn cause(&self) -> Option<StopCause> {
-        StopCause::from_code(self.inner.cause.load(Ordering::Acquire))
+        StopCause::from_code(self.state.cause.load(Ordering::Acquire))
     }
 
     /// Whether another worker may own the job. Then nothing of the attempt may go on.
     #[must_use]
     pub fn is_fenced(&self) -> bool {
-        self.inner.is_fenced.load(Ordering::Acquire)
+        self.state.is_fenced.load(Ordering::Acquire)
     }
 
     /// Waits until a stop is requested, at most `longest` of real time.
     pub fn wait(&self, longest: Duration) -> Option<StopCause> {
-        self.inner.requested.wait_for(longest);
+        self.state.requested.wait_for(longest);
         self.cause()
     }
 
@@ -114,19 +114,19 @@ impl Stop {
     /// # Errors
     /// The system's, if it has no file to give.
     pub(crate) fn wake_file(&self) -> std::io::Result<BorrowedFd<'_>> {
-        if self.inner.wake_file.file.get().is_none() {
+        if self.state.wake_file.file.get().is_none() {
             let file = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-            let _opened_meanwhile = self.inner.wake_file.file.set(file);
+            let _opened_meanwhile = self.state.wake_file.file.set(file);
             if self.cause().is_some() {
-                self.inner.wake_file.wake();
+                self.state.wake_file.wake();
             }
         }
-        self.inner.wake_file.file.get().map(AsFd::as_fd).ok_or_else(|| std::io::Error::other("no event file"))
+        self.state.wake_file.file.get().map(AsFd::as_fd).ok_or_else(|| std::io::Error::other("no event file"))
     }
 
     /// Empties the wake file, so that only the next request makes it readable.
     pub(crate) fn reset_wake_file(&self) {
-        if let Some(file) = self.inner.wake_file.file.get() {
+        if let Some(file) = self.state.wake_file.file.get() {
             let _already_empty = rustix::io::read(file, &mut [0; 8]);
         }
     }

@@ -15,7 +15,7 @@ use crate::options::WorkerOptions;
 use crate::registration::Registration;
 use lease::Lease;
 pub(crate) use owned_job::{AttemptKey, OwnedJob};
-pub(crate) use prefetch_buffer::{AddedBy, Next, PrefetchBuffer};
+pub(crate) use prefetch_buffer::{AddedBy, NextJob, PrefetchBuffer};
 pub(crate) use resource_shortage::ResourceShortage;
 pub(crate) use results::{EndedAttempt, Results};
 pub(crate) use running_attempts::{RunningAttempt, RunningAttempts};
@@ -87,7 +87,7 @@ impl Shared {
     ) -> Shared {
         let handlers = handlers.start(&WorkerContext {
             clock: store.clock().clone(),
-            reach: store.database_capabilities().reach,
+            host_scope: store.database_capabilities().host_scope,
         });
         let lease = Lease::confirmed(options.lease_ms, registration.sent_at_ms);
         handlers.lease_confirmed(lease.backstop_at_ms());
@@ -211,7 +211,7 @@ impl Shared {
     /// Ends the worker if an error says that the database can't be used and never will be. A thread that would try
     /// again by itself calls this first.
     pub(crate) fn end_if_lasting(&self, error: &Error) {
-        if error.is_lasting() {
+        if error.is_permanent() {
             self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(|| error.clone());
             self.dispatcher.raise(WakeUps::STOP);
         }

@@ -1,7 +1,7 @@
 //! Claimed jobs that wait in memory for a free executor.
 //!
 //! The buffer wakes one waiting executor. Each executor that takes a job while others are left wakes the next one.
-//! To wake all of them at once would cost more than short jobs do, because one executor may have done them all before
+//! Waking all of them at once would cost more than short jobs take, because one executor may execute them all before
 //! the others run.
 
 use std::collections::VecDeque;
@@ -21,7 +21,7 @@ pub(crate) enum AddedBy {
 
 /// What an executor finds in the buffer.
 #[allow(clippy::large_enum_variant, reason = "a box for each job would cost more than moving the job does")]
-pub(crate) enum Next {
+pub(crate) enum NextJob {
     Job(OwnedJob),
     /// No job waits.
     Nothing,
@@ -31,24 +31,24 @@ pub(crate) enum Next {
 
 #[derive(Default)]
 pub(crate) struct PrefetchBuffer {
-    contents: Mutex<Contents>,
+    contents: Mutex<BufferContents>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct Contents {
+struct BufferContents {
     jobs: VecDeque<OwnedJob>,
     is_closed: bool,
     /// Executors that wait for a job.
     waiting: usize,
-    /// Whether one of these was woken and has not looked yet.
-    is_one_coming: bool,
+    /// One of these was woken and does not run yet.
+    is_one_woken: bool,
     /// When the job at the head began to wait there, by the monotonic clock.
-    moved_at_ms: i64,
+    head_since_ms: i64,
 }
 
 impl PrefetchBuffer {
-    fn lock(&self) -> MutexGuard<'_, Contents> {
+    fn lock(&self) -> MutexGuard<'_, BufferContents> {
         self.contents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -59,17 +59,17 @@ impl PrefetchBuffer {
         };
         let mut contents = self.lock();
         if contents.jobs.is_empty() {
-            contents.moved_at_ms = now_ms;
+            contents.head_since_ms = now_ms;
         }
         contents.jobs.extend(jobs.into_iter().map(|job| OwnedJob { job, worker_id }));
         self.wake_one(contents, for_others);
     }
 
-    /// Wakes an executor if there are jobs for others than the calling thread. If an executor was woken before and has not
-    /// looked yet, that one wakes the next.
-    fn wake_one(&self, mut contents: MutexGuard<'_, Contents>, for_others: usize) {
-        let wakes = for_others > 0 && !contents.is_one_coming && contents.waiting > 0;
-        contents.is_one_coming |= wakes;
+    /// Wakes an executor if there are jobs for others than the calling thread. If an executor was woken before and does
+    /// not run yet, that one wakes the next.
+    fn wake_one(&self, mut contents: MutexGuard<'_, BufferContents>, for_others: usize) {
+        let wakes = for_others > 0 && !contents.is_one_woken && contents.waiting > 0;
+        contents.is_one_woken |= wakes;
         drop(contents);
         if wakes {
             self.changed.notify_one();
@@ -77,31 +77,31 @@ impl PrefetchBuffer {
     }
 
     /// Takes the next job without waiting for one.
-    pub(crate) fn take_next(&self, clock: &Clock) -> Next {
-        self.take_head(self.lock(), clock).unwrap_or(Next::Nothing)
+    pub(crate) fn take_next(&self, clock: &Clock) -> NextJob {
+        self.take_head(self.lock(), clock).unwrap_or(NextJob::Nothing)
     }
 
     /// Waits for the next job, or for the end of the worker.
-    pub(crate) fn wait_for_next(&self, clock: &Clock) -> Next {
+    pub(crate) fn wait_for_next(&self, clock: &Clock) -> NextJob {
         let mut contents = self.lock();
         while contents.jobs.is_empty() && !contents.is_closed {
             contents.waiting += 1;
             contents = self.changed.wait(contents).unwrap_or_else(PoisonError::into_inner);
             contents.waiting -= 1;
-            contents.is_one_coming = false;
+            contents.is_one_woken = false;
         }
-        self.take_head(contents, clock).unwrap_or(Next::Nothing)
+        self.take_head(contents, clock).unwrap_or(NextJob::Nothing)
     }
 
-    fn take_head(&self, mut contents: MutexGuard<'_, Contents>, clock: &Clock) -> Option<Next> {
+    fn take_head(&self, mut contents: MutexGuard<'_, BufferContents>, clock: &Clock) -> Option<NextJob> {
         if contents.is_closed {
-            return Some(Next::End);
+            return Some(NextJob::End);
         }
         let owned = contents.jobs.pop_front()?;
-        contents.moved_at_ms = clock.monotonic_ms();
+        contents.head_since_ms = clock.monotonic_ms();
         let left = contents.jobs.len();
         self.wake_one(contents, left);
-        Some(Next::Job(owned))
+        Some(NextJob::Job(owned))
     }
 
     pub(crate) fn take_all(&self) -> Vec<OwnedJob> {
@@ -118,7 +118,7 @@ impl PrefetchBuffer {
     /// Takes all jobs if no executor has taken one for this time.
     pub(crate) fn take_stuck(&self, now_ms: i64, longest_ms: i64) -> Vec<OwnedJob> {
         let mut contents = self.lock();
-        if now_ms - contents.moved_at_ms < longest_ms {
+        if now_ms - contents.head_since_ms < longest_ms {
             return Vec::new();
         }
         contents.jobs.drain(..).collect()
@@ -151,8 +151,8 @@ mod tests {
 
     fn take(buffer: &PrefetchBuffer) {
         match buffer.wait_for_next(&Clock::system()) {
-            Next::Job(_owned) => {}
-            Next::Nothing | Next::End => panic!("there is a job"),
+            NextJob::Job(_owned) => {}
+            NextJob::Nothing | NextJob::End => panic!("there is a job"),
         }
     }
 
@@ -183,8 +183,8 @@ mod tests {
         buffer.add(jobs(3), 1, 100, AddedBy::Dispatcher);
         assert_eq!(buffer.take_stuck(149, 50).len(), 0);
         assert_eq!(buffer.take_stuck(150, 50).len(), 3);
-        assert!(matches!(buffer.take_next(&Clock::manual(0)), Next::Nothing));
+        assert!(matches!(buffer.take_next(&Clock::manual(0)), NextJob::Nothing));
         buffer.close();
-        assert!(matches!(buffer.take_next(&Clock::manual(0)), Next::End));
+        assert!(matches!(buffer.take_next(&Clock::manual(0)), NextJob::End));
     }
 }

@@ -113,7 +113,7 @@ pub(crate) struct ActionKey {
 }
 
 /// All kinds, in the order in which messages list their keys.
-const KINDS: [&Kind; 1] = [&shell::KIND];
+const KINDS: &[&Kind] = &[&shell::KIND];
 
 /// What `[defaults]` says about the jobs of each kind that has such keys.
 #[derive(Debug, Default)]
@@ -154,7 +154,7 @@ pub fn summarize_payload(kind: &str, payload: &str) -> Option<Summary> {
 }
 
 fn find(name: &str) -> Option<&'static Kind> {
-    KINDS.into_iter().find(|kind| kind.name == name)
+    KINDS.iter().copied().find(|kind| kind.name == name)
 }
 
 #[cfg(test)]

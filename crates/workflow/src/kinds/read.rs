@@ -10,7 +10,7 @@ use crate::tree::Entry;
 
 /// The keys that choose what a job executes, each with its kind.
 pub(super) fn action_keys() -> impl Iterator<Item = (&'static Kind, &'static ActionKey)> {
-    KINDS.into_iter().flat_map(|kind| kind.action_keys.iter().map(move |key| (kind, key)))
+    KINDS.iter().copied().flat_map(|kind| kind.action_keys.iter().map(move |key| (kind, key)))
 }
 
 /// The keys of all kinds, each once. Two kinds may have the same key.
@@ -20,7 +20,7 @@ pub(crate) fn keys() -> &'static [&'static Key] {
         let of_kind =
             |kind: &'static Kind| kind.action_keys.iter().map(|action| &action.key).chain(kind.other_keys);
         let mut unique: Vec<&'static Key> = Vec::new();
-        for key in KINDS.into_iter().flat_map(of_kind) {
+        for key in KINDS.iter().copied().flat_map(of_kind) {
             if unique.iter().all(|known| known.name() != key.name()) {
                 unique.push(key);
             }

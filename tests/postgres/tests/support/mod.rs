@@ -1,4 +1,4 @@
-//! Processes that hold a server, each with the folder for temporary files that a test gives it.
+//! Processes that use a server, each with the folder for temporary files that a test gives it.
 #![allow(clippy::unwrap_used, dead_code, missing_docs, unreachable_pub)]
 
 use std::fs::{self, Permissions};
@@ -8,8 +8,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Generous: machines are shared.
-const PATIENCE: Duration = Duration::from_secs(90);
+/// Long enough for a busy machine.
+const TIMEOUT: Duration = Duration::from_secs(90);
 
 /// A process that needs a server until it is told to end.
 pub struct Holder {
@@ -47,7 +47,7 @@ impl Holder {
         self.child.wait().unwrap();
     }
 
-    /// Lets it end.
+    /// Ends it.
     pub fn end(mut self) {
         drop(self.child.stdin.take());
         assert!(self.child.wait().unwrap().success());
@@ -68,12 +68,12 @@ impl Starting {
     }
 }
 
-/// Lets the server's user reach a folder.
+/// Lets the server's user enter a folder.
 pub fn open_to_the_server(folder: &Path) {
     fs::set_permissions(folder, Permissions::from_mode(0o755)).unwrap();
 }
 
-/// No server has, or left, its data below the folders in this one.
+/// Whether no server has data in a folder of this folder.
 pub fn is_without_data(temporary: &Path) -> bool {
     fs::read_dir(temporary).unwrap().flatten().all(|base| !base.path().join("server").exists())
 }
@@ -81,7 +81,7 @@ pub fn is_without_data(temporary: &Path) -> bool {
 pub fn eventually(what: &str, condition: impl Fn() -> bool) {
     let began = Instant::now();
     while !condition() {
-        assert!(began.elapsed() < PATIENCE, "waited in vain for {what}");
+        assert!(began.elapsed() < TIMEOUT, "waited in vain for {what}");
         std::thread::sleep(Duration::from_millis(10));
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use clap::{Args, ValueEnum};
 use signal_hook::consts::{SIGINT, SIGTERM};
-use windlass_bench::{BenchError, ChildTask, Interruption, Part, Plan, Underneath};
+use windlass_bench::{BenchError, ChildTask, DatabaseLocation, Interruption, Part, Plan};
 
 use crate::arguments::{DatabaseAddress, GlobalOptions};
 use crate::database::Database;
@@ -112,13 +112,15 @@ pub(crate) fn execute(global: &GlobalOptions, args: &BenchArgs) -> Result<(), Fa
 }
 
 fn plan(global: &GlobalOptions, args: &BenchArgs, address: &DatabaseAddress) -> Result<Plan, Failure> {
-    let (underneath, (rounds, jobs)) = match address {
+    let (location, (rounds, jobs)) = match address {
         DatabaseAddress::File(path) => {
             let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-            (Underneath::Folder(folder.unwrap_or(Path::new(".")).to_owned()), ON_FILE)
+            (DatabaseLocation::Folder(folder.unwrap_or(Path::new(".")).to_owned()), ON_FILE)
         }
         #[cfg(feature = "postgres")]
-        DatabaseAddress::Server { .. } => (Underneath::Server(global.database().with_password()), ON_SERVER),
+        DatabaseAddress::Server { .. } => {
+            (DatabaseLocation::Server(global.database().with_password()), ON_SERVER)
+        }
     };
     let mut parts: Vec<Part> = Vec::new();
     for part in args.parts.iter().map(|name| Part::from(*name)) {
@@ -136,7 +138,7 @@ fn plan(global: &GlobalOptions, args: &BenchArgs, address: &DatabaseAddress) -> 
     }
     Ok(Plan {
         parts,
-        underneath,
+        location,
         durability: global.durability().into(),
         rounds: usize::try_from(args.rounds.unwrap_or(rounds)).unwrap_or(1),
         jobs: usize::try_from(args.jobs.unwrap_or(jobs)).unwrap_or(1),

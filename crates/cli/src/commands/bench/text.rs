@@ -35,7 +35,7 @@ fn hardware(machine: &Machine) -> String {
 
 fn table(figures: &[Figure]) -> String {
     let mut table = Table::new(&[
-        Column::Yielding("FIGURE"),
+        Column::Shrinking("FIGURE"),
         Column::Right("MEDIAN"),
         Column::Right("LOWEST"),
         Column::Right("HIGHEST"),

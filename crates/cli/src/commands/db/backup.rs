@@ -48,7 +48,7 @@ pub(crate) fn execute(global: &GlobalOptions, args: &BackupArgs) -> Result<(), F
         #[cfg(feature = "postgres")]
         DatabaseAddress::Server { address, for_libpq } => return Err(on_server(&address, &for_libpq)),
     };
-    let database = Database::as_it_is(global)?;
+    let database = Database::existing_without_rescue(global)?;
     database
         .windlass()
         .backup(&args.path)

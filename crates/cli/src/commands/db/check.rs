@@ -23,7 +23,7 @@ Examples:
   windlass db check -o json | jq .problems";
 
 #[derive(Debug, Serialize)]
-struct Verdict {
+struct CheckReport {
     ok: bool,
     problems: Vec<ProblemView>,
 }
@@ -37,23 +37,23 @@ struct ProblemView {
 
 /// Prints all problems.
 pub(crate) fn execute(global: &GlobalOptions, _args: &CheckArgs) -> Result<(), Failure> {
-    let database = Database::as_it_is(global)?;
+    let database = Database::existing_without_rescue(global)?;
     let address = database.address();
     let problems: Vec<ProblemView> = database
         .ask(|store| store.upkeep().check())?
         .into_iter()
         .map(|Problem { check, detail, next_step }| ProblemView { check, detail, next_step })
         .collect();
-    let verdict = Verdict { ok: problems.is_empty(), problems };
-    Output { format: global.output }.object(&verdict, |verdict| text(verdict, address))?;
-    if verdict.ok {
+    let report = CheckReport { ok: problems.is_empty(), problems };
+    Output { format: global.output }.object(&report, |report| text(report, address))?;
+    if report.ok {
         return Ok(());
     }
     stderr::note("");
     Err(Failure::DamagedDatabase {
         message: format!(
             "{address} is damaged: {}",
-            counted(verdict.problems.len() as i64, "problem", "problems")
+            counted(report.problems.len() as i64, "problem", "problems")
         ),
         help: keep_a_copy(address),
     })
@@ -71,19 +71,19 @@ fn keep_a_copy(address: &DatabaseAddress) -> String {
     }
 }
 
-fn text(verdict: &Verdict, address: &DatabaseAddress) -> String {
-    if verdict.ok {
+fn text(report: &CheckReport, address: &DatabaseAddress) -> String {
+    if report.ok {
         return format!("{address} is {}", paint(GREEN, "sound"));
     }
     let mut text = String::new();
-    for (index, problem) in verdict.problems.iter().enumerate() {
+    for (index, problem) in report.problems.iter().enumerate() {
         text.push_str(&format!(
             "{} {}: {}\n",
             paint(RED, "broken:"),
             problem.check,
             printable(&problem.detail)
         ));
-        let is_last = verdict.problems.get(index + 1).is_none_or(|next| next.check != problem.check);
+        let is_last = report.problems.get(index + 1).is_none_or(|next| next.check != problem.check);
         if is_last {
             text.push_str(&format!("  next: {}\n", problem.next_step));
         }

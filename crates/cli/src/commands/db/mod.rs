@@ -39,7 +39,7 @@ Examples:
   windlass db restore /backups/windlass-2026-11-20.db --replace
   windlass db prune --older-than 30d";
 
-/// Calls the part of the verb.
+/// Calls the subcommand.
 pub(crate) fn execute(global: &GlobalOptions, args: &DbArgs) -> Result<(), Failure> {
     match &args.command {
         DbCommand::Backup(args) => backup::execute(global, args),

@@ -52,7 +52,10 @@ pub(crate) fn execute(global: &GlobalOptions, args: &RestoreArgs) -> Result<(), 
     let address = global.database().address()?;
     let (restored, from) = match &args.backup {
         Some(backup) => (from_file(global, &address, backup, args)?, Some(backup)),
-        None => (Database::as_it_is(global)?.ask(|store| store.upkeep().finish_restore())?, None),
+        None => (
+            Database::existing_without_rescue(global)?.ask(|store| store.for_restore().finish_restore())?,
+            None,
+        ),
     };
     let view = view(&address, from.map(PathBuf::as_path), &restored);
     Output { format: global.output }.object(&view, |_| text(global, &address, from, &restored))
@@ -70,7 +73,8 @@ fn from_file(
         DatabaseAddress::Server { address, for_libpq } => return Err(on_server(global, address, for_libpq)),
     };
     if path.symlink_metadata().is_ok() {
-        let present = Database::as_it_is(global).map_err(|failure| about_target(path, failure))?;
+        let present =
+            Database::existing_without_rescue(global).map_err(|failure| about_target(path, failure))?;
         if !args.replace {
             refuse_to_replace(global, &present, path, backup)?;
         }

@@ -45,7 +45,11 @@ pub(crate) fn execute(global: &GlobalOptions, args: &VacuumArgs) -> Result<(), F
     let failed = |error| database.failure(error);
     let before = file.file_size().map_err(failed)?;
     if args.full {
-        database.store().upkeep().refuse_while_used().map_err(|error| in_use(&database, &path, error))?;
+        database
+            .store()
+            .for_restore()
+            .refuse_while_used()
+            .map_err(|error| in_use(&database, &path, error))?;
         refuse_without_room(&path, before)?;
         file.vacuum_whole().map_err(failed)?;
     } else if before.is_incremental {

@@ -49,7 +49,8 @@ pub(super) struct StuckJobs {
     pub(super) label: String,
     pub(super) jobs: Count,
     pub(super) reason: Reason,
-    pub(super) words: String,
+    /// The reason as a sentence.
+    pub(super) explanation: String,
 }
 
 fn ok(about: &'static str, words: impl Into<String>) -> Finding {
@@ -159,8 +160,13 @@ pub(super) fn clock(health: &Health, now_ms: i64, is_file: bool) -> Finding {
 }
 
 pub(super) fn workers(health: &Health, hint: impl Fn(&str) -> String) -> Finding {
+    if health.live_workers == 0 { no_worker(health, hint) } else { live_workers(health) }
+}
+
+/// The finding if no worker is alive.
+fn no_worker(health: &Health, hint: impl Fn(&str) -> String) -> Finding {
     let work = health.pending + health.overdue;
-    if health.live_workers == 0 && health.orphans > 0 {
+    if health.orphans > 0 {
         return problem(
             "workers",
             format!(
@@ -170,7 +176,7 @@ pub(super) fn workers(health: &Health, hint: impl Fn(&str) -> String) -> Finding
             format!("`{}` continues them once, `{}` runs permanently", hint("resume"), hint("serve")),
         );
     }
-    if health.live_workers == 0 && (work > 0 || health.schedules > 0) {
+    if work > 0 || health.schedules > 0 {
         return problem(
             "workers",
             format!(
@@ -181,9 +187,11 @@ pub(super) fn workers(health: &Health, hint: impl Fn(&str) -> String) -> Finding
             format!("start a worker with `{}`", hint("serve")),
         );
     }
-    if health.live_workers == 0 {
-        return ok("workers", "no worker is alive, and no job waits");
-    }
+    ok("workers", "no worker is alive, and no job waits")
+}
+
+/// The finding if at least one worker is alive.
+fn live_workers(health: &Health) -> Finding {
     if let Some((id, host, shortage)) = health.short_workers.first() {
         let others = match health.short_workers.len() - 1 {
             0 => String::new(),
@@ -277,7 +285,7 @@ pub(super) fn waiting(health: &Health, stuck: &[StuckJobs], hint: impl Fn(&str) 
                 at_least(jobs),
                 counted(jobs.number, "job has", "jobs have"),
                 if jobs.number == 1 { "it" } else { "them" },
-                first.words
+                first.explanation
             ),
             format!(
                 "start a worker that takes such jobs; `{}` explains the first one",
@@ -303,7 +311,7 @@ pub(super) fn waiting(health: &Health, stuck: &[StuckJobs], hint: impl Fn(&str) 
                 "{}{} claimable for more than a minute: {}",
                 at_least(old),
                 counted(old.number, "job has been", "jobs have been"),
-                first.words
+                first.explanation
             ),
             format!(
                 "`{}` explains the first one; if this is too slow, add threads or workers",

@@ -42,7 +42,7 @@ struct Report {
 
 /// Makes all checks.
 pub(crate) fn execute(global: &GlobalOptions, _args: &DoctorArgs) -> Result<(), Failure> {
-    let database = Database::as_it_is(global)?;
+    let database = Database::existing_without_rescue(global)?;
     let mut health = database.ask(|store| store.upkeep().health())?;
     let gone = database.ask(gone_workers)?;
     findings::leave_out_gone_workers(&mut health, &gone);
@@ -107,8 +107,8 @@ fn stuck_jobs(
         // The job may have been claimed or deleted meanwhile.
         let Ok(Why { job, reasons }) = database.store().jobs().why(*first_id) else { continue };
         let Some(reason) = reasons.first() else { continue };
-        let words = reasons::sentence(reason, &job, now_ms, global);
-        stuck.push(StuckJobs { label: job.label(), jobs: *jobs, reason: reason.clone(), words });
+        let explanation = reasons::sentence(reason, &job, now_ms, global);
+        stuck.push(StuckJobs { label: job.label(), jobs: *jobs, reason: reason.clone(), explanation });
     }
     Ok(stuck)
 }

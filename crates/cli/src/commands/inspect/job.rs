@@ -124,7 +124,7 @@ fn attempts_table(attempts: &[Attempt]) -> String {
         Column::Left("STARTED"),
         Column::Right("TIME"),
         Column::Right("WORKER"),
-        Column::Yielding("ERROR"),
+        Column::Shrinking("ERROR"),
     ]);
     for attempt in attempts {
         table.row([

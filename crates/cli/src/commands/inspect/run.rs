@@ -112,7 +112,7 @@ fn jobs_table(details: &RunDetails, now_ms: i64) -> String {
         Column::Right("START"),
         Column::Right("TIME"),
         Column::Right("ATTEMPTS"),
-        Column::Yielding("RESULT"),
+        Column::Shrinking("RESULT"),
     ]);
     for job in &details.jobs {
         table.row([

@@ -49,7 +49,7 @@ pub(super) fn execute(global: &GlobalOptions, args: &DrainArgs) -> Result<(), Fa
             let jobs = counted(running, "running job", "running jobs");
             stderr::note(&format!("the queue `{}` is paused; waiting for {jobs}", args.queue));
         }
-        if stops.news().is_some() {
+        if stops.new_request().is_some() {
             return Err(Failure::Interrupted {
                 message: format!(
                     "{} still running; the queue stays paused",

@@ -45,7 +45,7 @@ fn text(queues: &[Queue]) -> String {
         Column::Right("RUNNING"),
         Column::Right("SCHEDULED"),
         Column::Right("WAITING"),
-        Column::Yielding("RULES"),
+        Column::Shrinking("RULES"),
     ]);
     for queue in queues {
         table.row([

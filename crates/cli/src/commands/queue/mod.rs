@@ -43,7 +43,7 @@ Examples:
   windlass queue limit deploy --fifo
   windlass queue drain mail";
 
-/// Calls the part of the verb.
+/// Calls the subcommand.
 pub(crate) fn execute(global: &GlobalOptions, args: &QueueArgs) -> Result<(), Failure> {
     let Some(command) = &args.command else { return list::execute(global) };
     match command {

@@ -59,8 +59,9 @@ pub(super) fn execute(global: &GlobalOptions, args: &BackfillArgs) -> Result<(),
     let schedule = find_schedule(&database, &args.name)?;
     find::workflow(&database, &schedule.workflow)?;
     let zone = schedule.definition.timezone.as_str();
-    let end = |option, text| instant::parse(option, Some(text), zone).map(Option::unwrap_or_default);
-    let (from_ms, to_ms, now_ms) = (end("--from", &args.from)?, end("--to", &args.to)?, time::now_ms());
+    let instant_of = |option, text| instant::parse(option, Some(text), zone).map(Option::unwrap_or_default);
+    let (from_ms, to_ms, now_ms) =
+        (instant_of("--from", &args.from)?, instant_of("--to", &args.to)?, time::now_ms());
     if to_ms > now_ms {
         return Err(Failure::usage(
             format!("--to {} is in the future, and future runs start by themselves", args.to),

@@ -29,12 +29,12 @@ pub(super) fn table(schedule: &Schedule, occurrences: &[Occurrence]) -> String {
     let now_ms = time::now_ms();
     let zone = schedule.definition.timezone.as_str();
     let mut table = match zone {
-        "UTC" => Table::new(&[Column::Left("UTC"), Column::Left("IN"), Column::Yielding("")]),
+        "UTC" => Table::new(&[Column::Left("UTC"), Column::Left("IN"), Column::Shrinking("")]),
         _ => Table::new(&[
             Column::Left("LOCAL"),
             Column::Left("UTC"),
             Column::Left("IN"),
-            Column::Yielding(""),
+            Column::Shrinking(""),
         ]),
     };
     for occurrence in occurrences {

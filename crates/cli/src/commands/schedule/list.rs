@@ -42,7 +42,7 @@ fn text(schedules: &[Schedule]) -> String {
     let now_ms = time::now_ms();
     let mut table = Table::new(&[
         Column::Left("SCHEDULE"),
-        Column::Yielding("RULE"),
+        Column::Shrinking("RULE"),
         Column::Optional("TIMEZONE"),
         Column::Left("NEXT"),
         Column::Left("IN"),

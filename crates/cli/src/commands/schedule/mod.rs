@@ -53,7 +53,7 @@ A schedule is named WORKFLOW/NAME. The workflow alone is enough if it has one
 schedule. The name alone is enough if only one schedule has it. Schedules fire
 while `windlass serve` or `windlass worker` runs.";
 
-/// Calls the part of the verb.
+/// Calls the subcommand.
 pub(crate) fn execute(global: &GlobalOptions, args: &ScheduleArgs) -> Result<(), Failure> {
     let Some(command) = &args.command else { return list::execute(global) };
     match command {

@@ -40,7 +40,7 @@ pub(super) fn execute(global: &GlobalOptions, args: &HistoryArgs) -> Result<(), 
         Column::Right("VERSION"),
         Column::Left("STATE"),
         Column::Left("APPLIED"),
-        Column::Yielding("CHANGES"),
+        Column::Shrinking("CHANGES"),
         Column::Optional("FILE"),
     ]);
     let mut views = Vec::new();

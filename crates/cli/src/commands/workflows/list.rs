@@ -34,7 +34,7 @@ pub(super) fn execute(global: &GlobalOptions) -> Result<(), Failure> {
         Column::Left("SCHEDULES"),
         Column::Left("NEXT RUN"),
         Column::Left("CHANGED"),
-        Column::Yielding("FILE"),
+        Column::Shrinking("FILE"),
     ]);
     for registration in registrations {
         let own: Vec<&Schedule> =

@@ -52,7 +52,7 @@ Examples:
 
 `windlass apply FILE` registers a workflow.";
 
-/// Calls the part of the verb.
+/// Calls the subcommand.
 pub(crate) fn execute(global: &GlobalOptions, args: &WorkflowsArgs) -> Result<(), Failure> {
     match &args.action {
         None | Some(Action::List) => list::execute(global),

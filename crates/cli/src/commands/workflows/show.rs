@@ -94,7 +94,7 @@ fn jobs(workflow: &Workflow) -> String {
         Column::Left("JOB"),
         Column::Left("NEEDS"),
         Column::Left("QUEUE"),
-        Column::Yielding("COMMAND"),
+        Column::Shrinking("COMMAND"),
     ]);
     for job in &workflow.jobs {
         let needs: Vec<&str> = job.needs.iter().map(|index| workflow.jobs[*index].name.as_str()).collect();

@@ -1,4 +1,4 @@
-//! The parameters as the client wants them.
+//! Converts the parameters into a configuration of the client.
 
 use std::time::Duration;
 
@@ -6,24 +6,24 @@ use tokio_postgres::Config;
 use tokio_postgres::config::{ChannelBinding, SslMode, TargetSessionAttrs};
 
 use super::AddressError;
-use super::hosts::{Place, Server};
+use super::hosts::{Server, ServerHost};
 use super::settings::Settings;
 
-/// How long one attempt to reach a server may take. libpq would wait as long as the system does: minutes.
+/// How long connecting to one server may take. libpq waits as long as the system does: minutes.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long the network may leave what was sent unanswered. The system's own default is about 15 minutes, and a
-/// worker that can't reach its database must know it before its lease is over.
+/// How long sent data may stay unacknowledged. The system's default is about 15 minutes, and a worker must notice before the
+/// end of its lease that it can't reach its database.
 const TCP_USER_TIMEOUT: Duration = Duration::from_secs(10);
-/// A connection that is silent for so long is asked whether it is alive (the system's own default: 2 hours),
+/// The time without data after which a keepalive is sent. The system's default is 2 hours.
 const KEEPALIVES_IDLE: Duration = Duration::from_secs(10);
-/// again after so long,
+/// The time between two keepalives that are not answered.
 const KEEPALIVES_INTERVAL: Duration = Duration::from_secs(5);
-/// and so often, before it counts as dead.
+/// The number of keepalives without an answer after which the connection is dead.
 const KEEPALIVES_COUNT: u32 = 3;
-/// What the server calls this client in its lists.
+/// The name of this client in the server's lists.
 const APPLICATION_NAME: &str = "windlass";
 
-/// Everything but the servers, the user, the database and the password.
+/// The configuration without the servers, the user, the database and the password.
 pub(super) fn config(
     settings: &Settings,
     servers: &[Server],
@@ -31,14 +31,14 @@ pub(super) fn config(
 ) -> Result<Config, AddressError> {
     let mut config = Config::new();
     config.ssl_mode(ssl_mode_for(servers, ssl_mode)?);
-    put_timeouts(&mut config, settings)?;
+    set_timeouts(&mut config, settings)?;
     config.target_session_attrs(session_attributes(settings, servers)?);
     let bindings = [
         ("disable", ChannelBinding::Disable),
         ("prefer", ChannelBinding::Prefer),
         ("require", ChannelBinding::Require),
     ];
-    config.channel_binding(settings.word("channel_binding", &bindings)?.unwrap_or(ChannelBinding::Prefer));
+    config.channel_binding(settings.choice("channel_binding", &bindings)?.unwrap_or(ChannelBinding::Prefer));
     let application_name = settings
         .text("application_name")
         .or_else(|| settings.text("fallback_application_name"))
@@ -50,13 +50,13 @@ pub(super) fn config(
     Ok(config)
 }
 
-/// The same at these servers.
-pub(super) fn at(config: &Config, servers: &[Server]) -> Config {
+/// The configuration with these servers.
+pub(super) fn with_servers(config: &Config, servers: &[Server]) -> Config {
     let mut config = config.clone();
     for server in servers {
-        match &server.place {
-            Place::Socket(folder) => config.host_path(folder),
-            Place::Host { name, address } => {
+        match &server.host {
+            ServerHost::Socket(folder) => config.host_path(folder),
+            ServerHost::Network { name, address } => {
                 if let Some(address) = address {
                     config.hostaddr(*address);
                 }
@@ -68,28 +68,28 @@ pub(super) fn at(config: &Config, servers: &[Server]) -> Config {
     config
 }
 
-/// As for libpq, `sslmode` says nothing of a socket. The client knows one mode for all servers.
+/// As for libpq, `sslmode` does not apply to a socket. The client has one mode for all servers.
 fn ssl_mode_for(servers: &[Server], ssl_mode: SslMode) -> Result<SslMode, AddressError> {
-    let sockets = servers.iter().filter(|server| matches!(server.place, Place::Socket(_))).count();
+    let sockets = servers.iter().filter(|server| matches!(server.host, ServerHost::Socket(_))).count();
     if sockets == servers.len() {
         return Ok(SslMode::Disable);
     }
     if sockets > 0 && ssl_mode == SslMode::Require {
         return Err(AddressError::new(
-            "an address with sslmode=require or stricter can't name a socket beside a host",
+            "an address with sslmode=require or stricter can't name both a socket and a host",
             "leave the socket out",
         ));
     }
     Ok(ssl_mode)
 }
 
-fn put_timeouts(config: &mut Config, settings: &Settings) -> Result<(), AddressError> {
-    // For libpq, zero and less wait for ever.
+fn set_timeouts(config: &mut Config, settings: &Settings) -> Result<(), AddressError> {
+    // As for libpq, zero and negative numbers mean no limit.
     if let Some(timeout) = seconds(settings, "connect_timeout", CONNECT_TIMEOUT)? {
         config.connect_timeout(timeout);
     }
     config.keepalives(settings.number("keepalives")? != Some(0));
-    // Zero and less mean the system's own default.
+    // Zero and negative numbers mean the system's default.
     if let Some(idle) = seconds(settings, "keepalives_idle", KEEPALIVES_IDLE)? {
         config.keepalives_idle(idle);
     }
@@ -111,7 +111,7 @@ fn put_timeouts(config: &mut Config, settings: &Settings) -> Result<(), AddressE
     Ok(())
 }
 
-/// Seconds as given, or as by default; nothing when zero or less were given.
+/// The given number of seconds, or the default. `None` if the number is zero or negative.
 fn seconds(
     settings: &Settings,
     name: &'static str,
@@ -121,8 +121,7 @@ fn seconds(
     Ok(u64::try_from(given).ok().filter(|seconds| *seconds > 0).map(Duration::from_secs))
 }
 
-/// Which servers are good enough. Windlass writes: of several it takes the one that lets it, unless told
-/// otherwise, and `primary` means the same.
+/// Which of several servers is used. Windlass writes, so by default it is one that accepts writes. `primary` means the same.
 fn session_attributes(settings: &Settings, servers: &[Server]) -> Result<TargetSessionAttrs, AddressError> {
     let words = [
         ("any", Some(TargetSessionAttrs::Any)),
@@ -132,10 +131,10 @@ fn session_attributes(settings: &Settings, servers: &[Server]) -> Result<TargetS
         ("standby", None),
         ("prefer-standby", None),
     ];
-    match settings.word("target_session_attrs", &words)? {
+    match settings.choice("target_session_attrs", &words)? {
         Some(Some(attributes)) => Ok(attributes),
         Some(None) => {
-            Err(settings.wrong("target_session_attrs", "Windlass must write: use read-write or any"))
+            Err(settings.invalid_value("target_session_attrs", "Windlass must write: use read-write or any"))
         }
         None if servers.len() > 1 => Ok(TargetSessionAttrs::ReadWrite),
         None => Ok(TargetSessionAttrs::Any),
@@ -192,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_servers_the_one_that_can_be_written_to_is_taken() {
+    fn of_several_servers_one_that_accepts_writes_is_used() {
         let attributes = |given: &[(&str, &str)]| of(given).map(|config| config.get_target_session_attrs());
         let cases: &[(&[(&str, &str)], TargetSessionAttrs)] = &[
             (&[("host", "a")], TargetSessionAttrs::Any),
@@ -210,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_is_not_encrypted_and_stands_beside_no_host_that_must_be() {
+    fn a_socket_is_not_encrypted_and_not_allowed_with_a_host_that_requires_encryption() {
         assert_eq!(of(&[("host", "/run/x")]).unwrap().get_ssl_mode(), SslMode::Disable);
         assert_eq!(of(&[("host", "a")]).unwrap().get_ssl_mode(), SslMode::Require);
         assert!(of(&[("host", "a,/run/x")]).is_err());

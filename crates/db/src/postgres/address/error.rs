@@ -1,6 +1,6 @@
-//! What is wrong with an address.
+//! The error of an invalid address.
 
-/// Why an address is none: a sentence, and the next step. Never says a password.
+/// Why an address can't be used: a message, and the next step. It never contains a password.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}; {next_step}")]
 pub struct AddressError {

@@ -1,4 +1,4 @@
-//! Why no connection was made, in words: the client's own say where in the protocol it was.
+//! Explains why connecting failed, because the client's own messages only name the place in the protocol.
 
 use std::error::Error as _;
 use std::io;
@@ -13,21 +13,21 @@ use super::tls::Trust;
 use crate::error::{Refusal, Unavailable};
 
 impl PostgresAddress {
-    /// What an error of connecting to this address means.
+    /// Explains an error of connecting to this address.
     #[must_use]
     pub fn explain(&self, error: &postgres::Error) -> Unavailable {
         if let Some(server) = error.as_db_error() {
-            return self.said_by_server(server);
+            return self.explain_server_error(server);
         }
-        if is_no_postgres(error) {
-            let why = "what answers there does not speak as PostgreSQL does";
+        if is_other_protocol(error) {
+            let why = "the program that answers there does not speak PostgreSQL's protocol";
             return Unavailable::Unreachable(format!("{}: {why}", self.servers()));
         }
         if let Some(tls) = cause::<rustls::Error>(error) {
-            return self.about_tls(tls);
+            return self.explain_tls(tls);
         }
         if let Some(input_output) = cause::<io::Error>(error) {
-            return self.about_network(input_output);
+            return self.explain_network(input_output);
         }
         let detail = error.source().map_or_else(|| error.to_string(), ToString::to_string);
         // The client has no codes for its own errors.
@@ -40,7 +40,8 @@ impl PostgresAddress {
                 refused(Refusal::Encryption, format!("{} does not offer encryption", self.servers()))
             }
             "unsupported authentication method" | "unsupported SASL mechanism" => {
-                refused(Refusal::Login, "the server asks for a proof that Windlass can't give".to_owned())
+                let detail = "the server asks for an authentication method that Windlass does not support";
+                refused(Refusal::Login, detail.to_owned())
             }
             "server did not use channel binding" => {
                 let detail = "the server does not bind the login to the encryption (channel_binding=require)";
@@ -53,7 +54,7 @@ impl PostgresAddress {
         }
     }
 
-    fn said_by_server(&self, server: &postgres::error::DbError) -> Unavailable {
+    fn explain_server_error(&self, server: &postgres::error::DbError) -> Unavailable {
         let detail = match server.detail() {
             Some(detail) => format!("{} ({detail})", server.message()),
             None => server.message().to_owned(),
@@ -68,7 +69,7 @@ impl PostgresAddress {
             }
             SqlState::QUERY_CANCELED => Unavailable::Cancelled(detail),
             ref code if code.code().starts_with("53") => Unavailable::Exhausted(detail),
-            // It starts or ends.
+            // The server is starting or stopping.
             ref code if ["08", "57"].iter().any(|class| code.code().starts_with(class)) => {
                 Unavailable::Unreachable(format!("{}: {detail}", self.servers()))
             }
@@ -76,23 +77,23 @@ impl PostgresAddress {
         }
     }
 
-    /// What it means that a server takes the connection and does not answer.
+    /// Explains that a server accepts the connection and does not answer.
     pub(in super::super) fn silent(&self, waited: Duration) -> Unavailable {
         let seconds = waited.as_secs();
         Unavailable::Unreachable(format!(
-            "{}: something takes the connection there and has not answered for {seconds} s; see whether the server \
+            "{}: a program accepts the connection there and has not answered for {seconds} s; see whether the server \
              hangs, or give it more time with `connect_timeout`",
             self.servers()
         ))
     }
 
-    fn about_network(&self, error: &io::Error) -> Unavailable {
+    fn explain_network(&self, error: &io::Error) -> Unavailable {
         let text = error.to_string();
         let is_of_client = error.raw_os_error().is_none();
         if is_of_client && text == "database does not allow writes" {
             return Unavailable::Standby;
         }
-        let words = WORDS.iter().find(|(kind, _)| *kind == error.kind()).map(|(_, words)| *words);
+        let words = SHORT_MESSAGES.iter().find(|(kind, _)| *kind == error.kind()).map(|(_, words)| *words);
         let why = match (words, text.strip_prefix("failed to lookup address information: ")) {
             (Some(words), _) => words.to_owned(),
             (None, Some(why)) => format!("the host is not known ({why})"),
@@ -101,7 +102,7 @@ impl PostgresAddress {
         Unavailable::Unreachable(format!("{}: {why}", self.servers()))
     }
 
-    fn about_tls(&self, error: &rustls::Error) -> Unavailable {
+    fn explain_tls(&self, error: &rustls::Error) -> Unavailable {
         let roots = match &self.trust {
             Trust::Any => "an authority".to_owned(),
             Trust::File(file) => format!("an authority in {}", file.display()),
@@ -109,7 +110,8 @@ impl PostgresAddress {
         };
         let servers = self.servers();
         if let rustls::Error::InvalidCertificate(reason) = error {
-            let detail = format!("the certificate of {servers} {}", about_certificate(reason, &roots));
+            let detail =
+                format!("the certificate of {servers} {}", describe_certificate_error(reason, &roots));
             return refused(Refusal::Certificate, detail);
         }
         if let rustls::Error::AlertReceived(alert) = error {
@@ -118,7 +120,7 @@ impl PostgresAddress {
         refused(Refusal::Encryption, format!("encryption with {servers} failed: {error}"))
     }
 
-    /// The servers as people say them.
+    /// The servers as part of a message.
     fn servers(&self) -> String {
         let servers: Vec<String> = self.servers.iter().map(Server::to_string).collect();
         match servers.as_slice() {
@@ -128,14 +130,14 @@ impl PostgresAddress {
     }
 }
 
-/// What came back is not of PostgreSQL's protocol.
-fn is_no_postgres(error: &postgres::Error) -> bool {
+/// Whether the answer was not in PostgreSQL's protocol.
+fn is_other_protocol(error: &postgres::Error) -> bool {
     if let Some(tls) = cause::<rustls::Error>(error) {
         return matches!(tls, rustls::Error::InvalidMessage(_));
     }
     match error.to_string().as_str() {
         "error parsing response from server" | "unexpected message from server" => true,
-        // The client's own words, and neither the system's nor an end that came too early.
+        // An error of the client, not of the system, and not an early end of the connection.
         "error communicating with the server" => cause::<io::Error>(error).is_some_and(|error| {
             error.raw_os_error().is_none() && error.kind() != io::ErrorKind::UnexpectedEof
         }),
@@ -143,8 +145,8 @@ fn is_no_postgres(error: &postgres::Error) -> bool {
     }
 }
 
-/// The system's errors in short.
-const WORDS: [(io::ErrorKind, &str); 6] = [
+/// Short messages for errors of the system.
+const SHORT_MESSAGES: [(io::ErrorKind, &str); 6] = [
     (io::ErrorKind::ConnectionRefused, "connection refused"),
     (io::ErrorKind::TimedOut, "no answer in time"),
     (io::ErrorKind::NotFound, "there is no socket"),
@@ -153,8 +155,8 @@ const WORDS: [(io::ErrorKind, &str); 6] = [
     (io::ErrorKind::ConnectionReset, "the connection was closed before it was made"),
 ];
 
-/// What is wrong with a certificate that `roots` should have signed.
-fn about_certificate(reason: &CertificateError, roots: &str) -> String {
+/// Describes what is wrong with a certificate that `roots` should have signed.
+fn describe_certificate_error(reason: &CertificateError, roots: &str) -> String {
     use CertificateError as Reason;
     if matches!(reason, Reason::UnknownIssuer | Reason::BadSignature) {
         return format!("is not signed by {roots}");
@@ -169,13 +171,13 @@ fn about_certificate(reason: &CertificateError, roots: &str) -> String {
         return "was revoked".to_owned();
     }
     if matches!(reason, Reason::UnknownRevocationStatus) {
-        return "is of an authority that the revocation lists say nothing of".to_owned();
+        return "is of an authority that is not in the revocation lists".to_owned();
     }
     if matches!(reason, Reason::InvalidPurpose | Reason::InvalidPurposeContext { .. }) {
         return "is not made for servers".to_owned();
     }
     if let Reason::NotValidForNameContext { expected, presented } = reason {
-        return made_for(&expected.to_str(), presented);
+        return describe_wrong_name(&expected.to_str(), presented);
     }
     let text = match reason.to_string() {
         version if version.contains("UnsupportedCertVersion") => {
@@ -193,9 +195,9 @@ fn refused(refusal: Refusal, detail: String) -> Unavailable {
     Unavailable::Refused { refusal, detail }
 }
 
-/// For which names a certificate is made, that is not made for the one wanted.
-fn made_for(expected: &str, presented: &[String]) -> String {
-    let names: Vec<&str> = presented.iter().map(|name| bare(name)).collect();
+/// Describes the names of a certificate that does not have the expected name.
+fn describe_wrong_name(expected: &str, presented: &[String]) -> String {
+    let names: Vec<&str> = presented.iter().map(|name| without_type(name)).collect();
     match names.is_empty() {
         true => format!(
             "is not made for {expected}: it has no subjectAltName, and a name in its subject does not count"
@@ -205,7 +207,7 @@ fn made_for(expected: &str, presented: &[String]) -> String {
 }
 
 /// `db.example` of `DnsName("db.example")`.
-fn bare(name: &str) -> &str {
+fn without_type(name: &str) -> &str {
     name.split_once('(')
         .and_then(|(_, rest)| rest.strip_suffix(')'))
         .map_or(name, |name| name.trim_matches('"'))

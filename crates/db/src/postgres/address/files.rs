@@ -1,17 +1,17 @@
-//! Files that a connection is described by, beside the address: read whole, with a limit.
+//! Reads files with parameters of a connection, up to a limit.
 
 use std::path::{Path, PathBuf};
 
-use super::settings::Variable;
+use super::settings::Environment;
 use windlass_system::files::{Links, ReadError, read_regular};
 
-/// The longest of them.
+/// The largest file that is read.
 const FILE_MAX_BYTES: u64 = 1024 * 1024;
 
-/// The text of a regular file. Links are followed: the volumes of containers are made of them.
+/// The text of a regular file. Links are followed, because volumes of containers consist of links.
 ///
 /// # Errors
-/// The system's words, or that it is too long, no regular file, or no text.
+/// A message, when the file can't be read, is too large, not regular, or not UTF-8.
 pub(super) fn read(path: &Path) -> Result<String, String> {
     let bytes = read_regular(path, Links::Follow, FILE_MAX_BYTES).map_err(|error| match error {
         ReadError::Io(error) => error.to_string(),
@@ -20,7 +20,7 @@ pub(super) fn read(path: &Path) -> Result<String, String> {
     String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())
 }
 
-/// A file in the user's home, if there is a home.
-pub(super) fn at_home(variable: Variable<'_>, path: &str) -> Option<PathBuf> {
-    variable("HOME").filter(|home| !home.is_empty()).map(|home| Path::new(&home).join(path))
+/// The path of a file in the user's home folder, if there is one.
+pub(super) fn in_home(environment: Environment<'_>, path: &str) -> Option<PathBuf> {
+    environment("HOME").filter(|home| !home.is_empty()).map(|home| Path::new(&home).join(path))
 }

@@ -9,53 +9,53 @@ use super::settings::Settings;
 
 /// The port when none is given.
 const PORT: u16 = 5432;
-/// Servers of one address at most.
+/// The most servers of one address.
 const SERVERS_MAX: usize = 100;
-/// Where a server's socket is when no host is given: Debian's place, and that of PostgreSQL itself.
+/// The folders of a server's socket if no host is given: Debian's default, and PostgreSQL's own.
 const SOCKET_FOLDERS: [&str; 2] = ["/var/run/postgresql", "/tmp"];
 
 /// One server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Server {
-    pub(super) place: Place,
+    pub(super) host: ServerHost,
     pub(super) port: u16,
 }
 
-/// Where a server is.
+/// The host of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum ServerHost {
     /// The folder of a Unix socket.
     Socket(PathBuf),
     /// A name or IP address on the network.
-    Host {
-        /// What its certificate must be made for.
+    Network {
+        /// The name that its certificate must have.
         name: String,
-        /// Where it is, when its name need not be looked up.
+        /// Its IP address, if the name need not be looked up.
         address: Option<IpAddr>,
     },
 }
 
 impl Server {
-    /// As the first field of a line of the password file.
+    /// Its name in the first field of a line of the password file.
     pub(super) fn name_in_passfile(&self) -> String {
-        match &self.place {
-            Place::Socket(folder) if SOCKET_FOLDERS.iter().any(|usual| folder == Path::new(usual)) => {
+        match &self.host {
+            ServerHost::Socket(folder) if SOCKET_FOLDERS.iter().any(|usual| folder == Path::new(usual)) => {
                 "localhost".to_owned()
             }
-            Place::Socket(folder) => folder.display().to_string(),
-            Place::Host { name, .. } => name.clone(),
+            ServerHost::Socket(folder) => folder.display().to_string(),
+            ServerHost::Network { name, .. } => name.clone(),
         }
     }
 }
 
 impl fmt::Display for Server {
-    /// As people say it: `db.example:5432`, `[::1]:5432`, or the path of the socket.
+    /// `db.example:5432`, `[::1]:5432`, or the path of the socket.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let port = self.port;
-        match &self.place {
-            Place::Socket(folder) => write!(formatter, "{}/.s.PGSQL.{port}", folder.display()),
-            Place::Host { name, .. } if name.contains(':') => write!(formatter, "[{name}]:{port}"),
-            Place::Host { name, .. } => write!(formatter, "{name}:{port}"),
+        match &self.host {
+            ServerHost::Socket(folder) => write!(formatter, "{}/.s.PGSQL.{port}", folder.display()),
+            ServerHost::Network { name, .. } if name.contains(':') => write!(formatter, "[{name}]:{port}"),
+            ServerHost::Network { name, .. } => write!(formatter, "{name}:{port}"),
         }
     }
 }
@@ -65,7 +65,7 @@ pub(super) fn servers(settings: &Settings) -> Result<Vec<Server>, AddressError> 
     let names = list(settings.text("host"));
     let addresses = list(settings.text("hostaddr"));
     let ports = list(settings.text("port"));
-    // Without any host there is one, in the usual place.
+    // Without any host there is one server, at the default socket.
     let count = if addresses.is_empty() { names.len().max(1) } else { addresses.len() };
     if count > SERVERS_MAX {
         let message = format!("the address has {count} hosts, and {SERVERS_MAX} is the most");
@@ -84,10 +84,10 @@ pub(super) fn servers(settings: &Settings) -> Result<Vec<Server>, AddressError> 
         .map(|index| {
             let name = names.get(index).copied().unwrap_or_default();
             let address = addresses.get(index).copied();
-            // One port is for all.
+            // A single port is for all servers.
             let port = ports.get(index).or(ports.first().filter(|_| ports.len() == 1)).copied();
             Ok(Server {
-                place: place(name, address)?,
+                host: parse_host(name, address)?,
                 port: port_number(port.unwrap_or_default(), settings)?,
             })
         })
@@ -101,30 +101,30 @@ fn counted(number: usize, noun: &str) -> String {
     }
 }
 
-/// What stands between commas. Nothing given is no list, and not a list of one empty word.
+/// The words between commas. `None` becomes an empty list.
 fn list(text: Option<&str>) -> Vec<&str> {
     text.map(|text| text.split(',').map(str::trim).collect()).unwrap_or_default()
 }
 
-fn place(name: &str, address: Option<&str>) -> Result<Place, AddressError> {
+fn parse_host(name: &str, address: Option<&str>) -> Result<ServerHost, AddressError> {
     if let Some(text) = address {
         let address = text.parse().map_err(|_| {
             let message = format!("`hostaddr` can't be `{text}`");
             AddressError::new(message, "give the IP address of each host, and names with `host`")
         })?;
         let name = if name.is_empty() { text } else { name };
-        return Ok(Place::Host { name: name.to_owned(), address: Some(address) });
+        return Ok(ServerHost::Network { name: name.to_owned(), address: Some(address) });
     }
     if name.is_empty() {
-        return Ok(Place::Socket(usual_socket_folder()));
+        return Ok(ServerHost::Socket(usual_socket_folder()));
     }
     if name.starts_with('@') {
         let message = format!("the host `{name}` is an abstract socket, which Windlass can't use");
         return Err(AddressError::new(message, "name the folder of the server's socket, or a host"));
     }
     match name.starts_with('/') {
-        true => Ok(Place::Socket(PathBuf::from(name))),
-        false => Ok(Place::Host { name: name.to_owned(), address: None }),
+        true => Ok(ServerHost::Socket(PathBuf::from(name))),
+        false => Ok(ServerHost::Network { name: name.to_owned(), address: None }),
     }
 }
 
@@ -133,13 +133,13 @@ fn usual_socket_folder() -> PathBuf {
     folders.iter().find(|folder| folder.is_dir()).unwrap_or(&folders[0]).to_path_buf()
 }
 
-/// A port. What was written is not repeated: it may be a piece of a password with a `/` in it.
+/// Parses a port. The error does not show the text, because it may be a part of a password that contains a `/`.
 fn port_number(text: &str, settings: &Settings) -> Result<u16, AddressError> {
     if text.is_empty() {
         return Ok(PORT);
     }
     text.parse().ok().filter(|port| *port > 0).ok_or_else(|| {
-        let place = settings.source("port").map(super::settings::Source::place).unwrap_or_default();
+        let place = settings.source("port").map(super::settings::Source::describe).unwrap_or_default();
         AddressError::new(
             format!("the port {place} is not a number from 1 to 65535"),
             "correct it; in a user name or password write `@` as %40, `/` as %2F and `:` as %3A",
@@ -158,9 +158,9 @@ mod tests {
             settings.replace(name, text.to_owned()).unwrap();
         }
         let servers = servers(&settings)?;
-        let shown = servers.iter().map(|server| match &server.place {
-            Place::Host { address: Some(address), .. } => format!("{server} at {address}"),
-            Place::Host { address: None, .. } | Place::Socket(_) => server.to_string(),
+        let shown = servers.iter().map(|server| match &server.host {
+            ServerHost::Network { address: Some(address), .. } => format!("{server} at {address}"),
+            ServerHost::Network { address: None, .. } | ServerHost::Socket(_) => server.to_string(),
         });
         Ok(shown.collect::<Vec<_>>().join(" "))
     }
@@ -188,13 +188,13 @@ mod tests {
     }
 
     #[test]
-    fn without_a_host_it_is_the_socket_in_the_usual_place() {
+    fn without_a_host_it_is_the_default_socket() {
         let usual = of("", "", "").unwrap();
         assert!(SOCKET_FOLDERS.iter().any(|folder| usual == format!("{folder}/.s.PGSQL.5432")), "{usual}");
     }
 
     #[test]
-    fn what_does_not_fit_is_refused() {
+    fn invalid_hosts_and_ports_are_refused() {
         let cases = [
             ("a,b", "10.0.0.1", "", "there are 2 hosts for 1 hostaddr"),
             ("a", "", "1,2", "there are 2 ports for 1 host"),

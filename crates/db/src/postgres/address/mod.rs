@@ -1,11 +1,11 @@
-//! Which server, database and schema, and how to get in: a URL, completed by what PostgreSQL's users keep in
-//! their environment and their home, by libpq's rules.
+//! The address of a PostgreSQL database: a URL, completed from the environment and from files, by the rules of libpq.
 //!
-//! The first of these that has a parameter decides it: the address, the service that it or `PGSERVICE` names,
-//! the environment (`PGHOST` and so on), libpq's default. A password that is nowhere among them is looked
-//! up in the password file. What differs from libpq is said where it is done, and is always stricter.
+//! Each parameter is taken from the first of these sources that has it: the URL, the service that the URL or `PGSERVICE` names,
+//! the environment (`PGHOST` and so on), libpq's default. If none has a password, it is looked up in the password file.
+//! Comments in the code name the differences from libpq. Windlass is always stricter.
 
 mod config;
+mod display;
 mod error;
 mod explain;
 mod files;
@@ -14,7 +14,6 @@ mod parameters;
 mod passfile;
 mod service;
 mod settings;
-mod shown;
 mod tls;
 mod url;
 
@@ -32,18 +31,18 @@ use tls::{Tls, Trust};
 
 /// The schema of the tables when none is named.
 const SCHEMA_DEFAULT: &str = "windlass";
-/// The longest name of a schema. Names of channels are made of it, and PostgreSQL cuts those at 63 bytes.
+/// The longest name of a schema. The name of the notification channel contains it, and PostgreSQL truncates that at 63 bytes.
 const SCHEMA_MAX_BYTES: usize = 40;
 
-/// A database on a server, as a user names it. Shown, it has no password.
+/// The address of a database on a server. Its `Display` and `Debug` forms contain no password.
 #[derive(Clone)]
 pub struct PostgresAddress {
-    /// How to connect, but for the servers.
+    /// The configuration without the servers.
     config: tokio_postgres::Config,
     connector: MakeRustlsConnect,
     trust: Trust,
     servers: Vec<Server>,
-    /// Which of the servers took the last connection and said nothing.
+    /// For each server whether it accepted the last connection and did not answer.
     are_silent: Arc<[AtomicBool]>,
     user: String,
     database: String,
@@ -52,27 +51,27 @@ pub struct PostgresAddress {
 }
 
 impl PostgresAddress {
-    /// Reads `postgres://…`, and the files that it or the environment names. `variable` looks a name up in the
-    /// environment, so that tests own it.
+    /// Parses `postgres://…`, and reads the files that it or the environment names. `environment` returns the value of a
+    /// variable, so that tests can control it.
     ///
     /// # Errors
-    /// What is wrong with it, where, and what to do.
+    /// What is wrong, where, and what to do about it.
     pub fn parse(
         url: &str,
-        variable: &dyn Fn(&str) -> Option<String>,
+        environment: &dyn Fn(&str) -> Option<String>,
     ) -> Result<PostgresAddress, AddressError> {
         let mut settings = url::read(url)?;
-        service::fill(&mut settings, variable)?;
-        settings.fill_from_environment(variable)?;
+        service::fill(&mut settings, environment)?;
+        settings.fill_from_environment(environment)?;
         let servers = hosts::servers(&settings)?;
         let user = user(&settings)?;
         let database = settings.text("dbname").unwrap_or(&user).to_owned();
         let schema = schema(&settings)?;
         let (password, password_source) = match settings.text("password") {
             Some(password) => {
-                (Some(password.to_owned()), settings.source("password").map(settings::Source::place))
+                (Some(password.to_owned()), settings.source("password").map(settings::Source::describe))
             }
-            None => match passfile::look_up(&settings, variable, &servers, &database, &user)? {
+            None => match passfile::look_up(&settings, environment, &servers, &database, &user)? {
                 Some(found) => {
                     let source = format!("in the password file {}", found.file.display());
                     (Some(found.password).filter(|password| !password.is_empty()), Some(source))
@@ -80,7 +79,7 @@ impl PostgresAddress {
                 None => (None, None),
             },
         };
-        let Tls { connector, ssl_mode, trust } = tls::tls(&settings, variable)?;
+        let Tls { connector, ssl_mode, trust } = tls::tls(&settings, environment)?;
         let mut config = config::config(&settings, &servers, ssl_mode)?;
         config.user(user.as_str()).dbname(database.as_str());
         if let Some(password) = password {
@@ -100,14 +99,13 @@ impl PostgresAddress {
         })
     }
 
-    /// A URL as it may be shown, and typed again: without the password in it. One that is none is returned
-    /// as it is.
+    /// A URL without its password, which may be shown. Any other text is returned unchanged.
     #[must_use]
     pub fn redacted(url: &str) -> String {
         url::redacted(url)
     }
 
-    /// A URL as PostgreSQL's own programs take it: without the password, and without what is Windlass's.
+    /// A URL for PostgreSQL's own programs: without the password, and without parameters that only Windlass knows.
     #[must_use]
     pub fn for_libpq(url: &str) -> String {
         url::for_libpq(url)
@@ -137,46 +135,46 @@ impl PostgresAddress {
         &self.database
     }
 
-    /// Where the password is from, as part of a sentence, if there is one.
+    /// Where the password was found, as part of a sentence.
     #[must_use]
     pub fn password_source(&self) -> Option<&str> {
         self.password_source.as_deref()
     }
 
-    /// How to connect, complete.
+    /// The complete configuration for connecting.
     #[must_use]
     pub fn config(&self) -> postgres::Config {
-        config::at(&self.config, &self.servers).into()
+        config::with_servers(&self.config, &self.servers).into()
     }
 
-    /// The same for the asynchronous client, for each server by itself, and whether it was silent when it was last
-    /// connected to. Those are tried after the others: else each connection would wait for them once more.
+    /// A configuration for each server, and whether that server did not answer the last time. Such servers come last, because
+    /// otherwise each new connection would wait for them.
     pub(super) fn client_configs(&self) -> Vec<(tokio_postgres::Config, &AtomicBool)> {
-        let config_at = |server| config::at(&self.config, std::slice::from_ref(server));
+        let config_at = |server| config::with_servers(&self.config, std::slice::from_ref(server));
         let mut configs: Vec<_> = self.servers.iter().map(config_at).zip(&*self.are_silent).collect();
         configs.sort_by_key(|(_config, is_silent)| is_silent.load(Ordering::Relaxed));
         configs
     }
 
-    /// How to encrypt. A clone for each connection costs next to nothing.
+    /// How to encrypt connections.
     #[must_use]
     pub fn tls(&self) -> MakeRustlsConnect {
         self.connector.clone()
     }
 }
 
-/// The role: as given, or the name of the system's user.
+/// The role that was given, or the name of the system's user.
 fn user(settings: &Settings) -> Result<String, AddressError> {
     if let Some(user) = settings.text("user") {
         return Ok(user.to_owned());
     }
     whoami::username().map_err(|error| {
-        let message = format!("no user is named, and the system does not tell who this is: {error}");
+        let message = format!("no user is named, and the name of the system's user is not known: {error}");
         AddressError::new(message, "write postgres://USER@host/dbname, or set PGUSER")
     })
 }
 
-/// A name that needs no quotes anywhere.
+/// The schema that was given, or the default. Its name must need no quotes in SQL.
 fn schema(settings: &Settings) -> Result<String, AddressError> {
     let schema = settings.text(parameters::SCHEMA).unwrap_or(SCHEMA_DEFAULT);
     let begins = schema.starts_with(|first: char| first.is_ascii_lowercase() || first == '_');
@@ -185,10 +183,12 @@ fn schema(settings: &Settings) -> Result<String, AddressError> {
         let rule = format!(
             "use lower case letters, digits and `_`, not a digit first, {SCHEMA_MAX_BYTES} bytes at most"
         );
-        return Err(settings.wrong(parameters::SCHEMA, &rule));
+        return Err(settings.invalid_value(parameters::SCHEMA, &rule));
     }
     if schema.starts_with("pg_") || schema == "information_schema" {
-        return Err(settings.wrong(parameters::SCHEMA, "that name belongs to PostgreSQL itself: use another"));
+        return Err(
+            settings.invalid_value(parameters::SCHEMA, "that name belongs to PostgreSQL itself: use another")
+        );
     }
     Ok(schema.to_owned())
 }

@@ -1,76 +1,76 @@
-//! The parameters of a connection that PostgreSQL's users know, and what becomes of each.
+//! All parameters of a connection to PostgreSQL, and whether Windlass supports them.
 
 use super::AddressError;
 
-/// What becomes of a parameter.
+/// Whether Windlass supports a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Use {
-    /// It means what it means to libpq.
-    Honoured,
-    /// Only these values can be kept, because they ask for what is done anyway. Any other is refused:
-    /// leaving out what somebody asked for may be less safe than they think.
-    Only(&'static [&'static str]),
-    /// It changes nothing here, whatever its value.
-    Idle,
+pub(super) enum Support {
+    /// Yes, with the same meaning as in libpq.
+    Full,
+    /// Only these values, because they ask for Windlass's own behaviour. Other values are refused, because ignoring them might
+    /// be unsafe.
+    OnlyValues(&'static [&'static str]),
+    /// It is ignored, because it makes no difference.
+    Ignored,
 }
 
 /// A parameter of a connection.
 #[derive(Debug)]
 pub(super) struct Parameter {
-    /// As in a URL and in a service file.
+    /// The name in a URL and in a service file.
     pub(super) name: &'static str,
-    /// The variable of the environment that stands in for it.
+    /// The environment variable for it.
     pub(super) variable: Option<&'static str>,
-    pub(super) meaning: Use,
+    pub(super) support: Support,
 }
 
-const fn honoured(name: &'static str, variable: &'static str) -> Parameter {
-    Parameter { name, variable: Some(variable), meaning: Use::Honoured }
+const fn supported(name: &'static str, variable: &'static str) -> Parameter {
+    Parameter { name, variable: Some(variable), support: Support::Full }
 }
 
-const fn without_variable(name: &'static str, meaning: Use) -> Parameter {
-    Parameter { name, variable: None, meaning }
+const fn without_variable(name: &'static str, support: Support) -> Parameter {
+    Parameter { name, variable: None, support }
 }
 
 const fn only(name: &'static str, variable: &'static str, values: &'static [&'static str]) -> Parameter {
-    Parameter { name, variable: Some(variable), meaning: Use::Only(values) }
+    Parameter { name, variable: Some(variable), support: Support::OnlyValues(values) }
 }
 
-const fn idle(name: &'static str, variable: &'static str) -> Parameter {
-    Parameter { name, variable: Some(variable), meaning: Use::Idle }
+const fn ignored(name: &'static str, variable: &'static str) -> Parameter {
+    Parameter { name, variable: Some(variable), support: Support::Ignored }
 }
 
-/// Ours: the schema of the tables. libpq does not know it.
+/// The schema of the tables. Only Windlass has this parameter.
 pub(super) const SCHEMA: &str = "schema";
 
 /// Every parameter that libpq knows, and [`SCHEMA`].
 pub(super) const PARAMETERS: &[Parameter] = &[
-    honoured("host", "PGHOST"),
-    honoured("hostaddr", "PGHOSTADDR"),
-    honoured("port", "PGPORT"),
-    honoured("dbname", "PGDATABASE"),
-    honoured("user", "PGUSER"),
-    honoured("password", "PGPASSWORD"),
-    honoured("passfile", "PGPASSFILE"),
-    honoured("service", "PGSERVICE"),
-    without_variable(SCHEMA, Use::Honoured),
-    honoured("sslmode", "PGSSLMODE"),
-    honoured("sslrootcert", "PGSSLROOTCERT"),
-    honoured("sslcert", "PGSSLCERT"),
-    honoured("sslkey", "PGSSLKEY"),
-    honoured("sslcrl", "PGSSLCRL"),
-    honoured("ssl_min_protocol_version", "PGSSLMINPROTOCOLVERSION"),
-    honoured("channel_binding", "PGCHANNELBINDING"),
-    honoured("target_session_attrs", "PGTARGETSESSIONATTRS"),
-    honoured("application_name", "PGAPPNAME"),
-    without_variable("fallback_application_name", Use::Honoured),
-    honoured("options", "PGOPTIONS"),
-    honoured("connect_timeout", "PGCONNECT_TIMEOUT"),
-    without_variable("keepalives", Use::Honoured),
-    without_variable("keepalives_idle", Use::Honoured),
-    without_variable("keepalives_interval", Use::Honoured),
-    without_variable("keepalives_count", Use::Honoured),
-    without_variable("tcp_user_timeout", Use::Honoured),
+    supported("host", "PGHOST"),
+    supported("hostaddr", "PGHOSTADDR"),
+    supported("port", "PGPORT"),
+    supported("dbname", "PGDATABASE"),
+    supported("user", "PGUSER"),
+    supported("password", "PGPASSWORD"),
+    supported("passfile", "PGPASSFILE"),
+    supported("service", "PGSERVICE"),
+    without_variable(SCHEMA, Support::Full),
+    supported("sslmode", "PGSSLMODE"),
+    supported("sslrootcert", "PGSSLROOTCERT"),
+    supported("sslcert", "PGSSLCERT"),
+    supported("sslkey", "PGSSLKEY"),
+    supported("sslcrl", "PGSSLCRL"),
+    supported("ssl_min_protocol_version", "PGSSLMINPROTOCOLVERSION"),
+    supported("channel_binding", "PGCHANNELBINDING"),
+    supported("target_session_attrs", "PGTARGETSESSIONATTRS"),
+    supported("application_name", "PGAPPNAME"),
+    without_variable("fallback_application_name", Support::Full),
+    supported("options", "PGOPTIONS"),
+    supported("connect_timeout", "PGCONNECT_TIMEOUT"),
+    without_variable("keepalives", Support::Full),
+    without_variable("keepalives_idle", Support::Full),
+    without_variable("keepalives_interval", Support::Full),
+    without_variable("keepalives_count", Support::Full),
+    without_variable("tcp_user_timeout", Support::Full),
     only("sslnegotiation", "PGSSLNEGOTIATION", &["postgres"]),
     only("sslcompression", "PGSSLCOMPRESSION", &["0"]),
     only("sslcertmode", "PGSSLCERTMODE", &["allow"]),
@@ -82,12 +82,12 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     only("require_auth", "PGREQUIREAUTH", &[""]),
     only("requirepeer", "PGREQUIREPEER", &[""]),
     only("sslcrldir", "PGSSLCRLDIR", &[""]),
-    without_variable("sslpassword", Use::Only(&[""])),
-    without_variable("replication", Use::Only(&["false", "off", "no", "0"])),
-    // Texts are always sent as UTF-8, and Kerberos is never spoken.
-    idle("client_encoding", "PGCLIENTENCODING"),
-    idle("krbsrvname", "PGKRBSRVNAME"),
-    idle("gsslib", "PGGSSLIB"),
+    without_variable("sslpassword", Support::OnlyValues(&[""])),
+    without_variable("replication", Support::OnlyValues(&["false", "off", "no", "0"])),
+    // Texts are always sent as UTF-8, and Kerberos is never used.
+    ignored("client_encoding", "PGCLIENTENCODING"),
+    ignored("krbsrvname", "PGKRBSRVNAME"),
+    ignored("gsslib", "PGGSSLIB"),
 ];
 
 /// The parameter of this name.
@@ -95,14 +95,14 @@ pub(super) fn find(name: &str) -> Option<&'static Parameter> {
     PARAMETERS.iter().find(|parameter| parameter.name == name)
 }
 
-/// The words for a name that no parameter has. `place` says where it stands.
+/// The error for an unknown parameter. `place` says where the name was found.
 pub(super) fn unknown(name: &str, place: &str) -> AddressError {
     let next_step = match nearest(name) {
         Some(known) => format!("did you mean `{known}`?"),
         None => {
             let known: Vec<&str> = PARAMETERS
                 .iter()
-                .filter(|parameter| parameter.meaning == Use::Honoured)
+                .filter(|parameter| parameter.support == Support::Full)
                 .map(|parameter| parameter.name)
                 .collect();
             format!("there are {}", known.join(", "))
@@ -111,16 +111,16 @@ pub(super) fn unknown(name: &str, place: &str) -> AddressError {
     AddressError::new(format!("`{name}` {place} is no parameter of a connection"), next_step)
 }
 
-/// What a person most likely meant: one or two letters off, or nearly the same word.
+/// The parameter with the most similar name, if one is similar enough.
 fn nearest(name: &str) -> Option<&'static str> {
-    /// How alike two names must be, where 1 is the same.
-    const ALIKE: f64 = 0.88;
+    /// The least similarity of two names, where 1 means that they are equal.
+    const SIMILARITY_MIN: f64 = 0.88;
     let folded = name.to_ascii_lowercase().replace('-', "_");
     PARAMETERS
         .iter()
-        .filter(|parameter| parameter.meaning == Use::Honoured)
+        .filter(|parameter| parameter.support == Support::Full)
         .map(|parameter| (strsim::jaro_winkler(&folded, parameter.name), parameter.name))
-        .filter(|(likeness, _)| *likeness >= ALIKE)
+        .filter(|(similarity, _)| *similarity >= SIMILARITY_MIN)
         .max_by(|(one, _), (other, _)| one.total_cmp(other))
         .map(|(_, known)| known)
 }
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_typing_error_is_told_its_right_spelling() {
+    fn the_error_of_a_misspelled_parameter_names_the_right_one() {
         let cases = [
             ("ssl_mode", Some("sslmode")),
             ("sslMode", Some("sslmode")),

@@ -1,50 +1,50 @@
-//! The password file: `host:port:dbname:user:password` on each line, `*` for any, `\` before `:` and `\`.
+//! The password file. Each line is `host:port:dbname:user:password`. `*` stands for any value, and `\` escapes `:` and `\`.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::hosts::Server;
-use super::settings::{Settings, Variable};
+use super::settings::{Environment, Settings};
 use super::{AddressError, files};
 
-/// A password, and the file that it is from.
-pub(super) struct Found {
+/// A password, and the file in which it was found.
+pub(super) struct FoundPassword {
     pub(super) password: String,
     pub(super) file: PathBuf,
 }
 
-/// Looks the password of a user up. A file that is missing or may be read by others counts as empty.
+/// Looks up the password of a user. A file that is missing, or that other users may read, is ignored.
 ///
 /// # Errors
-/// When it has different passwords for the servers: one connection description holds one password, and
-/// none may be shown to a server that it is not meant for.
+/// When the servers of the address have different passwords. The client has one password for all servers, and no server may
+/// get the password of another.
 pub(super) fn look_up(
     settings: &Settings,
-    variable: Variable<'_>,
+    environment: Environment<'_>,
     servers: &[Server],
     database: &str,
     user: &str,
-) -> Result<Option<Found>, AddressError> {
+) -> Result<Option<FoundPassword>, AddressError> {
     let named = settings.text("passfile").map(PathBuf::from);
     let is_named = named.is_some();
-    let Some(file) = named.or_else(|| files::at_home(variable, ".pgpass")) else { return Ok(None) };
-    let Some(text) = readable(&file, is_named) else { return Ok(None) };
+    let Some(file) = named.or_else(|| files::in_home(environment, ".pgpass")) else { return Ok(None) };
+    let Some(text) = read_private(&file, is_named) else { return Ok(None) };
     let mut passwords = servers.iter().map(|server| {
         password_in(&text, &[&server.name_in_passfile(), &server.port.to_string(), database, user])
     });
     let first = passwords.next().flatten();
     if passwords.any(|other| other != first) {
         return Err(AddressError::new(
-            format!("{} has not the same password for each host of the address", file.display()),
+            format!("{} does not have the same password for each host of the address", file.display()),
             format!("give the hosts one line, as in *:*:{database}:{user}:…"),
         ));
     }
-    Ok(first.map(|password| Found { password, file }))
+    Ok(first.map(|password| FoundPassword { password, file }))
 }
 
-/// The text of a file that only its owner can read. Warns of one that others can.
-fn readable(file: &Path, is_named: bool) -> Option<String> {
-    /// What group and others may do.
+/// The text of a file that only its owner can read. Logs a warning if it is ignored.
+fn read_private(file: &Path, is_named: bool) -> Option<String> {
+    /// The permission bits of the group and of others.
     const OTHERS: u32 = 0o077;
     let shown = file.display();
     let metadata = match std::fs::metadata(file) {
@@ -67,7 +67,7 @@ fn readable(file: &Path, is_named: bool) -> Option<String> {
     files::read(file).inspect_err(|why| tracing::warn!("the password file {shown} is ignored: {why}")).ok()
 }
 
-/// The password of the first line whose four fields fit.
+/// The password of the first line whose four fields match.
 fn password_in(text: &str, wanted: &[&str; 4]) -> Option<String> {
     text.lines().filter(|line| !line.starts_with('#')).find_map(|line| {
         let mut rest = line;
@@ -83,7 +83,7 @@ fn password_in(text: &str, wanted: &[&str; 4]) -> Option<String> {
     })
 }
 
-/// The text up to the next `:`, without its escapes, and what follows that, if there was one.
+/// The text up to the next `:`, unescaped, and the rest after the `:`, if there is one.
 fn field(text: &str) -> Option<(String, Option<&str>)> {
     let mut field = String::new();
     let mut characters = text.char_indices();
@@ -107,7 +107,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn the_first_line_that_fits_has_the_password() {
+    fn the_first_line_that_matches_has_the_password() {
         let wanted = ["db.example", "5432", "jobs", "me"];
         let cases: &[(&str, Option<&str>)] = &[
             ("db.example:5432:jobs:me:secret", Some("secret")),
@@ -144,8 +144,9 @@ mod tests {
         settings.replace("host", hosts.to_owned()).unwrap();
         let servers = super::super::hosts::servers(&settings).unwrap();
         let home = folder.path().display().to_string();
-        let variable = |name: &str| (name == "HOME").then(|| home.clone());
-        look_up(&settings, &variable, &servers, "jobs", "me").map(|found| found.map(|found| found.password))
+        let environment = |name: &str| (name == "HOME").then(|| home.clone());
+        look_up(&settings, &environment, &servers, "jobs", "me")
+            .map(|found| found.map(|found| found.password))
     }
 
     #[test]
@@ -158,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_in_the_usual_place_is_localhost() {
+    fn the_default_socket_is_localhost() {
         let text = "localhost:5432:jobs:me:usual\n/tmp/else:5432:jobs:me:other\n";
         assert_eq!(found(text, 0o600, "/var/run/postgresql").unwrap().as_deref(), Some("usual"));
         assert_eq!(found(text, 0o600, "").unwrap().as_deref(), Some("usual"));
@@ -166,11 +167,11 @@ mod tests {
     }
 
     #[test]
-    fn no_server_is_shown_the_password_of_another() {
+    fn no_server_gets_the_password_of_another() {
         assert_eq!(found("*:*:*:*:one", 0o600, "a,b").unwrap().as_deref(), Some("one"));
         for text in ["a:*:*:*:secret1\nb:*:*:*:secret2", "a:*:*:*:secret1", "b:*:*:*:secret1"] {
             let error = found(text, 0o600, "a,b").unwrap_err();
-            assert!(error.message().contains("not the same password"), "{error}");
+            assert!(error.message().contains("does not have the same password"), "{error}");
             assert!(!error.to_string().contains("secret"), "{error}");
         }
     }

@@ -1,4 +1,4 @@
-//! A service: parameters under a name, in a file that all programs share.
+//! A service: a named set of parameters, in a file that all programs share.
 //!
 //! ```text
 //! [reports]
@@ -8,18 +8,18 @@
 
 use std::path::{Path, PathBuf};
 
-use super::settings::{Settings, Source, Variable};
+use super::settings::{Environment, Settings, Source};
 use super::{AddressError, files};
 
-/// Where the administrator's file is when `PGSYSCONFDIR` names no other folder, as Debian builds libpq.
+/// The folder of the administrator's file in Debian's libpq, unless `PGSYSCONFDIR` names another one.
 const SYSTEM_FOLDER: &str = "/etc/postgresql-common";
 
 /// Takes the parameters of the service that the address or `PGSERVICE` names.
-pub(super) fn fill(settings: &mut Settings, variable: Variable<'_>) -> Result<(), AddressError> {
-    let Some(name) = settings.given("service").map(str::to_owned).or_else(|| variable("PGSERVICE")) else {
+pub(super) fn fill(settings: &mut Settings, environment: Environment<'_>) -> Result<(), AddressError> {
+    let Some(name) = settings.given("service").map(str::to_owned).or_else(|| environment("PGSERVICE")) else {
         return Ok(());
     };
-    let files = files(variable)?;
+    let files = files(environment)?;
     for file in &files {
         let text = files::read(file).map_err(|why| {
             let message = format!("the service file {} can't be read: {why}", file.display());
@@ -37,19 +37,19 @@ pub(super) fn fill(settings: &mut Settings, variable: Variable<'_>) -> Result<()
     Err(AddressError::new(message, format!("add a section [{name}] to ~/.pg_service.conf")))
 }
 
-/// The files to look into, best first: the user's and the administrator's.
-fn files(variable: Variable<'_>) -> Result<Vec<PathBuf>, AddressError> {
-    // A file that was named must be there, others need not.
-    let own = match variable("PGSERVICEFILE") {
+/// The files to search, in this order: the user's and the administrator's.
+fn files(environment: Environment<'_>) -> Result<Vec<PathBuf>, AddressError> {
+    // Only a file that was named must exist.
+    let own = match environment("PGSERVICEFILE") {
         Some(named) => Some(PathBuf::from(named)),
-        None => files::at_home(variable, ".pg_service.conf").filter(|file| file.exists()),
+        None => files::in_home(environment, ".pg_service.conf").filter(|file| file.exists()),
     };
-    let folder = variable("PGSYSCONFDIR").unwrap_or_else(|| SYSTEM_FOLDER.to_owned());
+    let folder = environment("PGSYSCONFDIR").unwrap_or_else(|| SYSTEM_FOLDER.to_owned());
     let shared = Some(Path::new(&folder).join("pg_service.conf")).filter(|file| file.exists());
     Ok(own.into_iter().chain(shared).collect())
 }
 
-/// Takes the parameters of a section, if the file has it.
+/// Takes the parameters of a section. Returns whether the file has the section.
 fn take_section(text: &str, name: &str, file: &Path, settings: &mut Settings) -> Result<bool, AddressError> {
     let source = Source::Service { name: name.to_owned(), file: file.to_owned() };
     let mut is_found = false;
@@ -73,20 +73,20 @@ fn take_section(text: &str, name: &str, file: &Path, settings: &mut Settings) ->
     Ok(is_found)
 }
 
-/// A line `name=value`. It may hold a password: an error shows nothing but its number.
+/// Parses a line `name=value`. The error shows only the number of the line, because the line may contain a password.
 fn parameter<'l>(line: &'l str, file: &Path, number: usize) -> Result<(&'l str, &'l str), AddressError> {
     let wrong = |what: &str, next_step: &str| {
         AddressError::new(format!("line {number} of the service file {} {what}", file.display()), next_step)
     };
     if line.starts_with("ldap") {
         return Err(wrong(
-            "asks an LDAP server, which Windlass can't do",
+            "refers to an LDAP server, which Windlass does not support",
             "write the parameters into the file",
         ));
     }
     match line.split_once('=') {
         Some(("service", _)) => Err(wrong("names another service", "write its parameters here")),
-        // As in libpq, a space belongs to what it stands beside.
+        // As in libpq, spaces belong to the name and the value.
         Some((key, value)) => Ok((key, value)),
         None => Err(wrong("is not of the form name=value", "correct the line")),
     }
@@ -138,15 +138,15 @@ ldap://host/dn?attribute?base?(a=b)
     }
 
     #[test]
-    fn a_section_gives_what_the_address_has_not() {
+    fn a_section_completes_the_address() {
         let settings = filled("reports", Some("me")).unwrap_or_else(|error| panic!("{error}"));
         let found = ["host", "port", "password", "user", "dbname"].map(|name| settings.text(name));
         assert_eq!(found, [Some("db.example"), Some("5433"), Some("a=b"), Some("me"), None]);
-        assert!(settings.source("host").unwrap().place().contains("the service `reports` of /"));
+        assert!(settings.source("host").unwrap().describe().contains("the service `reports` of /"));
     }
 
     #[test]
-    fn what_is_wrong_names_the_line_or_the_file() {
+    fn errors_name_the_line_or_the_file() {
         let cases = [
             ("broken", "line 14 of the service file"),
             ("nested", "names another service"),
@@ -168,11 +168,11 @@ ldap://host/dn?attribute?base?(a=b)
         let read = |variables: &[(&str, &Path)]| {
             let mut settings = Settings::new();
             settings.replace("service", "s".to_owned()).unwrap();
-            let variable = |name: &str| {
+            let environment = |name: &str| {
                 let found = variables.iter().find(|(variable, _)| *variable == name);
                 found.map(|(_, path)| path.display().to_string())
             };
-            fill(&mut settings, &variable).map(|()| settings.text("host").unwrap_or_default().to_owned())
+            fill(&mut settings, &environment).map(|()| settings.text("host").unwrap_or_default().to_owned())
         };
         let at_home: &[(&str, &Path)] = &[("HOME", home.path()), ("PGSYSCONFDIR", system.path())];
         let error = read(at_home).unwrap_err();

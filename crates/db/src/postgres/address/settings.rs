@@ -1,13 +1,13 @@
-//! The parameters of one connection as they were given, and where each comes from.
+//! The parameters of a connection that were given, and the source of each.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::AddressError;
-use super::parameters::{self, PARAMETERS, Use};
+use super::parameters::{self, PARAMETERS, Support};
 
-/// Looks a name up in the environment.
-pub(super) type Variable<'v> = &'v dyn Fn(&str) -> Option<String>;
+/// Returns the value of an environment variable.
+pub(super) type Environment<'v> = &'v dyn Fn(&str) -> Option<String>;
 
 /// Where a value comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,13 +21,13 @@ pub(super) enum Source {
         /// The file.
         file: PathBuf,
     },
-    /// A variable of the environment.
+    /// An environment variable.
     Environment(&'static str),
 }
 
 impl Source {
     /// As part of a sentence.
-    pub(super) fn place(&self) -> String {
+    pub(super) fn describe(&self) -> String {
         match self {
             Source::Address => "in the address".to_owned(),
             Source::Service { name, file } => format!("in the service `{name}` of {}", file.display()),
@@ -36,13 +36,13 @@ impl Source {
     }
 }
 
-/// One given parameter. It has no `Debug`: it may be a password.
+/// The value of a parameter. It has no `Debug` because it may be a password.
 pub(super) struct Setting {
     text: String,
     source: Source,
 }
 
-/// All that was given: the first source that has a parameter wins, an empty value too.
+/// All parameters that were given. The first source that has a parameter wins, even with an empty value.
 pub(super) struct Settings {
     given: BTreeMap<&'static str, Setting>,
 }
@@ -52,44 +52,44 @@ impl Settings {
         Settings { given: BTreeMap::new() }
     }
 
-    /// Takes a parameter of the address. Given twice, the last one counts.
+    /// Sets a parameter of the address. If it was given twice, the last value counts.
     pub(super) fn replace(&mut self, name: &str, text: String) -> Result<(), AddressError> {
-        let (name, text) = accepted(name, text, &Source::Address)?;
+        let (name, text) = check(name, text, &Source::Address)?;
         self.given.insert(name, Setting { text, source: Source::Address });
         Ok(())
     }
 
-    /// Takes a parameter unless a better source has given it.
+    /// Sets a parameter, unless an earlier source has given it.
     pub(super) fn fill(&mut self, name: &str, text: String, source: &Source) -> Result<(), AddressError> {
-        let (name, text) = accepted(name, text, source)?;
+        let (name, text) = check(name, text, source)?;
         self.given.entry(name).or_insert_with(|| Setting { text, source: source.clone() });
         Ok(())
     }
 
-    /// Takes from the environment what is not given yet.
-    pub(super) fn fill_from_environment(&mut self, variable: Variable<'_>) -> Result<(), AddressError> {
+    /// Sets the parameters that the environment has, unless they are given already.
+    pub(super) fn fill_from_environment(&mut self, environment: Environment<'_>) -> Result<(), AddressError> {
         for parameter in PARAMETERS {
             let Some(name) = parameter.variable else { continue };
             if self.given.contains_key(parameter.name) {
                 continue;
             }
-            if let Some(text) = variable(name) {
+            if let Some(text) = environment(name) {
                 self.fill(parameter.name, text, &Source::Environment(name))?;
             }
         }
-        // The old spelling. Only 1 says something.
-        if variable("PGREQUIRESSL").is_some_and(|text| text.starts_with('1')) {
+        // The old name of PGSSLMODE. Only the value 1 has a meaning.
+        if environment("PGREQUIRESSL").is_some_and(|text| text.starts_with('1')) {
             self.fill("sslmode", "require".to_owned(), &Source::Environment("PGREQUIRESSL"))?;
         }
         Ok(())
     }
 
-    /// What was given and says something.
+    /// The value that was given, unless it is empty.
     pub(super) fn text(&self, name: &'static str) -> Option<&str> {
         self.given(name).filter(|text| !text.is_empty())
     }
 
-    /// What was given, an empty value too.
+    /// The value that was given, which may be empty.
     pub(super) fn given(&self, name: &'static str) -> Option<&str> {
         debug_assert!(parameters::find(name).is_some(), "{name} is no parameter");
         self.given.get(name).map(|setting| setting.text.as_str())
@@ -100,51 +100,51 @@ impl Settings {
         self.given.get(name).map(|setting| &setting.source)
     }
 
-    /// A whole number, of seconds or whatever the parameter counts.
+    /// The value as a whole number.
     pub(super) fn number(&self, name: &'static str) -> Result<Option<i32>, AddressError> {
         let Some(text) = self.given(name) else { return Ok(None) };
         match text.trim().parse() {
             Ok(number) => Ok(Some(number)),
-            Err(_) => Err(self.wrong(name, "give a whole number")),
+            Err(_) => Err(self.invalid_value(name, "give a whole number")),
         }
     }
 
-    /// One of a few words.
-    pub(super) fn word<T: Copy>(
+    /// The value as one of a few words.
+    pub(super) fn choice<T: Copy>(
         &self,
         name: &'static str,
         words: &[(&str, T)],
     ) -> Result<Option<T>, AddressError> {
         let Some(text) = self.given(name) else { return Ok(None) };
         match words.iter().find(|(word, _)| *word == text) {
-            Some((_, meaning)) => Ok(Some(*meaning)),
+            Some((_, support)) => Ok(Some(*support)),
             None => {
                 let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-                Err(self.wrong(name, &format!("give one of {}", words.join(", "))))
+                Err(self.invalid_value(name, &format!("give one of {}", words.join(", "))))
             }
         }
     }
 
-    /// The error for the value of a parameter that is no secret.
-    pub(super) fn wrong(&self, name: &'static str, next_step: &str) -> AddressError {
+    /// The error for an invalid value. It shows the value, so not for secrets.
+    pub(super) fn invalid_value(&self, name: &'static str, next_step: &str) -> AddressError {
         let text = self.given(name).unwrap_or_default();
-        let place = self.source(name).map(Source::place).unwrap_or_default();
+        let place = self.source(name).map(Source::describe).unwrap_or_default();
         AddressError::new(format!("`{name}` {place} can't be `{text}`"), next_step)
     }
 }
 
-/// The parameter's own name and value, if it may have that one.
-fn accepted(name: &str, text: String, source: &Source) -> Result<(&'static str, String), AddressError> {
+/// Checks a name and a value. Returns them, with an old name replaced.
+fn check(name: &str, text: String, source: &Source) -> Result<(&'static str, String), AddressError> {
     if name == "requiressl" {
         let mode = if text.starts_with('1') { "require" } else { "prefer" };
         return Ok(("sslmode", mode.to_owned()));
     }
-    let place = source.place();
+    let place = source.describe();
     let parameter = parameters::find(name).ok_or_else(|| parameters::unknown(name, &place))?;
-    match parameter.meaning {
-        Use::Honoured | Use::Idle => {}
-        Use::Only(values) if values.contains(&text.as_str()) => {}
-        Use::Only(values) => return Err(unsupported(name, &place, values)),
+    match parameter.support {
+        Support::Full | Support::Ignored => {}
+        Support::OnlyValues(values) if values.contains(&text.as_str()) => {}
+        Support::OnlyValues(values) => return Err(unsupported(name, &place, values)),
     }
     if text.contains('\0') {
         return Err(AddressError::new(format!("`{name}` {place} has a zero byte"), "leave it out"));
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_value_hides_later_ones_and_says_nothing() {
+    fn an_empty_value_hides_later_sources() {
         let mut settings = of("dbname", "");
         settings.fill_from_environment(&|name| (name == "PGDATABASE").then(|| "other".to_owned())).unwrap();
         assert_eq!(settings.text("dbname"), None);
@@ -205,8 +205,8 @@ mod tests {
         let error = of("connect_timeout", "5s").number("connect_timeout").unwrap_err();
         assert_eq!(error.to_string(), "`connect_timeout` in the address can't be `5s`; give a whole number");
         let words = [("disable", 1), ("require", 2)];
-        assert_eq!(of("sslmode", "require").word("sslmode", &words), Ok(Some(2)));
-        let error = of("sslmode", "verify_full").word("sslmode", &words).unwrap_err();
+        assert_eq!(of("sslmode", "require").choice("sslmode", &words), Ok(Some(2)));
+        let error = of("sslmode", "verify_full").choice("sslmode", &words).unwrap_err();
         assert_eq!(
             error.to_string(),
             "`sslmode` in the address can't be `verify_full`; give one of disable, require"
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_not_be_done_is_refused_and_what_is_done_anyway_accepted() {
+    fn values_that_windlass_does_not_support_are_refused() {
         let cases = [
             ("gssencmode", "disable", true),
             ("gssencmode", "require", false),

@@ -1,4 +1,4 @@
-//! An address as a whole: what it is completed by.
+//! Tests of complete addresses: which sources complete them.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
@@ -85,7 +85,7 @@ fn write_private(file: &Path, text: &str) {
 }
 
 #[test]
-fn the_password_file_is_asked_last() {
+fn the_password_file_is_read_last() {
     let home = tempfile::tempdir().unwrap();
     write_private(&home.path().join(".pgpass"), "h:5432:d:u:from home\n");
     let named = home.path().join("named");

@@ -1,18 +1,18 @@
-//! Reads `postgres://user:password@host:port,host:port/dbname?name=value`, as libpq does.
+//! Parses `postgres://user:password@host:port,host:port/dbname?name=value`, as libpq does.
 //!
-//! No error here shows a part of the URL that could be a piece of a password: one with an `@` or a `/` in
-//! it that is not percent-encoded shifts all that follows.
+//! No error shows a part of the URL that could be a part of a password. If a password contains an `@` or a `/` that is not
+//! percent-encoded, the rest of it looks like a host or a port.
 
 use super::AddressError;
 use super::parameters::SCHEMA;
 use super::settings::Settings;
 
-/// What such an address begins with.
+/// The schemes of such URLs.
 const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
 /// The longest address.
 const URL_MAX_BYTES: usize = 16 * 1024;
 
-/// It names a server and not a file.
+/// Whether an address names a server and not a file.
 #[must_use]
 pub fn is_postgres(address: &str) -> bool {
     after_scheme(address).is_some()
@@ -60,11 +60,11 @@ fn split(url: &str) -> Result<Parts<'_>, AddressError> {
     Ok(Parts { user, password, servers, database: path.strip_prefix('/').unwrap_or(path), query })
 }
 
-/// Takes all parameters of the URL.
+/// Reads all parameters of the URL.
 pub(super) fn read(url: &str) -> Result<Settings, AddressError> {
     if url.len() > URL_MAX_BYTES {
         let message = format!("the address is longer than {URL_MAX_BYTES} bytes");
-        return Err(AddressError::new(message, "put what is long into a service file"));
+        return Err(AddressError::new(message, "put long values into a service file"));
     }
     let parts = split(url)?;
     let (hosts, ports) = servers(parts.servers)?;
@@ -77,7 +77,7 @@ pub(super) fn read(url: &str) -> Result<Settings, AddressError> {
     ];
     let mut settings = Settings::new();
     for (name, part, encoded) in named {
-        // Empty is the same as left out: the environment may have it.
+        // An empty part counts as missing, so that the environment can have it.
         if !encoded.is_empty() {
             settings.replace(name, decoded(encoded, part)?)?;
         }
@@ -110,7 +110,7 @@ fn servers(servers: &str) -> Result<(String, String), AddressError> {
     Ok((hosts.join(","), ports.join(",")))
 }
 
-/// What stands after `[`: an IPv6 address, and perhaps a port.
+/// Parses the text after `[`: an IPv6 address, and perhaps a port.
 fn bracketed_host(server: &str) -> Result<(&str, &str), AddressError> {
     let example = "write an IPv6 address as in postgres://[::1]:5432/dbname";
     let (host, rest) = server
@@ -143,7 +143,7 @@ fn read_query(query: &str, settings: &mut Settings) -> Result<(), AddressError> 
         let name = decoded(name, "name of a parameter")?;
         let value = decoded(value, &format!("value of `{name}`"))?;
         match (name.as_str(), value.as_str()) {
-            // As drivers of other languages write it.
+            // Drivers of other languages use this parameter.
             ("ssl", "true") => settings.replace("sslmode", "require".to_owned())?,
             (_, _) => settings.replace(&name, value)?,
         }
@@ -151,7 +151,7 @@ fn read_query(query: &str, settings: &mut Settings) -> Result<(), AddressError> 
     Ok(())
 }
 
-/// Resolves `%40` and the like. `part` names what it is in an error.
+/// Decodes percent-encoded characters. `part` names the text in an error.
 fn decoded(encoded: &str, part: &str) -> Result<String, AddressError> {
     let mut bytes = Vec::with_capacity(encoded.len());
     let mut rest = encoded.as_bytes();
@@ -176,23 +176,23 @@ fn decoded(encoded: &str, part: &str) -> Result<String, AddressError> {
     })
 }
 
-/// An address as it may be shown, and typed again: without what is secret in it.
-///
-/// What is no address of a server is returned as it is.
+/// An address without its secrets, which may be shown. A text that is not the address of a server is returned unchanged.
 pub(super) fn redacted(address: &str) -> String {
-    without(address, is_secret)
+    without_parameters(address, is_secret)
 }
 
-/// An address as PostgreSQL's own programs take it: without what is secret, and without what is ours.
+/// An address for PostgreSQL's own programs: without its secrets, and without parameters that only Windlass knows.
 pub(super) fn for_libpq(address: &str) -> String {
-    without(address, |name| is_secret(name) || decoded(name, "name").is_ok_and(|name| name == SCHEMA))
+    without_parameters(address, |name| {
+        is_secret(name) || decoded(name, "name").is_ok_and(|name| name == SCHEMA)
+    })
 }
 
-/// An address without its password and without the parameters whose names are left out.
-fn without(address: &str, is_left_out: impl Fn(&str) -> bool) -> String {
+/// An address without its password, and without the parameters for which `is_left_out` is true.
+fn without_parameters(address: &str, is_left_out: impl Fn(&str) -> bool) -> String {
     let Some(rest) = after_scheme(address) else { return address.to_owned() };
     let scheme = &address[..address.len() - rest.len()];
-    // Where the password ends can't be told.
+    // The end of the password is not known.
     let Ok(parts) = split(address) else { return format!("{scheme}…") };
     let is_shown = |parameter: &&str| {
         !parameter.is_empty() && !is_left_out(parameter.split_once('=').map_or(parameter, |(name, _)| name))
@@ -225,7 +225,7 @@ pub(super) fn has_password(address: &str) -> bool {
         })
 }
 
-/// A parameter, still encoded, whose value nobody may see.
+/// Whether the value of a parameter is a secret. The name is still encoded.
 fn is_secret(name: &str) -> bool {
     decoded(name, "name").map_or(true, |name| matches!(name.as_str(), "password" | "sslpassword"))
 }
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_url_is_refused_without_showing_a_password() {
+    fn an_invalid_url_is_refused_without_showing_a_password() {
         let cases = [
             ("mysql://host", "begins with postgres://"),
             ("postgres://u:se@cret@host/db", "an `@`"),
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn other_programs_are_not_given_what_is_ours() {
+    fn parameters_of_windlass_are_removed_for_other_programs() {
         let address = "postgres://u:secret@h/db?schema=jobs&sslmode=require";
         assert_eq!(for_libpq(address), "postgres://u@h/db?sslmode=require");
     }

@@ -18,19 +18,19 @@ use windlass_db::{Connection, all};
 /// Two details are for SQLite. It uses an index for a comparison of several columns only if the other side has no column
 /// affinity, so each value is wrapped in `coalesce`. It also starts at rows that are equal, whatever the operator is, so
 /// the comparison is `>=` with the next version.
-pub(in crate::store) const CANDIDATES: &str = "WITH RECURSIVE heads (id) AS (
+pub(in crate::store) const CANDIDATES: &str = "WITH RECURSIVE candidates (id) AS (
              SELECT (SELECT id FROM jobs WHERE status = 'PENDING' AND kind > ''
                      ORDER BY queue, kind, requires, version, {rank}, id LIMIT 1)
              UNION ALL
              SELECT (SELECT next.id FROM jobs AS next
                      WHERE next.status = 'PENDING' AND next.kind > ''
                        AND (next.queue, next.kind, next.requires, next.version)
-                           >= (coalesce(head.queue, ''), coalesce(head.kind, ''),
-                               coalesce(head.requires, ''), coalesce(head.version, 0) + 1)
+                           >= (coalesce(candidate.queue, ''), coalesce(candidate.kind, ''),
+                               coalesce(candidate.requires, ''), coalesce(candidate.version, 0) + 1)
                      ORDER BY next.queue, next.kind, next.requires, next.version, {rank}, next.id LIMIT 1)
-             FROM heads JOIN jobs AS head ON {by head.id = heads.id}
+             FROM candidates JOIN jobs AS candidate ON {by candidate.id = candidates.id}
          ),
-         found (id) AS MATERIALIZED (SELECT id FROM heads WHERE id IS NOT NULL)
+         found (id) AS MATERIALIZED (SELECT id FROM candidates WHERE id IS NOT NULL)
          SELECT jobs.id, {rank}, queue, kind, requires, version,
                 (SELECT count(*) FROM queues
                  WHERE name = jobs.queue AND {ruled})
@@ -44,10 +44,10 @@ pub(in crate::store) fn read_candidates(connection: &mut dyn Connection) -> Resu
 }
 
 /// The first job of a queue in the order of claiming, whichever worker it is for.
-pub(in crate::store) fn first_arrived<'h>(
-    all_candidates: &'h [Candidate],
+pub(in crate::store) fn first_of_queue<'c>(
+    all_candidates: &'c [Candidate],
     queue: &str,
-) -> Option<&'h Candidate> {
+) -> Option<&'c Candidate> {
     all_candidates
         .iter()
         .filter(|candidate| candidate.partition.queue == queue)
@@ -117,7 +117,7 @@ pub(in crate::store) fn lock_jobs(
 }
 
 /// The first PENDING jobs of a run, without those in the queues `full` and those with the requirements `unfit`.
-pub(in crate::store) fn read_run(
+pub(in crate::store) fn read_candidates_of_run(
     connection: &mut dyn Connection,
     request: &ClaimRequest,
     run_id: i64,

@@ -2,7 +2,7 @@
 //!
 //! A claim reads a [`snapshot`] (is the worker still alive; the candidate of each claim partition), selects the most
 //! urgent jobs that the request and the limits of their queues allow ([`selection`]), and takes them with one statement
-//! ([`take`]). It never sweeps, cleans or counts up.
+//! ([`take()`]). It never sweeps, cleans or counts up.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,9 +10,9 @@ use candidates::read_candidates;
 use partition::ClaimPosition;
 use ready::{Ready, release};
 use request::{ClaimRequest, Claims, Scope};
-use selection::{Claimable, claimable, is_for};
+use selection::{SelectedJobs, is_for, select_jobs};
 use snapshot::ClaimSnapshot;
-use take::{Chosen, TakenJob, UnreadableJob, start_runs, take};
+use take::{ChosenJobs, TakenJob, UnreadableJob, start_runs, take};
 use windlass_db::Connection;
 use windlass_db::error::Result;
 use windlass_system::clock::Clock;
@@ -30,17 +30,17 @@ pub(in crate::store) mod selection;
 pub(in crate::store) mod snapshot;
 pub(in crate::store) mod take;
 
-/// What a claim came to, inside its transaction.
-pub(in crate::store) struct Claimed {
+/// The outcome of a claim, inside its transaction.
+pub(in crate::store) struct ClaimOutcome {
     pub(in crate::store) claims: Claims,
-    /// Jobs that were taken and whose rows can't be executed. The caller fails them in the same transaction, so that a
-    /// row that another program spoilt holds up no other.
+    /// Jobs that were taken and whose rows can't be executed. The caller fails them in the same transaction, so that an
+    /// invalid row of another program does not block other jobs.
     pub(in crate::store) unreadable: Vec<UnreadableJob>,
 }
 
-impl Claimed {
-    fn none(claims: Claims) -> Claimed {
-        Claimed { claims, unreadable: Vec::new() }
+impl ClaimOutcome {
+    fn none(claims: Claims) -> ClaimOutcome {
+        ClaimOutcome { claims, unreadable: Vec::new() }
     }
 }
 
@@ -52,9 +52,9 @@ pub(in crate::store) fn claim(
     snapshot: Option<ClaimSnapshot>,
     ready: Vec<Ready>,
     clock: &Clock,
-) -> Result<Claimed> {
+) -> Result<ClaimOutcome> {
     let (claimable_now, others): (Vec<Ready>, Vec<Ready>) =
-        ready.into_iter().partition(|ready| may_take_at_once(request, ready));
+        ready.into_iter().partition(|ready| may_take_directly(request, ready));
     // The others are released first, because limits are counted from rows and these jobs may be in queues with limits.
     release(connection, &others, clock.now_ms())?;
     let snapshot = if others.is_empty() { snapshot } else { snapshot.map(ClaimSnapshot::without_candidates) };
@@ -72,7 +72,7 @@ pub(in crate::store) fn claim(
 
 /// Whether the request may take a ready job if it is urgent enough: the job is in scope, the worker can execute it, and
 /// its queue has no limits that would have to be counted.
-fn may_take_at_once(request: &ClaimRequest, ready: &Ready) -> bool {
+fn may_take_directly(request: &ClaimRequest, ready: &Ready) -> bool {
     let is_in_scope = match &request.scope {
         Scope::Everything | Scope::Queues(_) => true,
         Scope::Runs(run_ids) => ready.run_id.is_some_and(|run_id| run_ids.contains(&run_id)),
@@ -86,16 +86,16 @@ fn claim_among(
     snapshot: Option<ClaimSnapshot>,
     ready: &[ClaimPosition],
     clock: &Clock,
-) -> Result<Claimed> {
+) -> Result<ClaimOutcome> {
     let snapshot = match snapshot {
         Some(snapshot) => snapshot,
         None => ClaimSnapshot::after(connection, request, &mut [])?,
     };
-    if !snapshot.owner.is_alive() {
-        return Ok(Claimed::none(Claims::Fenced));
+    if !snapshot.worker.is_alive() {
+        return Ok(ClaimOutcome::none(Claims::Fenced));
     }
     if request.limit == 0 {
-        return Ok(Claimed::none(Claims::Jobs(Vec::new())));
+        return Ok(ClaimOutcome::none(Claims::Jobs(Vec::new())));
     }
     let candidates = match (snapshot.candidates, &request.scope) {
         (Some(candidates), _) => candidates,
@@ -103,23 +103,23 @@ fn claim_among(
         (None, Scope::Runs(_)) => Vec::new(),
     };
     let counted_at_ms = clock.now_ms();
-    let claimable = claimable(connection, request, ready, candidates, counted_at_ms)?;
-    if claimable.positions.is_empty() {
-        return Ok(Claimed::none(Claims::Jobs(Vec::new())));
+    let selected = select_jobs(connection, request, ready, candidates, counted_at_ms)?;
+    if selected.positions.is_empty() {
+        return Ok(ClaimOutcome::none(Claims::Jobs(Vec::new())));
     }
     // The clock may have been set back since the limits were counted. A start must not seem earlier than the end that
     // made room for it.
     let now_ms = clock.now_ms().max(counted_at_ms);
-    take_claimable(connection, request, &claimable, ready, now_ms)
+    take_selected(connection, request, &selected, ready, now_ms)
 }
 
-fn take_claimable(
+fn take_selected(
     connection: &mut dyn Connection,
     request: &ClaimRequest,
-    Claimable { positions, limited }: &Claimable,
+    SelectedJobs { positions, limited }: &SelectedJobs,
     ready: &[ClaimPosition],
     now_ms: i64,
-) -> Result<Claimed> {
+) -> Result<ClaimOutcome> {
     let ids: Vec<i64> = positions.iter().map(|position| position.id).collect();
     let blocked: HashSet<i64> = ready.iter().map(|position| position.id).collect();
     // A start counts for its queue's rate from the claim on. So a job that would wait in the worker's memory is left.
@@ -128,7 +128,8 @@ fn take_claimable(
         .filter(|(rules, _ids)| rules.rate.is_some())
         .flat_map(|(_rules, ids)| ids.iter().copied())
         .collect();
-    let taken = take(connection, &Chosen { ids: &ids, blocked: &blocked, rated: &rated }, request, now_ms)?;
+    let taken =
+        take(connection, &ChosenJobs { ids: &ids, blocked: &blocked, rated: &rated }, request, now_ms)?;
     let taken_ids: HashSet<i64> = taken.iter().map(|job| job.id).collect();
     for (rules, ids) in limited {
         let ids: Vec<i64> = ids.iter().copied().filter(|id| taken_ids.contains(id)).collect();
@@ -152,5 +153,5 @@ fn take_claimable(
     // RETURNING promises no order.
     jobs.sort_by_cached_key(|job| order.get(&job.id).copied());
     connection.wake(WakeUps::PROGRESS);
-    Ok(Claimed { claims: Claims::Jobs(jobs), unreadable })
+    Ok(ClaimOutcome { claims: Claims::Jobs(jobs), unreadable })
 }

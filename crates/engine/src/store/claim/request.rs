@@ -30,9 +30,9 @@ pub struct ClaimRequest {
     pub worker_capabilities: WorkerCapabilities,
     /// The most jobs that it takes now.
     pub limit: usize,
-    /// How many of these jobs start at once. The others wait in the worker's memory. If the worker died, they would count
-    /// as interrupted, so a job with `on_interrupt = fail` is never among them.
-    pub idle: usize,
+    /// How many of these jobs start at once, each in an idle thread. The others wait in the worker's memory. If the worker
+    /// died, they would count as interrupted, so a job with `on_interrupt = fail` is never among them.
+    pub idle_threads: usize,
 }
 
 /// The answer to a claim.

@@ -1,7 +1,8 @@
 //! Selecting the most urgent jobs that the request and the limits of their queues allow.
 
 use crate::store::claim::candidates::{
-    first_arrived, lock_jobs, read_candidates, read_jobs, read_jobs_of_run, read_partition, read_run,
+    first_of_queue, lock_jobs, read_candidates, read_candidates_of_run, read_jobs, read_jobs_of_run,
+    read_partition,
 };
 use crate::store::claim::partition::{Candidate, ClaimPosition};
 use crate::store::claim::request::{CLAIM_MAX, ClaimRequest, Scope};
@@ -11,28 +12,28 @@ use windlass_db::error::Result;
 use windlass_db::{Connection, Writers};
 use windlass_system::wake_ups::WakeUps;
 
-/// How often one claim reads further jobs of a run because those before are in full queues or not for this worker.
+/// How often one claim reads further jobs of a run, because the jobs before are in full queues or not for this worker.
 const RUN_ROUNDS: usize = 16;
 
 /// The jobs that a claim may take.
 #[derive(Default)]
-pub(in crate::store) struct Claimable {
+pub(in crate::store) struct SelectedJobs {
     /// The most urgent first.
     pub(in crate::store) positions: Vec<ClaimPosition>,
-    /// The queues with rules, each with its jobs among the positions. What is taken of them must be recorded.
+    /// The queues with rules, each with its jobs among the positions. Each claim from these queues must be recorded.
     pub(in crate::store) limited: Vec<(QueueRules, Vec<i64>)>,
 }
 
 /// Selects and locks the most urgent claimable jobs of the request. `ready` are jobs that became ready in this transaction,
 /// are in queues without rules, and are for the request. `candidates` has the candidate of each partition, unless the
 /// request is by runs.
-pub(in crate::store) fn claimable(
+pub(in crate::store) fn select_jobs(
     connection: &mut dyn Connection,
     request: &ClaimRequest,
     ready: &[ClaimPosition],
     mut candidates: Vec<Candidate>,
     now_ms: i64,
-) -> Result<Claimable> {
+) -> Result<SelectedJobs> {
     let mut selection = Selection::new(request, Counting::Locked, now_ms);
     selection.choose(ready);
     match &request.scope {
@@ -44,16 +45,17 @@ pub(in crate::store) fn claimable(
                 if selection.is_full_before(candidate.position) {
                     break;
                 }
-                let found = match selection.room(&candidate.partition.queue) {
-                    Room::Jobs(0) => continue,
-                    Room::Jobs(limit) => read_partition(connection, candidate, limit)?,
-                    Room::Only(job_id) => lock_jobs(connection, &[job_id])?,
+                let found = match selection.capacity(&candidate.partition.queue) {
+                    QueueCapacity::Jobs(0) => continue,
+                    QueueCapacity::Jobs(limit) => read_partition(connection, candidate, limit)?,
+                    QueueCapacity::Only(job_id) => lock_jobs(connection, &[job_id])?,
                 };
                 locked += found.len();
                 selection.add(&candidate.partition.queue, found);
             }
             if connection.capabilities().writers == Writers::SideBySide && locked > selection.chosen.len() {
-                // Other claims skipped all rows that are locked here. Some of them are left, so the claims must look again.
+                // Other claims skipped the rows that are locked here. Some of these stay unclaimed, so the others must try
+                // again.
                 connection.wake(WakeUps::PENDING);
             }
         }
@@ -64,7 +66,7 @@ pub(in crate::store) fn claimable(
             selection.lock_chosen(connection, ready)?;
         }
     }
-    Ok(selection.into_claimable())
+    Ok(selection.into_selected_jobs())
 }
 
 /// Whether the request would find a job. Locks nothing.
@@ -73,7 +75,7 @@ pub(in crate::store) fn has_claimable(
     request: &ClaimRequest,
     now_ms: i64,
 ) -> Result<bool> {
-    let mut selection = Selection::new(request, Counting::Glance, now_ms);
+    let mut selection = Selection::new(request, Counting::Unlocked, now_ms);
     match &request.scope {
         Scope::Everything | Scope::Queues(_) => {
             let candidates = read_candidates(connection)?;
@@ -81,7 +83,7 @@ pub(in crate::store) fn has_claimable(
             Ok(candidates
                 .iter()
                 .filter(|candidate| is_for(request, candidate))
-                .any(|candidate| selection.room(&candidate.partition.queue) != Room::Jobs(0)))
+                .any(|candidate| selection.capacity(&candidate.partition.queue) != QueueCapacity::Jobs(0)))
         }
         Scope::Runs(run_ids) => {
             for run_id in run_ids {
@@ -97,7 +99,7 @@ pub(in crate::store) fn has_claimable(
 
 /// How many jobs of a queue may still be taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Room {
+enum QueueCapacity {
     Jobs(usize),
     /// Only the job with this id.
     Only(i64),
@@ -111,7 +113,7 @@ struct Selection<'r> {
     limit: usize,
     chosen: Vec<ClaimPosition>,
     /// The queues with rules: how many jobs may still be taken, and those that were chosen.
-    limited: HashMap<String, (QueueRules, Room, Vec<ClaimPosition>)>,
+    limited: HashMap<String, (QueueRules, QueueCapacity, Vec<ClaimPosition>)>,
 }
 
 impl<'r> Selection<'r> {
@@ -140,25 +142,25 @@ impl<'r> Selection<'r> {
             return Ok(());
         }
         for (queue, (rules, allowance)) in allowances(connection, &queues, self.counting, self.now_ms)? {
-            let room = match allowance {
-                Allowance::Jobs(jobs) => Room::Jobs(jobs),
+            let capacity = match allowance {
+                Allowance::Jobs(jobs) => QueueCapacity::Jobs(jobs),
                 Allowance::Turn(job_id) => self.only(read_jobs(connection, &[job_id])?.first()),
                 Allowance::Next if all_candidates.is_empty() => {
                     let all_candidates = read_candidates(connection)?;
-                    self.only(first_arrived(&all_candidates, &queue))
+                    self.only(first_of_queue(&all_candidates, &queue))
                 }
-                Allowance::Next => self.only(first_arrived(all_candidates, &queue)),
+                Allowance::Next => self.only(first_of_queue(all_candidates, &queue)),
             };
-            self.limited.insert(queue, (rules, room, Vec::new()));
+            self.limited.insert(queue, (rules, capacity, Vec::new()));
         }
         Ok(())
     }
 
-    /// Only this job; none if it is for other workers, because no job overtakes it.
-    fn only(&self, next: Option<&Candidate>) -> Room {
+    /// Capacity for this job only. None if the job is for other workers, because no other job may overtake it.
+    fn only(&self, next: Option<&Candidate>) -> QueueCapacity {
         match next.filter(|candidate| is_for(self.request, candidate)) {
-            Some(candidate) => Room::Only(candidate.position.id),
-            None => Room::Jobs(0),
+            Some(candidate) => QueueCapacity::Only(candidate.position.id),
+            None => QueueCapacity::Jobs(0),
         }
     }
 
@@ -167,9 +169,10 @@ impl<'r> Selection<'r> {
         let (mut full, mut unfit): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
         let mut turns = Vec::new();
         for _round in 0..RUN_ROUNDS {
-            let candidates = read_run(connection, self.request, run_id, &full, &unfit, self.limit)?;
+            let candidates =
+                read_candidates_of_run(connection, self.request, run_id, &full, &unfit, self.limit)?;
             self.count(connection, &candidates, &[])?;
-            let passed = full.len() + unfit.len();
+            let skipped_before = full.len() + unfit.len();
             let mut unlimited = Vec::with_capacity(candidates.len());
             for candidate in &candidates {
                 if !is_for(self.request, candidate) {
@@ -180,29 +183,29 @@ impl<'r> Selection<'r> {
                     full.push(candidate.partition.queue.clone());
                     continue;
                 }
-                match self.room(&candidate.partition.queue) {
-                    Room::Only(job_id) if job_id != candidate.position.id => {
+                match self.capacity(&candidate.partition.queue) {
+                    QueueCapacity::Only(job_id) if job_id != candidate.position.id => {
                         turns.push(job_id);
                         full.push(candidate.partition.queue.clone());
                     }
-                    Room::Jobs(0) => full.push(candidate.partition.queue.clone()),
-                    Room::Jobs(_) if !self.limited.contains_key(&candidate.partition.queue) => {
+                    QueueCapacity::Jobs(0) => full.push(candidate.partition.queue.clone()),
+                    QueueCapacity::Jobs(_) if !self.limited.contains_key(&candidate.partition.queue) => {
                         unlimited.push(candidate.position)
                     }
-                    Room::Only(_) | Room::Jobs(_) => {
+                    QueueCapacity::Only(_) | QueueCapacity::Jobs(_) => {
                         self.add(&candidate.partition.queue, vec![candidate.position])
                     }
                 }
             }
             self.choose(&unlimited);
-            let is_new = full.len() + unfit.len() > passed;
+            let is_new = full.len() + unfit.len() > skipped_before;
             let is_full = candidates.last().is_none_or(|last| self.is_full_before(last.position));
             if candidates.len() < self.limit || is_full || !is_new {
                 break;
             }
-            for passed in [&mut full, &mut unfit] {
-                passed.sort_unstable();
-                passed.dedup();
+            for skipped in [&mut full, &mut unfit] {
+                skipped.sort_unstable();
+                skipped.dedup();
             }
         }
         // A job that is retried keeps its turn in a fifo queue, although it is due after the jobs that were skipped.
@@ -235,21 +238,23 @@ impl<'r> Selection<'r> {
         Ok(())
     }
 
-    fn room(&self, queue: &str) -> Room {
+    fn capacity(&self, queue: &str) -> QueueCapacity {
         match self.limited.get(queue) {
-            Some((_rules, Room::Jobs(jobs), _chosen)) => Room::Jobs((*jobs).min(self.limit)),
-            Some((_rules, only @ Room::Only(_), _chosen)) => *only,
-            None => Room::Jobs(self.limit),
+            Some((_rules, QueueCapacity::Jobs(jobs), _chosen)) => {
+                QueueCapacity::Jobs((*jobs).min(self.limit))
+            }
+            Some((_rules, only @ QueueCapacity::Only(_), _chosen)) => *only,
+            None => QueueCapacity::Jobs(self.limit),
         }
     }
 
     /// The queue's rules allow no more jobs, and no job from this position on is more urgent than the chosen ones.
     fn is_used_up_before(&self, queue: &str, position: ClaimPosition) -> bool {
-        self.limited.get(queue).is_some_and(|(_rules, room, of_queue)| match room {
-            Room::Jobs(jobs) => {
+        self.limited.get(queue).is_some_and(|(_rules, capacity, of_queue)| match capacity {
+            QueueCapacity::Jobs(jobs) => {
                 of_queue.len() >= *jobs && of_queue.last().is_none_or(|last| *last <= position)
             }
-            Room::Only(_) => !of_queue.is_empty(),
+            QueueCapacity::Only(_) => !of_queue.is_empty(),
         })
     }
 
@@ -259,11 +264,11 @@ impl<'r> Selection<'r> {
     }
 
     fn add(&mut self, queue: &str, found: Vec<ClaimPosition>) {
-        if let Some((_rules, room, of_queue)) = self.limited.get_mut(queue) {
+        if let Some((_rules, capacity, of_queue)) = self.limited.get_mut(queue) {
             // Several partitions share the queue's allowance. The most urgent of their jobs are kept.
-            let allowed = match room {
-                Room::Jobs(jobs) => *jobs,
-                Room::Only(_) => 1,
+            let allowed = match capacity {
+                QueueCapacity::Jobs(jobs) => *jobs,
+                QueueCapacity::Only(_) => 1,
             };
             self.chosen.retain(|position| !of_queue.contains(position));
             of_queue.extend(found);
@@ -286,7 +291,7 @@ impl<'r> Selection<'r> {
         self.chosen.truncate(self.limit);
     }
 
-    fn into_claimable(self) -> Claimable {
+    fn into_selected_jobs(self) -> SelectedJobs {
         let Selection { chosen, limited, .. } = self;
         let limited = limited
             .into_values()
@@ -302,7 +307,7 @@ impl<'r> Selection<'r> {
             })
             .filter(|(_rules, ids): &(QueueRules, Vec<i64>)| !ids.is_empty())
             .collect();
-        Claimable { positions: chosen, limited }
+        SelectedJobs { positions: chosen, limited }
     }
 }
 

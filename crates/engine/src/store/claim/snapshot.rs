@@ -5,15 +5,15 @@ use crate::store::claim::candidates::CANDIDATES;
 use crate::store::claim::partition::{Candidate, read_candidate};
 use crate::store::claim::request::{ClaimRequest, Scope};
 use windlass_db::error::Result;
-use windlass_db::{Connection, Question, Row, Statement};
+use windlass_db::{Connection, Query, Row, Statement};
 
-/// Reads the claiming worker's status and locks its row. Whoever wants to fence the worker waits until the claim is
-/// committed, and then finds the claimed jobs.
-const OWNER: &str = "SELECT status FROM workers WHERE id = $1 {share}";
+/// Reads the claiming worker's status and locks its row. A process that wants to fence the worker waits until the claim
+/// is committed, and then finds the claimed jobs.
+const LOCK_WORKER: &str = "SELECT status FROM workers WHERE id = $1 {share}";
 
 /// What a claim reads before it selects jobs.
 pub(in crate::store) struct ClaimSnapshot {
-    pub(in crate::store) owner: Owner,
+    pub(in crate::store) worker: ClaimingWorker,
     /// The candidate of each partition; empty for a claim by runs. `None` if jobs became claimable after the read.
     pub(in crate::store) candidates: Option<Vec<Candidate>>,
 }
@@ -23,36 +23,39 @@ impl ClaimSnapshot {
     pub(in crate::store) fn after(
         connection: &mut dyn Connection,
         request: &ClaimRequest,
-        others: &mut [Question<'_>],
+        others: &mut [Query<'_>],
     ) -> Result<ClaimSnapshot> {
-        let (mut owner, mut candidates) = (Owner::default(), Vec::new());
+        let (mut worker, mut candidates) = (ClaimingWorker::default(), Vec::new());
         let worker_id = [request.worker_id.into()];
-        let mut on_owner = |row: &dyn Row| owner.read(row);
+        let mut on_worker = |row: &dyn Row| worker.read(row);
         let mut on_candidate = |row: &dyn Row| {
             candidates.push(read_candidate(row)?);
             Ok(())
         };
-        let mut questions: Vec<Question<'_>> = others
+        let mut questions: Vec<Query<'_>> = others
             .iter_mut()
-            .map(|Question { statement, parameters, on_row }| Question {
+            .map(|Query { statement, parameters, on_row }| Query {
                 statement: *statement,
                 parameters,
                 on_row: &mut **on_row,
             })
             .collect();
-        let owner_question =
-            Question { statement: Statement::Plain(OWNER), parameters: &worker_id, on_row: &mut on_owner };
-        questions.push(owner_question);
+        let worker_query = Query {
+            statement: Statement::Plain(LOCK_WORKER),
+            parameters: &worker_id,
+            on_row: &mut on_worker,
+        };
+        questions.push(worker_query);
         let is_by_partition = match &request.scope {
             Scope::Everything | Scope::Queues(_) => request.limit > 0,
             Scope::Runs(_) => false,
         };
         if is_by_partition {
             let statement = Statement::Plain(CANDIDATES);
-            questions.push(Question { statement, parameters: &[], on_row: &mut on_candidate });
+            questions.push(Query { statement, parameters: &[], on_row: &mut on_candidate });
         }
         connection.query_all(&mut questions)?;
-        Ok(ClaimSnapshot { owner, candidates: Some(candidates) })
+        Ok(ClaimSnapshot { worker, candidates: Some(candidates) })
     }
 
     /// This snapshot after jobs became claimable: the candidates must be read again.
@@ -63,11 +66,11 @@ impl ClaimSnapshot {
 
 /// The worker that claims.
 #[derive(Default)]
-pub(in crate::store) struct Owner {
+pub(in crate::store) struct ClaimingWorker {
     status: Option<WorkerStatus>,
 }
 
-impl Owner {
+impl ClaimingWorker {
     fn read(&mut self, row: &dyn Row) -> Result<()> {
         self.status = Some(row.parsed(0, WorkerStatus::parse)?);
         Ok(())

@@ -31,7 +31,7 @@ pub(in crate::store) struct UnreadableJob {
 }
 
 /// The jobs that a claim selected.
-pub(in crate::store) struct Chosen<'c> {
+pub(in crate::store) struct ChosenJobs<'c> {
     /// The most urgent first.
     pub(in crate::store) ids: &'c [i64],
     /// Those of `ids` that are still BLOCKED, because they became ready in this transaction.
@@ -83,7 +83,7 @@ static TAKE: UpdateReturning = UpdateReturning {
 
 pub(in crate::store) fn take(
     connection: &mut dyn Connection,
-    Chosen { ids, blocked, rated }: &Chosen<'_>,
+    ChosenJobs { ids, blocked, rated }: &ChosenJobs<'_>,
     request: &ClaimRequest,
     now_ms: i64,
 ) -> Result<Vec<TakenJob>> {
@@ -91,9 +91,9 @@ pub(in crate::store) fn take(
     let chosen: Vec<[Value<'_>; 3]> = ids
         .iter()
         .enumerate()
-        .filter(|(position, id)| *position < request.idle || !rated.contains(id))
+        .filter(|(position, id)| *position < request.idle_threads || !rated.contains(id))
         .map(|(position, id)| {
-            [(*id).into(), status_of(id).as_str().into(), i64::from(position < request.idle).into()]
+            [(*id).into(), status_of(id).as_str().into(), i64::from(position < request.idle_threads).into()]
         })
         .collect();
     all_updated(

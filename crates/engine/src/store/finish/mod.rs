@@ -17,7 +17,7 @@ use crate::store::logs::{LogLine, append};
 use crate::transition::{Outcome, Repeat, Transition, after_attempt};
 use std::collections::{HashMap, HashSet};
 use windlass_db::error::Result;
-use windlass_db::{Connection, UpdateReturning, Value};
+use windlass_db::{Connection, Row, UpdateReturning, Value};
 use windlass_system::wake_ups::WakeUps;
 
 pub(in crate::store) mod locks;
@@ -68,11 +68,12 @@ impl Finished {
 }
 
 /// What the update of the jobs returned.
-struct Written {
+#[derive(Default)]
+struct WrittenTransitions {
     ended: Vec<Ended>,
     /// Concurrency keys with a slot that became free.
     freed_keys: Vec<String>,
-    /// Some queue has a limit that the end of a job makes room in.
+    /// Some queue has a limit, so that the end of a job may allow another claim.
     has_limits: bool,
 }
 
@@ -114,7 +115,7 @@ pub(in crate::store) fn fail_unreadable(
         })
         .collect();
     finish(connection, &finishes, now_ms)?;
-    // These jobs took places of the claim. Other jobs may be claimable behind them.
+    // The claim took these jobs in place of others, which may be claimable still.
     connection.wake(WakeUps::PENDING);
     Ok(())
 }
@@ -139,7 +140,8 @@ pub(in crate::store) fn end(
         return Ok(Ending::default());
     }
     lock_runs(connection, finishes.iter().filter_map(|finish| finish.run_id).collect())?;
-    let Written { ended, freed_keys, has_limits } = write_transitions(connection, finishes, now_ms)?;
+    let WrittenTransitions { ended, freed_keys, has_limits } =
+        write_transitions(connection, finishes, now_ms)?;
     let owned: HashMap<i64, JobStatus> = ended.iter().map(|job| (job.job_id, job.status)).collect();
     let kept: Vec<&Finish> = finishes.iter().filter(|finish| owned.contains_key(&finish.job_id)).collect();
     record_attempts(connection, &kept, now_ms)?;
@@ -201,32 +203,48 @@ static WRITE_TRANSITIONS: UpdateReturning = UpdateReturning {
     ],
 };
 
-fn write_transitions(connection: &mut dyn Connection, finishes: &[Finish], now_ms: i64) -> Result<Written> {
-    let news: Vec<[Value<'_>; 10]> = finishes
-        .iter()
-        .map(|Finish { job_id, attempt, worker_id, transition, .. }| {
-            [
-                (*job_id).into(),
-                (*attempt).into(),
-                (*worker_id).into(),
-                transition.status.as_str().into(),
-                transition.attempt.into(),
-                transition.failures.into(),
-                transition.interruptions.into(),
-                transition.delay_ms.into(),
-                (&transition.last_error).into(),
-                (&transition.output).into(),
-            ]
-        })
-        .collect();
-    let mut written = Written { ended: Vec::new(), freed_keys: Vec::new(), has_limits: false };
+fn write_transitions(
+    connection: &mut dyn Connection,
+    finishes: &[Finish],
+    now_ms: i64,
+) -> Result<WrittenTransitions> {
+    let news: Vec<[Value<'_>; 10]> = finishes.iter().map(transition_values).collect();
+    let mut written = WrittenTransitions::default();
     connection.update_returning(&WRITE_TRANSITIONS, &[Value::rows(&news), now_ms.into()], &mut |row| {
+        written.add(row)
+    })?;
+    if written.ended.iter().any(|job| job.status == JobStatus::Scheduled) {
+        connection.wake(WakeUps::DUE);
+    }
+    Ok(written)
+}
+
+/// The values of a row of `news`.
+fn transition_values(finish: &Finish) -> [Value<'_>; 10] {
+    let Finish { job_id, attempt, worker_id, transition, .. } = finish;
+    [
+        (*job_id).into(),
+        (*attempt).into(),
+        (*worker_id).into(),
+        transition.status.as_str().into(),
+        transition.attempt.into(),
+        transition.failures.into(),
+        transition.interruptions.into(),
+        transition.delay_ms.into(),
+        (&transition.last_error).into(),
+        (&transition.output).into(),
+    ]
+}
+
+impl WrittenTransitions {
+    /// Adds a job that the update returned.
+    fn add(&mut self, row: &dyn Row) -> Result<()> {
         let status = row.parsed(3, JobStatus::parse)?;
         if let Some(key) = row.lossy_text(5)?.filter(|_key| status != JobStatus::Pending) {
-            written.freed_keys.push(key);
+            self.freed_keys.push(key);
         }
-        written.has_limits |= row.optional_integer(6)?.is_some();
-        written.ended.push(Ended {
+        self.has_limits |= row.optional_integer(6)?.is_some();
+        self.ended.push(Ended {
             job_id: row.integer(0)?,
             run_id: row.optional_integer(1)?,
             // The name is needed only for the message of skipped children.
@@ -235,11 +253,7 @@ fn write_transitions(connection: &mut dyn Connection, finishes: &[Finish], now_m
             allow_failure: row.integer(4)? != 0,
         });
         Ok(())
-    })?;
-    if written.ended.iter().any(|job| job.status == JobStatus::Scheduled) {
-        connection.wake(WakeUps::DUE);
     }
-    Ok(written)
 }
 
 fn record_attempts(connection: &mut dyn Connection, finishes: &[&Finish], now_ms: i64) -> Result<()> {

@@ -8,7 +8,7 @@ use crate::store::finish::promotion::{CHILDREN, Children, Promoted, promote};
 use crate::store::json_ids;
 use std::collections::BTreeMap;
 use windlass_db::error::Result;
-use windlass_db::{Connection, Question, Row, Statement, UpdateReturning, Value, all, all_updated};
+use windlass_db::{Connection, Query, Row, Statement, UpdateReturning, Value, all, all_updated};
 use windlass_system::wake_ups::WakeUps;
 
 /// A run that ended.
@@ -75,12 +75,12 @@ pub(in crate::store) fn propagate(
     let (mut children, mut over) = (Children::default(), Vec::new());
     let parents: Vec<[Value<'_>; 1]> = satisfied.iter().map(|job_id| [(*job_id).into()]).collect();
     let news = news_of(&counts);
-    let find = Question {
+    let find = Query {
         statement: Statement::Plain(CHILDREN),
         parameters: &[Value::rows(&parents)],
         on_row: &mut |row| children.read(row),
     };
-    let count = Question {
+    let count = Query {
         statement: Statement::UpdateReturning(&COUNT_DOWN),
         parameters: &[Value::rows(&news), now_ms.into()],
         on_row: &mut |row| read_over(row, &mut over),
@@ -101,7 +101,7 @@ pub(in crate::store) fn propagate(
 fn ask(
     connection: &mut dyn Connection,
     request: Option<&ClaimRequest>,
-    questions: &mut [Question<'_>],
+    questions: &mut [Query<'_>],
 ) -> Result<Option<ClaimSnapshot>> {
     match request {
         Some(request) => ClaimSnapshot::after(connection, request, questions).map(Some),

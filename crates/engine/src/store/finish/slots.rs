@@ -70,13 +70,13 @@ fn decide(holders: &[Holder], waiting: &[WaitingJob]) -> SlotDecision {
 /// to the limit. Holders that are stopping already make room and are not counted.
 fn too_old(holders: &[Holder], waiting: &[WaitingJob]) -> Vec<i64> {
     let waiting: Vec<&WaitingJob> = waiting.iter().collect();
-    let impatient = ids_of(&waiting, |on_full| on_full == OnFull::CancelOldest);
+    let replacing = ids_of(&waiting, |on_full| on_full == OnFull::CancelOldest);
     let Some(newest) = waiting.iter().rev().find(|job| job.on_full == OnFull::CancelOldest) else {
         return Vec::new();
     };
     let mut alive: Vec<i64> =
         holders.iter().filter(|holder| !holder.is_stopping).map(|holder| holder.id).collect();
-    alive.extend(impatient);
+    alive.extend(replacing);
     // Age goes by id. A waiting job may be older than a holder, because it was blocked, delayed or retried before.
     alive.sort_unstable();
     let may = usize::try_from(newest.limit).unwrap_or(usize::MAX).max(1);

@@ -75,7 +75,7 @@ impl ForScheduler<'_> {
             )?;
             let took_ms = self.store.clock.monotonic_ms() - asked_ms;
             let clock = (took_ms <= ANSWER_MAX_MS).then(|| {
-                self.store.clock.lead(database_now_ms, asked_ms + took_ms / 2);
+                self.store.clock.adjust(database_now_ms, asked_ms + took_ms / 2);
                 let (offset_ms, steady_ms) =
                     (self.store.clock.wall_offset_ms(), self.store.clock.steady_ms());
                 ClockReading { steps, offset_ms, steady_ms }

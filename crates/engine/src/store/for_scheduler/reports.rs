@@ -59,7 +59,7 @@ impl ForScheduler<'_> {
         let now_ms = self.store.clock.now_ms();
         let random = self.store.random.clone();
         self.store.write("apply reported ends", Evidence::Repeat, move |connection| {
-            apply_reports(connection, &reported, now_ms, &mut || random.share())
+            apply_reports(connection, &reported, now_ms, &mut || random.fraction())
         })
     }
 

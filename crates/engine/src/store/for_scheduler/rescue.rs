@@ -186,7 +186,7 @@ fn take_back(
                 run_id: orphan.run_id,
                 attempt: orphan.retry_state.attempt,
                 worker_id: orphan.worker_id,
-                transition: after_attempt(&orphan.retry_state, outcome, random.share()),
+                transition: after_attempt(&orphan.retry_state, outcome, random.fraction()),
                 logs: Vec::new(),
             }
         })

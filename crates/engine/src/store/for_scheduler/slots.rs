@@ -16,21 +16,21 @@ use windlass_system::wake_ups::WakeUps;
 const KEYS_MAX: i64 = 200;
 
 impl ForScheduler<'_> {
-    /// Handles concurrency keys after `cursor` that the transactions which freed or wanted slots had to leave: gives
-    /// free slots to waiting jobs, and skips or cancels jobs as their `on_full` says. Returns the last key handled,
-    /// or an empty text after the last of all.
+    /// Handles concurrency keys after `cursor` whose slots another transaction could not give away: gives free slots to
+    /// waiting jobs, and skips or cancels jobs as their `on_full` says. Returns the last key handled, or an empty text
+    /// after the last of all.
     ///
     /// # Errors
     /// Returns the database's error.
     pub fn admit_waiting(&self, cursor: &str) -> Result<String> {
         let (keys, next) = self.store.read(|connection| {
             let (mut keys, next) = keys_with_free_slots(connection, cursor)?;
-            for key in impatient_keys(connection, cursor)? {
+            for key in keys_with_on_full(connection, cursor)? {
                 if !read_decision(connection, &key)?.is_empty() {
                     keys.push(key);
                 }
             }
-            // A key may have both a free slot and a job that does not simply wait.
+            // A key may be in both lists.
             keys.sort_unstable();
             keys.dedup();
             Ok((keys, next))
@@ -113,15 +113,15 @@ fn keys_with_free_slots(connection: &mut dyn Connection, cursor: &str) -> Result
                      ORDER BY jobs.concurrency_key LIMIT 1)
              FROM keys WHERE keys.name IS NOT NULL
          ),
-         turn (name) AS MATERIALIZED (SELECT name FROM keys WHERE name IS NOT NULL LIMIT $2)
+         batch (name) AS MATERIALIZED (SELECT name FROM keys WHERE name IS NOT NULL LIMIT $2)
          SELECT name,
                 (SELECT count(*) FROM jobs
-                 WHERE concurrency_key IS NOT NULL AND concurrency_key = turn.name
+                 WHERE concurrency_key IS NOT NULL AND concurrency_key = batch.name
                    AND status IN ('PENDING', 'RUNNING')),
                 (SELECT coalesce(concurrency_limit, 1) FROM jobs
-                 WHERE concurrency_key IS NOT NULL AND concurrency_key = turn.name AND status = 'WAITING'
+                 WHERE concurrency_key IS NOT NULL AND concurrency_key = batch.name AND status = 'WAITING'
                  ORDER BY {rank}, id LIMIT 1)
-         FROM turn ORDER BY name",
+         FROM batch ORDER BY name",
         &[cursor.into(), KEYS_MAX.into()],
         |row| Ok((row.lossy_text(0)?.unwrap_or_default(), row.integer(1)?, row.optional_integer(2)?)),
     )?;
@@ -137,9 +137,9 @@ fn keys_with_free_slots(connection: &mut dyn Connection, cursor: &str) -> Result
     Ok((with_free_slots, next))
 }
 
-/// Lists keys that have a job that does not simply wait: the first keys of all, which mostly are all of them, and the
-/// first ones after the cursor, so that every key has its turn.
-fn impatient_keys(connection: &mut dyn Connection, cursor: &str) -> Result<Vec<String>> {
+/// Lists keys of waiting jobs with another `on_full` than `wait`: the first keys of all, which mostly are all of them, and
+/// the first ones after the cursor, so that every key has its turn.
+fn keys_with_on_full(connection: &mut dyn Connection, cursor: &str) -> Result<Vec<String>> {
     let mut keys = Vec::new();
     for after in ["", cursor] {
         // Steps from key to key with one seek each, because many jobs may wait for one key.

@@ -9,7 +9,7 @@ use crate::transition::DELAY_MAX_MS;
 use std::borrow::Cow;
 use std::sync::Arc;
 use windlass_db::error::{Error, Result};
-use windlass_db::{Connection, Fate, Value};
+use windlass_db::{CommitOutcome, Connection, Value};
 use windlass_system::wake_ups::WakeUps;
 use windlass_workflow::limits;
 use windlass_workflow::model::Concurrency;
@@ -94,13 +94,13 @@ impl Jobs<'_> {
             });
             return self.store.write(OPERATION, evidence, move |connection| {
                 wake_for_new_jobs(connection);
-                insert(connection, &jobs, &[token], now_ms, End::Commit)
+                insert(connection, &jobs, &[token], now_ms, AfterInsert::Commit)
             });
         }
         let written = Arc::clone(&tokens);
         let evidence = Evidence::rows(move |connection, ids: &Vec<i64>| match ids.first() {
             Some(job_id) => job_was_inserted(connection, *job_id, &written),
-            None => Ok(Fate::NotKept),
+            None => Ok(CommitOutcome::NotKept),
         });
         self.store
             .write(OPERATION, evidence, move |connection| insert_all(connection, &jobs, &tokens, now_ms))
@@ -114,9 +114,9 @@ fn wake_for_new_jobs(connection: &mut dyn Connection) {
 
 /// What follows in the transaction after the rows are inserted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
+enum AfterInsert {
     /// Other statements.
-    Open,
+    MoreStatements,
     /// Nothing: it is committed together with them, in one round trip.
     Commit,
 }
@@ -130,7 +130,7 @@ fn insert_all(
 ) -> Result<Vec<i64>> {
     let mut ids = Vec::with_capacity(jobs.len());
     for (jobs, tokens) in jobs.chunks(CHUNK).zip(tokens.chunks(CHUNK)) {
-        ids.extend(insert(connection, jobs, tokens, now_ms, End::Open)?);
+        ids.extend(insert(connection, jobs, tokens, now_ms, AfterInsert::MoreStatements)?);
     }
     let keys: Vec<String> = jobs
         .iter()
@@ -206,7 +206,7 @@ fn insert(
     jobs: &[NewJob],
     tokens: &[i64],
     now_ms: i64,
-    end: End,
+    end: AfterInsert,
 ) -> Result<Vec<i64>> {
     let requirements: Vec<Cow<'static, str>> = jobs.iter().map(requirements).collect::<Result<_>>()?;
     let rows: Vec<[Value<'_>; 16]> = jobs
@@ -217,8 +217,8 @@ fn insert(
         .collect();
     let parameters = [Value::rows(&rows), now_ms.into()];
     match end {
-        End::Open => connection.insert_returning_ids(INSERT, &parameters),
-        End::Commit => connection.insert_returning_ids_and_commit(INSERT, &parameters),
+        AfterInsert::MoreStatements => connection.insert_returning_ids(INSERT, &parameters),
+        AfterInsert::Commit => connection.insert_returning_ids_and_commit(INSERT, &parameters),
     }
 }
 

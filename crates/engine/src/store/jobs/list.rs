@@ -1,12 +1,12 @@
 //! Pages of jobs.
 //!
-//! No index of `jobs` is made for lists, because each claim and each finish would pay for it. A page reads the jobs of one
+//! `jobs` has no index for lists, because it would slow each claim and each finish down. A page reads the jobs of one
 //! run, or the indexes of states that few jobs are in, or the jobs in the order of ids.
 
 use crate::status::JobStatus;
 use crate::store::jobs::{Job, read_job};
 use crate::store::page::{Cursor, IdRange, Page, SEARCH_MAX, page, search_text};
-use crate::store::round_trip::{Asked, rows_of_each};
+use crate::store::round_trip::{PlainQuery, rows_of_each};
 use crate::store::{Jobs, json_ids, json_list};
 use windlass_db::error::Result;
 use windlass_db::{Connection, Fragment, Row, Value, all, one};
@@ -22,7 +22,7 @@ pub const ERROR_MAX: usize = 500;
 pub struct JobSummary {
     /// Its id.
     pub id: i64,
-    /// Its run, unless it stands alone.
+    /// Its run. `None` if it was enqueued alone.
     pub run_id: Option<i64>,
     /// Its name in the run.
     pub name: Option<String>,
@@ -44,7 +44,7 @@ pub struct JobSummary {
     pub allow_failure: bool,
     /// Why the last attempt did not succeed, or why it was skipped: the first [`ERROR_MAX`] characters.
     pub error: Option<String>,
-    /// Who executes or executed it.
+    /// The worker that executes or executed it.
     pub worker_id: Option<i64>,
     /// When it was asked to stop.
     pub cancel_requested_at: Option<i64>,
@@ -52,7 +52,7 @@ pub struct JobSummary {
     pub created_at: i64,
     /// When its last attempt was claimed.
     pub started_at: Option<i64>,
-    /// When it was over.
+    /// When it finished.
     pub finished_at: Option<i64>,
 }
 
@@ -85,7 +85,7 @@ impl JobFilter {
         JobFilter { cursor: Cursor::newest(limit), ..JobFilter::default() }
     }
 
-    /// Whether jobs have to be compared with it at all.
+    /// Whether it has any condition, so that jobs must be compared with it.
     fn compares_rows(&self) -> bool {
         *self != JobFilter { cursor: self.cursor, ..JobFilter::default() }
     }
@@ -118,8 +118,8 @@ const PAGE_OF_RUN: &str = "SELECT {job_summary}
                      AND +id >= $1 AND +id < $2 AND {job_filter} ORDER BY +id DESC LIMIT $3) AS found
              JOIN jobs ON {by jobs.id = found.found_id} ORDER BY id DESC LIMIT $3";
 
-/// A page of a state that has an index of its own, and a count of its jobs up to a bound. Each condition is that of the
-/// index.
+/// The statements for a state that has an index of its own: a page, and a count of its jobs up to a bound. Their conditions
+/// are those of the index.
 fn by_status(status: JobStatus) -> Option<(&'static str, &'static str)> {
     match status {
         JobStatus::Pending => Some((
@@ -161,8 +161,8 @@ fn by_status(status: JobStatus) -> Option<(&'static str, &'static str)> {
     }
 }
 
-/// What the jobs of a page are found by.
-enum Path {
+/// The index along which a page is read.
+enum AccessPath {
     Id,
     Run(i64),
     /// Pages of one state each.
@@ -178,7 +178,7 @@ impl Jobs<'_> {
         self.store.read(|connection| list(connection, filter))
     }
 
-    /// The same with everything that the jobs have, also their payloads and outputs.
+    /// The same page with all values of the jobs, also their payloads and outputs.
     ///
     /// # Errors
     /// As of [`Jobs::list`].
@@ -196,17 +196,17 @@ impl Jobs<'_> {
 fn list(connection: &mut dyn Connection, filter: &JobFilter) -> Result<Page<JobSummary>> {
     filter.cursor.check(LIST)?;
     let error = filter.error.as_ref().map(|error| search_text(LIST, error)).transpose()?;
-    let path = path(connection, filter)?;
+    let path = access_path(connection, filter)?;
     let statuses: Vec<&str> = filter.statuses.iter().map(|status| status.as_str()).collect();
     let statuses = match &path {
-        Path::Id | Path::Run(_) if !statuses.is_empty() => Some(json_list(LIST, &statuses)?),
+        AccessPath::Id | AccessPath::Run(_) if !statuses.is_empty() => Some(json_list(LIST, &statuses)?),
         // Each page has the condition of its state.
-        Path::Id | Path::Run(_) | Path::Statuses(_) => None,
+        AccessPath::Id | AccessPath::Run(_) | AccessPath::Statuses(_) => None,
     };
     let mut ids = filter.cursor.ids();
     let floor = match &path {
-        Path::Id if filter.compares_rows() => floor(connection, ids)?,
-        Path::Id | Path::Run(_) | Path::Statuses(_) => None,
+        AccessPath::Id if filter.compares_rows() => lowest_id_searched(connection, ids)?,
+        AccessPath::Id | AccessPath::Run(_) | AccessPath::Statuses(_) => None,
     };
     ids.from = floor.unwrap_or(ids.from);
     let common: Vec<Value<'_>> = vec![
@@ -219,35 +219,35 @@ fn list(connection: &mut dyn Connection, filter: &JobFilter) -> Result<Page<JobS
         (&filter.name).into(),
         (&error).into(),
     ];
-    let asked: Vec<Asked<'_>> = match path {
-        Path::Id => vec![(PAGE_BY_ID, common)],
-        Path::Run(run_id) => vec![(PAGE_OF_RUN, [common, vec![run_id.into()]].concat())],
-        Path::Statuses(pages) => pages.into_iter().map(|sql| (sql, common.clone())).collect(),
+    let queries: Vec<PlainQuery<'_>> = match path {
+        AccessPath::Id => vec![(PAGE_BY_ID, common)],
+        AccessPath::Run(run_id) => vec![(PAGE_OF_RUN, [common, vec![run_id.into()]].concat())],
+        AccessPath::Statuses(pages) => pages.into_iter().map(|sql| (sql, common.clone())).collect(),
     };
-    let found = rows_of_each(connection, &asked, read_summary)?;
+    let found = rows_of_each(connection, &queries, read_summary)?;
     Ok(page(found.into_iter().flatten().collect(), |job| job.id, filter.cursor.limit, floor))
 }
 
-fn path(connection: &mut dyn Connection, filter: &JobFilter) -> Result<Path> {
+fn access_path(connection: &mut dyn Connection, filter: &JobFilter) -> Result<AccessPath> {
     if let Some(run_id) = filter.run_id {
-        return Ok(Path::Run(run_id));
+        return Ok(AccessPath::Run(run_id));
     }
     let mut statuses = filter.statuses.clone();
     statuses.sort_unstable();
     statuses.dedup();
     let indexed: Option<Vec<_>> = statuses.into_iter().map(by_status).collect();
-    let Some(indexed) = indexed.filter(|indexed| !indexed.is_empty()) else { return Ok(Path::Id) };
-    let asked: Vec<Asked<'_>> =
+    let Some(indexed) = indexed.filter(|indexed| !indexed.is_empty()) else { return Ok(AccessPath::Id) };
+    let queries: Vec<PlainQuery<'_>> =
         indexed.iter().map(|(_page, count)| (*count, vec![(SORT_MAX + 1).into()])).collect();
-    let counts = rows_of_each(connection, &asked, |row| row.integer(0))?;
+    let counts = rows_of_each(connection, &queries, |row| row.integer(0))?;
     match counts.into_iter().flatten().all(|count| count <= SORT_MAX) {
-        true => Ok(Path::Statuses(indexed.into_iter().map(|(page, _count)| page).collect())),
-        false => Ok(Path::Id),
+        true => Ok(AccessPath::Statuses(indexed.into_iter().map(|(page, _count)| page).collect())),
+        false => Ok(AccessPath::Id),
     }
 }
 
-/// The lowest id to look at, if there are more than a search looks at. Ids that no job has any more count too.
-fn floor(connection: &mut dyn Connection, ids: IdRange) -> Result<Option<i64>> {
+/// The lowest id that a search reads, if there are more ids than it may read. Ids of deleted jobs count too.
+fn lowest_id_searched(connection: &mut dyn Connection, ids: IdRange) -> Result<Option<i64>> {
     let (lowest, highest) = one(
         connection,
         "SELECT (SELECT min(id) FROM jobs WHERE id >= $1 AND id < $2),
@@ -260,7 +260,7 @@ fn floor(connection: &mut dyn Connection, ids: IdRange) -> Result<Option<i64>> {
     Ok((floor > lowest).then_some(floor))
 }
 
-/// For people: one row that another program spoilt must not hide all others.
+/// Texts that are not valid UTF-8 are replaced, so that one invalid row does not hide all others.
 fn read_summary(row: &dyn Row) -> Result<JobSummary> {
     Ok(JobSummary {
         id: row.integer(0)?,

@@ -24,7 +24,7 @@ pub(in crate::store) mod why;
 pub struct Job {
     /// Its id.
     pub id: i64,
-    /// Its run, unless it stands alone.
+    /// Its run. `None` if it was enqueued alone.
     pub run_id: Option<i64>,
     /// Its name in the run.
     pub name: Option<String>,
@@ -38,7 +38,7 @@ pub struct Job {
     pub priority: i64,
     /// Not claimed before this instant.
     pub execute_after: i64,
-    /// What it is to do, as JSON.
+    /// Its payload, as JSON.
     pub payload: String,
     /// Claims so far.
     pub attempt: i64,
@@ -46,19 +46,19 @@ pub struct Job {
     pub max_attempts: i64,
     /// Failures so far.
     pub failures: i64,
-    /// Deaths of its worker so far.
+    /// Interruptions so far.
     pub interruptions: i64,
-    /// Deaths of its worker that are allowed.
+    /// Interruptions that are allowed.
     pub max_interruptions: i64,
     /// Its failure does not matter to its run.
     pub allow_failure: bool,
     /// Why the last attempt did not succeed, or why it was skipped.
     pub last_error: Option<String>,
-    /// What it handed on, as JSON.
+    /// Its output, as JSON.
     pub output: Option<String>,
     /// Parents that are not finished.
     pub blocked_by: i64,
-    /// Who executes or executed it.
+    /// The worker that executes or executed it.
     pub worker_id: Option<i64>,
     /// When it was asked to stop.
     pub cancel_requested_at: Option<i64>,
@@ -68,27 +68,27 @@ pub struct Job {
     pub updated_at: i64,
     /// When its last attempt was claimed.
     pub started_at: Option<i64>,
-    /// When it was over.
+    /// When it finished.
     pub finished_at: Option<i64>,
-    /// Capabilities that a worker must have to see it, as a JSON list.
+    /// Capabilities that a worker must have to claim it, as a JSON list.
     pub requires: String,
     /// The lowest version of a worker that may execute it.
     pub version: i64,
-    /// Only so many jobs with this key run at a time.
+    /// Its concurrency key.
     pub concurrency_key: Option<String>,
-    /// How many.
+    /// How many jobs with this key may run at a time.
     pub concurrency_limit: Option<i64>,
 }
 
 impl Job {
-    /// How people know it: `3/fetch` or `j42`.
+    /// Its name for people: `3/fetch` or `j42`.
     #[must_use]
     pub fn label(&self) -> String {
         label(self.id, self.run_id, self.name.as_deref())
     }
 }
 
-/// For people: one row that another program spoilt must not hide all others.
+/// Texts that are not valid UTF-8 are replaced, so that one invalid row does not hide all others.
 fn read_job(row: &dyn Row) -> Result<Job> {
     Ok(Job {
         id: row.integer(0)?,
@@ -173,9 +173,9 @@ impl Jobs<'_> {
 
     /// The jobs of a run that changed at an instant or later, in the order of change.
     ///
-    /// Reads every job of the run: half a second for 250,000. An index on the time of change would be paid
-    /// by each transition of each job, and the run's own row does not move with its jobs' claims and
-    /// retries.
+    /// Reads every job of the run: half a second for 250,000. An index on the time of change would slow
+    /// each transition of each job down, and the run's own row does not change with the claims and retries of its
+    /// jobs.
     ///
     /// # Errors
     /// Returns the database's error.
@@ -258,7 +258,7 @@ impl Jobs<'_> {
     }
 }
 
-/// How people know a job: `3/fetch` or `j42`.
+/// The name of a job for people: `3/fetch` or `j42`.
 #[must_use]
 pub(in crate::store) fn label(id: i64, run_id: Option<i64>, name: Option<&str>) -> String {
     match (run_id, name) {

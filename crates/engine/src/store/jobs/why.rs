@@ -170,7 +170,7 @@ impl Jobs<'_> {
             return Ok(vec![no_worker(job, &alive)]);
         }
         let now_ms = self.store.clock.now_ms();
-        let limits = self.store.read(|connection| obstacles(connection, &job.queue, job.id, now_ms))?;
+        let limits = self.store.read(|connection| reached_limits(connection, &job.queue, job.id, now_ms))?;
         if !limits.is_empty() {
             return Ok(limits);
         }
@@ -228,11 +228,11 @@ impl Jobs<'_> {
 
 /// Whether a live worker would claim the job, if nothing else prevented it.
 fn takes(worker: &Worker, job: &Job) -> bool {
-    reaches(worker, job) && worker.capabilities().check(&job.kind, &job.requires, job.version).is_ok()
+    is_in_scope(worker, job) && worker.capabilities().check(&job.kind, &job.requires, job.version).is_ok()
 }
 
 /// Whether the job is within the queues and runs of a worker.
-fn reaches(worker: &Worker, job: &Job) -> bool {
+fn is_in_scope(worker: &Worker, job: &Job) -> bool {
     let queues = worker.queues.as_deref().map(serde_json::from_str::<Vec<String>>);
     let runs = worker.run_ids.as_deref().map(serde_json::from_str::<Vec<i64>>);
     queues.is_none_or(|queues| queues.is_ok_and(|queues| queues.contains(&job.queue)))
@@ -243,7 +243,7 @@ fn reaches(worker: &Worker, job: &Job) -> bool {
 /// Explains why no live worker takes the job, by the worker that comes closest.
 fn no_worker(job: &Job, alive: &[Worker]) -> Reason {
     let is_unfit = |worker: &&Worker, reason: Unfit| {
-        reaches(worker, job)
+        is_in_scope(worker, job)
             && worker.capabilities().check(&job.kind, &job.requires, job.version) == Err(reason)
     };
     if alive.iter().any(|worker| is_unfit(&worker, Unfit::Capabilities)) {
@@ -256,8 +256,13 @@ fn no_worker(job: &Job, alive: &[Worker]) -> Reason {
     Reason::NoWorker { kind: job.kind.clone(), queue: job.queue.clone(), alive: alive.len() as i64 }
 }
 
-/// Returns the limits of its queue that keep a job from starting.
-fn obstacles(connection: &mut dyn Connection, queue: &str, job_id: i64, now_ms: i64) -> Result<Vec<Reason>> {
+/// The limits of its queue that keep a job from starting.
+fn reached_limits(
+    connection: &mut dyn Connection,
+    queue: &str,
+    job_id: i64,
+    now_ms: i64,
+) -> Result<Vec<Reason>> {
     let Some(rules) = read_rules(connection, &[queue])?.pop() else { return Ok(Vec::new()) };
     let counted = count(connection, &rules, now_ms)?;
     let queue = || rules.name.clone();

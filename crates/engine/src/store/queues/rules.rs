@@ -58,7 +58,7 @@ pub(in crate::store) enum Allowance {
     Turn(i64),
 }
 
-pub(in crate::store) const NOTHING: Allowance = Allowance::Jobs(0);
+pub(in crate::store) const NO_JOBS: Allowance = Allowance::Jobs(0);
 
 /// What was counted for a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -76,7 +76,7 @@ pub(in crate::store) enum Counting {
     /// It is locked, because jobs will be claimed.
     Locked,
     /// It is not locked, because nothing will be claimed.
-    Glance,
+    Unlocked,
 }
 
 /// Returns what may be claimed from each of these queues that has rules. Queues without rules have no limits.
@@ -89,16 +89,16 @@ pub(in crate::store) fn allowances(
     let mut allowances = HashMap::new();
     for rules in read_rules(connection, queues)? {
         let allowance = if rules.is_paused {
-            NOTHING
+            NO_JOBS
         } else if counting == Counting::Locked && !lock(connection, &rules.name)? {
             // Another claim holds the lock, and will release it in a moment.
             connection.wake(WakeUps::PENDING);
-            NOTHING
+            NO_JOBS
         } else {
-            // Read again under the lock, because another claim may have passed on the turn.
+            // Read again under the lock, because another claim may have given the turn to the next job.
             let rules = match counting {
                 Counting::Locked => read_rules(connection, &[&rules.name])?.pop().unwrap_or(rules.clone()),
-                Counting::Glance => rules.clone(),
+                Counting::Unlocked => rules.clone(),
             };
             let counted = count(connection, &rules, now_ms)?;
             allowance(&rules, counted)
@@ -120,7 +120,7 @@ fn allowance(rules: &QueueRules, counted: Counted) -> Allowance {
     match (rules.turn_job_id, counted.turn) {
         (Some(job_id), Some(JobStatus::Pending)) => Allowance::Turn(job_id),
         // The job whose turn it is runs or will be retried. No other job may overtake it.
-        (Some(_), Some(JobStatus::Scheduled | JobStatus::Running)) => NOTHING,
+        (Some(_), Some(JobStatus::Scheduled | JobStatus::Running)) => NO_JOBS,
         // The job whose turn it was is finished, or it waits for parents after a retry or for a slot of its key.
         // Another job may go first, because that job may be the one it waits for. But jobs that were started before
         // the order was set must end first.
@@ -140,7 +140,7 @@ fn allowance(rules: &QueueRules, counted: Counted) -> Allowance {
             if counted.running == 0 {
                 Allowance::Next
             } else {
-                NOTHING
+                NO_JOBS
             }
         }
     }
@@ -335,13 +335,13 @@ mod tests {
         use JobStatus::{Blocked, Cancelled, Failed, Pending, Running, Scheduled, Successful, Waiting};
         let cases = [
             (None, None, 0, Allowance::Next),
-            (None, None, 1, NOTHING),
+            (None, None, 1, NO_JOBS),
             (Some(7), Some(Pending), 0, Allowance::Turn(7)),
-            (Some(7), Some(Running), 1, NOTHING),
-            (Some(7), Some(Scheduled), 0, NOTHING),
+            (Some(7), Some(Running), 1, NO_JOBS),
+            (Some(7), Some(Scheduled), 0, NO_JOBS),
             (Some(7), Some(Blocked), 0, Allowance::Next),
             (Some(7), Some(Waiting), 0, Allowance::Next),
-            (Some(7), Some(Waiting), 1, NOTHING),
+            (Some(7), Some(Waiting), 1, NO_JOBS),
             (Some(7), Some(Successful), 0, Allowance::Next),
             (Some(7), Some(Failed), 0, Allowance::Next),
             (Some(7), Some(Cancelled), 0, Allowance::Next),
@@ -352,7 +352,7 @@ mod tests {
             assert_eq!(found, expected, "{turn_job_id:?} {turn:?}");
         }
         let full = QueueRules { rate: Some((1, 1_000)), ..fifo(None) };
-        assert_eq!(allowance(&full, Counted { started: 1, ..Counted::default() }), NOTHING);
+        assert_eq!(allowance(&full, Counted { started: 1, ..Counted::default() }), NO_JOBS);
     }
 
     #[test]

@@ -82,7 +82,7 @@ impl Registrations<'_> {
     /// Reads the registration of a name and its active definition.
     ///
     /// # Errors
-    /// Returns the database's error, or [`Error::Internal`] if another program wrote an invalid definition.
+    /// Returns the database's error, or [`windlass_db::error::Error::Internal`] if another program wrote an invalid definition.
     pub fn workflow(&self, name: &str) -> Result<Option<(Registration, Workflow)>> {
         self.store.read(|connection| registered_workflow(connection, name))
     }

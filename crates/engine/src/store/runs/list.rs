@@ -3,23 +3,22 @@
 //! A page is read along an index in the order of ids: finished runs by workflow and state or by state, unfinished runs, or
 //! all runs by id. A page with several states reads one range of its index for each. The index of unfinished runs has no
 //! workflow, because an index that has one would be written at each change of a run's state. So unfinished runs are compared
-//! row by row, up to the bound of a search. A filter by something new that has an index of its own
-//! becomes one more [`Path`].
+//! row by row, up to the bound of a search. A new filter that has an index of its own becomes one more [`AccessPath`].
 
 use serde_json::Value as Json;
 
 use crate::status::{RunSource, RunStatus, StopReason};
 use crate::store::page::{Cursor, IdRange, Page, SEARCH_MAX, page, search_text};
-use crate::store::round_trip::{Asked, rows_of_each};
+use crate::store::round_trip::{PlainQuery, rows_of_each};
 use crate::store::runs::{Run, read_run};
 use crate::store::{Runs, json_ids};
 use windlass_db::error::Result;
 use windlass_db::{Connection, Fragment, Row, Value, all, first, one};
 
 const LIST: &str = "list runs";
-/// By how much two clocks may differ that gave runs their times, in milliseconds. By so much more than the times that
-/// were asked for is looked at, because ids are not exactly in the order of time.
-const CLOCKS_APART_MS: i64 = 60_000;
+/// How much the clocks of two processes may differ, in milliseconds. Ids are only roughly in the order of time, so a search
+/// by time begins this much earlier and ends this much later.
+const CLOCKS_DIFFER_MAX_MS: i64 = 60_000;
 
 /// A run in a list: without its params, its environment and its folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,31 +29,31 @@ pub struct RunSummary {
     pub workflow: String,
     /// Its state.
     pub status: RunStatus,
-    /// Why it ends other than by its jobs.
+    /// Why it was stopped before its jobs had finished.
     pub stop_reason: Option<StopReason>,
     /// The caller's key.
     pub run_key: Option<String>,
-    /// Its jobs.
+    /// How many jobs it has.
     pub total_jobs: i64,
-    /// Its jobs that are not over.
+    /// How many of its jobs are unfinished.
     pub unfinished_jobs: i64,
-    /// Its jobs that failed and matter.
+    /// How many of its jobs failed without `allow_failure`, or were cancelled.
     pub failed_jobs: i64,
     /// When it was accepted.
     pub created_at: i64,
     /// When its first job was claimed.
     pub started_at: Option<i64>,
-    /// When its last job was over.
+    /// When it finished.
     pub finished_at: Option<i64>,
-    /// The schedule that made it.
+    /// The schedule that started it.
     pub schedule_id: Option<i64>,
-    /// The nominal time of the schedule's occurrence that it is.
+    /// The nominal time of its occurrence, if a schedule started it.
     pub scheduled_for: Option<i64>,
-    /// What it comes from, when none submitted it by hand.
+    /// Why a schedule started it. `None` if it was submitted.
     pub source: Option<RunSource>,
 }
 
-/// Times from one instant on and before another, in milliseconds since the Unix epoch.
+/// A range of instants, in milliseconds since the Unix epoch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TimeRange {
     /// The first instant.
@@ -91,8 +90,8 @@ pub struct RunFilter {
     pub workflow: Option<String>,
     /// In one of these states; in any if there is none.
     pub statuses: Vec<RunStatus>,
-    /// Accepted in this time. It is found by ids, which grow with time: runs that were made while a clock was wrong by more
-    /// than a minute may be missing.
+    /// Accepted in this time. The runs are found by ids, which grow with time. So runs that were accepted while a clock was
+    /// wrong by more than a minute may be missing.
     pub created: TimeRange,
     /// First claimed in this time.
     pub started: TimeRange,
@@ -123,15 +122,15 @@ impl RunFilter {
             || self.schedule_id.is_some()
     }
 
-    /// Whether a run that was found by its key is what else was asked for.
-    fn takes(&self, run: &RunSummary) -> bool {
+    /// Whether a run that was found by its key also has the workflow and the state of the filter.
+    fn matches_rest(&self, run: &RunSummary) -> bool {
         self.workflow.as_ref().is_none_or(|workflow| *workflow == run.workflow)
             && (self.statuses.is_empty() || self.statuses.contains(&run.status))
     }
 }
 
-/// What the runs of a page are found by. Each has parameters from 13 on.
-enum Path<'f> {
+/// The index along which a page is read. Each has parameters from 13 on.
+enum AccessPath<'f> {
     Id,
     /// A state of finished runs.
     Status(RunStatus),
@@ -163,64 +162,68 @@ pub(crate) const RUN_FILTER: Fragment = Fragment {
                OR replace(params, $11, '') <> params OR replace(params, $12, '') <> params)",
 };
 
-impl<'f> Path<'f> {
-    fn of_status(status: RunStatus) -> Path<'f> {
-        if status.is_terminal() { Path::Status(status) } else { Path::Unfinished(status) }
+impl<'f> AccessPath<'f> {
+    fn of_status(status: RunStatus) -> AccessPath<'f> {
+        if status.is_terminal() { AccessPath::Status(status) } else { AccessPath::Unfinished(status) }
     }
 
-    fn of_workflow(workflow: &'f str, status: RunStatus) -> Path<'f> {
+    fn of_workflow(workflow: &'f str, status: RunStatus) -> AccessPath<'f> {
         if status.is_terminal() {
-            Path::WorkflowAndStatus(workflow, status)
+            AccessPath::WorkflowAndStatus(workflow, status)
         } else {
-            Path::WorkflowAndUnfinished(workflow, status)
+            AccessPath::WorkflowAndUnfinished(workflow, status)
         }
     }
 
     /// Whether some rows that the path reads may not match, so that the search needs a bound.
     fn compares_rows(&self) -> bool {
         match self {
-            Path::Unfinished(_) | Path::WorkflowAndUnfinished(..) => true,
-            Path::Id | Path::Status(_) | Path::WorkflowAndStatus(..) | Path::RunKey(_) => false,
+            AccessPath::Unfinished(_) | AccessPath::WorkflowAndUnfinished(..) => true,
+            AccessPath::Id
+            | AccessPath::Status(_)
+            | AccessPath::WorkflowAndStatus(..)
+            | AccessPath::RunKey(_) => false,
         }
     }
 
-    fn page(&self) -> &'static str {
+    fn page_sql(&self) -> &'static str {
         match self {
-            Path::Id => "SELECT {run_summary} FROM runs
+            AccessPath::Id => "SELECT {run_summary} FROM runs
                  WHERE {run_filter} ORDER BY id DESC LIMIT $3",
-            Path::Status(_) => "SELECT {run_summary} FROM runs
+            AccessPath::Status(_) => "SELECT {run_summary} FROM runs
                  WHERE finished_at IS NOT NULL AND status = $13 AND {run_filter} ORDER BY id DESC LIMIT $3",
-            Path::WorkflowAndStatus(..) => {
+            AccessPath::WorkflowAndStatus(..) => {
                 "SELECT {run_summary} FROM runs
                  WHERE finished_at IS NOT NULL AND workflow = $14 AND status = $13 AND {run_filter} ORDER BY id DESC LIMIT $3"
             }
-            Path::Unfinished(_) => "SELECT {run_summary} FROM runs
+            AccessPath::Unfinished(_) => "SELECT {run_summary} FROM runs
                  WHERE status IN ('PENDING', 'RUNNING') AND status = $13 AND {run_filter} ORDER BY id DESC LIMIT $3",
-            Path::WorkflowAndUnfinished(..) => {
+            AccessPath::WorkflowAndUnfinished(..) => {
                 "SELECT {run_summary} FROM runs
                  WHERE status IN ('PENDING', 'RUNNING') AND workflow = $14 AND status = $13 AND {run_filter} ORDER BY id DESC LIMIT $3"
             }
-            Path::RunKey(_) => "SELECT {run_summary} FROM runs
+            AccessPath::RunKey(_) => "SELECT {run_summary} FROM runs
                  WHERE run_key = $13 AND {run_filter} ORDER BY id DESC LIMIT $3",
         }
     }
 
-    /// The id of the last row that a search looks at, with the range in parameters 1 and 2 and the rows before it in 3.
-    fn floor(&self) -> &'static str {
+    /// Selects the id of the last row that a search reads. Parameters 1 and 2 are the range, and 3 is the number of rows
+    /// before it.
+    fn last_id_sql(&self) -> &'static str {
         match self {
-            Path::Id | Path::RunKey(_) => {
+            AccessPath::Id | AccessPath::RunKey(_) => {
                 "SELECT id FROM runs WHERE id >= $1 AND id < $2 ORDER BY id DESC LIMIT 1 OFFSET $3"
             }
-            Path::Status(_) => {
+            AccessPath::Status(_) => {
                 "SELECT id FROM runs WHERE finished_at IS NOT NULL AND status = $4 AND id >= $1 AND id < $2
                  ORDER BY id DESC LIMIT 1 OFFSET $3"
             }
-            Path::WorkflowAndStatus(..) => {
+            AccessPath::WorkflowAndStatus(..) => {
                 "SELECT id FROM runs
                  WHERE finished_at IS NOT NULL AND workflow = $5 AND status = $4 AND id >= $1 AND id < $2
                  ORDER BY id DESC LIMIT 1 OFFSET $3"
             }
-            Path::Unfinished(_) | Path::WorkflowAndUnfinished(..) => {
+            AccessPath::Unfinished(_) | AccessPath::WorkflowAndUnfinished(..) => {
                 "SELECT id FROM runs WHERE status IN ('PENDING', 'RUNNING') AND id >= $1 AND id < $2
                  ORDER BY id DESC LIMIT 1 OFFSET $3"
             }
@@ -229,12 +232,13 @@ impl<'f> Path<'f> {
 
     fn values(&self) -> Vec<Value<'_>> {
         match self {
-            Path::Id => vec![],
-            Path::Status(status) | Path::Unfinished(status) => vec![status.as_str().into()],
-            Path::WorkflowAndStatus(workflow, status) | Path::WorkflowAndUnfinished(workflow, status) => {
+            AccessPath::Id => vec![],
+            AccessPath::Status(status) | AccessPath::Unfinished(status) => vec![status.as_str().into()],
+            AccessPath::WorkflowAndStatus(workflow, status)
+            | AccessPath::WorkflowAndUnfinished(workflow, status) => {
                 vec![status.as_str().into(), (*workflow).into()]
             }
-            Path::RunKey(key) => vec![(*key).into()],
+            AccessPath::RunKey(key) => vec![(*key).into()],
         }
     }
 }
@@ -248,7 +252,7 @@ impl Runs<'_> {
         self.store.read(|connection| list(connection, filter))
     }
 
-    /// The same with everything that the runs have, also their params.
+    /// The same page with all values of the runs, also their params.
     ///
     /// # Errors
     /// As of [`Runs::list`].
@@ -270,11 +274,11 @@ fn list(connection: &mut dyn Connection, filter: &RunFilter) -> Result<Page<RunS
         (None, Some(schedule_id)) => workflow_of(connection, schedule_id)?,
         (workflow, _) => workflow.clone(),
     };
-    let paths = paths(filter, workflow.as_deref());
-    let mut ids = filter.cursor.ids().and(ids_of(connection, filter.created)?);
-    let searched: Vec<&Path<'_>> =
+    let paths = access_paths(filter, workflow.as_deref());
+    let mut ids = filter.cursor.ids().intersect(ids_accepted_in(connection, filter.created)?);
+    let searched: Vec<&AccessPath<'_>> =
         paths.iter().filter(|path| filter.compares_rows() || path.compares_rows()).collect();
-    let floor = if filter.run_key.is_none() { floor(connection, &searched, ids)? } else { None };
+    let floor = if filter.run_key.is_none() { lowest_id_searched(connection, &searched, ids)? } else { None };
     ids.from = floor.unwrap_or(ids.from);
     let started_by = filter.started_by.map(|started_by| match started_by {
         StartedBy::Submission => "submission",
@@ -298,15 +302,15 @@ fn list(connection: &mut dyn Connection, filter: &RunFilter) -> Result<Page<RunS
         number,
         last_number,
     ];
-    let asked: Vec<Asked<'_>> =
-        paths.iter().map(|path| (path.page(), [common.to_vec(), path.values()].concat())).collect();
-    let found = rows_of_each(connection, &asked, read_summary)?;
-    let found = found.into_iter().flatten().filter(|run| filter.takes(run));
+    let queries: Vec<PlainQuery<'_>> =
+        paths.iter().map(|path| (path.page_sql(), [common.to_vec(), path.values()].concat())).collect();
+    let found = rows_of_each(connection, &queries, read_summary)?;
+    let found = found.into_iter().flatten().filter(|run| filter.matches_rest(run));
     Ok(page(found.collect(), |run| run.id, filter.cursor.limit, floor))
 }
 
-/// The ranges of an index that together hold the runs that match.
-fn paths<'f>(filter: &'f RunFilter, workflow: Option<&'f str>) -> Vec<Path<'f>> {
+/// The ranges of an index that together have the runs that match.
+fn access_paths<'f>(filter: &'f RunFilter, workflow: Option<&'f str>) -> Vec<AccessPath<'f>> {
     let mut statuses = filter.statuses.clone();
     statuses.sort_unstable();
     statuses.dedup();
@@ -314,12 +318,12 @@ fn paths<'f>(filter: &'f RunFilter, workflow: Option<&'f str>) -> Vec<Path<'f>> 
         statuses = RunStatus::ALL.to_vec();
     }
     match (&filter.run_key, workflow) {
-        (Some(run_key), _) => vec![Path::RunKey(run_key)],
+        (Some(run_key), _) => vec![AccessPath::RunKey(run_key)],
         (None, Some(workflow)) => {
-            statuses.into_iter().map(|status| Path::of_workflow(workflow, status)).collect()
+            statuses.into_iter().map(|status| AccessPath::of_workflow(workflow, status)).collect()
         }
-        (None, None) if statuses.is_empty() => vec![Path::Id],
-        (None, None) => statuses.into_iter().map(Path::of_status).collect(),
+        (None, None) if statuses.is_empty() => vec![AccessPath::Id],
+        (None, None) => statuses.into_iter().map(AccessPath::of_status).collect(),
     }
 }
 
@@ -329,34 +333,38 @@ fn workflow_of(connection: &mut dyn Connection, schedule_id: i64) -> Result<Opti
     })
 }
 
-/// The lowest id to look at, if there are more rows than a search looks at.
-fn floor(connection: &mut dyn Connection, paths: &[&Path<'_>], ids: IdRange) -> Result<Option<i64>> {
+/// The lowest id that a search reads, if there are more rows than it may read.
+fn lowest_id_searched(
+    connection: &mut dyn Connection,
+    paths: &[&AccessPath<'_>],
+    ids: IdRange,
+) -> Result<Option<i64>> {
     if paths.is_empty() {
         return Ok(None);
     }
     let rows_before = SEARCH_MAX / paths.len() as i64 - 1;
     let range = [ids.from.into(), ids.below.into(), rows_before.into()];
-    let asked: Vec<Asked<'_>> =
-        paths.iter().map(|path| (path.floor(), [range.to_vec(), path.values()].concat())).collect();
-    let floors = rows_of_each(connection, &asked, |row| row.integer(0))?;
+    let queries: Vec<PlainQuery<'_>> =
+        paths.iter().map(|path| (path.last_id_sql(), [range.to_vec(), path.values()].concat())).collect();
+    let floors = rows_of_each(connection, &queries, |row| row.integer(0))?;
     Ok(floors.into_iter().flatten().max())
 }
 
-/// The ids of the runs that were accepted in a time, and of a few more.
-fn ids_of(connection: &mut dyn Connection, created: TimeRange) -> Result<IdRange> {
+/// A range of ids with all runs that were accepted in this time, and a few more.
+fn ids_accepted_in(connection: &mut dyn Connection, created: TimeRange) -> Result<IdRange> {
     let from = match created.from_ms {
-        Some(from_ms) => first_id_at(connection, from_ms.saturating_sub(CLOCKS_APART_MS))?,
+        Some(from_ms) => first_id_at(connection, from_ms.saturating_sub(CLOCKS_DIFFER_MAX_MS))?,
         None => i64::MIN,
     };
     let below = match created.until_ms {
-        Some(until_ms) => first_id_at(connection, until_ms.saturating_add(CLOCKS_APART_MS))?,
+        Some(until_ms) => first_id_at(connection, until_ms.saturating_add(CLOCKS_DIFFER_MAX_MS))?,
         None => i64::MAX,
     };
     Ok(IdRange { from, below })
 }
 
-/// The id of the first run that was accepted at an instant or later, found by halving the ids: an index by time would be
-/// paid by each run, and would not give the runs in the order of ids.
+/// The id of the first run that was accepted at an instant or later, found by binary search. An index by time would slow
+/// each submission down, and would not give the runs in the order of ids.
 fn first_id_at(connection: &mut dyn Connection, at_ms: i64) -> Result<i64> {
     one(
         connection,
@@ -375,8 +383,8 @@ fn first_id_at(connection: &mut dyn Connection, at_ms: i64) -> Result<i64> {
     )
 }
 
-/// What the stored params contain if the param has the value: a text, a number or truth value before another param, and
-/// one at the end. Quotes in texts are escaped, so nothing else looks like this.
+/// The stored params have the value exactly if they contain one of these texts: the value as a string, and as another
+/// scalar before a further param or at the end. Quotes in strings are escaped, so no other params contain them.
 fn param_fragments(param: &ParamFilter) -> Result<[String; 3]> {
     let ParamFilter { name, value } = param;
     search_text(LIST, name)?;

@@ -27,33 +27,33 @@ pub struct Run {
     pub workflow: String,
     /// Its state.
     pub status: RunStatus,
-    /// Why it ends other than by its jobs.
+    /// Why it was stopped before its jobs had finished.
     pub stop_reason: Option<StopReason>,
     /// The values of its parameters, as a JSON object.
     pub params: String,
-    /// The folder its relative paths start from.
+    /// The folder against which its jobs resolve relative paths.
     pub dir: Option<String>,
     /// The caller's key.
     pub run_key: Option<String>,
-    /// Its jobs.
+    /// How many jobs it has.
     pub total_jobs: i64,
-    /// Its jobs that are not over.
+    /// How many of its jobs are unfinished.
     pub unfinished_jobs: i64,
-    /// Its jobs that failed and matter.
+    /// How many of its jobs failed without `allow_failure`, or were cancelled.
     pub failed_jobs: i64,
-    /// When its time is over.
+    /// When its timeout ends.
     pub deadline_at: Option<i64>,
     /// When it was accepted.
     pub created_at: i64,
     /// When its first job was claimed.
     pub started_at: Option<i64>,
-    /// When its last job was over.
+    /// When it finished.
     pub finished_at: Option<i64>,
-    /// The schedule that made it.
+    /// The schedule that started it.
     pub schedule_id: Option<i64>,
-    /// The nominal time of the schedule's occurrence that it is.
+    /// The nominal time of its occurrence, if a schedule started it.
     pub scheduled_for: Option<i64>,
-    /// What it comes from, when none submitted it by hand.
+    /// Why a schedule started it. `None` if it was submitted.
     pub source: Option<RunSource>,
 }
 
@@ -92,7 +92,7 @@ pub struct RunContext {
     pub params: String,
     /// Environment of every job, as a JSON object of templates.
     pub env: String,
-    /// The folder its relative paths start from.
+    /// The folder against which its jobs resolve relative paths.
     pub dir: Option<String>,
     /// The caller's key.
     pub run_key: Option<String>,
@@ -141,7 +141,7 @@ impl Runs<'_> {
         })
     }
 
-    /// The ids of all runs that are not over, the oldest first.
+    /// The ids of all unfinished runs, the oldest first.
     ///
     /// # Errors
     /// Returns the database's error.
@@ -200,8 +200,7 @@ impl Runs<'_> {
         })
     }
 
-    /// Whether nobody carries an unfinished run on: no live worker would take its jobs or has one of
-    /// them.
+    /// Whether a run is unfinished, and no live worker has one of its jobs or would claim them.
     ///
     /// # Errors
     /// Returns the database's error.

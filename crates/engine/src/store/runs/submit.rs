@@ -8,7 +8,7 @@ use crate::store::finish::slots::admit;
 use serde_json::Map;
 use serde_json::Value as Json;
 use windlass_db::error::{Error, Result};
-use windlass_db::{Connection, Fate, Value, first, one};
+use windlass_db::{CommitOutcome, Connection, Value, first, one};
 use windlass_system::wake_ups::WakeUps;
 use windlass_workflow::{Job, OnInterrupt, Workflow};
 
@@ -74,7 +74,7 @@ pub(in crate::store) fn run_evidence(prepared: &PreparedRun) -> Evidence<Submitt
         if submitted.created {
             run_was_inserted(connection, submitted.run_id, token)
         } else {
-            Ok(Fate::NotKept)
+            Ok(CommitOutcome::NotKept)
         }
     })
 }

@@ -76,7 +76,7 @@ fn add(
             return Err(Error::conflict(operation, taken(schedule.origin)));
         }
         // Both return `false` if another process was faster.
-        Some(removed) => revive(connection, &removed, definition, ScheduleOrigin::Command, now_ms)?,
+        Some(removed) => reactivate(connection, &removed, definition, ScheduleOrigin::Command, now_ms)?,
         None => insert(connection, workflow, definition, ScheduleOrigin::Command, now_ms)?,
     };
     if !is_added {
@@ -135,7 +135,7 @@ pub(super) fn insert(
 }
 
 /// Activates a removed schedule again, from now on. Returns `false` if another process has done so already.
-pub(super) fn revive(
+pub(super) fn reactivate(
     connection: &mut dyn Connection,
     removed: &Schedule,
     definition: &Definition,

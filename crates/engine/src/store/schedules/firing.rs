@@ -16,7 +16,7 @@ use crate::store::cancel::{Urgency, stop_run};
 use crate::store::evidence::{Evidence, run_was_inserted};
 use crate::store::runs::submit::submit;
 use windlass_db::error::{Error, Result};
-use windlass_db::{Connection, Fate, all, first, one};
+use windlass_db::{CommitOutcome, Connection, all, first, one};
 
 /// What firing a schedule did. Nominal times are milliseconds since the Unix epoch.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -29,7 +29,7 @@ pub struct Fired {
     pub skipped: Vec<(i64, String)>,
     /// Nominal times of occurrences that wait from now on.
     pub waiting: Vec<i64>,
-    /// How many missed occurrences get no run; at [`super::COUNTED_MAX`] counting stopped.
+    /// How many missed occurrences get no run; at [`super::MISSED_COUNT_MAX`] counting stopped.
     pub missed: usize,
     /// Ids of runs that were asked to stop.
     pub stopped: Vec<i64>,
@@ -133,7 +133,7 @@ impl ForScheduler<'_> {
             let first = fired.started.first().and_then(|(run_id, at_ms)| Some((*run_id, made.run(*at_ms)?)));
             match first {
                 Some((run_id, Ok((_run, prepared)))) => run_was_inserted(connection, run_id, prepared.token),
-                Some((_, Err(_))) | None => Ok(Fate::NotKept),
+                Some((_, Err(_))) | None => Ok(CommitOutcome::NotKept),
             }
         });
         self.store.write("fire a schedule", evidence, move |connection| {

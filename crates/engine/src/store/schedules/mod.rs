@@ -33,7 +33,7 @@ pub use backfill::{AT_ONCE_MAX, BACKFILL_MAX, Backfill, BackfillResult};
 pub use firing::Fired;
 pub use occurrences::{Occurrence, OccurrenceStatus};
 pub use overlap::WAITING_MAX;
-pub use plan::{COUNTED_MAX, NOTED_MAX, ON_TIME_MS};
+pub use plan::{MISSED_COUNT_MAX, ON_TIME_MS, RECORDED_MAX};
 pub use sync::{ChangedSchedule, ScheduleChange};
 
 pub(super) use pause::advance_cursors_of_workflow;

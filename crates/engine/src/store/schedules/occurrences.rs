@@ -1,14 +1,14 @@
 //! The table `occurrences`: occurrences that wait for a run, and those that were skipped.
 
 use super::overlap::{CandidateOrigin, OccurrenceCandidate, WaitingBackfill};
-use super::plan::NOTED_MAX;
+use super::plan::RECORDED_MAX;
 use crate::status::RunSource;
 use crate::store::{Schedules, json_ids};
 use windlass_db::error::Result;
 use windlass_db::{Connection, Row, Value, all, one};
 
 /// The maximum number of waiting occurrences that one decision reads.
-const HEAD_MAX: i64 = 1_000;
+const FIRST_WAITING_MAX: i64 = 1_000;
 
 /// An occurrence without a run. Instants are milliseconds since the Unix epoch.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -124,7 +124,7 @@ pub(super) fn waiting(
             "SELECT scheduled_for, start_after FROM occurrences
              WHERE schedule_id = $1 AND status = 'WAITING' AND source = $2 AND start_after <= $3
              ORDER BY start_after, scheduled_for LIMIT $4",
-            &[schedule_id.into(), source.as_str().into(), now_ms.into(), HEAD_MAX.into()],
+            &[schedule_id.into(), source.as_str().into(), now_ms.into(), FIRST_WAITING_MAX.into()],
             |row| {
                 let (at_ms, start_after) = (row.integer(0)?, row.integer(1)?);
                 Ok(OccurrenceCandidate { at_ms, start_after, source, origin: CandidateOrigin::Table })
@@ -145,7 +145,7 @@ pub(super) fn waiting_backfills(
         "SELECT scheduled_for, at_once FROM occurrences
          WHERE schedule_id = $1 AND status = 'WAITING' AND source = 'backfill' AND start_after <= $2
          ORDER BY start_after, scheduled_for LIMIT $3",
-        &[schedule_id.into(), now_ms.into(), HEAD_MAX.into()],
+        &[schedule_id.into(), now_ms.into(), FIRST_WAITING_MAX.into()],
         |row| Ok(WaitingBackfill { at_ms: row.integer(0)?, at_once: row.optional_integer(1)?.unwrap_or(1) }),
     )
 }
@@ -207,20 +207,20 @@ pub(super) fn write(
         &[Value::rows(&rows), schedule_id.into(), now_ms.into()],
     )?;
     if news.iter().any(|new| new.1 == OccurrenceStatus::Skipped.as_str()) {
-        forget_old_skips(connection, schedule_id)?;
+        delete_old_skips(connection, schedule_id)?;
     }
     Ok(())
 }
 
 /// Deletes all but the newest skipped occurrences of a schedule.
-fn forget_old_skips(connection: &mut dyn Connection, schedule_id: i64) -> Result<()> {
+fn delete_old_skips(connection: &mut dyn Connection, schedule_id: i64) -> Result<()> {
     connection.execute(
         "DELETE FROM occurrences
          WHERE schedule_id = $1 AND status = 'SKIPPED'
            AND scheduled_for < (SELECT scheduled_for FROM occurrences AS kept
                                 WHERE kept.schedule_id = $1 AND kept.status = 'SKIPPED'
                                 ORDER BY scheduled_for DESC LIMIT 1 OFFSET $2)",
-        &[schedule_id.into(), (NOTED_MAX as i64 - 1).into()],
+        &[schedule_id.into(), (RECORDED_MAX as i64 - 1).into()],
     )?;
     Ok(())
 }
@@ -255,5 +255,5 @@ pub(super) fn mark_skipped(
          SET status = 'SKIPPED', reason = excluded.reason, updated_at = excluded.updated_at",
         &[schedule_id.into(), at_ms.into(), source.as_str().into(), reason.into(), now_ms.into()],
     )?;
-    forget_old_skips(connection, schedule_id)
+    delete_old_skips(connection, schedule_id)
 }

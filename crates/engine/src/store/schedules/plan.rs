@@ -9,9 +9,9 @@ use crate::status::RunSource;
 /// An occurrence that is late by no more than this counts as on time, in milliseconds.
 pub const ON_TIME_MS: i64 = 10_000;
 /// How many missed occurrences are recorded one by one: the newest ones.
-pub const NOTED_MAX: usize = 100;
+pub const RECORDED_MAX: usize = 100;
 /// The count of missed occurrences stops here.
-pub const COUNTED_MAX: usize = 10_000;
+pub const MISSED_COUNT_MAX: usize = 10_000;
 /// The maximum number of due occurrences in one plan.
 pub(super) const PLANNED_MAX: usize = 10_000;
 
@@ -30,9 +30,9 @@ pub(super) struct PlannedOccurrence {
 pub(super) struct Plan {
     /// Occurrences that get a run or wait for one, the earliest first.
     pub(super) due: Vec<PlannedOccurrence>,
-    /// Missed occurrences and why they get no run, the earliest first. At most [`NOTED_MAX`].
+    /// Missed occurrences and why they get no run, the earliest first. At most [`RECORDED_MAX`].
     pub(super) missed: Vec<(i64, String)>,
-    /// How many missed occurrences get no run; at [`COUNTED_MAX`] counting stopped.
+    /// How many missed occurrences get no run; at [`MISSED_COUNT_MAX`] counting stopped.
     pub(super) missed_count: usize,
     /// The new cursor: with this plan, everything up to here is decided.
     pub(super) decided_until: i64,
@@ -66,14 +66,14 @@ pub(super) fn plan(
                 plan.due.push(PlannedOccurrence { at_ms, start_after, source: RunSource::Catchup });
             }
             Some(reason) => {
-                if plan.missed.len() < NOTED_MAX {
+                if plan.missed.len() < RECORDED_MAX {
                     plan.missed.push((at_ms, reason));
                 }
                 plan.missed_count += 1;
             }
         }
         let is_all_older_missed = at_ms.saturating_add(definition.jitter_ms) < on_time_from;
-        if plan.missed_count >= COUNTED_MAX && is_all_older_missed {
+        if plan.missed_count >= MISSED_COUNT_MAX && is_all_older_missed {
             break;
         }
     }

@@ -2,7 +2,7 @@
 
 use windlass_workflow::model::Schedule as Definition;
 
-use super::definitions::{insert, next_after, remove, revive, timetable, to_json};
+use super::definitions::{insert, next_after, reactivate, remove, timetable, to_json};
 use super::occurrences::{self, NewOccurrence};
 use super::plan::{Plan, plan};
 use super::{Schedule, ScheduleOrigin, lock_schedules_of_workflow, schedules_of_workflow};
@@ -15,7 +15,7 @@ use windlass_system::wake_ups::WakeUps;
 /// moment.
 const TRIES_MAX: usize = 16;
 
-/// A schedule that [`sync`] changed.
+/// A schedule that changed because its workflow was registered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangedSchedule {
     /// The schedule's name.
@@ -81,7 +81,7 @@ fn apply_change(
             replace(connection, schedule, definition, now_ms)?;
         }
         (ScheduleChange::Added, Some(removed), Some(definition)) => {
-            return revive(connection, removed, definition, ScheduleOrigin::File, now_ms);
+            return reactivate(connection, removed, definition, ScheduleOrigin::File, now_ms);
         }
         (ScheduleChange::Added, None, Some(definition)) => {
             return insert(connection, workflow, definition, ScheduleOrigin::File, now_ms);

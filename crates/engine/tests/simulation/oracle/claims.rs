@@ -26,7 +26,7 @@ impl Oracle {
         let taken: Vec<i64> = chosen
             .iter()
             .enumerate()
-            .filter(|(index, id)| *index < request.idle || self.may_wait(**id))
+            .filter(|(index, id)| *index < request.idle_threads || self.may_wait(**id))
             .map(|(_index, id)| *id)
             .collect();
         for id in &taken {

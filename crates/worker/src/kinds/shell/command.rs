@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use windlass_workflow::kinds::shell::Payload;
 use windlass_workflow::params;
 
-use super::values::{Values, patiently};
+use super::values::{TemplateValues, read_with_retries};
 use crate::handler::{Attempt, failed_for_good};
 use windlass_engine::store::RunContext;
 use windlass_engine::transition::Outcome;
@@ -18,20 +18,20 @@ use windlass_system::process::OUTPUT_VARIABLE;
 /// The shell that executes scripts unless the job names another one. `-e` ends a script at its first failing command.
 const DEFAULT_SHELL: [&str; 2] = ["/bin/sh", "-e"];
 
-/// Variables that the service manager sets for the engine. A job that used them would speak to the manager as if it
-/// were the engine.
-const OF_THE_SERVICE: [&str; 3] = ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"];
+/// Variables that the service manager sets for the engine. A job that used them could send messages to the manager in
+/// the name of the engine.
+const SERVICE_MANAGER_VARIABLES: [&str; 3] = ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"];
 
 /// The idempotency key of the job.
-const KEY_VARIABLE: &str = "WINDLASS_IDEMPOTENCY_KEY";
-/// By the mark and the number of the attempt the processes of a job are found again.
+const IDEMPOTENCY_KEY_VARIABLE: &str = "WINDLASS_IDEMPOTENCY_KEY";
+/// The processes of a job are found by its mark and the number of the attempt.
 pub(super) const MARK_VARIABLE: &str = "WINDLASS_MARK";
 pub(super) const ATTEMPT_VARIABLE: &str = "WINDLASS_ATTEMPT";
 
 pub(super) fn build(attempt: &Attempt, payload: &Payload, output_file: &Path) -> Result<Command, Outcome> {
-    let run = patiently(attempt, || attempt.run())?;
+    let run = read_with_retries(attempt, || attempt.run())?;
     let run = run.as_deref();
-    let values = Values::of(attempt, run, &payload.uses)?;
+    let values = TemplateValues::of(attempt, run, &payload.uses)?;
     let mut command = program(payload, &values)?;
     remove_engine_environment(&mut command);
     add_run_environment(&mut command, run, &values)?;
@@ -50,14 +50,15 @@ pub(super) fn build(attempt: &Attempt, payload: &Payload, output_file: &Path) ->
     Ok(command)
 }
 
-fn program(payload: &Payload, values: &Values<'_>) -> Result<Command, Outcome> {
+fn program(payload: &Payload, values: &TemplateValues<'_>) -> Result<Command, Outcome> {
     if let Some(script) = &payload.run {
         let mut words = payload.shell.iter().map(String::as_str).collect::<Vec<_>>();
         if words.is_empty() {
             words.extend(DEFAULT_SHELL);
         }
         let mut command = Command::new(words[0]);
-        // The script has no templates. Values reach it only through the environment, so that none is taken for code.
+        // The script has no templates. Values reach it only through the environment, so that no value is executed as
+        // code.
         command.args(&words[1..]).arg("-c").arg(script);
         return Ok(command);
     }
@@ -82,7 +83,8 @@ fn remove_engine_environment(command: &mut Command) {
 }
 
 fn not_for_jobs() -> Vec<OsString> {
-    let is_for_the_engine = |name: &str| name.starts_with("WINDLASS_") || OF_THE_SERVICE.contains(&name);
+    let is_for_the_engine =
+        |name: &str| name.starts_with("WINDLASS_") || SERVICE_MANAGER_VARIABLES.contains(&name);
     std::env::vars_os()
         .map(|(name, _value)| name)
         .filter(|name| is_for_the_engine(&name.to_string_lossy()))
@@ -92,7 +94,7 @@ fn not_for_jobs() -> Vec<OsString> {
 fn add_run_environment(
     command: &mut Command,
     run: Option<&RunContext>,
-    values: &Values<'_>,
+    values: &TemplateValues<'_>,
 ) -> Result<(), Outcome> {
     let Some(run) = run else { return Ok(()) };
     let env: BTreeMap<String, String> = serde_json::from_str(&run.env)
@@ -116,7 +118,7 @@ fn add_job_environment(command: &mut Command, attempt: &Attempt, output_file: &P
         .env("WINDLASS_JOB_ID", job.id.to_string())
         .env("WINDLASS_JOB_NAME", job.name.as_deref().unwrap_or(&job.kind))
         .env(ATTEMPT_VARIABLE, attempt.number().to_string())
-        .env(KEY_VARIABLE, attempt.idempotency_key())
+        .env(IDEMPOTENCY_KEY_VARIABLE, attempt.idempotency_key())
         .env(MARK_VARIABLE, super::mark(attempt))
         .env(OUTPUT_VARIABLE, output_file);
 }
@@ -125,7 +127,7 @@ fn add_job_environment(command: &mut Command, attempt: &Attempt, output_file: &P
 fn folder(
     payload: &Payload,
     run: Option<&RunContext>,
-    values: &Values<'_>,
+    values: &TemplateValues<'_>,
 ) -> Result<Option<PathBuf>, Outcome> {
     let base = run.and_then(|run| run.dir.as_deref()).map(PathBuf::from);
     let Some(dir) = &payload.dir else { return Ok(base) };

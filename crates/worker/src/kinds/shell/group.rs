@@ -2,7 +2,7 @@
 
 use rustix::process::Pid;
 
-use windlass_system::process::stat::{Stat, newest_first};
+use windlass_system::process::stat::{Stat, pids_newest_first};
 
 /// Whether no process of the group runs any more. Its leader may have ended without being waited for; that one does
 /// not count.
@@ -10,7 +10,7 @@ pub(super) fn is_gone(group: Pid) -> bool {
     let group = group.as_raw_nonzero().get();
     let runs_in_it = |stat: Stat| stat.group == group && !stat.has_ended();
     // If the system has no file to look with, nothing is known, and the answer is no.
-    newest_first()
+    pids_newest_first()
         .is_ok_and(|pids| !pids.into_iter().any(|pid| Stat::read(pid.into()).is_some_and(runs_in_it)))
 }
 

@@ -9,31 +9,33 @@ use super::refusal::{self, Refused};
 use crate::handler::failed;
 use windlass_engine::transition::Outcome;
 use windlass_system::process::Environment;
-use windlass_system::process::sweep::{Known, NotEnded, Starting, Verdict, end_all};
+use windlass_system::process::sweep::{
+    FoundProcess, StartingProcesses, SweepAction, SweepError, sweep as sweep_processes,
+};
 
-/// How long killed processes may take to vanish, and those of other engines to start.
-const GONE_WITHIN: Duration = Duration::from_secs(10);
+/// How long killed processes may take to end, and processes of other engines to start.
+const END_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Sends a signal to a group. It does nothing if the group is gone.
 pub(super) fn group(group: Pid, signal: Signal) {
     let _gone = kill_process_group(group, signal);
 }
 
-/// Attempts of one job. A later attempt than the worker's own is never among them, because another worker owns it.
+/// Some attempts of one job. A later attempt than the worker's own is never among them, because another worker owns it.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Attempts {
+pub(super) enum AttemptRange {
     /// All before this number.
     Before(i64),
     /// This number.
     Only(i64),
 }
 
-impl Attempts {
-    fn have_started(self, environment: &Environment) -> bool {
+impl AttemptRange {
+    fn includes(self, environment: &Environment) -> bool {
         let attempt = environment.get(ATTEMPT_VARIABLE).and_then(|number| number.parse::<i64>().ok());
         match self {
-            Attempts::Before(own) => attempt.is_some_and(|attempt| attempt < own),
-            Attempts::Only(own) => attempt == Some(own),
+            AttemptRange::Before(own) => attempt.is_some_and(|attempt| attempt < own),
+            AttemptRange::Only(own) => attempt == Some(own),
         }
     }
 }
@@ -44,26 +46,28 @@ impl Attempts {
 /// The engine of an earlier attempt may have been killed or stopped while it started a process. Such a process has no
 /// mark yet, and nobody can tell which job it belongs to. So this waits until the processes of living engines have
 /// started, and kills those of engines that are gone.
-pub(super) fn sweep(mark: &str, attempts: Attempts) -> Result<(), Outcome> {
+pub(super) fn sweep(mark: &str, attempts: AttemptRange) -> Result<(), Outcome> {
     let starting = match attempts {
-        Attempts::Before(_) => Starting::OfFirstLook,
-        Attempts::Only(_) => Starting::None,
+        AttemptRange::Before(_) => StartingProcesses::OfFirstScan,
+        AttemptRange::Only(_) => StartingProcesses::Ignore,
     };
-    let ended = end_all(GONE_WITHIN, starting, |_pid, known| match known {
-        Known::Runs(environment) => {
-            let is_own = environment.get(MARK_VARIABLE) == Some(mark) && attempts.have_started(environment);
-            if is_own { Verdict::Kill } else { Verdict::Leave }
+    let ended = sweep_processes(END_TIMEOUT, starting, |_pid, process| match process {
+        FoundProcess::Running(environment) => {
+            let is_own = environment.get(MARK_VARIABLE) == Some(mark) && attempts.includes(environment);
+            if is_own { SweepAction::Kill } else { SweepAction::Ignore }
         }
-        Known::Starting(engine) if engine.is_gone() => Verdict::Kill,
-        Known::Starting(_) => Verdict::WaitFor,
+        FoundProcess::Starting(engine) if engine.is_gone() => SweepAction::Kill,
+        FoundProcess::Starting(_) => SweepAction::WaitFor,
     });
-    ended.map_err(|NotEnded { processes, shortage }| match (shortage, processes.as_slice()) {
-        (Some(errno), _) => {
-            refusal::outcome(Refused::Files, "no file to look for an earlier attempt", &errno.into())
-        }
-        (None, []) => {
-            failed("other processes start and end so fast that none of an earlier attempt can be ruled out")
-        }
+    ended.map_err(|SweepError { processes, shortage }| match (shortage, processes.as_slice()) {
+        (Some(errno), _) => refusal::outcome(
+            Refused::Files,
+            "no file to look for processes of an earlier attempt",
+            &errno.into(),
+        ),
+        (None, []) => failed(
+            "processes of an earlier attempt may still run: others start and end too fast to check them all",
+        ),
         (None, left) => {
             failed(format!("processes of an earlier attempt may still run, and can't be killed: {left:?}"))
         }

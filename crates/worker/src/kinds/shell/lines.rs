@@ -5,11 +5,11 @@ pub(super) const LINE_MAX_BYTES: usize = 16 * 1024;
 
 /// Collects the bytes of one stream and hands out whole lines.
 #[derive(Debug, Default)]
-pub(super) struct Lines {
+pub(super) struct LineSplitter {
     partial: Vec<u8>,
 }
 
-impl Lines {
+impl LineSplitter {
     /// Adds bytes, and hands every line that they complete to `on_line`.
     pub(super) fn push(&mut self, bytes: &[u8], on_line: &mut dyn FnMut(String)) {
         let mut rest = bytes;
@@ -74,11 +74,11 @@ mod tests {
 
     fn lines(chunks: &[&[u8]]) -> Vec<String> {
         let mut found = Vec::new();
-        let mut lines = Lines::default();
+        let mut splitter = LineSplitter::default();
         for chunk in chunks {
-            lines.push(chunk, &mut |line| found.push(line));
+            splitter.push(chunk, &mut |line| found.push(line));
         }
-        lines.finish(&mut |line| found.push(line));
+        splitter.finish(&mut |line| found.push(line));
         found
     }
 

@@ -19,23 +19,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::handler::{Attempt, Handler, StopCause, WorkerContext, failed, failed_for_good};
-use kill::Attempts;
-use output::NotTaken;
-use reaper::{NotedAttempt, Reaper};
+use kill::AttemptRange;
+use output::OutputError;
+use reaper::{Reaper, TableEntry};
 use refusal::Refused;
 use stream::Streams;
 use watch::Watched;
 use windlass_engine::transition::Outcome;
 use windlass_system::Clock;
-use windlass_system::process::output_name;
+use windlass_system::process::output_file_name;
 use windlass_workflow::kinds::shell::Payload;
 
-/// Time between two tries of something that the system refused for want of files or memory.
+/// Time between two tries of something that the system refused because files or memory were short.
 const RETRY_PAUSE: Duration = Duration::from_millis(50);
 
 /// Makes the handler for one worker.
 pub(super) fn start(worker: &WorkerContext) -> Arc<dyn Handler> {
-    Arc::new(Shell { reaper: Reaper::new(worker.reach), clock: worker.clock.clone() })
+    Arc::new(Shell { reaper: Reaper::new(worker.host_scope), clock: worker.clock.clone() })
 }
 
 /// Executes scripts and programs, each as a process in a group of its own.
@@ -59,7 +59,7 @@ impl Handler for Shell {
     }
 }
 
-/// What the processes of a job have in their environment, whichever attempt started them. It names this database and
+/// The mark in the environment of all processes of a job, whichever attempt started them. It names this database and
 /// the job. A copy of the database has another name.
 fn mark(attempt: &Attempt) -> String {
     format!("{}-{}", attempt.database_instance(), attempt.job().id)
@@ -71,12 +71,12 @@ fn execute(reaper: &Reaper, attempt: &Attempt) -> Result<Outcome, Outcome> {
     let folder = reaper
         .output_folder()
         .map_err(|error| refusal::outcome(Refused::Folder, "no folder for WINDLASS_OUTPUT", &error))?;
-    let name = output_name(attempt.job().id, attempt.number());
+    let name = output_file_name(attempt.job().id, attempt.number());
     let output_file = folder.join(&name);
     let mut command = command::build(attempt, &payload, &output_file)?;
     if attempt.number() > 1 {
-        // The engine of an earlier attempt may have died. Nothing that it started may run beside this attempt.
-        kill::sweep(&mark(attempt), Attempts::Before(attempt.number()))?;
+        // The worker of an earlier attempt may have died. Its processes must not run beside this attempt.
+        kill::sweep(&mark(attempt), AttemptRange::Before(attempt.number()))?;
     }
     if attempt.stop().cause().is_some() {
         return Err(Outcome::Unstarted);
@@ -84,31 +84,32 @@ fn execute(reaper: &Reaper, attempt: &Attempt) -> Result<Outcome, Outcome> {
     let refused = |what| move |error| refusal::outcome(Refused::Files, what, &error);
     let _file = attempt.stop().wake_file().map_err(refused("no file to wake its thread"))?;
     let streams = Streams::of(&mut command).map_err(refused("no pipe for its output"))?;
-    let noted =
-        reaper.note(&name).map_err(refused("its processes could not be noted for the process reaper"))?;
+    let entry = reaper
+        .add_attempt(&name)
+        .map_err(refused("its processes could not be added to the table of the process reaper"))?;
     let child = match command.spawn() {
         Ok(child) => child,
         Err(error) => {
             // No process was started.
-            noted.end();
+            entry.end();
             return Err(cannot_start(&command, &error));
         }
     };
-    let watched = supervise(attempt, &noted, Started { command, child, streams }, payload.output);
+    let watched = supervise(attempt, &entry, StartedProcess { command, child, streams }, payload.output);
     let outcome = match watched {
-        Ok(watched) => judge(attempt, &payload, &output_file, watched),
+        Ok(watched) => outcome_of_process(attempt, &payload, &output_file, watched),
         Err(outcome) => outcome,
     };
     if !matches!(outcome, Outcome::Successful { .. }) {
         // A child in a session of its own has left the group. If it can't be killed, the next attempt says so.
-        let _left = kill::sweep(&mark(attempt), Attempts::Only(attempt.number()));
+        let _left = kill::sweep(&mark(attempt), AttemptRange::Only(attempt.number()));
     }
-    noted.end();
+    entry.end();
     Ok(outcome)
 }
 
 /// A process that was started, and what it was started with.
-struct Started {
+struct StartedProcess {
     command: Command,
     child: Child,
     streams: Streams,
@@ -117,31 +118,33 @@ struct Started {
 /// Waits for the end of the process, and kills what is left of its group then.
 fn supervise(
     attempt: &Attempt,
-    noted: &NotedAttempt<'_>,
-    started: Started,
+    entry: &TableEntry<'_>,
+    started: StartedProcess,
     source: windlass_workflow::kinds::shell::OutputSource,
 ) -> Result<Watched, Outcome> {
-    let Started { command, mut child, streams } = started;
+    let StartedProcess { command, mut child, streams } = started;
     let group = rustix::process::Pid::from_child(&child);
-    open_files::give_back(group);
-    noted.add_group(group, attempt.clock());
+    open_files::restore_limit(group);
+    entry.add_group(group, attempt.clock());
     let watched = watch::watch(attempt, &child, streams, command, source);
     // The leader of the group was not waited for yet, so no other group can have its number.
     kill::group(group, rustix::process::Signal::KILL);
-    noted.end_group();
+    entry.end_group();
     let status = child.wait();
     let mut watched = watched.map_err(|error| failed(format!("its output could not be read: {error}")))?;
-    watched.status = Some(status.map_err(|error| failed(format!("its end could not be seen: {error}")))?);
+    watched.status = Some(
+        status.map_err(|error| failed(format!("the end of its process could not be observed: {error}")))?,
+    );
     Ok(watched)
 }
 
-fn judge(attempt: &Attempt, payload: &Payload, output_file: &Path, watched: Watched) -> Outcome {
-    let Some(status) = watched.status else { return failed("its end was not seen") };
+fn outcome_of_process(attempt: &Attempt, payload: &Payload, output_file: &Path, watched: Watched) -> Outcome {
+    let Some(status) = watched.status else { return failed("the end of its process was not observed") };
     if status.success() {
         return take_output(attempt, payload, output_file, &watched.stdout);
     }
     output::discard(output_file);
-    let how = describe(status);
+    let how = describe_status(status);
     if let Some(stopped) = watched.stopped {
         return failed(format!("{stopped}; {how}"));
     }
@@ -157,8 +160,8 @@ fn take_output(attempt: &Attempt, payload: &Payload, output_file: &Path, stdout:
     loop {
         let error = match output::take(payload.output, stdout, output_file) {
             Ok(output) => return Outcome::Successful { output },
-            Err(NotTaken::Wrong(error)) => return failed(error),
-            Err(NotTaken::Shortage(error)) => error,
+            Err(OutputError::Invalid(error)) => return failed(error),
+            Err(OutputError::Shortage(error)) => error,
         };
         // A cancellation or a timeout comes too late, because the process has ended.
         match attempt.stop().cause() {
@@ -171,12 +174,12 @@ fn take_output(attempt: &Attempt, payload: &Payload, output_file: &Path, stdout:
     }
 }
 
-fn describe(status: ExitStatus) -> String {
+fn describe_status(status: ExitStatus) -> String {
     use std::os::unix::process::ExitStatusExt;
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("exit code {code}"),
         (None, Some(signal)) => format!("killed by signal {signal}{}", signal_name(signal)),
-        (None, None) => "it ended in an unknown way".to_owned(),
+        (None, None) => "it ended with an unknown status".to_owned(),
     }
 }
 
@@ -212,7 +215,7 @@ fn cannot_start(command: &Command, error: &std::io::Error) -> Outcome {
             "the program `{program}` may not be executed: make it executable (chmod +x) or name its interpreter"
         )),
         std::io::ErrorKind::ArgumentListTooLong => failed_for_good(format!(
-            "the arguments and environment of `{program}` are too long: hand large values on in files"
+            "the arguments and environment of `{program}` are too long: pass large values in files"
         )),
         _ => {
             refusal::outcome(Refused::Start, &format!("the program `{program}` could not be started"), error)

@@ -1,7 +1,7 @@
 //! How many files this process may have open, and how many jobs at once that allows.
 //!
 //! A program that executes jobs raises its soft limit to what its threads need, as far as the hard limit allows. The
-//! processes of jobs get the former limit back, because programs that call `select` break if they have more than 1,024
+//! processes of jobs get the original limit back, because programs that call `select` break if they have more than 1,024
 //! files. The library changes no limit by itself: call [`reserve`] for that.
 
 use std::sync::OnceLock;
@@ -12,20 +12,20 @@ use windlass_db::error::{Error, Result, Unavailable};
 
 /// Files of a running job: two pipes, its process, and the wake file of its thread.
 const FILES_PER_JOB: u64 = 4;
-/// Files of a job at most: also those that are open for a moment while its process starts or is searched for.
-const FILES_PER_JOB_MOST: u64 = 8;
+/// Files of a job at most. Some are open only while its process starts or is searched for.
+const FILES_PER_JOB_MAX: u64 = 8;
 /// Files that the engine opens later: connections to the database, write-ahead logs, the process reaper, and files that
 /// are open for a moment.
 const FILES_OF_ENGINE: u64 = 40;
 
 /// How many files were open at the first call. The engine opens the others.
-static OPEN: OnceLock<u64> = OnceLock::new();
+static OPEN_AT_FIRST_CALL: OnceLock<u64> = OnceLock::new();
 /// The limit before it was raised.
-static FORMER: OnceLock<Rlimit> = OnceLock::new();
+static ORIGINAL_LIMIT: OnceLock<Rlimit> = OnceLock::new();
 
 /// What a process may have and what it needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Demand {
+struct FileDemand {
     threads: u64,
     open: u64,
     /// `None` is no limit.
@@ -35,23 +35,23 @@ struct Demand {
 
 /// What to do about a demand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Plan {
+struct LimitPlan {
     /// The new soft limit, if it changes.
     soft: Option<u64>,
     /// For how many threads there are files. 0 if there are not enough for one.
     threads: u64,
 }
 
-fn plan(demand: Demand) -> Plan {
-    let Demand { threads, open, soft, hard } = demand;
+fn plan(demand: FileDemand) -> LimitPlan {
+    let FileDemand { threads, open, soft, hard } = demand;
     let own = open.saturating_add(FILES_OF_ENGINE);
-    let Some(present) = soft else { return Plan { soft: None, threads } };
+    let Some(present) = soft else { return LimitPlan { soft: None, threads } };
     let needed = own.saturating_add(threads.saturating_mul(FILES_PER_JOB));
-    let wanted = own.saturating_add(threads.saturating_mul(FILES_PER_JOB_MOST));
+    let wanted = own.saturating_add(threads.saturating_mul(FILES_PER_JOB_MAX));
     let allowed = wanted.min(hard.unwrap_or(u64::MAX));
     let raised = (present < needed && allowed > present).then_some(allowed);
     let served = raised.unwrap_or(present).saturating_sub(own) / FILES_PER_JOB;
-    Plan { soft: raised, threads: threads.min(served) }
+    LimitPlan { soft: raised, threads: threads.min(served) }
 }
 
 /// Makes sure that each of these threads can run a job. Raises the soft limit of this process if it must. Returns how
@@ -61,21 +61,21 @@ fn plan(demand: Demand) -> Plan {
 /// [`Unavailable::OutOfResources`] if not even one thread can run a job.
 pub fn reserve(threads: i64) -> Result<i64> {
     let limit = getrlimit(Resource::Nofile);
-    let open =
-        *OPEN.get_or_init(|| std::fs::read_dir("/proc/self/fd").map_or(0, |files| files.count() as u64));
+    let open = *OPEN_AT_FIRST_CALL
+        .get_or_init(|| std::fs::read_dir("/proc/self/fd").map_or(0, |files| files.count() as u64));
     let wanted = u64::try_from(threads).unwrap_or(0);
-    let Plan { soft, threads } =
-        plan(Demand { threads: wanted, open, soft: limit.current, hard: limit.maximum });
+    let LimitPlan { soft, threads } =
+        plan(FileDemand { threads: wanted, open, soft: limit.current, hard: limit.maximum });
     let mut served = threads;
     if let Some(raised) = soft {
         match setrlimit(Resource::Nofile, Rlimit { current: Some(raised), maximum: limit.maximum }) {
             Ok(()) => {
-                let _first = FORMER.set(limit);
+                let _first = ORIGINAL_LIMIT.set(limit);
             }
             // The system does not allow it, so the present limit must do.
             Err(_refused) => {
-                served =
-                    plan(Demand { threads: wanted, open, soft: limit.current, hard: limit.current }).threads;
+                served = plan(FileDemand { threads: wanted, open, soft: limit.current, hard: limit.current })
+                    .threads;
             }
         }
     }
@@ -91,10 +91,10 @@ pub fn reserve(threads: i64) -> Result<i64> {
 }
 
 /// Gives a process that was just started the limit that this process had before.
-pub(super) fn give_back(process: Pid) {
-    if let Some(former) = FORMER.get() {
+pub(super) fn restore_limit(process: Pid) {
+    if let Some(original) = ORIGINAL_LIMIT.get() {
         // A program that runs as another user keeps the raised limit.
-        let _not_ours = prlimit(Some(process), Resource::Nofile, Rlimit { ..*former });
+        let _not_ours = prlimit(Some(process), Resource::Nofile, Rlimit { ..*original });
     }
 }
 
@@ -106,35 +106,35 @@ mod tests {
     fn the_limit_is_raised_as_far_as_needed_and_allowed_and_decides_how_many_threads_there_are() {
         let own = 10 + FILES_OF_ENGINE;
         for (what, threads, soft, hard, expected) in [
-            ("enough", 8, Some(1_024), Some(20_000), Plan { soft: None, threads: 8 }),
-            ("no limit", 1_024, None, None, Plan { soft: None, threads: 1_024 }),
+            ("enough", 8, Some(1_024), Some(20_000), LimitPlan { soft: None, threads: 8 }),
+            ("no limit", 1_024, None, None, LimitPlan { soft: None, threads: 1_024 }),
             (
                 "raised",
                 300,
                 Some(1_024),
                 Some(20_000),
-                Plan { soft: Some(own + 300 * FILES_PER_JOB_MOST), threads: 300 },
+                LimitPlan { soft: Some(own + 300 * FILES_PER_JOB_MAX), threads: 300 },
             ),
-            ("no hard limit", 300, Some(64), None, Plan { soft: Some(own + 2_400), threads: 300 }),
+            ("no hard limit", 300, Some(64), None, LimitPlan { soft: Some(own + 2_400), threads: 300 }),
             (
                 "as far as allowed",
                 300,
                 Some(1_024),
                 Some(own + 1_200),
-                Plan { soft: Some(own + 1_200), threads: 300 },
+                LimitPlan { soft: Some(own + 1_200), threads: 300 },
             ),
-            ("capped", 300, Some(1_024), Some(own + 403), Plan { soft: None, threads: 243 }),
+            ("capped", 300, Some(1_024), Some(own + 403), LimitPlan { soft: None, threads: 243 }),
             (
                 "capped after it was raised",
                 300,
                 Some(100),
                 Some(own + 403),
-                Plan { soft: Some(own + 403), threads: 100 },
+                LimitPlan { soft: Some(own + 403), threads: 100 },
             ),
-            ("too few for one", 8, Some(own + 3), Some(own + 3), Plan { soft: None, threads: 0 }),
-            ("hardly any", 8, Some(5), Some(5), Plan { soft: None, threads: 0 }),
+            ("too few for one", 8, Some(own + 3), Some(own + 3), LimitPlan { soft: None, threads: 0 }),
+            ("hardly any", 8, Some(5), Some(5), LimitPlan { soft: None, threads: 0 }),
         ] {
-            assert_eq!(plan(Demand { threads, open: 10, soft, hard }), expected, "{what}");
+            assert_eq!(plan(FileDemand { threads, open: 10, soft, hard }), expected, "{what}");
         }
     }
 }

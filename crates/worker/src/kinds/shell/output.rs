@@ -14,21 +14,21 @@ pub(super) const OUTPUT_MAX_BYTES: usize = 1024 * 1024;
 
 /// Why there is no output.
 #[derive(Debug)]
-pub(super) enum NotTaken {
-    /// The job wrote something wrong. The text is for people.
-    Wrong(String),
+pub(super) enum OutputError {
+    /// The job wrote an invalid output. The text is for people.
+    Invalid(String),
     /// The system refused what is needed to read the output. It can be read later.
     Shortage(std::io::Error),
 }
 
-impl From<String> for NotTaken {
-    fn from(error: String) -> NotTaken {
-        NotTaken::Wrong(error)
+impl From<String> for OutputError {
+    fn from(error: String) -> OutputError {
+        OutputError::Invalid(error)
     }
 }
 
 /// Takes the output of a job as JSON, if it has one, and removes its file.
-pub(super) fn take(source: OutputSource, stdout: &[u8], file: &Path) -> Result<Option<String>, NotTaken> {
+pub(super) fn take(source: OutputSource, stdout: &[u8], file: &Path) -> Result<Option<String>, OutputError> {
     match source {
         OutputSource::File => take_file(file),
         OutputSource::Text => {
@@ -66,13 +66,13 @@ pub(super) fn discard(file: &Path) {
 
 /// Takes the output from the job's file. Without a file there is no output. A file that can't be read fails the attempt,
 /// because the output would be missing without notice. If the system lacks resources to read it, the file stays.
-fn take_file(file: &Path) -> Result<Option<String>, NotTaken> {
+fn take_file(file: &Path) -> Result<Option<String>, OutputError> {
     const WHAT: &str = "the file WINDLASS_OUTPUT";
     let read = read_regular(file, Links::Refuse, OUTPUT_MAX_BYTES as u64);
     if let Err(ReadError::Io(error)) = &read
         && let Some(errno) = shortage(error)
     {
-        return Err(NotTaken::Shortage(errno.into()));
+        return Err(OutputError::Shortage(errno.into()));
     }
     discard(file);
     let bytes = match read {
@@ -155,7 +155,7 @@ mod tests {
             let error = take(OutputSource::File, b"", &file).expect_err("it is no regular file");
             let expected =
                 format!("the file WINDLASS_OUTPUT is {what}, not a regular file: write the value into it");
-            assert!(matches!(&error, NotTaken::Wrong(error) if *error == expected), "{error:?}");
+            assert!(matches!(&error, OutputError::Invalid(error) if *error == expected), "{error:?}");
             assert!(file.symlink_metadata().is_err(), "{what} is left");
         };
         std::os::unix::fs::symlink(&elsewhere, &file).expect("a link");

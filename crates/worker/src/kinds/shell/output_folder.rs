@@ -1,7 +1,7 @@
 //! The private folder of a worker for the files that jobs write their output to.
 //!
 //! The worker keeps the folder open and locked as long as it lives. So a folder that nobody has locked was left by a
-//! process that is gone, and may be removed. And a process that has the folder open is the worker itself, or a child
+//! process that is gone, and may be removed. A process that has the folder open is the worker itself, or a child
 //! of it before its `execve`: see `process::engine_id`.
 
 use std::fs::{DirBuilder, File};
@@ -129,7 +129,8 @@ fn is_at(file: &File, path: &Path) -> bool {
 fn remove_abandoned(parent: &Path) {
     let Ok(entries) = std::fs::read_dir(parent) else { return };
     for entry in entries.take(ENTRIES_MAX).flatten() {
-        let is_own = entry.file_name().to_str().is_some_and(|name| EngineId::of_folder(name).is_some());
+        let is_own =
+            entry.file_name().to_str().is_some_and(|name| EngineId::from_folder_name(name).is_some());
         if is_own && let Some(_locked) = lock_abandoned(&entry.path()) {
             let _left = std::fs::remove_dir_all(entry.path());
         }

@@ -7,12 +7,12 @@ use std::process::Command;
 use rustix::event::PollFlags;
 use rustix::process::{Resource, getrlimit};
 
-use super::lines::Lines;
+use super::lines::LineSplitter;
 use crate::handler::Attempt;
 use windlass_engine::store::LogStream;
 
 /// Write ends stay open while at most a quarter of the files that this process may have are used. If many jobs run at
-/// once, two more files for each job are better spent on more jobs.
+/// once, the two files of each job are needed for more jobs.
 const SPARE_PART: u64 = 4;
 
 /// Both streams.
@@ -61,7 +61,7 @@ impl Streams {
 /// One stream, until its end.
 pub(super) struct Stream {
     pipe: Option<PipeReader>,
-    lines: Lines,
+    splitter: LineSplitter,
     stream: LogStream,
 }
 
@@ -89,7 +89,7 @@ impl PipeEvent {
 
 impl Stream {
     fn new(pipe: PipeReader, stream: LogStream) -> Stream {
-        Stream { pipe: Some(pipe), lines: Lines::default(), stream }
+        Stream { pipe: Some(pipe), splitter: LineSplitter::default(), stream }
     }
 
     /// The file to poll, until the end of the stream.
@@ -122,7 +122,7 @@ impl Stream {
             }
             Ok(read) => {
                 let stream = self.stream;
-                self.lines.push(&buffer[..read], &mut |line| attempt.log(stream, line));
+                self.splitter.push(&buffer[..read], &mut |line| attempt.log(stream, line));
                 read
             }
         }
@@ -131,7 +131,7 @@ impl Stream {
     /// Hands out the last line if it has no line end.
     pub(super) fn finish(&mut self, attempt: &Attempt) {
         let stream = self.stream;
-        self.lines.finish(&mut |line| attempt.log(stream, line));
+        self.splitter.finish(&mut |line| attempt.log(stream, line));
     }
 }
 

@@ -17,7 +17,7 @@ use windlass_engine::transition::Outcome;
 const READ_TRIES_MAX: u32 = 300;
 const READ_PAUSE: Duration = Duration::from_millis(200);
 
-pub(super) struct Values<'a> {
+pub(super) struct TemplateValues<'a> {
     attempt: &'a Attempt,
     run: Option<&'a RunContext>,
     uses: &'a [String],
@@ -26,17 +26,17 @@ pub(super) struct Values<'a> {
     context: OnceCell<Json>,
 }
 
-impl<'a> Values<'a> {
+impl<'a> TemplateValues<'a> {
     /// The values of a job that reads the outputs of the jobs `uses`.
     pub(super) fn of(
         attempt: &'a Attempt,
         run: Option<&'a RunContext>,
         uses: &'a [String],
-    ) -> Result<Values<'a>, Outcome> {
+    ) -> Result<TemplateValues<'a>, Outcome> {
         let params = run.map_or(Ok(Map::new()), |run| serde_json::from_str(&run.params));
         let params = params
             .map_err(|error| failed_for_good(format!("the run's params are no JSON object: {error}")))?;
-        Ok(Values { attempt, run, uses, params, context: OnceCell::new() })
+        Ok(TemplateValues { attempt, run, uses, params, context: OnceCell::new() })
     }
 
     pub(super) fn params(&self) -> &Map<String, Json> {
@@ -62,7 +62,7 @@ impl<'a> Values<'a> {
 
     fn read(&self) -> Result<Json, Outcome> {
         let Some(run) = self.run else { return Ok(json!({ "params": {}, "run": {}, "jobs": {} })) };
-        let jobs = patiently(self.attempt, || self.attempt.outputs(self.uses))?;
+        let jobs = read_with_retries(self.attempt, || self.attempt.outputs(self.uses))?;
         let created_at = DateTime::<Utc>::from_timestamp_millis(run.created_at)
             .map(|instant| instant.to_rfc3339_opts(SecondsFormat::Millis, true));
         Ok(json!({
@@ -74,11 +74,14 @@ impl<'a> Values<'a> {
 }
 
 /// Reads from the database, and waits if it can't be read for now, because that is no failure of the job.
-pub(super) fn patiently<T>(attempt: &Attempt, read: impl Fn() -> Result<T, Error>) -> Result<T, Outcome> {
+pub(super) fn read_with_retries<T>(
+    attempt: &Attempt,
+    read: impl Fn() -> Result<T, Error>,
+) -> Result<T, Outcome> {
     for _ in 0..READ_TRIES_MAX {
         match read() {
             Ok(value) => return Ok(value),
-            Err(error) if !error.is_passing() => return Err(failed_for_good(error.to_string())),
+            Err(error) if !error.is_temporary() => return Err(failed_for_good(error.to_string())),
             Err(_passing) => {
                 if attempt.stop().wait(READ_PAUSE).is_some() {
                     return Err(Outcome::Unstarted);

@@ -21,16 +21,16 @@ use windlass_engine::store::LogStream;
 use windlass_system::shortage::is_shortage;
 
 /// How long other processes of the group may write after the process has ended.
-const LINGER_MS: i64 = 100;
+const GROUP_WRITES_MS: i64 = 100;
 /// How long the pipes are read after the group was killed. A process in a session of its own may keep them open for
 /// ever.
-const DRAIN_MS: i64 = 500;
-/// Time between two looks whether a group that was asked to end is gone.
-const GROUP_TICK_MS: i64 = 20;
+const READ_REST_MS: i64 = 500;
+/// Time between two checks of whether a group that was asked to end is gone.
+const GROUP_CHECK_MS: i64 = 20;
 /// How much is read from a pipe at once.
 const CHUNK_BYTES: usize = 16 * 1024;
 
-/// What a process left.
+/// What was seen of a process.
 #[derive(Debug, Default)]
 pub(super) struct Watched {
     /// Its standard output, if that is the job's output. It is at most one byte longer than the limit.
@@ -50,11 +50,11 @@ enum Phase {
     /// SIGKILL was sent.
     Killed,
     /// The process has ended. Others of its group may still write.
-    Lingering {
+    GroupEnding {
         kill_at_ms: i64,
     },
     /// The group was killed. The rest in the pipes is read.
-    Draining {
+    ReadingRest {
         until_ms: i64,
     },
 }
@@ -63,22 +63,22 @@ impl Phase {
     fn has_ended(self) -> bool {
         match self {
             Phase::Running | Phase::Terminating { .. } | Phase::Killed => false,
-            Phase::Lingering { .. } | Phase::Draining { .. } => true,
+            Phase::GroupEnding { .. } | Phase::ReadingRest { .. } => true,
         }
     }
 
     fn next_at_ms(self) -> Option<i64> {
         match self {
             Phase::Running | Phase::Killed => None,
-            Phase::Terminating { kill_at_ms } | Phase::Lingering { kill_at_ms } => Some(kill_at_ms),
-            Phase::Draining { until_ms } => Some(until_ms),
+            Phase::Terminating { kill_at_ms } | Phase::GroupEnding { kill_at_ms } => Some(kill_at_ms),
+            Phase::ReadingRest { until_ms } => Some(until_ms),
         }
     }
 }
 
 /// What `poll` found.
 #[derive(Debug, Clone, Copy)]
-struct Ready {
+struct PollResult {
     stdout: PipeEvent,
     stderr: PipeEvent,
     ended: bool,
@@ -106,7 +106,7 @@ pub(super) fn watch(
     source: OutputSource,
 ) -> std::io::Result<Watched> {
     let group = Pid::from_child(child);
-    // If the system has no file for that, `wait` looks whether the process has ended.
+    // If the system has no file for that, `wait` checks whether the process has ended.
     let ended = pidfd_open(group, PidfdFlags::empty()).ok();
     let Streams { stdout, stderr, write_ends } = streams;
     let mut watch = Watch {
@@ -131,16 +131,16 @@ pub(super) fn watch(
     let mut kept = Vec::new();
     // Many processes write nothing, so the buffer is made with the first output.
     let mut buffer = Vec::new();
-    while !watch.is_over() {
-        let ready = watch.wait(ended.as_ref())?;
-        if buffer.is_empty() && [ready.stdout, ready.stderr].contains(&PipeEvent::Bytes) {
+    while !watch.is_finished() {
+        let found = watch.wait(ended.as_ref())?;
+        if buffer.is_empty() && [found.stdout, found.stderr].contains(&PipeEvent::Bytes) {
             buffer.resize(CHUNK_BYTES, 0);
         }
-        let read = watch.stdout.read_event(ready.stdout, attempt, &mut buffer);
-        let room = keep - kept.len();
-        kept.extend_from_slice(&buffer[..read.min(room)]);
-        watch.stderr.read_event(ready.stderr, attempt, &mut buffer);
-        if !watch.step(ready) {
+        let read = watch.stdout.read_event(found.stdout, attempt, &mut buffer);
+        let bytes_left = keep - kept.len();
+        kept.extend_from_slice(&buffer[..read.min(bytes_left)]);
+        watch.stderr.read_event(found.stderr, attempt, &mut buffer);
+        if !watch.step(found) {
             break;
         }
     }
@@ -151,16 +151,16 @@ pub(super) fn watch(
 
 impl Watch<'_> {
     /// Whether the process has ended and its pipes are read. If the group was asked to end, it must be gone too.
-    fn is_over(&self) -> bool {
+    fn is_finished(&self) -> bool {
         let is_read = self.stdout.has_ended() && self.stderr.has_ended();
         match self.phase {
             Phase::Running | Phase::Terminating { .. } | Phase::Killed => false,
-            Phase::Lingering { .. } => is_read && (self.stopped.is_none() || group::is_gone(self.group)),
-            Phase::Draining { .. } => is_read,
+            Phase::GroupEnding { .. } => is_read && (self.stopped.is_none() || group::is_gone(self.group)),
+            Phase::ReadingRest { .. } => is_read,
         }
     }
 
-    fn wait(&self, process: Option<&OwnedFd>) -> std::io::Result<Ready> {
+    fn wait(&self, process: Option<&OwnedFd>) -> std::io::Result<PollResult> {
         let stop = self.attempt.stop().wake_file()?;
         let mut files = Vec::with_capacity(4);
         // A closed file would be reported as an error at once, so it is not in the list.
@@ -169,68 +169,68 @@ impl Watch<'_> {
         let process = process.filter(|_file| !self.phase.has_ended());
         let end = add(&mut files, process.map(AsFd::as_fd));
         let stop = add(&mut files, Some(stop));
-        let must_look = process.is_none() && !self.phase.has_ended();
-        match poll(&mut files, self.timeout(must_look).as_ref()) {
+        let must_check = process.is_none() && !self.phase.has_ended();
+        match poll(&mut files, self.timeout(must_check).as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) if is_shortage(&error.into()) => std::thread::sleep(RETRY_PAUSE),
             Err(error) => return Err(error.into()),
         }
         let of = |index: Option<usize>| index.map_or(PollFlags::empty(), |index| files[index].revents());
-        Ok(Ready {
+        Ok(PollResult {
             stdout: PipeEvent::of(of(stdout)),
             stderr: PipeEvent::of(of(stderr)),
-            ended: !of(end).is_empty() || (must_look && self.is_dead()),
+            ended: !of(end).is_empty() || (must_check && self.has_process_ended()),
             stop: !of(stop).is_empty(),
         })
     }
 
-    fn is_dead(&self) -> bool {
+    fn has_process_ended(&self) -> bool {
         let seen = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         !matches!(waitid(WaitId::Pid(self.group), seen), Ok(None))
     }
 
-    fn timeout(&self, must_look: bool) -> Option<Timespec> {
+    fn timeout(&self, must_check: bool) -> Option<Timespec> {
         let clock = self.attempt.clock();
         let next_ms = self.phase.next_at_ms().map(|at_ms| (at_ms - clock.monotonic_ms()).max(0));
-        let is_ticking = must_look || (self.stopped.is_some() && self.phase.has_ended());
+        let is_ticking = must_check || (self.stopped.is_some() && self.phase.has_ended());
         let wait_ms = match next_ms {
             // No event tells that the last process of a group has ended.
-            next_ms if is_ticking => next_ms.map_or(GROUP_TICK_MS, |next_ms| next_ms.min(GROUP_TICK_MS)),
+            next_ms if is_ticking => next_ms.map_or(GROUP_CHECK_MS, |next_ms| next_ms.min(GROUP_CHECK_MS)),
             next_ms => next_ms?,
         };
         let wait = clock.until(None, Duration::from_millis(u64::try_from(wait_ms).unwrap_or(0)));
         Timespec::try_from(wait).ok()
     }
 
-    /// Goes on to the next phase if it is time. Returns whether to go on watching.
-    fn step(&mut self, ready: Ready) -> bool {
+    /// Enters the next phase if it is due. Returns whether to go on watching.
+    fn step(&mut self, found: PollResult) -> bool {
         let now_ms = self.attempt.clock().monotonic_ms();
-        if ready.stop {
+        if found.stop {
             // The file is reset before the cause is read, so that a later request makes it readable again.
             self.attempt.stop().reset_wake_file();
         }
         let is_fenced = self.attempt.stop().is_fenced();
         let is_urgent = is_fenced || self.attempt.stop().cause() == Some(StopCause::Killed);
-        if ready.ended && !self.phase.has_ended() {
+        if found.ended && !self.phase.has_ended() {
             // A shell ends at once when it is asked to. Its children have the same time to end.
             let kill_at_ms = match self.phase {
                 Phase::Terminating { kill_at_ms } => kill_at_ms,
-                Phase::Running | Phase::Killed | Phase::Lingering { .. } | Phase::Draining { .. } => {
-                    now_ms + LINGER_MS
+                Phase::Running | Phase::Killed | Phase::GroupEnding { .. } | Phase::ReadingRest { .. } => {
+                    now_ms + GROUP_WRITES_MS
                 }
             };
             drop(self.write_ends.take());
-            self.phase = Phase::Lingering { kill_at_ms: if is_urgent { now_ms } else { kill_at_ms } };
+            self.phase = Phase::GroupEnding { kill_at_ms: if is_urgent { now_ms } else { kill_at_ms } };
             return true;
         }
-        let is_time = is_urgent || self.phase.next_at_ms().is_some_and(|at_ms| at_ms <= now_ms);
+        let is_due = is_urgent || self.phase.next_at_ms().is_some_and(|at_ms| at_ms <= now_ms);
         match self.phase {
             Phase::Running => {
                 if let Some(cause) = self.attempt.stop().cause() {
                     self.terminate(cause, now_ms);
                 }
             }
-            Phase::Terminating { .. } if is_time => {
+            Phase::Terminating { .. } if is_due => {
                 self.log(if is_fenced {
                     "its worker lost the lease: sending SIGKILL"
                 } else {
@@ -240,16 +240,19 @@ impl Watch<'_> {
                 self.stopped = self.stopped.take().map(|stopped| format!("{stopped}, then SIGKILL"));
                 self.phase = Phase::Killed;
             }
-            Phase::Lingering { .. } if is_time => {
+            Phase::GroupEnding { .. } if is_due => {
                 if let Some(stopped) = self.stopped.take_if(|_| !is_fenced && !group::is_gone(self.group)) {
                     self.log("its children did not end after SIGTERM: sending SIGKILL");
                     self.stopped = Some(format!("{stopped}, then SIGKILL"));
                 }
                 kill::group(self.group, Signal::KILL);
-                self.phase = Phase::Draining { until_ms: now_ms + DRAIN_MS };
+                self.phase = Phase::ReadingRest { until_ms: now_ms + READ_REST_MS };
             }
-            Phase::Draining { until_ms } if until_ms <= now_ms => return false,
-            Phase::Terminating { .. } | Phase::Killed | Phase::Lingering { .. } | Phase::Draining { .. } => {}
+            Phase::ReadingRest { until_ms } if until_ms <= now_ms => return false,
+            Phase::Terminating { .. }
+            | Phase::Killed
+            | Phase::GroupEnding { .. }
+            | Phase::ReadingRest { .. } => {}
         }
         true
     }

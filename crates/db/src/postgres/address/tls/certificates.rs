@@ -1,4 +1,4 @@
-//! Certificates and keys from files, and from the system.
+//! Reads certificates and keys from files and from the system.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -9,15 +9,15 @@ use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKey
 use rustls::sign::CertifiedKey;
 use rustls::{Error, InconsistentKeys, RootCertStore};
 
-use super::super::settings::{Settings, Variable};
+use super::super::settings::{Environment, Settings};
 use super::super::{AddressError, files};
 use super::Trust;
 
 const HOME_CERTIFICATE: &str = ".postgresql/postgresql.crt";
 const HOME_KEY: &str = ".postgresql/postgresql.key";
-const HOME_REVOKED: &str = ".postgresql/root.crl";
+const HOME_REVOCATION_LIST: &str = ".postgresql/root.crl";
 
-/// The certificates of a file, each of which may be trusted.
+/// The root certificates in a file.
 pub(super) fn roots_of_file(file: &Path) -> Result<Vec<CertificateDer<'static>>, AddressError> {
     let roots = items::<CertificateDer<'static>>(file, "sslrootcert", "certificate")?;
     let mut store = RootCertStore::empty();
@@ -30,10 +30,12 @@ pub(super) fn roots_of_file(file: &Path) -> Result<Vec<CertificateDer<'static>>,
     Ok(roots)
 }
 
-/// The certificates that the system trusts. `SSL_CERT_FILE` and `SSL_CERT_DIR` stand in for them.
-pub(super) fn roots_of_system(variable: Variable<'_>) -> Result<Vec<CertificateDer<'static>>, AddressError> {
-    let file = variable("SSL_CERT_FILE").map(PathBuf::from);
-    let folder = variable("SSL_CERT_DIR").map(PathBuf::from);
+/// The root certificates that the system trusts, or those of `SSL_CERT_FILE` and `SSL_CERT_DIR`.
+pub(super) fn roots_of_system(
+    environment: Environment<'_>,
+) -> Result<Vec<CertificateDer<'static>>, AddressError> {
+    let file = environment("SSL_CERT_FILE").map(PathBuf::from);
+    let folder = environment("SSL_CERT_DIR").map(PathBuf::from);
     let found = match (&file, &folder) {
         (None, None) => rustls_native_certs::load_native_certs(),
         (file, folder) => rustls_native_certs::load_certs_from_paths(file.as_deref(), folder.as_deref()),
@@ -50,32 +52,33 @@ pub(super) fn roots_of_system(variable: Variable<'_>) -> Result<Vec<CertificateD
     }
 }
 
-/// Lists of certificates that are no longer good: `sslcrl`, or the user's own where the roots are a file.
-pub(super) fn revoked(
+/// The revocation lists in the file `sslcrl`, or in the user's own file if the roots are a file too.
+pub(super) fn revocation_lists(
     settings: &Settings,
-    variable: Variable<'_>,
+    environment: Environment<'_>,
     trust: &Trust,
 ) -> Result<Vec<CertificateRevocationListDer<'static>>, AddressError> {
-    let at_home = match trust {
-        Trust::File(_) => files::at_home(variable, HOME_REVOKED).filter(|file| file.exists()),
+    let in_home = match trust {
+        Trust::File(_) => files::in_home(environment, HOME_REVOCATION_LIST).filter(|file| file.exists()),
         Trust::Any | Trust::System => None,
     };
-    match settings.text("sslcrl").map(PathBuf::from).or(at_home) {
+    match settings.text("sslcrl").map(PathBuf::from).or(in_home) {
         Some(file) => items(&file, "sslcrl", "revocation list"),
         None => Ok(Vec::new()),
     }
 }
 
-/// The client's own certificate and key: `sslcert` and `sslkey`, or what the user keeps at home.
-pub(super) fn own(
+/// The client's own certificate and key: `sslcert` and `sslkey`, or the files in the user's home folder.
+pub(super) fn client_certificate(
     settings: &Settings,
-    variable: Variable<'_>,
+    environment: Environment<'_>,
     provider: &CryptoProvider,
 ) -> Result<Option<CertifiedKey>, AddressError> {
-    let at_home = files::at_home(variable, HOME_CERTIFICATE).filter(|file| file.exists());
-    let Some(file) = settings.text("sslcert").map(PathBuf::from).or(at_home) else { return Ok(None) };
+    let in_home = files::in_home(environment, HOME_CERTIFICATE).filter(|file| file.exists());
+    let Some(file) = settings.text("sslcert").map(PathBuf::from).or(in_home) else { return Ok(None) };
     let chain = items(&file, "sslcert", "certificate")?;
-    let key_file = settings.text("sslkey").map(PathBuf::from).or_else(|| files::at_home(variable, HOME_KEY));
+    let key_file =
+        settings.text("sslkey").map(PathBuf::from).or_else(|| files::in_home(environment, HOME_KEY));
     let Some(key_file) = key_file else {
         let message = format!("the certificate {} has no key", file.display());
         return Err(AddressError::new(message, "give it with sslkey=FILE"));
@@ -88,7 +91,7 @@ pub(super) fn own(
     let key = provider.key_provider.load_private_key(private_key(&key_file)?).map_err(unusable)?;
     let own = CertifiedKey::new(chain, key);
     match own.keys_match() {
-        // A certificate of X.509 version 1, for one, can't be read here. The server may like it.
+        // This library can't read some certificates, such as X.509 version 1, but the server may accept them.
         Ok(()) | Err(Error::InconsistentKeys(InconsistentKeys::Unknown) | Error::InvalidCertificate(_)) => {
             Ok(Some(own))
         }
@@ -96,7 +99,7 @@ pub(super) fn own(
     }
 }
 
-/// A key, which nobody else may read.
+/// Reads a key from a file that other users may not read.
 fn private_key(file: &Path) -> Result<PrivateKeyDer<'static>, AddressError> {
     let shown = file.display();
     let unreadable = |why: String| {
@@ -114,14 +117,14 @@ fn private_key(file: &Path) -> Result<PrivateKeyDer<'static>, AddressError> {
     let text = files::read(file).map_err(unreadable)?;
     PrivateKeyDer::from_pem_slice(text.as_bytes()).map_err(|_| {
         let why = match text.contains("ENCRYPTED") {
-            true => "it is encrypted, which Windlass can't undo",
+            true => "it is encrypted, and Windlass can't decrypt it",
             false => "it has no key in PEM format",
         };
         unreadable(why.to_owned())
     })
 }
 
-/// As libpq sees it: a key of root may be read by a group, any other by its owner only.
+/// The same rule as in libpq: a key of root may be readable by its group, any other key only by its owner.
 fn is_open_to_others(owner: u32, mode: u32) -> bool {
     let forbidden = if owner == 0 { 0o037 } else { 0o077 };
     mode & forbidden != 0
@@ -147,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_must_be_closed_to_others() {
+    fn a_key_must_not_be_readable_by_others() {
         let cases = [
             (0, 0o100_600, false),
             (0, 0o100_640, false),

@@ -1,17 +1,17 @@
-//! How the connection is encrypted, and what the server must prove: `sslmode` and what belongs to it.
+//! The encryption of connections, and how the server's certificate is checked: `sslmode` and the parameters for it.
 //!
 //! | `sslmode`     | encrypted                   | the server's certificate                                |
 //! | ------------- | --------------------------- | ------------------------------------------------------- |
 //! | `disable`     | never                       |                                                         |
 //! | `allow`       | as `prefer`                 | as `prefer`                                             |
-//! | `prefer`      | when the server offers it   | its chain, if `sslrootcert` is given; else not looked at |
-//! | `require`     | always                      | its chain, if there is a root certificate; else not looked at |
+//! | `prefer`      | when the server offers it   | its chain, if `sslrootcert` is given; else not checked |
+//! | `require`     | always                      | its chain, if there is a root certificate; else not checked |
 //! | `verify-ca`   | always                      | its chain                                               |
 //! | `verify-full` | always                      | its chain, and that it is made for the host             |
 //!
-//! This is libpq's table, with four differences, each on the safe side. `allow` does not try without
-//! encryption first. What was begun encrypted is never tried again without. A file that is named must be
-//! there. And `verify-full` without any root certificate trusts the system's, where libpq gives up.
+//! This is libpq's table, with four differences, each of which is safer. `allow` does not first try without encryption. A
+//! connection that failed with encryption is never tried without it. A file that is named must exist. And `verify-full` without
+//! any root certificate trusts the system's certificates, where libpq reports an error.
 
 mod certificates;
 mod verifier;
@@ -26,13 +26,13 @@ use rustls::crypto::CryptoProvider;
 use rustls::sign::SingleCertAndKey;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::settings::{Settings, Variable};
+use super::settings::{Environment, Settings};
 use super::{AddressError, files};
 use verifier::{NameCheck, Unverified, Verified};
 
 /// The value of `sslrootcert` that means the system's certificates.
 const SYSTEM: &str = "system";
-/// Where a user keeps the certificates that all programs on PostgreSQL trust.
+/// The user's own file of root certificates, which all clients of PostgreSQL use.
 const HOME_ROOTS: &str = ".postgresql/root.crt";
 
 /// How connections are encrypted.
@@ -43,20 +43,20 @@ pub(super) struct Tls {
     pub(super) trust: Trust,
 }
 
-/// Which certificates of servers are believed.
+/// Which certificates of servers are trusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Trust {
-    /// Any: the connection is only hidden from those who can't answer in the server's stead.
+    /// Any certificate. An attacker who can answer instead of the server is not detected.
     Any,
-    /// Those that are signed as this file says.
+    /// Those that a root certificate of this file has signed.
     File(PathBuf),
-    /// Those that the system believes.
+    /// Those that a root certificate of the system has signed.
     System,
 }
 
-/// `sslmode`, with `allow` being `prefer`.
+/// The values of `sslmode`. `allow` is the same as `prefer`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Mode {
+enum SslModeParameter {
     Disable,
     Prefer,
     Require,
@@ -64,63 +64,74 @@ enum Mode {
     VerifyFull,
 }
 
-const MODES: &[(&str, Mode)] = &[
-    ("disable", Mode::Disable),
-    ("allow", Mode::Prefer),
-    ("prefer", Mode::Prefer),
-    ("require", Mode::Require),
-    ("verify-ca", Mode::VerifyCa),
-    ("verify-full", Mode::VerifyFull),
+const MODES: &[(&str, SslModeParameter)] = &[
+    ("disable", SslModeParameter::Disable),
+    ("allow", SslModeParameter::Prefer),
+    ("prefer", SslModeParameter::Prefer),
+    ("require", SslModeParameter::Require),
+    ("verify-ca", SslModeParameter::VerifyCa),
+    ("verify-full", SslModeParameter::VerifyFull),
 ];
 
-/// How to encrypt, as the parameters say. Reads the files of certificates.
-pub(super) fn tls(settings: &Settings, variable: Variable<'_>) -> Result<Tls, AddressError> {
+/// Converts the parameters, and reads the files of certificates.
+pub(super) fn tls(settings: &Settings, environment: Environment<'_>) -> Result<Tls, AddressError> {
     let mode = mode(settings)?;
-    let home_roots = files::at_home(variable, HOME_ROOTS).filter(|file| file.exists());
+    let home_roots = files::in_home(environment, HOME_ROOTS).filter(|file| file.exists());
     let (trust, name_check) = trust(mode, settings.text("sslrootcert"), home_roots)?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let connector = match mode {
-        // Never used, and no file is needed for it.
-        Mode::Disable => {
-            client(&provider, settings, verifier(&Trust::Any, name_check, &provider, settings, variable)?)?
+        // This connector is never used, so no file is read for it.
+        SslModeParameter::Disable => {
+            client(&provider, settings, verifier(&Trust::Any, name_check, &provider, settings, environment)?)?
                 .with_no_client_auth()
         }
-        Mode::Prefer | Mode::Require | Mode::VerifyCa | Mode::VerifyFull => {
-            let verifier = verifier(&trust, name_check, &provider, settings, variable)?;
+        SslModeParameter::Prefer
+        | SslModeParameter::Require
+        | SslModeParameter::VerifyCa
+        | SslModeParameter::VerifyFull => {
+            let verifier = verifier(&trust, name_check, &provider, settings, environment)?;
             let client = client(&provider, settings, verifier)?;
-            match certificates::own(settings, variable, &provider)? {
+            match certificates::client_certificate(settings, environment, &provider)? {
                 None => client.with_no_client_auth(),
                 Some(own) => client.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(own))),
             }
         }
     };
     let ssl_mode = match mode {
-        Mode::Disable => SslMode::Disable,
-        Mode::Prefer => SslMode::Prefer,
-        Mode::Require | Mode::VerifyCa | Mode::VerifyFull => SslMode::Require,
+        SslModeParameter::Disable => SslMode::Disable,
+        SslModeParameter::Prefer => SslMode::Prefer,
+        SslModeParameter::Require | SslModeParameter::VerifyCa | SslModeParameter::VerifyFull => {
+            SslMode::Require
+        }
     };
     Ok(Tls { connector: MakeRustlsConnect::new(connector), ssl_mode, trust })
 }
 
-/// `sslmode`. With the system's certificates nothing weaker than `verify-full` says anything: anybody gets
-/// a certificate from some authority.
-fn mode(settings: &Settings) -> Result<Mode, AddressError> {
-    let given = settings.word("sslmode", MODES)?;
+/// Reads `sslmode`. With the system's certificates it must be `verify-full`, because anybody can get a certificate of some
+/// authority for another name.
+fn mode(settings: &Settings) -> Result<SslModeParameter, AddressError> {
+    let given = settings.choice("sslmode", MODES)?;
     let is_system = settings.text("sslrootcert") == Some(SYSTEM);
     match given {
-        None if is_system => Ok(Mode::VerifyFull),
-        None => Ok(Mode::Prefer),
-        Some(Mode::VerifyFull) => Ok(Mode::VerifyFull),
-        Some(Mode::Disable | Mode::Prefer | Mode::Require | Mode::VerifyCa) if is_system => {
-            Err(settings.wrong("sslmode", "with sslrootcert=system it must be verify-full"))
+        None if is_system => Ok(SslModeParameter::VerifyFull),
+        None => Ok(SslModeParameter::Prefer),
+        Some(SslModeParameter::VerifyFull) => Ok(SslModeParameter::VerifyFull),
+        Some(
+            SslModeParameter::Disable
+            | SslModeParameter::Prefer
+            | SslModeParameter::Require
+            | SslModeParameter::VerifyCa,
+        ) if is_system => {
+            Err(settings.invalid_value("sslmode", "with sslrootcert=system it must be verify-full"))
         }
         Some(mode) => Ok(mode),
     }
 }
 
-/// What a certificate must show, by the mode, what `sslrootcert` says, and the user's own file if there is one.
+/// Which certificates are trusted, and whether the name is checked. `given` is the value of `sslrootcert`, and `home_roots` the
+/// user's own file if it exists.
 fn trust(
-    mode: Mode,
+    mode: SslModeParameter,
     given: Option<&str>,
     home_roots: Option<PathBuf>,
 ) -> Result<(Trust, NameCheck), AddressError> {
@@ -130,17 +141,17 @@ fn trust(
     });
     let given_or_home = given.clone().or(home_roots.map(Trust::File));
     match mode {
-        Mode::Disable => Ok((Trust::Any, NameCheck::No)),
-        Mode::Prefer => Ok((given.unwrap_or(Trust::Any), NameCheck::No)),
-        Mode::Require => Ok((given_or_home.unwrap_or(Trust::Any), NameCheck::No)),
-        Mode::VerifyCa => match given_or_home {
+        SslModeParameter::Disable => Ok((Trust::Any, NameCheck::No)),
+        SslModeParameter::Prefer => Ok((given.unwrap_or(Trust::Any), NameCheck::No)),
+        SslModeParameter::Require => Ok((given_or_home.unwrap_or(Trust::Any), NameCheck::No)),
+        SslModeParameter::VerifyCa => match given_or_home {
             Some(trust) => Ok((trust, NameCheck::No)),
             None => Err(AddressError::new(
-                "sslmode=verify-ca needs to know whom to trust",
+                "sslmode=verify-ca needs a root certificate",
                 "give the authority's certificate with sslrootcert=FILE, or use sslmode=verify-full",
             )),
         },
-        Mode::VerifyFull => Ok((given_or_home.unwrap_or(Trust::System), NameCheck::Yes)),
+        SslModeParameter::VerifyFull => Ok((given_or_home.unwrap_or(Trust::System), NameCheck::Yes)),
     }
 }
 
@@ -154,7 +165,7 @@ fn client(
     const BOTH: &[&rustls::SupportedProtocolVersion] = &[&rustls::version::TLS13, &rustls::version::TLS12];
     const NEWEST: &[&rustls::SupportedProtocolVersion] = &[&rustls::version::TLS13];
     let words = [("", BOTH), ("TLSv1", BOTH), ("TLSv1.1", BOTH), ("TLSv1.2", BOTH), ("TLSv1.3", NEWEST)];
-    let versions = settings.word("ssl_min_protocol_version", &words)?.unwrap_or(BOTH);
+    let versions = settings.choice("ssl_min_protocol_version", &words)?.unwrap_or(BOTH);
     let builder = ClientConfig::builder_with_provider(Arc::clone(provider))
         .with_protocol_versions(versions)
         .map_err(|error| AddressError::new(format!("TLS can't be set up: {error}"), "use sslmode=disable"))?;
@@ -166,14 +177,14 @@ fn verifier(
     name_check: NameCheck,
     provider: &Arc<CryptoProvider>,
     settings: &Settings,
-    variable: Variable<'_>,
+    environment: Environment<'_>,
 ) -> Result<Arc<dyn ServerCertVerifier>, AddressError> {
     let roots = match trust {
         Trust::Any => return Ok(Arc::new(Unverified::new(provider))),
         Trust::File(file) => certificates::roots_of_file(file)?,
-        Trust::System => certificates::roots_of_system(variable)?,
+        Trust::System => certificates::roots_of_system(environment)?,
     };
-    let revoked = certificates::revoked(settings, variable, trust)?;
+    let revoked = certificates::revocation_lists(settings, environment, trust)?;
     Ok(Arc::new(Verified::new(roots, revoked, provider, name_check)?))
 }
 
@@ -193,17 +204,17 @@ mod tests {
     #[test]
     fn the_mode_is_as_in_libpq() {
         type Given<'g> = &'g [(&'g str, &'g str)];
-        let cases: &[(Given<'_>, Result<Mode, &str>)] = &[
-            (&[], Ok(Mode::Prefer)),
-            (&[("sslmode", "disable")], Ok(Mode::Disable)),
-            (&[("sslmode", "allow")], Ok(Mode::Prefer)),
-            (&[("sslmode", "require")], Ok(Mode::Require)),
-            (&[("sslmode", "verify-ca")], Ok(Mode::VerifyCa)),
-            (&[("sslmode", "verify-full")], Ok(Mode::VerifyFull)),
-            (&[("sslrootcert", "system")], Ok(Mode::VerifyFull)),
-            (&[("sslrootcert", "/ca.crt")], Ok(Mode::Prefer)),
+        let cases: &[(Given<'_>, Result<SslModeParameter, &str>)] = &[
+            (&[], Ok(SslModeParameter::Prefer)),
+            (&[("sslmode", "disable")], Ok(SslModeParameter::Disable)),
+            (&[("sslmode", "allow")], Ok(SslModeParameter::Prefer)),
+            (&[("sslmode", "require")], Ok(SslModeParameter::Require)),
+            (&[("sslmode", "verify-ca")], Ok(SslModeParameter::VerifyCa)),
+            (&[("sslmode", "verify-full")], Ok(SslModeParameter::VerifyFull)),
+            (&[("sslrootcert", "system")], Ok(SslModeParameter::VerifyFull)),
+            (&[("sslrootcert", "/ca.crt")], Ok(SslModeParameter::Prefer)),
             (&[("sslmode", "require"), ("sslrootcert", "system")], Err("it must be verify-full")),
-            (&[("sslmode", "verify-full"), ("sslrootcert", "system")], Ok(Mode::VerifyFull)),
+            (&[("sslmode", "verify-full"), ("sslrootcert", "system")], Ok(SslModeParameter::VerifyFull)),
             (&[("sslmode", "verify_full")], Err("give one of disable, allow, prefer, require, verify-ca, ")),
             (&[("sslmode", "")], Err("can't be ``")),
         ];
@@ -217,34 +228,34 @@ mod tests {
     }
 
     #[test]
-    fn what_the_server_must_prove_follows_from_the_mode_and_the_roots() {
+    fn the_checks_of_a_certificate_follow_from_the_mode_and_the_roots() {
         let home = || Some(PathBuf::from("/home"));
         let file = |name: &str| Trust::File(PathBuf::from(name));
         let cases = [
-            (Mode::Disable, Some("/f"), home(), Trust::Any, NameCheck::No),
-            (Mode::Prefer, None, None, Trust::Any, NameCheck::No),
-            (Mode::Prefer, None, home(), Trust::Any, NameCheck::No),
-            (Mode::Prefer, Some("/f"), None, file("/f"), NameCheck::No),
-            (Mode::Require, None, None, Trust::Any, NameCheck::No),
-            (Mode::Require, None, home(), file("/home"), NameCheck::No),
-            (Mode::Require, Some("/f"), home(), file("/f"), NameCheck::No),
-            (Mode::VerifyCa, None, home(), file("/home"), NameCheck::No),
-            (Mode::VerifyCa, Some("/f"), home(), file("/f"), NameCheck::No),
-            (Mode::VerifyFull, None, None, Trust::System, NameCheck::Yes),
-            (Mode::VerifyFull, None, home(), file("/home"), NameCheck::Yes),
-            (Mode::VerifyFull, Some("/f"), home(), file("/f"), NameCheck::Yes),
-            (Mode::VerifyFull, Some("system"), home(), Trust::System, NameCheck::Yes),
+            (SslModeParameter::Disable, Some("/f"), home(), Trust::Any, NameCheck::No),
+            (SslModeParameter::Prefer, None, None, Trust::Any, NameCheck::No),
+            (SslModeParameter::Prefer, None, home(), Trust::Any, NameCheck::No),
+            (SslModeParameter::Prefer, Some("/f"), None, file("/f"), NameCheck::No),
+            (SslModeParameter::Require, None, None, Trust::Any, NameCheck::No),
+            (SslModeParameter::Require, None, home(), file("/home"), NameCheck::No),
+            (SslModeParameter::Require, Some("/f"), home(), file("/f"), NameCheck::No),
+            (SslModeParameter::VerifyCa, None, home(), file("/home"), NameCheck::No),
+            (SslModeParameter::VerifyCa, Some("/f"), home(), file("/f"), NameCheck::No),
+            (SslModeParameter::VerifyFull, None, None, Trust::System, NameCheck::Yes),
+            (SslModeParameter::VerifyFull, None, home(), file("/home"), NameCheck::Yes),
+            (SslModeParameter::VerifyFull, Some("/f"), home(), file("/f"), NameCheck::Yes),
+            (SslModeParameter::VerifyFull, Some("system"), home(), Trust::System, NameCheck::Yes),
         ];
         for (mode, given, home_roots, expected, name_check) in cases {
             let found = trust(mode, given, home_roots.clone()).unwrap();
             assert_eq!(found, (expected, name_check), "{mode:?} {given:?} {home_roots:?}");
         }
-        let error = trust(Mode::VerifyCa, None, None).unwrap_err();
+        let error = trust(SslModeParameter::VerifyCa, None, None).unwrap_err();
         assert!(error.next_step().contains("sslrootcert=FILE"), "{error}");
     }
 
     #[test]
-    fn the_oldest_version_of_tls_is_one_that_there_is() {
+    fn the_minimum_version_of_tls_must_be_a_known_version() {
         for (text, is_known) in [("TLSv1.2", true), ("TLSv1.3", true), ("TLSv1", true), ("1.3", false)] {
             let given = settings(&[("ssl_min_protocol_version", text)]);
             assert_eq!(tls(&given, &|_| None).is_ok(), is_known, "{text}");
@@ -252,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_named_file_must_be_there_and_hold_what_it_should() {
+    fn a_named_file_must_exist_and_have_a_certificate() {
         let folder = tempfile::tempdir().unwrap();
         let empty = folder.path().join("empty");
         std::fs::write(&empty, "nothing").unwrap();

@@ -1,5 +1,5 @@
-//! What a server's certificate must show. The chain of signatures is checked by webpki; what is ours is
-//! only to leave a check out, where `sslmode` says so.
+//! Checks the certificate of a server. webpki checks the chain of signatures; this module only omits checks, as `sslmode`
+//! requires.
 
 use std::sync::Arc;
 
@@ -15,17 +15,17 @@ use super::AddressError;
 /// Whether the certificate must be made for the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NameCheck {
-    /// It must: `verify-full`.
+    /// Yes: `verify-full`.
     Yes,
-    /// Any name will do: `verify-ca`, and `require` with a root certificate.
+    /// No: `verify-ca`, and `require` with a root certificate.
     No,
 }
 
-/// Looks at nothing: the connection is encrypted, and whoever answers is taken for the server.
+/// Checks nothing. The connection is encrypted, but the server is not authenticated.
 ///
-/// This is what `prefer`, and `require` without a root certificate, mean to libpq. The signature of the
-/// handshake is not checked either: it would only prove that who sent the certificate has its key, and
-/// any certificate will do. So also certificates that webpki can't read do no harm.
+/// This is what `prefer`, and `require` without a root certificate, mean in libpq. The signature of the handshake is not checked
+/// either: it would only prove that the sender of the certificate has its key, and any certificate is accepted. So
+/// certificates that webpki can't read are accepted too.
 #[derive(Debug)]
 pub(super) struct Unverified {
     schemes: Vec<SignatureScheme>,
@@ -72,7 +72,7 @@ impl ServerCertVerifier for Unverified {
     }
 }
 
-/// Checks the chain up to a root, the time, what was revoked, and the name when it counts.
+/// Checks the chain of signatures up to a root certificate, the time, the revocation lists, and perhaps the name.
 #[derive(Debug)]
 pub(super) struct Verified {
     webpki: Arc<WebPkiServerVerifier>,
@@ -88,7 +88,7 @@ impl Verified {
         name_check: NameCheck,
     ) -> Result<Verified, AddressError> {
         let mut store = RootCertStore::empty();
-        // What can't be read was sorted out before, and a system's store may have some of it.
+        // Certificates of a file were checked before. The system may have some that can't be parsed.
         store.add_parsable_certificates(roots.iter().cloned());
         let webpki = WebPkiServerVerifier::builder_with_provider(Arc::new(store), Arc::clone(provider))
             .with_crls(revoked)
@@ -100,9 +100,9 @@ impl Verified {
         Ok(Verified { webpki, roots, name_check })
     }
 
-    /// The certificate is one of the roots itself: the server signed its own, as the simplest recipe for one
-    /// says, and it is given as the root. webpki reports what makes it no server's certificate (it may sign
-    /// others) only after it has looked at its time; a test holds that.
+    /// Whether the certificate is itself one of the roots: a self-signed certificate that is given as the root. webpki refuses
+    /// it because it is an authority's certificate (`CaUsedAsEndEntity`), but only after it has checked the time; a test
+    /// checks that order.
     fn is_pinned(&self, certificate: &CertificateDer<'_>, error: &CertificateError) -> bool {
         let is_signer =
             matches!(error, CertificateError::Other(other) if other.to_string() == "CaUsedAsEndEntity");
@@ -130,7 +130,7 @@ impl ServerCertVerifier for Verified {
             Err(error) => error,
         };
         let Error::InvalidCertificate(reason) = &error else { return Err(error) };
-        // The name is looked at last: whatever else is wrong is another error.
+        // The name is checked last, so this error means that the rest is correct.
         let is_wrong_name = matches!(
             reason,
             CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. }
@@ -209,7 +209,7 @@ x+QgJmrcUcdr2h/SK8G4fp1vsMsYsaVADMf+WoIKlw==
     }
 
     #[test]
-    fn a_certificate_that_is_given_as_the_root_passes_in_its_time_and_for_its_names() {
+    fn a_self_signed_root_is_accepted_during_its_validity_and_for_its_names() {
         let certificate = CertificateDer::from_pem_slice(SELF_SIGNED.as_bytes()).unwrap();
         let cases = [
             ("localhost", 2030, NameCheck::Yes, true),

@@ -140,7 +140,7 @@ fn a_plan_after_a_long_outage_is_bounded() {
     let every_second =
         |catchup, catchup_max| Definition { rule: Rule::EveryMs(SECOND), catchup_max, ..definition(catchup) };
     let plan = after_outage(&every_second(Catchup::Last, 1_000), 900_000);
-    assert_eq!((plan.missed.len(), plan.missed_count), (NOTED_MAX, COUNTED_MAX));
+    assert_eq!((plan.missed.len(), plan.missed_count), (RECORDED_MAX, MISSED_COUNT_MAX));
     assert_eq!(due(&plan).0, [11], "the occurrence before is the newest missed one");
     assert_eq!(missed(&plan).last(), Some(&12));
 

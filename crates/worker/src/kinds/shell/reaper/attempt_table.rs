@@ -1,6 +1,6 @@
 //! The table of attempts that the reaper kills if it has to: a file in memory, which the reaper inherits.
 //!
-//! Each attempt has a line, which is written in place. A message for each change would wake the reaper three times for
+//! Each attempt has a line, which is written in place. Messages instead of a file would wake the reaper three times for
 //! every process. The reaper may read a line while it is written. So each word is written twice, and the reaper ignores
 //! a word whose halves differ.
 
@@ -16,27 +16,27 @@ use rustix::process::Pid;
 
 /// The length of every line: enough for the name of an attempt and the number of a group, each twice.
 const LINE_BYTES: usize = 128;
-/// Where in a line the group begins. Before it stands the name of the attempt, twice, of two numbers of up to 20
-/// characters.
+/// The byte of a line at which the group begins. The name of the attempt comes before it, twice. A name is two numbers
+/// of up to 20 characters.
 const GROUP_AT: usize = 88;
 
 #[derive(Debug)]
 pub(super) struct AttemptTable {
     file: File,
-    lines: Mutex<Lines>,
+    allocator: Mutex<LineAllocator>,
 }
 
 #[derive(Debug, Default)]
-struct Lines {
+struct LineAllocator {
     /// How many lines there are.
     count: usize,
-    /// Which of them are blank.
-    blank: BinaryHeap<Reverse<usize>>,
+    /// The lines without an attempt.
+    free: BinaryHeap<Reverse<usize>>,
 }
 
 impl AttemptTable {
     pub(super) fn new() -> std::io::Result<AttemptTable> {
-        Ok(AttemptTable { file: File::from(create()?), lines: Mutex::default() })
+        Ok(AttemptTable { file: File::from(create()?), allocator: Mutex::default() })
     }
 
     /// The file, for the reaper to inherit.
@@ -49,7 +49,7 @@ impl AttemptTable {
         let line = self.lock().take();
         let written = self.write(line, 0, &format!("{:<width$}\n", twice(attempt), width = LINE_BYTES - 1));
         if written.is_err() {
-            self.lock().blank.push(Reverse(line));
+            self.lock().free.push(Reverse(line));
         }
         written.map(|()| line)
     }
@@ -67,29 +67,29 @@ impl AttemptTable {
     /// Removes the attempt in this line.
     pub(super) fn clear(&self, line: usize) -> std::io::Result<()> {
         self.write(line, 0, &format!("{:<width$}\n", "", width = LINE_BYTES - 1))?;
-        self.lock().blank.push(Reverse(line));
+        self.lock().free.push(Reverse(line));
         Ok(())
     }
 
     /// Whether the table has no attempt.
     pub(super) fn is_empty(&self) -> bool {
-        let lines = self.lock();
-        lines.blank.len() == lines.count
+        let allocator = self.lock();
+        allocator.free.len() == allocator.count
     }
 
     fn write(&self, line: usize, at: usize, text: &str) -> std::io::Result<()> {
         self.file.write_all_at(text.as_bytes(), (line * LINE_BYTES + at) as u64)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Lines> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> std::sync::MutexGuard<'_, LineAllocator> {
+        self.allocator.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Lines {
-    /// Takes the first blank line. So there are never more lines than attempts that ran at once.
+impl LineAllocator {
+    /// Takes the first free line. So there are never more lines than attempts that ran at once.
     fn take(&mut self) -> usize {
-        self.blank.pop().map_or_else(
+        self.free.pop().map_or_else(
             || {
                 self.count += 1;
                 self.count - 1
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_used_again_without_rests_of_the_attempt_before() {
+    fn a_line_is_used_again_without_remains_of_the_earlier_attempt() {
         let table = AttemptTable::new().unwrap();
         assert!(table.is_empty());
         let longest = format!("{}-{}", i64::MAX, i64::MAX);
@@ -144,7 +144,7 @@ mod tests {
         table.clear(second).unwrap();
         table.clear(first).unwrap();
         assert!(table.is_empty());
-        assert_eq!(table.add("7-1").unwrap(), first, "the first blank line");
+        assert_eq!(table.add("7-1").unwrap(), first, "the first free line");
         assert_eq!(words(&table), [vec!["7-1:7-1".to_owned()], vec![]]);
     }
 }

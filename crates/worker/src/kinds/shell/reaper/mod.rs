@@ -22,19 +22,19 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 use self::attempt_table::AttemptTable;
 use super::output_folder::OutputFolder;
 use windlass_system::clock::Clock;
-use windlass_system::process::Reach;
+use windlass_system::process::HostScope;
 
 const SCRIPT: &str = include_str!("reaper.sh");
 /// If less than this is left of the lease, the reaper gets a message for every new group. By the reaper's clock the lease
 /// may be over already, and then it reads the table only when a message comes.
-const TELL_BEFORE_MS: i64 = 1_000;
+const MESSAGES_BEFORE_END_MS: i64 = 1_000;
 
 /// The engine's side of the reaper. The reaper's process is started with the first attempt.
 #[derive(Debug)]
 pub(super) struct Reaper {
     /// Every process of a job has the name of this folder in its environment.
     output_folder: OutputFolder,
-    reach: Reach,
+    host_scope: HostScope,
     /// Made with the first attempt.
     attempts: OnceLock<AttemptTable>,
     process: Mutex<ReaperProcess>,
@@ -57,44 +57,44 @@ struct LeaseEnd {
     uptime_cs: i64,
 }
 
-/// An attempt in the reaper's table, until [`NotedAttempt::end`]. If it is dropped without that, it stays in the table:
-/// a thread that panics has not seen its processes end.
+/// An attempt in the reaper's table. [`TableEntry::end`] removes it. If the value is dropped without that, the attempt
+/// stays in the table, because a thread that panics has not seen its processes end.
 #[must_use]
-pub(super) struct NotedAttempt<'a> {
+pub(super) struct TableEntry<'a> {
     reaper: &'a Reaper,
     attempts: &'a AttemptTable,
     line: usize,
 }
 
-impl NotedAttempt<'_> {
-    /// Notes the process group of the attempt.
+impl TableEntry<'_> {
+    /// Adds the process group of the attempt.
     pub(super) fn add_group(&self, group: Pid, clock: &Clock) {
-        // The line is there already, so this can't fail for want of memory.
+        // The line is there already, so this can't fail because memory is short.
         let _written = self.attempts.add_group(self.line, group);
         let mut process = self.reaper.lock();
-        let is_near = |end: LeaseEnd| clock.monotonic_ms() + TELL_BEFORE_MS >= end.monotonic_ms;
+        let is_near = |end: LeaseEnd| clock.monotonic_ms() + MESSAGES_BEFORE_END_MS >= end.monotonic_ms;
         if process.lease_end.is_some_and(is_near) {
-            self.reaper.tell(&mut process, "! .\n");
+            self.reaper.send(&mut process, "! .\n");
         }
     }
 
-    /// Forgets the group. Nothing of it runs, and another group may soon have its number.
+    /// Removes the group. None of its processes runs, and another group may soon have its number.
     pub(super) fn end_group(&self) {
         let _written = self.attempts.clear_group(self.line);
     }
 
-    /// Forgets the attempt. Nothing of it runs, or what runs may go on.
+    /// Removes the attempt. None of its processes runs, or those that run may go on.
     pub(super) fn end(self) {
         let _written = self.attempts.clear(self.line);
     }
 }
 
 impl Reaper {
-    /// `reach` says where the other workers are that wait for the end of the lease.
-    pub(super) fn new(reach: Reach) -> Reaper {
+    /// `host_scope` says where the other workers are that wait for the end of the lease.
+    pub(super) fn new(host_scope: HostScope) -> Reaper {
         Reaper {
             output_folder: OutputFolder::default(),
-            reach,
+            host_scope,
             attempts: OnceLock::new(),
             process: Mutex::default(),
         }
@@ -117,14 +117,14 @@ impl Reaper {
     ///
     /// # Errors
     /// The system's, if there is no memory for the note.
-    pub(super) fn note(&self, attempt: &str) -> std::io::Result<NotedAttempt<'_>> {
+    pub(super) fn add_attempt(&self, attempt: &str) -> std::io::Result<TableEntry<'_>> {
         let attempts = self.attempts()?;
         let line = attempts.add(attempt)?;
         let mut process = self.lock();
         if process.child.is_none() {
             self.start(&mut process, attempts);
         }
-        Ok(NotedAttempt { reaper: self, attempts, line })
+        Ok(TableEntry { reaper: self, attempts, line })
     }
 
     fn attempts(&self) -> std::io::Result<&AttemptTable> {
@@ -144,7 +144,7 @@ impl Reaper {
             tracing::warn!("the process reaper was killed: starting another one");
             self.replace(&mut process, attempts);
         } else if process.child.is_some() {
-            self.tell(&mut process, &format!("= {uptime_cs}\n"));
+            self.send(&mut process, &format!("= {uptime_cs}\n"));
         } else if !attempts.is_empty() {
             self.start(&mut process, attempts);
         }
@@ -162,7 +162,7 @@ impl Reaper {
 
     /// Sends a message in one write, so that it arrives in one piece. The pipe does not block, because a reaper that
     /// does not read must not delay the engine. Such a reaper is replaced: the next one finds everything in the table.
-    fn tell(&self, process: &mut ReaperProcess, message: &str) {
+    fn send(&self, process: &mut ReaperProcess, message: &str) {
         let Some(pipe) = process.child.as_mut().and_then(|child| child.stdin.as_mut()) else { return };
         if let Err(error) = pipe.write_all(message.as_bytes())
             && let Some(attempts) = self.attempts.get()
@@ -190,7 +190,7 @@ impl Reaper {
     }
 
     fn try_start(&self, process: &mut ReaperProcess, attempts: &AttemptTable) -> std::io::Result<()> {
-        let child = spawn(self.output_folder.path()?, self.reach, attempts.file()?)?;
+        let child = spawn(self.output_folder.path()?, self.host_scope, attempts.file()?)?;
         let confirmed = process.lease_end.map(|end| format!("= {}\n", end.uptime_cs)).unwrap_or_default();
         let child = process.child.insert(child);
         child.stdin.as_mut().map_or(Ok(()), |pipe| pipe.write_all(confirmed.as_bytes()))
@@ -226,7 +226,7 @@ impl ReaperProcess {
     }
 }
 
-fn spawn(output_folder: &Path, reach: Reach, attempts: File) -> std::io::Result<Child> {
+fn spawn(output_folder: &Path, host_scope: HostScope, attempts: File) -> std::io::Result<Child> {
     if output_folder.as_os_str().as_encoded_bytes().contains(&b'\n') {
         return Err(std::io::Error::other("the folder for temporary files has a line break in its name"));
     }
@@ -234,9 +234,9 @@ fn spawn(output_folder: &Path, reach: Reach, attempts: File) -> std::io::Result<
     command
         .args(["-c", &without_comments(SCRIPT), "windlass-reaper"])
         .arg(output_folder)
-        .arg(match reach {
-            Reach::OneKernel => "one-kernel",
-            Reach::ManyHosts => "many-hosts",
+        .arg(match host_scope {
+            HostScope::OneKernel => "one-kernel",
+            HostScope::ManyHosts => "many-hosts",
         })
         // With variables of a job in its environment it would be killed as a process of that job.
         .env_clear()

@@ -1,6 +1,6 @@
 # The process reaper. It kills the processes of an engine's jobs if the engine dies, or if the engine's lease is over
 # and the engine does not kill them itself. The table of attempts is a file that the reaper has as its standard output.
-# It is read only when something is to be killed. Each word stands in it twice:
+# It is read only when something is to be killed. Each word is written twice:
 #
 #   NAME:NAME     an attempt: its processes write their output to the file of that name, as 12-3
 #   GROUP:GROUP   its process group, as 4711
@@ -10,7 +10,7 @@
 #   = INSTANT  the lease is confirmed until then, in hundredths of a second as /proc/uptime counts them
 #   ! .        a group was added when the lease was nearly over
 #   ? .        the lease may be over: this message comes from the timer below
-#   . .        the engine ends in order, and nothing runs
+#   . .        the engine ends normally, and no job runs
 #
 # If the input ends without the last message, the engine has died. A shell can't wait for a message and for a time at
 # once, so a child waits for the time and then writes a message.
@@ -20,10 +20,10 @@
 
 trap '' HUP INT TERM
 exec 3<&0 4<&1 >/dev/null
-until= timer= over= bye=
+until= timer= over= finished=
 
 # Sets `now` in hundredths: 12.08 is 1208. The 1 keeps 08 from being read as octal.
-look_at_clock() {
+read_clock() {
     read -r now rest </proc/uptime && now=$((${now%.*} * 100 + 1${now#*.} - 100))
 }
 
@@ -69,17 +69,17 @@ end_everything() {
     done
 }
 
-while [ -z "$bye" ] && read -r change value; do
+while [ -z "$finished" ] && read -r change value; do
     case $change in
         =)
             until=$value over=
-            [ "$timer" ] || { look_at_clock && set_timer; }
+            [ "$timer" ] || { read_clock && set_timer; }
             ;;
         '!') [ -z "$over" ] || end_everything "$1" ;;
         '?')
             wait "$timer"
             timer=
-            look_at_clock || continue
+            read_clock || continue
             late=$((now - due))
             # The machine slept. Under one kernel all other workers slept too, so that time does not count.
             [ "$2" = many-hosts ] || [ "$late" -lt 100 ] || until=$((until + late))
@@ -90,10 +90,10 @@ while [ -z "$bye" ] && read -r change value; do
                 end_everything "$1"
             fi
             ;;
-        .) bye=1 ;;
+        .) finished=1 ;;
     esac
 done
-[ "$bye" ] || end_everything "$1"
+[ "$finished" ] || end_everything "$1"
 trap '' USR1
 kill -USR1 0
-[ "$bye" ] || exec rm -rf -- "$1"
+[ "$finished" ] || exec rm -rf -- "$1"

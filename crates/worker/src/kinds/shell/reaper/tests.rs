@@ -15,7 +15,7 @@ const LONG_MS: i64 = 600_000;
 /// A job: a process that leads a group of its own. It is killed at the end of the test.
 struct Job<'a> {
     child: Child,
-    noted: Option<NotedAttempt<'a>>,
+    entry: Option<TableEntry<'a>>,
 }
 
 impl<'a> Job<'a> {
@@ -26,15 +26,15 @@ impl<'a> Job<'a> {
             .process_group(0)
             .spawn()
             .unwrap();
-        Job { child, noted: None }
+        Job { child, entry: None }
     }
 
     /// Starts a job as an executor does.
-    fn noted(reaper: &'a Reaper, clock: &Clock, name: &str) -> Job<'a> {
-        let noted = reaper.note(name).unwrap();
+    fn with_entry(reaper: &'a Reaper, clock: &Clock, name: &str) -> Job<'a> {
+        let entry = reaper.add_attempt(name).unwrap();
         let mut job = Job::start(reaper, name, &["sleep", "600"]);
-        noted.add_group(job.group(), clock);
-        job.noted = Some(noted);
+        entry.add_group(job.group(), clock);
+        job.entry = Some(entry);
         job
     }
 
@@ -54,7 +54,7 @@ impl<'a> Job<'a> {
 
     /// Removes the job from the reaper's table, although it runs.
     fn forget(&mut self) {
-        self.noted.take().unwrap().end();
+        self.entry.take().unwrap().end();
     }
 }
 
@@ -83,9 +83,9 @@ fn pid(reaper: &Reaper) -> Pid {
 
 #[test]
 fn jobs_are_killed_when_the_lease_is_over_and_not_before() {
-    let (reaper, clock) = (Reaper::new(Reach::ManyHosts), Clock::system());
-    let mut job = Job::noted(&reaper, &clock, "7-1");
-    let mut gone = Job::noted(&reaper, &clock, "8-1");
+    let (reaper, clock) = (Reaper::new(HostScope::ManyHosts), Clock::system());
+    let mut job = Job::with_entry(&reaper, &clock, "7-1");
+    let mut gone = Job::with_entry(&reaper, &clock, "8-1");
     gone.forget();
     let mut ends_at = Instant::now();
     // The renewals together take longer than one lease. A lease is long enough to be renewed on a busy machine.
@@ -98,34 +98,34 @@ fn jobs_are_killed_when_the_lease_is_over_and_not_before() {
     let ended = job.wait();
     assert!(ended + Duration::from_millis(20) >= ends_at, "{:?} too early", ends_at - ended);
     assert!(gone.runs(), "it is not in the table any more");
-    let mut late = Job::noted(&reaper, &clock, "9-1");
+    let mut late = Job::with_entry(&reaper, &clock, "9-1");
     late.wait();
     confirm(&reaper, &clock, LONG_MS);
-    let mut after = Job::noted(&reaper, &clock, "9-2");
+    let mut after = Job::with_entry(&reaper, &clock, "9-2");
     std::thread::sleep(Duration::from_millis(100));
     assert!(after.runs(), "the lease is confirmed again");
 }
 
 #[test]
-fn only_processes_of_noted_attempts_are_killed_also_outside_their_groups() {
-    let (reaper, clock) = (Reaper::new(Reach::ManyHosts), Clock::system());
-    let _noted = reaper.note("7-1").unwrap();
-    let mut untold = Job::start(&reaper, "7-1", &["sleep", "600"]);
+fn processes_outside_their_group_are_killed_too_but_only_those_of_attempts_in_the_table() {
+    let (reaper, clock) = (Reaper::new(HostScope::ManyHosts), Clock::system());
+    let _entry = reaper.add_attempt("7-1").unwrap();
+    let mut without_group = Job::start(&reaper, "7-1", &["sleep", "600"]);
     let mut other_attempt = Job::start(&reaper, "7-10", &["sleep", "600"]);
-    let other_reaper = Reaper::new(Reach::ManyHosts);
+    let other_reaper = Reaper::new(HostScope::ManyHosts);
     let mut other_engine = Job::start(&other_reaper, "7-1", &["sleep", "600"]);
     confirm(&reaper, &clock, 200);
-    untold.wait();
+    without_group.wait();
     std::thread::sleep(Duration::from_millis(100));
     assert!(other_attempt.runs() && other_engine.runs());
 }
 
 #[test]
 fn jobs_are_killed_when_the_engine_dies() {
-    let (reaper, clock) = (Reaper::new(Reach::OneKernel), Clock::system());
+    let (reaper, clock) = (Reaper::new(HostScope::OneKernel), Clock::system());
     let folder = reaper.output_folder().unwrap().to_owned();
     confirm(&reaper, &clock, LONG_MS);
-    let mut job = Job::noted(&reaper, &clock, "7-1");
+    let mut job = Job::with_entry(&reaper, &clock, "7-1");
     reaper.close();
     job.wait();
     assert!(!folder.exists(), "the reaper removes the folder");
@@ -134,12 +134,12 @@ fn jobs_are_killed_when_the_engine_dies() {
 /// The second process has no variables, so only its group tells which attempt it belongs to.
 #[test]
 fn the_whole_group_is_killed_and_not_only_its_leader() {
-    let (reaper, clock) = (Reaper::new(Reach::OneKernel), Clock::system());
+    let (reaper, clock) = (Reaper::new(HostScope::OneKernel), Clock::system());
     confirm(&reaper, &clock, LONG_MS);
-    let noted = reaper.note("7-1").unwrap();
+    let entry = reaper.add_attempt("7-1").unwrap();
     let mut job = Job::start(&reaper, "7-1", &["sh", "-c", "env -i sleep 600 & wait"]);
     let group = job.group();
-    noted.add_group(group, &clock);
+    entry.add_group(group, &clock);
     wait_for("the second process", || members(group) == 2);
     reaper.close();
     job.wait();
@@ -148,9 +148,9 @@ fn the_whole_group_is_killed_and_not_only_its_leader() {
 
 #[test]
 fn a_half_written_word_is_ignored() {
-    let (reaper, clock) = (Reaper::new(Reach::OneKernel), Clock::system());
+    let (reaper, clock) = (Reaper::new(HostScope::OneKernel), Clock::system());
     confirm(&reaper, &clock, LONG_MS);
-    let mut job = Job::noted(&reaper, &clock, "7-1");
+    let mut job = Job::with_entry(&reaper, &clock, "7-1");
     let mut other = Job::start(&reaper, "8-1", &["sleep", "600"]);
     let group = other.group().as_raw_nonzero();
     // The second line of the table, as the reaper may read it while it is written.
@@ -165,12 +165,12 @@ fn a_half_written_word_is_ignored() {
 #[test]
 fn groups_are_killed_even_if_no_program_can_be_started() {
     for shell in ["/bin/sh", "/bin/bash"].into_iter().filter(|shell| Path::new(shell).exists()) {
-        let (reaper, clock) = (Reaper::new(Reach::OneKernel), Clock::system());
-        let mut job = Job::noted(&reaper, &clock, "7-1");
+        let (reaper, clock) = (Reaper::new(HostScope::OneKernel), Clock::system());
+        let mut job = Job::with_entry(&reaper, &clock, "7-1");
         // The third line is written, and the second is not yet.
         let second = reaper.attempts().unwrap().add("8-1").unwrap();
         reaper.attempts().unwrap().file().unwrap().write_all_at(&[0; 128], second as u64 * 128).unwrap();
-        let mut last = Job::noted(&reaper, &clock, "9-1");
+        let mut last = Job::with_entry(&reaper, &clock, "9-1");
         let script = without_comments(SCRIPT);
         let ended = Command::new(shell)
             .args(["-c", &script, "reaper", "/nonexistent", "one-kernel"])
@@ -187,11 +187,11 @@ fn groups_are_killed_even_if_no_program_can_be_started() {
 }
 
 #[test]
-fn an_engine_that_ends_in_order_leaves_nothing_of_its_reaper() {
-    let (reaper, clock) = (Reaper::new(Reach::OneKernel), Clock::system());
+fn an_engine_that_ends_normally_leaves_nothing_of_its_reaper() {
+    let (reaper, clock) = (Reaper::new(HostScope::OneKernel), Clock::system());
     let folder = reaper.output_folder().unwrap().to_owned();
     confirm(&reaper, &clock, LONG_MS);
-    let mut job = Job::noted(&reaper, &clock, "7-1");
+    let mut job = Job::with_entry(&reaper, &clock, "7-1");
     let mut free = Job::start(&reaper, "7-1", &["sleep", "600"]);
     let group = pid(&reaper);
     job.forget();
@@ -204,9 +204,9 @@ fn an_engine_that_ends_in_order_leaves_nothing_of_its_reaper() {
 
 #[test]
 fn a_reaper_that_was_killed_is_replaced() {
-    let (reaper, clock) = (Reaper::new(Reach::OneKernel), Clock::system());
+    let (reaper, clock) = (Reaper::new(HostScope::OneKernel), Clock::system());
     confirm(&reaper, &clock, LONG_MS);
-    let mut job = Job::noted(&reaper, &clock, "7-1");
+    let mut job = Job::with_entry(&reaper, &clock, "7-1");
     let first = pid(&reaper);
     kill_process(first, Signal::KILL).unwrap();
     wait_for("another reaper", || {
@@ -221,8 +221,8 @@ fn a_reaper_that_was_killed_is_replaced() {
 
 #[test]
 fn a_reaper_that_does_not_read_is_replaced_and_delays_nobody() {
-    let (reaper, clock) = (Reaper::new(Reach::OneKernel), Clock::system());
-    let mut job = Job::noted(&reaper, &clock, "7-1");
+    let (reaper, clock) = (Reaper::new(HostScope::OneKernel), Clock::system());
+    let mut job = Job::with_entry(&reaper, &clock, "7-1");
     let first = pid(&reaper);
     kill_process(first, Signal::STOP).unwrap();
     let began = Instant::now();
@@ -246,9 +246,9 @@ fn members(group: Pid) -> usize {
 
 /// Stops the reaper's whole group with its timer, so that it does not see time pass, as if the machine slept. The
 /// lease was renewed after the timer was set, as it is most of the time. Returns whether the job still runs.
-fn sleep_through_the_lease(reach: Reach) -> bool {
-    let (reaper, clock) = (Reaper::new(reach), Clock::system());
-    let mut job = Job::noted(&reaper, &clock, "7-1");
+fn sleep_through_the_lease(host_scope: HostScope) -> bool {
+    let (reaper, clock) = (Reaper::new(host_scope), Clock::system());
+    let mut job = Job::with_entry(&reaper, &clock, "7-1");
     confirm(&reaper, &clock, 800);
     confirm(&reaper, &clock, 2_500);
     // The timer is a process in the same group. Once it runs, the reaper has read the messages.
@@ -258,20 +258,20 @@ fn sleep_through_the_lease(reach: Reach) -> bool {
     std::thread::sleep(Duration::from_millis(3_500));
     assert!(job.runs(), "the reaper was stopped");
     kill_process_group(group, Signal::CONT).unwrap();
-    match reach {
-        Reach::ManyHosts => wait_for("the end of the job", || !job.runs()),
+    match host_scope {
+        HostScope::ManyHosts => wait_for("the end of the job", || !job.runs()),
         // Nothing should happen. A reaper that is wrong has this time to kill the job.
-        Reach::OneKernel => std::thread::sleep(Duration::from_millis(600)),
+        HostScope::OneKernel => std::thread::sleep(Duration::from_millis(600)),
     }
     job.runs()
 }
 
 #[test]
 fn a_machine_that_slept_through_its_lease_has_lost_it_to_other_hosts() {
-    assert!(!sleep_through_the_lease(Reach::ManyHosts));
+    assert!(!sleep_through_the_lease(HostScope::ManyHosts));
 }
 
 #[test]
 fn under_one_kernel_the_time_that_the_machine_slept_does_not_count() {
-    assert!(sleep_through_the_lease(Reach::OneKernel));
+    assert!(sleep_through_the_lease(HostScope::OneKernel));
 }

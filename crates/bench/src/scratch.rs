@@ -1,5 +1,5 @@
-//! Where is measured: a temporary folder on the disk of the database, or a schema of the server. Each measurement
-//! gets a database of its own there, which goes with it.
+//! Temporary databases for measurements: files in a temporary folder on the disk of the user's database, or schemas on the
+//! server. Each measurement gets a new database, which is removed after it.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -13,9 +13,9 @@ use crate::interruption::Interruption;
 use crate::plan::{Plan, Sizes};
 use crate::raw::{Raw, Rows};
 
-/// What lies under the databases that are measured.
+/// Where the databases for measurements are made.
 #[derive(Debug, Clone)]
-pub enum Underneath {
+pub enum DatabaseLocation {
     /// SQLite files, in a temporary folder within this one.
     Folder(PathBuf),
     /// Schemas of a database on a PostgreSQL server.
@@ -23,10 +23,10 @@ pub enum Underneath {
     Server(String),
 }
 
-/// Room for the databases of one run of measurements. What is in it goes when it is dropped.
+/// The temporary folder and databases of all measurements. They are removed when this is dropped.
 pub(crate) struct Scratch<'p> {
     pub(crate) plan: &'p Plan,
-    /// On the disk of the database, if it is files.
+    /// On the disk of the database, if that is a file.
     folder: TempDir,
     root: Root,
     made: Cell<u32>,
@@ -43,20 +43,20 @@ enum Root {
 
 impl<'p> Scratch<'p> {
     pub(crate) fn new(plan: &'p Plan) -> Result<Scratch<'p>, BenchError> {
-        let within = match &plan.underneath {
-            // Processes of a measurement work in folders of their own.
-            Underneath::Folder(folder) => std::fs::canonicalize(folder)
+        let within = match &plan.location {
+            // Absolute, because child processes have another working folder.
+            DatabaseLocation::Folder(folder) => std::fs::canonicalize(folder)
                 .map_err(BenchError::machine(format!("find the folder {}", folder.display())))?,
             #[cfg(feature = "postgres")]
-            Underneath::Server(_) => std::env::temp_dir(),
+            DatabaseLocation::Server(_) => std::env::temp_dir(),
         };
         let folder = tempfile::Builder::new().prefix("windlass-bench-").tempdir_in(&within);
         let folder = folder
             .map_err(BenchError::machine(format!("make a temporary folder in {}", within.display())))?;
-        let root = match &plan.underneath {
-            Underneath::Folder(_) => Root::Folder,
+        let root = match &plan.location {
+            DatabaseLocation::Folder(_) => Root::Folder,
             #[cfg(feature = "postgres")]
-            Underneath::Server(url) => {
+            DatabaseLocation::Server(url) => {
                 let prefix = crate::raw::postgres::schema_prefix(url)?;
                 Root::Server { url: url.clone(), prefix }
             }
@@ -68,12 +68,12 @@ impl<'p> Scratch<'p> {
         self.plan.sizes()
     }
 
-    /// A folder in which there is nothing of anybody else.
+    /// The temporary folder.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// The folder of the database's files, unless they are a server's.
+    /// The folder of the database files; `None` on a server.
     pub(crate) fn folder_of_files(&self) -> Option<&Path> {
         match &self.root {
             Root::Folder => Some(self.folder.path()),
@@ -82,29 +82,29 @@ impl<'p> Scratch<'p> {
         }
     }
 
-    /// Another database: an address at first.
-    pub(crate) fn fresh(&self) -> Result<Fresh, BenchError> {
-        self.plan.interruption.go_on()?;
+    /// A new database. It is only an address until it is opened.
+    pub(crate) fn new_database(&self) -> Result<ScratchDatabase, BenchError> {
+        self.plan.interruption.check()?;
         let number = self.made.get() + 1;
         self.made.set(number);
         Ok(match &self.root {
             Root::Folder => {
                 let path = self.folder.path().join(number.to_string());
                 std::fs::create_dir(&path).map_err(BenchError::machine("make a folder"))?;
-                Fresh::Folder(path)
+                ScratchDatabase::Folder(path)
             }
             #[cfg(feature = "postgres")]
             Root::Server { url, prefix } => {
                 let schema = format!("{prefix}_{number}");
-                Fresh::Schema { url: crate::raw::postgres::with_schema(url, &schema), schema }
+                ScratchDatabase::Schema { url: crate::raw::postgres::with_schema(url, &schema), schema }
             }
         })
     }
 }
 
-/// A database of one measurement. What is in it goes when it is dropped; whoever has it open must be gone before.
+/// A database for one measurement. It is removed when this is dropped, so it must be closed before.
 #[derive(Debug)]
-pub(crate) enum Fresh {
+pub(crate) enum ScratchDatabase {
     Folder(PathBuf),
     #[cfg(feature = "postgres")]
     Schema {
@@ -113,47 +113,49 @@ pub(crate) enum Fresh {
     },
 }
 
-impl Fresh {
-    /// How Windlass is told of it.
+impl ScratchDatabase {
+    /// Its address for Windlass.
     pub(crate) fn address(&self) -> PathBuf {
         match self {
-            Fresh::Folder(folder) => folder.join("windlass.db"),
+            ScratchDatabase::Folder(folder) => folder.join("windlass.db"),
             #[cfg(feature = "postgres")]
-            Fresh::Schema { url, .. } => PathBuf::from(url),
+            ScratchDatabase::Schema { url, .. } => PathBuf::from(url),
         }
     }
 
-    /// Opens it, and makes its tables.
+    /// Opens it with Windlass, and creates its tables.
     pub(crate) fn open(&self, durability: Durability) -> Result<Windlass, BenchError> {
         Ok(Windlass::open_with(self.address(), Options { durability, ..Options::default() })?)
     }
 
-    /// The same library without Windlass, in a table of its own.
+    /// Opens it for the raw reference, which has its own table.
     pub(crate) fn raw(&self, durability: Durability) -> Result<Raw, BenchError> {
         match self {
-            Fresh::Folder(folder) => Raw::file(&folder.join("raw.db"), durability),
+            ScratchDatabase::Folder(folder) => Raw::file(&folder.join("raw.db"), durability),
             #[cfg(feature = "postgres")]
-            Fresh::Schema { url, schema } => Raw::server(url, schema, durability),
+            ScratchDatabase::Schema { url, schema } => Raw::server(url, schema, durability),
         }
     }
 
-    /// Rows that are not for now, written by SQL because they are many.
+    /// Inserts many rows into the tables of Windlass, by SQL.
     pub(crate) fn fill(&self, rows: Rows, interruption: &Interruption) -> Result<(), BenchError> {
         match self {
-            Fresh::Folder(_) => crate::raw::sqlite::fill(&self.address(), rows, interruption),
+            ScratchDatabase::Folder(_) => crate::raw::sqlite::fill(&self.address(), rows, interruption),
             #[cfg(feature = "postgres")]
-            Fresh::Schema { url, schema } => crate::raw::postgres::fill(url, schema, rows, interruption),
+            ScratchDatabase::Schema { url, schema } => {
+                crate::raw::postgres::fill(url, schema, rows, interruption)
+            }
         }
     }
 }
 
-impl Drop for Fresh {
+impl Drop for ScratchDatabase {
     fn drop(&mut self) {
-        // What can't be removed here goes with the folder, or is the server's to tell.
+        // Errors are ignored: a file is removed with the temporary folder, and a schema can be removed by hand.
         match self {
-            Fresh::Folder(folder) => drop(std::fs::remove_dir_all(folder)),
+            ScratchDatabase::Folder(folder) => drop(std::fs::remove_dir_all(folder)),
             #[cfg(feature = "postgres")]
-            Fresh::Schema { url, schema } => drop(crate::raw::postgres::drop_schema(url, schema)),
+            ScratchDatabase::Schema { url, schema } => drop(crate::raw::postgres::drop_schema(url, schema)),
         }
     }
 }

@@ -1,15 +1,15 @@
-//! An address for people: never with a password.
+//! The form of an address that is shown to people, without a password.
 
 use std::fmt;
 
-use super::hosts::{Place, Server};
+use super::hosts::{Server, ServerHost};
 use super::{PostgresAddress, SCHEMA_DEFAULT};
 
 impl fmt::Display for PostgresAddress {
-    /// `postgres://user@host:port/dbname`, the way it can be typed again.
+    /// `postgres://user@host:port/dbname`, which is itself a valid address.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "postgres://{}@", encoded(&self.user))?;
-        let sockets = self.servers.iter().any(|server| matches!(server.place, Place::Socket(_)));
+        let sockets = self.servers.iter().any(|server| matches!(server.host, ServerHost::Socket(_)));
         let mut parameters = Vec::new();
         if sockets {
             let hosts: Vec<String> = self.servers.iter().map(host).collect();
@@ -38,13 +38,13 @@ impl fmt::Debug for PostgresAddress {
 }
 
 fn host(server: &Server) -> String {
-    match &server.place {
-        Place::Socket(folder) => encoded(&folder.display().to_string()),
-        Place::Host { name, .. } => encoded(name),
+    match &server.host {
+        ServerHost::Socket(folder) => encoded(&folder.display().to_string()),
+        ServerHost::Network { name, .. } => encoded(name),
     }
 }
 
-/// With everything percent-encoded that would mean something else.
+/// Percent-encodes characters that have a meaning in a URL.
 fn encoded(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for character in text.chars() {
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_shown_as_it_could_be_typed_and_without_a_password() {
+    fn the_shown_address_is_valid_and_has_no_password() {
         let cases = [
             ("postgres://u:secret@h/db", "postgres://u@h:5432/db"),
             ("postgres://u:secret@h:5433/db?sslmode=require", "postgres://u@h:5433/db"),
@@ -80,7 +80,7 @@ mod tests {
             assert_eq!(address.to_string(), expected, "{url}");
             assert_eq!(format!("{address:?}"), expected, "{url}");
             let again = PostgresAddress::parse(expected, &|_| None).unwrap();
-            assert_eq!(again.to_string(), expected, "it can be typed again");
+            assert_eq!(again.to_string(), expected, "it is a valid address");
         }
     }
 }
