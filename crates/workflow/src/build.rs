@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::kinds::Action;
-use crate::model::{DEFAULT_MAX_INTERRUPTIONS, DEFAULT_QUEUE, Job, OnInterrupt, Retry, Workflow};
+use crate::model::{DEFAULT_MAX_INTERRUPTIONS, DEFAULT_QUEUE, Job, OnInterrupt, Retry, When, Workflow};
 
 impl Workflow {
     /// A workflow of these jobs. Their `needs` are indices into the list.
@@ -16,6 +16,8 @@ impl Workflow {
             params: Vec::new(),
             env: BTreeMap::new(),
             schedules: Vec::new(),
+            tags: Vec::new(),
+            secrets: Vec::new(),
             jobs,
         }
     }
@@ -42,9 +44,16 @@ impl Job {
             description: None,
             action: action.into(),
             needs: Vec::new(),
+            when: When::default(),
+            condition: None,
+            handler: None,
             uses: Vec::new(),
             retry: Retry::default(),
             timeout_ms: None,
+            deadline_ms: None,
+            success_if: None,
+            skip_if: None,
+            secrets: Vec::new(),
             queue: DEFAULT_QUEUE.to_owned(),
             priority: 0,
             allow_failure: false,

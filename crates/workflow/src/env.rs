@@ -12,7 +12,7 @@ use crate::tree::{Entry, Value};
 use crate::{expect, limits};
 
 /// Variables whose names begin with this are set by Windlass.
-const RESERVED: &str = "WINDLASS_";
+pub(crate) const RESERVED: &str = "WINDLASS_";
 
 /// Reads an `env` table of a file. `key` is that of the workflow or that of a kind.
 pub(crate) fn read<'t>(
@@ -28,12 +28,7 @@ pub(crate) fn read<'t>(
         if !names::check_key(variable, NameKind::Variable, findings) {
             continue;
         }
-        if variable.key.starts_with(RESERVED) {
-            let message = format!(
-                "`{}` cannot be set: Windlass sets the names that begin with {RESERVED}",
-                variable.key
-            );
-            findings.push(Finding::new(variable.key_span.clone(), message).help("choose another name"));
+        if !check_not_reserved(variable, findings) {
             continue;
         }
         if let Some(text) = read_value(variable, findings) {
@@ -42,6 +37,17 @@ pub(crate) fn read<'t>(
         }
     }
     env
+}
+
+/// Whether a process may be given a variable with the name of this key. Reports an error if not.
+pub(crate) fn check_not_reserved(variable: &Entry<'_>, findings: &mut Findings) -> bool {
+    let is_reserved = variable.key.starts_with(RESERVED);
+    if is_reserved {
+        let message =
+            format!("`{}` cannot be set: Windlass sets the names that begin with {RESERVED}", variable.key);
+        findings.push(Finding::new(variable.key_span.clone(), message).help("choose another name"));
+    }
+    !is_reserved
 }
 
 fn read_value(variable: &Entry<'_>, findings: &mut Findings) -> Option<String> {

@@ -3,7 +3,10 @@
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
+use crate::expression::Expression;
+use crate::keys::Key;
 use crate::report::{Finding, Findings};
+use crate::template::Templates;
 use crate::tree::{Entry, Node, Value};
 use crate::{duration, limits};
 
@@ -86,6 +89,35 @@ pub(crate) fn filled_text<'t>(node: &'t Node<'_>, what: &str, findings: &mut Fin
         return None;
     }
     Some(text)
+}
+
+/// An expression. Its names are checked with the templates.
+pub(crate) fn expression<'t>(
+    entry: &'t Entry<'_>,
+    key: &Key,
+    templates: &mut Templates<'t>,
+    findings: &mut Findings,
+) -> Option<Expression> {
+    let what = quoted(entry);
+    let Value::Text(text) = &entry.node.value else {
+        wrong_type(&entry.node, &what, "an expression in quotes, like \"params.x == 1\"", findings);
+        return None;
+    };
+    let text = text.trim();
+    if text.is_empty() {
+        findings.push(Finding::new(entry.node.span.clone(), format!("{what} is empty")));
+        return None;
+    }
+    if let Some(inside) = text.strip_prefix("{{").and_then(|rest| rest.strip_suffix("}}"))
+        && !inside.contains("{{")
+    {
+        let written = format!("{} = {:?}", entry.key, inside.trim());
+        let message = format!("an expression stands without braces: `{written}`");
+        findings.push(Finding::new(entry.node.span.clone(), message));
+        return None;
+    }
+    templates.add(&entry.node, key);
+    Some(Expression::unchecked(text))
 }
 
 pub(crate) fn boolean(entry: &Entry<'_>, findings: &mut Findings) -> Option<bool> {

@@ -2,13 +2,14 @@
 
 use std::ops::RangeInclusive;
 
-use crate::expression::{Form, Place, Reader, Scope};
+use crate::expression::{Expression, Form, Place, Reader, Scope};
 use crate::job_names::JobNames;
 use crate::limits;
 use crate::names::{self, NameKind};
 use crate::params::Param;
 use crate::report::Findings;
-use crate::template::{self, Templates};
+use crate::support::Accepted;
+use crate::template::{self, Read, Templates};
 
 /// Why a workflow can't be used: the first error that was found.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -36,6 +37,7 @@ pub(crate) struct KnownNames<'w> {
     pub(crate) jobs: &'w JobNames<'w>,
     pub(crate) secrets: &'w [&'w str],
     pub(crate) reader: Reader,
+    pub(crate) accepted: Accepted,
 }
 
 pub(crate) fn refuse(field: impl Into<String>, reason: impl Into<String>) -> Checked {
@@ -109,12 +111,34 @@ pub(crate) fn outputs_read(
     }
     let mut templates = Templates::default();
     templates.add_text(text, place, Form::Template);
-    let mut findings = Findings::default();
-    let KnownNames { params, jobs, secrets, reader } = *names;
+    let reads = check_texts(&templates, field, names)?;
+    Ok(reads.into_iter().map(|read| read.job).collect())
+}
+
+/// Checks the names and the type of a condition.
+pub(crate) fn condition(
+    expression: Option<&Expression>,
+    field: &str,
+    names: &KnownNames<'_>,
+    place: Place,
+) -> Checked {
+    let Some(expression) = expression else { return Ok(()) };
+    let mut templates = Templates::default();
+    templates.add_text(expression.text(), place, Form::Bare);
+    check_texts(&templates, field, names).map(|_reads| ())
+}
+
+fn check_texts(
+    templates: &Templates<'_>,
+    field: &str,
+    names: &KnownNames<'_>,
+) -> Result<Vec<Read>, WorkflowError> {
+    let KnownNames { params, jobs, secrets, reader, accepted } = *names;
+    let mut findings = Findings::of(accepted);
     let scope = Scope { file: "", params, jobs, secrets, reader };
-    let uses = template::check(&templates, &scope, &mut findings);
+    let reads = template::check(templates, &scope, &mut findings);
     first_of(findings, field)?;
-    Ok(uses.into_iter().map(|read| read.job).collect())
+    Ok(reads)
 }
 
 /// The first finding as an error about one field.

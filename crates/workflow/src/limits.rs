@@ -9,6 +9,12 @@ pub const SCHEDULES: usize = 100;
 pub const CATCHUP: i64 = 100_000;
 /// The default of `catchup_max`.
 pub const CATCHUP_DEFAULT: i64 = 1_000;
+/// The largest number of tags of a workflow.
+pub const TAGS: usize = 32;
+/// The largest number of secrets of a workflow.
+pub const SECRETS: usize = 100;
+/// The largest number of items in `env_files`.
+pub const ENV_FILES: usize = 32;
 /// The largest number of capabilities that a job may require.
 pub const CAPABILITIES: usize = 32;
 /// The largest `version` of a job. Every JSON parser reads integers up to this one exactly.

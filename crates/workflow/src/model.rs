@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::expression::Expression;
 use crate::kinds::Action;
 use crate::params::Param;
 
@@ -14,6 +15,8 @@ use crate::params::Param;
 pub const DEFAULT_QUEUE: &str = "default";
 /// How often a job may be interrupted by the death of its worker, if it does not say.
 pub const DEFAULT_MAX_INTERRUPTIONS: i64 = 25;
+/// The timeout of a handler without `timeout`, in milliseconds.
+pub const DEFAULT_HANDLER_TIMEOUT_MS: i64 = 600_000;
 
 /// A checked workflow. Only the parser and the builder make one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -35,8 +38,39 @@ pub struct Workflow {
     /// When the workflow runs by itself, in the order of the file. Each schedule has a different name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub schedules: Vec<Schedule>,
-    /// Jobs in the order of the file. `needs` and `uses` index into this list.
+    /// Words by which lists of runs are filtered, sorted, without duplicates.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+    /// The secrets that jobs can use, in the order of the file. Each has a different name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<Secret>,
+    /// The jobs, and after them the handlers: the jobs of `on_success`, `on_failure`, `on_cancel` and `finally`. `needs` and
+    /// `uses` index into this list.
     pub jobs: Vec<Job>,
+}
+
+/// Where the value of a secret comes from. The value itself is in no file and in no table.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Secret {
+    /// Unique within the workflow. It is also the name of the variable in jobs.
+    pub name: String,
+    /// Where a worker finds the value.
+    pub source: SecretSource,
+}
+
+/// Where a worker finds the value of a secret.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SecretSource {
+    /// The worker's variable with the name of the secret, or the file with that name in `$CREDENTIALS_DIRECTORY`.
+    #[default]
+    Worker,
+    /// Another variable of the worker.
+    Env(String),
+    /// A file, relative to the folder of the workflow file.
+    File(String),
+    /// The standard output of a program: its name and arguments.
+    Command(Vec<String>),
 }
 
 /// The name of a schedule without `name`.
@@ -141,6 +175,88 @@ pub enum OnFull {
     CancelOldest,
 }
 
+/// A table of jobs for the end of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunHandler {
+    /// The jobs succeeded.
+    OnSuccess,
+    /// A job failed, or the run took too long.
+    OnFailure,
+    /// The run was cancelled.
+    OnCancel,
+    /// Every run, after the other handlers.
+    Finally,
+}
+
+impl RunHandler {
+    /// All tables, in the order of the phases.
+    pub const ALL: [RunHandler; 4] =
+        [RunHandler::OnSuccess, RunHandler::OnFailure, RunHandler::OnCancel, RunHandler::Finally];
+
+    /// The table's key in a file.
+    #[must_use]
+    pub fn key(self) -> &'static str {
+        match self {
+            RunHandler::OnSuccess => "on_success",
+            RunHandler::OnFailure => "on_failure",
+            RunHandler::OnCancel => "on_cancel",
+            RunHandler::Finally => "finally",
+        }
+    }
+
+    /// The phase of the run in which these jobs are executed, as in the column `jobs.phase`.
+    #[must_use]
+    pub fn phase(self) -> i64 {
+        match self {
+            RunHandler::OnSuccess | RunHandler::OnFailure | RunHandler::OnCancel => 1,
+            RunHandler::Finally => 2,
+        }
+    }
+}
+
+/// How the jobs that a job needs must have ended, so that it is executed.
+///
+/// A job that succeeded, or failed with `allow_failure`, has passed. A job that was skipped by choice is not needed. Any other
+/// end is broken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum When {
+    /// All have passed.
+    #[default]
+    AllSuccessful,
+    /// None is broken, and at least one has passed.
+    NoneFailed,
+    /// At least one has passed.
+    AnySuccessful,
+    /// At least one is broken.
+    AnyFailed,
+    /// They have ended in any way.
+    AllFinished,
+}
+
+impl When {
+    /// All rules, in the order in which messages list them.
+    pub const ALL: [When; 5] =
+        [When::AllSuccessful, When::NoneFailed, When::AnySuccessful, When::AnyFailed, When::AllFinished];
+
+    /// The rule as a file has it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            When::AllSuccessful => "all_successful",
+            When::NoneFailed => "none_failed",
+            When::AnySuccessful => "any_successful",
+            When::AnyFailed => "any_failed",
+            When::AllFinished => "all_finished",
+        }
+    }
+
+    fn is_default(&self) -> bool {
+        *self == When::default()
+    }
+}
+
 /// A job: one node of the graph.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Job {
@@ -156,7 +272,17 @@ pub struct Job {
     /// duplicates.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<usize>,
-    /// Jobs whose outputs the templates of this job read, as indices, ascending. Each is an ancestor of this job.
+    /// How the needed jobs must have ended.
+    #[serde(default, skip_serializing_if = "When::is_default")]
+    pub when: When,
+    /// The job is executed only if this holds (`if`). It is asked after `when`.
+    #[serde(default, rename = "if", skip_serializing_if = "Option::is_none")]
+    pub condition: Option<Expression>,
+    /// The table for the end of a run to which the job belongs. Nothing for the jobs of `jobs`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handler: Option<RunHandler>,
+    /// Jobs that the templates of this job read, as indices, ascending. Each is over before this job starts. What the
+    /// expressions of the job read is not listed: [`Expression::reads`] says it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub uses: Vec<usize>,
     /// When and how often a failed attempt is repeated.
@@ -164,6 +290,18 @@ pub struct Job {
     /// How long one attempt may take, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<i64>,
+    /// How long the job may take from being ready to its end, over all attempts, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_ms: Option<i64>,
+    /// What counts as a success of an attempt. Nothing means exit code 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub success_if: Option<Expression>,
+    /// When this holds at the end of an attempt, the job is SKIPPED. It is asked before `success_if`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skip_if: Option<Expression>,
+    /// The names of the secrets that the job gets as variables, sorted, without duplicates.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<String>,
     /// The queue in which the job waits.
     pub queue: String,
     /// Jobs with a higher priority are claimed first. low = -10, normal = 0, high = 10, critical = 20.
@@ -203,11 +341,21 @@ pub struct Retry {
     pub max_delay_ms: i64,
     /// The random part of the delay, as a share from 0 to 1. It is added or subtracted.
     pub jitter: f64,
+    /// A failed attempt is repeated only if this holds (`retry.if`).
+    #[serde(default, rename = "if", skip_serializing_if = "Option::is_none")]
+    pub condition: Option<Expression>,
 }
 
 impl Default for Retry {
     fn default() -> Self {
-        Retry { max_attempts: 1, delay_ms: 1_000, factor: 2.0, max_delay_ms: 300_000, jitter: 0.1 }
+        Retry {
+            max_attempts: 1,
+            delay_ms: 1_000,
+            factor: 2.0,
+            max_delay_ms: 300_000,
+            jitter: 0.1,
+            condition: None,
+        }
     }
 }
 

@@ -13,6 +13,8 @@ pub(crate) enum NameKind {
     Capability,
     Schedule,
     Variable,
+    Secret,
+    Tag,
 }
 
 impl NameKind {
@@ -24,25 +26,27 @@ impl NameKind {
             NameKind::Capability => "capability",
             NameKind::Schedule => "schedule",
             NameKind::Variable => "variable",
+            NameKind::Secret => "secret",
+            NameKind::Tag => "tag",
         }
     }
 
     fn allows(self, c: char) -> bool {
         match self {
-            NameKind::Job | NameKind::Queue | NameKind::Capability | NameKind::Schedule => {
+            NameKind::Job | NameKind::Queue | NameKind::Capability | NameKind::Schedule | NameKind::Tag => {
                 c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.')
             }
-            NameKind::Param | NameKind::Variable => c.is_ascii_alphanumeric() || c == '_',
+            NameKind::Param | NameKind::Variable | NameKind::Secret => c.is_ascii_alphanumeric() || c == '_',
         }
     }
 
     /// The rule for people.
     fn rule(self) -> &'static str {
         match self {
-            NameKind::Job | NameKind::Queue | NameKind::Capability | NameKind::Schedule => {
+            NameKind::Job | NameKind::Queue | NameKind::Capability | NameKind::Schedule | NameKind::Tag => {
                 "must begin with a letter or `_`, followed by letters, digits, `_`, `-` and `.`"
             }
-            NameKind::Param | NameKind::Variable => {
+            NameKind::Param | NameKind::Variable | NameKind::Secret => {
                 "must begin with a letter or `_`, followed by letters, digits and `_`"
             }
         }

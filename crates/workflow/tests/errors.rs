@@ -3,34 +3,48 @@
 
 use std::path::Path;
 
-use windlass_workflow::{Colour, Report, Source, limits, parse};
+use windlass_workflow::{Accepted, Colour, Report, Source, limits, parse_accepting};
 
 fn report(path: &str, text: &str) -> Report {
+    report_accepting(path, text, Accepted::Supported)
+}
+
+fn report_accepting(path: &str, text: &str, accepted: Accepted) -> Report {
     match Source::new(path, text.into()) {
-        Ok(source) => parse(&source).expect_err(path),
+        Ok(source) => parse_accepting(&source, accepted).expect_err(path),
         Err(report) => report,
     }
 }
 
-#[test]
-fn the_errors_of_invalid_files_are_as_in_the_snapshots() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/broken");
+/// Compares the errors of each file in the folder with its snapshot, which is called as the file with `prefix`.
+fn compare_with_snapshots(folder: &str, prefix: &str, accepted: Accepted, files_at_least: usize) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
     let mut names: Vec<String> = std::fs::read_dir(&folder)
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
     names.sort();
-    assert!(names.len() >= 15, "{names:?}");
+    assert!(names.len() >= files_at_least, "{names:?}");
     let mut settings = insta::Settings::clone_current();
     settings.set_prepend_module_to_snapshot(false);
     settings.set_omit_expression(true);
     settings.bind(|| {
         for name in names {
             let text = std::fs::read_to_string(folder.join(&name)).unwrap();
-            let rendered = report(&name, &text).to_string();
-            insta::assert_snapshot!(name.replace('.', "_"), rendered);
+            let rendered = report_accepting(&name, &text, accepted).to_string();
+            insta::assert_snapshot!(format!("{prefix}{}", name.replace('.', "_")), rendered);
         }
     });
+}
+
+#[test]
+fn the_errors_of_invalid_files_are_as_in_the_snapshots() {
+    compare_with_snapshots("tests/broken", "", Accepted::Supported, 15);
+}
+
+#[test]
+fn the_errors_of_files_with_planned_keys_are_as_in_the_snapshots() {
+    compare_with_snapshots("tests/broken_planned", "planned_", Accepted::Everything, 6);
 }
 
 #[test]

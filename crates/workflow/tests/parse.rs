@@ -3,7 +3,7 @@
 
 use windlass_workflow::kinds::shell::{OutputSource, Payload, Shell};
 use windlass_workflow::model::{Catchup, Concurrency, DEFAULT_SCHEDULE, OnFull, Overlap, Rule, Schedule};
-use windlass_workflow::{Job, OnInterrupt, ParamKind, Retry, Source, Workflow, model, parse};
+use windlass_workflow::{Job, OnInterrupt, ParamKind, Retry, Source, When, Workflow, model, parse};
 
 fn parsed(path: &str, text: &str) -> Workflow {
     parse(&Source::new(path, text.into()).unwrap()).unwrap_or_else(|report| panic!("{report}"))
@@ -86,7 +86,14 @@ fn a_file_with_every_key() {
     let [fetch, count, report] = &workflow.jobs[..] else { panic!("{:?}", workflow.jobs) };
     assert_eq!(payload(fetch).run.unwrap(), "curl -fsS \"$URL\" -o data.csv");
     assert_eq!(payload(fetch).shell, ["bash", "-eu"]);
-    let retry = Retry { max_attempts: 5, delay_ms: 10_000, factor: 3.0, max_delay_ms: 300_000, jitter: 0.0 };
+    let retry = Retry {
+        max_attempts: 5,
+        delay_ms: 10_000,
+        factor: 3.0,
+        max_delay_ms: 300_000,
+        jitter: 0.0,
+        condition: None,
+    };
     assert_eq!(fetch.retry, retry);
     assert_eq!((fetch.timeout_ms, fetch.priority), (Some(600_000), 10));
     assert_eq!(payload(fetch).dir.as_deref(), Some("work/{{ params.day }}"));
@@ -114,9 +121,16 @@ fn a_job_with_few_keys_gets_the_defaults() {
         description: None,
         action: Shell::script("x").into(),
         needs: Vec::new(),
+        when: When::AllSuccessful,
+        condition: None,
+        handler: None,
         uses: Vec::new(),
         retry: Retry::default(),
         timeout_ms: None,
+        deadline_ms: None,
+        success_if: None,
+        skip_if: None,
+        secrets: Vec::new(),
         queue: model::DEFAULT_QUEUE.to_owned(),
         priority: 0,
         allow_failure: false,

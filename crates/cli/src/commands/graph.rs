@@ -88,7 +88,7 @@ fn of_run(database: &Database, run_id: i64) -> Result<Drawing, Failure> {
         .map(|job| Node {
             name: runs_and_jobs::job_name(job),
             status: Some(job.status.as_str().to_owned()),
-            detail: None,
+            ..Node::default()
         })
         .collect();
     let edges = database

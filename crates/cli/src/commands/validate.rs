@@ -56,15 +56,20 @@ pub(crate) fn execute(global: &GlobalOptions, args: &ValidateArgs) -> Result<(),
 }
 
 fn success(path: &Path, workflow: &Workflow) -> String {
-    let jobs = workflow.jobs.len();
+    let handlers = workflow.jobs.iter().filter(|job| job.handler.is_some()).count();
+    let jobs = workflow.jobs.len() - handlers;
     let edges: usize = workflow.jobs.iter().map(|job| job.needs.len()).sum();
     let ok = paint(GREEN, "valid");
     let schedules = match workflow.schedules.len() as i64 {
         0 => String::new(),
         schedules => format!(", {}", counted(schedules, "schedule", "schedules")),
     };
+    let handlers = match handlers as i64 {
+        0 => String::new(),
+        handlers => format!(", {}", counted(handlers, "handler", "handlers")),
+    };
     format!(
-        "{}: {ok}, workflow `{}` with {} and {}{schedules}",
+        "{}: {ok}, workflow `{}` with {} and {}{handlers}{schedules}",
         path.display(),
         workflow.name,
         counted(jobs as i64, "job", "jobs"),

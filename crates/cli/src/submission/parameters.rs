@@ -140,16 +140,11 @@ mod tests {
 
     fn workflow() -> Workflow {
         Workflow {
-            name: "nightly".to_owned(),
-            description: None,
-            timeout_ms: None,
             params: vec![
                 param("day", ParamKind::Date, None),
                 param("count", ParamKind::Integer, Some(json!(3))),
             ],
-            env: Default::default(),
-            schedules: Vec::new(),
-            jobs: Vec::new(),
+            ..Workflow::new("nightly", Vec::new())
         }
     }
 

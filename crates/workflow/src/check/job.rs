@@ -1,11 +1,9 @@
-//! Checks one job of a workflow that a program made, and the outputs that it reads.
+//! Checks one job of a workflow that a program made.
 
-use super::within_job;
 use crate::expression::Place;
-use crate::field::{self, Checked, KnownNames, WorkflowError, in_range, optional_duration, refuse, within};
-use crate::graph::Graph;
+use crate::field::{self, Checked, KnownNames, in_range, optional_duration, refuse, within};
 use crate::limits;
-use crate::model::{Concurrency, Job, Retry, Workflow};
+use crate::model::{Concurrency, Job, Retry, When};
 use crate::names::NameKind;
 
 /// Checks everything but the graph. The fields in errors are relative to the job.
@@ -14,6 +12,9 @@ pub(super) fn check(index: usize, job: &Job, names: &KnownNames<'_>) -> Checked 
     field::optional(job.description.as_deref(), "description")?;
     let read = job.action.check(names)?;
     check_retry(&job.retry)?;
+    check_conditions(job, names)?;
+    optional_duration(job.deadline_ms, "deadline_ms")?;
+    check_secrets(&job.secrets, names)?;
     optional_duration(job.timeout_ms, "timeout_ms")?;
     field::name(&job.queue, "queue", NameKind::Queue)?;
     in_range(job.priority, -limits::PRIORITY..=limits::PRIORITY, "priority")?;
@@ -43,6 +44,36 @@ fn check_retry(retry: &Retry) -> Checked {
         }
     }
     Ok(())
+}
+
+fn check_conditions(job: &Job, names: &KnownNames<'_>) -> Checked {
+    if job.when != When::default() && job.needs.is_empty() {
+        return refuse("when", "it says how the needed jobs must have ended, and the job needs none");
+    }
+    if job.retry.condition.is_some() && job.retry.max_attempts == 1 {
+        return refuse("retry.condition", "it says when to try again, and `max_attempts` is 1");
+    }
+    field::condition(job.condition.as_ref(), "condition", names, Place::Condition)?;
+    for (expression, field) in [
+        (&job.success_if, "success_if"),
+        (&job.skip_if, "skip_if"),
+        (&job.retry.condition, "retry.condition"),
+    ] {
+        field::condition(expression.as_ref(), field, names, Place::AttemptEnd)?;
+    }
+    Ok(())
+}
+
+fn check_secrets(secrets: &[String], names: &KnownNames<'_>) -> Checked {
+    for (at, secret) in secrets.iter().enumerate() {
+        if !names.secrets.contains(&secret.as_str()) {
+            return refuse(format!("secrets[{at}]"), format!("the workflow has no secret `{secret}`"));
+        }
+    }
+    match secrets.windows(2).position(|pair| pair[0] >= pair[1]) {
+        Some(at) => refuse(format!("secrets[{}]", at + 1), "the list must be sorted, without duplicates"),
+        None => Ok(()),
+    }
 }
 
 fn check_requires(requires: &[String]) -> Checked {
@@ -89,34 +120,4 @@ pub(super) fn check_indices(list: &[usize], field: &str, job: usize, jobs: usize
         before = Some(*index);
     }
     Ok(())
-}
-
-/// Checks that every job whose output is read is over before the reader starts. The indices must be checked, and the graph
-/// must have no cycles.
-pub(super) fn check_uses(workflow: &Workflow) -> Checked {
-    let mut indirect = Vec::new();
-    for (reader, job) in workflow.jobs.iter().enumerate() {
-        let uses = job.uses.iter().filter(|used| job.needs.binary_search(used).is_err());
-        indirect.extend(uses.map(|used| (*used, reader)));
-    }
-    let mut read: Vec<usize> = indirect.iter().map(|(used, _reader)| *used).collect();
-    read.sort_unstable();
-    read.dedup();
-    if read.len() > limits::INDIRECT_OUTPUTS {
-        let reason = format!(
-            "outputs of {} jobs are read by jobs that need them only indirectly; the limit is {}",
-            read.len(),
-            limits::INDIRECT_OUTPUTS
-        );
-        return refuse("jobs", reason);
-    }
-    let answers = Graph::new(workflow).are_ancestors(&indirect);
-    match indirect.iter().zip(answers).find(|(_pair, is_ancestor)| !is_ancestor) {
-        Some(((used, reader), _)) => {
-            let name = &workflow.jobs[*used].name;
-            let reason = format!("it lists `{name}`, jobs[{used}], which the job does not need");
-            Err(within_job(workflow, *reader, WorkflowError { field: "uses".to_owned(), reason }))
-        }
-        None => Ok(()),
-    }
 }

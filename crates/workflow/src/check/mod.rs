@@ -2,7 +2,10 @@
 //! and this check names a field of the model, as in `jobs[3].needs[0]`.
 
 mod job;
+mod reads;
 mod schedule;
+mod secret;
+mod supported;
 
 use std::collections::HashMap;
 
@@ -13,6 +16,7 @@ use crate::job_names::JobNames;
 use crate::model::Workflow;
 use crate::names::{NameKind, workflow_name_fault};
 use crate::params::{self, Param, ParamKind, Supplied};
+use crate::support::Accepted;
 use crate::{env, limits};
 
 impl Workflow {
@@ -21,21 +25,42 @@ impl Workflow {
     /// # Errors
     /// The first error that is found, and the field.
     pub fn check(&self) -> Result<(), WorkflowError> {
+        self.check_accepting(Accepted::Supported)
+    }
+
+    /// As [`Workflow::check`], for a workflow that may use this. It is for tests.
+    ///
+    /// # Errors
+    /// The first error that is found, and the field.
+    pub fn check_accepting(&self, accepted: Accepted) -> Result<(), WorkflowError> {
         if let Some(fault) = workflow_name_fault(&self.name) {
             return refuse("name", fault);
         }
         field::optional(self.description.as_deref(), "description")?;
         optional_duration(self.timeout_ms, "timeout_ms")?;
+        supported::check_workflow(self, accepted)?;
         check_params(&self.params)?;
+        check_tags(&self.tags)?;
+        secret::check_all(&self.secrets)?;
         check_size(self)?;
         check_graph(self)?;
-        let names = JobNames::new(self.jobs.iter().map(|job| job.name.as_str()));
-        let names = KnownNames { params: &self.params, jobs: &names, secrets: &[], reader: Reader::Job };
+        let jobs = JobNames::new(self.jobs.iter().map(|job| job.name.as_str()));
+        let secrets: Vec<&str> = self.secrets.iter().map(|secret| secret.name.as_str()).collect();
+        let names = KnownNames {
+            params: &self.params,
+            jobs: &jobs,
+            secrets: &secrets,
+            reader: Reader::Workflow,
+            accepted,
+        };
         env::check(&self.env, "env", &names, Place::Workflow)?;
         for (index, job) in self.jobs.iter().enumerate() {
-            job::check(index, job, &names).map_err(|error| within_job(self, index, error))?;
+            let reader = if job.handler.is_some() { Reader::Handler } else { Reader::Job };
+            supported::check_job(job, accepted)
+                .and_then(|()| job::check(index, job, &KnownNames { reader, ..names }))
+                .map_err(|error| within_job(self, index, error))?;
         }
-        job::check_uses(self)?;
+        reads::check(self, &jobs)?;
         schedule::check_all(&self.schedules, &names)
     }
 }
@@ -46,6 +71,13 @@ pub(crate) fn check_graph(workflow: &Workflow) -> Checked {
         for (field, list) in [("needs", &job.needs), ("uses", &job.uses)] {
             job::check_indices(list, field, index, workflow.jobs.len())
                 .map_err(|error| within_job(workflow, index, error))?;
+        }
+        let is_other = |needed: &&usize| workflow.jobs[**needed].handler != job.handler;
+        if let Some(needed) = job.needs.iter().find(is_other) {
+            let reason =
+                format!("`{}`, jobs[{needed}], belongs to another table", workflow.jobs[*needed].name);
+            let error = WorkflowError { field: "needs".to_owned(), reason };
+            return Err(within_job(workflow, index, error));
         }
     }
     let graph = Graph::new(workflow);
@@ -72,7 +104,7 @@ const CYCLE_NAMES: usize = 12;
 
 fn check_size(workflow: &Workflow) -> Checked {
     let jobs = workflow.jobs.len();
-    if jobs == 0 {
+    if workflow.jobs.iter().all(|job| job.handler.is_some()) {
         return refuse("jobs", "the workflow has no jobs");
     }
     within(jobs, limits::JOBS, "jobs")?;
@@ -91,6 +123,17 @@ fn check_size(workflow: &Workflow) -> Checked {
         }
     }
     Ok(())
+}
+
+fn check_tags(tags: &[String]) -> Checked {
+    within(tags.len(), limits::TAGS, "tags")?;
+    for (at, tag) in tags.iter().enumerate() {
+        field::name(tag, &format!("tags[{at}]"), NameKind::Tag)?;
+    }
+    match tags.windows(2).position(|pair| pair[0] >= pair[1]) {
+        Some(at) => refuse(format!("tags[{}]", at + 1), "the list must be sorted, without duplicates"),
+        None => Ok(()),
+    }
 }
 
 fn check_params(params: &[Param]) -> Checked {

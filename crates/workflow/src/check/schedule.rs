@@ -10,6 +10,7 @@ use crate::model::{Rule, Schedule};
 use crate::names::NameKind;
 use crate::params::{Param, Supplied};
 use crate::schedule::{Timetable, check_params};
+use crate::support::Accepted;
 
 pub(super) fn check_all(schedules: &[Schedule], names: &KnownNames<'_>) -> Checked {
     within(schedules.len(), limits::SCHEDULES, "schedules")?;
@@ -31,7 +32,14 @@ impl Schedule {
     /// The first error that is found, and the field.
     pub fn check(&self, params: &[Param]) -> Result<(), WorkflowError> {
         let jobs = JobNames::new([].into_iter());
-        check(self, &KnownNames { params, jobs: &jobs, secrets: &[], reader: Reader::Workflow })
+        let names = KnownNames {
+            params,
+            jobs: &jobs,
+            secrets: &[],
+            reader: Reader::Workflow,
+            accepted: Accepted::Supported,
+        };
+        check(self, &names)
     }
 }
 

@@ -11,14 +11,29 @@ pub(super) fn draw(drawing: &Drawing) -> String {
     edge [color=\"#57606a\"];
 "
     .to_owned();
-    for (index, node) in drawing.nodes.iter().enumerate() {
-        let style = palette::style(node.status.as_deref());
-        let (fill, line) = (style.fill, style.line);
-        let label = label(node);
-        let _ = writeln!(text, "    n{index} [label=\"{label}\", fillcolor=\"{fill}\", color=\"{line}\"];");
+    for (number, (group, nodes)) in drawing.groups().into_iter().enumerate() {
+        if let Some(group) = group {
+            let label = escape(group);
+            let _ = writeln!(text, "    subgraph cluster_{number} {{\n    label=\"{label}\"; style=dashed;");
+        }
+        for index in nodes {
+            let node = &drawing.nodes[index];
+            let style = palette::style(node.status.as_deref());
+            let (fill, line) = (style.fill, style.line);
+            let label = label(node);
+            let _ =
+                writeln!(text, "    n{index} [label=\"{label}\", fillcolor=\"{fill}\", color=\"{line}\"];");
+        }
+        if group.is_some() {
+            text.push_str("    }\n");
+        }
     }
     for (needed, job) in drawing.drawn_edges() {
-        let _ = writeln!(text, "    n{needed} -> n{job};");
+        let label = match &drawing.nodes[job].when {
+            Some(when) => format!(" [label=\"{}\"]", escape(when)),
+            None => String::new(),
+        };
+        let _ = writeln!(text, "    n{needed} -> n{job}{label};");
     }
     text.push_str("}\n");
     text

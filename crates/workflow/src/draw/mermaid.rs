@@ -9,15 +9,28 @@ use super::{Drawing, Node};
 pub(super) fn draw(drawing: &Drawing) -> String {
     let mut text = "flowchart LR\n".to_owned();
     let mut classes: BTreeMap<&'static str, (Style, Vec<String>)> = BTreeMap::new();
-    for (index, node) in drawing.nodes.iter().enumerate() {
-        let _ = writeln!(text, "    n{index}[\"{}\"]", label(node));
-        let style = palette::style(node.status.as_deref());
-        if !style.word.is_empty() {
-            classes.entry(style.word).or_insert((style, Vec::new())).1.push(format!("n{index}"));
+    for (number, (group, nodes)) in drawing.groups().into_iter().enumerate() {
+        if let Some(group) = group {
+            let _ = writeln!(text, "    subgraph g{number}[\"{}\"]", escape(group));
+        }
+        for index in nodes {
+            let node = &drawing.nodes[index];
+            let _ = writeln!(text, "    n{index}[\"{}\"]", label(node));
+            let style = palette::style(node.status.as_deref());
+            if !style.word.is_empty() {
+                classes.entry(style.word).or_insert((style, Vec::new())).1.push(format!("n{index}"));
+            }
+        }
+        if group.is_some() {
+            text.push_str("    end\n");
         }
     }
     for (needed, job) in drawing.drawn_edges() {
-        let _ = writeln!(text, "    n{needed} --> n{job}");
+        let label = match &drawing.nodes[job].when {
+            Some(when) => format!("|\"{}\"|", escape(when)),
+            None => String::new(),
+        };
+        let _ = writeln!(text, "    n{needed} -->{label} n{job}");
     }
     for (word, (style, nodes)) in classes {
         let (fill, line) = (style.fill, style.line);

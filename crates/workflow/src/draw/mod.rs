@@ -9,7 +9,7 @@ mod text;
 
 use crate::graph::Graph;
 use crate::limits;
-use crate::model::Workflow;
+use crate::model::{When, Workflow};
 
 /// A graph to draw: the jobs of a workflow, or the jobs of a run with their statuses.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -30,6 +30,10 @@ pub struct Node {
     pub status: Option<String>,
     /// More about the job, in a few words.
     pub detail: Option<String>,
+    /// How the needed jobs must have ended, such as `any_failed`. It labels the edges to this job.
+    pub when: Option<String>,
+    /// The table of the job, such as `finally`, if the job is drawn apart from the jobs of `jobs`.
+    pub group: Option<String>,
 }
 
 /// Why a picture can't be drawn.
@@ -62,7 +66,13 @@ impl Drawing {
         let nodes = workflow
             .jobs
             .iter()
-            .map(|job| Node { name: job.name.clone(), status: None, detail: job.description.clone() })
+            .map(|job| Node {
+                name: job.name.clone(),
+                status: None,
+                detail: job.description.clone(),
+                when: (job.when != When::default()).then(|| job.when.name().to_owned()),
+                group: job.handler.map(|handler| handler.key().to_owned()),
+            })
             .collect();
         let edges = workflow
             .jobs
@@ -119,6 +129,20 @@ impl Drawing {
             .filter(move |(needed, job)| *needed < count && *job < count && needed != job)
     }
 
+    /// The groups of the drawing in the order of their first nodes, each with the indices of its nodes. Nodes without a group
+    /// come first.
+    fn groups(&self) -> Vec<(Option<&str>, Vec<usize>)> {
+        let mut groups: Vec<(Option<&str>, Vec<usize>)> = vec![(None, Vec::new())];
+        for (index, node) in self.nodes.iter().enumerate() {
+            let group = node.group.as_deref();
+            match groups.iter_mut().find(|(known, _)| *known == group) {
+                Some((_, nodes)) => nodes.push(index),
+                None => groups.push((group, vec![index])),
+            }
+        }
+        groups
+    }
+
     /// The layers of the graph. Nodes in a cycle come last; a checked workflow has none.
     fn layers(&self) -> Vec<Vec<usize>> {
         let needs = self.needs();
@@ -150,7 +174,7 @@ mod tests {
         let node = |(name, status): &(&str, Option<&str>)| Node {
             name: (*name).to_owned(),
             status: status.map(str::to_owned),
-            detail: None,
+            ..Node::default()
         };
         Drawing { nodes: nodes.iter().map(node).collect(), edges: edges.to_vec() }
     }
@@ -176,5 +200,25 @@ mod tests {
         assert!(message.contains("2001") && message.contains("dot"), "{message}");
         let edges = vec![(0, 1); limits::PICTURE_EDGES + 1];
         assert!(matches!(drawing(&names[..2], &edges).svg(), Err(DrawError::TooLarge { .. })));
+    }
+
+    #[test]
+    fn handlers_are_drawn_apart_and_a_rule_labels_the_edges() {
+        let text = "[jobs.a]\nrun = 'x'\n[jobs.b]\nneeds = 'a'\nwhen = 'any_failed'\nrun = 'x'\n\
+                    [finally.c]\nrun = 'x'\n[finally.d]\nneeds = 'c'\nrun = 'x'\n";
+        let source = crate::Source::new("w.toml", text.into()).unwrap();
+        let drawing = Drawing::of(&crate::parse_accepting(&source, crate::Accepted::Everything).unwrap());
+        assert_eq!(drawing.text(), "1  a\n2  b  needs a when any_failed\nfinally\n1  c\n2  d  needs c\n");
+        let mermaid = drawing.mermaid();
+        assert!(mermaid.contains("n0 -->|\"any_failed\"| n1\n    n2 --> n3"), "{mermaid}");
+        assert!(
+            mermaid.contains("subgraph g1[\"finally\"]\n    n2[\"c\"]\n    n3[\"d\"]\n    end\n"),
+            "{mermaid}"
+        );
+        let dot = drawing.dot();
+        assert!(dot.contains("n0 -> n1 [label=\"any_failed\"];\n    n2 -> n3;"), "{dot}");
+        assert!(dot.contains("subgraph cluster_1 {\n    label=\"finally\";"), "{dot}");
+        let svg = drawing.svg().unwrap();
+        assert!(svg.contains(">any_failed</text>") && svg.contains(">finally</text>"), "{svg}");
     }
 }

@@ -32,6 +32,16 @@ pub(super) fn draw(drawing: &Drawing) -> Result<String, DrawError> {
         let _ = writeln!(svg, "<path class=\"e\" d=\"{}\"/>", path(line));
     }
     for (node, rectangle) in drawing.nodes.iter().zip(&layout.boxes) {
+        if let Some(when) = &node.when {
+            let (x, y) = (rectangle.x - 6.0, rectangle.y - 3.0);
+            let when = escape(when);
+            let _ = writeln!(
+                svg,
+                "<text class=\"s\" text-anchor=\"end\" x=\"{x:.1}\" y=\"{y:.1}\">{when}</text>"
+            );
+        }
+    }
+    for (node, rectangle) in drawing.nodes.iter().zip(&layout.boxes) {
         draw_node(&mut svg, node, rectangle);
     }
     svg.push_str("</g>\n</svg>\n");
@@ -41,7 +51,8 @@ pub(super) fn draw(drawing: &Drawing) -> Result<String, DrawError> {
 /// The small text under the name: the status and the detail.
 fn small_text(node: &Node) -> Option<String> {
     let status = node.status.as_deref().map(str::to_lowercase);
-    let parts: Vec<String> = status.into_iter().chain(node.detail.clone()).collect();
+    let parts: Vec<String> =
+        node.group.clone().into_iter().chain(status).chain(node.detail.clone()).collect();
     (!parts.is_empty()).then(|| shorten(&parts.join(" · "), SMALL_CHARS))
 }
 

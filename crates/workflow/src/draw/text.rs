@@ -19,22 +19,31 @@ pub(super) fn draw(drawing: &Drawing) -> String {
     let name_width = width(drawing.nodes.iter().map(|node| node.name.as_str()));
     let status_width = width(drawing.nodes.iter().filter_map(|node| node.status.as_deref()));
     let mut text = String::new();
-    for (number, layer) in layers.iter().enumerate() {
-        for (position, node) in layer.iter().enumerate() {
-            let label = if position == 0 { (number + 1).to_string() } else { String::new() };
-            let mut line = format!("{label:>number_width$}  {:name_width$}", name(drawing, *node));
-            if status_width > 0 {
-                let status = drawing.nodes[*node].status.as_deref().unwrap_or_default();
-                let _ = write!(line, "  {:status_width$}", one_line(status));
+    for (group, nodes) in drawing.groups() {
+        if let Some(group) = group {
+            let _ = writeln!(text, "{}", one_line(group));
+        }
+        let is_in_group = |node: &&usize| nodes.binary_search(node).is_ok();
+        for (number, layer) in layers.iter().enumerate() {
+            for (position, node) in layer.iter().filter(is_in_group).enumerate() {
+                let label = if position == 0 { (number + 1).to_string() } else { String::new() };
+                let mut line = format!("{label:>number_width$}  {:name_width$}", name(drawing, *node));
+                if status_width > 0 {
+                    let status = drawing.nodes[*node].status.as_deref().unwrap_or_default();
+                    let _ = write!(line, "  {:status_width$}", one_line(status));
+                }
+                if !needs[*node].is_empty() {
+                    let _ = write!(line, "  needs {}", listed(drawing, &needs[*node]));
+                    if let Some(when) = &drawing.nodes[*node].when {
+                        let _ = write!(line, " when {}", one_line(when));
+                    }
+                }
+                if let Some(detail) = &drawing.nodes[*node].detail {
+                    let _ = write!(line, "  ({})", shorten(&one_line(detail), DETAIL_CHARS));
+                }
+                text.push_str(line.trim_end());
+                text.push('\n');
             }
-            if !needs[*node].is_empty() {
-                let _ = write!(line, "  needs {}", listed(drawing, &needs[*node]));
-            }
-            if let Some(detail) = &drawing.nodes[*node].detail {
-                let _ = write!(line, "  ({})", shorten(&one_line(detail), DETAIL_CHARS));
-            }
-            text.push_str(line.trim_end());
-            text.push('\n');
         }
     }
     text
@@ -90,7 +99,7 @@ mod tests {
         nodes.push(Node {
             name: "evil\n\u{1b}[31m".to_owned(),
             detail: Some(format!("a\tb{}", "x".repeat(100))),
-            status: None,
+            ..Node::default()
         });
         let drawing = Drawing { nodes, edges: (0..10).map(|from| (from, 10)).collect() };
         let text = drawing.text();

@@ -124,7 +124,7 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Lookup>, Fault> {
         return Err(Fault::new(0..text.len(), message));
     }
     lookups(text).map_err(|fault| match text.contains("{{") {
-        true => Fault::new(0..text.len(), "an expression stands without braces"),
+        true => Fault::new(0..text.len(), "an expression stands without braces").help("remove the braces"),
         false => fault,
     })
 }

@@ -191,16 +191,17 @@ fn job(
         let message = format!("the name `{job}` has a character that ends a name in expressions");
         return Err(refuse(message).help(format!("write {}", site.written(&field_of(job, output)))));
     }
-    let Some(index) = scope.jobs.index(name) else {
-        let fault = refuse(format!("there is no job `{name}`"));
-        return Err(match findings.nearest(name, scope.jobs.iter()) {
-            Some(near) => fault.help(format!("did you mean {}?", site.written(&field_of(near, output)))),
-            None => fault.help("it is not defined in this file"),
-        });
-    };
     let written = match lookup.path.get(2) {
         Some(Segment::Name(field)) => Some(field.as_str()),
         Some(Segment::Index(_) | Segment::Computed) | None => None,
+    };
+    let Some(index) = scope.jobs.index(name) else {
+        let fault = refuse(format!("there is no job `{name}`"));
+        let field = written.and_then(JobField::of_name).unwrap_or(output);
+        return Err(match findings.nearest(name, scope.jobs.iter()) {
+            Some(near) => fault.help(format!("did you mean {}?", site.written(&field_of(near, field)))),
+            None => fault.help("it is not defined in this file"),
+        });
     };
     let accepts_all = site.form == Form::Bare || findings.accepts(support::JOB_FIELDS);
     match (written.and_then(JobField::of_name), accepts_all) {

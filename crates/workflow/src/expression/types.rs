@@ -41,6 +41,9 @@ impl Types<'_> {
         let found = self.of(part)?;
         let (kind, operator) = match found {
             Type::Boolean | Type::Unknown => return Ok(()),
+            Type::Number if self.path(part).last().is_some_and(|name| name == "exit_code") => {
+                ("a number", " == 0".to_owned())
+            }
             Type::Number => ("a number", " > 0".to_owned()),
             Type::Text => ("text", format!(" == {}", self.example(part))),
             Type::List => ("a list", " | length > 0".to_owned()),

@@ -7,7 +7,7 @@ use super::{Key, Table, ValueType};
 use crate::expression::Place;
 use crate::support;
 
-const TIMEOUT_ELSEWHERE: &[&str] = &["timeoutsec", "timeoutminutes", "executiontimeout", "deadline"];
+const TIMEOUT_ELSEWHERE: &[&str] = &["timeoutsec", "timeoutminutes", "executiontimeout"];
 const PARAMS_ELSEWHERE: &[&str] = &["parameters", "inputs"];
 /// What other tools call `env`.
 pub(crate) const ENV_ELSEWHERE: &[&str] = &["environment", "variables", "vars"];
@@ -31,6 +31,29 @@ pub(super) const WORKFLOW: &[Key] = &[
         .elsewhere(&["schedule", "scheduleinterval"]),
     Key::new("defaults", &[ValueType::Table(Table::Defaults)], "values for all jobs without the key"),
     Key::new("jobs", &[Tables(Table::Job)], "the jobs by name").elsewhere(&["tasks", "steps"]),
+    Key::new("tags", &[Texts, Text], "words by which lists of runs are filtered").support(support::TAGS),
+    Key::new("secrets", &[Tables(Table::Secret)], "where the values of secrets come from")
+        .support(support::SECRETS),
+    Key::new("on_success", &[Tables(Table::Job)], "jobs for the end of a run whose jobs succeeded")
+        .support(support::HANDLERS)
+        .elsewhere(&["onsuccesscallback"]),
+    Key::new("on_failure", &[Tables(Table::Job)], "jobs for the end of a run with a failed job")
+        .support(support::HANDLERS)
+        .elsewhere(&["onfail", "onfailurecallback", "onerror", "errors"]),
+    Key::new("on_cancel", &[Tables(Table::Job)], "jobs for the end of a run that was cancelled")
+        .support(support::HANDLERS)
+        .elsewhere(&["onabort"]),
+    Key::new("finally", &[Tables(Table::Job)], "jobs for the end of every run, after the others")
+        .support(support::HANDLERS)
+        .elsewhere(&["onexit", "always", "handleron"]),
+];
+
+/// A secret has one of these, or none.
+pub(super) const SECRET: &[Key] = &[
+    Key::new("env", &[Text], "the worker's variable that has the value")
+        .elsewhere(&["variable", "environment"]),
+    Key::new("file", &[Text], "the file that has the value").elsewhere(&["path"]),
+    Key::new("command", &[Texts], "the program that prints the value").elsewhere(&["cmd", "exec"]),
 ];
 
 pub(super) const PARAM: &[Key] = &[
@@ -72,6 +95,33 @@ pub(super) const SCHEDULE: &[Key] = &[
     SCHEDULE_PARAMS,
 ];
 
+/// `if` of a job.
+pub(crate) const IF: Key = Key::new("if", &[Text], "a condition for executing the job")
+    .support(support::CONDITIONS)
+    .expression(Place::Condition)
+    .elsewhere(&["condition", "onlyif", "preconditions", "runif"]);
+
+/// `success_if` of a job.
+pub(crate) const SUCCESS_IF: Key =
+    Key::new("success_if", &[Text], "a condition that makes an attempt a success")
+        .support(support::RESULT_CONDITIONS)
+        .expression(Place::AttemptEnd)
+        .default("exit_code == 0")
+        .elsewhere(&["successexitstatus", "markedsuccess"]);
+
+/// `skip_if` of a job.
+pub(crate) const SKIP_IF: Key =
+    Key::new("skip_if", &[Text], "a condition that makes the job SKIPPED after an attempt")
+        .support(support::RESULT_CONDITIONS)
+        .expression(Place::AttemptEnd)
+        .elsewhere(&["skiponexitcode"]);
+
+/// `if` of `retry`.
+pub(crate) const RETRY_IF: Key = Key::new("if", &[Text], "a condition for another attempt")
+    .support(support::RESULT_CONDITIONS)
+    .expression(Place::AttemptEnd)
+    .elsewhere(&["when", "on", "exitcodes", "exitcode"]);
+
 /// The keys that a job may have, whatever its kind.
 pub(super) const JOB: &[Key] = &[
     Key::new("needs", &[Texts, Text], "jobs that must be done before this job").elsewhere(&[
@@ -82,8 +132,16 @@ pub(super) const JOB: &[Key] = &[
         "upstream",
     ]),
     Key::new("description", &[Text], "what it is for"),
-    Key::new("if", &[Text], "a condition for starting the job").support(support::CONDITIONS),
-    Key::new("when", &[Word], "how the jobs that it needs must have ended").support(support::CONDITIONS),
+    IF,
+    Key::new("when", &[Word], "how the jobs that it needs must have ended")
+        .support(support::CONDITIONS)
+        .default("all_successful")
+        .elsewhere(&["triggerrule", "rule"]),
+    SUCCESS_IF,
+    SKIP_IF,
+    Key::new("deadline", &[Duration], "how long the job may take, over all attempts and their pauses")
+        .support(support::DEADLINE),
+    Key::new("secrets", &[Texts, Text], "secrets that the job gets as variables").support(support::SECRETS),
     Key::new(
         "retry",
         &[ValueType::Table(Table::Retry), Integer],
@@ -142,6 +200,7 @@ pub(super) const RETRY: &[Key] = &[
     Key::new("factor", &[Number], "the factor from one pause to the next").default("2"),
     Key::new("max_delay", &[Duration], "the longest pause").default("5m, or `delay` if that is longer"),
     Key::new("jitter", &[Number], "the random share of a pause").default("0.1"),
+    RETRY_IF,
 ];
 
 /// `key` of `concurrency`.

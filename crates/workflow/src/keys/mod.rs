@@ -11,7 +11,9 @@ mod unknown;
 use crate::expression::Place;
 use crate::kinds;
 pub use crate::support::{Accepted, Support};
-pub(crate) use list::{CONCURRENCY_KEY, ENV_ELSEWHERE, SCHEDULE_PARAMS, WORKFLOW_ENV};
+pub(crate) use list::{
+    CONCURRENCY_KEY, ENV_ELSEWHERE, IF, RETRY_IF, SCHEDULE_PARAMS, SKIP_IF, SUCCESS_IF, WORKFLOW_ENV,
+};
 pub(crate) use name::{KeyName, report_unknown};
 pub(crate) use unknown::find;
 
@@ -26,7 +28,9 @@ pub enum Table {
     Schedule,
     /// `defaults`. It has the keys of a job that are marked with [`InDefaults::Yes`].
     Defaults,
-    /// A job, in `jobs`.
+    /// A secret, in `secrets`.
+    Secret,
+    /// A job, in `jobs`, `on_success`, `on_failure`, `on_cancel` or `finally`.
     Job,
     /// `retry` of a job.
     Retry,
@@ -103,8 +107,15 @@ pub enum InDefaults {
 
 /// Every key, with the table in which it stands. The keys of `[defaults]` are not repeated.
 pub fn list() -> impl Iterator<Item = (Table, &'static Key)> {
-    let tables =
-        [Table::Workflow, Table::Param, Table::Schedule, Table::Job, Table::Retry, Table::Concurrency];
+    let tables = [
+        Table::Workflow,
+        Table::Param,
+        Table::Schedule,
+        Table::Secret,
+        Table::Job,
+        Table::Retry,
+        Table::Concurrency,
+    ];
     tables.into_iter().flat_map(|table| table.keys().map(move |key| (table, key)))
 }
 
@@ -115,6 +126,7 @@ impl Table {
             Table::Workflow => (&[], list::WORKFLOW),
             Table::Param => (&[], list::PARAM),
             Table::Schedule => (&[], list::SCHEDULE),
+            Table::Secret => (&[], list::SECRET),
             Table::Defaults | Table::Job => (kinds::keys(), list::JOB),
             Table::Retry => (&[], list::RETRY),
             Table::Concurrency => (&[], list::CONCURRENCY),
@@ -129,6 +141,7 @@ impl Table {
             Table::Workflow => "a workflow",
             Table::Param => "a parameter",
             Table::Schedule => "a schedule",
+            Table::Secret => "a secret",
             Table::Defaults => "`defaults`",
             Table::Job => "a job",
             Table::Retry => "`retry`",

@@ -13,10 +13,12 @@ use serde::{Deserialize, Serialize};
 use crate::field::{KnownNames, WorkflowError};
 use crate::keys::Key;
 use crate::report::Findings;
+use crate::support::Support;
 use crate::template::Templates;
 use crate::tree::Entry;
 pub(crate) use read::{action_keys_text, is_action_key, is_key, keys, nothing_to_execute, read};
 use shell::Shell;
+pub(crate) use shell::read_plain_command as read_command;
 pub use summary::{Summary, SummaryText};
 
 /// What a job executes. There is one variant for each kind.
@@ -55,6 +57,20 @@ impl Action {
     pub fn summary(&self) -> Summary {
         match self {
             Action::Shell(shell) => shell.summary(),
+        }
+    }
+
+    /// The fields that this version may not support, each with whether it is used.
+    pub(crate) fn features(&self) -> Vec<(&'static str, Support, bool)> {
+        match self {
+            Action::Shell(shell) => shell.features(),
+        }
+    }
+
+    /// The names of the secrets that the templates read, in any order.
+    pub(crate) fn secrets_read(&self) -> Vec<String> {
+        match self {
+            Action::Shell(shell) => shell.secrets_read(),
         }
     }
 

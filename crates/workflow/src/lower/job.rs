@@ -2,12 +2,14 @@
 
 use super::requires::Requirement;
 use super::settings::Settings;
-use crate::expect;
-use crate::keys::{self, Table};
+use super::tables::JobEntry;
+use crate::expect::{self, ShortestDuration};
+use crate::expression::Expression;
+use crate::keys::{self, IF, RETRY_IF, SKIP_IF, SUCCESS_IF, Table};
 use crate::kinds::{self, Action};
-use crate::model::{DEFAULT_MAX_INTERRUPTIONS, DEFAULT_QUEUE, Job};
+use crate::model::{DEFAULT_HANDLER_TIMEOUT_MS, DEFAULT_MAX_INTERRUPTIONS, DEFAULT_QUEUE, Job, Retry, When};
 use crate::names::{self, NameKind};
-use crate::report::Findings;
+use crate::report::{Finding, Findings, Span};
 use crate::template::Templates;
 use crate::tree::{Entry, Node, Value};
 
@@ -18,6 +20,8 @@ pub(super) struct UnresolvedJob<'t, 's> {
     pub(super) job: Job,
     /// The names of the jobs that it needs.
     pub(super) needs: &'t [Node<'s>],
+    /// The names of the secrets that it gets as variables.
+    pub(super) secrets: &'t [Node<'s>],
     /// The capabilities in the job's own table, without those of `[defaults]`.
     pub(super) requires: Vec<Requirement>,
     pub(super) templates: Templates<'t>,
@@ -40,15 +44,27 @@ struct JobTable<'t, 's> {
     /// missing action is not reported too.
     action_is_wrong: bool,
     needs: &'t [Node<'s>],
+    /// The value of `needs` is wrong, which was reported.
+    needs_are_wrong: bool,
+    secrets: &'t [Node<'s>],
+    /// `when`, and where it stands.
+    when: Option<(When, Span)>,
+    condition: Option<Expression>,
+    success_if: Option<Expression>,
+    skip_if: Option<Expression>,
+    deadline_ms: Option<i64>,
+    /// Where `retry` has an `if` of its own.
+    retry_condition: Option<Span>,
     settings: Settings,
     templates: Templates<'t>,
 }
 
 pub(super) fn read<'t, 's>(
-    entry: &'t Entry<'s>,
+    job: JobEntry<'t, 's>,
     defaults: &JobDefaults,
     findings: &mut Findings,
 ) -> UnresolvedJob<'t, 's> {
+    let JobEntry { entry, handler } = job;
     names::check_key(entry, NameKind::Job, findings);
     let mut table = JobTable::default();
     let expected = format!("a table with {}", kinds::action_keys_text());
@@ -56,7 +72,13 @@ pub(super) fn read<'t, 's>(
         Some(entries) => entries.iter().for_each(|entry| take(entry, &mut table, findings)),
         None => table.action_is_wrong = true,
     }
-    complete(entry, table, defaults, findings)
+    check_when(&table, findings);
+    let mut unresolved = complete(entry, table, defaults, findings);
+    unresolved.job.handler = handler;
+    if handler.is_some() {
+        unresolved.job.timeout_ms.get_or_insert(DEFAULT_HANDLER_TIMEOUT_MS);
+    }
+    unresolved
 }
 
 fn take<'t, 's>(entry: &'t Entry<'s>, table: &mut JobTable<'t, 's>, findings: &mut Findings) {
@@ -71,9 +93,37 @@ fn take<'t, 's>(entry: &'t Entry<'s>, table: &mut JobTable<'t, 's>, findings: &m
         "description" => {
             table.description = expect::text(&entry.node, "`description`", findings).map(str::to_owned);
         }
-        "needs" => table.needs = read_needs(entry, findings),
+        "needs" => {
+            let needs = names_of(entry, "a list of names of jobs", findings);
+            table.needs_are_wrong = needs.is_none();
+            table.needs = needs.unwrap_or_default();
+        }
+        "secrets" => {
+            table.secrets = names_of(entry, "a list of names of secrets", findings).unwrap_or_default();
+        }
+        "if" => table.condition = expect::expression(entry, &IF, &mut table.templates, findings),
+        "success_if" => {
+            table.success_if = expect::expression(entry, &SUCCESS_IF, &mut table.templates, findings);
+        }
+        "skip_if" => table.skip_if = expect::expression(entry, &SKIP_IF, &mut table.templates, findings),
+        "when" => {
+            let words = When::ALL.map(|when| (when.name(), when));
+            let when = expect::word(entry, &words, findings);
+            table.when = when.map(|when| (when, entry.key_span.clone()));
+        }
+        "deadline" => {
+            table.deadline_ms = expect::duration_ms(entry, ShortestDuration::OneMillisecond, findings);
+        }
         name if kinds::is_key(name) => table.of_kinds.push(entry),
-        _ => table.settings.take(entry, &mut table.templates, findings),
+        _ => {
+            if let Value::Table(parts) = &entry.node.value
+                && key.name() == "retry"
+            {
+                let condition = parts.iter().find(|part| part.key == RETRY_IF.name());
+                table.retry_condition = condition.map(|part| part.key_span.clone());
+            }
+            table.settings.take(entry, &mut table.templates, findings);
+        }
     }
 }
 
@@ -89,14 +139,26 @@ fn complete<'t, 's>(
     }
     let action = kinds::read(entry, &table.of_kinds, &defaults.kinds, &mut table.templates, findings);
     let (settings, defaults) = (table.settings, &defaults.settings);
+    let mut retry = settings.retry.or(&defaults.retry).complete(findings);
+    check_retry_condition(table.retry_condition, &retry, findings);
+    if retry.max_attempts == 1 {
+        retry.condition = None;
+    }
     let job = Job {
         name: entry.key.to_string(),
         description: table.description,
         // A job without an action is an error that was reported, so the model is thrown away.
         action: action.unwrap_or_else(Action::nothing),
         needs: Vec::new(),
+        when: table.when.map(|(when, _)| when).unwrap_or_default(),
+        condition: table.condition,
+        handler: None,
         uses: Vec::new(),
-        retry: settings.retry.or(&defaults.retry).complete(findings),
+        retry,
+        deadline_ms: table.deadline_ms,
+        success_if: table.success_if,
+        skip_if: table.skip_if,
+        secrets: Vec::new(),
         timeout_ms: settings.timeout_ms.or(defaults.timeout_ms),
         queue: settings.queue.or_else(|| defaults.queue.clone()).unwrap_or_else(|| DEFAULT_QUEUE.to_owned()),
         priority: settings.priority.or(defaults.priority).unwrap_or(0),
@@ -111,7 +173,8 @@ fn complete<'t, 's>(
         concurrency: settings.concurrency.or_else(|| defaults.concurrency.clone()),
     };
     let requires = settings.requires.unwrap_or_default();
-    UnresolvedJob { job, needs: table.needs, requires, templates: table.templates }
+    let JobTable { needs, secrets, templates, .. } = table;
+    UnresolvedJob { job, needs, secrets, requires, templates }
 }
 
 fn capabilities(requirements: Option<&[Requirement]>) -> Vec<String> {
@@ -119,11 +182,33 @@ fn capabilities(requirements: Option<&[Requirement]>) -> Vec<String> {
     requirements.iter().map(|requirement| requirement.capability.clone()).collect()
 }
 
-/// Reads a list of names. A single name is a list of one.
-fn read_needs<'t, 's>(entry: &'t Entry<'s>, findings: &mut Findings) -> &'t [Node<'s>] {
+/// `when` says what the needed jobs must be, so there must be one.
+fn check_when(table: &JobTable<'_, '_>, findings: &mut Findings) {
+    if let Some((_, span)) = &table.when
+        && table.needs.is_empty()
+        && !table.needs_are_wrong
+    {
+        let message = "`when` says how the jobs that this job needs must have ended, and it needs none";
+        findings.push(Finding::new(span.clone(), message).help("add `needs`, or remove `when`"));
+    }
+}
+
+/// `retry.if` says when to try again, so there must be another attempt. A condition in `[defaults]` is for the jobs that have
+/// one.
+fn check_retry_condition(span: Option<Span>, retry: &Retry, findings: &mut Findings) {
+    if let Some(span) = span
+        && retry.max_attempts == 1
+    {
+        let message = "`retry.if` says when to try again, and `max_attempts` is 1";
+        findings.push(Finding::new(span, message).help("add max_attempts = 3, or remove `if`"));
+    }
+}
+
+/// A list of names, as nodes. A single name is a list of one.
+fn names_of<'t, 's>(entry: &'t Entry<'s>, expected: &str, findings: &mut Findings) -> Option<&'t [Node<'s>]> {
     if let Value::Text(_) = &entry.node.value {
-        return std::slice::from_ref(&entry.node);
+        return Some(std::slice::from_ref(&entry.node));
     }
     // The number of needs is limited for all jobs together, when they are resolved.
-    expect::list(entry, usize::MAX, "a list of names of jobs", findings).unwrap_or_default()
+    expect::list(entry, usize::MAX, expected, findings)
 }

@@ -8,16 +8,20 @@ mod reads;
 mod requires;
 mod retry;
 mod schedule;
+mod secret;
 mod settings;
+mod tables;
 mod top_level;
 
 use job::UnresolvedJob;
+use reads::Declared;
 use top_level::TopLevel;
 
 use crate::job_names::JobNames;
 use crate::model::Workflow;
 use crate::report::{Findings, Report};
 use crate::source::Source;
+use crate::support::Accepted;
 use crate::tree::{self, Entry};
 
 /// Reads and checks a workflow file.
@@ -25,7 +29,15 @@ use crate::tree::{self, Entry};
 /// # Errors
 /// All errors of the file.
 pub fn parse(source: &Source) -> Result<Workflow, Report> {
-    let mut findings = Findings::default();
+    parse_accepting(source, Accepted::Supported)
+}
+
+/// Reads and checks a workflow file that may use this. [`parse`] is for all files but those of tests.
+///
+/// # Errors
+/// All errors of the file.
+pub fn parse_accepting(source: &Source, accepted: Accepted) -> Result<Workflow, Report> {
+    let mut findings = Findings::of(accepted);
     let tree = tree::read(source, &mut findings);
     let workflow = tree.as_deref().and_then(|root| workflow(source, root, &mut findings));
     match workflow {
@@ -37,19 +49,24 @@ pub fn parse(source: &Source) -> Result<Workflow, Report> {
 fn workflow(source: &Source, root: &[Entry<'_>], findings: &mut Findings) -> Option<Workflow> {
     let top = top_level::read(root, findings);
     let name = top_level::workflow_name(source, &top, findings);
-    let entries = top_level::jobs(&top, findings)?;
-    let names = JobNames::new(entries.iter().map(|entry| entry.key.as_ref()));
+    let entries = tables::read(&top, findings)?;
+    let names = JobNames::new(entries.iter().map(|job| job.entry.key.as_ref()));
+    let secrets: Vec<&str> = top.secrets.iter().map(|secret| secret.name.as_str()).collect();
     let mut jobs: Vec<UnresolvedJob<'_, '_>> =
-        entries.iter().map(|entry| job::read(entry, &top.defaults, findings)).collect();
+        entries.into_iter().map(|job| job::read(job, &top.defaults, findings)).collect();
+    for unresolved in &mut jobs {
+        unresolved.job.secrets = secret::resolve(unresolved.secrets, &secrets, findings);
+    }
     requires::check_not_jobs(top.defaults.settings.requires.as_deref().unwrap_or_default(), &names, findings);
     for job in &jobs {
         requires::check_not_jobs(&job.requires, &names, findings);
     }
     needs::resolve(&mut jobs, &names, findings);
     let graph = needs::check_cycles(&jobs, findings);
-    reads::resolve(&source.text, &top, &mut jobs, &names, graph.as_ref(), findings);
+    let declared = Declared { file: &source.text, top: &top, names: &names, secrets: &secrets };
+    reads::resolve(&declared, &mut jobs, graph.as_ref(), findings);
     let schedules = schedule::read_all(&source.text, &top, &names, findings);
-    let TopLevel { description, timeout_ms, params, env, .. } = top;
+    let TopLevel { description, timeout_ms, params, env, tags, secrets, .. } = top;
     let jobs = jobs.into_iter().map(|unresolved| unresolved.job).collect();
-    Some(Workflow { name, description, timeout_ms, params, env, schedules, jobs })
+    Some(Workflow { name, description, timeout_ms, params, env, schedules, tags, secrets, jobs })
 }

@@ -1,8 +1,10 @@
 //! From the names in `needs` to the edges of the graph.
 
 use super::job::UnresolvedJob;
+use super::tables::table_name;
 use crate::graph::Graph;
 use crate::job_names::JobNames;
+use crate::model::RunHandler;
 use crate::report::{Finding, Findings, Span};
 use crate::tree::{Node, Value};
 use crate::{expect, limits};
@@ -16,11 +18,16 @@ pub(super) fn resolve(jobs: &mut [UnresolvedJob<'_, '_>], names: &JobNames<'_>, 
         findings.push(finding);
         return;
     }
+    let handlers: Vec<Option<RunHandler>> = jobs.iter().map(|unresolved| unresolved.job.handler).collect();
     for (index, unresolved) in jobs.iter_mut().enumerate() {
         let mut needs: Vec<(usize, &Node<'_>)> = Vec::with_capacity(unresolved.needs.len());
         for node in unresolved.needs {
-            if let Some(needed) = resolve_name(node, index, &unresolved.job.name, names, findings) {
-                needs.push((needed, node));
+            let Some(needed) = resolve_name(node, index, &unresolved.job.name, names, findings) else {
+                continue;
+            };
+            match handlers[needed] == handlers[index] {
+                true => needs.push((needed, node)),
+                false => findings.push(other_table(node, handlers[index], handlers[needed])),
             }
         }
         needs.sort_by_key(|(needed, node)| (*needed, node.span.start));
@@ -62,6 +69,21 @@ fn resolve_name(
             None
         }
     }
+}
+
+/// The error about a job that is needed by a job of another table.
+fn other_table(node: &Node<'_>, own: Option<RunHandler>, other: Option<RunHandler>) -> Finding {
+    let message = format!("a job of `{}` can't need a job of `{}`", table_name(own), table_name(other));
+    let finding = Finding::new(node.span.clone(), message);
+    finding.help(match (own, other) {
+        (Some(_), None) => "remove it; these jobs start when all jobs of `jobs` are over".to_owned(),
+        (None, Some(other)) => {
+            format!("remove it; the jobs of `{}` start when this job is over", other.key())
+        }
+        (Some(_), Some(_)) | (None, None) => {
+            format!("a job of `{}` needs jobs of the same table", table_name(own))
+        }
+    })
 }
 
 /// Reports the cycles. Returns the graph if it has none.

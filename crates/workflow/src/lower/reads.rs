@@ -2,13 +2,16 @@
 //! so that it is over when the reader starts.
 
 use super::job::UnresolvedJob;
+use super::tables::table_name;
 use super::top_level::TopLevel;
 use crate::expression::{Form, JobField, Reader, Scope};
 use crate::graph::Graph;
+use crate::handlers::{Order, order};
 use crate::job_names::JobNames;
 use crate::limits;
+use crate::model::RunHandler;
 use crate::report::{Finding, Findings, Span};
-use crate::template;
+use crate::template::{self, Read};
 
 /// A read of a job that the reader does not need directly. Both jobs are indices.
 struct IndirectRead {
@@ -18,34 +21,53 @@ struct IndirectRead {
     span: Span,
 }
 
+/// The names that a file declares.
+pub(super) struct Declared<'a> {
+    /// The text of the file.
+    pub(super) file: &'a str,
+    pub(super) top: &'a TopLevel<'a, 'a>,
+    pub(super) names: &'a JobNames<'a>,
+    pub(super) secrets: &'a [&'a str],
+}
+
 /// Checks all templates and expressions, and fills in the `uses` of all jobs.
 ///
 /// Most jobs that are read are direct needs of the reader. For the others, each pass over the graph checks 128 of the jobs
 /// that are read. So there are at most [`limits::INDIRECT_OUTPUTS`] / 128 passes.
 pub(super) fn resolve(
-    file: &str,
-    top: &TopLevel<'_, '_>,
+    declared: &Declared<'_>,
     jobs: &mut [UnresolvedJob<'_, '_>],
-    names: &JobNames<'_>,
     graph: Option<&Graph>,
     findings: &mut Findings,
 ) {
-    let scope = Scope { file, params: &top.params, jobs: names, secrets: &[], reader: Reader::Workflow };
-    template::check(&top.templates, &scope, findings);
-    let scope = Scope { reader: Reader::Job, ..scope };
+    let Declared { file, top, names, secrets } = *declared;
+    let scope = |reader| Scope { file, params: &top.params, jobs: names, secrets, reader };
+    template::check(&top.templates, &scope(Reader::Workflow), findings);
+    let handlers: Vec<Option<RunHandler>> = jobs.iter().map(|unresolved| unresolved.job.handler).collect();
     let mut indirect = Vec::new();
     for (reader, unresolved) in jobs.iter_mut().enumerate() {
+        let own = handlers[reader];
+        let scope = scope(if own.is_some() { Reader::Handler } else { Reader::Job });
         for read in template::check(&unresolved.templates, &scope, findings) {
             if read.job == reader {
-                let field = read.field.name();
-                let message = format!("job `{}` reads its own {field}", unresolved.job.name);
-                findings.push(Finding::new(read.span, message).help(format!(
-                    "read the {field}s of jobs that it needs; only these exist when it starts"
-                )));
+                findings.push(own_read(&unresolved.job.name, &read));
                 continue;
             }
-            if unresolved.job.needs.binary_search(&read.job).is_err() {
-                indirect.push(IndirectRead { reader, read: read.job, field: read.field, span: read.span });
+            match order(own, handlers[read.job]) {
+                Order::Before => (),
+                Order::Same if unresolved.job.needs.binary_search(&read.job).is_ok() => (),
+                Order::Same => {
+                    indirect.push(IndirectRead {
+                        reader,
+                        read: read.job,
+                        field: read.field,
+                        span: read.span,
+                    });
+                }
+                Order::NotBefore => {
+                    findings.push(late_read(&unresolved.job.name, own, handlers[read.job], &read));
+                    continue;
+                }
             }
             match read.form {
                 Form::Template => unresolved.job.uses.push(read.job),
@@ -59,6 +81,31 @@ pub(super) fn resolve(
     if let Some(graph) = graph {
         check_indirect(&indirect, jobs, graph, findings);
     }
+}
+
+fn own_read(job: &str, read: &Read) -> Finding {
+    let field = read.field.name();
+    Finding::new(read.span.clone(), format!("job `{job}` reads its own {field}")).help(match read.field {
+        JobField::Output => {
+            "read the outputs of jobs that it needs; only these exist when it starts".to_owned()
+        }
+        JobField::Status | JobField::Error | JobField::ExitCode | JobField::Failures => {
+            "read the fields of jobs that it needs; only these are over when it starts".to_owned()
+        }
+    })
+}
+
+fn late_read(job: &str, own: Option<RunHandler>, other: Option<RunHandler>, read: &Read) -> Finding {
+    let phase = |handler: Option<RunHandler>| handler.map_or(0, RunHandler::phase);
+    let label = match phase(own) == phase(other) {
+        true => "no run executes both",
+        false => "not over when this job starts",
+    };
+    let (own, other) = (table_name(own), table_name(other));
+    let message = format!("job `{job}` of `{own}` reads a job of `{other}`");
+    Finding::new(read.span.clone(), message)
+        .label(label)
+        .help("read jobs of `jobs`, and those that this job needs")
 }
 
 fn check_indirect(

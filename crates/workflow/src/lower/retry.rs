@@ -1,10 +1,12 @@
 //! Reads `retry`: when and how often a failed attempt is repeated.
 
 use crate::expect::{self, ShortestDuration};
-use crate::keys::{self, Table};
+use crate::expression::Expression;
+use crate::keys::{self, RETRY_IF, Table};
 use crate::limits;
 use crate::model::Retry;
 use crate::report::{Finding, Findings, Span};
+use crate::template::Templates;
 use crate::tree::{Entry, Value};
 
 /// The values of one `retry`. A missing value comes from `[defaults]`, then from [`Retry::default`].
@@ -15,9 +17,14 @@ pub(super) struct PartialRetry {
     factor: Option<f64>,
     max_delay: Option<(i64, Span)>,
     jitter: Option<f64>,
+    condition: Option<Expression>,
 }
 
-pub(super) fn read(entry: &Entry<'_>, findings: &mut Findings) -> PartialRetry {
+pub(super) fn read<'t>(
+    entry: &'t Entry<'_>,
+    templates: &mut Templates<'t>,
+    findings: &mut Findings,
+) -> PartialRetry {
     let mut retry = PartialRetry::default();
     if let Value::Integer(_) = entry.node.value {
         // `retry = 5` is what people write first. It can only mean the number of attempts.
@@ -35,6 +42,7 @@ pub(super) fn read(entry: &Entry<'_>, findings: &mut Findings) -> PartialRetry {
                 let max_delay_ms = expect::duration_ms(part, ShortestDuration::Zero, findings);
                 retry.max_delay = max_delay_ms.map(|max_delay_ms| (max_delay_ms, part.node.span.clone()));
             }
+            "if" => retry.condition = expect::expression(part, &RETRY_IF, templates, findings),
             "jitter" => retry.jitter = expect::number(part, 0.0..=1.0, findings),
             _ => (),
         }
@@ -51,6 +59,7 @@ impl PartialRetry {
             factor: self.factor.or(defaults.factor),
             max_delay: self.max_delay.or_else(|| defaults.max_delay.clone()),
             jitter: self.jitter.or(defaults.jitter),
+            condition: self.condition.or_else(|| defaults.condition.clone()),
         }
     }
 
@@ -77,6 +86,7 @@ impl PartialRetry {
             factor: self.factor.unwrap_or(built_in.factor),
             max_delay_ms,
             jitter: self.jitter.unwrap_or(built_in.jitter),
+            condition: self.condition,
         }
     }
 }

@@ -37,7 +37,7 @@ impl Settings {
         findings: &mut Findings,
     ) {
         match entry.key.as_ref() {
-            "retry" => self.retry = retry::read(entry, findings),
+            "retry" => self.retry = retry::read(entry, templates, findings),
             "timeout" => {
                 self.timeout_ms = expect::duration_ms(entry, ShortestDuration::OneMillisecond, findings)
             }

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::job::JobDefaults;
-use super::param;
+use super::{param, secret};
 use crate::expect::{self, ShortestDuration};
 use crate::keys::{self, Table, WORKFLOW_ENV};
-use crate::names::workflow_name_fault;
+use crate::model::{RunHandler, Secret};
+use crate::names::{self, NameKind, workflow_name_fault};
 use crate::params::Param;
 use crate::report::{Finding, Findings, Span};
 use crate::source::Source;
@@ -26,7 +27,11 @@ pub(super) struct TopLevel<'t, 's> {
     /// The templates in `env` and `[defaults]`, which belong to no single job.
     pub(super) templates: Templates<'t>,
     pub(super) schedules: Option<&'t Entry<'s>>,
-    jobs: Option<&'t Entry<'s>>,
+    pub(super) tags: Vec<String>,
+    pub(super) secrets: Vec<Secret>,
+    pub(super) jobs: Option<&'t Entry<'s>>,
+    /// The tables of handlers that the file has, in the order of the phases.
+    pub(super) handlers: Vec<(RunHandler, &'t Entry<'s>)>,
 }
 
 pub(super) fn read<'t, 's>(root: &'t [Entry<'s>], findings: &mut Findings) -> TopLevel<'t, 's> {
@@ -49,9 +54,15 @@ pub(super) fn read<'t, 's>(root: &'t [Entry<'s>], findings: &mut Findings) -> To
             "defaults" => top.defaults = read_defaults(entry, &mut top.templates, findings),
             "schedules" => top.schedules = Some(entry),
             "jobs" => top.jobs = Some(entry),
-            _ => (),
+            "tags" => top.tags = read_tags(entry, findings),
+            "secrets" => top.secrets = secret::read_all(entry, findings),
+            name => {
+                let handler = RunHandler::ALL.into_iter().find(|handler| handler.key() == name);
+                top.handlers.extend(handler.map(|handler| (handler, entry)));
+            }
         }
     }
+    top.handlers.sort_by_key(|(handler, _)| RunHandler::ALL.iter().position(|known| known == handler));
     top
 }
 
@@ -90,33 +101,32 @@ pub(super) fn workflow_name(source: &Source, top: &TopLevel<'_, '_>, findings: &
     name.to_owned()
 }
 
-/// The entries of `jobs`. There is at least one, and at most [`limits::JOBS`].
-pub(super) fn jobs<'t, 's>(top: &TopLevel<'t, 's>, findings: &mut Findings) -> Option<&'t [Entry<'s>]> {
-    let help = || {
-        format!(
-            "define one under `jobs`: a table with the job's name, and in it {}",
-            kinds::action_keys_text()
-        )
+/// Reads `tags`. A single tag is a list of one.
+fn read_tags(entry: &Entry<'_>, findings: &mut Findings) -> Vec<String> {
+    let items = match &entry.node.value {
+        Value::Text(_) => Some(std::slice::from_ref(&entry.node)),
+        Value::Integer(_)
+        | Value::Number(_)
+        | Value::Boolean(_)
+        | Value::Date(_)
+        | Value::Null
+        | Value::Broken
+        | Value::List(_)
+        | Value::Table(_) => expect::list(entry, limits::TAGS, "a list of strings", findings),
     };
-    let Some(jobs) = top.jobs else {
-        findings.push(Finding::without_position("the workflow has no jobs").help(help()));
-        return None;
-    };
-    let Value::Table(entries) = &jobs.node.value else {
-        expect::wrong_type_help(&jobs.node, "`jobs`", "a table of names and jobs", help(), findings);
-        return None;
-    };
-    if entries.is_empty() {
-        findings.push(Finding::new(jobs.key_span.clone(), "the workflow has no jobs").help(help()));
-        return None;
+    let mut tags: Vec<String> = Vec::new();
+    for item in items.unwrap_or_default() {
+        let Some(tag) = expect::text(item, "an item of `tags`", findings) else { continue };
+        if !names::check(tag, &item.span, NameKind::Tag, findings) {
+            continue;
+        }
+        if tags.iter().any(|known| known == tag) {
+            let finding = Finding::new(item.span.clone(), format!("the tag `{tag}` is there twice"));
+            findings.push(finding.help("remove one of them"));
+        }
+        tags.push(tag.to_owned());
     }
-    if entries.len() > limits::JOBS {
-        findings.push(
-            Finding::new(jobs.key_span.clone(), format!("the workflow has {} jobs", entries.len()))
-                .label(format!("the limit is {}", limits::JOBS))
-                .help("split the workflow into several"),
-        );
-        return None;
-    }
-    Some(entries)
+    tags.sort_unstable();
+    tags.dedup();
+    tags
 }

@@ -12,8 +12,9 @@ mod render;
 mod split;
 mod texts;
 
-pub(crate) use check::{check, span_within};
+pub(crate) use check::{Read, check, span_within};
 pub use render::{TemplateError, render};
+pub(crate) use split::secrets_read;
 pub(crate) use texts::Templates;
 
 /// Whether the text has `{{`, `{%` or `{#`, which have a meaning in templates.

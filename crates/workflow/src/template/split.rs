@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::expression::Fault;
+use crate::expression::{Fault, Segment, lookups};
 use crate::limits;
 
 /// A piece of a text.
@@ -43,6 +43,22 @@ pub(super) fn split(text: &str) -> Result<Vec<Piece<'_>>, Fault> {
         pieces.push(Piece::Literal(&text[start..]));
     }
     Ok(pieces)
+}
+
+/// The names of the secrets that the templates in a text read. A text that is no valid template reads none.
+pub(crate) fn secrets_read(text: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    for piece in split(text).unwrap_or_default() {
+        let Piece::Expression(expression, _) = piece else { continue };
+        for lookup in lookups(expression).unwrap_or_default() {
+            if let [Segment::Name(root), Segment::Name(name), ..] = lookup.path.as_slice()
+                && root == "secrets"
+            {
+                names.push(name.clone());
+            }
+        }
+    }
+    names
 }
 
 /// Where the literal text after the last expression begins.

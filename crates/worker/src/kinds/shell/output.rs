@@ -36,6 +36,14 @@ pub(super) fn take(source: OutputSource, stdout: &[u8], file: &Path) -> Result<O
             within_limit(stdout.len(), "its standard output")?;
             Ok(Some(as_text(stdout)))
         }
+        OutputSource::Lines => {
+            discard(file);
+            within_limit(stdout.len(), "its standard output")?;
+            let text = String::from_utf8_lossy(stdout).replace('\0', "\u{fffd}");
+            let lines = text.lines().collect::<Json>().to_string();
+            within_limit(lines.len(), "the list of its lines")?;
+            Ok(Some(lines))
+        }
         OutputSource::Json => {
             discard(file);
             within_limit(stdout.len(), "its standard output")?;
@@ -115,6 +123,9 @@ mod tests {
         let json = take(OutputSource::Json, b" {\"a\": 1}\n", nowhere);
         assert_eq!(json.ok(), Some(Some("{\"a\":1}".to_owned())));
         assert!(take(OutputSource::Json, b"no json", nowhere).is_err());
+        let lines = take(OutputSource::Lines, b"a\n\nb c\n", nowhere);
+        assert_eq!(lines.ok().flatten().as_deref(), Some("[\"a\",\"\",\"b c\"]"));
+        assert_eq!(take(OutputSource::Lines, b"", nowhere).ok().flatten().as_deref(), Some("[]"));
         assert_eq!(take(OutputSource::File, b"ignored", nowhere).ok(), Some(None));
         assert!(take(OutputSource::File, b"", Path::new("/dev/null/output")).is_err(), "not absent");
         let large = vec![b'x'; OUTPUT_MAX_BYTES + 1];

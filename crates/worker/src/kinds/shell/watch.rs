@@ -126,7 +126,7 @@ pub(super) fn watch(
     };
     let keep = match source {
         OutputSource::File => 0,
-        OutputSource::Text | OutputSource::Json => OUTPUT_MAX_BYTES + 1,
+        OutputSource::Text | OutputSource::Json | OutputSource::Lines => OUTPUT_MAX_BYTES + 1,
     };
     let mut kept = Vec::new();
     // Many processes write nothing, so the buffer is made with the first output.
