@@ -13,7 +13,8 @@ use windlass_engine::join_rule::{EndColumns, JobEnd, Join, JoinRule, ParentEnds}
 use windlass_engine::store::{ClaimedJob, RetrySelection};
 use windlass_engine::transition::{Outcome, Repeat};
 use windlass_engine::{JobStatus, RunStatus};
-use windlass_test_database::Underneath;
+use windlass_test_database::DatabaseKind;
+use windlass_workflow::model::When;
 
 const JOBS_MAX: usize = 9;
 /// Calls of the store until a run of so few jobs must have ended.
@@ -90,17 +91,15 @@ fn submit(bench: &Bench, plan: &[PlannedJob]) -> i64 {
     let mut workflow = graph(plan.iter().map(|job| job.needs.clone()).collect());
     for (job, planned) in workflow.jobs.iter_mut().zip(plan) {
         job.allow_failure = planned.allow_failure;
+        job.when = match planned.rule {
+            None | Some(JoinRule::AllSuccessful) => When::AllSuccessful,
+            Some(JoinRule::NoneFailed) => When::NoneFailed,
+            Some(JoinRule::AnySuccessful) => When::AnySuccessful,
+            Some(JoinRule::AnyFailed) => When::AnyFailed,
+            Some(JoinRule::AllFinished) => When::AllFinished,
+        };
     }
-    let run_id = bench.submit(workflow);
-    for (index, job) in plan.iter().enumerate() {
-        if let Some(rule) = job.rule {
-            let rule = rule.as_str();
-            bench.raw().execute(&format!(
-                "UPDATE jobs SET join_rule = '{rule}' WHERE run_id = {run_id} AND name = 'j{index}'"
-            ));
-        }
-    }
-    run_id
+    bench.submit(workflow)
 }
 
 /// Executes a run to its end: claims, ends and decisions in any order, and several ends in one transaction.
@@ -209,9 +208,9 @@ fn check_graphs(seeds: impl Iterator<Item = u64>) {
 
 #[test]
 fn random_graphs_end_as_the_rules_say() {
-    let graphs = match windlass_test_database::chosen() {
-        Underneath::Sqlite => 400,
-        Underneath::Postgres => 60,
+    let graphs = match windlass_test_database::chosen_kind() {
+        DatabaseKind::Sqlite => 400,
+        DatabaseKind::Postgres => 60,
     };
     check_graphs(0..graphs);
 }

@@ -10,11 +10,11 @@ pub enum Support {
 }
 
 /// The keys `if` and `when` of a job.
-pub(crate) const CONDITIONS: Support = Support::Planned;
+pub(crate) const CONDITIONS: Support = Support::Supported;
 /// `success_if` and `skip_if` of a job, and `retry.if`.
 pub(crate) const RESULT_CONDITIONS: Support = Support::Planned;
 /// The fields of `jobs.NAME` in templates, besides `output`.
-pub(crate) const JOB_FIELDS: Support = Support::Planned;
+pub(crate) const JOB_FIELDS: Support = Support::Supported;
 /// `deadline` of a job.
 pub(crate) const DEADLINE: Support = Support::Planned;
 /// `stdin` of a job.
@@ -28,7 +28,7 @@ pub(crate) const ENV_FILES: Support = Support::Planned;
 /// `output = "lines"`.
 pub(crate) const OUTPUT_LINES: Support = Support::Planned;
 /// `on_success`, `on_failure`, `on_cancel` and `finally` of the workflow, and what only they can look up.
-pub(crate) const HANDLERS: Support = Support::Planned;
+pub(crate) const HANDLERS: Support = Support::Supported;
 
 /// What a file may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

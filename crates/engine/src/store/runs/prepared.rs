@@ -1,6 +1,7 @@
 //! Preparing a run: its definition and its jobs as texts, before the write lock is taken.
 
 use super::submit::NewRun;
+use crate::decide::Control;
 use crate::transition::Backoff;
 use serde::Serialize;
 use windlass_db::error::{Error, Result};
@@ -25,6 +26,8 @@ pub(super) struct PreparedJob {
     pub(super) retry: String,
     pub(super) requires: String,
     pub(super) concurrency_key: Option<String>,
+    /// What the scheduler decides before the job runs.
+    pub(super) control: Option<String>,
     pub(super) token: i64,
 }
 
@@ -52,12 +55,15 @@ impl PreparedRun {
         let mut jobs = Vec::with_capacity(workflow.jobs.len());
         for job in &workflow.jobs {
             let concurrency_key = concurrency_key(run, job)?;
-            keys_to_admit.extend(concurrency_key.clone().filter(|_key| job.needs.is_empty()));
+            let control = control(job)?;
+            let is_ready = job.needs.is_empty() && job.handler.is_none() && control.is_none();
+            keys_to_admit.extend(concurrency_key.clone().filter(|_key| is_ready));
             jobs.push(PreparedJob {
                 payload: payload(workflow, job),
                 retry: to_json(&Backoff::from(&job.retry))?,
                 requires: to_json(&job.requires)?,
                 concurrency_key,
+                control,
                 token: random.token(),
             });
         }
@@ -77,6 +83,12 @@ fn concurrency_key(run: &NewRun, job: &Job) -> Result<Option<String>> {
         let operation = format!("submit workflow `{}`", run.workflow.name);
         Error::invalid(operation, format!("`concurrency.key` of job `{}`: {error}", job.name))
     })
+}
+
+/// What the scheduler decides before the job runs, as JSON.
+fn control(job: &Job) -> Result<Option<String>> {
+    let control = Control { condition: job.condition.clone() };
+    if control == Control::default() { Ok(None) } else { to_json(&control).map(Some) }
 }
 
 /// The spelling in the tables.

@@ -1,7 +1,8 @@
 //! Submitting a run: its definition, the run, its jobs and its dependencies are inserted in one transaction.
 
 use super::prepared::{PreparedJob, PreparedRun, StoredDefinition, on_full, to_json};
-use crate::status::RunSource;
+use crate::join_rule::JoinRule;
+use crate::status::{RunSource, RunStatus};
 use crate::store::Runs;
 use crate::store::evidence::{Evidence, run_was_inserted};
 use crate::store::finish::slots::admit;
@@ -10,6 +11,7 @@ use serde_json::Value as Json;
 use windlass_db::error::{Error, Result};
 use windlass_db::{CommitOutcome, Connection, Value, first, one};
 use windlass_system::wake_ups::WakeUps;
+use windlass_workflow::model::{RunHandler, When};
 use windlass_workflow::{Job, OnInterrupt, Workflow};
 
 /// Rows in one statement.
@@ -100,7 +102,9 @@ pub(in crate::store) fn submit(
     let ids = insert_jobs(connection, run_id, &run.workflow, prepared, now_ms)?;
     insert_edges(connection, &run.workflow, &ids)?;
     admit(connection, &prepared.keys_to_admit, now_ms)?;
-    connection.wake(WakeUps::PENDING | WakeUps::PROGRESS);
+    let has_decisions = prepared.jobs.iter().any(|job| job.control.is_some());
+    let decisions = if has_decisions { WakeUps::DUE } else { WakeUps::NONE };
+    connection.wake(WakeUps::PENDING | WakeUps::PROGRESS | decisions);
     Ok(Submitted { run_id, created: true })
 }
 
@@ -155,10 +159,12 @@ fn insert_run(
     let params = to_json(&run.params)?;
     let env = to_json(&run.workflow.env)?;
     let total = run.workflow.jobs.len() as i64;
+    let handlers = run.workflow.jobs.iter().filter(|job| job.handler.is_some()).count() as i64;
     let ids = connection.insert_returning_ids(
         "INSERT INTO runs (workflow_id, workflow, params, env, dir, run_key, total_jobs, unfinished_jobs,
-                           timeout_ms, created_at, updated_at, schedule_id, scheduled_for, source, token)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $7, $8, $9, $9, $10, $11, $12, $13)
+                           timeout_ms, created_at, updated_at, schedule_id, scheduled_for, source, token,
+                           has_handlers)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $14, $8, $9, $9, $10, $11, $12, $13, $15)
          ON CONFLICT DO NOTHING",
         &[
             workflow_id.into(),
@@ -174,6 +180,8 @@ fn insert_run(
             run.occasion.and_then(|occasion| occasion.scheduled_for).into(),
             run.occasion.map(|occasion| occasion.source.as_str()).into(),
             token.into(),
+            (total - handlers).into(),
+            i64::from(handlers > 0).into(),
         ],
     )?;
     Ok(ids.first().copied())
@@ -187,25 +195,29 @@ fn insert_jobs(
     now_ms: i64,
 ) -> Result<Vec<i64>> {
     let mut ids = Vec::with_capacity(workflow.jobs.len());
-    let rows: Vec<[Value<'_>; 19]> =
+    let rows: Vec<[Value<'_>; 23]> =
         workflow.jobs.iter().zip(&prepared.jobs).map(|(job, prepared)| job_row(job, prepared)).collect();
     for rows in rows.chunks(CHUNK) {
         ids.extend(connection.insert_returning_ids(
             "INSERT INTO jobs (run_id, kind, name, queue, priority, payload, max_attempts,
                                max_interruptions, on_interrupt, allow_failure, retry, timeout_ms,
                                blocked_by, status, execute_after, created_at, updated_at, requires,
-                               version, concurrency_key, concurrency_limit, on_full, token, waits_for)
+                               version, concurrency_key, concurrency_limit, on_full, token, join_rule, control, phase, handles,
+                               waits_for)
              SELECT $2, kind, name, queue,
                     {priority},
                     payload, max_attempts,
                     max_interruptions, on_interrupt, allow_failure, retry, timeout_ms,
                     blocked_by, status, $3, $3, $3, requires, version, concurrency_key,
-                    concurrency_limit, on_full, token, CASE WHEN concurrency_key IS NOT NULL THEN 'slot' END
+                    concurrency_limit, on_full, token, join_rule, control, phase, handles,
+                    CASE WHEN control IS NOT NULL THEN 'decision'
+                         WHEN concurrency_key IS NOT NULL THEN 'slot' END
              FROM {rows $1: kind text, name text, queue text, priority integer, payload text, max_attempts integer,
                             max_interruptions integer, on_interrupt text, allow_failure integer,
                             retry text, timeout_ms integer, blocked_by integer, status text,
                             requires text, version integer, concurrency_key text,
-                            concurrency_limit integer, on_full text, token integer} AS news",
+                            concurrency_limit integer, on_full text, token integer, join_rule text,
+                            control text, phase integer, handles text} AS news",
             &[Value::rows(rows), run_id.into(), now_ms.into()],
         )?);
     }
@@ -213,11 +225,14 @@ fn insert_jobs(
 }
 
 /// The values for a row of `jobs`, in the order of the columns in the statement.
-fn job_row<'a>(job: &'a Job, prepared: &'a PreparedJob) -> [Value<'a>; 19] {
-    let PreparedJob { payload, retry, requires, concurrency_key, token } = prepared;
-    let status = if !job.needs.is_empty() {
+fn job_row<'a>(job: &'a Job, prepared: &'a PreparedJob) -> [Value<'a>; 23] {
+    let PreparedJob { payload, retry, requires, concurrency_key, control, token } = prepared;
+    let phase = job.handler.map_or(0, RunHandler::phase);
+    // A handler also waits for its phase.
+    let blocked_by = job.needs.len() as i64 + i64::from(phase > 0);
+    let status = if blocked_by > 0 {
         "BLOCKED"
-    } else if concurrency_key.is_some() {
+    } else if control.is_some() || concurrency_key.is_some() {
         "WAITING"
     } else {
         "PENDING"
@@ -239,7 +254,7 @@ fn job_row<'a>(job: &'a Job, prepared: &'a PreparedJob) -> [Value<'a>; 19] {
         i64::from(job.allow_failure).into(),
         retry.into(),
         job.timeout_ms.into(),
-        (job.needs.len() as i64).into(),
+        blocked_by.into(),
         status.into(),
         requires.into(),
         job.version.into(),
@@ -247,7 +262,32 @@ fn job_row<'a>(job: &'a Job, prepared: &'a PreparedJob) -> [Value<'a>; 19] {
         concurrency.map(|concurrency| concurrency.limit).into(),
         concurrency.map_or("wait", |concurrency| on_full(concurrency.on_full)).into(),
         (*token).into(),
+        join_rule(job.when).map(JoinRule::as_str).into(),
+        control.into(),
+        phase.into(),
+        job.handler.and_then(handles).map(RunStatus::as_str).into(),
     ]
+}
+
+/// The rule about the parents of a job; `None` for the default.
+fn join_rule(when: When) -> Option<JoinRule> {
+    match when {
+        When::AllSuccessful => None,
+        When::NoneFailed => Some(JoinRule::NoneFailed),
+        When::AnySuccessful => Some(JoinRule::AnySuccessful),
+        When::AnyFailed => Some(JoinRule::AnyFailed),
+        When::AllFinished => Some(JoinRule::AllFinished),
+    }
+}
+
+/// The outcome after which a handler runs; `None` for every outcome.
+fn handles(handler: RunHandler) -> Option<RunStatus> {
+    match handler {
+        RunHandler::OnSuccess => Some(RunStatus::Successful),
+        RunHandler::OnFailure => Some(RunStatus::Failed),
+        RunHandler::OnCancel => Some(RunStatus::Cancelled),
+        RunHandler::Finally => None,
+    }
 }
 
 fn insert_edges(connection: &mut dyn Connection, workflow: &Workflow, ids: &[i64]) -> Result<()> {
