@@ -226,7 +226,7 @@ fn a_role_without_access_to_the_schema_creates_no_tables_elsewhere() {
 fn the_clock_of_a_process_follows_the_server() {
     let schema = Schema::new();
     let clock = Clock::system().adjustable();
-    clock.adjust(0, clock.monotonic_ms());
+    clock.adjust(0, 0..=clock.monotonic_ms());
     let store = open_with(&schema.url(), &clock);
     let row = schema
         .client()
@@ -349,7 +349,7 @@ fn everything_works_behind_a_pooler_in_transaction_mode() {
     let clock = Clock::system().adjustable();
     let store = open_with(&url, &clock);
     store.watch();
-    clock.adjust(0, 0);
+    clock.adjust(0, 0..=0);
     let pending = store.listen(WakeUps::PENDING);
     let writers: Vec<_> = (0..8)
         .map(|_| {

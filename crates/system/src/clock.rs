@@ -1,5 +1,6 @@
 //! The only source of time. Tests and simulations control it with [`Clock::manual`].
 
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -64,11 +65,17 @@ impl Clock {
         }
     }
 
-    /// Sets the wall time of an adjustable clock: it was `now_ms` when the monotonic time was `monotonic_ms`. Does nothing
-    /// to other clocks.
-    pub fn adjust(&self, now_ms: i64, monotonic_ms: i64) {
+    /// Sets the wall time of an adjustable clock: it was `now_ms` at some monotonic time in `monotonic_ms`. A clock that may
+    /// be right is left alone, and one that is wrong is moved no further than it must. Otherwise each imprecise reading would
+    /// move it a little, and a job could seem to start before the job that it needs has ended. Does nothing to other
+    /// clocks.
+    pub fn adjust(&self, now_ms: i64, monotonic_ms: RangeInclusive<i64>) {
         if let Source::Adjustable { began_at_ms, .. } = &self.source {
-            began_at_ms.store(now_ms - monotonic_ms, Ordering::Release);
+            // All times are rounded down to milliseconds.
+            let earliest = now_ms - monotonic_ms.end() - 1;
+            let latest = now_ms - monotonic_ms.start() + 1;
+            let present = began_at_ms.load(Ordering::Acquire);
+            began_at_ms.store(present.max(earliest).min(latest.max(earliest)), Ordering::Release);
         }
     }
 
@@ -241,13 +248,31 @@ mod tests {
     fn adjusting_a_clock_sets_its_wall_time_and_not_its_monotonic_time() {
         let clock = Clock::system().adjustable();
         let before_ms = clock.monotonic_ms();
-        clock.adjust(1_000_000, before_ms);
+        clock.adjust(1_000_000, before_ms..=before_ms);
         let now_ms = clock.clone().now_ms();
-        assert!((1_000_000..1_060_000).contains(&now_ms), "{now_ms}");
+        assert!((999_999..1_060_000).contains(&now_ms), "{now_ms}");
         assert!((before_ms..before_ms + 60_000).contains(&clock.monotonic_ms()), "no jump");
         let manual = Clock::manual(5);
-        manual.adjustable().adjust(1_000, 0);
+        manual.adjustable().adjust(1_000, 0..=0);
         assert_eq!(manual.now_ms(), 5, "a manual clock can't be adjusted");
+    }
+
+    #[test]
+    fn an_imprecise_reading_does_not_move_a_clock_that_may_be_right() {
+        let clock = Clock::system().adjustable();
+        clock.adjust(1_000_000, 0..=0);
+        let offset_ms = clock.wall_offset_ms();
+        for (now_ms, monotonic_ms, moved_by_ms) in [
+            (1_000_000, 0..=200, 0),
+            (1_000_150, 0..=200, 0),
+            // It is at least 100 ms behind, and then at least 50 ms ahead.
+            (1_000_300, 0..=199, 101),
+            (1_000_051, 0..=0, 52),
+        ] {
+            clock.adjust(now_ms, monotonic_ms.clone());
+            let moved = clock.wall_offset_ms() - offset_ms;
+            assert!((moved - moved_by_ms).abs() <= 2, "{now_ms} {monotonic_ms:?}: {moved}");
+        }
     }
 
     #[test]
@@ -259,9 +284,9 @@ mod tests {
         clock.step_wall_ms(3_600_000);
         assert_eq!((clock.wall_offset_ms() - before_ms, clock.monotonic_ms()), (3_600_000, 5_000));
         let adjustable = Clock::system().adjustable();
-        adjustable.adjust(1_000_000, adjustable.monotonic_ms());
+        adjustable.adjust(1_000_000, 0..=adjustable.monotonic_ms());
         let before_ms = adjustable.wall_offset_ms();
-        adjustable.adjust(2_000_000, adjustable.monotonic_ms());
+        adjustable.adjust(2_000_000, 0..=adjustable.monotonic_ms());
         assert!((900_000..1_100_000).contains(&(adjustable.wall_offset_ms() - before_ms)));
         let system = Clock::system();
         let sum_ms = system.wall_offset_ms() + system.steady_ms();

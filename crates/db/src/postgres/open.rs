@@ -76,7 +76,7 @@ fn check_server(client: &mut Client) -> Result<ServerCommits> {
     Ok(if synchronous == "off" { ServerCommits::Asynchronous } else { ServerCommits::Synchronous })
 }
 
-/// Sets an adjustable clock to the server's time. Assumes that the answer took half of the round trip.
+/// Sets an adjustable clock to the server's time.
 pub(super) fn synchronize_clock(
     clock: &Clock,
     ask: impl FnOnce(&str) -> std::result::Result<Vec<postgres::Row>, postgres::Error>,
@@ -86,7 +86,7 @@ pub(super) fn synchronize_clock(
         .map_err(|error| from_postgres("read the database's clock", &error))?;
     let answered_ms = clock.monotonic_ms();
     if let Some(row) = rows.first() {
-        clock.adjust(row.get(0), asked_ms + (answered_ms - asked_ms) / 2);
+        clock.adjust(row.get(0), asked_ms..=answered_ms);
     }
     Ok(())
 }

@@ -55,8 +55,8 @@ pub enum SweepAction {
 #[derive(Debug)]
 enum Observation {
     Found(FoundProcess),
-    /// It is in the middle of `execve`: its environment can't be read yet.
-    InExec,
+    /// It is in the middle of `execve`, or of its end: its environment can't be read.
+    InExecOrEnding,
     /// It has ended. It may have started another process before.
     Ended,
     /// A kernel thread, or a process of another user.
@@ -111,7 +111,7 @@ pub fn sweep(
                     }
                     action
                 }
-                Observation::InExec => SweepAction::WaitFor,
+                Observation::InExecOrEnding => SweepAction::WaitFor,
                 Observation::Ended => {
                     has_ended = true;
                     SweepAction::Ignore
@@ -169,7 +169,11 @@ fn inspect(pid: i32, starting: StartingProcesses) -> Result<Observation, Errno> 
     let variables = match fs::read(format!("/proc/{pid}/environ")) {
         Ok(variables) => variables,
         Err(error) if error.kind() == ErrorKind::PermissionDenied => return Ok(Observation::Foreign),
-        Err(error) => return shortage(&error).map_or(Ok(Observation::Ended), Err),
+        Err(error) => match shortage(&error) {
+            Some(errno) => return Err(errno),
+            // It has ended, or it is about to end: the memory with the variables is freed before the process is gone.
+            None => Vec::new(),
+        },
     };
     if !variables.is_empty() {
         return Ok(Observation::Found(FoundProcess::Running(Environment(variables))));
@@ -181,7 +185,7 @@ fn inspect(pid: i32, starting: StartingProcesses) -> Result<Observation, Errno> 
         Some(stat) if stat.has_no_variables() => {
             Observation::Found(FoundProcess::Running(Environment(variables)))
         }
-        Some(_) => Observation::InExec,
+        Some(_) => Observation::InExecOrEnding,
     })
 }
 
@@ -209,7 +213,7 @@ mod tests {
     fn count(value: &str) -> usize {
         let is_found = |pid: &i32| match inspect(*pid, StartingProcesses::Ignore) {
             Ok(Observation::Found(process)) => has_value(&process, value),
-            Ok(Observation::InExec | Observation::Ended | Observation::Foreign) | Err(_) => false,
+            Ok(Observation::InExecOrEnding | Observation::Ended | Observation::Foreign) | Err(_) => false,
         };
         pids_newest_first().unwrap().iter().filter(|pid| is_found(pid)).count()
     }

@@ -73,9 +73,9 @@ impl ForScheduler<'_> {
                     Ok((due, row.optional_integer(2)?, row.integer(3)?, row.integer(4)?))
                 },
             )?;
-            let took_ms = self.store.clock.monotonic_ms() - asked_ms;
-            let clock = (took_ms <= ANSWER_MAX_MS).then(|| {
-                self.store.clock.adjust(database_now_ms, asked_ms + took_ms / 2);
+            let answered_ms = self.store.clock.monotonic_ms();
+            let clock = (answered_ms - asked_ms <= ANSWER_MAX_MS).then(|| {
+                self.store.clock.adjust(database_now_ms, asked_ms..=answered_ms);
                 let (offset_ms, steady_ms) =
                     (self.store.clock.wall_offset_ms(), self.store.clock.steady_ms());
                 ClockReading { steps, offset_ms, steady_ms }
