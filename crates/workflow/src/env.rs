@@ -4,12 +4,15 @@ use std::collections::BTreeMap;
 
 use crate::expression::Place;
 use crate::field::{self, KnownNames, WorkflowError};
-use crate::keys::Key;
+use crate::key::Key;
 use crate::names::{self, NameKind};
 use crate::report::{Finding, Findings};
 use crate::template::Templates;
 use crate::tree::{Entry, Value};
 use crate::{expect, limits};
+
+/// What other tools call `env`.
+pub(crate) const ELSEWHERE: &[&str] = &["environment", "variables", "vars"];
 
 /// Variables whose names begin with this are set by Windlass.
 pub(crate) const RESERVED: &str = "WINDLASS_";

@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::ops::RangeInclusive;
 
 use crate::expression::Expression;
-use crate::keys::Key;
+use crate::key::Key;
 use crate::report::{Finding, Findings};
 use crate::template::Templates;
 use crate::tree::{Entry, Node, Value};

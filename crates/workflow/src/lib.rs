@@ -16,6 +16,7 @@ mod field;
 pub mod graph;
 mod handlers;
 mod job_names;
+mod key;
 pub mod keys;
 pub mod kinds;
 pub mod limits;

@@ -4,7 +4,7 @@
 use std::ops::RangeInclusive;
 
 use crate::expect::{self, ShortestDuration};
-use crate::keys::{self, KeyName};
+use crate::key::{self, KeyName};
 use crate::report::{Finding, Findings, Report};
 use crate::source::Source;
 use crate::tree::{self, Entry, Value};
@@ -49,7 +49,7 @@ fn taken<T>(
     let value = take(&mut table);
     let Table { asked, findings, .. } = table;
     for entry in entries.iter().filter(|entry| asked.iter().all(|key| key.name != entry.key)) {
-        keys::report_unknown(entry, noun, &asked, findings);
+        key::report_unknown(entry, noun, &asked, findings);
     }
     value
 }

@@ -1,20 +1,19 @@
 //! The keys of the file, and those of jobs of every kind.
 
-use super::ValueType::{
+use crate::expression::Place;
+use crate::key::ValueType::{
     Boolean, Duration, Instant, Integer, List, Number, Tables, Text, Texts, Values, Word,
 };
-use super::{Key, Table, ValueType};
-use crate::expression::Place;
-use crate::support;
+use crate::key::{Key, Table, ValueType};
+use crate::{env, support};
 
 const TIMEOUT_ELSEWHERE: &[&str] = &["timeoutsec", "timeoutminutes", "executiontimeout"];
 const PARAMS_ELSEWHERE: &[&str] = &["parameters", "inputs"];
-/// What other tools call `env`.
-pub(crate) const ENV_ELSEWHERE: &[&str] = &["environment", "variables", "vars"];
 
 /// `env` of the workflow.
-pub(crate) const WORKFLOW_ENV: Key =
-    Key::new("env", &[Values], "environment of every job").template(Place::Workflow).elsewhere(ENV_ELSEWHERE);
+pub(crate) const WORKFLOW_ENV: Key = Key::new("env", &[Values], "environment of every job")
+    .template(Place::Workflow)
+    .elsewhere(env::ELSEWHERE);
 
 /// `params` of a schedule.
 pub(crate) const SCHEDULE_PARAMS: Key = Key::new("params", &[Values], "values of the workflow's parameters")

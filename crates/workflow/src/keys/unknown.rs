@@ -1,8 +1,9 @@
 //! Finds the keys of a file in the list, and reports keys that a table does not have.
 
-use super::name::{self, KeyName};
-use super::{InDefaults, Key, Support, Table, WORKFLOW_ENV};
+use super::WORKFLOW_ENV;
+use crate::key::{self, InDefaults, Key, KeyName, Table};
 use crate::report::Findings;
+use crate::support::Support;
 use crate::tree::Entry;
 
 /// A key that the table does not have. The error was reported.
@@ -22,7 +23,7 @@ pub(crate) fn find(
         return Err(Unknown { meant: report_unknown(entry, table, findings) });
     };
     if !findings.accepts(key.support) {
-        let finding = name::unknown(entry, table.noun()).label("this version does not support it");
+        let finding = key::unknown(entry, table.noun()).label("this version does not support it");
         findings.push(finding.help("remove the key"));
         return Err(Unknown { meant: None });
     }
@@ -39,11 +40,11 @@ const PARALLELISM_WORDS: [&str; 5] =
 /// Reports a key that the table does not have. Returns the key that was probably meant.
 fn report_unknown(entry: &Entry<'_>, table: Table, findings: &mut Findings) -> Option<&'static str> {
     if let Some((label, help)) = misplaced(&entry.key, table) {
-        findings.push(name::unknown(entry, table.noun()).label(label).help(help));
+        findings.push(key::unknown(entry, table.noun()).label(label).help(help));
         return None;
     }
     let known = names(table, |support| findings.accepts(support));
-    name::report_unknown(entry, table.noun(), &known, findings)
+    key::report_unknown(entry, table.noun(), &known, findings)
 }
 
 fn names(table: Table, accepts: impl Fn(Support) -> bool) -> Vec<KeyName> {
@@ -86,7 +87,7 @@ fn misplaced_at_top(written: &str) -> Option<(&'static str, String)> {
     let find = |table: Table| {
         let keys = names(table, |support| support == Support::Supported);
         let by_name = keys.iter().find(|key| key.name == written).map(|key| key.name);
-        by_name.or_else(|| name::by_synonym(written, &keys))
+        by_name.or_else(|| key::by_synonym(written, &keys))
     };
     if find(Table::Workflow).is_some() {
         return None;
@@ -167,7 +168,7 @@ mod tests {
         ];
         for (table, written, expected) in cases {
             assert_eq!(
-                name::nearest(written, &supported(table), &mut Findings::default()),
+                key::name::nearest(written, &supported(table), &mut Findings::default()),
                 expected,
                 "{written}"
             );

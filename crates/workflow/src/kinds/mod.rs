@@ -11,7 +11,7 @@ mod summary;
 use serde::{Deserialize, Serialize};
 
 use crate::field::{KnownNames, WorkflowError};
-use crate::keys::Key;
+use crate::key::Key;
 use crate::report::Findings;
 use crate::support::Support;
 use crate::template::Templates;

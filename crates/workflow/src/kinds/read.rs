@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use super::{Action, ActionKey, Defaults, KINDS, Kind};
-use crate::keys::Key;
+use crate::key::Key;
 use crate::report::{Finding, Findings};
 use crate::template::Templates;
 use crate::tree::Entry;

@@ -1,7 +1,7 @@
 //! The texts of a file that are templates or expressions, and are still to be checked.
 
 use crate::expression::{Form, Place};
-use crate::keys::{Key, TextKind};
+use crate::key::{Key, TextKind};
 use crate::report::Span;
 use crate::tree::{Node, Value};
 

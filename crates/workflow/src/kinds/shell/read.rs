@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::{EnvFile, IfMissing, OutputSource, Program, Shell};
 use crate::expression::Place;
-use crate::keys::{ENV_ELSEWHERE, Key, ValueType};
+use crate::key::{Key, ValueType};
 use crate::kinds::Action;
 use crate::kinds::read::useless_beside;
 use crate::report::{Finding, Findings};
@@ -30,7 +30,7 @@ const SHELL: Key = Key::new("shell", &[ValueType::Text, ValueType::Texts], "the 
     .default("/bin/sh -e");
 const ENV: Key = Key::new("env", &[ValueType::Values], "environment of this job")
     .template(Place::Environment)
-    .elsewhere(ENV_ELSEWHERE);
+    .elsewhere(env::ELSEWHERE);
 const DIR: Key = Key::new("dir", &[ValueType::Text], "working directory")
     .in_defaults()
     .default("the folder of the workflow file")

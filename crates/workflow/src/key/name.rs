@@ -39,14 +39,14 @@ pub(crate) fn report_unknown(
 }
 
 /// The error about an unknown key, without advice.
-pub(super) fn unknown(entry: &Entry<'_>, table: &str) -> Finding {
+pub(crate) fn unknown(entry: &Entry<'_>, table: &str) -> Finding {
     Finding::new(entry.key_span.clone(), format!("unknown key `{}` in {table}", entry.key))
 }
 
 /// The key that the author most likely meant: the key for another tool's word, or a key that is spelled nearly so.
 ///
 /// A misspelled word of another tool counts too: `retires` is nearer to `retries` than to `requires`.
-pub(super) fn nearest(written: &str, keys: &[KeyName], findings: &mut Findings) -> Option<&'static str> {
+pub(crate) fn nearest(written: &str, keys: &[KeyName], findings: &mut Findings) -> Option<&'static str> {
     if let Some(own) = by_synonym(written, keys) {
         return Some(own);
     }
@@ -60,7 +60,7 @@ pub(super) fn nearest(written: &str, keys: &[KeyName], findings: &mut Findings) 
 }
 
 /// The key of this table that another tool's word stands for.
-pub(super) fn by_synonym(word: &str, keys: &[KeyName]) -> Option<&'static str> {
+pub(crate) fn by_synonym(word: &str, keys: &[KeyName]) -> Option<&'static str> {
     let folded = word.to_ascii_lowercase().replace(['-', '_'], "");
     keys.iter().find(|key| key.elsewhere.contains(&folded.as_str())).map(|key| key.name)
 }
