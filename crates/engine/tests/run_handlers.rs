@@ -192,8 +192,8 @@ fn a_condition_is_asked_when_the_parents_have_ended() {
         ("jobs.bad.status == 'FAILED'", JobStatus::Successful, JobStatus::Successful),
         ("jobs.bad.status == 'SUCCESSFUL'", JobStatus::Skipped, JobStatus::Skipped),
         ("jobs.good.failures == 0 and jobs.bad.failures == 1", JobStatus::Successful, JobStatus::Successful),
-        // Neither true nor false.
-        ("jobs.good.status", JobStatus::Failed, JobStatus::Skipped),
+        // It has no output, so this is neither true nor false.
+        ("jobs.good.output", JobStatus::Failed, JobStatus::Skipped),
     ] {
         let run = RunUnderTest::of(with_condition(condition));
         run.run(fails(&["bad"]));

@@ -38,7 +38,15 @@ fn end(bench: &Bench, is_success: bool) {
         let outcome = if is_success { success() } else { failure() };
         let transition = windlass_engine::transition::after_attempt(&retry_state, outcome, 0.5);
         let (attempt, worker_id, logs) = (retry_state.attempt, 1, Vec::new());
-        windlass_engine::store::Finish { job_id, run_id, attempt, worker_id, transition, logs }
+        windlass_engine::store::Finish {
+            job_id,
+            run_id,
+            attempt,
+            worker_id,
+            transition,
+            exit_code: None,
+            logs,
+        }
     });
     let finished = bench.store.for_workers().finish_and_claim(finishes.collect(), None).unwrap().0;
     assert!(finished.conflicts.is_empty());

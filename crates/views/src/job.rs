@@ -5,6 +5,8 @@ use serde_json::Value;
 use windlass_engine::store::{Attempt, Job};
 use windlass_engine::{Result, Store, WaitsFor};
 
+use windlass_workflow::model::RunHandler;
+
 use crate::json;
 use crate::time::{duration_ms, instant};
 
@@ -32,6 +34,8 @@ pub struct JobView {
     allow_failure: bool,
     waits_for: Option<&'static str>,
     upstream_failed: bool,
+    handler: Option<&'static str>,
+    exit_code: Option<i64>,
     last_error: Option<String>,
     output: Option<Value>,
 }
@@ -66,6 +70,8 @@ impl JobView {
             allow_failure: job.allow_failure,
             waits_for: job.waits_for.map(WaitsFor::as_str),
             upstream_failed: job.upstream_failed,
+            handler: job.handler.map(RunHandler::key),
+            exit_code: job.exit_code,
             last_error: job.last_error.clone(),
             output: job.output.as_deref().map(json),
         }

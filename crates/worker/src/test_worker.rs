@@ -65,7 +65,12 @@ impl TestWorker {
 
     /// A job ends with success. Returns how many results wait now.
     pub(crate) fn end(&self, owned: OwnedJob, output: Option<String>) -> usize {
-        let ended = EndedAttempt { owned, outcome: Outcome::Successful { output }, logs: Vec::new() };
+        let ended = EndedAttempt {
+            owned,
+            outcome: Outcome::Successful { output },
+            exit_code: None,
+            logs: Vec::new(),
+        };
         self.shared.results.add(ended, 0, self.shared.clock().monotonic_us())
     }
 

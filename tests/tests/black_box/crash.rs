@@ -73,6 +73,73 @@ fn one_round(seed: u64, round: u64) -> Damage {
     Damage { kills, interruptions: assert_kept(&sandbox) }
 }
 
+/// Conditions and handlers: each round has one branch that is not needed, one that runs because a job failed, and handlers.
+/// Whenever it is killed, it ends as an undisturbed run does.
+#[test]
+fn conditions_and_handlers_killed_at_random_moments() {
+    let seed = seed("conditions_and_handlers_killed_at_random_moments");
+    let sandbox = Sandbox::new();
+    sandbox.write("branches.toml", BRANCHES);
+    let outcome = sandbox.run(&["run", "branches.toml", "--threads", "4"]);
+    outcome.exited(1);
+    let ends = |run: i64| {
+        let jobs = sandbox.tables().jobs_of(run);
+        jobs.into_iter().map(|(name, job)| (name, job.status)).collect::<Vec<_>>()
+    };
+    let undisturbed = ends(1);
+    let mut rng = round_rng(seed, 0);
+    for run in 2..2 + BRANCH_RUNS {
+        sandbox.run(&["submit", "branches.toml"]).exited(0);
+        for _kill in 0..3 {
+            let mut engine = sandbox.spawn(&["resume", "--threads", "4"]);
+            // This is no wait for a condition: the moment of the kill is random.
+            thread::sleep(Duration::from_millis(rng.u64(0..400)));
+            engine.kill_9();
+        }
+        let _status = sandbox.run(&["resume", "--threads", "4"]);
+        assert_eq!(sandbox.tables().run_status(run), "FAILED", "run {run}");
+        assert_eq!(ends(run), undisturbed, "run {run}");
+    }
+    assert_eq!(sandbox.leftovers(), [], "processes left behind");
+}
+
+/// How many runs of the branches are killed.
+const BRANCH_RUNS: i64 = 7;
+
+const BRANCHES: &str = r#"
+    name = "branches"
+    [jobs.first]
+    run = "sleep 0.02"
+    [jobs.broken]
+    needs = ["first"]
+    run = "sleep 0.02; exit 3"
+    [jobs.repair]
+    needs = ["broken"]
+    when = "any_failed"
+    if = "jobs.broken.exit_code == 3"
+    run = "sleep 0.02"
+    [jobs.never]
+    needs = ["first"]
+    if = "run.key == 'none'"
+    run = "exit 9"
+    [jobs.after-never]
+    needs = ["never", "repair"]
+    run = "exit 9"
+    [jobs.always]
+    needs = ["never", "broken", "repair"]
+    when = "all_finished"
+    run = "sleep 0.02"
+    [on_success.party]
+    run = "exit 9"
+    [on_failure.alert]
+    run = "sleep 0.02"
+    [finally.clean]
+    run = "sleep 0.02"
+    [finally.sweep]
+    needs = ["clean"]
+    run = "sleep 0.02"
+"#;
+
 /// Checks the rows, the record of changes and the journal of the jobs at the end. Returns the number of interrupted
 /// attempts.
 fn assert_kept(sandbox: &Sandbox) -> i64 {

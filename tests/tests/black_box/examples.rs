@@ -43,6 +43,7 @@ fn every_example_is_valid_and_tested_here() {
     let sandbox = Sandbox::new();
     let tested = [
         "chain.toml",
+        "conditions.toml",
         "daily-digest.toml",
         "etl.toml",
         "failing-branch.toml",
@@ -123,6 +124,24 @@ fn git_report_reads_this_repository() {
     let report = output_lines(&sandbox, "report");
     for section in ["author ", "file ", "weekday "] {
         assert!(report.iter().any(|line| line.starts_with(section)), "{report:?}");
+    }
+}
+
+#[test]
+fn conditions_runs_what_was_asked_for_and_the_handlers_of_the_outcome() {
+    const JOBS: [&str; 6] = ["build", "check", "publish", "report", "alert", "clean"];
+    for (mode, expected) in [
+        ("delta", ["SUCCESSFUL", "FAILED", "SKIPPED", "SUCCESSFUL", "SKIPPED", "SUCCESSFUL"]),
+        ("full", ["SUCCESSFUL", "SUCCESSFUL", "SUCCESSFUL", "SUCCESSFUL", "SKIPPED", "SUCCESSFUL"]),
+    ] {
+        let sandbox = Sandbox::new();
+        run(&sandbox, "conditions.toml", &["-p", &format!("mode={mode}")], 0);
+        assert_eq!(statuses(&sandbox, &JOBS), expected, "{mode}");
+        let text = |job: &str| sandbox.run(&["logs", &format!("1/{job}")]).exited(0).stdout;
+        let code = if mode == "full" { 0 } else { 1 };
+        assert!(text("report").contains(&format!("exit code {code}")), "{}", text("report"));
+        assert!(text("clean").contains("the run is SUCCESSFUL"), "{}", text("clean"));
+        assert_clean(&sandbox);
     }
 }
 

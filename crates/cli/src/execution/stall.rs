@@ -112,6 +112,7 @@ fn is_obstacle(reason: &Reason) -> bool {
         | Reason::Behind(_)
         | Reason::Runs { .. }
         | Reason::WaitsForDecision
+        | Reason::WaitsForEndOfRun
         | Reason::Over(_) => false,
     }
 }

@@ -94,6 +94,7 @@ pub(crate) fn sentence(reason: &Reason, job: &Job, now_ms: i64, global: &GlobalO
         Reason::Runs { worker_id, process, stopping } => {
             runs(job, *worker_id, process.as_ref(), *stopping, now_ms, global)
         }
+        Reason::WaitsForEndOfRun => "It is a handler: it waits for the jobs of its run to end.".to_owned(),
         Reason::WaitsForDecision => {
             "The jobs that it needs have ended. The scheduler decides next whether it runs.".to_owned()
         }

@@ -4,10 +4,11 @@ use serde_json::Value;
 
 use crate::support::{BAD, Bench, GOOD};
 
-const RUN: [&str; 16] = [
+const RUN: [&str; 17] = [
     "id",
     "workflow",
     "status",
+    "outcome",
     "stop_reason",
     "params",
     "run_key",
@@ -22,7 +23,7 @@ const RUN: [&str; 16] = [
     "interrupted",
     "job_counts",
 ];
-const JOB: [&str; 23] = [
+const JOB: [&str; 25] = [
     "id",
     "run_id",
     "name",
@@ -44,6 +45,8 @@ const JOB: [&str; 23] = [
     "allow_failure",
     "waits_for",
     "upstream_failed",
+    "handler",
+    "exit_code",
     "last_error",
     "output",
 ];

@@ -274,7 +274,15 @@ fn end_and_claim(store: &Store, limit: usize) -> Result<()> {
     running.retain(|(job_id, _run_id, _facts)| *job_id <= 200);
     let end = |(job_id, run_id, retry_state): (i64, Option<i64>, RetryState)| {
         let transition = after_attempt(&retry_state, success(), 0.5);
-        Finish { job_id, run_id, attempt: retry_state.attempt, worker_id, transition, logs: Vec::new() }
+        Finish {
+            job_id,
+            run_id,
+            attempt: retry_state.attempt,
+            worker_id,
+            transition,
+            exit_code: None,
+            logs: Vec::new(),
+        }
     };
     let finishes = running.into_iter().map(end).collect();
     store

@@ -112,6 +112,7 @@ impl World {
             attempt: end.attempt,
             worker_id: end.worker_id,
             transition,
+            exit_code: None,
             logs: end.lines.clone(),
         }
     }

@@ -61,7 +61,7 @@ impl World {
         self.call(
             "the scheduler decides about waiting jobs",
             |store| store.for_scheduler().decide_waiting(),
-            |oracle, _now_ms| Ok(oracle.decide_waiting()),
+            |oracle, now_ms| Ok(oracle.decide_waiting(now_ms)),
         );
     }
 

@@ -14,14 +14,14 @@ use windlass_engine::transition::{AttemptOutcome, Outcome, RetryState, after_att
 impl Turn<'_> {
     /// Decides what the end of an attempt makes of its job.
     pub(super) fn decide(&self, ended: EndedAttempt) -> DecidedEnd {
-        let EndedAttempt { owned, outcome, logs } = ended;
+        let EndedAttempt { owned, outcome, exit_code, logs } = ended;
         let has_begun = outcome.has_begun();
         let job = (owned.job.id, owned.job.run_id);
         let finish = self.decide_row(job, owned.worker_id, &owned.job.retry_state, outcome);
         if has_begun {
             operator_log::attempt_ended(&owned.job, &finish);
         }
-        DecidedEnd { finish: Finish { logs, ..finish }, has_begun }
+        DecidedEnd { finish: Finish { exit_code, logs, ..finish }, has_begun }
     }
 
     /// The same for an attempt of which only the row is known: the ids of its job and run, and the retry state.
@@ -33,7 +33,15 @@ impl Turn<'_> {
         outcome: Outcome,
     ) -> Finish {
         let transition = after_attempt(retry_state, outcome, self.shared.store.random().fraction());
-        Finish { job_id, run_id, attempt: retry_state.attempt, worker_id, transition, logs: Vec::new() }
+        Finish {
+            job_id,
+            run_id,
+            attempt: retry_state.attempt,
+            worker_id,
+            transition,
+            exit_code: None,
+            logs: Vec::new(),
+        }
     }
 
     /// Writes the ends of attempts and claims jobs, both in one transaction. If the database can't be used, the ends

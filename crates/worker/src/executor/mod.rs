@@ -20,6 +20,15 @@ pub(crate) struct Executor {
     wake_file: Arc<WakeFile>,
 }
 
+/// What an executed attempt came to.
+struct ExecutedAttempt {
+    outcome: Outcome,
+    /// The exit code of its process, if it had one and no signal ended it.
+    exit_code: Option<i64>,
+    /// Lines that are not known to be in the database.
+    logs: Vec<LogLine>,
+}
+
 impl Executor {
     pub(crate) fn new(shared: Arc<Shared>, dispatcher: Arc<Dispatcher>) -> Executor {
         Executor { shared, dispatcher, wake_file: Arc::default() }
@@ -50,10 +59,10 @@ impl Executor {
     fn execute_and_hand_back(&self, owned: OwnedJob) {
         let clock = self.shared.clock();
         let started_us = clock.monotonic_us();
-        let (outcome, logs) = self.execute(&owned);
+        let ExecutedAttempt { outcome, exit_code, logs } = self.execute(&owned);
         self.note_resources(&outcome, started_us / 1_000);
         let ended_us = clock.monotonic_us();
-        let ended = EndedAttempt { owned, outcome, logs };
+        let ended = EndedAttempt { owned, outcome, exit_code, logs };
         let waiting = self.shared.results.add(ended, ended_us - started_us, ended_us);
         self.write_results(waiting);
     }
@@ -75,8 +84,7 @@ impl Executor {
         }
     }
 
-    /// Executes an attempt. Returns its outcome, and the lines that are not known to be in the database.
-    fn execute(&self, owned: &OwnedJob) -> (Outcome, Vec<LogLine>) {
+    fn execute(&self, owned: &OwnedJob) -> ExecutedAttempt {
         let shared = &*self.shared;
         let clock = shared.clock();
         let log = Arc::new(OutputLog::new(owned.job.id, owned.job.retry_state.attempt));
@@ -90,13 +98,18 @@ impl Executor {
         if deadline_ms.is_some() {
             shared.deadline_monitor.raise(WakeUps::EXECUTOR);
         }
+        let attempt = self.attempt(owned, &stop, &log);
         let outcome = match stop.cause() {
             Some(_requested_before) => Outcome::Unstarted,
-            None => self.call_handler(&self.attempt(owned, &stop, &log)),
+            None => self.call_handler(&attempt),
         };
         let cause_seen = stop.cause();
         let cause = shared.running.end(owned, || clock.monotonic_ms());
-        (outcome::decide(outcome, cause_seen, cause), log.take_rest(clock.now_ms()))
+        ExecutedAttempt {
+            outcome: outcome::decide(outcome, cause_seen, cause),
+            exit_code: attempt.exit_code(),
+            logs: log.take_rest(clock.now_ms()),
+        }
     }
 
     fn attempt(&self, owned: &OwnedJob, stop: &Stop, log: &Arc<OutputLog>) -> Attempt {

@@ -1,6 +1,6 @@
 //! What a handler knows of the attempt that it executes.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value as Json};
 
@@ -16,6 +16,7 @@ use windlass_system::wake_ups::{WakeUpListener, WakeUps};
 /// One attempt of a job, as its handler sees it.
 pub struct Attempt {
     parts: NewAttempt,
+    exit_code: OnceLock<i64>,
 }
 
 /// What an attempt is made of.
@@ -32,7 +33,7 @@ pub(crate) struct NewAttempt {
 
 impl Attempt {
     pub(crate) fn new(parts: NewAttempt) -> Attempt {
-        Attempt { parts }
+        Attempt { parts, exit_code: OnceLock::new() }
     }
 
     /// The job.
@@ -107,6 +108,16 @@ impl Attempt {
     pub(crate) fn values_of(&self, names: &[String]) -> Result<Vec<JobValues>> {
         let NewAttempt { job, store, .. } = &self.parts;
         job.run_id.map_or(Ok(Vec::new()), |run_id| store.jobs().values(run_id, names))
+    }
+
+    /// Keeps the exit code of the attempt's process, for `jobs.exit_code`.
+    pub(crate) fn record_exit_code(&self, exit_code: i64) {
+        // An attempt has one process. A second exit code would be ignored.
+        let _first = self.exit_code.set(exit_code);
+    }
+
+    pub(crate) fn exit_code(&self) -> Option<i64> {
+        self.exit_code.get().copied()
     }
 
     /// For a handler of the run's end: what the jobs of the run came to.

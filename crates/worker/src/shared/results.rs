@@ -10,13 +10,15 @@ use windlass_engine::transition::Outcome;
 pub(crate) struct EndedAttempt {
     pub(crate) owned: OwnedJob,
     pub(crate) outcome: Outcome,
+    /// The exit code of its process, if it had one and no signal ended it.
+    pub(crate) exit_code: Option<i64>,
     /// Lines that are not known to be in the database.
     pub(crate) logs: Vec<LogLine>,
 }
 
 impl EndedAttempt {
     pub(crate) fn unstarted(owned: OwnedJob) -> EndedAttempt {
-        EndedAttempt { owned, outcome: Outcome::Unstarted, logs: Vec::new() }
+        EndedAttempt { owned, outcome: Outcome::Unstarted, exit_code: None, logs: Vec::new() }
     }
 
     /// Bytes of its output or error, and of its lines.

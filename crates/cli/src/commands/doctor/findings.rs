@@ -258,6 +258,7 @@ fn is_stuck(reason: &Reason) -> bool {
         | Reason::Behind(_)
         | Reason::Runs { .. }
         | Reason::WaitsForDecision
+        | Reason::WaitsForEndOfRun
         | Reason::Over(_) => false,
     }
 }

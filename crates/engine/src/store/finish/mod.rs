@@ -42,6 +42,8 @@ pub struct Finish {
     pub worker_id: i64,
     /// The state the job goes to.
     pub transition: Transition,
+    /// The exit code of its process, if it had one and no signal ended it.
+    pub exit_code: Option<i64>,
     /// Output that is not written yet.
     pub logs: Vec<LogLine>,
 }
@@ -114,6 +116,7 @@ pub(in crate::store) fn fail_unreadable(
                 attempt: retry_state.attempt,
                 worker_id,
                 transition,
+                exit_code: None,
                 logs: Vec::new(),
             }
         })
@@ -183,6 +186,7 @@ static WRITE_TRANSITIONS: UpdateReturning = UpdateReturning {
         ("delay_ms", "news.delay_ms"),
         ("last_error", "news.last_error"),
         ("output", "news.output"),
+        ("exit_code", "news.exit_code"),
         ("updated_at", "$2"),
         (
             "finished_at",
@@ -193,7 +197,7 @@ static WRITE_TRANSITIONS: UpdateReturning = UpdateReturning {
     from: Some(
         "{rows $1: id integer, attempt integer, worker_id integer, status text,
                    attempt_after integer, failures integer, interruptions integer,
-                   delay_ms integer, last_error text, output text} AS news",
+                   delay_ms integer, last_error text, output text, exit_code integer} AS news",
     ),
     condition: "{by jobs.id = news.id} AND {guard jobs.status = 'RUNNING'} AND jobs.attempt = news.attempt
                 AND jobs.worker_id = news.worker_id",
@@ -213,7 +217,7 @@ fn write_transitions(
     finishes: &[Finish],
     now_ms: i64,
 ) -> Result<WrittenTransitions> {
-    let news: Vec<[Value<'_>; 10]> = finishes.iter().map(transition_values).collect();
+    let news: Vec<[Value<'_>; 11]> = finishes.iter().map(transition_values).collect();
     let mut written = WrittenTransitions::default();
     connection.update_returning(&WRITE_TRANSITIONS, &[Value::rows(&news), now_ms.into()], &mut |row| {
         written.add(row)
@@ -225,8 +229,8 @@ fn write_transitions(
 }
 
 /// The values of a row of `news`.
-fn transition_values(finish: &Finish) -> [Value<'_>; 10] {
-    let Finish { job_id, attempt, worker_id, transition, .. } = finish;
+fn transition_values(finish: &Finish) -> [Value<'_>; 11] {
+    let Finish { job_id, attempt, worker_id, transition, exit_code, .. } = finish;
     [
         (*job_id).into(),
         (*attempt).into(),
@@ -238,6 +242,7 @@ fn transition_values(finish: &Finish) -> [Value<'_>; 10] {
         transition.delay_ms.into(),
         (&transition.last_error).into(),
         (&transition.output).into(),
+        (*exit_code).into(),
     ]
 }
 

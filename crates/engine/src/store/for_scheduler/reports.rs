@@ -110,6 +110,7 @@ fn apply_reports(
             attempt: retry_state.attempt,
             worker_id: worker_id.unwrap_or(NOBODY),
             transition: after_attempt(&retry_state, outcome, chance()),
+            exit_code: None,
             logs: Vec::new(),
         })
         .collect();

@@ -187,6 +187,7 @@ fn take_back(
                 attempt: orphan.retry_state.attempt,
                 worker_id: orphan.worker_id,
                 transition: after_attempt(&orphan.retry_state, outcome, random.fraction()),
+                exit_code: None,
                 logs: Vec::new(),
             }
         })

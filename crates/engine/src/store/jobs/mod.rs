@@ -1,10 +1,11 @@
 //! Reading jobs.
 
-use crate::status::{JobStatus, WaitsFor};
+use crate::status::{JobStatus, RunStatus, WaitsFor};
 use crate::store::{Jobs, json_list};
 use crate::values::JobValues;
 use windlass_db::error::{Error, Result};
 use windlass_db::{Connection, Fragment, Row, all, first, one};
+use windlass_workflow::model::RunHandler;
 
 /// The columns of `jobs` that [`read_job`] reads, in its order.
 pub(crate) const JOB_COLUMNS: Fragment = Fragment {
@@ -13,7 +14,7 @@ pub(crate) const JOB_COLUMNS: Fragment = Fragment {
                     max_attempts, failures, interruptions, max_interruptions, allow_failure, last_error,
                     output, blocked_by, worker_id, cancel_requested_at, created_at, updated_at,
                     started_at, finished_at, requires, version, concurrency_key, concurrency_limit,
-                    waits_for, upstream_failed",
+                    waits_for, upstream_failed, phase, handles, exit_code",
 };
 
 pub(in crate::store) mod attempts;
@@ -84,6 +85,10 @@ pub struct Job {
     pub waits_for: Option<WaitsFor>,
     /// If it was skipped: whether a job before it failed or was cancelled.
     pub upstream_failed: bool,
+    /// The table of its workflow that it comes from, if it runs at the end of the run.
+    pub handler: Option<RunHandler>,
+    /// The exit code of its last attempt, if no signal ended it.
+    pub exit_code: Option<i64>,
 }
 
 impl Job {
@@ -107,6 +112,20 @@ fn read_waits_for(row: &dyn Row) -> Result<Option<WaitsFor>> {
         | JobStatus::Skipped
         | JobStatus::Cancelled => Ok(None),
     }
+}
+
+/// The table of its workflow that a job comes from, by its phase and the outcome that it handles.
+fn read_handler(row: &dyn Row) -> Result<Option<RunHandler>> {
+    if row.integer(30)? == 0 {
+        return Ok(None);
+    }
+    let handles = row.lossy_text(31)?;
+    Ok(Some(match handles.as_deref().and_then(RunStatus::parse) {
+        Some(RunStatus::Successful) => RunHandler::OnSuccess,
+        Some(RunStatus::Failed) => RunHandler::OnFailure,
+        Some(RunStatus::Cancelled) => RunHandler::OnCancel,
+        Some(RunStatus::Pending | RunStatus::Running) | None => RunHandler::Finally,
+    }))
 }
 
 /// Texts that are not valid UTF-8 are replaced, so that one invalid row does not hide all others.
@@ -142,6 +161,8 @@ fn read_job(row: &dyn Row) -> Result<Job> {
         concurrency_limit: row.optional_integer(27)?,
         waits_for: read_waits_for(row)?,
         upstream_failed: row.integer(29)? != 0,
+        handler: read_handler(row)?,
+        exit_code: row.optional_integer(32)?,
     })
 }
 

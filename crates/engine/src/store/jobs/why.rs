@@ -113,6 +113,8 @@ pub enum Reason {
         /// Whether it was asked to stop.
         stopping: bool,
     },
+    /// It is a handler, and the jobs of its run, or the handlers before it, have not ended.
+    WaitsForEndOfRun,
     /// The scheduler decides next whether it runs.
     WaitsForDecision,
     /// It is finished. This is its last error, if any.
@@ -127,7 +129,7 @@ impl Jobs<'_> {
     pub fn why(&self, job_id: i64) -> Result<Why> {
         let job = self.get(job_id)?;
         let reasons = match job.status {
-            JobStatus::Blocked => vec![Reason::WaitsForParents(self.open_parents(job_id)?)],
+            JobStatus::Blocked => self.why_blocked(&job)?,
             JobStatus::Scheduled => self.why_scheduled(&job)?,
             JobStatus::Pending => self.why_pending(&job)?,
             JobStatus::Running => self.why_running(&job)?,
@@ -137,6 +139,14 @@ impl Jobs<'_> {
             }
         };
         Ok(Why { job, reasons })
+    }
+
+    fn why_blocked(&self, job: &Job) -> Result<Vec<Reason>> {
+        let parents = self.open_parents(job.id)?;
+        if parents.is_empty() && job.handler.is_some() {
+            return Ok(vec![Reason::WaitsForEndOfRun]);
+        }
+        Ok(vec![Reason::WaitsForParents(parents)])
     }
 
     fn open_parents(&self, job_id: i64) -> Result<Vec<(String, JobStatus)>> {

@@ -11,7 +11,7 @@ pub(crate) const RUN_COLUMNS: Fragment = Fragment {
     name: "run_columns",
     sql: "id, workflow, status, stop_reason, params, dir, run_key, total_jobs, unfinished_jobs,
                     failed_jobs, deadline_at, created_at, started_at, finished_at, schedule_id,
-                    scheduled_for, source",
+                    scheduled_for, source, outcome",
 };
 
 pub(in crate::store) mod list;
@@ -56,6 +56,8 @@ pub struct Run {
     pub scheduled_for: Option<i64>,
     /// Why a schedule started it. `None` if it was submitted.
     pub source: Option<RunSource>,
+    /// The state in which its jobs ended it, before its handlers ran; `None` without handlers, or before that.
+    pub outcome: Option<RunStatus>,
 }
 
 /// How many jobs of a run are in each state.
@@ -120,6 +122,7 @@ fn read_run(row: &dyn Row) -> Result<Run> {
         schedule_id: row.optional_integer(14)?,
         scheduled_for: row.optional_integer(15)?,
         source: row.optional_text(16)?.as_deref().and_then(RunSource::parse),
+        outcome: row.optional_text(17)?.as_deref().and_then(RunStatus::parse),
     })
 }
 

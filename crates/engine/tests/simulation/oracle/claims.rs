@@ -130,9 +130,14 @@ impl Oracle {
             queue.starts.push(now_ms);
             queue.turn = if queue.is_fifo { Some(id) } else { queue.turn };
         }
-        if let Some(run) = run_id.and_then(|run_id| self.runs.get_mut(&run_id))
-            && !run.has_started
-        {
+        if let Some(run_id) = run_id {
+            self.start_run(run_id, now_ms);
+        }
+    }
+
+    /// Starts a run with the first claim of one of its jobs, or with the first decision about one.
+    pub(super) fn start_run(&mut self, run_id: i64, now_ms: i64) {
+        if let Some(run) = self.runs.get_mut(&run_id).filter(|run| !run.has_started) {
             run.has_started = true;
             run.deadline_at = run.timeout_ms.map(|timeout_ms| now_ms + timeout_ms);
         }

@@ -85,13 +85,14 @@ impl Oracle {
 
     /// Decides about the jobs that wait for a decision. All of them have a parent that was not needed, and so they are not
     /// needed either. Returns how many there were.
-    pub fn decide_waiting(&mut self) -> i64 {
+    pub fn decide_waiting(&mut self, now_ms: i64) -> i64 {
         let is_undecided = |job: &&Job| job.status == JobStatus::Waiting && job.is_undecided;
         let undecided: Vec<i64> = self.jobs.values().filter(is_undecided).map(|job| job.id).collect();
         for id in &undecided {
             let job = self.jobs.get_mut(id).expect("it waits");
             job.end(JobStatus::Skipped);
             if let Some(run_id) = job.run_id {
+                self.start_run(run_id, now_ms);
                 assert!(self.propagate(run_id).is_empty(), "no child becomes ready");
             }
         }

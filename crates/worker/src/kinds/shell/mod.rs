@@ -140,6 +140,9 @@ fn supervise(
 
 fn outcome_of_process(attempt: &Attempt, payload: &Payload, output_file: &Path, watched: Watched) -> Outcome {
     let Some(status) = watched.status else { return failed("the end of its process was not observed") };
+    if let Some(exit_code) = status.code() {
+        attempt.record_exit_code(exit_code.into());
+    }
     if status.success() {
         return take_output(attempt, payload, output_file, &watched.stdout);
     }
