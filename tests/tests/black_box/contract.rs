@@ -26,10 +26,11 @@ fn keys(value: &Value) -> Vec<&str> {
     value.as_object().map(|object| object.keys().map(String::as_str).collect()).unwrap_or_default()
 }
 
-const RUN_KEYS: [&str; 17] = [
+const RUN_KEYS: [&str; 18] = [
     "id",
     "workflow",
     "status",
+    "outcome",
     "stop_reason",
     "params",
     "run_key",
@@ -46,7 +47,7 @@ const RUN_KEYS: [&str; 17] = [
     "jobs",
 ];
 
-const JOB_KEYS: [&str; 23] = [
+const JOB_KEYS: [&str; 27] = [
     "id",
     "run_id",
     "name",
@@ -66,6 +67,10 @@ const JOB_KEYS: [&str; 23] = [
     "duration_ms",
     "worker_id",
     "allow_failure",
+    "waits_for",
+    "upstream_failed",
+    "handler",
+    "exit_code",
     "last_error",
     "output",
     "payload",
@@ -80,7 +85,7 @@ fn json_has_the_documented_fields() {
     let inspected = sandbox.run(&["inspect", "1", "-o", "json"]).exited(0).json();
     assert_eq!(of_run, inspected, "`run -o json` and `inspect -o json` differ");
     assert_eq!(keys(&inspected), RUN_KEYS);
-    assert_eq!(keys(&inspected["jobs"][0]), JOB_KEYS[..21]);
+    assert_eq!(keys(&inspected["jobs"][0]), JOB_KEYS[..25]);
     assert_eq!(inspected["job_counts"]["total"], 3);
     assert_eq!(inspected["job_counts"]["skipped"], 1);
 
