@@ -88,7 +88,8 @@ fn conditions_and_handlers_killed_at_random_moments() {
     };
     let undisturbed = ends(1);
     let mut rng = round_rng(seed, 0);
-    for run in 2..2 + BRANCH_RUNS {
+    let rounds = number_from(ROUNDS_VARIABLE).unwrap_or(BRANCH_RUNS);
+    for run in 2..2 + i64::try_from(rounds).expect("a small number") {
         sandbox.run(&["submit", "branches.toml"]).exited(0);
         for _kill in 0..3 {
             let mut engine = sandbox.spawn(&["resume", "--threads", "4"]);
@@ -104,7 +105,7 @@ fn conditions_and_handlers_killed_at_random_moments() {
 }
 
 /// How many runs of the branches are killed.
-const BRANCH_RUNS: i64 = 7;
+const BRANCH_RUNS: u64 = 7;
 
 const BRANCHES: &str = r#"
     name = "branches"
