@@ -14,7 +14,7 @@ use windlass_system::wake_ups::WakeUps;
 /// Which jobs of a run to reset.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RetrySelection {
-    /// Jobs that failed or were cancelled, and jobs that were skipped because of them.
+    /// Jobs that failed or were cancelled, and all jobs that depend on them, directly or through others.
     Failed,
     /// This job and all jobs that depend on it, directly or through others.
     From(String),
