@@ -204,11 +204,11 @@ CREATE TABLE jobs (
     delay_ms             {integer},
     -- What a WAITING job waits for: a slot of its concurrency key, or a decision of the scheduler. It means nothing in
     -- other states.
-    waits_for            {text} CHECK (waits_for = 'slot' OR waits_for = 'decision'),
+    waits_for            {text} CHECK (waits_for IS NULL OR waits_for = 'slot' OR waits_for = 'decision'),
     -- When the job runs, by the ends of its parents. NULL means `all_successful`, the default, without a look at it when
     -- the last parent ends: the other ends have skipped the job before. `all_successful` is written when a parent was not
     -- needed, so that the job is decided when its last parent ends.
-    join_rule            {text} CHECK (join_rule = 'all_successful' OR join_rule = 'none_failed'
+    join_rule            {text} CHECK (join_rule IS NULL OR join_rule = 'all_successful' OR join_rule = 'none_failed'
                                        OR join_rule = 'any_successful' OR join_rule = 'any_failed'
                                        OR join_rule = 'all_finished'),
     -- What the scheduler decides before the job runs, as JSON; NULL for a job that runs when its parents have passed.
@@ -219,7 +219,7 @@ CREATE TABLE jobs (
     phase                {integer} NOT NULL DEFAULT 0 CHECK (phase = 0 OR phase = 1 OR phase = 2),
     -- The exit code of the last attempt; NULL if a signal ended it, or if it has none.
     exit_code            {integer},
-    handles              {text} CHECK (handles = 'SUCCESSFUL' OR handles = 'FAILED' OR handles = 'CANCELLED'),
+    handles              {text} CHECK (handles IS NULL OR handles = 'SUCCESSFUL' OR handles = 'FAILED' OR handles = 'CANCELLED'),
     -- The table checks these, so that no other program can break them.
     CHECK (status <> 'RUNNING' OR worker_id IS NOT NULL),
     CHECK (status <> 'WAITING' OR waits_for IS NOT NULL)

@@ -196,14 +196,13 @@ pub(super) fn cancel_job(connection: &mut dyn Connection, job_id: i64, now_ms: i
 
 /// Whether a job is a handler of a phase that has not begun. The run does not count it yet.
 fn is_of_later_phase(connection: &mut dyn Connection, job_id: i64) -> Result<bool> {
-    let later = first(
-        connection,
-        "SELECT 1 FROM jobs JOIN runs ON {by runs.id = jobs.run_id}
-         WHERE jobs.id = $1 AND jobs.phase > 0 AND jobs.phase > runs.phase",
-        &[job_id.into()],
-        |row| row.integer(0),
-    )?;
-    Ok(later.is_some())
+    let job = first(connection, "SELECT phase, run_id FROM jobs WHERE id = $1", &[job_id.into()], |row| {
+        Ok((row.integer(0)?, row.optional_integer(1)?))
+    })?;
+    let Some((phase @ 1.., run_id)) = job else { return Ok(false) };
+    let phase_of_run =
+        first(connection, "SELECT phase FROM runs WHERE id = $1", &[run_id.into()], |row| row.integer(0))?;
+    Ok(phase_of_run.is_some_and(|phase_of_run| phase > phase_of_run))
 }
 
 fn why_job_not_cancelled(connection: &mut dyn Connection, job_id: i64) -> Result<Error> {
