@@ -1,7 +1,7 @@
 //! The keys of a workflow file, in one list.
 //!
 //! The list says which keys each table has, what a value is, whether it is a template, and whether this version supports
-//! the key. Reading a file, suggestions for misspelled keys and the guide's reference follow it. [`list`](mod@list) has the
+//! the key. Reading a file, suggestions for misspelled keys and the guide's reference follow it. `list.rs` has the
 //! keys of the file and of all jobs, and the files in `kinds` have the keys of each kind.
 
 mod list;
