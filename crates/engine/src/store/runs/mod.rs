@@ -9,7 +9,10 @@ use windlass_db::{Connection, Fragment, Row, all, first, one};
 /// The columns of `runs` that [`read_run`] reads, in its order.
 pub(crate) const RUN_COLUMNS: Fragment = Fragment {
     name: "run_columns",
-    sql: "id, workflow, status, stop_reason, params, dir, run_key, total_jobs, unfinished_jobs,
+    sql: "id, workflow, status, stop_reason, params, dir, run_key, total_jobs,
+                    -- The counter of a run with handlers counts its present phase.
+                    CASE WHEN has_handlers = 0 THEN unfinished_jobs
+                         ELSE (SELECT count(*) FROM jobs WHERE jobs.run_id = runs.id AND jobs.finished_at IS NULL) END,
                     failed_jobs, deadline_at, created_at, started_at, finished_at, schedule_id,
                     scheduled_for, source, outcome",
 };
