@@ -171,7 +171,9 @@ fn over(job: &Job, error: Option<&str>, global: &GlobalOptions) -> String {
     let reason = error.map(|error| headline(error, ERROR_COLUMNS)).filter(|error| !error.is_empty());
     let because = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
     let logs = global.hint(&format!("logs j{}", job.id));
-    let retry = job.run_id.map(|run_id| global.hint(&format!("retry {run_id}")));
+    // A retry leaves a job alone that was not needed.
+    let is_retried = job.status != JobStatus::Skipped || job.upstream_failed;
+    let retry = job.run_id.filter(|_run_id| is_retried).map(|run_id| global.hint(&format!("retry {run_id}")));
     let again = retry.map(|retry| format!(" `{retry}` runs it again.")).unwrap_or_default();
     match job.status {
         JobStatus::Successful => format!("It succeeded: attempt {} took {took}.", job.attempt),
