@@ -162,6 +162,12 @@ impl Clock {
         }
     }
 
+    /// Whether only calls of [`Clock::advance_ms`] move this clock.
+    #[must_use]
+    pub fn is_manual(&self) -> bool {
+        matches!(self.source, Source::Manual(_))
+    }
+
     /// Moves a manual clock, wall and monotonic time. Does nothing to other clocks.
     pub fn advance_ms(&self, by_ms: i64) {
         if let Source::Manual(time) = &self.source {

@@ -33,28 +33,30 @@ impl NextStep {
 pub fn run_steps(clock: &Clock, listener: &WakeUpListener, mut step: impl FnMut(WakeUps) -> NextStep) {
     let mut wake_ups = WakeUps::NONE;
     loop {
+        let step_began_us = clock.monotonic_us();
         wake_ups = match step(wake_ups) {
             NextStep::Now => listener.wait(Duration::ZERO),
-            NextStep::After(longest) => wait(clock, listener, longest),
+            NextStep::After(longest) => {
+                // Someone may move a manual clock after the step has read it. This time counts as waited, because otherwise
+                // nobody would move the clock again and the wait would never end. A long step of a real clock must not
+                // shorten the wait.
+                let began_us = if clock.is_manual() { step_began_us } else { clock.monotonic_us() };
+                wait(clock, listener, began_us, longest)
+            }
             NextStep::Never => return,
         };
     }
 }
 
-/// Waits for a wake-up, for at most `longest` by the clock.
-fn wait(clock: &Clock, listener: &WakeUpListener, longest: Duration) -> WakeUps {
-    let began_us = clock.monotonic_us();
-    let mut left = longest;
+/// Waits for a wake-up, at most until `longest` after `began_us` of the clock's monotonic time.
+fn wait(clock: &Clock, listener: &WakeUpListener, began_us: i64, longest: Duration) -> WakeUps {
     loop {
+        let passed_us = u64::try_from(clock.monotonic_us() - began_us).unwrap_or(0);
+        let left = longest.saturating_sub(Duration::from_micros(passed_us));
         // A manual clock can be moved at any time, so this thread reads it again and again.
         let wake_ups = listener.wait(clock.until(None, left));
-        if !wake_ups.is_empty() {
+        if !wake_ups.is_empty() || left.is_zero() {
             return wake_ups;
-        }
-        let passed_us = u64::try_from(clock.monotonic_us() - began_us).unwrap_or(0);
-        left = longest.saturating_sub(Duration::from_micros(passed_us));
-        if left.is_zero() {
-            return WakeUps::NONE;
         }
     }
 }
@@ -83,6 +85,19 @@ mod tests {
             }
         });
         assert_eq!(heard, [WakeUps::NONE, WakeUps::PENDING, WakeUps::NONE, WakeUps::STOP]);
+    }
+
+    #[test]
+    fn a_manual_clock_that_is_moved_during_a_step_ends_the_wait() {
+        let listener = WakeUpChannel::default().listen(WakeUps::STOP);
+        let clock = Clock::manual(0);
+        let mut steps = 0;
+        run_steps(&clock, &listener, |_wake_ups| {
+            steps += 1;
+            clock.advance_ms(5_000);
+            if steps == 2 { NextStep::Never } else { NextStep::After(Duration::from_secs(5)) }
+        });
+        assert_eq!(steps, 2);
     }
 
     #[test]
