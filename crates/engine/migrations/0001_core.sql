@@ -204,7 +204,9 @@ CREATE TABLE jobs (
     delay_ms             {integer},
     -- What a WAITING job waits for: a slot of its concurrency key, or a decision of the scheduler. It means nothing in
     -- other states.
-    waits_for            {text} CHECK (waits_for IS NULL OR waits_for = 'slot' OR waits_for = 'decision'),
+    waits_for            {text} CHECK (waits_for IS NULL
+                         OR waits_for = 'slot'
+                         OR waits_for = 'decision'),
     -- When the job runs, by the ends of its parents. NULL means `all_successful`, the default, without a look at it when
     -- the last parent ends: the other ends have skipped the job before. `all_successful` is written when a parent was not
     -- needed, so that the job is decided when its last parent ends.
