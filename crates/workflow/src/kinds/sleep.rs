@@ -152,9 +152,10 @@ fn read_until<'t>(
     for part in expect::table(entry, usize::MAX, "a duration, or a table like { until = \"…\" }", findings)?
     {
         keys::find(part, Table::Sleep, findings).ok()?;
-        let text = match &part.node.value {
-            Value::Date(text) => text.to_string(),
-            _ => expect::filled_text(&part.node, "`until`", findings)?.to_owned(),
+        let text = if let Value::Date(text) = &part.node.value {
+            text.to_string()
+        } else {
+            expect::filled_text(&part.node, "`until`", findings)?.to_owned()
         };
         templates.add(&part.node, &UNTIL);
         if !template::is_template(&text)
