@@ -12,8 +12,9 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::arguments::GlobalOptions;
 use crate::commands::{
-    apply, bench, cancel, completions, db, doctor, enqueue, fmt, graph, import, init, inspect, jobs, logs,
-    queue, resume, retry, run, runs, schedule, serve, stats, submit, validate, watch, why, worker, workflows,
+    apply, approve, bench, cancel, completions, db, doctor, enqueue, fmt, graph, import, init, inspect, jobs,
+    logs, queue, resume, retry, run, runs, schedule, serve, signal, stats, submit, validate, watch, why,
+    worker, workflows,
 };
 use crate::output;
 
@@ -47,6 +48,9 @@ pub(crate) enum Command {
     Jobs(jobs::JobsArgs),
     Stats(stats::StatsArgs),
     Cancel(cancel::CancelArgs),
+    Signal(signal::SignalArgs),
+    Approve(approve::ApproveArgs),
+    Reject(approve::RejectArgs),
     Retry(retry::RetryArgs),
     Enqueue(enqueue::EnqueueArgs),
     Queue(queue::QueueArgs),
@@ -78,7 +82,7 @@ Exit codes:
 const GROUPS: &[(&str, &[&str])] = &[
     ("Run workflows", &["run", "submit", "resume", "serve", "worker"]),
     ("Observe", &["runs", "inspect", "logs", "watch", "why", "jobs", "stats"]),
-    ("Control", &["cancel", "retry", "enqueue", "queue", "schedule"]),
+    ("Control", &["cancel", "retry", "signal", "approve", "reject", "enqueue", "queue", "schedule"]),
     ("Write workflows", &["init", "validate", "fmt", "graph", "import", "apply", "workflows"]),
     ("Maintain", &["doctor", "bench", "db", "completions"]),
 ];

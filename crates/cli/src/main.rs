@@ -27,8 +27,9 @@ use std::process::ExitCode;
 use crate::arguments::LogFormat;
 use crate::cli::{Cli, Command};
 use crate::commands::{
-    apply, bench, cancel, completions, db, doctor, enqueue, fmt, graph, import, init, inspect, jobs, logs,
-    queue, resume, retry, run, runs, schedule, serve, stats, submit, validate, watch, why, worker, workflows,
+    apply, approve, bench, cancel, completions, db, doctor, enqueue, fmt, graph, import, init, inspect, jobs,
+    logs, queue, resume, retry, run, runs, schedule, serve, signal, stats, submit, validate, watch, why,
+    worker, workflows,
 };
 use crate::error::Failure;
 
@@ -63,6 +64,9 @@ fn execute(cli: Cli) -> Result<(), Failure> {
         Command::Jobs(args) => jobs::execute(&global, args),
         Command::Stats(args) => stats::execute(&global, &args),
         Command::Cancel(args) => cancel::execute(&global, &args),
+        Command::Signal(args) => signal::execute(&global, &args),
+        Command::Approve(args) => approve::approve(&global, &args),
+        Command::Reject(args) => approve::reject(&global, &args),
         Command::Retry(args) => retry::execute(&global, &args),
         Command::Enqueue(args) => enqueue::execute(&global, args),
         Command::Queue(args) => queue::execute(&global, &args),

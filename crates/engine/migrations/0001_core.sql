@@ -104,6 +104,8 @@ CREATE TABLE runs (
     -- handlers that run always.
     has_handlers     {integer} NOT NULL DEFAULT 0 CHECK (has_handlers = 0 OR has_handlers = 1),
     phase            {integer} NOT NULL DEFAULT 0 CHECK (phase >= 0 AND phase <= 2),
+    -- The last event before the run was created: its jobs wait for later ones.
+    first_event_id   {integer} NOT NULL DEFAULT 0,
     -- The state in which its jobs ended it, before its handlers ran. NULL without handlers.
     outcome          {text} CHECK (outcome IN ('SUCCESSFUL', 'FAILED', 'CANCELLED')),
     UNIQUE (schedule_id, scheduled_for)
@@ -202,11 +204,13 @@ CREATE TABLE jobs (
     -- How long a SCHEDULED job waits, if it waits for a duration and not for an instant that a person named. Then
     -- `execute_after` is the end of that duration by the current setting of the clock.
     delay_ms             {integer},
-    -- What a WAITING job waits for: a slot of its concurrency key, or a decision of the scheduler. It means nothing in
-    -- other states.
+    -- What a WAITING job waits for: a slot of its concurrency key, a decision of the scheduler, an event, or a person. It
+    -- means nothing in other states.
     waits_for            {text} CHECK (waits_for IS NULL
                          OR waits_for = 'slot'
-                         OR waits_for = 'decision'),
+                         OR waits_for = 'decision'
+                         OR waits_for = 'event'
+                         OR waits_for = 'approval'),
     -- When the job runs, by the ends of its parents. NULL means `all_successful`, the default, without a look at it when
     -- the last parent ends: the other ends have skipped the job before. `all_successful` is written when a parent was not
     -- needed, so that the job is decided when its last parent ends.
@@ -225,6 +229,11 @@ CREATE TABLE jobs (
     -- When the scheduler decided that the job runs. A SCHEDULED job that has a `control` and is not decided goes to the
     -- scheduler when its time comes: it sleeps. A decided one is retried, and goes to the workers.
     decided_at           {integer},
+    -- The event that a job waits for; the key is empty for an event without one.
+    event_name           {text},
+    event_key            {text},
+    -- When a wait ends without what it waits for.
+    deadline_at          {integer},
     -- The table checks these, so that no other program can break them.
     CHECK (status <> 'RUNNING' OR worker_id IS NOT NULL),
     CHECK (status <> 'WAITING' OR waits_for IS NOT NULL)
@@ -265,6 +274,35 @@ CREATE INDEX jobs_key_waiting ON jobs (concurrency_key, {rank}, id)
     WHERE concurrency_key IS NOT NULL AND status = 'WAITING' AND waits_for = 'slot';
 -- All waiting jobs, for counts, lists, and the scheduler's decisions.
 CREATE INDEX jobs_waiting ON jobs (waits_for, id) WHERE status = 'WAITING';
+
+-- Jobs that wait for an event, by the event.
+CREATE INDEX jobs_waiting_for_event ON jobs (event_name, event_key, id)
+    WHERE event_name IS NOT NULL AND status = 'WAITING' AND waits_for = 'event';
+CREATE INDEX jobs_deadline ON jobs (deadline_at) WHERE deadline_at IS NOT NULL AND finished_at IS NULL;
+
+-- Signals. Their numbers come from `event_counter`, whose row is locked until the event is committed. So a smaller number
+-- was committed earlier.
+CREATE TABLE events (
+    id             {integer} NOT NULL PRIMARY KEY,
+    name           {text} NOT NULL,
+    -- Empty for an event without a key.
+    event_key      {text} NOT NULL DEFAULT '',
+    payload        {text} NOT NULL DEFAULT 'null',
+    -- The sender's id: a second signal with the same one is the first.
+    event_id       {text} UNIQUE,
+    received_at    {integer} NOT NULL,
+    -- When the jobs that waited for it were told.
+    dispatched_at  {integer}
+) {strict};
+
+CREATE INDEX events_of_name ON events (name, event_key, id);
+CREATE INDEX events_undispatched ON events (id) WHERE dispatched_at IS NULL;
+
+-- The number of the last event, in one row. No number is used twice, even after pruning.
+CREATE TABLE event_counter (
+    id    {integer} NOT NULL PRIMARY KEY CHECK (id = 1),
+    last  {integer} NOT NULL
+) {strict};
 
 CREATE TABLE job_dependencies (
     parent_id  {integer} NOT NULL REFERENCES jobs (id) ON DELETE CASCADE,

@@ -88,6 +88,10 @@ pub enum WaitsFor {
     Slot,
     /// A decision of the scheduler, whether it runs.
     Decision,
+    /// An event.
+    Event,
+    /// A person, who approves or rejects it.
+    Approval,
 }
 
 impl WaitsFor {
@@ -97,13 +101,17 @@ impl WaitsFor {
         match self {
             WaitsFor::Slot => "slot",
             WaitsFor::Decision => "decision",
+            WaitsFor::Event => "event",
+            WaitsFor::Approval => "approval",
         }
     }
 
     /// Reads the spelling in the tables.
     #[must_use]
     pub fn parse(text: &str) -> Option<WaitsFor> {
-        [WaitsFor::Slot, WaitsFor::Decision].into_iter().find(|reason| reason.as_str() == text)
+        [WaitsFor::Slot, WaitsFor::Decision, WaitsFor::Event, WaitsFor::Approval]
+            .into_iter()
+            .find(|reason| reason.as_str() == text)
     }
 }
 

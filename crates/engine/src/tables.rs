@@ -33,6 +33,8 @@ pub static TABLES: Tables = Tables {
         "queue_starts",
         "commit_tokens",
         "clock_steps",
+        "events",
+        "event_counter",
         "job_stats",
         "dead_letters",
         "runs_readable",

@@ -48,8 +48,7 @@ pub fn values(run: &RunContext, end: Option<&RunEnd>, jobs: Vec<JobValues>) -> R
 }
 
 fn run_values(run: &RunContext, end: Option<&RunEnd>) -> Json {
-    let created_at = DateTime::<Utc>::from_timestamp_millis(run.created_at)
-        .map(|instant| instant.to_rfc3339_opts(SecondsFormat::Millis, true));
+    let created_at = instant_text(run.created_at);
     let mut values =
         json!({ "id": run.id, "workflow": run.workflow, "created_at": created_at, "key": run.run_key });
     if let Some(RunEnd { outcome, failed }) = end {
@@ -57,6 +56,12 @@ fn run_values(run: &RunContext, end: Option<&RunEnd>) -> Json {
         values["failed"] = json!(failed);
     }
     values
+}
+
+/// An instant as text, for values that templates read. `None` if no calendar has it.
+pub(crate) fn instant_text(at_ms: i64) -> Option<String> {
+    DateTime::<Utc>::from_timestamp_millis(at_ms)
+        .map(|instant| instant.to_rfc3339_opts(SecondsFormat::Millis, true))
 }
 
 fn job_values(job: JobValues) -> Result<Json, String> {

@@ -29,6 +29,9 @@ impl Promotion {
             let followed = self.wall_clock.follow(store, reading);
             refusals.tolerate("move waiting jobs with the clock", followed)?;
         }
+        if upcoming.has_events {
+            refusals.tolerate("dispatch events", dispatch_events(store))?;
+        }
         let rate_allows_at = self.wake_for_rates(store, upcoming.rate_allows_at)?;
         let due_at = self.promote(store, upcoming.due_at)?;
         Ok([due_at, rate_allows_at].into_iter().flatten().min())
@@ -62,6 +65,16 @@ impl Promotion {
         }
         Ok(next_at)
     }
+}
+
+/// Dispatches events, up to a limit. The waits that they end are decided by the next step, which follows at once.
+fn dispatch_events(store: &Store) -> Result<()> {
+    for _batch in 0..BATCHES_MAX {
+        if !store.for_scheduler().dispatch_events()? {
+            break;
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -43,6 +43,8 @@ pub fn reason_kind(reason: &Reason) -> &'static str {
         Reason::Runs { .. } => "runs",
         Reason::WaitsForEndOfRun => "waits_for_end_of_run",
         Reason::WaitsForDecision => "waits_for_decision",
+        Reason::WaitsForEvent { .. } => "waits_for_event",
+        Reason::WaitsForApproval { .. } => "waits_for_approval",
         Reason::Over(_) => "over",
     }
 }

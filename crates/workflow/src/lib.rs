@@ -45,7 +45,7 @@ pub use graph::Graph;
 pub use kinds::Action;
 pub use lower::{parse, parse_accepting};
 pub use model::{Job, OnInterrupt, Retry, RunHandler, When, Workflow};
-pub use names::check_schedule_name;
+pub use names::{check_event_name, check_schedule_name};
 pub use params::{Param, ParamKind};
 pub use report::{Colour, Diagnostic, Report};
 pub use source::{Format, Source};

@@ -23,6 +23,10 @@ pub const VERSION: i64 = 9_007_199_254_740_991;
 pub const CONCURRENCY: i64 = 1_000;
 /// The largest size of a concurrency key in bytes, after its templates are rendered.
 pub const CONCURRENCY_KEY_BYTES: usize = 1_000;
+/// The largest size of the key of an event in bytes, after its templates are rendered.
+pub const EVENT_KEY_BYTES: usize = 1_000;
+/// The largest size of the payload of an event in bytes.
+pub const EVENT_PAYLOAD_BYTES: usize = 64 * 1024;
 /// The largest number of jobs of a workflow.
 pub const JOBS: usize = 200_000;
 /// The largest number of entries in all `needs` lists of a workflow together.

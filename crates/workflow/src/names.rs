@@ -15,6 +15,7 @@ pub(crate) enum NameKind {
     Variable,
     Secret,
     Tag,
+    Event,
 }
 
 impl NameKind {
@@ -28,14 +29,18 @@ impl NameKind {
             NameKind::Variable => "variable",
             NameKind::Secret => "secret",
             NameKind::Tag => "tag",
+            NameKind::Event => "event",
         }
     }
 
     fn allows(self, c: char) -> bool {
         match self {
-            NameKind::Job | NameKind::Queue | NameKind::Capability | NameKind::Schedule | NameKind::Tag => {
-                c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.')
-            }
+            NameKind::Job
+            | NameKind::Queue
+            | NameKind::Capability
+            | NameKind::Schedule
+            | NameKind::Tag
+            | NameKind::Event => c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'),
             NameKind::Param | NameKind::Variable | NameKind::Secret => c.is_ascii_alphanumeric() || c == '_',
         }
     }
@@ -43,12 +48,32 @@ impl NameKind {
     /// The rule for people.
     fn rule(self) -> &'static str {
         match self {
-            NameKind::Job | NameKind::Queue | NameKind::Capability | NameKind::Schedule | NameKind::Tag => {
+            NameKind::Job
+            | NameKind::Queue
+            | NameKind::Capability
+            | NameKind::Schedule
+            | NameKind::Tag
+            | NameKind::Event => {
                 "must begin with a letter or `_`, followed by letters, digits, `_`, `-` and `.`"
             }
             NameKind::Param | NameKind::Variable | NameKind::Secret => {
                 "must begin with a letter or `_`, followed by letters, digits and `_`"
             }
+        }
+    }
+}
+
+/// Checks the name of an event.
+///
+/// # Errors
+/// The rule that the name breaks.
+pub fn check_event_name(name: &str) -> Result<(), String> {
+    let mut findings = Findings::default();
+    check(name, &(0..0), NameKind::Event, &mut findings);
+    match findings.into_first() {
+        None => Ok(()),
+        Some(finding) => {
+            Err([Some(finding.message), finding.label].into_iter().flatten().collect::<Vec<_>>().join("; "))
         }
     }
 }

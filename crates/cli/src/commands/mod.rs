@@ -1,6 +1,7 @@
 //! The verbs, one file or folder each: the arguments of the verb, and `execute`.
 
 pub(crate) mod apply;
+pub(crate) mod approve;
 pub(crate) mod bench;
 pub(crate) mod cancel;
 pub(crate) mod completions;
@@ -21,6 +22,7 @@ pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod schedule;
 pub(crate) mod serve;
+pub(crate) mod signal;
 pub(crate) mod stats;
 pub(crate) mod submit;
 pub(crate) mod validate;

@@ -104,7 +104,9 @@ fn is_obstacle(reason: &Reason) -> bool {
         | Reason::QueueFull { .. }
         | Reason::QueueRate { .. }
         | Reason::NotItsTurn { .. }
-        | Reason::KeyTaken { .. } => true,
+        | Reason::KeyTaken { .. }
+        | Reason::WaitsForEvent { .. }
+        | Reason::WaitsForApproval { .. } => true,
         Reason::WaitsForParents(_)
         | Reason::WaitsForTime { .. }
         | Reason::Sleeps { .. }

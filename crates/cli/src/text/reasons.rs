@@ -99,8 +99,38 @@ pub(crate) fn sentence(reason: &Reason, job: &Job, now_ms: i64, global: &GlobalO
         Reason::WaitsForDecision => {
             "The jobs that it needs have ended. The scheduler decides next whether it runs.".to_owned()
         }
+        Reason::WaitsForEvent { event, key, deadline_at } => {
+            let mut verb = format!("signal {}", quoted(event));
+            if let Some(key) = key {
+                verb.push_str(&format!(" --key {}", quoted(key)));
+            }
+            let named = key.as_ref().map(|key| format!(" with the key `{}`", printable(key)));
+            format!(
+                "It waits for the event `{}`{}{}; `{}` sends it.",
+                printable(event),
+                named.unwrap_or_default(),
+                at_most_until(*deadline_at, now_ms),
+                global.hint(&verb)
+            )
+        }
+        Reason::WaitsForApproval { prompt, deadline_at } => {
+            let job_name = job.name.as_deref().unwrap_or_default();
+            let address = format!("{} {}", job.run_id.unwrap_or_default(), quoted(job_name));
+            format!(
+                "It waits for an approval{}: {} `{}` or `{}` decides it.",
+                at_most_until(*deadline_at, now_ms),
+                headline(prompt, ERROR_COLUMNS),
+                global.hint(&format!("approve {address}")),
+                global.hint(&format!("reject {address} --reason TEXT"))
+            )
+        }
         Reason::Over(error) => over(job, error.as_deref(), global),
     }
+}
+
+/// The end of a wait, as a part of a sentence.
+fn at_most_until(deadline_at: Option<i64>, now_ms: i64) -> String {
+    deadline_at.map(|at| format!(", until {} at the latest", time::instant(at, now_ms))).unwrap_or_default()
 }
 
 fn key_taken(key: &str, limit: i64, holders: &[String]) -> String {

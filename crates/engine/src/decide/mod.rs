@@ -2,19 +2,23 @@
 //! answer to the tables.
 
 mod sleep;
+mod wait;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use windlass_workflow::Expression;
 use windlass_workflow::kinds::Action;
+use windlass_workflow::kinds::approval::Approval;
 use windlass_workflow::kinds::sleep::Sleep;
+use windlass_workflow::kinds::wait_for::WaitFor;
 
 use crate::join_rule::{Join, JoinRule, ParentEnds};
 use crate::status::JobStatus;
 pub use sleep::begin_sleep;
+pub use wait::{MatchedEvent, Wait, decide_approval, decide_wait_for};
 
 /// What the scheduler decides before a job runs: the JSON in `jobs.control`.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Control {
     /// The job runs only if this holds. It is asked when the rule about its parents holds.
@@ -29,11 +33,15 @@ pub struct Control {
 }
 
 /// What the scheduler does with a job that goes on, if no worker executes it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Then {
     /// It sleeps, and ends when it wakes up.
     Sleep(Sleep),
+    /// It waits for an event.
+    WaitFor(WaitFor),
+    /// It waits until a person approves or rejects it.
+    Approval(Approval),
 }
 
 impl Then {
@@ -43,6 +51,8 @@ impl Then {
         match action {
             Action::Shell(_) => None,
             Action::Sleep(sleep) => Some(Then::Sleep(sleep.clone())),
+            Action::WaitFor(wait) => Some(Then::WaitFor(wait.clone())),
+            Action::Approval(approval) => Some(Then::Approval(approval.clone())),
         }
     }
 }
@@ -59,6 +69,8 @@ pub enum Decision {
         /// How long it sleeps; `None` if a person named the instant.
         delay_ms: Option<i64>,
     },
+    /// It waits for an event or for a person.
+    Wait(Wait),
     /// It is successful.
     Done {
         /// Its output, as JSON.

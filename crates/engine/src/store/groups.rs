@@ -15,6 +15,12 @@ pub struct Jobs<'s> {
     pub(in crate::store) store: &'s Store,
 }
 
+/// Operations on events. See [`Store::events`].
+#[derive(Clone, Copy)]
+pub struct Events<'s> {
+    pub(in crate::store) store: &'s Store,
+}
+
 /// The output of jobs. See [`Store::logs`].
 #[derive(Clone, Copy)]
 pub struct Logs<'s> {
@@ -80,6 +86,12 @@ impl Store {
     #[must_use]
     pub fn jobs(&self) -> Jobs<'_> {
         Jobs { store: self }
+    }
+
+    /// Operations on events.
+    #[must_use]
+    pub fn events(&self) -> Events<'_> {
+        Events { store: self }
     }
 
     /// The output of jobs.

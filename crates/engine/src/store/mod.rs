@@ -6,6 +6,7 @@ mod cancel;
 mod check;
 mod claim;
 mod copy;
+mod events;
 mod evidence;
 mod finish;
 mod for_scheduler;
@@ -41,6 +42,7 @@ pub use claim::job::ClaimedJob;
 pub(crate) use claim::partition::RANK;
 pub use claim::request::{CLAIM_MAX, ClaimRequest, Claims, Scope};
 pub use copy::{Copied, CopyError};
+pub use events::{NewSignal, Signalled};
 pub use finish::run_end::EndedRun;
 pub use finish::slots::CONCURRENCY_LIMIT_MAX;
 pub use finish::{Finish, Finished};
@@ -51,12 +53,13 @@ pub use for_scheduler::reconcile::Reconciled;
 pub use for_scheduler::rescue::{Rescued, StuckJob};
 pub(crate) use for_workers::OF_RUNS_IN_ACTIVE_QUEUES;
 pub use groups::{
-    ForRestore, ForScheduler, ForWorkers, HasStore, Jobs, Logs, Queues, Registrations, Runs, Schedules,
-    Upkeep, Workers,
+    Events, ForRestore, ForScheduler, ForWorkers, HasStore, Jobs, Logs, Queues, Registrations, Runs,
+    Schedules, Upkeep, Workers,
 };
 pub use health::{Health, OldPending};
 pub(crate) use jobs::JOB_COLUMNS;
 pub use jobs::Job;
+pub use jobs::approvals::Verdict;
 pub use jobs::attempts::Attempt;
 pub use jobs::enqueue::{DEFAULT_MAX_ATTEMPTS, ENQUEUE_MAX, NewJob};
 pub use jobs::list::{ERROR_MAX, JobFilter, JobSummary};

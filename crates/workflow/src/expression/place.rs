@@ -14,7 +14,7 @@ pub enum Place {
     Environment,
     /// `if` of a job, which is asked before its first attempt.
     Condition,
-    /// `sleep` of a job, which the scheduler reads when the job is ready.
+    /// `sleep`, `wait_for` and `approval` of a job, which the scheduler reads when the job is ready.
     Wait,
     /// `success_if`, `skip_if` and `retry.if` of a job, which are asked at the end of an attempt.
     AttemptEnd,

@@ -27,6 +27,10 @@ pub enum Table {
     Concurrency,
     /// `sleep` of a job.
     Sleep,
+    /// `wait_for` of a job.
+    WaitFor,
+    /// `approval` of a job.
+    Approval,
 }
 
 /// A key of a table.
@@ -109,6 +113,8 @@ impl Table {
             Table::Retry => "`retry`",
             Table::Concurrency => "`concurrency`",
             Table::Sleep => "`sleep`",
+            Table::WaitFor => "`wait_for`",
+            Table::Approval => "`approval`",
         }
     }
 }

@@ -214,3 +214,17 @@ pub(super) const CONCURRENCY: &[Key] = &[
 ];
 
 pub(super) const SLEEP: &[Key] = &[kinds::sleep::UNTIL];
+
+pub(super) const WAIT_FOR: &[Key] = &[
+    kinds::wait_for::EVENT,
+    kinds::wait_for::EVENT_KEY,
+    kinds::wait_for::TIMEOUT,
+    kinds::wait_for::ON_TIMEOUT,
+];
+
+pub(super) const APPROVAL: &[Key] = &[
+    kinds::approval::PROMPT,
+    kinds::approval::FIELDS,
+    kinds::wait_for::TIMEOUT,
+    kinds::wait_for::ON_TIMEOUT,
+];

@@ -24,6 +24,8 @@ pub fn list() -> impl Iterator<Item = (Table, &'static Key)> {
         Table::Retry,
         Table::Concurrency,
         Table::Sleep,
+        Table::WaitFor,
+        Table::Approval,
     ];
     tables.into_iter().flat_map(|table| table.keys().map(move |key| (table, key)))
 }
@@ -40,6 +42,8 @@ impl Table {
             Table::Retry => (&[], list::RETRY),
             Table::Concurrency => (&[], list::CONCURRENCY),
             Table::Sleep => (&[], list::SLEEP),
+            Table::WaitFor => (&[], list::WAIT_FOR),
+            Table::Approval => (&[], list::APPROVAL),
         };
         let is_there = move |key: &&Key| self != Table::Defaults || key.in_defaults == InDefaults::Yes;
         of_kinds.iter().copied().chain(own).filter(is_there)

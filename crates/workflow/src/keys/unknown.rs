@@ -106,7 +106,7 @@ mod tests {
 
     use super::*;
 
-    const TABLES: [Table; 9] = [
+    const TABLES: [Table; 11] = [
         Table::Workflow,
         Table::Param,
         Table::Schedule,
@@ -116,6 +116,8 @@ mod tests {
         Table::Retry,
         Table::Concurrency,
         Table::Sleep,
+        Table::WaitFor,
+        Table::Approval,
     ];
 
     fn supported(table: Table) -> Vec<KeyName> {

@@ -4,11 +4,14 @@
 //! payload for the worker, and how people are told what a job does. Nothing outside this folder knows the kinds, except
 //! the worker's handlers. `docs/contributing/adding-a-job-kind.md` shows how to add one.
 
+pub mod approval;
 mod read;
 pub mod shell;
 pub mod sleep;
 mod summary;
+pub mod wait_for;
 
+use approval::Approval;
 use serde::{Deserialize, Serialize};
 
 use crate::field::{KnownNames, WorkflowError};
@@ -22,15 +25,20 @@ use shell::Shell;
 pub(crate) use shell::read_plain_command as read_command;
 use sleep::Sleep;
 pub use summary::{Summary, SummaryText};
+use wait_for::WaitFor;
 
 /// What a job executes. There is one variant for each kind.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
     /// A script or a program.
     Shell(Shell),
     /// Nothing, until an instant.
     Sleep(Sleep),
+    /// Nothing, until an event comes.
+    WaitFor(WaitFor),
+    /// Nothing, until a person approves or rejects it.
+    Approval(Approval),
 }
 
 impl Action {
@@ -46,6 +54,8 @@ impl Action {
         match self {
             Action::Shell(_) => shell::KIND.name,
             Action::Sleep(_) => sleep::KIND.name,
+            Action::WaitFor(_) => wait_for::KIND.name,
+            Action::Approval(_) => approval::KIND.name,
         }
     }
 
@@ -55,6 +65,8 @@ impl Action {
         match self {
             Action::Shell(shell) => shell.payload(uses),
             Action::Sleep(sleep) => sleep.payload(),
+            Action::WaitFor(wait) => wait.payload(),
+            Action::Approval(approval) => approval.payload(),
         }
     }
 
@@ -64,6 +76,8 @@ impl Action {
         match self {
             Action::Shell(shell) => shell.summary(),
             Action::Sleep(sleep) => sleep.summary(),
+            Action::WaitFor(wait) => wait.summary(),
+            Action::Approval(approval) => approval.summary(),
         }
     }
 
@@ -71,7 +85,7 @@ impl Action {
     pub(crate) fn features(&self) -> Vec<(&'static str, Support, bool)> {
         match self {
             Action::Shell(shell) => shell.features(),
-            Action::Sleep(_) => Vec::new(),
+            Action::Sleep(_) | Action::WaitFor(_) | Action::Approval(_) => Vec::new(),
         }
     }
 
@@ -79,7 +93,7 @@ impl Action {
     pub(crate) fn secrets_read(&self) -> Vec<String> {
         match self {
             Action::Shell(shell) => shell.secrets_read(),
-            Action::Sleep(_) => Vec::new(),
+            Action::Sleep(_) | Action::WaitFor(_) | Action::Approval(_) => Vec::new(),
         }
     }
 
@@ -88,6 +102,8 @@ impl Action {
         match self {
             Action::Shell(shell) => shell.check(names),
             Action::Sleep(sleep) => sleep.check(names),
+            Action::WaitFor(wait) => wait.check(names),
+            Action::Approval(approval) => approval.check(names),
         }
     }
 
@@ -129,7 +145,7 @@ pub(crate) struct ActionKey {
 }
 
 /// All kinds, in the order in which messages list their keys.
-const KINDS: &[&Kind] = &[&shell::KIND, &sleep::KIND];
+const KINDS: &[&Kind] = &[&shell::KIND, &sleep::KIND, &wait_for::KIND, &approval::KIND];
 
 /// What `[defaults]` says about the jobs of each kind that has such keys.
 #[derive(Debug, Default)]
@@ -158,7 +174,7 @@ pub fn is_built_in(kind: &str) -> bool {
 /// Whether jobs of the kind only wait: the scheduler ends them, and no worker claims them.
 #[must_use]
 pub fn is_wait(kind: &str) -> bool {
-    [sleep::KIND.name].contains(&kind)
+    [sleep::KIND.name, wait_for::KIND.name, approval::KIND.name].contains(&kind)
 }
 
 /// Checks the payload of a job that is enqueued alone. A kind that is not built in accepts every payload.

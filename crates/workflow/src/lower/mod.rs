@@ -14,6 +14,7 @@ mod tables;
 mod top_level;
 
 use job::UnresolvedJob;
+pub(crate) use param::read_all as read_params;
 use reads::Declared;
 use top_level::TopLevel;
 

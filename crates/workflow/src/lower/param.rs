@@ -18,7 +18,7 @@ const KINDS: [(&str, ParamKind); 6] = [
     ("choice", ParamKind::Choice),
 ];
 
-pub(super) fn read_all(entry: &Entry<'_>, findings: &mut Findings) -> Vec<Param> {
+pub(crate) fn read_all(entry: &Entry<'_>, findings: &mut Findings) -> Vec<Param> {
     let expected = "a table of names and parameters";
     let Some(entries) = expect::table(entry, limits::PARAMS, expected, findings) else { return Vec::new() };
     check_variables(entries, findings);

@@ -259,6 +259,8 @@ fn is_stuck(reason: &Reason) -> bool {
         | Reason::Behind(_)
         | Reason::Runs { .. }
         | Reason::WaitsForDecision
+        | Reason::WaitsForEvent { .. }
+        | Reason::WaitsForApproval { .. }
         | Reason::WaitsForEndOfRun
         | Reason::Over(_) => false,
     }

@@ -111,7 +111,12 @@ impl ForScheduler<'_> {
                    AND CASE WHEN delay_ms >= 0 AND delay_ms <= $2 THEN execute_after - delay_ms > $1 ELSE 1 = 0 END",
                 &[now_ms.into(), DELAY_MAX_MS.into()],
             )?;
-            Ok(moved(jobs, runs))
+            let waits = connection.execute(
+                "UPDATE jobs SET deadline_at = $1 + (deadline_at - started_at), started_at = $1
+                 WHERE deadline_at IS NOT NULL AND finished_at IS NULL AND status = 'WAITING' AND started_at > $1",
+                &[now_ms.into()],
+            )?;
+            Ok(moved(jobs + waits, runs))
         })
     }
 }
@@ -143,7 +148,13 @@ fn move_ends(connection: &mut dyn Connection, step: ClockStep) -> Result<MovedDu
                     ELSE 1 = 0 END",
         &[parameters[0], parameters[1], parameters[2], DELAY_MAX_MS.into()],
     )?;
-    Ok(moved(jobs, runs))
+    let waits = connection.execute(
+        "UPDATE jobs SET deadline_at = deadline_at + $1
+         WHERE deadline_at IS NOT NULL AND finished_at IS NULL AND status = 'WAITING'
+           AND NOT (started_at > $2 AND started_at <= $3)",
+        &parameters,
+    )?;
+    Ok(moved(jobs + waits, runs))
 }
 
 /// Returns the number of clock steps that the tables have seen.

@@ -15,14 +15,19 @@ const PROMOTE_MAX: i64 = 1_000;
 /// How many runs one transaction stops.
 const EXPIRE_MAX: i64 = 100;
 
+/// How many waits one transaction ends.
+const WAITS_MAX: i64 = 1_000;
+
 /// If the answer took longer than this, it does not say well enough when the server read its clock.
 const ANSWER_MAX_MS: i64 = 250;
 
 /// When something is due next, and a reading of the clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Upcoming {
-    /// The earliest instant at which a job or a run's deadline is due.
+    /// The earliest instant at which a job, or the end of a wait or of a run's time is due.
     pub due_at: Option<i64>,
+    /// Whether an event waits to be dispatched.
+    pub has_events: bool,
     /// The earliest instant, after a given one, at which a start stops counting against its queue's rate.
     pub rate_allows_at: Option<i64>,
     /// The clock; `None` if the database answered too slowly to tell.
@@ -58,7 +63,7 @@ impl ForScheduler<'_> {
     pub fn upcoming(&self, rate_after_ms: i64) -> Result<Upcoming> {
         self.store.read(|connection| {
             let asked_ms = self.store.clock.monotonic_ms();
-            let (due, rate_allows_at, steps, database_now_ms) = one(
+            let (due, rate_allows_at, steps, database_now_ms, has_events) = one(
                 connection,
                 "SELECT (SELECT min(execute_after) FROM jobs WHERE status = 'SCHEDULED'),
                         (SELECT min(deadline_at) FROM runs
@@ -66,11 +71,16 @@ impl ForScheduler<'_> {
                            AND status IN ('PENDING', 'RUNNING')),
                         (SELECT min(expires_at) FROM queue_starts WHERE expires_at > $1),
                         (SELECT coalesce(max(number), 0) FROM clock_steps),
-                        {now_ms}",
+                        {now_ms},
+                        (SELECT min(deadline_at) FROM jobs
+                         WHERE deadline_at IS NOT NULL AND finished_at IS NULL AND status = 'WAITING'
+                           AND (waits_for = 'event' OR waits_for = 'approval')),
+                        (SELECT min(id) FROM events WHERE dispatched_at IS NULL)",
                 &[rate_after_ms.into()],
                 |row| {
-                    let due = [row.optional_integer(0)?, row.optional_integer(1)?];
-                    Ok((due, row.optional_integer(2)?, row.integer(3)?, row.integer(4)?))
+                    let due = [row.optional_integer(0)?, row.optional_integer(1)?, row.optional_integer(5)?];
+                    let has_events = row.optional_integer(6)?.is_some();
+                    Ok((due, row.optional_integer(2)?, row.integer(3)?, row.integer(4)?, has_events))
                 },
             )?;
             let answered_ms = self.store.clock.monotonic_ms();
@@ -80,7 +90,7 @@ impl ForScheduler<'_> {
                     (self.store.clock.wall_offset_ms(), self.store.clock.steady_ms());
                 ClockReading { steps, offset_ms, steady_ms }
             });
-            Ok(Upcoming { due_at: due.into_iter().flatten().min(), rate_allows_at, clock })
+            Ok(Upcoming { due_at: due.into_iter().flatten().min(), has_events, rate_allows_at, clock })
         })
     }
 
@@ -154,7 +164,7 @@ fn stop_late_runs_and_promote(
     for run_id in &late {
         stop_run(connection, *run_id, StopReason::TimedOut, Urgency::WithGrace, now_ms)?;
     }
-    let promoted = promote(connection, now_ms)?;
+    let promoted = promote(connection, now_ms)? + end_late_waits(connection, now_ms)?;
     if promoted > 0 {
         connection.wake(WakeUps::PENDING | WakeUps::PROGRESS);
     }
@@ -187,4 +197,26 @@ fn promote(connection: &mut dyn Connection, now_ms: i64) -> Result<u64> {
         connection.wake(WakeUps::DUE);
     }
     Ok(promoted)
+}
+
+/// Lets the scheduler decide about waits that took too long. The rows keep their deadlines, by which it decides.
+fn end_late_waits(connection: &mut dyn Connection, now_ms: i64) -> Result<u64> {
+    let late = all(
+        connection,
+        "SELECT id FROM jobs
+         WHERE deadline_at IS NOT NULL AND finished_at IS NULL AND deadline_at <= $1 AND status = 'WAITING'
+           AND (waits_for = 'event' OR waits_for = 'approval')
+         ORDER BY deadline_at, id LIMIT $2 {lock}",
+        &[now_ms.into(), WAITS_MAX.into()],
+        |row| row.integer(0),
+    )?;
+    if late.is_empty() {
+        return Ok(0);
+    }
+    connection.wake(WakeUps::DUE);
+    connection.execute(
+        "UPDATE jobs SET waits_for = 'decision', updated_at = $2
+         WHERE id {in $1} AND {guard status = 'WAITING'} AND (waits_for = 'event' OR waits_for = 'approval')",
+        &[(&json_ids(&late)).into(), now_ms.into()],
+    )
 }

@@ -2,6 +2,7 @@
 
 pub(in crate::store) mod clock_steps;
 pub(in crate::store) mod decisions;
+pub(in crate::store) mod dispatch;
 pub(in crate::store) mod due;
 pub(in crate::store) mod prune;
 pub(in crate::store) mod reconcile;

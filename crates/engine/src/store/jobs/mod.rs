@@ -17,6 +17,7 @@ pub(crate) const JOB_COLUMNS: Fragment = Fragment {
                     waits_for, upstream_failed, phase, handles, exit_code",
 };
 
+pub(in crate::store) mod approvals;
 pub(in crate::store) mod attempts;
 pub(in crate::store) mod enqueue;
 pub(in crate::store) mod list;

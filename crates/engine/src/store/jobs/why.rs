@@ -9,6 +9,7 @@ use crate::store::queues::rules::{count, read_rules};
 use crate::store::workers::Worker;
 use windlass_db::error::Result;
 use windlass_db::{Connection, all, one};
+use windlass_workflow::kinds::approval::prompt_of;
 use windlass_workflow::kinds::is_wait;
 
 /// How many holders of a concurrency key are named.
@@ -123,6 +124,22 @@ pub enum Reason {
     WaitsForEndOfRun,
     /// The scheduler decides next whether it runs.
     WaitsForDecision,
+    /// It waits for an event.
+    WaitsForEvent {
+        /// The name of the event.
+        event: String,
+        /// Its key, if it has one.
+        key: Option<String>,
+        /// When it stops waiting.
+        deadline_at: Option<i64>,
+    },
+    /// It waits for a person.
+    WaitsForApproval {
+        /// The question.
+        prompt: String,
+        /// When it stops waiting.
+        deadline_at: Option<i64>,
+    },
     /// It is finished. This is its last error, if any.
     Over(Option<String>),
 }
@@ -215,12 +232,37 @@ impl Jobs<'_> {
     fn why_waiting(&self, job: &Job) -> Result<Vec<Reason>> {
         let mut reasons = match (job.waits_for, &job.concurrency_key) {
             (Some(WaitsFor::Slot), Some(key)) => vec![self.key_taken(key, job.concurrency_limit)?],
+            (Some(WaitsFor::Event | WaitsFor::Approval), _) => return self.why_wait(job),
             (Some(WaitsFor::Slot | WaitsFor::Decision) | None, _) => vec![Reason::WaitsForDecision],
         };
         if self.store.workers().live()?.is_empty() {
             reasons.push(Reason::NoScheduler);
         }
         Ok(reasons)
+    }
+
+    fn why_wait(&self, job: &Job) -> Result<Vec<Reason>> {
+        self.store.read(|connection| {
+            one(
+                connection,
+                "SELECT event_name, event_key, deadline_at, payload FROM jobs WHERE id = $1",
+                &[job.id.into()],
+                |row| {
+                    let deadline_at = row.optional_integer(2)?;
+                    let payload = row.lossy_text(3)?.unwrap_or_default();
+                    Ok(vec![match row.lossy_text(0)? {
+                        Some(event) => {
+                            let key = row.lossy_text(1)?.filter(|key| !key.is_empty());
+                            Reason::WaitsForEvent { event, key, deadline_at }
+                        }
+                        None => {
+                            let prompt = prompt_of(&payload).unwrap_or_default();
+                            Reason::WaitsForApproval { prompt, deadline_at }
+                        }
+                    }])
+                },
+            )
+        })
     }
 
     fn key_taken(&self, key: &str, limit: Option<i64>) -> Result<Reason> {

@@ -163,8 +163,9 @@ fn insert_run(
     let ids = connection.insert_returning_ids(
         "INSERT INTO runs (workflow_id, workflow, params, env, dir, run_key, total_jobs, unfinished_jobs,
                            timeout_ms, created_at, updated_at, schedule_id, scheduled_for, source, token,
-                           has_handlers)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $14, $8, $9, $9, $10, $11, $12, $13, $15)
+                           has_handlers, first_event_id)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $14, $8, $9, $9, $10, $11, $12, $13, $15,
+                 coalesce((SELECT last FROM event_counter WHERE id = 1), 0))
          ON CONFLICT DO NOTHING",
         &[
             workflow_id.into(),

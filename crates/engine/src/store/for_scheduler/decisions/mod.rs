@@ -4,16 +4,19 @@
 //! on can change in between, and of two schedulers the second one finds no row that waits.
 
 mod sleep;
+mod wait;
 
 use std::collections::HashMap;
 
 use crate::decide::{
-    Control, Decision, EndWithoutAttempt, Then, begin_sleep, decide_by_condition, decide_by_parents,
+    Control, Decision, EndWithoutAttempt, Then, Wait, begin_sleep, decide_approval, decide_by_condition,
+    decide_by_parents, decide_wait_for,
 };
 use crate::join_rule::{EndColumns, JobEnd, JoinRule, ParentEnds};
-use crate::status::JobStatus;
+use crate::status::{JobStatus, WaitsFor};
 use crate::store::claim::ready::release;
 use crate::store::claim::take::start_runs;
+use crate::store::events::lock_events;
 use crate::store::evidence::Evidence;
 use crate::store::finish::locks::lock_runs_of;
 use crate::store::finish::propagation::{Ended, propagate};
@@ -24,6 +27,7 @@ use crate::store::{ForScheduler, json_ids};
 use crate::values::values;
 use serde_json::Value as Json;
 use sleep::{Sleeper, begin_sleeps};
+use wait::{begin_waits, find_event};
 use windlass_db::error::Result;
 use windlass_db::{Connection, UpdateReturning, Value, all, all_updated};
 use windlass_system::wake_ups::WakeUps;
@@ -42,10 +46,22 @@ struct WaitingJob {
     is_handler: bool,
     join_rule: JoinRule,
     parents: ParentEnds,
-    /// It was decided before, and has slept since then.
+    /// It was decided before, and has slept or waited since then.
     has_begun: bool,
+    event_key: Option<String>,
+    deadline_at: Option<i64>,
     /// What is decided, or why the row can't be read.
     control: std::result::Result<Control, String>,
+}
+
+impl WaitingJob {
+    /// When a wait of the job ends by its timeout.
+    fn deadline(&self, timeout_ms: Option<i64>, now_ms: i64) -> Option<i64> {
+        match self.has_begun {
+            true => self.deadline_at,
+            false => timeout_ms.map(|timeout_ms| now_ms.saturating_add(timeout_ms)),
+        }
+    }
 }
 
 impl ForScheduler<'_> {
@@ -57,16 +73,22 @@ impl ForScheduler<'_> {
         let waiting = self.store.read(|connection| {
             all(
                 connection,
-                "SELECT id FROM jobs WHERE status = 'WAITING' AND waits_for = 'decision' ORDER BY id LIMIT $1",
+                "SELECT id, CASE WHEN kind = 'wait_for' THEN 1 ELSE 0 END FROM jobs
+                 WHERE status = 'WAITING' AND waits_for = 'decision' ORDER BY id LIMIT $1",
                 &[DECISIONS_MAX.into()],
-                |row| row.integer(0),
+                |row| Ok((row.integer(0)?, row.integer(1)? != 0)),
             )
         })?;
         if waiting.is_empty() {
             return Ok(0);
         }
         let now_ms = self.store.clock.now_ms();
+        let has_event_waits = waiting.iter().any(|(_id, is_event_wait)| *is_event_wait);
+        let waiting: Vec<i64> = waiting.into_iter().map(|(id, _is_event_wait)| id).collect();
         self.store.write("decide about jobs", Evidence::Repeat, move |connection| {
+            if has_event_waits {
+                lock_events(connection)?;
+            }
             lock_runs_of(connection, &waiting)?;
             let jobs = read_waiting(connection, &waiting)?;
             let (mut decisions, mut bytes) = (Vec::new(), 0);
@@ -87,7 +109,7 @@ fn read_waiting(connection: &mut dyn Connection, job_ids: &[i64]) -> Result<Vec<
     let mut parents = read_parents(connection, job_ids)?;
     all(
         connection,
-        "SELECT id, run_id, phase, join_rule, control, started_at FROM jobs
+        "SELECT id, run_id, phase, join_rule, control, started_at, event_key, deadline_at FROM jobs
          WHERE id {in $1} AND {guard status = 'WAITING'} AND waits_for = 'decision' ORDER BY id",
         &[(&json_ids(job_ids)).into()],
         |row| {
@@ -107,6 +129,8 @@ fn read_waiting(connection: &mut dyn Connection, job_ids: &[i64]) -> Result<Vec<
                 join_rule,
                 parents: parents.remove(&id).unwrap_or_default(),
                 has_begun: row.optional_integer(5)?.is_some(),
+                event_key: row.lossy_text(6)?,
+                deadline_at: row.optional_integer(7)?,
                 control,
             })
         },
@@ -144,14 +168,54 @@ fn decide(
             return Ok(decision);
         }
     }
+    let uses = &control.uses;
     match &control.then {
         None => Ok(Decision::GoOn),
         Some(Then::Sleep(_)) if job.has_begun => Ok(Decision::Done { output: None }),
-        Some(Then::Sleep(sleep)) => {
-            match read_values_of(connection, job, run_id, "`sleep`", &control.uses, bytes)? {
-                Ok(values) => Ok(begin_sleep(sleep, &values, now_ms)),
-                Err(reason) => failed(reason),
-            }
+        Some(Then::Sleep(sleep)) => match read_values_of(connection, job, run_id, "`sleep`", uses, bytes)? {
+            Ok(values) => Ok(begin_sleep(sleep, &values, now_ms)),
+            Err(reason) => failed(reason),
+        },
+        Some(Then::WaitFor(wait_for)) => {
+            let key = match &job.event_key {
+                Some(key) => Ok(key.clone()),
+                None => read_values_of(connection, job, run_id, "`wait_for`", uses, bytes)?
+                    .and_then(|values| wait_for.rendered_key(&values)),
+            };
+            let key = match key {
+                Ok(key) => key,
+                Err(reason) => return failed(reason),
+            };
+            let found = find_event(connection, run_id, &wait_for.event, &key)?;
+            *bytes += found.as_ref().map_or(0, |event| event.payload.len());
+            let wait = Wait {
+                waits_for: WaitsFor::Event,
+                event_name: Some(wait_for.event.clone()),
+                event_key: Some(key),
+                deadline_at: job.deadline(wait_for.timeout_ms, now_ms),
+                payload: None,
+            };
+            Ok(decide_wait_for(wait_for, wait, found.as_ref(), now_ms))
+        }
+        Some(Then::Approval(approval)) => {
+            let payload = if job.has_begun {
+                None
+            } else {
+                match read_values_of(connection, job, run_id, "`approval`", uses, bytes)?
+                    .and_then(|values| approval.question(&values))
+                {
+                    Ok(question) => Some(question),
+                    Err(reason) => return failed(reason),
+                }
+            };
+            let wait = Wait {
+                waits_for: WaitsFor::Approval,
+                event_name: None,
+                event_key: None,
+                deadline_at: job.deadline(approval.timeout_ms, now_ms),
+                payload,
+            };
+            Ok(decide_approval(approval, wait, now_ms))
         }
     }
 }
@@ -214,13 +278,14 @@ fn carry_out(
     decisions: &[(&WaitingJob, Decision)],
     now_ms: i64,
 ) -> Result<()> {
-    let (mut go_on, mut ends, mut sleepers) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut go_on, mut ends, mut sleepers, mut waits) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (job, decision) in decisions {
         match decision {
             Decision::GoOn => go_on.push(job.id),
             Decision::Sleep { until_ms, delay_ms } => {
                 sleepers.push(Sleeper { job_id: job.id, until_ms: *until_ms, delay_ms: *delay_ms });
             }
+            Decision::Wait(wait) => waits.push((job.id, wait)),
             Decision::Done { output } => ends.push(DecidedEnd {
                 job_id: job.id,
                 status: JobStatus::Successful,
@@ -242,6 +307,7 @@ fn carry_out(
     let keys = let_go_on(connection, &go_on, now_ms)?;
     admit(connection, &keys, now_ms)?;
     begin_sleeps(connection, &sleepers, now_ms)?;
+    begin_waits(connection, &waits, now_ms)?;
     let ended = write_ends(connection, &ends, now_ms)?;
     let propagated = propagate(connection, &ended, None, now_ms)?;
     release(connection, &propagated.promoted.ready, now_ms)?;

@@ -1,0 +1,127 @@
+//! `windlass approve` and `windlass reject`: a person decides about a job that waits for an approval.
+
+use clap::Args;
+use windlass_engine::store::{Job, Verdict};
+use windlass_views::JobView;
+use windlass_workflow::params::{self, Supplied};
+
+use crate::arguments::{GlobalOptions, OutputFormat, parse_run_id};
+use crate::database::Database;
+use crate::error::Failure;
+use crate::output::Output;
+use crate::submission::{describe_param, parse_pair};
+use crate::{find, stderr};
+
+/// Approve a job that waits for it
+#[derive(Debug, Args)]
+#[command(after_help = APPROVE_EXAMPLES)]
+pub(crate) struct ApproveArgs {
+    /// The run
+    #[arg(value_name = "RUN", value_parser = parse_run_id)]
+    run: i64,
+
+    /// The job
+    #[arg(value_name = "JOB")]
+    job: String,
+
+    /// A field of the approval, as NAME=VALUE
+    #[arg(short = 'p', long = "param", value_name = "NAME=VALUE", value_parser = parse_pair)]
+    fields: Vec<(String, String)>,
+
+    /// Who approves [default: the user of this process]
+    #[arg(long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    by: Option<String>,
+}
+
+const APPROVE_EXAMPLES: &str = "\
+Examples:
+  windlass approve 3 release
+  windlass approve 3 release -p version=1.4 --by ada
+
+Who approves is recorded, and not proved.";
+
+/// Reject a job that waits for an approval
+#[derive(Debug, Args)]
+#[command(after_help = REJECT_EXAMPLES)]
+pub(crate) struct RejectArgs {
+    /// The run
+    #[arg(value_name = "RUN", value_parser = parse_run_id)]
+    run: i64,
+
+    /// The job
+    #[arg(value_name = "JOB")]
+    job: String,
+
+    /// Why
+    #[arg(long, value_name = "TEXT", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    reason: String,
+
+    /// Who rejects [default: the user of this process]
+    #[arg(long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    by: Option<String>,
+}
+
+const REJECT_EXAMPLES: &str = "\
+Examples:
+  windlass reject 3 release --reason 'the tests of ada are red'
+
+The job fails, and is not tried again.";
+
+/// Checks the fields and approves.
+pub(crate) fn approve(global: &GlobalOptions, args: &ApproveArgs) -> Result<(), Failure> {
+    let database = Database::existing(global)?;
+    let job = find::job_by_name(&database, args.run, &args.job)?;
+    let approval = database.ask(|store| store.jobs().approval(job.id))?;
+    let declared = approval.map(|approval| approval.fields).unwrap_or_default();
+    let given =
+        args.fields.iter().map(|(name, value)| (name.clone(), Supplied::Text(value.clone()))).collect();
+    let fields = params::bind(&declared, given).map_err(|errors| {
+        let lines: Vec<String> =
+            declared.iter().map(|field| format!("\n  {}", describe_param(field))).collect();
+        let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        let help = match lines.is_empty() {
+            true => "this approval has no fields; leave them out".to_owned(),
+            false => format!("the fields are:{}", lines.concat()),
+        };
+        let message = errors.join("; ").replace("this workflow has no parameters", "it has no fields");
+        Failure::InvalidParameters { message: message.replace("parameter", "field"), help }
+    })?;
+    let by = args.by.clone().unwrap_or_else(present_user);
+    decide(global, &database, &job, Verdict::Approve { by, fields }, "approved")
+}
+
+/// Rejects.
+pub(crate) fn reject(global: &GlobalOptions, args: &RejectArgs) -> Result<(), Failure> {
+    let database = Database::existing(global)?;
+    let job = find::job_by_name(&database, args.run, &args.job)?;
+    let by = args.by.clone().unwrap_or_else(present_user);
+    decide(global, &database, &job, Verdict::Reject { by, reason: args.reason.clone() }, "rejected")
+}
+
+fn decide(
+    global: &GlobalOptions,
+    database: &Database,
+    job: &Job,
+    verdict: Verdict,
+    done: &str,
+) -> Result<(), Failure> {
+    match database.ask(|store| store.jobs().decide_approval(job.id, verdict.clone())) {
+        Err(Failure::Conflict { message, .. }) => {
+            let why = global.hint(&format!("why j{}", job.id));
+            return Err(Failure::Conflict { message, help: format!("`{why}` says what it waits for") });
+        }
+        answer => answer?,
+    }
+    stderr::note(&format!("job {} is {done}", job.label()));
+    if global.output == OutputFormat::Text {
+        return Ok(());
+    }
+    let view = database.ask(|store| JobView::read(store, &store.jobs().get(job.id)?))?;
+    Output { format: global.output }.object(&view, |_| String::new())
+}
+
+/// The name of the user of this process.
+fn present_user() -> String {
+    let name = ["USER", "LOGNAME"].iter().find_map(|variable| std::env::var(variable).ok());
+    name.filter(|name| !name.trim().is_empty()).unwrap_or_else(|| "unknown".to_owned())
+}

@@ -1,0 +1,104 @@
+//! Dispatching events: jobs that wait for one are decided.
+//!
+//! One process at a time dispatches, in the order of the events.
+
+use crate::store::evidence::Evidence;
+use crate::store::finish::locks::lock_runs_of;
+use crate::store::{ForScheduler, json_ids};
+use windlass_db::error::Result;
+use windlass_db::{Connection, all, one};
+use windlass_system::wake_ups::WakeUps;
+
+/// How many events one transaction dispatches.
+const EVENTS_MAX: i64 = 100;
+/// How many waiting jobs one transaction wakes.
+const WAITERS_MAX: usize = 1_000;
+
+/// An event that is not dispatched.
+struct NewEvent {
+    id: i64,
+    name: String,
+    key: String,
+}
+
+impl ForScheduler<'_> {
+    /// Dispatches events that are not dispatched, one batch of them. Returns whether it did anything. Call it again until it
+    /// did nothing.
+    ///
+    /// # Errors
+    /// Returns the database's error.
+    pub fn dispatch_events(&self) -> Result<bool> {
+        if self.store.read(new_events)?.is_empty() {
+            return Ok(false);
+        }
+        let now_ms = self.store.clock.now_ms();
+        self.store.write("dispatch events", Evidence::Repeat, move |connection| {
+            let is_locked = one(connection, "SELECT {try_lock 'events'}", &[], |row| row.integer(0))?;
+            if is_locked == 0 {
+                // Another process dispatches.
+                return Ok(false);
+            }
+            dispatch(connection, now_ms)
+        })
+    }
+}
+
+fn new_events(connection: &mut dyn Connection) -> Result<Vec<NewEvent>> {
+    all(
+        connection,
+        "SELECT id, name, event_key FROM events WHERE dispatched_at IS NULL ORDER BY id LIMIT $1",
+        &[EVENTS_MAX.into()],
+        |row| {
+            let text = |column| row.lossy_text(column).map(Option::unwrap_or_default);
+            Ok(NewEvent { id: row.integer(0)?, name: text(1)?, key: text(2)? })
+        },
+    )
+}
+
+fn dispatch(connection: &mut dyn Connection, now_ms: i64) -> Result<bool> {
+    let (mut dispatched, mut waiters) = (Vec::new(), Vec::new());
+    for event in new_events(connection)? {
+        let left = WAITERS_MAX - waiters.len();
+        let found = waiters_of(connection, &event, left)?;
+        let is_full = found.len() == left;
+        waiters.extend(found);
+        if is_full {
+            // The next transaction wakes the others.
+            break;
+        }
+        dispatched.push(event.id);
+    }
+    wake(connection, &waiters, now_ms)?;
+    connection.execute(
+        "UPDATE events SET dispatched_at = $2 WHERE id {in $1} AND {guard dispatched_at IS NULL}",
+        &[(&json_ids(&dispatched)).into(), now_ms.into()],
+    )?;
+    Ok(!dispatched.is_empty() || !waiters.is_empty())
+}
+
+fn waiters_of(connection: &mut dyn Connection, event: &NewEvent, limit: usize) -> Result<Vec<i64>> {
+    all(
+        connection,
+        "SELECT id FROM jobs
+         WHERE event_name IS NOT NULL AND status = 'WAITING' AND waits_for = 'event'
+           AND event_name = $1 AND event_key = $2
+         ORDER BY id LIMIT $3",
+        &[(&event.name).into(), (&event.key).into(), (limit as i64).into()],
+        |row| row.integer(0),
+    )
+}
+
+/// Lets the scheduler decide about jobs that wait for an event.
+fn wake(connection: &mut dyn Connection, job_ids: &[i64], now_ms: i64) -> Result<()> {
+    if job_ids.is_empty() {
+        return Ok(());
+    }
+    lock_runs_of(connection, job_ids)?;
+    connection.execute(
+        "UPDATE jobs SET waits_for = 'decision', updated_at = $2
+         WHERE id {in $1} AND {guard status = 'WAITING'} AND waits_for = 'event'",
+        &[(&json_ids(job_ids)).into(), now_ms.into()],
+    )?;
+    connection.wake(WakeUps::DUE);
+    Ok(())
+}
