@@ -296,6 +296,8 @@ CREATE TABLE events (
 ) {strict};
 
 CREATE INDEX events_of_name ON events (name, event_key, id);
+-- For pruning.
+CREATE INDEX events_received ON events (received_at);
 CREATE INDEX events_undispatched ON events (id) WHERE dispatched_at IS NULL;
 
 -- The number of the last event, in one row. No number is used twice, even after pruning.

@@ -54,6 +54,8 @@ fn record(path: &Path) -> BTreeSet<Statement> {
     bench.store.for_workers().cancel_requests(worker).unwrap();
     bench.store.for_scheduler().next_due().unwrap();
     bench.store.for_scheduler().promote_due().unwrap();
+    bench.store.for_scheduler().decide_waiting().unwrap();
+    bench.store.for_scheduler().dispatch_events().unwrap();
     bench.store.for_scheduler().admit_waiting("").unwrap();
     bench.store.workers().live().unwrap();
     bench.store.for_scheduler().has_orphans(&[]).unwrap();

@@ -152,8 +152,7 @@ fn every_job_that_waits_sees_the_event() {
     let wait = "wait_for = { event = \"paid\" }";
     let shop = Shop::of(&format!("[jobs.a]\n{wait}\n[jobs.b]\n{wait}\n[jobs.c]\nneeds = [\"b\"]\n{wait}"));
     shop.turn();
-    let signal =
-        NewSignal { name: "paid".to_owned(), key: None, payload: "{}".to_owned(), event_id: None };
+    let signal = NewSignal { name: "paid".to_owned(), key: None, payload: "{}".to_owned(), event_id: None };
     shop.bench.store.events().signal(signal).unwrap();
     shop.turn();
     assert_eq!(shop.status(), RunStatus::Successful);
@@ -279,9 +278,62 @@ fn an_event_wakes_more_jobs_than_one_transaction_does() {
               SELECT n FROM numbers) AS numbers";
     shop.bench.raw().execute(rows);
     shop.bench.raw().execute("UPDATE runs SET total_jobs = 2501, unfinished_jobs = 2501");
-    let signal =
-        NewSignal { name: "paid".to_owned(), key: None, payload: "{}".to_owned(), event_id: None };
+    let signal = NewSignal { name: "paid".to_owned(), key: None, payload: "{}".to_owned(), event_id: None };
     shop.bench.store.events().signal(signal).unwrap();
     shop.turn();
     assert_eq!(shop.status(), RunStatus::Successful);
+}
+
+#[test]
+fn no_event_is_lost_between_the_look_and_the_wait() {
+    let shop = Shop::of("[jobs.paid]\nwait_for = { event = \"paid\" }");
+    let workflow = parse("[jobs.paid]\nwait_for = { event = \"paid\" }");
+    let store = &shop.bench.store;
+    for _round in 0..20 {
+        let run_id = shop.bench.submit(workflow.clone());
+        let barrier = std::sync::Barrier::new(3);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                barrier.wait();
+                store.for_scheduler().decide_waiting().unwrap();
+            });
+            scope.spawn(|| {
+                barrier.wait();
+                let (name, payload) = ("paid".to_owned(), "1".to_owned());
+                store.events().signal(NewSignal { name, key: None, payload, event_id: None }).unwrap();
+                store.for_scheduler().dispatch_events().unwrap();
+            });
+            scope.spawn(|| {
+                barrier.wait();
+                store.for_scheduler().dispatch_events().unwrap();
+            });
+        });
+        shop.turn();
+        assert_eq!(store.runs().get(run_id).unwrap().status, RunStatus::Successful);
+    }
+}
+
+#[test]
+fn events_are_kept_for_a_week_and_as_long_as_an_older_run_is_unfinished() {
+    let shop = Shop::of(ORDER);
+    shop.signal("other", "1");
+    shop.turn();
+    let left = || shop.bench.raw().value::<i64>("SELECT count(*) FROM events");
+    let prune =
+        || while shop.bench.store.for_scheduler().prune_step(Default::default()).unwrap().leftovers > 0 {};
+    shop.bench.clock.advance_ms(8 * DAY_MS);
+    prune();
+    assert_eq!(left(), 1, "the run may wait for it");
+    shop.bench.store.runs().cancel(shop.run_id).unwrap();
+    prune();
+    assert_eq!(left(), 0);
+    shop.signal("other", "2");
+    shop.bench.clock.advance_ms(8 * DAY_MS);
+    prune();
+    assert_eq!(left(), 1, "it is not dispatched");
+    shop.turn();
+    // The number of an event is never used twice, so a new run does not take an old event for a new one.
+    prune();
+    assert_eq!(left(), 0);
+    assert_eq!(shop.signal("other", "3").id, 3);
 }

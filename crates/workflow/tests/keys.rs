@@ -22,11 +22,17 @@ fn file_with(table: Table, entry: &str) -> String {
         Table::Secret => file_with(Table::Workflow, &format!("\"secrets\": {{\"S\": {{{entry}}}}}")),
         Table::Defaults => file_with(Table::Workflow, &format!("\"defaults\": {{{entry}}}")),
         // A job has one action.
-        Table::Job if entry.starts_with("\"sleep\"") => format!("{{\"jobs\": {{\"a\": {{{entry}}}}}}}"),
+        Table::Job
+            if ["\"sleep\"", "\"wait_for\"", "\"approval\""].iter().any(|key| entry.starts_with(key)) =>
+        {
+            format!("{{\"jobs\": {{\"a\": {{{entry}}}}}}}")
+        }
         Table::Job => job(&format!(", {entry}")),
         Table::Retry => job(&format!(", \"retry\": {{{entry}}}")),
         Table::Concurrency => job(&format!(", \"concurrency\": {{{entry}}}")),
         Table::Sleep => format!("{{\"jobs\": {{\"a\": {{\"sleep\": {{{entry}}}}}}}}}"),
+        Table::WaitFor => format!("{{\"jobs\": {{\"a\": {{\"wait_for\": {{{entry}}}}}}}}}"),
+        Table::Approval => format!("{{\"jobs\": {{\"a\": {{\"approval\": {{{entry}}}}}}}}}"),
     }
 }
 
@@ -69,6 +75,8 @@ fn place_in_guide(table: Table) -> (&'static str, &'static str) {
         Table::Retry => ("workflow-file.md", "## Keys of `retry`\n"),
         Table::Concurrency => ("workflow-file.md", "## Keys of `concurrency`\n"),
         Table::Sleep => ("waiting.md", "## Keys of `sleep`\n"),
+        Table::WaitFor => ("waiting.md", "## Keys of `wait_for`\n"),
+        Table::Approval => ("waiting.md", "## Keys of `approval`\n"),
     }
 }
 
@@ -87,6 +95,8 @@ fn the_guide_has_every_key_and_no_other() {
         Table::Retry,
         Table::Concurrency,
         Table::Sleep,
+        Table::WaitFor,
+        Table::Approval,
     ];
     for table in tables {
         let mut known: Vec<&str> =

@@ -42,6 +42,7 @@ fn assert_clean(sandbox: &Sandbox) {
 fn every_example_is_valid_and_tested_here() {
     let sandbox = Sandbox::new();
     let tested = [
+        "approval.toml",
         "chain.toml",
         "conditions.toml",
         "daily-digest.toml",
@@ -94,6 +95,24 @@ fn small_repository(sandbox: &Sandbox) {
             "change",
         ]);
     }
+}
+
+#[test]
+fn approval_waits_for_a_payment_and_a_person() {
+    let sandbox = Sandbox::new();
+    let path = examples().join("approval.toml").to_string_lossy().into_owned();
+    let mut engine = sandbox.spawn(&["run", &path, "-p", "order=42"]);
+    let until_done = |arguments: &[&str]| {
+        windlass_tests::wait::eventually("it waits", || {
+            (sandbox.run(arguments).code == Some(0)).then_some(())
+        });
+    };
+    until_done(&["inspect", "1/paid"]);
+    sandbox.run(&["signal", "paid", "--key", "42", "--payload", r#"{"amount": 7}"#]).exited(0);
+    until_done(&["approve", "1", "release", "-p", "version=1.4", "--by", "ada"]);
+    engine.wait().exited(0);
+    assert_eq!(output_lines(&sandbox, "ship"), ["version 1.4, released by ada"]);
+    assert_clean(&sandbox);
 }
 
 #[test]

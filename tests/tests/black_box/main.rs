@@ -37,3 +37,4 @@ mod sqlite_python;
 mod support;
 mod terminal;
 mod threads;
+mod waits;

@@ -65,6 +65,9 @@ fn check(signal: &NewSignal) -> std::result::Result<(), String> {
 }
 
 fn insert(connection: &mut dyn Connection, signal: &NewSignal, now_ms: i64) -> Result<Signalled> {
+    if let Some(id) = known(connection, signal)? {
+        return Ok(Signalled { id, created: false });
+    }
     let number = next_number(connection)?;
     let inserted = connection.execute(
         "INSERT INTO events (id, name, event_key, payload, event_id, received_at)
@@ -82,14 +85,17 @@ fn insert(connection: &mut dyn Connection, signal: &NewSignal, now_ms: i64) -> R
         connection.wake(WakeUps::DUE);
         return Ok(Signalled { id: number, created: true });
     }
-    let known = first(
-        connection,
-        "SELECT id FROM events WHERE event_id = $1",
-        &[(&signal.event_id).into()],
-        |row| row.integer(0),
-    )?;
-    let id = known.ok_or_else(|| Error::internal("send a signal", "the event with its id was not found"))?;
+    // Another transaction was faster.
+    let id = known(connection, signal)?
+        .ok_or_else(|| Error::internal("send a signal", "the event with its id was not found"))?;
     Ok(Signalled { id, created: false })
+}
+
+/// Finds the event that was received with the same id.
+fn known(connection: &mut dyn Connection, signal: &NewSignal) -> Result<Option<i64>> {
+    let Some(event_id) = &signal.event_id else { return Ok(None) };
+    let sql = "SELECT id FROM events WHERE event_id = $1";
+    first(connection, sql, &[event_id.into()], |row| row.integer(0))
 }
 
 /// The number of the next event. Locks the counter until the transaction ends.

@@ -4,10 +4,11 @@
 use std::cell::OnceCell;
 
 use windlass_engine::store::{
-    Backfill, CopyError, Finish, NewRun, NewWorker, Order, QueueLimits, RetrySelection, Scope, Setting,
+    Backfill, CopyError, Finish, NewRun, NewSignal, NewWorker, Order, QueueLimits, RetrySelection, Scope,
+    Setting, Verdict,
 };
 use windlass_engine::transition::{RetryState, after_attempt};
-use windlass_engine::{Result, Store, WorkerStatus};
+use windlass_engine::{JobStatus, Result, Store, WorkerStatus};
 use windlass_workflow::model::{OnFull, Overlap, Rule, Schedule as Definition};
 
 use crate::states::{self, HOUR_MS, apply, fire_all, keyed, schedule, workflow};
@@ -341,6 +342,37 @@ pub(crate) fn decide() -> Operation {
     // One after the other: the children of a skipped job are decided in the next transaction.
     operation(2, prepare, |store, _stage| {
         while store.for_scheduler().decide_waiting()? > 0 {}
+        Ok(())
+    })
+}
+
+/// A job sleeps, one waits for an event, and one for a person. What they wait for comes.
+pub(crate) fn end_waits() -> Operation {
+    let prepare = |databases: &TestDatabases| states::waiting_jobs(&databases.bench);
+    operation(4, prepare, |store, databases| {
+        let decide = || {
+            while store.for_scheduler().decide_waiting()? > 0 {}
+            Ok(())
+        };
+        decide()?;
+        let signal = NewSignal {
+            name: "paid".to_owned(),
+            key: None,
+            payload: "1".to_owned(),
+            event_id: Some("once".to_owned()),
+        };
+        store.events().signal(signal)?;
+        while store.for_scheduler().dispatch_events()? {}
+        decide()?;
+        let clock = &databases.bench.clock;
+        clock.advance_ms((states::WAITS_END_MS - clock.now_ms()).max(0));
+        store.for_scheduler().promote_due()?;
+        decide()?;
+        let asked = store.jobs().find_by_name(1, "ask")?.unwrap();
+        if asked.status == JobStatus::Waiting {
+            let approve = Verdict::Approve { by: "ada".to_owned(), fields: Default::default() };
+            store.jobs().decide_approval(asked.id, approve)?;
+        }
         Ok(())
     })
 }

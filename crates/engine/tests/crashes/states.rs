@@ -3,7 +3,7 @@
 use windlass_engine::store::{Backfill, NewJob, NewRegistration};
 use windlass_engine::{JobStatus, Result, Store, WorkerStatus};
 use windlass_workflow::model::{Catchup, Concurrency, OnFull, Overlap, Rule, Schedule as Definition};
-use windlass_workflow::{OnInterrupt, Workflow};
+use windlass_workflow::{OnInterrupt, Source, Workflow};
 
 use windlass_engine::transition::{Outcome, Repeat};
 
@@ -208,6 +208,25 @@ pub(crate) fn undecided_jobs(bench: &Bench) {
     }
     assert_eq!(bench.store.upkeep().stats().unwrap().jobs.of(JobStatus::Waiting), 3);
 }
+
+/// Jobs of run 1 that wait in every way, each with a child.
+pub(crate) fn waiting_jobs(bench: &Bench) {
+    let text = "name = \"waits\"
+        [jobs.nap]
+        sleep = \"1h\"
+        [jobs.paid]
+        wait_for = { event = \"paid\" }
+        [jobs.ask]
+        approval = { prompt = \"?\" }
+        [jobs.all]
+        needs = [\"nap\", \"paid\", \"ask\"]
+        run = \"true\"";
+    let source = Source::new("waits.toml", text.into()).unwrap();
+    bench.submit(windlass_workflow::parse(&source).unwrap());
+}
+
+/// When the sleep of [`waiting_jobs`] is over.
+pub(crate) const WAITS_END_MS: i64 = 1_000_000 + HOUR_MS;
 
 fn final_failure() -> Outcome {
     Outcome::Failed { error: "no luck".to_owned(), repeat: Repeat::Pointless }

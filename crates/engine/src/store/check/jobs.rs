@@ -35,7 +35,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
                            (SELECT child.status FROM jobs AS child
                             WHERE child.id = edges.child_id
                               AND (child.status IN ('SCHEDULED', 'PENDING', 'RUNNING', 'SUCCESSFUL', 'FAILED')
-                                   OR (child.status = 'WAITING' AND child.waits_for = 'slot'))) AS child_status,
+                                   OR (child.status = 'WAITING' AND child.waits_for <> 'decision'))) AS child_status,
                            (SELECT parent.status || CASE WHEN parent.finished_at IS NULL THEN ', unfinished' ELSE '' END
                             FROM jobs AS parent
                             WHERE parent.id = edges.parent_id
@@ -82,6 +82,21 @@ pub(super) const INVARIANTS: &[Invariant] = &[
               WHERE status = 'WAITING' AND waits_for = 'decision' AND updated_at < $2 - 60000
               LIMIT $1",
         next_step: "a running `windlass serve` or `windlass worker` decides it",
+    },
+    Invariant {
+        rule: "a job that waits for an event names it, and one that waits for a person does not",
+        sql: "SELECT 'job j' || id || ' waits for ' || waits_for FROM jobs
+              WHERE status = 'WAITING' AND ((waits_for = 'event' AND (event_name IS NULL OR event_key IS NULL))
+                                            OR (waits_for = 'approval' AND event_name IS NOT NULL))
+              LIMIT $1",
+        next_step: REPORT,
+    },
+    Invariant {
+        rule: "an event is dispatched within a minute",
+        sql: "SELECT 'event ' || id || ' is not dispatched' FROM events
+              WHERE dispatched_at IS NULL AND received_at < $2 - 60000
+              LIMIT $1",
+        next_step: "a running `windlass serve` or `windlass worker` dispatches it",
     },
     Invariant {
         rule: "a job has a finished_at exactly if it is finished",

@@ -1,10 +1,10 @@
 //! Finds what one step of pruning may delete. Reads a snapshot, so that no writer waits.
 
-use super::{JOBS_MAX, LEFTOVERS_MS, ROWS_MAX};
+use super::{EVENTS_MARGIN_MS, EVENTS_MS, JOBS_MAX, LEFTOVERS_MS, ROWS_MAX};
 use crate::store::for_scheduler::prune::Prune;
 use crate::store::json_ids;
 use windlass_db::error::Result;
-use windlass_db::{Connection, all};
+use windlass_db::{Connection, all, first};
 
 /// How many workflows with too many runs one step handles.
 const WORKFLOWS_MAX: i64 = 100;
@@ -23,12 +23,14 @@ pub(in crate::store) struct PruneCandidates {
     pub(in crate::store) workers: Vec<i64>,
     /// (schedule, nominal time)
     pub(in crate::store) occurrences: Vec<(i64, i64)>,
+    pub(in crate::store) events: Vec<i64>,
 }
 
 impl PruneCandidates {
     pub(in crate::store) fn is_empty(&self) -> bool {
-        let PruneCandidates { before_ms: _, runs, jobs, jobs_alone, workflows, workers, occurrences } = self;
-        [jobs_alone, workflows, workers].iter().all(|ids| ids.is_empty())
+        let PruneCandidates { before_ms: _, runs, jobs, jobs_alone, workflows, workers, occurrences, events } =
+            self;
+        [jobs_alone, workflows, workers, events].iter().all(|ids| ids.is_empty())
             && [runs, jobs, occurrences].iter().all(|pairs| pairs.is_empty())
     }
 }
@@ -73,6 +75,7 @@ pub(in crate::store) fn find_candidates(
     }
     if candidates.is_empty() {
         find_leftovers(connection, &mut candidates, prune)?;
+        candidates.events = old_events(connection, now_ms)?;
     }
     Ok(candidates)
 }
@@ -153,6 +156,25 @@ fn find_leftovers(
         before_ms,
     )?;
     Ok(())
+}
+
+/// Finds events that no run can wait for any more. A run may wait for an event that came after it was created.
+fn old_events(connection: &mut dyn Connection, now_ms: i64) -> Result<Vec<i64>> {
+    let oldest_run = first(
+        connection,
+        "SELECT created_at FROM runs WHERE status IN ('PENDING', 'RUNNING') ORDER BY id LIMIT 1",
+        &[],
+        |row| row.integer(0),
+    )?;
+    let kept_since_ms = now_ms.saturating_sub(EVENTS_MS);
+    // Runs and events are committed a little later than their times say.
+    let before_ms = oldest_run.map_or(kept_since_ms, |run_ms| kept_since_ms.min(run_ms - EVENTS_MARGIN_MS));
+    ids(
+        connection,
+        "SELECT id FROM events WHERE received_at < $1 AND dispatched_at IS NOT NULL
+         ORDER BY received_at LIMIT $2",
+        before_ms,
+    )
 }
 
 fn ids(connection: &mut dyn Connection, sql: &'static str, before_ms: i64) -> Result<Vec<i64>> {

@@ -22,6 +22,11 @@ const ROWS_MAX: usize = 200;
 /// milliseconds: a week.
 const LEFTOVERS_MS: i64 = 7 * 24 * 3_600 * 1_000;
 
+/// How long events are kept, in milliseconds: a week. Those that an unfinished run can wait for are kept longer.
+const EVENTS_MS: i64 = 7 * 24 * 3_600 * 1_000;
+/// Events that came so shortly before an unfinished run are kept too, in milliseconds.
+const EVENTS_MARGIN_MS: i64 = 60_000;
+
 /// What to delete. Nothing unfinished is ever deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Prune {
@@ -40,7 +45,7 @@ pub struct Pruned {
     pub runs: i64,
     /// Lines of output, if a step deleted only those.
     pub lines: i64,
-    /// Definitions without runs, workers that are gone, and skipped occurrences.
+    /// Definitions without runs, workers that are gone, skipped occurrences, and events.
     pub leftovers: i64,
 }
 
@@ -152,7 +157,12 @@ fn delete_leftovers(connection: &mut dyn Connection, candidates: &PruneCandidate
         "DELETE FROM workers WHERE id {in $1} AND {guard stopped_at < $2 AND status IN ('STOPPED', 'DEAD')}",
         &[(&json_ids(&candidates.workers)).into(), candidates.before_ms.into()],
     )?;
-    Ok(workflows + workers + delete_occurrences(connection, &candidates.occurrences)?)
+    let events = execute(
+        connection,
+        "DELETE FROM events WHERE id {in $1}",
+        &[(&json_ids(&candidates.events)).into()],
+    )?;
+    Ok(workflows + workers + events + delete_occurrences(connection, &candidates.occurrences)?)
 }
 
 fn delete_occurrences(connection: &mut dyn Connection, occurrences: &[(i64, i64)]) -> Result<i64> {
