@@ -21,9 +21,12 @@ fn file_with(table: Table, entry: &str) -> String {
         }
         Table::Secret => file_with(Table::Workflow, &format!("\"secrets\": {{\"S\": {{{entry}}}}}")),
         Table::Defaults => file_with(Table::Workflow, &format!("\"defaults\": {{{entry}}}")),
+        Table::Job if entry.starts_with("\"http\"") => format!("{{\"jobs\": {{\"a\": {{{entry}}}}}}}"),
         Table::Job => job(&format!(", {entry}")),
         Table::Retry => job(&format!(", \"retry\": {{{entry}}}")),
         Table::Concurrency => job(&format!(", \"concurrency\": {{{entry}}}")),
+        Table::Http => format!("{{\"jobs\": {{\"a\": {{\"http\": {{{entry}}}}}}}}}"),
+        Table::Auth => file_with(Table::Http, &format!("\"url\": \"http://a\", \"auth\": {{{entry}}}")),
     }
 }
 
@@ -65,6 +68,8 @@ fn place_in_guide(table: Table) -> (&'static str, &'static str) {
         Table::Defaults | Table::Job => ("workflow-file.md", "## Keys of a job\n"),
         Table::Retry => ("workflow-file.md", "## Keys of `retry`\n"),
         Table::Concurrency => ("workflow-file.md", "## Keys of `concurrency`\n"),
+        Table::Http => ("http.md", "## Keys of `http`\n"),
+        Table::Auth => ("http.md", "## Keys of `auth`\n"),
     }
 }
 
@@ -75,8 +80,16 @@ fn guide(page: &str) -> String {
 
 #[test]
 fn the_guide_has_every_key_and_no_other() {
-    let tables =
-        [Table::Workflow, Table::Param, Table::Schedule, Table::Job, Table::Retry, Table::Concurrency];
+    let tables = [
+        Table::Workflow,
+        Table::Param,
+        Table::Schedule,
+        Table::Job,
+        Table::Retry,
+        Table::Concurrency,
+        Table::Http,
+        Table::Auth,
+    ];
     for table in tables {
         let mut known: Vec<&str> =
             table.keys().filter(|key| key.support == Support::Supported).map(Key::name).collect();
