@@ -29,6 +29,8 @@ pub enum Table {
     Http,
     /// `auth` of `http`.
     Auth,
+    /// `sleep` of a job.
+    Sleep,
 }
 
 /// A key of a table.
@@ -114,6 +116,7 @@ impl Table {
             Table::Concurrency => "`concurrency`",
             Table::Http => "`http`",
             Table::Auth => "`auth`",
+            Table::Sleep => "`sleep`",
         }
     }
 }

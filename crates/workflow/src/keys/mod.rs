@@ -25,6 +25,7 @@ pub fn list() -> impl Iterator<Item = (Table, &'static Key)> {
         Table::Concurrency,
         Table::Http,
         Table::Auth,
+        Table::Sleep,
     ];
     tables.into_iter().flat_map(|table| table.keys().map(move |key| (table, key)))
 }
@@ -42,6 +43,7 @@ impl Table {
             Table::Concurrency => (&[], list::CONCURRENCY),
             Table::Http => (&[], kinds::HTTP_KEYS),
             Table::Auth => (&[], kinds::AUTH_KEYS),
+            Table::Sleep => (&[], list::SLEEP),
         };
         let is_there = move |key: &&Key| self != Table::Defaults || key.in_defaults == InDefaults::Yes;
         of_kinds.iter().copied().chain(own).filter(is_there)

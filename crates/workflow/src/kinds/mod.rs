@@ -7,6 +7,7 @@
 pub mod http;
 mod read;
 pub mod shell;
+pub mod sleep;
 mod summary;
 
 use serde::{Deserialize, Serialize};
@@ -22,6 +23,7 @@ pub(crate) use http::{AUTH as AUTH_KEYS, HTTP as HTTP_KEYS};
 pub(crate) use read::{action_keys_text, is_action_key, is_key, keys, nothing_to_execute, read};
 use shell::Shell;
 pub(crate) use shell::read_plain_command as read_command;
+use sleep::Sleep;
 pub use summary::{Summary, SummaryText};
 
 /// What a job executes. There is one variant for each kind.
@@ -32,6 +34,8 @@ pub enum Action {
     Shell(Shell),
     /// An HTTP request.
     Http(Box<Http>),
+    /// Nothing, until an instant.
+    Sleep(Sleep),
 }
 
 impl Action {
@@ -47,6 +51,7 @@ impl Action {
         match self {
             Action::Shell(_) => shell::KIND.name,
             Action::Http(_) => http::KIND.name,
+            Action::Sleep(_) => sleep::KIND.name,
         }
     }
 
@@ -56,6 +61,7 @@ impl Action {
         match self {
             Action::Shell(shell) => shell.payload(uses),
             Action::Http(http) => http.payload(uses),
+            Action::Sleep(sleep) => sleep.payload(),
         }
     }
 
@@ -65,6 +71,7 @@ impl Action {
         match self {
             Action::Shell(shell) => shell.summary(),
             Action::Http(http) => http.summary(),
+            Action::Sleep(sleep) => sleep.summary(),
         }
     }
 
@@ -73,6 +80,7 @@ impl Action {
         match self {
             Action::Shell(shell) => shell.features(),
             Action::Http(http) => http.features(),
+            Action::Sleep(_) => Vec::new(),
         }
     }
 
@@ -81,6 +89,7 @@ impl Action {
         match self {
             Action::Shell(shell) => shell.secrets_read(),
             Action::Http(http) => http.secrets_read(),
+            Action::Sleep(_) => Vec::new(),
         }
     }
 
@@ -89,7 +98,14 @@ impl Action {
         match self {
             Action::Shell(shell) => shell.check(names),
             Action::Http(http) => http.check(names),
+            Action::Sleep(sleep) => sleep.check(names),
         }
+    }
+
+    /// Whether the job only waits: the scheduler ends it, and no worker claims it.
+    #[must_use]
+    pub fn is_wait(&self) -> bool {
+        is_wait(self.kind())
     }
 }
 
@@ -124,7 +140,7 @@ pub(crate) struct ActionKey {
 }
 
 /// All kinds, in the order in which messages list their keys.
-const KINDS: &[&Kind] = &[&shell::KIND, &http::KIND];
+const KINDS: &[&Kind] = &[&shell::KIND, &http::KIND, &sleep::KIND];
 
 /// What `[defaults]` says about the jobs of each kind that has such keys.
 #[derive(Debug, Default)]
@@ -148,6 +164,12 @@ impl Defaults {
 #[must_use]
 pub fn is_built_in(kind: &str) -> bool {
     find(kind).is_some()
+}
+
+/// Whether jobs of the kind only wait: the scheduler ends them, and no worker claims them.
+#[must_use]
+pub fn is_wait(kind: &str) -> bool {
+    [sleep::KIND.name].contains(&kind)
 }
 
 /// Checks the payload of a job that is enqueued alone. A kind that is not built in accepts every payload.
