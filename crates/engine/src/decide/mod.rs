@@ -49,7 +49,7 @@ impl Then {
     #[must_use]
     pub fn of(action: &Action) -> Option<Then> {
         match action {
-            Action::Shell(_) => None,
+            Action::Shell(_) | Action::Http(_) => None,
             Action::Sleep(sleep) => Some(Then::Sleep(sleep.clone())),
             Action::WaitFor(wait) => Some(Then::WaitFor(wait.clone())),
             Action::Approval(approval) => Some(Then::Approval(approval.clone())),

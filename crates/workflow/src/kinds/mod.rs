@@ -5,6 +5,7 @@
 //! the worker's handlers. `docs/contributing/adding-a-job-kind.md` shows how to add one.
 
 pub mod approval;
+pub mod http;
 mod read;
 pub mod shell;
 pub mod sleep;
@@ -20,6 +21,8 @@ use crate::report::Findings;
 use crate::support::Support;
 use crate::template::Templates;
 use crate::tree::Entry;
+use http::Http;
+pub(crate) use http::{AUTH as AUTH_KEYS, HTTP as HTTP_KEYS};
 pub(crate) use read::{action_keys_text, is_action_key, is_key, keys, nothing_to_execute, read};
 use shell::Shell;
 pub(crate) use shell::read_plain_command as read_command;
@@ -33,6 +36,8 @@ use wait_for::WaitFor;
 pub enum Action {
     /// A script or a program.
     Shell(Shell),
+    /// An HTTP request.
+    Http(Box<Http>),
     /// Nothing, until an instant.
     Sleep(Sleep),
     /// Nothing, until an event comes.
@@ -53,6 +58,7 @@ impl Action {
     pub fn kind(&self) -> &'static str {
         match self {
             Action::Shell(_) => shell::KIND.name,
+            Action::Http(_) => http::KIND.name,
             Action::Sleep(_) => sleep::KIND.name,
             Action::WaitFor(_) => wait_for::KIND.name,
             Action::Approval(_) => approval::KIND.name,
@@ -64,6 +70,7 @@ impl Action {
     pub fn payload(&self, uses: &[&str]) -> String {
         match self {
             Action::Shell(shell) => shell.payload(uses),
+            Action::Http(http) => http.payload(uses),
             Action::Sleep(sleep) => sleep.payload(),
             Action::WaitFor(wait) => wait.payload(),
             Action::Approval(approval) => approval.payload(),
@@ -75,6 +82,7 @@ impl Action {
     pub fn summary(&self) -> Summary {
         match self {
             Action::Shell(shell) => shell.summary(),
+            Action::Http(http) => http.summary(),
             Action::Sleep(sleep) => sleep.summary(),
             Action::WaitFor(wait) => wait.summary(),
             Action::Approval(approval) => approval.summary(),
@@ -85,6 +93,7 @@ impl Action {
     pub(crate) fn features(&self) -> Vec<(&'static str, Support, bool)> {
         match self {
             Action::Shell(shell) => shell.features(),
+            Action::Http(http) => http.features(),
             Action::Sleep(_) | Action::WaitFor(_) | Action::Approval(_) => Vec::new(),
         }
     }
@@ -93,6 +102,7 @@ impl Action {
     pub(crate) fn secrets_read(&self) -> Vec<String> {
         match self {
             Action::Shell(shell) => shell.secrets_read(),
+            Action::Http(http) => http.secrets_read(),
             Action::Sleep(_) | Action::WaitFor(_) | Action::Approval(_) => Vec::new(),
         }
     }
@@ -101,6 +111,7 @@ impl Action {
     pub(crate) fn check(&self, names: &KnownNames<'_>) -> Result<Vec<usize>, WorkflowError> {
         match self {
             Action::Shell(shell) => shell.check(names),
+            Action::Http(http) => http.check(names),
             Action::Sleep(sleep) => sleep.check(names),
             Action::WaitFor(wait) => wait.check(names),
             Action::Approval(approval) => approval.check(names),
@@ -145,7 +156,7 @@ pub(crate) struct ActionKey {
 }
 
 /// All kinds, in the order in which messages list their keys.
-const KINDS: &[&Kind] = &[&shell::KIND, &sleep::KIND, &wait_for::KIND, &approval::KIND];
+const KINDS: &[&Kind] = &[&shell::KIND, &http::KIND, &sleep::KIND, &wait_for::KIND, &approval::KIND];
 
 /// What `[defaults]` says about the jobs of each kind that has such keys.
 #[derive(Debug, Default)]
