@@ -13,8 +13,8 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use crate::arguments::GlobalOptions;
 use crate::commands::{
     apply, approve, bench, cancel, completions, db, doctor, enqueue, fmt, graph, import, init, inspect, jobs,
-    logs, queue, resume, retry, run, runs, schedule, serve, signal, stats, submit, validate, watch, why,
-    worker, workflows,
+    logs, queue, rerun, resume, retry, run, runs, schedule, serve, signal, stats, submit, validate, watch,
+    why, worker, workflows,
 };
 use crate::output;
 
@@ -52,6 +52,7 @@ pub(crate) enum Command {
     Approve(approve::ApproveArgs),
     Reject(approve::RejectArgs),
     Retry(retry::RetryArgs),
+    Rerun(rerun::RerunArgs),
     Enqueue(enqueue::EnqueueArgs),
     Queue(queue::QueueArgs),
     Init(init::InitArgs),
@@ -82,7 +83,7 @@ Exit codes:
 const GROUPS: &[(&str, &[&str])] = &[
     ("Run workflows", &["run", "submit", "resume", "serve", "worker"]),
     ("Observe", &["runs", "inspect", "logs", "watch", "why", "jobs", "stats"]),
-    ("Control", &["cancel", "retry", "signal", "approve", "reject", "enqueue", "queue", "schedule"]),
+    ("Control", &["cancel", "retry", "rerun", "signal", "approve", "reject", "enqueue", "queue", "schedule"]),
     ("Write workflows", &["init", "validate", "fmt", "graph", "import", "apply", "workflows"]),
     ("Maintain", &["doctor", "bench", "db", "completions"]),
 ];

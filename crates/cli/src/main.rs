@@ -28,8 +28,8 @@ use crate::arguments::LogFormat;
 use crate::cli::{Cli, Command};
 use crate::commands::{
     apply, approve, bench, cancel, completions, db, doctor, enqueue, fmt, graph, import, init, inspect, jobs,
-    logs, queue, resume, retry, run, runs, schedule, serve, signal, stats, submit, validate, watch, why,
-    worker, workflows,
+    logs, queue, rerun, resume, retry, run, runs, schedule, serve, signal, stats, submit, validate, watch,
+    why, worker, workflows,
 };
 use crate::error::Failure;
 
@@ -68,6 +68,7 @@ fn execute(cli: Cli) -> Result<(), Failure> {
         Command::Approve(args) => approve::approve(&global, &args),
         Command::Reject(args) => approve::reject(&global, &args),
         Command::Retry(args) => retry::execute(&global, &args),
+        Command::Rerun(args) => rerun::execute(&global, &args),
         Command::Enqueue(args) => enqueue::execute(&global, args),
         Command::Queue(args) => queue::execute(&global, &args),
         Command::Validate(args) => validate::execute(&global, &args),

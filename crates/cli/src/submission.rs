@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use windlass_engine::store::NewRun;
-use windlass_workflow::{Colour, Report, Source, Workflow, limits};
+use windlass_workflow::{Colour, Report, Source, SubsetError, Workflow, limits};
 
 use crate::arguments::GlobalOptions;
 use crate::database::Database;
@@ -33,6 +33,14 @@ pub(crate) struct SubmissionArgs {
     /// A JSON or TOML file with parameters; -p overrides the file
     #[arg(long, value_name = "FILE")]
     params_file: Option<PathBuf>,
+
+    /// Run only this job, without the jobs that it needs. Handlers are left out
+    #[arg(long, value_name = "JOB")]
+    only: Option<String>,
+
+    /// With --only: also run the jobs that it needs, directly or not
+    #[arg(long, requires = "only")]
+    with_upstream: bool,
 
     /// A name of your choice for this run; the same key again means the same run, not a new one
     #[arg(long, value_name = "KEY", value_parser = parse_run_key)]
@@ -81,6 +89,10 @@ impl SubmissionArgs {
         } else {
             self.registered(global)?
         };
+        let workflow = match &self.only {
+            Some(job) => part_of(&workflow, job, self.with_upstream)?,
+            None => workflow,
+        };
         let params = parameters::bind(&workflow, &self.params, self.params_file.as_deref())?;
         Ok(NewRun { workflow, params, dir, run_key: self.run_key.clone(), occasion: None })
     }
@@ -114,6 +126,25 @@ impl SubmissionArgs {
             }
         }
     }
+}
+
+/// The part of a workflow that `--only` names.
+fn part_of(workflow: &Workflow, job: &str, with_upstream: bool) -> Result<Workflow, Failure> {
+    workflow.only(job, with_upstream).map_err(|error| {
+        let help = match &error {
+            SubsetError::NoJob { .. } => {
+                let names: Vec<&str> = workflow.jobs.iter().map(|job| job.name.as_str()).collect();
+                let nearest = find::nearest_name(job, names.iter().copied());
+                let near = nearest.map(|near| format!("did you mean `{near}`? "));
+                format!("{}`windlass graph` shows its jobs", near.unwrap_or_default())
+            }
+            SubsetError::Handler { .. } => "name a job of `jobs`".to_owned(),
+            SubsetError::ReadsLeftOut { .. } => {
+                "add --with-upstream, so that the jobs that it needs run too".to_owned()
+            }
+        };
+        Failure::usage(error.to_string(), help)
+    })
 }
 
 /// Whether the text can only mean a file.

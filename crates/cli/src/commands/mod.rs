@@ -16,6 +16,7 @@ pub(crate) mod inspect;
 pub(crate) mod jobs;
 pub(crate) mod logs;
 pub(crate) mod queue;
+pub(crate) mod rerun;
 pub(crate) mod resume;
 pub(crate) mod retry;
 pub(crate) mod run;

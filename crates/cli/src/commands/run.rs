@@ -29,6 +29,7 @@ Examples:
   windlass run nightly.toml
   windlass run nightly                           # a registered workflow
   windlass run nightly.toml -p day=2026-11-20 -p dry=true
+  windlass run nightly.toml --only load          # one job, without the others
   windlass run nightly.toml --run-key 2026-11-20 # repeat: no second run
   windlass run nightly.toml -o json > outcome.json
 

@@ -1,7 +1,7 @@
 //! `windlass submit`: accepts a run for a worker to execute.
 
 use clap::Args;
-use windlass_engine::store::Run;
+use windlass_engine::store::{NewRun, Run};
 
 use windlass_views::SubmittedView;
 
@@ -32,7 +32,11 @@ pub(crate) fn execute(global: &GlobalOptions, args: &SubmitArgs) -> Result<(), F
 
 /// Submits a run for a worker to execute. `run --detach` does the same.
 pub(super) fn accept(global: &GlobalOptions, submission: &SubmissionArgs) -> Result<(), Failure> {
-    let new_run = submission.read(global)?;
+    submit(global, submission.read(global)?)
+}
+
+/// Submits a new run, and prints its number.
+pub(super) fn submit(global: &GlobalOptions, new_run: NewRun) -> Result<(), Failure> {
     let workflow = new_run.workflow.name.clone();
     let database = Database::existing_or_new(global)?;
     let submitted = database.ask(|store| store.runs().submit(new_run))?;

@@ -264,3 +264,37 @@ fn a_named_pipe_is_read() {
     let listed = bench.json(&["runs"]);
     assert_eq!((listed.as_array().unwrap().len(), &listed[0]["workflow"]), (2, &"piped".into()));
 }
+
+#[test]
+fn a_rerun_is_a_new_run_with_the_same_definition_and_other_params() {
+    let bench = Bench::new();
+    bench.write("good.toml", GOOD);
+    bench.windlass(&["run", "good.toml", "-p", "day=2026-01-31", "-p", "count=5"]).code(0);
+    // The run has a definition of its own, so the file is not needed any more.
+    std::fs::remove_file(bench.path("good.toml")).unwrap();
+    bench.windlass(&["rerun", "1", "-p", "count=7"]).code(0).tells(&["run 2 ", "day=2026-01-31 count=7"]);
+    let outcome = bench.windlass(&["rerun", "2", "--detach"]);
+    outcome.code(0);
+    assert_eq!(outcome.stdout, "3\n");
+    bench.windlass(&["rerun", "1", "-p", "nope=7"]).code(2).tells(&["no parameter `nope`"]);
+    bench.windlass(&["rerun", "99"]).code(5);
+}
+
+#[test]
+fn only_one_job_of_a_workflow_runs() {
+    let bench = Bench::new();
+    let file = "[jobs.a]\nrun = 'echo 7'\noutput = 'text'\n[jobs.b]\nneeds = ['a']\nrun = 'true'
+[jobs.c]\nneeds = ['b']\nenv = { A = '{{ jobs.a.output }}' }\nrun = 'true'\n[finally.z]\nrun = 'exit 9'\n";
+    bench.write("part.toml", file);
+    bench
+        .windlass(&["run", "part.toml", "--only", "b"])
+        .code(0)
+        .tells(&["run 1  part  1 job", "1 successful"]);
+    bench.windlass(&["run", "part.toml", "--only", "c", "--with-upstream"]).code(0).tells(&["3 successful"]);
+    bench.windlass(&["run", "part.toml", "--only", "c"]).code(2).tells(&["reads job `a`", "--with-upstream"]);
+    bench
+        .windlass(&["run", "part.toml", "--only", "cc"])
+        .code(2)
+        .tells(&["no job `cc`", "did you mean `c`?"]);
+    bench.windlass(&["run", "part.toml", "--only", "z"]).code(2).tells(&["a job of `finally`"]);
+}

@@ -116,13 +116,14 @@ fn why_not(connection: &mut dyn Connection, job_id: i64, verdict: &Verdict) -> R
         return Ok(Error::not_found(format!("job j{job_id}")));
     };
     let is_decision = waits_for.as_deref() == Some(WaitsFor::Decision.as_str());
-    let reason = match status {
-        _ if kind.as_deref() != Some("approval") => "it is no approval".to_owned(),
-        JobStatus::Waiting if is_decision => {
-            "the scheduler has not asked for the approval yet; try again".to_owned()
-        }
-        JobStatus::Blocked => "the jobs that it needs have not ended".to_owned(),
-        status => format!("it is {status}"),
+    let reason = if kind.as_deref() != Some("approval") {
+        "it is no approval".to_owned()
+    } else if status == JobStatus::Waiting && is_decision {
+        "the scheduler has not asked for the approval yet; try again".to_owned()
+    } else if status == JobStatus::Blocked {
+        "the jobs that it needs have not ended".to_owned()
+    } else {
+        format!("it is {status}")
     };
     Ok(Error::conflict(format!("{} job {label}", verdict.verb()), reason))
 }

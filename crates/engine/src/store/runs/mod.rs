@@ -2,9 +2,11 @@
 
 use crate::status::{JobStatus, RunSource, RunStatus, StopReason};
 use crate::store::Runs;
+use crate::store::registrations::versions::definition;
 use crate::values::RunEnd;
 use windlass_db::error::{Error, Result};
 use windlass_db::{Connection, Fragment, Row, all, first, one};
+use windlass_workflow::Workflow;
 
 /// The columns of `runs` that [`read_run`] reads, in its order.
 pub(crate) const RUN_COLUMNS: Fragment = Fragment {
@@ -196,6 +198,21 @@ impl Runs<'_> {
     /// Returns the database's error.
     pub fn end(&self, run_id: i64) -> Result<Option<RunEnd>> {
         self.store.read(|connection| read_end(connection, run_id))
+    }
+
+    /// The definition of a run.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] and the database's, or [`Error::Internal`] if another program wrote an invalid definition.
+    pub fn workflow(&self, run_id: i64) -> Result<Workflow> {
+        self.store.read(|connection| {
+            let sql = "SELECT workflow_id FROM runs WHERE id = $1";
+            let workflow_id = first(connection, sql, &[run_id.into()], |row| row.optional_integer(0))?;
+            let workflow_id = workflow_id
+                .flatten()
+                .ok_or_else(|| Error::not_found(format!("the definition of run {run_id}")))?;
+            definition(connection, workflow_id)
+        })
     }
 
     /// Whether a run is unfinished, and no live worker has one of its jobs or would claim them.

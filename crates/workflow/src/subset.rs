@@ -1,0 +1,123 @@
+//! A part of a workflow: one job, alone or with the jobs that it needs.
+
+use crate::graph::Graph;
+use crate::model::{Job, When, Workflow};
+
+/// Why a part of a workflow can't be run.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SubsetError {
+    /// There is no such job.
+    #[error("workflow `{workflow}` has no job `{job}`")]
+    NoJob {
+        /// The workflow.
+        workflow: String,
+        /// The name that was given.
+        job: String,
+    },
+    /// It is a job for the end of a run.
+    #[error("`{job}` is a job of `{table}`, which runs at the end of a run")]
+    Handler {
+        /// The job.
+        job: String,
+        /// Its table.
+        table: &'static str,
+    },
+    /// It reads a job that is left out.
+    #[error("job `{job}` reads job `{read}`, which would not run")]
+    ReadsLeftOut {
+        /// The job.
+        job: String,
+        /// The job that it reads.
+        read: String,
+    },
+}
+
+impl Workflow {
+    /// The workflow with one job only. `with_upstream` keeps the jobs that it needs, directly or not. Handlers and schedules are
+    /// left out.
+    ///
+    /// # Errors
+    /// There is no such job, it is a handler, or it reads a job that is left out.
+    pub fn only(&self, name: &str, with_upstream: bool) -> Result<Workflow, SubsetError> {
+        let find = |name: &str| self.jobs.iter().position(|job| job.name == name);
+        let Some(index) = find(name) else {
+            return Err(SubsetError::NoJob { workflow: self.name.clone(), job: name.to_owned() });
+        };
+        if let Some(handler) = self.jobs[index].handler {
+            return Err(SubsetError::Handler { job: name.to_owned(), table: handler.key() });
+        }
+        let mut kept = if with_upstream { Graph::new(self).ancestors(index) } else { Vec::new() };
+        kept.push(index);
+        kept.sort_unstable();
+        kept.dedup();
+        let jobs = kept
+            .iter()
+            .map(|index| {
+                let job = &self.jobs[*index];
+                let read =
+                    reads(job).into_iter().filter_map(|name| find(&name)).chain(job.uses.iter().copied());
+                if let Some(left_out) = read.into_iter().find(|read| kept.binary_search(read).is_err()) {
+                    let read = self.jobs[left_out].name.clone();
+                    return Err(SubsetError::ReadsLeftOut { job: job.name.clone(), read });
+                }
+                Ok(renumbered(job, &kept))
+            })
+            .collect::<Result<Vec<Job>, SubsetError>>()?;
+        Ok(Workflow { jobs, schedules: Vec::new(), ..self.clone() })
+    }
+}
+
+/// The names of the jobs that the expressions of a job read.
+fn reads(job: &Job) -> Vec<String> {
+    let expressions = [&job.condition, &job.success_if, &job.skip_if, &job.retry.condition];
+    expressions.into_iter().flatten().flat_map(|expression| expression.reads()).map(|read| read.job).collect()
+}
+
+/// The job in a list that has only the kept jobs.
+fn renumbered(job: &Job, kept: &[usize]) -> Job {
+    let places = |list: &[usize]| list.iter().filter_map(|index| kept.binary_search(index).ok()).collect();
+    let needs: Vec<usize> = places(&job.needs);
+    let when = if needs.is_empty() { When::default() } else { job.when };
+    Job { needs, when, uses: places(&job.uses), ..job.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::source::Source;
+
+    const FILE: &str = "
+        schedules = [{ cron = '@daily' }]
+        [jobs.list]
+        run = 'ls'
+        [jobs.other]
+        run = 'true'
+        [jobs.load]
+        needs = ['list', 'other']
+        when = 'any_successful'
+        run = 'true'
+        [jobs.report]
+        needs = ['load']
+        env = { LIST = '{{ jobs.list.output }}' }
+        run = 'true'
+        [finally.clean]
+        run = 'true'";
+
+    #[test]
+    fn one_job_runs_alone_or_with_the_jobs_that_it_needs() {
+        let workflow = crate::parse(&Source::new("a.toml", FILE.into()).unwrap()).unwrap();
+        let names = |part: Result<Workflow, SubsetError>| {
+            let part = part.unwrap();
+            part.check().unwrap();
+            part.jobs.into_iter().map(|job| job.name).collect::<Vec<_>>()
+        };
+        assert_eq!(names(workflow.only("load", false)), ["load"]);
+        assert_eq!(names(workflow.only("load", true)), ["list", "other", "load"]);
+        assert_eq!(names(workflow.only("report", true)), ["list", "other", "load", "report"]);
+        let error = |name| workflow.only(name, false).unwrap_err().to_string();
+        assert_eq!(error("report"), "job `report` reads job `list`, which would not run");
+        assert_eq!(error("clean"), "`clean` is a job of `finally`, which runs at the end of a run");
+        assert_eq!(error("nope"), "workflow `a` has no job `nope`");
+    }
+}
