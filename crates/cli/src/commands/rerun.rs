@@ -12,7 +12,7 @@ use crate::execution::{self, OutputShape};
 use crate::find;
 use crate::submission::{invalid_params, parse_pair};
 
-/// Start a new run with the definition and the parameters of another one
+/// Start a new run like another one, with the same parameters
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RerunArgs {

@@ -37,7 +37,8 @@ Examples:
   windlass signal upstream-done
   windlass signal paid --key order-42 --id payment-1234   # safe to repeat
 
-A run sees the events that were sent after it was created, also those that came before its job began to wait.";
+A run gets the events that were sent after it was created, also if its job
+did not wait yet.";
 
 fn parse_event(text: &str) -> Result<String, String> {
     windlass_workflow::check_event_name(text).map(|()| text.to_owned())
