@@ -3,8 +3,6 @@
 use serde_json::{Value, json};
 use windlass_tests::Sandbox;
 
-use crate::support::assert_says;
-
 /// Runs a file, which must end with `code`, and gives the state, the number of attempts and the last error of each job.
 fn ends(sandbox: &Sandbox, file: &str, code: i32) -> Vec<(String, i64, String)> {
     let path = sandbox.write("ends.toml", file);
@@ -52,7 +50,7 @@ fn an_exit_code_can_mean_success_or_nothing_to_do() {
     assert!(ends[1].2.starts_with("skipped: `skip_if` was true: exit_code == 99"), "{}", ends[1].2);
     sandbox.run(&["db", "check"]).exited(0);
     let why = sandbox.run(&["why", "1/nothing"]).exited(0);
-    assert_says(&why.stdout, &["`skip_if` was true"]);
+    assert!(why.stdout.contains("`skip_if` was true"), "{}", why.stdout);
 }
 
 #[test]
