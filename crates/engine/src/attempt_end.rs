@@ -69,8 +69,7 @@ impl EndConditions {
     #[must_use]
     pub fn jobs_read(&self) -> Vec<String> {
         let all = [&self.skip_if, &self.success_if, &self.retry_if].into_iter().flatten();
-        let mut names: Vec<String> =
-            all.flat_map(Expression::reads).map(|read| read.job).collect();
+        let mut names: Vec<String> = all.flat_map(Expression::reads).map(|read| read.job).collect();
         names.sort_unstable();
         names.dedup();
         names
@@ -126,7 +125,9 @@ impl EndConditions {
         if let Some(skip_if) = &self.skip_if {
             match skip_if.holds(values) {
                 Ok(true) => {
-                    return Outcome::Skipped { reason: format!("skipped: `skip_if` was true: {}", skip_if.text()) };
+                    return Outcome::Skipped {
+                        reason: format!("skipped: `skip_if` was true: {}", skip_if.text()),
+                    };
                 }
                 Ok(false) => {}
                 Err(error) => return undecided(outcome, "skip_if", &error.to_string()),
@@ -323,9 +324,21 @@ mod tests {
     #[test]
     fn a_condition_that_can_not_be_decided_fails_the_attempt_for_good() {
         for (conditions, end, reason) in [
-            (conditions("output.x", "", ""), ended(Some(0), None, Some("{\"x\": 1}")), "`skip_if` could not be decided: `output.x`: it gives a number, not true or false"),
-            (conditions("", "output.y == 1", ""), ended(Some(1), None, None), "it failed; `success_if` could not be decided: `output.y == 1`: "),
-            (conditions("", "", "output.y == 1"), ended(Some(1), None, None), "it failed; `retry.if` could not be decided: `output.y == 1`: "),
+            (
+                conditions("output.x", "", ""),
+                ended(Some(0), None, Some("{\"x\": 1}")),
+                "`skip_if` could not be decided: `output.x`: it gives a number, not true or false",
+            ),
+            (
+                conditions("", "output.y == 1", ""),
+                ended(Some(1), None, None),
+                "it failed; `success_if` could not be decided: `output.y == 1`: ",
+            ),
+            (
+                conditions("", "", "output.y == 1"),
+                ended(Some(1), None, None),
+                "it failed; `retry.if` could not be decided: `output.y == 1`: ",
+            ),
         ] {
             let Outcome::Failed { error, repeat } = judged(&conditions, 0, end) else { panic!("{reason}") };
             assert!(error.starts_with(reason), "{error}");

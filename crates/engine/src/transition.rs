@@ -215,12 +215,15 @@ pub fn after_attempt(retry_state: &RetryState, outcome: Outcome, chance: f64) ->
         Outcome::Failed { error, repeat } => {
             after_failure(retry_state, stay(JobStatus::Failed), error, AttemptOutcome::Failed, repeat, chance)
         }
-        Outcome::Skipped { reason } => {
-            Transition { last_error: Some(reason), ..stay(JobStatus::Skipped) }
-        }
-        Outcome::TimedOut { error, repeat } => {
-            after_failure(retry_state, stay(JobStatus::Failed), error, AttemptOutcome::TimedOut, repeat, chance)
-        }
+        Outcome::Skipped { reason } => Transition { last_error: Some(reason), ..stay(JobStatus::Skipped) },
+        Outcome::TimedOut { error, repeat } => after_failure(
+            retry_state,
+            stay(JobStatus::Failed),
+            error,
+            AttemptOutcome::TimedOut,
+            repeat,
+            chance,
+        ),
         Outcome::Cancelled { error } => Transition {
             last_error: Some(error),
             record: Some(AttemptOutcome::Cancelled),

@@ -16,7 +16,7 @@ pub(crate) const RESULT_CONDITIONS: Support = Support::Supported;
 /// The fields of `jobs.NAME` in templates, besides `output`.
 pub(crate) const JOB_FIELDS: Support = Support::Supported;
 /// `deadline` of a job.
-pub(crate) const DEADLINE: Support = Support::Planned;
+pub(crate) const DEADLINE: Support = Support::Supported;
 /// `stdin` of a job.
 pub(crate) const STDIN: Support = Support::Supported;
 /// `tags` of the workflow.

@@ -86,7 +86,11 @@ fn a_failure_is_repeated_only_if_the_condition_says_so() {
     let errors: Vec<&str> = ends.iter().map(|(.., error)| error.as_str()).collect();
     assert_eq!(errors[0], "exit code 64; not tried again: `retry.if` was false: exit_code != 64");
     assert!(errors[2].starts_with("timed out after 50 ms"), "{}", errors[2]);
-    assert!(errors[4].starts_with("exit code 5; `retry.if` could not be decided: `output.again`: "), "{}", errors[4]);
+    assert!(
+        errors[4].starts_with("exit code 5; `retry.if` could not be decided: `output.again`: "),
+        "{}",
+        errors[4]
+    );
 }
 
 /// More than a pipe holds, and more than the environment of a process may.
@@ -125,4 +129,32 @@ fn a_process_reads_its_standard_input_or_leaves_it() {
     assert_eq!(states, ["SUCCESSFUL", "SUCCESSFUL", "SUCCESSFUL", "FAILED"]);
     assert_eq!(output(&sandbox, "count"), json!(3 * LARGE));
     assert_eq!(ends[3].2, "`stdin`: the text grows beyond 16384 KiB");
+}
+
+#[test]
+fn a_job_fails_at_its_deadline_over_all_attempts() {
+    let sandbox = Sandbox::new();
+    let ends = ends(
+        &sandbox,
+        r#"
+        [jobs.runs]
+        run = "echo $WINDLASS_ATTEMPT >> attempts; test -e attempts2 && sleep 600; touch attempts2; exit 1"
+        retry = { max_attempts = 9, delay = "1ms" }
+        deadline = "600ms"
+        [jobs.pauses]
+        run = "exit 7"
+        retry = { max_attempts = 9, delay = "10m" }
+        deadline = "300ms"
+        [jobs.in-time]
+        run = "true"
+        deadline = "10m"
+        "#,
+        1,
+    );
+    let states: Vec<&str> = ends.iter().map(|(status, ..)| status.as_str()).collect();
+    assert_eq!(states, ["FAILED", "FAILED", "SUCCESSFUL"]);
+    assert!(ends[0].2.starts_with("not over at its deadline: sent SIGTERM"), "{}", ends[0].2);
+    assert_eq!((ends[0].1, sandbox.read("attempts").lines().count()), (2, 2), "it is not tried again");
+    assert_eq!(ends[1].2, "it was not over at its deadline: exit code 7");
+    assert_eq!(sandbox.leftovers(), []);
 }

@@ -47,7 +47,7 @@ const RUN_KEYS: [&str; 18] = [
     "jobs",
 ];
 
-const JOB_KEYS: [&str; 27] = [
+const JOB_KEYS: [&str; 28] = [
     "id",
     "run_id",
     "name",
@@ -71,6 +71,7 @@ const JOB_KEYS: [&str; 27] = [
     "upstream_failed",
     "handler",
     "exit_code",
+    "deadline_at",
     "last_error",
     "output",
     "payload",

@@ -22,7 +22,9 @@ pub(super) fn judge(attempt: &Attempt, outcome: Outcome) -> Outcome {
     }
     for _try in 0..READ_TRIES_MAX {
         match read(attempt, conditions) {
-            Ok(Some(Ok(values))) => return conditions.judge(&job.retry_state, outcome, attempt.result(), values),
+            Ok(Some(Ok(values))) => {
+                return conditions.judge(&job.retry_state, outcome, attempt.result(), values);
+            }
             Ok(Some(Err(error))) => return failed_for_good(error),
             // Only jobs of a workflow have conditions.
             Ok(None) => return outcome,

@@ -41,9 +41,10 @@ fn apply_cause(outcome: Outcome, cause: Option<StopCause>) -> Outcome {
         (Outcome::OutOfResources { .. }, Some(StopCause::Leaving | StopCause::Fenced)) => {
             return Outcome::Unstarted;
         }
-        (Outcome::OutOfResources { reason }, Some(StopCause::Cancelled | StopCause::Killed)) => {
-            reason.clone()
-        }
+        (
+            Outcome::OutOfResources { reason },
+            Some(StopCause::Cancelled | StopCause::Killed | StopCause::PastDeadline),
+        ) => reason.clone(),
         (
             Outcome::Failed { error, .. }
             | Outcome::TimedOut { error, .. }
@@ -57,6 +58,8 @@ fn apply_cause(outcome: Outcome, cause: Option<StopCause>) -> Outcome {
         None => outcome,
         Some(StopCause::Cancelled | StopCause::Killed) => Outcome::Cancelled { error },
         Some(StopCause::TimedOut) => Outcome::TimedOut { error, repeat },
+        // Another attempt would begin after the deadline.
+        Some(StopCause::PastDeadline) => Outcome::TimedOut { error, repeat: Repeat::Pointless },
         Some(StopCause::Leaving | StopCause::Fenced) => Outcome::Interrupted { error },
     }
 }
@@ -87,6 +90,8 @@ mod tests {
         let timed_out = Outcome::TimedOut { error: "x".to_owned(), repeat: Repeat::Allowed };
         assert_eq!(failed_after(StopCause::Cancelled), Outcome::Cancelled { error: "x".to_owned() });
         assert_eq!(failed_after(StopCause::TimedOut), timed_out);
+        let past_deadline = Outcome::TimedOut { error: "x".to_owned(), repeat: Repeat::Pointless };
+        assert_eq!(failed_after(StopCause::PastDeadline), past_deadline);
         assert_eq!(failed_after(StopCause::Leaving), Outcome::Interrupted { error: "x".to_owned() });
     }
 

@@ -133,7 +133,8 @@ fn read_taken(row: &dyn Row) -> Result<TakenJob> {
             started_run: None,
             has_overtaken: false,
             retry_state: retry_state.clone(),
-            conditions: read_conditions(row, 12).map_err(|error| format!("the row can't be read: {error}"))?,
+            conditions: read_conditions(row, 12)
+                .map_err(|error| format!("the row can't be read: {error}"))?,
         })
     };
     let job = job();

@@ -4,8 +4,8 @@
 //! or limits. A reported row has no `finished_at` yet. Here the same functions apply the consequences as for
 //! Windlass's own workers: the job becomes RUNNING again for a moment, and then it is finished.
 
-use crate::status::JobStatus;
 use crate::attempt_end::{AttemptResult, EndConditions};
+use crate::status::JobStatus;
 use crate::store::claim::job::{read_conditions, read_retry_state};
 use crate::store::evidence::Evidence;
 use crate::store::finish::locks::lock_runs_of;

@@ -102,7 +102,7 @@ fn retry(job: &Job) -> Result<String> {
 fn control(workflow: &Workflow, job: &Job) -> Result<Option<String>> {
     let then = Then::of(&job.action);
     let uses = if then.is_some() { names_of_used(workflow, job) } else { Vec::new() };
-    let control = Control { condition: job.condition.clone(), then, uses };
+    let control = Control { condition: job.condition.clone(), then, deadline_ms: job.deadline_ms, uses };
     if control == Control::default() { Ok(None) } else { to_json(&control).map(Some) }
 }
 

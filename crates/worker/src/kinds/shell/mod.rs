@@ -21,10 +21,10 @@ use std::time::Duration;
 
 use crate::handler::{Attempt, Handler, StopCause, WorkerContext, failed, failed_for_good};
 use kill::AttemptRange;
-use serde_json::{Map, Value as Json};
 use output::OutputError;
 use reaper::{Reaper, TableEntry};
 use refusal::Refused;
+use serde_json::{Map, Value as Json};
 use stream::Streams;
 use watch::Watched;
 use windlass_engine::attempt_end::AttemptResult;
@@ -194,7 +194,10 @@ fn take_output(
             Some(StopCause::Leaving | StopCause::Fenced) => {
                 return Err(format!("the file WINDLASS_OUTPUT could not be read: {error}"));
             }
-            Some(StopCause::Cancelled | StopCause::TimedOut | StopCause::Killed) | None => {}
+            Some(
+                StopCause::Cancelled | StopCause::TimedOut | StopCause::Killed | StopCause::PastDeadline,
+            )
+            | None => {}
         }
         std::thread::sleep(RETRY_PAUSE);
     }
