@@ -95,7 +95,7 @@ impl EndConditions {
 
     fn asks_retry(&self, retry_state: &RetryState, repeat: Repeat) -> bool {
         let is_left = retry_state.failures.saturating_add(1) < retry_state.max_attempts;
-        self.retry_if.is_some() && is_left && repeat == Repeat::Allowed
+        self.retry_if.is_some() && is_left && repeat != Repeat::Pointless
     }
 
     /// What the conditions make of an outcome. `values` are those of the run and its jobs.

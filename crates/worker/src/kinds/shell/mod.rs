@@ -11,7 +11,6 @@ mod reaper;
 mod refusal;
 mod stdin;
 mod stream;
-mod values;
 mod watch;
 
 use std::path::Path;
