@@ -233,6 +233,8 @@ CREATE TABLE jobs (
     event_name           {text},
     event_key            {text},
     -- When a wait ends without what it waits for.
+    wait_ends_at         {integer},
+    -- When the job must be over: the end of its `deadline`, which began when it was decided.
     deadline_at          {integer},
     -- The table checks these, so that no other program can break them.
     CHECK (status <> 'RUNNING' OR worker_id IS NOT NULL),
@@ -272,13 +274,16 @@ CREATE INDEX jobs_key_on_full ON jobs (concurrency_key, id)
     WHERE concurrency_key IS NOT NULL AND status = 'WAITING' AND waits_for = 'slot' AND on_full <> 'wait';
 CREATE INDEX jobs_key_waiting ON jobs (concurrency_key, {rank}, id)
     WHERE concurrency_key IS NOT NULL AND status = 'WAITING' AND waits_for = 'slot';
+-- Unfinished jobs with a deadline that were not asked to stop.
+CREATE INDEX jobs_deadline ON jobs (deadline_at)
+    WHERE deadline_at IS NOT NULL AND finished_at IS NULL AND cancel_requested_at IS NULL;
 -- All waiting jobs, for counts, lists, and the scheduler's decisions.
 CREATE INDEX jobs_waiting ON jobs (waits_for, id) WHERE status = 'WAITING';
 
 -- Jobs that wait for an event, by the event.
 CREATE INDEX jobs_waiting_for_event ON jobs (event_name, event_key, id)
     WHERE event_name IS NOT NULL AND status = 'WAITING' AND waits_for = 'event';
-CREATE INDEX jobs_deadline ON jobs (deadline_at) WHERE deadline_at IS NOT NULL AND finished_at IS NULL;
+CREATE INDEX jobs_wait_ends ON jobs (wait_ends_at) WHERE wait_ends_at IS NOT NULL AND status = 'WAITING';
 
 -- Signals. Their numbers come from `event_counter`, whose row is locked until the event is committed. So a smaller number
 -- was committed earlier.

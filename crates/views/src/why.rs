@@ -45,6 +45,7 @@ pub fn reason_kind(reason: &Reason) -> &'static str {
         Reason::WaitsForDecision => "waits_for_decision",
         Reason::WaitsForEvent { .. } => "waits_for_event",
         Reason::WaitsForApproval { .. } => "waits_for_approval",
+        Reason::HasDeadline(_) => "has_deadline",
         Reason::Over(_) => "over",
     }
 }

@@ -262,6 +262,7 @@ fn is_stuck(reason: &Reason) -> bool {
         | Reason::WaitsForEvent { .. }
         | Reason::WaitsForApproval { .. }
         | Reason::WaitsForEndOfRun
+        | Reason::HasDeadline(_)
         | Reason::Over(_) => false,
     }
 }

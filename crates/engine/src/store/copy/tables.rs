@@ -89,7 +89,7 @@ pub(super) const COPIED_TABLES: &[Table] = &[
         finished_at integer, cancel_at_once integer, requires text, version integer, concurrency_key text,
         concurrency_limit integer, on_full text, token integer, delay_ms integer, waits_for text, join_rule text, control text,
         upstream_failed integer, phase integer, exit_code integer,
-        handles text, decided_at integer, event_name text, event_key text, deadline_at integer),
+        handles text, decided_at integer, event_name text, event_key text, wait_ends_at integer, deadline_at integer),
     table!("events", 1: "id > $1", "id", id integer, name text, event_key text, payload text, event_id text,
         received_at integer, dispatched_at integer),
     table!("event_counter", 1: "id > $1", "id", id integer, last integer),

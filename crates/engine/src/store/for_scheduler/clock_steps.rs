@@ -112,8 +112,14 @@ impl ForScheduler<'_> {
                 &[now_ms.into(), DELAY_MAX_MS.into()],
             )?;
             let waits = connection.execute(
-                "UPDATE jobs SET deadline_at = $1 + (deadline_at - started_at), started_at = $1
-                 WHERE deadline_at IS NOT NULL AND finished_at IS NULL AND status = 'WAITING' AND started_at > $1",
+                "UPDATE jobs SET wait_ends_at = $1 + (wait_ends_at - started_at), started_at = $1
+                 WHERE wait_ends_at IS NOT NULL AND status = 'WAITING' AND started_at > $1",
+                &[now_ms.into()],
+            )?;
+            connection.execute(
+                "UPDATE jobs SET deadline_at = deadline_at - decided_at + $1, decided_at = $1
+                 WHERE deadline_at IS NOT NULL AND finished_at IS NULL AND cancel_requested_at IS NULL
+                   AND decided_at > $1",
                 &[now_ms.into()],
             )?;
             Ok(moved(jobs + waits, runs))
@@ -149,9 +155,16 @@ fn move_ends(connection: &mut dyn Connection, step: ClockStep) -> Result<MovedDu
         &[parameters[0], parameters[1], parameters[2], DELAY_MAX_MS.into()],
     )?;
     let waits = connection.execute(
-        "UPDATE jobs SET deadline_at = deadline_at + $1
-         WHERE deadline_at IS NOT NULL AND finished_at IS NULL AND status = 'WAITING'
+        "UPDATE jobs SET wait_ends_at = wait_ends_at + $1
+         WHERE wait_ends_at IS NOT NULL AND status = 'WAITING'
            AND NOT (started_at > $2 AND started_at <= $3)",
+        &parameters,
+    )?;
+    // A job that was asked to stop at its deadline keeps it, because the end of the job depends on that.
+    connection.execute(
+        "UPDATE jobs SET deadline_at = deadline_at + $1
+         WHERE deadline_at IS NOT NULL AND finished_at IS NULL AND cancel_requested_at IS NULL
+           AND decided_at IS NOT NULL AND NOT (decided_at > $2 AND decided_at <= $3)",
         &parameters,
     )?;
     Ok(moved(jobs + waits, runs))

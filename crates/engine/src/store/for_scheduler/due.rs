@@ -24,7 +24,7 @@ const ANSWER_MAX_MS: i64 = 250;
 /// When something is due next, and a reading of the clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Upcoming {
-    /// The earliest instant at which a job, or the end of a wait or of a run's time is due.
+    /// The earliest instant at which a job is due, or the end of a wait, or the deadline of a run or of a job.
     pub due_at: Option<i64>,
     /// Whether an event waits to be dispatched.
     pub has_events: bool,
@@ -39,7 +39,7 @@ pub struct Upcoming {
 pub struct PromotedDue {
     /// Jobs that became PENDING or WAITING.
     pub promoted: i64,
-    /// Runs that were stopped at their deadline.
+    /// Runs and jobs that were stopped at their deadline.
     pub expired: i64,
     /// The next instant at which something is due.
     pub next_at: Option<i64>,
@@ -70,17 +70,21 @@ impl ForScheduler<'_> {
                          WHERE deadline_at IS NOT NULL AND stop_reason IS NULL
                            AND status IN ('PENDING', 'RUNNING')),
                         (SELECT min(expires_at) FROM queue_starts WHERE expires_at > $1),
+                        (SELECT min(deadline_at) FROM jobs
+                         WHERE deadline_at IS NOT NULL AND finished_at IS NULL AND cancel_requested_at IS NULL),
                         (SELECT coalesce(max(number), 0) FROM clock_steps),
                         {now_ms},
-                        (SELECT min(deadline_at) FROM jobs
-                         WHERE deadline_at IS NOT NULL AND finished_at IS NULL AND status = 'WAITING'
+                        (SELECT min(wait_ends_at) FROM jobs
+                         WHERE wait_ends_at IS NOT NULL AND status = 'WAITING'
                            AND (waits_for = 'event' OR waits_for = 'approval')),
                         (SELECT min(id) FROM events WHERE dispatched_at IS NULL)",
                 &[rate_after_ms.into()],
                 |row| {
-                    let due = [row.optional_integer(0)?, row.optional_integer(1)?, row.optional_integer(5)?];
-                    let has_events = row.optional_integer(6)?.is_some();
-                    Ok((due, row.optional_integer(2)?, row.integer(3)?, row.integer(4)?, has_events))
+                    let due = [0, 1, 3, 6].map(|column| row.optional_integer(column));
+                    let [job, run, deadline, wait] = due;
+                    let due = [job?, run?, deadline?, wait?];
+                    let has_events = row.optional_integer(7)?.is_some();
+                    Ok((due, row.optional_integer(2)?, row.integer(4)?, row.integer(5)?, has_events))
                 },
             )?;
             let answered_ms = self.store.clock.monotonic_ms();
@@ -94,7 +98,7 @@ impl ForScheduler<'_> {
         })
     }
 
-    /// Promotes due jobs and stops runs that reached their deadline, one batch of each. Call it again while
+    /// Promotes due jobs and stops runs and jobs that reached their deadline, one batch of each. Call it again while
     /// [`PromotedDue::next_at`] is not in the future.
     ///
     /// # Errors
@@ -109,11 +113,13 @@ impl ForScheduler<'_> {
     /// # Errors
     /// Returns the database's error.
     pub fn promote_due_at(&self, now_ms: i64, clock_steps: Option<i64>) -> Result<PromotedDue> {
+        // Before the promotion, so that no worker claims a job at its deadline.
+        let stopped = self.stop_late_jobs(now_ms, clock_steps)?;
         let (promoted, expired) =
             self.store.write("promote due jobs", Evidence::Repeat, move |connection| {
                 stop_late_runs_and_promote(connection, now_ms, clock_steps)
             })?;
-        Ok(PromotedDue { promoted, expired, next_at: self.next_due()? })
+        Ok(PromotedDue { promoted, expired: expired + stopped, next_at: self.next_due()? })
     }
 }
 
@@ -199,14 +205,14 @@ fn promote(connection: &mut dyn Connection, now_ms: i64) -> Result<u64> {
     Ok(promoted)
 }
 
-/// Lets the scheduler decide about waits that took too long. The rows keep their deadlines, by which it decides.
+/// Lets the scheduler decide about waits that took too long. The rows keep the instant, by which it decides.
 fn end_late_waits(connection: &mut dyn Connection, now_ms: i64) -> Result<u64> {
     let late = all(
         connection,
         "SELECT id FROM jobs
-         WHERE deadline_at IS NOT NULL AND finished_at IS NULL AND deadline_at <= $1 AND status = 'WAITING'
+         WHERE wait_ends_at IS NOT NULL AND wait_ends_at <= $1 AND status = 'WAITING'
            AND (waits_for = 'event' OR waits_for = 'approval')
-         ORDER BY deadline_at, id LIMIT $2 {lock}",
+         ORDER BY wait_ends_at, id LIMIT $2 {lock}",
         &[now_ms.into(), WAITS_MAX.into()],
         |row| row.integer(0),
     )?;

@@ -140,6 +140,8 @@ pub enum Reason {
         /// When it stops waiting.
         deadline_at: Option<i64>,
     },
+    /// It fails if it is not over at this instant, in milliseconds since the Unix epoch.
+    HasDeadline(i64),
     /// It is finished. This is its last error, if any.
     Over(Option<String>),
 }
@@ -151,7 +153,7 @@ impl Jobs<'_> {
     /// [`crate::Error::NotFound`] and the database's.
     pub fn why(&self, job_id: i64) -> Result<Why> {
         let job = self.get(job_id)?;
-        let reasons = match job.status {
+        let mut reasons = match job.status {
             JobStatus::Blocked => self.why_blocked(&job)?,
             JobStatus::Scheduled => self.why_scheduled(&job)?,
             JobStatus::Pending => self.why_pending(&job)?,
@@ -161,6 +163,9 @@ impl Jobs<'_> {
                 vec![Reason::Over(job.last_error.clone())]
             }
         };
+        if let Some(at_ms) = job.deadline_at.filter(|_at_ms| job.finished_at.is_none()) {
+            reasons.push(Reason::HasDeadline(at_ms));
+        }
         Ok(Why { job, reasons })
     }
 
@@ -245,7 +250,7 @@ impl Jobs<'_> {
         self.store.read(|connection| {
             one(
                 connection,
-                "SELECT event_name, event_key, deadline_at, payload FROM jobs WHERE id = $1",
+                "SELECT event_name, event_key, wait_ends_at, payload FROM jobs WHERE id = $1",
                 &[job.id.into()],
                 |row| {
                     let deadline_at = row.optional_integer(2)?;

@@ -54,9 +54,9 @@ pub(super) fn begin_waits(
     connection.execute(
         "UPDATE jobs
          SET waits_for = news.waits_for, event_name = news.event_name, event_key = news.event_key,
-             deadline_at = news.deadline_at, payload = coalesce(news.payload, jobs.payload),
+             wait_ends_at = news.wait_ends_at, payload = coalesce(news.payload, jobs.payload),
              started_at = coalesce(jobs.started_at, $2), updated_at = $2
-         FROM {rows $1: id integer, waits_for text, event_name text, event_key text, deadline_at integer,
+         FROM {rows $1: id integer, waits_for text, event_name text, event_key text, wait_ends_at integer,
                         payload text} AS news
          WHERE {by jobs.id = news.id} AND {guard jobs.status = 'WAITING'} AND jobs.waits_for = 'decision'",
         &[Value::rows(&news), now_ms.into()],
