@@ -28,6 +28,7 @@ const VERBS: [&str; 28] = [
     "init",
     "validate",
     "fmt",
+    "schema",
     "graph",
     "import",
     "apply",

@@ -20,7 +20,9 @@ use crate::template::Templates;
 use crate::tree::Entry;
 use http::Http;
 pub(crate) use http::{AUTH as AUTH_KEYS, HTTP as HTTP_KEYS};
-pub(crate) use read::{action_keys_text, is_action_key, is_key, keys, nothing_to_execute, read};
+pub(crate) use read::{
+    action_key_names, action_keys_text, is_action_key, is_key, keys, nothing_to_execute, read,
+};
 use shell::Shell;
 pub(crate) use shell::read_plain_command as read_command;
 use sleep::Sleep;
