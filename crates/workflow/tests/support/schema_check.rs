@@ -40,8 +40,8 @@ fn holds(keyword: &str, rule: &Json, schema: &Json, root: &Json, value: &Json) -
         }
         "additionalProperties" => value.as_object().is_none_or(|table| {
             let known = schema.get("properties").and_then(Json::as_object);
-            let others = table.iter().filter(|(key, _)| known.is_none_or(|known| !known.contains_key(*key)));
-            others.into_iter().all(|(_, value)| is_valid(rule, root, value))
+            let is_other = |key: &str| known.is_none_or(|known| !known.contains_key(key));
+            table.iter().filter(|(key, _)| is_other(key)).all(|(_, value)| is_valid(rule, root, value))
         }),
         other => panic!("the validator does not know `{other}`"),
     }
