@@ -12,6 +12,7 @@ mod summary;
 
 use serde::{Deserialize, Serialize};
 
+use crate::expression::Place;
 use crate::field::{KnownNames, WorkflowError};
 use crate::key::Key;
 use crate::report::Findings;
@@ -101,6 +102,14 @@ impl Action {
             Action::Shell(shell) => shell.check(names),
             Action::Http(http) => http.check(names),
             Action::Sleep(sleep) => sleep.check(names),
+        }
+    }
+
+    /// Where the conditions about the end of an attempt stand: it decides which names they can look up.
+    pub(crate) fn end_place(&self) -> Place {
+        match self {
+            Action::Shell(_) | Action::Sleep(_) => Place::AttemptEnd,
+            Action::Http(_) => Place::RequestEnd,
         }
     }
 

@@ -37,7 +37,7 @@ const DIR: Key = Key::new("dir", &[ValueType::Text], "working directory")
     .template(Place::Command)
     .elsewhere(&["cwd", "workdir", "workingdirectory", "workingdir", "directory"]);
 const OUTPUT: Key = Key::new("output", &[ValueType::Word], "where the output comes from")
-    .words(&["text", "json", "file"])
+    .words(&["text", "json", "file", "lines"])
     .in_defaults()
     .default("file");
 
