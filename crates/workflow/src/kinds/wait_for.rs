@@ -40,7 +40,9 @@ pub(crate) const TIMEOUT: Key =
     Key::new("timeout", &[ValueType::Duration], "how long the job waits at most").default("no limit");
 /// `on_timeout` of `wait_for` and of `approval`.
 pub(crate) const ON_TIMEOUT: Key =
-    Key::new("on_timeout", &[ValueType::Word], "what happens to the job after that time").default("fail");
+    Key::new("on_timeout", &[ValueType::Word], "what happens to the job after that time")
+        .words(&["fail", "skip"])
+        .default("fail");
 
 /// What happens to a job whose wait took too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
