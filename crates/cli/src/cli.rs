@@ -13,7 +13,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use crate::arguments::GlobalOptions;
 use crate::commands::{
     apply, approve, bench, cancel, completions, db, doctor, enqueue, fmt, graph, import, init, inspect, jobs,
-    logs, queue, rerun, resume, retry, run, runs, schedule, serve, signal, stats, submit, validate, watch,
+    logs, queue, rerun, resume, retry, run, runs, schedule, schema, serve, signal, stats, submit, validate, watch,
     why, worker, workflows,
 };
 use crate::output;
@@ -59,6 +59,7 @@ pub(crate) enum Command {
     Import(import::ImportArgs),
     Validate(validate::ValidateArgs),
     Fmt(fmt::FmtArgs),
+    Schema(schema::SchemaArgs),
     Graph(graph::GraphArgs),
     Apply(apply::ApplyArgs),
     Workflows(workflows::WorkflowsArgs),
@@ -84,7 +85,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Run workflows", &["run", "submit", "resume", "serve", "worker"]),
     ("Observe", &["runs", "inspect", "logs", "watch", "why", "jobs", "stats"]),
     ("Control", &["cancel", "retry", "rerun", "signal", "approve", "reject", "enqueue", "queue", "schedule"]),
-    ("Write workflows", &["init", "validate", "fmt", "graph", "import", "apply", "workflows"]),
+    ("Write workflows", &["init", "validate", "fmt", "schema", "graph", "import", "apply", "workflows"]),
     ("Maintain", &["doctor", "bench", "db", "completions"]),
 ];
 

@@ -22,6 +22,7 @@ pub(crate) mod retry;
 pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod schedule;
+pub(crate) mod schema;
 pub(crate) mod serve;
 pub(crate) mod signal;
 pub(crate) mod stats;
