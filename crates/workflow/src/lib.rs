@@ -26,7 +26,7 @@ mod names;
 pub mod params;
 pub mod report;
 pub mod schedule;
-mod secrets;
+pub mod secrets;
 pub mod source;
 pub mod strict;
 mod suggest;

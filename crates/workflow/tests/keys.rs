@@ -75,8 +75,15 @@ fn guide(page: &str) -> String {
 
 #[test]
 fn the_guide_has_every_key_and_no_other() {
-    let tables =
-        [Table::Workflow, Table::Param, Table::Schedule, Table::Job, Table::Retry, Table::Concurrency];
+    let tables = [
+        Table::Workflow,
+        Table::Param,
+        Table::Secret,
+        Table::Schedule,
+        Table::Job,
+        Table::Retry,
+        Table::Concurrency,
+    ];
     for table in tables {
         let mut known: Vec<&str> =
             table.keys().filter(|key| key.support == Support::Supported).map(Key::name).collect();

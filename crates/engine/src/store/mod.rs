@@ -21,6 +21,7 @@ mod restore;
 mod round_trip;
 mod runs;
 mod schedules;
+mod secrets;
 mod stats;
 mod workers;
 
@@ -83,6 +84,7 @@ pub use schedules::{
     ON_TIME_MS, Occurrence, OccurrenceStatus, RECORDED_MAX, Schedule, ScheduleChange, ScheduleOrigin,
     WAITING_MAX,
 };
+pub use secrets::SecretVariables;
 pub use stats::{COUNT_MAX, Count, Stats};
 pub use workers::{NewWorker, Worker};
 

@@ -106,7 +106,7 @@ impl Executor {
         let cause_seen = stop.cause();
         let cause = shared.running.end(owned, || clock.monotonic_ms());
         ExecutedAttempt {
-            outcome: outcome::decide(outcome, cause_seen, cause),
+            outcome: outcome::mask(outcome::decide(outcome, cause_seen, cause), attempt.masker()),
             exit_code: attempt.exit_code(),
             logs: log.take_rest(clock.now_ms()),
         }

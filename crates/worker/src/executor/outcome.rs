@@ -1,6 +1,8 @@
 //! What the outcome of a handler means if the attempt was asked to stop. Pure.
 
-use crate::handler::{StopCause, failed};
+use std::sync::Arc;
+
+use crate::handler::{Masker, StopCause, failed};
 use windlass_engine::transition::Outcome;
 
 /// The outcome of an attempt, given what its handler returned and why it was to stop. `cause_seen` is the cause that the
@@ -56,6 +58,23 @@ fn apply_cause(outcome: Outcome, cause: Option<StopCause>) -> Outcome {
         Some(StopCause::Cancelled | StopCause::Killed) => Outcome::Cancelled { error },
         Some(StopCause::TimedOut) => Outcome::TimedOut { error },
         Some(StopCause::Leaving | StopCause::Fenced) => Outcome::Interrupted { error },
+    }
+}
+
+/// The outcome without the secrets of its attempt.
+pub(super) fn mask(outcome: Outcome, masker: Option<&Arc<Masker>>) -> Outcome {
+    let Some(masker) = masker else { return outcome };
+    let text = |text: String| masker.text(&text).into_owned();
+    match outcome {
+        Outcome::Successful { output } => {
+            Outcome::Successful { output: output.map(|output| masker.json(output)) }
+        }
+        Outcome::Failed { error, repeat } => Outcome::Failed { error: text(error), repeat },
+        Outcome::TimedOut { error } => Outcome::TimedOut { error: text(error) },
+        Outcome::Cancelled { error } => Outcome::Cancelled { error: text(error) },
+        Outcome::Interrupted { error } => Outcome::Interrupted { error: text(error) },
+        Outcome::OutOfResources { reason } => Outcome::OutOfResources { reason: text(reason) },
+        Outcome::Unstarted => Outcome::Unstarted,
     }
 }
 

@@ -1,6 +1,7 @@
 //! The built-in kinds of jobs: a folder for each, and a line for each in the list below. A program registers its own
 //! kinds with [`Handlers::register`].
 
+mod secrets;
 mod shell;
 
 use crate::handler::Handlers;

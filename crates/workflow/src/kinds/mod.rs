@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::field::{KnownNames, WorkflowError};
 use crate::key::Key;
 use crate::report::Findings;
+use crate::secrets::JobSecret;
 use crate::support::Support;
 use crate::template::Templates;
 use crate::tree::Entry;
@@ -46,9 +47,9 @@ impl Action {
 
     /// What the worker is told to do, as JSON. `uses` are the names of the jobs whose outputs the templates read.
     #[must_use]
-    pub fn payload(&self, uses: &[&str]) -> String {
+    pub fn payload(&self, uses: &[&str], secrets: &[JobSecret]) -> String {
         match self {
-            Action::Shell(shell) => shell.payload(uses),
+            Action::Shell(shell) => shell.payload(uses, secrets),
         }
     }
 
@@ -71,6 +72,13 @@ impl Action {
     pub(crate) fn secrets_read(&self) -> Vec<String> {
         match self {
             Action::Shell(shell) => shell.secrets_read(),
+        }
+    }
+
+    /// Whether the action gives its process a variable of this name by `env`.
+    pub(crate) fn sets_variable(&self, name: &str) -> bool {
+        match self {
+            Action::Shell(shell) => shell.env.contains_key(name),
         }
     }
 

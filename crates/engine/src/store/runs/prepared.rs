@@ -4,6 +4,7 @@ use super::submit::NewRun;
 use crate::decide::Control;
 use crate::transition::Backoff;
 use serde::Serialize;
+use serde_json::Value as Json;
 use windlass_db::error::{Error, Result};
 use windlass_system::random::Random;
 use windlass_workflow::model::OnFull;
@@ -35,12 +36,15 @@ pub(super) struct PreparedJob {
 pub(in crate::store) struct StoredDefinition {
     pub(super) hash: String,
     pub(super) json: String,
+    pub(super) secret_variables: Option<String>,
 }
 
 impl StoredDefinition {
     pub(in crate::store) fn of(workflow: &Workflow) -> StoredDefinition {
         let json = workflow.to_json();
-        StoredDefinition { hash: hash_of_stored(&json), json }
+        let variables = workflow.secret_variables();
+        let secret_variables = (!variables.is_empty()).then(|| Json::from(variables).to_string());
+        StoredDefinition { hash: hash_of_stored(&json), json, secret_variables }
     }
 }
 
@@ -103,7 +107,7 @@ pub(in crate::store) fn on_full(on_full: OnFull) -> &'static str {
 /// The payload of the job's row: what its handler gets.
 fn payload(workflow: &Workflow, job: &Job) -> String {
     let uses: Vec<&str> = job.uses.iter().map(|index| workflow.jobs[*index].name.as_str()).collect();
-    job.action.payload(&uses)
+    job.action.payload(&uses, &workflow.secrets_of(job))
 }
 
 pub(super) fn to_json<T: Serialize>(value: &T) -> Result<String> {

@@ -9,8 +9,10 @@ use std::sync::OnceLock;
 use windlass_workflow::kinds::shell::Payload;
 use windlass_workflow::params;
 
+use super::env_file;
 use super::values::{TemplateValues, read_with_retries};
 use crate::handler::{Attempt, failed_for_good};
+use crate::kinds::secrets::Secrets;
 use windlass_engine::store::RunContext;
 use windlass_engine::transition::Outcome;
 use windlass_system::process::OUTPUT_VARIABLE;
@@ -32,13 +34,21 @@ pub(super) fn build(attempt: &Attempt, payload: &Payload, output_file: &Path) ->
     let run = read_with_retries(attempt, || attempt.run())?;
     let run = run.as_deref();
     let values = TemplateValues::of(attempt, run, &payload.uses)?;
+    let run_folder = run.and_then(|run| run.dir.as_deref()).map(Path::new);
+    let secrets = Secrets::resolve(attempt, &payload.secrets, run_folder)?;
     let mut command = program(payload, &values)?;
     remove_engine_environment(&mut command);
+    remove_secret_variables(&mut command, attempt, payload)?;
+    for file in &payload.env_files {
+        env_file::add(&mut command, file, run_folder)?;
+    }
     add_run_environment(&mut command, run, &values)?;
     for (name, value) in &payload.env {
-        command.env(name, values.render(value, || format!("env.{name}"))?);
+        command.env(name, values.render_with_secrets(value, &secrets, || format!("env.{name}"))?);
     }
+    command.envs(secrets.variables());
     add_job_environment(&mut command, attempt, output_file);
+    secrets.mask(attempt);
     if let Some(dir) = folder(payload, run, &values)? {
         command.current_dir(dir);
     }
@@ -89,6 +99,21 @@ fn not_for_jobs() -> Vec<OsString> {
         .map(|(name, _value)| name)
         .filter(|name| is_for_the_engine(&name.to_string_lossy()))
         .collect()
+}
+
+/// Removes the variables that may have values of secrets, of all workflows. The job gets those that it names.
+fn remove_secret_variables(
+    command: &mut Command,
+    attempt: &Attempt,
+    payload: &Payload,
+) -> Result<(), Outcome> {
+    let own = payload.secrets.iter().filter_map(|secret| secret.source.variable(&secret.name));
+    for name in
+        own.chain(read_with_retries(attempt, || attempt.secret_variables())?.iter().map(String::as_str))
+    {
+        command.env_remove(name);
+    }
+    Ok(())
 }
 
 fn add_run_environment(

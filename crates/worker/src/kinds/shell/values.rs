@@ -8,6 +8,7 @@ use serde_json::{Map, Value as Json, json};
 use windlass_workflow::template;
 
 use crate::handler::{Attempt, failed_for_good};
+use crate::kinds::secrets::Secrets;
 use windlass_db::error::Error;
 use windlass_engine::store::RunContext;
 use windlass_engine::transition::Outcome;
@@ -50,6 +51,24 @@ impl<'a> TemplateValues<'a> {
         }
         template::render(source, self.context()?)
             .map_err(|error| failed_for_good(format!("`{}`: {error}", place())))
+    }
+
+    /// As [`TemplateValues::render`], for a text that may read secrets.
+    pub(super) fn render_with_secrets(
+        &self,
+        source: &str,
+        secrets: &Secrets,
+        place: impl Fn() -> String,
+    ) -> Result<String, Outcome> {
+        if template::secrets_read(source).is_empty() {
+            return self.render(source, place);
+        }
+        let mut context = self.context()?.clone();
+        context["secrets"] = secrets.values().into();
+        let text = template::render(source, &context)
+            .map_err(|error| failed_for_good(format!("`{}`: {error}", place())))?;
+        secrets.note_rendered(source, &text);
+        Ok(text)
     }
 
     fn context(&self) -> Result<&Json, Outcome> {
