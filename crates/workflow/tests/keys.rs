@@ -21,9 +21,12 @@ fn file_with(table: Table, entry: &str) -> String {
         }
         Table::Secret => file_with(Table::Workflow, &format!("\"secrets\": {{\"S\": {{{entry}}}}}")),
         Table::Defaults => file_with(Table::Workflow, &format!("\"defaults\": {{{entry}}}")),
+        // A job has one action.
+        Table::Job if entry.starts_with("\"sleep\"") => format!("{{\"jobs\": {{\"a\": {{{entry}}}}}}}"),
         Table::Job => job(&format!(", {entry}")),
         Table::Retry => job(&format!(", \"retry\": {{{entry}}}")),
         Table::Concurrency => job(&format!(", \"concurrency\": {{{entry}}}")),
+        Table::Sleep => format!("{{\"jobs\": {{\"a\": {{\"sleep\": {{{entry}}}}}}}}}"),
     }
 }
 
@@ -65,6 +68,7 @@ fn place_in_guide(table: Table) -> (&'static str, &'static str) {
         Table::Defaults | Table::Job => ("workflow-file.md", "## Keys of a job\n"),
         Table::Retry => ("workflow-file.md", "## Keys of `retry`\n"),
         Table::Concurrency => ("workflow-file.md", "## Keys of `concurrency`\n"),
+        Table::Sleep => ("waiting.md", "## Keys of `sleep`\n"),
     }
 }
 
@@ -83,6 +87,7 @@ fn the_guide_has_every_key_and_no_other() {
         Table::Job,
         Table::Retry,
         Table::Concurrency,
+        Table::Sleep,
     ];
     for table in tables {
         let mut known: Vec<&str> =

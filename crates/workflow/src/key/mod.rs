@@ -25,6 +25,8 @@ pub enum Table {
     Retry,
     /// `concurrency` of a job.
     Concurrency,
+    /// `sleep` of a job.
+    Sleep,
 }
 
 /// A key of a table.
@@ -106,6 +108,7 @@ impl Table {
             Table::Job => "a job",
             Table::Retry => "`retry`",
             Table::Concurrency => "`concurrency`",
+            Table::Sleep => "`sleep`",
         }
     }
 }

@@ -23,6 +23,7 @@ pub fn list() -> impl Iterator<Item = (Table, &'static Key)> {
         Table::Job,
         Table::Retry,
         Table::Concurrency,
+        Table::Sleep,
     ];
     tables.into_iter().flat_map(|table| table.keys().map(move |key| (table, key)))
 }
@@ -38,6 +39,7 @@ impl Table {
             Table::Defaults | Table::Job => (kinds::keys(), list::JOB),
             Table::Retry => (&[], list::RETRY),
             Table::Concurrency => (&[], list::CONCURRENCY),
+            Table::Sleep => (&[], list::SLEEP),
         };
         let is_there = move |key: &&Key| self != Table::Defaults || key.in_defaults == InDefaults::Yes;
         of_kinds.iter().copied().chain(own).filter(is_there)

@@ -1,7 +1,7 @@
 //! Preparing a run: its definition and its jobs as texts, before the write lock is taken.
 
 use super::submit::NewRun;
-use crate::decide::Control;
+use crate::decide::{Control, Then};
 use crate::transition::Backoff;
 use serde::Serialize;
 use serde_json::Value as Json;
@@ -59,7 +59,7 @@ impl PreparedRun {
         let mut jobs = Vec::with_capacity(workflow.jobs.len());
         for job in &workflow.jobs {
             let concurrency_key = concurrency_key(run, job)?;
-            let control = control(job)?;
+            let control = control(workflow, job)?;
             let is_ready = job.needs.is_empty() && job.handler.is_none() && control.is_none();
             keys_to_admit.extend(concurrency_key.clone().filter(|_key| is_ready));
             jobs.push(PreparedJob {
@@ -90,8 +90,10 @@ fn concurrency_key(run: &NewRun, job: &Job) -> Result<Option<String>> {
 }
 
 /// What the scheduler decides before the job runs, as JSON.
-fn control(job: &Job) -> Result<Option<String>> {
-    let control = Control { condition: job.condition.clone() };
+fn control(workflow: &Workflow, job: &Job) -> Result<Option<String>> {
+    let then = Then::of(&job.action);
+    let uses = if then.is_some() { names_of_used(workflow, job) } else { Vec::new() };
+    let control = Control { condition: job.condition.clone(), then, uses };
     if control == Control::default() { Ok(None) } else { to_json(&control).map(Some) }
 }
 
@@ -106,8 +108,13 @@ pub(in crate::store) fn on_full(on_full: OnFull) -> &'static str {
 
 /// The payload of the job's row: what its handler gets.
 fn payload(workflow: &Workflow, job: &Job) -> String {
-    let uses: Vec<&str> = job.uses.iter().map(|index| workflow.jobs[*index].name.as_str()).collect();
-    job.action.payload(&uses, &workflow.secrets_of(job))
+    let uses = names_of_used(workflow, job);
+    job.action.payload(&uses.iter().map(String::as_str).collect::<Vec<_>>(), &workflow.secrets_of(job))
+}
+
+/// The names of the jobs that the templates of a job read.
+fn names_of_used(workflow: &Workflow, job: &Job) -> Vec<String> {
+    job.uses.iter().map(|index| workflow.jobs[*index].name.clone()).collect()
 }
 
 pub(super) fn to_json<T: Serialize>(value: &T) -> Result<String> {

@@ -3,9 +3,13 @@
 //! The rows are read and changed in one transaction that holds the locks of their runs. So nothing that a decision depends
 //! on can change in between, and of two schedulers the second one finds no row that waits.
 
+mod sleep;
+
 use std::collections::HashMap;
 
-use crate::decide::{Control, Decision, EndWithoutAttempt, decide_by_condition, decide_by_parents};
+use crate::decide::{
+    Control, Decision, EndWithoutAttempt, Then, begin_sleep, decide_by_condition, decide_by_parents,
+};
 use crate::join_rule::{EndColumns, JobEnd, JoinRule, ParentEnds};
 use crate::status::JobStatus;
 use crate::store::claim::ready::release;
@@ -18,6 +22,8 @@ use crate::store::jobs::read_values;
 use crate::store::runs::{read_context, read_end};
 use crate::store::{ForScheduler, json_ids};
 use crate::values::values;
+use serde_json::Value as Json;
+use sleep::{Sleeper, begin_sleeps};
 use windlass_db::error::Result;
 use windlass_db::{Connection, UpdateReturning, Value, all, all_updated};
 use windlass_system::wake_ups::WakeUps;
@@ -36,6 +42,8 @@ struct WaitingJob {
     is_handler: bool,
     join_rule: JoinRule,
     parents: ParentEnds,
+    /// It was decided before, and has slept since then.
+    has_begun: bool,
     /// What is decided, or why the row can't be read.
     control: std::result::Result<Control, String>,
 }
@@ -66,7 +74,7 @@ impl ForScheduler<'_> {
                 if bytes >= TRANSACTION_BYTES_MAX {
                     break;
                 }
-                decisions.push((job, decide(connection, job, &mut bytes)?));
+                decisions.push((job, decide(connection, job, now_ms, &mut bytes)?));
             }
             carry_out(connection, &decisions, now_ms)?;
             Ok(decisions.len() as i64)
@@ -79,7 +87,7 @@ fn read_waiting(connection: &mut dyn Connection, job_ids: &[i64]) -> Result<Vec<
     let mut parents = read_parents(connection, job_ids)?;
     all(
         connection,
-        "SELECT id, run_id, phase, join_rule, control FROM jobs
+        "SELECT id, run_id, phase, join_rule, control, started_at FROM jobs
          WHERE id {in $1} AND {guard status = 'WAITING'} AND waits_for = 'decision' ORDER BY id",
         &[(&json_ids(job_ids)).into()],
         |row| {
@@ -98,6 +106,7 @@ fn read_waiting(connection: &mut dyn Connection, job_ids: &[i64]) -> Result<Vec<
                 is_handler: row.integer(2)? > 0,
                 join_rule,
                 parents: parents.remove(&id).unwrap_or_default(),
+                has_begun: row.optional_integer(5)?.is_some(),
                 control,
             })
         },
@@ -105,33 +114,69 @@ fn read_waiting(connection: &mut dyn Connection, job_ids: &[i64]) -> Result<Vec<
 }
 
 /// Decides about a job. Adds the bytes of the values that were read to `bytes`.
-fn decide(connection: &mut dyn Connection, job: &WaitingJob, bytes: &mut usize) -> Result<Decision> {
+fn decide(
+    connection: &mut dyn Connection,
+    job: &WaitingJob,
+    now_ms: i64,
+    bytes: &mut usize,
+) -> Result<Decision> {
     let failed = |reason: String| Ok(Decision::End(EndWithoutAttempt::failed(reason)));
     let control = match &job.control {
         Ok(control) => control,
         Err(error) => return failed(format!("the row can't be read: its control is invalid: {error}")),
     };
-    if let Some(end) = decide_by_parents(job.join_rule, job.parents) {
+    if !job.has_begun
+        && let Some(end) = decide_by_parents(job.join_rule, job.parents)
+    {
         return Ok(Decision::End(end));
     }
-    let (Some(condition), Some(run_id)) = (&control.condition, job.run_id) else { return Ok(Decision::GoOn) };
-    let mut names: Vec<String> = condition.reads().into_iter().map(|read| read.job).collect();
-    names.dedup();
-    let jobs = read_values(connection, run_id, &names)?;
+    let Some(run_id) = job.run_id else { return Ok(Decision::GoOn) };
+    if !job.has_begun
+        && let Some(condition) = &control.condition
+    {
+        let mut names: Vec<String> = condition.reads().into_iter().map(|read| read.job).collect();
+        names.dedup();
+        let decision = match read_values_of(connection, job, run_id, "`if`", &names, bytes)? {
+            Ok(values) => decide_by_condition(condition, &values),
+            Err(reason) => return failed(reason),
+        };
+        if decision != Decision::GoOn {
+            return Ok(decision);
+        }
+    }
+    match &control.then {
+        None => Ok(Decision::GoOn),
+        Some(Then::Sleep(_)) if job.has_begun => Ok(Decision::Done { output: None }),
+        Some(Then::Sleep(sleep)) => {
+            match read_values_of(connection, job, run_id, "`sleep`", &control.uses, bytes)? {
+                Ok(values) => Ok(begin_sleep(sleep, &values, now_ms)),
+                Err(reason) => failed(reason),
+            }
+        }
+    }
+}
+
+/// Reads the values that a decision may name: those of the run, and those of these jobs. The inner error is for people.
+fn read_values_of(
+    connection: &mut dyn Connection,
+    job: &WaitingJob,
+    run_id: i64,
+    reader: &str,
+    names: &[String],
+    bytes: &mut usize,
+) -> Result<std::result::Result<Json, String>> {
+    let jobs = read_values(connection, run_id, names)?;
     let read: usize = jobs.iter().map(|job| job.output.as_ref().map_or(0, String::len)).sum();
     *bytes += read;
     if read > DECISION_BYTES_MAX {
         let names = names.join(", ");
-        return failed(format!(
-            "`if` reads {read} bytes of outputs, and may read at most {DECISION_BYTES_MAX}: {names}"
-        ));
+        return Ok(Err(format!(
+            "{reader} reads {read} bytes of outputs, and may read at most {DECISION_BYTES_MAX}: {names}"
+        )));
     }
     let run = read_context(connection, run_id)?;
     let end = if job.is_handler { read_end(connection, run_id)? } else { None };
-    Ok(match values(&run, end.as_ref(), jobs) {
-        Ok(values) => decide_by_condition(condition, &values),
-        Err(reason) => Decision::End(EndWithoutAttempt::failed(reason)),
-    })
+    Ok(values(&run, end.as_ref(), jobs))
 }
 
 /// Counts how the parents of each job ended.
@@ -169,17 +214,34 @@ fn carry_out(
     decisions: &[(&WaitingJob, Decision)],
     now_ms: i64,
 ) -> Result<()> {
-    let (mut go_on, mut ends) = (Vec::new(), Vec::new());
+    let (mut go_on, mut ends, mut sleepers) = (Vec::new(), Vec::new(), Vec::new());
     for (job, decision) in decisions {
         match decision {
             Decision::GoOn => go_on.push(job.id),
-            Decision::End(end) => ends.push((job.id, end)),
+            Decision::Sleep { until_ms, delay_ms } => {
+                sleepers.push(Sleeper { job_id: job.id, until_ms: *until_ms, delay_ms: *delay_ms });
+            }
+            Decision::Done { output } => ends.push(DecidedEnd {
+                job_id: job.id,
+                status: JobStatus::Successful,
+                upstream_failed: false,
+                reason: None,
+                output: output.as_deref(),
+            }),
+            Decision::End(EndWithoutAttempt { status, upstream_failed, reason }) => ends.push(DecidedEnd {
+                job_id: job.id,
+                status: *status,
+                upstream_failed: *upstream_failed,
+                reason: Some(reason),
+                output: None,
+            }),
         }
     }
     // The first decision of a run starts it, as a first claim does.
     start_runs(connection, decisions.iter().filter_map(|(job, _decision)| job.run_id).collect(), now_ms)?;
     let keys = let_go_on(connection, &go_on, now_ms)?;
     admit(connection, &keys, now_ms)?;
+    begin_sleeps(connection, &sleepers, now_ms)?;
     let ended = write_ends(connection, &ends, now_ms)?;
     let propagated = propagate(connection, &ended, None, now_ms)?;
     release(connection, &propagated.promoted.ready, now_ms)?;
@@ -194,6 +256,7 @@ static LET_GO_ON: UpdateReturning = UpdateReturning {
         ("status", "CASE WHEN concurrency_key IS NULL THEN 'PENDING' ELSE 'WAITING' END"),
         ("waits_for", "CASE WHEN concurrency_key IS NOT NULL THEN 'slot' END"),
         ("priority", "{priority}"),
+        ("decided_at", "$2"),
         ("updated_at", "$2"),
     ],
     from: None,
@@ -212,17 +275,29 @@ fn let_go_on(connection: &mut dyn Connection, ids: &[i64], now_ms: i64) -> Resul
     Ok(keys.into_iter().flatten().collect())
 }
 
-/// Ends jobs that were decided not to run.
+/// The end of a job that the scheduler ends.
+struct DecidedEnd<'a> {
+    job_id: i64,
+    status: JobStatus,
+    upstream_failed: bool,
+    reason: Option<&'a str>,
+    output: Option<&'a str>,
+}
+
+/// Ends jobs that no worker executes.
 static END: UpdateReturning = UpdateReturning {
     table: "jobs",
     set: &[
         ("status", "news.status"),
         ("upstream_failed", "news.upstream_failed"),
         ("last_error", "news.reason"),
+        ("output", "news.output"),
         ("updated_at", "$2"),
         ("finished_at", "$2"),
     ],
-    from: Some("{rows $1: id integer, status text, upstream_failed integer, reason text} AS news"),
+    from: Some(
+        "{rows $1: id integer, status text, upstream_failed integer, reason text, output text} AS news",
+    ),
     condition: "{by jobs.id = news.id} AND {guard jobs.status = 'WAITING'} AND jobs.waits_for = 'decision'",
     returning: &[
         "jobs.id",
@@ -234,18 +309,21 @@ static END: UpdateReturning = UpdateReturning {
     ],
 };
 
-fn write_ends(
-    connection: &mut dyn Connection,
-    ends: &[(i64, &EndWithoutAttempt)],
-    now_ms: i64,
-) -> Result<Vec<Ended>> {
+fn write_ends(connection: &mut dyn Connection, ends: &[DecidedEnd<'_>], now_ms: i64) -> Result<Vec<Ended>> {
     if ends.is_empty() {
         return Ok(Vec::new());
     }
-    let news: Vec<[Value<'_>; 4]> = ends
+    let news: Vec<[Value<'_>; 5]> = ends
         .iter()
-        .map(|(id, EndWithoutAttempt { status, upstream_failed, reason })| {
-            [(*id).into(), status.as_str().into(), i64::from(*upstream_failed).into(), reason.into()]
+        .map(|end| {
+            let upstream_failed = i64::from(end.upstream_failed);
+            [
+                end.job_id.into(),
+                end.status.as_str().into(),
+                upstream_failed.into(),
+                end.reason.into(),
+                end.output.into(),
+            ]
         })
         .collect();
     all_updated(connection, &END, &[Value::rows(&news), now_ms.into()], |row| {
