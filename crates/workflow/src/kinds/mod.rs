@@ -84,14 +84,6 @@ impl Action {
         }
     }
 
-    /// Whether the action starts a process, which can be given variables.
-    pub(crate) fn has_process(&self) -> bool {
-        match self {
-            Action::Shell(_) => true,
-            Action::Sleep(_) => false,
-        }
-    }
-
     /// Whether the action gives its process a variable of this name by `env`.
     pub(crate) fn sets_variable(&self, name: &str) -> bool {
         match self {

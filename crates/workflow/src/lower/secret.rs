@@ -70,10 +70,6 @@ pub(super) fn resolve(
         let Some(name) = expect::text(node, "an item of `secrets`", findings) else { continue };
         if declared.contains(&name) {
             names.push((name, node));
-            if !action.has_process() {
-                let message = "`secrets` gives variables to a process, and this job starts none";
-                findings.push(Finding::new(node.span.clone(), message).help("remove `secrets`"));
-            }
             if action.sets_variable(name) {
                 findings.push(set_twice(name, node));
             }

@@ -16,12 +16,15 @@ const CREDENTIALS: &str = "CREDENTIALS_DIRECTORY";
 /// The rights of group and others to read a file.
 const READ_BY_OTHERS: u32 = 0o044;
 
+/// Runs a program, and gives its output.
+type ReadOutput<'a> = dyn Fn(&[String]) -> Result<Vec<u8>, Missing> + 'a;
+
 /// What a worker reads.
 pub(super) struct Worker<'a> {
     /// The variables of its environment.
     pub(super) variable: &'a dyn Fn(&str) -> Option<OsString>,
     /// The output of a program.
-    pub(super) output: &'a dyn Fn(&[String]) -> Result<Vec<u8>, Missing>,
+    pub(super) output: &'a ReadOutput<'a>,
     /// The folder of the run.
     pub(super) dir: Option<&'a Path>,
 }
@@ -92,12 +95,16 @@ impl Worker<'_> {
 /// Reads a file. It may be anything, such as a FIFO that nobody writes, so it is opened without waiting.
 fn read(path: &Path, readers: Readers) -> Result<Vec<u8>, Missing> {
     let place = format!("the file {}", path.display());
-    let explain = |error: ReadError| match error {
-        ReadError::Io(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Missing::Io(place.clone(), error)
+    let explain = |error: ReadError| {
+        if error.is_absent() {
+            return Missing::Unusable(format!("{place} does not exist"));
         }
-        error if error.is_absent() => Missing::Unusable(format!("{place} does not exist")),
-        error => Missing::Unusable(format!("{place} {error}")),
+        match error {
+            ReadError::Io(error) => Missing::Io(place.clone(), error),
+            error @ (ReadError::NotRegular(_) | ReadError::TooLarge { .. }) => {
+                Missing::Unusable(format!("{place} {error}"))
+            }
+        }
     };
     let file = open_regular(path, Links::Follow).map_err(explain)?;
     let mode = file.metadata().map_err(|error| explain(error.into()))?.permissions().mode();

@@ -28,10 +28,9 @@ fn find(variables: &[(&str, &[u8])], dir: Option<&Path>, source: SecretSource) -
 
 /// The error of an attempt that is not repeated.
 fn refusal(found: Result<String, Outcome>) -> String {
-    match found.unwrap_err() {
-        Outcome::Failed { error, repeat: Repeat::Pointless } => error,
-        other => panic!("{other:?}"),
-    }
+    let outcome = found.unwrap_err();
+    let Outcome::Failed { error, repeat: Repeat::Pointless } = outcome else { panic!("{outcome:?}") };
+    error
 }
 
 fn folder_with(name: &str, value: &str, mode: u32) -> (tempfile::TempDir, PathBuf) {
@@ -99,12 +98,8 @@ fn a_file_with_a_secret_is_readable_by_its_owner_only() {
 fn a_program_that_fails_may_be_tried_again() {
     let command = |word: &str| find(&[], None, SecretSource::Command(vec![word.to_owned()]));
     assert_eq!(command("printed-value").unwrap(), "printed-value");
-    match command("fails").unwrap_err() {
-        Outcome::Failed { error, repeat: Repeat::Allowed } => {
-            assert_eq!(error, "secret `TOKEN`: its command `fails` failed");
-        }
-        other => panic!("{other:?}"),
-    }
+    let error = "secret `TOKEN`: its command `fails` failed".to_owned();
+    assert_eq!(command("fails").unwrap_err(), Outcome::Failed { error, repeat: Repeat::Allowed });
 }
 
 #[test]
