@@ -69,6 +69,9 @@ fn check_conditions(job: &Job, names: &KnownNames<'_>) -> Checked {
 
 fn check_secrets(job: &Job, names: &KnownNames<'_>) -> Checked {
     let secrets = &job.secrets;
+    if !secrets.is_empty() && !job.action.has_process() {
+        return refuse("secrets", "they are variables of a process, and the job starts none");
+    }
     for (at, secret) in secrets.iter().enumerate() {
         if job.action.sets_variable(secret) {
             return refuse(format!("secrets[{at}]"), format!("`env` sets the variable `{secret}` too"));

@@ -142,7 +142,7 @@ impl Place {
             "secrets" if self == Place::Command => {
                 "anyone can read a command line; pass the secret by `env`, as in env = { TOKEN = \"{{ secrets.TOKEN }}\" }"
             }
-            "secrets" => "`env` and `stdin` of a job can read secrets",
+            "secrets" => "`env`, `stdin` and `http` of a job can read secrets",
             "params" | "run" | "jobs" if reader == Reader::Workflow && self.known().reason.is_empty() => {
                 WORKFLOW_REASON
             }

@@ -23,6 +23,8 @@ pub fn list() -> impl Iterator<Item = (Table, &'static Key)> {
         Table::Job,
         Table::Retry,
         Table::Concurrency,
+        Table::Http,
+        Table::Auth,
         Table::Sleep,
     ];
     tables.into_iter().flat_map(|table| table.keys().map(move |key| (table, key)))
@@ -39,6 +41,8 @@ impl Table {
             Table::Defaults | Table::Job => (kinds::keys(), list::JOB),
             Table::Retry => (&[], list::RETRY),
             Table::Concurrency => (&[], list::CONCURRENCY),
+            Table::Http => (&[], kinds::HTTP_KEYS),
+            Table::Auth => (&[], kinds::AUTH_KEYS),
             Table::Sleep => (&[], list::SLEEP),
         };
         let is_there = move |key: &&Key| self != Table::Defaults || key.in_defaults == InDefaults::Yes;

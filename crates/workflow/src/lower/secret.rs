@@ -70,6 +70,12 @@ pub(super) fn resolve(
         let Some(name) = expect::text(node, "an item of `secrets`", findings) else { continue };
         if declared.contains(&name) {
             names.push((name, node));
+            if !action.has_process() && !action.is_wait() {
+                let message = "`secrets` gives variables to a process, and this job starts none";
+                let help =
+                    format!("remove `secrets`, and write {{{{ secrets.{name} }}}} where the value is needed");
+                findings.push(Finding::new(node.span.clone(), message).help(help));
+            }
             if action.sets_variable(name) {
                 findings.push(set_twice(name, node));
             }

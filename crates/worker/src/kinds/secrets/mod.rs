@@ -20,11 +20,11 @@ use crate::handler::{Attempt, Masker, SECRET_MIN_CHARS, StopCause, failed, faile
 use source::{Missing, Worker};
 
 /// Bytes of the value of a secret, at most.
-pub(super) const SECRET_MAX_BYTES: usize = 64 * 1024;
+pub(crate) const SECRET_MAX_BYTES: usize = 64 * 1024;
 
 /// The values of the secrets that one job names.
 #[derive(Default)]
-pub(super) struct Secrets {
+pub(crate) struct Secrets {
     values: BTreeMap<String, String>,
     /// The names of those that the process gets as variables.
     variables: Vec<String>,
@@ -35,7 +35,7 @@ pub(super) struct Secrets {
 impl Secrets {
     /// Finds the values. `dir` is the folder of the run, against which relative paths are resolved. The error is the outcome
     /// of the attempt that has no value for one of its secrets.
-    pub(super) fn resolve(
+    pub(crate) fn resolve(
         attempt: &Attempt,
         used: &[JobSecret],
         dir: Option<&Path>,
@@ -65,24 +65,24 @@ impl Secrets {
     }
 
     /// The variables that the process gets.
-    pub(super) fn variables(&self) -> impl Iterator<Item = (&str, &str)> {
+    pub(crate) fn variables(&self) -> impl Iterator<Item = (&str, &str)> {
         self.variables.iter().filter_map(|name| Some((name.as_str(), self.values.get(name)?.as_str())))
     }
 
     /// The values by name, as templates see them.
-    pub(super) fn values(&self) -> Map<String, Json> {
+    pub(crate) fn values(&self) -> Map<String, Json> {
         self.values.iter().map(|(name, value)| (name.clone(), value.as_str().into())).collect()
     }
 
     /// Notes the text that a template with secrets came to, because a filter may have changed a secret in it. Lines that the
     /// template has too are no secrets.
-    pub(super) fn note_rendered(&self, template: &str, text: &str) {
+    pub(crate) fn note_rendered(&self, template: &str, text: &str) {
         let new = text.lines().filter(|line| template.lines().all(|known| known != *line));
         self.rendered.borrow_mut().extend(new.map(str::to_owned));
     }
 
     /// Masks the secrets in everything that leaves the attempt from now on.
-    pub(super) fn mask(&self, attempt: &Attempt) {
+    pub(crate) fn mask(&self, attempt: &Attempt) {
         if !self.values.is_empty() {
             let rendered = self.rendered.borrow();
             attempt.mask(Masker::new(self.values.values().chain(rendered.iter()).map(String::as_str)));

@@ -10,9 +10,9 @@ use windlass_workflow::kinds::shell::Payload;
 use windlass_workflow::params;
 
 use super::env_file;
-use super::values::{TemplateValues, read_with_retries};
 use crate::handler::{Attempt, failed_for_good};
 use crate::kinds::secrets::Secrets;
+use crate::kinds::values::{TemplateValues, read_with_retries};
 use windlass_engine::store::RunContext;
 use windlass_engine::transition::Outcome;
 use windlass_system::process::OUTPUT_VARIABLE;
@@ -43,8 +43,9 @@ pub(super) fn build(attempt: &Attempt, payload: &Payload, output_file: &Path) ->
         env_file::add(&mut command, file, run_folder)?;
     }
     add_run_environment(&mut command, run, &values)?;
+    let private = values.with_secrets(&secrets);
     for (name, value) in &payload.env {
-        command.env(name, values.render_with_secrets(value, &secrets, || format!("env.{name}"))?);
+        command.env(name, private.render(value, || format!("env.{name}"))?);
     }
     command.envs(secrets.variables());
     add_job_environment(&mut command, attempt, output_file);

@@ -11,7 +11,6 @@ mod output_folder;
 mod reaper;
 mod refusal;
 mod stream;
-mod values;
 mod watch;
 
 use std::path::Path;

@@ -18,7 +18,7 @@ use windlass_engine::values::values;
 const READ_TRIES_MAX: u32 = 300;
 const READ_PAUSE: Duration = Duration::from_millis(200);
 
-pub(super) struct TemplateValues<'a> {
+pub(crate) struct TemplateValues<'a> {
     attempt: &'a Attempt,
     run: Option<&'a RunContext>,
     uses: &'a [String],
@@ -29,7 +29,7 @@ pub(super) struct TemplateValues<'a> {
 
 impl<'a> TemplateValues<'a> {
     /// The values of a job that reads the outputs of the jobs `uses`.
-    pub(super) fn of(
+    pub(crate) fn of(
         attempt: &'a Attempt,
         run: Option<&'a RunContext>,
         uses: &'a [String],
@@ -40,12 +40,12 @@ impl<'a> TemplateValues<'a> {
         Ok(TemplateValues { attempt, run, uses, params, context: OnceCell::new() })
     }
 
-    pub(super) fn params(&self) -> &Map<String, Json> {
+    pub(crate) fn params(&self) -> &Map<String, Json> {
         &self.params
     }
 
     /// Replaces the templates in a text by their values. `place` names the key of the text, for error messages.
-    pub(super) fn render(&self, source: &str, place: impl Fn() -> String) -> Result<String, Outcome> {
+    pub(crate) fn render(&self, source: &str, place: impl Fn() -> String) -> Result<String, Outcome> {
         if !template::is_template(source) {
             return Ok(source.to_owned());
         }
@@ -53,22 +53,18 @@ impl<'a> TemplateValues<'a> {
             .map_err(|error| failed_for_good(format!("`{}`: {error}", place())))
     }
 
-    /// As [`TemplateValues::render`], for a text that may read secrets.
-    pub(super) fn render_with_secrets(
-        &self,
-        source: &str,
-        secrets: &Secrets,
-        place: impl Fn() -> String,
-    ) -> Result<String, Outcome> {
-        if template::secrets_read(source).is_empty() {
-            return self.render(source, place);
+    /// The value of a text in a JSON value. A text that is one template keeps the type of its value.
+    pub(crate) fn render_json(&self, source: &str, place: impl Fn() -> String) -> Result<Json, Outcome> {
+        if !template::is_template(source) {
+            return Ok(Json::from(source));
         }
-        let mut context = self.context()?.clone();
-        context["secrets"] = secrets.values().into();
-        let text = template::render(source, &context)
-            .map_err(|error| failed_for_good(format!("`{}`: {error}", place())))?;
-        secrets.note_rendered(source, &text);
-        Ok(text)
+        template::render_json(source, self.context()?)
+            .map_err(|error| failed_for_good(format!("`{}`: {error}", place())))
+    }
+
+    /// The values with those of the secrets, for the places that may read secrets.
+    pub(crate) fn with_secrets<'v>(&'v self, secrets: &'v Secrets) -> SecretValues<'v> {
+        SecretValues { values: self, secrets }
     }
 
     fn context(&self) -> Result<&Json, Outcome> {
@@ -87,8 +83,44 @@ impl<'a> TemplateValues<'a> {
     }
 }
 
+/// The values that templates may name where they may read secrets.
+pub(crate) struct SecretValues<'a> {
+    values: &'a TemplateValues<'a>,
+    secrets: &'a Secrets,
+}
+
+impl SecretValues<'_> {
+    /// As [`TemplateValues::render`].
+    pub(crate) fn render(&self, source: &str, place: impl Fn() -> String) -> Result<String, Outcome> {
+        let Some(context) = self.context_of(source)? else { return self.values.render(source, place) };
+        let text = template::render(source, &context)
+            .map_err(|error| failed_for_good(format!("`{}`: {error}", place())))?;
+        self.secrets.note_rendered(source, &text);
+        Ok(text)
+    }
+
+    /// As [`TemplateValues::render_json`].
+    pub(crate) fn render_json(&self, source: &str, place: impl Fn() -> String) -> Result<Json, Outcome> {
+        let Some(context) = self.context_of(source)? else { return self.values.render_json(source, place) };
+        let value = template::render_json(source, &context)
+            .map_err(|error| failed_for_good(format!("`{}`: {error}", place())))?;
+        self.secrets.note_rendered(source, value.as_str().unwrap_or_default());
+        Ok(value)
+    }
+
+    /// The values for a text that reads secrets.
+    fn context_of(&self, source: &str) -> Result<Option<Json>, Outcome> {
+        if template::secrets_read(source).is_empty() {
+            return Ok(None);
+        }
+        let mut context = self.values.context()?.clone();
+        context["secrets"] = self.secrets.values().into();
+        Ok(Some(context))
+    }
+}
+
 /// Reads from the database, and waits if it can't be read for now, because that is no failure of the job.
-pub(super) fn read_with_retries<T>(
+pub(crate) fn read_with_retries<T>(
     attempt: &Attempt,
     read: impl Fn() -> Result<T, Error>,
 ) -> Result<T, Outcome> {
