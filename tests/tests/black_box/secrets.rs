@@ -7,6 +7,8 @@ use std::path::Path;
 use serde_json::Value;
 use windlass_tests::{Outcome, Sandbox};
 
+use crate::http_server::{Server, answer};
+
 const TOKEN: &str = "t0k&n /wi+th\"ümlaut=";
 const KEY: &str = "-----BEGIN KEY-----\nfirst-line-of-the-key\nab=\n-----END KEY-----";
 
@@ -231,4 +233,37 @@ fn a_job_reads_files_with_variables_below_its_environment() {
         "{}",
         error("wrong")
     );
+}
+
+#[test]
+fn a_request_may_have_a_secret_and_its_answer_does_not_show_it() {
+    let sandbox = Sandbox::new();
+    let server = Server::start(|request, stream| {
+        let authorization = request.header("authorization").unwrap_or_default();
+        let body = format!("{{\"path\": \"{}\", \"authorization\": \"{authorization}\"}}", request.path);
+        let status = if request.path.starts_with("/refused") { "401 Unauthorized" } else { "200 OK" };
+        answer(stream, status, "Content-Type: application/json\r\n", &body);
+    });
+    let text = format!(
+        "name = 'request'\nsecrets.TOKEN = {{ env = 'PROD_TOKEN' }}\n\
+         [jobs.basic]\nhttp = {{ url = '{0}', query.t = '{{{{ secrets.TOKEN }}}}', auth.basic = 'me:{{{{ secrets.TOKEN }}}}' }}\n\
+         [jobs.refused]\nhttp = {{ url = '{1}', query.t = '{{{{ secrets.TOKEN }}}}' }}\n",
+        server.url("/answered"),
+        server.url("/refused"),
+    );
+    let file = sandbox.write("request.toml", text);
+    run(&sandbox, &["run", &file]).exited(1);
+    let jobs = sandbox.tables().jobs_of(1);
+    let error = jobs["refused"].last_error.clone().unwrap_or_default();
+    assert!(error.contains("401") && error.contains("t=***"), "{error}");
+    let body = &output(&sandbox, "basic")["body"];
+    assert_eq!(body["path"], "/answered?t=***");
+    let authorization = body["authorization"].as_str().unwrap_or_default();
+    assert!(authorization.starts_with("Basic ") && authorization.contains("***"), "{body}");
+    assert!(server.requests().iter().any(|request| request.path.contains("t0k%26n%20%2Fwi")), "it was sent");
+    for file in files(sandbox.root()) {
+        let bytes = fs::read(&file).unwrap_or_default();
+        let text = String::from_utf8_lossy(&bytes);
+        assert!(FORMS.iter().all(|form| !text.contains(form)), "{}", file.display());
+    }
 }
