@@ -60,7 +60,9 @@ UNUSED = {}
 secrets = ["TOKEN", "KEY"]
 env = { URL = "https://me:{{ secrets.PRINTED }}@example.org", LOUD = "{{ secrets.TOKEN | upper }}", EXPECTED_TOKEN = "@TOKEN", EXPECTED_KEY = "@KEY" }
 output = "json"
+stdin = "{{ secrets.TOKEN }}"
 run = '''
+test "$(sha256sum)" = "$EXPECTED_TOKEN  -"
 test "$(printf %s "$TOKEN" | sha256sum)" = "$EXPECTED_TOKEN  -"
 test "$(printf %s "$KEY" | sha256sum)" = "$EXPECTED_KEY  -"
 test -z "${PROD_TOKEN+set}${UNUSED+set}${PRINTED+set}"

@@ -99,6 +99,9 @@ pub(crate) fn sentence(reason: &Reason, job: &Job, now_ms: i64, global: &GlobalO
         Reason::WaitsForDecision => {
             "The jobs that it needs have ended. The scheduler decides next whether it runs.".to_owned()
         }
+        Reason::HasDeadline(at_ms) => {
+            format!("It fails if it is not over by {}, its deadline.", time::instant(*at_ms, now_ms))
+        }
         Reason::Over(error) => over(job, error.as_deref(), global),
     }
 }

@@ -23,7 +23,7 @@ const RUN: [&str; 17] = [
     "interrupted",
     "job_counts",
 ];
-const JOB: [&str; 25] = [
+const JOB: [&str; 26] = [
     "id",
     "run_id",
     "name",
@@ -47,6 +47,7 @@ const JOB: [&str; 25] = [
     "upstream_failed",
     "handler",
     "exit_code",
+    "deadline_at",
     "last_error",
     "output",
 ];

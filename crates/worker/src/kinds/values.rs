@@ -5,7 +5,7 @@ use std::cell::OnceCell;
 use std::time::Duration;
 
 use serde_json::{Map, Value as Json, json};
-use windlass_workflow::template;
+use windlass_workflow::{limits, template};
 
 use crate::handler::{Attempt, failed_for_good};
 use crate::kinds::secrets::Secrets;
@@ -42,6 +42,15 @@ impl<'a> TemplateValues<'a> {
 
     pub(crate) fn params(&self) -> &Map<String, Json> {
         &self.params
+    }
+
+    /// The text for the standard input, with the values of its templates.
+    pub(super) fn render_stdin(&self, source: &str) -> Result<String, Outcome> {
+        if !template::is_template(source) {
+            return Ok(source.to_owned());
+        }
+        template::render_up_to(source, self.context()?, limits::STDIN_BYTES)
+            .map_err(|error| failed_for_good(format!("`stdin`: {error}")))
     }
 
     /// Replaces the templates in a text by their values. `place` names the key of the text, for error messages.
@@ -106,6 +115,13 @@ impl SecretValues<'_> {
             .map_err(|error| failed_for_good(format!("`{}`: {error}", place())))?;
         self.secrets.note_rendered(source, value.as_str().unwrap_or_default());
         Ok(value)
+    }
+
+    /// As [`TemplateValues::render_stdin`].
+    pub(super) fn render_stdin(&self, source: &str) -> Result<String, Outcome> {
+        let Some(context) = self.context_of(source)? else { return self.values.render_stdin(source) };
+        template::render_up_to(source, &context, limits::STDIN_BYTES)
+            .map_err(|error| failed_for_good(format!("`stdin`: {error}")))
     }
 
     /// The values for a text that reads secrets.

@@ -186,7 +186,7 @@ fn complete<'t, 's>(
 }
 
 /// The keys of a job that are about its attempts, about its worker, or about what its process gave.
-const KEYS_OF_ATTEMPTS: [&str; 12] = [
+const KEYS_OF_ATTEMPTS: [&str; 13] = [
     "retry",
     "timeout",
     "queue",
@@ -199,6 +199,7 @@ const KEYS_OF_ATTEMPTS: [&str; 12] = [
     "secrets",
     "success_if",
     "skip_if",
+    "deadline",
 ];
 
 /// Reports keys that have no effect on a job that only waits.

@@ -260,6 +260,7 @@ fn is_stuck(reason: &Reason) -> bool {
         | Reason::Runs { .. }
         | Reason::WaitsForDecision
         | Reason::WaitsForEndOfRun
+        | Reason::HasDeadline(_)
         | Reason::Over(_) => false,
     }
 }

@@ -75,8 +75,11 @@ impl Secrets {
     }
 
     /// Notes the text that a template with secrets came to, because a filter may have changed a secret in it. Lines that the
-    /// template has too are no secrets.
+    /// template has too are no secrets. A long text is data with a secret in it.
     pub(crate) fn note_rendered(&self, template: &str, text: &str) {
+        if text.len() > SECRET_MAX_BYTES {
+            return;
+        }
         let new = text.lines().filter(|line| template.lines().all(|known| known != *line));
         self.rendered.borrow_mut().extend(new.map(str::to_owned));
     }
@@ -121,8 +124,8 @@ fn outcome(name: &str, missing: Missing) -> Outcome {
         }
         Missing::Io(what, error) => failed_for_good(format!("secret `{name}`: {what}: {error}")),
         Missing::Stopped(StopCause::Leaving | StopCause::Fenced) => Outcome::Unstarted,
-        Missing::Stopped(StopCause::Cancelled | StopCause::TimedOut | StopCause::Killed) => {
-            failed(format!("secret `{name}`: its command was stopped, because the attempt was"))
-        }
+        Missing::Stopped(
+            StopCause::Cancelled | StopCause::TimedOut | StopCause::PastDeadline | StopCause::Killed,
+        ) => failed(format!("secret `{name}`: its command was stopped, because the attempt was")),
     }
 }

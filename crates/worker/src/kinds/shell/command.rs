@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use windlass_workflow::kinds::shell::Payload;
 use windlass_workflow::params;
 
-use super::env_file;
+use super::{env_file, stdin};
 use crate::handler::{Attempt, failed_for_good};
 use crate::kinds::secrets::Secrets;
 use crate::kinds::values::{TemplateValues, read_with_retries};
@@ -57,7 +57,10 @@ pub(super) fn build(attempt: &Attempt, payload: &Payload, output_file: &Path) ->
         use std::os::unix::process::CommandExt;
         command.process_group(0);
     }
-    command.stdin(Stdio::null());
+    command.stdin(match &payload.stdin {
+        Some(text) => stdin::with(&private.render_stdin(text)?)?,
+        None => Stdio::null(),
+    });
     Ok(command)
 }
 
