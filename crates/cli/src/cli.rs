@@ -13,8 +13,8 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use crate::arguments::GlobalOptions;
 use crate::commands::{
     apply, approve, bench, cancel, completions, db, doctor, enqueue, fmt, graph, import, init, inspect, jobs,
-    logs, queue, rerun, resume, retry, run, runs, schedule, schema, serve, signal, stats, submit, validate, watch,
-    why, worker, workflows,
+    logs, queue, rerun, resume, retry, run, runs, schedule, schema, serve, signal, stats, submit, validate,
+    watch, why, worker, workflows,
 };
 use crate::output;
 

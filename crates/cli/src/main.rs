@@ -28,8 +28,8 @@ use crate::arguments::LogFormat;
 use crate::cli::{Cli, Command};
 use crate::commands::{
     apply, approve, bench, cancel, completions, db, doctor, enqueue, fmt, graph, import, init, inspect, jobs,
-    logs, queue, rerun, resume, retry, run, runs, schedule, schema, serve, signal, stats, submit, validate, watch,
-    why, worker, workflows,
+    logs, queue, rerun, resume, retry, run, runs, schedule, schema, serve, signal, stats, submit, validate,
+    watch, why, worker, workflows,
 };
 use crate::error::Failure;
 

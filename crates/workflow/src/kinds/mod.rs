@@ -141,7 +141,9 @@ impl Action {
     /// Where the conditions about the end of an attempt stand: it decides which names they can look up.
     pub(crate) fn end_place(&self) -> Place {
         match self {
-            Action::Shell(_) | Action::Sleep(_) | Action::WaitFor(_) | Action::Approval(_) => Place::AttemptEnd,
+            Action::Shell(_) | Action::Sleep(_) | Action::WaitFor(_) | Action::Approval(_) => {
+                Place::AttemptEnd
+            }
             Action::Http(_) => Place::RequestEnd,
         }
     }
