@@ -19,8 +19,12 @@ CREATE TABLE workflows (
     hash        {text} NOT NULL,
     definition  {text} NOT NULL,
     created_at  {integer} NOT NULL DEFAULT ({now_ms}),
+    -- The variables of workers that may have values of its secrets, as a JSON list. Only jobs that name them get them.
+    secret_variables {text},
     UNIQUE (name, hash)
 ) {strict};
+
+CREATE INDEX workflows_with_secrets ON workflows (id) WHERE secret_variables IS NOT NULL;
 
 -- The active version of each registered workflow. `run NAME` and schedules start runs of it.
 CREATE TABLE registrations (

@@ -29,7 +29,7 @@ pub mod params;
 pub mod report;
 pub mod schedule;
 pub mod schema;
-mod secrets;
+pub mod secrets;
 pub mod source;
 pub mod strict;
 mod subset;

@@ -54,6 +54,8 @@ fn rule(known: Table, has: impl Fn(&str) -> bool) -> Option<Json> {
             let body = at_most_one(&["json", "body", "form"]);
             Some(json!({ "required": ["url"], "allOf": [body] }))
         }
+        Table::WaitFor => Some(json!({ "required": ["event"] })),
+        Table::Approval => Some(json!({ "required": ["prompt"] })),
         Table::Auth => Some(one_of(&["bearer", "basic"])),
         Table::Secret => has("env").then(|| at_most_one(&["env", "file", "command"])),
         Table::WaitFor => Some(json!({ "required": ["event"] })),

@@ -22,9 +22,9 @@ pub(crate) const STDIN: Support = Support::Supported;
 /// `tags` of the workflow.
 pub(crate) const TAGS: Support = Support::Planned;
 /// `secrets` of the workflow and of a job, and the name `secrets` in templates.
-pub(crate) const SECRETS: Support = Support::Planned;
+pub(crate) const SECRETS: Support = Support::Supported;
 /// `env_files` of a job.
-pub(crate) const ENV_FILES: Support = Support::Planned;
+pub(crate) const ENV_FILES: Support = Support::Supported;
 /// `output = "lines"`.
 pub(crate) const OUTPUT_LINES: Support = Support::Supported;
 /// `on_success`, `on_failure`, `on_cancel` and `finally` of the workflow, and what only they can look up.

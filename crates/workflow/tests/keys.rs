@@ -98,6 +98,7 @@ fn the_guide_has_every_key_and_no_other() {
     let tables = [
         Table::Workflow,
         Table::Param,
+        Table::Secret,
         Table::Schedule,
         Table::Job,
         Table::Retry,

@@ -11,7 +11,7 @@ fn parsed(path: &str, text: &str) -> Workflow {
 
 /// What the worker is told to do.
 fn payload(job: &Job) -> Payload {
-    Payload::parse(&job.action.payload(&[])).unwrap()
+    Payload::parse(&job.action.payload(&[], &[])).unwrap()
 }
 
 fn only_job(text: &str) -> Job {

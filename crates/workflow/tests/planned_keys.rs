@@ -79,7 +79,7 @@ fn expression(text: &str) -> Option<Expression> {
 }
 
 fn payload(job: &Job) -> Payload {
-    serde_json::from_str(&job.action.payload(&[])).unwrap()
+    serde_json::from_str(&job.action.payload(&[], &[])).unwrap()
 }
 
 #[test]
@@ -250,6 +250,14 @@ const INVALID: &[(Change, &str, &str)] = &[
     ),
     (|w| w.jobs[0].secrets = vec!["NONE".to_owned()], "jobs[0] (`list`).secrets[0]", "no secret `NONE`"),
     (|w| w.jobs[0].secrets.reverse(), "jobs[0] (`list`).secrets[1]", "sorted"),
+    (
+        |w| {
+            let env = [("KEY".to_owned(), "x".to_owned())].into();
+            w.jobs[0].action = Shell { env, ..Shell::script("x") }.into();
+        },
+        "jobs[0] (`list`).secrets[0]",
+        "`env` sets the variable `KEY` too",
+    ),
     (|w| w.jobs[0].when = When::AnyFailed, "jobs[0] (`list`).when", "needs none"),
     (|w| w.jobs[0].deadline_ms = Some(0), "jobs[0] (`list`).deadline_ms", "must be 1 to"),
     (|w| w.jobs[0].retry.max_attempts = 1, "jobs[0] (`list`).retry.condition", "`max_attempts` is 1"),

@@ -27,6 +27,7 @@ mod recovery;
 mod resources;
 mod schedules;
 mod scripts;
+mod secrets;
 mod serve_folder;
 mod serve_manager;
 mod serve_signals;

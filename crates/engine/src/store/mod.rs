@@ -22,6 +22,7 @@ mod restore;
 mod round_trip;
 mod runs;
 mod schedules;
+mod secrets;
 mod stats;
 mod workers;
 
@@ -86,6 +87,7 @@ pub use schedules::{
     ON_TIME_MS, Occurrence, OccurrenceStatus, RECORDED_MAX, Schedule, ScheduleChange, ScheduleOrigin,
     WAITING_MAX,
 };
+pub use secrets::SecretVariables;
 pub use stats::{COUNT_MAX, Count, Stats};
 pub use workers::{NewWorker, Worker};
 

@@ -109,7 +109,7 @@ impl Executor {
         let outcome = conditions::judge(&attempt, outcome::decide(outcome, cause_seen, cause_seen));
         let cause = shared.running.end(owned, || clock.monotonic_ms());
         ExecutedAttempt {
-            outcome: outcome::decide(outcome, cause_seen, cause),
+            outcome: outcome::mask(outcome::decide(outcome, cause_seen, cause), attempt.masker()),
             exit_code: attempt.exit_code(),
             logs: log.take_rest(clock.now_ms()),
         }

@@ -1,6 +1,8 @@
 //! What the outcome of a handler means if the attempt was asked to stop. Pure.
 
-use crate::handler::{StopCause, failed};
+use std::sync::Arc;
+
+use crate::handler::{Masker, StopCause, failed};
 use windlass_engine::transition::{Outcome, Repeat};
 
 /// The outcome of an attempt, given what its handler returned and why it was to stop. `cause_seen` is the cause that the
@@ -74,6 +76,24 @@ fn repeat_of(outcome: &Outcome) -> Repeat {
         | Outcome::Interrupted { .. }
         | Outcome::Unstarted
         | Outcome::OutOfResources { .. } => Repeat::Allowed,
+    }
+}
+
+/// The outcome without the secrets of its attempt.
+pub(super) fn mask(outcome: Outcome, masker: Option<&Arc<Masker>>) -> Outcome {
+    let Some(masker) = masker else { return outcome };
+    let text = |text: String| masker.text(&text).into_owned();
+    match outcome {
+        Outcome::Successful { output } => {
+            Outcome::Successful { output: output.map(|output| masker.json(output)) }
+        }
+        Outcome::Failed { error, repeat } => Outcome::Failed { error: text(error), repeat },
+        Outcome::Skipped { reason } => Outcome::Skipped { reason: text(reason) },
+        Outcome::TimedOut { error, repeat } => Outcome::TimedOut { error: text(error), repeat },
+        Outcome::Cancelled { error } => Outcome::Cancelled { error: text(error) },
+        Outcome::Interrupted { error } => Outcome::Interrupted { error: text(error) },
+        Outcome::OutOfResources { reason } => Outcome::OutOfResources { reason: text(reason) },
+        Outcome::Unstarted => Outcome::Unstarted,
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value as Json};
 
+use super::masker::Masker;
 use super::output_log::OutputLog;
 use super::run_context_cache::RunContextCache;
 use super::stop::Stop;
@@ -151,6 +152,21 @@ impl Attempt {
     /// The id of the database. A copy of the database has another one.
     pub(crate) fn database_instance(&self) -> &str {
         &self.parts.instance
+    }
+
+    /// Masks these secrets in everything that leaves the attempt from now on.
+    pub(crate) fn mask(&self, masker: Masker) {
+        self.parts.log.mask(Arc::new(masker));
+    }
+
+    /// Finds the secrets of the attempt, if it has any.
+    pub(crate) fn masker(&self) -> Option<&Arc<Masker>> {
+        self.parts.log.masker()
+    }
+
+    /// The variables of this process that may have values of secrets. Jobs get those that they name, and no others.
+    pub(crate) fn secret_variables(&self) -> Result<Arc<[String]>> {
+        self.parts.run_contexts.secret_variables(&self.parts.store)
     }
 
     /// The last line of standard error that is not blank.

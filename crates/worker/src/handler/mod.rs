@@ -1,6 +1,7 @@
 //! Handlers: the code that executes jobs. A worker treats the built-in kinds and a program's own kinds alike.
 
 mod attempt;
+mod masker;
 mod output_log;
 mod run_context_cache;
 mod stop;
@@ -14,6 +15,7 @@ use windlass_system::process::HostScope;
 
 pub use attempt::Attempt;
 pub(crate) use attempt::NewAttempt;
+pub(crate) use masker::{Masker, SECRET_MIN_CHARS, StreamMasker};
 pub use output_log::{LOG_MAX_BYTES, LOG_MAX_LINES, LOG_TAIL_BYTES, LOG_TAIL_LINES, OutputLog};
 pub(crate) use run_context_cache::RunContextCache;
 pub(crate) use stop::WakeFile;

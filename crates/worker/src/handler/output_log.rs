@@ -4,9 +4,11 @@
 //! kept in memory. They are written at the end of the attempt, after a line that says how much is missing. So people
 //! can read how an attempt began and how it ended.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use super::masker::Masker;
 use windlass_engine::store::{LogLine, LogStream};
 
 /// Bytes of text that are kept of one attempt, at most.
@@ -26,6 +28,8 @@ const LAST_LINE_CHARS: usize = 300;
 pub struct OutputLog {
     job_id: i64,
     attempt: i64,
+    /// Set once, when the secrets of the attempt are known.
+    masker: OnceLock<Arc<Masker>>,
     state: Mutex<LogState>,
 }
 
@@ -48,11 +52,24 @@ impl OutputLog {
     /// An empty log.
     #[must_use]
     pub fn new(job_id: i64, attempt: i64) -> OutputLog {
-        OutputLog { job_id, attempt, state: Mutex::default() }
+        OutputLog { job_id, attempt, masker: OnceLock::new(), state: Mutex::default() }
+    }
+
+    /// Masks secrets in all lines that are added from now on.
+    pub(super) fn mask(&self, masker: Arc<Masker>) {
+        // The secrets of an attempt are resolved once.
+        let _first = self.masker.set(masker);
+    }
+
+    pub(super) fn masker(&self) -> Option<&Arc<Masker>> {
+        self.masker.get()
     }
 
     /// Adds a line. Returns whether no other line waited to be written.
-    pub fn push(&self, at: i64, stream: LogStream, text: String) -> bool {
+    pub fn push(&self, at: i64, stream: LogStream, mut text: String) -> bool {
+        if let Some(Cow::Owned(masked)) = self.masker().map(|masker| masker.text(&text)) {
+            text = masked;
+        }
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if stream == LogStream::Stderr && !text.trim().is_empty() {
             state.last_stderr = Some(text.trim().chars().take(LAST_LINE_CHARS).collect());

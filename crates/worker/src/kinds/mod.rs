@@ -2,6 +2,7 @@
 //! kinds with [`Handlers::register`].
 
 mod http;
+mod secrets;
 mod shell;
 mod values;
 

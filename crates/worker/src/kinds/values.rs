@@ -8,6 +8,7 @@ use serde_json::{Map, Value as Json, json};
 use windlass_workflow::{limits, template};
 
 use crate::handler::{Attempt, failed_for_good};
+use crate::kinds::secrets::Secrets;
 use windlass_db::error::Error;
 use windlass_engine::store::RunContext;
 use windlass_engine::transition::Outcome;
@@ -70,6 +71,11 @@ impl<'a> TemplateValues<'a> {
             .map_err(|error| failed_for_good(format!("`{}`: {error}", place())))
     }
 
+    /// The values with those of the secrets, for the places that may read secrets.
+    pub(crate) fn with_secrets<'v>(&'v self, secrets: &'v Secrets) -> SecretValues<'v> {
+        SecretValues { values: self, secrets }
+    }
+
     fn context(&self) -> Result<&Json, Outcome> {
         if let Some(context) = self.context.get() {
             return Ok(context);
@@ -83,6 +89,49 @@ impl<'a> TemplateValues<'a> {
         let jobs = read_with_retries(self.attempt, || self.attempt.values_of(self.uses))?;
         let end = read_with_retries(self.attempt, || self.attempt.run_end())?;
         values(run, end.as_ref(), jobs).map_err(failed_for_good)
+    }
+}
+
+/// The values that templates may name where they may read secrets.
+pub(crate) struct SecretValues<'a> {
+    values: &'a TemplateValues<'a>,
+    secrets: &'a Secrets,
+}
+
+impl SecretValues<'_> {
+    /// As [`TemplateValues::render`].
+    pub(crate) fn render(&self, source: &str, place: impl Fn() -> String) -> Result<String, Outcome> {
+        let Some(context) = self.context_of(source)? else { return self.values.render(source, place) };
+        let text = template::render(source, &context)
+            .map_err(|error| failed_for_good(format!("`{}`: {error}", place())))?;
+        self.secrets.note_rendered(source, &text);
+        Ok(text)
+    }
+
+    /// As [`TemplateValues::render_json`].
+    pub(crate) fn render_json(&self, source: &str, place: impl Fn() -> String) -> Result<Json, Outcome> {
+        let Some(context) = self.context_of(source)? else { return self.values.render_json(source, place) };
+        let value = template::render_json(source, &context)
+            .map_err(|error| failed_for_good(format!("`{}`: {error}", place())))?;
+        self.secrets.note_rendered(source, value.as_str().unwrap_or_default());
+        Ok(value)
+    }
+
+    /// As [`TemplateValues::render_stdin`].
+    pub(super) fn render_stdin(&self, source: &str) -> Result<String, Outcome> {
+        let Some(context) = self.context_of(source)? else { return self.values.render_stdin(source) };
+        template::render_up_to(source, &context, limits::STDIN_BYTES)
+            .map_err(|error| failed_for_good(format!("`stdin`: {error}")))
+    }
+
+    /// The values for a text that reads secrets.
+    fn context_of(&self, source: &str) -> Result<Option<Json>, Outcome> {
+        if template::secrets_read(source).is_empty() {
+            return Ok(None);
+        }
+        let mut context = self.values.context()?.clone();
+        context["secrets"] = self.secrets.values().into();
+        Ok(Some(context))
     }
 }
 

@@ -14,7 +14,7 @@ pub(super) fn check(index: usize, job: &Job, names: &KnownNames<'_>) -> Checked 
     check_retry(&job.retry)?;
     check_conditions(job, names)?;
     optional_duration(job.deadline_ms, "deadline_ms")?;
-    check_secrets(&job.secrets, names)?;
+    check_secrets(job, names)?;
     optional_duration(job.timeout_ms, "timeout_ms")?;
     field::name(&job.queue, "queue", NameKind::Queue)?;
     in_range(job.priority, -limits::PRIORITY..=limits::PRIORITY, "priority")?;
@@ -70,8 +70,15 @@ fn check_conditions(job: &Job, names: &KnownNames<'_>) -> Checked {
     Ok(())
 }
 
-fn check_secrets(secrets: &[String], names: &KnownNames<'_>) -> Checked {
+fn check_secrets(job: &Job, names: &KnownNames<'_>) -> Checked {
+    let secrets = &job.secrets;
+    if !secrets.is_empty() && !job.action.has_process() {
+        return refuse("secrets", "they are variables of a process, and the job starts none");
+    }
     for (at, secret) in secrets.iter().enumerate() {
+        if job.action.sets_variable(secret) {
+            return refuse(format!("secrets[{at}]"), format!("`env` sets the variable `{secret}` too"));
+        }
         if !names.secrets.contains(&secret.as_str()) {
             return refuse(format!("secrets[{at}]"), format!("the workflow has no secret `{secret}`"));
         }

@@ -165,7 +165,7 @@ impl Place {
             "secrets" if self == Place::Command => {
                 "anyone can read a command line; pass the secret by `env`, as in env = { TOKEN = \"{{ secrets.TOKEN }}\" }"
             }
-            "secrets" => "`env` and `stdin` of a job can read secrets",
+            "secrets" => "`env`, `stdin` and `http` of a job can read secrets",
             "status" | "headers" if self == Place::AttemptEnd => {
                 "only a job with `http` has it; a process has `exit_code` and `signal`"
             }

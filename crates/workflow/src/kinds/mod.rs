@@ -19,6 +19,7 @@ use crate::expression::Place;
 use crate::field::{KnownNames, WorkflowError};
 use crate::key::Key;
 use crate::report::Findings;
+use crate::secrets::JobSecret;
 use crate::support::Support;
 use crate::template::Templates;
 use crate::tree::Entry;
@@ -70,10 +71,10 @@ impl Action {
 
     /// What the worker is told to do, as JSON. `uses` are the names of the jobs whose outputs the templates read.
     #[must_use]
-    pub fn payload(&self, uses: &[&str]) -> String {
+    pub fn payload(&self, uses: &[&str], secrets: &[JobSecret]) -> String {
         match self {
-            Action::Shell(shell) => shell.payload(uses),
-            Action::Http(http) => http.payload(uses),
+            Action::Shell(shell) => shell.payload(uses, secrets),
+            Action::Http(http) => http.payload(uses, secrets),
             Action::Sleep(sleep) => sleep.payload(),
             Action::WaitFor(wait) => wait.payload(),
             Action::Approval(approval) => approval.payload(),
@@ -107,6 +108,22 @@ impl Action {
             Action::Shell(shell) => shell.secrets_read(),
             Action::Http(http) => http.secrets_read(),
             Action::Sleep(_) | Action::WaitFor(_) | Action::Approval(_) => Vec::new(),
+        }
+    }
+
+    /// Whether the action starts a process, which can be given variables.
+    pub(crate) fn has_process(&self) -> bool {
+        match self {
+            Action::Shell(_) => true,
+            Action::Http(_) | Action::Sleep(_) | Action::WaitFor(_) | Action::Approval(_) => false,
+        }
+    }
+
+    /// Whether the action gives its process a variable of this name by `env`.
+    pub(crate) fn sets_variable(&self, name: &str) -> bool {
+        match self {
+            Action::Shell(shell) => shell.env.contains_key(name),
+            Action::Http(_) | Action::Sleep(_) | Action::WaitFor(_) | Action::Approval(_) => false,
         }
     }
 

@@ -56,7 +56,8 @@ fn workflow(source: &Source, root: &[Entry<'_>], findings: &mut Findings) -> Opt
     let mut jobs: Vec<UnresolvedJob<'_, '_>> =
         entries.into_iter().map(|job| job::read(job, &top.defaults, findings)).collect();
     for unresolved in &mut jobs {
-        unresolved.job.secrets = secret::resolve(unresolved.secrets, &secrets, findings);
+        unresolved.job.secrets =
+            secret::resolve(unresolved.secrets, &unresolved.job.action, &secrets, findings);
     }
     requires::check_not_jobs(top.defaults.settings.requires.as_deref().unwrap_or_default(), &names, findings);
     for job in &jobs {

@@ -1,7 +1,7 @@
 //! Reads `secrets`: which secrets jobs can use, and the lists of secrets of jobs.
 
 use crate::keys::{self, Table};
-use crate::kinds;
+use crate::kinds::{self, Action};
 use crate::model::{Secret, SecretSource};
 use crate::names::{self, NameKind};
 use crate::report::{Finding, Findings};
@@ -57,13 +57,28 @@ fn read(entry: &Entry<'_>, findings: &mut Findings) -> Option<Secret> {
     }
 }
 
-/// The names in the `secrets` of a job, sorted, without duplicates. Reports names that the workflow does not declare.
-pub(super) fn resolve(list: &[Node<'_>], declared: &[&str], findings: &mut Findings) -> Vec<String> {
+/// The names in the `secrets` of a job, sorted, without duplicates. Reports names that the workflow does not declare, and
+/// variables that `env` of the job sets too.
+pub(super) fn resolve(
+    list: &[Node<'_>],
+    action: &Action,
+    declared: &[&str],
+    findings: &mut Findings,
+) -> Vec<String> {
     let mut names: Vec<(&str, &Node<'_>)> = Vec::with_capacity(list.len());
     for node in list {
         let Some(name) = expect::text(node, "an item of `secrets`", findings) else { continue };
         if declared.contains(&name) {
             names.push((name, node));
+            if !action.has_process() && !action.is_wait() {
+                let message = "`secrets` gives variables to a process, and this job starts none";
+                let help =
+                    format!("remove `secrets`, and write {{{{ secrets.{name} }}}} where the value is needed");
+                findings.push(Finding::new(node.span.clone(), message).help(help));
+            }
+            if action.sets_variable(name) {
+                findings.push(set_twice(name, node));
+            }
             continue;
         }
         let finding =
@@ -84,4 +99,11 @@ pub(super) fn resolve(list: &[Node<'_>], declared: &[&str], findings: &mut Findi
     }
     names.dedup_by_key(|(name, _)| *name);
     names.into_iter().map(|(name, _)| name.to_owned()).collect()
+}
+
+fn set_twice(name: &str, node: &Node<'_>) -> Finding {
+    let message = format!("the variable `{name}` is in both `secrets` and `env` of the job");
+    Finding::new(node.span.clone(), message).help(format!(
+        "remove one of them; `secrets` sets the variable to the secret, as env = {{ {name} = \"{{{{ secrets.{name} }}}}\" }} does"
+    ))
 }

@@ -14,7 +14,7 @@ mod texts;
 
 pub(crate) use check::{Read, check, span_within};
 pub use render::{TemplateError, render, render_json, render_up_to};
-pub(crate) use split::secrets_read;
+pub use split::secrets_read;
 pub(crate) use texts::Templates;
 
 /// Whether the text has `{{`, `{%` or `{#`, which have a meaning in templates.

@@ -46,7 +46,8 @@ pub(super) fn split(text: &str) -> Result<Vec<Piece<'_>>, Fault> {
 }
 
 /// The names of the secrets that the templates in a text read. A text that is no valid template reads none.
-pub(crate) fn secrets_read(text: &str) -> Vec<String> {
+#[must_use]
+pub fn secrets_read(text: &str) -> Vec<String> {
     let mut names = Vec::new();
     for piece in split(text).unwrap_or_default() {
         let Piece::Expression(expression, _) = piece else { continue };

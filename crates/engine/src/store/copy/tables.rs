@@ -53,7 +53,7 @@ macro_rules! table {
 /// All tables, with referenced tables first. A test compares them with the schema.
 pub(super) const COPIED_TABLES: &[Table] = &[
     table!("workflows", 1: "id > $1", "id", id integer, name text, hash text, definition text,
-        created_at integer),
+        created_at integer, secret_variables text),
     table!("schedules", 1: "id > $1", "id", id integer, workflow text, name text, definition text,
         paused_at integer, next_at integer, created_at integer, updated_at integer, origin text,
         decided_until integer, removed_at integer),

@@ -106,6 +106,8 @@ pub struct RunContext {
     pub run_key: Option<String>,
     /// When it was accepted.
     pub created_at: i64,
+    /// The newest definition that has secrets, of all workflows. See [`crate::store::SecretVariables`].
+    pub newest_with_secrets: Option<i64>,
 }
 
 fn read_run(row: &dyn Row) -> Result<Run> {
@@ -239,7 +241,9 @@ impl Runs<'_> {
 pub(in crate::store) fn read_context(connection: &mut dyn Connection, run_id: i64) -> Result<RunContext> {
     one(
         connection,
-        "SELECT id, workflow, params, env, dir, run_key, created_at FROM runs WHERE id = $1",
+        "SELECT id, workflow, params, env, dir, run_key, created_at,
+                (SELECT max(workflows.id) FROM workflows WHERE secret_variables IS NOT NULL)
+         FROM runs WHERE id = $1",
         &[run_id.into()],
         |row| {
             Ok(RunContext {
@@ -250,6 +254,7 @@ pub(in crate::store) fn read_context(connection: &mut dyn Connection, run_id: i6
                 dir: row.optional_text(4)?,
                 run_key: row.optional_text(5)?,
                 created_at: row.integer(6)?,
+                newest_with_secrets: row.optional_integer(7)?,
             })
         },
     )

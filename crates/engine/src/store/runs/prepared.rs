@@ -5,6 +5,7 @@ use crate::attempt_end::EndConditions;
 use crate::decide::{Control, Then};
 use crate::transition::Backoff;
 use serde::Serialize;
+use serde_json::Value as Json;
 use windlass_db::error::{Error, Result};
 use windlass_system::random::Random;
 use windlass_workflow::model::OnFull;
@@ -36,12 +37,15 @@ pub(super) struct PreparedJob {
 pub(in crate::store) struct StoredDefinition {
     pub(super) hash: String,
     pub(super) json: String,
+    pub(super) secret_variables: Option<String>,
 }
 
 impl StoredDefinition {
     pub(in crate::store) fn of(workflow: &Workflow) -> StoredDefinition {
         let json = workflow.to_json();
-        StoredDefinition { hash: hash_of_stored(&json), json }
+        let variables = workflow.secret_variables();
+        let secret_variables = (!variables.is_empty()).then(|| Json::from(variables).to_string());
+        StoredDefinition { hash: hash_of_stored(&json), json, secret_variables }
     }
 }
 
@@ -118,7 +122,7 @@ pub(in crate::store) fn on_full(on_full: OnFull) -> &'static str {
 /// The payload of the job's row: what its handler gets.
 fn payload(workflow: &Workflow, job: &Job) -> String {
     let uses = names_of_used(workflow, job);
-    job.action.payload(&uses.iter().map(String::as_str).collect::<Vec<_>>())
+    job.action.payload(&uses.iter().map(String::as_str).collect::<Vec<_>>(), &workflow.secrets_of(job))
 }
 
 /// The names of the jobs that the templates of a job read.

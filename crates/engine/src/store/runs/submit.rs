@@ -136,9 +136,15 @@ pub(in crate::store) fn store_definition(
     now_ms: i64,
 ) -> Result<i64> {
     connection.execute(
-        "INSERT INTO workflows (name, hash, definition, created_at) VALUES ($1, $2, $3, $4)
+        "INSERT INTO workflows (name, hash, definition, created_at, secret_variables) VALUES ($1, $2, $3, $4, $5)
          ON CONFLICT (name, hash) DO NOTHING",
-        &[name.into(), (&definition.hash).into(), (&definition.json).into(), now_ms.into()],
+        &[
+            name.into(),
+            (&definition.hash).into(),
+            (&definition.json).into(),
+            now_ms.into(),
+            (&definition.secret_variables).into(),
+        ],
     )?;
     one(
         connection,

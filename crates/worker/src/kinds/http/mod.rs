@@ -15,7 +15,7 @@ mod request;
 mod save;
 
 use std::io::{Read, Seek};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Map, Value as Json, json};
@@ -31,6 +31,7 @@ use self::exchange::{Answer, Exchange, NoAnswer};
 use self::patience::{Over, Patience};
 use self::save::SaveFile;
 use crate::handler::{Attempt, Handler, LinkLocal, StopCause, WorkerContext, failed, failed_for_good};
+use crate::kinds::secrets::Secrets;
 use crate::kinds::values::{TemplateValues, read_with_retries};
 
 /// How much of a body is read to show its first line.
@@ -70,10 +71,13 @@ enum Content {
 impl Http {
     /// Makes one attempt. The error is an outcome too: that of an attempt without an answer.
     fn request(&self, attempt: &Attempt) -> Result<Outcome, Outcome> {
-        let Payload { http, uses } = Payload::parse(attempt.payload()).map_err(failed_for_good)?;
+        let Payload { http, uses, secrets } = Payload::parse(attempt.payload()).map_err(failed_for_good)?;
         let run = read_with_retries(attempt, || attempt.run())?;
         let values = TemplateValues::of(attempt, run.as_deref(), &uses)?;
-        let request = request::build(&http, &values, &attempt.idempotency_key())?;
+        let run_folder = run.as_deref().and_then(|run| run.dir.as_deref()).map(Path::new);
+        let secrets = Secrets::resolve(attempt, &secrets, run_folder)?;
+        let request = request::build(&http, &values.with_secrets(&secrets), &attempt.idempotency_key())?;
+        secrets.mask(attempt);
         let save = http.save.as_deref().map(|save| place(save, run.as_deref(), &values)).transpose()?;
         if attempt.stop().cause().is_some() {
             return Err(Outcome::Unstarted);
@@ -245,7 +249,7 @@ fn repeat(attempt: &Attempt, code: u16, headers: &HeaderMap) -> Repeat {
         Repeat::Pointless if conditions.is_some_and(|conditions| conditions.retry_if.is_some()) => {
             Repeat::Allowed
         }
-        repeat => repeat,
+        repeat @ (Repeat::Allowed | Repeat::NotWithin { .. } | Repeat::Pointless) => repeat,
     }
 }
 

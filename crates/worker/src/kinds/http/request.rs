@@ -12,7 +12,7 @@ use windlass_workflow::kinds::http::{Auth, Http, Method, RequestBody, check_basi
 
 use super::redirect::parse;
 use crate::handler::failed_for_good;
-use crate::kinds::values::TemplateValues;
+use crate::kinds::values::SecretValues;
 
 /// The largest body of a request, in bytes.
 const BODY_MAX_BYTES: usize = 16 * 1024 * 1024;
@@ -35,7 +35,7 @@ pub(super) struct Request {
 /// Fills in the templates. Errors name the key and no value, because values may be secret.
 pub(super) fn build(
     http: &Http,
-    values: &TemplateValues<'_>,
+    values: &SecretValues<'_>,
     idempotency_key: &str,
 ) -> Result<Request, Outcome> {
     let uri = address(http, values)?;
@@ -59,7 +59,7 @@ pub(super) fn build(
     Ok(Request { method: http.method, uri, headers, body })
 }
 
-fn address(http: &Http, values: &TemplateValues<'_>) -> Result<Uri, Outcome> {
+fn address(http: &Http, values: &SecretValues<'_>) -> Result<Uri, Outcome> {
     let mut url = values.render(&http.url, || "http.url".to_owned())?.trim().to_owned();
     if !http.query.is_empty() {
         let query = encode_pairs(&http.query, "query", values)?;
@@ -75,7 +75,7 @@ fn address(http: &Http, values: &TemplateValues<'_>) -> Result<Uri, Outcome> {
     parse(&url).map_err(|reason| wrong("http.url", &reason))
 }
 
-fn authorization(auth: &Auth, values: &TemplateValues<'_>) -> Result<String, Outcome> {
+fn authorization(auth: &Auth, values: &SecretValues<'_>) -> Result<String, Outcome> {
     match auth {
         Auth::Bearer(token) => {
             let token = values.render(token, || "http.auth.bearer".to_owned())?;
@@ -92,7 +92,7 @@ fn authorization(auth: &Auth, values: &TemplateValues<'_>) -> Result<String, Out
 /// The bytes of the body. Its type is added to the headers, which those of the file replace.
 fn encode(
     body: &RequestBody,
-    values: &TemplateValues<'_>,
+    values: &SecretValues<'_>,
     headers: &mut HeaderMap,
 ) -> Result<Vec<u8>, Outcome> {
     let (bytes, content_type) = match body {
@@ -117,7 +117,7 @@ fn encode(
 }
 
 /// Fills in the templates of a JSON value. `left` is how many bytes its texts may still have.
-fn render_json(json: &Json, values: &TemplateValues<'_>, left: &mut usize) -> Result<Json, Outcome> {
+fn render_json(json: &Json, values: &SecretValues<'_>, left: &mut usize) -> Result<Json, Outcome> {
     Ok(match json {
         Json::String(text) => {
             let value = values.render_json(text, || "http.json".to_owned())?;
@@ -145,7 +145,7 @@ fn render_json(json: &Json, values: &TemplateValues<'_>, left: &mut usize) -> Re
 fn encode_pairs(
     pairs: &BTreeMap<String, String>,
     field: &str,
-    values: &TemplateValues<'_>,
+    values: &SecretValues<'_>,
 ) -> Result<String, Outcome> {
     let mut encoded = Vec::with_capacity(pairs.len());
     for (name, value) in pairs {

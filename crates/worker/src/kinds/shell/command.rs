@@ -9,8 +9,9 @@ use std::sync::OnceLock;
 use windlass_workflow::kinds::shell::Payload;
 use windlass_workflow::params;
 
-use super::stdin;
+use super::{env_file, stdin};
 use crate::handler::{Attempt, failed_for_good};
+use crate::kinds::secrets::Secrets;
 use crate::kinds::values::{TemplateValues, read_with_retries};
 use windlass_engine::store::RunContext;
 use windlass_engine::transition::Outcome;
@@ -33,13 +34,22 @@ pub(super) fn build(attempt: &Attempt, payload: &Payload, output_file: &Path) ->
     let run = read_with_retries(attempt, || attempt.run())?;
     let run = run.as_deref();
     let values = TemplateValues::of(attempt, run, &payload.uses)?;
+    let run_folder = run.and_then(|run| run.dir.as_deref()).map(Path::new);
+    let secrets = Secrets::resolve(attempt, &payload.secrets, run_folder)?;
     let mut command = program(payload, &values)?;
     remove_engine_environment(&mut command);
-    add_run_environment(&mut command, run, &values)?;
-    for (name, value) in &payload.env {
-        command.env(name, values.render(value, || format!("env.{name}"))?);
+    remove_secret_variables(&mut command, attempt, payload)?;
+    for file in &payload.env_files {
+        env_file::add(&mut command, file, run_folder)?;
     }
+    add_run_environment(&mut command, run, &values)?;
+    let private = values.with_secrets(&secrets);
+    for (name, value) in &payload.env {
+        command.env(name, private.render(value, || format!("env.{name}"))?);
+    }
+    command.envs(secrets.variables());
     add_job_environment(&mut command, attempt, output_file);
+    secrets.mask(attempt);
     if let Some(dir) = folder(payload, run, &values)? {
         command.current_dir(dir);
     }
@@ -48,7 +58,7 @@ pub(super) fn build(attempt: &Attempt, payload: &Payload, output_file: &Path) ->
         command.process_group(0);
     }
     command.stdin(match &payload.stdin {
-        Some(text) => stdin::with(&values.render_stdin(text)?)?,
+        Some(text) => stdin::with(&private.render_stdin(text)?)?,
         None => Stdio::null(),
     });
     Ok(command)
@@ -93,6 +103,21 @@ fn not_for_jobs() -> Vec<OsString> {
         .map(|(name, _value)| name)
         .filter(|name| is_for_the_engine(&name.to_string_lossy()))
         .collect()
+}
+
+/// Removes the variables that may have values of secrets, of all workflows. The job gets those that it names.
+fn remove_secret_variables(
+    command: &mut Command,
+    attempt: &Attempt,
+    payload: &Payload,
+) -> Result<(), Outcome> {
+    let own = payload.secrets.iter().filter_map(|secret| secret.source.variable(&secret.name));
+    for name in
+        own.chain(read_with_retries(attempt, || attempt.secret_variables())?.iter().map(String::as_str))
+    {
+        command.env_remove(name);
+    }
+    Ok(())
 }
 
 fn add_run_environment(

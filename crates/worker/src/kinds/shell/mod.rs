@@ -1,6 +1,7 @@
 //! The kind `shell`: jobs that are processes. Everything about processes of jobs is in this folder.
 
 mod command;
+mod env_file;
 mod group;
 mod kill;
 mod lines;
@@ -30,7 +31,7 @@ use windlass_engine::attempt_end::AttemptResult;
 use windlass_engine::transition::Outcome;
 use windlass_system::Clock;
 use windlass_system::process::output_file_name;
-use windlass_workflow::kinds::shell::Payload;
+use windlass_workflow::kinds::shell::{OutputSource, Payload};
 
 /// Time between two tries of something that the system refused because files or memory were short.
 const RETRY_PAUSE: Duration = Duration::from_millis(50);
@@ -85,7 +86,7 @@ fn execute(reaper: &Reaper, attempt: &Attempt) -> Result<Outcome, Outcome> {
     }
     let refused = |what| move |error| refusal::outcome(Refused::Files, what, &error);
     let _file = attempt.stop().wake_file().map_err(refused("no file to wake its thread"))?;
-    let streams = Streams::of(&mut command).map_err(refused("no pipe for its output"))?;
+    let streams = Streams::of(&mut command, attempt.masker()).map_err(refused("no pipe for its output"))?;
     let entry = reaper
         .add_attempt(&name)
         .map_err(refused("its processes could not be added to the table of the process reaper"))?;
@@ -122,7 +123,7 @@ fn supervise(
     attempt: &Attempt,
     entry: &TableEntry<'_>,
     started: StartedProcess,
-    source: windlass_workflow::kinds::shell::OutputSource,
+    source: OutputSource,
 ) -> Result<Watched, Outcome> {
     let StartedProcess { command, mut child, streams } = started;
     let group = rustix::process::Pid::from_child(&child);
@@ -182,8 +183,15 @@ fn take_output(
     output_file: &Path,
     stdout: &[u8],
 ) -> Result<Option<String>, String> {
+    // A list of lines has no secret of several lines in one piece, so these are masked before.
+    let stdout = match (attempt.masker(), payload.output) {
+        (Some(masker), OutputSource::Lines) => masker.bytes(stdout),
+        (_, OutputSource::File | OutputSource::Text | OutputSource::Json | OutputSource::Lines) => {
+            stdout.into()
+        }
+    };
     loop {
-        let error = match output::take(payload.output, stdout, output_file) {
+        let error = match output::take(payload.output, &stdout, output_file) {
             Ok(output) => return Ok(output),
             Err(OutputError::Invalid(error)) => return Err(error),
             Err(OutputError::Shortage(error)) => error,

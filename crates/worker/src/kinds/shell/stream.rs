@@ -3,12 +3,13 @@
 use std::io::{PipeReader, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::process::Command;
+use std::sync::Arc;
 
 use rustix::event::PollFlags;
 use rustix::process::{Resource, getrlimit};
 
 use super::lines::LineSplitter;
-use crate::handler::Attempt;
+use crate::handler::{Attempt, Masker, StreamMasker};
 use windlass_engine::store::LogStream;
 
 /// Write ends stay open while at most a quarter of the files that this process may have are used. If many jobs run at
@@ -45,15 +46,15 @@ impl Streams {
     ///
     /// # Errors
     /// The system's, if it has no pipe to give.
-    pub(super) fn of(command: &mut Command) -> std::io::Result<Streams> {
+    pub(super) fn of(command: &mut Command, masker: Option<&Arc<Masker>>) -> std::io::Result<Streams> {
         let (stdout, into_stdout) = std::io::pipe()?;
         let (stderr, into_stderr) = std::io::pipe()?;
         let write_ends = WriteEnds::of(into_stderr.as_raw_fd(), getrlimit(Resource::Nofile).current);
         command.stdout(into_stdout).stderr(into_stderr);
         Ok(Streams {
             write_ends,
-            stdout: Stream::new(stdout, LogStream::Stdout),
-            stderr: Stream::new(stderr, LogStream::Stderr),
+            stdout: Stream::new(stdout, LogStream::Stdout, masker),
+            stderr: Stream::new(stderr, LogStream::Stderr, masker),
         })
     }
 }
@@ -61,6 +62,8 @@ impl Streams {
 /// One stream, until its end.
 pub(super) struct Stream {
     pipe: Option<PipeReader>,
+    /// What the attempt's secrets are masked with, if it has any.
+    masker: Option<StreamMasker>,
     splitter: LineSplitter,
     stream: LogStream,
 }
@@ -88,8 +91,9 @@ impl PipeEvent {
 }
 
 impl Stream {
-    fn new(pipe: PipeReader, stream: LogStream) -> Stream {
-        Stream { pipe: Some(pipe), splitter: LineSplitter::default(), stream }
+    fn new(pipe: PipeReader, stream: LogStream, masker: Option<&Arc<Masker>>) -> Stream {
+        let masker = masker.map(|masker| StreamMasker::new(Arc::clone(masker)));
+        Stream { pipe: Some(pipe), masker, splitter: LineSplitter::default(), stream }
     }
 
     /// The file to poll, until the end of the stream.
@@ -121,8 +125,12 @@ impl Stream {
                 0
             }
             Ok(read) => {
-                let stream = self.stream;
-                self.splitter.push(&buffer[..read], &mut |line| attempt.log(stream, line));
+                let (stream, splitter) = (self.stream, &mut self.splitter);
+                let mut on_bytes = |bytes: &[u8]| splitter.push(bytes, &mut |line| attempt.log(stream, line));
+                match &mut self.masker {
+                    Some(masker) => masker.push(&buffer[..read], &mut on_bytes),
+                    None => on_bytes(&buffer[..read]),
+                }
                 read
             }
         }
@@ -130,8 +138,12 @@ impl Stream {
 
     /// Hands out the last line if it has no line end.
     pub(super) fn finish(&mut self, attempt: &Attempt) {
-        let stream = self.stream;
-        self.splitter.finish(&mut |line| attempt.log(stream, line));
+        let (stream, splitter) = (self.stream, &mut self.splitter);
+        let mut on_line = |line| attempt.log(stream, line);
+        if let Some(masker) = &mut self.masker {
+            masker.finish(&mut |bytes| splitter.push(bytes, &mut on_line));
+        }
+        splitter.finish(&mut on_line);
     }
 }
 

@@ -12,6 +12,7 @@ use serde_json::Value as Json;
 
 use super::{Action, ActionKey, Kind, Summary, SummaryText};
 use crate::field::{KnownNames, WorkflowError};
+use crate::secrets::JobSecret;
 use crate::support::Support;
 use crate::template;
 pub use check::{check_basic, check_header, check_url};
@@ -181,9 +182,9 @@ impl Http {
         self.max_bytes.unwrap_or(default)
     }
 
-    pub(super) fn payload(&self, uses: &[&str]) -> String {
+    pub(super) fn payload(&self, uses: &[&str], secrets: &[JobSecret]) -> String {
         let uses = uses.iter().map(|name| (*name).to_owned()).collect();
-        let payload = Payload { http: self.clone(), uses };
+        let payload = Payload { http: self.clone(), uses, secrets: secrets.to_vec() };
         serde_json::to_string(&payload).expect("a payload has only string keys")
     }
 

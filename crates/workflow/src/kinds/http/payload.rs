@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Http, KIND, check};
 use crate::kinds::Summary;
+use crate::secrets::JobSecret;
 
 /// What the worker is told to do, for a job of a workflow and for a job that was enqueued alone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -14,6 +15,9 @@ pub struct Payload {
     /// The names of the jobs whose values the templates read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub uses: Vec<String>,
+    /// The secrets that templates read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<JobSecret>,
 }
 
 impl Payload {
@@ -67,7 +71,7 @@ mod tests {
     #[test]
     fn the_payload_of_an_action_can_be_parsed() {
         let action = Action::from(Http::get("http://127.0.0.1/{{ params.x }}"));
-        let payload = Payload::parse(&action.payload(&["fetch"])).unwrap();
+        let payload = Payload::parse(&action.payload(&["fetch"], &[])).unwrap();
         assert_eq!((Action::from(payload.http), payload.uses), (action.clone(), vec!["fetch".to_owned()]));
         assert_eq!(action.summary().text.to_string(), "GET http://127.0.0.1/{{ params.x }}");
     }

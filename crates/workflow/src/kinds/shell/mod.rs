@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::{Action, ActionKey, Kind, Summary};
 use crate::expression::Place;
 use crate::field::{self, Checked, KnownNames, WorkflowError};
+use crate::secrets::JobSecret;
 use crate::support::{self, Support};
 use crate::{env, limits, template};
 pub use payload::Payload;
@@ -126,7 +127,7 @@ impl Shell {
         }
     }
 
-    pub(super) fn payload(&self, uses: &[&str]) -> String {
+    pub(super) fn payload(&self, uses: &[&str], secrets: &[JobSecret]) -> String {
         let Shell { program, env, dir, output, stdin, env_files } = self;
         let (run, command, shell) = match program {
             Program::Script { text, shell } => (Some(text.clone()), None, shell.clone()),
@@ -143,6 +144,7 @@ impl Shell {
             output: *output,
             stdin: stdin.clone(),
             env_files: env_files.clone(),
+            secrets: secrets.to_vec(),
         };
         serde_json::to_string(&payload).expect("a payload has only string keys")
     }

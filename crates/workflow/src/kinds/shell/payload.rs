@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{EnvFile, KIND, OutputSource};
 use crate::kinds::{Summary, SummaryText};
+use crate::secrets::JobSecret;
 use crate::support::{self, Support};
 
 /// What the worker is told to do, for a job of a workflow and for a job that was enqueued alone.
@@ -39,6 +40,9 @@ pub struct Payload {
     /// Files with variables.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub env_files: Vec<EnvFile>,
+    /// The secrets that the process gets or that templates read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<JobSecret>,
 }
 
 impl Payload {
@@ -121,10 +125,10 @@ mod tests {
     #[test]
     fn the_payload_of_an_action_can_be_parsed() {
         let script = Shell { dir: Some("work".to_owned()), ..Shell::script("echo") };
-        let payload = Action::from(script).payload(&["fetch"]);
+        let payload = Action::from(script).payload(&["fetch"], &[]);
         assert_eq!(payload, r#"{"run":"echo","dir":"work","uses":["fetch"],"output":"file"}"#);
         assert_eq!(Payload::parse(&payload).unwrap().uses, ["fetch"]);
-        let command = Action::from(Shell::command(["ls", "-l"])).payload(&[]);
+        let command = Action::from(Shell::command(["ls", "-l"])).payload(&[], &[]);
         assert_eq!(Payload::parse(&command).unwrap().command.unwrap(), ["ls", "-l"]);
     }
 
@@ -135,7 +139,7 @@ mod tests {
         {
             let summary = action.summary();
             assert_eq!((summary.label, summary.text.to_string().as_str()), (label, text));
-            assert_eq!(summarize(&action.payload(&[])), Some(summary));
+            assert_eq!(summarize(&action.payload(&[], &[])), Some(summary));
         }
         assert_eq!(summarize(r#"{"to": 7}"#), None);
     }
