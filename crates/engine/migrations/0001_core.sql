@@ -176,7 +176,8 @@ CREATE TABLE jobs (
     cancel_requested_at  {integer},
     last_error           {text},
     output               {text},
-    -- The number of unfinished parents. A handler also waits for its phase.
+    -- The number of unfinished parents. A handler also waits for its phase, an item for its turn, and a group for its
+    -- items.
     blocked_by           {integer} NOT NULL DEFAULT 0 CHECK (blocked_by >= 0),
     unique_key           {text},
     worker_id            {integer},
@@ -202,11 +203,12 @@ CREATE TABLE jobs (
     -- How long a SCHEDULED job waits, if it waits for a duration and not for an instant that a person named. Then
     -- `execute_after` is the end of that duration by the current setting of the clock.
     delay_ms             {integer},
-    -- What a WAITING job waits for: a slot of its concurrency key, or a decision of the scheduler. It means nothing in
-    -- other states.
+    -- What a WAITING job waits for: a slot of its concurrency key, a decision of the scheduler, or the ends of its items.
+    -- It means nothing in other states.
     waits_for            {text} CHECK (waits_for IS NULL
                          OR waits_for = 'slot'
-                         OR waits_for = 'decision'),
+                         OR waits_for = 'decision'
+                         OR waits_for = 'items'),
     -- When the job runs, by the ends of its parents. NULL means `all_successful`, the default, without a look at it when
     -- the last parent ends: the other ends have skipped the job before. `all_successful` is written when a parent was not
     -- needed, so that the job is decided when its last parent ends.
@@ -222,6 +224,13 @@ CREATE TABLE jobs (
     -- The exit code of the last attempt; NULL if a signal ended it, or if it has none.
     exit_code            {integer},
     handles              {text} CHECK (handles IS NULL OR handles = 'SUCCESSFUL' OR handles = 'FAILED' OR handles = 'CANCELLED'),
+    -- Of an item: the job with `for_each` that it belongs to, its place among the items, and its value as JSON.
+    group_id             {integer},
+    item_index           {integer},
+    item                 {text},
+    -- Of a group: how many of its items may run at a time, and whether the first that fails ends the others.
+    max_parallel         {integer} CHECK (max_parallel >= 1),
+    fail_fast            {integer} NOT NULL DEFAULT 0 CHECK (fail_fast = 0 OR fail_fast = 1),
     -- The table checks these, so that no other program can break them.
     CHECK (status <> 'RUNNING' OR worker_id IS NOT NULL),
     CHECK (status <> 'WAITING' OR waits_for IS NOT NULL)
@@ -260,6 +269,8 @@ CREATE INDEX jobs_key_on_full ON jobs (concurrency_key, id)
     WHERE concurrency_key IS NOT NULL AND status = 'WAITING' AND waits_for = 'slot' AND on_full <> 'wait';
 CREATE INDEX jobs_key_waiting ON jobs (concurrency_key, {rank}, id)
     WHERE concurrency_key IS NOT NULL AND status = 'WAITING' AND waits_for = 'slot';
+-- The items of a group: those that run, and the next that may run.
+CREATE INDEX jobs_group ON jobs (group_id, status, id) WHERE group_id IS NOT NULL;
 -- All waiting jobs, for counts, lists, and the scheduler's decisions.
 CREATE INDEX jobs_waiting ON jobs (waits_for, id) WHERE status = 'WAITING';
 

@@ -88,6 +88,8 @@ pub enum WaitsFor {
     Slot,
     /// A decision of the scheduler, whether it runs.
     Decision,
+    /// The ends of its items.
+    Items,
 }
 
 impl WaitsFor {
@@ -97,13 +99,16 @@ impl WaitsFor {
         match self {
             WaitsFor::Slot => "slot",
             WaitsFor::Decision => "decision",
+            WaitsFor::Items => "items",
         }
     }
 
     /// Reads the spelling in the tables.
     #[must_use]
     pub fn parse(text: &str) -> Option<WaitsFor> {
-        [WaitsFor::Slot, WaitsFor::Decision].into_iter().find(|reason| reason.as_str() == text)
+        [WaitsFor::Slot, WaitsFor::Decision, WaitsFor::Items]
+            .into_iter()
+            .find(|reason| reason.as_str() == text)
     }
 }
 

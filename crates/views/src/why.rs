@@ -42,6 +42,8 @@ pub fn reason_kind(reason: &Reason) -> &'static str {
         Reason::Runs { .. } => "runs",
         Reason::WaitsForEndOfRun => "waits_for_end_of_run",
         Reason::WaitsForDecision => "waits_for_decision",
+        Reason::WaitsForItems { .. } => "waits_for_items",
+        Reason::WaitsForTurn { .. } => "waits_for_turn",
         Reason::Over(_) => "over",
     }
 }

@@ -24,6 +24,7 @@ fn file_with(table: Table, entry: &str) -> String {
         Table::Job => job(&format!(", {entry}")),
         Table::Retry => job(&format!(", \"retry\": {{{entry}}}")),
         Table::Concurrency => job(&format!(", \"concurrency\": {{{entry}}}")),
+        Table::ForEach => job(&format!(", \"for_each\": {{{entry}}}")),
     }
 }
 
@@ -65,6 +66,7 @@ fn place_in_guide(table: Table) -> (&'static str, &'static str) {
         Table::Defaults | Table::Job => ("workflow-file.md", "## Keys of a job\n"),
         Table::Retry => ("workflow-file.md", "## Keys of `retry`\n"),
         Table::Concurrency => ("workflow-file.md", "## Keys of `concurrency`\n"),
+        Table::ForEach => ("for-each.md", "## Keys of `for_each`\n"),
     }
 }
 
@@ -75,8 +77,15 @@ fn guide(page: &str) -> String {
 
 #[test]
 fn the_guide_has_every_key_and_no_other() {
-    let tables =
-        [Table::Workflow, Table::Param, Table::Schedule, Table::Job, Table::Retry, Table::Concurrency];
+    let tables = [
+        Table::Workflow,
+        Table::Param,
+        Table::Schedule,
+        Table::Job,
+        Table::Retry,
+        Table::Concurrency,
+        Table::ForEach,
+    ];
     for table in tables {
         let mut known: Vec<&str> =
             table.keys().filter(|key| key.support == Support::Supported).map(Key::name).collect();

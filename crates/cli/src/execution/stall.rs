@@ -112,6 +112,8 @@ fn is_obstacle(reason: &Reason) -> bool {
         | Reason::Behind(_)
         | Reason::Runs { .. }
         | Reason::WaitsForDecision
+        | Reason::WaitsForItems { .. }
+        | Reason::WaitsForTurn { .. }
         | Reason::WaitsForEndOfRun
         | Reason::Over(_) => false,
     }

@@ -49,8 +49,15 @@ pub(crate) fn run(database: &Database, run_id: i64) -> Result<Run, Failure> {
 
 /// The job of a run with this name.
 pub(crate) fn job_by_name(database: &Database, run_id: i64, name: &str) -> Result<Job, Failure> {
-    if let Some(job) = database.ask(|store| store.jobs().find_by_name(run_id, name))? {
-        return Ok(job);
+    // A shell takes brackets for a pattern, so an item may be written as `load.3`.
+    let as_item = name
+        .rsplit_once('.')
+        .filter(|(_group, index)| !index.is_empty() && index.bytes().all(|byte| byte.is_ascii_digit()))
+        .map(|(group, index)| format!("{group}[{index}]"));
+    for name in std::iter::once(name).chain(as_item.as_deref()) {
+        if let Some(job) = database.ask(|store| store.jobs().find_by_name(run_id, name))? {
+            return Ok(job);
+        }
     }
     let run = run(database, run_id)?;
     let jobs = database.ask(|store| store.jobs().of_run(run.id))?;

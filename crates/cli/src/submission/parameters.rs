@@ -71,6 +71,7 @@ pub(crate) fn describe(param: &Param) -> String {
         ParamKind::Boolean => "true|false".to_owned(),
         ParamKind::Date => "YYYY-MM-DD".to_owned(),
         ParamKind::Choice => param.choices.join("|"),
+        ParamKind::List => "A,B,…".to_owned(),
     };
     let presence = match (&param.default, param.required) {
         (Some(Value::String(text)), _) => format!("default {text}"),

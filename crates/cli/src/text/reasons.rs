@@ -98,6 +98,15 @@ pub(crate) fn sentence(reason: &Reason, job: &Job, now_ms: i64, global: &GlobalO
         Reason::WaitsForDecision => {
             "The jobs that it needs have ended. The scheduler decides next whether it runs.".to_owned()
         }
+        Reason::WaitsForItems { unfinished, running, items } => format!(
+            "It waits for its items: {unfinished} of {items} have not ended, and {running} of them {}.",
+            if *running == 1 { "runs" } else { "run" }
+        ),
+        Reason::WaitsForTurn { group, max_parallel } => format!(
+            "It waits for its turn: {} runs {} at a time (`max_parallel`).",
+            printable(group),
+            counted(*max_parallel, "item", "items")
+        ),
         Reason::Over(error) => over(job, error.as_deref(), global),
     }
 }

@@ -47,6 +47,9 @@ const JOB: [&str; 25] = [
     "upstream_failed",
     "handler",
     "exit_code",
+    "group",
+    "index",
+    "item",
     "last_error",
     "output",
 ];

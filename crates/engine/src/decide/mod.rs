@@ -1,6 +1,9 @@
 //! What happens to a job that waits for a decision. Pure: the scheduler reads the values, asks here, and writes the
 //! answer to the tables.
 
+pub mod for_each;
+
+use for_each::{Expansion, Group};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use windlass_workflow::Expression;
@@ -15,6 +18,34 @@ pub struct Control {
     /// The job runs only if this holds. It is asked when the rule about its parents holds.
     #[serde(default, rename = "if", skip_serializing_if = "Option::is_none")]
     pub condition: Option<Expression>,
+    /// What the scheduler does with a job that goes on, in place of making it claimable.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub then: Option<Then>,
+}
+
+/// What the scheduler does with a job that goes on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Then {
+    /// It makes a job of each item.
+    ForEach(Group),
+}
+
+impl Control {
+    /// The names of the jobs whose values the decision reads, each once.
+    #[must_use]
+    pub fn jobs_read(&self) -> Vec<String> {
+        let of_then = match &self.then {
+            Some(Then::ForEach(group)) => group.for_each.expression(),
+            None => None,
+        };
+        let expressions = [self.condition.as_ref(), of_then];
+        let mut names: Vec<String> =
+            expressions.into_iter().flatten().flat_map(Expression::reads).map(|read| read.job).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
 }
 
 /// What happens to the job.
@@ -22,18 +53,20 @@ pub struct Control {
 pub enum Decision {
     /// It can be claimed, or it waits for a slot of its concurrency key.
     GoOn,
+    /// It becomes a group, and each item a job.
+    Expand(Expansion),
     /// It ends without an attempt.
     End(EndWithoutAttempt),
 }
 
-/// How a job ends that was decided not to run.
+/// How a job ends without an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndWithoutAttempt {
-    /// SKIPPED, or FAILED if the decision could not be made.
+    /// SKIPPED; FAILED if the decision could not be made; SUCCESSFUL if there is nothing to do.
     pub status: JobStatus,
     /// Whether it was skipped because a job before it failed or was cancelled.
     pub upstream_failed: bool,
-    /// Why, for people.
+    /// Why, for people. Empty for a job that is successful.
     pub reason: String,
 }
 
@@ -42,6 +75,12 @@ impl EndWithoutAttempt {
     #[must_use]
     pub fn failed(reason: String) -> EndWithoutAttempt {
         EndWithoutAttempt { status: JobStatus::Failed, upstream_failed: false, reason }
+    }
+
+    /// A job that has nothing to do.
+    #[must_use]
+    pub fn successful() -> EndWithoutAttempt {
+        EndWithoutAttempt { status: JobStatus::Successful, upstream_failed: false, reason: String::new() }
     }
 }
 
@@ -57,9 +96,22 @@ pub fn decide_by_parents(join_rule: JoinRule, parents: ParentEnds) -> Option<End
     Some(EndWithoutAttempt { status: JobStatus::Skipped, upstream_failed, reason })
 }
 
-/// Decides about a job whose parents let it run, with the values that its condition reads.
+/// Decides about a job whose parents let it run, with the values that the decision reads.
 #[must_use]
-pub fn decide_by_condition(condition: &Expression, values: &Json) -> Decision {
+pub fn decide_by_values(control: &Control, values: &Json) -> Decision {
+    if let Some(condition) = &control.condition {
+        let decision = decide_by_condition(condition, values);
+        if decision != Decision::GoOn {
+            return decision;
+        }
+    }
+    match &control.then {
+        Some(Then::ForEach(group)) => for_each::decide(group, values),
+        None => Decision::GoOn,
+    }
+}
+
+fn decide_by_condition(condition: &Expression, values: &Json) -> Decision {
     match condition.holds(values) {
         Ok(true) => Decision::GoOn,
         Ok(false) => Decision::End(EndWithoutAttempt {

@@ -25,6 +25,8 @@ pub enum Table {
     Retry,
     /// `concurrency` of a job.
     Concurrency,
+    /// `for_each` of a job.
+    ForEach,
 }
 
 /// A key of a table.
@@ -64,8 +66,12 @@ pub enum ValueType {
     Instant,
     /// A list of strings.
     Texts,
+    /// A list of any values.
+    Items,
     /// A table of names and strings, numbers, booleans or dates.
     Values,
+    /// A table of names and lists of any values.
+    Lists,
     /// A table with these keys.
     Table(Table),
     /// A table of names and tables with these keys.
@@ -106,6 +112,7 @@ impl Table {
             Table::Job => "a job",
             Table::Retry => "`retry`",
             Table::Concurrency => "`concurrency`",
+            Table::ForEach => "`for_each`",
         }
     }
 }

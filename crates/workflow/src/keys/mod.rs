@@ -10,7 +10,10 @@ mod unknown;
 pub use crate::key::{InDefaults, Key, Table, TextKind, ValueType};
 use crate::kinds;
 pub use crate::support::{Accepted, Support};
-pub(crate) use list::{CONCURRENCY_KEY, IF, RETRY_IF, SCHEDULE_PARAMS, SKIP_IF, SUCCESS_IF, WORKFLOW_ENV};
+pub(crate) use list::{
+    CONCURRENCY_KEY, FOR_EACH, FOR_EACH_IN, IF, MATRIX, RETRY_IF, SCHEDULE_PARAMS, SKIP_IF, SUCCESS_IF,
+    WORKFLOW_ENV,
+};
 pub(crate) use unknown::find;
 
 /// Every key, with the table in which it stands. The keys of `[defaults]` are not repeated.
@@ -23,6 +26,7 @@ pub fn list() -> impl Iterator<Item = (Table, &'static Key)> {
         Table::Job,
         Table::Retry,
         Table::Concurrency,
+        Table::ForEach,
     ];
     tables.into_iter().flat_map(|table| table.keys().map(move |key| (table, key)))
 }
@@ -38,6 +42,7 @@ impl Table {
             Table::Defaults | Table::Job => (kinds::keys(), list::JOB),
             Table::Retry => (&[], list::RETRY),
             Table::Concurrency => (&[], list::CONCURRENCY),
+            Table::ForEach => (&[], list::FOR_EACH_TABLE),
         };
         let is_there = move |key: &&Key| self != Table::Defaults || key.in_defaults == InDefaults::Yes;
         of_kinds.iter().copied().chain(own).filter(is_there)

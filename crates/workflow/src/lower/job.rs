@@ -1,10 +1,12 @@
 //! Reads one job.
 
+use super::for_each;
 use super::requires::Requirement;
 use super::settings::Settings;
 use super::tables::JobEntry;
 use crate::expect::{self, ShortestDuration};
-use crate::expression::Expression;
+use crate::expression::{Expression, HasItems};
+use crate::for_each::ForEach;
 use crate::keys::{self, IF, RETRY_IF, SKIP_IF, SUCCESS_IF, Table};
 use crate::kinds::{self, Action};
 use crate::model::{DEFAULT_HANDLER_TIMEOUT_MS, DEFAULT_MAX_INTERRUPTIONS, DEFAULT_QUEUE, Job, Retry, When};
@@ -24,6 +26,8 @@ pub(super) struct UnresolvedJob<'t, 's> {
     pub(super) secrets: &'t [Node<'s>],
     /// The capabilities in the job's own table, without those of `[defaults]`.
     pub(super) requires: Vec<Requirement>,
+    /// Whether the job has `for_each`, which may be wrong.
+    pub(super) has_items: HasItems,
     pub(super) templates: Templates<'t>,
 }
 
@@ -50,6 +54,8 @@ struct JobTable<'t, 's> {
     /// `when`, and where it stands.
     when: Option<(When, Span)>,
     condition: Option<Expression>,
+    for_each: Option<ForEach>,
+    has_items: HasItems,
     success_if: Option<Expression>,
     skip_if: Option<Expression>,
     deadline_ms: Option<i64>,
@@ -100,6 +106,10 @@ fn take<'t, 's>(entry: &'t Entry<'s>, table: &mut JobTable<'t, 's>, findings: &m
         }
         "secrets" => {
             table.secrets = names_of(entry, "a list of names of secrets", findings).unwrap_or_default();
+        }
+        "for_each" => {
+            table.has_items = HasItems::Yes;
+            table.for_each = for_each::read(entry, &mut table.templates, findings);
         }
         "if" => table.condition = expect::expression(entry, &IF, &mut table.templates, findings),
         "success_if" => {
@@ -152,6 +162,7 @@ fn complete<'t, 's>(
         needs: Vec::new(),
         when: table.when.map(|(when, _)| when).unwrap_or_default(),
         condition: table.condition,
+        for_each: table.for_each,
         handler: None,
         uses: Vec::new(),
         retry,
@@ -173,8 +184,8 @@ fn complete<'t, 's>(
         concurrency: settings.concurrency.or_else(|| defaults.concurrency.clone()),
     };
     let requires = settings.requires.unwrap_or_default();
-    let JobTable { needs, secrets, templates, .. } = table;
-    UnresolvedJob { job, needs, secrets, requires, templates }
+    let JobTable { needs, secrets, has_items, templates, .. } = table;
+    UnresolvedJob { job, needs, secrets, requires, has_items, templates }
 }
 
 fn capabilities(requirements: Option<&[Requirement]>) -> Vec<String> {

@@ -258,6 +258,8 @@ fn is_stuck(reason: &Reason) -> bool {
         | Reason::Behind(_)
         | Reason::Runs { .. }
         | Reason::WaitsForDecision
+        | Reason::WaitsForItems { .. }
+        | Reason::WaitsForTurn { .. }
         | Reason::WaitsForEndOfRun
         | Reason::Over(_) => false,
     }

@@ -117,6 +117,22 @@ pub enum Reason {
     WaitsForEndOfRun,
     /// The scheduler decides next whether it runs.
     WaitsForDecision,
+    /// It has `for_each`, and its items have not all ended.
+    WaitsForItems {
+        /// How many items have not ended.
+        unfinished: i64,
+        /// How many of them run.
+        running: i64,
+        /// How many items it has.
+        items: i64,
+    },
+    /// It is an item, and as many items as allowed run.
+    WaitsForTurn {
+        /// The job with `for_each`, by label.
+        group: String,
+        /// How many items may run at a time.
+        max_parallel: i64,
+    },
     /// It is finished. This is its last error, if any.
     Over(Option<String>),
 }
@@ -142,6 +158,10 @@ impl Jobs<'_> {
     }
 
     fn why_blocked(&self, job: &Job) -> Result<Vec<Reason>> {
+        if let Some(group) = job.group_id.map(|group_id| self.find(group_id)).transpose()?.flatten() {
+            let max_parallel = group.max_parallel.unwrap_or_default();
+            return Ok(vec![Reason::WaitsForTurn { group: group.label(), max_parallel }]);
+        }
         let parents = self.open_parents(job.id)?;
         if parents.is_empty() && job.handler.is_some() {
             return Ok(vec![Reason::WaitsForEndOfRun]);
@@ -206,12 +226,29 @@ impl Jobs<'_> {
     fn why_waiting(&self, job: &Job) -> Result<Vec<Reason>> {
         let mut reasons = match (job.waits_for, &job.concurrency_key) {
             (Some(WaitsFor::Slot), Some(key)) => vec![self.key_taken(key, job.concurrency_limit)?],
+            (Some(WaitsFor::Items), _) => return Ok(vec![self.waits_for_items(job)?]),
             (Some(WaitsFor::Slot | WaitsFor::Decision) | None, _) => vec![Reason::WaitsForDecision],
         };
         if self.store.workers().live()?.is_empty() {
             reasons.push(Reason::NoScheduler);
         }
         Ok(reasons)
+    }
+
+    fn waits_for_items(&self, group: &Job) -> Result<Reason> {
+        self.store.read(|connection| {
+            one(
+                connection,
+                "SELECT count(*), coalesce(sum(CASE WHEN finished_at IS NULL THEN 1 ELSE 0 END), 0),
+                        coalesce(sum(CASE WHEN status = 'RUNNING' THEN 1 ELSE 0 END), 0)
+                 FROM jobs WHERE group_id IS NOT NULL AND group_id = $1",
+                &[group.id.into()],
+                |row| {
+                    let (items, unfinished, running) = (row.integer(0)?, row.integer(1)?, row.integer(2)?);
+                    Ok(Reason::WaitsForItems { unfinished, running, items })
+                },
+            )
+        })
     }
 
     fn key_taken(&self, key: &str, limit: Option<i64>) -> Result<Reason> {

@@ -1,7 +1,8 @@
 //! Preparing a run: its definition and its jobs as texts, before the write lock is taken.
 
 use super::submit::NewRun;
-use crate::decide::Control;
+use crate::decide::for_each::Group;
+use crate::decide::{Control, Then};
 use crate::transition::Backoff;
 use serde::Serialize;
 use windlass_db::error::{Error, Result};
@@ -87,7 +88,11 @@ fn concurrency_key(run: &NewRun, job: &Job) -> Result<Option<String>> {
 
 /// What the scheduler decides before the job runs, as JSON.
 fn control(job: &Job) -> Result<Option<String>> {
-    let control = Control { condition: job.condition.clone() };
+    let then = job
+        .for_each
+        .clone()
+        .map(|for_each| Then::ForEach(Group { kind: job.action.kind().to_owned(), for_each, then: None }));
+    let control = Control { condition: job.condition.clone(), then };
     if control == Control::default() { Ok(None) } else { to_json(&control).map(Some) }
 }
 

@@ -5,22 +5,27 @@
 
 use std::collections::HashMap;
 
-use crate::decide::{Control, Decision, EndWithoutAttempt, decide_by_condition, decide_by_parents};
+use crate::decide::{Control, Decision, EndWithoutAttempt, decide_by_parents, decide_by_values};
 use crate::join_rule::{EndColumns, JobEnd, JoinRule, ParentEnds};
 use crate::status::JobStatus;
+use crate::store::claim::job::read_item;
 use crate::store::claim::ready::release;
 use crate::store::claim::take::start_runs;
 use crate::store::evidence::Evidence;
 use crate::store::finish::locks::lock_runs_of;
-use crate::store::finish::propagation::{Ended, propagate};
+use crate::store::finish::propagation::{Belonging, Ended, propagate};
 use crate::store::finish::slots::admit;
 use crate::store::jobs::read_values;
 use crate::store::runs::{read_context, read_end};
 use crate::store::{ForScheduler, json_ids};
-use crate::values::values;
+use crate::values::{Item, values};
+use for_each::{TRANSACTION_ITEMS_MAX, expand};
 use windlass_db::error::Result;
 use windlass_db::{Connection, UpdateReturning, Value, all, all_updated};
+use windlass_system::random::Random;
 use windlass_system::wake_ups::WakeUps;
+
+mod for_each;
 
 /// How many jobs one transaction decides.
 const DECISIONS_MAX: i64 = 200;
@@ -38,6 +43,7 @@ struct WaitingJob {
     parents: ParentEnds,
     /// What is decided, or why the row can't be read.
     control: std::result::Result<Control, String>,
+    item: Option<Item>,
 }
 
 impl ForScheduler<'_> {
@@ -57,18 +63,22 @@ impl ForScheduler<'_> {
         if waiting.is_empty() {
             return Ok(0);
         }
-        let now_ms = self.store.clock.now_ms();
+        let (now_ms, random) = (self.store.clock.now_ms(), self.store.random.clone());
         self.store.write("decide about jobs", Evidence::Repeat, move |connection| {
             lock_runs_of(connection, &waiting)?;
             let jobs = read_waiting(connection, &waiting)?;
-            let (mut decisions, mut bytes) = (Vec::new(), 0);
+            let (mut decisions, mut bytes, mut items) = (Vec::new(), 0, 0);
             for job in &jobs {
-                if bytes >= TRANSACTION_BYTES_MAX {
+                if bytes >= TRANSACTION_BYTES_MAX || items >= TRANSACTION_ITEMS_MAX {
                     break;
                 }
-                decisions.push((job, decide(connection, job, &mut bytes)?));
+                let decision = decide(connection, job, &mut bytes)?;
+                if let Decision::Expand(expansion) = &decision {
+                    items += expansion.items.len();
+                }
+                decisions.push((job, decision));
             }
-            carry_out(connection, &decisions, now_ms)?;
+            carry_out(connection, &decisions, &random, now_ms)?;
             Ok(decisions.len() as i64)
         })
     }
@@ -79,7 +89,7 @@ fn read_waiting(connection: &mut dyn Connection, job_ids: &[i64]) -> Result<Vec<
     let mut parents = read_parents(connection, job_ids)?;
     all(
         connection,
-        "SELECT id, run_id, phase, join_rule, control FROM jobs
+        "SELECT id, run_id, phase, join_rule, control, item_index, item FROM jobs
          WHERE id {in $1} AND {guard status = 'WAITING'} AND waits_for = 'decision' ORDER BY id",
         &[(&json_ids(job_ids)).into()],
         |row| {
@@ -89,8 +99,13 @@ fn read_waiting(connection: &mut dyn Connection, job_ids: &[i64]) -> Result<Vec<
                 None => JoinRule::AllSuccessful,
             };
             let control = match row.lossy_text(4)? {
-                Some(json) => serde_json::from_str(&json).map_err(|error| error.to_string()),
+                Some(json) => serde_json::from_str(&json)
+                    .map_err(|error| format!("the row can't be read: its control is invalid: {error}")),
                 None => Ok(Control::default()),
+            };
+            let (control, item) = match read_item(row, 5) {
+                Ok(item) => (control, item),
+                Err(error) => (Err(error), None),
             };
             Ok(WaitingJob {
                 id,
@@ -99,6 +114,7 @@ fn read_waiting(connection: &mut dyn Connection, job_ids: &[i64]) -> Result<Vec<
                 join_rule,
                 parents: parents.remove(&id).unwrap_or_default(),
                 control,
+                item,
             })
         },
     )
@@ -109,27 +125,29 @@ fn decide(connection: &mut dyn Connection, job: &WaitingJob, bytes: &mut usize) 
     let failed = |reason: String| Ok(Decision::End(EndWithoutAttempt::failed(reason)));
     let control = match &job.control {
         Ok(control) => control,
-        Err(error) => return failed(format!("the row can't be read: its control is invalid: {error}")),
+        Err(error) => return failed(error.clone()),
     };
     if let Some(end) = decide_by_parents(job.join_rule, job.parents) {
         return Ok(Decision::End(end));
     }
-    let (Some(condition), Some(run_id)) = (&control.condition, job.run_id) else { return Ok(Decision::GoOn) };
-    let mut names: Vec<String> = condition.reads().into_iter().map(|read| read.job).collect();
-    names.dedup();
+    let Some(run_id) = job.run_id else { return Ok(Decision::GoOn) };
+    if *control == Control::default() {
+        return Ok(Decision::GoOn);
+    }
+    let names = control.jobs_read();
     let jobs = read_values(connection, run_id, &names)?;
     let read: usize = jobs.iter().map(|job| job.output.as_ref().map_or(0, String::len)).sum();
     *bytes += read;
     if read > DECISION_BYTES_MAX {
         let names = names.join(", ");
         return failed(format!(
-            "`if` reads {read} bytes of outputs, and may read at most {DECISION_BYTES_MAX}: {names}"
+            "a decision reads at most {DECISION_BYTES_MAX} bytes of outputs, and this one reads {read}: those of {names}"
         ));
     }
     let run = read_context(connection, run_id)?;
     let end = if job.is_handler { read_end(connection, run_id)? } else { None };
-    Ok(match values(&run, end.as_ref(), jobs) {
-        Ok(values) => decide_by_condition(condition, &values),
+    Ok(match values(&run, end.as_ref(), jobs, job.item.as_ref()) {
+        Ok(values) => decide_by_values(control, &values),
         Err(reason) => Decision::End(EndWithoutAttempt::failed(reason)),
     })
 }
@@ -167,13 +185,19 @@ fn read_parents(connection: &mut dyn Connection, job_ids: &[i64]) -> Result<Hash
 fn carry_out(
     connection: &mut dyn Connection,
     decisions: &[(&WaitingJob, Decision)],
+    random: &Random,
     now_ms: i64,
 ) -> Result<()> {
     let (mut go_on, mut ends) = (Vec::new(), Vec::new());
     for (job, decision) in decisions {
         match decision {
             Decision::GoOn => go_on.push(job.id),
-            Decision::End(end) => ends.push((job.id, end)),
+            Decision::Expand(expansion) => {
+                if let Err(refused) = expand(connection, job, expansion, random, now_ms)? {
+                    ends.push((job.id, refused));
+                }
+            }
+            Decision::End(end) => ends.push((job.id, end.clone())),
         }
     }
     // The first decision of a run starts it, as a first claim does.
@@ -231,12 +255,13 @@ static END: UpdateReturning = UpdateReturning {
         "jobs.status",
         "jobs.allow_failure",
         "jobs.upstream_failed",
+        "jobs.group_id",
     ],
 };
 
 fn write_ends(
     connection: &mut dyn Connection,
-    ends: &[(i64, &EndWithoutAttempt)],
+    ends: &[(i64, EndWithoutAttempt)],
     now_ms: i64,
 ) -> Result<Vec<Ended>> {
     if ends.is_empty() {
@@ -245,7 +270,8 @@ fn write_ends(
     let news: Vec<[Value<'_>; 4]> = ends
         .iter()
         .map(|(id, EndWithoutAttempt { status, upstream_failed, reason })| {
-            [(*id).into(), status.as_str().into(), i64::from(*upstream_failed).into(), reason.into()]
+            let reason = if reason.is_empty() { Value::Null } else { reason.into() };
+            [(*id).into(), status.as_str().into(), i64::from(*upstream_failed).into(), reason]
         })
         .collect();
     all_updated(connection, &END, &[Value::rows(&news), now_ms.into()], |row| {
@@ -258,6 +284,7 @@ fn write_ends(
                 allow_failure: row.integer(4)? != 0,
                 upstream_failed: row.integer(5)? != 0,
             },
+            belonging: Belonging::of(row.optional_integer(6)?),
         })
     })
 }
