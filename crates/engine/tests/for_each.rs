@@ -9,11 +9,15 @@ mod support;
 
 use fastrand::Rng;
 use serde_json::{Value as Json, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use support::tapped::{Tap, Tapped};
 use support::{Bench, failure, graph, success};
+use windlass_db::sqlite::{SqliteDatabase, SqliteOptions};
 use windlass_engine::join_rule::{EndColumns, JobEnd, Join, JoinRule, ParentEnds};
 use windlass_engine::store::{ClaimedJob, Job, RetrySelection, Scope};
 use windlass_engine::transition::{Outcome, Repeat};
-use windlass_engine::{JobStatus, RunStatus, WaitsFor};
+use windlass_engine::{Clock, JobStatus, Random, RunStatus, Store, TABLES, WaitsFor};
 use windlass_test_database::DatabaseKind;
 use windlass_workflow::model::{Concurrency, OnFull, RunHandler};
 use windlass_workflow::{Expression, ForEach, ItemSource, Workflow};
@@ -520,6 +524,76 @@ fn a_cancelled_run_ends_with_its_last_item() {
 }
 
 #[test]
+fn an_item_that_another_program_reports_keeps_its_place_until_it_is_applied() {
+    let mut workflow = graph(vec![vec![]]);
+    workflow.jobs[0].name = "load".to_owned();
+    workflow.jobs[0].for_each = Some(ForEach { max_parallel: Some(2), ..ForEach::of(list(4)) });
+    workflow.jobs[0].retry.max_attempts = 2;
+    let group = Group::in_run(workflow);
+    let jobs = group.claim(2);
+    group.bench.raw().execute(&format!("UPDATE jobs SET status = 'FAILED' WHERE id = {}", jobs[0].id));
+    group.bench.finish(group.worker, &jobs[1], success());
+    assert_eq!(group.statuses(), [Waiting, Failed, Successful, Pending, Blocked]);
+    assert_eq!(group.bench.store.for_scheduler().apply_reports().unwrap(), 1);
+    assert_eq!(group.statuses(), [Waiting, Scheduled, Successful, Pending, Blocked]);
+    group.bench.clock.advance_ms(10_000);
+    group.bench.store.for_scheduler().promote_due().unwrap();
+    group.end_all();
+    assert_eq!(group.run_status(), RunStatus::Successful);
+}
+
+#[test]
+fn a_group_whose_items_another_program_ended_is_reconciled() {
+    let group = Group::of(ForEach { max_parallel: Some(1), ..ForEach::of(list(3)) });
+    let end = |items: &str| {
+        group.bench.raw().execute(&format!(
+            "UPDATE jobs SET status = 'SUCCESSFUL', finished_at = 1 WHERE group_id IS NOT NULL AND {items}"
+        ));
+        group.bench.clock.advance_ms(20_000);
+        group.bench.store.for_scheduler().reconcile_step(0).unwrap();
+        group.bench.assert_sound();
+    };
+    end("item_index = 0");
+    assert_eq!(group.statuses(), [Waiting, Blocked, Successful, Pending, Blocked]);
+    end("item_index > 0");
+    assert_eq!(group.statuses(), [Successful, Pending, Successful, Successful, Successful]);
+    group.end_all();
+    assert_eq!(group.run_status(), RunStatus::Successful);
+}
+
+#[test]
+fn items_of_a_dead_worker_are_rescued_and_a_run_can_time_out() {
+    let mut workflow = graph(vec![vec![], vec![0]]);
+    workflow.timeout_ms = Some(5_000);
+    workflow.jobs[0].name = "load".to_owned();
+    workflow.jobs[0].for_each = Some(ForEach { max_parallel: Some(2), ..ForEach::of(list(3)) });
+    let group = Group::in_run(workflow);
+    assert_eq!(group.claim(2).len(), 2);
+    let rescued = group.bench.store.for_scheduler().rescue(vec![(group.worker, 0)]).unwrap();
+    assert_eq!((rescued.jobs, group.statuses()), (2, vec![Waiting, Blocked, Pending, Pending, Blocked]));
+    group.bench.clock.advance_ms(6_000);
+    assert_eq!(group.bench.store.for_scheduler().promote_due().unwrap().expired, 1);
+    assert_eq!(group.statuses(), [Cancelled; 5]);
+    assert_eq!(group.run_status(), RunStatus::Failed);
+    group.bench.assert_sound();
+}
+
+#[test]
+fn an_item_that_is_skipped_for_a_full_key_is_no_failure() {
+    let mut workflow = graph(vec![vec![], vec![0]]);
+    workflow.jobs[0].name = "load".to_owned();
+    workflow.jobs[0].for_each = Some(ForEach::of(list(3)));
+    workflow.jobs[0].concurrency = Some(Concurrency { key: "k".to_owned(), limit: 1, on_full: OnFull::Skip });
+    let group = Group::in_run(workflow);
+    group.bench.store.for_scheduler().admit_waiting("").unwrap();
+    assert_eq!(group.statuses(), [Waiting, Blocked, Pending, Skipped, Skipped]);
+    group.end_all();
+    assert_eq!(group.statuses(), [Successful, Successful, Successful, Skipped, Skipped]);
+    let output = &group.bench.store.jobs().values(group.run_id, &["load".to_owned()]).unwrap()[0].output;
+    assert_eq!(output.as_deref(), Some("[null,null,null]"));
+}
+
+#[test]
 fn items_of_a_handler_are_made_anew_by_a_retry() {
     let mut workflow = graph(vec![vec![], vec![]]);
     workflow.jobs[0].retry.max_attempts = 1;
@@ -555,6 +629,30 @@ fn a_run_has_at_most_as_many_jobs_as_a_file() {
         )
     );
     bench.assert_sound();
+}
+
+/// A cost, and not a time: the number of statements does not grow with each item, and one transaction has them all.
+#[test]
+fn ten_thousand_items_are_inserted_by_few_statements_of_one_transaction() {
+    let folder = tempfile::tempdir().unwrap();
+    let inner =
+        SqliteDatabase::open(&folder.path().join("w.db"), &TABLES, &SqliteOptions::default()).unwrap();
+    let (statements, clock) = (Arc::new(AtomicUsize::new(0)), Clock::manual(1_000_000));
+    let counted = Arc::clone(&statements);
+    let tap: Tap = Arc::new(move |_connection, _statement, _parameters| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        Ok(())
+    });
+    let store = Store::new(Arc::new(Tapped::new(inner, tap)), clock, Random::from_seed(1));
+    let mut workflow = graph(vec![vec![]]);
+    workflow.jobs[0].for_each = Some(ForEach { max_parallel: Some(4), ..ForEach::of(list(10_000)) });
+    let run_id = support::submit(&store, workflow);
+    statements.store(0, Ordering::SeqCst);
+    assert_eq!(store.for_scheduler().decide_waiting().unwrap(), 1, "one transaction decides and inserts");
+    let statements = statements.load(Ordering::SeqCst);
+    assert!((5..=20).contains(&statements), "{statements} statements");
+    let counts = store.runs().job_counts(run_id).unwrap();
+    assert_eq!((counts.total(), counts.of(Pending), counts.of(Blocked)), (10_001, 4, 9_996));
 }
 
 #[test]

@@ -14,7 +14,7 @@ fn all_kinds() -> Vec<Param> {
     declared(
         "s = { default = 'x' }\ni = { type = 'integer', default = 1 }\nn = { type = 'number', default = 1 }\n\
          b = { type = 'boolean', default = false }\nd = { type = 'date', default = 2026-01-31 }\n\
-         c = { choices = ['red', 'green'], default = 'red' }",
+         c = { choices = ['red', 'green'], default = 'red' }\nl = { type = 'list', default = ['a', { b = 1 }] }",
     )
 }
 
@@ -40,6 +40,9 @@ fn text_is_parsed_as_the_declared_type() {
         ("b", "true", json!(true)),
         ("d", "2024-02-29", json!("2024-02-29")),
         ("c", "green", json!("green")),
+        ("l", "a, b,c", json!(["a", "b", "c"])),
+        ("l", "", json!([])),
+        ("l", " [1, \"x\", {\"y\": null}]", json!([1, "x", { "y": null }])),
     ];
     for (name, text, value) in cases {
         assert_eq!(bind_one(name, Supplied::Text(text.to_owned())), Ok(value), "{name}={text}");
@@ -50,6 +53,8 @@ fn text_is_parsed_as_the_declared_type() {
 fn text_of_another_type_is_refused() {
     let cases = [
         ("i", "1.5", "must be an integer"),
+        ("l", "[1", "begins with `[`, so it must be a JSON list"),
+        ("l", "[1] 2", "begins with `[`, so it must be a JSON list"),
         ("i", "9223372036854775808", "must be an integer"),
         ("i", "", "must be an integer"),
         ("n", "NaN", "must be a number"),

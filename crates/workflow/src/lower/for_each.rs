@@ -163,7 +163,8 @@ fn exclude_from(
                 continue;
             }
             let finding = Finding::new(pair.key_span.clone(), format!("`matrix` has no `{}`", pair.key));
-            findings.push(match findings.nearest(&pair.key, known()) {
+            let near = findings.nearest(&pair.key, known());
+            findings.push(match near {
                 Some(near) => finding.help(format!("did you mean `{near}`?")),
                 None => finding,
             });
