@@ -21,10 +21,13 @@ fn file_with(table: Table, entry: &str) -> String {
         }
         Table::Secret => file_with(Table::Workflow, &format!("\"secrets\": {{\"S\": {{{entry}}}}}")),
         Table::Defaults => file_with(Table::Workflow, &format!("\"defaults\": {{{entry}}}")),
+        // A job has one action.
+        Table::Job if entry.starts_with("\"sleep\"") => format!("{{\"jobs\": {{\"a\": {{{entry}}}}}}}"),
         Table::Job => job(&format!(", {entry}")),
         Table::Retry => job(&format!(", \"retry\": {{{entry}}}")),
         Table::Concurrency => job(&format!(", \"concurrency\": {{{entry}}}")),
         Table::ForEach => job(&format!(", \"for_each\": {{{entry}}}")),
+        Table::Sleep => format!("{{\"jobs\": {{\"a\": {{\"sleep\": {{{entry}}}}}}}}}"),
     }
 }
 
@@ -67,6 +70,7 @@ fn place_in_guide(table: Table) -> (&'static str, &'static str) {
         Table::Retry => ("workflow-file.md", "## Keys of `retry`\n"),
         Table::Concurrency => ("workflow-file.md", "## Keys of `concurrency`\n"),
         Table::ForEach => ("for-each.md", "## Keys of `for_each`\n"),
+        Table::Sleep => ("waiting.md", "## Keys of `sleep`\n"),
     }
 }
 
@@ -85,6 +89,7 @@ fn the_guide_has_every_key_and_no_other() {
         Table::Retry,
         Table::Concurrency,
         Table::ForEach,
+        Table::Sleep,
     ];
     for table in tables {
         let mut known: Vec<&str> =

@@ -51,6 +51,7 @@ fn every_example_is_valid_and_tested_here() {
         "for-each.toml",
         "git-report.toml",
         "typed-params.json",
+        "waiting.toml",
         "word-count.toml",
     ];
     let names = fs::read_dir(examples()).expect("there are examples").flatten();
@@ -94,6 +95,17 @@ fn small_repository(sandbox: &Sandbox) {
             "change",
         ]);
     }
+}
+
+#[test]
+fn waiting_sleeps_between_two_jobs() {
+    let sandbox = Sandbox::new();
+    run(&sandbox, "waiting.toml", &["-p", "pause=1200ms"], 0);
+    let jobs = sandbox.tables().jobs_of(1);
+    assert_eq!(statuses(&sandbox, &["before", "pause", "since", "after"]), ["SUCCESSFUL"; 4]);
+    let slept = jobs["pause"].finished_at.unwrap_or(0) - jobs["pause"].started_at.unwrap_or(0);
+    assert!(slept >= 1_200, "{slept}");
+    assert_clean(&sandbox);
 }
 
 #[test]

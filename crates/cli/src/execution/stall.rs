@@ -107,6 +107,7 @@ fn is_obstacle(reason: &Reason) -> bool {
         | Reason::KeyTaken { .. } => true,
         Reason::WaitsForParents(_)
         | Reason::WaitsForTime { .. }
+        | Reason::Sleeps { .. }
         | Reason::NoScheduler
         | Reason::WorkersBusy { .. }
         | Reason::Behind(_)

@@ -23,7 +23,7 @@ const RUN: [&str; 17] = [
     "interrupted",
     "job_counts",
 ];
-const JOB: [&str; 25] = [
+const JOB: [&str; 28] = [
     "id",
     "run_id",
     "name",

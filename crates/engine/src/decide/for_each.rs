@@ -37,20 +37,21 @@ pub struct Expansion {
     pub fail_fast: bool,
 }
 
-/// Decides about the items of a group. A group without items is successful.
+/// Decides about the items of a group, with the values that its expression reads. `uses` are the names of the jobs that the items'
+/// own decisions read. A group without items is successful.
 #[must_use]
-pub(super) fn decide(group: &Group, values: &Json) -> Decision {
+pub fn expand(group: &Group, uses: &[String], values: &Json) -> Decision {
     let items = match group.for_each.items(values) {
         Ok(items) => items,
         Err(reason) => return Decision::End(EndWithoutAttempt::failed(reason)),
     };
     if items.is_empty() {
-        return Decision::End(EndWithoutAttempt::successful());
+        return Decision::Done { output: None };
     }
     Decision::Expand(Expansion {
         kind: group.kind.clone(),
         items: items.iter().map(Json::to_string).collect(),
-        control: Control { condition: None, then: group.then.as_deref().cloned() },
+        control: Control { condition: None, then: group.then.as_deref().cloned(), uses: uses.to_vec() },
         max_parallel: group.for_each.max_parallel,
         fail_fast: group.for_each.fail_fast,
     })
@@ -75,16 +76,18 @@ mod tests {
     use windlass_workflow::{Expression, ItemSource};
 
     use super::*;
-    use crate::decide::decide_by_values;
     use crate::status::JobStatus;
 
     fn decided(text: &str) -> Decision {
         let for_each = ForEach::of(ItemSource::In(Expression::parse(text).unwrap()));
         let group = Group { kind: "shell".to_owned(), for_each, then: None };
-        let control = Control { condition: None, then: Some(Then::ForEach(group)) };
+        let control = Control { then: Some(Then::ForEach(group)), ..Control::default() };
         // The row has the decision as JSON.
-        let control: Control = serde_json::from_str(&serde_json::to_string(&control).unwrap()).unwrap();
-        decide_by_values(&control, &json!({ "params": { "some": ["a", 2], "none": [], "text": "a" } }))
+        let stored = serde_json::to_string(&control).unwrap();
+        let Ok(Control { then: Some(Then::ForEach(group)), .. }) = serde_json::from_str(&stored) else {
+            panic!("{stored}")
+        };
+        expand(&group, &[], &json!({ "params": { "some": ["a", 2], "none": [], "text": "a" } }))
     }
 
     #[test]
@@ -94,7 +97,7 @@ mod tests {
             (expansion.kind.as_str(), expansion.items),
             ("shell", vec!["\"a\"".to_owned(), "2".to_owned()])
         );
-        assert_eq!(decided("params.none"), Decision::End(EndWithoutAttempt::successful()));
+        assert_eq!(decided("params.none"), Decision::Done { output: None });
         let Decision::End(end) = decided("params.text") else { panic!("it goes on") };
         assert_eq!(
             (end.status, end.reason.as_str()),

@@ -2,14 +2,19 @@
 //! answer to the tables.
 
 pub mod for_each;
+mod sleep;
 
 use for_each::{Expansion, Group};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use windlass_workflow::Expression;
+use windlass_workflow::kinds::Action;
+use windlass_workflow::kinds::sleep::Sleep;
 
 use crate::join_rule::{Join, JoinRule, ParentEnds};
 use crate::status::JobStatus;
+pub use for_each::expand;
+pub use sleep::begin_sleep;
 
 /// What the scheduler decides before a job runs: the JSON in `jobs.control`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -18,33 +23,32 @@ pub struct Control {
     /// The job runs only if this holds. It is asked when the rule about its parents holds.
     #[serde(default, rename = "if", skip_serializing_if = "Option::is_none")]
     pub condition: Option<Expression>,
-    /// What the scheduler does with a job that goes on, in place of making it claimable.
+    /// What the scheduler does with the job when it goes on, in place of making it claimable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub then: Option<Then>,
+    /// The names of the jobs that the templates in `then` read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub uses: Vec<String>,
 }
 
-/// What the scheduler does with a job that goes on.
+/// What the scheduler does with a job that goes on, if no worker executes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Then {
     /// It makes a job of each item.
     ForEach(Group),
+    /// It sleeps, and ends when it wakes up.
+    Sleep(Sleep),
 }
 
-impl Control {
-    /// The names of the jobs whose values the decision reads, each once.
+impl Then {
+    /// What the scheduler does with a job of this action; `None` if a worker executes it.
     #[must_use]
-    pub fn jobs_read(&self) -> Vec<String> {
-        let of_then = match &self.then {
-            Some(Then::ForEach(group)) => group.for_each.expression(),
-            None => None,
-        };
-        let expressions = [self.condition.as_ref(), of_then];
-        let mut names: Vec<String> =
-            expressions.into_iter().flatten().flat_map(Expression::reads).map(|read| read.job).collect();
-        names.sort_unstable();
-        names.dedup();
-        names
+    pub fn of(action: &Action) -> Option<Then> {
+        match action {
+            Action::Shell(_) => None,
+            Action::Sleep(sleep) => Some(Then::Sleep(sleep.clone())),
+        }
     }
 }
 
@@ -55,18 +59,30 @@ pub enum Decision {
     GoOn,
     /// It becomes a group, and each item a job.
     Expand(Expansion),
+    /// It sleeps.
+    Sleep {
+        /// The instant at which it wakes up.
+        until_ms: i64,
+        /// How long it sleeps; `None` if a person named the instant.
+        delay_ms: Option<i64>,
+    },
+    /// It is successful.
+    Done {
+        /// Its output, as JSON.
+        output: Option<String>,
+    },
     /// It ends without an attempt.
     End(EndWithoutAttempt),
 }
 
-/// How a job ends without an attempt.
+/// How a job ends that was decided not to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndWithoutAttempt {
-    /// SKIPPED; FAILED if the decision could not be made; SUCCESSFUL if there is nothing to do.
+    /// SKIPPED, or FAILED if the decision could not be made.
     pub status: JobStatus,
     /// Whether it was skipped because a job before it failed or was cancelled.
     pub upstream_failed: bool,
-    /// Why, for people. Empty for a job that is successful.
+    /// Why, for people.
     pub reason: String,
 }
 
@@ -75,12 +91,6 @@ impl EndWithoutAttempt {
     #[must_use]
     pub fn failed(reason: String) -> EndWithoutAttempt {
         EndWithoutAttempt { status: JobStatus::Failed, upstream_failed: false, reason }
-    }
-
-    /// A job that has nothing to do.
-    #[must_use]
-    pub fn successful() -> EndWithoutAttempt {
-        EndWithoutAttempt { status: JobStatus::Successful, upstream_failed: false, reason: String::new() }
     }
 }
 
@@ -96,22 +106,9 @@ pub fn decide_by_parents(join_rule: JoinRule, parents: ParentEnds) -> Option<End
     Some(EndWithoutAttempt { status: JobStatus::Skipped, upstream_failed, reason })
 }
 
-/// Decides about a job whose parents let it run, with the values that the decision reads.
+/// Decides about a job whose parents let it run, with the values that its condition reads.
 #[must_use]
-pub fn decide_by_values(control: &Control, values: &Json) -> Decision {
-    if let Some(condition) = &control.condition {
-        let decision = decide_by_condition(condition, values);
-        if decision != Decision::GoOn {
-            return decision;
-        }
-    }
-    match &control.then {
-        Some(Then::ForEach(group)) => for_each::decide(group, values),
-        None => Decision::GoOn,
-    }
-}
-
-fn decide_by_condition(condition: &Expression, values: &Json) -> Decision {
+pub fn decide_by_condition(condition: &Expression, values: &Json) -> Decision {
     match condition.holds(values) {
         Ok(true) => Decision::GoOn,
         Ok(false) => Decision::End(EndWithoutAttempt {

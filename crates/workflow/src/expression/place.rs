@@ -16,6 +16,8 @@ pub enum Place {
     Condition,
     /// `for_each` of a job, which gives its items.
     Items,
+    /// `sleep` of a job, which the scheduler reads when the job is ready.
+    Wait,
     /// `success_if`, `skip_if` and `retry.if` of a job, which are asked at the end of an attempt.
     AttemptEnd,
     /// The key of a `concurrency`, which is rendered before the run exists.
@@ -92,6 +94,12 @@ impl Place {
                 roots: &["params", "run", "jobs"],
                 run: RUN,
                 summary: "the names are params.NAME, run.id and jobs.NAME.status",
+                reason: "",
+            },
+            Place::Wait => Known {
+                roots: &["params", "run", "jobs", "item", "index"],
+                run: RUN,
+                summary: of_job,
                 reason: "",
             },
             Place::AttemptEnd => Known {

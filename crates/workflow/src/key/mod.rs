@@ -27,6 +27,8 @@ pub enum Table {
     Concurrency,
     /// `for_each` of a job.
     ForEach,
+    /// `sleep` of a job.
+    Sleep,
 }
 
 /// A key of a table.
@@ -113,6 +115,7 @@ impl Table {
             Table::Retry => "`retry`",
             Table::Concurrency => "`concurrency`",
             Table::ForEach => "`for_each`",
+            Table::Sleep => "`sleep`",
         }
     }
 }

@@ -27,6 +27,7 @@ pub fn list() -> impl Iterator<Item = (Table, &'static Key)> {
         Table::Retry,
         Table::Concurrency,
         Table::ForEach,
+        Table::Sleep,
     ];
     tables.into_iter().flat_map(|table| table.keys().map(move |key| (table, key)))
 }
@@ -43,6 +44,7 @@ impl Table {
             Table::Retry => (&[], list::RETRY),
             Table::Concurrency => (&[], list::CONCURRENCY),
             Table::ForEach => (&[], list::FOR_EACH_TABLE),
+            Table::Sleep => (&[], list::SLEEP),
         };
         let is_there = move |key: &&Key| self != Table::Defaults || key.in_defaults == InDefaults::Yes;
         of_kinds.iter().copied().chain(own).filter(is_there)

@@ -106,7 +106,7 @@ mod tests {
 
     use super::*;
 
-    const TABLES: [Table; 9] = [
+    const TABLES: [Table; 10] = [
         Table::Workflow,
         Table::Param,
         Table::Schedule,
@@ -116,6 +116,7 @@ mod tests {
         Table::Retry,
         Table::Concurrency,
         Table::ForEach,
+        Table::Sleep,
     ];
 
     fn supported(table: Table) -> Vec<KeyName> {

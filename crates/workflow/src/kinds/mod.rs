@@ -6,6 +6,7 @@
 
 mod read;
 pub mod shell;
+pub mod sleep;
 mod summary;
 
 use serde::{Deserialize, Serialize};
@@ -19,6 +20,7 @@ use crate::tree::Entry;
 pub(crate) use read::{action_keys_text, is_action_key, is_key, keys, nothing_to_execute, read};
 use shell::Shell;
 pub(crate) use shell::read_plain_command as read_command;
+use sleep::Sleep;
 pub use summary::{Summary, SummaryText};
 
 /// What a job executes. There is one variant for each kind.
@@ -27,6 +29,8 @@ pub use summary::{Summary, SummaryText};
 pub enum Action {
     /// A script or a program.
     Shell(Shell),
+    /// Nothing, until an instant.
+    Sleep(Sleep),
 }
 
 impl Action {
@@ -41,6 +45,7 @@ impl Action {
     pub fn kind(&self) -> &'static str {
         match self {
             Action::Shell(_) => shell::KIND.name,
+            Action::Sleep(_) => sleep::KIND.name,
         }
     }
 
@@ -49,6 +54,7 @@ impl Action {
     pub fn payload(&self, uses: &[&str]) -> String {
         match self {
             Action::Shell(shell) => shell.payload(uses),
+            Action::Sleep(sleep) => sleep.payload(),
         }
     }
 
@@ -57,6 +63,7 @@ impl Action {
     pub fn summary(&self) -> Summary {
         match self {
             Action::Shell(shell) => shell.summary(),
+            Action::Sleep(sleep) => sleep.summary(),
         }
     }
 
@@ -64,6 +71,7 @@ impl Action {
     pub(crate) fn features(&self) -> Vec<(&'static str, Support, bool)> {
         match self {
             Action::Shell(shell) => shell.features(),
+            Action::Sleep(_) => Vec::new(),
         }
     }
 
@@ -71,6 +79,7 @@ impl Action {
     pub(crate) fn secrets_read(&self) -> Vec<String> {
         match self {
             Action::Shell(shell) => shell.secrets_read(),
+            Action::Sleep(_) => Vec::new(),
         }
     }
 
@@ -78,7 +87,14 @@ impl Action {
     pub(crate) fn check(&self, names: &KnownNames<'_>) -> Result<Vec<usize>, WorkflowError> {
         match self {
             Action::Shell(shell) => shell.check(names),
+            Action::Sleep(sleep) => sleep.check(names),
         }
+    }
+
+    /// Whether the job only waits: the scheduler ends it, and no worker claims it.
+    #[must_use]
+    pub fn is_wait(&self) -> bool {
+        is_wait(self.kind())
     }
 }
 
@@ -113,7 +129,7 @@ pub(crate) struct ActionKey {
 }
 
 /// All kinds, in the order in which messages list their keys.
-const KINDS: &[&Kind] = &[&shell::KIND];
+const KINDS: &[&Kind] = &[&shell::KIND, &sleep::KIND];
 
 /// What `[defaults]` says about the jobs of each kind that has such keys.
 #[derive(Debug, Default)]
@@ -137,6 +153,12 @@ impl Defaults {
 #[must_use]
 pub fn is_built_in(kind: &str) -> bool {
     find(kind).is_some()
+}
+
+/// Whether jobs of the kind only wait: the scheduler ends them, and no worker claims them.
+#[must_use]
+pub fn is_wait(kind: &str) -> bool {
+    [sleep::KIND.name].contains(&kind)
 }
 
 /// Checks the payload of a job that is enqueued alone. A kind that is not built in accepts every payload.

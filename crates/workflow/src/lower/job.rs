@@ -81,7 +81,7 @@ pub(super) fn read<'t, 's>(
     check_when(&table, findings);
     let mut unresolved = complete(entry, table, defaults, findings);
     unresolved.job.handler = handler;
-    if handler.is_some() {
+    if handler.is_some() && !unresolved.job.action.is_wait() {
         unresolved.job.timeout_ms.get_or_insert(DEFAULT_HANDLER_TIMEOUT_MS);
     }
     unresolved
@@ -148,7 +148,15 @@ fn complete<'t, 's>(
         findings.push(kinds::nothing_to_execute(entry));
     }
     let action = kinds::read(entry, &table.of_kinds, &defaults.kinds, &mut table.templates, findings);
-    let (settings, defaults) = (table.settings, &defaults.settings);
+    let is_wait = action.as_ref().is_some_and(Action::is_wait);
+    let (mut settings, mut defaults) = (table.settings, defaults.settings.clone());
+    if is_wait {
+        refuse_keys_of_attempts(entry, findings);
+        // A wait has no attempts, so what the file says about all attempts has no effect on it.
+        let allow_failure = settings.allow_failure.or(defaults.allow_failure);
+        settings = Settings { allow_failure, ..Settings::default() };
+        defaults = Settings::default();
+    }
     let mut retry = settings.retry.or(&defaults.retry).complete(findings);
     check_retry_condition(table.retry_condition, &retry, findings);
     if retry.max_attempts == 1 {
@@ -171,7 +179,7 @@ fn complete<'t, 's>(
         skip_if: table.skip_if,
         secrets: Vec::new(),
         timeout_ms: settings.timeout_ms.or(defaults.timeout_ms),
-        queue: settings.queue.or_else(|| defaults.queue.clone()).unwrap_or_else(|| DEFAULT_QUEUE.to_owned()),
+        queue: settings.queue.or(defaults.queue).unwrap_or_else(|| DEFAULT_QUEUE.to_owned()),
         priority: settings.priority.or(defaults.priority).unwrap_or(0),
         allow_failure: settings.allow_failure.or(defaults.allow_failure).unwrap_or(false),
         on_interrupt: settings.on_interrupt.or(defaults.on_interrupt).unwrap_or_default(),
@@ -181,11 +189,37 @@ fn complete<'t, 's>(
             .unwrap_or(DEFAULT_MAX_INTERRUPTIONS),
         requires: capabilities(settings.requires.as_deref().or(defaults.requires.as_deref())),
         version: settings.version.or(defaults.version).unwrap_or(0),
-        concurrency: settings.concurrency.or_else(|| defaults.concurrency.clone()),
+        concurrency: settings.concurrency.or(defaults.concurrency),
     };
     let requires = settings.requires.unwrap_or_default();
     let JobTable { needs, secrets, has_items, templates, .. } = table;
     UnresolvedJob { job, needs, secrets, requires, has_items, templates }
+}
+
+/// The keys of a job that are about its attempts, about its worker, or about what its process gave.
+const KEYS_OF_ATTEMPTS: [&str; 12] = [
+    "retry",
+    "timeout",
+    "queue",
+    "priority",
+    "on_interrupt",
+    "max_interruptions",
+    "requires",
+    "version",
+    "concurrency",
+    "secrets",
+    "success_if",
+    "skip_if",
+];
+
+/// Reports keys that have no effect on a job that only waits.
+fn refuse_keys_of_attempts(job: &Entry<'_>, findings: &mut Findings) {
+    let Value::Table(entries) = &job.node.value else { return };
+    for entry in entries.iter().filter(|entry| KEYS_OF_ATTEMPTS.contains(&entry.key.as_ref())) {
+        let message = format!("`{}` has no effect on a job that only waits", entry.key);
+        let help = format!("no worker executes the job; remove `{}`", entry.key);
+        findings.push(Finding::new(entry.key_span.clone(), message).help(help));
+    }
 }
 
 fn capabilities(requirements: Option<&[Requirement]>) -> Vec<String> {

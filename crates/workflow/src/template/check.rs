@@ -77,6 +77,7 @@ fn check_type(text: &LookingUpText<'_>, scope: &Scope<'_>) -> Result<(), Fault> 
         | Place::Command
         | Place::Environment
         | Place::Condition
+        | Place::Wait
         | Place::AttemptEnd
         | Place::ConcurrencyKey
         | Place::Schedule => expression::check_condition(text.text, scope),

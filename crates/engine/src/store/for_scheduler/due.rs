@@ -111,15 +111,23 @@ impl ForScheduler<'_> {
 static PROMOTE: UpdateReturning = UpdateReturning {
     table: "jobs",
     set: &[
-        ("status", "CASE WHEN concurrency_key IS NULL THEN 'PENDING' ELSE 'WAITING' END"),
-        ("waits_for", "CASE WHEN concurrency_key IS NOT NULL THEN 'slot' END"),
+        (
+            "status",
+            "CASE WHEN concurrency_key IS NULL AND (control IS NULL OR decided_at IS NOT NULL)
+                  THEN 'PENDING' ELSE 'WAITING' END",
+        ),
+        (
+            "waits_for",
+            "CASE WHEN control IS NOT NULL AND decided_at IS NULL THEN 'decision'
+                  WHEN concurrency_key IS NOT NULL THEN 'slot' END",
+        ),
         ("delay_ms", "NULL"),
         ("priority", "{priority}"),
         ("updated_at", "$2"),
     ],
     from: None,
     condition: "id {in $1} AND {guard status = 'SCHEDULED'}",
-    returning: &["concurrency_key"],
+    returning: &["concurrency_key", "CASE WHEN control IS NOT NULL AND decided_at IS NULL THEN 1 ELSE 0 END"],
 };
 
 /// Returns how many jobs were promoted, and how many runs were stopped.
@@ -166,12 +174,17 @@ fn promote(connection: &mut dyn Connection, now_ms: i64) -> Result<u64> {
     if due.is_empty() {
         return Ok(0);
     }
-    let (mut promoted, mut keys_to_admit) = (0, Vec::new());
+    let (mut promoted, mut has_undecided, mut keys_to_admit) = (0, false, Vec::new());
     connection.update_returning(&PROMOTE, &[(&json_ids(&due)).into(), now_ms.into()], &mut |row| {
         promoted += 1;
-        keys_to_admit.extend(row.lossy_text(0)?);
+        let needs_decision = row.integer(1)? != 0;
+        has_undecided |= needs_decision;
+        keys_to_admit.extend(row.lossy_text(0)?.filter(|_key| !needs_decision));
         Ok(())
     })?;
     admit(connection, &keys_to_admit, now_ms)?;
+    if has_undecided {
+        connection.wake(WakeUps::DUE);
+    }
     Ok(promoted)
 }

@@ -56,7 +56,7 @@ impl PreparedRun {
         let mut jobs = Vec::with_capacity(workflow.jobs.len());
         for job in &workflow.jobs {
             let concurrency_key = concurrency_key(run, job)?;
-            let control = control(job)?;
+            let control = control(workflow, job)?;
             let is_ready = job.needs.is_empty() && job.handler.is_none() && control.is_none();
             keys_to_admit.extend(concurrency_key.clone().filter(|_key| is_ready));
             jobs.push(PreparedJob {
@@ -87,12 +87,17 @@ fn concurrency_key(run: &NewRun, job: &Job) -> Result<Option<String>> {
 }
 
 /// What the scheduler decides before the job runs, as JSON.
-fn control(job: &Job) -> Result<Option<String>> {
-    let then = job
-        .for_each
-        .clone()
-        .map(|for_each| Then::ForEach(Group { kind: job.action.kind().to_owned(), for_each, then: None }));
-    let control = Control { condition: job.condition.clone(), then };
+fn control(workflow: &Workflow, job: &Job) -> Result<Option<String>> {
+    let action = Then::of(&job.action);
+    let uses = if action.is_some() { names_of_used(workflow, job) } else { Vec::new() };
+    let then = match job.for_each.clone() {
+        Some(for_each) => {
+            let kind = job.action.kind().to_owned();
+            Some(Then::ForEach(Group { kind, for_each, then: action.map(Box::new) }))
+        }
+        None => action,
+    };
+    let control = Control { condition: job.condition.clone(), then, uses };
     if control == Control::default() { Ok(None) } else { to_json(&control).map(Some) }
 }
 
@@ -107,8 +112,13 @@ pub(in crate::store) fn on_full(on_full: OnFull) -> &'static str {
 
 /// The payload of the job's row: what its handler gets.
 fn payload(workflow: &Workflow, job: &Job) -> String {
-    let uses: Vec<&str> = job.uses.iter().map(|index| workflow.jobs[*index].name.as_str()).collect();
-    job.action.payload(&uses)
+    let uses = names_of_used(workflow, job);
+    job.action.payload(&uses.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+/// The names of the jobs that the templates of a job read.
+fn names_of_used(workflow: &Workflow, job: &Job) -> Vec<String> {
+    job.uses.iter().map(|index| workflow.jobs[*index].name.clone()).collect()
 }
 
 pub(super) fn to_json<T: Serialize>(value: &T) -> Result<String> {

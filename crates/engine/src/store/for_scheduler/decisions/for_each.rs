@@ -1,8 +1,8 @@
 //! Inserting the items of a group, in the transaction of the decision.
 
 use super::WaitingJob;
+use crate::decide::Control;
 use crate::decide::for_each::Expansion;
-use crate::decide::{Control, EndWithoutAttempt};
 use crate::store::finish::slots::admit;
 use windlass_db::error::{Error, Result};
 use windlass_db::{Connection, Value, first};
@@ -16,24 +16,24 @@ pub(super) const TRANSACTION_ITEMS_MAX: usize = 10_000;
 const CHUNK: usize = 2_000;
 
 /// Makes a job a group, and inserts its items. The first of them can be claimed, and the others are BLOCKED until it is their
-/// turn. Returns how the job ends if its run would have too many jobs.
-pub(super) fn expand(
+/// turn. The inner error is for people: the run would have too many jobs.
+pub(super) fn insert_items(
     connection: &mut dyn Connection,
     job: &WaitingJob,
     expansion: &Expansion,
     random: &Random,
     now_ms: i64,
-) -> Result<std::result::Result<(), EndWithoutAttempt>> {
+) -> Result<std::result::Result<(), String>> {
     let items = expansion.items.len() as i64;
     if !count_jobs(connection, job.run_id, items, now_ms)? {
         let reason = format!(
             "`for_each` gives {items} items, and its run would have more than {} jobs; let each item do more",
             limits::JOBS
         );
-        return Ok(Err(EndWithoutAttempt::failed(reason)));
+        return Ok(Err(reason));
     }
     let concurrency_key = make_group(connection, job.id, expansion, now_ms)?;
-    insert_items(connection, job.id, expansion, random, now_ms)?;
+    insert_rows(connection, job.id, expansion, random, now_ms)?;
     admit(connection, &concurrency_key.into_iter().collect::<Vec<_>>(), now_ms)?;
     if expansion.control != Control::default() {
         connection.wake(WakeUps::DUE);
@@ -79,7 +79,7 @@ fn make_group(
 }
 
 /// Everything but the item itself is copied from the row of the group.
-fn insert_items(
+fn insert_rows(
     connection: &mut dyn Connection,
     group_id: i64,
     expansion: &Expansion,

@@ -3,9 +3,14 @@
 //! The rows are read and changed in one transaction that holds the locks of their runs. So nothing that a decision depends
 //! on can change in between, and of two schedulers the second one finds no row that waits.
 
+mod for_each;
+mod sleep;
+
 use std::collections::HashMap;
 
-use crate::decide::{Control, Decision, EndWithoutAttempt, decide_by_parents, decide_by_values};
+use crate::decide::{
+    Control, Decision, EndWithoutAttempt, Then, begin_sleep, decide_by_condition, decide_by_parents, expand,
+};
 use crate::join_rule::{EndColumns, JobEnd, JoinRule, ParentEnds};
 use crate::status::JobStatus;
 use crate::store::claim::job::read_item;
@@ -19,13 +24,14 @@ use crate::store::jobs::read_values;
 use crate::store::runs::{read_context, read_end};
 use crate::store::{ForScheduler, json_ids};
 use crate::values::{Item, values};
-use for_each::{TRANSACTION_ITEMS_MAX, expand};
+use for_each::{TRANSACTION_ITEMS_MAX, insert_items};
+use serde_json::Value as Json;
+use sleep::{Sleeper, begin_sleeps};
 use windlass_db::error::Result;
 use windlass_db::{Connection, UpdateReturning, Value, all, all_updated};
 use windlass_system::random::Random;
 use windlass_system::wake_ups::WakeUps;
-
-mod for_each;
+use windlass_workflow::Expression;
 
 /// How many jobs one transaction decides.
 const DECISIONS_MAX: i64 = 200;
@@ -41,6 +47,8 @@ struct WaitingJob {
     is_handler: bool,
     join_rule: JoinRule,
     parents: ParentEnds,
+    /// It was decided before, and has slept since then.
+    has_begun: bool,
     /// What is decided, or why the row can't be read.
     control: std::result::Result<Control, String>,
     item: Option<Item>,
@@ -72,7 +80,7 @@ impl ForScheduler<'_> {
                 if bytes >= TRANSACTION_BYTES_MAX || items >= TRANSACTION_ITEMS_MAX {
                     break;
                 }
-                let decision = decide(connection, job, &mut bytes)?;
+                let decision = decide(connection, job, now_ms, &mut bytes)?;
                 if let Decision::Expand(expansion) = &decision {
                     items += expansion.items.len();
                 }
@@ -89,7 +97,7 @@ fn read_waiting(connection: &mut dyn Connection, job_ids: &[i64]) -> Result<Vec<
     let mut parents = read_parents(connection, job_ids)?;
     all(
         connection,
-        "SELECT id, run_id, phase, join_rule, control, item_index, item FROM jobs
+        "SELECT id, run_id, phase, join_rule, control, item_index, item, started_at FROM jobs
          WHERE id {in $1} AND {guard status = 'WAITING'} AND waits_for = 'decision' ORDER BY id",
         &[(&json_ids(job_ids)).into()],
         |row| {
@@ -113,6 +121,7 @@ fn read_waiting(connection: &mut dyn Connection, job_ids: &[i64]) -> Result<Vec<
                 is_handler: row.integer(2)? > 0,
                 join_rule,
                 parents: parents.remove(&id).unwrap_or_default(),
+                has_begun: row.optional_integer(7)?.is_some(),
                 control,
                 item,
             })
@@ -121,35 +130,82 @@ fn read_waiting(connection: &mut dyn Connection, job_ids: &[i64]) -> Result<Vec<
 }
 
 /// Decides about a job. Adds the bytes of the values that were read to `bytes`.
-fn decide(connection: &mut dyn Connection, job: &WaitingJob, bytes: &mut usize) -> Result<Decision> {
+fn decide(
+    connection: &mut dyn Connection,
+    job: &WaitingJob,
+    now_ms: i64,
+    bytes: &mut usize,
+) -> Result<Decision> {
     let failed = |reason: String| Ok(Decision::End(EndWithoutAttempt::failed(reason)));
     let control = match &job.control {
         Ok(control) => control,
         Err(error) => return failed(error.clone()),
     };
-    if let Some(end) = decide_by_parents(job.join_rule, job.parents) {
+    if !job.has_begun
+        && let Some(end) = decide_by_parents(job.join_rule, job.parents)
+    {
         return Ok(Decision::End(end));
     }
     let Some(run_id) = job.run_id else { return Ok(Decision::GoOn) };
-    if *control == Control::default() {
-        return Ok(Decision::GoOn);
+    if !job.has_begun
+        && let Some(condition) = &control.condition
+    {
+        let names = names_read(condition);
+        let decision = match read_values_of(connection, job, run_id, "`if`", &names, bytes)? {
+            Ok(values) => decide_by_condition(condition, &values),
+            Err(reason) => return failed(reason),
+        };
+        if decision != Decision::GoOn {
+            return Ok(decision);
+        }
     }
-    let names = control.jobs_read();
-    let jobs = read_values(connection, run_id, &names)?;
+    match &control.then {
+        None => Ok(Decision::GoOn),
+        Some(Then::ForEach(group)) => {
+            let names = group.for_each.expression().map(names_read).unwrap_or_default();
+            match read_values_of(connection, job, run_id, "`for_each`", &names, bytes)? {
+                Ok(values) => Ok(expand(group, &control.uses, &values)),
+                Err(reason) => failed(reason),
+            }
+        }
+        Some(Then::Sleep(_)) if job.has_begun => Ok(Decision::Done { output: None }),
+        Some(Then::Sleep(sleep)) => {
+            match read_values_of(connection, job, run_id, "`sleep`", &control.uses, bytes)? {
+                Ok(values) => Ok(begin_sleep(sleep, &values, now_ms)),
+                Err(reason) => failed(reason),
+            }
+        }
+    }
+}
+
+/// The names of the jobs that an expression reads.
+fn names_read(expression: &Expression) -> Vec<String> {
+    let mut names: Vec<String> = expression.reads().into_iter().map(|read| read.job).collect();
+    names.dedup();
+    names
+}
+
+/// Reads the values that a decision may name: those of the run, and those of these jobs. The inner error is for people.
+fn read_values_of(
+    connection: &mut dyn Connection,
+    job: &WaitingJob,
+    run_id: i64,
+    reader: &str,
+    names: &[String],
+    bytes: &mut usize,
+) -> Result<std::result::Result<Json, String>> {
+    let jobs = read_values(connection, run_id, names)?;
     let read: usize = jobs.iter().map(|job| job.output.as_ref().map_or(0, String::len)).sum();
     *bytes += read;
     if read > DECISION_BYTES_MAX {
         let names = names.join(", ");
-        return failed(format!(
-            "a decision reads at most {DECISION_BYTES_MAX} bytes of outputs, and this one reads {read}: those of {names}"
-        ));
+        return Ok(Err(format!(
+            "{reader} reads {read} bytes of outputs, and may read at most {DECISION_BYTES_MAX}: {names}"
+        )));
     }
     let run = read_context(connection, run_id)?;
     let end = if job.is_handler { read_end(connection, run_id)? } else { None };
-    Ok(match values(&run, end.as_ref(), jobs, job.item.as_ref()) {
-        Ok(values) => decide_by_values(control, &values),
-        Err(reason) => Decision::End(EndWithoutAttempt::failed(reason)),
-    })
+    Ok(values(&run, end.as_ref(), jobs, job.item.as_ref()))
 }
 
 /// Counts how the parents of each job ended.
@@ -188,22 +244,46 @@ fn carry_out(
     random: &Random,
     now_ms: i64,
 ) -> Result<()> {
-    let (mut go_on, mut ends) = (Vec::new(), Vec::new());
+    let (mut go_on, mut ends, mut sleepers, mut refused) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (job, decision) in decisions {
         match decision {
             Decision::GoOn => go_on.push(job.id),
             Decision::Expand(expansion) => {
-                if let Err(refused) = expand(connection, job, expansion, random, now_ms)? {
-                    ends.push((job.id, refused));
+                if let Err(reason) = insert_items(connection, job, expansion, random, now_ms)? {
+                    refused.push((job.id, reason));
                 }
             }
-            Decision::End(end) => ends.push((job.id, end.clone())),
+            Decision::Sleep { until_ms, delay_ms } => {
+                sleepers.push(Sleeper { job_id: job.id, until_ms: *until_ms, delay_ms: *delay_ms });
+            }
+            Decision::Done { output } => ends.push(DecidedEnd {
+                job_id: job.id,
+                status: JobStatus::Successful,
+                upstream_failed: false,
+                reason: None,
+                output: output.as_deref(),
+            }),
+            Decision::End(EndWithoutAttempt { status, upstream_failed, reason }) => ends.push(DecidedEnd {
+                job_id: job.id,
+                status: *status,
+                upstream_failed: *upstream_failed,
+                reason: Some(reason),
+                output: None,
+            }),
         }
     }
+    ends.extend(refused.iter().map(|(job_id, reason)| DecidedEnd {
+        job_id: *job_id,
+        status: JobStatus::Failed,
+        upstream_failed: false,
+        reason: Some(reason.as_str()),
+        output: None,
+    }));
     // The first decision of a run starts it, as a first claim does.
     start_runs(connection, decisions.iter().filter_map(|(job, _decision)| job.run_id).collect(), now_ms)?;
     let keys = let_go_on(connection, &go_on, now_ms)?;
     admit(connection, &keys, now_ms)?;
+    begin_sleeps(connection, &sleepers, now_ms)?;
     let ended = write_ends(connection, &ends, now_ms)?;
     let propagated = propagate(connection, &ended, None, now_ms)?;
     release(connection, &propagated.promoted.ready, now_ms)?;
@@ -218,6 +298,7 @@ static LET_GO_ON: UpdateReturning = UpdateReturning {
         ("status", "CASE WHEN concurrency_key IS NULL THEN 'PENDING' ELSE 'WAITING' END"),
         ("waits_for", "CASE WHEN concurrency_key IS NOT NULL THEN 'slot' END"),
         ("priority", "{priority}"),
+        ("decided_at", "$2"),
         ("updated_at", "$2"),
     ],
     from: None,
@@ -236,17 +317,29 @@ fn let_go_on(connection: &mut dyn Connection, ids: &[i64], now_ms: i64) -> Resul
     Ok(keys.into_iter().flatten().collect())
 }
 
-/// Ends jobs that were decided not to run.
+/// The end of a job that the scheduler ends.
+struct DecidedEnd<'a> {
+    job_id: i64,
+    status: JobStatus,
+    upstream_failed: bool,
+    reason: Option<&'a str>,
+    output: Option<&'a str>,
+}
+
+/// Ends jobs that no worker executes.
 static END: UpdateReturning = UpdateReturning {
     table: "jobs",
     set: &[
         ("status", "news.status"),
         ("upstream_failed", "news.upstream_failed"),
         ("last_error", "news.reason"),
+        ("output", "news.output"),
         ("updated_at", "$2"),
         ("finished_at", "$2"),
     ],
-    from: Some("{rows $1: id integer, status text, upstream_failed integer, reason text} AS news"),
+    from: Some(
+        "{rows $1: id integer, status text, upstream_failed integer, reason text, output text} AS news",
+    ),
     condition: "{by jobs.id = news.id} AND {guard jobs.status = 'WAITING'} AND jobs.waits_for = 'decision'",
     returning: &[
         "jobs.id",
@@ -259,19 +352,21 @@ static END: UpdateReturning = UpdateReturning {
     ],
 };
 
-fn write_ends(
-    connection: &mut dyn Connection,
-    ends: &[(i64, EndWithoutAttempt)],
-    now_ms: i64,
-) -> Result<Vec<Ended>> {
+fn write_ends(connection: &mut dyn Connection, ends: &[DecidedEnd<'_>], now_ms: i64) -> Result<Vec<Ended>> {
     if ends.is_empty() {
         return Ok(Vec::new());
     }
-    let news: Vec<[Value<'_>; 4]> = ends
+    let news: Vec<[Value<'_>; 5]> = ends
         .iter()
-        .map(|(id, EndWithoutAttempt { status, upstream_failed, reason })| {
-            let reason = if reason.is_empty() { Value::Null } else { reason.into() };
-            [(*id).into(), status.as_str().into(), i64::from(*upstream_failed).into(), reason]
+        .map(|end| {
+            let upstream_failed = i64::from(end.upstream_failed);
+            [
+                end.job_id.into(),
+                end.status.as_str().into(),
+                upstream_failed.into(),
+                end.reason.into(),
+                end.output.into(),
+            ]
         })
         .collect();
     all_updated(connection, &END, &[Value::rows(&news), now_ms.into()], |row| {
