@@ -99,7 +99,8 @@ fn submit(bench: &Bench, plan: &[PlannedJob], seed: u64) -> i64 {
         job.allow_failure = planned.allow_failure;
         let Some(items) = &planned.items else { continue };
         let PlannedItems { max_parallel, fail_fast, has_key } = *items;
-        job.for_each = Some(ForEach { max_parallel, fail_fast, ..ForEach::of(list(planned.ends.len())) });
+        job.for_each =
+            Some(Box::new(ForEach { max_parallel, fail_fast, ..ForEach::of(list(planned.ends.len())) }));
         job.concurrency =
             has_key.then(|| Concurrency { key: format!("{seed}"), limit: 2, on_full: OnFull::Wait });
     }
@@ -336,7 +337,7 @@ impl Group {
     fn of(for_each: ForEach) -> Group {
         let mut workflow = graph(vec![vec![], vec![0]]);
         workflow.jobs[0].name = "load".to_owned();
-        workflow.jobs[0].for_each = Some(for_each);
+        workflow.jobs[0].for_each = Some(Box::new(for_each));
         workflow.jobs[0].retry.max_attempts = 1;
         Group::in_run(workflow)
     }
@@ -417,7 +418,7 @@ fn what_is_no_list_fails_the_group_and_counts_once() {
 fn an_item_that_is_retried_keeps_its_place() {
     let mut workflow = graph(vec![vec![]]);
     workflow.jobs[0].name = "load".to_owned();
-    workflow.jobs[0].for_each = Some(ForEach { max_parallel: Some(1), ..ForEach::of(list(3)) });
+    workflow.jobs[0].for_each = Some(Box::new(ForEach { max_parallel: Some(1), ..ForEach::of(list(3)) }));
     workflow.jobs[0].retry.max_attempts = 2;
     let group = Group::in_run(workflow);
     let first = group.claim(5);
@@ -527,7 +528,7 @@ fn a_cancelled_run_ends_with_its_last_item() {
 fn an_item_that_another_program_reports_keeps_its_place_until_it_is_applied() {
     let mut workflow = graph(vec![vec![]]);
     workflow.jobs[0].name = "load".to_owned();
-    workflow.jobs[0].for_each = Some(ForEach { max_parallel: Some(2), ..ForEach::of(list(4)) });
+    workflow.jobs[0].for_each = Some(Box::new(ForEach { max_parallel: Some(2), ..ForEach::of(list(4)) }));
     workflow.jobs[0].retry.max_attempts = 2;
     let group = Group::in_run(workflow);
     let jobs = group.claim(2);
@@ -566,7 +567,7 @@ fn items_of_a_dead_worker_are_rescued_and_a_run_can_time_out() {
     let mut workflow = graph(vec![vec![], vec![0]]);
     workflow.timeout_ms = Some(5_000);
     workflow.jobs[0].name = "load".to_owned();
-    workflow.jobs[0].for_each = Some(ForEach { max_parallel: Some(2), ..ForEach::of(list(3)) });
+    workflow.jobs[0].for_each = Some(Box::new(ForEach { max_parallel: Some(2), ..ForEach::of(list(3)) }));
     let group = Group::in_run(workflow);
     assert_eq!(group.claim(2).len(), 2);
     let rescued = group.bench.store.for_scheduler().rescue(vec![(group.worker, 0)]).unwrap();
@@ -582,7 +583,7 @@ fn items_of_a_dead_worker_are_rescued_and_a_run_can_time_out() {
 fn an_item_that_is_skipped_for_a_full_key_is_no_failure() {
     let mut workflow = graph(vec![vec![], vec![0]]);
     workflow.jobs[0].name = "load".to_owned();
-    workflow.jobs[0].for_each = Some(ForEach::of(list(3)));
+    workflow.jobs[0].for_each = Some(Box::new(ForEach::of(list(3))));
     workflow.jobs[0].concurrency = Some(Concurrency { key: "k".to_owned(), limit: 1, on_full: OnFull::Skip });
     let group = Group::in_run(workflow);
     group.bench.store.for_scheduler().admit_waiting("").unwrap();
@@ -598,7 +599,8 @@ fn items_of_a_handler_are_made_anew_by_a_retry() {
     let mut workflow = graph(vec![vec![], vec![]]);
     workflow.jobs[0].retry.max_attempts = 1;
     workflow.jobs[1].handler = Some(RunHandler::Finally);
-    workflow.jobs[1].for_each = Some(ForEach::of(ItemSource::In(Expression::parse("run.failed").unwrap())));
+    workflow.jobs[1].for_each =
+        Some(Box::new(ForEach::of(ItemSource::In(Expression::parse("run.failed").unwrap()))));
     let group = Group::in_run(workflow);
     let jobs = group.claim(1);
     group.finish(&jobs[0], failure());
@@ -614,7 +616,7 @@ fn items_of_a_handler_are_made_anew_by_a_retry() {
 fn a_run_has_at_most_as_many_jobs_as_a_file() {
     let mut workflow = graph(vec![vec![]; 3]);
     for job in &mut workflow.jobs {
-        job.for_each = Some(ForEach { limit: 100_000, ..ForEach::of(list(80_000)) });
+        job.for_each = Some(Box::new(ForEach { limit: 100_000, ..ForEach::of(list(80_000)) }));
     }
     let bench = Bench::new();
     let run_id = bench.submit(workflow);
@@ -645,7 +647,8 @@ fn ten_thousand_items_are_inserted_by_few_statements_of_one_transaction() {
     });
     let store = Store::new(Arc::new(Tapped::new(inner, tap)), clock, Random::from_seed(1));
     let mut workflow = graph(vec![vec![]]);
-    workflow.jobs[0].for_each = Some(ForEach { max_parallel: Some(4), ..ForEach::of(list(10_000)) });
+    workflow.jobs[0].for_each =
+        Some(Box::new(ForEach { max_parallel: Some(4), ..ForEach::of(list(10_000)) }));
     let run_id = support::submit(&store, workflow);
     statements.store(0, Ordering::SeqCst);
     assert_eq!(store.for_scheduler().decide_waiting().unwrap(), 1, "one transaction decides and inserts");

@@ -281,7 +281,7 @@ pub struct Job {
     pub condition: Option<Expression>,
     /// The job is executed once for each of these items.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub for_each: Option<ForEach>,
+    pub for_each: Option<Box<ForEach>>,
     /// The table for the end of a run to which the job belongs. Nothing for the jobs of `jobs`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handler: Option<RunHandler>,

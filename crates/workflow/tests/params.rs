@@ -100,9 +100,9 @@ fn json_must_have_the_declared_type() {
 #[test]
 fn defaults_are_filled_in_and_the_order_is_that_of_the_file() {
     let values = bind(&all_kinds(), vec![("c".to_owned(), Supplied::Text("green".to_owned()))]).unwrap();
-    let expected = json!({"s": "x", "i": 1, "n": 1, "b": false, "d": "2026-01-31", "c": "green"});
+    let expected = json!({"s": "x", "i": 1, "n": 1, "b": false, "d": "2026-01-31", "c": "green", "l": ["a", { "b": 1 }]});
     assert_eq!(Value::Object(values.clone()), expected);
-    assert_eq!(values.keys().collect::<Vec<_>>(), ["s", "i", "n", "b", "d", "c"]);
+    assert_eq!(values.keys().collect::<Vec<_>>(), ["s", "i", "n", "b", "d", "c", "l"]);
 }
 
 #[test]

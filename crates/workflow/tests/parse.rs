@@ -155,7 +155,7 @@ fn a_job_with_few_keys_gets_the_defaults() {
 fn items_are_written_in_four_ways() {
     let for_each = |written: &str| {
         let text = format!("params.l = {{ type = 'list' }}\njobs.a = {{ run = 'x', for_each = {written} }}");
-        parsed("a.toml", &text).jobs.remove(0).for_each.unwrap()
+        *parsed("a.toml", &text).jobs.remove(0).for_each.unwrap()
     };
     let expression = |text: &str| ItemSource::In(Expression::parse(text).unwrap());
     assert_eq!(for_each("['eu', 7]"), ForEach::of(ItemSource::List(vec![json!("eu"), json!(7)])));

@@ -47,7 +47,7 @@ const RUN_KEYS: [&str; 18] = [
     "jobs",
 ];
 
-const JOB_KEYS: [&str; 27] = [
+const JOB_KEYS: [&str; 30] = [
     "id",
     "run_id",
     "name",

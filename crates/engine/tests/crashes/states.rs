@@ -110,7 +110,8 @@ pub(crate) fn pending_jobs(bench: &Bench) -> i64 {
 pub(crate) fn undecided_group(bench: &Bench, items: i64) {
     let mut graph = workflow("many", vec![vec![], vec![0]]);
     let source = ItemSource::List((0..items).map(Into::into).collect());
-    graph.jobs[0].for_each = Some(ForEach { max_parallel: Some(2), fail_fast: true, ..ForEach::of(source) });
+    graph.jobs[0].for_each =
+        Some(Box::new(ForEach { max_parallel: Some(2), fail_fast: true, ..ForEach::of(source) }));
     bench.submit(graph);
 }
 

@@ -175,7 +175,7 @@ pub fn limited_jobs(queue: &str) -> Vec<NewJob> {
 pub fn run_groups(store: &Store, worker_id: i64) {
     let group = |items: usize| {
         let source = ItemSource::List((0..items).map(Into::into).collect());
-        Some(ForEach { max_parallel: Some(1), fail_fast: true, ..ForEach::of(source) })
+        Some(Box::new(ForEach { max_parallel: Some(1), fail_fast: true, ..ForEach::of(source) }))
     };
     let mut workflow = graph(vec![vec![]; 3]);
     workflow.jobs[2].for_each = group(3);

@@ -53,7 +53,7 @@ fn reads(job: &Job, names: &JobNames<'_>) -> Vec<(usize, &'static str)> {
     let mut reads: Vec<(usize, &'static str)> = job.uses.iter().map(|used| (*used, "uses")).collect();
     for (expression, field) in [
         (job.condition.as_ref(), "condition"),
-        (job.for_each.as_ref().and_then(ForEach::expression), "for_each"),
+        (job.for_each.as_deref().and_then(ForEach::expression), "for_each"),
         (job.success_if.as_ref(), "success_if"),
         (job.skip_if.as_ref(), "skip_if"),
         (job.retry.condition.as_ref(), "retry.condition"),

@@ -54,7 +54,7 @@ struct JobTable<'t, 's> {
     /// `when`, and where it stands.
     when: Option<(When, Span)>,
     condition: Option<Expression>,
-    for_each: Option<ForEach>,
+    for_each: Option<Box<ForEach>>,
     has_items: HasItems,
     success_if: Option<Expression>,
     skip_if: Option<Expression>,
@@ -109,7 +109,7 @@ fn take<'t, 's>(entry: &'t Entry<'s>, table: &mut JobTable<'t, 's>, findings: &m
         }
         "for_each" => {
             table.has_items = HasItems::Yes;
-            table.for_each = for_each::read(entry, &mut table.templates, findings);
+            table.for_each = for_each::read(entry, &mut table.templates, findings).map(Box::new);
         }
         "if" => table.condition = expect::expression(entry, &IF, &mut table.templates, findings),
         "success_if" => {

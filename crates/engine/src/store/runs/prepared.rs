@@ -93,7 +93,7 @@ fn control(workflow: &Workflow, job: &Job) -> Result<Option<String>> {
     let then = match job.for_each.clone() {
         Some(for_each) => {
             let kind = job.action.kind().to_owned();
-            Some(Then::ForEach(Group { kind, for_each, then: action.map(Box::new) }))
+            Some(Then::ForEach(Group { kind, for_each: *for_each, then: action.map(Box::new) }))
         }
         None => action,
     };
