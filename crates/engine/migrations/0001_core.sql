@@ -224,6 +224,9 @@ CREATE TABLE jobs (
     -- The exit code of the last attempt; NULL if a signal ended it, or if it has none.
     exit_code            {integer},
     handles              {text} CHECK (handles IS NULL OR handles = 'SUCCESSFUL' OR handles = 'FAILED' OR handles = 'CANCELLED'),
+    -- When the scheduler decided that the job runs. A SCHEDULED job that has a `control` and is not decided goes to the
+    -- scheduler when its time comes: it sleeps. A decided one is retried, and goes to the workers.
+    decided_at           {integer},
     -- Of an item: the job with `for_each` that it belongs to, its place among the items, and its value as JSON.
     group_id             {integer},
     item_index           {integer},
@@ -231,9 +234,6 @@ CREATE TABLE jobs (
     -- Of a group: how many of its items may run at a time, and whether the first that fails ends the others.
     max_parallel         {integer} CHECK (max_parallel >= 1),
     fail_fast            {integer} NOT NULL DEFAULT 0 CHECK (fail_fast = 0 OR fail_fast = 1),
-    -- When the scheduler decided that the job runs. A SCHEDULED job that has a `control` and is not decided goes to the
-    -- scheduler when its time comes: it sleeps. A decided one is retried, and goes to the workers.
-    decided_at           {integer},
     -- The table checks these, so that no other program can break them.
     CHECK (status <> 'RUNNING' OR worker_id IS NOT NULL),
     CHECK (status <> 'WAITING' OR waits_for IS NOT NULL)

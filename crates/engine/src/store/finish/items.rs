@@ -58,9 +58,7 @@ struct Group {
     is_fail_fast: bool,
 }
 
-/// The columns of [`Group`], in the order of [`read_group`].
-const GROUP: &[&str] = &["jobs.id", "jobs.run_id", "jobs.blocked_by", "jobs.max_parallel", "jobs.fail_fast"];
-
+/// Reads what [`COUNT_OFF`] returns.
 fn read_group(row: &dyn Row) -> Result<Group> {
     Ok(Group {
         id: row.integer(0)?,
@@ -115,7 +113,7 @@ static COUNT_OFF: UpdateReturning = UpdateReturning {
     ],
     from: Some("{rows $1: id integer, ended integer} AS news"),
     condition: "{by jobs.id = news.id} AND {guard jobs.status = 'WAITING'} AND jobs.waits_for = 'items'",
-    returning: GROUP,
+    returning: &["jobs.id", "jobs.run_id", "jobs.blocked_by", "jobs.max_parallel", "jobs.fail_fast"],
 };
 
 /// Subtracts items that ended from what their groups wait for.
