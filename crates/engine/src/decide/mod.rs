@@ -46,7 +46,7 @@ impl Then {
     #[must_use]
     pub fn of(action: &Action) -> Option<Then> {
         match action {
-            Action::Shell(_) => None,
+            Action::Shell(_) | Action::Http(_) => None,
             Action::Sleep(sleep) => Some(Then::Sleep(sleep.clone())),
         }
     }

@@ -27,6 +27,10 @@ pub enum Table {
     Concurrency,
     /// `for_each` of a job.
     ForEach,
+    /// `http` of a job.
+    Http,
+    /// `auth` of `http`.
+    Auth,
     /// `sleep` of a job.
     Sleep,
 }
@@ -74,6 +78,8 @@ pub enum ValueType {
     Values,
     /// A table of names and lists of any values.
     Lists,
+    /// Any value that JSON has.
+    Json,
     /// A table with these keys.
     Table(Table),
     /// A table of names and tables with these keys.
@@ -115,6 +121,8 @@ impl Table {
             Table::Retry => "`retry`",
             Table::Concurrency => "`concurrency`",
             Table::ForEach => "`for_each`",
+            Table::Http => "`http`",
+            Table::Auth => "`auth`",
             Table::Sleep => "`sleep`",
         }
     }

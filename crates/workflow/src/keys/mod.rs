@@ -27,6 +27,8 @@ pub fn list() -> impl Iterator<Item = (Table, &'static Key)> {
         Table::Retry,
         Table::Concurrency,
         Table::ForEach,
+        Table::Http,
+        Table::Auth,
         Table::Sleep,
     ];
     tables.into_iter().flat_map(|table| table.keys().map(move |key| (table, key)))
@@ -44,6 +46,8 @@ impl Table {
             Table::Retry => (&[], list::RETRY),
             Table::Concurrency => (&[], list::CONCURRENCY),
             Table::ForEach => (&[], list::FOR_EACH_TABLE),
+            Table::Http => (&[], kinds::HTTP_KEYS),
+            Table::Auth => (&[], kinds::AUTH_KEYS),
             Table::Sleep => (&[], list::SLEEP),
         };
         let is_there = move |key: &&Key| self != Table::Defaults || key.in_defaults == InDefaults::Yes;

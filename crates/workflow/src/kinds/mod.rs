@@ -4,6 +4,7 @@
 //! payload for the worker, and how people are told what a job does. Nothing outside this folder knows the kinds, except
 //! the worker's handlers. `docs/contributing/adding-a-job-kind.md` shows how to add one.
 
+pub mod http;
 mod read;
 pub mod shell;
 pub mod sleep;
@@ -17,6 +18,8 @@ use crate::report::Findings;
 use crate::support::Support;
 use crate::template::Templates;
 use crate::tree::Entry;
+use http::Http;
+pub(crate) use http::{AUTH as AUTH_KEYS, HTTP as HTTP_KEYS};
 pub(crate) use read::{action_keys_text, is_action_key, is_key, keys, nothing_to_execute, read};
 use shell::Shell;
 pub(crate) use shell::read_plain_command as read_command;
@@ -29,6 +32,8 @@ pub use summary::{Summary, SummaryText};
 pub enum Action {
     /// A script or a program.
     Shell(Shell),
+    /// An HTTP request.
+    Http(Box<Http>),
     /// Nothing, until an instant.
     Sleep(Sleep),
 }
@@ -45,6 +50,7 @@ impl Action {
     pub fn kind(&self) -> &'static str {
         match self {
             Action::Shell(_) => shell::KIND.name,
+            Action::Http(_) => http::KIND.name,
             Action::Sleep(_) => sleep::KIND.name,
         }
     }
@@ -54,6 +60,7 @@ impl Action {
     pub fn payload(&self, uses: &[&str]) -> String {
         match self {
             Action::Shell(shell) => shell.payload(uses),
+            Action::Http(http) => http.payload(uses),
             Action::Sleep(sleep) => sleep.payload(),
         }
     }
@@ -63,6 +70,7 @@ impl Action {
     pub fn summary(&self) -> Summary {
         match self {
             Action::Shell(shell) => shell.summary(),
+            Action::Http(http) => http.summary(),
             Action::Sleep(sleep) => sleep.summary(),
         }
     }
@@ -71,6 +79,7 @@ impl Action {
     pub(crate) fn features(&self) -> Vec<(&'static str, Support, bool)> {
         match self {
             Action::Shell(shell) => shell.features(),
+            Action::Http(http) => http.features(),
             Action::Sleep(_) => Vec::new(),
         }
     }
@@ -79,6 +88,7 @@ impl Action {
     pub(crate) fn secrets_read(&self) -> Vec<String> {
         match self {
             Action::Shell(shell) => shell.secrets_read(),
+            Action::Http(http) => http.secrets_read(),
             Action::Sleep(_) => Vec::new(),
         }
     }
@@ -87,6 +97,7 @@ impl Action {
     pub(crate) fn check(&self, names: &KnownNames<'_>) -> Result<Vec<usize>, WorkflowError> {
         match self {
             Action::Shell(shell) => shell.check(names),
+            Action::Http(http) => http.check(names),
             Action::Sleep(sleep) => sleep.check(names),
         }
     }
@@ -129,7 +140,7 @@ pub(crate) struct ActionKey {
 }
 
 /// All kinds, in the order in which messages list their keys.
-const KINDS: &[&Kind] = &[&shell::KIND, &sleep::KIND];
+const KINDS: &[&Kind] = &[&shell::KIND, &http::KIND, &sleep::KIND];
 
 /// What `[defaults]` says about the jobs of each kind that has such keys.
 #[derive(Debug, Default)]

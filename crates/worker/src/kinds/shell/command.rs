@@ -10,8 +10,8 @@ use windlass_workflow::for_each::item_text;
 use windlass_workflow::kinds::shell::Payload;
 use windlass_workflow::params;
 
-use super::values::{TemplateValues, read_with_retries};
 use crate::handler::{Attempt, failed_for_good};
+use crate::kinds::values::{TemplateValues, read_with_retries};
 use windlass_engine::store::RunContext;
 use windlass_engine::transition::Outcome;
 use windlass_system::process::OUTPUT_VARIABLE;
