@@ -45,6 +45,7 @@ pub fn reason_kind(reason: &Reason) -> &'static str {
         Reason::WaitsForDecision => "waits_for_decision",
         Reason::WaitsForItems { .. } => "waits_for_items",
         Reason::WaitsForTurn { .. } => "waits_for_turn",
+        Reason::HasDeadline(_) => "has_deadline",
         Reason::Over(_) => "over",
     }
 }

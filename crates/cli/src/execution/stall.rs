@@ -116,6 +116,7 @@ fn is_obstacle(reason: &Reason) -> bool {
         | Reason::WaitsForItems { .. }
         | Reason::WaitsForTurn { .. }
         | Reason::WaitsForEndOfRun
+        | Reason::HasDeadline(_)
         | Reason::Over(_) => false,
     }
 }

@@ -108,6 +108,9 @@ pub(crate) fn sentence(reason: &Reason, job: &Job, now_ms: i64, global: &GlobalO
             printable(group),
             counted(*max_parallel, "item", "items")
         ),
+        Reason::HasDeadline(at_ms) => {
+            format!("It fails if it is not over by {}, its deadline.", time::instant(*at_ms, now_ms))
+        }
         Reason::Over(error) => over(job, error.as_deref(), global),
     }
 }

@@ -23,7 +23,7 @@ const RUN: [&str; 17] = [
     "interrupted",
     "job_counts",
 ];
-const JOB: [&str; 28] = [
+const JOB: [&str; 29] = [
     "id",
     "run_id",
     "name",
@@ -47,6 +47,7 @@ const JOB: [&str; 28] = [
     "upstream_failed",
     "handler",
     "exit_code",
+    "deadline_at",
     "group",
     "index",
     "item",

@@ -51,7 +51,7 @@ pub fn expand(group: &Group, uses: &[String], values: &Json) -> Decision {
     Decision::Expand(Expansion {
         kind: group.kind.clone(),
         items: items.iter().map(Json::to_string).collect(),
-        control: Control { condition: None, then: group.then.as_deref().cloned(), uses: uses.to_vec() },
+        control: Control { then: group.then.as_deref().cloned(), uses: uses.to_vec(), ..Control::default() },
         max_parallel: group.for_each.max_parallel,
         fail_fast: group.for_each.fail_fast,
     })

@@ -15,6 +15,9 @@ pub(super) fn check(index: usize, job: &Job, names: &KnownNames<'_>) -> Checked 
     check_retry(&job.retry)?;
     check_conditions(job, names)?;
     if let Some(for_each) = &job.for_each {
+        if job.deadline_ms.is_some() {
+            return refuse("deadline_ms", "this version does not support it for a job with `for_each`");
+        }
         check_for_each(for_each, names)?;
     }
     optional_duration(job.deadline_ms, "deadline_ms")?;
@@ -30,6 +33,9 @@ pub(super) fn check(index: usize, job: &Job, names: &KnownNames<'_>) -> Checked 
     }
     if job.action.is_wait() && job.concurrency.is_some() {
         refuse("concurrency", "it has no effect on a job that only waits")?;
+    }
+    if job.action.is_wait() && job.deadline_ms.is_some() {
+        refuse("deadline_ms", "it has no effect on a job that only waits")?;
     }
     check_uses_lists(index, job, &read, names)
 }

@@ -262,6 +262,7 @@ fn is_stuck(reason: &Reason) -> bool {
         | Reason::WaitsForItems { .. }
         | Reason::WaitsForTurn { .. }
         | Reason::WaitsForEndOfRun
+        | Reason::HasDeadline(_)
         | Reason::Over(_) => false,
     }
 }

@@ -86,6 +86,16 @@ pub(super) const INVARIANTS: &[Invariant] = &[
         next_step: "a running `windlass serve` or `windlass worker` decides it",
     },
     Invariant {
+        rule: "a job is stopped within a minute of its deadline",
+        sql: "SELECT 'job j' || id || ' is ' || status || ', and its deadline is over' FROM jobs
+              WHERE deadline_at IS NOT NULL AND finished_at IS NULL AND cancel_requested_at IS NULL
+                AND deadline_at < $2 - 60000
+                -- Without a live worker nobody stops jobs.
+                AND EXISTS (SELECT 1 FROM workers WHERE status IN ('ALIVE', 'DRAINING'))
+              LIMIT $1",
+        next_step: "a running `windlass serve` or `windlass worker` stops it",
+    },
+    Invariant {
         rule: "a group counts its unfinished items in blocked_by, and ends with the last of them",
         sql: "SELECT 'job j' || id || CASE WHEN unfinished = 0 THEN ' waits for items, and all are finished'
                                          ELSE ' counts ' || blocked_by || ' unfinished items, and has '

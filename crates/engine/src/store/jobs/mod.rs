@@ -15,7 +15,8 @@ pub(crate) const JOB_COLUMNS: Fragment = Fragment {
                     max_attempts, failures, interruptions, max_interruptions, allow_failure, last_error,
                     output, blocked_by, worker_id, cancel_requested_at, created_at, updated_at,
                     started_at, finished_at, requires, version, concurrency_key, concurrency_limit,
-                    waits_for, upstream_failed, phase, handles, exit_code, group_id, item_index, item, max_parallel",
+                    waits_for, upstream_failed, phase, handles, exit_code, deadline_at, group_id, item_index, item,
+                    max_parallel",
 };
 
 pub(in crate::store) mod attempts;
@@ -90,6 +91,8 @@ pub struct Job {
     pub handler: Option<RunHandler>,
     /// The exit code of its last attempt, if no signal ended it.
     pub exit_code: Option<i64>,
+    /// When it must be over.
+    pub deadline_at: Option<i64>,
     /// The job with `for_each` of which it is an item.
     pub group_id: Option<i64>,
     /// Its place among the items.
@@ -172,10 +175,11 @@ fn read_job(row: &dyn Row) -> Result<Job> {
         upstream_failed: row.integer(29)? != 0,
         handler: read_handler(row)?,
         exit_code: row.optional_integer(32)?,
-        group_id: row.optional_integer(33)?,
-        item_index: row.optional_integer(34)?,
-        item: row.lossy_text(35)?,
-        max_parallel: row.optional_integer(36)?,
+        deadline_at: row.optional_integer(33)?,
+        group_id: row.optional_integer(34)?,
+        item_index: row.optional_integer(35)?,
+        item: row.lossy_text(36)?,
+        max_parallel: row.optional_integer(37)?,
     })
 }
 

@@ -3,6 +3,7 @@
 //! The rows are read and changed in one transaction that holds the locks of their runs. So nothing that a decision depends
 //! on can change in between, and of two schedulers the second one finds no row that waits.
 
+mod deadline;
 mod for_each;
 mod sleep;
 
@@ -281,6 +282,7 @@ fn carry_out(
     }));
     // The first decision of a run starts it, as a first claim does.
     start_runs(connection, decisions.iter().filter_map(|(job, _decision)| job.run_id).collect(), now_ms)?;
+    deadline::begin(connection, &deadlines_of(decisions), now_ms)?;
     let keys = let_go_on(connection, &go_on, now_ms)?;
     admit(connection, &keys, now_ms)?;
     begin_sleeps(connection, &sleepers, now_ms)?;
@@ -289,6 +291,14 @@ fn carry_out(
     release(connection, &propagated.promoted.ready, now_ms)?;
     connection.wake(WakeUps::PENDING | WakeUps::PROGRESS);
     Ok(())
+}
+
+/// The jobs that go on and have a deadline, each with its duration.
+fn deadlines_of(decisions: &[(&WaitingJob, Decision)]) -> Vec<(i64, i64)> {
+    let going_on = decisions.iter().filter(|(_job, decision)| *decision == Decision::GoOn);
+    let deadline =
+        |(job, _decision): &(&WaitingJob, Decision)| Some((job.id, job.control.as_ref().ok()?.deadline_ms?));
+    going_on.filter_map(deadline).collect()
 }
 
 /// Moves decided jobs on.
