@@ -147,6 +147,11 @@ const BREAKS: &[(&str, &str, &str)] = &[
         "run 1 is SUCCESSFUL, and of its jobs 3 failed or were cancelled",
     ),
     (
+        "a job is stopped within a minute of its deadline",
+        "UPDATE jobs SET deadline_at = 5 WHERE id = 4",
+        "job j4 is PENDING, and its deadline is over",
+    ),
+    (
         "a group counts its unfinished items in blocked_by, and ends with the last of them",
         "INSERT INTO jobs (run_id, name, kind, status, waits_for, blocked_by)
              VALUES (1, 'g', 'group', 'WAITING', 'items', 2);

@@ -48,13 +48,13 @@ pub fn expand(group: &Group, uses: &[String], values: &Json) -> Decision {
     if items.is_empty() {
         return Decision::Done { output: None };
     }
-    Decision::Expand(Expansion {
+    Decision::Expand(Box::new(Expansion {
         kind: group.kind.clone(),
         items: items.iter().map(Json::to_string).collect(),
         control: Control { then: group.then.as_deref().cloned(), uses: uses.to_vec(), ..Control::default() },
         max_parallel: group.for_each.max_parallel,
         fail_fast: group.for_each.fail_fast,
-    })
+    }))
 }
 
 /// How a group ends whose last item has ended. `broken` counts the items that failed, were cancelled, or were skipped because

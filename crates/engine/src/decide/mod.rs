@@ -61,7 +61,7 @@ pub enum Decision {
     /// It can be claimed, or it waits for a slot of its concurrency key.
     GoOn,
     /// It becomes a group, and each item a job.
-    Expand(Expansion),
+    Expand(Box<Expansion>),
     /// It sleeps.
     Sleep {
         /// The instant at which it wakes up.
