@@ -10,8 +10,8 @@ use crate::error::Failure;
 /// A run or a job, as it is in the database.
 #[derive(Debug)]
 pub(crate) enum FoundRunOrJob {
-    Run(Run),
-    Job(Job),
+    Run(Box<Run>),
+    Job(Box<Job>),
 }
 
 /// The run or job of an argument. A plain number is a run, or else a job.
@@ -19,15 +19,17 @@ pub(crate) fn run_or_job(database: &Database, argument: &RunOrJob) -> Result<Fou
     match argument {
         RunOrJob::Number(number) => {
             if let Some(run) = database.ask(|store| store.runs().find(*number))? {
-                return Ok(FoundRunOrJob::Run(run));
+                return Ok(FoundRunOrJob::Run(Box::new(run)));
             }
             match database.ask(|store| store.jobs().find(*number))? {
-                Some(job) => Ok(FoundRunOrJob::Job(job)),
+                Some(job) => Ok(FoundRunOrJob::Job(Box::new(job))),
                 None => Err(no_run(database, format!("there is no run {number} and no job {number}"))?),
             }
         }
-        RunOrJob::Job(job_id) => job_by_id(database, *job_id).map(FoundRunOrJob::Job),
-        RunOrJob::Named { run_id, name } => job_by_name(database, *run_id, name).map(FoundRunOrJob::Job),
+        RunOrJob::Job(job_id) => job_by_id(database, *job_id).map(Box::new).map(FoundRunOrJob::Job),
+        RunOrJob::Named { run_id, name } => {
+            job_by_name(database, *run_id, name).map(Box::new).map(FoundRunOrJob::Job)
+        }
     }
 }
 
