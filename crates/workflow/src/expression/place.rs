@@ -20,6 +20,9 @@ pub enum Place {
     Wait,
     /// `success_if`, `skip_if` and `retry.if` of a job, which are asked at the end of an attempt.
     AttemptEnd,
+    /// The same of a job of the kind `http`, whose attempts end with an answer. It has no exit code and no signal, and may name
+    /// them, because `retry.if` of `[defaults]` may.
+    RequestEnd,
     /// The key of a `concurrency`, which is rendered before the run exists.
     ConcurrencyKey,
     /// A value in the `params` of a schedule, which makes the params of a run.
@@ -27,7 +30,7 @@ pub enum Place {
 }
 
 /// The names that begin a look-up, in any place.
-const ROOTS: [(&str, Support); 12] = [
+const ROOTS: [(&str, Support); 14] = [
     ("params", Support::Supported),
     ("run", Support::Supported),
     ("jobs", Support::Supported),
@@ -40,6 +43,8 @@ const ROOTS: [(&str, Support); 12] = [
     ("timed_out", support::RESULT_CONDITIONS),
     ("output", support::RESULT_CONDITIONS),
     ("attempt", support::RESULT_CONDITIONS),
+    ("status", support::RESULT_CONDITIONS),
+    ("headers", support::RESULT_CONDITIONS),
 ];
 
 /// The fields of `run` that every run has from its beginning.
@@ -120,6 +125,26 @@ impl Place {
                           jobs.NAME.output",
                 reason: "",
             },
+            Place::RequestEnd => Known {
+                roots: &[
+                    "params",
+                    "run",
+                    "jobs",
+                    "item",
+                    "index",
+                    "status",
+                    "headers",
+                    "exit_code",
+                    "signal",
+                    "timed_out",
+                    "output",
+                    "attempt",
+                ],
+                run: RUN,
+                summary: "the names are status, headers, timed_out, output, attempt, params.NAME, run.id and \
+                          jobs.NAME.output",
+                reason: "",
+            },
             Place::ConcurrencyKey => Known {
                 roots: &["params", "run"],
                 run: &["workflow"],
@@ -184,6 +209,9 @@ impl Place {
                 "anyone can read a command line; pass the secret by `env`, as in env = { TOKEN = \"{{ secrets.TOKEN }}\" }"
             }
             "secrets" => "`env` and `stdin` of a job can read secrets",
+            "status" | "headers" if self == Place::AttemptEnd => {
+                "only a job with `http` has it; a process has `exit_code` and `signal`"
+            }
             "params" | "run" | "jobs" if reader == Reader::Workflow && self.known().reason.is_empty() => {
                 WORKFLOW_REASON
             }

@@ -41,6 +41,8 @@ pub struct Key {
     pub(crate) key_name: KeyName,
     /// What the value may be, the usual form first.
     pub types: &'static [ValueType],
+    /// The words that a [`ValueType::Word`] may be.
+    pub words: &'static [&'static str],
     /// Whether texts in the value are templates.
     pub text: TextKind,
     /// The value of a table without the key, for people.
@@ -74,6 +76,8 @@ pub enum ValueType {
     Texts,
     /// A list of any values.
     Items,
+    /// A list of strings and numbers.
+    Words,
     /// A table of names and strings, numbers, booleans or dates.
     Values,
     /// A table of names and lists of any values.
@@ -134,6 +138,7 @@ impl Key {
         Key {
             key_name: KeyName::new(name),
             types,
+            words: &[],
             text: TextKind::Plain,
             default: None,
             about,
@@ -145,6 +150,10 @@ impl Key {
     /// Adds the words of other tools for the key.
     pub(crate) const fn elsewhere(self, elsewhere: &'static [&'static str]) -> Key {
         Key { key_name: KeyName { elsewhere, ..self.key_name }, ..self }
+    }
+
+    pub(crate) const fn words(self, words: &'static [&'static str]) -> Key {
+        Key { words, ..self }
     }
 
     pub(crate) const fn template(self, place: Place) -> Key {

@@ -18,8 +18,16 @@ pub(crate) use unknown::find;
 
 /// Every key, with the table in which it stands. The keys of `[defaults]` are not repeated.
 pub fn list() -> impl Iterator<Item = (Table, &'static Key)> {
+    tables()
+        .filter(|table| *table != Table::Defaults)
+        .flat_map(|table| table.keys().map(move |key| (table, key)))
+}
+
+/// Every table.
+pub(crate) fn tables() -> impl Iterator<Item = Table> {
     let tables = [
         Table::Workflow,
+        Table::Defaults,
         Table::Param,
         Table::Schedule,
         Table::Secret,
@@ -31,7 +39,7 @@ pub fn list() -> impl Iterator<Item = (Table, &'static Key)> {
         Table::Auth,
         Table::Sleep,
     ];
-    tables.into_iter().flat_map(|table| table.keys().map(move |key| (table, key)))
+    tables.into_iter()
 }
 
 impl Table {

@@ -12,6 +12,7 @@ mod summary;
 
 use serde::{Deserialize, Serialize};
 
+use crate::expression::Place;
 use crate::field::{KnownNames, WorkflowError};
 use crate::key::Key;
 use crate::report::Findings;
@@ -20,7 +21,9 @@ use crate::template::Templates;
 use crate::tree::Entry;
 use http::Http;
 pub(crate) use http::{AUTH as AUTH_KEYS, HTTP as HTTP_KEYS};
-pub(crate) use read::{action_keys_text, is_action_key, is_key, keys, nothing_to_execute, read};
+pub(crate) use read::{
+    action_key_names, action_keys_text, is_action_key, is_key, keys, nothing_to_execute, read,
+};
 use shell::Shell;
 pub(crate) use shell::read_plain_command as read_command;
 use sleep::Sleep;
@@ -99,6 +102,14 @@ impl Action {
             Action::Shell(shell) => shell.check(names),
             Action::Http(http) => http.check(names),
             Action::Sleep(sleep) => sleep.check(names),
+        }
+    }
+
+    /// Where the conditions about the end of an attempt stand: it decides which names they can look up.
+    pub(crate) fn end_place(&self) -> Place {
+        match self {
+            Action::Shell(_) | Action::Sleep(_) => Place::AttemptEnd,
+            Action::Http(_) => Place::RequestEnd,
         }
     }
 

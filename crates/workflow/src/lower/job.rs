@@ -5,7 +5,7 @@ use super::requires::Requirement;
 use super::settings::Settings;
 use super::tables::JobEntry;
 use crate::expect::{self, ShortestDuration};
-use crate::expression::{Expression, HasItems};
+use crate::expression::{Expression, HasItems, Place};
 use crate::for_each::ForEach;
 use crate::keys::{self, IF, RETRY_IF, SKIP_IF, SUCCESS_IF, Table};
 use crate::kinds::{self, Action};
@@ -152,6 +152,9 @@ fn complete<'t, 's>(
         findings.push(kinds::nothing_to_execute(entry));
     }
     let action = kinds::read(entry, &table.of_kinds, &defaults.kinds, &mut table.templates, findings);
+    if let Some(action) = &action {
+        table.templates.move_all(Place::AttemptEnd, action.end_place());
+    }
     let is_wait = action.as_ref().is_some_and(Action::is_wait);
     let (mut settings, mut defaults) = (table.settings, defaults.settings.clone());
     if is_wait {

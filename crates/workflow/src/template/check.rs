@@ -79,6 +79,7 @@ fn check_type(text: &LookingUpText<'_>, scope: &Scope<'_>) -> Result<(), Fault> 
         | Place::Condition
         | Place::Wait
         | Place::AttemptEnd
+        | Place::RequestEnd
         | Place::ConcurrencyKey
         | Place::Schedule => expression::check_condition(text.text, scope),
     }
